@@ -1,0 +1,278 @@
+//! Small objects by name, in a folder or in a bucket.
+//!
+//! Lives here: reading, writing, listing and removing, and the two ways to do it: files are
+//! written with fsync and rename, objects of a bucket with a put, which is atomic. Names are
+//! made by `store` from digests, never taken from what is stored. Does not live here: what
+//! the objects mean.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Once};
+use std::time::SystemTime;
+
+use futures::{StreamExt, TryStreamExt};
+use object_store::path::Path as ObjectPath;
+use object_store::{ObjectStore, ObjectStoreExt};
+
+use super::error::{CacheError, CacheErrorKind};
+use super::local::{TempFile, sweep};
+
+/// How many small objects are read or removed at once.
+const PARALLEL: usize = 16;
+
+/// A stored object in a listing.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    /// Its name within the store, with `/`.
+    pub(super) name: String,
+    pub(super) bytes: u64,
+    pub(super) modified: SystemTime,
+}
+
+#[derive(Clone)]
+pub(super) enum Backend {
+    Folder(Arc<Folder>),
+    Bucket { objects: Arc<dyn ObjectStore>, root: ObjectPath },
+}
+
+pub(super) struct Folder {
+    pub(super) root: PathBuf,
+    swept: Once,
+}
+
+impl Folder {
+    pub(super) fn new(root: PathBuf) -> Self {
+        Self { root, swept: Once::new() }
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
+    /// A new temporary file. The first one also clears what dead processes left.
+    pub(super) fn temp(&self) -> Result<TempFile, CacheError> {
+        let folder = self.root.join("tmp");
+        let create = || {
+            fs::create_dir_all(&folder)?;
+            self.swept.call_once(|| {
+                sweep(&folder, false);
+            });
+            TempFile::create(&folder)
+        };
+        create().map_err(|error| CacheError::at("write", &self.root, &error))
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), CacheError> {
+        let mut temp = self.temp()?;
+        let path = self.path(name);
+        temp.file
+            .write_all(bytes)
+            .and_then(|()| temp.persist(&path))
+            .map_err(|error| CacheError::at("write", &path, &error))
+    }
+
+    /// The content of a file; what is not there or cannot be read is a miss.
+    fn read(&self, name: &str) -> Result<Option<Vec<u8>>, CacheError> {
+        use io::ErrorKind::{InvalidData, IsADirectory, NotADirectory, NotFound, PermissionDenied};
+        let path = self.path(name);
+        let read = match fs::metadata(&path) {
+            Ok(about) if about.is_file() => fs::read(&path),
+            Ok(_) => return Ok(None),
+            Err(error) => Err(error),
+        };
+        match read {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) => match error.kind() {
+                NotFound | NotADirectory | IsADirectory | PermissionDenied | InvalidData => {
+                    Ok(None)
+                }
+                _ => Err(CacheError::at("read", &path, &error)),
+            },
+        }
+    }
+
+    fn list(&self, prefix: &str) -> Result<Vec<Entry>, CacheError> {
+        let top = self.path(prefix);
+        let mut entries = Vec::new();
+        for entry in walkdir::WalkDir::new(&top) {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => match error.io_error().map(io::Error::kind) {
+                    Some(
+                        io::ErrorKind::NotFound
+                        | io::ErrorKind::NotADirectory
+                        | io::ErrorKind::PermissionDenied,
+                    ) => continue,
+                    _ => return Err(CacheError::of("list", top.display(), &error)),
+                },
+            };
+            // Through links, so that a store whose blobs are links works.
+            let Ok(about) = fs::metadata(entry.path()) else { continue };
+            let inside = entry.path().strip_prefix(&self.root).ok().and_then(Path::to_str);
+            if let (true, Some(name)) = (about.is_file(), inside) {
+                entries.push(Entry {
+                    name: name.replace(std::path::MAIN_SEPARATOR, "/"),
+                    bytes: about.len(),
+                    modified: about.modified().unwrap_or(SystemTime::UNIX_EPOCH),
+                });
+            }
+        }
+        Ok(entries)
+    }
+}
+
+impl Backend {
+    pub(super) fn folder(&self) -> Option<&Arc<Folder>> {
+        match self {
+            Self::Folder(folder) => Some(folder),
+            Self::Bucket { .. } => None,
+        }
+    }
+
+    /// The content of an object; `None` if it is not there or cannot be read.
+    pub(super) async fn read(&self, name: &str) -> Result<Option<Vec<u8>>, CacheError> {
+        match self {
+            Self::Folder(folder) => {
+                let (folder, name) = (Arc::clone(folder), name.to_string());
+                blocking(move || folder.read(&name)).await
+            }
+            Self::Bucket { objects, root } => {
+                let path = below(root, name);
+                let failed = |error| CacheError::of("read", &path, &error);
+                match objects.get(&path).await {
+                    Ok(found) => Ok(Some(found.bytes().await.map_err(failed)?.to_vec())),
+                    Err(object_store::Error::NotFound { .. }) => Ok(None),
+                    Err(error) => Err(failed(error)),
+                }
+            }
+        }
+    }
+
+    /// Writes an object, or replaces it: whole or not at all.
+    pub(super) async fn write(&self, name: &str, bytes: Vec<u8>) -> Result<(), CacheError> {
+        match self {
+            Self::Folder(folder) => {
+                let (folder, name) = (Arc::clone(folder), name.to_string());
+                blocking(move || folder.write(&name, &bytes)).await
+            }
+            Self::Bucket { objects, root } => {
+                let path = below(root, name);
+                let put = objects.put(&path, bytes.into()).await;
+                put.map(|_| ()).map_err(|error| CacheError::of("write", &path, &error))
+            }
+        }
+    }
+
+    /// The size of an object; `None` if it is not there.
+    pub(super) async fn size(&self, name: &str) -> Option<u64> {
+        match self {
+            Self::Folder(folder) => {
+                let about = tokio::fs::metadata(folder.path(name)).await.ok()?;
+                about.is_file().then_some(about.len())
+            }
+            Self::Bucket { objects, root } => {
+                objects.head(&below(root, name)).await.ok().map(|about| about.size)
+            }
+        }
+    }
+
+    /// Removes an object; says whether it was there.
+    pub(super) async fn remove(&self, name: &str) -> Result<bool, CacheError> {
+        match self {
+            Self::Folder(folder) => {
+                let path = folder.path(name);
+                match tokio::fs::remove_file(&path).await {
+                    Ok(()) => Ok(true),
+                    Err(error)
+                        if matches!(
+                            error.kind(),
+                            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                        ) =>
+                    {
+                        Ok(false)
+                    }
+                    Err(error) => Err(CacheError::at("remove", &path, &error)),
+                }
+            }
+            Self::Bucket { objects, root } => {
+                let path = below(root, name);
+                match objects.delete(&path).await {
+                    Ok(()) => Ok(true),
+                    Err(object_store::Error::NotFound { .. }) => Ok(false),
+                    Err(error) => Err(CacheError::of("remove", &path, &error)),
+                }
+            }
+        }
+    }
+
+    /// Removes objects; the number of those that were there.
+    pub(super) async fn remove_all(
+        &self,
+        names: impl IntoIterator<Item = String>,
+    ) -> Result<u64, CacheError> {
+        futures::stream::iter(names)
+            .map(|name| async move { self.remove(&name).await })
+            .buffer_unordered(PARALLEL)
+            .try_fold(0, async |count, there| Ok(count + u64::from(there)))
+            .await
+    }
+
+    /// The objects below `prefix`, sorted by name.
+    pub(super) async fn list(&self, prefix: &str) -> Result<Vec<Entry>, CacheError> {
+        let mut entries = match self {
+            Self::Folder(folder) => {
+                let (folder, prefix) = (Arc::clone(folder), prefix.to_string());
+                blocking(move || folder.list(&prefix)).await?
+            }
+            Self::Bucket { objects, root } => {
+                let top = below(root, prefix);
+                let found = objects.list(Some(&top)).map_ok(|about| Entry {
+                    name: inside(root, &about.location),
+                    bytes: about.size,
+                    modified: about.last_modified.into(),
+                });
+                let found: Result<Vec<_>, _> = found.try_collect().await;
+                found.map_err(|error| CacheError::of("list", &top, &error))?
+            }
+        };
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(entries)
+    }
+
+    /// The objects below `prefix` with their contents, sorted by name. What cannot be read
+    /// is empty.
+    pub(super) async fn read_all(&self, prefix: &str) -> Result<Vec<(Entry, Vec<u8>)>, CacheError> {
+        futures::stream::iter(self.list(prefix).await?)
+            .map(|entry| async move {
+                let bytes = self.read(&entry.name).await?.unwrap_or_default();
+                Ok((entry, bytes))
+            })
+            .buffered(PARALLEL)
+            .try_collect()
+            .await
+    }
+}
+
+/// Runs what blocks on a thread where it may.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, CacheError> + Send + 'static,
+) -> Result<T, CacheError> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| {
+        let cause = error.to_string();
+        Err(CacheError::new(CacheErrorKind::Io, "finish", "an operation of the store", cause))
+    })
+}
+
+/// The object called `name` below `root`.
+pub(super) fn below(root: &ObjectPath, name: &str) -> ObjectPath {
+    name.split('/').filter(|part| !part.is_empty()).fold(root.clone(), ObjectPath::join)
+}
+
+fn inside(root: &ObjectPath, path: &ObjectPath) -> String {
+    path.as_ref()
+        .strip_prefix(root.as_ref())
+        .unwrap_or(path.as_ref())
+        .trim_start_matches('/')
+        .to_string()
+}

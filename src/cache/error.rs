@@ -1,0 +1,175 @@
+//! The error of the store.
+//!
+//! Lives here: what failed, where and why, sorted into the few kinds that a caller treats
+//! differently. Does not live here: results that are missing or damaged, which are misses
+//! and not errors.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+/// What sort of failure a [`CacheError`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheErrorKind {
+    /// The disk, or the user's share of it, is full.
+    Full,
+    /// The store may not be written to.
+    ReadOnly,
+    /// Any other failure of a disk or a network.
+    Io,
+    /// Something in the store is not what it has to be, and the operation cannot go on.
+    Corrupt,
+    /// This build, or this kind of store, cannot do that.
+    Unsupported,
+    /// Another process holds the store.
+    Busy,
+}
+
+/// A failure of the store: the operation, the place and the cause.
+///
+/// Displayed in one line, `cannot write /data/cache: No space left on device`.
+pub struct CacheError(Box<Inner>);
+
+struct Inner {
+    kind: CacheErrorKind,
+    operation: String,
+    place: String,
+    cause: String,
+}
+
+impl CacheError {
+    pub(super) fn new(
+        kind: CacheErrorKind,
+        operation: impl Into<String>,
+        place: impl fmt::Display,
+        cause: impl Into<String>,
+    ) -> Self {
+        let (operation, place, cause) = (operation.into(), place.to_string(), cause.into());
+        Self(Box::new(Inner { kind, operation, place, cause }))
+    }
+
+    /// The error of `operation` (a verb: “write”) on a place of the store, caused by `error`,
+    /// which may wrap the real cause (a Parquet writer wraps the disk's error).
+    pub fn of(operation: &str, place: impl fmt::Display, error: &(dyn Error + 'static)) -> Self {
+        let mut kind = CacheErrorKind::Io;
+        let mut cause = error.to_string();
+        let mut next = Some(error);
+        while let Some(error) = next {
+            if let Some(io) = find_io(error) {
+                kind = io_kind(io);
+                cause = plain(io);
+            } else if let Some(
+                object_store::Error::PermissionDenied { .. }
+                | object_store::Error::Unauthenticated { .. },
+            ) = error.downcast_ref()
+            {
+                kind = CacheErrorKind::ReadOnly;
+            }
+            next = error.source();
+        }
+        Self::new(kind, operation, place, cause)
+    }
+
+    pub(super) fn at(operation: &str, path: &Path, error: &io::Error) -> Self {
+        Self::of(operation, path.display(), error)
+    }
+
+    /// What sort of failure it is.
+    pub fn kind(&self) -> CacheErrorKind {
+        self.0.kind
+    }
+
+    /// What the user can do about it.
+    pub fn help(&self) -> Option<&str> {
+        match self.0.kind {
+            CacheErrorKind::Full => Some(
+                "free some space, remove old results with `galeras cache gc`, or choose \
+                 another store with --cache; nothing that was finished is lost",
+            ),
+            CacheErrorKind::ReadOnly => Some(
+                "check who may write there, or choose a store of your own with --cache or \
+                 GALERAS_CACHE",
+            ),
+            CacheErrorKind::Corrupt => {
+                Some("`galeras cache verify --repair` removes what is damaged")
+            }
+            CacheErrorKind::Busy => Some("wait until the other process is done, then try again"),
+            CacheErrorKind::Unsupported => Some("a store is a folder, file:// or s3://"),
+            CacheErrorKind::Io => None,
+        }
+    }
+}
+
+impl fmt::Display for CacheError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { operation, place, cause, .. } = self.0.as_ref();
+        write!(f, "cannot {operation} {place}: {cause}")
+    }
+}
+
+impl fmt::Debug for CacheError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CacheError({:?}: {self})", self.0.kind)
+    }
+}
+
+impl Error for CacheError {}
+
+fn find_io<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a io::Error> {
+    let io: &io::Error = error.downcast_ref()?;
+    // An error of the operating system that was wrapped in another I/O error.
+    io.get_ref().and_then(|inner| find_io(inner)).or(Some(io))
+}
+
+fn io_kind(error: &io::Error) -> CacheErrorKind {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => CacheErrorKind::Full,
+        io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
+            CacheErrorKind::ReadOnly
+        }
+        io::ErrorKind::Unsupported => CacheErrorKind::Unsupported,
+        _ => CacheErrorKind::Io,
+    }
+}
+
+/// The error's text without its number, which says nothing to people.
+fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    match (error.raw_os_error(), text.find(" (os error")) {
+        (Some(_), Some(end)) => text[..end].to_string(),
+        _ => text,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn error_numbers_become_kinds_and_plain_words() {
+        let error = |number| {
+            CacheError::at("write", Path::new("/x/cache"), &io::Error::from_raw_os_error(number))
+        };
+        assert_eq!(error(28).to_string(), "cannot write /x/cache: No space left on device");
+        assert_eq!(error(28).kind(), CacheErrorKind::Full);
+        assert_eq!(error(122).kind(), CacheErrorKind::Full, "EDQUOT");
+        assert_eq!(error(30).kind(), CacheErrorKind::ReadOnly, "EROFS");
+        assert_eq!(error(13).kind(), CacheErrorKind::ReadOnly, "EACCES");
+        assert_eq!(error(1).kind(), CacheErrorKind::ReadOnly, "EPERM");
+        assert_eq!(error(5).kind(), CacheErrorKind::Io, "EIO");
+        assert!(error(28).help().is_some_and(|help| help.contains("cache gc")));
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_cause_is_found_inside_a_parquet_error() {
+        let full = || io::Error::from_raw_os_error(28);
+        let wrapped = parquet::errors::ParquetError::from(full());
+        assert_eq!(CacheError::of("write", "x", &wrapped).kind(), CacheErrorKind::Full);
+        let wrapped = io::Error::other(full());
+        assert_eq!(CacheError::of("write", "x", &wrapped).kind(), CacheErrorKind::Full);
+    }
+}

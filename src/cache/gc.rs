@@ -1,0 +1,274 @@
+//! Collecting what nobody needs any more.
+//!
+//! Lives here: which results stay and which go. Does not live here: what is damaged
+//! (`verify`).
+
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+
+use super::backend::{Backend, Entry};
+use super::error::{CacheError, CacheErrorKind};
+use super::local::sweep;
+use super::manifest::{FORMAT_VERSION, Manifest};
+use super::record::RunRecord;
+use super::store::{Store, manifest_name, memo_name};
+use super::survey::Survey;
+use super::time::rfc3339;
+use crate::digest::Digest;
+use crate::event::RunStatus;
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// For how long the parts of a step that was interrupted before it had any result are kept,
+/// if the policy says nothing: a model may have been paid for them.
+const INTERRUPTED: Duration = Duration::from_secs(7 * 86_400);
+
+/// What a collection keeps. With neither `keep_runs` nor `older_than` every result stays and
+/// only what no result refers to goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GcPolicy {
+    /// Keeps what the last so many finished runs of every workflow refer to, and the runs
+    /// that were killed since.
+    pub keep_runs: Option<usize>,
+    /// Keeps what was computed or reused more recently than that.
+    pub older_than: Option<Duration>,
+    /// Then removes results, the longest unused first, until the blobs are no larger than
+    /// this, but never what `keep_runs` keeps.
+    pub max_bytes: Option<u64>,
+    /// Only says what would go.
+    pub dry_run: bool,
+}
+
+/// What a collection removed, or would remove.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GcReport {
+    /// Results.
+    pub manifests: u64,
+    /// Tables.
+    pub blobs: u64,
+    /// The size of the tables in bytes.
+    pub bytes: u64,
+    /// Temporary files of dead processes.
+    pub temp_files: u64,
+}
+
+impl Store {
+    /// Removes what the policy does not keep. Takes the whole store meanwhile: an error of
+    /// kind [`CacheErrorKind::Busy`] if a run holds it. A dry run takes no lock and writes
+    /// nothing.
+    pub async fn gc(&self, policy: GcPolicy) -> Result<GcReport, CacheError> {
+        let backend = &self.inner.backend;
+        let folder = backend.folder();
+        if folder.is_some_and(|folder| !folder.root.is_dir()) {
+            return Ok(GcReport::default());
+        }
+        let alone = if policy.dry_run { None } else { Some(self.exclusive_lock().await?) };
+        let survey = Survey::of(self).await?;
+        if let Some((name, format)) = survey.other_formats.iter().find(|f| f.1 > FORMAT_VERSION) {
+            // Its blobs are not known here and would all be collected.
+            return Err(CacheError::new(
+                CacheErrorKind::Unsupported,
+                "clean",
+                self.location(),
+                format!("{name} has format {format}, written by a newer galeras; use that"),
+            ));
+        }
+        let runs = self.recent_runs(usize::MAX).await?;
+        let mut plan = Plan::new(&survey, &runs, &policy, SystemTime::now());
+        // Where there are no locks, a run may be about to name what it just wrote.
+        if matches!(backend, Backend::Bucket { .. }) {
+            let settled = SystemTime::now().checked_sub(DAY);
+            plan.blobs.retain(|blob| settled.is_some_and(|settled| blob.modified < settled));
+        }
+        if let (Some(older), false) = (policy.older_than, policy.dry_run) {
+            let limit = SystemTime::now().checked_sub(older);
+            let old = |entry: &Entry| limit.is_some_and(|limit| entry.modified < limit);
+            let checks = backend.list("checks").await?.into_iter();
+            plan.others.extend(checks.filter(old).map(|entry| entry.name));
+        }
+
+        let temp = folder.map(|folder| folder.path("tmp"));
+        let report = GcReport {
+            manifests: plan.manifests.len() as u64,
+            blobs: plan.blobs.len() as u64,
+            bytes: plan.blobs.iter().map(|blob| blob.bytes).sum(),
+            temp_files: temp.map_or(0, |temp| sweep(&temp, policy.dry_run)),
+        };
+        if !policy.dry_run {
+            // What names a blob goes before the blob: killed in between, nothing is missing.
+            backend.remove_all(plan.manifests).await?;
+            backend.remove_all(plan.others).await?;
+            backend.remove_all(plan.blobs.into_iter().map(|blob| blob.name)).await?;
+        }
+        drop(alone);
+        Ok(report)
+    }
+}
+
+/// The names of the objects to remove.
+struct Plan {
+    manifests: Vec<String>,
+    /// Parts and remembered checks.
+    others: Vec<String>,
+    blobs: Vec<Entry>,
+}
+
+impl Plan {
+    fn new(survey: &Survey, runs: &[RunRecord], policy: &GcPolicy, now: SystemTime) -> Self {
+        let kept_by_runs = policy.keep_runs.map(|count| keys_of_runs(runs, count));
+        let before = |age| now.checked_sub(age).map_or_else(String::new, rfc3339);
+        let cutoff = policy.older_than.map(before);
+        let last_use = last_uses(survey, runs);
+        let used = |manifest: &Manifest| last_use.get(&manifest.key).copied().unwrap_or_default();
+        let protected = |manifest: &Manifest| {
+            kept_by_runs.as_ref().is_some_and(|keys| keys.contains(&manifest.key))
+        };
+        let young = |time: &str| cutoff.as_ref().is_some_and(|cutoff| time >= cutoff.as_str());
+        let no_rule = kept_by_runs.is_none() && cutoff.is_none();
+
+        let mut kept: Vec<&Manifest> = survey
+            .manifests
+            .iter()
+            .filter(|manifest| no_rule || protected(manifest) || young(used(manifest)))
+            .collect();
+        let with_result: HashSet<Digest> =
+            survey.manifests.iter().map(|manifest| manifest.preimage.recipe()).collect();
+        let grace = before(policy.older_than.unwrap_or(INTERRUPTED));
+        let waiting = |recipe: &Digest, created: &str| {
+            young(created) || (!with_result.contains(recipe) && created >= grace.as_str())
+        };
+
+        let mut blobs = References::new(survey);
+        let mut recipes: HashMap<Digest, Vec<Digest>> = HashMap::new();
+        for (recipe, part) in &survey.parts {
+            recipes.entry(*recipe).or_default().push(part.blob);
+            if waiting(recipe, &part.created) {
+                blobs.add(part.blob);
+            }
+        }
+        let mut results_of: HashMap<Digest, usize> = HashMap::new();
+        for manifest in &kept {
+            manifest.ports.iter().for_each(|port| blobs.add(port.blob));
+            let recipe = manifest.preimage.recipe();
+            let results = results_of.entry(recipe).or_default();
+            if *results == 0 {
+                recipes.get(&recipe).into_iter().flatten().for_each(|blob| blobs.add(*blob));
+            }
+            *results += 1;
+        }
+
+        // The longest unused last, where `pop` takes it; what may not go is not in the list.
+        let mut expendable: Vec<&Manifest> =
+            kept.iter().copied().filter(|manifest| !protected(manifest)).collect();
+        expendable.sort_by(|a, b| used(b).cmp(used(a)).then(a.key.cmp(&b.key)));
+        let mut evicted = HashSet::new();
+        while policy.max_bytes.is_some_and(|max| blobs.total > max) {
+            let Some(manifest) = expendable.pop() else { break };
+            evicted.insert(manifest.key);
+            manifest.ports.iter().for_each(|port| blobs.drop(port.blob));
+            let recipe = manifest.preimage.recipe();
+            let results = results_of.entry(recipe).or_default();
+            *results = results.saturating_sub(1);
+            if *results == 0 {
+                recipes.get(&recipe).into_iter().flatten().for_each(|blob| blobs.drop(*blob));
+            }
+        }
+        kept.retain(|manifest| !evicted.contains(&manifest.key));
+
+        let kept: HashSet<Digest> = kept.iter().map(|manifest| manifest.key).collect();
+        let gone = survey.manifests.iter().filter(|manifest| !kept.contains(&manifest.key));
+        let unreadable = survey.damaged_manifests.iter().map(|(name, _)| name.clone());
+        let outdated = survey.other_formats.iter().map(|(name, _)| name.clone());
+        let gone_parts = survey
+            .parts
+            .iter()
+            .filter(|(recipe, part)| {
+                results_of.get(recipe).is_none_or(|results| *results == 0)
+                    && !waiting(recipe, &part.created)
+            })
+            .map(|(recipe, part)| memo_name(recipe, &part.blob));
+        let unreadable_parts = survey.damaged_parts.iter().map(|(name, _)| name.clone());
+        Self {
+            manifests: gone
+                .map(|manifest| manifest_name(&manifest.key))
+                .chain(unreadable)
+                .chain(outdated)
+                .collect(),
+            others: gone_parts.chain(unreadable_parts).collect(),
+            blobs: survey
+                .blobs
+                .iter()
+                .filter(|(digest, _)| !blobs.contains(digest))
+                .map(|(_, entry)| entry.clone())
+                .collect(),
+        }
+    }
+}
+
+/// Which blobs are referred to, how often, and how large they are together.
+struct References {
+    count: HashMap<Digest, usize>,
+    size: HashMap<Digest, u64>,
+    total: u64,
+}
+
+impl References {
+    fn new(survey: &Survey) -> Self {
+        let size = survey.blobs.iter().map(|(digest, entry)| (*digest, entry.bytes)).collect();
+        Self { count: HashMap::new(), size, total: 0 }
+    }
+
+    fn add(&mut self, blob: Digest) {
+        let count = self.count.entry(blob).or_default();
+        *count += 1;
+        if *count == 1 {
+            self.total += self.size.get(&blob).copied().unwrap_or(0);
+        }
+    }
+
+    fn drop(&mut self, blob: Digest) {
+        let count = self.count.entry(blob).or_default();
+        *count = count.saturating_sub(1);
+        if *count == 0 {
+            self.total -= self.size.get(&blob).copied().unwrap_or(0);
+        }
+    }
+
+    fn contains(&self, blob: &Digest) -> bool {
+        self.count.get(blob).is_some_and(|count| *count > 0)
+    }
+}
+
+/// The keys that the last `count` finished runs of every workflow refer to. A run that was
+/// killed does not push a finished one out, but what it refers to is kept, too.
+fn keys_of_runs(newest_first: &[RunRecord], count: usize) -> HashSet<Digest> {
+    let mut finished: HashMap<&str, usize> = HashMap::new();
+    let mut keys = HashSet::new();
+    for run in newest_first {
+        let seen = finished.entry(&run.workflow).or_default();
+        if *seen >= count {
+            continue;
+        }
+        let ended = !matches!(run.status, None | Some(RunStatus::Interrupted));
+        let mut named = run.steps.iter().filter_map(|step| step.key).peekable();
+        *seen += usize::from(ended && named.peek().is_some());
+        keys.extend(named);
+    }
+    keys
+}
+
+/// When each result was last computed or reused.
+fn last_uses<'a>(survey: &'a Survey, runs: &'a [RunRecord]) -> HashMap<Digest, &'a str> {
+    let computed = survey.manifests.iter().map(|manifest| (manifest.key, &manifest.created));
+    let reused = runs
+        .iter()
+        .flat_map(|run| run.steps.iter().filter_map(move |step| Some((step.key?, &run.started))));
+    let mut last: HashMap<Digest, &str> = HashMap::new();
+    for (key, time) in computed.chain(reused) {
+        let known = last.entry(key).or_default();
+        *known = (*known).max(time.as_str());
+    }
+    last
+}

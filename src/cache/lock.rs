@@ -1,0 +1,137 @@
+//! Locks between runs, tasks and processes that share a store.
+//!
+//! Lives here: locks of the operating system on files in `locks/`, which end with the
+//! process that holds them, however it ends. A run holds the store's lock shared, `cache gc`
+//! and repairs hold it alone. Does not live here: who takes which lock (`exec`, `gc`).
+//! Stores without files (buckets) have no locks: their guards hold nothing.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use super::error::{CacheError, CacheErrorKind};
+use super::store::Store;
+use crate::digest::Digest;
+
+/// How often a lock is tried while another holds it.
+const POLL: Duration = Duration::from_millis(50);
+
+/// The name of the lock that runs share. No other lock can have it.
+const STORE: &str = "store";
+
+/// Holds a lock until it is dropped.
+#[derive(Debug)]
+#[must_use = "the lock ends when the guard is dropped"]
+pub struct LockGuard {
+    file: Option<Arc<File>>,
+}
+
+impl LockGuard {
+    /// False where there was nothing to lock: in a bucket or a read-only folder.
+    pub fn is_held(&self) -> bool {
+        self.file.is_some()
+    }
+}
+
+impl Store {
+    /// Takes the lock called `name` alone, waiting for as long as another task or process
+    /// has it. `on_wait` is called once, if it has to wait. Dropping the future ends the
+    /// wait.
+    pub async fn lock(&self, name: &str, on_wait: impl FnOnce()) -> Result<LockGuard, CacheError> {
+        let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+        let name = if plain && name != STORE && !name.is_empty() && name.len() <= 100 {
+            name.to_string()
+        } else {
+            Digest::of(name.as_bytes()).to_string()
+        };
+        self.wait_for(&name, File::try_lock, on_wait).await
+    }
+
+    /// Takes part in the store: while the guard lives, nothing is collected. Waits while
+    /// another process cleans the store.
+    pub async fn shared_lock(&self) -> Result<LockGuard, CacheError> {
+        self.wait_for(STORE, File::try_lock_shared, || {}).await
+    }
+
+    /// Takes the store for oneself, to clean it. Does not wait: if a run holds the store, that
+    /// is an error of kind [`CacheErrorKind::Busy`]. Who holds it already gets it again.
+    pub async fn exclusive_lock(&self) -> Result<LockGuard, CacheError> {
+        let mut held = self.inner.exclusive.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = held.upgrade() {
+            return Ok(LockGuard { file: Some(file) });
+        }
+        let Some(file) = self.lock_file(STORE)? else { return Ok(LockGuard { file: None }) };
+        match file.try_lock() {
+            Ok(()) => {
+                let file = Arc::new(file);
+                *held = Arc::downgrade(&file);
+                Ok(LockGuard { file: Some(file) })
+            }
+            Err(TryLockError::WouldBlock) => Err(CacheError::new(
+                CacheErrorKind::Busy,
+                "clean",
+                self.location(),
+                "a run is using it",
+            )),
+            Err(TryLockError::Error(error)) => Err(CacheError::of("lock", self.location(), &error)),
+        }
+    }
+
+    async fn wait_for(
+        &self,
+        name: &str,
+        attempt: fn(&File) -> Result<(), TryLockError>,
+        on_wait: impl FnOnce(),
+    ) -> Result<LockGuard, CacheError> {
+        let Some(file) = self.lock_file(name)? else { return Ok(LockGuard { file: None }) };
+        let mut on_wait = Some(on_wait);
+        loop {
+            match attempt(&file) {
+                Ok(()) => return Ok(LockGuard { file: Some(Arc::new(file)) }),
+                Err(TryLockError::WouldBlock) => {}
+                // A file system without locks: results stay right, as everything is written
+                // atomically under its digest; only work may be done twice.
+                Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {
+                    return Ok(LockGuard { file: None });
+                }
+                Err(TryLockError::Error(error)) => {
+                    return Err(CacheError::of("lock", self.location(), &error));
+                }
+            }
+            if let Some(on_wait) = on_wait.take() {
+                on_wait();
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    /// The file to lock; `None` where there is none and none can be made.
+    fn lock_file(&self, name: &str) -> Result<Option<File>, CacheError> {
+        let Some(folder) = self.inner.backend.folder() else { return Ok(None) };
+        let path = folder.path("locks").join(name);
+        match open_lock(&path) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) => {
+                let error = CacheError::at("write", &path, &error);
+                if error.kind() != CacheErrorKind::ReadOnly {
+                    return Err(error);
+                }
+                // Who may only read can still keep others from cleaning.
+                Ok(File::open(&path).ok())
+            }
+        }
+    }
+}
+
+fn open_lock(path: &Path) -> io::Result<File> {
+    let open = || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+    match (open(), path.parent()) {
+        (Err(error), Some(folder)) if error.kind() == io::ErrorKind::NotFound => {
+            fs::create_dir_all(folder)?;
+            open()
+        }
+        (result, _) => result,
+    }
+}

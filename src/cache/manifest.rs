@@ -1,0 +1,252 @@
+//! What the store knows of a result: the pre-image of its key, its ports, the finished parts
+//! of row-precise reuse.
+//!
+//! Lives here: the shapes that are written as JSON, and how a key follows from a pre-image.
+//! Does not live here: where they are stored (`store`), what goes into a pre-image (`exec`).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::digest::{ColumnDigest, Digest, table_digest};
+
+/// The version of keys and manifests. Another version is another key, and a manifest of
+/// another version is a miss.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// Everything that can change a step's result, and nothing else: its digest is the key.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Preimage {
+    /// The format version, [`FORMAT_VERSION`].
+    pub format: u32,
+    /// The operator's name.
+    pub operator: String,
+    /// The operator's version.
+    pub version: u32,
+    /// The resolved arguments, defaults included, secrets not.
+    pub args: Value,
+    /// Input port -> logical digest of its table (of the columns that are read).
+    pub inputs: BTreeMap<String, Digest>,
+    /// The content of the files that the step reads, in the operator's order.
+    pub files: Vec<Digest>,
+}
+
+impl Preimage {
+    /// The action key.
+    pub fn key(&self) -> Digest {
+        Digest::of_json(&json!({
+            "format": self.format,
+            "operator": self.operator,
+            "version": self.version,
+            "args": self.args,
+            "inputs": self.inputs,
+            "files": self.files,
+        }))
+    }
+
+    /// The same without inputs and files: rows computed under one recipe from equal columns
+    /// are equal, whatever table they came in.
+    pub fn recipe(&self) -> Digest {
+        Digest::of_json(&json!({
+            "format": self.format,
+            "operator": self.operator,
+            "version": self.version,
+            "args": self.args,
+        }))
+    }
+}
+
+/// The stored result of a step. It is written after everything it names.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// The format version, [`FORMAT_VERSION`].
+    pub format: u32,
+    /// The action key, the digest of `preimage`.
+    pub key: Digest,
+    /// What the key was computed from.
+    pub preimage: Preimage,
+    /// Names for people; they enter no key.
+    pub labels: ManifestLabels,
+    /// When it was computed, RFC 3339 in UTC as [`timestamp`](super::timestamp) writes it.
+    pub created: String,
+    /// How long it took, in seconds.
+    pub seconds: f64,
+    /// Rows that were computed.
+    pub computed_rows: u64,
+    /// Rows that came from earlier results.
+    pub reused_rows: u64,
+    /// The tables.
+    pub ports: Vec<PortArtifact>,
+}
+
+impl Manifest {
+    /// The table of a port.
+    pub fn port(&self, name: &str) -> Option<&PortArtifact> {
+        self.ports.iter().find(|port| port.port == name)
+    }
+
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, Unreadable> {
+        #[derive(Deserialize)]
+        struct Format {
+            format: u32,
+        }
+        match serde_json::from_slice::<Format>(bytes) {
+            Ok(Format { format }) if format != FORMAT_VERSION => {
+                return Err(Unreadable::OtherFormat(format));
+            }
+            Ok(_) | Err(_) => {}
+        }
+        serde_json::from_slice(bytes).map_err(|error| Unreadable::Damaged(error.to_string()))
+    }
+}
+
+/// Why the bytes of a manifest are no manifest.
+#[derive(Debug)]
+pub(super) enum Unreadable {
+    OtherFormat(u32),
+    Damaged(String),
+}
+
+/// Names that say where a result came from first. They may be outdated.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ManifestLabels {
+    /// The step.
+    pub step: String,
+    /// The workflow.
+    pub workflow: String,
+    /// The names of the pre-image's files, in its order.
+    pub file_names: Vec<String>,
+}
+
+/// One stored table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PortArtifact {
+    /// The port's name.
+    pub port: String,
+    /// The logical digest: `table_digest` of `columns` and `rows`.
+    pub digest: Digest,
+    /// The digest of the Parquet file.
+    pub blob: Digest,
+    /// The size of the Parquet file.
+    pub bytes: u64,
+    /// The number of rows.
+    pub rows: u64,
+    /// The names of the key columns.
+    pub key: Vec<String>,
+    /// The columns in the order of the file. Hidden columns (`__…`) may be left out.
+    pub columns: Vec<ColumnDigest>,
+}
+
+impl PortArtifact {
+    /// The logical digest of the table, or of just these columns of it, whose order does not
+    /// matter. Names that the table does not have are ignored.
+    pub fn digest_of(&self, columns: Option<&[String]>) -> Digest {
+        let Some(names) = columns else { return self.digest };
+        let mut chosen: Vec<&ColumnDigest> =
+            self.columns.iter().filter(|column| names.contains(&column.name)).collect();
+        chosen.sort_by(|a, b| a.name.cmp(&b.name));
+        table_digest(chosen, self.rows)
+    }
+}
+
+/// A Parquet file whose rows were computed under one recipe and may be reused one by one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoPart {
+    /// The digest of the Parquet file.
+    pub blob: Digest,
+    /// The size of the Parquet file.
+    pub bytes: u64,
+    /// The number of rows.
+    pub rows: u64,
+    /// When it was written, RFC 3339 in UTC.
+    pub created: String,
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod tests {
+    use super::*;
+
+    fn preimage() -> Preimage {
+        Preimage {
+            format: FORMAT_VERSION,
+            operator: "cut".into(),
+            version: 3,
+            args: json!({"seed": 42, "max": 0.65}),
+            inputs: BTreeMap::from([("input".to_string(), Digest::of(b"table"))]),
+            files: vec![Digest::of(b"one"), Digest::of(b"two")],
+        }
+    }
+
+    #[test]
+    fn keys_are_pinned() {
+        assert_eq!(
+            preimage().key().to_string(),
+            "06aa5f08e47897b5fcc3406bf439e42ca56f23bdab7a0aee9f126850430c21b1"
+        );
+        assert_eq!(
+            preimage().recipe().to_string(),
+            "a4a7b7936b803968f75774c085600f3539563fed967623939267f78dbb27edbe"
+        );
+    }
+
+    #[test]
+    fn the_key_is_the_digest_of_the_serialised_preimage() {
+        let value = serde_json::to_value(preimage()).unwrap();
+        assert_eq!(Digest::of_json(&value), preimage().key());
+    }
+
+    #[test]
+    fn a_recipe_ignores_inputs_and_files_and_nothing_else() {
+        let mut other = preimage();
+        other.inputs.clear();
+        other.files.clear();
+        assert_eq!(other.recipe(), preimage().recipe());
+        assert_ne!(other.key(), preimage().key());
+        other.version = 4;
+        assert_ne!(other.recipe(), preimage().recipe());
+    }
+
+    #[test]
+    fn keys_survive_being_stored() {
+        // Needs serde_json's `float_roundtrip`: without it some numbers come back changed.
+        for number in [0.1, 0.65, 1e-300, 5e-324, 123_456.789_012_345_67, f64::MAX, -0.0] {
+            let stored = Preimage { args: json!({ "x": number }), ..preimage() };
+            let text = serde_json::to_vec(&stored).unwrap();
+            let read: Preimage = serde_json::from_slice(&text).unwrap();
+            assert_eq!(read.key(), stored.key(), "{number}");
+        }
+        for seed in 0..2000 {
+            let bits = crate::id::keyed_hash(seed, "floats", b"") & !(1 << 62);
+            let stored = Preimage { args: json!(f64::from_bits(bits)), ..preimage() };
+            let text = serde_json::to_vec(&stored).unwrap();
+            let read: Preimage = serde_json::from_slice(&text).unwrap();
+            assert_eq!(read.key(), stored.key(), "{}", f64::from_bits(bits));
+        }
+    }
+
+    #[test]
+    fn the_digest_of_some_columns_ignores_the_others_and_their_order() {
+        let column = |name: &str, content: &[u8]| ColumnDigest {
+            name: name.into(),
+            data_type: "utf8".into(),
+            digest: Digest::of(content),
+        };
+        let port = |columns: Vec<ColumnDigest>| PortArtifact {
+            port: "out".into(),
+            digest: table_digest(&columns, 3),
+            blob: Digest::of(b""),
+            bytes: 0,
+            rows: 3,
+            key: vec!["id".into()],
+            columns,
+        };
+        let one = port(vec![column("id", b"1"), column("b", b"2"), column("c", b"3")]);
+        let two = port(vec![column("b", b"2"), column("id", b"1"), column("c", b"changed")]);
+        let names = ["id".to_string(), "b".into(), "absent".into()];
+        assert_eq!(one.digest_of(Some(&names)), two.digest_of(Some(&names)));
+        assert_ne!(one.digest_of(None), two.digest_of(None));
+        assert_eq!(one.digest_of(None), one.digest);
+    }
+}

@@ -1,0 +1,36 @@
+//! The store of results: content-addressed tables, the manifests that say what they are,
+//! the records of runs, and the locks between those who share it.
+//!
+//! A result is found by its key, the digest of everything that can change it. Blobs are
+//! written to a temporary file, made durable and renamed; the manifest comes last, so that
+//! whatever a manifest names is there. What is missing or damaged is a miss, not an error.
+//! A folder, however often its writers were killed, is always in a state to go on from.
+//!
+//! Does not live here: what a key is made of and when a result is reused (`exec`), what is
+//! in the tables (`operators`).
+
+mod backend;
+mod blob;
+mod error;
+mod gc;
+mod local;
+mod lock;
+mod manifest;
+mod record;
+mod store;
+mod survey;
+#[cfg(test)]
+mod tests;
+mod time;
+mod verify;
+
+pub use blob::BlobWriter;
+pub use error::{CacheError, CacheErrorKind};
+pub use gc::{GcPolicy, GcReport};
+pub use lock::LockGuard;
+pub use manifest::{FORMAT_VERSION, Manifest, ManifestLabels, MemoPart, PortArtifact, Preimage};
+pub use record::RunRecord;
+pub use store::Store;
+pub use survey::Usage;
+pub use time::timestamp;
+pub use verify::{Finding, FindingKind};

@@ -1,0 +1,315 @@
+//! The store: where everything is, and reading and writing each kind of object.
+//!
+//! Layout: `actions/<aa>/<key>.json` manifests, `blobs/<aa>/<digest>.parquet` tables,
+//! `memo/<aa>/<recipe>/<blob>.json` parts of row-precise reuse, `checks/<aa>/<key>.json`
+//! outcomes of assertions, `runs/<time>-<id>.json` records of runs, `locks/`, `tmp/`.
+//! Names are digests that the caller computed; a name that was read from the store is never
+//! followed. Does not live here: locks (`lock`), writing blobs (`blob`), maintenance
+//! (`survey`, `verify`, `gc`).
+
+use std::fmt;
+use std::fs::File;
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Mutex, Weak};
+
+use futures::{StreamExt, TryStreamExt};
+use object_store::ObjectStore;
+use object_store::path::Path as ObjectPath;
+use serde::Serialize;
+use url::Url;
+
+use super::backend::{Backend, Folder, below};
+use super::error::{CacheError, CacheErrorKind};
+use super::manifest::{Manifest, MemoPart};
+use super::record::RunRecord;
+use crate::digest::Digest;
+
+/// A content-addressed store in a folder or a bucket. Cheap to clone.
+#[derive(Clone)]
+pub struct Store {
+    pub(super) inner: Arc<Inner>,
+}
+
+pub(super) struct Inner {
+    location: String,
+    pub(super) backend: Backend,
+    objects: Arc<dyn ObjectStore>,
+    /// The store's root within `objects`.
+    root: ObjectPath,
+    url: Url,
+    /// The lock on the whole store, while a guard of this process holds it.
+    pub(super) exclusive: Mutex<Weak<File>>,
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Store").field(&self.inner.location).finish()
+    }
+}
+
+impl Store {
+    /// Opens the store at a folder's path or a URL (`file://`, `s3://` with the cargo feature
+    /// `s3`, `memory://` for tests). Touches nothing: the folder is made by the first write.
+    pub async fn open(location: &str) -> Result<Self, CacheError> {
+        if location.contains("://") {
+            return Self::open_url(location);
+        }
+        if location.is_empty() {
+            return Err(unsupported("a store", "its location is empty"));
+        }
+        Self::open_folder(location, Path::new(location))
+    }
+
+    fn open_url(location: &str) -> Result<Self, CacheError> {
+        let url = match Url::parse(location) {
+            Ok(url) => url,
+            // Not shown: it may hold a password.
+            Err(error) => return Err(unsupported("the store's URL", error.to_string())),
+        };
+        let shown = format!("{}://{}{}", url.scheme(), url.host_str().unwrap_or(""), url.path());
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(unsupported(
+                shown,
+                "a URL with a password ends up in logs; set AWS_ACCESS_KEY_ID and \
+                 AWS_SECRET_ACCESS_KEY instead",
+            ));
+        }
+        match url.scheme() {
+            "file" => match url.to_file_path() {
+                Ok(path) => Self::open_folder(location, &path),
+                Err(()) => Err(unsupported(shown, "write file:///absolute/path")),
+            },
+            "memory" => {
+                let objects = Arc::new(object_store::memory::InMemory::new());
+                Self::open_bucket(shown, &url, objects)
+            }
+            "s3" => open_s3(&url).and_then(|objects| Self::open_bucket(shown, &url, objects)),
+            other => Err(unsupported(&shown, format!("stores of kind {other}:// are not known"))),
+        }
+    }
+
+    fn open_folder(location: &str, path: &Path) -> Result<Self, CacheError> {
+        let failed = |error| CacheError::at("open", path, &error);
+        let folder = resolve(&std::path::absolute(path).map_err(failed)?);
+        let root = ObjectPath::from_absolute_path(&folder)
+            .map_err(|error| CacheError::of("open", folder.display(), &error))?;
+        let url = Url::parse("file:///")
+            .map_err(|error| CacheError::of("open", folder.display(), &error))?;
+        let objects: Arc<dyn ObjectStore> = Arc::new(object_store::local::LocalFileSystem::new());
+        let backend = Backend::Folder(Arc::new(Folder::new(folder)));
+        Ok(Self::new(location.to_string(), backend, objects, root, url))
+    }
+
+    fn open_bucket(
+        location: String,
+        url: &Url,
+        objects: Arc<dyn ObjectStore>,
+    ) -> Result<Self, CacheError> {
+        let root = ObjectPath::from_url_path(url.path())
+            .map_err(|error| CacheError::of("open", &location, &error))?;
+        let mut base = url.clone();
+        base.set_path("");
+        base.set_query(None);
+        base.set_fragment(None);
+        let backend = Backend::Bucket { objects: Arc::clone(&objects), root: root.clone() };
+        Ok(Self::new(location, backend, objects, root, base))
+    }
+
+    fn new(
+        location: String,
+        backend: Backend,
+        objects: Arc<dyn ObjectStore>,
+        root: ObjectPath,
+        url: Url,
+    ) -> Self {
+        let exclusive = Mutex::new(Weak::new());
+        Self { inner: Arc::new(Inner { location, backend, objects, root, url, exclusive }) }
+    }
+
+    /// The location as it was given to [`Store::open`].
+    pub fn location(&self) -> &str {
+        &self.inner.location
+    }
+
+    /// The object store in which [`Store::blob_path`] is a path.
+    pub fn object_store(&self) -> Arc<dyn ObjectStore> {
+        Arc::clone(&self.inner.objects)
+    }
+
+    /// The URL under which a query engine may register [`Store::object_store`]: `file:///`
+    /// for a folder, else the bucket's.
+    pub fn url(&self) -> Url {
+        self.inner.url.clone()
+    }
+
+    /// Where a blob is within [`Store::object_store`].
+    pub fn blob_path(&self, digest: &Digest) -> ObjectPath {
+        below(&self.inner.root, &blob_name(digest))
+    }
+
+    /// A blob's file, if the store is a folder. It need not exist.
+    pub fn local_blob(&self, digest: &Digest) -> Option<PathBuf> {
+        self.inner.backend.folder().map(|folder| folder.path(&blob_name(digest)))
+    }
+
+    /// The manifest of a key; `None` if there is none, if it is damaged, or if it was written
+    /// in another format. Whether its blobs are there says [`Store::missing_blobs`].
+    pub async fn manifest(&self, key: &Digest) -> Result<Option<Manifest>, CacheError> {
+        let bytes = self.inner.backend.read(&manifest_name(key)).await?;
+        let manifest = bytes.and_then(|bytes| Manifest::parse(&bytes).ok());
+        Ok(manifest.filter(|manifest| manifest.key == *key))
+    }
+
+    /// Stores a manifest. Its blobs must have been committed before.
+    pub async fn put_manifest(&self, manifest: &Manifest) -> Result<(), CacheError> {
+        self.write_json(&manifest_name(&manifest.key), manifest).await
+    }
+
+    /// The blobs of a manifest that are not there, or that have another size.
+    pub async fn missing_blobs(&self, manifest: &Manifest) -> Vec<Digest> {
+        let mut missing = Vec::new();
+        for port in &manifest.ports {
+            let size = self.inner.backend.size(&blob_name(&port.blob)).await;
+            if size != Some(port.bytes) && !missing.contains(&port.blob) {
+                missing.push(port.blob);
+            }
+        }
+        missing
+    }
+
+    /// Removes a manifest, if there is one. Its blobs stay until they are collected.
+    pub async fn forget(&self, key: &Digest) -> Result<(), CacheError> {
+        self.inner.backend.remove(&manifest_name(key)).await.map(|_| ())
+    }
+
+    /// The finished parts of a recipe whose blobs are there, sorted by blob.
+    pub async fn memo_parts(&self, recipe: &Digest) -> Result<Vec<MemoPart>, CacheError> {
+        let backend = &self.inner.backend;
+        let found = backend.read_all(&memo_folder(recipe)).await?;
+        let parts = found.into_iter().filter_map(|(entry, bytes)| {
+            let part: MemoPart = serde_json::from_slice(&bytes).ok()?;
+            (memo_name(recipe, &part.blob) == entry.name).then_some(part)
+        });
+        let mut parts: Vec<MemoPart> = futures::stream::iter(parts)
+            .filter_map(async |part| {
+                let size = backend.size(&blob_name(&part.blob)).await;
+                (size == Some(part.bytes)).then_some(part)
+            })
+            .collect()
+            .await;
+        parts.sort_by_key(|part| part.blob);
+        Ok(parts)
+    }
+
+    /// Adds a finished part to a recipe. Its blob must have been committed before.
+    pub async fn put_memo_part(&self, recipe: &Digest, part: &MemoPart) -> Result<(), CacheError> {
+        self.write_json(&memo_name(recipe, &part.blob), part).await
+    }
+
+    /// Stores the record of a run, replacing the one with the same id.
+    pub async fn put_run(&self, run: &RunRecord) -> Result<(), CacheError> {
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'.';
+        if run.id.is_empty() || run.id.starts_with('.') || !run.id.bytes().all(plain) {
+            let cause = "the run's id is not a plain name";
+            return Err(CacheError::new(CacheErrorKind::Corrupt, "write", "the run", cause));
+        }
+        self.write_json(&format!("runs/{}.json", run.id), run).await
+    }
+
+    /// The newest runs, newest first. Records that cannot be read are left out.
+    pub async fn recent_runs(&self, limit: usize) -> Result<Vec<RunRecord>, CacheError> {
+        let backend = &self.inner.backend;
+        let entries = backend.list("runs").await?;
+        let runs = futures::stream::iter(entries.into_iter().rev())
+            .map(|entry| async move { backend.read(&entry.name).await })
+            .buffered(8)
+            .try_filter_map(async |bytes| Ok(bytes.and_then(|b| serde_json::from_slice(&b).ok())));
+        runs.take(limit).try_collect().await
+    }
+
+    /// The remembered outcome of a check; `None` if there is none or it cannot be read.
+    pub async fn check_result(&self, key: &Digest) -> Option<serde_json::Value> {
+        let bytes = self.inner.backend.read(&check_name(key)).await.ok()??;
+        serde_json::from_slice(&bytes).ok()
+    }
+
+    /// Remembers the outcome of a check under the digest of what was checked.
+    pub async fn put_check_result(
+        &self,
+        key: &Digest,
+        value: &serde_json::Value,
+    ) -> Result<(), CacheError> {
+        self.write_json(&check_name(key), value).await
+    }
+
+    async fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), CacheError> {
+        let mut bytes = serde_json::to_vec_pretty(value)
+            .map_err(|error| CacheError::of("write", name, &error))?;
+        bytes.push(b'\n');
+        self.inner.backend.write(name, bytes).await
+    }
+}
+
+pub(super) fn manifest_name(key: &Digest) -> String {
+    format!("actions/{}/{key}.json", key.shard())
+}
+
+pub(super) fn blob_name(digest: &Digest) -> String {
+    format!("blobs/{}/{digest}.parquet", digest.shard())
+}
+
+pub(super) fn memo_name(recipe: &Digest, blob: &Digest) -> String {
+    format!("{}/{blob}.json", memo_folder(recipe))
+}
+
+fn memo_folder(recipe: &Digest) -> String {
+    format!("memo/{}/{recipe}", recipe.shard())
+}
+
+fn check_name(key: &Digest) -> String {
+    format!("checks/{}/{key}.json", key.shard())
+}
+
+fn unsupported(place: impl fmt::Display, cause: impl Into<String>) -> CacheError {
+    CacheError::new(CacheErrorKind::Unsupported, "open", place, cause)
+}
+
+#[cfg(feature = "s3")]
+fn open_s3(url: &Url) -> Result<Arc<dyn ObjectStore>, CacheError> {
+    let builder = object_store::aws::AmazonS3Builder::from_env().with_url(url.as_str());
+    let store = builder.build().map_err(|error| CacheError::of("open", url, &error))?;
+    Ok(Arc::new(store))
+}
+
+#[cfg(not(feature = "s3"))]
+fn open_s3(url: &Url) -> Result<Arc<dyn ObjectStore>, CacheError> {
+    let cause = "this build has no S3; build with `cargo install galeras --features s3`";
+    Err(unsupported(url, cause))
+}
+
+/// The real path of a folder that need not exist yet: links are followed as far as it does,
+/// `..` is resolved in the rest.
+fn resolve(path: &Path) -> PathBuf {
+    let mut rest = Vec::new();
+    let mut top = path;
+    let real = loop {
+        match (std::fs::canonicalize(top), top.parent(), top.components().next_back()) {
+            (Ok(real), ..) => break real,
+            (Err(_), Some(parent), Some(last)) => {
+                rest.push(last);
+                top = parent;
+            }
+            (Err(_), ..) => break top.to_path_buf(),
+        }
+    };
+    rest.into_iter().rev().fold(real, |mut path, part| {
+        match part {
+            Component::ParentDir => {
+                path.pop();
+            }
+            Component::Normal(name) => path.push(name),
+            _ => {}
+        }
+        path
+    })
+}

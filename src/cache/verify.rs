@@ -1,0 +1,359 @@
+//! Checking a store against itself, and removing what is damaged.
+//!
+//! Lives here: re-hashing blobs, recomputing the logical digests of the tables in them, and
+//! the findings. Does not live here: what is merely unused (`gc`).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::sync::Arc;
+
+use futures::StreamExt;
+use object_store::ObjectStoreExt;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
+
+use super::backend::{Backend, blocking};
+use super::error::CacheError;
+use super::manifest::PortArtifact;
+use super::store::{Store, blob_name, manifest_name, memo_name};
+use super::survey::Survey;
+use crate::digest::{ColumnDigest, Digest, TableHasher, table_digest};
+
+/// What sort of damage a [`Finding`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FindingKind {
+    /// The content of a blob has not the digest that is its name.
+    DamagedBlob,
+    /// A manifest or a part names a blob that is not there.
+    MissingBlob,
+    /// A blob has not the size that a manifest or a part says.
+    WrongSize,
+    /// The table in a blob has not the rows or the logical digest that a manifest says.
+    WrongTable,
+    /// A file among the blobs is not called like one.
+    StrangeFile,
+    /// A manifest cannot be read.
+    DamagedManifest,
+    /// A manifest's key is not the digest of its pre-image.
+    WrongKey,
+    /// A part cannot be read.
+    DamagedPart,
+}
+
+/// One thing in a store that is not what it has to be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// What sort of damage it is.
+    pub kind: FindingKind,
+    /// The damaged object, relative to the store.
+    pub object: String,
+    /// What is wrong with it.
+    pub detail: String,
+    /// The steps whose results are lost with it, as their labels name them.
+    pub steps: Vec<String>,
+    /// What a repair removes.
+    #[serde(skip)]
+    remove: Vec<String>,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.object, self.detail)?;
+        if !self.steps.is_empty() {
+            write!(f, " (result of {})", self.steps.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+/// Who names a blob, and what they say of it.
+struct Claim {
+    name: String,
+    step: Option<String>,
+    bytes: u64,
+    rows: u64,
+    table: Option<PortArtifact>,
+}
+
+impl Store {
+    /// Checks everything: every blob against its name, every table against its manifest,
+    /// every manifest against its key. `progress` is told how many bytes were checked since
+    /// it was told last. Nothing is changed; temporary files are no damage.
+    pub async fn verify(
+        &self,
+        progress: &(impl Fn(u64) + ?Sized),
+    ) -> Result<Vec<Finding>, CacheError> {
+        let survey = Survey::of(self).await?;
+        let mut findings = unreadable(&survey);
+        let mut claims: BTreeMap<Digest, Vec<Claim>> = BTreeMap::new();
+        for manifest in &survey.manifests {
+            let (name, key) = (manifest_name(&manifest.key), manifest.preimage.key());
+            if key != manifest.key {
+                let detail = format!("its pre-image has the key {}", key.short());
+                let kind = FindingKind::WrongKey;
+                findings.push(Finding::new(kind, &name, detail, vec![name.clone()]));
+            }
+            for port in &manifest.ports {
+                claims.entry(port.blob).or_default().push(Claim {
+                    name: name.clone(),
+                    step: Some(manifest.labels.step.clone()),
+                    bytes: port.bytes,
+                    rows: port.rows,
+                    table: Some(port.clone()),
+                });
+            }
+        }
+        for (recipe, part) in &survey.parts {
+            claims.entry(part.blob).or_default().push(Claim {
+                name: memo_name(recipe, &part.blob),
+                step: None,
+                bytes: part.bytes,
+                rows: part.rows,
+                table: None,
+            });
+        }
+        for (digest, _) in &survey.blobs {
+            claims.entry(*digest).or_default();
+        }
+
+        let (sender, mut receiver) = mpsc::unbounded_channel();
+        let threads = std::thread::available_parallelism().map_or(2, usize::from);
+        let mut checks = futures::stream::iter(claims)
+            .map(|(blob, claims)| check(self, blob, claims, sender.clone()))
+            .buffer_unordered(threads);
+        loop {
+            tokio::select! {
+                biased;
+                Some(bytes) = receiver.recv() => progress(bytes),
+                found = checks.next() => match found {
+                    Some(found) => findings.extend(found?),
+                    None => break,
+                },
+            }
+        }
+        while let Ok(bytes) = receiver.try_recv() {
+            progress(bytes);
+        }
+        findings.sort_by(|a, b| a.object.cmp(&b.object).then(a.detail.cmp(&b.detail)));
+        Ok(findings)
+    }
+
+    /// Removes what is damaged and the manifests and parts that name it, so that the next run
+    /// computes it anew. Returns the number of objects removed. An error of kind
+    /// [`Busy`](super::CacheErrorKind::Busy) if a run holds the store.
+    pub async fn repair(&self, findings: &[Finding]) -> Result<u64, CacheError> {
+        if findings.is_empty() {
+            return Ok(0);
+        }
+        let _alone = self.exclusive_lock().await?;
+        let names: BTreeSet<String> =
+            findings.iter().flat_map(|finding| finding.remove.iter().cloned()).collect();
+        // In the order actions, blobs, memo: what names a blob goes before the blob.
+        let (blobs, naming): (Vec<_>, Vec<_>) =
+            names.into_iter().partition(|name| name.starts_with("blobs/"));
+        let removed = self.inner.backend.remove_all(naming).await?;
+        Ok(removed + self.inner.backend.remove_all(blobs).await?)
+    }
+}
+
+impl Finding {
+    fn new(kind: FindingKind, object: &str, detail: String, remove: Vec<String>) -> Self {
+        Self { kind, object: object.to_string(), detail, steps: Vec::new(), remove }
+    }
+
+    fn with_claims<'a>(mut self, claims: impl IntoIterator<Item = &'a Claim>) -> Self {
+        for claim in claims {
+            self.remove.push(claim.name.clone());
+            if let Some(step) = claim.step.as_ref().filter(|step| !self.steps.contains(step)) {
+                self.steps.push(step.clone());
+            }
+        }
+        self
+    }
+}
+
+fn unreadable(survey: &Survey) -> Vec<Finding> {
+    let find = |kind, name: &String, cause: &String| {
+        Finding::new(kind, name, format!("it cannot be read: {cause}"), vec![name.clone()])
+    };
+    let manifests = survey.damaged_manifests.iter();
+    let parts = survey.damaged_parts.iter();
+    manifests
+        .map(|(name, cause)| find(FindingKind::DamagedManifest, name, cause))
+        .chain(parts.map(|(name, cause)| find(FindingKind::DamagedPart, name, cause)))
+        .chain(survey.strangers.iter().map(|entry| {
+            let detail = "its name is not the digest of a table".to_string();
+            Finding::new(FindingKind::StrangeFile, &entry.name, detail, vec![entry.name.clone()])
+        }))
+        .collect()
+}
+
+async fn check(
+    store: &Store,
+    blob: Digest,
+    claims: Vec<Claim>,
+    progress: mpsc::UnboundedSender<u64>,
+) -> Result<Vec<Finding>, CacheError> {
+    let name = blob_name(&blob);
+    let Some(file) = open(store, &name).await? else {
+        let detail = "it is missing".to_string();
+        let finding = Finding::new(FindingKind::MissingBlob, &name, detail, Vec::new());
+        return Ok(vec![finding.with_claims(&claims)]);
+    };
+    let claims = Arc::new(claims);
+    let work = {
+        let (name, claims) = (name.clone(), Arc::clone(&claims));
+        move || check_file(file, blob, &name, &claims, &progress)
+    };
+    match tokio::task::spawn_blocking(work).await {
+        Ok(Ok(found)) => Ok(found),
+        Ok(Err(error)) => {
+            Err(CacheError::of("read", format!("{}/{name}", store.location()), &error))
+        }
+        // A table that brings down the reader is as damaged as one that it refuses.
+        Err(_) => {
+            let detail = "its table cannot be read".to_string();
+            let finding = Finding::new(FindingKind::WrongTable, &name, detail, Vec::new());
+            Ok(vec![finding.with_claims(claims.iter())])
+        }
+    }
+}
+
+fn check_file(
+    mut file: File,
+    blob: Digest,
+    name: &str,
+    claims: &[Claim],
+    progress: &mpsc::UnboundedSender<u64>,
+) -> io::Result<Vec<Finding>> {
+    let mut hasher = blake3::Hasher::new();
+    let mut buffer = vec![0; 1 << 20];
+    let mut bytes = 0;
+    loop {
+        let read = match file.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        hasher.update(&buffer[..read]);
+        bytes += read as u64;
+        // Nobody listens any more if the check was given up.
+        progress.send(read as u64).ok();
+    }
+    drop(buffer);
+
+    let sound = Digest::from(hasher.finalize()) == blob;
+    let misfits: Vec<&Claim> = claims.iter().filter(|claim| claim.bytes != bytes).collect();
+    if !sound {
+        let (kind, detail) = match misfits.first() {
+            Some(claim) => {
+                (FindingKind::WrongSize, format!("it has {bytes} bytes instead of {}", claim.bytes))
+            }
+            None => (FindingKind::DamagedBlob, "its content is not what its name says".into()),
+        };
+        let finding = Finding::new(kind, name, detail, vec![name.to_string()]);
+        return Ok(vec![finding.with_claims(claims)]);
+    }
+    let mut findings: Vec<Finding> = misfits
+        .iter()
+        .map(|claim| {
+            let detail = format!("it has {bytes} bytes, {} says {}", claim.name, claim.bytes);
+            Finding::new(FindingKind::WrongSize, name, detail, Vec::new()).with_claims([*claim])
+        })
+        .collect();
+    if claims.is_empty() {
+        return Ok(findings);
+    }
+    file.rewind()?;
+    let table = read_table(file, claims.iter().any(|claim| claim.table.is_some()));
+    for claim in claims {
+        let wrong = match &table {
+            Err(cause) => Some(format!("its table cannot be read: {cause}")),
+            Ok((_, rows)) if *rows != claim.rows => {
+                Some(format!("it has {rows} rows, {} says {}", claim.name, claim.rows))
+            }
+            Ok((columns, _)) => {
+                claim.table.as_ref().and_then(|port| compare(columns, port, &claim.name))
+            }
+        };
+        if let Some(detail) = wrong {
+            let finding = Finding::new(FindingKind::WrongTable, name, detail, Vec::new());
+            findings.push(finding.with_claims([claim]));
+        }
+    }
+    Ok(findings)
+}
+
+/// The digests of the columns, if they are wanted, and the number of rows.
+fn read_table(
+    file: File,
+    digests: bool,
+) -> Result<(Vec<ColumnDigest>, u64), Box<dyn std::error::Error>> {
+    let builder = ParquetRecordBatchReaderBuilder::try_new(file)?;
+    if !digests {
+        let rows = builder.metadata().file_metadata().num_rows();
+        return Ok((Vec::new(), u64::try_from(rows)?));
+    }
+    let mut hasher = TableHasher::new(builder.schema());
+    for batch in builder.build()? {
+        hasher.update(&batch?)?;
+    }
+    Ok(hasher.finish())
+}
+
+fn compare(found: &[ColumnDigest], port: &PortArtifact, manifest: &str) -> Option<String> {
+    for column in &port.columns {
+        match found.iter().find(|found| found.name == column.name) {
+            None => return Some(format!("it has no column {}, {manifest} has", column.name)),
+            Some(found) if found != column => {
+                return Some(format!("column {} is not what {manifest} says", column.name));
+            }
+            Some(_) => {}
+        }
+    }
+    let unknown = |column: &&ColumnDigest| {
+        !column.name.starts_with("__") && port.columns.iter().all(|c| c.name != column.name)
+    };
+    if let Some(column) = found.iter().find(unknown) {
+        return Some(format!("it has a column {}, {manifest} has not", column.name));
+    }
+    (table_digest(&port.columns, port.rows) != port.digest)
+        .then(|| format!("its logical digest is not the one that {manifest} says"))
+}
+
+/// The blob's file, or a copy of the blob in a nameless file; `None` if it is not there.
+async fn open(store: &Store, name: &str) -> Result<Option<File>, CacheError> {
+    match &store.inner.backend {
+        Backend::Folder(folder) => {
+            let path = folder.path(name);
+            blocking(move || match File::open(&path) {
+                Ok(file) => Ok(Some(file)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+                Err(error) => Err(CacheError::at("read", &path, &error)),
+            })
+            .await
+        }
+        Backend::Bucket { objects, root } => {
+            let path = super::backend::below(root, name);
+            let failed =
+                |error: &(dyn std::error::Error + 'static)| CacheError::of("read", &path, error);
+            let mut chunks = match objects.get(&path).await {
+                Ok(found) => found.into_stream(),
+                Err(object_store::Error::NotFound { .. }) => return Ok(None),
+                Err(error) => return Err(failed(&error)),
+            };
+            let mut file = tempfile::tempfile().map_err(|error| failed(&error))?;
+            while let Some(chunk) = chunks.next().await {
+                let chunk = chunk.map_err(|error| failed(&error))?;
+                file.write_all(&chunk).map_err(|error| failed(&error))?;
+            }
+            file.rewind().map_err(|error| failed(&error))?;
+            Ok(Some(file))
+        }
+    }
+}

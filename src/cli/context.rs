@@ -1,0 +1,235 @@
+//! What the verbs share: exit codes, output, the loading of a workflow and its store.
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{Format, WorkflowArgs};
+use crate::cache::{CacheError, Store};
+use crate::event::RunStatus;
+use crate::exec::{RunError, StepState, survey};
+use crate::operators::REGISTRY;
+use crate::plan::{Plan, Settings, plan};
+use crate::workflow::{Diagnostics, render, to_json};
+
+/// How the program ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// Everything was done.
+    Done,
+    /// A step failed.
+    Failed,
+    /// The command line or the workflow is invalid.
+    Invalid,
+    /// An assertion of severity error failed.
+    Assertion,
+    /// The cache or a disk failed.
+    Disk,
+    /// Stopped by the user.
+    Interrupted,
+}
+
+impl Exit {
+    /// The exit code.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Failed => 1,
+            Self::Invalid => 2,
+            Self::Assertion => 3,
+            Self::Disk => 4,
+            Self::Interrupted => 130,
+        }
+    }
+}
+
+impl From<RunStatus> for Exit {
+    fn from(status: RunStatus) -> Self {
+        match status {
+            RunStatus::Ok => Self::Done,
+            RunStatus::Failed => Self::Failed,
+            RunStatus::AssertFailed => Self::Assertion,
+            RunStatus::CacheFailed => Self::Disk,
+            RunStatus::Interrupted => Self::Interrupted,
+        }
+    }
+}
+
+/// Writes to standard output. A reader that has gone away (`| head`) is no error.
+pub(super) fn print(text: &str) -> Exit {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => Exit::Done,
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Exit::Done,
+        Err(_) => Exit::Disk,
+    }
+}
+
+/// Writes a value as one line of JSON to standard output.
+pub(super) fn print_json(value: &serde_json::Value) -> Exit {
+    print(&format!("{value}\n"))
+}
+
+/// Writes a message to standard error and returns `exit`.
+pub(super) fn fail(message: &str, exit: Exit) -> Exit {
+    let _ = writeln!(std::io::stderr(), "error: {message}");
+    exit
+}
+
+/// The exit of an error of the store or of a step.
+pub(super) fn fail_run(error: &RunError) -> Exit {
+    let exit = if error.is_cache() { Exit::Disk } else { Exit::Failed };
+    fail(&error.explained(), exit)
+}
+
+/// Whether standard error may have colours.
+pub(super) fn color() -> bool {
+    std::io::stderr().is_terminal()
+        && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
+        && std::env::var_os("TERM").is_none_or(|v| v != "dumb")
+}
+
+/// The width of the terminal, or 80.
+pub(super) fn width() -> u16 {
+    let from_env = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
+    from_env.or_else(|| rustix::termios::tcgetwinsize(std::io::stderr()).ok().map(|w| w.ws_col))
+        .filter(|w| *w >= 20)
+        .unwrap_or(80)
+}
+
+/// Shows diagnostics: for people on standard error, as JSON on standard output.
+pub(super) fn show_diagnostics(diagnostics: &Diagnostics, format: Format) {
+    if diagnostics.is_empty() {
+        return;
+    }
+    match format {
+        Format::Human => {
+            let text = render(diagnostics.as_slice(), color(), usize::from(width()));
+            let _ = std::io::stderr().write_all(text.as_bytes());
+        }
+        Format::Json => {
+            for diagnostic in diagnostics {
+                let mut line = serde_json::json!({"event": "diagnostic"});
+                if let (Some(map), serde_json::Value::Object(rest)) =
+                    (line.as_object_mut(), to_json(diagnostic))
+                {
+                    map.extend(rest);
+                }
+                print_json(&line);
+            }
+        }
+    }
+}
+
+/// Plans the workflow; shows what is wrong with it, and in that case returns the exit.
+pub(super) async fn load(args: &WorkflowArgs, format: Format) -> Result<Plan, Exit> {
+    let (found, diagnostics) = plan_file(&args.file, &args.set, &args.store.cache).await;
+    show_diagnostics(&diagnostics, format);
+    found.ok_or(Exit::Invalid)
+}
+
+/// Plans the workflow in `file`.
+pub(super) async fn plan_file(
+    file: &Path,
+    set: &[String],
+    cache: &str,
+) -> (Option<Plan>, Diagnostics) {
+    let settings = Settings {
+        set: set.to_vec(),
+        working_dir: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
+        downloads: downloads(cache),
+    };
+    plan(file, REGISTRY, &settings).await
+}
+
+/// The folder for fetched files: in the store if that is a folder.
+fn downloads(cache: &str) -> PathBuf {
+    if cache.contains("://") {
+        std::env::temp_dir().join("galeras-downloads")
+    } else {
+        Path::new(cache).join("downloads")
+    }
+}
+
+/// Opens the store.
+pub(super) async fn open_store(location: &str) -> Result<Store, Exit> {
+    Store::open(location).await.map_err(|error| fail_cache(&error))
+}
+
+/// The exit of an error of the store.
+pub(super) fn fail_cache(error: &CacheError) -> Exit {
+    match error.help() {
+        Some(help) => fail(&format!("{error}\nhelp: {help}"), Exit::Disk),
+        None => fail(&error.to_string(), Exit::Disk),
+    }
+}
+
+/// A workflow with its store and the state of every step.
+pub(super) struct Surveyed {
+    pub(super) plan: Arc<Plan>,
+    pub(super) store: Store,
+    pub(super) states: Vec<StepState>,
+}
+
+impl Surveyed {
+    pub(super) async fn load(args: &WorkflowArgs, format: Format) -> Result<Self, Exit> {
+        let plan = load(args, format).await?;
+        let store = open_store(&args.store.cache).await?;
+        let states = survey(&plan, &store).await.map_err(|e| fail_run(&e))?;
+        Ok(Self { plan: Arc::new(plan), store, states })
+    }
+
+    /// The results that are stored, by position in the plan.
+    pub(super) fn done(&self) -> Vec<Option<Arc<crate::cache::Manifest>>> {
+        self.states.iter().map(|s| s.manifest.clone()).collect()
+    }
+
+    /// The step and port that `name` (`valid`, `valid.rejects`) stands for.
+    pub(super) fn find(&self, name: &str) -> Result<(usize, &'static str), Exit> {
+        let split = |at: usize| (&name[..at], Some(&name[at + 1..]));
+        let candidates =
+            std::iter::once((name, None)).chain(name.rmatch_indices('.').map(|(at, _)| split(at)));
+        for (step, port) in candidates {
+            let Some(at) = self.plan.steps.iter().position(|s| s.name == step) else { continue };
+            let ports = self.plan.steps[at].step.ports();
+            let found = match port {
+                None => ports.first(),
+                Some(port) => ports.iter().find(|p| p.name == port),
+            };
+            return match found {
+                Some(port) => Ok((at, port.name)),
+                None => {
+                    let known: Vec<&str> = ports.iter().map(|p| p.name).collect();
+                    let message = format!(
+                        "step `{step}` has no port `{}`; its ports are {}",
+                        port.unwrap_or_default(),
+                        known.join(", ")
+                    );
+                    Err(fail(&message, Exit::Invalid))
+                }
+            };
+        }
+        Err(unknown_step(&self.plan, name))
+    }
+
+    /// Says that the step has no stored result, and what to do.
+    pub(super) fn not_computed(&self, at: usize) -> Exit {
+        let step = &self.plan.steps[at].name;
+        let file = &self.plan.file;
+        let message = format!(
+            "`{step}` is not computed yet as the workflow stands now; run\n  \
+             galeras run {file} --select '{step}'"
+        );
+        fail(&message, Exit::Failed)
+    }
+}
+
+/// Says that there is no such step, with a suggestion.
+pub(super) fn unknown_step(plan: &Plan, name: &str) -> Exit {
+    let known: Vec<&str> = plan.steps.iter().map(|s| s.name.as_str()).collect();
+    let help = match crate::workflow::did_you_mean(name, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("the steps are {}", known.join(", ")),
+    };
+    fail(&format!("the workflow has no step `{name}`; {help}"), Exit::Invalid)
+}

@@ -1,0 +1,61 @@
+//! The contracts of the published tables: their columns as the shipped workflows give them.
+
+use std::path::PathBuf;
+
+use serde_json::{Map, Value, json};
+
+use crate::digest::type_name;
+use crate::operators::REGISTRY;
+use crate::plan::{Settings, plan};
+
+/// The workflow that ships with the program: `galeras init` writes it, and the contracts of
+/// the tables derive from it.
+pub(super) const QUICKSTART: &str = include_str!("../../workflows/quickstart.yaml");
+
+/// A published table: name, the step that gives it, what it is.
+const TABLES: &[(&str, &str, &str)] = &[
+    ("raw_data", "features", "Methods with their features, before any rule."),
+    ("random_cut", "testbed", "Methods cut at a random place, for code completion."),
+    ("table_1", "table_1", "Mean and deviation of the features of a testbed."),
+];
+
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    TABLES.iter().map(|t| t.0)
+}
+
+/// The contract of a table; `None` if there is no table of that name.
+pub(super) async fn contract(name: &str) -> Option<Result<Value, String>> {
+    let (_, step, description) = TABLES.iter().find(|t| t.0 == name)?;
+    Some(derive(name, step, description).await)
+}
+
+async fn derive(name: &str, step: &str, description: &str) -> Result<Value, String> {
+    let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
+    let file = folder.path().join("quickstart.yaml");
+    std::fs::write(&file, QUICKSTART).map_err(|e| e.to_string())?;
+    let settings = Settings {
+        set: Vec::new(),
+        working_dir: PathBuf::from("."),
+        downloads: folder.path().to_path_buf(),
+    };
+    let (plan, diagnostics) = plan(&file, REGISTRY, &settings).await;
+    let plan = plan.ok_or_else(|| {
+        diagnostics.iter().map(crate::workflow::plain).collect::<Vec<_>>().join("\n")
+    })?;
+    let step = plan.step(step).ok_or("the shipped workflow has no such step")?;
+    let table = &step.step.ports()[0].table;
+    let mut columns = Map::new();
+    let mut descriptions = Map::new();
+    for field in table.schema.fields() {
+        let mark = if field.is_nullable() { "" } else { "!" };
+        columns.insert(field.name().clone(), json!(format!("{}{mark}", type_name(field.data_type()))));
+        if let Some(text) = field.metadata().get("description") {
+            let unit = field.metadata().get("unit").map(|u| format!(" [{u}]")).unwrap_or_default();
+            descriptions.insert(field.name().clone(), json!(format!("{text}{unit}")));
+        }
+    }
+    Ok(json!({
+        "name": name, "description": description, "key": table.key, "columns": columns,
+        "descriptions": descriptions,
+    }))
+}

@@ -1,0 +1,259 @@
+//! `show` and `sql`: the rows of results.
+
+use std::io::{BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use clap::{Args, ValueEnum};
+use datafusion::catalog::{MemorySchemaProvider, SchemaProvider};
+use datafusion::dataframe::DataFrame;
+use datafusion::execution::context::{SQLOptions, SessionContext};
+use parquet::arrow::ArrowWriter;
+
+use super::context::{Exit, Surveyed, fail, width};
+use super::{Format, WorkflowArgs};
+use crate::engine::{column, explain, parse_row_expr, session};
+use crate::exec::open_port;
+use crate::operator::{MAIN, plain_message};
+use crate::report::{TableFormat, write_table};
+use crate::workflow::did_you_mean;
+
+/// How rows are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Rows {
+    /// A table for people, cropped to the terminal.
+    #[default]
+    Table,
+    /// One JSON object per line.
+    Json,
+    /// Comma-separated values.
+    Csv,
+    /// A Parquet file (with `-o`).
+    Parquet,
+}
+
+#[derive(Args)]
+pub(crate) struct ShowArgs {
+    #[command(flatten)]
+    workflow: WorkflowArgs,
+    /// The step, or one of its ports: `valid`, `valid.rejects`.
+    step: String,
+    /// The number of rows (default: 10 for a table, all for other formats).
+    #[arg(long, value_name = "N")]
+    rows: Option<usize>,
+    /// The columns, separated by commas.
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    columns: Vec<String>,
+    /// A condition in SQL over the columns.
+    #[arg(long = "where", value_name = "SQL")]
+    condition: Option<String>,
+    #[command(flatten)]
+    out: OutArgs,
+}
+
+#[derive(Args)]
+pub(crate) struct SqlArgs {
+    #[command(flatten)]
+    workflow: WorkflowArgs,
+    /// The query. Every step is a table; its ports are `step.port`.
+    query: String,
+    #[command(flatten)]
+    out: OutArgs,
+}
+
+#[derive(Args)]
+struct OutArgs {
+    /// How the rows are written.
+    #[arg(long, value_enum, default_value_t)]
+    format: Rows,
+    /// A file to write to.
+    #[arg(short, long, value_name = "PATH")]
+    output: Option<PathBuf>,
+}
+
+pub(crate) async fn show(args: ShowArgs) -> Exit {
+    let surveyed = match Surveyed::load(&args.workflow, Format::Human).await {
+        Ok(surveyed) => surveyed,
+        Err(exit) => return exit,
+    };
+    let (at, port) = match surveyed.find(&args.step) {
+        Ok(found) => found,
+        Err(exit) => return exit,
+    };
+    let done = surveyed.done();
+    if done[at].is_none() {
+        return surveyed.not_computed(at);
+    }
+    let session = session(1);
+    let df = match open_port(&session, &surveyed.store, &surveyed.plan, at, port, &done) {
+        Ok(df) => df,
+        Err(error) => return fail(&error.to_string(), Exit::Failed),
+    };
+    match chosen(&session, df, &args) {
+        Ok(df) => write(df, &args.out).await,
+        Err(message) => fail(&message, Exit::Invalid),
+    }
+}
+
+/// The rows and columns that were asked for.
+fn chosen(session: &SessionContext, mut df: DataFrame, args: &ShowArgs) -> Result<DataFrame, String> {
+    let schema: SchemaRef = Arc::new(df.schema().as_arrow().clone());
+    let failed = |e: datafusion::error::DataFusionError| plain_message(&e);
+    if let Some(condition) = &args.condition {
+        let expr = parse_row_expr(session, &schema, condition, "").map_err(|e| match e.help {
+            Some(help) => format!("--where: {}; {help}", e.message),
+            None => format!("--where: {}", e.message),
+        })?;
+        df = df.filter(expr.expr).map_err(failed)?;
+    }
+    if !args.columns.is_empty() {
+        let known: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+        for name in &args.columns {
+            if !known.contains(&name.as_str()) {
+                return Err(match did_you_mean(name, known.iter().copied()) {
+                    Some(near) => format!("there is no column `{name}`; did you mean `{near}`?"),
+                    None => format!("there is no column `{name}`; the columns are {}", known.join(", ")),
+                });
+            }
+        }
+        df = df.select(args.columns.iter().map(|c| column(c)).collect::<Vec<_>>()).map_err(failed)?;
+    }
+    let limit = args.rows.or((args.out.format == Rows::Table).then_some(10));
+    match limit {
+        Some(rows) => df.limit(0, Some(rows)).map_err(failed),
+        None => Ok(df),
+    }
+}
+
+pub(crate) async fn sql(args: SqlArgs) -> Exit {
+    let surveyed = match Surveyed::load(&args.workflow, Format::Human).await {
+        Ok(surveyed) => surveyed,
+        Err(exit) => return exit,
+    };
+    let session = session(std::thread::available_parallelism().map_or(1, usize::from));
+    if let Err(exit) = register(&session, &surveyed, &args.query) {
+        return exit;
+    }
+    let options = SQLOptions::new()
+        .with_allow_ddl(false)
+        .with_allow_dml(false)
+        .with_allow_statements(false);
+    match session.sql_with_options(&args.query, options).await {
+        Ok(df) => write(df, &args.out).await,
+        Err(error) => {
+            let nothing: SchemaRef = Arc::new(arrow::datatypes::Schema::empty());
+            let error = explain(&error, &nothing, "");
+            let help = error.help.map(|h| format!("; {h}")).unwrap_or_default();
+            fail(&format!("{}{help}", error.message), Exit::Invalid)
+        }
+    }
+}
+
+/// Makes the tables that the query names known to the session.
+fn register(session: &SessionContext, surveyed: &Surveyed, query: &str) -> Result<(), Exit> {
+    let failed = |e: datafusion::error::DataFusionError| fail(&plain_message(&e), Exit::Invalid);
+    let state = session.state();
+    let dialect = state.config_options().sql_parser.dialect;
+    let statement = state.sql_to_statement(query, &dialect).map_err(failed)?;
+    let references = state.resolve_table_references(&statement).map_err(failed)?;
+    let done = surveyed.done();
+    for reference in references {
+        let name = match reference.schema() {
+            Some(schema) => format!("{schema}.{}", reference.table()),
+            None => reference.table().to_string(),
+        };
+        let (at, port) = surveyed.find(&name)?;
+        if done[at].is_none() {
+            return Err(surveyed.not_computed(at));
+        }
+        let df = open_port(session, &surveyed.store, &surveyed.plan, at, port, &done)
+            .map_err(|e| fail(&e.to_string(), Exit::Failed))?;
+        let catalog = session.catalog("datafusion");
+        match (reference.schema(), catalog) {
+            (Some(schema), Some(catalog)) => {
+                let tables = match catalog.schema(schema) {
+                    Some(tables) => tables,
+                    None => {
+                        let tables: Arc<dyn SchemaProvider> = Arc::new(MemorySchemaProvider::new());
+                        catalog.register_schema(schema, Arc::clone(&tables)).map_err(failed)?;
+                        tables
+                    }
+                };
+                let table = reference.table().to_string();
+                tables.register_table(table, df.into_view()).map_err(failed)?;
+            }
+            _ => {
+                debug_assert!(port == MAIN || !name.contains('.'));
+                session.register_table(reference, df.into_view()).map_err(failed)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn write(df: DataFrame, out: &OutArgs) -> Exit {
+    let schema: SchemaRef = Arc::new(df.schema().as_arrow().clone());
+    let batches = match df.collect().await {
+        Ok(batches) => batches,
+        Err(error) => return fail(&plain_message(&error), Exit::Failed),
+    };
+    match write_batches(&batches, &schema, out) {
+        Ok(()) => Exit::Done,
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Exit::Done,
+        Err(e) if e.kind() == std::io::ErrorKind::InvalidInput => fail(&e.to_string(), Exit::Invalid),
+        Err(e) => fail(&format!("cannot write: {e}"), Exit::Disk),
+    }
+}
+
+fn write_batches(batches: &[RecordBatch], schema: &SchemaRef, out: &OutArgs) -> std::io::Result<()> {
+    let format = match out.format {
+        Rows::Table => TableFormat::Table,
+        Rows::Json => TableFormat::Json,
+        Rows::Csv => TableFormat::Csv,
+        Rows::Parquet => return write_parquet(batches, schema, out.output.as_deref()),
+    };
+    match &out.output {
+        Some(path) => {
+            let mut file = BufWriter::new(std::fs::File::create(path)?);
+            write_table(&mut file, batches, schema, format, None)?;
+            file.flush()
+        }
+        None => {
+            let stdout = std::io::stdout();
+            let cropped = format == TableFormat::Table && stdout.is_terminal();
+            let width = if cropped { stdout_width() } else { 80 };
+            let mut lock = BufWriter::new(stdout.lock());
+            write_table(&mut lock, batches, schema, format, Some(width))?;
+            lock.flush()
+        }
+    }
+}
+
+fn stdout_width() -> u16 {
+    rustix::termios::tcgetwinsize(std::io::stdout())
+        .ok()
+        .map(|w| w.ws_col)
+        .filter(|w| *w >= 20)
+        .unwrap_or_else(width)
+}
+
+fn write_parquet(
+    batches: &[RecordBatch],
+    schema: &SchemaRef,
+    path: Option<&Path>,
+) -> std::io::Result<()> {
+    let Some(path) = path else {
+        let message = "Parquet is written to a file; add -o PATH";
+        return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, message));
+    };
+    let failed = |e: parquet::errors::ParquetError| std::io::Error::other(e.to_string());
+    let file = std::fs::File::create(path)?;
+    let mut writer = ArrowWriter::try_new(file, Arc::clone(schema), None).map_err(failed)?;
+    for batch in batches {
+        writer.write(batch).map_err(failed)?;
+    }
+    writer.close().map_err(failed)?;
+    Ok(())
+}

@@ -1,0 +1,51 @@
+//! `init`: a workflow to start from.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::context::{Exit, fail, print};
+use super::contracts::QUICKSTART;
+
+#[derive(Args)]
+pub(crate) struct InitArgs {
+    /// The folder, made if it does not exist.
+    #[arg(default_value = ".")]
+    dir: PathBuf,
+}
+
+/// The name of the new workflow.
+const NAME: &str = "workflow.yaml";
+/// What Git should not track.
+const IGNORED: &str = "cache/\ntestbeds/\n";
+
+pub(crate) fn init(args: &InitArgs) -> Exit {
+    // The schema of the shipped file stands beside the program's source, not here.
+    let text: String = QUICKSTART
+        .lines()
+        .filter(|line| !line.starts_with("# yaml-language-server"))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    let file = args.dir.join(NAME);
+    let made = std::fs::create_dir_all(&args.dir).and_then(|()| {
+        let mut out = std::fs::File::create_new(&file)?;
+        out.write_all(text.as_bytes())
+    });
+    match made {
+        Ok(()) => {}
+        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
+            let message = format!("{} exists already and is left as it is", file.display());
+            return fail(&message, Exit::Invalid);
+        }
+        Err(e) => return fail(&format!("cannot write {}: {e}", file.display()), Exit::Disk),
+    }
+    let ignore = args.dir.join(".gitignore");
+    if !ignore.exists()
+        && let Err(e) = std::fs::write(&ignore, IGNORED)
+    {
+        return fail(&format!("cannot write {}: {e}", ignore.display()), Exit::Disk);
+    }
+    let shown = file.display();
+    print(&format!("wrote {shown}; now\n  galeras run {shown}\n"))
+}

@@ -1,0 +1,146 @@
+//! The command line: verbs, their options, exit codes. The composition root.
+//!
+//! Lives here: parsing of arguments and one file per group of verbs. Does not live here:
+//! anything that another program could want to call.
+
+mod cache;
+mod context;
+mod contracts;
+mod data;
+mod init;
+mod inspect;
+mod ops;
+mod run;
+mod trace;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub use context::Exit;
+
+/// Declarative, reproducible benchmarks for code language models.
+#[derive(Parser)]
+#[command(name = "galeras", version, about, max_term_width = 100, after_help = EXIT_CODES)]
+pub struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 done; 1 a step failed; 2 the command line or the \
+workflow is invalid; 3 an assertion failed; 4 the cache or a disk failed; 130 interrupted.";
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Run a workflow: compute what is not stored yet, write the outputs.
+    Run(run::RunArgs),
+    /// Say what a run would do, and why, without doing it.
+    Plan(inspect::PlanArgs),
+    /// Report everything that is wrong with workflow files.
+    Check(inspect::CheckArgs),
+    /// Say why a step would run or not, and what its result depends on.
+    Explain(inspect::ExplainArgs),
+    /// Draw the graph of a workflow.
+    Graph(inspect::GraphArgs),
+    /// List the operators, or document one.
+    Ops(ops::OpsArgs),
+    /// Print a JSON Schema: of workflow files, of an operator's arguments, of a table.
+    Schema(ops::SchemaArgs),
+    /// Show rows of a step's result.
+    Show(data::ShowArgs),
+    /// Query the results of a workflow's steps.
+    Sql(data::SqlArgs),
+    /// Follow a row from the step that made it to where it was kept or rejected.
+    Trace(trace::TraceArgs),
+    /// Write a workflow to start from.
+    Init(init::InitArgs),
+    /// Look after the store of results.
+    #[command(subcommand)]
+    Cache(cache::CacheVerb),
+    /// Print a completion script for a shell.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+/// How a verb answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people.
+    #[default]
+    Human,
+    /// One JSON object per line.
+    Json,
+}
+
+/// The workflow at hand and where its results are.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct WorkflowArgs {
+    /// The workflow file.
+    pub(crate) file: PathBuf,
+    /// Give a param another value than its default.
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    pub(crate) set: Vec<String>,
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+}
+
+/// Where results are stored.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct StoreArgs {
+    /// The store of results: a folder, or a bucket's URL.
+    #[arg(long, value_name = "URL", env = "GALERAS_CACHE", default_value = "cache")]
+    pub(crate) cache: String,
+}
+
+/// Parses the command line, does what it says, and returns the exit code.
+pub fn main() -> Exit {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are no errors; both know where to be printed.
+            let _ = error.print();
+            return if error.use_stderr() { Exit::Invalid } else { Exit::Done };
+        }
+    };
+    let jobs = match &cli.verb {
+        Verb::Run(args) => args.jobs(),
+        _ => std::thread::available_parallelism().map_or(1, usize::from),
+    };
+    // One thread more than jobs, so that signals and progress are served while all compute.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(jobs + 1)
+        .thread_stack_size(8 << 20)
+        .enable_all()
+        .build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => return context::fail(&format!("cannot start threads: {error}"), Exit::Disk),
+    };
+    let exit = runtime.block_on(async {
+        match cli.verb {
+            Verb::Run(args) => run::run(args).await,
+            Verb::Plan(args) => inspect::plan(args).await,
+            Verb::Check(args) => inspect::check(args).await,
+            Verb::Explain(args) => inspect::explain(args).await,
+            Verb::Graph(args) => inspect::graph(args).await,
+            Verb::Ops(args) => ops::ops(&args),
+            Verb::Schema(args) => ops::schema(&args).await,
+            Verb::Show(args) => data::show(args).await,
+            Verb::Sql(args) => data::sql(args).await,
+            Verb::Trace(args) => trace::trace(args).await,
+            Verb::Init(args) => init::init(&args),
+            Verb::Cache(verb) => cache::cache(verb).await,
+            Verb::Completions { shell } => {
+                use clap::CommandFactory;
+                let mut script = Vec::new();
+                clap_complete::generate(shell, &mut Cli::command(), "galeras", &mut script);
+                context::print(&String::from_utf8_lossy(&script))
+            }
+        }
+    });
+    // Whatever still computes was cancelled; nobody waits for it.
+    runtime.shutdown_background();
+    exit
+}

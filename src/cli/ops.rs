@@ -1,0 +1,241 @@
+//! `ops` and `schema`: the documentation that derives from the operators.
+
+use std::fmt::Write as _;
+
+use clap::{Args, ValueEnum};
+use serde_json::{Map, Value, json};
+
+use super::context::{Exit, fail, print, print_json};
+use crate::operator::{Effect, Operator};
+use crate::operators::REGISTRY;
+use crate::workflow::{did_you_mean, json_schema};
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum OpsFormat {
+    /// For a terminal.
+    #[default]
+    Human,
+    /// For Markdown: the table of the README, or an operator's page.
+    Markdown,
+    /// One JSON object per operator and line.
+    Json,
+}
+
+#[derive(Args)]
+pub(crate) struct OpsArgs {
+    /// The operator to document.
+    name: Option<String>,
+    /// How to answer.
+    #[arg(long, value_enum, default_value_t)]
+    format: OpsFormat,
+}
+
+pub(crate) fn ops(args: &OpsArgs) -> Exit {
+    let chosen: Vec<&dyn Operator> = match &args.name {
+        None => REGISTRY.iter().collect(),
+        Some(name) => match REGISTRY.get(name) {
+            Some(operator) => vec![operator],
+            None => return unknown(name, REGISTRY.iter().map(|o| o.name())),
+        },
+    };
+    match (args.format, args.name.is_some()) {
+        (OpsFormat::Json, _) => {
+            for operator in chosen {
+                let exit = print_json(&json!({
+                    "name": operator.name(), "version": operator.version(),
+                    "grain": operator.grain().name(), "effect": operator.effect().name(),
+                    "summary": summary(operator), "doc": operator.doc(),
+                    "args": operator.args_schema(),
+                }));
+                if exit != Exit::Done {
+                    return exit;
+                }
+            }
+            Exit::Done
+        }
+        (OpsFormat::Markdown, false) => print(&markdown_table()),
+        (_, true) => print(&page(chosen[0])),
+        (OpsFormat::Human, false) => {
+            let mut text = String::new();
+            for operator in chosen {
+                let _ = writeln!(text, "{:9}  {}", operator.name(), summary(operator));
+            }
+            text.push_str("\ngaleras ops NAME documents one of them.\n");
+            print(&text)
+        }
+    }
+}
+
+/// The operators as a Markdown table.
+fn markdown_table() -> String {
+    let mut text = "| op | grain | what it does | arguments |\n|---|---|---|---|\n".to_string();
+    for operator in REGISTRY.iter() {
+        let arguments: Vec<String> =
+            arguments(operator).into_iter().map(|a| a.short()).collect();
+        let grain = match operator.effect() {
+            Effect::Pure => operator.grain().name().to_string(),
+            effect => format!("{}, {}", operator.grain().name(), effect.name()),
+        };
+        let _ = writeln!(
+            text,
+            "| `{}` | {grain} | {} | {} |",
+            operator.name(),
+            summary(operator),
+            arguments.join(", ")
+        );
+    }
+    text
+}
+
+/// An operator's documentation with its arguments.
+fn page(operator: &dyn Operator) -> String {
+    let mut text = format!("# {}\n\n{}\n## Arguments\n", operator.name(), operator.doc());
+    for argument in arguments(operator) {
+        let _ = writeln!(text, "- {}", argument.line());
+    }
+    let _ = writeln!(
+        text,
+        "\nGrain {}, effect {}, version {}.",
+        operator.grain().name(),
+        operator.effect().name(),
+        operator.version()
+    );
+    text
+}
+
+fn summary(operator: &dyn Operator) -> &'static str {
+    operator.doc().lines().next().unwrap_or_default()
+}
+
+struct Argument {
+    name: String,
+    required: bool,
+    kind: String,
+    default: Option<Value>,
+    description: String,
+}
+
+impl Argument {
+    fn short(&self) -> String {
+        match (&self.default, self.required) {
+            (_, true) => format!("`{}!`", self.name),
+            (Some(value), _) if !value.is_null() && *value != json!([]) && *value != json!({}) => {
+                format!("`{}` ({})", self.name, plain(value))
+            }
+            _ => format!("`{}`", self.name),
+        }
+    }
+
+    fn line(&self) -> String {
+        let mut line = format!("`{}`: {}", self.name, self.kind);
+        if self.required {
+            line.push_str(", required");
+        } else if let Some(value) = self.default.as_ref().filter(|v| !v.is_null()) {
+            let _ = write!(line, ", default {}", plain(value));
+        }
+        format!("{line}. {}", self.description)
+    }
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(s) => s.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// The arguments as the JSON Schema describes them.
+fn arguments(operator: &dyn Operator) -> Vec<Argument> {
+    let schema = operator.args_schema();
+    let none = Map::new();
+    let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
+    let required = schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+    properties
+        .iter()
+        .map(|(name, property)| Argument {
+            name: name.clone(),
+            required: required.iter().any(|r| r == name),
+            kind: kind(property),
+            default: property.get("default").cloned(),
+            description: property
+                .get("description")
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .replace('\n', " "),
+        })
+        .collect()
+}
+
+/// The type of a property in a word or two.
+fn kind(schema: &Value) -> String {
+    for word in ["oneOf", "anyOf"] {
+        if let Some(choices) = schema.get(word).and_then(Value::as_array) {
+            let kinds: Vec<String> = choices
+                .iter()
+                .filter(|c| c.get("type").and_then(Value::as_str) != Some("null"))
+                .map(kind)
+                .collect();
+            return kinds.join(" or ");
+        }
+    }
+    if let Some(constant) = schema.get("const") {
+        return plain(constant);
+    }
+    if let Some(values) = schema.get("enum").and_then(Value::as_array) {
+        return values.iter().filter(|v| !v.is_null()).map(plain).collect::<Vec<_>>().join(" or ");
+    }
+    let name = match schema.get("type") {
+        Some(Value::String(name)) => name.as_str(),
+        Some(Value::Array(names)) => {
+            names.iter().filter_map(Value::as_str).find(|n| *n != "null").unwrap_or("any")
+        }
+        _ => return "any".into(),
+    };
+    match name {
+        "array" => format!("list of {}", schema.get("items").map_or("any".into(), kind)),
+        "object" => "mapping".into(),
+        "integer" => "int".into(),
+        "number" => "float".into(),
+        other => other.into(),
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct SchemaArgs {
+    /// An operator, or a published table; workflow files if absent.
+    name: Option<String>,
+}
+
+pub(crate) async fn schema(args: &SchemaArgs) -> Exit {
+    let value = match &args.name {
+        None => {
+            let operators: Vec<(&str, &str, Value)> =
+                REGISTRY.iter().map(|o| (o.name(), summary(o), o.args_schema())).collect();
+            json_schema(&operators)
+        }
+        Some(name) => match REGISTRY.get(name) {
+            Some(operator) => operator.args_schema(),
+            None => match super::contracts::contract(name).await {
+                Some(Ok(contract)) => contract,
+                Some(Err(message)) => return fail(&message, Exit::Failed),
+                None => {
+                    let known = REGISTRY.iter().map(|o| o.name()).chain(super::contracts::names());
+                    return unknown(name, known);
+                }
+            },
+        },
+    };
+    match serde_json::to_string_pretty(&value) {
+        Ok(text) => print(&format!("{text}\n")),
+        Err(error) => fail(&error.to_string(), Exit::Failed),
+    }
+}
+
+fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Exit {
+    let known: Vec<&str> = known.collect();
+    let help = match did_you_mean(name, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("there are {}", known.join(", ")),
+    };
+    fail(&format!("there is no `{name}`; {help}"), Exit::Invalid)
+}

@@ -1,0 +1,212 @@
+//! `trace`: a row's way through the workflow.
+
+use std::fmt::Write as _;
+
+use arrow::array::RecordBatch;
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use clap::Args;
+use datafusion::logical_expr::lit;
+use serde_json::{Map, Value, json};
+
+use super::context::{Exit, Surveyed, fail, print, print_json};
+use super::{Format, WorkflowArgs};
+use crate::engine::{column, session};
+use crate::exec::open_port;
+use crate::id::ID;
+use crate::operator::{MAIN, REJECTS, plain_message};
+use crate::report::count;
+
+#[derive(Args)]
+pub(crate) struct TraceArgs {
+    #[command(flatten)]
+    workflow: WorkflowArgs,
+    /// The row's id, or the beginning of it.
+    id: String,
+    /// How to answer.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// Columns that say where a row comes from or why it was dropped, in this order.
+const PROVENANCE: &[&str] = &[
+    "repo", "url", "commit_id", "commit_time", "path", "start_line", "end_line",
+    "qualified_name", "treatment", "model", "sample", "rule", "reason", "parent_id",
+];
+
+/// A place where the row was found.
+struct Found {
+    step: usize,
+    port: &'static str,
+    id: String,
+    values: Map<String, Value>,
+}
+
+pub(crate) async fn trace(args: TraceArgs) -> Exit {
+    let surveyed = match Surveyed::load(&args.workflow, args.format).await {
+        Ok(surveyed) => surveyed,
+        Err(exit) => return exit,
+    };
+    if args.id.is_empty() || args.id.contains(['%', '_']) {
+        return fail("an id consists of hexadecimal digits or letters", Exit::Invalid);
+    }
+    let found = match find(&surveyed, &args.id).await {
+        Ok(found) => found,
+        Err(message) => return fail(&message, Exit::Failed),
+    };
+    let mut ids: Vec<&str> = found.iter().map(|f| f.id.as_str()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    match ids.as_slice() {
+        [] => {
+            let waiting: Vec<&str> = surveyed
+                .states
+                .iter()
+                .zip(&surveyed.plan.steps)
+                .filter(|(state, _)| state.manifest.is_none())
+                .map(|(_, step)| step.name.as_str())
+                .collect();
+            let mut message = format!("no computed step has a row with the id {}", args.id);
+            if !waiting.is_empty() {
+                let file = &surveyed.plan.file;
+                let _ = write!(
+                    message,
+                    "\nnot computed yet: {}; run\n  galeras run {file}",
+                    waiting.join(", ")
+                );
+            }
+            fail(&message, Exit::Failed)
+        }
+        [id] => show(&surveyed, id, &found, args.format),
+        many => {
+            let few: Vec<&str> = many.iter().take(5).copied().collect();
+            let message = format!("{} rows begin with {}: {}", many.len(), args.id, few.join(", "));
+            fail(&message, Exit::Invalid)
+        }
+    }
+}
+
+/// Every table of a computed step in which a row has the id, in the order of the plan.
+async fn find(surveyed: &Surveyed, id: &str) -> Result<Vec<Found>, String> {
+    let done = surveyed.done();
+    let session = session(1);
+    let mut found = Vec::new();
+    for (at, step) in surveyed.plan.steps.iter().enumerate() {
+        if done[at].is_none() {
+            continue;
+        }
+        for port in step.step.ports().iter().filter(|p| p.table.field(ID).is_some()) {
+            let failed = |e: datafusion::error::DataFusionError| plain_message(&e);
+            let df = open_port(&session, &surveyed.store, &surveyed.plan, at, port.name, &done)
+                .map_err(|e| e.to_string())?;
+            let text = datafusion::logical_expr::cast(column(ID), arrow::datatypes::DataType::Utf8);
+            let columns: Vec<_> = std::iter::once(text.clone().alias(ID))
+                .chain(
+                    PROVENANCE
+                        .iter()
+                        .filter(|name| port.table.field(name).is_some())
+                        .map(|name| column(name)),
+                )
+                .collect();
+            let rows = df
+                .filter(text.like(lit(format!("{id}%"))))
+                .and_then(|df| df.select(columns))
+                .and_then(|df| df.limit(0, Some(1000)))
+                .map_err(failed)?
+                .collect()
+                .await
+                .map_err(failed)?;
+            for batch in &rows {
+                found.extend(rows_of(batch, at, port.name)?);
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn rows_of(batch: &RecordBatch, step: usize, port: &'static str) -> Result<Vec<Found>, String> {
+    let options = FormatOptions::default();
+    let formatters = batch
+        .columns()
+        .iter()
+        .map(|c| ArrayFormatter::try_new(c, &options))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|e| e.to_string())?;
+    let schema = batch.schema();
+    Ok((0..batch.num_rows())
+        .map(|row| {
+            let id = formatters[0].value(row).to_string();
+            let values = (1..formatters.len()).map(|i| {
+                let name = schema.field(i).name().clone();
+                (name, Value::String(formatters[i].value(row).to_string()))
+            });
+            Found { step, port, id, values: values.collect() }
+        })
+        .collect())
+}
+
+fn show(surveyed: &Surveyed, id: &str, found: &[Found], format: Format) -> Exit {
+    let plan = &surveyed.plan;
+    if format == Format::Json {
+        let places: Vec<Value> = found
+            .iter()
+            .map(|f| {
+                json!({"step": plan.steps[f.step].name, "port": f.port, "values": f.values,
+                    "counts": counts(surveyed, f.step)})
+            })
+            .collect();
+        return print_json(&json!({"event": "trace", "id": id, "places": places}));
+    }
+    let wide = plan.steps.iter().map(|s| s.name.chars().count()).max().unwrap_or(0).min(40);
+    let mut text = format!("row {id}\n");
+    let mut shown = Map::new();
+    for place in found {
+        let step = &plan.steps[place.step];
+        // What was said above is not repeated.
+        let news: Vec<String> = place
+            .values
+            .iter()
+            .filter(|(name, value)| shown.get(*name) != Some(*value))
+            .map(|(name, value)| format!("{name} {}", value.as_str().unwrap_or_default()))
+            .collect();
+        shown.extend(place.values.clone());
+        let verdict = if place.port == REJECTS { "dropped" } else { place.port };
+        let line = format!("  {:wide$}  {verdict:8} {}", step.name, news.join(", "));
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    let _ = writeln!(text, "\nrows of these steps");
+    let mut last = None;
+    for place in found {
+        if last.replace(place.step) == Some(place.step) {
+            continue;
+        }
+        let name = &plan.steps[place.step].name;
+        let numbers = counts(surveyed, place.step);
+        let of = |key: &str| numbers.get(key).and_then(Value::as_u64).map(count);
+        let line = match (of("input"), of("kept"), of("rejected")) {
+            (Some(input), Some(kept), Some(rejected)) => {
+                format!("{input} = {kept} kept + {rejected} rejected")
+            }
+            (_, Some(kept), _) => format!("{kept} kept"),
+            _ => continue,
+        };
+        let _ = writeln!(text, "  {name:wide$}  {line}");
+    }
+    print(&text)
+}
+
+/// Rows read, kept and rejected by a step.
+fn counts(surveyed: &Surveyed, at: usize) -> Map<String, Value> {
+    let mut out = Map::new();
+    let step = &surveyed.plan.steps[at];
+    let port = |step: usize, name: &str| {
+        let manifest = surveyed.states[step].manifest.as_ref()?;
+        manifest.port(name).map(|p| p.rows)
+    };
+    if let ([input], Some(rejected)) = (step.inputs.as_slice(), port(at, REJECTS)) {
+        let rows: Option<u64> = input.tables.iter().map(|t| port(t.step, t.port)).sum();
+        out.insert("input".into(), rows.into());
+        out.insert("rejected".into(), rejected.into());
+    }
+    out.insert("kept".into(), port(at, MAIN).into());
+    out
+}

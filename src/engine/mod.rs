@@ -1,0 +1,17 @@
+//! The engine under the operators: DataFusion sessions, the reading and writing of artifacts,
+//! and the checks that keep plans deterministic.
+//!
+//! Does not live here: what is computed (`operators`, `functions`) or when (`exec`).
+
+mod determinism;
+mod expr;
+mod scan;
+mod session;
+mod write;
+
+pub use determinism::check_deterministic;
+pub use expr::{RowExpr, explain, parse_row_expr};
+pub use scan::{empty_table, scan, scan_files};
+pub use session::session;
+pub use write::{Stored, column, store_table};
+pub(crate) use write::encode;

@@ -1,0 +1,47 @@
+//! Sessions: one configuration for planning and for running.
+
+use std::sync::{Arc, LazyLock};
+
+use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::context::SessionContext;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::execution::session_state::SessionState;
+use datafusion::prelude::SessionConfig;
+
+use crate::functions;
+
+/// Rows per batch. Rows carry whole methods, and parsing one takes about 60 µs: a batch is
+/// about 1 MB and 60 ms, small enough to spread a small table over all cores.
+const BATCH_ROWS: usize = 1024;
+
+static TEMPLATE: LazyLock<SessionState> = LazyLock::new(|| {
+    let mut config = SessionConfig::new()
+        .with_batch_size(BATCH_ROWS)
+        .with_information_schema(false)
+        .with_create_default_catalog_and_schema(true);
+    let options = config.options_mut();
+    // One text type everywhere: stored tables and contracts know `utf8` only.
+    options.execution.parquet.schema_force_view_types = false;
+    options.sql_parser.map_string_types_to_utf8view = false;
+    options.execution.collect_statistics = false;
+    // Division by zero, overflow and bad casts are errors of the data, not nulls.
+    let mut builder = SessionStateBuilder::new()
+        .with_config(config)
+        .with_default_features()
+        .with_runtime_env(Arc::new(RuntimeEnv::default()));
+    builder.scalar_functions().get_or_insert_default().extend(functions::scalars());
+    builder.aggregate_functions().get_or_insert_default().extend(functions::aggregates());
+    builder.build()
+});
+
+/// A fresh session with all functions and no tables, computing on `jobs` threads at a time.
+pub fn session(jobs: usize) -> SessionContext {
+    let mut config = TEMPLATE.config().clone();
+    config.options_mut().execution.target_partitions = jobs.max(1);
+    // A catalog of its own: tables of one step are not visible to another.
+    let state = SessionStateBuilder::new_from_existing(TEMPLATE.clone())
+        .with_config(config)
+        .with_catalog_list(Arc::new(datafusion::catalog::MemoryCatalogProviderList::new()))
+        .build();
+    SessionContext::new_with_state(state)
+}

@@ -1,0 +1,203 @@
+//! What happens during a run, as data: the executor sends these, the reporters show them.
+//!
+//! Lives here: the event types only, owned by neither side. Does not live here: how they are
+//! shown (`report`) or when they are sent (`exec`).
+
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Digest;
+
+/// Why a step runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Reason {
+    /// No earlier run of this workflow had this step.
+    New,
+    /// The step has another operator, or the operator another version.
+    OpChanged,
+    /// An argument has another value.
+    ArgChanged,
+    /// The content of an input table is another.
+    InputChanged,
+    /// A file that the step reads has other content.
+    SourceMoved,
+    /// A stored file of the result is missing or damaged.
+    BlobMissing,
+    /// The step failed or was interrupted the last time.
+    PrevFailed,
+    /// Named by `--force`.
+    Forced,
+    /// The operator's result may not be reused.
+    Uncacheable,
+}
+
+impl Reason {
+    /// The code as events and reports write it, e.g. `ARG_CHANGED`.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::New => "NEW",
+            Self::OpChanged => "OP_CHANGED",
+            Self::ArgChanged => "ARG_CHANGED",
+            Self::InputChanged => "INPUT_CHANGED",
+            Self::SourceMoved => "SOURCE_MOVED",
+            Self::BlobMissing => "BLOB_MISSING",
+            Self::PrevFailed => "PREV_FAILED",
+            Self::Forced => "FORCED",
+            Self::Uncacheable => "UNCACHEABLE",
+        }
+    }
+}
+
+/// How a step ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StepStatus {
+    /// The stored result was reused as it is.
+    Hit,
+    /// The step was computed, in whole or in part.
+    Ran,
+    /// The step, or an assertion on it, failed.
+    Failed,
+    /// Not started, because a step it needs failed or the run was interrupted.
+    Skipped,
+}
+
+/// The end of a step.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct StepSummary {
+    /// The step's name, with its matrix cell: `gen[model=a]`.
+    pub step: String,
+    /// How it ended.
+    pub status: StepStatus,
+    /// Why it ran; absent for a hit.
+    pub reason: Option<Reason>,
+    /// What exactly changed, or why it failed, in words.
+    pub detail: Option<String>,
+    /// Rows of the main port.
+    pub rows: u64,
+    /// Input rows (rows of the result, for table operators) computed in this run.
+    pub computed_rows: u64,
+    /// Input rows whose result came from an earlier run.
+    pub reused_rows: u64,
+    /// The logical digest of the main port.
+    pub digest: Option<Digest>,
+    /// The ports with their digests and rows.
+    pub ports: Vec<PortSummary>,
+    /// Wall time in seconds.
+    pub seconds: f64,
+    /// The action key under which the result is stored.
+    pub key: Option<Digest>,
+}
+
+/// One output port of a finished step.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PortSummary {
+    /// The port's name.
+    pub port: String,
+    /// The logical digest of its table.
+    pub digest: Digest,
+    /// Its number of rows.
+    pub rows: u64,
+}
+
+/// How a whole run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RunStatus {
+    /// Every step is done.
+    Ok,
+    /// A step failed.
+    Failed,
+    /// An assertion of severity error failed.
+    AssertFailed,
+    /// The store or a disk failed.
+    CacheFailed,
+    /// Stopped by the user.
+    Interrupted,
+}
+
+/// One thing that happened during a run.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum RunEvent {
+    /// The run starts.
+    Started {
+        /// The workflow's name.
+        workflow: String,
+        /// The run's identity in the store.
+        run: String,
+        /// The steps in topological order.
+        steps: Vec<String>,
+    },
+    /// A step starts to compute.
+    StepStarted {
+        /// The step.
+        step: String,
+        /// Why it runs.
+        reason: Reason,
+        /// What exactly changed, in words.
+        detail: Option<String>,
+        /// Rows to compute, if known beforehand.
+        total: Option<u64>,
+    },
+    /// The number of rows a running step has to compute became known.
+    StepTotal {
+        /// The step.
+        step: String,
+        /// Rows to compute.
+        total: u64,
+        /// Rows taken from earlier results.
+        reused: u64,
+    },
+    /// A running step finished some rows.
+    Progress {
+        /// The step.
+        step: String,
+        /// Rows finished so far.
+        rows: u64,
+    },
+    /// A step ended.
+    StepFinished(StepSummary),
+    /// An assertion did not hold.
+    Assertion {
+        /// The step.
+        step: String,
+        /// `error` or `warn`.
+        severity: String,
+        /// What was asked and what was found.
+        message: String,
+    },
+    /// Something worth knowing that stops nothing.
+    Warning {
+        /// The step, if it concerns one.
+        step: Option<String>,
+        /// The text.
+        message: String,
+    },
+    /// An output file is in place.
+    Output {
+        /// The output's name.
+        output: String,
+        /// The file.
+        path: String,
+        /// Its rows.
+        rows: u64,
+        /// False if the file was already right.
+        written: bool,
+    },
+    /// The run ended.
+    Finished {
+        /// How.
+        status: RunStatus,
+        /// Every step.
+        steps: Vec<StepSummary>,
+        /// Wall time in seconds.
+        seconds: f64,
+    },
+}
+
+/// Where events go. Sending never blocks and never fails the run.
+pub trait EventSink: Send + Sync {
+    /// Takes one event.
+    fn send(&self, event: RunEvent);
+}

@@ -1,0 +1,402 @@
+//! Row by row: rows that an earlier run has computed are taken from there.
+//!
+//! Every input row gets a digest of the columns that the operator reads. What the operator
+//! makes of a row is stored under that digest, in *parts*: Parquet files that are finished
+//! while the step is still running, so that an interrupted run continues where it was. Parts
+//! belong to a *recipe* (operator, version, arguments), not to an input table.
+//!
+//! The input and what is made of it are held in memory while the step runs.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, FixedSizeBinaryArray, RecordBatch, UInt32Array};
+use arrow::compute::{filter_record_batch, interleave};
+use arrow::datatypes::{Schema, SchemaRef};
+use datafusion::dataframe::DataFrame;
+use datafusion::datasource::MemTable;
+use datafusion::execution::context::SessionContext;
+use futures::StreamExt;
+use tokio::task::JoinHandle;
+
+use super::error::RunError;
+use super::step::StepContext;
+use crate::cache::{CacheError, MemoPart, Store, timestamp};
+use crate::digest::Digest;
+use crate::engine::{column, encode, empty_table, scan_files, session};
+use crate::functions::{RowDigest, call};
+use crate::id::ROW_DIGEST;
+use crate::operator::{Ports, RowStep, StepError, TableSchema};
+
+/// A part is finished after this time at the latest, so that not more than this is lost.
+const PART_TIME: Duration = Duration::from_millis(500);
+/// A part is finished when it has this many bytes in memory.
+const PART_BYTES: usize = 64 << 20;
+/// Rows that one thread computes at a time.
+const CHUNK_ROWS: usize = 256;
+
+/// The digest of a row.
+type RowKey = [u8; RowDigest::BYTES as usize];
+
+/// What came of a step.
+pub(super) struct RowResult {
+    /// The output ports, over tables in memory.
+    pub(super) ports: Ports,
+    /// Input rows that were computed now.
+    pub(super) computed: u64,
+    /// Input rows that had been computed before.
+    pub(super) reused: u64,
+    /// The last part, which may still be on its way to the store.
+    pub(super) pending: Pending,
+}
+
+/// Parts that are being written.
+#[derive(Default)]
+pub(super) struct Pending(Option<JoinHandle<Result<(), RunError>>>);
+
+impl Pending {
+    /// Waits until they are stored.
+    pub(super) async fn finish(&mut self) -> Result<(), RunError> {
+        match self.0.take() {
+            None => Ok(()),
+            Some(handle) => match handle.await {
+                Ok(result) => result,
+                Err(_) => Err(StepError::new("a writer thread panicked").into()),
+            },
+        }
+    }
+}
+
+/// Computes a row step, except for the ports' cheap projections.
+pub(super) async fn run(
+    cx: &StepContext,
+    row: &dyn RowStep,
+    input: Option<DataFrame>,
+    recipe: Digest,
+) -> Result<RowResult, RunError> {
+    let source = match input {
+        Some(df) => df,
+        None => row.source(&cx.lower)?,
+    };
+    let reads = row.reads();
+    let input = load_input(source, &reads).await?;
+    let rows = input.rows();
+    let produced_schema = produced_schema(&cx.lower.session, row, &input.schema)?;
+    let known = Known::load(cx, &recipe, &produced_schema, &input).await?;
+    let (fresh, computed) = fresh_rows(&input, &reads, &known)?;
+    let reused = rows - computed;
+    cx.total(computed, reused);
+    let (made, pending) = evaluate(cx, row, fresh, recipe, &produced_schema).await?;
+    let joined = assemble(input, known, made, &produced_schema)?;
+    Ok(RowResult { ports: row.ports(joined)?, computed, reused, pending })
+}
+
+/// The input in memory, in the order in which it is stored, with the row digests apart.
+struct LoadedInput {
+    schema: SchemaRef,
+    batches: Vec<RecordBatch>,
+    keys: Vec<FixedSizeBinaryArray>,
+}
+
+impl LoadedInput {
+    fn rows(&self) -> u64 {
+        self.batches.iter().map(|b| b.num_rows() as u64).sum()
+    }
+
+    fn keys(&self) -> impl Iterator<Item = RowKey> {
+        self.keys.iter().flat_map(|array| (0..array.len()).map(|i| row_key(array, i)))
+    }
+}
+
+fn row_key(array: &FixedSizeBinaryArray, row: usize) -> RowKey {
+    let mut key = RowKey::default();
+    key.copy_from_slice(array.value(row));
+    key
+}
+
+async fn load_input(source: DataFrame, reads: &[String]) -> Result<LoadedInput, RunError> {
+    let digest = call::<RowDigest>(reads.iter().map(|name| column(name)).collect());
+    let schema: SchemaRef = Arc::new(source.schema().as_arrow().clone());
+    let partitions = source.with_column(ROW_DIGEST, digest)?.collect_partitioned().await?;
+    let mut batches = Vec::new();
+    let mut keys = Vec::new();
+    for mut batch in partitions.into_iter().flatten() {
+        if batch.num_rows() > 0 {
+            let last = batch.num_columns() - 1;
+            keys.push(batch.remove_column(last).as_fixed_size_binary().clone());
+            batches.push(batch);
+        }
+    }
+    Ok(LoadedInput { schema, batches, keys })
+}
+
+/// The columns that the operator makes, with the digest in front.
+fn produced_schema(
+    session: &SessionContext,
+    row: &dyn RowStep,
+    input: &SchemaRef,
+) -> Result<SchemaRef, RunError> {
+    let empty = empty_table(session, &TableSchema::new(Arc::clone(input), None))?;
+    let reads = row.reads();
+    let digest = call::<RowDigest>(reads.iter().map(|name| column(name)).collect());
+    let made = row.evaluate(empty.with_column(ROW_DIGEST, digest)?)?;
+    let fields = made.schema().as_arrow().fields().clone();
+    // The types must be those of a Parquet file that is read back.
+    Ok(Arc::new(Schema::new(fields)))
+}
+
+/// Results of earlier runs: the rows that the input needs, in memory.
+#[derive(Default)]
+struct Known {
+    keys: HashSet<RowKey>,
+    batches: Vec<RecordBatch>,
+}
+
+impl Known {
+    async fn load(
+        cx: &StepContext,
+        recipe: &Digest,
+        schema: &SchemaRef,
+        input: &LoadedInput,
+    ) -> Result<Self, RunError> {
+        let mut known = Self::default();
+        if cx.forced {
+            return Ok(known);
+        }
+        let parts = cx.store.memo_parts(recipe).await?;
+        if parts.is_empty() {
+            return Ok(known);
+        }
+        let needed: HashSet<RowKey> = input.keys().collect();
+        for part in parts {
+            if let Err(error) = known.add(cx, &part, schema, &needed).await {
+                // A damaged part is a miss.
+                cx.warn(format!("part {} cannot be read: {error}", part.blob.short()));
+            }
+        }
+        Ok(known)
+    }
+
+    /// Takes the rows of a part that are needed and not there yet.
+    async fn add(
+        &mut self,
+        cx: &StepContext,
+        part: &MemoPart,
+        schema: &SchemaRef,
+        needed: &HashSet<RowKey>,
+    ) -> Result<(), RunError> {
+        let session = session(1);
+        let df = scan_files(&session, &cx.store, &[part.blob], Arc::clone(schema))?;
+        let batches = df.collect().await?;
+        let mut taken = HashSet::new();
+        for batch in batches {
+            let keys = digests(&batch)?;
+            let keep: BooleanArray = (0..keys.len())
+                .map(|i| {
+                    let key = row_key(keys, i);
+                    // Several rows of a part may stem from one input row; two parts with the
+                    // same row hold the same results, of which one is enough.
+                    let wanted = needed.contains(&key) && !self.keys.contains(&key);
+                    if wanted {
+                        taken.insert(key);
+                    }
+                    Some(wanted)
+                })
+                .collect();
+            if keep.true_count() > 0 {
+                self.batches.push(filter_record_batch(&batch, &keep)?);
+            }
+        }
+        self.keys.extend(taken);
+        Ok(())
+    }
+}
+
+fn digests(batch: &RecordBatch) -> Result<&FixedSizeBinaryArray, StepError> {
+    batch
+        .column_by_name(ROW_DIGEST)
+        .and_then(|c| c.as_fixed_size_binary_opt())
+        .ok_or_else(|| StepError::new("rows have lost their digest"))
+}
+
+/// The rows to compute, each digest once, as the columns that are read; and how many input
+/// rows wait for them.
+fn fresh_rows(
+    input: &LoadedInput,
+    reads: &[String],
+    known: &Known,
+) -> Result<(Vec<RecordBatch>, u64), RunError> {
+    let mut fresh = Vec::new();
+    let mut seen = HashSet::new();
+    let mut computed = 0;
+    let mut fields: Vec<_> = Vec::with_capacity(reads.len() + 1);
+    let digest = arrow::datatypes::DataType::FixedSizeBinary(RowDigest::BYTES);
+    fields.push(Arc::new(arrow::datatypes::Field::new(ROW_DIGEST, digest, false)));
+    let mut columns = Vec::with_capacity(reads.len());
+    for name in reads {
+        let at = input.schema.index_of(name)?;
+        fields.push(Arc::clone(&input.schema.fields()[at]));
+        columns.push(at);
+    }
+    let schema = Arc::new(Schema::new(fields));
+    for (batch, keys) in input.batches.iter().zip(&input.keys) {
+        let mask: BooleanArray = (0..keys.len())
+            .map(|i| {
+                let key = row_key(keys, i);
+                if known.keys.contains(&key) {
+                    return Some(false);
+                }
+                computed += 1;
+                Some(seen.insert(key))
+            })
+            .collect();
+        if mask.true_count() == 0 {
+            continue;
+        }
+        let mut arrays: Vec<ArrayRef> = vec![Arc::new(keys.clone())];
+        arrays.extend(columns.iter().map(|at| Arc::clone(batch.column(*at))));
+        let batch = RecordBatch::try_new(Arc::clone(&schema), arrays)?;
+        let batch = if mask.true_count() == mask.len() {
+            batch
+        } else {
+            filter_record_batch(&batch, &mask)?
+        };
+        for start in (0..batch.num_rows()).step_by(CHUNK_ROWS) {
+            fresh.push(batch.slice(start, CHUNK_ROWS.min(batch.num_rows() - start)));
+        }
+    }
+    Ok((fresh, computed))
+}
+
+/// Computes the fresh rows on all threads, storing finished parts on the way.
+async fn evaluate(
+    cx: &StepContext,
+    row: &dyn RowStep,
+    fresh: Vec<RecordBatch>,
+    recipe: Digest,
+    schema: &SchemaRef,
+) -> Result<(Vec<RecordBatch>, Pending), RunError> {
+    let mut pending = Pending::default();
+    let Some(first) = fresh.first() else { return Ok((Vec::new(), pending)) };
+    let fresh_schema = first.schema();
+    let threads = cx.lower.session.copied_config().target_partitions();
+    let mut partitions = vec![Vec::new(); threads.min(fresh.len()).max(1)];
+    let slots = partitions.len();
+    for (at, batch) in fresh.into_iter().enumerate() {
+        partitions[at % slots].push(batch);
+    }
+    let table = MemTable::try_new(fresh_schema, partitions)?;
+    let df = row.evaluate(cx.lower.session.read_table(Arc::new(table))?)?;
+    let mut stream = df.execute_stream().await?;
+    let done = AtomicU64::new(0);
+    let mut made: Vec<RecordBatch> = Vec::new();
+    let (mut part, mut bytes, mut since) = (Vec::new(), 0, Instant::now());
+    while let Some(batch) = stream.next().await {
+        let batch = batch?;
+        bytes += batch.get_array_memory_size();
+        cx.progress(done.fetch_add(count_keys(&batch)?, Ordering::Relaxed) + count_keys(&batch)?);
+        part.push(batch.clone());
+        made.push(batch);
+        if since.elapsed() > PART_TIME || bytes > PART_BYTES {
+            pending.finish().await?;
+            pending = store_part(&cx.store, recipe, schema, std::mem::take(&mut part));
+            (bytes, since) = (0, Instant::now());
+        }
+    }
+    if !part.is_empty() {
+        pending.finish().await?;
+        pending = store_part(&cx.store, recipe, schema, part);
+    }
+    Ok((made, pending))
+}
+
+/// The number of input rows that a batch of results stems from.
+fn count_keys(batch: &RecordBatch) -> Result<u64, StepError> {
+    let keys = digests(batch)?;
+    let new = (0..keys.len()).filter(|i| *i == 0 || keys.value(*i) != keys.value(*i - 1));
+    Ok(new.count() as u64)
+}
+
+fn store_part(
+    store: &Store,
+    recipe: Digest,
+    schema: &SchemaRef,
+    batches: Vec<RecordBatch>,
+) -> Pending {
+    let (store, schema) = (store.clone(), Arc::clone(schema));
+    Pending(Some(tokio::spawn(async move {
+        let rows = batches.iter().map(|b| b.num_rows() as u64).sum();
+        let blob = store.blob_writer()?;
+        let encoded = tokio::task::spawn_blocking(move || {
+            let mut batches = batches.into_iter();
+            encode(blob, schema, || batches.next())
+        });
+        let blob = encoded.await.map_err(|_| StepError::new("a writer thread panicked"))??;
+        let (blob, bytes) = blob.commit(&store).await?;
+        let part = MemoPart { blob, bytes, rows, created: timestamp() };
+        store.put_memo_part(&recipe, &part).await.map_err(|e: CacheError| e.into())
+    })))
+}
+
+/// The input rows with what was made of them, in the order of the input. A row of which
+/// nothing was made has no row in the result.
+fn assemble(
+    input: LoadedInput,
+    known: Known,
+    made: Vec<RecordBatch>,
+    schema: &SchemaRef,
+) -> Result<DataFrame, RunError> {
+    let mut results = known.batches;
+    results.extend(made);
+    let mut places: HashMap<RowKey, Vec<(usize, usize)>> = HashMap::new();
+    for (at, batch) in results.iter().enumerate() {
+        let keys = digests(batch)?;
+        for row in 0..keys.len() {
+            places.entry(row_key(keys, row)).or_default().push((at, row));
+        }
+    }
+    let digest_at = schema.index_of(ROW_DIGEST)?;
+    let produced: Vec<usize> =
+        (0..schema.fields().len()).filter(|at| *at != digest_at).collect();
+    let mut fields = input.schema.fields().to_vec();
+    fields.extend(produced.iter().map(|at| Arc::clone(&schema.fields()[*at])));
+    let joined_schema = Arc::new(Schema::new(fields));
+    let columns: Vec<Vec<&dyn Array>> = produced
+        .iter()
+        .map(|at| results.iter().map(|b| b.column(*at).as_ref()).collect())
+        .collect();
+    let mut joined = Vec::with_capacity(input.batches.len());
+    for (batch, keys) in input.batches.iter().zip(&input.keys) {
+        let mut from_input: Vec<u32> = Vec::with_capacity(batch.num_rows());
+        let mut from_results: Vec<(usize, usize)> = Vec::with_capacity(batch.num_rows());
+        for row in 0..batch.num_rows() {
+            if let Some(places) = places.get(&row_key(keys, row)) {
+                from_results.extend(places);
+                from_input.resize(from_results.len(), row as u32);
+            }
+        }
+        let same = from_input.len() == batch.num_rows()
+            && from_input.iter().enumerate().all(|(i, row)| i == *row as usize);
+        let batch = if same {
+            batch.clone()
+        } else {
+            arrow::compute::take_record_batch(batch, &UInt32Array::from(from_input))?
+        };
+        let mut arrays = batch.columns().to_vec();
+        for column in &columns {
+            arrays.push(interleave(column, &from_results)?);
+        }
+        let options = arrow::array::RecordBatchOptions::new()
+            .with_row_count(Some(batch.num_rows()));
+        joined.push(RecordBatch::try_new_with_options(
+            Arc::clone(&joined_schema),
+            arrays,
+            &options,
+        )?);
+    }
+    // The projections of the ports are cheap: one thread keeps the order of the rows.
+    let table = MemTable::try_new(joined_schema, vec![joined])?;
+    Ok(session(1).read_table(Arc::new(table))?)
+}

@@ -1,0 +1,155 @@
+//! One step: from its key to its stored result.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio_util::sync::CancellationToken;
+
+use super::error::RunError;
+use super::input::open;
+use super::key::{Done, Keyed, keyed};
+use super::row;
+use crate::cache::{FORMAT_VERSION, Manifest, ManifestLabels, Store, timestamp};
+use crate::digest::Digest;
+use crate::engine::{session, store_table};
+use crate::event::{EventSink, RunEvent};
+use crate::operator::{LowerContext, Lowering, Ports, StepError};
+use crate::plan::{Plan, PlannedStep};
+
+/// What a running step works with.
+pub(super) struct StepContext {
+    pub(super) name: String,
+    pub(super) store: Store,
+    pub(super) lower: LowerContext,
+    pub(super) events: Arc<dyn EventSink>,
+    /// Earlier results may not be used, not even of single rows.
+    pub(super) forced: bool,
+    /// Removed with everything in it when the step ends.
+    _scratch: tempfile::TempDir,
+}
+
+impl StepContext {
+    pub(super) fn new(
+        step: &PlannedStep,
+        store: &Store,
+        events: &Arc<dyn EventSink>,
+        cancel: &CancellationToken,
+        jobs: usize,
+        forced: bool,
+    ) -> Result<Self, RunError> {
+        let scratch = tempfile::Builder::new().prefix("galeras-").tempdir()?;
+        let lower = LowerContext {
+            session: session(jobs),
+            scratch: scratch.path().to_path_buf(),
+            base: step.base.clone(),
+            cancel: cancel.clone(),
+        };
+        Ok(Self {
+            name: step.name.clone(),
+            store: store.clone(),
+            lower,
+            events: Arc::clone(events),
+            forced,
+            _scratch: scratch,
+        })
+    }
+
+    pub(super) fn total(&self, total: u64, reused: u64) {
+        self.events.send(RunEvent::StepTotal { step: self.name.clone(), total, reused });
+    }
+
+    pub(super) fn progress(&self, rows: u64) {
+        self.events.send(RunEvent::Progress { step: self.name.clone(), rows });
+    }
+
+    pub(super) fn warn(&self, message: String) {
+        self.events.send(RunEvent::Warning { step: Some(self.name.clone()), message });
+    }
+}
+
+/// The stored result of `key`, if it is complete; otherwise why not.
+pub(super) enum Lookup {
+    /// Everything is there.
+    Hit(Manifest),
+    /// There was a result, but these of its files are missing or of another size.
+    Incomplete(Vec<Digest>),
+    /// There is none.
+    Miss,
+}
+
+pub(super) async fn lookup(store: &Store, key: &Digest) -> Result<Lookup, RunError> {
+    let Some(manifest) = store.manifest(key).await? else { return Ok(Lookup::Miss) };
+    let missing = store.missing_blobs(&manifest).await;
+    Ok(if missing.is_empty() { Lookup::Hit(manifest) } else { Lookup::Incomplete(missing) })
+}
+
+/// Computes a step and stores its result; the manifest comes last.
+pub(super) async fn compute(
+    plan: &Plan,
+    at: usize,
+    keyed_step: &Keyed,
+    done: &Done,
+    cx: &StepContext,
+) -> Result<Manifest, RunError> {
+    let started = Instant::now();
+    let step = &plan.steps[at];
+    let mut inputs = BTreeMap::new();
+    for input in &step.inputs {
+        let df = open(&cx.lower.session, &cx.store, plan, input, done)?;
+        inputs.insert(input.port.clone(), df);
+    }
+    let mut pending = row::Pending::default();
+    let (ports, counts): (Ports, Option<(u64, u64)>) = match step.step.lowering() {
+        Lowering::Row(row) => {
+            let input = inputs.into_values().next();
+            let recipe = keyed_step.preimage.recipe();
+            let result = row::run(cx, row, input, recipe).await?;
+            pending = result.pending;
+            (result.ports, Some((result.computed, result.reused)))
+        }
+        Lowering::Table(table) => (table.lower(&cx.lower, inputs).await?, None),
+    };
+    let mut artifacts = Vec::with_capacity(ports.len());
+    for (name, df) in ports {
+        let port = step
+            .port(name)
+            .ok_or_else(|| StepError::new(format!("the operator has no port {name}")))?;
+        let first = artifacts.is_empty() && counts.is_none();
+        let rows = std::sync::atomic::AtomicU64::new(0);
+        let on_rows = |n| {
+            let before = rows.fetch_add(n, std::sync::atomic::Ordering::Relaxed);
+            if first {
+                cx.progress(before + n);
+            }
+        };
+        artifacts.push(store_table(df, name, &port.table, &cx.store, on_rows).await?);
+    }
+    pending.finish().await?;
+    // A file that changed while it was read may have given a mixture of both.
+    let unchanged = keyed(plan, step, done)?;
+    if unchanged.preimage.files != keyed_step.preimage.files {
+        return Err(StepError::new("a file changed while it was being read")
+            .help("run again when it no longer changes")
+            .into());
+    }
+    let rows = artifacts.first().map_or(0, |a| a.rows);
+    let (computed_rows, reused_rows) = counts.unwrap_or((rows, 0));
+    let manifest = Manifest {
+        format: FORMAT_VERSION,
+        key: keyed_step.preimage.key(),
+        preimage: keyed_step.preimage.clone(),
+        labels: ManifestLabels {
+            step: step.name.clone(),
+            workflow: plan.name.clone(),
+            file_names: keyed_step.files.iter().map(|f| f.name.clone()).collect(),
+        },
+        created: timestamp(),
+        seconds: started.elapsed().as_secs_f64(),
+        computed_rows,
+        reused_rows,
+        ports: artifacts,
+    };
+    cx.store.put_manifest(&manifest).await?;
+    Ok(manifest)
+}

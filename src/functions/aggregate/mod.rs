@@ -1,0 +1,49 @@
+//! Aggregates whose result does not depend on the order of the rows.
+//!
+//! DataFusion adds floats in the order in which batches arrive, so `sum(x)` may differ in its
+//! last digits from run to run. The functions here replace its aggregates by name: they
+//! accumulate exactly and round once, so that the result is a function of the multiset of
+//! rows. All results are the exact real value of the statistic rounded to the nearest double.
+//!
+//! Layers inside: `exact` (sums) and `dyadic` (one-rounding quotients and roots), `moments`
+//! (which sums a statistic needs), `accumulator` and `function` (DataFusion's traits), then
+//! one file per family: `sum`, `variance`, `correlation`, `extremes`. `order` lists what a
+//! plan check must refuse.
+//!
+//! Only functions looked up by name are replaced. Rust code that calls
+//! `datafusion::functions_aggregate::expr_fn::{sum, avg, …}` or `DataFrame::describe` gets
+//! DataFusion's own; take the function from the session's registry instead.
+//!
+//! One rounding more: DataFusion's optimizer rule `single_distinct_aggregation_to_group_by`
+//! rewrites `sum(x), sum(DISTINCT y)` in one query to a sum of sums per `y`. Each of them is
+//! rounded, so the total may be off by more than half a unit, though it is still a function
+//! of the multiset of rows. A session that leaves the rule out has no such case.
+
+mod accumulator;
+mod correlation;
+mod dyadic;
+mod exact;
+mod extremes;
+mod function;
+mod moments;
+mod order;
+mod sum;
+mod variance;
+
+#[cfg(test)]
+mod tests;
+
+pub use exact::{ExactSum, MalformedSum};
+pub use order::{APPROXIMATE, ORDER_DEPENDENT};
+
+use std::sync::Arc;
+
+use datafusion::logical_expr::AggregateUDF;
+
+/// Every replacement, to be registered over DataFusion's defaults (`register_udaf`).
+pub fn all() -> Vec<Arc<AggregateUDF>> {
+    let mut functions = vec![sum::sum(), sum::avg(), extremes::min(), extremes::max()];
+    functions.extend(variance::all());
+    functions.extend(correlation::all());
+    functions
+}

@@ -1,0 +1,48 @@
+//! `sum` and `avg` (`mean`).
+//!
+//! Here: their formulas and the signature by which `avg` gets 64-bit integers unrounded. Not
+//! here: sums of integers, decimals, durations and intervals, which stay DataFusion's (they
+//! wrap on overflow, in any order to the same value).
+
+use std::sync::Arc;
+
+use datafusion::common::types::{logical_int64, logical_uint64};
+use datafusion::functions_aggregate::{average::avg_udaf, sum::sum_udaf};
+use datafusion::logical_expr::{
+    AggregateUDF, Coercion, Signature, TypeSignature, TypeSignatureClass, Volatility,
+};
+
+use super::accumulator::Finish;
+use super::function::ExactFunction;
+use super::moments::{Moments, mean};
+
+/// `sum(x)`: the exact sum of the non-null values, rounded once; null if there is none.
+pub(crate) fn sum() -> Arc<AggregateUDF> {
+    ExactFunction::udaf(sum_udaf(), Finish::Float(total))
+}
+
+/// `avg(x)`: the exact sum divided by the exact count, rounded once; null if there is none.
+pub(crate) fn avg() -> Arc<AggregateUDF> {
+    let builtin = avg_udaf();
+    // The builtin casts integers to doubles; above 2^53 that rounds each value.
+    let integers = [logical_int64(), logical_uint64()].map(|class| {
+        TypeSignature::Coercible(vec![Coercion::new_exact(TypeSignatureClass::Native(class))])
+    });
+    let others = match &builtin.signature().type_signature {
+        TypeSignature::OneOf(alternatives) => alternatives.clone(),
+        other => vec![other.clone()],
+    };
+    let alternatives = integers.into_iter().chain(others).collect();
+    let signature = Signature::one_of(alternatives, Volatility::Immutable);
+    ExactFunction::udaf_with_signature(builtin, signature, Finish::Float(average))
+}
+
+fn total(m: &Moments<1>) -> Option<f64> {
+    let [sum] = m.sums();
+    (m.count() > 0).then(|| sum.value())
+}
+
+fn average(m: &Moments<1>) -> Option<f64> {
+    let [sum] = m.sums();
+    (m.count() > 0).then(|| mean(m.count(), sum))
+}

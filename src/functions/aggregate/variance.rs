@@ -1,0 +1,79 @@
+//! `var`, `var_pop`, `stddev`, `stddev_pop`, `covar_samp`, `covar_pop` and their aliases.
+//!
+//! Here: the formulas. Each is a quotient of exact integers,
+//! `(n Σxy - Σx Σy) / (n (n - 1))` for a sample and `/ n²` for a population, rounded once to
+//! the nearest double, so that even a large mean costs no digit; a deviation is the root of
+//! that quotient, again rounded once. Not here: correlation and regression.
+
+use std::sync::Arc;
+
+use datafusion::functions_aggregate::{covariance, stddev, variance};
+use datafusion::logical_expr::AggregateUDF;
+
+use super::accumulator::Finish;
+use super::dyadic::Dyadic;
+use super::exact::ExactSum;
+use super::function::ExactFunction;
+use super::moments::{Moments, centred};
+
+/// The functions of this file.
+pub(crate) fn all() -> Vec<Arc<AggregateUDF>> {
+    vec![
+        ExactFunction::udaf(variance::var_samp_udaf(), Finish::Float(var_sample)),
+        ExactFunction::udaf(variance::var_pop_udaf(), Finish::Float(var_population)),
+        ExactFunction::udaf(stddev::stddev_udaf(), Finish::Float(stddev_sample)),
+        ExactFunction::udaf(stddev::stddev_pop_udaf(), Finish::Float(stddev_population)),
+        ExactFunction::udaf(covariance::covar_samp_udaf(), Finish::Float(covar_sample)),
+        ExactFunction::udaf(
+            covariance::covar_pop_udaf(),
+            Finish::Float(covar_population),
+        ),
+    ]
+}
+
+fn var_sample(m: &Moments<2>) -> Option<f64> {
+    let [x, xx] = m.sums();
+    second_moment(m.count(), 1, x, x, xx, Dyadic::quotient)
+}
+
+fn var_population(m: &Moments<2>) -> Option<f64> {
+    let [x, xx] = m.sums();
+    second_moment(m.count(), 0, x, x, xx, Dyadic::quotient)
+}
+
+fn stddev_sample(m: &Moments<2>) -> Option<f64> {
+    let [x, xx] = m.sums();
+    second_moment(m.count(), 1, x, x, xx, Dyadic::root_of_quotient)
+}
+
+fn stddev_population(m: &Moments<2>) -> Option<f64> {
+    let [x, xx] = m.sums();
+    second_moment(m.count(), 0, x, x, xx, Dyadic::root_of_quotient)
+}
+
+fn covar_sample(m: &Moments<3>) -> Option<f64> {
+    let [x, y, xy] = m.sums();
+    second_moment(m.count(), 1, x, y, xy, Dyadic::quotient)
+}
+
+fn covar_population(m: &Moments<3>) -> Option<f64> {
+    let [x, y, xy] = m.sums();
+    second_moment(m.count(), 0, x, y, xy, Dyadic::quotient)
+}
+
+/// `finish(n Σxy - Σx Σy, n (n - lost))`; null without a degree of freedom, NaN if a value
+/// is not finite.
+fn second_moment(
+    n: u64,
+    lost: u64,
+    x: &ExactSum,
+    y: &ExactSum,
+    xy: &ExactSum,
+    finish: fn(&Dyadic, &Dyadic) -> f64,
+) -> Option<f64> {
+    if n <= lost {
+        return None;
+    }
+    let freedom = Dyadic::integer(u128::from(n) * u128::from(n - lost));
+    Some(centred(n, x, y, xy).map_or(f64::NAN, |moment| finish(&moment, &freedom)))
+}

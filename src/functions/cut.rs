@@ -1,0 +1,233 @@
+//! `random_cut(code, id, seed, min, max, at, after)`: a random prefix of a method.
+//!
+//! The published pipeline draws r uniformly from [0.4, 0.65] and cuts at the last space
+//! before `int(len * r)`, which may lie inside the signature; here the cut never does when
+//! `after` is `signature`.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Int64Builder, StringBuilder, StructArray};
+use arrow::datatypes::{DataType, Field, Fields};
+use datafusion::common::ScalarValue;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+};
+
+use super::python::{cut_points, signature_end, with_parser};
+use crate::id::{keyed_hash, unit_interval};
+
+/// The field that says why a method was not cut.
+pub const CUT_REASON: &str = "reason";
+
+/// The result: prefix, rest, position in characters, and the reason if there is none.
+pub fn cut_type() -> Fields {
+    Fields::from(vec![
+        Field::new("random_cut", DataType::Utf8, true),
+        Field::new("cut_rest", DataType::Utf8, true),
+        Field::new("cut_at", DataType::Int64, true),
+        Field::new(CUT_REASON, DataType::Utf8, true),
+    ])
+}
+
+/// The parameters of a cut, literal in the call.
+struct Params {
+    seed: i64,
+    min: f64,
+    max: f64,
+    at: Boundary,
+    after_signature: bool,
+}
+
+/// Where a cut may lie.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Boundary {
+    /// Before a space (U+0020).
+    Space,
+    /// Before a token of the syntax tree.
+    Token,
+    /// Before a line.
+    Line,
+}
+
+/// A struct of [`cut_type`].
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct RandomCut {
+    signature: Signature,
+}
+
+impl Default for RandomCut {
+    fn default() -> Self {
+        use DataType::{Boolean, Float64, Int64, Utf8};
+        let types = vec![Utf8, Utf8, Int64, Float64, Float64, Utf8, Boolean];
+        Self { signature: Signature::exact(types, Volatility::Immutable) }
+    }
+}
+
+impl ScalarUDFImpl for RandomCut {
+    fn name(&self) -> &str {
+        "random_cut"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Struct(cut_type()))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let params = params(&args.args[2..])?;
+        let code = args.args[0].to_array(args.number_rows)?;
+        let ids = args.args[1].to_array(args.number_rows)?;
+        let (code, ids) = (code.as_string::<i32>(), ids.as_string::<i32>());
+        let mut prefix = StringBuilder::new();
+        let mut rest = StringBuilder::new();
+        let mut position = Int64Builder::with_capacity(code.len());
+        let mut reason = StringBuilder::new();
+        for row in 0..code.len() {
+            let text = code.is_valid(row).then(|| code.value(row));
+            let id = if ids.is_valid(row) { ids.value(row) } else { "" };
+            let cut = match text {
+                None => Err("the code is null".to_string()),
+                Some(text) => cut(text, id, &params).map(|at| text.split_at(at)),
+            };
+            match cut {
+                Ok((head, tail)) => {
+                    prefix.append_value(head);
+                    rest.append_value(tail);
+                    position.append_value(head.chars().count() as i64);
+                    reason.append_null();
+                }
+                Err(why) => {
+                    prefix.append_null();
+                    rest.append_null();
+                    position.append_null();
+                    reason.append_value(why);
+                }
+            }
+        }
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(prefix.finish()),
+            Arc::new(rest.finish()),
+            Arc::new(position.finish()),
+            Arc::new(reason.finish()),
+        ];
+        Ok(ColumnarValue::Array(Arc::new(StructArray::try_new(cut_type(), columns, None)?)))
+    }
+}
+
+fn params(args: &[ColumnarValue]) -> Result<Params> {
+    let literal = |i: usize| match &args[i] {
+        ColumnarValue::Scalar(value) => Ok(value),
+        ColumnarValue::Array(_) => Err(DataFusionError::Execution(
+            "the parameters of random_cut must be literals".into(),
+        )),
+    };
+    let (
+        ScalarValue::Int64(Some(seed)),
+        ScalarValue::Float64(Some(min)),
+        ScalarValue::Float64(Some(max)),
+        ScalarValue::Utf8(Some(at)),
+        ScalarValue::Boolean(Some(after_signature)),
+    ) = (literal(0)?, literal(1)?, literal(2)?, literal(3)?, literal(4)?)
+    else {
+        return Err(DataFusionError::Execution("random_cut got a null parameter".into()));
+    };
+    let at = match at.as_str() {
+        "space" => Boundary::Space,
+        "token" => Boundary::Token,
+        "line" => Boundary::Line,
+        other => {
+            return Err(DataFusionError::Execution(format!("random_cut cannot cut at `{other}`")));
+        }
+    };
+    Ok(Params { seed: *seed, min: *min, max: *max, at, after_signature: *after_signature })
+}
+
+/// The byte at which `code` is cut: the last boundary not after the drawn position, or the
+/// first one behind it when that would lie in the signature.
+fn cut(code: &str, id: &str, params: &Params) -> Result<usize, String> {
+    let draw = unit_interval(keyed_hash(params.seed, "cut", id.as_bytes()));
+    let ratio = params.min + draw * (params.max - params.min);
+    let characters = code.chars().count();
+    let wanted = (characters as f64 * ratio) as usize;
+    let wanted = code.char_indices().nth(wanted).map_or(code.len(), |(byte, _)| byte);
+    let first = if params.after_signature {
+        with_parser(|parser| signature_end(parser, code))
+            .and_then(|result| result)
+            .map_err(|error| error.to_string())?
+            .ok_or("the code has no signature to cut after")?
+    } else {
+        1
+    };
+    let last_before = |bytes: &[u8], wanted_byte: u8| {
+        bytes.iter().rposition(|b| *b == wanted_byte)
+    };
+    let found = match params.at {
+        Boundary::Space => {
+            let head = code.as_bytes().get(first..wanted).and_then(|s| last_before(s, b' '));
+            let tail = || code.as_bytes()[first..].iter().position(|b| *b == b' ');
+            head.or_else(tail).map(|at| first + at)
+        }
+        Boundary::Line => {
+            let head = code.as_bytes().get(first..wanted).and_then(|s| last_before(s, b'\n'));
+            let tail = || code.as_bytes()[first..].iter().position(|b| *b == b'\n');
+            head.or_else(tail).map(|at| first + at + 1)
+        }
+        Boundary::Token => {
+            let points = with_parser(|parser| cut_points(parser, code))
+                .and_then(|result| result)
+                .map_err(|error| error.to_string())?;
+            let allowed = || points.iter().copied().filter(|at| *at >= first);
+            allowed().filter(|at| *at <= wanted).max().or_else(|| allowed().min())
+        }
+    };
+    found
+        .filter(|at| (1..code.len()).contains(at))
+        .ok_or_else(|| "there is no place to cut after the signature".to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CODE: &str = "def area(width, height):\n    size = width * height\n    return size\n";
+
+    fn params(at: Boundary, min: f64, max: f64) -> Params {
+        Params { seed: 42, min, max, at, after_signature: true }
+    }
+
+    #[test]
+    fn a_cut_lies_at_the_last_space_before_the_position() {
+        let at = cut(CODE, "x", &params(Boundary::Space, 0.6, 0.6)).expect("has a body");
+        let wanted = (CODE.len() as f64 * 0.6) as usize;
+        assert_eq!(CODE.as_bytes()[at], b' ');
+        assert!(at < wanted && !CODE[at + 1..wanted].contains(' '));
+    }
+
+    #[test]
+    fn a_cut_never_lies_in_the_signature() {
+        for boundary in [Boundary::Space, Boundary::Token, Boundary::Line] {
+            let at = cut(CODE, "x", &params(boundary, 0.0, 0.1)).expect("has a body");
+            assert!(at >= "def area(width, height):".len(), "{at}");
+        }
+    }
+
+    #[test]
+    fn the_draw_depends_on_seed_and_id_only() {
+        let wide = params(Boundary::Space, 0.4, 0.65);
+        assert_eq!(cut(CODE, "a", &wide), cut(CODE, "a", &wide));
+        let other = Params { seed: 43, ..params(Boundary::Space, 0.4, 0.65) };
+        let ids = || (0..64).map(|i| i.to_string());
+        let with = |p: &Params| ids().map(|id| cut(CODE, &id, p)).collect::<Vec<_>>();
+        assert_ne!(with(&wide), with(&other));
+    }
+
+    #[test]
+    fn what_cannot_be_cut_is_said() {
+        assert!(cut("x = 1", "a", &params(Boundary::Space, 0.4, 0.6)).is_err());
+        assert!(cut("", "a", &params(Boundary::Space, 0.4, 0.6)).is_err());
+    }
+}

@@ -1,0 +1,82 @@
+//! Where a method may be cut: the end of its signature, the beginnings of its tokens.
+//!
+//! Does not live here: which place is chosen (`functions::cut`).
+
+use tree_sitter::Node;
+
+use super::parse::{ParseError, PythonParser};
+
+/// The byte after the colon of the first function's signature; `None` without a function.
+pub fn signature_end(parser: &mut PythonParser, code: &str) -> Result<Option<usize>, ParseError> {
+    let tree = parser.parse(code)?;
+    let mut end = None;
+    walk(tree.root_node(), |node| {
+        if end.is_none() && node.kind() == "function_definition" {
+            let mut cursor = node.walk();
+            end = node.children(&mut cursor).find(|c| c.kind() == ":").map(|c| c.end_byte());
+        }
+    });
+    Ok(end)
+}
+
+/// The bytes at which a token begins, in order. Strings count as one token.
+pub fn cut_points(parser: &mut PythonParser, code: &str) -> Result<Vec<usize>, ParseError> {
+    let tree = parser.parse(code)?;
+    let mut points = Vec::new();
+    let mut inside_string = 0;
+    walk(tree.root_node(), |node| {
+        if node.start_byte() < inside_string {
+            return;
+        }
+        if node.kind() == "string" {
+            inside_string = node.end_byte();
+            points.push(node.start_byte());
+        } else if node.child_count() == 0 && node.end_byte() > node.start_byte() {
+            points.push(node.start_byte());
+        }
+    });
+    points.dedup();
+    Ok(points)
+}
+
+/// Visits every node in pre-order, without recursion.
+fn walk<'tree>(root: Node<'tree>, mut visit: impl FnMut(Node<'tree>)) {
+    let mut cursor = root.walk();
+    loop {
+        visit(cursor.node());
+        if cursor.goto_first_child() {
+            continue;
+        }
+        while !cursor.goto_next_sibling() {
+            if !cursor.goto_parent() {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod tests {
+    use super::*;
+
+    fn parser() -> PythonParser {
+        PythonParser::new().unwrap()
+    }
+
+    #[test]
+    fn a_signature_ends_after_its_colon() {
+        let code = "async def f(\n    a: int = {1: 2}[1],\n) -> dict:\n    return a\n";
+        let end = signature_end(&mut parser(), code).unwrap().unwrap();
+        assert!(code[..end].ends_with("-> dict:"));
+        assert_eq!(signature_end(&mut parser(), "x = 1\n").unwrap(), None);
+    }
+
+    #[test]
+    fn tokens_begin_where_they_are_written() {
+        let code = "def f(x):\n    return f\"{x} y\" + 'z'\n";
+        let points = cut_points(&mut parser(), code).unwrap();
+        let firsts: Vec<&str> = points.iter().map(|p| &code[*p..*p + 1]).collect();
+        assert_eq!(firsts, ["d", "f", "(", "x", ")", ":", "r", "f", "+", "'"]);
+    }
+}

@@ -1,0 +1,32 @@
+//! Pure algorithms over Python source: decoding, finding methods, measuring them.
+//!
+//! Nothing in here knows Arrow, DataFusion or files; the operators and user-defined
+//! functions above wrap it. Every function gives the same result for the same text on every
+//! machine, and ends in bounded time and memory on any text.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `decode` | bytes -> text (byte-order mark, PEP 263) |
+//! | `parse` | text -> tree-sitter tree within a budget |
+//! | `methods` | text -> its methods |
+//! | `features` | the text of a method -> the columns of operator `ast` |
+//! | `lizard` | size metrics of a method's text as lizard counts them |
+//! | `tokens`, `scan` | the tokenizer of `lizard` |
+
+mod cut_points;
+mod decode;
+mod features;
+mod lizard;
+mod methods;
+mod parse;
+mod scan;
+mod tokens;
+
+pub use cut_points::{cut_points, signature_end};
+pub use decode::{DecodeError, Decoded, decode_source};
+pub use features::{DocstringRule, Features, features, features_with};
+pub use lizard::{Size, size};
+pub use methods::{Method, methods};
+#[allow(unused_imports, reason = "for the user-defined functions")]
+pub(crate) use parse::with_parser;
+pub use parse::{ParseError, PythonParser};

@@ -1,0 +1,177 @@
+//! `python_methods(content, nested)`: the methods of a Python source file.
+//!
+//! The algorithms are in `python::methods` and `python::decode`; here is only their Arrow form.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    ArrayRef, AsArray, Int64Builder, ListArray, StringBuilder, StructArray,
+};
+use arrow::buffer::{NullBuffer, OffsetBuffer};
+use arrow::datatypes::{DataType, Field, FieldRef, Fields};
+use datafusion::common::ScalarValue;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+};
+
+use super::python::{Method, decode_source, methods, with_parser};
+use crate::operator::describe;
+
+/// The columns of a method: name, type, description.
+pub const METHOD_FIELDS: &[(&str, DataType, &str)] = &[
+    ("fun_name", DataType::Utf8, "the method's name"),
+    ("qualified_name", DataType::Utf8, "the name with its classes and outer functions"),
+    ("start_line", DataType::Int64, "first line in the file, counted from 1"),
+    ("end_line", DataType::Int64, "last line in the file"),
+    ("code", DataType::Utf8, "the method's text from `def` on"),
+];
+
+/// The position among the methods of one qualified name in a file: part of the identity.
+pub(crate) const ORDINAL: &str = "ordinal";
+/// The list of methods of a file; null if the file was rejected.
+pub(crate) const METHODS: &str = "methods";
+/// Why a file was rejected.
+pub(crate) const REASON: &str = "reason";
+
+/// The columns of a method with their descriptions.
+pub fn methods_type() -> Vec<FieldRef> {
+    METHOD_FIELDS
+        .iter()
+        .map(|(name, data_type, description)| {
+            describe(name, data_type.clone(), false, description, None)
+        })
+        .collect()
+}
+
+fn method_fields() -> Fields {
+    METHOD_FIELDS
+        .iter()
+        .map(|(name, data_type, _)| Field::new(*name, data_type.clone(), true))
+        .chain([Field::new(ORDINAL, DataType::Int64, true)])
+        .collect()
+}
+
+fn item() -> FieldRef {
+    Arc::new(Field::new("item", DataType::Struct(method_fields()), true))
+}
+
+fn file_fields() -> Fields {
+    Fields::from(vec![
+        Field::new(METHODS, DataType::List(item()), true),
+        Field::new(REASON, DataType::Utf8, true),
+    ])
+}
+
+/// A struct of the file's methods, and the reason if there are none because the file cannot
+/// be decoded or parsed.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct PythonMethods {
+    signature: Signature,
+}
+
+impl Default for PythonMethods {
+    fn default() -> Self {
+        Self {
+            signature: Signature::exact(
+                vec![DataType::Binary, DataType::Boolean],
+                Volatility::Immutable,
+            ),
+        }
+    }
+}
+
+impl ScalarUDFImpl for PythonMethods {
+    fn name(&self) -> &str {
+        "python_methods"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Struct(file_fields()))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let ColumnarValue::Scalar(ScalarValue::Boolean(Some(nested))) = &args.args[1] else {
+            return Err(DataFusionError::Execution("`nested` must be a literal".into()));
+        };
+        let content = args.args[0].to_array(args.number_rows)?;
+        let mut out = Columns::default();
+        for bytes in content.as_binary::<i32>() {
+            let result = match bytes {
+                None => Err("the file has no content".to_string()),
+                Some(bytes) => methods_of(bytes, *nested),
+            };
+            out.push_file(result);
+        }
+        Ok(ColumnarValue::Array(Arc::new(out.finish()?)))
+    }
+}
+
+fn methods_of(bytes: &[u8], nested: bool) -> Result<Vec<Method>, String> {
+    let source = decode_source(bytes).map_err(|error| error.to_string())?;
+    with_parser(|parser| methods(parser, &source.text, nested))
+        .and_then(|result| result)
+        .map_err(|error| error.to_string())
+}
+
+#[derive(Default)]
+struct Columns {
+    fun_name: StringBuilder,
+    qualified_name: StringBuilder,
+    start_line: Int64Builder,
+    end_line: Int64Builder,
+    code: StringBuilder,
+    ordinal: Int64Builder,
+    lengths: Vec<usize>,
+    valid: Vec<bool>,
+    reason: StringBuilder,
+}
+
+impl Columns {
+    fn push_file(&mut self, result: Result<Vec<Method>, String>) {
+        self.valid.push(result.is_ok());
+        let methods = match result {
+            Ok(methods) => {
+                self.reason.append_null();
+                methods
+            }
+            Err(reason) => {
+                self.reason.append_value(reason);
+                Vec::new()
+            }
+        };
+        self.lengths.push(methods.len());
+        for method in methods {
+            self.fun_name.append_value(&method.fun_name);
+            self.qualified_name.append_value(&method.qualified_name);
+            self.start_line.append_value(method.start_line as i64);
+            self.end_line.append_value(method.end_line as i64);
+            self.code.append_value(&method.code);
+            self.ordinal.append_value(i64::from(method.ordinal));
+        }
+    }
+
+    fn finish(mut self) -> Result<StructArray> {
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(self.fun_name.finish()),
+            Arc::new(self.qualified_name.finish()),
+            Arc::new(self.start_line.finish()),
+            Arc::new(self.end_line.finish()),
+            Arc::new(self.code.finish()),
+            Arc::new(self.ordinal.finish()),
+        ];
+        let methods = StructArray::try_new(method_fields(), columns, None)?;
+        let list = ListArray::try_new(
+            item(),
+            OffsetBuffer::from_lengths(self.lengths),
+            Arc::new(methods),
+            Some(NullBuffer::from(self.valid)),
+        )?;
+        let columns: Vec<ArrayRef> = vec![Arc::new(list), Arc::new(self.reason.finish())];
+        Ok(StructArray::try_new(file_fields(), columns, None)?)
+    }
+}

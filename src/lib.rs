@@ -1,0 +1,38 @@
+//! Galeras: declarative, reproducible benchmarks for code language models.
+//!
+//! A workflow file becomes a plan, a plan is run step by step, and every result is stored
+//! under the digest of everything that can change it.
+//!
+//! # Layers
+//!
+//! Imports point only downward; `tests/tidy.rs` enforces it.
+//!
+//! | layer | modules | what lives there |
+//! |---|---|---|
+//! | 0 | `id`, `digest`, `event` | newtypes, hashing, run events |
+//! | 1 | `workflow`, `operator`, `cache`, `engine` | YAML to a raw spec; the operator contract; the store; DataFusion sessions |
+//! | 2 | `functions`, `operators`, `plan` | algorithms as DataFusion functions; the operators; the bound plan |
+//! | 3 | `exec`, `report` | running a plan; showing what happened |
+//! | 4 | `cli` | the verbs of the command line |
+//!
+//! # Invariants
+//!
+//! - An operator names no other operator, and neither `cache` nor `exec`.
+//! - `plan` and `exec` name no operator; they get a registry.
+//! - `report` does not know `exec`; both know `event`.
+//! - Nothing here prints, except through a writer that it was given, and progress bars.
+//! - A result is stored before the manifest that names it.
+
+pub mod cache;
+pub mod cli;
+pub mod digest;
+pub mod engine;
+pub mod event;
+pub mod exec;
+pub mod functions;
+pub mod id;
+pub mod operator;
+pub mod operators;
+pub mod plan;
+pub mod report;
+pub mod workflow;

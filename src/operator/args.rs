@@ -1,0 +1,23 @@
+//! Typed arguments: the JSON Schema of a spec struct, and its reading from checked values.
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::error::ArgError;
+
+/// The JSON Schema of `T`, with every subschema in place of a reference.
+pub fn args_schema<T: JsonSchema>() -> Value {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.inline_subschemas = true;
+    settings.meta_schema = None;
+    settings.into_generator().into_root_schema_for::<T>().to_value()
+}
+
+/// Reads arguments that were checked against the schema; what the schema cannot say is
+/// reported for the step as a whole.
+pub fn parse_args<T: DeserializeOwned>(args: &Value) -> Result<T, Vec<ArgError>> {
+    serde_json::from_value(args.clone())
+        .map_err(|error| vec![ArgError::new("", "wrong-type", error.to_string())])
+}

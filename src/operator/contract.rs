@@ -1,0 +1,211 @@
+//! The traits: an [`Operator`] binds arguments and input schemas to a [`Step`], and a step
+//! lowers to DataFusion plans.
+//!
+//! Does not live here: caching, row reuse, ordering and storage, which the engine adds
+//! around every step alike.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::path::PathBuf;
+
+use async_trait::async_trait;
+use datafusion::dataframe::DataFrame;
+use datafusion::execution::context::SessionContext;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::error::{ArgError, StepError};
+use super::table::{Port, TableSchema};
+use crate::digest::Digest;
+
+/// What an operator's result may depend on besides its inputs and arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing.
+    Pure,
+    /// An explicit seed argument.
+    Seeded,
+    /// The world: a network, another program.
+    External,
+}
+
+impl Effect {
+    /// The word for documentation.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pure => "pure",
+            Self::Seeded => "seeded",
+            Self::External => "external",
+        }
+    }
+}
+
+/// How much of the input one output row depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grain {
+    /// One input row; results are reused row by row.
+    Row,
+    /// The whole input.
+    Table,
+}
+
+impl Grain {
+    /// The word for documentation.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Row => "row",
+            Self::Table => "table",
+        }
+    }
+}
+
+/// The inputs an operator takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputPorts {
+    /// None: the operator is a source.
+    None,
+    /// One table, called `input`.
+    One,
+    /// Any number of tables (also none), under the names that the workflow gives.
+    Any,
+}
+
+/// An operator: a name, its documentation, and how its arguments become a step.
+///
+/// Every operator is one value in the registry's list; help, JSON Schema, documentation page
+/// and plan-time checks all derive from it.
+#[async_trait]
+pub trait Operator: Send + Sync {
+    /// The name in `op:`.
+    fn name(&self) -> &'static str;
+    /// Increased whenever the same arguments and inputs give another result.
+    fn version(&self) -> u32;
+    /// What one output row depends on.
+    fn grain(&self) -> Grain;
+    /// What the result depends on besides inputs and arguments.
+    fn effect(&self) -> Effect;
+    /// The tables it takes.
+    fn inputs(&self) -> InputPorts;
+    /// Markdown: a one-line summary, then the sections What it does, Example, Cost and reuse.
+    fn doc(&self) -> &'static str;
+    /// The JSON Schema of the arguments (`with:`).
+    fn args_schema(&self) -> Value;
+    /// Checks the arguments against the input schemas and returns a step with known outputs.
+    ///
+    /// Everything that is wrong is returned, not just the first. Nothing is computed; files
+    /// named by arguments may be opened to learn their schema.
+    async fn bind(&self, args: &Value, cx: &BindContext) -> Result<Box<dyn Step>, Vec<ArgError>>;
+}
+
+/// What an operator knows when its arguments are bound.
+pub struct BindContext {
+    /// A session with every function registered and no data.
+    pub session: SessionContext,
+    /// The schemas of the input tables by port name.
+    pub inputs: BTreeMap<String, TableSchema>,
+    /// The folder of the workflow file; relative paths start here.
+    pub base: PathBuf,
+    /// The folder for files that are fetched in order to learn their schema.
+    pub downloads: PathBuf,
+}
+
+impl BindContext {
+    /// The schema of the input of an operator with [`InputPorts::One`].
+    pub fn input(&self) -> TableSchema {
+        self.inputs.get(INPUT).cloned().unwrap_or_default()
+    }
+}
+
+/// The name of the only input port of most operators.
+pub const INPUT: &str = "input";
+
+/// The columns of an input that can change a step's result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reads {
+    /// All of them, in their order.
+    All,
+    /// Just these; a change of any other column is no reason to run.
+    Columns(Vec<String>),
+}
+
+/// A file that a step reads, by content.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct SideFile {
+    /// What it is called in messages: the path as written in the workflow.
+    pub name: String,
+    /// The digest of its content.
+    pub digest: Digest,
+}
+
+/// An operator with its arguments, bound to input schemas: immutable, ready to be lowered.
+pub trait Step: Send + Sync + Debug {
+    /// The arguments with every default filled in, as they enter the action key.
+    fn args(&self) -> Value;
+    /// The output ports; the first is the main one.
+    fn ports(&self) -> &[Port];
+    /// The columns of the named input that the result depends on.
+    fn reads(&self, _input: &str) -> Reads {
+        Reads::All
+    }
+    /// The files it reads, hashed now.
+    fn side_files(&self) -> Result<Vec<SideFile>, StepError> {
+        Ok(Vec::new())
+    }
+    /// How it is computed.
+    fn lowering(&self) -> Lowering<'_>;
+}
+
+/// The two ways in which a step is computed.
+pub enum Lowering<'a> {
+    /// Row by row, with row-precise reuse.
+    Row(&'a dyn RowStep),
+    /// As a whole.
+    Table(&'a dyn TableStep),
+}
+
+/// Output tables by port name.
+pub type Ports = Vec<(&'static str, DataFrame)>;
+
+/// A step whose output rows each depend on exactly one input row.
+///
+/// The engine evaluates rows that it has no earlier result for, joins the results to the
+/// input, and hands the join to [`RowStep::ports`].
+pub trait RowStep: Send + Sync {
+    /// The rows of a step without an input port. Never called for other steps.
+    fn source(&self, _cx: &LowerContext) -> Result<DataFrame, StepError> {
+        Err(StepError::new("this operator needs an input table"))
+    }
+    /// The input columns that an output row depends on. An operator that gives several rows
+    /// for one must read a column that is unique in the input.
+    fn reads(&self) -> Vec<String>;
+    /// Adds the produced columns to `rows`, which has the columns of [`RowStep::reads`] and
+    /// hidden ones; hidden columns must be kept, read columns may be dropped.
+    fn evaluate(&self, rows: DataFrame) -> Result<DataFrame, StepError>;
+    /// The output ports, from the input columns together with the produced ones (which
+    /// replace input columns of the same name).
+    fn ports(&self, rows: DataFrame) -> Result<Ports, StepError>;
+}
+
+/// A step whose result depends on its inputs as a whole.
+#[async_trait]
+pub trait TableStep: Send + Sync {
+    /// The output tables. Small global work may be done here.
+    async fn lower(
+        &self,
+        cx: &LowerContext,
+        inputs: BTreeMap<String, DataFrame>,
+    ) -> Result<Ports, StepError>;
+}
+
+/// What a step may use while it runs.
+pub struct LowerContext {
+    /// The session that runs the plans.
+    pub session: SessionContext,
+    /// A folder for temporary files, removed after the step.
+    pub scratch: PathBuf,
+    /// The folder of the workflow file.
+    pub base: PathBuf,
+    /// Cancelled when the run is interrupted.
+    pub cancel: CancellationToken,
+}

@@ -1,0 +1,254 @@
+//! `methods`: the Python methods of a packed corpus or of a folder.
+
+mod corpus;
+mod source;
+
+use arrow::datatypes::DataType;
+use async_trait::async_trait;
+use datafusion::common::UnnestOptions;
+use datafusion::dataframe::DataFrame;
+use datafusion::datasource::MemTable;
+use datafusion::functions::core::expr_fn::get_field;
+use datafusion::functions::regex::expr_fn::regexp_replace;
+use datafusion::logical_expr::lit;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use self::source::{Origin, Source};
+use super::support::{keep_hidden, project, reject_columns, reject_values, text};
+use crate::engine::column;
+use crate::functions::{METHOD_FIELDS, PythonMethods, RowId, call, methods_type};
+use crate::id::{ID, ROW_DIGEST};
+use crate::operator::{
+    ArgError, BindContext, Effect, Grain, InputPorts, LowerContext, Lowering, MAIN, Operator,
+    Port, Ports, REJECTS, RowStep, SideFile, Step, StepError, TableSchema, args_schema, describe,
+    parse_args,
+};
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    /// A corpus that Galeras carries.
+    #[serde(default)]
+    corpus: Option<Corpus>,
+    /// A folder of Python files, relative to the workflow file.
+    #[serde(default)]
+    dir: Option<String>,
+    /// Glob patterns of the files to read.
+    #[serde(default = "python_files")]
+    include: Vec<String>,
+    /// Glob patterns of files to leave out.
+    #[serde(default)]
+    exclude: Vec<String>,
+    /// Whether functions inside of functions are rows of their own.
+    #[serde(default)]
+    nested: bool,
+}
+
+fn python_files() -> Vec<String> {
+    vec!["**/*.py".into()]
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+enum Corpus {
+    /// CPython's standard library: 718 files, about 17,000 methods.
+    #[serde(rename = "python-stdlib")]
+    PythonStdlib,
+}
+
+/// The operator.
+pub(super) struct Methods;
+
+const DOC: &str = r#"Read the Python methods of a corpus or a folder.
+
+## What it does
+Parses every file and gives one row per method: an exact `function_definition` node of
+tree-sitter's Python grammar, from `def` (or `async def`) to its end. Methods of classes, and
+functions in `if` or `try` blocks, count; functions inside of functions only with
+`nested: true`. Decorators precede `def` and are left out.
+
+Columns: `id` (from repo, path, qualified name, and the position among equal names of the
+file, so that edits elsewhere in a file change no id), `repo` (the corpus' name, or the last
+part of `dir` as written), `path`, `file_name`, `fun_name`, `qualified_name`
+(`Class.method`), `start_line`, `end_line`, `code`.
+
+`corpus: python-stdlib` is CPython's standard library as the crate `rustpython-pylib` carries
+it; it is part of the binary, so it needs no network and is the same for everyone. With `dir`
+give a folder; links in it are not followed.
+
+A file that is not UTF-8 (and declares no encoding that is known), or is too large to be
+parsed, goes to the port `rejects` with `step`, `rule` and `reason`.
+
+## Example
+```yaml
+methods:
+  op: methods
+  with: { corpus: python-stdlib, include: ["json/*.py"] }
+```
+
+## Cost and reuse
+Row by row, where a row is a file: only files with new content are parsed (13 MB/s and core).
+The content of all files is hashed on every run.
+"#;
+
+#[async_trait]
+impl Operator for Methods {
+    fn name(&self) -> &'static str {
+        "methods"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn grain(&self) -> Grain {
+        Grain::Row
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Pure
+    }
+
+    fn inputs(&self) -> InputPorts {
+        InputPorts::None
+    }
+
+    fn doc(&self) -> &'static str {
+        DOC
+    }
+
+    fn args_schema(&self) -> Value {
+        args_schema::<Args>()
+    }
+
+    async fn bind(&self, args: &Value, cx: &BindContext) -> Result<Box<dyn Step>, Vec<ArgError>> {
+        let args: Args = parse_args(args)?;
+        let one = |error| vec![error];
+        let origin = match (&args.corpus, &args.dir) {
+            (Some(Corpus::PythonStdlib), None) => Origin::Stdlib,
+            (None, Some(name)) => {
+                let path = cx.base.join(name);
+                if !path.is_dir() {
+                    let message = format!("there is no folder `{name}`");
+                    let error = ArgError::new("dir", "missing-file", message);
+                    return Err(one(error.help("paths are relative to the workflow file")));
+                }
+                Origin::Folder { name: name.clone(), path }
+            }
+            (None, None) => {
+                let message = "`methods` needs `corpus` or `dir`";
+                let error = ArgError::new("", "missing-argument", message);
+                return Err(one(error.help("corpus: python-stdlib needs nothing else")));
+            }
+            (Some(_), Some(_)) => {
+                let message = "give either `corpus` or `dir`, not both";
+                return Err(one(ArgError::new("dir", "conflicting-arguments", message)));
+            }
+        };
+        let source = Source::new(origin, &args.include, &args.exclude).map_err(|bad| {
+            one(ArgError::new(format!("{}[{}]", bad.list, bad.at), "bad-pattern", bad.message))
+        })?;
+        Ok(Box::new(BoundMethods { args, source, ports: ports() }))
+    }
+}
+
+fn ports() -> Vec<Port> {
+    let file = [
+        describe(ID, DataType::Utf8, false, "the row's identity", None),
+        describe("repo", DataType::Utf8, false, "the corpus or folder", None),
+        describe("path", DataType::Utf8, false, "the file's path in the corpus", None),
+    ];
+    let file_name = describe("file_name", DataType::Utf8, false, "the file's name", None);
+    let methods = TableSchema::default().with(&file).with(&[file_name]).with(&methods_type());
+    let rejects = TableSchema::default().with(&file).with(&reject_columns());
+    vec![Port::new(MAIN, methods.keyed(&[ID])), Port::new(REJECTS, rejects.keyed(&[ID]))]
+}
+
+#[derive(Debug)]
+struct BoundMethods {
+    args: Args,
+    source: Source,
+    ports: Vec<Port>,
+}
+
+impl Step for BoundMethods {
+    fn args(&self) -> Value {
+        let mut args = serde_json::to_value(&self.args).unwrap_or_default();
+        // The folder counts by its content and by the name that it gives to `repo`.
+        if let Some(map) = args.as_object_mut() {
+            map.insert("dir".into(), Value::Null);
+            map.insert("repo".into(), Value::String(self.source.repo()));
+        }
+        args
+    }
+
+    fn ports(&self) -> &[Port] {
+        &self.ports
+    }
+
+    fn side_files(&self) -> Result<Vec<SideFile>, StepError> {
+        Ok(vec![self.source.side_file()?])
+    }
+
+    fn lowering(&self) -> Lowering<'_> {
+        Lowering::Row(self)
+    }
+}
+
+/// The struct that the function returns for a file.
+const FILE: &str = "__file";
+/// One method of the file, or null.
+const METHOD: &str = "__method";
+/// Why the file was rejected, or null.
+const REASON: &str = "__reason";
+
+impl RowStep for BoundMethods {
+    fn source(&self, cx: &LowerContext) -> Result<DataFrame, StepError> {
+        let partitions = cx.session.copied_config().target_partitions();
+        let table = MemTable::try_new(source::schema(), self.source.batches(partitions)?)?;
+        Ok(cx.session.read_table(std::sync::Arc::new(table))?)
+    }
+
+    fn reads(&self) -> Vec<String> {
+        ["repo", "path", "content"].map(String::from).to_vec()
+    }
+
+    fn evaluate(&self, rows: DataFrame) -> Result<DataFrame, StepError> {
+        let file = call::<PythonMethods>(vec![column("content"), lit(self.args.nested)]);
+        let rows = keep_hidden(rows, vec![file.alias(FILE)])?.select(vec![
+            column(ROW_DIGEST),
+            get_field(column(FILE), "methods").alias(METHOD),
+            get_field(column(FILE), "reason").alias(REASON),
+        ])?;
+        // A file without methods keeps a row, so that it counts as done.
+        let options = UnnestOptions::new().with_preserve_nulls(true);
+        Ok(rows.unnest_columns_with_options(&[METHOD], options)?)
+    }
+
+    fn ports(&self, rows: DataFrame) -> Result<Ports, StepError> {
+        let field = |name: &str| get_field(column(METHOD), name);
+        let file_name = regexp_replace(column("path"), lit("^.*/"), lit(""), None);
+        let mut produced = vec![
+            (
+                ID,
+                call::<RowId>(vec![
+                    column("repo"),
+                    column("path"),
+                    field("qualified_name"),
+                    field("ordinal"),
+                ]),
+            ),
+            ("file_name", file_name),
+        ];
+        produced.extend(METHOD_FIELDS.iter().map(|(name, _, _)| (*name, field(name))));
+        let kept = rows.clone().filter(field("code").is_not_null())?;
+        let rejected = rows.filter(column(REASON).is_not_null())?;
+        let mut reject = reject_values(text("readable"), column(REASON));
+        reject.push((ID, call::<RowId>(vec![column("repo"), column("path")])));
+        Ok(vec![
+            (MAIN, project(kept, &self.ports[0].table, produced)?),
+            (REJECTS, project(rejected, &self.ports[1].table, reject)?),
+        ])
+    }
+}

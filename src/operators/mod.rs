@@ -1,0 +1,33 @@
+//! The operators, one file (or small folder) each, and the list that names them all.
+//!
+//! Adding an operator: one file here, its `mod` line, its line in [`ALL`]. Help, JSON Schema,
+//! documentation page and plan-time checks derive from that file.
+
+mod ast;
+mod cut;
+mod describe;
+mod exec;
+mod methods;
+mod read;
+mod sample;
+mod sql;
+mod support;
+mod validate;
+
+use crate::operator::{Operator, Registry};
+
+/// Every operator, in the order of the documentation.
+pub const ALL: &[&dyn Operator] = &[
+    &read::Read,
+    &methods::Methods,
+    &ast::Ast,
+    &validate::Validate,
+    &sample::Sample,
+    &cut::Cut,
+    &sql::Sql,
+    &describe::Describe,
+    &exec::Exec,
+];
+
+/// The registry of [`ALL`].
+pub const REGISTRY: Registry = Registry::new(ALL);

@@ -1,0 +1,221 @@
+//! `sql`: any query over the input tables.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::datatypes::{Field, Schema, SchemaRef};
+use async_trait::async_trait;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::dataframe::DataFrame;
+use datafusion::execution::context::{SQLOptions, SessionContext};
+use datafusion::logical_expr::LogicalPlan;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::engine::{check_deterministic, empty_table, explain};
+use crate::operator::{
+    ArgError, BindContext, Effect, Grain, InputPorts, LowerContext, Lowering, MAIN, Operator,
+    Port, Ports, Reads, Step, StepError, TableSchema, TableStep, args_schema, parse_args,
+    stored_type,
+};
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    /// One SELECT over the input tables: `input`, or the names given in `from`.
+    query: String,
+    /// The columns that identify a row; `id` if there is one, else all columns.
+    #[serde(default)]
+    key: Option<Vec<String>>,
+}
+
+/// The operator.
+pub(super) struct Sql;
+
+const DOC: &str = r#"Compute a table with SQL.
+
+## What it does
+Runs one SELECT of DataFusion's SQL over the inputs. With a plain `from` the table is called
+`input`; with `from: { left: a, right: b }` the tables are `left` and `right`. The result is
+stored in the order of `key` (`id` if there is such a column, else all columns), whose values
+must be unique together.
+
+The result may depend on the input rows only: clocks, random numbers, approximate aggregates,
+and LIMIT or array_agg without ORDER BY are refused. Sums, means, deviations and correlations
+are exact, whatever the order of the rows.
+
+## Example
+```yaml
+methods:
+  op: methods
+  with: { corpus: python-stdlib, include: ["json/*.py"] }
+per_file:
+  op: sql
+  from: methods
+  with:
+    query: |
+      SELECT path, count(*) AS methods, max(end_line - start_line + 1) AS longest
+      FROM input GROUP BY path
+    key: [path]
+```
+
+## Cost and reuse
+Runs as a whole, but only when a column that the query names has changed.
+"#;
+
+#[async_trait]
+impl Operator for Sql {
+    fn name(&self) -> &'static str {
+        "sql"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn grain(&self) -> Grain {
+        Grain::Table
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Pure
+    }
+
+    fn inputs(&self) -> InputPorts {
+        InputPorts::Any
+    }
+
+    fn doc(&self) -> &'static str {
+        DOC
+    }
+
+    fn args_schema(&self) -> Value {
+        args_schema::<Args>()
+    }
+
+    async fn bind(&self, args: &Value, cx: &BindContext) -> Result<Box<dyn Step>, Vec<ArgError>> {
+        let args: Args = parse_args(args)?;
+        let session = &cx.session;
+        let one = |error| vec![error];
+        let nothing: SchemaRef = Arc::new(Schema::empty());
+        let failed = |e: datafusion::error::DataFusionError| one(explain(&e, &nothing, "query"));
+        for (name, table) in &cx.inputs {
+            let df = empty_table(session, table).map_err(failed)?;
+            let _ = session.deregister_table(name.as_str()).map_err(failed)?;
+            session.register_table(name.as_str(), df.into_view()).map_err(failed)?;
+        }
+        let df = query(session, &args.query).await.map_err(failed)?;
+        let plan = df.clone().into_optimized_plan().map_err(failed)?;
+        let problems = check_deterministic(df.logical_plan()).map_err(failed)?;
+        if !problems.is_empty() {
+            return Err(problems
+                .into_iter()
+                .map(|problem| ArgError::new("query", "not-deterministic", problem))
+                .collect());
+        }
+        let fields = df.schema().fields().iter().map(|f| {
+            Field::new(f.name(), stored_type(f.data_type()), f.is_nullable())
+                .with_metadata(f.metadata().clone())
+        });
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        if let Some(twice) = duplicate_name(&schema) {
+            let error = ArgError::new("query", "duplicate-column",
+                format!("the query gives two columns `{twice}`"));
+            return Err(one(error.help("name one of them with AS")));
+        }
+        for (at, name) in args.key.iter().flatten().enumerate() {
+            if schema.field_with_name(name).is_err() {
+                let known = schema.fields().iter().map(|f| f.name().as_str());
+                return Err(one(ArgError::unknown_column(format!("key[{at}]"), name, known)));
+            }
+        }
+        let table = TableSchema::new(schema, args.key.clone());
+        let reads = columns_read(&plan, &cx.inputs);
+        Ok(Box::new(BoundSql { args, ports: vec![Port::new(MAIN, table)], reads }))
+    }
+}
+
+/// Plans a query that may only read.
+async fn query(
+    session: &SessionContext,
+    sql: &str,
+) -> Result<DataFrame, datafusion::error::DataFusionError> {
+    let options = SQLOptions::new()
+        .with_allow_ddl(false)
+        .with_allow_dml(false)
+        .with_allow_statements(false);
+    session.sql_with_options(sql, options).await
+}
+
+fn duplicate_name(schema: &Schema) -> Option<&str> {
+    let mut seen = std::collections::HashSet::new();
+    schema.fields().iter().map(|f| f.name().as_str()).find(|name| !seen.insert(*name))
+}
+
+/// The columns of each input that the optimised plan still reads.
+fn columns_read(
+    plan: &LogicalPlan,
+    inputs: &BTreeMap<String, TableSchema>,
+) -> BTreeMap<String, Vec<String>> {
+    // Views are inlined as scans of nameless tables, so a column counts as read from every
+    // input that has it: at worst a needless run, never a stale hit.
+    let mut names = std::collections::BTreeSet::new();
+    let mut everything = false;
+    let visited = plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node {
+            names.extend(scan.projected_schema.fields().iter().map(|f| f.name().clone()));
+            for filter in &scan.filters {
+                names.extend(filter.column_refs().into_iter().map(|c| c.name.clone()));
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    everything |= visited.is_err();
+    inputs
+        .iter()
+        .map(|(port, table)| {
+            let read = table.names().filter(|n| everything || names.contains(*n));
+            (port.clone(), read.map(str::to_string).collect())
+        })
+        .collect()
+}
+
+#[derive(Debug)]
+struct BoundSql {
+    args: Args,
+    ports: Vec<Port>,
+    reads: BTreeMap<String, Vec<String>>,
+}
+
+impl Step for BoundSql {
+    fn args(&self) -> Value {
+        serde_json::to_value(&self.args).unwrap_or_default()
+    }
+
+    fn ports(&self) -> &[Port] {
+        &self.ports
+    }
+
+    fn reads(&self, input: &str) -> Reads {
+        self.reads.get(input).map_or(Reads::All, |names| Reads::Columns(names.clone()))
+    }
+
+    fn lowering(&self) -> Lowering<'_> {
+        Lowering::Table(self)
+    }
+}
+
+#[async_trait]
+impl TableStep for BoundSql {
+    async fn lower(
+        &self,
+        cx: &LowerContext,
+        inputs: BTreeMap<String, DataFrame>,
+    ) -> Result<Ports, StepError> {
+        for (name, df) in inputs {
+            cx.session.register_table(name.as_str(), df.into_view())?;
+        }
+        Ok(vec![(MAIN, query(&cx.session, &self.args.query).await?)])
+    }
+}

@@ -1,0 +1,225 @@
+//! Arguments against the operator's JSON Schema, with the place of every mistake.
+//!
+//! Understands what `schemars` writes for spec structs: types, properties, required, enums and
+//! constants, items, bounds, `anyOf` / `oneOf`. A schema it does not understand allows all.
+
+use serde_json::Value;
+
+use super::code;
+use crate::workflow::{
+    Diagnostic, Diagnostics, Node, Source, Span, Value as NodeValue, quote,
+    code as workflow_code,
+};
+use std::sync::Arc;
+
+/// Reports everything in `node` that the schema does not allow. `owner` names the operator,
+/// `place` is where a missing argument is reported.
+pub(super) fn check(
+    node: Option<&Node>,
+    schema: &Value,
+    owner: &str,
+    source: &Arc<Source>,
+    place: Span,
+    diagnostics: &mut Diagnostics,
+) {
+    let empty = Node::new(NodeValue::Map(Vec::new()), place);
+    let checker = Checker { source, owner };
+    for found in checker.check(node.unwrap_or(&empty), schema, "", place) {
+        diagnostics.push(found);
+    }
+}
+
+struct Checker<'a> {
+    source: &'a Arc<Source>,
+    owner: &'a str,
+}
+
+impl Checker<'_> {
+    fn check(&self, node: &Node, schema: &Value, path: &str, place: Span) -> Vec<Diagnostic> {
+        for word in ["anyOf", "oneOf"] {
+            if let Some(choices) = schema.get(word).and_then(Value::as_array) {
+                return self.check_choices(node, choices, path, place);
+            }
+        }
+        if let Some(allowed) = schema.get("enum").and_then(Value::as_array) {
+            return self.check_enum(node, allowed.iter().collect(), path);
+        }
+        if let Some(constant) = schema.get("const") {
+            return self.check_enum(node, vec![constant], path);
+        }
+        let types: Vec<&str> = match schema.get("type") {
+            Some(Value::String(one)) => vec![one],
+            Some(Value::Array(many)) => many.iter().filter_map(Value::as_str).collect(),
+            _ => return Vec::new(),
+        };
+        if !types.iter().any(|t| has_type(node, t)) {
+            let wanted: Vec<&str> = types.iter().map(|t| type_word(t)).collect();
+            let what = if path.is_empty() { "this".to_string() } else { quote(path) };
+            let message =
+                format!("{what} must be a {}, not a {}", wanted.join(" or a "), node.type_name());
+            return vec![self.error(workflow_code::WRONG_TYPE, message, node.span)];
+        }
+        let mut found = self.check_bounds(node, schema, path);
+        match &node.value {
+            NodeValue::Map(entries) => {
+                found.extend(self.check_object(entries, schema, path, place));
+            }
+            NodeValue::Seq(items) => {
+                if let Some(items_schema) = schema.get("items") {
+                    for (at, item) in items.iter().enumerate() {
+                        let path = format!("{path}[{at}]");
+                        found.extend(self.check(item, items_schema, &path, item.span));
+                    }
+                }
+                let least = schema.get("minItems").and_then(Value::as_u64).unwrap_or(0);
+                if (items.len() as u64) < least {
+                    let message = format!("{} needs at least {least} entry", quote(path));
+                    found.push(self.error(workflow_code::WRONG_VALUE, message, node.span));
+                }
+            }
+            _ => {}
+        }
+        found
+    }
+
+    /// One of the alternatives must fit; of those that do not, the nearest explains why: the
+    /// one whose outer type fits, without null.
+    fn check_choices(
+        &self,
+        node: &Node,
+        choices: &[Value],
+        path: &str,
+        place: Span,
+    ) -> Vec<Diagnostic> {
+        let constants: Vec<&Value> = choices
+            .iter()
+            .filter_map(|c| c.get("const").or_else(|| c.get("enum").and_then(|e| e.get(0))))
+            .collect();
+        if constants.len() == choices.len() {
+            let all = choices.iter().flat_map(|c| match (c.get("const"), c.get("enum")) {
+                (Some(one), _) => vec![one],
+                (None, Some(Value::Array(many))) => many.iter().collect(),
+                _ => Vec::new(),
+            });
+            return self.check_enum(node, all.collect(), path);
+        }
+        let mut nearest: Option<Vec<Diagnostic>> = None;
+        for choice in choices {
+            let found = self.check(node, choice, path, place);
+            if found.is_empty() {
+                return found;
+            }
+            let is_null = choice.get("type").and_then(Value::as_str) == Some("null");
+            let type_fits = !found.iter().any(|d| {
+                d.code == workflow_code::WRONG_TYPE && d.span.start == node.span.start
+            });
+            if nearest.is_none() || (!is_null && type_fits) {
+                nearest = Some(found);
+            }
+        }
+        nearest.unwrap_or_default()
+    }
+
+    fn check_enum(&self, node: &Node, allowed: Vec<&Value>, path: &str) -> Vec<Diagnostic> {
+        let given = node.to_json();
+        if allowed.contains(&&given) {
+            return Vec::new();
+        }
+        let names: Vec<String> = allowed.iter().map(|v| super::model::plain(v)).collect();
+        let shown = super::model::plain(&given);
+        let message = format!("{} cannot be {}", quote(path), quote(&shown));
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let mut found = self.error(workflow_code::WRONG_VALUE, message, node.span);
+        found = match crate::workflow::did_you_mean(&shown, names.iter().copied()) {
+            Some(name) => found.with_help(format!("did you mean {}?", quote(name))),
+            None => found.with_help(format!("allowed: {}", names.join(", "))),
+        };
+        vec![found]
+    }
+
+    fn check_bounds(&self, node: &Node, schema: &Value, path: &str) -> Vec<Diagnostic> {
+        let Some(value) = node.as_f64() else { return Vec::new() };
+        let bound = |word: &str| schema.get(word).and_then(Value::as_f64);
+        let problem = match (bound("minimum"), bound("maximum")) {
+            (Some(min), _) if value < min => format!("at least {min}"),
+            (_, Some(max)) if value > max => format!("at most {max}"),
+            _ => return Vec::new(),
+        };
+        let message = format!("{} must be {problem}", quote(path));
+        vec![self.error(workflow_code::WRONG_VALUE, message, node.span)]
+    }
+
+    fn check_object(
+        &self,
+        entries: &[(Node, Node)],
+        schema: &Value,
+        path: &str,
+        place: Span,
+    ) -> Vec<Diagnostic> {
+        let mut found = Vec::new();
+        let none = serde_json::Map::new();
+        let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
+        let rest = schema.get("additionalProperties");
+        let join = |name: &str| {
+            if path.is_empty() { name.to_string() } else { format!("{path}.{name}") }
+        };
+        for (key, value) in entries {
+            let Some(name) = key.as_str() else { continue };
+            if let Some(schema) = properties.get(name) {
+                found.extend(self.check(value, schema, &join(name), value.span));
+            } else if rest == Some(&Value::Bool(false)) {
+                let message = match path {
+                    "" => format!("operator {} has no argument {}", quote(self.owner), quote(name)),
+                    _ => format!("{} has no key {}", quote(path), quote(name)),
+                };
+                let error = self.error(code::UNKNOWN_ARGUMENT, message, key.span);
+                found.push(error.with_suggestion(name, properties.keys().map(String::as_str)));
+            } else if let Some(schema @ Value::Object(_)) = rest {
+                found.extend(self.check(value, schema, &join(name), value.span));
+            }
+        }
+        let required = schema.get("required").and_then(Value::as_array);
+        for name in required.into_iter().flatten().filter_map(Value::as_str) {
+            if !entries.iter().any(|(key, _)| key.as_str() == Some(name)) {
+                let message = match path {
+                    "" => format!("operator {} needs the argument {}", quote(self.owner), quote(name)),
+                    _ => format!("{} needs {}", quote(path), quote(name)),
+                };
+                let mut error = self.error(code::MISSING_ARGUMENT, message, place);
+                let description = properties.get(name).and_then(|p| p.get("description"));
+                if let Some(text) = description.and_then(Value::as_str) {
+                    error = error.with_help(format!("{name}: {}", text.replace('\n', " ")));
+                }
+                found.push(error);
+            }
+        }
+        found
+    }
+
+    fn error(&self, code: &'static str, message: String, span: Span) -> Diagnostic {
+        Diagnostic::error(code, message, self.source, span)
+    }
+}
+
+fn has_type(node: &Node, name: &str) -> bool {
+    match (&node.value, name) {
+        (NodeValue::Null, "null")
+        | (NodeValue::Bool(_), "boolean")
+        | (NodeValue::Int(_), "integer" | "number")
+        | (NodeValue::Float(_), "number")
+        | (NodeValue::String(_), "string")
+        | (NodeValue::Seq(_), "array")
+        | (NodeValue::Map(_), "object") => true,
+        (NodeValue::Float(f), "integer") => f.fract() == 0.0 && f.abs() < 9e15,
+        _ => false,
+    }
+}
+
+fn type_word(name: &str) -> &str {
+    match name {
+        "array" => "list",
+        "object" => "mapping",
+        "null" => "null",
+        other => other,
+    }
+}

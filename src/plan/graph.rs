@@ -1,0 +1,94 @@
+//! The graph of the steps of one workflow file: unknown steps, cycles, a topological order.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+use petgraph::Direction;
+use petgraph::algo::tarjan_scc;
+use petgraph::graph::{DiGraph, NodeIndex};
+
+use super::code;
+use crate::workflow::{Diagnostic, Diagnostics, Workflow, quote};
+
+/// The steps (by position in the file) so that each comes after those it reads. Steps on a
+/// cycle are reported and left out.
+pub(super) fn order(workflow: &Workflow, diagnostics: &mut Diagnostics) -> Vec<usize> {
+    let mut graph = DiGraph::<usize, ()>::new();
+    let mut nodes: HashMap<&str, NodeIndex> = HashMap::new();
+    let steps: Vec<(usize, NodeIndex)> =
+        (0..workflow.steps.len()).map(|i| (i, graph.add_node(i))).collect();
+    for (i, node) in &steps {
+        nodes.entry(workflow.steps[*i].name.value.as_str()).or_insert(*node);
+    }
+    for (i, node) in &steps {
+        for reference in workflow.steps[*i].from.iter().flat_map(|f| f.refs()) {
+            match nodes.get(reference.step.as_str()) {
+                Some(upstream) => {
+                    graph.update_edge(*upstream, *node, ());
+                }
+                None => {
+                    let message = format!("there is no step {}", quote(&reference.step));
+                    let span = reference.step_span;
+                    let found =
+                        Diagnostic::error(code::UNKNOWN_STEP, message, &workflow.source, span)
+                            .with_suggestion(&reference.step, nodes.keys().copied());
+                    diagnostics.push(found);
+                }
+            }
+        }
+    }
+    let mut cyclic = vec![false; steps.len()];
+    for component in tarjan_scc(&graph) {
+        if component.len() > 1 || graph.contains_edge(component[0], component[0]) {
+            let members: Vec<usize> = component.iter().map(|n| graph[*n]).collect();
+            members.iter().for_each(|i| cyclic[*i] = true);
+            report(workflow, &members, diagnostics);
+        }
+    }
+    // Kahn's algorithm; among steps that are ready, the first in the file goes first.
+    let mut waiting: Vec<usize> = steps
+        .iter()
+        .map(|(_, node)| {
+            graph.neighbors_directed(*node, Direction::Incoming).filter(|n| !cyclic[graph[*n]]).count()
+        })
+        .collect();
+    let mut ready: BinaryHeap<Reverse<usize>> =
+        (0..steps.len()).filter(|i| waiting[*i] == 0 && !cyclic[*i]).map(Reverse).collect();
+    let mut order = Vec::with_capacity(steps.len());
+    while let Some(Reverse(i)) = ready.pop() {
+        order.push(i);
+        for next in graph.neighbors(steps[i].1) {
+            let next = graph[next];
+            waiting[next] = waiting[next].saturating_sub(1);
+            if waiting[next] == 0 && !cyclic[next] {
+                ready.push(Reverse(next));
+            }
+        }
+    }
+    order
+}
+
+fn report(workflow: &Workflow, component: &[usize], diagnostics: &mut Diagnostics) {
+    let mut steps = component.to_vec();
+    steps.sort_unstable();
+    let first = &workflow.steps[steps[0]];
+    let names: Vec<String> =
+        steps.iter().map(|i| quote(&workflow.steps[*i].name.value)).collect();
+    let message = match steps.as_slice() {
+        [_] => format!("step {} reads its own result", names[0]),
+        _ => format!("the steps {} need each other's results", names.join(", ")),
+    };
+    let span = first
+        .from
+        .iter()
+        .flat_map(|f| f.refs())
+        .find(|r| steps.iter().any(|i| workflow.steps[*i].name.value == r.step))
+        .map_or(first.name.span, |r| r.span);
+    let mut found = Diagnostic::error(code::CYCLE, message, &workflow.source, span)
+        .with_help("a step can read only results that do not depend on it");
+    for i in &steps[1..] {
+        let step = &workflow.steps[*i];
+        found = found.with_related(&workflow.source, step.name.span, "also on the cycle");
+    }
+    diagnostics.push(found);
+}

@@ -1,0 +1,278 @@
+//! `${{ params.x }}` and `${{ matrix.y }}`: finding them in strings.
+//!
+//! Not here: their values (`substitute`), and which parameters exist (the plan knows). There are no
+//! operators, functions, loops or environment, on purpose: what a step computes must be
+//! readable from the workflow and its parameters. `{{ }}` without `$` belongs to prompt
+//! templates and passes through untouched; there is no escape for `${{`.
+
+use std::sync::Arc;
+
+use super::diagnostic::{Diagnostic, Diagnostics, code, quote};
+use super::node::{Node, Value};
+use super::source::{Source, Span};
+
+const OPEN: &str = "${{";
+const CLOSE: &str = "}}";
+/// The most expressions in one string: finding a place costs time in the string's length.
+const MAX_PER_STRING: usize = 200;
+
+/// Where an expression takes its value from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Namespace {
+    /// The workflow's `params`.
+    Params,
+    /// The keys of the step's `matrix`.
+    Matrix,
+}
+
+impl Namespace {
+    const NAMES: [&'static str; 2] = ["params", "matrix"];
+
+    /// `params` or `matrix`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Params => "params",
+            Self::Matrix => "matrix",
+        }
+    }
+}
+
+/// One expression: `params.threshold`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Ref {
+    /// The part before the dot.
+    pub namespace: Namespace,
+    /// The part after the dot.
+    pub name: String,
+    /// The bytes from `$` to the last `}`, or of the whole scalar if escapes or folding hide
+    /// the exact place.
+    pub span: Span,
+}
+
+/// A part of a string that mixes text and expressions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piece {
+    /// Text as it stands.
+    Text(String),
+    /// An expression whose value is written here.
+    Ref(Ref),
+}
+
+/// A string, looked at for expressions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Template {
+    /// No expression.
+    Literal(String),
+    /// Nothing but one expression: its value keeps its type.
+    Whole(Ref),
+    /// Text with expressions in it: always a string.
+    Mixed(Vec<Piece>),
+}
+
+impl Template {
+    /// The expressions in the order of the text.
+    pub fn refs(&self) -> impl Iterator<Item = &Ref> {
+        let (whole, pieces) = match self {
+            Self::Literal(_) => (None, [].as_slice()),
+            Self::Whole(r) => (Some(r), [].as_slice()),
+            Self::Mixed(pieces) => (None, pieces.as_slice()),
+        };
+        let mixed = pieces.iter().filter_map(|p| match p {
+            Piece::Ref(r) => Some(r),
+            Piece::Text(_) => None,
+        });
+        whole.into_iter().chain(mixed)
+    }
+}
+
+/// Whether a string holds the beginning of an expression.
+pub fn has_expression(text: &str) -> bool {
+    text.contains(OPEN)
+}
+
+/// Whether a name has the form `[A-Za-z_][A-Za-z0-9_-]*` that steps, parameters, outputs,
+/// ports and matrix keys share.
+pub fn is_name(text: &str) -> bool {
+    let mut chars = text.chars();
+    chars
+        .next()
+        .is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+        && chars.all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+}
+
+/// Reads the expressions of a string node. Returns `None` if the node is no string or an
+/// expression in it cannot be read (all of them are reported).
+pub fn parse_template(
+    node: &Node,
+    source: &Arc<Source>,
+    diagnostics: &mut Diagnostics,
+) -> Option<Template> {
+    let text = node.as_str()?;
+    let mut pieces = Vec::new();
+    let mut sound = true;
+    let (mut at, mut count) = (0, 0);
+    while let Some(found) = text.get(at..).and_then(|rest| rest.find(OPEN)) {
+        let open = at + found;
+        count += 1;
+        if count > MAX_PER_STRING {
+            let message = format!("a string may hold at most {MAX_PER_STRING} expressions");
+            diagnostics.push(Diagnostic::error(
+                code::YAML_LIMIT,
+                message,
+                source,
+                node.span,
+            ));
+            return None;
+        }
+        if open > at {
+            pieces.push(Piece::Text(text.get(at..open).unwrap_or("").to_owned()));
+        }
+        let inner = open + OPEN.len();
+        let rest = text.get(inner..).unwrap_or("");
+        let close = rest.find(CLOSE);
+        let nested = rest.find(OPEN);
+        // A second opening before the closing means that the first one was never closed.
+        let Some(length) = close.filter(|c| nested.is_none_or(|n| *c < n)) else {
+            let span = node.part_span(source.text(), open, inner);
+            diagnostics.push(
+                Diagnostic::error(code::BAD_EXPRESSION, "`${{` is never closed", source, span)
+                    .with_help("write `${{ params.name }}`"),
+            );
+            sound = false;
+            at = inner + nested.unwrap_or(rest.len());
+            continue;
+        };
+        let end = inner + length + CLOSE.len();
+        let span = node.part_span(source.text(), open, end);
+        let body = rest.get(..length).unwrap_or("");
+        match parse_ref(body, span) {
+            Ok(found) => pieces.push(Piece::Ref(found)),
+            Err(problem) => {
+                diagnostics.push(problem.at(source, span));
+                sound = false;
+            }
+        }
+        at = end;
+    }
+    if !sound {
+        return None;
+    }
+    if at < text.len() {
+        pieces.push(Piece::Text(text.get(at..).unwrap_or("").to_owned()));
+    }
+    Some(match pieces.as_slice() {
+        [] => Template::Literal(String::new()),
+        [Piece::Text(text)] => Template::Literal(text.clone()),
+        [Piece::Ref(found)] => Template::Whole(found.clone()),
+        _ => Template::Mixed(pieces),
+    })
+}
+
+/// What is wrong inside the braces.
+struct Problem {
+    message: String,
+    help: String,
+}
+
+impl Problem {
+    fn at(self, source: &Arc<Source>, span: Span) -> Diagnostic {
+        Diagnostic::error(code::BAD_EXPRESSION, self.message, source, span).with_help(self.help)
+    }
+}
+
+fn parse_ref(body: &str, span: Span) -> Result<Ref, Problem> {
+    let usage = "only `params.name` and `matrix.name` can stand here";
+    let fail = |message: String, help: &str| {
+        Err(Problem {
+            message,
+            help: help.to_owned(),
+        })
+    };
+    let body = body.trim();
+    if body.is_empty() {
+        return fail("the expression is empty".to_owned(), usage);
+    }
+    let Some((namespace, name)) = body.split_once('.') else {
+        if Namespace::NAMES.contains(&body) {
+            let help = format!("write `{body}.name`");
+            return fail(format!("{} needs a name", quote(body)), &help);
+        }
+        if is_name(body) {
+            let help = format!("write `params.{body}`");
+            return fail(format!("{} is not an expression", quote(body)), &help);
+        }
+        return fail(format!("{} is not an expression", quote(body)), usage);
+    };
+    let (namespace, name) = (namespace.trim(), name.trim());
+    // Anything that is not two names is an attempt at something richer; say so first.
+    if !is_name(namespace) || !is_name(name) {
+        let richer = body.contains(|c: char| "()|&+*/<>=!?[]{}'\",%".contains(c) || c == ' ');
+        if richer {
+            return fail(
+                format!("{} is more than a reference", quote(body)),
+                "expressions have no functions, operators or filters: compute the value where \
+                 the parameter is set",
+            );
+        }
+        return fail(format!("{} is not a valid reference", quote(body)), usage);
+    }
+    let namespace = match namespace {
+        "params" => Namespace::Params,
+        "matrix" => Namespace::Matrix,
+        other => {
+            let help = match super::suggest::did_you_mean(other, Namespace::NAMES) {
+                Some(known) => format!("did you mean `{known}.{name}`?"),
+                None => usage.to_owned(),
+            };
+            return fail(format!("there is no {} to refer to", quote(other)), &help);
+        }
+    };
+    Ok(Ref {
+        namespace,
+        name: name.to_owned(),
+        span,
+    })
+}
+
+/// Reads the expressions of every string in a tree, and reports those in keys, where none
+/// may stand. Returns the references in the order of the file.
+pub fn collect_refs(node: &Node, source: &Arc<Source>, diagnostics: &mut Diagnostics) -> Vec<Ref> {
+    let mut found = Vec::new();
+    collect(node, source, diagnostics, &mut found);
+    found
+}
+
+fn collect(node: &Node, source: &Arc<Source>, diagnostics: &mut Diagnostics, out: &mut Vec<Ref>) {
+    match &node.value {
+        Value::String(_) => {
+            if let Some(template) = parse_template(node, source, diagnostics) {
+                out.extend(template.refs().cloned());
+            }
+        }
+        Value::Seq(items) => {
+            for item in items {
+                collect(item, source, diagnostics, out);
+            }
+        }
+        Value::Map(entries) => {
+            for (key, value) in entries {
+                if key.as_str().is_some_and(has_expression) {
+                    diagnostics.push(no_expression_here("a key", source, key.span));
+                }
+                collect(value, source, diagnostics, out);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The diagnostic for an expression in a place that must not depend on parameters.
+pub(super) fn no_expression_here(what: &str, source: &Arc<Source>, span: Span) -> Diagnostic {
+    Diagnostic::error(
+        code::BAD_EXPRESSION,
+        format!("{what} cannot hold an expression"),
+        source,
+        span,
+    )
+    .with_help("the shape of a workflow is fixed; only values can be substituted")
+}

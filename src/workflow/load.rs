@@ -1,0 +1,446 @@
+//! YAML text to [`Node`]: the only place that knows the YAML library, its options and its
+//! limits.
+//!
+//! Not here: the meaning of any key. The library checks syntax and budgets (depth, nodes and
+//! alias expansion all count what aliases repeat); duplicate keys, merge keys and key types
+//! are checked here, because we want all of them, with both places.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_yaml::budget::BudgetBreach;
+use serde_yaml::options::{AliasLimits, DuplicateKeyPolicy, NonFiniteFloatPolicy};
+use serde_yaml::{Budget, Error, Location, MergeKeyPolicy, Options, Spanned};
+
+use super::diagnostic::{Diagnostic, Diagnostics, code, quote};
+use super::node::{Node, Value};
+use super::source::{Source, Span};
+
+/// The largest workflow file, in bytes.
+pub const MAX_FILE_BYTES: usize = 4 * 1024 * 1024;
+/// The deepest nesting of lists and mappings.
+pub const MAX_DEPTH: usize = 64;
+/// The most values in a file, those that aliases repeat included.
+pub const MAX_NODES: usize = 250_000;
+/// The most parser events that aliases may repeat.
+const MAX_REPEATED: usize = 100_000;
+/// Measured: 64 levels need between 2 and 8 MiB in a debug build, far less in a release.
+const PARSER_STACK: usize = 32 * 1024 * 1024;
+
+/// Reads one YAML document. Returns `None`, with a diagnostic, if there is none to read.
+/// Mistakes that leave a document behind (duplicate keys, say) are reported and the
+/// document is returned.
+pub fn load(source: &Arc<Source>, diagnostics: &mut Diagnostics) -> Option<Node> {
+    let text = source.text();
+    if text.len() > MAX_FILE_BYTES {
+        diagnostics.push(
+            Diagnostic::error(
+                code::YAML_LIMIT,
+                format!(
+                    "the file has {} bytes; a workflow may have {MAX_FILE_BYTES}",
+                    text.len()
+                ),
+                source,
+                Span::default(),
+            )
+            .with_help("keep data in files of its own and name them in the workflow"),
+        );
+        return None;
+    }
+    match read(source, diagnostics) {
+        Ok(node) => {
+            if node.is_null() {
+                diagnostics.push(
+                    Diagnostic::error(
+                        code::EMPTY_FILE,
+                        "the file holds no workflow",
+                        source,
+                        Span::default(),
+                    )
+                    .with_help("start with `galeras: 1` and `steps:`, or run `galeras init`"),
+                );
+                return None;
+            }
+            Some(node)
+        }
+        Err(problem) => {
+            diagnostics.push(*problem);
+            None
+        }
+    }
+}
+
+/// Parses on a thread of its own: the library recurses through serde, and 64 levels of that
+/// need more than the 2 MiB that a worker thread has in a build without optimisation.
+fn read(source: &Arc<Source>, diagnostics: &mut Diagnostics) -> Result<Node, Box<Diagnostic>> {
+    let parse = || {
+        let raw = serde_yaml::from_str_with_options::<Spanned<Raw>>(source.text(), options())
+            .map_err(|error| Box::new(yaml_error(source, &error)))?;
+        let mut builder = Builder {
+            source,
+            diagnostics,
+        };
+        Ok(builder.node(raw))
+    };
+    let failed = |_| {
+        let message = "the file could not be read: its parser did not finish";
+        let span = Span::default();
+        Box::new(Diagnostic::error(code::YAML_LIMIT, message, source, span))
+    };
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new()
+            .name("galeras-yaml".to_owned())
+            .stack_size(PARSER_STACK);
+        match thread.spawn_scoped(scope, parse) {
+            Ok(handle) => handle.join().map_err(failed)?,
+            Err(_) => Err(failed(Box::new(()))),
+        }
+    })
+}
+
+fn options() -> Options {
+    let mut budget = Budget::default();
+    budget.max_depth = MAX_DEPTH;
+    budget.flow_nesting_limit = MAX_DEPTH;
+    budget.max_nodes = MAX_NODES;
+    budget.max_total_scalar_bytes = 4 * MAX_FILE_BYTES;
+    budget.max_recorded_anchor_bytes = 4 * MAX_FILE_BYTES;
+    // One anchor used many times is fine; what the uses expand to is what counts.
+    budget.enforce_alias_anchor_ratio = false;
+    let mut aliases = AliasLimits::default();
+    aliases.max_total_replayed_events = MAX_REPEATED;
+    aliases.max_replay_stack_depth = MAX_DEPTH;
+    let mut options = Options::default();
+    options.budget = Some(budget);
+    options.alias_limits = aliases;
+    // `LastWins` is what hands both entries to a map visitor.
+    options.duplicate_keys = DuplicateKeyPolicy::LastWins;
+    options.merge_keys = MergeKeyPolicy::AsOrdinary;
+    options.strict_booleans = true;
+    options.reject_unsupported_tags = true;
+    options.non_finite_float_policy = NonFiniteFloatPolicy::PassThrough;
+    options.with_snippet = false;
+    options
+}
+
+/// What the visitor sees, before places are worked out.
+enum Raw {
+    Null,
+    Bool(bool),
+    Int(i64),
+    TooBig,
+    Float(f64),
+    String(String),
+    Seq(Vec<Spanned<Raw>>),
+    Map(Vec<(Spanned<Raw>, Spanned<Raw>)>),
+}
+
+impl<'de> Deserialize<'de> for Raw {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(RawVisitor)
+    }
+}
+
+struct RawVisitor;
+
+impl<'de> Visitor<'de> for RawVisitor {
+    type Value = Raw;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a YAML value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Raw, E> {
+        Ok(Raw::Null)
+    }
+
+    fn visit_none<E>(self) -> Result<Raw, E> {
+        Ok(Raw::Null)
+    }
+
+    fn visit_bool<E>(self, v: bool) -> Result<Raw, E> {
+        Ok(Raw::Bool(v))
+    }
+
+    fn visit_i64<E>(self, v: i64) -> Result<Raw, E> {
+        Ok(Raw::Int(v))
+    }
+
+    fn visit_u64<E>(self, v: u64) -> Result<Raw, E> {
+        Ok(i64::try_from(v).map_or(Raw::TooBig, Raw::Int))
+    }
+
+    fn visit_f64<E>(self, v: f64) -> Result<Raw, E> {
+        Ok(Raw::Float(v))
+    }
+
+    fn visit_str<E>(self, v: &str) -> Result<Raw, E> {
+        Ok(Raw::String(v.to_owned()))
+    }
+
+    fn visit_string<E>(self, v: String) -> Result<Raw, E> {
+        Ok(Raw::String(v))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Raw, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = access.next_element()? {
+            items.push(item);
+        }
+        Ok(Raw::Seq(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Raw, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(entry) = access.next_entry()? {
+            entries.push(entry);
+        }
+        Ok(Raw::Map(entries))
+    }
+}
+
+/// Turns raw values into nodes and checks what the library leaves to us.
+struct Builder<'a> {
+    source: &'a Arc<Source>,
+    diagnostics: &'a mut Diagnostics,
+}
+
+impl Builder<'_> {
+    fn node(&mut self, raw: Spanned<Raw>) -> Node {
+        let mut span = self.place(&raw.referenced);
+        // An alias has the text of its definition, but is shown where it stands.
+        let written = self.source.slice(self.place(&raw.defined)).to_owned();
+        let alias = self.source.slice(span).starts_with('*');
+        let quoted = written.starts_with(['"', '\'']);
+        let value = match raw.value {
+            Raw::Null => Value::Null,
+            Raw::Bool(b) => Value::Bool(b),
+            Raw::Int(i) => Value::Int(i),
+            Raw::TooBig => self.number(span, &written, f64::INFINITY),
+            Raw::Float(f) => self.number(span, &written, f),
+            Raw::String(s) => {
+                if !quoted && !alias {
+                    let content = self.source.slice(span).trim_end();
+                    span = Span::new(span.start, span.start + content.len());
+                }
+                Value::String(s)
+            }
+            Raw::Seq(items) => {
+                let items: Vec<Node> = items.into_iter().map(|i| self.node(i)).collect();
+                if !alias {
+                    span = self.close(span.start, items.last());
+                }
+                Value::Seq(items)
+            }
+            Raw::Map(entries) => {
+                let entries: Vec<(Node, Node)> = entries
+                    .into_iter()
+                    .map(|(k, v)| (self.node(k), self.node(v)))
+                    .collect();
+                if !alias {
+                    span = self.close(span.start, entries.last().map(|(_, v)| v));
+                }
+                Value::Map(self.entries(entries))
+            }
+        };
+        Node {
+            quoted: quoted && matches!(value, Value::String(_)),
+            value,
+            span,
+        }
+    }
+
+    fn place(&self, location: &Location) -> Span {
+        let start = offset(self.source, location);
+        let len = location.span().byte_len().unwrap_or(0);
+        Span::new(start, start + usize::try_from(len).unwrap_or(0))
+    }
+
+    /// Integers that the library reads as floats (`017`), and numbers that nobody can hold.
+    fn number(&mut self, span: Span, written: &str, float: f64) -> Value {
+        let digits = written.trim_start_matches(['-', '+']);
+        let integral = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+        if integral && let Ok(i) = written.parse::<i64>() {
+            return Value::Int(i);
+        }
+        if integral || !float.is_finite() {
+            let message = if integral {
+                format!("{} does not fit a 64-bit integer", quote(written))
+            } else {
+                format!("{} is not a finite number", quote(written))
+            };
+            self.diagnostics.push(
+                Diagnostic::error(code::WRONG_VALUE, message, self.source, span)
+                    .with_help("write it in quotes if it is meant as text"),
+            );
+        }
+        Value::Float(float)
+    }
+
+    /// The whole extent of a collection: the library gives only its first byte.
+    fn close(&self, start: usize, last: Option<&Node>) -> Span {
+        let text = self.source.text().as_bytes();
+        let flow = matches!(text.get(start), Some(b'[' | b'{'));
+        let content = last.map_or(start, |n| n.span.end).max(start);
+        if !flow {
+            return Span::new(start, content);
+        }
+        let mut at = content.max(start + 1);
+        while let Some(&byte) = text.get(at) {
+            match byte {
+                b']' | b'}' => return Span::new(start, at + 1),
+                b' ' | b'\t' | b'\r' | b'\n' | b',' => at += 1,
+                b'#' => {
+                    let rest = text.get(at..).unwrap_or_default();
+                    at += rest.iter().take_while(|&&b| b != b'\n').count();
+                }
+                _ => break,
+            }
+        }
+        Span::new(start, content.max(start + 1))
+    }
+
+    /// Reports keys that are not strings, merge keys (both are removed) and duplicates.
+    fn entries(&mut self, entries: Vec<(Node, Node)>) -> Vec<(Node, Node)> {
+        let mut first: HashMap<String, Span> = HashMap::new();
+        let mut kept = Vec::with_capacity(entries.len());
+        for (key, value) in entries {
+            let Some(name) = key.as_str() else {
+                let written = self.source.slice(key.span).trim().to_owned();
+                let mut problem = Diagnostic::error(
+                    code::WRONG_TYPE,
+                    format!("a key must be a string, not a {}", key.type_name()),
+                    self.source,
+                    key.span,
+                );
+                if !matches!(key.value, Value::Seq(_) | Value::Map(_) | Value::Null) {
+                    problem = problem.with_help(format!("write it in quotes: \"{written}\""));
+                }
+                self.diagnostics.push(problem);
+                continue;
+            };
+            if name == "<<" && !key.quoted {
+                self.diagnostics.push(
+                    Diagnostic::error(
+                        code::UNKNOWN_KEY,
+                        "merge keys (`<<`) are not part of a workflow",
+                        self.source,
+                        key.span,
+                    )
+                    .with_help("repeat the keys, or use an alias for the whole value"),
+                );
+                continue;
+            }
+            if let Some(&earlier) = first.get(name) {
+                self.diagnostics.push(
+                    Diagnostic::error(
+                        code::DUPLICATE_KEY,
+                        format!("{} is defined twice", quote(name)),
+                        self.source,
+                        key.span,
+                    )
+                    .with_label("again here")
+                    .with_related(self.source, earlier, "first here")
+                    .with_help("rename or remove one of them"),
+                );
+            } else {
+                first.insert(name.to_owned(), key.span);
+            }
+            kept.push((key, value));
+        }
+        kept
+    }
+}
+
+/// The byte offset of a location. Syntax errors carry only a character offset.
+fn offset(source: &Arc<Source>, location: &Location) -> usize {
+    let bytes = location.span().byte_offset();
+    match bytes.and_then(|b| usize::try_from(b).ok()) {
+        Some(byte) if byte > 0 || location.span().offset() == 0 => byte,
+        _ => {
+            let chars = usize::try_from(location.span().offset()).unwrap_or(usize::MAX);
+            source.byte_of_char(chars)
+        }
+    }
+}
+
+fn yaml_error(source: &Arc<Source>, error: &Error) -> Diagnostic {
+    let mut inner = error.without_snippet();
+    if let Error::AliasError { error, .. } = inner {
+        inner = error.without_snippet();
+    }
+    let start = inner.location().or_else(|| error.location());
+    let mut start = start.map_or(0, |l| offset(source, &l));
+    let (code, message, help) = describe(inner);
+    if message.contains("found a tab") {
+        // The library names the scalar before the tab; people must change the tab.
+        let after = source.text().get(start..).unwrap_or("");
+        let tab = after.find(|c: char| !matches!(c, ' ' | '\r' | '\n'));
+        let tab = tab.filter(|&at| after.as_bytes().get(at) == Some(&b'\t'));
+        start += tab.unwrap_or(0);
+    }
+    let rest = source.text().get(start..).unwrap_or("");
+    // A caret under one character; at a line break or the end of the text, between two.
+    let width = match rest.chars().next() {
+        Some('\n' | '\r') | None => 0,
+        Some(c) => c.len_utf8(),
+    };
+    let mut out = Diagnostic::error(code, message, source, Span::new(start, start + width));
+    let position = source.position(start);
+    let line = source.line_span(position.line);
+    let indent = line.map_or("", |l| source.slice(l));
+    let indent = indent.split(|c: char| !c.is_whitespace()).next();
+    if let Some(help) = help {
+        out = out.with_help(help);
+    } else if code == code::YAML_SYNTAX && indent.is_some_and(|i| i.contains('\t')) {
+        out = out.with_help("YAML is indented with spaces, never with tabs");
+    }
+    out
+}
+
+/// Code, message without the place, and advice for an error of the YAML library.
+fn describe(error: &Error) -> (&'static str, String, Option<&'static str>) {
+    let limit = |message: String| (code::YAML_LIMIT, message, None);
+    let depth = format!("lists and mappings are nested more than {MAX_DEPTH} deep");
+    let aliases = "aliases in this file expand to too many values";
+    match error {
+        Error::Budget { breach, .. } => match breach {
+            BudgetBreach::Depth { .. } => limit(depth),
+            BudgetBreach::Nodes { .. } | BudgetBreach::Events { .. } => limit(format!(
+                "the file has more than {MAX_NODES} values, counting what aliases repeat"
+            )),
+            _ => limit("the file is too large, counting what aliases repeat".to_owned()),
+        },
+        Error::AliasReplayLimitExceeded { .. }
+        | Error::AliasExpansionLimitExceeded { .. }
+        | Error::AliasReplayStackDepthExceeded { .. } => limit(aliases.to_owned()),
+        Error::RecursiveReferencesRequireWeakTypes { .. } => (
+            code::YAML_SYNTAX,
+            "an alias refers to the value that contains it".to_owned(),
+            None,
+        ),
+        Error::MultipleDocuments { .. } => (
+            code::YAML_SYNTAX,
+            "the file holds more than one YAML document".to_owned(),
+            Some("one file is one workflow: remove the `---` and what follows"),
+        ),
+        Error::UnsupportedTag { tag, .. } => (
+            code::YAML_SYNTAX,
+            format!("unknown YAML tag {}", quote(tag)),
+            Some("workflows use no tags; write a value that begins with `!` in quotes"),
+        ),
+        other => {
+            let text = other.to_string();
+            let line = text.lines().next().unwrap_or("invalid YAML");
+            let line = line.rsplit_once(" at line ").map_or(line, |(m, _)| m);
+            let line = line.strip_prefix("error: ").unwrap_or(line);
+            // The scanner's own words for brackets nested beyond its limit.
+            if line.contains("recursion limit") {
+                return limit(depth);
+            }
+            (code::YAML_SYNTAX, line.to_owned(), None)
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! YAML text to a raw specification, with the place of everything and nothing resolved.
+//!
+//! [`parse`] is the way in. It returns a [`Workflow`] whenever there is anything to work
+//! with, and all [`Diagnostics`] at once. Later layers add their own findings with the same
+//! types: a [`Node`] leads from an argument to its bytes ([`Node::at_pointer`]),
+//! [`substitute`] gives expressions their values, [`render`] and [`to_json`] show the result.
+//!
+//! Text flows one way: `load` (YAML) → `node` → `read*` → `spec`. Nothing in here touches a
+//! file, knows an operator, or prints; unknown operators, columns, ports and steps, and
+//! cycles, are found by the plan.
+
+mod columns;
+mod diagnostic;
+mod expr;
+mod load;
+mod node;
+mod read;
+mod read_asserts;
+mod read_params;
+mod read_steps;
+mod reference;
+mod render;
+mod schema;
+mod source;
+mod spec;
+mod substitute;
+mod suggest;
+#[cfg(test)]
+mod tests;
+
+pub use columns::{ColumnType, ItemType, ScalarType};
+pub use diagnostic::{Diagnostic, Diagnostics, Severity, code, quote};
+pub use expr::{
+    Namespace, Piece, Ref, Template, collect_refs, has_expression, is_name, parse_template,
+};
+pub use load::{MAX_DEPTH, MAX_FILE_BYTES, MAX_NODES, load};
+pub use node::{Node, Value};
+pub use read::{parse, parse_source};
+pub use read_params::check_param_value;
+pub use read_steps::output_path_problem;
+pub use render::{plain, render, to_json};
+pub use schema::json_schema;
+pub use source::{Position, Source, SourceSpan, Span};
+pub use spec::{
+    Assert, AssertKind, AssertSeverity, Cells, Contract, From, Output, Param, ParamType,
+    SchemaField, Step, StepKind, StepRef, Text, Workflow,
+};
+pub use substitute::{Resolve, Scope, substitute, substitute_node};
+pub use suggest::did_you_mean;

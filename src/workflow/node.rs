@@ -1,0 +1,323 @@
+//! [`Node`]: a YAML value in which every key and value knows its bytes.
+//!
+//! Not here: how text becomes nodes (`load`), what the keys mean (`read`), and substitution
+//! (`expr`). Depth is bounded by the loader, so recursion over a node is safe.
+
+use super::source::Span;
+
+/// A YAML value with its place.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node {
+    /// The value.
+    pub value: Value,
+    /// Its bytes, quotes and brackets included. Of a block scalar: the content from its first
+    /// to its last non-blank character. Of a value that came through an alias: the alias. Of
+    /// an absent value (`key:`): the empty place after the colon.
+    pub span: Span,
+    /// Whether a string was written in quotes.
+    pub quoted: bool,
+}
+
+/// The kinds of values that a workflow can hold.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// `null`, `~` or nothing.
+    Null,
+    /// `true` or `false`; `yes`, `no`, `on` and `off` are strings.
+    Bool(bool),
+    /// A 64-bit integer.
+    Int(i64),
+    /// A floating-point number.
+    Float(f64),
+    /// Everything else that is written as one scalar.
+    String(String),
+    /// A list.
+    Seq(Vec<Node>),
+    /// A mapping in the order of the file. After a `duplicate-key` diagnostic both entries
+    /// are here.
+    Map(Vec<(Node, Node)>),
+}
+
+impl Node {
+    /// A node that was written plainly.
+    pub fn new(value: Value, span: Span) -> Self {
+        Self {
+            value,
+            span,
+            quoted: false,
+        }
+    }
+
+    /// The same place and style without a value, to be filled.
+    pub(super) fn clone_shell(&self) -> Self {
+        Self {
+            value: Value::Null,
+            span: self.span,
+            quoted: self.quoted,
+        }
+    }
+
+    /// What the value is, in the words of a message: `string`, `list`, `mapping` …
+    pub fn type_name(&self) -> &'static str {
+        match self.value {
+            Value::Null => "nothing",
+            Value::Bool(_) => "boolean",
+            Value::Int(_) => "integer",
+            Value::Float(_) => "number",
+            Value::String(_) => "string",
+            Value::Seq(_) => "list",
+            Value::Map(_) => "mapping",
+        }
+    }
+
+    /// The text of a string.
+    pub fn as_str(&self) -> Option<&str> {
+        match &self.value {
+            Value::String(s) => Some(s),
+            _ => None,
+        }
+    }
+
+    /// The value of an integer.
+    pub fn as_i64(&self) -> Option<i64> {
+        match self.value {
+            Value::Int(i) => Some(i),
+            _ => None,
+        }
+    }
+
+    /// The value of a number; an integer counts as one.
+    pub fn as_f64(&self) -> Option<f64> {
+        match self.value {
+            Value::Int(i) => Some(i as f64),
+            Value::Float(f) => Some(f),
+            _ => None,
+        }
+    }
+
+    /// The entries of a list.
+    pub fn as_seq(&self) -> Option<&[Node]> {
+        match &self.value {
+            Value::Seq(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// The entries of a mapping.
+    pub fn as_map(&self) -> Option<&[(Node, Node)]> {
+        match &self.value {
+            Value::Map(entries) => Some(entries),
+            _ => None,
+        }
+    }
+
+    /// Whether nothing was written.
+    pub fn is_null(&self) -> bool {
+        self.value == Value::Null
+    }
+
+    /// The key and value of an entry of a mapping; of a duplicate key, the first.
+    pub fn entry(&self, key: &str) -> Option<(&Node, &Node)> {
+        let entries = self.as_map()?;
+        let found = entries.iter().find(|(k, _)| k.as_str() == Some(key))?;
+        Some((&found.0, &found.1))
+    }
+
+    /// The value of an entry of a mapping.
+    pub fn get(&self, key: &str) -> Option<&Node> {
+        self.entry(key).map(|(_, value)| value)
+    }
+
+    /// The value without its places. A number that JSON cannot hold becomes `null` (the
+    /// loader has reported it), and of a duplicate key the first value counts.
+    pub fn to_json(&self) -> serde_json::Value {
+        use serde_json::Value as Json;
+        match &self.value {
+            Value::Null => Json::Null,
+            Value::Bool(b) => Json::Bool(*b),
+            Value::Int(i) => Json::from(*i),
+            Value::Float(f) => Json::from(*f),
+            Value::String(s) => Json::from(s.as_str()),
+            Value::Seq(items) => items.iter().map(Node::to_json).collect(),
+            Value::Map(entries) => {
+                let mut map = serde_json::Map::new();
+                for (key, value) in entries {
+                    if let Some(key) = key.as_str() {
+                        map.entry(key).or_insert_with(|| value.to_json());
+                    }
+                }
+                Json::Object(map)
+            }
+        }
+    }
+
+    /// Builds a node from a value that has no text of its own; all of it gets `span`.
+    pub fn from_json(json: &serde_json::Value, span: Span) -> Self {
+        use serde_json::Value as Json;
+        let value = match json {
+            Json::Null => Value::Null,
+            Json::Bool(b) => Value::Bool(*b),
+            Json::Number(n) => match n.as_i64() {
+                Some(i) => Value::Int(i),
+                None => Value::Float(n.as_f64().unwrap_or(f64::NAN)),
+            },
+            Json::String(s) => Value::String(s.clone()),
+            Json::Array(items) => {
+                Value::Seq(items.iter().map(|i| Self::from_json(i, span)).collect())
+            }
+            Json::Object(map) => Value::Map(
+                map.iter()
+                    .map(|(k, v)| {
+                        let key = Self::new(Value::String(k.clone()), span);
+                        (key, Self::from_json(v, span))
+                    })
+                    .collect(),
+            ),
+        };
+        Self::new(value, span)
+    }
+
+    /// The node at a path such as `rules[2].check`, as serde's path trackers write it. The
+    /// empty path and `.` are the node itself. A key that itself holds dots is found too.
+    pub fn at_pointer(&self, path: &str) -> Option<&Node> {
+        match self.walk(path) {
+            (found, _, "") => Some(found),
+            _ => None,
+        }
+    }
+
+    /// The place of the key that leads to the node at `path`; `None` if the path does not
+    /// exist or ends in a list index.
+    pub fn key_span_at(&self, path: &str) -> Option<Span> {
+        match self.walk(path) {
+            (_, key, "") => key.map(|k| k.span),
+            _ => None,
+        }
+    }
+
+    /// The deepest node on the way to `path`: for a message about something that is absent.
+    pub fn nearest(&self, path: &str) -> &Node {
+        self.walk(path).0
+    }
+
+    /// Follows a path as far as it exists: the node, its key, and the rest of the path.
+    fn walk<'a, 'p>(&'a self, path: &'p str) -> (&'a Node, Option<&'a Node>, &'p str) {
+        let (mut node, mut key) = (self, None);
+        let mut rest = if path == "." { "" } else { path };
+        while !rest.is_empty() {
+            let Some((next_key, next, after)) = node.step(rest) else {
+                break;
+            };
+            (node, key, rest) = (next, next_key, after);
+        }
+        (node, key, rest)
+    }
+
+    fn step<'a, 'p>(&'a self, path: &'p str) -> Option<(Option<&'a Node>, &'a Node, &'p str)> {
+        match &self.value {
+            Value::Seq(items) => {
+                let inner = path.strip_prefix('[')?;
+                let (index, after) = inner.split_once(']')?;
+                let item = items.get(index.parse::<usize>().ok()?)?;
+                Some((None, item, after))
+            }
+            Value::Map(entries) => {
+                let path = path.strip_prefix('.').unwrap_or(path);
+                let mut best: Option<(&Node, &Node, &str)> = None;
+                for (key, value) in entries {
+                    let Some(after) = key.as_str().and_then(|k| path.strip_prefix(k)) else {
+                        continue;
+                    };
+                    let ends = after.is_empty() || after.starts_with(['.', '[']);
+                    // The longest key wins: it leaves the least of the path.
+                    if ends && best.is_none_or(|(_, _, b)| after.len() < b.len()) {
+                        best = Some((key, value, after));
+                    }
+                }
+                best.map(|(key, value, after)| (Some(key), value, after))
+            }
+            _ => None,
+        }
+    }
+
+    /// The place of `value[start..end]` for a string node, byte-exact where the source
+    /// spells that part literally (no escapes or folding within it), else the whole scalar.
+    pub fn part_span(&self, text: &str, start: usize, end: usize) -> Span {
+        self.literal_part(text, start, end).unwrap_or(self.span)
+    }
+
+    fn literal_part(&self, text: &str, start: usize, end: usize) -> Option<Span> {
+        let value = self.as_str()?;
+        let part = value.get(start..end)?;
+        let raw = text.get(self.span.start..self.span.end)?;
+        if raw.starts_with('*') {
+            return None;
+        }
+        if raw == value {
+            return Some(Span::new(self.span.start + start, self.span.start + end));
+        }
+        if self.quoted && raw.get(1..raw.len().checked_sub(1)?) == Some(value) {
+            let base = self.span.start + 1;
+            return Some(Span::new(base + start, base + end));
+        }
+        // Escaped, folded or indented: the n-th occurrence in the value is the n-th one in
+        // the source, provided both hold equally many.
+        if part.is_empty() {
+            return None;
+        }
+        let nth = value.match_indices(part).position(|(i, _)| i == start)?;
+        if value.matches(part).count() != raw.matches(part).count() {
+            return None;
+        }
+        let (at, _) = raw.match_indices(part).nth(nth)?;
+        let from = self.span.start + at;
+        Some(Span::new(from, from + part.len()))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod tests {
+    use crate::workflow::diagnostic::Diagnostics;
+    use crate::workflow::load::load;
+    use crate::workflow::source::Source;
+
+    #[test]
+    fn paths_lead_to_nodes_and_keys() {
+        let text = "rules:\n  - {check: a}\n  - {check: b, 'x.y': [1]}\n";
+        let source = Source::new("f", text);
+        let node = load(&source, &mut Diagnostics::new()).unwrap();
+        assert_eq!(
+            node.at_pointer("rules[1].check").unwrap().as_str(),
+            Some("b")
+        );
+        assert_eq!(
+            node.at_pointer("rules[1].x.y[0]").unwrap().as_i64(),
+            Some(1)
+        );
+        assert_eq!(node.at_pointer(".").unwrap(), &node);
+        assert_eq!(node.at_pointer("").unwrap(), &node);
+        assert!(node.at_pointer("rules[2]").is_none());
+        assert!(node.at_pointer("rules[x]").is_none());
+        let key = node.key_span_at("rules[1].x.y").unwrap();
+        assert_eq!(source.slice(key), "'x.y'");
+        assert!(node.key_span_at("rules[1]").is_none());
+        assert_eq!(
+            node.nearest("rules[0].gone").span,
+            node.at_pointer("rules[0]").unwrap().span
+        );
+    }
+
+    #[test]
+    fn json_keeps_order_and_types() {
+        let source = Source::new("f", "z: [1, 2.5, true, ~, no]\na: {b: 'x'}\n");
+        let node = load(&source, &mut Diagnostics::new()).unwrap();
+        let json = node.to_json();
+        assert_eq!(
+            json.to_string(),
+            r#"{"z":[1,2.5,true,null,"no"],"a":{"b":"x"}}"#
+        );
+        let back = super::Node::from_json(&json, node.span);
+        assert_eq!(back.to_json(), json);
+    }
+}

@@ -1,0 +1,230 @@
+//! Reading `params`: types, bounds, choices and defaults.
+//!
+//! Not here: values from the command line; [`check_param_value`] checks those as well.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use super::diagnostic::{Diagnostic, Diagnostics, code, quote};
+use super::expr::{has_expression, no_expression_here};
+use super::node::{Node, Value};
+use super::read::{Reader, describe};
+use super::source::Source;
+use super::spec::{Param, ParamType, Text};
+
+const KEYS: [&str; 6] = ["type", "default", "min", "max", "choices", "help"];
+
+impl Reader<'_> {
+    pub(super) fn param(&mut self, name: Text, node: &Node) -> Option<Param> {
+        let what = format!("parameter {}", quote(&name.value));
+        let mut out = Param {
+            name,
+            ty: None,
+            default: None,
+            min: None,
+            max: None,
+            choices: Vec::new(),
+            help: None,
+            span: node.span,
+        };
+        if node.as_map().is_none() {
+            self.not_a_mapping(&what, &out.name, node);
+            return Some(out);
+        }
+        self.known_keys(node, &what, &KEYS);
+        out.ty = self.param_type(&what, &out.name, node);
+        out.help = self.optional_text(node, "help");
+        let Some(ty) = out.ty else {
+            return Some(out);
+        };
+        out.min = self.bound(&what, ty, node, "min");
+        out.max = self.bound(&what, ty, node, "max");
+        if let (Some(min), Some(max)) = (&out.min, &out.max)
+            && compare(min, max) == Some(Ordering::Greater)
+        {
+            let message = format!("{what} has a `min` above its `max`");
+            let problem = Diagnostic::error(code::WRONG_VALUE, message, self.source, min.span);
+            self.push(problem.with_related(self.source, max.span, "the `max`"));
+        }
+        if let Some(choices) = node.get("choices") {
+            out.choices = self.choices(&what, ty, choices);
+        }
+        if let Some(default) = node.get("default") {
+            // Bounds and choices that are wrong themselves are absent here.
+            if check_param_value(&out, default, self.source, self.diagnostics) {
+                out.default = Some(default.clone());
+            }
+        }
+        Some(out)
+    }
+
+    fn not_a_mapping(&mut self, what: &str, name: &Text, node: &Node) {
+        let ty = match node.value {
+            Value::Bool(_) => "bool",
+            Value::Int(_) => "int",
+            Value::Float(_) => "float",
+            _ => "string",
+        };
+        let written = self.source.slice(node.span);
+        let help = if node.as_seq().is_some() || node.is_null() || written.contains('\n') {
+            "write `{ type: …, default: … }`".to_owned()
+        } else {
+            format!(
+                "write `{}: {{ type: {ty}, default: {written} }}`",
+                name.value
+            )
+        };
+        let message = format!("{what} must be a mapping, not {}", describe(node));
+        let problem = Diagnostic::error(code::WRONG_TYPE, message, self.source, node.span);
+        self.push(problem.with_help(help.chars().take(200).collect::<String>()));
+    }
+
+    fn param_type(&mut self, what: &str, name: &Text, node: &Node) -> Option<ParamType> {
+        let known = ParamType::ALL.iter().map(|(n, _)| *n);
+        let Some(ty) = node.get("type") else {
+            let help = "the types are `int`, `float`, `string`, `bool` and `path`";
+            self.missing_at(what, "type", name.span, help);
+            return None;
+        };
+        let text = self.text(ty, &format!("the type of {what}"))?;
+        let found = ParamType::ALL.iter().find(|(n, _)| *n == text.value);
+        if let Some((_, ty)) = found {
+            return Some(*ty);
+        }
+        let message = format!("there is no parameter type {}", quote(&text.value));
+        let problem = Diagnostic::error(code::UNKNOWN_TYPE, message, self.source, ty.span);
+        let problem = match text.value.to_lowercase().as_str() {
+            "str" | "text" | "utf8" => problem.with_help("did you mean `string`?"),
+            "integer" | "int64" => problem.with_help("did you mean `int`?"),
+            "number" | "double" | "float64" => problem.with_help("did you mean `float`?"),
+            "file" | "dir" => problem.with_help("did you mean `path`?"),
+            _ => problem.with_suggestion(&text.value, known),
+        };
+        self.push(problem);
+        None
+    }
+
+    fn bound(&mut self, what: &str, ty: ParamType, node: &Node, key: &str) -> Option<Node> {
+        let (name, value) = node.entry(key)?;
+        if !matches!(ty, ParamType::Int | ParamType::Float) {
+            let message = format!("`{key}` means nothing for a {}", ty.as_str());
+            let problem =
+                Diagnostic::error(code::CONFLICTING_KEYS, message, self.source, name.span);
+            self.push(problem.with_help("only an `int` or a `float` has bounds"));
+            return None;
+        }
+        if !fits(ty, value) {
+            self.wrong_type(value, &format!("`{key}` of {what}"), wanted(ty));
+            return None;
+        }
+        Some(value.clone())
+    }
+
+    fn choices(&mut self, what: &str, ty: ParamType, node: &Node) -> Vec<Node> {
+        let Some(items) = node.as_seq().filter(|items| !items.is_empty()) else {
+            self.wrong_type(node, &format!("`choices` of {what}"), "a list of values");
+            return Vec::new();
+        };
+        let mut out = Vec::with_capacity(items.len());
+        for item in items {
+            if fits(ty, item) {
+                out.push(item.clone());
+            } else {
+                self.wrong_type(item, &format!("a choice of {what}"), wanted(ty));
+            }
+        }
+        out
+    }
+}
+
+/// Checks a value against a parameter's type, bounds and choices; reports what is wrong with
+/// it and returns whether nothing is.
+pub fn check_param_value(
+    param: &Param,
+    value: &Node,
+    source: &Arc<Source>,
+    diagnostics: &mut Diagnostics,
+) -> bool {
+    let Some(ty) = param.ty else {
+        return true;
+    };
+    let what = format!("parameter {}", quote(&param.name.value));
+    let mut fail = |problem: Diagnostic| {
+        diagnostics.push(problem);
+        false
+    };
+    if value.as_str().is_some_and(has_expression) {
+        return fail(no_expression_here("a parameter", source, value.span));
+    }
+    if !fits(ty, value) {
+        let message = format!("{what} must be {}, not {}", wanted(ty), describe(value));
+        return fail(Diagnostic::error(
+            code::WRONG_TYPE,
+            message,
+            source,
+            value.span,
+        ));
+    }
+    let bounds = [
+        (&param.min, Ordering::Less, "least"),
+        (&param.max, Ordering::Greater, "most"),
+    ];
+    for (bound, wrong, word) in bounds {
+        if let Some(bound) = bound
+            && compare(value, bound) == Some(wrong)
+        {
+            let limit = bound.to_json();
+            let message = format!("{what} must be at {word} {limit}, not {}", value.to_json());
+            return fail(Diagnostic::error(
+                code::WRONG_VALUE,
+                message,
+                source,
+                value.span,
+            ));
+        }
+    }
+    let same = |choice: &Node| compare(choice, value) == Some(Ordering::Equal);
+    if !param.choices.is_empty() && !param.choices.iter().any(same) {
+        let message = format!("{} is not one of the choices of {what}", describe(value));
+        let names: Vec<String> = param
+            .choices
+            .iter()
+            .map(|c| match c.as_str() {
+                Some(text) => text.to_owned(),
+                None => c.to_json().to_string(),
+            })
+            .collect();
+        let given = value.as_str().unwrap_or("");
+        let problem = Diagnostic::error(code::WRONG_VALUE, message, source, value.span);
+        return fail(problem.with_suggestion(given, names.iter().map(String::as_str)));
+    }
+    true
+}
+
+fn fits(ty: ParamType, node: &Node) -> bool {
+    match ty {
+        ParamType::Int => matches!(node.value, Value::Int(_)),
+        ParamType::Float => node.as_f64().is_some_and(f64::is_finite),
+        ParamType::String | ParamType::Path => node.as_str().is_some(),
+        ParamType::Bool => matches!(node.value, Value::Bool(_)),
+    }
+}
+
+fn wanted(ty: ParamType) -> &'static str {
+    match ty {
+        ParamType::Int => "an integer",
+        ParamType::Float => "a number",
+        ParamType::String => "a string",
+        ParamType::Bool => "`true` or `false`",
+        ParamType::Path => "a path",
+    }
+}
+
+fn compare(a: &Node, b: &Node) -> Option<Ordering> {
+    match (&a.value, &b.value) {
+        (Value::Int(a), Value::Int(b)) => Some(a.cmp(b)),
+        (Value::String(a), Value::String(b)) => Some(a.cmp(b)),
+        (Value::Bool(a), Value::Bool(b)) => Some(a.cmp(b)),
+        _ => a.as_f64()?.partial_cmp(&b.as_f64()?),
+    }
+}

@@ -1,0 +1,338 @@
+//! Reading `steps` and `outputs`.
+//!
+//! Not here: assertions (`read_asserts`), the grammar of references (`reference`) and of
+//! column types (`columns`), and anything about graphs: cycles, unknown steps and ports are
+//! the plan's to find.
+
+use std::collections::HashMap;
+
+use super::columns::ItemType;
+use super::diagnostic::{Diagnostic, code, quote};
+use super::expr::has_expression;
+use super::node::{Node, Value};
+use super::read::Reader;
+use super::reference::parse_reference;
+use super::source::Span;
+use super::spec::{Contract, From, Output, SchemaField, Step, StepKind, StepRef, Text};
+
+const STEP_KEYS: [&str; 8] = [
+    "op",
+    "uses",
+    "from",
+    "with",
+    "matrix",
+    "schema",
+    "assert",
+    "description",
+];
+const OUTPUT_KEYS: [&str; 2] = ["from", "path"];
+/// The file formats that an output can have.
+const OUTPUT_SUFFIXES: [&str; 3] = [".parquet", ".jsonl", ".csv"];
+
+impl Reader<'_> {
+    pub(super) fn step(&mut self, name: Text, node: &Node) -> Step {
+        let what = format!("step {}", quote(&name.value));
+        let mut step = Step {
+            name,
+            kind: StepKind::Invalid,
+            from: None,
+            with: None,
+            matrix: Vec::new(),
+            schema: None,
+            asserts: Vec::new(),
+            description: None,
+            span: node.span,
+        };
+        if node.as_map().is_none() {
+            self.wrong_type(node, &what, "a mapping with `op` or `uses`");
+            return step;
+        }
+        self.known_keys(node, &what, &STEP_KEYS);
+        step.kind = self.kind(&what, step.name.span, node);
+        step.from = node.get("from").map(|n| self.from(n));
+        step.with = node.get("with").and_then(|n| self.with(n));
+        step.matrix = node.get("matrix").map_or_else(Vec::new, |n| self.matrix(n));
+        step.schema = node.get("schema").and_then(|n| self.contract(n));
+        step.asserts = node
+            .get("assert")
+            .map_or_else(Vec::new, |n| self.asserts(n));
+        step.description = self.optional_text(node, "description");
+        step
+    }
+
+    fn kind(&mut self, what: &str, name: Span, node: &Node) -> StepKind {
+        let text = match (node.entry("op"), node.entry("uses")) {
+            (Some((op, value)), uses) => {
+                if let Some((uses, _)) = uses {
+                    let message = format!("{what} has both `op` and `uses`");
+                    let problem =
+                        Diagnostic::error(code::CONFLICTING_KEYS, message, self.source, uses.span);
+                    self.push(
+                        problem
+                            .with_related(self.source, op.span, "the `op`")
+                            .with_help("a step runs an operator or embeds a workflow, not both"),
+                    );
+                }
+                self.fixed_text(value, "`op`").map(StepKind::Op)
+            }
+            (None, Some((_, value))) => self.uses(value).map(StepKind::Uses),
+            (None, None) => {
+                // A mistyped `op` has been reported as an unknown key; once is enough.
+                let typo = node.as_map().unwrap_or_default().iter().any(|(k, _)| {
+                    let key = k.as_str().unwrap_or("");
+                    let guess = super::suggest::did_you_mean(key, STEP_KEYS);
+                    !STEP_KEYS.contains(&key) && matches!(guess, Some("op" | "uses"))
+                });
+                if !typo {
+                    let help = "name an operator (`galeras ops` lists them), or another workflow \
+                                with `uses`";
+                    self.missing_at(what, "op", name, help);
+                }
+                None
+            }
+        };
+        text.unwrap_or(StepKind::Invalid)
+    }
+
+    fn uses(&mut self, node: &Node) -> Option<Text> {
+        let text = self.fixed_text(node, "`uses`")?;
+        let path = &text.value;
+        let problem = if path.contains("://") || is_absolute(path) {
+            Some((
+                "`uses` must be a path relative to this file",
+                "write `./other.yaml`",
+            ))
+        } else if !path.ends_with(".yaml") && !path.ends_with(".yml") {
+            Some(("`uses` must name a `.yaml` file", "write `./other.yaml`"))
+        } else {
+            None
+        };
+        if let Some((message, help)) = problem {
+            let problem = Diagnostic::error(code::BAD_PATH, message, self.source, node.span);
+            self.push(problem.with_help(help));
+            return None;
+        }
+        Some(text)
+    }
+
+    fn from(&mut self, node: &Node) -> From {
+        let invalid = From::Invalid(node.span);
+        match &node.value {
+            Value::String(_) => self.reference(node).map_or(invalid, From::One),
+            Value::Map(entries) if !entries.is_empty() => {
+                let mut ports = Vec::with_capacity(entries.len());
+                for (port, value) in entries {
+                    let port = self.name(port);
+                    let found = self.reference(value);
+                    if let (Some(port), Some(found)) = (port, found) {
+                        ports.push((port, found));
+                    }
+                }
+                // A port that could not be read must not look like a missing one.
+                if ports.len() < entries.len() {
+                    return invalid;
+                }
+                From::Ports(ports)
+            }
+            _ => {
+                self.not_a_reference(node, "`from`");
+                invalid
+            }
+        }
+    }
+
+    fn reference(&mut self, node: &Node) -> Option<StepRef> {
+        if node.as_str().is_none() {
+            self.not_a_reference(node, "a reference");
+            return None;
+        }
+        parse_reference(node, self.source)
+            .map_err(|problem| self.push(*problem))
+            .ok()
+    }
+
+    fn not_a_reference(&mut self, node: &Node, what: &str) {
+        let Some(items) = node.as_seq() else {
+            self.wrong_type(node, what, "`step`, `step.port` or a mapping of ports");
+            return;
+        };
+        let message = format!("{what} cannot be a list");
+        let problem = Diagnostic::error(code::WRONG_TYPE, message, self.source, node.span);
+        // `from: a[*]` is a string in YAML, but `from: [*]` and the like end up here.
+        let help = match items {
+            [a, b] if a.as_str().is_some() && b.as_str().is_some() => format!(
+                "name the input ports: `from: {{ left: {}, right: {} }}`",
+                a.as_str().unwrap_or(""),
+                b.as_str().unwrap_or("")
+            ),
+            _ => "name the input ports: `from: { left: a, right: b }`".to_owned(),
+        };
+        self.push(problem.with_help(help.chars().take(200).collect::<String>()));
+    }
+
+    fn with(&mut self, node: &Node) -> Option<Node> {
+        if node.as_map().is_none() {
+            // `with:` and nothing under it are no arguments.
+            if !node.is_null() {
+                self.wrong_type(node, "`with`", "a mapping of arguments");
+            }
+            return None;
+        }
+        self.check_expressions(node);
+        Some(node.clone())
+    }
+
+    fn matrix(&mut self, node: &Node) -> Vec<(Text, Vec<Node>)> {
+        let Some(entries) = node.as_map().filter(|e| !e.is_empty()) else {
+            self.wrong_type(node, "`matrix`", "a mapping from keys to lists of values");
+            return Vec::new();
+        };
+        let mut out = Vec::new();
+        for (key, value) in entries {
+            let Some(key) = self.name(key) else { continue };
+            let what = format!("matrix key {}", quote(&key.value));
+            // One expression may give the whole list.
+            if value.as_str().is_some_and(has_expression) {
+                self.check_expressions(value);
+                out.push((key, vec![value.clone()]));
+                continue;
+            }
+            let Some(items) = value.as_seq().filter(|i| !i.is_empty()) else {
+                self.wrong_type(value, &what, "a list of at least one value");
+                continue;
+            };
+            let mut seen: HashMap<String, Span> = HashMap::new();
+            for item in items {
+                if matches!(item.value, Value::Seq(_) | Value::Map(_) | Value::Null) {
+                    self.wrong_type(item, &format!("a value of {what}"), "a scalar");
+                }
+                self.check_expressions(item);
+                if let Some(first) = seen.insert(item.to_json().to_string(), item.span) {
+                    let message = format!("{what} lists a value twice");
+                    let problem =
+                        Diagnostic::error(code::WRONG_VALUE, message, self.source, item.span);
+                    self.push(problem.with_related(self.source, first, "first here"));
+                }
+            }
+            out.push((key, items.to_vec()));
+        }
+        out
+    }
+
+    fn contract(&mut self, node: &Node) -> Option<Contract> {
+        match &node.value {
+            Value::String(_) => self.fixed_text(node, "`schema`").map(Contract::File),
+            Value::Map(entries) if !entries.is_empty() => {
+                let fields = entries.iter();
+                let fields = fields
+                    .filter_map(|(c, t)| self.schema_field(c, t))
+                    .collect();
+                Some(Contract::Fields(fields))
+            }
+            _ => {
+                let wanted = "a mapping from columns to types, or the path of a contract";
+                self.wrong_type(node, "`schema`", wanted);
+                None
+            }
+        }
+    }
+
+    fn schema_field(&mut self, column: &Node, node: &Node) -> Option<SchemaField> {
+        let column = Text {
+            value: column.as_str()?.to_owned(),
+            span: column.span,
+        };
+        let what = format!("the type of column {}", quote(&column.value));
+        let text = self.fixed_text(node, &what)?;
+        match ItemType::parse(&text.value) {
+            Ok(ty) => Some(SchemaField {
+                column,
+                ty,
+                span: node.span,
+            }),
+            Err(error) => {
+                let (start, end) = error.range;
+                let span = node.part_span(self.source.text(), start, end);
+                let mut problem =
+                    Diagnostic::error(code::UNKNOWN_TYPE, error.message, self.source, span);
+                problem.help = error.help;
+                self.push(problem);
+                None
+            }
+        }
+    }
+
+    pub(super) fn output(&mut self, name: Text, node: &Node) -> Option<Output> {
+        let what = format!("output {}", quote(&name.value));
+        if node.as_map().is_none() {
+            self.wrong_type(node, &what, "a mapping with `from` and `path`");
+            return None;
+        }
+        self.known_keys(node, &what, &OUTPUT_KEYS);
+        let from = match node.get("from") {
+            Some(value) => self.reference(value),
+            None => {
+                self.missing_at(&what, "from", name.span, "name the step: `from: step`");
+                None
+            }
+        };
+        let path = match node.get("path") {
+            Some(value) => self.output_path(value),
+            None => {
+                let help = "name a file: `path: folder/name.parquet`";
+                self.missing_at(&what, "path", name.span, help);
+                None
+            }
+        };
+        Some(Output {
+            name,
+            from: from?,
+            path: path?,
+            span: node.span,
+        })
+    }
+
+    fn output_path(&mut self, node: &Node) -> Option<Node> {
+        let path = self.text(node, "`path`")?.value;
+        self.check_expressions(node);
+        let Some(message) = output_path_problem(&path) else {
+            return Some(node.clone());
+        };
+        let problem = Diagnostic::error(code::BAD_PATH, message, self.source, node.span);
+        self.push(problem.with_help(
+            "outputs are `.parquet`, `.jsonl` or `.csv` files under `--out`: `folder/name.parquet`",
+        ));
+        None
+    }
+}
+
+/// What is wrong with the path of an output, if anything: it must be relative, stay inside
+/// its folder and end in a known suffix. Expressions count as file names; check the path
+/// again once they are substituted.
+pub fn output_path_problem(path: &str) -> Option<String> {
+    let quoted = quote(path);
+    if path.contains("://") || is_absolute(path) {
+        return Some(format!("{quoted} is not a relative path"));
+    }
+    if path.contains(|c: char| c.is_control()) {
+        return Some(format!("{quoted} holds a control character"));
+    }
+    if path.split(['/', '\\']).any(|part| part == "..") {
+        return Some(format!("{quoted} leaves the output folder"));
+    }
+    // `x.parquet` has a stem; `.parquet` alone is a hidden file without a name.
+    let suffix = OUTPUT_SUFFIXES.iter().find_map(|s| path.strip_suffix(s));
+    let named = suffix.is_some_and(|stem| !stem.is_empty() && !stem.ends_with(['/', '\\']));
+    // An expression at the end may bring the suffix.
+    let open_end = has_expression(path) && path.trim_end().ends_with("}}");
+    if !named && !open_end {
+        return Some(format!("{quoted} has no suffix that says how to write it"));
+    }
+    None
+}
+
+fn is_absolute(path: &str) -> bool {
+    let mut chars = path.chars();
+    let drive = chars.next().is_some_and(|c| c.is_ascii_alphabetic()) && chars.next() == Some(':');
+    path.starts_with(['/', '\\', '~']) || drive
+}

@@ -1,0 +1,424 @@
+//! The JSON Schema (draft 2020-12) of a workflow file, for editors.
+//!
+//! The frame is written by hand beside the readers; the arguments of operators come from the
+//! caller, so that the registry stays the only list of operators. Not here: validation of a
+//! workflow. The readers are stricter (and kinder) than any schema.
+
+use serde_json::{Map, Value, json};
+
+use super::columns::ScalarType;
+use super::spec::{AssertKind, ParamType};
+
+const NAME: &str = "^[A-Za-z_][A-Za-z0-9_-]*$";
+const EXPRESSION: &str = r"^\$\{\{.*\}\}$";
+const REFERENCE: &str = r"^[A-Za-z_][A-Za-z0-9_-]*(\[(\*|[^\[\]=,]+=[^\[\]=,]+(,[^\[\]=,]+=[^\[\]=,]+)*)\])?(\.[A-Za-z_][A-Za-z0-9_-]*)?$";
+
+/// Builds the schema of a workflow file. `operators` are name, one-line doc and the schema of
+/// the arguments (as schemars writes it, its own `$defs` included), in the order in which an
+/// editor should offer them. Wherever an argument is a scalar, a `${{ … }}` is allowed too.
+pub fn json_schema(operators: &[(&str, &str, Value)]) -> Value {
+    let mut defs = frame_definitions();
+    let mut names = Vec::new();
+    let mut rules = Vec::new();
+    for (name, doc, arguments) in operators {
+        names.push(json!({ "const": name, "description": doc }));
+        let slot = format!("with_{name}");
+        let mut arguments = arguments.clone();
+        if let Some(root) = arguments.as_object_mut() {
+            root.remove("$schema");
+            root.remove("$id");
+        }
+        rebase(&mut arguments, &slot);
+        relax(&mut arguments);
+        let required = arguments.get("required").and_then(Value::as_array);
+        let needs_with = required.is_some_and(|keys| !keys.is_empty());
+        let mut then = json!({ "properties": { "with": { "$ref": format!("#/$defs/{slot}") } } });
+        if needs_with && let Some(then) = then.as_object_mut() {
+            then.insert("required".to_owned(), json!(["with"]));
+        }
+        rules.push(json!({
+            "if": { "properties": { "op": { "const": name } }, "required": ["op"] },
+            "then": then,
+        }));
+        defs.insert(slot, arguments);
+    }
+    let op = if names.is_empty() {
+        json!({ "type": "string" })
+    } else {
+        json!({ "oneOf": names })
+    };
+    defs.insert("step".to_owned(), step(op, rules));
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Galeras workflow",
+        "description": "A directed acyclic graph of typed operators over tables.",
+        "type": "object",
+        "required": ["galeras", "steps"],
+        "additionalProperties": false,
+        "properties": {
+            "galeras": { "const": 1, "description": "The version of the format." },
+            "name": { "type": "string", "description": "The name of the workflow." },
+            "description": { "type": "string", "description": "What the workflow is for." },
+            "params": {
+                "description": "Typed parameters, overridden by `--set name=value`.",
+                "type": "object",
+                "propertyNames": { "pattern": NAME },
+                "additionalProperties": { "$ref": "#/$defs/param" },
+            },
+            "steps": {
+                "description": "The steps by name; `from` gives their order.",
+                "type": "object",
+                "minProperties": 1,
+                "propertyNames": { "pattern": NAME },
+                "additionalProperties": { "$ref": "#/$defs/step" },
+            },
+            "outputs": {
+                "description": "The tables to write, below `--out`.",
+                "type": "object",
+                "propertyNames": { "pattern": NAME },
+                "additionalProperties": { "$ref": "#/$defs/output" },
+            },
+        },
+        "$defs": defs,
+    })
+}
+
+fn step(op: Value, rules: Vec<Value>) -> Value {
+    let mut step = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "oneOf": [{ "required": ["op"] }, { "required": ["uses"] }],
+        "properties": {
+            "op": op,
+            "uses": {
+                "description": "Another workflow to embed: a path relative to this file.",
+                "type": "string",
+                "pattern": r"\.ya?ml$",
+            },
+            "from": {
+                "description": "Where the input comes from: a step, one of its ports, or a mapping from input ports to them.",
+                "anyOf": [
+                    { "$ref": "#/$defs/reference" },
+                    {
+                        "type": "object",
+                        "minProperties": 1,
+                        "propertyNames": { "pattern": NAME },
+                        "additionalProperties": { "$ref": "#/$defs/reference" },
+                    },
+                ],
+            },
+            "with": { "description": "The arguments.", "type": ["object", "null"] },
+            "matrix": {
+                "description": "Runs the step once per combination of these values.",
+                "type": "object",
+                "minProperties": 1,
+                "propertyNames": { "pattern": NAME },
+                "additionalProperties": {
+                    "anyOf": [
+                        {
+                            "type": "array",
+                            "minItems": 1,
+                            "items": { "type": ["string", "number", "boolean"] },
+                        },
+                        { "$ref": "#/$defs/expression" },
+                    ],
+                },
+            },
+            "schema": {
+                "description": "The columns that the result must have, checked before anything runs.",
+                "anyOf": [
+                    {
+                        "type": "object",
+                        "minProperties": 1,
+                        "additionalProperties": { "$ref": "#/$defs/column_type" },
+                    },
+                    { "type": "string", "description": "The path of a contract file." },
+                ],
+            },
+            "assert": {
+                "description": "Data tests; they gate what is downstream.",
+                "type": "array",
+                "items": { "$ref": "#/$defs/assertion" },
+            },
+            "description": { "type": "string" },
+        },
+    });
+    if !rules.is_empty()
+        && let Some(step) = step.as_object_mut()
+    {
+        step.insert("allOf".to_owned(), Value::Array(rules));
+    }
+    step
+}
+
+fn frame_definitions() -> Map<String, Value> {
+    let scalars: Vec<&str> = ScalarType::ALL.iter().map(|(name, _)| *name).collect();
+    let column = format!(r"^\s*(({})\s*!?\s*$|(list|struct)\s*<)", scalars.join("|"));
+    let types: Vec<&str> = ParamType::ALL.iter().map(|(name, _)| *name).collect();
+    let checks = AssertKind::NAMES.map(|name| json!({ "required": [name] }));
+    let columns = json!({ "type": "array", "minItems": 1, "items": { "type": "string" } });
+    let count = json!({
+        "anyOf": [{ "type": "integer", "minimum": 0 }, { "$ref": "#/$defs/expression" }],
+    });
+    let defs = json!({
+        "expression": {
+            "description": "A parameter or matrix value: `${{ params.name }}`.",
+            "type": "string",
+            "pattern": EXPRESSION,
+        },
+        "reference": {
+            "description": "`step`, `step.port`, `step[*]` or `step[key=value].port`.",
+            "type": "string",
+            "pattern": REFERENCE,
+        },
+        "column_type": {
+            "description": "A type such as `utf8!`, `list<float64>` or `struct<a: int64>`; `!` excludes nulls.",
+            "type": "string",
+            "pattern": column,
+        },
+        "param": {
+            "type": "object",
+            "required": ["type"],
+            "additionalProperties": false,
+            "properties": {
+                "type": { "enum": types, "description": "The type; a path is relative to this file." },
+                "default": { "type": ["string", "number", "boolean"], "description": "The value unless `--set` gives one." },
+                "min": { "type": "number", "description": "The least value, inclusive." },
+                "max": { "type": "number", "description": "The greatest value, inclusive." },
+                "choices": { "type": "array", "minItems": 1, "items": { "type": ["string", "number", "boolean"] }, "description": "The only values allowed." },
+                "help": { "type": "string", "description": "What it is for." },
+            },
+        },
+        "output": {
+            "type": "object",
+            "required": ["from", "path"],
+            "additionalProperties": false,
+            "properties": {
+                "from": { "$ref": "#/$defs/reference" },
+                "path": {
+                    "description": "A relative path that ends in .parquet, .jsonl or .csv.",
+                    "type": "string",
+                    "pattern": r"(\.(parquet|jsonl|csv)|\}\}\s*)$",
+                },
+            },
+        },
+        "assertion": {
+            "type": "object",
+            "additionalProperties": false,
+            "oneOf": checks,
+            "properties": {
+                "unique": with_doc(&columns, "No two rows agree in all of these columns."),
+                "not_null": with_doc(&columns, "None of these columns holds a null."),
+                "accepted_values": {
+                    "description": "A column holds only these values.",
+                    "type": "object",
+                    "required": ["column", "values"],
+                    "additionalProperties": false,
+                    "properties": {
+                        "column": { "type": "string" },
+                        "values": { "type": "array", "minItems": 1, "items": { "type": ["string", "number", "boolean", "null"] } },
+                    },
+                },
+                "expr": { "type": "string", "description": "SQL that is true for every row." },
+                "rows": {
+                    "description": "How many rows there are.",
+                    "type": "object",
+                    "minProperties": 1,
+                    "additionalProperties": false,
+                    "properties": { "min": count, "max": count },
+                },
+                "severity": { "enum": ["error", "warn"], "default": "error" },
+                "port": { "type": "string", "description": "The output port to look at." },
+            },
+        },
+    });
+    match defs {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+fn with_doc(schema: &Value, doc: &str) -> Value {
+    let mut out = schema.clone();
+    if let Some(map) = out.as_object_mut() {
+        map.insert("description".to_owned(), json!(doc));
+    }
+    out
+}
+
+/// Points the references of an operator's schema at the place where it will stand. The
+/// schemas are our own, so recursion is as deep as our types.
+fn rebase(schema: &mut Value, slot: &str) {
+    match schema {
+        Value::Object(map) => {
+            for (key, value) in map.iter_mut() {
+                if key == "$ref"
+                    && let Some(rest) = value.as_str().and_then(|r| r.strip_prefix('#'))
+                {
+                    *value = json!(format!("#/$defs/{slot}{rest}"));
+                } else {
+                    rebase(value, slot);
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| rebase(item, slot)),
+        _ => {}
+    }
+}
+
+/// Lets every scalar below a schema be an expression instead.
+fn relax(schema: &mut Value) {
+    let Some(map) = schema.as_object_mut() else {
+        return;
+    };
+    for (key, value) in map.iter_mut() {
+        match (key.as_str(), value) {
+            ("properties" | "patternProperties" | "$defs", Value::Object(children)) => {
+                children.values_mut().for_each(relax_child);
+            }
+            ("additionalProperties" | "items", value) => relax_child(value),
+            ("prefixItems", Value::Array(items)) => items.iter_mut().for_each(relax_child),
+            ("anyOf" | "oneOf" | "allOf", Value::Array(items)) => items.iter_mut().for_each(relax),
+            _ => {}
+        }
+    }
+}
+
+fn relax_child(schema: &mut Value) {
+    if !is_scalar(schema) {
+        relax(schema);
+        return;
+    }
+    if is_free_string(schema) {
+        return;
+    }
+    let original = schema.take();
+    let mut out = Map::new();
+    // Editors show these from the outermost schema only.
+    for key in ["description", "title", "default"] {
+        if let Some(value) = original.get(key) {
+            out.insert(key.to_owned(), value.clone());
+        }
+    }
+    let expression = json!({ "type": "string", "pattern": EXPRESSION });
+    out.insert("anyOf".to_owned(), json!([original, expression]));
+    *schema = Value::Object(out);
+}
+
+fn is_scalar(schema: &Value) -> bool {
+    let simple = |t: &Value| {
+        matches!(
+            t.as_str(),
+            Some("string" | "integer" | "number" | "boolean" | "null")
+        )
+    };
+    if schema.get("const").is_some() || schema.get("enum").is_some() {
+        return true;
+    }
+    match schema.get("type") {
+        Some(Value::Array(types)) => return types.iter().all(simple),
+        Some(one) => return simple(one),
+        None => {}
+    }
+    let choices = schema.get("oneOf").or_else(|| schema.get("anyOf"));
+    choices
+        .and_then(Value::as_array)
+        .is_some_and(|all| !all.is_empty() && all.iter().all(is_scalar))
+}
+
+/// A string without conditions takes an expression as it is.
+fn is_free_string(schema: &Value) -> bool {
+    let accepts = |t: &Value| t.as_str() == Some("string");
+    let string = match schema.get("type") {
+        Some(Value::Array(types)) => types.iter().any(accepts),
+        Some(one) => accepts(one),
+        None => false,
+    };
+    let conditions = [
+        "enum",
+        "const",
+        "pattern",
+        "format",
+        "minLength",
+        "maxLength",
+    ];
+    string && conditions.iter().all(|key| schema.get(key).is_none())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod tests {
+    use super::*;
+
+    fn example() -> Value {
+        json_schema(&[(
+            "cut",
+            "Cuts methods.",
+            json!({
+                "$schema": "x",
+                "type": "object",
+                "required": ["seed"],
+                "properties": {
+                    "seed": { "type": "integer", "description": "the seed" },
+                    "column": { "type": "string", "default": "code" },
+                    "at": { "$ref": "#/$defs/At" },
+                    "rules": { "type": "array", "items": { "$ref": "#/$defs/Rule" } },
+                },
+                "$defs": {
+                    "At": { "oneOf": [{ "const": "space" }, { "const": "line" }] },
+                    "Rule": { "type": "object", "properties": { "n": { "type": ["number", "null"] } } },
+                },
+            }),
+        )])
+    }
+
+    #[test]
+    fn scalar_arguments_accept_expressions() {
+        let schema = example();
+        let with = &schema["$defs"]["with_cut"];
+        assert_eq!(with["properties"]["seed"]["anyOf"][0]["type"], "integer");
+        assert_eq!(
+            with["properties"]["seed"]["anyOf"][1]["pattern"],
+            EXPRESSION
+        );
+        assert_eq!(with["properties"]["seed"]["description"], "the seed");
+        assert_eq!(with["properties"]["column"]["type"], "string");
+        assert_eq!(with["$defs"]["At"]["anyOf"][1]["pattern"], EXPRESSION);
+        let n = &with["$defs"]["Rule"]["properties"]["n"];
+        assert_eq!(n["anyOf"][1]["pattern"], EXPRESSION);
+        assert!(with.get("$schema").is_none());
+    }
+
+    #[test]
+    fn every_reference_leads_somewhere() {
+        let schema = example();
+        let mut open = vec![&schema];
+        let mut seen = 0;
+        while let Some(value) = open.pop() {
+            if let Some(target) = value.get("$ref").and_then(Value::as_str) {
+                let pointer = target.strip_prefix('#').unwrap();
+                assert!(schema.pointer(pointer).is_some(), "{target}");
+                seen += 1;
+            }
+            match value {
+                Value::Object(map) => open.extend(map.values()),
+                Value::Array(items) => open.extend(items),
+                _ => {}
+            }
+        }
+        assert!(seen > 5);
+    }
+
+    #[test]
+    fn arguments_are_chosen_by_the_operator() {
+        let schema = example();
+        let rule = &schema["$defs"]["step"]["allOf"][0];
+        assert_eq!(rule["if"]["properties"]["op"]["const"], "cut");
+        assert_eq!(rule["then"]["required"], json!(["with"]));
+        assert_eq!(
+            schema["$defs"]["step"]["properties"]["op"]["oneOf"][0]["const"],
+            "cut"
+        );
+        assert!(json_schema(&[])["$defs"]["step"].get("allOf").is_none());
+    }
+}

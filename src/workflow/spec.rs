@@ -1,0 +1,313 @@
+//! The raw specification: what a workflow file says, with the place of everything.
+//!
+//! Nothing here is resolved: operators, ports, columns and steps are names, `with` is a tree,
+//! expressions are unsubstituted. Not here: how the file is read (`read*`), and whether the
+//! names exist (the plan).
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::columns::ItemType;
+use super::node::Node;
+use super::source::{Source, Span};
+
+/// A string with its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Text {
+    /// The string.
+    pub value: String,
+    /// Its bytes, quotes included.
+    pub span: Span,
+}
+
+/// A workflow file. Where the file is wrong, a part may be absent or marked `Invalid`; a
+/// diagnostic then says so, and the rest can still be checked.
+#[derive(Debug, Clone)]
+pub struct Workflow {
+    /// The text, for the places of later diagnostics.
+    pub source: Arc<Source>,
+    /// The format version, always 1.
+    pub format: u32,
+    /// `name`
+    pub name: Option<Text>,
+    /// `description`
+    pub description: Option<Text>,
+    /// `params` in the order of the file; names may repeat after a `duplicate-key` error.
+    pub params: Vec<Param>,
+    /// `steps`, likewise.
+    pub steps: Vec<Step>,
+    /// `outputs`, likewise.
+    pub outputs: Vec<Output>,
+    /// The whole document.
+    pub node: Node,
+}
+
+impl Workflow {
+    /// The first parameter of a name.
+    pub fn param(&self, name: &str) -> Option<&Param> {
+        self.params.iter().find(|p| p.name.value == name)
+    }
+
+    /// The first step of a name.
+    pub fn step(&self, name: &str) -> Option<&Step> {
+        self.steps.iter().find(|s| s.name.value == name)
+    }
+}
+
+/// The type of a parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ParamType {
+    /// A 64-bit integer.
+    Int,
+    /// A number; integers are accepted.
+    Float,
+    /// Text.
+    String,
+    /// `true` or `false`.
+    Bool,
+    /// A file path, relative to the workflow file.
+    Path,
+}
+
+impl ParamType {
+    /// Every type with its name in a workflow.
+    pub const ALL: [(&'static str, Self); 5] = [
+        ("int", Self::Int),
+        ("float", Self::Float),
+        ("string", Self::String),
+        ("bool", Self::Bool),
+        ("path", Self::Path),
+    ];
+
+    /// The name in a workflow.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Int => "int",
+            Self::Float => "float",
+            Self::String => "string",
+            Self::Bool => "bool",
+            Self::Path => "path",
+        }
+    }
+}
+
+/// An entry of `params`.
+#[derive(Debug, Clone)]
+pub struct Param {
+    /// The key.
+    pub name: Text,
+    /// `type`; `None` if it is missing or unknown, which has been reported.
+    pub ty: Option<ParamType>,
+    /// `default`; without one, a value must be given.
+    pub default: Option<Node>,
+    /// `min`, inclusive, of an `int` or `float`.
+    pub min: Option<Node>,
+    /// `max`, inclusive, of an `int` or `float`.
+    pub max: Option<Node>,
+    /// `choices`, each of the parameter's type; empty if anything goes.
+    pub choices: Vec<Node>,
+    /// `help`
+    pub help: Option<Text>,
+    /// The value under the key.
+    pub span: Span,
+}
+
+/// What a step does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StepKind {
+    /// `op: name`
+    Op(Text),
+    /// `uses: ./other.yaml`, relative to the workflow file.
+    Uses(Text),
+    /// Neither could be read; reported.
+    Invalid,
+}
+
+/// Which cells of a matrix step are meant.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Cells {
+    /// `a`: the step, or the cell that matches the reader's.
+    Plain,
+    /// `a[*]`: all, united, with the matrix keys as columns.
+    All,
+    /// `a[model=x,seed=1]`: those whose keys have these values, in the order written.
+    Select(Vec<(String, String)>),
+}
+
+/// A reference to what a step produces: `a`, `a.rejects`, `a[*]`, `a[model=x].rejects`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepRef {
+    /// The step.
+    pub step: String,
+    /// The output port, if one is named.
+    pub port: Option<String>,
+    /// The cells.
+    pub cells: Cells,
+    /// The whole reference.
+    pub span: Span,
+    /// The step's name in it.
+    pub step_span: Span,
+    /// The port's name in it, without the dot.
+    pub port_span: Option<Span>,
+}
+
+impl fmt::Display for StepRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.step)?;
+        match &self.cells {
+            Cells::Plain => {}
+            Cells::All => f.write_str("[*]")?,
+            Cells::Select(keys) => {
+                let keys: Vec<String> = keys.iter().map(|(k, v)| format!("{k}={v}")).collect();
+                write!(f, "[{}]", keys.join(","))?;
+            }
+        }
+        match &self.port {
+            Some(port) => write!(f, ".{port}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Where a step's inputs come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum From {
+    /// `from: a`: the only input port.
+    One(StepRef),
+    /// `from: { left: a, right: b }`: input ports by name.
+    Ports(Vec<(Text, StepRef)>),
+    /// It could not be read; reported.
+    Invalid(Span),
+}
+
+impl From {
+    /// The references in the order of the file.
+    pub fn refs(&self) -> impl Iterator<Item = &StepRef> {
+        let (one, ports) = match self {
+            Self::One(r) => (Some(r), [].as_slice()),
+            Self::Ports(ports) => (None, ports.as_slice()),
+            Self::Invalid(_) => (None, [].as_slice()),
+        };
+        one.into_iter().chain(ports.iter().map(|(_, r)| r))
+    }
+}
+
+/// A column that a schema contract promises.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SchemaField {
+    /// The column.
+    pub column: Text,
+    /// Its type.
+    pub ty: ItemType,
+    /// The type's place.
+    pub span: Span,
+}
+
+/// `schema` of a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Contract {
+    /// Columns and types, written in place.
+    Fields(Vec<SchemaField>),
+    /// The path of a contract file, relative to the workflow file.
+    File(Text),
+}
+
+/// What a failed assertion does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum AssertSeverity {
+    /// Stops what is downstream.
+    #[default]
+    Error,
+    /// Is told.
+    Warn,
+}
+
+/// What an assertion checks.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AssertKind {
+    /// `unique: [a, b]`: no two rows agree in all of these columns.
+    Unique(Vec<Text>),
+    /// `not_null: [a]`: no nulls in any of these columns.
+    NotNull(Vec<Text>),
+    /// `accepted_values: { column: c, values: […] }`; scalars or expressions.
+    AcceptedValues {
+        /// The column.
+        column: Text,
+        /// The values.
+        values: Vec<Node>,
+    },
+    /// `expr: SQL` that holds for every row; may hold expressions.
+    Expr(Node),
+    /// `rows: { min: 1, max: 9 }`: natural numbers or expressions, at least one of the two.
+    Rows {
+        /// The fewest rows.
+        min: Option<Node>,
+        /// The most rows.
+        max: Option<Node>,
+    },
+}
+
+impl AssertKind {
+    /// The keys that name the kinds, in a workflow.
+    pub const NAMES: [&'static str; 5] = ["unique", "not_null", "accepted_values", "expr", "rows"];
+
+    /// The key of this kind.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Unique(_) => "unique",
+            Self::NotNull(_) => "not_null",
+            Self::AcceptedValues { .. } => "accepted_values",
+            Self::Expr(_) => "expr",
+            Self::Rows { .. } => "rows",
+        }
+    }
+}
+
+/// An entry of `assert`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Assert {
+    /// The check.
+    pub kind: AssertKind,
+    /// What a failure does.
+    pub severity: AssertSeverity,
+    /// The output port it looks at; the main one if absent.
+    pub port: Option<Text>,
+    /// The whole entry.
+    pub span: Span,
+}
+
+/// An entry of `steps`.
+#[derive(Debug, Clone)]
+pub struct Step {
+    /// The key.
+    pub name: Text,
+    /// `op` or `uses`.
+    pub kind: StepKind,
+    /// `from`; a source has none.
+    pub from: Option<From>,
+    /// `with`, always a mapping.
+    pub with: Option<Node>,
+    /// `matrix`: keys with their values, scalars or expressions, in the order of the file.
+    pub matrix: Vec<(Text, Vec<Node>)>,
+    /// `schema`
+    pub schema: Option<Contract>,
+    /// `assert`
+    pub asserts: Vec<Assert>,
+    /// `description`
+    pub description: Option<Text>,
+    /// The value under the key.
+    pub span: Span,
+}
+
+/// An entry of `outputs`.
+#[derive(Debug, Clone)]
+pub struct Output {
+    /// The key.
+    pub name: Text,
+    /// What is written.
+    pub from: StepRef,
+    /// Where to, relative to `--out`; may hold expressions.
+    pub path: Node,
+    /// The value under the key.
+    pub span: Span,
+}

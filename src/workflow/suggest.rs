@@ -1,0 +1,70 @@
+//! "Did you mean": the known name that a mistyped one probably stands for.
+//!
+//! Not here: where the known names come from.
+
+/// The longest name worth comparing; longer input is not a slip of the finger.
+const MAX_CHARS: usize = 64;
+
+/// Returns the known name closest to `given`, or `None` if none is close: at most a third of
+/// the longer name may differ. A name that differs only in case or in `-` against `_` wins
+/// over all others; equally close names are decided by their order.
+pub fn did_you_mean<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let length = given.chars().count();
+    if length == 0 || length > MAX_CHARS {
+        return None;
+    }
+    let wanted = fold(given);
+    let mut best: Option<(usize, &str)> = None;
+    for name in known {
+        let folded = fold(name);
+        if folded == wanted {
+            return Some(name);
+        }
+        let longer = folded.chars().count().max(length);
+        if longer > MAX_CHARS {
+            continue;
+        }
+        let distance = strsim::damerau_levenshtein(&wanted, &folded);
+        let allowed = if longer < 3 { 0 } else { (longer / 3).max(1) };
+        if distance <= allowed && best.is_none_or(|(d, _)| distance < d) {
+            best = Some((distance, name));
+        }
+    }
+    best.map(|(_, name)| name)
+}
+
+fn fold(name: &str) -> String {
+    name.to_lowercase().replace('-', "_")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod tests {
+    use super::did_you_mean;
+
+    const KNOWN: [&str; 5] = ["threshold", "column", "seed", "min", "max"];
+
+    #[test]
+    fn a_slip_finds_its_name() {
+        assert_eq!(did_you_mean("treshold", KNOWN), Some("threshold"));
+        assert_eq!(did_you_mean("colunm", KNOWN), Some("column"));
+        assert_eq!(did_you_mean("sed", KNOWN), Some("seed"));
+    }
+
+    #[test]
+    fn case_and_dashes_win() {
+        assert_eq!(did_you_mean("SEED", ["seeds", "seed"]), Some("seed"));
+        assert_eq!(
+            did_you_mean("not-null", ["not_nul", "not_null"]),
+            Some("not_null")
+        );
+    }
+
+    #[test]
+    fn something_else_finds_nothing() {
+        assert_eq!(did_you_mean("provider", KNOWN), None);
+        assert_eq!(did_you_mean("", KNOWN), None);
+        assert_eq!(did_you_mean("x", KNOWN), None);
+        assert_eq!(did_you_mean(&"s".repeat(1_000_000), KNOWN), None);
+    }
+}
