@@ -10,6 +10,12 @@ use std::path::{Path, PathBuf};
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=build.rs");
+    // Generic code over Arrow types compiles to many equal functions: keep one of each.
+    if std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux")
+        && std::env::var("CARGO_CFG_TARGET_ARCH").as_deref() == Ok("x86_64")
+    {
+        println!("cargo:rustc-link-arg-bins=-Wl,--icf=all");
+    }
     let root = PathBuf::from(rustpython_pylib::LIB_PATH);
     let mut files = Vec::new();
     collect(&root, &root, &mut files)?;

@@ -140,10 +140,7 @@ pub struct ColumnDigest {
 
 /// The logical digest of a table: over its column names, types and values and its number of
 /// rows. Batch size, row groups, partitioning, metadata and file bytes do not enter.
-pub fn table_digest<'a>(
-    columns: impl IntoIterator<Item = &'a ColumnDigest>,
-    rows: u64,
-) -> Digest {
+pub fn table_digest<'a>(columns: impl IntoIterator<Item = &'a ColumnDigest>, rows: u64) -> Digest {
     let mut hasher = blake3::Hasher::new();
     hasher.update(b"galeras table 1");
     hasher.update(&rows.to_le_bytes());
@@ -351,9 +348,8 @@ pub fn type_name(data_type: &DataType) -> String {
             format!("list<{}>", type_name(item.data_type()))
         }
         DataType::Struct(fields) => {
-            let field = |f: &std::sync::Arc<Field>| {
-                format!("{}: {}", f.name(), type_name(f.data_type()))
-            };
+            let field =
+                |f: &std::sync::Arc<Field>| format!("{}: {}", f.name(), type_name(f.data_type()));
             format!("struct<{}>", fields.iter().map(field).collect::<Vec<_>>().join(", "))
         }
         DataType::Date32 => "date".into(),
@@ -404,10 +400,7 @@ mod tests {
 
     #[test]
     fn digests_are_pinned() {
-        assert_eq!(
-            digest_in_slices(&batch(), 3).to_string(),
-            "PINNED_TABLE"
-        );
+        assert_eq!(digest_in_slices(&batch(), 3).to_string(), "PINNED_TABLE");
         assert_eq!(
             Digest::of_json(&json!({"b": [1, 1.0, "x", null, true], "a": {}})).to_string(),
             "PINNED_JSON"

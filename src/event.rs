@@ -102,7 +102,7 @@ pub struct PortSummary {
 
 /// How a whole run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 pub enum RunStatus {
     /// Every step is done.
     Ok,

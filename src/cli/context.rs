@@ -92,7 +92,8 @@ pub(super) fn color() -> bool {
 /// The width of the terminal, or 80.
 pub(super) fn width() -> u16 {
     let from_env = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
-    from_env.or_else(|| rustix::termios::tcgetwinsize(std::io::stderr()).ok().map(|w| w.ws_col))
+    from_env
+        .or_else(|| rustix::termios::tcgetwinsize(std::io::stderr()).ok().map(|w| w.ws_col))
         .filter(|w| *w >= 20)
         .unwrap_or(80)
 }

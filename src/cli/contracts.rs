@@ -48,7 +48,8 @@ async fn derive(name: &str, step: &str, description: &str) -> Result<Value, Stri
     let mut descriptions = Map::new();
     for field in table.schema.fields() {
         let mark = if field.is_nullable() { "" } else { "!" };
-        columns.insert(field.name().clone(), json!(format!("{}{mark}", type_name(field.data_type()))));
+        columns
+            .insert(field.name().clone(), json!(format!("{}{mark}", type_name(field.data_type()))));
         if let Some(text) = field.metadata().get("description") {
             let unit = field.metadata().get("unit").map(|u| format!(" [{u}]")).unwrap_or_default();
             descriptions.insert(field.name().clone(), json!(format!("{text}{unit}")));

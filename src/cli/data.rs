@@ -98,7 +98,11 @@ pub(crate) async fn show(args: ShowArgs) -> Exit {
 }
 
 /// The rows and columns that were asked for.
-fn chosen(session: &SessionContext, mut df: DataFrame, args: &ShowArgs) -> Result<DataFrame, String> {
+fn chosen(
+    session: &SessionContext,
+    mut df: DataFrame,
+    args: &ShowArgs,
+) -> Result<DataFrame, String> {
     let schema: SchemaRef = Arc::new(df.schema().as_arrow().clone());
     let failed = |e: datafusion::error::DataFusionError| plain_message(&e);
     if let Some(condition) = &args.condition {
@@ -114,11 +118,15 @@ fn chosen(session: &SessionContext, mut df: DataFrame, args: &ShowArgs) -> Resul
             if !known.contains(&name.as_str()) {
                 return Err(match did_you_mean(name, known.iter().copied()) {
                     Some(near) => format!("there is no column `{name}`; did you mean `{near}`?"),
-                    None => format!("there is no column `{name}`; the columns are {}", known.join(", ")),
+                    None => {
+                        format!("there is no column `{name}`; the columns are {}", known.join(", "))
+                    }
                 });
             }
         }
-        df = df.select(args.columns.iter().map(|c| column(c)).collect::<Vec<_>>()).map_err(failed)?;
+        df = df
+            .select(args.columns.iter().map(|c| column(c)).collect::<Vec<_>>())
+            .map_err(failed)?;
     }
     let limit = args.rows.or((args.out.format == Rows::Table).then_some(10));
     match limit {
@@ -136,10 +144,8 @@ pub(crate) async fn sql(args: SqlArgs) -> Exit {
     if let Err(exit) = register(&session, &surveyed, &args.query) {
         return exit;
     }
-    let options = SQLOptions::new()
-        .with_allow_ddl(false)
-        .with_allow_dml(false)
-        .with_allow_statements(false);
+    let options =
+        SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
     match session.sql_with_options(&args.query, options).await {
         Ok(df) => write(df, &args.out).await,
         Err(error) => {
@@ -202,12 +208,18 @@ async fn write(df: DataFrame, out: &OutArgs) -> Exit {
     match write_batches(&batches, &schema, out) {
         Ok(()) => Exit::Done,
         Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Exit::Done,
-        Err(e) if e.kind() == std::io::ErrorKind::InvalidInput => fail(&e.to_string(), Exit::Invalid),
+        Err(e) if e.kind() == std::io::ErrorKind::InvalidInput => {
+            fail(&e.to_string(), Exit::Invalid)
+        }
         Err(e) => fail(&format!("cannot write: {e}"), Exit::Disk),
     }
 }
 
-fn write_batches(batches: &[RecordBatch], schema: &SchemaRef, out: &OutArgs) -> std::io::Result<()> {
+fn write_batches(
+    batches: &[RecordBatch],
+    schema: &SchemaRef,
+    out: &OutArgs,
+) -> std::io::Result<()> {
     let format = match out.format {
         Rows::Table => TableFormat::Table,
         Rows::Json => TableFormat::Json,

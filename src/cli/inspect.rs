@@ -6,9 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use super::context::{
-    Exit, Surveyed, fail, load, plan_file, print, print_json, show_diagnostics,
-};
+use super::context::{Exit, Surveyed, fail, load, plan_file, print, print_json, show_diagnostics};
 use super::{Format, StoreArgs, WorkflowArgs};
 use crate::event::StepStatus;
 use crate::exec::{State, StepState};

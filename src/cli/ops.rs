@@ -70,8 +70,7 @@ pub(crate) fn ops(args: &OpsArgs) -> Exit {
 fn markdown_table() -> String {
     let mut text = "| op | grain | what it does | arguments |\n|---|---|---|---|\n".to_string();
     for operator in REGISTRY.iter() {
-        let arguments: Vec<String> =
-            arguments(operator).into_iter().map(|a| a.short()).collect();
+        let arguments: Vec<String> = arguments(operator).into_iter().map(|a| a.short()).collect();
         let grain = match operator.effect() {
             Effect::Pure => operator.grain().name().to_string(),
             effect => format!("{}, {}", operator.grain().name(), effect.name()),

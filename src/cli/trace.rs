@@ -29,8 +29,20 @@ pub(crate) struct TraceArgs {
 
 /// Columns that say where a row comes from or why it was dropped, in this order.
 const PROVENANCE: &[&str] = &[
-    "repo", "url", "commit_id", "commit_time", "path", "start_line", "end_line",
-    "qualified_name", "treatment", "model", "sample", "rule", "reason", "parent_id",
+    "repo",
+    "url",
+    "commit_id",
+    "commit_time",
+    "path",
+    "start_line",
+    "end_line",
+    "qualified_name",
+    "treatment",
+    "model",
+    "sample",
+    "rule",
+    "reason",
+    "parent_id",
 ];
 
 /// A place where the row was found.

@@ -69,9 +69,8 @@ fn problem_of(expr: &Expr) -> Option<String> {
                     "{name}() depends on how rows are split over threads; use an exact function"
                 ));
             }
-            (ORDER_DEPENDENT.contains(&name) && f.params.order_by.is_empty()).then(|| {
-                format!("{name}() depends on row order; write {name}(… ORDER BY a key)")
-            })
+            (ORDER_DEPENDENT.contains(&name) && f.params.order_by.is_empty())
+                .then(|| format!("{name}() depends on row order; write {name}(… ORDER BY a key)"))
         }
         Expr::WindowFunction(w) => {
             let name = w.fun.name();
@@ -79,7 +78,9 @@ fn problem_of(expr: &Expr) -> Option<String> {
                 WindowFunctionDefinition::WindowUDF(_) => true,
                 WindowFunctionDefinition::AggregateUDF(f) => {
                     if APPROXIMATE.contains(&f.name()) {
-                        return Some(format!("{name}() depends on how rows are split over threads"));
+                        return Some(format!(
+                            "{name}() depends on how rows are split over threads"
+                        ));
                     }
                     ORDER_DEPENDENT.contains(&f.name())
                 }

@@ -13,5 +13,5 @@ pub use determinism::check_deterministic;
 pub use expr::{RowExpr, explain, parse_row_expr};
 pub use scan::{empty_table, scan, scan_files};
 pub use session::session;
-pub use write::{Stored, column, store_table};
 pub(crate) use write::encode;
+pub use write::{Stored, column, store_table};

@@ -57,8 +57,8 @@ pub fn scan_files(
             ListingTableUrl::parse(format!("{}/{path}", base.as_str().trim_end_matches('/')))
         })
         .collect::<Result<Vec<_>>>()?;
-    let options = ListingOptions::new(Arc::new(ParquetFormat::default()))
-        .with_file_extension("parquet");
+    let options =
+        ListingOptions::new(Arc::new(ParquetFormat::default())).with_file_extension("parquet");
     let config = ListingTableConfig::new_with_multi_paths(paths)
         .with_listing_options(options)
         .with_schema(schema);

@@ -24,19 +24,27 @@ static TEMPLATE: LazyLock<SessionState> = LazyLock::new(|| {
     options.execution.parquet.schema_force_view_types = false;
     options.sql_parser.map_string_types_to_utf8view = false;
     options.execution.collect_statistics = false;
-    // Division by zero, overflow and bad casts are errors of the data, not nulls.
     let mut builder = SessionStateBuilder::new()
         .with_config(config)
         .with_default_features()
         .with_runtime_env(Arc::new(RuntimeEnv::default()));
     builder.scalar_functions().get_or_insert_default().extend(functions::scalars());
     builder.aggregate_functions().get_or_insert_default().extend(functions::aggregates());
-    builder.build()
+    let state = builder.build();
+    // This rule rounds sums of parts before it adds them up, which the exact sums avoid.
+    let rules = state
+        .optimizers()
+        .iter()
+        .filter(|rule| rule.name() != "single_distinct_aggregation_to_group_by")
+        .cloned()
+        .collect();
+    SessionStateBuilder::new_from_existing(state).with_optimizer_rules(rules).build()
 });
 
 /// A fresh session with all functions and no tables, computing on `jobs` threads at a time.
 pub fn session(jobs: usize) -> SessionContext {
-    let mut config = TEMPLATE.config().clone();
+    // A state made from another one leaves the default catalog out, unless told otherwise.
+    let mut config = TEMPLATE.config().clone().with_create_default_catalog_and_schema(true);
     config.options_mut().execution.target_partitions = jobs.max(1);
     // A catalog of its own: tables of one step are not visible to another.
     let state = SessionStateBuilder::new_from_existing(TEMPLATE.clone())

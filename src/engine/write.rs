@@ -69,12 +69,8 @@ pub async fn store_table(
             _ => cast(expr, field.data_type().clone()).alias(field.name()),
         }
     });
-    let key: Vec<String> = table
-        .key
-        .iter()
-        .filter(|name| schema.field_with_name(name).is_ok())
-        .cloned()
-        .collect();
+    let key: Vec<String> =
+        table.key.iter().filter(|name| schema.field_with_name(name).is_ok()).cloned().collect();
     let df = df
         .select(columns.collect::<Vec<_>>())?
         .sort(key.iter().map(|name| column(name).sort(true, true)).collect())?;
@@ -139,8 +135,7 @@ impl ArtifactSink {
 
     /// Hands a batch on; false if a thread has ended early, which `finish` explains.
     async fn send(&mut self, batch: RecordBatch) -> bool {
-        self.to_hasher.send(batch.clone()).await.is_ok()
-            && self.to_writer.send(batch).await.is_ok()
+        self.to_hasher.send(batch.clone()).await.is_ok() && self.to_writer.send(batch).await.is_ok()
     }
 
     async fn finish(
@@ -190,10 +185,8 @@ struct DuplicateKeys {
 
 impl DuplicateKeys {
     fn new(schema: &SchemaRef, key: &[String]) -> Result<Self, StepError> {
-        let columns = key
-            .iter()
-            .map(|name| schema.index_of(name))
-            .collect::<Result<Vec<_>, _>>()?;
+        let columns =
+            key.iter().map(|name| schema.index_of(name)).collect::<Result<Vec<_>, _>>()?;
         let fields = columns
             .iter()
             .map(|i| SortField::new(stored_type(schema.field(*i).data_type())))

@@ -79,8 +79,10 @@ async fn count_violations(
             }
             let order = columns.iter().map(|c| column(c).sort(true, true)).collect();
             let first = groups.sort(order)?.limit(0, Some(1))?.collect().await?;
-            return Ok(Some(format!("{number} values occur more than once, first {}",
-                first_row(&first))));
+            return Ok(Some(format!(
+                "{number} values occur more than once, first {}",
+                first_row(&first)
+            )));
         }
         CheckKind::NotNull(columns) => {
             let any = columns.iter().map(|c| column(c).is_null());

@@ -56,7 +56,12 @@ pub(crate) fn input_digest(
         let artifact = artifact(done, table.step, table.port)?;
         let digest = artifact.digest_of(columns);
         // A column that is filled in on reading is content like any other, if it is read.
-        let filled = plan.steps[table.step].port(table.port)?.table.schema.fields().iter()
+        let filled = plan.steps[table.step]
+            .port(table.port)?
+            .table
+            .schema
+            .fields()
+            .iter()
             .any(|f| is_virtual(f) && read(f.name()));
         let step = filled.then(|| plan.steps[table.step].name.as_str());
         parts.push((digest, step, &table.cell));

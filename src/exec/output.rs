@@ -18,6 +18,7 @@ use crate::digest::Digest;
 use crate::engine::{column, session};
 use crate::operator::{Reads, StepError, is_virtual};
 use crate::plan::{OutputFormat, Plan, PlannedOutput};
+use crate::report::{TableFormat, TableWriter};
 
 /// What became of an output.
 pub(super) struct Written {
@@ -87,8 +88,8 @@ async fn export(
     done: &Done,
     file: &File,
 ) -> Result<(), RunError> {
-    let plain = !output.input.united
-        && !output.input.schema.schema.fields().iter().any(|f| is_virtual(f));
+    let plain =
+        !output.input.united && !output.input.schema.schema.fields().iter().any(|f| is_virtual(f));
     if let (OutputFormat::Parquet, true, [table]) =
         (output.format, plain, output.input.tables.as_slice())
     {
@@ -115,68 +116,18 @@ async fn export(
             }
             writer.close().map_err(failed)?;
         }
-        OutputFormat::Jsonl => {
-            let mut writer = arrow::json::WriterBuilder::new()
-                .with_explicit_nulls(true)
-                .build::<_, arrow::json::writer::LineDelimited>(&mut out);
+        OutputFormat::Jsonl | OutputFormat::Csv => {
+            let format = match output.format {
+                OutputFormat::Csv => TableFormat::Csv,
+                _ => TableFormat::Json,
+            };
+            let mut writer = TableWriter::new(&mut out, schema, format)?;
             while let Some(batch) = stream.next().await {
                 writer.write(&batch?)?;
             }
             writer.finish()?;
         }
-        OutputFormat::Csv => {
-            let mut writer = arrow::csv::WriterBuilder::new().with_header(true).build(&mut out);
-            let mut first = true;
-            while let Some(batch) = stream.next().await {
-                writer.write(&flat(&batch?)?)?;
-                first = false;
-            }
-            if first {
-                writer.write(&flat(&arrow::array::RecordBatch::new_empty(schema))?)?;
-            }
-            drop(writer);
-        }
     }
     out.flush()?;
     Ok(())
-}
-
-/// The batch with lists and structs as JSON texts, which is all that CSV can hold.
-fn flat(batch: &arrow::array::RecordBatch) -> Result<arrow::array::RecordBatch, RunError> {
-    use arrow::array::{ArrayRef, StringArray};
-    use arrow::datatypes::{DataType, Field, Schema};
-    let mut fields = Vec::new();
-    let mut columns: Vec<ArrayRef> = Vec::new();
-    for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
-        if !field.data_type().is_nested() {
-            fields.push(Arc::clone(field));
-            columns.push(Arc::clone(column));
-            continue;
-        }
-        let texts = nested_texts(field.name(), column)?;
-        fields.push(Arc::new(Field::new(field.name(), DataType::Utf8, true)));
-        columns.push(Arc::new(StringArray::from(texts)));
-    }
-    Ok(arrow::array::RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
-}
-
-fn nested_texts(
-    name: &str,
-    column: &arrow::array::ArrayRef,
-) -> Result<Vec<Option<String>>, RunError> {
-    let batch = arrow::array::RecordBatch::try_from_iter([(name, Arc::clone(column))])?;
-    let mut writer = arrow::json::WriterBuilder::new()
-        .with_explicit_nulls(true)
-        .build::<_, arrow::json::writer::LineDelimited>(Vec::new());
-    writer.write(&batch)?;
-    writer.finish()?;
-    let lines = writer.into_inner();
-    String::from_utf8_lossy(&lines)
-        .lines()
-        .map(|line| {
-            let row: Value = serde_json::from_str(line)
-                .map_err(|e| StepError::new(e.to_string()))?;
-            Ok(row.get(name).filter(|v| !v.is_null()).map(Value::to_string))
-        })
-        .collect()
 }

@@ -75,7 +75,11 @@ impl History {
     }
 
     /// Why `step` has no result under its present key, and the details in words.
-    pub(crate) async fn explain(&self, step: &PlannedStep, now: &Keyed) -> (Reason, Option<String>) {
+    pub(crate) async fn explain(
+        &self,
+        step: &PlannedStep,
+        now: &Keyed,
+    ) -> (Reason, Option<String>) {
         match self.last(&step.name).await {
             Last::None => (Reason::New, None),
             Last::Failed(why) => (Reason::PrevFailed, Some(why.to_string())),

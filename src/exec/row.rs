@@ -12,7 +12,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, FixedSizeBinaryArray, RecordBatch, UInt32Array};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, FixedSizeBinaryArray, RecordBatch, UInt32Array,
+};
 use arrow::compute::{filter_record_batch, interleave};
 use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::dataframe::DataFrame;
@@ -25,7 +27,7 @@ use super::error::RunError;
 use super::step::StepContext;
 use crate::cache::{CacheError, MemoPart, Store, timestamp};
 use crate::digest::Digest;
-use crate::engine::{column, encode, empty_table, scan_files, session};
+use crate::engine::{column, empty_table, encode, scan_files, session};
 use crate::functions::{RowDigest, call};
 use crate::id::ROW_DIGEST;
 use crate::operator::{Ports, RowStep, StepError, TableSchema};
@@ -358,8 +360,7 @@ fn assemble(
         }
     }
     let digest_at = schema.index_of(ROW_DIGEST)?;
-    let produced: Vec<usize> =
-        (0..schema.fields().len()).filter(|at| *at != digest_at).collect();
+    let produced: Vec<usize> = (0..schema.fields().len()).filter(|at| *at != digest_at).collect();
     let mut fields = input.schema.fields().to_vec();
     fields.extend(produced.iter().map(|at| Arc::clone(&schema.fields()[*at])));
     let joined_schema = Arc::new(Schema::new(fields));
@@ -388,8 +389,8 @@ fn assemble(
         for column in &columns {
             arrays.push(interleave(column, &from_results)?);
         }
-        let options = arrow::array::RecordBatchOptions::new()
-            .with_row_count(Some(batch.num_rows()));
+        let options =
+            arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         joined.push(RecordBatch::try_new_with_options(
             Arc::clone(&joined_schema),
             arrays,

@@ -121,9 +121,9 @@ impl ScalarUDFImpl for RandomCut {
 fn params(args: &[ColumnarValue]) -> Result<Params> {
     let literal = |i: usize| match &args[i] {
         ColumnarValue::Scalar(value) => Ok(value),
-        ColumnarValue::Array(_) => Err(DataFusionError::Execution(
-            "the parameters of random_cut must be literals".into(),
-        )),
+        ColumnarValue::Array(_) => {
+            Err(DataFusionError::Execution("the parameters of random_cut must be literals".into()))
+        }
     };
     let (
         ScalarValue::Int64(Some(seed)),
@@ -162,9 +162,7 @@ fn cut(code: &str, id: &str, params: &Params) -> Result<usize, String> {
     } else {
         1
     };
-    let last_before = |bytes: &[u8], wanted_byte: u8| {
-        bytes.iter().rposition(|b| *b == wanted_byte)
-    };
+    let last_before = |bytes: &[u8], wanted_byte: u8| bytes.iter().rposition(|b| *b == wanted_byte);
     let found = match params.at {
         Boundary::Space => {
             let head = code.as_bytes().get(first..wanted).and_then(|s| last_before(s, b' '));

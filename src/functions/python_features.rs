@@ -147,8 +147,11 @@ impl Columns {
     fn push(&mut self, result: Result<Features, String>) {
         match result {
             Ok(f) => {
-                let texts = [f.signature.as_deref(), f.docstring.as_deref(),
-                    Some(f.code_no_docstring.as_str())];
+                let texts = [
+                    f.signature.as_deref(),
+                    f.docstring.as_deref(),
+                    Some(f.code_no_docstring.as_str()),
+                ];
                 let counts = [
                     f.d_n_words,
                     Some(f.n_ast_errors),

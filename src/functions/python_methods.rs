@@ -4,9 +4,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    ArrayRef, AsArray, Int64Builder, ListArray, StringBuilder, StructArray,
-};
+use arrow::array::{ArrayRef, AsArray, Int64Builder, ListArray, StringBuilder, StructArray};
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::datatypes::{DataType, Field, FieldRef, Fields};
 use datafusion::common::ScalarValue;

@@ -12,14 +12,14 @@ mod table;
 mod types;
 
 pub use args::{args_schema, parse_args};
+pub use contract::INPUT;
 pub use contract::{
     BindContext, Effect, Grain, InputPorts, LowerContext, Lowering, Operator, Ports, Reads,
     RowStep, SideFile, Step, TableStep,
 };
 pub use error::{ArgError, StepError, plain_message};
 pub use registry::Registry;
-pub use types::parse_column;
 pub use table::{
     MAIN, Port, REJECTS, SUMMARY, TableSchema, describe, is_virtual, stored_type, virtual_step,
 };
-pub use contract::INPUT;
+pub use types::parse_column;

@@ -132,9 +132,8 @@ pub fn is_virtual(field: &Field) -> bool {
 
 /// The type under which a column is stored: one text, list and binary type, no dictionaries.
 pub fn stored_type(data_type: &DataType) -> DataType {
-    let item = |field: &FieldRef| {
-        Arc::new(Field::new("item", stored_type(field.data_type()), true))
-    };
+    let item =
+        |field: &FieldRef| Arc::new(Field::new("item", stored_type(field.data_type()), true));
     match data_type {
         DataType::Utf8View | DataType::LargeUtf8 => DataType::Utf8,
         DataType::BinaryView | DataType::LargeBinary => DataType::Binary,

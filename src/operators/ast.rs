@@ -142,10 +142,8 @@ impl Operator for Ast {
             // The features of the list and the variants stand in the same order.
             Some(list) => list.iter().filter_map(|f| all.get(*f as usize).cloned()).collect(),
         };
-        let ports = vec![
-            Port::new(MAIN, input.with(&chosen)),
-            Port::new(REJECTS, reject_table(&input)),
-        ];
+        let ports =
+            vec![Port::new(MAIN, input.with(&chosen)), Port::new(REJECTS, reject_table(&input))];
         let features = chosen.iter().map(|f| f.name().clone()).collect();
         Ok(Box::new(BoundAst { args, features, ports }))
     }
@@ -202,11 +200,7 @@ impl RowStep for BoundAst {
             (MAIN, project(kept, &self.ports[0].table, features)?),
             (
                 REJECTS,
-                project(
-                    rejected,
-                    &self.ports[1].table,
-                    reject_values(text("parse"), reason()),
-                )?,
+                project(rejected, &self.ports[1].table, reject_values(text("parse"), reason()))?,
             ),
         ])
     }

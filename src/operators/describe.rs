@@ -176,7 +176,8 @@ impl TableStep for BoundDescribe {
             .ok_or_else(|| StepError::new("`describe` needs an input table"))?;
         cx.session.register_table(INPUT, input.into_view())?;
         let by: Vec<String> = self.args.by.iter().map(|name| quoted(name)).collect();
-        let group = if by.is_empty() { String::new() } else { format!("GROUP BY {}", by.join(", ")) };
+        let group =
+            if by.is_empty() { String::new() } else { format!("GROUP BY {}", by.join(", ")) };
         let by = by.iter().map(|name| format!("{name}, ")).collect::<String>();
         let selects = self.args.columns.iter().map(|name| {
             let label = name.replace('\'', "''");

@@ -20,9 +20,9 @@ use serde_json::{Map, Value, json};
 
 use crate::digest::{Digest, type_name};
 use crate::operator::{
-    ArgError, BindContext, Effect, Grain, InputPorts, LowerContext, Lowering, MAIN, Operator,
-    Port, Ports, SideFile, Step, StepError, TableSchema, TableStep, args_schema,
-    parse_args, parse_column,
+    ArgError, BindContext, Effect, Grain, InputPorts, LowerContext, Lowering, MAIN, Operator, Port,
+    Ports, SideFile, Step, StepError, TableSchema, TableStep, args_schema, parse_args,
+    parse_column,
 };
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -362,8 +362,7 @@ fn fit(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, String> {
                 type_name(field.data_type())
             ));
         }
-        let column =
-            arrow::compute::cast(column, field.data_type()).map_err(|e| e.to_string())?;
+        let column = arrow::compute::cast(column, field.data_type()).map_err(|e| e.to_string())?;
         if !field.is_nullable() && column.null_count() > 0 {
             return Err(format!("column `{}` has nulls", field.name()));
         }

@@ -21,9 +21,9 @@ use crate::engine::column;
 use crate::functions::{RowId, call};
 use crate::id::ID;
 use crate::operator::{
-    ArgError, BindContext, Effect, Grain, InputPorts, LowerContext, Lowering, MAIN, Operator,
-    Port, Ports, SideFile, Step, StepError, TableSchema, TableStep, args_schema, describe,
-    parse_args, stored_type,
+    ArgError, BindContext, Effect, Grain, InputPorts, LowerContext, Lowering, MAIN, Operator, Port,
+    Ports, SideFile, Step, StepError, TableSchema, TableStep, args_schema, describe, parse_args,
+    stored_type,
 };
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -165,7 +165,8 @@ impl Operator for Read {
             return Err(one(ArgError::new("sha256", "conflicting-arguments", message)));
         }
         let Some(format) = args.format.or_else(|| Format::of_suffix(&name)) else {
-            let error = ArgError::new(at, "unknown-format", format!("`{name}` has no known suffix"));
+            let error =
+                ArgError::new(at, "unknown-format", format!("`{name}` has no known suffix"));
             return Err(one(error.help("add `format: parquet`, `jsonl`, `csv` or `json`")));
         };
         let raw = open(&cx.session, &file, format).await.map_err(|e| {
@@ -187,8 +188,7 @@ async fn open(
     let path = file.to_string_lossy();
     let path = path.as_ref();
     // A fetched file has no suffix; the format is known by now.
-    let suffix =
-        file.extension().map(|e| format!(".{}", e.to_string_lossy())).unwrap_or_default();
+    let suffix = file.extension().map(|e| format!(".{}", e.to_string_lossy())).unwrap_or_default();
     match format {
         Format::Parquet => {
             let options = ParquetReadOptions { file_extension: &suffix, ..Default::default() };
@@ -327,11 +327,7 @@ impl TableStep for BoundRead {
 }
 
 /// Fetches `url` into the folder of downloads, or finds it there by its SHA-256.
-async fn fetch(
-    url: &str,
-    sha256: Option<&str>,
-    downloads: &Path,
-) -> Result<PathBuf, ArgError> {
+async fn fetch(url: &str, sha256: Option<&str>, downloads: &Path) -> Result<PathBuf, ArgError> {
     let failed = |e: &dyn std::fmt::Display| {
         ArgError::new("url", "unreachable-url", format!("cannot fetch {url}: {e}"))
     };

@@ -103,7 +103,8 @@ impl Operator for Sample {
         let mut errors = Vec::new();
         match (args.n, args.fraction) {
             (None, None) => {
-                let error = ArgError::new("", "missing-argument", "`sample` needs `n` or `fraction`");
+                let error =
+                    ArgError::new("", "missing-argument", "`sample` needs `n` or `fraction`");
                 errors.push(error);
             }
             (Some(_), Some(_)) => errors.push(ArgError::new(
@@ -127,8 +128,7 @@ impl Operator for Sample {
             return Err(errors);
         }
         let input = cx.input();
-        let ports =
-            vec![Port::new(MAIN, input.clone()), Port::new(REJECTS, reject_table(&input))];
+        let ports = vec![Port::new(MAIN, input.clone()), Port::new(REJECTS, reject_table(&input))];
         Ok(Box::new(BoundSample { args, ports }))
     }
 }
@@ -215,9 +215,8 @@ impl TableStep for BoundSample {
         _: &LowerContext,
         mut inputs: BTreeMap<String, DataFrame>,
     ) -> Result<Ports, StepError> {
-        let input = inputs
-            .remove(INPUT)
-            .ok_or_else(|| StepError::new("`sample` needs an input table"))?;
+        let input =
+            inputs.remove(INPUT).ok_or_else(|| StepError::new("`sample` needs an input table"))?;
         let numbers = input
             .clone()
             .select(vec![self.stratum().alias("stratum"), self.number().alias("number")])?
@@ -247,10 +246,8 @@ impl TableStep for BoundSample {
             many => {
                 let mut cases: Option<CaseBuilder> = None;
                 for (digest, last) in many {
-                    let digest = datafusion::common::ScalarValue::FixedSizeBinary(
-                        16,
-                        Some(digest.clone()),
-                    );
+                    let digest =
+                        datafusion::common::ScalarValue::FixedSizeBinary(16, Some(digest.clone()));
                     let (key, last) = (lit(digest), lit(*last));
                     cases = Some(match cases {
                         None => datafusion::logical_expr::case(self.stratum()).when(key, last),

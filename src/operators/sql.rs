@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use async_trait::async_trait;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::context::{SQLOptions, SessionContext};
 use datafusion::logical_expr::LogicalPlan;
@@ -15,9 +15,8 @@ use serde_json::Value;
 
 use crate::engine::{check_deterministic, empty_table, explain};
 use crate::operator::{
-    ArgError, BindContext, Effect, Grain, InputPorts, LowerContext, Lowering, MAIN, Operator,
-    Port, Ports, Reads, Step, StepError, TableSchema, TableStep, args_schema, parse_args,
-    stored_type,
+    ArgError, BindContext, Effect, Grain, InputPorts, LowerContext, Lowering, MAIN, Operator, Port,
+    Ports, Reads, Step, StepError, TableSchema, TableStep, args_schema, parse_args, stored_type,
 };
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -120,8 +119,11 @@ impl Operator for Sql {
         });
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         if let Some(twice) = duplicate_name(&schema) {
-            let error = ArgError::new("query", "duplicate-column",
-                format!("the query gives two columns `{twice}`"));
+            let error = ArgError::new(
+                "query",
+                "duplicate-column",
+                format!("the query gives two columns `{twice}`"),
+            );
             return Err(one(error.help("name one of them with AS")));
         }
         for (at, name) in args.key.iter().flatten().enumerate() {
@@ -141,10 +143,8 @@ async fn query(
     session: &SessionContext,
     sql: &str,
 ) -> Result<DataFrame, datafusion::error::DataFusionError> {
-    let options = SQLOptions::new()
-        .with_allow_ddl(false)
-        .with_allow_dml(false)
-        .with_allow_statements(false);
+    let options =
+        SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
     session.sql_with_options(sql, options).await
 }
 

@@ -247,7 +247,7 @@ impl BoundValidate {
             cases = Some(match cases {
                 None => when(fails, result),
                 Some(mut builder) => builder.when(fails, result),
-                });
+            });
         }
         match cases {
             Some(mut cases) => Ok(cases.end()?),
@@ -300,7 +300,8 @@ impl RowStep for BoundValidate {
         let mut rule: Option<CaseBuilder> = None;
         let mut counts = Vec::new();
         let mut summary = Vec::new();
-        let fail_rules = self.rules.iter().enumerate().filter(|(_, r)| r.rule.on_fail == OnFail::Fail);
+        let fail_rules =
+            self.rules.iter().enumerate().filter(|(_, r)| r.rule.on_fail == OnFail::Fail);
         let fail_rules: Vec<Expr> = fail_rules.map(|(at, _)| lit(at as i64)).collect();
         for (at, bound) in self.rules.iter().enumerate() {
             let position = lit(at as i64);
@@ -310,8 +311,9 @@ impl RowStep for BoundValidate {
                 _ => {
                     rule = Some(match rule {
                         None => when(column(FAILED).eq(position.clone()), lit(&*bound.rule.name)),
-                        Some(mut builder) => builder.when(column(FAILED).eq(position.clone()), lit(&*bound.rule.name)),
-                });
+                        Some(mut builder) => builder
+                            .when(column(FAILED).eq(position.clone()), lit(&*bound.rule.name)),
+                    });
                     column(FAILED).eq(position.clone())
                 }
             };
@@ -321,7 +323,8 @@ impl RowStep for BoundValidate {
             };
             counts.push(count(reached())?.alias(format!("checked{at}")));
             counts.push(count(failed)?.alias(format!("failed{at}")));
-            let (checked, failed) = (column(&format!("checked{at}")), column(&format!("failed{at}")));
+            let (checked, failed) =
+                (column(&format!("checked{at}")), column(&format!("failed{at}")));
             summary.push(named_struct(vec![
                 lit("rule"),
                 lit(&*bound.rule.name),

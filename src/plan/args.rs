@@ -7,8 +7,7 @@ use serde_json::Value;
 
 use super::code;
 use crate::workflow::{
-    Diagnostic, Diagnostics, Node, Source, Span, Value as NodeValue, quote,
-    code as workflow_code,
+    Diagnostic, Diagnostics, Node, Source, Span, Value as NodeValue, code as workflow_code, quote,
 };
 use std::sync::Arc;
 
@@ -110,9 +109,9 @@ impl Checker<'_> {
                 return found;
             }
             let is_null = choice.get("type").and_then(Value::as_str) == Some("null");
-            let type_fits = !found.iter().any(|d| {
-                d.code == workflow_code::WRONG_TYPE && d.span.start == node.span.start
-            });
+            let type_fits = !found
+                .iter()
+                .any(|d| d.code == workflow_code::WRONG_TYPE && d.span.start == node.span.start);
             if nearest.is_none() || (!is_null && type_fits) {
                 nearest = Some(found);
             }
@@ -182,7 +181,9 @@ impl Checker<'_> {
         for name in required.into_iter().flatten().filter_map(Value::as_str) {
             if !entries.iter().any(|(key, _)| key.as_str() == Some(name)) {
                 let message = match path {
-                    "" => format!("operator {} needs the argument {}", quote(self.owner), quote(name)),
+                    "" => {
+                        format!("operator {} needs the argument {}", quote(self.owner), quote(name))
+                    }
                     _ => format!("{} needs {}", quote(path), quote(name)),
                 };
                 let mut error = self.error(code::MISSING_ARGUMENT, message, place);

@@ -7,15 +7,13 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, FieldRef};
 use serde_json::Value;
 
+use super::args;
 use super::code;
 use super::expand::{Expander, Site, Target, Targets};
 use super::model::{Cell, Check, CheckKind, Input, PlannedStep, cell_suffix, plain};
-use super::args;
 use crate::digest::type_name;
 use crate::engine::{parse_row_expr, session};
-use crate::operator::{
-    ArgError, BindContext, InputPorts, Operator, Port, TableSchema, describe,
-};
+use crate::operator::{ArgError, BindContext, InputPorts, Operator, Port, TableSchema, describe};
 use crate::workflow::{
     Assert, AssertKind, AssertSeverity, Contract, Diagnostic, From, Node, SchemaField, SourceSpan,
     Span, Step, StepKind, Text, quote, substitute_node,
@@ -53,7 +51,14 @@ impl Expander {
         if self.diagnostics.len() == before {
             let schema = operator.args_schema();
             let place = with.as_ref().map_or(op.span, |_| step.name.span);
-            args::check(with.as_ref(), &schema, operator.name(), source, place, &mut self.diagnostics);
+            args::check(
+                with.as_ref(),
+                &schema,
+                operator.name(),
+                source,
+                place,
+                &mut self.diagnostics,
+            );
         }
         self.check_ports(site, step, operator);
         let (Some(inputs), true) = (inputs, self.diagnostics.len() == before) else {

@@ -14,6 +14,7 @@ use super::load::{Settings, params, read, scope};
 use super::model::{
     Cell, Input, OutputFormat, PlannedOutput, PlannedStep, TableRef, cell_suffix, plain,
 };
+use super::reference::lookup;
 use crate::operator::{INPUT, Registry};
 use crate::workflow::{
     Cells, Diagnostic, Diagnostics, From, Node, Output, Span, Step, StepKind, StepRef, Text,
@@ -75,7 +76,12 @@ impl Expander {
     }
 
     /// Plans the workflow of the command line, with its outputs.
-    pub(super) async fn top(&mut self, workflow: &Workflow, base: &Path, params: Map<String, Value>) {
+    pub(super) async fn top(
+        &mut self,
+        workflow: &Workflow,
+        base: &Path,
+        params: Map<String, Value>,
+    ) {
         let site = Site { workflow, base, params: &params, prefix: "" };
         let targets = self.workflow(&site).await;
         for output in &workflow.outputs {
@@ -85,7 +91,12 @@ impl Expander {
         }
     }
 
-    fn output(&mut self, site: &Site<'_>, output: &Output, targets: &Targets) -> Option<PlannedOutput> {
+    fn output(
+        &mut self,
+        site: &Site<'_>,
+        output: &Output,
+        targets: &Targets,
+    ) -> Option<PlannedOutput> {
         let source = &site.workflow.source;
         let input = self.table(site, &output.from, &Vec::new(), targets, &output.name.value);
         let scope = scope(site.params);
@@ -180,10 +191,8 @@ impl Expander {
         let scope = scope(site.params);
         for (key, values) in &step.matrix {
             if cells.iter().any(|cell| lookup(cell, &key.value).is_some()) {
-                let message = format!(
-                    "the matrix key {} comes with the input already",
-                    quote(&key.value)
-                );
+                let message =
+                    format!("the matrix key {} comes with the input already", quote(&key.value));
                 let code = crate::workflow::code::DUPLICATE_KEY;
                 self.diagnostics.push(Diagnostic::error(code, message, source, key.span));
                 continue;
@@ -224,8 +233,12 @@ impl Expander {
         };
         if !file.is_file() {
             let message = format!("there is no workflow file {}", quote(&path.value));
-            return refuse(code::MISSING_FILE, message, path.span,
-                "paths are relative to the workflow file");
+            return refuse(
+                code::MISSING_FILE,
+                message,
+                path.span,
+                "paths are relative to the workflow file",
+            );
         }
         if self.embedding.contains(&file) || self.embedding.len() >= MAX_EMBEDDING {
             let message = format!("{} embeds itself", quote(&path.value));
@@ -234,8 +247,12 @@ impl Expander {
         if let Some(from) = &step.from {
             let span = from.refs().next().map_or(step.name.span, |r| r.span);
             let message = "a step with `uses` has no `from`".to_string();
-            return refuse(code::WRONG_INPUTS, message, span,
-                "an embedded workflow has its own sources; give it values through `with`");
+            return refuse(
+                code::WRONG_INPUTS,
+                message,
+                span,
+                "an embedded workflow has its own sources; give it values through `with`",
+            );
         }
         let display = site.base.join(&path.value).display().to_string();
         let Some((workflow, base)) = read(&file, &display, &mut self.diagnostics) else {
@@ -290,219 +307,12 @@ impl Expander {
         scope
     }
 
-    /// The tables behind the references of a step in one cell; `None` if one is broken.
-    pub(super) fn inputs(
-        &mut self,
-        site: &Site<'_>,
-        step: &Step,
-        cell: &Cell,
-        targets: &Targets,
-    ) -> Option<Vec<Input>> {
-        match &step.from {
-            None => Some(Vec::new()),
-            Some(From::One(reference)) => {
-                Some(vec![self.table(site, reference, cell, targets, INPUT)?])
-            }
-            Some(From::Ports(ports)) => {
-                // All of them are looked at, so that all mistakes are reported.
-                let tables: Vec<Option<Input>> = ports
-                    .iter()
-                    .map(|(port, r)| self.table(site, r, cell, targets, &port.value))
-                    .collect();
-                tables.into_iter().collect()
-            }
-            Some(From::Invalid(_)) => None,
-        }
-    }
-
-    /// The table behind a reference, as the input port `port`.
-    fn table(
-        &mut self,
-        site: &Site<'_>,
-        reference: &StepRef,
-        cell: &Cell,
-        targets: &Targets,
-        port: &str,
-    ) -> Option<Input> {
-        let upstream = targets.get(&reference.step)?;
-        let fixed = match &reference.cells {
-            Cells::Select(keys) => keys.as_slice(),
-            Cells::Plain | Cells::All => &[],
-        };
-        self.check_selection(site, reference, upstream, fixed)?;
-        let matches = |other: &Cell| {
-            other.iter().all(|(key, value)| {
-                match fixed.iter().find(|(k, _)| k == key) {
-                    Some((_, wanted)) => plain(value) == *wanted,
-                    None => reference.cells == Cells::All || lookup(cell, key) == Some(value),
-                }
-            })
-        };
-        let found: Vec<&(Cell, Target)> = upstream.iter().filter(|(c, _)| matches(c)).collect();
-        let united = reference.cells == Cells::All;
-        if found.is_empty() && upstream.iter().any(|(c, _)| !c.is_empty()) {
-            let message = format!("{} is a matrix step", quote(&reference.step));
-            let found =
-                Diagnostic::error(code::UNKNOWN_CELL, message, &site.workflow.source, reference.span);
-            let name = &reference.step;
-            let help = format!("write `{name}[*]` for all its cells, or `{name}[key=value]` for one");
-            self.diagnostics.push(found.with_help(help));
-            return None;
-        }
-        let mut tables = Vec::new();
-        let mut input: Option<Input> = None;
-        for (cell, target) in found {
-            let one = self.port(site, reference, target, port)?;
-            if united {
-                for mut table in one.tables.clone() {
-                    table.cell.extend(cell.iter().cloned());
-                    tables.push(table);
-                }
-            } else {
-                tables = one.tables.clone();
-            }
-            match &input {
-                Some(first) if names_and_types(first) != names_and_types(&one) => {
-                    let message =
-                        format!("the cells of {} have different columns", quote(&reference.step));
-                    let source = &site.workflow.source;
-                    self.diagnostics.push(Diagnostic::error(
-                        code::WRONG_INPUTS,
-                        message,
-                        source,
-                        reference.span,
-                    ));
-                    return None;
-                }
-                Some(_) => {}
-                None => input = Some(one),
-            }
-        }
-        let mut input = input?;
-        input.tables = tables;
-        if united {
-            input.united = true;
-            input.schema = super::bind::united_schema(&input).map_err(|message| {
-                let source = &site.workflow.source;
-                let found =
-                    Diagnostic::error(code::WRONG_INPUTS, message, source, reference.span);
-                self.diagnostics.push(found);
-            }).ok()?;
-        }
-        Some(input)
-    }
-
-    /// Reports keys and values of a selection that no cell has.
-    fn check_selection(
-        &mut self,
-        site: &Site<'_>,
-        reference: &StepRef,
-        upstream: &[(Cell, Target)],
-        fixed: &[(String, String)],
-    ) -> Option<()> {
-        let mut ok = Some(());
-        for (key, wanted) in fixed {
-            let keys: Vec<&str> =
-                upstream.iter().flat_map(|(c, _)| c.iter().map(|(k, _)| k.as_str())).collect();
-            let values: Vec<String> =
-                upstream.iter().filter_map(|(c, _)| lookup(c, key)).map(plain).collect();
-            let (message, given, known) = if keys.contains(&key.as_str()) {
-                if values.contains(wanted) {
-                    continue;
-                }
-                let message = format!(
-                    "no cell of {} has {key}={wanted}",
-                    quote(&reference.step)
-                );
-                (message, wanted, values.iter().map(String::as_str).collect())
-            } else {
-                let message = format!("{} has no matrix key {}", quote(&reference.step), quote(key));
-                (message, key, keys)
-            };
-            let source = &site.workflow.source;
-            let found = Diagnostic::error(code::UNKNOWN_CELL, message, source, reference.span);
-            self.diagnostics.push(found.with_suggestion(given, known));
-            ok = None;
-        }
-        ok
-    }
-
-    /// The port of a target that a reference names.
-    fn port(
-        &mut self,
-        site: &Site<'_>,
-        reference: &StepRef,
-        target: &Target,
-        port: &str,
-    ) -> Option<Input> {
-        let unknown = |known: Vec<&str>| {
-            let span = reference.port_span.unwrap_or(reference.span);
-            let source = &site.workflow.source;
-            match &reference.port {
-                Some(name) => {
-                    let message =
-                        format!("step {} has no port {}", quote(&reference.step), quote(name));
-                    let found = Diagnostic::error(code::UNKNOWN_PORT, message, source, span);
-                    found.with_suggestion(name, known)
-                }
-                None => {
-                    let message =
-                        format!("step {} has several outputs; name one", quote(&reference.step));
-                    let found = Diagnostic::error(code::UNKNOWN_PORT, message, source, span);
-                    let step = &reference.step;
-                    let choices = known.iter().map(|k| format!("{step}.{k}")).collect::<Vec<_>>();
-                    found.with_help(format!("the outputs are {}", choices.join(", ")))
-                }
-            }
-        };
-        match target {
-            Target::Broken => None,
-            Target::Step(i) => {
-                let ports = self.steps[*i].step.ports();
-                let found = match &reference.port {
-                    None => ports.first(),
-                    Some(name) => ports.iter().find(|p| p.name == name),
-                };
-                let Some(found) = found else {
-                    let known = ports.iter().map(|p| p.name).collect();
-                    self.diagnostics.push(unknown(known));
-                    return None;
-                };
-                let table = TableRef { step: *i, port: found.name, cell: Vec::new() };
-                Some(Input {
-                    port: port.to_string(),
-                    tables: vec![table],
-                    united: false,
-                    schema: found.table.clone(),
-                })
-            }
-            Target::Embedded(outputs) => {
-                let found = match &reference.port {
-                    Some(name) => outputs.get(name),
-                    None if outputs.len() == 1 => outputs.values().next(),
-                    None => outputs.get(crate::operator::MAIN),
-                };
-                let Some(found) = found else {
-                    let known = outputs.keys().map(String::as_str).collect();
-                    self.diagnostics.push(unknown(known));
-                    return None;
-                };
-                Some(Input { port: port.to_string(), ..found.clone() })
-            }
-        }
-    }
-
     /// Reports mistakes in expressions of a step that has no cell to be bound in.
     pub(super) fn check_expressions(&mut self, site: &Site<'_>, step: &Step) {
         if let Some(with) = &step.with {
             collect_refs(with, &site.workflow.source, &mut self.diagnostics);
         }
     }
-}
-
-fn names_and_types(input: &Input) -> Vec<(String, String)> {
-    let fields = input.schema.schema.fields().iter();
-    fields.map(|f| (f.name().clone(), crate::digest::type_name(f.data_type()))).collect()
 }
 
 /// A path given to an embedded workflow starts at the file that gives it.
@@ -514,10 +324,6 @@ fn based(node: Node, ty: Option<crate::workflow::ParamType>, base: &Path) -> Nod
         }
         _ => node,
     }
-}
-
-fn lookup<'a>(cell: &'a Cell, key: &str) -> Option<&'a Value> {
-    cell.iter().find(|(k, _)| k == key).map(|(_, value)| value)
 }
 
 /// The two cells together, without the keys that a selection fixes in the second; `None` if

@@ -49,7 +49,10 @@ pub(super) fn order(workflow: &Workflow, diagnostics: &mut Diagnostics) -> Vec<u
     let mut waiting: Vec<usize> = steps
         .iter()
         .map(|(_, node)| {
-            graph.neighbors_directed(*node, Direction::Incoming).filter(|n| !cyclic[graph[*n]]).count()
+            graph
+                .neighbors_directed(*node, Direction::Incoming)
+                .filter(|n| !cyclic[graph[*n]])
+                .count()
         })
         .collect();
     let mut ready: BinaryHeap<Reverse<usize>> =
@@ -72,8 +75,7 @@ fn report(workflow: &Workflow, component: &[usize], diagnostics: &mut Diagnostic
     let mut steps = component.to_vec();
     steps.sort_unstable();
     let first = &workflow.steps[steps[0]];
-    let names: Vec<String> =
-        steps.iter().map(|i| quote(&workflow.steps[*i].name.value)).collect();
+    let names: Vec<String> = steps.iter().map(|i| quote(&workflow.steps[*i].name.value)).collect();
     let message = match steps.as_slice() {
         [_] => format!("step {} reads its own result", names[0]),
         _ => format!("the steps {} need each other's results", names.join(", ")),

@@ -89,9 +89,8 @@ fn read_text(file: &Path) -> Result<String, String> {
         return Err(format!("{shown} has {size} MiB, far more than a workflow may have"));
     }
     let bytes = std::fs::read(file).map_err(|e| failed(&e))?;
-    String::from_utf8(bytes).map_err(|e| {
-        format!("{shown} is not UTF-8 (byte {})", e.utf8_error().valid_up_to())
-    })
+    String::from_utf8(bytes)
+        .map_err(|e| format!("{shown} is not UTF-8 (byte {})", e.utf8_error().valid_up_to()))
 }
 
 /// The parameters of the workflow named on the command line.
@@ -113,12 +112,8 @@ fn command_line_params(
             let message = format!("the workflow has no param {}", quote(name));
             let span = Span::new(0, name.len());
             let known = workflow.params.iter().map(|p| p.name.value.as_str());
-            let found = Diagnostic::error(
-                crate::workflow::code::UNKNOWN_PARAM,
-                message,
-                &source,
-                span,
-            );
+            let found =
+                Diagnostic::error(crate::workflow::code::UNKNOWN_PARAM, message, &source, span);
             diagnostics.push(found.with_suggestion(name, known));
             continue;
         };

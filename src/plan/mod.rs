@@ -11,6 +11,7 @@ mod expand;
 mod graph;
 mod load;
 mod model;
+mod reference;
 
 pub use load::{Settings, plan};
 pub use model::{

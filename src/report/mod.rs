@@ -1,8 +1,27 @@
-//! stub
-use crate::event::*;
-pub struct JsonReporter; impl JsonReporter { pub fn new<W>(_:W)->Self{Self} } impl EventSink for JsonReporter { fn send(&self,e:RunEvent){ println!("{}", serde_json::to_string(&e).unwrap_or_default()); } }
-pub struct HumanReporter; impl HumanReporter { pub fn new(_:Box<dyn std::io::Write+Send>,_:bool,_:bool,_:u16)->Self{Self} } impl EventSink for HumanReporter { fn send(&self,e:RunEvent){ eprintln!("{}", serde_json::to_string(&e).unwrap_or_default()); } }
-#[derive(PartialEq,Clone,Copy)] pub enum TableFormat{Table,Json,Csv}
-pub fn write_table(o:&mut dyn std::io::Write,b:&[arrow::array::RecordBatch],_:&arrow::datatypes::SchemaRef,_:TableFormat,_:Option<u16>)->std::io::Result<()> { writeln!(o,"{}",arrow::util::pretty::pretty_format_batches(b).unwrap()) }
-pub fn count(n:u64)->String{n.to_string()} pub fn bytes(n:u64)->String{n.to_string()}
-pub struct GraphNode{pub name:String,pub label:String,pub state:Option<StepStatus>} pub struct GraphEdge{pub from:usize,pub to:usize,pub label:Option<String>} pub struct Graph{pub title:String,pub nodes:Vec<GraphNode>,pub edges:Vec<GraphEdge>} pub enum GraphFormat{Mermaid,Dot,Svg} pub fn render_graph(_:&Graph,_:GraphFormat)->String{String::new()}
+//! What people and programs see: events as progress lines or JSON, tables, pictures of graphs.
+//!
+//! Everything is written to a writer that the caller hands in; only the bars of
+//! [`HumanReporter`] go to stderr by themselves, because they redraw what is on the screen.
+//!
+//! Does not live here: when events are sent (`exec`), what is in a table (`operators`), which
+//! verb shows what (`cli`).
+
+mod bars;
+mod cell;
+mod graph;
+mod human;
+mod json;
+mod layout;
+mod lines;
+mod stream;
+mod svg;
+mod table;
+mod text;
+mod units;
+
+pub use graph::{Graph, GraphEdge, GraphFormat, GraphNode, render_graph};
+pub use human::HumanReporter;
+pub use json::JsonReporter;
+pub use stream::TableWriter;
+pub use table::{TableFormat, write_table};
+pub use units::{bytes, count, seconds};

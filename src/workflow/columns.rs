@@ -197,11 +197,7 @@ impl<'a> Parser<'a> {
 
     fn error(&self, message: &str) -> TypeError {
         let width = self.rest().chars().next().map_or(0, char::len_utf8);
-        TypeError {
-            message: message.to_owned(),
-            help: None,
-            range: (self.at, self.at + width),
-        }
+        TypeError { message: message.to_owned(), help: None, range: (self.at, self.at + width) }
     }
 
     fn item(&mut self, depth: usize) -> Result<ItemType, TypeError> {
@@ -256,21 +252,14 @@ impl<'a> Parser<'a> {
     }
 
     fn expect(&mut self, c: char, message: &str) -> Result<(), TypeError> {
-        if self.eat(c) {
-            Ok(())
-        } else {
-            Err(self.error(message))
-        }
+        if self.eat(c) { Ok(()) } else { Err(self.error(message)) }
     }
 }
 
 fn unknown(name: &str, start: usize) -> TypeError {
     let names: Vec<&str> = ScalarType::ALL.iter().map(|(n, _)| *n).collect();
     let lower = name.to_lowercase();
-    let foreign = FOREIGN
-        .iter()
-        .find(|(n, _)| *n == lower)
-        .map(|(_, ours)| *ours);
+    let foreign = FOREIGN.iter().find(|(n, _)| *n == lower).map(|(_, ours)| *ours);
     let all = names.iter().copied().chain(["list", "struct"]);
     let help = match foreign.or_else(|| super::suggest::did_you_mean(name, all)) {
         Some(ours) => format!("did you mean `{ours}`?"),
@@ -317,16 +306,7 @@ mod tests {
 
     #[test]
     fn broken_and_hostile_types_are_errors() {
-        for text in [
-            "",
-            "!",
-            "list",
-            "list<utf8",
-            "struct<>",
-            "struct<a utf8>",
-            "utf8 x",
-            "é",
-        ] {
+        for text in ["", "!", "list", "list<utf8", "struct<>", "struct<a utf8>", "utf8 x", "é"] {
             assert!(ItemType::parse(text).is_err(), "{text}");
         }
         assert!(ItemType::parse(&"list<".repeat(100_000)).is_err());

@@ -109,10 +109,7 @@ impl Diagnostic {
         source: &Arc<Source>,
         span: Span,
     ) -> Self {
-        Self {
-            severity: Severity::Warning,
-            ..Self::error(code, message, source, span)
-        }
+        Self { severity: Severity::Warning, ..Self::error(code, message, source, span) }
     }
 
     /// Adds the words under the caret.
@@ -139,11 +136,7 @@ impl Diagnostic {
             None if known.is_empty() => self,
             None => {
                 let shown: Vec<String> = known.iter().take(25).map(|k| quote(k)).collect();
-                let more = if known.len() > shown.len() {
-                    ", …"
-                } else {
-                    ""
-                };
+                let more = if known.len() > shown.len() { ", …" } else { "" };
                 self.with_help(format!("known here: {}{more}", shown.join(", ")))
             }
         }
@@ -156,8 +149,7 @@ impl Diagnostic {
         span: Span,
         note: impl Into<String>,
     ) -> Self {
-        self.related
-            .push((SourceSpan::new(source, span), note.into()));
+        self.related.push((SourceSpan::new(source, span), note.into()));
         self
     }
 }
@@ -271,8 +263,7 @@ impl Diagnostics {
                 .then_with(|| a.message.cmp(&b.message))
         });
         let mut seen = HashSet::new();
-        self.items
-            .retain(|d| seen.insert((order(d), d.code, d.message.clone())));
+        self.items.retain(|d| seen.insert((order(d), d.code, d.message.clone())));
     }
 
     /// The sorted, distinct diagnostics.
@@ -301,12 +292,7 @@ mod tests {
         let s = Source::new("f", "abcdef");
         let mut all = Diagnostics::new();
         for start in [4, 1, 4] {
-            all.push(Diagnostic::warning(
-                code::UNKNOWN_KEY,
-                "x",
-                &s,
-                Span::new(start, start + 1),
-            ));
+            all.push(Diagnostic::warning(code::UNKNOWN_KEY, "x", &s, Span::new(start, start + 1)));
         }
         assert!(!all.has_errors());
         let starts: Vec<usize> = all.into_sorted().iter().map(|d| d.span.start).collect();
@@ -318,17 +304,9 @@ mod tests {
         let s = Source::new("f", "a");
         let mut all = Diagnostics::new();
         for i in 0..1500 {
-            all.push(Diagnostic::error(
-                code::UNKNOWN_KEY,
-                format!("{i}"),
-                &s,
-                Span::default(),
-            ));
+            all.push(Diagnostic::error(code::UNKNOWN_KEY, format!("{i}"), &s, Span::default()));
         }
-        assert_eq!(
-            (all.len(), all.dropped(), all.has_errors()),
-            (1000, 500, true)
-        );
+        assert_eq!((all.len(), all.dropped(), all.has_errors()), (1000, 500, true));
     }
 
     #[test]

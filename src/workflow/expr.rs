@@ -94,9 +94,7 @@ pub fn has_expression(text: &str) -> bool {
 /// ports and matrix keys share.
 pub fn is_name(text: &str) -> bool {
     let mut chars = text.chars();
-    chars
-        .next()
-        .is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+    chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
         && chars.all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
 }
 
@@ -116,12 +114,7 @@ pub fn parse_template(
         count += 1;
         if count > MAX_PER_STRING {
             let message = format!("a string may hold at most {MAX_PER_STRING} expressions");
-            diagnostics.push(Diagnostic::error(
-                code::YAML_LIMIT,
-                message,
-                source,
-                node.span,
-            ));
+            diagnostics.push(Diagnostic::error(code::YAML_LIMIT, message, source, node.span));
             return None;
         }
         if open > at {
@@ -182,12 +175,7 @@ impl Problem {
 
 fn parse_ref(body: &str, span: Span) -> Result<Ref, Problem> {
     let usage = "only `params.name` and `matrix.name` can stand here";
-    let fail = |message: String, help: &str| {
-        Err(Problem {
-            message,
-            help: help.to_owned(),
-        })
-    };
+    let fail = |message: String, help: &str| Err(Problem { message, help: help.to_owned() });
     let body = body.trim();
     if body.is_empty() {
         return fail("the expression is empty".to_owned(), usage);
@@ -227,11 +215,7 @@ fn parse_ref(body: &str, span: Span) -> Result<Ref, Problem> {
             return fail(format!("there is no {} to refer to", quote(other)), &help);
         }
     };
-    Ok(Ref {
-        namespace,
-        name: name.to_owned(),
-        span,
-    })
+    Ok(Ref { namespace, name: name.to_owned(), span })
 }
 
 /// Reads the expressions of every string in a tree, and reports those in keys, where none

@@ -38,10 +38,7 @@ pub fn load(source: &Arc<Source>, diagnostics: &mut Diagnostics) -> Option<Node>
         diagnostics.push(
             Diagnostic::error(
                 code::YAML_LIMIT,
-                format!(
-                    "the file has {} bytes; a workflow may have {MAX_FILE_BYTES}",
-                    text.len()
-                ),
+                format!("the file has {} bytes; a workflow may have {MAX_FILE_BYTES}", text.len()),
                 source,
                 Span::default(),
             )
@@ -78,10 +75,7 @@ fn read(source: &Arc<Source>, diagnostics: &mut Diagnostics) -> Result<Node, Box
     let parse = || {
         let raw = serde_yaml::from_str_with_options::<Spanned<Raw>>(source.text(), options())
             .map_err(|error| Box::new(yaml_error(source, &error)))?;
-        let mut builder = Builder {
-            source,
-            diagnostics,
-        };
+        let mut builder = Builder { source, diagnostics };
         Ok(builder.node(raw))
     };
     let failed = |_| {
@@ -90,9 +84,8 @@ fn read(source: &Arc<Source>, diagnostics: &mut Diagnostics) -> Result<Node, Box
         Box::new(Diagnostic::error(code::YAML_LIMIT, message, source, span))
     };
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new()
-            .name("galeras-yaml".to_owned())
-            .stack_size(PARSER_STACK);
+        let thread =
+            std::thread::Builder::new().name("galeras-yaml".to_owned()).stack_size(PARSER_STACK);
         match thread.spawn_scoped(scope, parse) {
             Ok(handle) => handle.join().map_err(failed)?,
             Err(_) => Err(failed(Box::new(()))),
@@ -235,21 +228,15 @@ impl Builder<'_> {
                 Value::Seq(items)
             }
             Raw::Map(entries) => {
-                let entries: Vec<(Node, Node)> = entries
-                    .into_iter()
-                    .map(|(k, v)| (self.node(k), self.node(v)))
-                    .collect();
+                let entries: Vec<(Node, Node)> =
+                    entries.into_iter().map(|(k, v)| (self.node(k), self.node(v))).collect();
                 if !alias {
                     span = self.close(span.start, entries.last().map(|(_, v)| v));
                 }
                 Value::Map(self.entries(entries))
             }
         };
-        Node {
-            quoted: quoted && matches!(value, Value::String(_)),
-            value,
-            span,
-        }
+        Node { quoted: quoted && matches!(value, Value::String(_)), value, span }
     }
 
     fn place(&self, location: &Location) -> Span {
@@ -416,11 +403,9 @@ fn describe(error: &Error) -> (&'static str, String, Option<&'static str>) {
         Error::AliasReplayLimitExceeded { .. }
         | Error::AliasExpansionLimitExceeded { .. }
         | Error::AliasReplayStackDepthExceeded { .. } => limit(aliases.to_owned()),
-        Error::RecursiveReferencesRequireWeakTypes { .. } => (
-            code::YAML_SYNTAX,
-            "an alias refers to the value that contains it".to_owned(),
-            None,
-        ),
+        Error::RecursiveReferencesRequireWeakTypes { .. } => {
+            (code::YAML_SYNTAX, "an alias refers to the value that contains it".to_owned(), None)
+        }
         Error::MultipleDocuments { .. } => (
             code::YAML_SYNTAX,
             "the file holds more than one YAML document".to_owned(),

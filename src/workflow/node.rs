@@ -41,20 +41,12 @@ pub enum Value {
 impl Node {
     /// A node that was written plainly.
     pub fn new(value: Value, span: Span) -> Self {
-        Self {
-            value,
-            span,
-            quoted: false,
-        }
+        Self { value, span, quoted: false }
     }
 
     /// The same place and style without a value, to be filled.
     pub(super) fn clone_shell(&self) -> Self {
-        Self {
-            value: Value::Null,
-            span: self.span,
-            quoted: self.quoted,
-        }
+        Self { value: Value::Null, span: self.span, quoted: self.quoted }
     }
 
     /// What the value is, in the words of a message: `string`, `list`, `mapping` …
@@ -287,14 +279,8 @@ mod tests {
         let text = "rules:\n  - {check: a}\n  - {check: b, 'x.y': [1]}\n";
         let source = Source::new("f", text);
         let node = load(&source, &mut Diagnostics::new()).unwrap();
-        assert_eq!(
-            node.at_pointer("rules[1].check").unwrap().as_str(),
-            Some("b")
-        );
-        assert_eq!(
-            node.at_pointer("rules[1].x.y[0]").unwrap().as_i64(),
-            Some(1)
-        );
+        assert_eq!(node.at_pointer("rules[1].check").unwrap().as_str(), Some("b"));
+        assert_eq!(node.at_pointer("rules[1].x.y[0]").unwrap().as_i64(), Some(1));
         assert_eq!(node.at_pointer(".").unwrap(), &node);
         assert_eq!(node.at_pointer("").unwrap(), &node);
         assert!(node.at_pointer("rules[2]").is_none());
@@ -302,10 +288,7 @@ mod tests {
         let key = node.key_span_at("rules[1].x.y").unwrap();
         assert_eq!(source.slice(key), "'x.y'");
         assert!(node.key_span_at("rules[1]").is_none());
-        assert_eq!(
-            node.nearest("rules[0].gone").span,
-            node.at_pointer("rules[0]").unwrap().span
-        );
+        assert_eq!(node.nearest("rules[0].gone").span, node.at_pointer("rules[0]").unwrap().span);
     }
 
     #[test]
@@ -313,10 +296,7 @@ mod tests {
         let source = Source::new("f", "z: [1, 2.5, true, ~, no]\na: {b: 'x'}\n");
         let node = load(&source, &mut Diagnostics::new()).unwrap();
         let json = node.to_json();
-        assert_eq!(
-            json.to_string(),
-            r#"{"z":[1,2.5,true,null,"no"],"a":{"b":"x"}}"#
-        );
+        assert_eq!(json.to_string(), r#"{"z":[1,2.5,true,null,"no"],"a":{"b":"x"}}"#);
         let back = super::Node::from_json(&json, node.span);
         assert_eq!(back.to_json(), json);
     }

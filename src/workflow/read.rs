@@ -26,10 +26,7 @@ pub fn parse(path_display: &str, text: &str) -> (Option<Workflow>, Diagnostics) 
 pub fn parse_source(source: &Arc<Source>) -> (Option<Workflow>, Diagnostics) {
     let mut diagnostics = Diagnostics::new();
     let workflow = load(source, &mut diagnostics).and_then(|node| {
-        let mut reader = Reader {
-            source,
-            diagnostics: &mut diagnostics,
-        };
+        let mut reader = Reader { source, diagnostics: &mut diagnostics };
         reader.workflow(node)
     });
     diagnostics.sort();
@@ -44,20 +41,9 @@ pub(super) struct Reader<'a> {
 
 impl Reader<'_> {
     fn workflow(&mut self, node: Node) -> Option<Workflow> {
-        const KEYS: [&str; 6] = [
-            "galeras",
-            "name",
-            "description",
-            "params",
-            "steps",
-            "outputs",
-        ];
+        const KEYS: [&str; 6] = ["galeras", "name", "description", "params", "steps", "outputs"];
         if node.as_map().is_none() {
-            self.wrong_type(
-                &node,
-                "a workflow",
-                "a mapping that begins with `galeras: 1`",
-            );
+            self.wrong_type(&node, "a workflow", "a mapping that begins with `galeras: 1`");
             return None;
         }
         self.known_keys(&node, "a workflow", &KEYS);
@@ -69,12 +55,7 @@ impl Reader<'_> {
         if let Some((key, value)) = node.entry("steps") {
             if value.as_map().is_some_and(<[_]>::is_empty) {
                 let message = "a workflow needs at least one step";
-                self.push(Diagnostic::error(
-                    code::MISSING_KEY,
-                    message,
-                    self.source,
-                    key.span,
-                ));
+                self.push(Diagnostic::error(code::MISSING_KEY, message, self.source, key.span));
             }
         } else {
             let help = "add `steps:` with at least one step";
@@ -147,12 +128,7 @@ impl Reader<'_> {
     pub(super) fn wrong_type(&mut self, node: &Node, what: &str, wanted: &str) {
         let message = format!("{what} must be {wanted}, not {}", describe(node));
         let span = self.visible(node.span);
-        self.push(Diagnostic::error(
-            code::WRONG_TYPE,
-            message,
-            self.source,
-            span,
-        ));
+        self.push(Diagnostic::error(code::WRONG_TYPE, message, self.source, span));
     }
 
     /// Reports the absence of a key in a mapping, at the mapping's beginning.
@@ -213,10 +189,7 @@ impl Reader<'_> {
     /// A string value, reported if it is anything else.
     pub(super) fn text(&mut self, node: &Node, what: &str) -> Option<Text> {
         match node.as_str() {
-            Some(value) => Some(Text {
-                value: value.to_owned(),
-                span: node.span,
-            }),
+            Some(value) => Some(Text { value: value.to_owned(), span: node.span }),
             None => {
                 self.wrong_type(node, what, "a string");
                 None
@@ -233,12 +206,7 @@ impl Reader<'_> {
         }
         if text.value.trim().is_empty() {
             let message = format!("{what} is empty");
-            self.push(Diagnostic::error(
-                code::WRONG_VALUE,
-                message,
-                self.source,
-                node.span,
-            ));
+            self.push(Diagnostic::error(code::WRONG_VALUE, message, self.source, node.span));
             return None;
         }
         Some(text)

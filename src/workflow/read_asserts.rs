@@ -26,9 +26,9 @@ impl Reader<'_> {
         };
         let known: Vec<&str> = AssertKind::NAMES.into_iter().chain(OPTIONS).collect();
         self.known_keys(node, "an assertion", &known);
-        let severity = node.get("severity").map_or(AssertSeverity::Error, |n| {
-            self.severity(n).unwrap_or_default()
-        });
+        let severity = node
+            .get("severity")
+            .map_or(AssertSeverity::Error, |n| self.severity(n).unwrap_or_default());
         let port = match node.get("port") {
             Some(value) => self.fixed_text(value, "`port`"),
             None => None,
@@ -63,12 +63,7 @@ impl Reader<'_> {
             "expr" => self.condition(value)?,
             _ => self.rows(value)?,
         };
-        Some(Assert {
-            kind,
-            severity,
-            port,
-            span: node.span,
-        })
+        Some(Assert { kind, severity, port, span: node.span })
     }
 
     fn severity(&mut self, node: &Node) -> Option<AssertSeverity> {
@@ -127,10 +122,7 @@ impl Reader<'_> {
                 None
             }
         };
-        Some(AssertKind::AcceptedValues {
-            column: column?,
-            values: values?,
-        })
+        Some(AssertKind::AcceptedValues { column: column?, values: values? })
     }
 
     fn values(&mut self, node: &Node) -> Option<Vec<Node>> {
@@ -152,12 +144,7 @@ impl Reader<'_> {
         let text = self.text(node, "`expr`")?;
         if text.value.trim().is_empty() {
             let message = "`expr` is empty";
-            self.push(Diagnostic::error(
-                code::WRONG_VALUE,
-                message,
-                self.source,
-                node.span,
-            ));
+            self.push(Diagnostic::error(code::WRONG_VALUE, message, self.source, node.span));
             return None;
         }
         self.check_expressions(node);
@@ -194,9 +181,6 @@ impl Reader<'_> {
             let problem = Diagnostic::error(code::WRONG_VALUE, message, self.source, low.span);
             self.push(problem.with_related(self.source, high.span, "the `max`"));
         }
-        Some(AssertKind::Rows {
-            min: min.cloned(),
-            max: max.cloned(),
-        })
+        Some(AssertKind::Rows { min: min.cloned(), max: max.cloned() })
     }
 }

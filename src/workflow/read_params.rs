@@ -69,10 +69,7 @@ impl Reader<'_> {
         let help = if node.as_seq().is_some() || node.is_null() || written.contains('\n') {
             "write `{ type: …, default: … }`".to_owned()
         } else {
-            format!(
-                "write `{}: {{ type: {ty}, default: {written} }}`",
-                name.value
-            )
+            format!("write `{}: {{ type: {ty}, default: {written} }}`", name.value)
         };
         let message = format!("{what} must be a mapping, not {}", describe(node));
         let problem = Diagnostic::error(code::WRONG_TYPE, message, self.source, node.span);
@@ -158,29 +155,16 @@ pub fn check_param_value(
     }
     if !fits(ty, value) {
         let message = format!("{what} must be {}, not {}", wanted(ty), describe(value));
-        return fail(Diagnostic::error(
-            code::WRONG_TYPE,
-            message,
-            source,
-            value.span,
-        ));
+        return fail(Diagnostic::error(code::WRONG_TYPE, message, source, value.span));
     }
-    let bounds = [
-        (&param.min, Ordering::Less, "least"),
-        (&param.max, Ordering::Greater, "most"),
-    ];
+    let bounds = [(&param.min, Ordering::Less, "least"), (&param.max, Ordering::Greater, "most")];
     for (bound, wrong, word) in bounds {
         if let Some(bound) = bound
             && compare(value, bound) == Some(wrong)
         {
             let limit = bound.to_json();
             let message = format!("{what} must be at {word} {limit}, not {}", value.to_json());
-            return fail(Diagnostic::error(
-                code::WRONG_VALUE,
-                message,
-                source,
-                value.span,
-            ));
+            return fail(Diagnostic::error(code::WRONG_VALUE, message, source, value.span));
         }
     }
     let same = |choice: &Node| compare(choice, value) == Some(Ordering::Equal);

@@ -15,16 +15,8 @@ use super::reference::parse_reference;
 use super::source::Span;
 use super::spec::{Contract, From, Output, SchemaField, Step, StepKind, StepRef, Text};
 
-const STEP_KEYS: [&str; 8] = [
-    "op",
-    "uses",
-    "from",
-    "with",
-    "matrix",
-    "schema",
-    "assert",
-    "description",
-];
+const STEP_KEYS: [&str; 8] =
+    ["op", "uses", "from", "with", "matrix", "schema", "assert", "description"];
 const OUTPUT_KEYS: [&str; 2] = ["from", "path"];
 /// The file formats that an output can have.
 const OUTPUT_SUFFIXES: [&str; 3] = [".parquet", ".jsonl", ".csv"];
@@ -53,9 +45,7 @@ impl Reader<'_> {
         step.with = node.get("with").and_then(|n| self.with(n));
         step.matrix = node.get("matrix").map_or_else(Vec::new, |n| self.matrix(n));
         step.schema = node.get("schema").and_then(|n| self.contract(n));
-        step.asserts = node
-            .get("assert")
-            .map_or_else(Vec::new, |n| self.asserts(n));
+        step.asserts = node.get("assert").map_or_else(Vec::new, |n| self.asserts(n));
         step.description = self.optional_text(node, "description");
         step
     }
@@ -98,10 +88,7 @@ impl Reader<'_> {
         let text = self.fixed_text(node, "`uses`")?;
         let path = &text.value;
         let problem = if path.contains("://") || is_absolute(path) {
-            Some((
-                "`uses` must be a path relative to this file",
-                "write `./other.yaml`",
-            ))
+            Some(("`uses` must be a path relative to this file", "write `./other.yaml`"))
         } else if !path.ends_with(".yaml") && !path.ends_with(".yml") {
             Some(("`uses` must name a `.yaml` file", "write `./other.yaml`"))
         } else {
@@ -146,9 +133,7 @@ impl Reader<'_> {
             self.not_a_reference(node, "a reference");
             return None;
         }
-        parse_reference(node, self.source)
-            .map_err(|problem| self.push(*problem))
-            .ok()
+        parse_reference(node, self.source).map_err(|problem| self.push(*problem)).ok()
     }
 
     fn not_a_reference(&mut self, node: &Node, what: &str) {
@@ -224,9 +209,7 @@ impl Reader<'_> {
             Value::String(_) => self.fixed_text(node, "`schema`").map(Contract::File),
             Value::Map(entries) if !entries.is_empty() => {
                 let fields = entries.iter();
-                let fields = fields
-                    .filter_map(|(c, t)| self.schema_field(c, t))
-                    .collect();
+                let fields = fields.filter_map(|(c, t)| self.schema_field(c, t)).collect();
                 Some(Contract::Fields(fields))
             }
             _ => {
@@ -238,18 +221,11 @@ impl Reader<'_> {
     }
 
     fn schema_field(&mut self, column: &Node, node: &Node) -> Option<SchemaField> {
-        let column = Text {
-            value: column.as_str()?.to_owned(),
-            span: column.span,
-        };
+        let column = Text { value: column.as_str()?.to_owned(), span: column.span };
         let what = format!("the type of column {}", quote(&column.value));
         let text = self.fixed_text(node, &what)?;
         match ItemType::parse(&text.value) {
-            Ok(ty) => Some(SchemaField {
-                column,
-                ty,
-                span: node.span,
-            }),
+            Ok(ty) => Some(SchemaField { column, ty, span: node.span }),
             Err(error) => {
                 let (start, end) = error.range;
                 let span = node.part_span(self.source.text(), start, end);
@@ -284,12 +260,7 @@ impl Reader<'_> {
                 None
             }
         };
-        Some(Output {
-            name,
-            from: from?,
-            path: path?,
-            span: node.span,
-        })
+        Some(Output { name, from: from?, path: path?, span: node.span })
     }
 
     fn output_path(&mut self, node: &Node) -> Option<Node> {

@@ -23,11 +23,7 @@ pub(super) fn parse_reference(
 ) -> Result<StepRef, Box<Diagnostic>> {
     let text = node.as_str().unwrap_or("");
     if has_expression(text) {
-        return Err(Box::new(no_expression_here(
-            "a reference",
-            source,
-            node.span,
-        )));
+        return Err(Box::new(no_expression_here("a reference", source, node.span)));
     }
     let fail = |message: String, start: usize, end: usize| {
         let span = node.part_span(source.text(), start, end);
@@ -99,17 +95,11 @@ fn cells(inner: &str) -> Result<Cells, String> {
     let mut keys: Vec<(String, String)> = Vec::new();
     for pair in inner.split(',') {
         let Some((key, value)) = pair.split_once('=') else {
-            return Err(format!(
-                "{} is not of the form `key=value`",
-                quote(pair.trim())
-            ));
+            return Err(format!("{} is not of the form `key=value`", quote(pair.trim())));
         };
         let (key, value) = (key.trim(), value.trim());
         if !is_name(key) || value.is_empty() {
-            return Err(format!(
-                "{} is not of the form `key=value`",
-                quote(pair.trim())
-            ));
+            return Err(format!("{} is not of the form `key=value`", quote(pair.trim())));
         }
         if keys.iter().any(|(k, _)| k == key) {
             return Err(format!("{} is selected twice", quote(key)));
@@ -142,13 +132,7 @@ mod tests {
 
     #[test]
     fn every_form_reads_and_writes_the_same() {
-        for text in [
-            "a",
-            "a.rejects",
-            "a[*]",
-            "a[model=x]",
-            "a-b[model=org/x:1,seed=1].rejects",
-        ] {
+        for text in ["a", "a.rejects", "a[*]", "a[model=x]", "a-b[model=org/x:1,seed=1].rejects"] {
             assert_eq!(read(text).unwrap().to_string(), text);
         }
         let r = read("a[ model = x ].p").unwrap();
@@ -159,10 +143,7 @@ mod tests {
     #[test]
     fn mistakes_are_located() {
         let of = |t: &str| read(t).unwrap_err();
-        assert_eq!(
-            of("a.b[*]"),
-            "the cells stand before the port: `step[key=value].port` @ .b[*]"
-        );
+        assert_eq!(of("a.b[*]"), "the cells stand before the port: `step[key=value].port` @ .b[*]");
         assert_eq!(of("a[x"), "`[` is never closed @ [x");
         assert_eq!(of("a[x]"), "`x` is not of the form `key=value` @ [x]");
         assert_eq!(of("a[x=1,x=2]"), "`x` is selected twice @ [x=1,x=2]");

@@ -29,11 +29,7 @@ const NEAR: usize = 2 * CONTEXT + 1;
 /// Renders diagnostics in their order, each with file, line, column, code, the line with a
 /// caret, and help. `width` is that of the terminal in columns.
 pub fn render(diagnostics: &[Diagnostic], color: bool, width: usize) -> String {
-    let theme = if color {
-        GraphicalTheme::unicode()
-    } else {
-        GraphicalTheme::unicode_nocolor()
-    };
+    let theme = if color { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
     let handler = GraphicalReportHandler::new_themed(theme)
         .with_links(false)
         .with_width(width.max(40))
@@ -70,12 +66,8 @@ pub fn plain(diagnostic: &Diagnostic) -> String {
 /// `end_line`, `end_column` (just past the last character), `help` and `related`. Lines and
 /// columns count from 1, columns in characters.
 pub fn to_json(diagnostic: &Diagnostic) -> serde_json::Value {
-    let place = |span: &SourceSpan| {
-        (
-            span.source.position(span.start),
-            span.source.position(span.end()),
-        )
-    };
+    let place =
+        |span: &SourceSpan| (span.source.position(span.start), span.source.position(span.end()));
     let (start, end) = place(&diagnostic.span);
     let related: Vec<serde_json::Value> = diagnostic
         .related
@@ -207,9 +199,7 @@ impl miette::Diagnostic for Report {
         if self.related.is_empty() {
             return None;
         }
-        Some(Box::new(
-            self.related.iter().map(|r| r as &dyn miette::Diagnostic),
-        ))
+        Some(Box::new(self.related.iter().map(|r| r as &dyn miette::Diagnostic)))
     }
 }
 
@@ -252,8 +242,7 @@ impl Excerpt {
     fn push_line(&mut self, start: usize, line: &str, focus: usize) {
         // Byte length first: it is free, and short lines are the rule.
         if line.len() <= MAX_LINE_CHARS || line.chars().count() <= MAX_LINE_CHARS {
-            self.pieces
-                .push((start, start + line.len(), self.text.len()));
+            self.pieces.push((start, start + line.len(), self.text.len()));
             self.text.push_str(&clean(line));
             return;
         }
@@ -265,8 +254,7 @@ impl Excerpt {
         if from > 0 {
             self.text.push('…');
         }
-        self.pieces
-            .push((start + from, start + to, self.text.len()));
+        self.pieces.push((start + from, start + to, self.text.len()));
         self.text.push_str(&clean(line.get(from..to).unwrap_or("")));
         if to < line.len() {
             self.text.push('…');
@@ -352,10 +340,7 @@ mod tests {
 
     #[test]
     fn near_and_far_places_are_shown() {
-        let mut d = at(
-            &format!("a: 1\nb: 2\n{}tresh: 1\n", "# x\n".repeat(50)),
-            "tresh",
-        );
+        let mut d = at(&format!("a: 1\nb: 2\n{}tresh: 1\n", "# x\n".repeat(50)), "tresh");
         let source = d.span.source.clone();
         d = d.with_related(&source, Span::new(5, 6), "first here");
         let far = render(&[d], false, 80);
@@ -366,11 +351,7 @@ mod tests {
 
     #[test]
     fn a_giant_line_is_cropped_around_the_place() {
-        let long = format!(
-            "a: {}tresh{}\nb: 1\n",
-            "é".repeat(500_000),
-            "y".repeat(500_000)
-        );
+        let long = format!("a: {}tresh{}\nb: 1\n", "é".repeat(500_000), "y".repeat(500_000));
         let text = render(&[at(&long, "tresh")], false, 80);
         assert!(text.len() < 3_000, "{}", text.len());
         assert!(text.contains("flow.yaml:1:500004"), "{text}");

@@ -42,11 +42,7 @@ pub fn json_schema(operators: &[(&str, &str, Value)]) -> Value {
         }));
         defs.insert(slot, arguments);
     }
-    let op = if names.is_empty() {
-        json!({ "type": "string" })
-    } else {
-        json!({ "oneOf": names })
-    };
+    let op = if names.is_empty() { json!({ "type": "string" }) } else { json!({ "oneOf": names }) };
     defs.insert("step".to_owned(), step(op, rules));
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -307,10 +303,7 @@ fn relax_child(schema: &mut Value) {
 
 fn is_scalar(schema: &Value) -> bool {
     let simple = |t: &Value| {
-        matches!(
-            t.as_str(),
-            Some("string" | "integer" | "number" | "boolean" | "null")
-        )
+        matches!(t.as_str(), Some("string" | "integer" | "number" | "boolean" | "null"))
     };
     if schema.get("const").is_some() || schema.get("enum").is_some() {
         return true;
@@ -334,14 +327,7 @@ fn is_free_string(schema: &Value) -> bool {
         Some(one) => accepts(one),
         None => false,
     };
-    let conditions = [
-        "enum",
-        "const",
-        "pattern",
-        "format",
-        "minLength",
-        "maxLength",
-    ];
+    let conditions = ["enum", "const", "pattern", "format", "minLength", "maxLength"];
     string && conditions.iter().all(|key| schema.get(key).is_none())
 }
 
@@ -377,10 +363,7 @@ mod tests {
         let schema = example();
         let with = &schema["$defs"]["with_cut"];
         assert_eq!(with["properties"]["seed"]["anyOf"][0]["type"], "integer");
-        assert_eq!(
-            with["properties"]["seed"]["anyOf"][1]["pattern"],
-            EXPRESSION
-        );
+        assert_eq!(with["properties"]["seed"]["anyOf"][1]["pattern"], EXPRESSION);
         assert_eq!(with["properties"]["seed"]["description"], "the seed");
         assert_eq!(with["properties"]["column"]["type"], "string");
         assert_eq!(with["$defs"]["At"]["anyOf"][1]["pattern"], EXPRESSION);
@@ -415,10 +398,7 @@ mod tests {
         let rule = &schema["$defs"]["step"]["allOf"][0];
         assert_eq!(rule["if"]["properties"]["op"]["const"], "cut");
         assert_eq!(rule["then"]["required"], json!(["with"]));
-        assert_eq!(
-            schema["$defs"]["step"]["properties"]["op"]["oneOf"][0]["const"],
-            "cut"
-        );
+        assert_eq!(schema["$defs"]["step"]["properties"]["op"]["oneOf"][0]["const"], "cut");
         assert!(json_schema(&[])["$defs"]["step"].get("allOf").is_none());
     }
 }

@@ -16,10 +16,7 @@ pub struct Span {
 impl Span {
     /// The range `start..end`; an `end` before `start` makes it empty.
     pub fn new(start: usize, end: usize) -> Self {
-        Self {
-            start,
-            end: end.max(start),
-        }
+        Self { start, end: end.max(start) }
     }
 }
 
@@ -46,21 +43,13 @@ impl Source {
     /// Takes a text; `path` is only ever displayed.
     pub fn new(path: impl Into<String>, text: impl Into<Arc<str>>) -> Arc<Self> {
         let text = text.into();
-        let first = if text.starts_with(BOM) {
-            BOM.len_utf8()
-        } else {
-            0
-        };
+        let first = if text.starts_with(BOM) { BOM.len_utf8() } else { 0 };
         let mut line_starts = vec![first];
         line_starts.extend(text.bytes().enumerate().filter_map(|(i, b)| {
             // The last empty "line" counts as well: a missing value may be reported there.
             (b == b'\n').then_some(i + 1)
         }));
-        Arc::new(Self {
-            path: path.into(),
-            text,
-            line_starts,
-        })
+        Arc::new(Self { path: path.into(), text, line_starts })
     }
 
     /// The display name.
@@ -88,10 +77,7 @@ impl Source {
         let line = self.line_starts.partition_point(|&s| s <= offset).max(1);
         let start = self.line_starts.get(line - 1).copied().unwrap_or(0);
         let before = self.text.get(start..offset).unwrap_or("");
-        Position {
-            line,
-            column: before.chars().count() + 1,
-        }
+        Position { line, column: before.chars().count() + 1 }
     }
 
     /// The bytes of a line (from 1) without its line break, or `None` past the last line.
@@ -99,10 +85,7 @@ impl Source {
         let start = *self.line_starts.get(line.checked_sub(1)?)?;
         let next = self.line_starts.get(line).copied();
         let text = self.text.get(start..next.unwrap_or(self.text.len()))?;
-        Some(Span::new(
-            start,
-            start + text.trim_end_matches(['\n', '\r']).len(),
-        ))
+        Some(Span::new(start, start + text.trim_end_matches(['\n', '\r']).len()))
     }
 
     /// The text of a span; empty if the span is not inside the text.
@@ -112,10 +95,7 @@ impl Source {
 
     /// The byte offset of the `n`-th character, or the length of the text.
     pub(super) fn byte_of_char(&self, n: usize) -> usize {
-        self.text
-            .char_indices()
-            .nth(n)
-            .map_or(self.text.len(), |(i, _)| i)
+        self.text.char_indices().nth(n).map_or(self.text.len(), |(i, _)| i)
     }
 }
 
@@ -135,11 +115,7 @@ impl SourceSpan {
     pub fn new(source: &Arc<Source>, span: Span) -> Self {
         let size = source.text().len();
         let start = span.start.min(size);
-        Self {
-            source: Arc::clone(source),
-            start,
-            len: span.end.min(size).saturating_sub(start),
-        }
+        Self { source: Arc::clone(source), start, len: span.end.min(size).saturating_sub(start) }
     }
 
     /// One past the last byte.

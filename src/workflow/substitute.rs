@@ -66,10 +66,7 @@ pub fn substitute_node(
     let value = match &node.value {
         Value::String(_) => return substitute_scalar(node, source, resolver, diagnostics),
         Value::Seq(items) => Value::Seq(
-            items
-                .iter()
-                .map(|item| substitute_node(item, source, resolver, diagnostics))
-                .collect(),
+            items.iter().map(|item| substitute_node(item, source, resolver, diagnostics)).collect(),
         ),
         Value::Map(entries) => Value::Map(
             entries
@@ -82,10 +79,7 @@ pub fn substitute_node(
         ),
         other => other.clone(),
     };
-    Node {
-        value,
-        ..node.clone_shell()
-    }
+    Node { value, ..node.clone_shell() }
 }
 
 /// Like [`substitute_node`], without the places.
@@ -140,10 +134,7 @@ fn substitute_scalar(
             if !sound {
                 return null;
             }
-            Node {
-                value: Value::String(text),
-                ..node.clone_shell()
-            }
+            Node { value: Value::String(text), ..node.clone_shell() }
         }
     }
 }
@@ -205,11 +196,7 @@ mod tests {
         scope.matrix.insert("model".into(), json!("a/b"));
         let out = substitute(&node, &source, &scope, &mut all);
         let found = all.into_sorted().into_iter();
-        let place = |d: &Diagnostic| {
-            source
-                .slice(Span::new(d.span.start, d.span.end()))
-                .to_owned()
-        };
+        let place = |d: &Diagnostic| source.slice(Span::new(d.span.start, d.span.end())).to_owned();
         (out, found.map(|d| (d.code, place(&d), d.help)).collect())
     }
 
@@ -275,9 +262,6 @@ mod tests {
         let mut all = Diagnostics::new();
         let node = load(&source, &mut all).unwrap();
         let twice = |r: &Ref| Some(json!(format!("{}{}", r.name, r.name)));
-        assert_eq!(
-            substitute(&node, &source, &twice, &mut all),
-            json!({"a": "nn"})
-        );
+        assert_eq!(substitute(&node, &source, &twice, &mut all), json!({"a": "nn"}));
     }
 }

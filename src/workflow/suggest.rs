@@ -54,10 +54,7 @@ mod tests {
     #[test]
     fn case_and_dashes_win() {
         assert_eq!(did_you_mean("SEED", ["seeds", "seed"]), Some("seed"));
-        assert_eq!(
-            did_you_mean("not-null", ["not_nul", "not_null"]),
-            Some("not_null")
-        );
+        assert_eq!(did_you_mean("not-null", ["not_nul", "not_null"]), Some("not_null"));
     }
 
     #[test]

@@ -67,10 +67,7 @@ fn the_example_of_the_design_reads_without_a_diagnostic() {
     let text = |span| w.source.slice(span);
     assert_eq!(w.name.as_ref().unwrap().value, "random-cut");
     assert_eq!(w.params.len(), 2);
-    assert_eq!(
-        w.param("threshold").unwrap().max.as_ref().unwrap().as_i64(),
-        Some(1)
-    );
+    assert_eq!(w.param("threshold").unwrap().max.as_ref().unwrap().as_i64(), Some(1));
     let steps: Vec<&str> = w.steps.iter().map(|s| s.name.value.as_str()).collect();
     assert_eq!(steps, ["methods", "features", "valid", "unique", "testbed"]);
 
@@ -80,18 +77,12 @@ fn the_example_of_the_design_reads_without_a_diagnostic() {
     let with = valid.with.as_ref().unwrap();
     assert!(text(with.span).starts_with("rules:"));
     let check = with.at_pointer("rules[1].check").unwrap();
-    assert_eq!(
-        text(check.span),
-        "\"token_counts > 10 OR char_length(code) > 100\""
-    );
+    assert_eq!(text(check.span), "\"token_counts > 10 OR char_length(code) > 100\"");
     assert!(text(with.at_pointer("rules[0]").unwrap().span).ends_with("\"n_ast_errors = 0\" }"));
     assert_eq!(text(with.key_span_at("rules[1].check").unwrap()), "check");
     assert_eq!(valid.asserts.len(), 3);
     assert_eq!(valid.asserts[1].severity, AssertSeverity::Warn);
-    assert_eq!(
-        text(valid.asserts[1].span),
-        "{ expr: \"nloc > 1\", severity: warn }"
-    );
+    assert_eq!(text(valid.asserts[1].span), "{ expr: \"nloc > 1\", severity: warn }");
 
     let Some(Contract::Fields(fields)) = &w.step("testbed").unwrap().schema else {
         panic!("no contract");
@@ -106,10 +97,7 @@ fn the_example_of_the_design_reads_without_a_diagnostic() {
     let mut all = Diagnostics::new();
     let args = w.step("unique").unwrap().with.as_ref().unwrap();
     let args = substitute(args, &w.source, &scope, &mut all);
-    assert_eq!(
-        args,
-        serde_json::json!({"column": "code", "threshold": 0.8})
-    );
+    assert_eq!(args, serde_json::json!({"column": "code", "threshold": 0.8}));
 }
 
 #[test]
@@ -235,14 +223,8 @@ fn bombs_and_depth_end_in_a_limit_quickly() {
         let (open, close) = ("[".repeat(50), "]".repeat(50));
         deep_aliases.push_str(&format!("a{i}: &a{i} {open}*a{}{close}\n", i - 1));
     }
-    let long = format!(
-        "x: &x \"{}\"\ny: [{}]\n",
-        "v".repeat(100_000),
-        "*x, ".repeat(50_000)
-    );
-    let block: String = (0..5_000)
-        .map(|i| format!("{}k:\n", " ".repeat(i)))
-        .collect();
+    let long = format!("x: &x \"{}\"\ny: [{}]\n", "v".repeat(100_000), "*x, ".repeat(50_000));
+    let block: String = (0..5_000).map(|i| format!("{}k:\n", " ".repeat(i))).collect();
     let cases = [
         bomb,
         deep_aliases,
@@ -329,10 +311,8 @@ fn spans_cover_scalars_and_collections() {
 
 #[test]
 fn scalars_follow_yaml_1_2() {
-    let source = Source::new(
-        "f",
-        "[no, on, yes, true, 017, 0x10, 1.5, 1e3, ~, '1', .5, 12e, 2020-01-01]",
-    );
+    let source =
+        Source::new("f", "[no, on, yes, true, 017, 0x10, 1.5, 1e3, ~, '1', .5, 12e, 2020-01-01]");
     let mut all = Diagnostics::new();
     let node = load(&source, &mut all).unwrap();
     assert_eq!(
@@ -360,10 +340,7 @@ fn a_duplicate_step_shows_both_places() {
     assert_eq!(w.unwrap().steps.len(), 2);
     let d = &all.as_slice()[0];
     assert_eq!(d.code, code::DUPLICATE_KEY);
-    assert_eq!(
-        d.span.source.position(d.span.start),
-        Position { line: 4, column: 3 }
-    );
+    assert_eq!(d.span.source.position(d.span.start), Position { line: 4, column: 3 });
     assert_eq!(d.related[0].0.start, text.find("a: {op: x}").unwrap());
     assert_eq!(all.len(), 1);
 }
@@ -374,12 +351,7 @@ fn merge_keys_and_odd_keys_are_refused() {
         found(
             "galeras: 1\nsteps:\n  a: &a {op: x}\n  b: {<<: *a}\n  ? [c]\n  : {op: x}\n  7: {op: x}\n"
         ),
-        [
-            "missing-key 4:3 b",
-            "unknown-key 4:7 <<",
-            "wrong-type 5:5 [c]",
-            "wrong-type 7:3 7",
-        ]
+        ["missing-key 4:3 b", "unknown-key 4:7 <<", "wrong-type 5:5 [c]", "wrong-type 7:3 7",]
     );
 }
 

@@ -35,25 +35,19 @@ impl<const N: usize> Finish<N> {
     fn array(self, groups: &[Moments<N>]) -> ArrayRef {
         match self {
             Self::Float(f) => Arc::new(groups.iter().map(f).collect::<Float64Array>()),
-            Self::Count => Arc::new(UInt64Array::from_iter_values(
-                groups.iter().map(Moments::count),
-            )),
+            Self::Count => {
+                Arc::new(UInt64Array::from_iter_values(groups.iter().map(Moments::count)))
+            }
         }
     }
 }
 
 /// The non-null states of a partial aggregation, with their positions.
 fn states(columns: &[ArrayRef]) -> Result<impl Iterator<Item = (usize, &[u8])>> {
-    let Some(states) = columns
-        .first()
-        .and_then(|column| column.as_binary_opt::<i32>())
-    else {
+    let Some(states) = columns.first().and_then(|column| column.as_binary_opt::<i32>()) else {
         return exec_err!("the state of an exact aggregate must be one Binary column");
     };
-    Ok(states
-        .iter()
-        .enumerate()
-        .filter_map(|(i, bytes)| Some((i, bytes?))))
+    Ok(states.iter().enumerate().filter_map(|(i, bytes)| Some((i, bytes?))))
 }
 
 /// Accumulates the rows of one group or one window frame.
@@ -65,10 +59,7 @@ pub(crate) struct ExactAccumulator<const N: usize> {
 
 impl<const N: usize> ExactAccumulator<N> {
     pub(crate) fn new(finish: Finish<N>) -> Self {
-        Self {
-            moments: Moments::default(),
-            finish,
-        }
+        Self { moments: Moments::default(), finish }
     }
 }
 
@@ -124,11 +115,7 @@ fn identity(x: f64, y: f64) -> [u64; 2] {
 
 impl<const N: usize> DistinctAccumulator<N> {
     pub(crate) fn new(finish: Finish<N>) -> Self {
-        Self {
-            rows: HashMap::new(),
-            moments: Moments::default(),
-            finish,
-        }
+        Self { rows: HashMap::new(), moments: Moments::default(), finish }
     }
 
     fn add(&mut self, x: f64, y: f64) {
@@ -184,11 +171,7 @@ impl<const N: usize> Accumulator for DistinctAccumulator<N> {
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
         let mut rows: Vec<_> = self.rows.keys().copied().collect();
         rows.sort_unstable();
-        let bytes = rows
-            .iter()
-            .flatten()
-            .flat_map(|v| v.to_le_bytes())
-            .collect();
+        let bytes = rows.iter().flatten().flat_map(|v| v.to_le_bytes()).collect();
         Ok(vec![ScalarValue::Binary(Some(bytes))])
     }
 
@@ -211,10 +194,7 @@ pub(crate) struct ExactGroups<const N: usize> {
 
 impl<const N: usize> ExactGroups<N> {
     pub(crate) fn new(finish: Finish<N>) -> Self {
-        Self {
-            groups: Vec::new(),
-            finish,
-        }
+        Self { groups: Vec::new(), finish }
     }
 
     fn group(&mut self, index: usize) -> Result<&mut Moments<N>> {

@@ -18,18 +18,12 @@ impl Dyadic {
     /// From digits in base 2^32, lowest first.
     pub(crate) fn from_digits(negative: bool, digits: Vec<u32>, exponent: i64) -> Self {
         let sign = if negative { Sign::Minus } else { Sign::Plus };
-        Self {
-            mantissa: BigInt::new(sign, digits),
-            exponent,
-        }
+        Self { mantissa: BigInt::new(sign, digits), exponent }
     }
 
     /// An integer.
     pub(crate) fn integer(value: u128) -> Self {
-        Self {
-            mantissa: BigInt::from(value),
-            exponent: 0,
-        }
+        Self { mantissa: BigInt::from(value), exponent: 0 }
     }
 
     pub(crate) fn is_zero(&self) -> bool {
@@ -50,10 +44,7 @@ impl Dyadic {
 
     /// `self * n`.
     pub(crate) fn scaled(&self, n: u64) -> Self {
-        Self {
-            mantissa: &self.mantissa * n,
-            exponent: self.exponent,
-        }
+        Self { mantissa: &self.mantissa * n, exponent: self.exponent }
     }
 
     /// `self - other`.
@@ -63,10 +54,7 @@ impl Dyadic {
         }
         let exponent = self.exponent.min(other.exponent);
         let aligned = |d: &Self| &d.mantissa << (d.exponent - exponent).unsigned_abs();
-        Self {
-            mantissa: aligned(self) - aligned(other),
-            exponent,
-        }
+        Self { mantissa: aligned(self) - aligned(other), exponent }
     }
 
     /// `self / other` as the nearest double, ties to even. `other` must not be zero; if it
@@ -123,11 +111,7 @@ fn leading_bits(a: &Dyadic, b: &Dyadic) -> Option<Leading> {
         quotient >>= down;
         exponent += down as i64;
     }
-    Some(Leading {
-        bits: low_u128(&quotient),
-        sticky,
-        exponent,
-    })
+    Some(Leading { bits: low_u128(&quotient), sticky, exponent })
 }
 
 /// The low 128 bits.
@@ -149,11 +133,7 @@ pub(crate) fn round_to_f64(negative: bool, mantissa: u128, sticky: bool, exponen
     }
     let top = exponent + i64::from(mantissa.ilog2());
     if top > 1023 {
-        return if negative {
-            f64::NEG_INFINITY
-        } else {
-            f64::INFINITY
-        };
+        return if negative { f64::NEG_INFINITY } else { f64::INFINITY };
     }
     // Exponent of the last place of the result.
     let last = (top - 52).max(-1074);

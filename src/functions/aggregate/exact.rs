@@ -152,10 +152,7 @@ impl ExactSum {
         // The upper 96 to 128 bits decide; of the rest it matters only whether it is zero.
         let cut = digits.len().saturating_sub(4);
         let (rest, top) = digits.split_at(cut);
-        let mantissa = top
-            .iter()
-            .rev()
-            .fold(0u128, |m, &d| (m << LIMB_BITS) | u128::from(d));
+        let mantissa = top.iter().rev().fold(0u128, |m, &d| (m << LIMB_BITS) | u128::from(d));
         let sticky = rest.iter().any(|&d| d != 0);
         let exponent = ORIGIN + i64::from(LIMB_BITS) * (base + cut) as i64;
         round_to_f64(negative, mantissa, sticky, exponent)
@@ -237,11 +234,7 @@ impl ExactSum {
         }
         if flags & 2 != 0 {
             let (counts, after) = rest.split_at_checked(24).ok_or(MalformedSum)?;
-            let mut counts = counts
-                .as_chunks::<8>()
-                .0
-                .iter()
-                .map(|c| u64::from_le_bytes(*c));
+            let mut counts = counts.as_chunks::<8>().0.iter().map(|c| u64::from_le_bytes(*c));
             let special = Special {
                 nan: counts.next().unwrap_or(0),
                 positive: counts.next().unwrap_or(0),
@@ -376,10 +369,7 @@ impl ExactSum {
     /// Sign, grid index of the first digit, and the digits in base 2^32 without zeros at
     /// either end; an empty list for zero.
     fn magnitude(&self) -> (bool, usize, Vec<u32>) {
-        let mut copy = Self {
-            limbs: self.limbs.clone(),
-            ..Self::default()
-        };
+        let mut copy = Self { limbs: self.limbs.clone(), ..Self::default() };
         copy.carry();
         let negative = copy.limbs.last().is_some_and(|&top| top < 0);
         if negative {
@@ -389,15 +379,8 @@ impl ExactSum {
         let Some(first) = copy.limbs.iter().position(|&limb| limb != 0) else {
             return (false, 0, Vec::new());
         };
-        let end = copy
-            .limbs
-            .iter()
-            .rposition(|&limb| limb != 0)
-            .map_or(0, |i| i + 1);
-        let digits = copy.limbs[first..end]
-            .iter()
-            .map(|&limb| limb as u32)
-            .collect();
+        let end = copy.limbs.iter().rposition(|&limb| limb != 0).map_or(0, |i| i + 1);
+        let digits = copy.limbs[first..end].iter().map(|&limb| limb as u32).collect();
         (negative, self.base + first, digits)
     }
 
@@ -414,11 +397,7 @@ impl ExactSum {
         self.widen(base, base + digits.len());
         let start = base - self.base;
         for (limb, digit) in self.limbs.iter_mut().skip(start).zip(digits) {
-            *limb += if negative {
-                -i64::from(digit)
-            } else {
-                i64::from(digit)
-            };
+            *limb += if negative { -i64::from(digit) } else { i64::from(digit) };
         }
         self.tick(1);
     }
@@ -433,11 +412,7 @@ impl ExactSum {
         } else {
             &mut special.negative
         };
-        *count = if remove {
-            count.saturating_sub(1)
-        } else {
-            *count + 1
-        };
+        *count = if remove { count.saturating_sub(1) } else { *count + 1 };
         if **special == Special::default() {
             self.special = None;
         }

@@ -22,16 +22,12 @@ use datafusion::logical_expr::{
 
 /// `min(x)`: the least value in total order; null if there is none.
 pub(crate) fn min() -> Arc<AggregateUDF> {
-    Arc::new(AggregateUDF::new_from_impl(Extreme {
-        builtin: min_udaf(),
-    }))
+    Arc::new(AggregateUDF::new_from_impl(Extreme { builtin: min_udaf() }))
 }
 
 /// `max(x)`: the greatest value in total order; null if there is none.
 pub(crate) fn max() -> Arc<AggregateUDF> {
-    Arc::new(AggregateUDF::new_from_impl(Extreme {
-        builtin: max_udaf(),
-    }))
+    Arc::new(AggregateUDF::new_from_impl(Extreme { builtin: max_udaf() }))
 }
 
 /// The builtin, without its shortcuts for floats.
@@ -118,10 +114,6 @@ impl AggregateUDFImpl for Extreme {
 
     /// File statistics leave NaN out and do not tell `-0.0` from `0.0`.
     fn value_from_stats(&self, args: &StatisticsArgs) -> Option<ScalarValue> {
-        if args.return_type.is_floating() {
-            None
-        } else {
-            self.builtin.value_from_stats(args)
-        }
+        if args.return_type.is_floating() { None } else { self.builtin.value_from_stats(args) }
     }
 }

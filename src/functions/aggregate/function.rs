@@ -44,11 +44,7 @@ impl<const N: usize> ExactFunction<N> {
         signature: Signature,
         finish: Finish<N>,
     ) -> Arc<AggregateUDF> {
-        Arc::new(AggregateUDF::new_from_impl(Self {
-            builtin,
-            signature,
-            finish,
-        }))
+        Arc::new(AggregateUDF::new_from_impl(Self { builtin, signature, finish }))
     }
 
     /// Whether a result of this type is computed from exact sums.
@@ -173,19 +169,15 @@ impl<const N: usize> AggregateUDFImpl for ExactFunction<N> {
         arg_is_left: bool,
     ) -> Result<Option<Expr>> {
         match lit {
-            Expr::Literal(value, _) if value.data_type().is_integer() => self
-                .builtin
-                .simplify_expr_op_literal(agg_function, arg, op, lit, arg_is_left),
+            Expr::Literal(value, _) if value.data_type().is_integer() => {
+                self.builtin.simplify_expr_op_literal(agg_function, arg, op, lit, arg_is_left)
+            }
             _ => Ok(None),
         }
     }
 
     /// A sum of floats from a file's statistics was rounded in an order nobody knows.
     fn value_from_stats(&self, args: &StatisticsArgs) -> Option<ScalarValue> {
-        if self.is_exact(args.return_type) {
-            None
-        } else {
-            self.builtin.value_from_stats(args)
-        }
+        if self.is_exact(args.return_type) { None } else { self.builtin.value_from_stats(args) }
     }
 }

@@ -34,10 +34,7 @@ pub(crate) struct Moments<const N: usize> {
 
 impl<const N: usize> Default for Moments<N> {
     fn default() -> Self {
-        Self {
-            count: 0,
-            sums: std::array::from_fn(|_| ExactSum::new()),
-        }
+        Self { count: 0, sums: std::array::from_fn(|_| ExactSum::new()) }
     }
 }
 
@@ -141,19 +138,13 @@ impl<const N: usize> Moments<N> {
     /// Adds the rows of a state written by [`Moments::write_bytes`].
     pub(crate) fn merge_bytes(&mut self, bytes: &[u8]) -> Result<()> {
         let malformed = |e: MalformedSum| exec_datafusion_err!("{e}");
-        let (count, mut rest) = bytes
-            .split_first_chunk::<8>()
-            .ok_or(MalformedSum)
-            .map_err(malformed)?;
+        let (count, mut rest) =
+            bytes.split_first_chunk::<8>().ok_or(MalformedSum).map_err(malformed)?;
         self.count = self.count.saturating_add(u64::from_le_bytes(*count));
         for sum in &mut self.sums {
             rest = sum.merge_bytes(rest).map_err(malformed)?;
         }
-        if rest.is_empty() {
-            Ok(())
-        } else {
-            Err(malformed(MalformedSum))
-        }
+        if rest.is_empty() { Ok(()) } else { Err(malformed(MalformedSum)) }
     }
 
     /// Bytes on the heap.

@@ -7,13 +7,8 @@
 /// Aggregates whose value is decided by the order in which rows arrive. A plan may use them
 /// only with an `ORDER BY` inside the call (for `array_agg(DISTINCT x ORDER BY x)` too), and
 /// that order should be total: rows that tie are again taken as they arrive.
-pub const ORDER_DEPENDENT: &[&str] = &[
-    "array_agg",
-    "first_value",
-    "last_value",
-    "nth_value",
-    "string_agg",
-];
+pub const ORDER_DEPENDENT: &[&str] =
+    &["array_agg", "first_value", "last_value", "nth_value", "string_agg"];
 
 /// Aggregates that a plan may not use at all.
 ///
@@ -22,9 +17,5 @@ pub const ORDER_DEPENDENT: &[&str] = &[
 /// takes whatever comes first and ignores an `ORDER BY`; `first_value(x ORDER BY …)` takes
 /// its place. (`approx_distinct` may stay: its HyperLogLog registers are maxima of a hash
 /// with a fixed seed.)
-pub const APPROXIMATE: &[&str] = &[
-    "any_value",
-    "approx_median",
-    "approx_percentile_cont",
-    "approx_percentile_cont_with_weight",
-];
+pub const APPROXIMATE: &[&str] =
+    &["any_value", "approx_median", "approx_percentile_cont", "approx_percentile_cont_with_weight"];

@@ -24,10 +24,7 @@ pub(crate) fn all() -> Vec<Arc<AggregateUDF>> {
         ExactFunction::udaf(stddev::stddev_udaf(), Finish::Float(stddev_sample)),
         ExactFunction::udaf(stddev::stddev_pop_udaf(), Finish::Float(stddev_population)),
         ExactFunction::udaf(covariance::covar_samp_udaf(), Finish::Float(covar_sample)),
-        ExactFunction::udaf(
-            covariance::covar_pop_udaf(),
-            Finish::Float(covar_population),
-        ),
+        ExactFunction::udaf(covariance::covar_pop_udaf(), Finish::Float(covar_population)),
     ]
 }
 

@@ -53,10 +53,7 @@ pub fn decode_source(bytes: &[u8]) -> Result<Decoded, DecodeError> {
             _ => return Err(DecodeError::Unsupported { name }),
         },
     };
-    let invalid = |offset: usize| DecodeError::Invalid {
-        encoding,
-        offset: mark + offset,
-    };
+    let invalid = |offset: usize| DecodeError::Invalid { encoding, offset: mark + offset };
     let text = match encoding {
         "iso-8859-1" => body.iter().map(|&byte| char::from(byte)).collect(),
         "iso-8859-15" => {
@@ -89,9 +86,7 @@ pub fn decode_source(bytes: &[u8]) -> Result<Decoded, DecodeError> {
 fn declared(body: &[u8]) -> Option<String> {
     for line in body.split(|&byte| byte == b'\n').take(2) {
         let line = &line[..line.len().min(1024)];
-        let start = line
-            .iter()
-            .position(|byte| !matches!(byte, b' ' | b'\t' | 0x0c | b'\r'));
+        let start = line.iter().position(|byte| !matches!(byte, b' ' | b'\t' | 0x0c | b'\r'));
         let Some(start) = start else { continue };
         if line[start] != b'#' {
             return None;
@@ -152,35 +147,17 @@ mod tests {
             "# -*- coding: latin-1 -*-\né\u{80}"
         );
         assert_eq!(
-            text(
-                "#!/usr/bin/python\n# vim: set fileencoding=ISO_8859_15 :\n",
-                b"\xa4"
-            )
-            .unwrap()
-            .chars()
-            .last(),
+            text("#!/usr/bin/python\n# vim: set fileencoding=ISO_8859_15 :\n", b"\xa4")
+                .unwrap()
+                .chars()
+                .last(),
             Some('€')
         );
-        assert_eq!(
-            text("\n#coding=cp1252\n", b"\x80").unwrap().chars().last(),
-            Some('€')
-        );
+        assert_eq!(text("\n#coding=cp1252\n", b"\x80").unwrap().chars().last(), Some('€'));
         let hole = text("# coding: cp1252\n", b"a\x81").unwrap_err();
-        assert_eq!(
-            hole,
-            DecodeError::Invalid {
-                encoding: "cp1252",
-                offset: 18
-            }
-        );
+        assert_eq!(hole, DecodeError::Invalid { encoding: "cp1252", offset: 18 });
         let bad = text("# coding: ascii\n", b"\xc3\xa9").unwrap_err();
-        assert_eq!(
-            bad,
-            DecodeError::Invalid {
-                encoding: "ascii",
-                offset: 16
-            }
-        );
+        assert_eq!(bad, DecodeError::Invalid { encoding: "ascii", offset: 16 });
     }
 
     #[test]
@@ -192,25 +169,14 @@ mod tests {
     #[test]
     fn bad_bytes_are_named_by_their_offset_in_the_file() {
         let error = decode_source(b"\xef\xbb\xbfab\xff").unwrap_err();
-        assert_eq!(
-            error,
-            DecodeError::Invalid {
-                encoding: "utf-8",
-                offset: 5
-            }
-        );
+        assert_eq!(error, DecodeError::Invalid { encoding: "utf-8", offset: 5 });
         assert_eq!(error.to_string(), "invalid utf-8 at byte 5");
     }
 
     #[test]
     fn unknown_encodings_and_a_mark_with_another_encoding_are_errors() {
         let error = decode_source(b"# coding: EUC_JP\n").unwrap_err();
-        assert_eq!(
-            error,
-            DecodeError::Unsupported {
-                name: "euc-jp".to_owned()
-            }
-        );
+        assert_eq!(error, DecodeError::Unsupported { name: "euc-jp".to_owned() });
         assert!(decode_source(b"\xef\xbb\xbf# coding: latin-1\n").is_err());
     }
 }

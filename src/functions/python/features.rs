@@ -108,10 +108,7 @@ pub fn features_with(
         DocstringRule::Published => split_published(code),
         DocstringRule::FirstStatement => split_first_statement(walk.function, code),
     };
-    features.d_n_words = docstring
-        .as_deref()
-        .map(|text| words(text).count())
-        .map(count);
+    features.d_n_words = docstring.as_deref().map(|text| words(text).count()).map(count);
     features.docstring = docstring;
     features.n_whitespaces = count(text.bytes().filter(|&byte| byte == b' ').count());
     let mut vocabulary = HashSet::with_capacity(128);
@@ -236,11 +233,8 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 
 fn signature(function: Node<'_>, code: &str) -> Option<String> {
     let mut cursor = function.walk();
-    let colon = function
-        .children(&mut cursor)
-        .find(|child| child.kind() == ":")?;
-    code.get(function.start_byte()..colon.end_byte())
-        .map(str::to_owned)
+    let colon = function.children(&mut cursor).find(|child| child.kind() == ":")?;
+    code.get(function.start_byte()..colon.end_byte()).map(str::to_owned)
 }
 
 fn parameters(function: Node<'_>, code: &str) -> Vec<String> {
@@ -276,9 +270,7 @@ fn named_children(node: Node<'_>) -> Vec<Node<'_>> {
 fn split_published(code: &str) -> (String, Option<String>) {
     let mark = |from: usize| {
         let bytes = code.as_bytes().get(from..)?;
-        let found = bytes
-            .windows(3)
-            .position(|three| three == b"\"\"\"" || three == b"'''")?;
+        let found = bytes.windows(3).position(|three| three == b"\"\"\"" || three == b"'''")?;
         Some(from + found)
     };
     let Some(mut end) = mark(0) else {
@@ -305,11 +297,7 @@ fn split_first_statement(function: Option<Node<'_>>, code: &str) -> (String, Opt
     let none = || (code.to_owned(), None);
     let statement = function
         .and_then(|function| function.child_by_field_name("body"))
-        .and_then(|body| {
-            named_children(body)
-                .into_iter()
-                .find(|node| node.kind() != "comment")
-        })
+        .and_then(|body| named_children(body).into_iter().find(|node| node.kind() != "comment"))
         .filter(|node| node.kind() == "expression_statement" && node.named_child_count() == 1);
     let Some(string) = statement.and_then(|node| node.named_child(0)) else {
         return none();
@@ -329,10 +317,7 @@ fn split_first_statement(function: Option<Node<'_>>, code: &str) -> (String, Opt
         if prefix.contains(['f', 'F', 'b', 'B']) {
             return none();
         }
-        docstring.push_str(
-            code.get(open.end_byte()..close.start_byte())
-                .unwrap_or_default(),
-        );
+        docstring.push_str(code.get(open.end_byte()..close.start_byte()).unwrap_or_default());
     }
     let mut text = String::with_capacity(code.len());
     text.push_str(&code[..string.start_byte()]);

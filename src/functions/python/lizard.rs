@@ -195,22 +195,14 @@ impl Counter<'_> {
             && self.nesting.last().is_some_and(|nest| nest.indent > indent)
         {
             self.pending = None;
-            if self
-                .nesting
-                .pop()
-                .is_some_and(|nest| nest.function.is_some())
-            {
+            if self.nesting.pop().is_some_and(|nest| nest.function.is_some()) {
                 self.current = self.enclosing();
             }
         }
         if self.nesting.last().is_some_and(|nest| nest.indent < indent) {
             let function = self.pending.take();
             let around = function.unwrap_or_else(|| self.enclosing());
-            self.nesting.push(Nest {
-                indent,
-                function,
-                around,
-            });
+            self.nesting.push(Nest { indent, function, around });
         }
     }
 
@@ -338,11 +330,7 @@ impl Counter<'_> {
             self.first = Some(index);
         }
         self.functions.push(Function {
-            size: Size {
-                token_count: 1,
-                nloc: 1,
-                complexity: 1,
-            },
+            size: Size { token_count: 1, nloc: 1, complexity: 1 },
             closed: name == Kind::CloseParen,
         });
         self.current = index;

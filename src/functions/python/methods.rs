@@ -170,10 +170,7 @@ mod tests {
     #[test]
     fn nested_functions_are_listed_on_request_only() {
         assert_eq!(names(NESTED, false), ["A.B.m", "f", "f", "g", "h"]);
-        assert_eq!(
-            names(NESTED, true),
-            ["A.B.m", "A.B.m.inner", "A.B.m.C.n", "f", "f", "g", "h"]
-        );
+        assert_eq!(names(NESTED, true), ["A.B.m", "A.B.m.inner", "A.B.m.C.n", "f", "f", "g", "h"]);
     }
 
     #[test]
@@ -208,14 +205,10 @@ mod tests {
 
     #[test]
     fn deep_broken_code_takes_linear_time() {
-        let deep = format!(
-            "class A:\n    def m(self): pass\n    x = {}\n",
-            "(a, [".repeat(100_000)
-        );
+        let deep =
+            format!("class A:\n    def m(self): pass\n    x = {}\n", "(a, [".repeat(100_000));
         assert!(names(&deep, true).len() <= 1);
-        let defs: String = (0..1_500)
-            .map(|i| format!("{}def f():\n", " ".repeat(i)))
-            .collect();
+        let defs: String = (0..1_500).map(|i| format!("{}def f():\n", " ".repeat(i))).collect();
         let mut parser = PythonParser::new().unwrap();
         let error = methods(&mut parser, &defs, true).unwrap_err();
         assert_eq!(error, ParseError::TooComplex);

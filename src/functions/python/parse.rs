@@ -94,10 +94,7 @@ impl PythonParser {
         parser
             .set_language(&tree_sitter_python::LANGUAGE.into())
             .map_err(|_| ParseError::NoTree)?;
-        Ok(Self {
-            parser,
-            buffers: super::lizard::Buffers::default(),
-        })
+        Ok(Self { parser, buffers: super::lizard::Buffers::default() })
     }
 
     /// The syntax tree of `text`; syntax errors are nodes of the tree, not errors.
@@ -107,10 +104,7 @@ impl PythonParser {
     pub fn parse(&mut self, text: &str) -> Result<Tree, ParseError> {
         let bytes = text.as_bytes();
         if bytes.len() > MAX_BYTES {
-            return Err(ParseError::TooLarge {
-                bytes: bytes.len(),
-                limit: MAX_BYTES,
-            });
+            return Err(ParseError::TooLarge { bytes: bytes.len(), limit: MAX_BYTES });
         }
         let recoveries = Rc::new(Cell::new(0_usize));
         let counted = bytes.len() > COUNTED_BYTES;
@@ -146,9 +140,7 @@ impl PythonParser {
             chunk
         };
         let options = ParseOptions::new().progress_callback(&mut progress);
-        let tree = self
-            .parser
-            .parse_with_options(&mut chunk, None, Some(options));
+        let tree = self.parser.parse_with_options(&mut chunk, None, Some(options));
         if counted {
             self.parser.set_logger(None);
         }
@@ -157,11 +149,7 @@ impl PythonParser {
             _ => {
                 // A stopped parse would otherwise be resumed by the next call.
                 self.parser.reset();
-                Err(if stopped.get() {
-                    ParseError::TooComplex
-                } else {
-                    ParseError::NoTree
-                })
+                Err(if stopped.get() { ParseError::TooComplex } else { ParseError::NoTree })
             }
         }
     }

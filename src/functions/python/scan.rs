@@ -39,14 +39,7 @@ pub(super) fn word_end(text: &str, start: usize, end: usize) -> usize {
 
 /// Digits in groups separated by `'` (C++), at least two groups.
 pub(super) fn separated(bytes: &[u8], digits: usize, is: fn(&u8) -> bool) -> Option<usize> {
-    let run = |at: usize| {
-        bytes
-            .get(at..)
-            .unwrap_or_default()
-            .iter()
-            .take_while(|b| is(b))
-            .count()
-    };
+    let run = |at: usize| bytes.get(at..).unwrap_or_default().iter().take_while(|b| is(b)).count();
     let mut at = digits + run(digits);
     let mut last = None;
     while at > digits && bytes.get(at) == Some(&b'\'') {

@@ -123,12 +123,7 @@ pub(crate) fn tokenize(text: &str, tokens: &mut Vec<Token>) {
 
 impl Code {
     fn new(at: usize, end: usize, interpolated: bool) -> Self {
-        Self {
-            at,
-            end,
-            interpolated,
-            missing: Missing::default(),
-        }
+        Self { at, end, interpolated, missing: Missing::default() }
     }
 
     /// Pushes tokens until the range ends (`None`) or an f-string has to be split.
@@ -184,11 +179,7 @@ impl Code {
     }
 
     fn push(&self, tokens: &mut Vec<Token>, kind: Kind, size: u32) {
-        tokens.push(Token {
-            kind,
-            interpolated: self.interpolated,
-            size,
-        });
+        tokens.push(Token { kind, interpolated: self.interpolated, size });
     }
 
     fn space(&mut self, text: &str, start: usize, tokens: &mut Vec<Token>) {

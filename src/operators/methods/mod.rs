@@ -21,8 +21,8 @@ use crate::engine::column;
 use crate::functions::{METHOD_FIELDS, PythonMethods, RowId, call, methods_type};
 use crate::id::{ID, ROW_DIGEST};
 use crate::operator::{
-    ArgError, BindContext, Effect, Grain, InputPorts, LowerContext, Lowering, MAIN, Operator,
-    Port, Ports, REJECTS, RowStep, SideFile, Step, StepError, TableSchema, args_schema, describe,
+    ArgError, BindContext, Effect, Grain, InputPorts, LowerContext, Lowering, MAIN, Operator, Port,
+    Ports, REJECTS, RowStep, SideFile, Step, StepError, TableSchema, args_schema, describe,
     parse_args,
 };
 

@@ -16,17 +16,11 @@ const N: usize = 1000;
 
 /// A session with the exact aggregates and a table `t` cut into `partitions`.
 fn session(columns: Vec<(&str, ArrayRef)>, partitions: usize, batch: usize) -> SessionContext {
-    let config = SessionConfig::new()
-        .with_target_partitions(partitions)
-        .with_batch_size(batch);
+    let config = SessionConfig::new().with_target_partitions(partitions).with_batch_size(batch);
     let ctx = SessionContext::new_with_config(config);
-    all()
-        .iter()
-        .for_each(|f| ctx.register_udaf(f.as_ref().clone()));
+    all().iter().for_each(|f| ctx.register_udaf(f.as_ref().clone()));
     let rows = RecordBatch::try_from_iter_with_nullable(
-        columns
-            .into_iter()
-            .map(|(name, column)| (name, column, true)),
+        columns.into_iter().map(|(name, column)| (name, column, true)),
     )
     .unwrap();
     let size = rows.num_rows().div_ceil(partitions).max(1);
@@ -55,25 +49,15 @@ async fn query(ctx: &SessionContext, sql: &str) -> RecordBatch {
 
 /// The floats of one column.
 fn floats(batch: &RecordBatch, column: usize) -> Vec<Option<f64>> {
-    batch
-        .column(column)
-        .as_primitive::<Float64Type>()
-        .iter()
-        .collect()
+    batch.column(column).as_primitive::<Float64Type>().iter().collect()
 }
 
 /// The first row's floats, as bits; all NaN alike.
 fn first_row(batch: &RecordBatch) -> Vec<Option<u64>> {
     let bits = |v: f64| {
-        if v.is_nan() {
-            f64::NAN.to_bits()
-        } else {
-            v.to_bits()
-        }
+        if v.is_nan() { f64::NAN.to_bits() } else { v.to_bits() }
     };
-    (0..batch.num_columns())
-        .map(|c| floats(batch, c)[0].map(bits))
-        .collect()
+    (0..batch.num_columns()).map(|c| floats(batch, c)[0].map(bits)).collect()
 }
 
 fn column(values: &[Option<f64>]) -> ArrayRef {
@@ -88,9 +72,7 @@ fn dense(values: Vec<f64>) -> ArrayRef {
 fn uniform(seed: u64) -> Vec<f64> {
     let mut state = seed;
     let mut next = || {
-        state = state
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (state >> 11) as f64 / 2f64.powi(53)
     };
     (0..N).map(|_| next()).collect()
@@ -99,12 +81,7 @@ fn uniform(seed: u64) -> Vec<f64> {
 /// The columns of `expected.py`.
 fn data_sets() -> Vec<(&'static str, Vec<f64>, Vec<f64>, [u64; 17])> {
     let (u, w) = (uniform(1), uniform(2));
-    let both = || {
-        u.iter()
-            .zip(&w)
-            .enumerate()
-            .map(|(i, (&a, &b))| (i as i32, a, b))
-    };
+    let both = || u.iter().zip(&w).enumerate().map(|(i, (&a, &b))| (i as i32, a, b));
     let scaled = |a: f64, i: i32, k: i32| (a - 0.5) * 2f64.powi((i * k) % 600 - 300);
     vec![
         ("uniform", u.clone(), w.clone(), expected::UNIFORM),
@@ -157,11 +134,7 @@ async fn every_statistic_is_the_rounded_exact_value_in_any_partitioning() {
                 let all = query(&ctx, &format!("SELECT {} FROM t", statistics())).await;
                 assert_eq!(first_row(&all), wanted, "{name}, {partitions} partitions");
                 let sql = format!("SELECT {} FROM t GROUP BY x IS NULL", statistics());
-                assert_eq!(
-                    first_row(&query(&ctx, &sql).await),
-                    wanted,
-                    "{name}, grouped"
-                );
+                assert_eq!(first_row(&query(&ctx, &sql).await), wanted, "{name}, grouped");
             }
         }
     }
@@ -169,37 +142,19 @@ async fn every_statistic_is_the_rounded_exact_value_in_any_partitioning() {
 
 #[tokio::test]
 async fn groups_equal_filters_and_nulls_do_not_count() {
-    let x: Vec<_> = uniform(3)
-        .into_iter()
-        .enumerate()
-        .map(|(i, v)| (i % 7 != 0).then_some(v))
-        .collect();
-    let y: Vec<_> = uniform(4)
-        .into_iter()
-        .enumerate()
-        .map(|(i, v)| (i % 11 != 0).then_some(v))
-        .collect();
+    let x: Vec<_> =
+        uniform(3).into_iter().enumerate().map(|(i, v)| (i % 7 != 0).then_some(v)).collect();
+    let y: Vec<_> =
+        uniform(4).into_iter().enumerate().map(|(i, v)| (i % 11 != 0).then_some(v)).collect();
     let g: ArrayRef = Arc::new(Int64Array::from_iter_values((0..N as i64).map(|i| i % 3)));
     let ctx = session(vec![("x", column(&x)), ("y", column(&y)), ("g", g)], 4, 50);
     let calls = statistics();
-    let groups = query(
-        &ctx,
-        &format!("SELECT {calls} FROM t GROUP BY g ORDER BY g"),
-    )
-    .await;
+    let groups = query(&ctx, &format!("SELECT {calls} FROM t GROUP BY g ORDER BY g")).await;
     for k in 0..3 {
-        let one = query(
-            &ctx,
-            &format!("SELECT {calls} FROM t WHERE g = {k} AND x = x"),
-        )
-        .await;
+        let one = query(&ctx, &format!("SELECT {calls} FROM t WHERE g = {k} AND x = x")).await;
         let filtered = calls.replace(')', &format!(") FILTER (WHERE g = {k})"));
         let filtered = query(&ctx, &format!("SELECT {filtered} FROM t")).await;
-        assert_eq!(
-            first_row(&groups.slice(k, 1)),
-            first_row(&filtered),
-            "group {k}"
-        );
+        assert_eq!(first_row(&groups.slice(k, 1)), first_row(&filtered), "group {k}");
         // Rows where x is null count for no statistic of this query.
         assert_eq!(first_row(&one), first_row(&filtered), "group {k}");
     }
@@ -208,20 +163,11 @@ async fn groups_equal_filters_and_nulls_do_not_count() {
 #[tokio::test]
 async fn empty_and_single_rows_are_null_where_datafusion_says_so() {
     let sql = |filter: &str| format!("SELECT {}, 0.0 FROM t WHERE {filter}", statistics());
-    let ctx = session(
-        vec![("x", dense(vec![2.0, 3.0])), ("y", dense(vec![5.0, 5.0]))],
-        2,
-        1,
-    );
+    let ctx = session(vec![("x", dense(vec![2.0, 3.0])), ("y", dense(vec![5.0, 5.0]))], 2, 1);
     let builtin = SessionContext::new();
-    builtin
-        .register_table("t", ctx.table_provider("t").await.unwrap())
-        .unwrap();
+    builtin.register_table("t", ctx.table_provider("t").await.unwrap()).unwrap();
     for filter in ["x > 9", "x = 2", "x > 0"] {
-        let (ours, theirs) = (
-            query(&ctx, &sql(filter)).await,
-            query(&builtin, &sql(filter)).await,
-        );
+        let (ours, theirs) = (query(&ctx, &sql(filter)).await, query(&builtin, &sql(filter)).await);
         assert_eq!(first_row(&ours), first_row(&theirs), "{filter}");
         assert_eq!(ours.schema(), theirs.schema(), "{filter}");
     }
@@ -232,15 +178,7 @@ async fn empty_and_single_rows_are_null_where_datafusion_says_so() {
 
 #[tokio::test]
 async fn nan_and_infinity_reach_the_result_in_any_order() {
-    let values = [
-        1.0,
-        f64::NAN,
-        f64::INFINITY,
-        -2.0,
-        f64::NEG_INFINITY,
-        -0.0,
-        0.0,
-    ];
+    let values = [1.0, f64::NAN, f64::INFINITY, -2.0, f64::NEG_INFINITY, -0.0, 0.0];
     for shift in 0..values.len() {
         let mut v = values.to_vec();
         v.rotate_left(shift);
@@ -253,11 +191,7 @@ async fn nan_and_infinity_reach_the_result_in_any_order() {
         let wanted = vec![nan, nan, nan, nan, nan, nan, nan, low, one, zero];
         assert_eq!(first_row(&query(&ctx, sql).await), wanted, "shift {shift}");
         let grouped = format!("{sql} GROUP BY x IS NULL");
-        assert_eq!(
-            first_row(&query(&ctx, &grouped).await),
-            wanted,
-            "shift {shift}, grouped"
-        );
+        assert_eq!(first_row(&query(&ctx, &grouped).await), wanted, "shift {shift}, grouped");
     }
 }
 
@@ -265,16 +199,8 @@ async fn nan_and_infinity_reach_the_result_in_any_order() {
 async fn integers_keep_their_sum_type_and_have_an_exact_mean() {
     let values = vec![Some(i64::MAX), Some(i64::MAX - 2), None, Some(-1), Some(3)];
     let ctx = session(vec![("x", Arc::new(Int64Array::from(values)))], 3, 1);
-    let ints = query(
-        &ctx,
-        "SELECT sum(x), sum(DISTINCT x), max(x) FROM t WHERE x < 4",
-    )
-    .await;
-    assert!(
-        ints.columns()
-            .iter()
-            .all(|c| c.data_type() == &DataType::Int64)
-    );
+    let ints = query(&ctx, "SELECT sum(x), sum(DISTINCT x), max(x) FROM t WHERE x < 4").await;
+    assert!(ints.columns().iter().all(|c| c.data_type() == &DataType::Int64));
     let sql = "SELECT avg(x), mean(DISTINCT x), avg(x) FILTER (WHERE x > 3), \
                avg(CAST(x + 0 AS BIGINT UNSIGNED)) FILTER (WHERE x > 3), \
                avg(CAST(x % 100 AS INT)), avg(CAST(x % 100 + 0 AS FLOAT)), sum(CAST(x % 100 AS FLOAT)) FROM t";
@@ -284,26 +210,12 @@ async fn integers_keep_their_sum_type_and_have_an_exact_mean() {
     let pair = (i64::MAX - 1) as f64;
     // 7 + 5 - 1 + 3
     assert_eq!(row, vec![mean, mean, pair, pair, 3.5, 3.5, 14.0]);
-    let null = query(
-        &ctx,
-        "SELECT avg(NULL), avg(x) FILTER (WHERE x IS NULL) FROM t",
-    )
-    .await;
+    let null = query(&ctx, "SELECT avg(NULL), avg(x) FILTER (WHERE x IS NULL) FROM t").await;
     assert_eq!(first_row(&null), [None, None]);
-    let error = ctx
-        .sql("SELECT avg('a' || x) FROM t")
-        .await
-        .and_then(|f| f.into_optimized_plan());
+    let error = ctx.sql("SELECT avg('a' || x) FROM t").await.and_then(|f| f.into_optimized_plan());
     assert!(error.is_err(), "text has no mean");
-    let decimal = query(
-        &ctx,
-        "SELECT avg(CAST(x AS DECIMAL(20, 2))) FROM t WHERE x < 4",
-    )
-    .await;
-    assert!(matches!(
-        decimal.column(0).data_type(),
-        DataType::Decimal128(_, 6)
-    ));
+    let decimal = query(&ctx, "SELECT avg(CAST(x AS DECIMAL(20, 2))) FROM t WHERE x < 4").await;
+    assert!(matches!(decimal.column(0).data_type(), DataType::Decimal128(_, 6)));
 }
 
 #[tokio::test]
@@ -316,14 +228,7 @@ async fn distinct_counts_each_value_once() {
                    sum(DISTINCT y), covar_pop(DISTINCT y, x) FROM t";
         let row = first_row(&query(&ctx, sql).await);
         // Fractions of 0.1, 0.2, 0.3; of 1, 2, 3, 4, 9; of the five distinct pairs.
-        let wanted = [
-            0.6,
-            0.2,
-            0.009999999999999998,
-            0.09999999999999999,
-            19.0,
-            -0.06,
-        ];
+        let wanted = [0.6, 0.2, 0.009999999999999998, 0.09999999999999999, 19.0, -0.06];
         assert_eq!(row.len(), wanted.len());
         for (got, wanted) in row.iter().zip(wanted) {
             let got = f64::from_bits(got.unwrap());
@@ -333,14 +238,7 @@ async fn distinct_counts_each_value_once() {
         assert_eq!(first_row(&single), row[..2]);
     }
     // One DISTINCT column becomes a GROUP BY, two do not: in both the zeros are one.
-    let ctx = session(
-        vec![
-            ("x", dense(vec![0.0, -0.0, 3.0])),
-            ("y", dense(vec![1.0; 3])),
-        ],
-        1,
-        8,
-    );
+    let ctx = session(vec![("x", dense(vec![0.0, -0.0, 3.0])), ("y", dense(vec![1.0; 3]))], 1, 8);
     let group_by = query(&ctx, "SELECT avg(DISTINCT x) FROM t").await;
     let own = query(&ctx, "SELECT avg(DISTINCT x), sum(DISTINCT y) FROM t").await;
     assert_eq!(first_row(&group_by), first_row(&own)[..1]);
@@ -348,11 +246,8 @@ async fn distinct_counts_each_value_once() {
 
 #[tokio::test]
 async fn sliding_windows_equal_fresh_sums() {
-    let x: Vec<f64> = uniform(5)
-        .iter()
-        .enumerate()
-        .map(|(i, v)| v * 10f64.powi(i as i32 % 30))
-        .collect();
+    let x: Vec<f64> =
+        uniform(5).iter().enumerate().map(|(i, v)| v * 10f64.powi(i as i32 % 30)).collect();
     let i: ArrayRef = Arc::new(Int64Array::from_iter_values(0..N as i64));
     let ctx = session(vec![("x", dense(x.clone())), ("i", i)], 4, 64);
     let frame = "OVER (ORDER BY i ROWS BETWEEN 3 PRECEDING AND CURRENT ROW)";
@@ -370,11 +265,7 @@ async fn sliding_windows_equal_fresh_sums() {
              max(x) FILTER (WHERE i >= {from}) FROM t WHERE i <= {end}"
         );
         let fresh = query(&ctx, &whole).await;
-        assert_eq!(
-            first_row(&batch.slice(end, 1)),
-            first_row(&fresh),
-            "row {end}"
-        );
+        assert_eq!(first_row(&batch.slice(end, 1)), first_row(&fresh), "row {end}");
     }
 }
 
@@ -383,9 +274,7 @@ async fn many_groups_spilled_through_partial_states_stay_exact() {
     // More groups than rows per group: the partial aggregation hands rows over as states.
     let n = 20_000;
     let x = dense((0..n).map(|i| f64::from(i) * 0.1).collect());
-    let g: ArrayRef = Arc::new(Int64Array::from_iter_values(
-        (0..i64::from(n)).map(|i| i % 9_000),
-    ));
+    let g: ArrayRef = Arc::new(Int64Array::from_iter_values((0..i64::from(n)).map(|i| i % 9_000)));
     let mut results = Vec::new();
     for partitions in [1, 3, 8] {
         let ctx = session(vec![("x", x.clone()), ("g", g.clone())], partitions, 512);
@@ -428,11 +317,6 @@ fn every_default_aggregate_is_replaced_listed_or_safe() {
     }
     let builtins: Vec<_> = all_default_aggregate_functions();
     let known = |name: &str| builtins.iter().any(|f| f.name() == name);
-    assert!(
-        ORDER_DEPENDENT
-            .iter()
-            .chain(APPROXIMATE)
-            .all(|name| known(name))
-    );
+    assert!(ORDER_DEPENDENT.iter().chain(APPROXIMATE).all(|name| known(name)));
     assert!(ours.iter().all(|f| known(f.name())));
 }

@@ -73,10 +73,7 @@ fn many_terms_of_one_sign_do_not_overflow_a_limb() {
         assert_eq!(single.to_bytes(), slice.to_bytes());
         let mut squares = ExactSum::new();
         squares.add_products(&vec![value; 100_000], &vec![value; 100_000]);
-        assert_eq!(
-            squares.value(),
-            ((1u128 << 106) - (1 << 54) + 1) as f64 * 1e5
-        );
+        assert_eq!(squares.value(), ((1u128 << 106) - (1 << 54) + 1) as f64 * 1e5);
     }
 }
 
@@ -88,13 +85,9 @@ fn bytes_that_are_not_canonical_are_refused() {
         assert!(ExactSum::from_bytes(&bytes[..end]).is_err(), "{end} bytes");
     }
     assert!(ExactSum::from_bytes(&[bytes.clone(), vec![0]].concat()).is_err());
-    for malformed in [
-        &[1, 0, 0][..],
-        &[0, 3, 0],
-        &[0, 60, 1, 0, 0, 0, 0],
-        &[4, 0, 0],
-        &[0, 255, 1, 1, 0, 0, 0],
-    ] {
+    for malformed in
+        [&[1, 0, 0][..], &[0, 3, 0], &[0, 60, 1, 0, 0, 0, 0], &[4, 0, 0], &[0, 255, 1, 1, 0, 0, 0]]
+    {
         assert!(ExactSum::from_bytes(malformed).is_err(), "{malformed:?}");
     }
 }

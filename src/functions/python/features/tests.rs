@@ -9,10 +9,7 @@ use super::*;
 use crate::functions::python::{Size, size};
 
 fn reference() -> Value {
-    let path = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/tests/reference/python_features.json"
-    );
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reference/python_features.json");
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
@@ -107,10 +104,7 @@ fn parameters_returns_and_docstrings_equal_pythons_own_parser() {
 #[test]
 fn a_function_on_one_line_ends_with_its_logical_line() {
     assert_eq!(numbers(size("def f(x): return x\n")), (7, 1, 1));
-    assert_eq!(
-        numbers(size("def f(x): return x\nif True:\n    y = f(1)\n")),
-        (7, 1, 1)
-    );
+    assert_eq!(numbers(size("def f(x): return x\nif True:\n    y = f(1)\n")), (7, 1, 1));
     let outer = "def f(x):\n    def g(y) -> int: return h(y,\n        1)\n    if x:\n        return g\n    return x\n";
     assert_eq!(numbers(size(outer)), (14, 5, 2));
 }
@@ -145,10 +139,7 @@ fn signature_reaches_from_def_to_its_colon() {
         of("@d\nasync def f(a: int = {1: 2}[1],\n        b=lambda: 0) -> 'x': pass\n").unwrap(),
         "async def f(a: int = {1: 2}[1],\n        b=lambda: 0) -> 'x':"
     );
-    assert_eq!(
-        of("def m(self):\n        return 1").unwrap(),
-        "def m(self):"
-    );
+    assert_eq!(of("def m(self):\n        return 1").unwrap(), "def m(self):");
     assert_eq!(of("x = 1\n"), None);
 }
 
@@ -157,10 +148,7 @@ fn parameters_are_names_in_order() {
     let f =
         measure("def f(a, b: int, c=1, d: int = 2, /, *args: str, e, f: T = g(h), **kw): pass\n");
     assert_eq!(f.parameters, ["a", "b", "c", "d", "args", "e", "f", "kw"]);
-    assert_eq!(
-        measure("def f(a, (b, (c, d)), e=1): pass\n").parameters,
-        ["a", "b", "c", "d", "e"]
-    );
+    assert_eq!(measure("def f(a, (b, (c, d)), e=1): pass\n").parameters, ["a", "b", "c", "d", "e"]);
 }
 
 #[test]
@@ -181,10 +169,7 @@ fn first_statement_rule_keeps_strings_that_are_values() {
     assert_eq!(split(assigned), (assigned.to_owned(), None));
     assert_eq!(
         split("def f():\n    # c\n    r'A' \"b\"\n    pass\n"),
-        (
-            "def f():\n    # c\n    \n    pass\n".to_owned(),
-            Some("Ab".to_owned())
-        )
+        ("def f():\n    # c\n    \n    pass\n".to_owned(), Some("Ab".to_owned()))
     );
     let formatted = "def f():\n    f'''no {x}'''\n";
     assert_eq!(split(formatted), (formatted.to_owned(), None));
@@ -192,12 +177,8 @@ fn first_statement_rule_keeps_strings_that_are_values() {
 
 #[test]
 fn hostile_texts_are_measured_in_linear_time() {
-    let deep_ifs: String = (0..2_000)
-        .map(|i| format!("{}if x:\n", " ".repeat(i)))
-        .collect();
-    let deep_defs: String = (0..2_000)
-        .map(|i| format!("{}def f():\n", " ".repeat(i)))
-        .collect();
+    let deep_ifs: String = (0..2_000).map(|i| format!("{}if x:\n", " ".repeat(i))).collect();
+    let deep_defs: String = (0..2_000).map(|i| format!("{}def f():\n", " ".repeat(i))).collect();
     for text in [
         "(".repeat(100_000),
         format!("def f(a={}", "(".repeat(100_000)),
@@ -228,9 +209,8 @@ fn hostile_texts_are_measured_in_linear_time() {
         let text = format!("def f():\n {}", unit.repeat(2_000_000 / unit.len()));
         assert_eq!(size(&text), size(&text), "{unit}");
     }
-    let nested: String = (0..100_000)
-        .map(|i| format!("\n{}def f():", "\t".repeat(i % 90)))
-        .collect();
+    let nested: String =
+        (0..100_000).map(|i| format!("\n{}def f():", "\t".repeat(i % 90))).collect();
     assert!(size(&nested).is_some());
     let line = format!("def f(): return [{}]", "1, ".repeat(16 << 20));
     assert_eq!(numbers(size(&line)).0, 4 + 2 + 2 * (16 << 20) + 1);

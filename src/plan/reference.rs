@@ -1,0 +1,227 @@
+//! From references (`a`, `a.rejects`, `a[*]`, `a[k=v]`) to the tables of planned steps.
+//!
+//! Does not live here: how a reference is written (`workflow`), how its table is read (`exec`).
+
+use super::code;
+use super::expand::{Expander, Site, Target, Targets};
+use super::model::{Cell, Input, TableRef, plain};
+use crate::operator::INPUT;
+use crate::workflow::{Cells, Diagnostic, From, Step, StepRef, quote};
+use serde_json::Value;
+
+impl Expander {
+    /// The tables behind the references of a step in one cell; `None` if one is broken.
+    pub(super) fn inputs(
+        &mut self,
+        site: &Site<'_>,
+        step: &Step,
+        cell: &Cell,
+        targets: &Targets,
+    ) -> Option<Vec<Input>> {
+        match &step.from {
+            None => Some(Vec::new()),
+            Some(From::One(reference)) => {
+                Some(vec![self.table(site, reference, cell, targets, INPUT)?])
+            }
+            Some(From::Ports(ports)) => {
+                // All of them are looked at, so that all mistakes are reported.
+                let tables: Vec<Option<Input>> = ports
+                    .iter()
+                    .map(|(port, r)| self.table(site, r, cell, targets, &port.value))
+                    .collect();
+                tables.into_iter().collect()
+            }
+            Some(From::Invalid(_)) => None,
+        }
+    }
+
+    /// The table behind a reference, as the input port `port`.
+    pub(super) fn table(
+        &mut self,
+        site: &Site<'_>,
+        reference: &StepRef,
+        cell: &Cell,
+        targets: &Targets,
+        port: &str,
+    ) -> Option<Input> {
+        let upstream = targets.get(&reference.step)?;
+        let fixed = match &reference.cells {
+            Cells::Select(keys) => keys.as_slice(),
+            Cells::Plain | Cells::All => &[],
+        };
+        self.check_selection(site, reference, upstream, fixed)?;
+        let matches = |other: &Cell| {
+            other.iter().all(|(key, value)| match fixed.iter().find(|(k, _)| k == key) {
+                Some((_, wanted)) => plain(value) == *wanted,
+                None => reference.cells == Cells::All || lookup(cell, key) == Some(value),
+            })
+        };
+        let found: Vec<&(Cell, Target)> = upstream.iter().filter(|(c, _)| matches(c)).collect();
+        let united = reference.cells == Cells::All;
+        if found.is_empty() && upstream.iter().any(|(c, _)| !c.is_empty()) {
+            let message = format!("{} is a matrix step", quote(&reference.step));
+            let found = Diagnostic::error(
+                code::UNKNOWN_CELL,
+                message,
+                &site.workflow.source,
+                reference.span,
+            );
+            let name = &reference.step;
+            let help =
+                format!("write `{name}[*]` for all its cells, or `{name}[key=value]` for one");
+            self.diagnostics.push(found.with_help(help));
+            return None;
+        }
+        let mut tables = Vec::new();
+        let mut input: Option<Input> = None;
+        for (cell, target) in found {
+            let one = self.port(site, reference, target, port)?;
+            if united {
+                for mut table in one.tables.clone() {
+                    table.cell.extend(cell.iter().cloned());
+                    tables.push(table);
+                }
+            } else {
+                tables = one.tables.clone();
+            }
+            match &input {
+                Some(first) if names_and_types(first) != names_and_types(&one) => {
+                    let message =
+                        format!("the cells of {} have different columns", quote(&reference.step));
+                    let source = &site.workflow.source;
+                    self.diagnostics.push(Diagnostic::error(
+                        code::WRONG_INPUTS,
+                        message,
+                        source,
+                        reference.span,
+                    ));
+                    return None;
+                }
+                Some(_) => {}
+                None => input = Some(one),
+            }
+        }
+        let mut input = input?;
+        input.tables = tables;
+        if united {
+            input.united = true;
+            input.schema = super::bind::united_schema(&input)
+                .map_err(|message| {
+                    let source = &site.workflow.source;
+                    let found =
+                        Diagnostic::error(code::WRONG_INPUTS, message, source, reference.span);
+                    self.diagnostics.push(found);
+                })
+                .ok()?;
+        }
+        Some(input)
+    }
+
+    /// Reports keys and values of a selection that no cell has.
+    fn check_selection(
+        &mut self,
+        site: &Site<'_>,
+        reference: &StepRef,
+        upstream: &[(Cell, Target)],
+        fixed: &[(String, String)],
+    ) -> Option<()> {
+        let mut ok = Some(());
+        for (key, wanted) in fixed {
+            let keys: Vec<&str> =
+                upstream.iter().flat_map(|(c, _)| c.iter().map(|(k, _)| k.as_str())).collect();
+            let values: Vec<String> =
+                upstream.iter().filter_map(|(c, _)| lookup(c, key)).map(plain).collect();
+            let (message, given, known) = if keys.contains(&key.as_str()) {
+                if values.contains(wanted) {
+                    continue;
+                }
+                let message = format!("no cell of {} has {key}={wanted}", quote(&reference.step));
+                (message, wanted, values.iter().map(String::as_str).collect())
+            } else {
+                let message =
+                    format!("{} has no matrix key {}", quote(&reference.step), quote(key));
+                (message, key, keys)
+            };
+            let source = &site.workflow.source;
+            let found = Diagnostic::error(code::UNKNOWN_CELL, message, source, reference.span);
+            self.diagnostics.push(found.with_suggestion(given, known));
+            ok = None;
+        }
+        ok
+    }
+
+    /// The port of a target that a reference names.
+    fn port(
+        &mut self,
+        site: &Site<'_>,
+        reference: &StepRef,
+        target: &Target,
+        port: &str,
+    ) -> Option<Input> {
+        let unknown = |known: Vec<&str>| {
+            let span = reference.port_span.unwrap_or(reference.span);
+            let source = &site.workflow.source;
+            match &reference.port {
+                Some(name) => {
+                    let message =
+                        format!("step {} has no port {}", quote(&reference.step), quote(name));
+                    let found = Diagnostic::error(code::UNKNOWN_PORT, message, source, span);
+                    found.with_suggestion(name, known)
+                }
+                None => {
+                    let message =
+                        format!("step {} has several outputs; name one", quote(&reference.step));
+                    let found = Diagnostic::error(code::UNKNOWN_PORT, message, source, span);
+                    let step = &reference.step;
+                    let choices = known.iter().map(|k| format!("{step}.{k}")).collect::<Vec<_>>();
+                    found.with_help(format!("the outputs are {}", choices.join(", ")))
+                }
+            }
+        };
+        match target {
+            Target::Broken => None,
+            Target::Step(i) => {
+                let ports = self.steps[*i].step.ports();
+                let found = match &reference.port {
+                    None => ports.first(),
+                    Some(name) => ports.iter().find(|p| p.name == name),
+                };
+                let Some(found) = found else {
+                    let known = ports.iter().map(|p| p.name).collect();
+                    self.diagnostics.push(unknown(known));
+                    return None;
+                };
+                let table = TableRef { step: *i, port: found.name, cell: Vec::new() };
+                Some(Input {
+                    port: port.to_string(),
+                    tables: vec![table],
+                    united: false,
+                    schema: found.table.clone(),
+                })
+            }
+            Target::Embedded(outputs) => {
+                let found = match &reference.port {
+                    Some(name) => outputs.get(name),
+                    None if outputs.len() == 1 => outputs.values().next(),
+                    None => outputs.get(crate::operator::MAIN),
+                };
+                let Some(found) = found else {
+                    let known = outputs.keys().map(String::as_str).collect();
+                    self.diagnostics.push(unknown(known));
+                    return None;
+                };
+                Some(Input { port: port.to_string(), ..found.clone() })
+            }
+        }
+    }
+}
+
+fn names_and_types(input: &Input) -> Vec<(String, String)> {
+    let fields = input.schema.schema.fields().iter();
+    fields.map(|f| (f.name().clone(), crate::digest::type_name(f.data_type()))).collect()
+}
+
+/// The value of a key in a cell.
+pub(super) fn lookup<'a>(cell: &'a Cell, key: &str) -> Option<&'a Value> {
+    cell.iter().find(|(k, _)| k == key).map(|(_, value)| value)
+}

@@ -1,0 +1,356 @@
+//! Events for people, on a terminal or in a log.
+//!
+//! Does not live here: how a line looks (`lines`), the bars (`bars`).
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::bars::Bars;
+use super::lines::{At, Lines};
+use super::text;
+use crate::event::{EventSink, RunEvent, StepStatus, StepSummary};
+
+/// A log gets no more than one line per step and this time.
+const QUIET: Duration = Duration::from_secs(10);
+
+/// Shows a run to people: a line per finished step, warnings, outputs and a summary.
+///
+/// On a terminal that can move its cursor, running steps have bars on stderr below the
+/// lines; elsewhere there are lines only, with a word on long steps every ten seconds. A
+/// failed write is ignored: nobody is looking any more, and the run goes on.
+pub struct HumanReporter {
+    state: Mutex<State>,
+}
+
+struct State {
+    err: Box<dyn Write + Send>,
+    lines: Lines,
+    bars: Option<Bars>,
+    running: HashMap<String, Running>,
+    /// Assertions that failed, as a failed step repeats them.
+    assertions: HashMap<String, Vec<String>>,
+    quiet: Duration,
+}
+
+struct Running {
+    since: Instant,
+    told: Instant,
+    total: Option<u64>,
+}
+
+impl HumanReporter {
+    /// A reporter that writes lines of at most `width` columns to `err`, which is stderr
+    /// itself if `terminal` is true. Without `color` no escape code at all is written; as
+    /// bars cannot be without, there are none then.
+    pub fn new(err: Box<dyn Write + Send>, terminal: bool, color: bool, width: u16) -> Self {
+        let lines = Lines::new(width.into(), color);
+        let bars = (terminal && color).then(|| Bars::new(lines.width));
+        let state = State {
+            err,
+            lines,
+            bars,
+            running: HashMap::new(),
+            assertions: HashMap::new(),
+            quiet: QUIET,
+        };
+        Self { state: Mutex::new(state) }
+    }
+}
+
+impl EventSink for HumanReporter {
+    fn send(&self, event: RunEvent) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).take(event);
+    }
+}
+
+impl Drop for HumanReporter {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bars) = &mut state.bars {
+            bars.clear();
+        }
+    }
+}
+
+impl State {
+    fn take(&mut self, event: RunEvent) {
+        let lines = match event {
+            RunEvent::Started { workflow, run, steps } => {
+                self.lines.fit_names(&steps);
+                self.lines.started(&workflow, &run, steps.len())
+            }
+            RunEvent::StepStarted { step, reason, total, .. } => {
+                let now = Instant::now();
+                self.running.insert(step.clone(), Running { since: now, told: now, total });
+                match &mut self.bars {
+                    Some(bars) => {
+                        let name = text::left(&self.lines.short(&step), self.lines.name);
+                        bars.start(&step, name, total);
+                        Vec::new()
+                    }
+                    None => self.lines.step_started(&step, reason),
+                }
+            }
+            RunEvent::StepTotal { step, total, .. } => {
+                if let Some(running) = self.running.get_mut(&step) {
+                    running.total = Some(total);
+                }
+                if let Some(bars) = &self.bars {
+                    bars.total(&step, total);
+                }
+                Vec::new()
+            }
+            RunEvent::Progress { step, rows } => self.progress(&step, rows),
+            RunEvent::StepFinished(summary) => self.step_finished(&summary),
+            RunEvent::Assertion { step, severity, message } => {
+                let error = severity == "error";
+                let lines = self.lines.problem(error, Some(&step), &message);
+                if error {
+                    self.assertions.entry(step).or_default().push(message);
+                }
+                lines
+            }
+            RunEvent::Warning { step, message } => {
+                self.lines.problem(false, step.as_deref(), &message)
+            }
+            RunEvent::Output { path, rows, written, .. } => self.lines.output(&path, rows, written),
+            RunEvent::Finished { status, steps, seconds } => {
+                if let Some(bars) = &mut self.bars {
+                    bars.clear();
+                }
+                self.running.clear();
+                self.lines.finished(status, &steps, seconds)
+            }
+        };
+        self.write(&lines);
+    }
+
+    fn progress(&mut self, step: &str, rows: u64) -> Vec<String> {
+        if let Some(bars) = &self.bars {
+            bars.position(step, rows);
+            return Vec::new();
+        }
+        let now = Instant::now();
+        match self.running.get_mut(step) {
+            Some(running) if now.duration_since(running.told) >= self.quiet => {
+                running.told = now;
+                let seconds = now.duration_since(running.since).as_secs_f64();
+                self.lines.progress(step, &At { rows, total: running.total, seconds })
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn step_finished(&mut self, summary: &StepSummary) -> Vec<String> {
+        if let Some(bars) = &mut self.bars {
+            bars.end(&summary.step);
+        }
+        self.running.remove(&summary.step);
+        let told = summary.status == StepStatus::Failed
+            && self.assertions.remove(&summary.step).is_some_and(|messages| {
+                let detail = summary.detail.as_deref().unwrap_or_default();
+                messages.iter().any(|m| detail.ends_with(m.as_str()))
+            });
+        self.lines.step_finished(summary, told)
+    }
+
+    fn write(&mut self, lines: &[String]) {
+        if lines.is_empty() {
+            return;
+        }
+        let mut text = lines.join("\n");
+        text.push('\n');
+        let err = &mut self.err;
+        let mut write = || {
+            let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
+        };
+        match &self.bars {
+            Some(bars) => bars.above(write),
+            None => write(),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::event::{Reason, RunStatus};
+
+    #[derive(Clone, Default)]
+    struct Screen(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Screen {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn summary(step: &str, status: StepStatus, rows: u64, seconds: f64) -> StepSummary {
+        StepSummary {
+            step: step.into(),
+            status,
+            reason: (status == StepStatus::Ran).then_some(Reason::New),
+            detail: None,
+            rows,
+            computed_rows: if status == StepStatus::Ran { rows } else { 0 },
+            reused_rows: 0,
+            digest: None,
+            ports: Vec::new(),
+            seconds,
+            key: None,
+        }
+    }
+
+    fn shown(events: Vec<RunEvent>, color: bool, width: u16) -> String {
+        let screen = Screen::default();
+        let reporter = HumanReporter::new(Box::new(screen.clone()), false, color, width);
+        events.into_iter().for_each(|event| reporter.send(event));
+        let bytes = screen.0.lock().unwrap().clone();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    fn run() -> Vec<RunEvent> {
+        let mut valid = summary("valid", StepStatus::Ran, 14_020, 0.2);
+        valid.reason = Some(Reason::ArgChanged);
+        valid.detail = Some("with.rules[0].check: \"a\" → \"b\" (file.yaml:12:16)".into());
+        valid.reused_rows = 3_000;
+        let mut testbed = summary("testbed", StepStatus::Failed, 0, 0.02);
+        testbed.detail = Some(
+            "cannot cut:\n  a line\x1b[2J and quite some words more about what went wrong there"
+                .into(),
+        );
+        let steps = vec![
+            summary("methods", StepStatus::Ran, 17_102, 0.614),
+            summary("features", StepStatus::Hit, 17_102, 0.0),
+            valid,
+            testbed,
+            summary("prompts", StepStatus::Skipped, 0, 0.0),
+        ];
+        let names = steps.iter().map(|s| s.step.clone()).collect();
+        let mut events = vec![
+            RunEvent::Started { workflow: "random-cut".into(), run: "r1".into(), steps: names },
+            RunEvent::StepStarted {
+                step: "methods".into(),
+                reason: Reason::New,
+                detail: None,
+                total: None,
+            },
+            RunEvent::Progress { step: "methods".into(), rows: 7 },
+        ];
+        events.extend(steps.iter().cloned().map(RunEvent::StepFinished));
+        events.push(RunEvent::Warning { step: None, message: "the store is read-only".into() });
+        events.push(RunEvent::Output {
+            output: "testbed".into(),
+            path: "testbeds/random_cut.parquet".into(),
+            rows: 3000,
+            written: true,
+        });
+        events.push(RunEvent::Finished { status: RunStatus::Failed, steps, seconds: 0.93 });
+        events
+    }
+
+    #[test]
+    fn a_run_is_told_in_aligned_lines() {
+        let expected = "\
+random-cut: 5 steps, run r1
+  methods   started                               NEW
+  methods   ran          17,102 rows      0.61 s  NEW
+  features  hit          17,102 rows
+  valid     ran          14,020 rows      0.20 s  ARG_CHANGED
+    14,020 computed, 3,000 reused
+    with.rules[0].check: \"a\" → \"b\" (file.yaml:12:16)
+  testbed   failed                        0.02 s
+    cannot cut:
+      a line\\u{1b}[2J and quite some words more about what went wrong there
+  prompts   skipped
+warning: the store is read-only
+wrote testbeds/random_cut.parquet (3,000 rows)
+failed: 5 steps, 1 hit, 2 ran, 1 failed, 1 skipped (31,122 rows computed, 3,000
+reused) in 0.93 s
+";
+        assert_eq!(shown(run(), false, 80), expected);
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        for width in 24..100 {
+            let text = shown(run(), false, width);
+            assert!(text.lines().all(|l| text::width(l) <= width.into()), "{width}\n{text}");
+        }
+    }
+
+    #[test]
+    fn only_color_brings_escape_codes() {
+        assert!(shown(run(), true, 80).contains("\x1b[2m  features"));
+        assert!(!shown(run(), false, 80).contains('\x1b'));
+        let screen = Screen::default();
+        let reporter = HumanReporter::new(Box::new(screen.clone()), true, false, 80);
+        run().into_iter().for_each(|event| reporter.send(event));
+        assert!(!screen.0.lock().unwrap().contains(&0x1b));
+    }
+
+    #[test]
+    fn a_failed_assertion_is_told_once() {
+        let message = "unique: 3 rows share id (file.yaml:3:9)";
+        let mut failed = summary("valid", StepStatus::Failed, 0, 0.1);
+        failed.detail = Some(format!("assertion failed: {message}"));
+        let text = shown(
+            vec![
+                RunEvent::Assertion {
+                    step: "valid".into(),
+                    severity: "error".into(),
+                    message: message.into(),
+                },
+                RunEvent::StepFinished(failed),
+            ],
+            false,
+            80,
+        );
+        assert_eq!(text.matches("unique").count(), 1, "{text}");
+        assert!(text.starts_with("error: valid: unique"), "{text}");
+        assert!(text.ends_with("assertion failed\n"), "{text}");
+    }
+
+    #[test]
+    fn a_log_hears_of_a_long_step_now_and_then() {
+        let screen = Screen::default();
+        let reporter = HumanReporter::new(Box::new(screen.clone()), false, false, 80);
+        reporter.state.lock().unwrap().quiet = Duration::from_millis(30);
+        let step = || "ast".to_string();
+        reporter.send(RunEvent::StepStarted {
+            step: step(),
+            reason: Reason::New,
+            detail: None,
+            total: Some(400),
+        });
+        for rows in 0..100 {
+            reporter.send(RunEvent::Progress { step: step(), rows });
+        }
+        std::thread::sleep(Duration::from_millis(40));
+        for rows in 100..200 {
+            reporter.send(RunEvent::Progress { step: step(), rows });
+        }
+        let bytes = screen.0.lock().unwrap().clone();
+        let text = String::from_utf8(bytes).unwrap();
+        let told: Vec<&str> = text.lines().filter(|l| l.contains(" of ")).collect();
+        assert!(matches!(told.as_slice(), [one] if one.contains("100 of 400 rows  25%")), "{text}");
+    }
+
+    #[test]
+    fn a_message_of_any_length_takes_a_few_lines() {
+        let mut failed = summary("gen", StepStatus::Failed, 0, 0.1);
+        failed.detail = Some("word\n".repeat(100_000));
+        let text = shown(vec![RunEvent::StepFinished(failed)], false, 80);
+        assert!(text.lines().count() < 50, "{}", text.lines().count());
+        assert!(text.contains("more lines"));
+    }
+}

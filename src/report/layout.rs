@@ -1,0 +1,305 @@
+//! Where the boxes of a graph are: layers from top to bottom, few crossings, short edges.
+//!
+//! The method of Sugiyama, Tagawa and Toda (1981): layers by the longest path, an order
+//! within layers by barycentres, then positions. A position is the mean of its neighbours',
+//! as near as the boxes beside it allow, which is an isotonic regression. A long edge is a
+//! chain of invisible items, one per layer.
+
+use std::collections::BTreeSet;
+
+/// The height of a box.
+pub(super) const HEIGHT: f64 = 46.0;
+const LAYER: f64 = HEIGHT + 58.0;
+const GAP: f64 = 26.0;
+/// The room of an edge that passes a layer.
+const LANE: f64 = 10.0;
+const SWEEPS: usize = 24;
+
+/// The layout of a graph.
+pub(super) struct Layout {
+    /// The middle of each box's upper side.
+    pub(super) boxes: Vec<(f64, f64)>,
+    /// For each edge, the middles of the layers it passes, as points at the height of the
+    /// boxes' upper sides.
+    pub(super) lanes: Vec<Vec<(f64, f64)>>,
+    pub(super) width: f64,
+    pub(super) height: f64,
+}
+
+/// Lays out boxes of the given widths. Any edges will do, cycles too.
+pub(super) fn layout(widths: &[f64], edges: &[(usize, usize)]) -> Layout {
+    let layer = layers(widths.len(), edges);
+    let mut items = Items { widths: widths.to_vec(), up: Vec::new(), down: Vec::new() };
+    let mut order = vec![Vec::new(); layer.iter().max().map_or(0, |m| m + 1)];
+    layer.iter().enumerate().for_each(|(i, l)| order[*l].push(i));
+    let mut chains = Vec::with_capacity(edges.len());
+    let mut links = Vec::new();
+    for &(from, to) in edges {
+        let mut chain = Vec::new();
+        let mut last = from;
+        for lane in order.iter_mut().take(layer[to]).skip(layer[from] + 1) {
+            let item = items.widths.len();
+            items.widths.push(LANE);
+            lane.push(item);
+            links.push((last, item));
+            chain.push(item);
+            last = item;
+        }
+        if layer[from] < layer[to] {
+            links.push((last, to));
+        }
+        chains.push(chain);
+    }
+    items.connect(&links);
+    items.order(&mut order);
+    let x = items.positions(&order, widths.len());
+    let mut y = vec![0.0; items.widths.len()];
+    for (l, layer) in order.iter().enumerate() {
+        layer.iter().for_each(|i| y[*i] = l as f64 * LAYER);
+    }
+    let side = |sign: f64| {
+        let edge = x.iter().zip(&items.widths).map(move |(x, w)| sign * x + w / 2.0);
+        edge.fold(0.0, f64::max)
+    };
+    Layout {
+        boxes: (0..widths.len()).map(|i| (x[i], y[i])).collect(),
+        lanes: chains.iter().map(|c| c.iter().map(|i| (x[*i], y[*i])).collect()).collect(),
+        width: side(1.0),
+        height: (order.len().max(1) - 1) as f64 * LAYER + HEIGHT,
+    }
+}
+
+/// The layer of each node: below all it reads, unless the graph has a cycle, and not more
+/// than a screenful beside each other.
+fn layers(count: usize, edges: &[(usize, usize)]) -> Vec<usize> {
+    let mut next = vec![Vec::new(); count];
+    let mut waiting = vec![0_usize; count];
+    for &(from, to) in edges.iter().filter(|(from, to)| from != to) {
+        next[from].push(to);
+        waiting[to] += 1;
+    }
+    let mut depth = vec![0; count];
+    let mut open: BTreeSet<usize> = (0..count).collect();
+    // Of nodes that all wait for each other, the first is taken as it is.
+    while let Some(i) = open.iter().copied().find(|i| waiting[*i] == 0).or(open.first().copied()) {
+        open.remove(&i);
+        for to in &next[i] {
+            waiting[*to] = waiting[*to].saturating_sub(1);
+            if open.contains(to) {
+                depth[*to] = depth[*to].max(depth[i] + 1);
+            }
+        }
+    }
+    let most = ((count as f64).sqrt() as usize).clamp(6, 12);
+    let mut by_depth: Vec<usize> = (0..count).collect();
+    by_depth.sort_by_key(|i| depth[*i]);
+    let mut least = vec![0; count];
+    let mut sizes: Vec<usize> = Vec::new();
+    let mut layer = vec![0; count];
+    for i in by_depth {
+        let mut l = least[i];
+        while sizes.get(l).is_some_and(|size| *size >= most) {
+            l += 1;
+        }
+        sizes.resize(sizes.len().max(l + 1), 0);
+        sizes[l] += 1;
+        layer[i] = l;
+        for to in next[i].iter().filter(|to| depth[**to] > depth[i]) {
+            least[*to] = least[*to].max(l + 1);
+        }
+    }
+    layer
+}
+
+/// Boxes and lanes, with their neighbours in the layers above and below.
+struct Items {
+    widths: Vec<f64>,
+    up: Vec<Vec<usize>>,
+    down: Vec<Vec<usize>>,
+}
+
+impl Items {
+    fn connect(&mut self, links: &[(usize, usize)]) {
+        self.up = vec![Vec::new(); self.widths.len()];
+        self.down = vec![Vec::new(); self.widths.len()];
+        for &(from, to) in links {
+            self.down[from].push(to);
+            self.up[to].push(from);
+        }
+    }
+
+    /// Sorts each layer by the mean place of its neighbours, down and up in turn, and keeps
+    /// the order with the fewest crossings.
+    fn order(&self, order: &mut Vec<Vec<usize>>) {
+        let mut best = (self.crossings(order), order.clone());
+        for sweep in 0..SWEEPS {
+            let downwards = sweep % 2 == 0;
+            let layers = order.len();
+            for l in 0..layers {
+                let l = if downwards { l } else { layers - 1 - l };
+                let place = self.places(order);
+                let sides = if downwards { &self.up } else { &self.down };
+                let key = |i: &usize| mean(&place, &sides[*i]).unwrap_or(place[*i]);
+                order[l].sort_by(|a, b| key(a).total_cmp(&key(b)));
+            }
+            let crossings = self.crossings(order);
+            if crossings < best.0 {
+                best = (crossings, order.clone());
+            }
+            if best.0 == 0 {
+                break;
+            }
+        }
+        *order = best.1;
+    }
+
+    /// Where each item is in its layer, from 0 to 1.
+    fn places(&self, order: &[Vec<usize>]) -> Vec<f64> {
+        let mut place = vec![0.0; self.widths.len()];
+        for layer in order {
+            for (at, i) in layer.iter().enumerate() {
+                place[*i] = (at as f64 + 0.5) / layer.len() as f64;
+            }
+        }
+        place
+    }
+
+    fn crossings(&self, order: &[Vec<usize>]) -> usize {
+        let mut at = vec![0; self.widths.len()];
+        order.iter().for_each(|l| l.iter().enumerate().for_each(|(p, i)| at[*i] = p));
+        let mut crossings = 0;
+        for layer in order {
+            let mut ends: Vec<usize> = Vec::new();
+            for i in layer {
+                let mut targets: Vec<usize> = self.down[*i].iter().map(|d| at[*d]).collect();
+                targets.sort_unstable();
+                let before = ends.len();
+                for target in &targets {
+                    crossings += before - ends[..before].partition_point(|e| e <= target);
+                }
+                ends.extend(targets);
+                ends.sort_unstable();
+            }
+        }
+        crossings
+    }
+
+    /// The middle of each item, the leftmost side at 0.
+    fn positions(&self, order: &[Vec<usize>], boxes: usize) -> Vec<f64> {
+        let mut x = vec![0.0; self.widths.len()];
+        order.iter().for_each(|layer| self.settle(layer, &mut x, |_| (0.0, 1.0)));
+        for sweep in 0..=SWEEPS {
+            for l in 0..order.len() {
+                let l = if sweep % 2 == 0 { l } else { order.len() - 1 - l };
+                let now = x.clone();
+                self.settle(&order[l], &mut x, |i| {
+                    let wanted = if i >= boxes && sweep + 6 > SWEEPS {
+                        // At last, a lane follows its edge's other lanes rather than boxes.
+                        let all = self.up[i].iter().chain(&self.down[i]).copied();
+                        let (lanes, ends): (Vec<_>, Vec<_>) = all.partition(|n| *n >= boxes);
+                        mean(&now, if lanes.is_empty() { &ends } else { &lanes })
+                    } else if sweep == SWEEPS {
+                        let all = self.up[i].iter().chain(&self.down[i]).copied();
+                        mean(&now, &all.collect::<Vec<_>>())
+                    } else if sweep % 2 == 0 {
+                        mean(&now, &self.up[i])
+                    } else {
+                        mean(&now, &self.down[i])
+                    };
+                    // Lanes hold their place, so that long edges are straight.
+                    let weight = if i < boxes { 1.0 } else { 4.0 };
+                    (wanted.unwrap_or(now[i]), weight)
+                });
+            }
+        }
+        let left = x.iter().zip(&self.widths).map(|(x, w)| x - w / 2.0);
+        let left = left.fold(f64::INFINITY, f64::min);
+        x.iter().map(|x| x - left).collect()
+    }
+
+    /// Moves the items of a layer as near as they can come to where they want to be, without
+    /// changing their order: weighted isotonic regression by pooling adjacent violators.
+    fn settle(&self, layer: &[usize], x: &mut [f64], wanted: impl Fn(usize) -> (f64, f64)) {
+        let mut offsets = Vec::with_capacity(layer.len());
+        let mut offset = 0.0;
+        let mut last: Option<f64> = None;
+        for i in layer {
+            if let Some(last) = last {
+                offset += (last + self.widths[*i]) / 2.0 + GAP;
+            }
+            last = Some(self.widths[*i]);
+            offsets.push(offset);
+        }
+        // Pools of neighbours that touch: their common place, weight and number.
+        let mut pools: Vec<(f64, f64, usize)> = Vec::new();
+        for (i, offset) in layer.iter().zip(&offsets) {
+            let (at, weight) = wanted(*i);
+            let mut pool = (at - offset, weight, 1);
+            while let Some(before) = pools.pop_if(|before| before.0 > pool.0) {
+                let weight = before.1 + pool.1;
+                let at = (before.0 * before.1 + pool.0 * pool.1) / weight;
+                pool = (at, weight, before.2 + pool.2);
+            }
+            pools.push(pool);
+        }
+        let places = pools.iter().flat_map(|(at, _, n)| std::iter::repeat_n(*at, *n));
+        for ((i, offset), at) in layer.iter().zip(&offsets).zip(places) {
+            x[*i] = at + offset;
+        }
+    }
+}
+
+fn mean(values: &[f64], at: &[usize]) -> Option<f64> {
+    (!at.is_empty()).then(|| at.iter().map(|i| values[*i]).sum::<f64>() / at.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn overlaps(widths: &[f64], layout: &Layout) -> bool {
+        let boxes = layout.boxes.iter().zip(widths).enumerate();
+        let mut pairs = boxes.clone().flat_map(|a| boxes.clone().map(move |b| (a, b)));
+        pairs.any(|((i, (a, wa)), (j, (b, wb)))| {
+            i < j && a.1 == b.1 && (a.0 - b.0).abs() < (wa + wb) / 2.0
+        })
+    }
+
+    #[test]
+    fn what_reads_is_below_what_it_reads() {
+        let edges: Vec<(usize, usize)> =
+            (1..60).flat_map(|i| [((i * 7) % i, i), (i / 2, i)]).collect();
+        let widths: Vec<f64> = (0..60).map(|i| 60.0 + (i % 5) as f64 * 30.0).collect();
+        let layout = layout(&widths, &edges);
+        assert!(edges.iter().all(|(a, b)| layout.boxes[*a].1 < layout.boxes[*b].1));
+        assert!(!overlaps(&widths, &layout));
+        assert!(layout.boxes.iter().zip(&widths).all(|((x, y), w)| {
+            x - w / 2.0 >= -1e-6 && x + w / 2.0 <= layout.width + 1e-6 && *y <= layout.height
+        }));
+    }
+
+    #[test]
+    fn a_wide_matrix_is_broken_into_rows() {
+        let edges: Vec<(usize, usize)> = (1..=40).flat_map(|i| [(0, i), (i, 41)]).collect();
+        let layout = layout(&[100.0; 42], &edges);
+        assert!(layout.width < 3000.0, "{}", layout.width);
+    }
+
+    #[test]
+    fn cycles_loops_and_nothing_at_all_have_a_layout() {
+        let cyclic = layout(&[50.0; 3], &[(0, 1), (1, 2), (2, 0), (1, 1)]);
+        assert_eq!(cyclic.boxes.len(), 3);
+        assert!(!overlaps(&[50.0; 3], &cyclic));
+        assert_eq!(layout(&[], &[]).boxes.len(), 0);
+    }
+
+    #[test]
+    fn crossings_that_can_be_avoided_are() {
+        let edges = [(0, 5), (1, 4), (2, 3)];
+        let layout = layout(&[50.0; 6], &edges);
+        let mut ends: Vec<(f64, f64)> =
+            edges.iter().map(|(a, b)| (layout.boxes[*a].0, layout.boxes[*b].0)).collect();
+        ends.sort_by(|a, b| a.0.total_cmp(&b.0));
+        assert!(ends.is_sorted_by(|a, b| a.1 < b.1));
+    }
+}

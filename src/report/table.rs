@@ -1,0 +1,272 @@
+//! Tables for people: aligned columns that fit the terminal.
+
+use std::io::{self, Write};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+
+use super::cell::{Cells, json_options};
+use super::stream::{TableWriter, check_columns};
+use super::text;
+
+/// How a table is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableFormat {
+    /// Aligned columns, for people.
+    Table,
+    /// One JSON object per line.
+    Json,
+    /// CSV with a header.
+    Csv,
+}
+
+/// Columns of text are not made narrower than this, unless their cells are.
+const NARROWEST: usize = 12;
+
+/// More characters of a cell than any screen shows; the rest is not even looked at.
+const LONGEST_CELL: usize = 4096;
+
+/// Writes the rows of `batches`, whose columns are those of `schema`.
+///
+/// For [`TableFormat::Table`], `width` is the number of columns of the terminal: longer
+/// cells are cropped, and the last columns of the table are left out, with a note that names
+/// them, if not even a cropped part would fit. Without a width nothing is cropped or left
+/// out, save the end of cells of many thousand characters. The other formats are complete.
+pub fn write_table(
+    out: &mut dyn Write,
+    batches: &[RecordBatch],
+    schema: &SchemaRef,
+    format: TableFormat,
+    width: Option<u16>,
+) -> io::Result<()> {
+    if format == TableFormat::Table {
+        return write_aligned(out, batches, schema, width.map(usize::from));
+    }
+    let mut writer = TableWriter::new(out, SchemaRef::clone(schema), format)?;
+    batches.iter().try_for_each(|batch| writer.write(batch))?;
+    writer.finish().map(drop)
+}
+
+struct Column {
+    name: String,
+    numeric: bool,
+    cells: Vec<String>,
+    /// The width of the widest cell or of the name.
+    natural: usize,
+    /// The width it gets.
+    width: usize,
+}
+
+impl Column {
+    fn least(&self) -> usize {
+        if self.numeric { self.natural } else { self.natural.min(NARROWEST) }
+    }
+
+    fn shown(&self, cell: &str, last: bool) -> String {
+        let cell = text::crop(cell, self.width);
+        match (self.numeric, last) {
+            (true, _) => text::right(&cell, self.width),
+            (false, true) => cell,
+            (false, false) => text::left(&cell, self.width),
+        }
+    }
+}
+
+fn write_aligned(
+    out: &mut dyn Write,
+    batches: &[RecordBatch],
+    schema: &SchemaRef,
+    width: Option<usize>,
+) -> io::Result<()> {
+    let mut columns = columns(batches, schema)?;
+    let dropped = match width {
+        Some(width) => fit(&mut columns, width),
+        None => Vec::new(),
+    };
+    let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
+    let names: Vec<&str> = columns.iter().map(|c| c.name.as_str()).collect();
+    write_row(out, &columns, &names)?;
+    let rules: Vec<String> = columns.iter().map(|c| "─".repeat(c.width)).collect();
+    write_row(out, &columns, &rules.iter().map(String::as_str).collect::<Vec<_>>())?;
+    for row in 0..rows {
+        let cells: Vec<&str> =
+            columns.iter().map(|c| c.cells.get(row).map_or("", String::as_str)).collect();
+        write_row(out, &columns, &cells)?;
+    }
+    if rows == 0 {
+        writeln!(out, "(0 rows)")?;
+    }
+    if !dropped.is_empty() {
+        let s = if dropped.len() == 1 { "" } else { "s" };
+        let note =
+            format!("… {} more column{s}: {} (use --columns)", dropped.len(), dropped.join(", "));
+        for line in text::wrap(&note, width.unwrap_or(usize::MAX)) {
+            writeln!(out, "{line}")?;
+        }
+    }
+    out.flush()
+}
+
+fn write_row(out: &mut dyn Write, columns: &[Column], cells: &[&str]) -> io::Result<()> {
+    let last = columns.len().saturating_sub(1);
+    let shown: Vec<String> = columns
+        .iter()
+        .zip(cells)
+        .enumerate()
+        .map(|(i, (column, cell))| column.shown(cell, i == last))
+        .collect();
+    writeln!(out, "{}", shown.join("  ").trim_end())
+}
+
+fn columns(batches: &[RecordBatch], schema: &SchemaRef) -> io::Result<Vec<Column>> {
+    batches.iter().try_for_each(|batch| check_columns(schema, batch))?;
+    let options = json_options();
+    let mut columns = Vec::with_capacity(schema.fields().len());
+    for (i, field) in schema.fields().iter().enumerate() {
+        let mut cells = Vec::new();
+        for batch in batches {
+            let mut source =
+                Cells::new(&batch.schema_ref().fields()[i], batch.column(i).as_ref(), &options)?;
+            for row in 0..batch.num_rows() {
+                cells.push(one_line(&source.text(row)?));
+            }
+        }
+        let name = text::escape(field.name());
+        let widest = cells.iter().map(|cell| text::width(cell)).max().unwrap_or(0);
+        let natural = widest.max(text::width(&name)).max(1);
+        let numeric = field.data_type().is_numeric();
+        columns.push(Column { name, numeric, cells, natural, width: natural });
+    }
+    Ok(columns)
+}
+
+fn one_line(cell: &str) -> String {
+    let (shown, whole) = text::prefix(cell, LONGEST_CELL);
+    let mut shown = text::escape_with(shown, "⏎");
+    if !whole {
+        shown.push('…');
+    }
+    shown
+}
+
+/// Gives the columns their widths and removes those that do not fit; their names.
+fn fit(columns: &mut Vec<Column>, width: usize) -> Vec<String> {
+    let mut used = 0;
+    let mut kept = 0;
+    for column in columns.iter() {
+        let with = used + column.least() + if kept > 0 { 2 } else { 0 };
+        if kept > 0 && with > width {
+            break;
+        }
+        used = with;
+        kept += 1;
+    }
+    let dropped = columns.drain(kept..).map(|c| c.name).collect();
+    columns.iter_mut().for_each(|c| c.width = c.least());
+    if let Some(first) = columns.first_mut() {
+        first.width = first.width.min(width.max(1));
+    }
+    // The room that is left goes to the narrowest column that wants more, one by one.
+    let mut room = width.saturating_sub(used);
+    while room > 0 {
+        let wanting = columns.iter_mut().filter(|c| c.width < c.natural);
+        let Some(column) = wanting.min_by_key(|c| c.width) else { break };
+        column.width += 1;
+        room -= 1;
+    }
+    dropped
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{
+        ArrayRef, BooleanArray, Float32Array, Float64Array, Int64Array, ListBuilder, StringArray,
+        StringBuilder, TimestampMicrosecondArray,
+    };
+
+    use super::*;
+
+    fn shown(columns: Vec<(&str, ArrayRef)>, width: Option<u16>) -> String {
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let mut out = Vec::new();
+        let schema = batch.schema();
+        write_table(&mut out, &[batch], &schema, TableFormat::Table, width).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    fn texts(values: Vec<Option<&str>>) -> ArrayRef {
+        Arc::new(StringArray::from(values))
+    }
+
+    #[test]
+    fn numbers_are_aligned_right_and_texts_left() {
+        let mut tags = ListBuilder::new(StringBuilder::new());
+        tags.append_value([Some("a"), None]);
+        tags.append_null();
+        let table = shown(
+            vec![
+                ("id", texts(vec![Some("abc"), None])),
+                ("n", Arc::new(Int64Array::from(vec![Some(17_102), None]))),
+                ("bleu", Arc::new(Float64Array::from(vec![0.25, 1.0 / 3.0]))),
+                ("f32", Arc::new(Float32Array::from(vec![0.1, 1e-9]))),
+                ("ok", Arc::new(BooleanArray::from(vec![true, false]))),
+                ("at", Arc::new(TimestampMicrosecondArray::from(vec![0, 1]).with_timezone("UTC"))),
+                ("tags", Arc::new(tags.finish())),
+            ],
+            Some(100),
+        );
+        let expected = "\
+id        n      bleu   f32  ok     at                           tags
+────  ─────  ────────  ────  ─────  ───────────────────────────  ──────────
+abc   17102      0.25   0.1  true   1970-01-01T00:00:00Z         [\"a\",null]
+null   null  0.333333  1e-9  false  1970-01-01T00:00:00.000001Z  null
+";
+        assert_eq!(table, expected);
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        let code = "def f():\n\treturn '測試'\r\n".repeat(20);
+        for width in [10, 20, 40, 79, 80, 200] {
+            let table = shown(
+                vec![
+                    ("id", texts(vec![Some("0123456789abcdef0123456789abcdef")])),
+                    ("code", texts(vec![Some(&code)])),
+                    ("nloc", Arc::new(Int64Array::from(vec![3]))),
+                    ("message", texts(vec![Some("\x1b[31mred\u{202e}")])),
+                    ("other", texts(vec![None])),
+                ],
+                Some(width),
+            );
+            assert!(table.lines().all(|l| text::width(l) <= width.into()), "{table}");
+            assert!(!table.contains('\x1b'));
+        }
+    }
+
+    #[test]
+    fn columns_that_do_not_fit_are_named() {
+        let column = || texts(vec![Some("some longer text")]);
+        let table = shown(
+            vec![("first", column()), ("second", column()), ("third", column()), ("x", column())],
+            Some(30),
+        );
+        assert!(table.ends_with("… 2 more columns: third, x\n(use --columns)\n"), "{table}");
+        let whole = shown(vec![("first", column()), ("second", column())], None);
+        assert!(whole.contains("some longer text  some longer text"), "{whole}");
+    }
+
+    #[test]
+    fn an_empty_table_shows_its_columns() {
+        let table = shown(vec![("id", texts(vec![])), ("code", texts(vec![]))], Some(80));
+        assert_eq!(table, "id  code\n──  ────\n(0 rows)\n");
+    }
+
+    #[test]
+    fn a_huge_cell_is_not_read_to_its_end() {
+        let table = shown(vec![("raw", texts(vec![Some(&"x".repeat(1 << 24))]))], None);
+        assert!(table.len() < 1 << 16);
+    }
+}

@@ -1,0 +1,125 @@
+//! What is generated from the code and committed is fresh: schemas, contracts, the README's
+//! operator table. `GALERAS_UPDATE=1 cargo test --release --test docs` writes it anew.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn galeras(args: &[&str]) -> String {
+    let out = Command::new(env!("CARGO_BIN_EXE_galeras")).args(args).output().unwrap();
+    assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8(out.stdout).unwrap()
+}
+
+/// Compares a committed file with what it should be, or writes it.
+fn fresh(path: &str, wanted: &str) {
+    let file = root().join(path);
+    if std::env::var_os("GALERAS_UPDATE").is_some() {
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, wanted).unwrap();
+    }
+    let found = fs::read_to_string(&file).unwrap_or_default();
+    assert!(found == wanted, "{path} is stale; run GALERAS_UPDATE=1 cargo test --release --test docs");
+}
+
+fn operators() -> Vec<String> {
+    galeras(&["ops", "--format", "json"])
+        .lines()
+        .map(|line| {
+            let value: serde_json::Value = serde_json::from_str(line).unwrap();
+            value["name"].as_str().unwrap().to_string()
+        })
+        .collect()
+}
+
+#[test]
+fn the_schema_of_workflow_files_is_fresh() {
+    fresh("schemas/workflow.schema.json", &galeras(&["schema"]));
+}
+
+#[test]
+fn the_contracts_of_published_tables_are_fresh() {
+    for name in ["raw_data", "random_cut", "table_1"] {
+        fresh(&format!("schemas/{name}.contract.json"), &galeras(&["schema", name]));
+    }
+}
+
+#[test]
+fn the_pages_of_the_operators_are_fresh() {
+    for name in operators() {
+        fresh(&format!("docs/operators/{name}.md"), &galeras(&["ops", &name]));
+    }
+}
+
+#[test]
+fn no_page_is_left_of_an_operator_that_is_gone() {
+    let known = operators();
+    for entry in fs::read_dir(root().join("docs/operators")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(known.iter().any(|k| name == format!("{k}.md")), "docs/operators/{name}");
+    }
+}
+
+#[test]
+fn the_operator_table_of_the_readme_is_fresh() {
+    const BEGIN: &str = "<!-- operators: generated -->\n";
+    const END: &str = "<!-- /operators -->";
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let start = readme.find(BEGIN).expect("the README marks its table") + BEGIN.len();
+    let end = readme.find(END).expect("the README marks its table");
+    let wanted =
+        format!("{}{}{}", &readme[..start], galeras(&["ops", "--format", "markdown"]), &readme[end..]);
+    fresh("README.md", &wanted);
+}
+
+/// The files that links and commands of the README name exist.
+#[test]
+fn the_readme_names_files_that_exist() {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    for target in readme.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+        let local = target.split('#').next().unwrap();
+        if !local.is_empty() && !local.contains("://") {
+            assert!(root().join(local).exists(), "the README links to {local}");
+        }
+    }
+}
+
+#[test]
+fn shipped_workflows_have_no_problem() {
+    for entry in fs::read_dir(root().join("workflows")).unwrap() {
+        let path = entry.unwrap().path();
+        galeras(&["check", path.to_str().unwrap()]);
+    }
+}
+
+/// The example of every operator's page is a workflow that runs.
+#[test]
+fn the_examples_of_the_operators_run() {
+    for name in operators() {
+        let page = galeras(&["ops", &name]);
+        let example = page.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next());
+        let example = example.unwrap_or_else(|| panic!("{name} has no example"));
+        let steps: String = example.lines().map(|line| format!("  {line}\n")).collect();
+        let folder = tempfile::tempdir().unwrap();
+        let workflow = format!("galeras: 1\nname: example\nsteps:\n{steps}");
+        fs::write(folder.path().join("w.yaml"), workflow).unwrap();
+        fs::write(folder.path().join("data.csv"), "source,n\ndef f(): pass,1\nx,2\n").unwrap();
+        run_in(folder.path(), &name);
+    }
+}
+
+fn run_in(folder: &Path, name: &str) {
+    let out = Command::new(env!("CARGO_BIN_EXE_galeras"))
+        .args(["run", "w.yaml"])
+        .current_dir(folder)
+        .env_remove("GALERAS_CACHE")
+        .output()
+        .unwrap();
+    assert!(out.status.success(), "{name}: {}", String::from_utf8_lossy(&out.stderr));
+}
