@@ -25,7 +25,10 @@ fn fresh(path: &str, wanted: &str) {
         fs::write(&file, wanted).unwrap();
     }
     let found = fs::read_to_string(&file).unwrap_or_default();
-    assert!(found == wanted, "{path} is stale; run GALERAS_UPDATE=1 cargo test --release --test docs");
+    assert!(
+        found == wanted,
+        "{path} is stale; run GALERAS_UPDATE=1 cargo test --release --test docs"
+    );
 }
 
 fn operators() -> Vec<String> {
@@ -73,8 +76,12 @@ fn the_operator_table_of_the_readme_is_fresh() {
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
     let start = readme.find(BEGIN).expect("the README marks its table") + BEGIN.len();
     let end = readme.find(END).expect("the README marks its table");
-    let wanted =
-        format!("{}{}{}", &readme[..start], galeras(&["ops", "--format", "markdown"]), &readme[end..]);
+    let wanted = format!(
+        "{}{}{}",
+        &readme[..start],
+        galeras(&["ops", "--format", "markdown"]),
+        &readme[end..]
+    );
     fresh("README.md", &wanted);
 }
 

@@ -91,3 +91,47 @@ fn problem_of(expr: &Expr) -> Option<String> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::session;
+
+    async fn findings(sql: &str) -> Vec<String> {
+        let session = session(2);
+        session.sql("CREATE TABLE t (id TEXT, x DOUBLE) AS VALUES ('a', 1.0)").await.unwrap();
+        let df = session.sql(sql).await.unwrap();
+        super::check_deterministic(df.logical_plan()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn what_may_differ_from_run_to_run_is_found() {
+        for sql in [
+            "SELECT now() AS n FROM t",
+            "SELECT id, random() AS r FROM t",
+            "SELECT id FROM t WHERE random() < 0.5",
+            "SELECT id FROM t LIMIT 1",
+            "SELECT * FROM (SELECT id FROM t LIMIT 1) ORDER BY id",
+            "SELECT array_agg(id) AS a FROM t",
+            "SELECT approx_median(x) AS m FROM t",
+            "SELECT first_value(id) AS f FROM t",
+            "SELECT id, row_number() OVER () AS n FROM t",
+            "SELECT id FROM t WHERE x = (SELECT first_value(x) FROM t)",
+        ] {
+            assert!(!findings(sql).await.is_empty(), "{sql}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_depends_on_the_rows_only_is_allowed() {
+        for sql in [
+            "SELECT id, sum(x) AS s, avg(x), stddev(x), count(*), min(id) FROM t GROUP BY id",
+            "SELECT id FROM t ORDER BY id LIMIT 1",
+            "SELECT array_agg(id ORDER BY id) AS a FROM t",
+            "SELECT id, row_number() OVER (ORDER BY id) AS n FROM t",
+            "SELECT id, sum(x) OVER (ORDER BY id) AS n FROM t",
+            "SELECT count(*) AS n FROM t LIMIT 1",
+        ] {
+            assert_eq!(findings(sql).await, Vec::<String>::new(), "{sql}");
+        }
+    }
+}

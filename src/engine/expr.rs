@@ -92,3 +92,37 @@ pub fn explain(error: &DataFusionError, schema: &SchemaRef, path: &str) -> ArgEr
     };
     ArgError::new(path, code, plain_message(error))
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::{Field, Schema};
+
+    use super::*;
+    use crate::engine::session;
+
+    fn parse(sql: &str) -> Result<RowExpr, ArgError> {
+        let schema = Arc::new(Schema::new(vec![
+            Field::new("nloc", DataType::Int64, true),
+            Field::new("code", DataType::Utf8, true),
+        ]));
+        parse_row_expr(&session(1), &schema, sql, "rules[0].check")
+    }
+
+    #[test]
+    fn an_expression_knows_its_type_and_columns() {
+        let expr = parse("nloc > 1 OR char_length(code) > 100").unwrap();
+        assert_eq!(expr.data_type, DataType::Boolean);
+        assert_eq!(expr.columns, ["code", "nloc"]);
+    }
+
+    #[test]
+    fn mistakes_have_codes_and_suggestions() {
+        let code = |sql: &str| parse(sql).unwrap_err().code;
+        assert_eq!(code("nlok > 1"), "unknown-column");
+        assert_eq!(parse("nlok > 1").unwrap_err().help.unwrap(), "did you mean `nloc`?");
+        assert_eq!(code("nloc >"), "sql-syntax");
+        assert_eq!(code("sum(nloc) > 1"), "not-a-row-expression");
+        assert_eq!(code("random() > 0.5"), "not-deterministic");
+        assert_eq!(code("no_such_function(nloc)"), "sql");
+    }
+}

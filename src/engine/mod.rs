@@ -4,14 +4,15 @@
 //! Does not live here: what is computed (`operators`, `functions`) or when (`exec`).
 
 mod determinism;
+mod encode;
 mod expr;
 mod scan;
 mod session;
 mod write;
 
 pub use determinism::check_deterministic;
+pub(crate) use encode::encode;
 pub use expr::{RowExpr, explain, parse_row_expr};
 pub use scan::{empty_table, scan, scan_files};
-pub use session::session;
-pub(crate) use write::encode;
-pub use write::{Stored, column, store_table};
+pub use session::{ordered_session, session};
+pub use write::{Hints, Stored, column, store_table};

@@ -43,9 +43,20 @@ static TEMPLATE: LazyLock<SessionState> = LazyLock::new(|| {
 
 /// A fresh session with all functions and no tables, computing on `jobs` threads at a time.
 pub fn session(jobs: usize) -> SessionContext {
+    build(jobs, true)
+}
+
+/// A session like [`session`], whose plans keep the order of a stored table: parts of a file
+/// are read side by side, but batches are not dealt out to threads.
+pub fn ordered_session(jobs: usize) -> SessionContext {
+    build(jobs, false)
+}
+
+fn build(jobs: usize, deal_out: bool) -> SessionContext {
     // A state made from another one leaves the default catalog out, unless told otherwise.
     let mut config = TEMPLATE.config().clone().with_create_default_catalog_and_schema(true);
     config.options_mut().execution.target_partitions = jobs.max(1);
+    config.options_mut().optimizer.enable_round_robin_repartition = deal_out;
     // A catalog of its own: tables of one step are not visible to another.
     let state = SessionStateBuilder::new_from_existing(TEMPLATE.clone())
         .with_config(config)

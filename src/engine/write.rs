@@ -8,23 +8,23 @@ use std::sync::Arc;
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
-use arrow::row::{OwnedRow, RowConverter, SortField};
+use arrow::row::{OwnedRow, RowConverter, Rows, SortField};
 use datafusion::common::Column;
 use datafusion::dataframe::DataFrame;
+use datafusion::datasource::MemTable;
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::{Expr, cast};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
-use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression, ZstdLevel};
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use super::encode::encode;
+use super::session::session;
 use crate::cache::{BlobWriter, CacheError, PortArtifact, Store};
 use crate::digest::{ColumnDigest, TableHasher, table_digest};
 use crate::operator::{StepError, TableSchema, stored_type};
 
-/// Rows per Parquet row group: some tens of megabytes of methods.
-const ROW_GROUP_ROWS: usize = 32 * 1024;
 /// Batches that may wait for a writer thread.
 const QUEUE: usize = 8;
 
@@ -50,6 +50,15 @@ pub fn column(name: &str) -> Expr {
     Expr::Column(Column::from_name(name))
 }
 
+/// What is known of a table before it is stored.
+#[derive(Clone, Copy, Debug)]
+pub struct Hints {
+    /// Threads to encode with.
+    pub threads: usize,
+    /// Its rows are in memory and probably in the order of the key already.
+    pub sorted: bool,
+}
+
 /// Computes `df` and stores it as the artifact of `port`, in the order of its key.
 ///
 /// `on_rows` is told the number of rows of each finished batch.
@@ -58,6 +67,7 @@ pub async fn store_table(
     port: &str,
     table: &TableSchema,
     store: &Store,
+    hints: Hints,
     on_rows: impl Fn(u64),
 ) -> Result<PortArtifact, Stored> {
     let schema = table.stored();
@@ -71,12 +81,10 @@ pub async fn store_table(
     });
     let key: Vec<String> =
         table.key.iter().filter(|name| schema.field_with_name(name).is_ok()).cloned().collect();
-    let df = df
-        .select(columns.collect::<Vec<_>>())?
-        .sort(key.iter().map(|name| column(name).sort(true, true)).collect())?;
-    let mut stream = df.execute_stream().await?;
+    let df = df.select(columns.collect::<Vec<_>>())?;
+    let mut stream = sorted(df, &schema, &key, hints).await?;
     let mut duplicates = DuplicateKeys::new(&schema, &key)?;
-    let mut sink = ArtifactSink::new(store, Arc::clone(&schema))?;
+    let mut sink = ArtifactSink::new(store, Arc::clone(&schema), hints.threads)?;
     while let Some(batch) = stream.next().await {
         let batch = conform(batch?, &schema)?;
         duplicates.check(&batch)?;
@@ -86,6 +94,70 @@ pub async fn store_table(
         }
     }
     sink.finish(store, port, key).await
+}
+
+/// The rows in the order of the key. Sorting copies every row, so rows that may be in order
+/// are looked at first.
+async fn sorted(
+    df: DataFrame,
+    schema: &SchemaRef,
+    key: &[String],
+    hints: Hints,
+) -> Result<SendableRecordBatchStream, Stored> {
+    let order = || key.iter().map(|name| column(name).sort(true, true)).collect::<Vec<_>>();
+    if !hints.sorted {
+        return Ok(df.sort(order())?.execute_stream().await?);
+    }
+    let computed: SchemaRef = Arc::new(df.schema().as_arrow().clone());
+    let batches = df.collect().await?;
+    if is_sorted(&batches, schema, key)? {
+        let batches = futures::stream::iter(batches.into_iter().map(Ok));
+        return Ok(Box::pin(RecordBatchStreamAdapter::new(computed, batches)));
+    }
+    let table = MemTable::try_new(computed, vec![batches])?;
+    let df = session(hints.threads).read_table(Arc::new(table))?;
+    Ok(df.sort(order())?.execute_stream().await?)
+}
+
+fn is_sorted(
+    batches: &[RecordBatch],
+    schema: &SchemaRef,
+    key: &[String],
+) -> Result<bool, StepError> {
+    let mut converter = KeyRows::new(schema, key)?;
+    let mut last: Option<OwnedRow> = None;
+    for batch in batches.iter().filter(|b| b.num_rows() > 0) {
+        let rows = converter.rows(batch)?;
+        let first_fits = last.as_ref().is_none_or(|last| last.row() <= rows.row(0));
+        if !first_fits || (1..rows.num_rows()).any(|i| rows.row(i - 1) > rows.row(i)) {
+            return Ok(false);
+        }
+        last = Some(rows.row(rows.num_rows() - 1).owned());
+    }
+    Ok(true)
+}
+
+/// The key columns of batches as comparable rows.
+struct KeyRows {
+    converter: RowConverter,
+    columns: Vec<usize>,
+}
+
+impl KeyRows {
+    fn new(schema: &SchemaRef, key: &[String]) -> Result<Self, StepError> {
+        let columns =
+            key.iter().map(|name| schema.index_of(name)).collect::<Result<Vec<_>, _>>()?;
+        let fields = columns
+            .iter()
+            .map(|i| SortField::new(stored_type(schema.field(*i).data_type())))
+            .collect();
+        Ok(Self { converter: RowConverter::new(fields)?, columns })
+    }
+
+    fn rows(&mut self, batch: &RecordBatch) -> Result<Rows, StepError> {
+        let keys: Vec<_> = self.columns.iter().map(|i| Arc::clone(batch.column(*i))).collect();
+        Ok(self.converter.convert_columns(&keys)?)
+    }
 }
 
 /// The batch under the declared schema; fails if a column that may not be null has nulls.
@@ -115,7 +187,7 @@ pub(crate) struct ArtifactSink {
 }
 
 impl ArtifactSink {
-    fn new(store: &Store, schema: SchemaRef) -> Result<Self, CacheError> {
+    fn new(store: &Store, schema: SchemaRef, threads: usize) -> Result<Self, CacheError> {
         let blob = store.blob_writer()?;
         let (to_hasher, mut hash_queue) = mpsc::channel::<RecordBatch>(QUEUE);
         let (to_writer, mut write_queue) = mpsc::channel::<RecordBatch>(QUEUE);
@@ -128,7 +200,7 @@ impl ArtifactSink {
             Ok(hasher.finish())
         });
         let writer = tokio::task::spawn_blocking(move || {
-            encode(blob, schema, || write_queue.blocking_recv())
+            encode(blob, schema, threads, || write_queue.blocking_recv())
         });
         Ok(Self { to_hasher, to_writer, hasher, writer })
     }
@@ -155,51 +227,22 @@ impl ArtifactSink {
     }
 }
 
-/// Encodes batches as Parquet until there is none left.
-pub(crate) fn encode(
-    blob: BlobWriter,
-    schema: SchemaRef,
-    mut next: impl FnMut() -> Option<RecordBatch>,
-) -> Result<BlobWriter, StepError> {
-    let level = ZstdLevel::try_new(1).unwrap_or_default();
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(level))
-        .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
-        .set_statistics_enabled(EnabledStatistics::Chunk)
-        .set_created_by("galeras".to_string())
-        .build();
-    let failed = |error: parquet::errors::ParquetError| StepError::new(error.to_string());
-    let mut writer = ArrowWriter::try_new(blob, schema, Some(properties)).map_err(failed)?;
-    while let Some(batch) = next() {
-        writer.write(&batch).map_err(failed)?;
-    }
-    writer.into_inner().map_err(failed)
-}
-
 /// Finds neighbouring rows with equal keys in sorted batches.
 struct DuplicateKeys {
-    converter: RowConverter,
-    columns: Vec<usize>,
+    keys: KeyRows,
     last: Option<(OwnedRow, RecordBatch)>,
 }
 
 impl DuplicateKeys {
     fn new(schema: &SchemaRef, key: &[String]) -> Result<Self, StepError> {
-        let columns =
-            key.iter().map(|name| schema.index_of(name)).collect::<Result<Vec<_>, _>>()?;
-        let fields = columns
-            .iter()
-            .map(|i| SortField::new(stored_type(schema.field(*i).data_type())))
-            .collect();
-        Ok(Self { converter: RowConverter::new(fields)?, columns, last: None })
+        Ok(Self { keys: KeyRows::new(schema, key)?, last: None })
     }
 
     fn check(&mut self, batch: &RecordBatch) -> Result<(), StepError> {
-        if batch.num_rows() == 0 || self.columns.is_empty() {
+        if batch.num_rows() == 0 || self.keys.columns.is_empty() {
             return Ok(());
         }
-        let keys: Vec<_> = self.columns.iter().map(|i| Arc::clone(batch.column(*i))).collect();
-        let rows = self.converter.convert_columns(&keys)?;
+        let rows = self.keys.rows(batch)?;
         if let Some((last, row)) = &self.last
             && last.row() == rows.row(0)
         {
@@ -218,7 +261,7 @@ impl DuplicateKeys {
     fn report(&self, one: &RecordBatch, other: &RecordBatch) -> StepError {
         let schema = one.schema();
         let names: Vec<&str> =
-            self.columns.iter().map(|i| schema.field(*i).name().as_str()).collect();
+            self.keys.columns.iter().map(|i| schema.field(*i).name().as_str()).collect();
         StepError::new(format!(
             "two rows have the same key ({}):\n  {}\n  {}",
             names.join(", "),
@@ -244,4 +287,47 @@ fn row_text(row: &RecordBatch) -> String {
         format!("{}: {}", field.name(), cropped.replace('\n', "\\n"))
     });
     format!("{{{}}}", values.collect::<Vec<_>>().join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::StringArray;
+    use arrow::datatypes::{DataType, Field, Schema};
+
+    use super::*;
+
+    fn batch(ids: &[&str]) -> RecordBatch {
+        let schema = Schema::new(vec![Field::new("id", DataType::Utf8, false)]);
+        let column = Arc::new(StringArray::from(ids.to_vec()));
+        RecordBatch::try_new(Arc::new(schema), vec![column]).unwrap()
+    }
+
+    fn check(batches: &[&[&str]]) -> Result<(), StepError> {
+        let schema = batch(&[]).schema();
+        let mut duplicates = DuplicateKeys::new(&schema, &["id".to_string()]).unwrap();
+        batches.iter().try_for_each(|ids| duplicates.check(&batch(ids)))
+    }
+
+    #[test]
+    fn equal_keys_are_found_within_and_between_batches() {
+        assert!(check(&[&["a", "b"], &[], &["c", "d"]]).is_ok());
+        for batches in [&[&["a", "a"][..]][..], &[&["a", "b"], &[], &["b", "c"]]] {
+            let message = check(batches).unwrap_err().to_string();
+            assert_eq!(message.matches("id: ").count(), 2, "{message}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_table_is_stored_in_the_order_of_its_key_whatever_order_it_comes_in() {
+        let store = Store::open("memory://").await.unwrap();
+        let table = TableSchema::new(batch(&[]).schema(), None);
+        let mut digests = Vec::new();
+        let hints = Hints { threads: 2, sorted: true };
+        for ids in [["a", "b", "c"], ["c", "a", "b"]] {
+            let df = crate::engine::session(2).read_batch(batch(&ids)).unwrap();
+            let stored = store_table(df, "out", &table, &store, hints, |_| {}).await.unwrap();
+            digests.push((stored.digest, stored.rows));
+        }
+        assert_eq!(digests[0], digests[1]);
+    }
 }

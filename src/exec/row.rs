@@ -9,7 +9,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use arrow::array::{
@@ -189,8 +188,7 @@ impl Known {
         schema: &SchemaRef,
         needed: &HashSet<RowKey>,
     ) -> Result<(), RunError> {
-        let session = session(1);
-        let df = scan_files(&session, &cx.store, &[part.blob], Arc::clone(schema))?;
+        let df = scan_files(&cx.lower.session, &cx.store, &[part.blob], Arc::clone(schema))?;
         let batches = df.collect().await?;
         let mut taken = HashSet::new();
         for batch in batches {
@@ -207,8 +205,13 @@ impl Known {
                     Some(wanted)
                 })
                 .collect();
-            if keep.true_count() > 0 {
+            // A batch is copied only to leave out results that are there already, or if most
+            // of it is of no use.
+            let overlaps = (0..keys.len()).any(|i| self.keys.contains(&row_key(keys, i)));
+            if overlaps || keep.true_count() < keep.len() / 2 {
                 self.batches.push(filter_record_batch(&batch, &keep)?);
+            } else {
+                self.batches.push(batch);
             }
         }
         self.keys.extend(taken);
@@ -292,13 +295,14 @@ async fn evaluate(
     let table = MemTable::try_new(fresh_schema, partitions)?;
     let df = row.evaluate(cx.lower.session.read_table(Arc::new(table))?)?;
     let mut stream = df.execute_stream().await?;
-    let done = AtomicU64::new(0);
+    let mut done = 0;
     let mut made: Vec<RecordBatch> = Vec::new();
     let (mut part, mut bytes, mut since) = (Vec::new(), 0, Instant::now());
     while let Some(batch) = stream.next().await {
         let batch = batch?;
         bytes += batch.get_array_memory_size();
-        cx.progress(done.fetch_add(count_keys(&batch)?, Ordering::Relaxed) + count_keys(&batch)?);
+        done += count_keys(&batch)?;
+        cx.progress(done);
         part.push(batch.clone());
         made.push(batch);
         if since.elapsed() > PART_TIME || bytes > PART_BYTES {
@@ -333,13 +337,42 @@ fn store_part(
         let blob = store.blob_writer()?;
         let encoded = tokio::task::spawn_blocking(move || {
             let mut batches = batches.into_iter();
-            encode(blob, schema, || batches.next())
+            encode(blob, schema, 1, || batches.next())
         });
         let blob = encoded.await.map_err(|_| StepError::new("a writer thread panicked"))??;
         let (blob, bytes) = blob.commit(&store).await?;
         let part = MemoPart { blob, bytes, rows, created: timestamp() };
         store.put_memo_part(&recipe, &part).await.map_err(|e: CacheError| e.into())
     })))
+}
+
+/// Where the results of each row digest are: batch and row.
+struct Places {
+    sorted: Vec<(RowKey, (usize, usize))>,
+    ranges: HashMap<RowKey, (usize, usize)>,
+}
+
+impl Places {
+    fn of(results: &[RecordBatch]) -> Result<Self, StepError> {
+        let mut sorted = Vec::with_capacity(results.iter().map(RecordBatch::num_rows).sum());
+        for (at, batch) in results.iter().enumerate() {
+            let keys = digests(batch)?;
+            sorted.extend((0..keys.len()).map(|row| (row_key(keys, row), (at, row))));
+        }
+        sorted.sort_unstable();
+        let mut ranges = HashMap::with_capacity(sorted.len());
+        let mut start = 0;
+        for run in sorted.chunk_by(|a, b| a.0 == b.0) {
+            ranges.insert(run[0].0, (start, start + run.len()));
+            start += run.len();
+        }
+        Ok(Self { sorted, ranges })
+    }
+
+    fn of_row(&self, key: &RowKey) -> impl Iterator<Item = (usize, usize)> {
+        let (start, end) = self.ranges.get(key).copied().unwrap_or_default();
+        self.sorted[start..end].iter().map(|(_, place)| *place)
+    }
 }
 
 /// The input rows with what was made of them, in the order of the input. A row of which
@@ -352,13 +385,7 @@ fn assemble(
 ) -> Result<DataFrame, RunError> {
     let mut results = known.batches;
     results.extend(made);
-    let mut places: HashMap<RowKey, Vec<(usize, usize)>> = HashMap::new();
-    for (at, batch) in results.iter().enumerate() {
-        let keys = digests(batch)?;
-        for row in 0..keys.len() {
-            places.entry(row_key(keys, row)).or_default().push((at, row));
-        }
-    }
+    let places = Places::of(&results)?;
     let digest_at = schema.index_of(ROW_DIGEST)?;
     let produced: Vec<usize> = (0..schema.fields().len()).filter(|at| *at != digest_at).collect();
     let mut fields = input.schema.fields().to_vec();
@@ -373,10 +400,8 @@ fn assemble(
         let mut from_input: Vec<u32> = Vec::with_capacity(batch.num_rows());
         let mut from_results: Vec<(usize, usize)> = Vec::with_capacity(batch.num_rows());
         for row in 0..batch.num_rows() {
-            if let Some(places) = places.get(&row_key(keys, row)) {
-                from_results.extend(places);
-                from_input.resize(from_results.len(), row as u32);
-            }
+            from_results.extend(places.of_row(&row_key(keys, row)));
+            from_input.resize(from_results.len(), row as u32);
         }
         let same = from_input.len() == batch.num_rows()
             && from_input.iter().enumerate().all(|(i, row)| i == *row as usize);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use datafusion::execution::context::SessionContext;
 use tokio_util::sync::CancellationToken;
 
 use super::error::RunError;
@@ -12,7 +13,7 @@ use super::key::{Done, Keyed, keyed};
 use super::row;
 use crate::cache::{FORMAT_VERSION, Manifest, ManifestLabels, Store, timestamp};
 use crate::digest::Digest;
-use crate::engine::{session, store_table};
+use crate::engine::{Hints, ordered_session, session, store_table};
 use crate::event::{EventSink, RunEvent};
 use crate::operator::{LowerContext, Lowering, Ports, StepError};
 use crate::plan::{Plan, PlannedStep};
@@ -22,6 +23,9 @@ pub(super) struct StepContext {
     pub(super) name: String,
     pub(super) store: Store,
     pub(super) lower: LowerContext,
+    /// A session that keeps the order of stored rows.
+    ordered: SessionContext,
+    jobs: usize,
     pub(super) events: Arc<dyn EventSink>,
     /// Earlier results may not be used, not even of single rows.
     pub(super) forced: bool,
@@ -49,6 +53,8 @@ impl StepContext {
             name: step.name.clone(),
             store: store.clone(),
             lower,
+            ordered: ordered_session(jobs),
+            jobs,
             events: Arc::clone(events),
             forced,
             _scratch: scratch,
@@ -96,7 +102,11 @@ pub(super) async fn compute(
     let step = &plan.steps[at];
     let mut inputs = BTreeMap::new();
     for input in &step.inputs {
-        let df = open(&cx.lower.session, &cx.store, plan, input, done)?;
+        let session = match step.step.lowering() {
+            Lowering::Row(_) => &cx.ordered,
+            Lowering::Table(_) => &cx.lower.session,
+        };
+        let df = open(session, &cx.store, plan, input, done)?;
         inputs.insert(input.port.clone(), df);
     }
     let mut pending = row::Pending::default();
@@ -110,6 +120,7 @@ pub(super) async fn compute(
         }
         Lowering::Table(table) => (table.lower(&cx.lower, inputs).await?, None),
     };
+    let hints = Hints { threads: cx.jobs, sorted: counts.is_some() };
     let mut artifacts = Vec::with_capacity(ports.len());
     for (name, df) in ports {
         let port = step
@@ -123,7 +134,7 @@ pub(super) async fn compute(
                 cx.progress(before + n);
             }
         };
-        artifacts.push(store_table(df, name, &port.table, &cx.store, on_rows).await?);
+        artifacts.push(store_table(df, name, &port.table, &cx.store, hints, on_rows).await?);
     }
     pending.finish().await?;
     // A file that changed while it was read may have given a mixture of both.

@@ -176,11 +176,11 @@ pub trait RowStep: Send + Sync {
     fn source(&self, _cx: &LowerContext) -> Result<DataFrame, StepError> {
         Err(StepError::new("this operator needs an input table"))
     }
-    /// The input columns that an output row depends on. An operator that gives several rows
-    /// for one must read a column that is unique in the input.
+    /// The input columns that an output row depends on.
     fn reads(&self) -> Vec<String>;
     /// Adds the produced columns to `rows`, which has the columns of [`RowStep::reads`] and
-    /// hidden ones; hidden columns must be kept, read columns may be dropped.
+    /// hidden ones; hidden columns must be kept, read columns may be dropped. The expensive
+    /// work happens here, best in one function call per row: its result is what is reused.
     fn evaluate(&self, rows: DataFrame) -> Result<DataFrame, StepError>;
     /// The output ports, from the input columns together with the produced ones (which
     /// replace input columns of the same name).

@@ -71,6 +71,8 @@ const DOC: &str = r#"Measure methods: syntax tree, lines, tokens, words, complex
 Parses the text of each row with tree-sitter and adds the chosen features, by default all:
 
 - `signature`, `docstring` (null without one), `d_n_words`, `code_no_docstring`, `parameters`;
+  what is a docstring follows the published pipeline, which splits the text at triple quotes:
+  another text in triple quotes counts too, one in single quotes does not;
 - `ast_errors`, `n_ast_errors` (ERROR nodes), `ast_levels` (height), `n_ast_nodes` (nodes
   without the root), `n_identifiers` (distinct), all of the text with its docstring;
 - `complexity`, `nloc`, `token_counts` as lizard 1.24 counts them, without three of its faults:

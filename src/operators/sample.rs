@@ -255,7 +255,7 @@ impl TableStep for BoundSample {
                     });
                 }
                 let last = match cases {
-                    Some(mut builder) => builder.end()?,
+                    Some(builder) => builder.end()?,
                     None => lit(0u64),
                 };
                 datafusion::prelude::coalesce(vec![self.number().lt_eq(last), lit(false)])

@@ -11,14 +11,12 @@ use serde_json::{Map, Value};
 use super::code;
 use super::graph;
 use super::load::{Settings, params, read, scope};
-use super::model::{
-    Cell, Input, OutputFormat, PlannedOutput, PlannedStep, TableRef, cell_suffix, plain,
-};
+use super::model::{Cell, Input, OutputFormat, PlannedOutput, PlannedStep, cell_suffix, plain};
 use super::reference::lookup;
-use crate::operator::{INPUT, Registry};
+use crate::operator::Registry;
 use crate::workflow::{
-    Cells, Diagnostic, Diagnostics, From, Node, Output, Span, Step, StepKind, StepRef, Text,
-    Workflow, check_param_value, collect_refs, output_path_problem, quote, substitute_node,
+    Cells, Diagnostic, Diagnostics, From, Node, Output, Span, Step, StepKind, Text, Workflow,
+    check_param_value, collect_refs, output_path_problem, quote, substitute_node,
 };
 
 /// Workflows embed one another at most this deep.

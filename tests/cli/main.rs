@@ -1,1 +1,32 @@
-//! Tests of the `galeras` program from outside.
+//! Tests of the `galeras` program from outside: what a user types, what they see, what is in
+//! their folders afterwards.
+//!
+//! Every test makes a project of its own in a temporary folder (`harness`). Nothing here calls
+//! the library.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
+
+mod harness;
+
+mod assertions;
+mod contracts;
+mod cut_and_sample;
+mod damage;
+mod data_verbs;
+mod exec_command;
+mod incremental;
+mod inspect_verbs;
+mod interruption;
+mod invalid_references;
+mod invalid_values;
+mod invalid_yaml;
+mod matrix;
+mod outputs;
+mod python_files;
+mod quickstart;
+mod row_reuse;
+mod sql_rules;
+mod store_limits;
+mod store_verbs;
+mod trace;
+mod uses;

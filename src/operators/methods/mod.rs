@@ -5,7 +5,6 @@ mod source;
 
 use arrow::datatypes::DataType;
 use async_trait::async_trait;
-use datafusion::common::UnnestOptions;
 use datafusion::dataframe::DataFrame;
 use datafusion::datasource::MemTable;
 use datafusion::functions::core::expr_fn::get_field;
@@ -19,7 +18,7 @@ use self::source::{Origin, Source};
 use super::support::{keep_hidden, project, reject_columns, reject_values, text};
 use crate::engine::column;
 use crate::functions::{METHOD_FIELDS, PythonMethods, RowId, call, methods_type};
-use crate::id::{ID, ROW_DIGEST};
+use crate::id::ID;
 use crate::operator::{
     ArgError, BindContext, Effect, Grain, InputPorts, LowerContext, Lowering, MAIN, Operator, Port,
     Ports, REJECTS, RowStep, SideFile, Step, StepError, TableSchema, args_schema, describe,
@@ -198,10 +197,8 @@ impl Step for BoundMethods {
 
 /// The struct that the function returns for a file.
 const FILE: &str = "__file";
-/// One method of the file, or null.
+/// One method of the file.
 const METHOD: &str = "__method";
-/// Why the file was rejected, or null.
-const REASON: &str = "__reason";
 
 impl RowStep for BoundMethods {
     fn source(&self, cx: &LowerContext) -> Result<DataFrame, StepError> {
@@ -216,14 +213,7 @@ impl RowStep for BoundMethods {
 
     fn evaluate(&self, rows: DataFrame) -> Result<DataFrame, StepError> {
         let file = call::<PythonMethods>(vec![column("content"), lit(self.args.nested)]);
-        let rows = keep_hidden(rows, vec![file.alias(FILE)])?.select(vec![
-            column(ROW_DIGEST),
-            get_field(column(FILE), "methods").alias(METHOD),
-            get_field(column(FILE), "reason").alias(REASON),
-        ])?;
-        // A file without methods keeps a row, so that it counts as done.
-        let options = UnnestOptions::new().with_preserve_nulls(true);
-        Ok(rows.unnest_columns_with_options(&[METHOD], options)?)
+        keep_hidden(rows, vec![file.alias(FILE)])
     }
 
     fn ports(&self, rows: DataFrame) -> Result<Ports, StepError> {
@@ -242,9 +232,15 @@ impl RowStep for BoundMethods {
             ("file_name", file_name),
         ];
         produced.extend(METHOD_FIELDS.iter().map(|(name, _, _)| (*name, field(name))));
-        let kept = rows.clone().filter(field("code").is_not_null())?;
-        let rejected = rows.filter(column(REASON).is_not_null())?;
-        let mut reject = reject_values(text("readable"), column(REASON));
+        let of_file = |name: &str| get_field(column(FILE), name);
+        // The content of a file must not be repeated for each of its methods.
+        let kept = rows
+            .clone()
+            .select(vec![column("repo"), column("path"), of_file("methods").alias(METHOD)])?
+            .unnest_columns(&[METHOD])?
+            .filter(column(METHOD).is_not_null())?;
+        let rejected = rows.filter(of_file("reason").is_not_null())?;
+        let mut reject = reject_values(text("readable"), of_file("reason"));
         reject.push((ID, call::<RowId>(vec![column("repo"), column("path")])));
         Ok(vec![
             (MAIN, project(kept, &self.ports[0].table, produced)?),

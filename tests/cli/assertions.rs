@@ -1,0 +1,167 @@
+//! `assert`: data tests gate what follows, and are no part of a step's result.
+
+use crate::harness::Project;
+
+fn workflow(assertion: &str) -> String {
+    format!(
+        "galeras: 1
+steps:
+  table:
+    op: exec
+    with:
+      command: echo ran >> log; printf '{{\"id\":\"a\",\"x\":1,\"k\":\"u\"}}\\n{{\"id\":\"b\",\"x\":2,\"k\":null}}\\n{{\"id\":\"c\",\"x\":2,\"k\":\"v\"}}\\n'
+      output: {{ id: utf8!, x: int64!, k: utf8 }}
+    assert:
+      - {assertion}
+  after:
+    op: sample
+    from: table
+    with: {{ n: 2, seed: 1 }}
+  beside:
+    op: exec
+    with: {{ command: 'true', output: {{ id: utf8! }} }}
+outputs:
+  table: {{ from: table, path: table.csv }}
+  after: {{ from: after, path: after.csv }}
+"
+    )
+}
+
+#[track_caller]
+fn fails(assertion: &str, words: &[&str]) {
+    let project = Project::new(&workflow(assertion));
+    let outcome = project.run_json(&["--keep-going"]).exits(3);
+    assert_eq!(outcome.finished()["status"], "assert_failed", "{outcome}");
+    assert_eq!(outcome.statuses(), "table=failed after=skipped beside=ran");
+    let found = outcome.events("assertion");
+    assert_eq!(found.len(), 1, "{outcome}");
+    assert_eq!((&found[0]["severity"], &found[0]["step"]), (&"error".into(), &"table".into()));
+    let shown = project.run(&["run", "w.yaml"]).exits(3);
+    for word in words.iter().chain(&["w.yaml:9:9"]) {
+        assert!(found[0]["message"].as_str().unwrap().contains(word), "{word}: {outcome}");
+        assert!(shown.stderr.contains(word), "{word}: {shown}");
+    }
+    for file in ["table.csv", "after.csv"] {
+        assert!(!project.path(file).exists(), "{file}: what is downstream is not written");
+    }
+
+    // With the severity `warn` it is only told.
+    let entry = assertion.trim_start_matches('{').trim_end_matches('}').trim();
+    project.write("w.yaml", workflow(&format!("{{ {entry}, severity: warn }}")));
+    let outcome = project.run_ok(&[]);
+    assert_eq!(outcome.statuses(), "table=hit after=ran beside=hit");
+    assert_eq!(outcome.events("assertion")[0]["severity"], "warn");
+    let shown = project.run(&["run", "w.yaml"]).exits(0);
+    assert!(words.iter().all(|w| shown.stderr.contains(w)), "{shown}");
+    assert_eq!(project.read("log"), "ran\n", "the step ran once");
+}
+
+#[track_caller]
+fn holds(assertion: &str) {
+    let project = Project::new(&workflow(assertion));
+    let outcome = project.run_ok(&[]);
+    assert!(outcome.events("assertion").is_empty(), "{outcome}");
+}
+
+#[test]
+fn expressions_hold_for_every_row() {
+    fails("{ expr: 'x > 1' }", &["x > 1", "1 rows", "id = a"]);
+    holds("{ expr: 'x > 0' }");
+}
+
+#[test]
+fn an_expression_that_is_null_does_not_hold() {
+    fails("{ expr: \"k <> 'w'\" }", &["1 rows", "id = b"]);
+}
+
+#[test]
+fn values_occur_once() {
+    fails("{ unique: [x] }", &["unique", "x = 2"]);
+    holds("{ unique: [id] }");
+    holds("{ unique: [x, k] }");
+}
+
+#[test]
+fn nulls_are_found() {
+    fails("{ not_null: [id, k] }", &["not_null", "id = b"]);
+    holds("{ not_null: [id, x] }");
+}
+
+#[test]
+fn values_are_accepted() {
+    fails("{ accepted_values: { column: k, values: [u, w] } }", &["accepted_values", "id = c"]);
+    holds("{ accepted_values: { column: x, values: [1, 2] } }");
+}
+
+#[test]
+fn rows_are_counted() {
+    fails("{ rows: { min: 4 } }", &["rows", "3 rows"]);
+    fails("{ rows: { max: 2 } }", &["rows", "3 rows"]);
+    holds("{ rows: { min: 3, max: 3 } }");
+}
+
+#[test]
+fn mending_an_assertion_does_not_run_the_step_again() {
+    let project = Project::new(&workflow("{ expr: 'x > 1' }"));
+    project.run_json(&["--keep-going"]).exits(3);
+    project.edit("w.yaml", "x > 1", "x > 0");
+    let outcome = project.run_ok(&[]);
+    assert_eq!(outcome.statuses(), "table=hit after=ran beside=hit");
+    project.edit("w.yaml", "x > 0", "x > 1");
+    // The failure is found again although everything is stored.
+    let outcome = project.run_json(&["--keep-going"]).exits(3);
+    assert_eq!(outcome.statuses(), "table=failed after=skipped beside=hit");
+    assert_eq!(project.read("log"), "ran\n");
+}
+
+#[test]
+fn without_keep_going_the_first_failure_ends_the_run() {
+    let project = Project::new(&workflow("{ rows: { min: 4 } }"));
+    let outcome = project.run_json(&["--jobs", "1"]).exits(3);
+    assert_eq!(outcome.status("after"), "skipped");
+    assert!(!project.path("table.csv").exists() && !project.path("after.csv").exists());
+}
+
+#[test]
+fn every_failed_assertion_is_told() {
+    let project = Project::new(&workflow(
+        "{ rows: { min: 4 } }\n      - { expr: 'x > 1', severity: warn }\n      - { not_null: [k] }",
+    ));
+    let outcome = project.run_json(&[]).exits(3);
+    assert_eq!(outcome.events("assertion").len(), 3, "{outcome}");
+    let shown = project.run(&["run", "w.yaml"]).exits(3);
+    for line in ["w.yaml:9:", "w.yaml:10:", "w.yaml:11:"] {
+        assert!(shown.stderr.contains(line), "{shown}");
+    }
+}
+
+#[test]
+fn other_ports_are_tested_too() {
+    let project = Project::new(
+        "galeras: 1
+steps:
+  table:
+    op: exec
+    with: { command: 'printf \"{\\\"id\\\":\\\"a\\\",\\\"x\\\":1}\"', output: { id: utf8!, x: int64! } }
+  valid:
+    op: validate
+    from: table
+    with: { rules: [ { name: big, check: x > 1 } ] }
+    assert:
+      - { rows: { max: 0 }, port: rejects }
+",
+    );
+    let outcome = project.run_json(&[]).exits(3);
+    let message = outcome.events("assertion")[0]["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("rejects") && message.contains("w.yaml:11:9"), "{message}");
+}
+
+#[test]
+fn params_work_in_assertions() {
+    let text = workflow("{ rows: { min: '${{ params.least }}' } }")
+        .replace("galeras: 1\n", "galeras: 1\nparams:\n  least: { type: int, default: 4 }\n");
+    let project = Project::new(&text);
+    project.run_json(&[]).exits(3);
+    project.run_ok(&["--set", "least=3"]);
+    assert_eq!(project.read("log"), "ran\n");
+}

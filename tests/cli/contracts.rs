@@ -1,0 +1,75 @@
+//! `schema`: what a step promises. Types are checked before anything runs, nulls afterwards.
+
+use crate::harness::{Project, marked};
+
+fn workflow(schema: &str) -> String {
+    format!(
+        "galeras: 1
+steps:
+  table:
+    op: exec
+    with:
+      command: touch ran; printf '{{\"id\":\"a\",\"x\":1,\"k\":null}}\\n'
+      output: {{ id: utf8!, x: int64, k: utf8 }}
+    schema: {schema}
+  after:
+    op: sample
+    from: table
+    with: {{ n: 2, seed: 1 }}
+"
+    )
+}
+
+#[track_caller]
+fn broken(schema: &str, words: &[&str]) {
+    let (text, place) = marked(&workflow(schema));
+    let project = Project::new(&text);
+    let outcome = project.run_json(&[]).exits(2);
+    assert_eq!(outcome.diagnostics(), [format!("broken-contract w.yaml:{place}")], "{outcome}");
+    let shown = project.run(&["check", "w.yaml"]).exits(2);
+    assert!(words.iter().all(|w| shown.stderr.contains(w)), "{shown}");
+    assert!(!project.path("ran").exists() && project.stored_nothing());
+}
+
+#[test]
+fn a_wrong_type_is_found_before_anything_runs() {
+    broken("{ id: utf8!, x: «utf8 }", &["`x`", "int64", "utf8"]);
+    broken("{ id: utf8!, x: «float64 }", &["`x`", "int64", "float64"]);
+}
+
+#[test]
+fn a_missing_column_is_found_before_anything_runs() {
+    broken("{ «idd: utf8!, x: int64 }", &["did you mean `id`?"]);
+}
+
+#[test]
+fn a_null_in_a_column_that_promised_none_fails_the_run() {
+    let project = Project::new(&workflow("{ id: utf8!, x: int64!, k: utf8! }"));
+    let outcome = project.run_json(&[]).exits(3);
+    assert_eq!(outcome.finished()["status"], "assert_failed");
+    assert_eq!(outcome.statuses(), "table=failed after=skipped");
+    let message = outcome.events("assertion")[0]["message"].as_str().unwrap().to_owned();
+    assert!(message.contains('k') && message.contains("id = a"), "{message}");
+    assert!(message.contains("w.yaml:8:"), "{message}");
+    project.edit("w.yaml", "k: utf8! }", "k: utf8 }");
+    assert_eq!(project.run_ok(&[]).statuses(), "table=hit after=ran");
+}
+
+#[test]
+fn a_contract_that_holds_says_nothing() {
+    let project = Project::new(&workflow("{ id: utf8!, x: int64! }"));
+    let outcome = project.run_ok(&[]);
+    assert!(outcome.events("assertion").is_empty(), "{outcome}");
+}
+
+#[test]
+fn a_contract_may_be_a_file() {
+    let project = Project::new(&workflow("contract.json"));
+    project.write("contract.json", "{\"columns\": {\"id\": \"utf8!\", \"x\": \"int64\"}}");
+    project.run_ok(&[]);
+    project.write("contract.json", "{\"columns\": {\"id\": \"utf8!\", \"x\": \"utf8\"}}");
+    let outcome = project.run_json(&[]).exits(2);
+    assert_eq!(outcome.diagnostics(), ["broken-contract w.yaml:8:13"], "{outcome}");
+    project.write("contract.json", "not json");
+    project.run_json(&[]).exits(2);
+}

@@ -1,0 +1,174 @@
+//! `cut` and `sample`: what every result of theirs has to be like.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use crate::harness::Project;
+
+fn project(steps: &str) -> Project {
+    let project = Project::new(&format!(
+        "galeras: 1\nsteps:\n  data: {{ op: read, with: {{ path: data.jsonl }} }}\n{steps}"
+    ));
+    let mut rows = String::new();
+    for i in 0..60 {
+        let doc = if i % 3 == 0 { "    \\\"\\\"\\\"Doc: é, ü.\\\"\\\"\\\"\\n" } else { "" };
+        let body: String = (0..i % 9).map(|j| format!("\\tb{j} = a * {i}  # x\\n")).collect();
+        let body = body.replace('\t', "    ");
+        rows.push_str(&format!(
+            "{{\"id\":\"{i:03}\",\"kind\":\"k{}\",\"code\":\"def f{i}(a, b=1):\\n{doc}{body}    return a + b\\n\"}}\n",
+            i % 4
+        ));
+    }
+    project.write("data.jsonl", rows);
+    project
+}
+
+fn text<'a>(row: &'a Value, column: &str) -> &'a str {
+    row[column].as_str().unwrap_or_else(|| panic!("{column} of {row}"))
+}
+
+fn ids(rows: &[Value]) -> HashSet<String> {
+    rows.iter().map(|r| text(r, "id").to_owned()).collect()
+}
+
+fn sampled(n: usize, seed: usize) -> String {
+    format!("  s{n}_{seed}: {{ op: sample, from: data, with: {{ n: {n}, seed: {seed} }} }}\n")
+}
+
+#[test]
+fn the_two_parts_of_a_cut_are_the_text() {
+    for at in ["space", "token", "line"] {
+        for after in ["signature", "none"] {
+            let step = format!(
+                "  testbed: {{ op: cut, from: data, with: {{ seed: 7, at: {at}, after: {after} }} }}\n"
+            );
+            let project = project(&step);
+            let outcome = project.run_ok(&[]);
+            let rows = project.rows("testbed");
+            let rejected = project.rows("testbed.rejects").len();
+            assert_eq!(rows.len() + rejected, 60, "{outcome}");
+            assert!(rows.len() > 30, "{at} {after}: {} rows", rows.len());
+            for row in &rows {
+                let (code, head, rest) =
+                    (text(row, "code"), text(row, "random_cut"), text(row, "cut_rest"));
+                assert_eq!(format!("{head}{rest}"), code);
+                assert_eq!(row["cut_at"].as_u64().unwrap() as usize, head.chars().count());
+                assert!(!rest.is_empty());
+                if after == "signature" {
+                    assert!(head.contains("):"), "{at}: {head:?}");
+                }
+                match at {
+                    "space" => assert!(rest.starts_with(' ') || rest.starts_with('\n'), "{rest:?}"),
+                    "line" => assert!(head.ends_with('\n') || rest.starts_with('\n'), "{head:?}"),
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_cut_depends_on_the_seed_and_the_row_only() {
+    let step = "  testbed: { op: cut, from: data, with: { seed: 7 } }\n";
+    let project = project(step);
+    project.run_ok(&[]);
+    let before = project.rows("testbed");
+    // Half of the rows are gone: the others are cut as before.
+    let half: String =
+        project.read("data.jsonl").lines().step_by(2).map(|l| format!("{l}\n")).collect();
+    project.write("data.jsonl", half);
+    project.run_ok(&["--cache", "other"]);
+    let outcome =
+        project.run(&["show", "w.yaml", "testbed", "--format", "json", "--cache", "other"]);
+    for row in outcome.exits(0).json_lines() {
+        assert!(before.contains(&row), "{row}");
+    }
+    project.edit("w.yaml", "seed: 7", "seed: 8");
+    project.run_ok(&["--cache", "other"]);
+    let outcome =
+        project.run(&["show", "w.yaml", "testbed", "--format", "json", "--cache", "other"]);
+    let other = outcome.exits(0).json_lines();
+    assert!(other.iter().filter(|r| before.contains(r)).count() < 20);
+}
+
+#[test]
+fn a_larger_sample_keeps_the_rows_of_a_smaller_one() {
+    let project = project(&[sampled(10, 1), sampled(15, 1), sampled(15, 2)].concat());
+    project.run_ok(&[]);
+    let (small, large) = (ids(&project.rows("s10_1")), ids(&project.rows("s15_1")));
+    assert_eq!((small.len(), large.len()), (10, 15));
+    assert!(small.is_subset(&large));
+    assert_ne!(large, ids(&project.rows("s15_2")));
+}
+
+#[test]
+fn a_sample_and_its_rejects_are_the_table() {
+    let project = project(&sampled(15, 1));
+    project.run_ok(&[]);
+    let (kept, rest) = (ids(&project.rows("s15_1")), ids(&project.rows("s15_1.rejects")));
+    assert!(kept.is_disjoint(&rest));
+    assert_eq!(kept.len() + rest.len(), 60);
+}
+
+#[test]
+fn rows_added_to_the_table_displace_few_of_a_sample() {
+    let project = project(&sampled(15, 1));
+    project.run_ok(&[]);
+    let before = ids(&project.rows("s15_1"));
+    let more = project
+        .read("data.jsonl")
+        .lines()
+        .take(10)
+        .map(|l| l.replace("\"id\":\"0", "\"id\":\"9") + "\n")
+        .collect::<String>();
+    project.write("data.jsonl", project.read("data.jsonl") + &more);
+    project.run_ok(&[]);
+    let after = ids(&project.rows("s15_1"));
+    assert_eq!(after.len(), 15);
+    let gone = before.difference(&after).count();
+    let new: Vec<_> = after.difference(&before).collect();
+    assert!(gone <= 10 && new.iter().all(|id| id.starts_with('9')), "{new:?}");
+}
+
+#[test]
+fn more_rows_than_there_are_is_all_of_them() {
+    let project = project(&sampled(1000, 1));
+    let outcome = project.run_ok(&[]);
+    assert_eq!(outcome.step("s1000_1")["rows"], 60);
+    project.edit("w.yaml", "n: 1000", "n: 0");
+    let outcome = project.run_ok(&[]);
+    assert_eq!(outcome.step("s1000_1")["rows"], 0);
+}
+
+#[test]
+fn a_stratified_sample_has_its_share_of_every_group() {
+    let project = project(
+        "  s: { op: sample, from: data, with: { fraction: 0.2, seed: 1, stratify: [kind] } }\n",
+    );
+    project.run_ok(&[]);
+    let rows = project.rows("s");
+    assert_eq!(rows.len(), 12);
+    for kind in ["k0", "k1", "k2", "k3"] {
+        assert_eq!(rows.iter().filter(|r| r["kind"] == kind).count(), 3, "{kind}");
+    }
+}
+
+#[test]
+fn statistics_are_those_of_the_textbook() {
+    let project = Project::new(
+        "galeras: 1\nsteps:\n  data: { op: read, with: { path: data.csv } }\n  table: { op: describe, from: data, with: { columns: [x], by: [g] } }\n",
+    );
+    project.write("data.csv", "id,g,x\n1,a,1\n2,a,2\n3,a,4\n4,a,\n5,b,3\n");
+    project.run_ok(&[]);
+    let rows = project.rows("table");
+    let a = rows.iter().find(|r| r["g"] == "a").unwrap();
+    let number = |name: &str| a[name].as_f64().unwrap();
+    assert_eq!(a["n"], 3);
+    assert!((number("mean") - 7.0 / 3.0).abs() < 1e-12);
+    assert!((number("std") - (7.0_f64 / 3.0).sqrt()).abs() < 1e-12);
+    let quartiles = ["min", "q1", "median", "q3", "max"].map(number);
+    assert_eq!(quartiles, [1.0, 1.5, 2.0, 3.0, 4.0]);
+    let b = rows.iter().find(|r| r["g"] == "b").unwrap();
+    assert!(b["n"] == 1 && b["std"].is_null(), "{b}");
+}

@@ -1,0 +1,182 @@
+//! A store with damaged or missing files: found, told, computed again.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::harness::{Outcome, Project, files_below};
+
+const WORKFLOW: &str = "galeras: 1
+steps:
+  table:
+    op: exec
+    with:
+      command: echo ran >> log; printf '{\"id\":\"a\",\"x\":1}\\n{\"id\":\"b\",\"x\":2}\\n'
+      output: { id: utf8!, x: int64! }
+  valid:
+    op: validate
+    from: table
+    with: { rules: [ { name: big, check: x > 1 } ] }
+";
+
+fn project() -> (Project, Outcome) {
+    let project = Project::new(WORKFLOW);
+    let outcome = project.run_ok(&[]);
+    (project, outcome)
+}
+
+/// The stored file of a step's main port.
+fn blob(project: &Project, outcome: &Outcome, step: &str) -> PathBuf {
+    let key = outcome.step(step)["key"].as_str().unwrap().to_owned();
+    let manifest = project.read(&format!("cache/actions/{}/{key}.json", &key[..2]));
+    let manifest: Value = serde_json::from_str(&manifest).unwrap();
+    let digest = manifest["ports"][0]["blob"].as_str().unwrap().to_owned();
+    project.path(&format!("cache/blobs/{}/{digest}.parquet", &digest[..2]))
+}
+
+#[track_caller]
+fn finds(project: &Project, kind: &str, object: &str) {
+    let found = project.run(&["cache", "verify", "--format", "json"]).exits(4);
+    let findings = found.events("finding");
+    assert!(!findings.is_empty(), "{found}");
+    let wanted = |f: &Value| {
+        f["finding"]["kind"] == kind && f["finding"]["object"].as_str().unwrap().contains(object)
+    };
+    assert!(findings.iter().any(wanted), "{kind} {object}: {found}");
+    let shown = project.run(&["cache", "verify"]).exits(4);
+    assert!(shown.stdout.contains(object), "{shown}");
+}
+
+#[test]
+fn a_flipped_byte_is_found_and_repaired() {
+    let (project, before) = project();
+    let blob = blob(&project, &before, "table");
+    let mut bytes = fs::read(&blob).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0xff;
+    fs::write(&blob, bytes).unwrap();
+    let name = blob.file_name().unwrap().to_str().unwrap().to_owned();
+    finds(&project, "damaged_blob", &name);
+    project.run(&["cache", "verify", "--repair"]);
+    project.verifies("cache");
+    let after = project.run_ok(&[]);
+    assert_eq!(after.digests(), before.digests());
+    assert_eq!(after.statuses(), "table=ran valid=hit");
+    project.verifies("cache");
+    assert!(blob.exists());
+}
+
+#[test]
+fn a_damaged_file_that_is_read_ends_in_no_wrong_result() {
+    let (project, before) = project();
+    let blob = blob(&project, &before, "table");
+    let mut bytes = fs::read(&blob).unwrap();
+    // All of the data is lost, the size is right.
+    bytes.fill(7);
+    fs::write(&blob, bytes).unwrap();
+    project.edit("w.yaml", "x > 1", "x > 0");
+    let first = project.run_json(&[]);
+    assert!(!first.stderr.contains("panicked"), "{first}");
+    // Missing or damaged is a miss with a warning, never an error.
+    assert_eq!(first.code, Some(0), "{first}");
+    assert_eq!(first.step("valid")["rows"], 2);
+    assert!(!first.events("warning").is_empty(), "{first}");
+}
+
+#[test]
+fn a_truncated_file_is_computed_again_with_a_warning() {
+    for length in [0, 10] {
+        let (project, before) = project();
+        let blob = blob(&project, &before, "table");
+        fs::OpenOptions::new().write(true).open(&blob).unwrap().set_len(length).unwrap();
+        finds(&project, "wrong_size", blob.file_name().unwrap().to_str().unwrap());
+        let after = project.run_ok(&[]);
+        assert_eq!(after.statuses(), "table=ran valid=hit");
+        assert_eq!(after.step("table")["reason"], "BLOB_MISSING");
+        assert_eq!(after.digests(), before.digests());
+        assert!(!after.events("warning").is_empty(), "{after}");
+        project.run_ok(&[]).all_hit();
+        project.verifies("cache");
+        assert_eq!(project.read("log"), "ran\nran\n");
+    }
+}
+
+#[test]
+fn a_missing_file_is_computed_again_with_a_warning() {
+    let (project, before) = project();
+    let blob = blob(&project, &before, "valid");
+    fs::remove_file(&blob).unwrap();
+    finds(&project, "missing_blob", blob.file_name().unwrap().to_str().unwrap());
+    let planned = project.run(&["plan", "w.yaml", "--format", "json"]).exits(0);
+    assert_eq!(planned.json_lines()[0]["steps"][1]["reason"], "BLOB_MISSING", "{planned}");
+    let shown = project.run(&["run", "w.yaml"]).exits(0);
+    assert!(shown.stderr.contains("missing or damaged"), "{shown}");
+    let after = project.run_ok(&[]);
+    after.all_hit();
+    assert_eq!(after.digests(), before.digests());
+    project.verifies("cache");
+}
+
+#[test]
+fn a_missing_file_does_not_run_what_comes_before() {
+    let (project, before) = project();
+    fs::remove_file(blob(&project, &before, "valid")).unwrap();
+    assert_eq!(project.run_ok(&[]).statuses(), "table=hit valid=ran");
+    assert_eq!(project.read("log"), "ran\n");
+}
+
+#[test]
+fn a_damaged_manifest_is_a_miss() {
+    for text in ["", "{", "null", "{\"format\": 1}", "\u{0}\u{0}\u{0}"] {
+        let (project, before) = project();
+        let key = before.step("table")["key"].as_str().unwrap().to_owned();
+        let manifest = format!("cache/actions/{}/{key}.json", &key[..2]);
+        project.write(&manifest, text);
+        finds(&project, "damaged_manifest", &key);
+        let after = project.run_ok(&[]);
+        assert_eq!(after.statuses(), "table=ran valid=hit", "{text:?}");
+        assert_eq!(after.digests(), before.digests());
+        project.verifies("cache");
+    }
+}
+
+#[test]
+fn a_manifest_under_a_wrong_key_is_found() {
+    let (project, before) = project();
+    let key = before.step("table")["key"].as_str().unwrap().to_owned();
+    let manifest = format!("cache/actions/{}/{key}.json", &key[..2]);
+    let text = project.read(&manifest);
+    assert!(text.contains("echo ran"), "the pre-image is in it");
+    project.write(&manifest, text.replacen("echo ran", "echo RAN", 1));
+    finds(&project, "wrong_key", &key);
+}
+
+#[test]
+fn damaged_run_records_and_parts_do_no_harm() {
+    let (project, before) = project();
+    let records = files_below(&project.path("cache/runs"));
+    let parts = files_below(&project.path("cache/memo"));
+    assert!(!records.is_empty() && !parts.is_empty());
+    for file in records.iter().chain(&parts) {
+        fs::write(file, "{").unwrap();
+    }
+    project.run_ok(&[]).all_hit();
+    project.run(&["plan", "w.yaml"]).exits(0);
+    project.run(&["cache", "ls"]).exits(0);
+    project.edit("w.yaml", "x > 1", "x > 0");
+    let after = project.run_ok(&[]);
+    assert_eq!(after.statuses(), "table=hit valid=ran");
+    assert_eq!(after.digests()[0], before.digests()[0]);
+}
+
+#[test]
+fn strange_files_in_the_store_do_no_harm() {
+    let (project, _) = project();
+    project.write("cache/blobs/README", "hello");
+    project.write("cache/blobs/00/x.parquet", "hello");
+    project.write("cache/.DS_Store", "hello");
+    project.run_ok(&[]).all_hit();
+    project.run(&["cache", "ls"]).exits(0);
+    project.run(&["cache", "gc", "--keep-runs", "5"]).exits(0);
+}

@@ -1,0 +1,235 @@
+//! `show` and `sql`: looking at results.
+
+use std::fs::File;
+
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use serde_json::json;
+
+use crate::harness::{Project, Running};
+
+const WORKFLOW: &str = "galeras: 1
+steps:
+  table:
+    op: exec
+    with:
+      command: cat data.jsonl
+      files: [data.jsonl]
+      output: { id: utf8!, size: int64!, text: utf8 }
+  valid:
+    op: validate
+    from: table
+    with: { rules: [ { name: small, check: size < 90 } ] }
+  cells:
+    op: sample
+    from: valid
+    matrix: { n: [2, 3] }
+    with: { n: '${{ matrix.n }}', seed: 1 }
+";
+
+fn project() -> Project {
+    let project = Project::new(WORKFLOW);
+    let rows: String = (0..100)
+        .map(|i| {
+            format!("{{\"id\":\"r{i:02}\",\"size\":{i},\"text\":\"line {i}\\n\\\"x\\\", 日本\"}}\n")
+        })
+        .collect();
+    project.write("data.jsonl", rows);
+    project.run_ok(&[]);
+    project
+}
+
+#[test]
+fn ten_rows_are_shown_to_people() {
+    let project = project();
+    let shown = project.run(&["show", "w.yaml", "table"]).exits(0);
+    assert!(shown.stderr.is_empty(), "{shown}");
+    assert_eq!((0..100).filter(|i| shown.stdout.contains(&format!("r{i:02}"))).count(), 10);
+    assert!(shown.stdout.contains("size") && shown.stdout.contains("日本"), "{shown}");
+    assert!(!shown.stdout.contains("\n\"x\""), "a row is one line: {shown}");
+}
+
+#[test]
+fn rows_columns_and_conditions_are_chosen() {
+    let project = project();
+    let args = [
+        "show",
+        "w.yaml",
+        "table",
+        "--columns",
+        "size,id",
+        "--where",
+        "size >= 10 AND id <> 'r11'",
+        "--rows",
+        "3",
+        "--format",
+        "json",
+    ];
+    let shown = project.run(&args).exits(0);
+    assert_eq!(
+        shown.json_lines(),
+        [
+            json!({"size": 10, "id": "r10"}),
+            json!({"size": 12, "id": "r12"}),
+            json!({"size": 13, "id": "r13"})
+        ]
+    );
+    assert!(shown.stdout.starts_with("{\"size\""), "in the order asked for: {shown}");
+    let all = project.run(&["show", "w.yaml", "table", "--format", "json"]).exits(0);
+    assert_eq!(all.json_lines().len(), 100);
+}
+
+#[test]
+fn rows_are_written_as_csv() {
+    let project = project();
+    let args = ["show", "w.yaml", "table", "--rows", "1", "--format", "csv"];
+    let shown = project.run(&args).exits(0);
+    assert_eq!(shown.stdout, "id,size,text\nr00,0,\"line 0\n\"\"x\"\", 日本\"\n");
+}
+
+#[test]
+fn rows_are_written_as_parquet_to_a_file() {
+    let project = project();
+    project.run(&["show", "w.yaml", "table", "--format", "parquet"]).exits(2);
+    let args =
+        ["show", "w.yaml", "table", "--format", "parquet", "-o", "t.parquet", "--columns", "id"];
+    let shown = project.run(&args).exits(0);
+    assert!(shown.stdout.is_empty(), "{shown}");
+    let file = File::open(project.path("t.parquet")).unwrap();
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
+    assert_eq!(reader.metadata().file_metadata().num_rows(), 100);
+    let args = ["show", "w.yaml", "table", "--format", "csv", "-o", "no/such/folder/t.csv"];
+    let shown = project.run(&args).exits(4);
+    assert!(shown.stderr.contains("no/such/folder"), "{shown}");
+}
+
+#[test]
+fn ports_and_cells_are_shown() {
+    let project = project();
+    assert_eq!(project.rows("valid.rejects").len(), 10);
+    assert_eq!(project.rows("valid.summary")[0]["failed"], 10);
+    assert_eq!(project.rows("cells[n=3]").len(), 3);
+    let united = project.run(&["show", "w.yaml", "cells[*]", "--format", "json"]);
+    if united.code == Some(0) {
+        assert_eq!(united.json_lines().len(), 5);
+    }
+    let shown = project.run(&["show", "w.yaml", "cells"]).exits(2);
+    assert!(shown.stderr.contains("cells[n=2]"), "says which cells there are\n{shown}");
+    let shown = project.run(&["show", "w.yaml", "valid.reject"]).exits(2);
+    assert!(shown.stderr.contains("rejects"), "{shown}");
+    let shown = project.run(&["show", "w.yaml", "vaild"]).exits(2);
+    assert!(shown.stderr.contains("did you mean `valid`?"), "{shown}");
+}
+
+#[test]
+fn unknown_columns_have_a_suggestion() {
+    let project = project();
+    let shown = project.run(&["show", "w.yaml", "table", "--columns", "id,sise"]).exits(2);
+    assert!(shown.stderr.contains("did you mean `size`?"), "{shown}");
+    assert!(shown.stdout.is_empty());
+    let shown = project.run(&["show", "w.yaml", "table", "--where", "sise > 1"]).exits(2);
+    assert!(shown.stderr.contains("did you mean `size`?"), "{shown}");
+    let shown = project.run(&["show", "w.yaml", "table", "--where", "size >"]).exits(2);
+    assert!(!shown.stderr.is_empty(), "{shown}");
+    let shown = project.run(&["show", "w.yaml", "table", "--where", "size + 1"]).exits(2);
+    assert!(!shown.stderr.is_empty(), "{shown}");
+}
+
+#[test]
+fn results_that_are_not_there_are_named_with_the_command() {
+    let project = project();
+    project.edit("w.yaml", "size < 90", "size < 80");
+    for args in [
+        &["show", "w.yaml", "valid"][..],
+        &["show", "w.yaml", "cells[n=2]"],
+        &["sql", "w.yaml", "SELECT * FROM valid"],
+    ] {
+        let shown = project.run(args).exits(1);
+        assert!(shown.stdout.is_empty() && shown.stderr.contains("not computed yet"), "{shown}");
+        assert!(shown.stderr.contains("galeras run w.yaml"), "{shown}");
+    }
+    // The step before is there.
+    project.run(&["show", "w.yaml", "table"]).exits(0);
+}
+
+#[test]
+fn the_command_that_is_advised_works() {
+    let project = project();
+    let shown = project.run(&["show", "w.yaml", "cells[n=2]", "--cache", "other cache"]).exits(1);
+    let advised = shown.stderr.lines().find(|l| l.trim().starts_with("galeras run")).unwrap();
+    let command = advised.trim().replacen("galeras", "\"$GALERAS\"", 1);
+    Running::start(project.shell(&command)).finish().exits(0);
+    project.run(&["show", "w.yaml", "cells[n=2]", "--cache", "other cache"]).exits(0);
+}
+
+#[test]
+fn queries_read_steps_and_ports() {
+    let project = project();
+    let asked = |query: &str| {
+        project.run(&["sql", "w.yaml", query, "--format", "json"]).exits(0).json_lines()
+    };
+    assert_eq!(
+        asked("SELECT count(*) AS n, max(size) AS most FROM valid"),
+        [json!({"n": 90, "most": 89})]
+    );
+    assert_eq!(asked("SELECT min(size) AS least FROM valid.rejects"), [json!({"least": 90})]);
+    let joined =
+        "SELECT t.id FROM table t JOIN valid.rejects r ON t.id = r.id WHERE t.size > 97 ORDER BY 1";
+    let joined = joined.replace("FROM table", "FROM \"table\"");
+    assert_eq!(asked(&joined), [json!({"id": "r98"}), json!({"id": "r99"})]);
+    assert_eq!(asked("SELECT count(*) AS n FROM \"cells[n=3]\""), [json!({"n": 3})]);
+    assert_eq!(asked("SELECT 1 AS one"), [json!({"one": 1})]);
+    let shown =
+        project.run(&["sql", "w.yaml", "SELECT id FROM valid ORDER BY id LIMIT 1"]).exits(0);
+    assert!(shown.stdout.contains("r00") && shown.stderr.is_empty(), "{shown}");
+}
+
+#[test]
+fn queries_that_are_wrong_are_told_so() {
+    let project = project();
+    for (query, word) in [
+        ("SELECT sise FROM valid", "did you mean `size`?"),
+        ("SELECT size FROM vaild", "did you mean `valid`?"),
+        ("SELECT size FROM valid.reject", "rejects"),
+        ("SELEC size FROM valid", "SELEC"),
+        ("DROP TABLE valid", ""),
+        ("CREATE TABLE x AS SELECT 1", ""),
+        ("COPY valid TO 'x.csv'", ""),
+        ("SELECT * FROM '/etc/passwd'", "/etc/passwd"),
+        ("", ""),
+    ] {
+        let shown = project.run(&["sql", "w.yaml", query]).exits(2);
+        assert!(shown.stderr.contains(word) && shown.stdout.is_empty(), "{query}: {shown}");
+        assert!(shown.stderr.len() < 2_000 && !shown.stderr.contains("datafusion"), "{shown}");
+    }
+    assert!(!project.path("x.csv").exists());
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let project = project();
+    for verb in [
+        "show w.yaml table --format json",
+        "show w.yaml table --rows 100",
+        "sql w.yaml 'SELECT a.id FROM \"table\" a, \"table\" b, valid c' --format csv",
+        "ops --format json",
+        "schema",
+        "completions bash",
+        "run w.yaml --format json --force table",
+    ] {
+        let script = format!("\"$GALERAS\" {verb} | head -1 >/dev/null; echo done");
+        let outcome = Running::start(project.shell(&script)).finish().exits(0);
+        assert_eq!(outcome.stdout, "done\n");
+        assert!(outcome.stderr.is_empty(), "{verb}: {outcome}");
+        let script = format!("\"$GALERAS\" {verb} >&-; echo $?");
+        let outcome = Running::start(project.shell(&script)).finish();
+        assert!(!outcome.stderr.contains("panicked"), "{verb}: {outcome}");
+    }
+}
+
+#[test]
+fn standard_output_that_is_full_is_told() {
+    let project = project();
+    let script = "\"$GALERAS\" show w.yaml table --format json > /dev/full";
+    let outcome = Running::start(project.shell(script)).finish().exits(4);
+    assert!(outcome.stderr.to_lowercase().contains("no space left"), "{outcome}");
+}

@@ -1,0 +1,294 @@
+//! `exec`: programs that fail, hang, or print something else than they promised.
+
+use std::fs::File;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arrow::array::{Int64Array, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Schema};
+use parquet::arrow::ArrowWriter;
+
+use crate::harness::{Project, Running, files_below, wait_for};
+
+fn workflow(command: &str) -> String {
+    format!(
+        "galeras: 1
+steps:
+  good:
+    op: exec
+    with: {{ command: 'printf \"{{\\\"id\\\":\\\"a\\\",\\\"x\\\":1}}\"', output: {{ id: utf8!, x: int64 }} }}
+  table:
+    op: exec
+    with:
+      command: |
+        {command}
+      output: {{ id: utf8!, x: int64! }}
+  after:
+    op: sample
+    from: table
+    with: {{ n: 5, seed: 1 }}
+"
+    )
+}
+
+/// The step `table` fails, what depends on it is skipped, and the message says `words`.
+#[track_caller]
+fn fails(command: &str, words: &[&str]) {
+    let project = Project::new(&workflow(command));
+    let outcome = project.run_json(&["--keep-going"]).exits(1);
+    assert_eq!(outcome.statuses(), "good=ran table=failed after=skipped");
+    assert_eq!(outcome.finished()["status"], "failed");
+    let detail = outcome.step("table")["detail"].as_str().unwrap().to_owned();
+    for word in words {
+        assert!(detail.contains(word), "{word:?} in {detail}");
+    }
+    let shown = project.run(&["run", "w.yaml"]).exits(1);
+    assert!(shown.stdout.is_empty(), "{shown}");
+    for word in words {
+        assert!(shown.stderr.contains(word), "{word:?}\n{shown}");
+    }
+    project.verifies("cache");
+    // It is tried again, and nothing of it is taken for a result.
+    let again = project.run_json(&["--keep-going"]).exits(1);
+    assert_eq!(again.statuses(), "good=hit table=failed after=skipped");
+    project.run(&["show", "w.yaml", "table"]).exits(1);
+}
+
+#[test]
+fn a_command_that_exits_with_one() {
+    fails(
+        "echo first >&2; echo the disk is on fire >&2; exit 1",
+        &["exit status: 1", "the disk is on fire"],
+    );
+}
+
+#[test]
+fn a_command_that_does_not_exist() {
+    fails("no-such-program --now", &["127", "no-such-program"]);
+}
+
+#[test]
+fn a_command_that_is_killed() {
+    fails("kill -9 $$", &["signal: 9"]);
+}
+
+#[test]
+fn a_command_that_floods_standard_error_is_quoted_in_part() {
+    let command = "yes 'it went wrong' | head -c 5000000 >&2; echo the end >&2; exit 3";
+    let project = Project::new(&workflow(command));
+    let shown = project.run(&["run", "w.yaml"]).exits(1);
+    assert!(shown.stderr.contains("the end"), "{shown}");
+    assert!(shown.stderr.len() < 10_000, "{}", shown.stderr.len());
+}
+
+#[test]
+fn a_missing_column() {
+    fails("printf '{\"id\":\"a\"}\\n'", &["x", "`output`"]);
+}
+
+#[test]
+fn an_extra_column() {
+    fails("printf '{\"id\":\"a\",\"x\":1,\"y\":2}\\n'", &["y", "`output`"]);
+}
+
+#[test]
+fn a_value_of_the_wrong_type() {
+    fails(r#"printf '{"id":"a","x":"one"}\n'"#, &["x", "`output`"]);
+    fails(r#"printf '{"id":7,"x":1}\n'"#, &["id", "`output`"]);
+}
+
+#[test]
+fn a_number_is_not_rounded_to_fit() {
+    fails(r#"printf '{"id":"a","x":1.5}\n'"#, &["x", "`output`"]);
+    fails(r#"printf '{"id":"a","x":9007199254740993.0}\n'"#, &["x", "`output`"]);
+    fails(r#"printf '{"id":"a","x":1e300}\n'"#, &["x", "`output`"]);
+}
+
+#[test]
+fn a_text_is_no_number() {
+    fails(r#"printf '{"id":"a","x":"1"}\n'"#, &["x", "`output`"]);
+}
+
+#[test]
+fn a_null_where_none_may_be() {
+    fails("printf '{\"id\":\"a\",\"x\":null}\\n'", &["x", "null", "`output`"]);
+}
+
+#[test]
+fn something_that_is_no_json() {
+    fails("echo hello", &["`output`"]);
+}
+
+#[test]
+fn keys_that_occur_twice_show_two_rows() {
+    let rows =
+        "printf '{\"id\":\"a\",\"x\":1}\\n{\"id\":\"b\",\"x\":2}\\n{\"id\":\"a\",\"x\":3}\\n'";
+    fails(rows, &["id", "x: 1", "x: 3"]);
+}
+
+#[test]
+fn no_rows_are_an_empty_table() {
+    let project = Project::new(&workflow("true"));
+    let outcome = project.run_ok(&[]);
+    assert_eq!(outcome.step("table")["rows"], 0);
+    assert_eq!(project.rows("after").len(), 0);
+}
+
+#[test]
+fn columns_are_found_by_name() {
+    let project = Project::new(&workflow("printf '{\"x\":1,\"id\":\"a\"}\\n'"));
+    project.run_ok(&[]);
+    assert_eq!(project.rows("table"), [serde_json::json!({"id": "a", "x": 1})]);
+}
+
+#[test]
+fn a_command_that_hangs_ends_with_the_interruption() {
+    let project = Project::new(&workflow("sleep 600 & echo $! > child; sleep 600"));
+    let running = Running::start(project.command(&["run", "w.yaml", "--format", "json"]));
+    wait_for("the command", || {
+        std::fs::read_to_string(project.path("child")).is_ok_and(|t| t.ends_with('\n'))
+    });
+    let interrupted = Instant::now();
+    running.signal("INT");
+    let outcome = running.finish().exits(130);
+    assert!(interrupted.elapsed() < Duration::from_secs(5), "{:?}", interrupted.elapsed());
+    assert_eq!(outcome.finished()["status"], "interrupted");
+    // What the command had started is gone, too. A dead child of nobody may stay as a zombie.
+    let child = project.read("child").trim().to_owned();
+    wait_for("the end of the child", || {
+        match std::fs::read_to_string(format!("/proc/{child}/stat")) {
+            Ok(stat) => stat.rsplit(')').next().is_some_and(|s| s.trim().starts_with('Z')),
+            Err(_) => true,
+        }
+    });
+    project.verifies("cache");
+    assert!(files_below(&project.path("cache/tmp")).is_empty());
+    project.edit(
+        "w.yaml",
+        "sleep 600 & echo $! > child; sleep 600",
+        "printf '{\"id\":\"a\",\"x\":1}'",
+    );
+    let outcome = project.run_ok(&[]);
+    assert!(outcome.statuses().ends_with("table=ran after=ran"), "{outcome}");
+}
+
+#[test]
+fn a_command_that_hangs_ends_with_a_termination() {
+    let project = Project::new(&workflow("touch started; exec sleep 600"));
+    let running = Running::start(project.command(&["run", "w.yaml"]));
+    wait_for("the command", || project.path("started").exists());
+    running.signal("TERM");
+    let outcome = running.finish().exits(130);
+    assert!(outcome.stdout.is_empty() && outcome.stderr.contains("interrupted"), "{outcome}");
+}
+
+#[test]
+fn a_changed_file_is_a_reason_to_run() {
+    let project = Project::new(&workflow("cat data.jsonl\n      files: [data.jsonl]"));
+    project.write("data.jsonl", "{\"id\":\"a\",\"x\":1}\n");
+    project.run_ok(&[]);
+    project.run_ok(&[]).all_hit();
+    project.write("data.jsonl", "{\"id\":\"a\",\"x\":2}\n");
+    let outcome = project.run_ok(&[]);
+    assert_eq!(outcome.statuses(), "good=hit table=ran after=ran");
+    assert_eq!(outcome.step("table")["reason"], "SOURCE_MOVED");
+    assert!(outcome.step("table")["detail"].as_str().unwrap().contains("data.jsonl"));
+}
+
+#[test]
+fn a_python_program_reads_and_writes_json_lines() {
+    let project = Project::new(
+        "galeras: 1
+steps:
+  table:
+    op: exec
+    with: { command: 'cat data.jsonl', files: [data.jsonl], output: { id: utf8!, x: int64! } }
+  doubled:
+    op: exec
+    from: table
+    with:
+      command: python3 double.py
+      files: [double.py]
+      output: { id: utf8!, x: int64!, label: utf8 }
+",
+    );
+    project.write("data.jsonl", "{\"id\":\"a\",\"x\":1}\n{\"id\":\"b\",\"x\":2}\n");
+    project.write(
+        "double.py",
+        "import json, os, sys
+with open(os.environ['GALERAS_INPUT_INPUT']) as f:
+    assert f.read() == sys.stdin.read()
+    f.seek(0)
+    for line in f:
+        row = json.loads(line)
+        label = None if row['id'] == 'a' else 'é'
+        print(json.dumps({'id': row['id'], 'x': 2 * row['x'], 'label': label}))
+",
+    );
+    project.run_ok(&[]);
+    let rows = project.rows("doubled");
+    assert_eq!(rows[0], serde_json::json!({"id": "a", "x": 2, "label": null}));
+    assert_eq!(rows[1], serde_json::json!({"id": "b", "x": 4, "label": "é"}));
+}
+
+fn batch() -> RecordBatch {
+    let schema = Schema::new(vec![
+        Field::new("id", DataType::Utf8, false),
+        Field::new("x", DataType::Int64, false),
+    ]);
+    let ids = Arc::new(StringArray::from(vec!["b", "a"]));
+    let xs = Arc::new(Int64Array::from(vec![2, 1]));
+    RecordBatch::try_new(Arc::new(schema), vec![ids, xs]).unwrap()
+}
+
+/// A table comes from a file and goes through `cat`, all in one format.
+fn passes_through(format: &str, write: impl FnOnce(File)) {
+    let project = Project::new(&format!(
+        "galeras: 1
+steps:
+  table:
+    op: exec
+    with: {{ command: cat data, files: [data], format: {format}, output: {{ id: utf8!, x: int64! }} }}
+  same:
+    op: exec
+    from: table
+    with: {{ command: cat, format: {format}, output: {{ id: utf8!, x: int64! }} }}
+  other:
+    op: exec
+    from: table
+    with: {{ command: cat, format: {format}, output: {{ id: utf8!, x: float64 }} }}
+"
+    ));
+    write(File::create(project.path("data")).unwrap());
+    let outcome = project.run_json(&["--keep-going"]).exits(1);
+    assert_eq!(outcome.statuses(), "table=ran same=ran other=failed");
+    assert_eq!(outcome.step("table")["digest"], outcome.step("same")["digest"]);
+    let detail = outcome.step("other")["detail"].as_str().unwrap().to_owned();
+    assert!(detail.contains("`x` has type int64 instead of float64"), "{detail}");
+    assert_eq!(project.rows("same")[0], serde_json::json!({"id": "a", "x": 1}));
+    project.write("data", b"no table at all");
+    let outcome = project.run_json(&[]).exits(1);
+    let detail = outcome.step("table")["detail"].as_str().unwrap().to_owned();
+    assert!(detail.contains("`output`"), "{detail}");
+}
+
+#[test]
+fn tables_pass_as_parquet() {
+    passes_through("parquet", |file| {
+        let batch = batch();
+        let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+    });
+}
+
+#[test]
+fn tables_pass_as_an_arrow_stream() {
+    passes_through("arrow", |file| {
+        let batch = batch();
+        let schema = batch.schema();
+        let mut writer = arrow::ipc::writer::StreamWriter::try_new(file, &schema).unwrap();
+        writer.write(&batch).unwrap();
+        writer.finish().unwrap();
+    });
+}

@@ -1,0 +1,343 @@
+//! A temporary project, the program run in it, and what came out.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// No command may take longer.
+pub const TIME_OUT: Duration = Duration::from_secs(60);
+
+/// The program under test: the one that cargo built for the tests, or `GALERAS_BIN`.
+pub fn binary() -> PathBuf {
+    let given = std::env::var_os("GALERAS_BIN").map(PathBuf::from);
+    given
+        .or_else(|| option_env!("CARGO_BIN_EXE_galeras").map(PathBuf::from))
+        .expect("GALERAS_BIN names the program")
+}
+
+/// A folder with workflow files, in which the program is run.
+pub struct Project {
+    dir: TempDir,
+}
+
+impl Project {
+    /// A project without files.
+    pub fn empty() -> Self {
+        let dir = tempfile::Builder::new().prefix("galeras-test-").tempdir().unwrap();
+        fs::create_dir(dir.path().join("home")).unwrap();
+        fs::create_dir(dir.path().join("project")).unwrap();
+        Self { dir }
+    }
+
+    /// A project with the workflow `w.yaml`.
+    pub fn new(workflow: &str) -> Self {
+        let project = Self::empty();
+        project.write("w.yaml", workflow);
+        project
+    }
+
+    /// The working directory of commands.
+    pub fn root(&self) -> PathBuf {
+        self.dir.path().join("project")
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.root().join(name)
+    }
+
+    /// Writes a file, and the folders above it.
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    pub fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    /// Replaces `old`, which must occur just once in the file.
+    #[track_caller]
+    pub fn edit(&self, name: &str, old: &str, new: &str) {
+        let text = self.read(name);
+        assert_eq!(text.matches(old).count(), 1, "{old:?} in {name}");
+        self.write(name, text.replace(old, new));
+    }
+
+    /// The program with arguments, in a scrubbed environment.
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(binary());
+        command.args(args);
+        self.scrub(&mut command);
+        command
+    }
+
+    /// A shell command in which `$GALERAS` is the program.
+    pub fn shell(&self, script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(script);
+        self.scrub(&mut command);
+        command.env("GALERAS", binary());
+        command
+    }
+
+    fn scrub(&self, command: &mut Command) {
+        command
+            .current_dir(self.root())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.dir.path().join("home"))
+            .env("NO_COLOR", "1")
+            .env("COLUMNS", "80")
+            .stdin(Stdio::null());
+    }
+
+    /// Runs the program to its end.
+    #[track_caller]
+    pub fn run(&self, args: &[&str]) -> Outcome {
+        Running::start(self.command(args)).finish()
+    }
+
+    /// `run w.yaml --format json` with more arguments.
+    #[track_caller]
+    pub fn run_json(&self, more: &[&str]) -> Outcome {
+        let args = [&["run", "w.yaml", "--format", "json"], more].concat();
+        self.run(&args)
+    }
+
+    /// Like [`Project::run_json`], and it has to succeed.
+    #[track_caller]
+    pub fn run_ok(&self, more: &[&str]) -> Outcome {
+        self.run_json(more).exits(0)
+    }
+
+    /// The rows of a step as JSON objects.
+    #[track_caller]
+    pub fn rows(&self, step: &str) -> Vec<Value> {
+        self.run(&["show", "w.yaml", step, "--format", "json"]).exits(0).json_lines()
+    }
+
+    /// Whether no result, run or temporary file is stored.
+    pub fn stored_nothing(&self) -> bool {
+        ["actions", "blobs", "runs", "memo", "tmp"]
+            .iter()
+            .all(|name| files_below(&self.path("cache").join(name)).is_empty())
+    }
+
+    /// `cache verify` has nothing to say.
+    #[track_caller]
+    pub fn verifies(&self, cache: &str) {
+        let found = self.run(&["cache", "verify", "--cache", cache, "--format", "json"]).exits(0);
+        assert_eq!(found.json_lines().last().unwrap()["findings"], 0, "{found}");
+    }
+}
+
+/// The workflow without the mark `«`, and the `line:column` at which it stood.
+#[track_caller]
+pub fn marked(workflow: &str) -> (String, String) {
+    let (before, after) = workflow.split_once('«').expect("the text has a mark");
+    assert!(!after.contains('«'), "one mark only");
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or(before).chars().count() + 1;
+    (format!("{before}{after}"), format!("{line}:{column}"))
+}
+
+/// Every file below a folder, sorted.
+pub fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten() {
+            let entry = entry.unwrap();
+            if entry.file_type().unwrap().is_dir() {
+                folders.push(entry.path());
+            } else {
+                found.push(entry.path());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// A command that runs.
+pub struct Running {
+    child: Child,
+    started: Instant,
+    stdout: Option<JoinHandle<Vec<u8>>>,
+    stderr: Option<JoinHandle<Vec<u8>>>,
+}
+
+impl Running {
+    pub fn start(mut command: Command) -> Self {
+        let mut child =
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+        fn drain(mut from: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
+            std::thread::spawn(move || {
+                let mut bytes = Vec::new();
+                let _ = from.read_to_end(&mut bytes);
+                bytes
+            })
+        }
+        let stdout = child.stdout.take().map(drain);
+        let stderr = child.stderr.take().map(drain);
+        Self { child, started: Instant::now(), stdout, stderr }
+    }
+
+    /// Sends a signal: `INT`, `KILL`.
+    pub fn signal(&self, name: &str) {
+        signal(name, self.child.id());
+    }
+
+    /// Waits for the end; kills and fails after [`TIME_OUT`].
+    #[track_caller]
+    pub fn finish(mut self) -> Outcome {
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            if self.started.elapsed() > TIME_OUT {
+                self.child.kill().unwrap();
+                self.child.wait().unwrap();
+                panic!("no end after {TIME_OUT:?}");
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        };
+        let took = self.started.elapsed();
+        let text = |handle: Option<JoinHandle<Vec<u8>>>| {
+            String::from_utf8_lossy(&handle.unwrap().join().unwrap()).into_owned()
+        };
+        let (stdout, stderr) = (text(self.stdout.take()), text(self.stderr.take()));
+        Outcome { code: status.code(), stdout, stderr, took }
+    }
+}
+
+pub fn signal(name: &str, pid: u32) {
+    let status =
+        Command::new("kill").args(["-s", name, &pid.to_string()]).status().expect("kill runs");
+    assert!(status.success(), "kill -s {name} {pid}");
+}
+
+/// Waits until `ready` holds.
+#[track_caller]
+pub fn wait_for(what: &str, ready: impl Fn() -> bool) {
+    let started = Instant::now();
+    while !ready() {
+        assert!(started.elapsed() < TIME_OUT, "{what} did not happen");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// How a command ended and what it said.
+pub struct Outcome {
+    /// The exit code; `None` after a signal.
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+    pub took: Duration,
+}
+
+impl std::fmt::Display for Outcome {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let short = |text: &str| {
+            let lines = text.lines().filter(|l| !l.contains("{\"event\":\"progress\""));
+            let lines = lines.map(|l| l.chars().take(500).collect::<String>());
+            lines.take(60).collect::<Vec<_>>().join("\n")
+        };
+        let (stdout, stderr) = (short(&self.stdout), short(&self.stderr));
+        write!(f, "code {:?}\n--- stdout\n{stdout}\n--- stderr\n{stderr}", self.code)
+    }
+}
+
+impl Outcome {
+    /// Fails unless the exit code is `code`. No run may panic.
+    #[track_caller]
+    pub fn exits(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "{self}");
+        assert!(!self.stderr.contains("panicked at"), "{self}");
+        self
+    }
+
+    /// Standard output as JSON, one value per line.
+    #[track_caller]
+    pub fn json_lines(&self) -> Vec<Value> {
+        let parse = |line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
+        self.stdout.lines().map(parse).collect()
+    }
+
+    /// The events of one kind.
+    #[track_caller]
+    pub fn events(&self, kind: &str) -> Vec<Value> {
+        self.json_lines().into_iter().filter(|e| e["event"] == kind).collect()
+    }
+
+    /// The last event, which must be `finished`.
+    #[track_caller]
+    pub fn finished(&self) -> Value {
+        let last = self.json_lines().pop().unwrap_or_else(|| panic!("no event\n{self}"));
+        assert_eq!(last["event"], "finished", "{self}");
+        last
+    }
+
+    /// The summary of a step.
+    #[track_caller]
+    pub fn step(&self, name: &str) -> Value {
+        let finished = self.finished();
+        let found = finished["steps"].as_array().unwrap().iter().find(|s| s["step"] == name);
+        found.unwrap_or_else(|| panic!("no step {name}\n{self}")).clone()
+    }
+
+    #[track_caller]
+    pub fn status(&self, step: &str) -> String {
+        self.step(step)["status"].as_str().unwrap().to_owned()
+    }
+
+    /// Every step with its status, as `a=hit b=ran`.
+    #[track_caller]
+    pub fn statuses(&self) -> String {
+        let finished = self.finished();
+        let words =
+            finished["steps"].as_array().unwrap().iter().map(|s| {
+                format!("{}={}", s["step"].as_str().unwrap(), s["status"].as_str().unwrap())
+            });
+        words.collect::<Vec<_>>().join(" ")
+    }
+
+    /// Fails unless every step was a hit.
+    #[track_caller]
+    pub fn all_hit(&self) {
+        let finished = self.finished();
+        let steps = finished["steps"].as_array().unwrap();
+        assert!(!steps.is_empty() && steps.iter().all(|s| s["status"] == "hit"), "{self}");
+    }
+
+    /// Step, port, digest of everything.
+    #[track_caller]
+    pub fn digests(&self) -> Vec<(String, String, String)> {
+        let text = |v: &Value| v.as_str().unwrap().to_owned();
+        let finished = self.finished();
+        let steps = finished["steps"].as_array().unwrap();
+        let of = |s: &Value| {
+            let step = text(&s["step"]);
+            let ports = s["ports"].as_array().unwrap().clone();
+            ports.into_iter().map(move |p| (step.clone(), text(&p["port"]), text(&p["digest"])))
+        };
+        steps.iter().flat_map(of).collect()
+    }
+
+    /// The diagnostics of a refused workflow as `code file:line:column`.
+    #[track_caller]
+    pub fn diagnostics(&self) -> Vec<String> {
+        let place = |d: &Value| {
+            let text = |name: &str| d[name].as_str().unwrap().to_owned();
+            format!("{} {}:{}:{}", text("code"), text("file"), d["line"], d["column"])
+        };
+        self.events("diagnostic").iter().map(place).collect()
+    }
+}

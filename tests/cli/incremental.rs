@@ -1,0 +1,386 @@
+//! A rerun computes what an edit really changed, and nothing else.
+
+use serde_json::Value;
+
+use crate::harness::{Outcome, Project};
+
+const WORKFLOW: &str = "galeras: 1
+name: incremental
+params:
+  seed: { type: int, default: 42 }
+steps:
+  methods:
+    op: methods
+    with: { dir: src }
+  features:
+    op: ast
+    from: methods
+  valid:
+    op: validate
+    from: features
+    with:
+      rules:
+        - { name: parses, check: n_ast_errors = 0 }
+        - { name: long, check: nloc > 1 }
+  testbed:
+    op: cut
+    from: valid
+    with: { seed: '${{ params.seed }}', min: 0.4, max: 0.65 }
+  table:
+    op: describe
+    from: testbed
+    with: { columns: [nloc, token_counts] }
+  lengths:
+    op: sql
+    from: testbed
+    with: { query: 'SELECT id, cut_at FROM input' }
+";
+
+const FILES: [(&str, &str); 3] = [
+    ("src/a.py", "def add(a, b):\n    c = a + b\n    return c\n\n\ndef short(): pass\n"),
+    (
+        "src/b.py",
+        "class B:\n    def name(self):\n        if self.x:\n            return 'b'\n        return None\n",
+    ),
+    (
+        "src/c/d.py",
+        "def long(x):\n    total = 0\n    for i in range(x):\n        total += i\n    return total\n",
+    ),
+];
+
+fn project() -> Project {
+    let project = Project::new(WORKFLOW);
+    for (name, text) in FILES {
+        project.write(name, text);
+    }
+    project
+}
+
+/// A project whose steps are all stored.
+fn computed() -> (Project, Outcome) {
+    let project = project();
+    let outcome = project.run_ok(&[]);
+    assert!(!outcome.stdout.contains("\"hit\""), "{outcome}");
+    (project, outcome)
+}
+
+#[test]
+fn a_second_run_computes_nothing() {
+    let (project, before) = computed();
+    let after = project.run_ok(&[]);
+    after.all_hit();
+    assert_eq!(after.digests(), before.digests());
+    assert!(after.events("step_started").is_empty(), "{after}");
+    for step in after.finished()["steps"].as_array().unwrap() {
+        assert_eq!(step["computed_rows"], 0);
+        assert!(step["reason"].is_null() && step["digest"].is_string());
+    }
+}
+
+#[test]
+fn comments_and_blank_lines_change_nothing() {
+    let (project, _) = computed();
+    let text: String =
+        project.read("w.yaml").lines().map(|l| format!("# about\n\n{l} # about\n")).collect();
+    project.write("w.yaml", text);
+    project.run_ok(&[]).all_hit();
+}
+
+#[test]
+fn the_order_of_keys_and_steps_changes_nothing() {
+    let (project, before) = computed();
+    let steps = project.read("w.yaml").split_once("steps:\n").unwrap().1.to_owned();
+    let mut blocks: Vec<String> = Vec::new();
+    for line in steps.lines() {
+        let is_name = line.starts_with("  ") && !line.starts_with("   ");
+        if is_name {
+            blocks.push(String::new());
+        }
+        blocks.last_mut().unwrap().push_str(&format!("{line}\n"));
+    }
+    assert_eq!(blocks.len(), 6);
+    blocks.reverse();
+    let text = format!(
+        "steps:\n{}params:\n  seed: {{ default: 42, type: int }}\nname: incremental\ngaleras: 1\n",
+        blocks.concat()
+    );
+    project.write("w.yaml", text);
+    project.edit(
+        "w.yaml",
+        "seed: '${{ params.seed }}', min: 0.4, max: 0.65",
+        "max: 0.65, seed: '${{ params.seed }}', min: 0.4",
+    );
+    project.edit("w.yaml", "name: long, check: nloc > 1", "check: nloc > 1, name: long");
+    project.edit("w.yaml", "    op: ast\n    from: methods", "    from: methods\n    op: ast");
+    let after = project.run_ok(&[]);
+    after.all_hit();
+    let sorted = |o: &Outcome| {
+        let mut digests = o.digests();
+        digests.sort();
+        digests
+    };
+    assert_eq!(sorted(&after), sorted(&before));
+}
+
+#[test]
+fn another_way_to_write_the_same_value_changes_nothing() {
+    let (project, _) = computed();
+    project.edit("w.yaml", "min: 0.4, max: 0.65", "min: 4.0e-1, max: 0.650, at: space");
+    project.edit("w.yaml", "'${{ params.seed }}'", "42");
+    project.run_ok(&[]).all_hit();
+}
+
+#[test]
+fn descriptions_and_assertions_change_nothing() {
+    let (project, _) = computed();
+    project.edit("w.yaml", "op: ast\n", "op: ast\n    description: Measures.\n    assert: [ { rows: { min: 1 } } ]\n    schema: { id: utf8! }\n");
+    project.run_ok(&[]).all_hit();
+}
+
+#[test]
+fn the_name_of_a_step_changes_nothing() {
+    let (project, _) = computed();
+    let renamed = |old: &str, new: &str| {
+        let text = project.read("w.yaml");
+        let text = text.replace(&format!("  {old}:\n"), &format!("  {new}:\n"));
+        project.write("w.yaml", text.replace(&format!("from: {old}\n"), &format!("from: {new}\n")));
+        let outcome = project.run_ok(&[]);
+        outcome.all_hit();
+        assert_eq!(outcome.status(new), "hit");
+    };
+    renamed("methods", "functions");
+    renamed("valid", "checked");
+    renamed("lengths", "positions");
+    // The reject says the step's present name.
+    assert_eq!(project.rows("checked.rejects")[0]["step"], "checked");
+}
+
+#[test]
+fn the_name_of_a_step_changes_nothing_below_its_rejects() {
+    let project = project();
+    let more = "  rejected:\n    op: sql\n    from: valid.rejects\n    with: { query: 'SELECT id, rule, reason FROM input' }\n";
+    project.write("w.yaml", format!("{WORKFLOW}{more}"));
+    project.run_ok(&[]);
+    let text = project.read("w.yaml");
+    project.write(
+        "w.yaml",
+        text.replace("  valid:", "  checked:").replace("from: valid", "from: checked"),
+    );
+    project.run_ok(&[]).all_hit();
+}
+
+#[test]
+fn the_name_of_the_workflow_and_of_its_file_change_nothing() {
+    let (project, _) = computed();
+    project.write("other.yaml", project.read("w.yaml").replace("name: incremental\n", ""));
+    project.run(&["run", "other.yaml", "--format", "json"]).exits(0).all_hit();
+}
+
+#[test]
+fn the_number_of_jobs_and_the_working_directory_change_nothing() {
+    let (project, before) = computed();
+    for jobs in ["1", "2", "7"] {
+        let after = project.run_ok(&["--jobs", jobs]);
+        after.all_hit();
+        assert_eq!(after.digests(), before.digests());
+    }
+    let mut command =
+        project.command(&["run", "../../w.yaml", "--cache", "../../cache", "--format", "json"]);
+    command.current_dir(project.path("src/c"));
+    crate::harness::Running::start(command).finish().exits(0).all_hit();
+}
+
+#[test]
+fn another_place_of_the_project_changes_nothing() {
+    let (project, before) = computed();
+    for (name, text) in FILES {
+        project.write(&format!("moved/{name}"), text);
+    }
+    project.write("moved/w.yaml", project.read("w.yaml"));
+    let after = project.run(&["run", "moved/w.yaml", "--format", "json"]).exits(0);
+    after.all_hit();
+    assert_eq!(after.digests(), before.digests());
+}
+
+#[test]
+fn times_of_files_change_nothing() {
+    let (project, _) = computed();
+    for (name, text) in FILES {
+        std::fs::remove_file(project.path(name)).unwrap();
+        project.write(name, text);
+    }
+    project.run_ok(&[]).all_hit();
+}
+
+#[test]
+fn digests_do_not_depend_on_the_number_of_jobs() {
+    let project = project();
+    let one = project.run_ok(&["--jobs", "1", "--cache", "one"]);
+    let two = project.run_ok(&["--jobs", "2", "--cache", "two"]);
+    assert_eq!(one.digests(), two.digests());
+    assert_eq!(one.digests().len(), 6 + 5);
+}
+
+#[test]
+fn an_argument_of_a_step_runs_it_and_what_depends_on_it() {
+    let (project, _) = computed();
+    project.edit("w.yaml", "max: 0.65", "max: 0.6");
+    let line = "w.yaml:22:56";
+    let explained = project.run(&["explain", "w.yaml", "testbed"]).exits(0);
+    for word in ["ARG_CHANGED", "max", "0.65", "0.6", line] {
+        assert!(explained.stdout.contains(word), "{word}\n{explained}");
+    }
+    let told = project.run(&["explain", "w.yaml", "testbed", "--format", "json"]).exits(0);
+    let told = &told.json_lines()[0];
+    assert_eq!(told["reason"], "ARG_CHANGED");
+    assert!(told["detail"].as_str().unwrap().contains("max: 0.65 → 0.6"), "{told}");
+    let planned = project.run(&["plan", "w.yaml"]).exits(0);
+    assert!(planned.stdout.contains("ARG_CHANGED") && planned.stdout.contains(line), "{planned}");
+    let outcome = project.run_ok(&[]);
+    // `describe` reads no column that the cut changes.
+    assert_eq!(
+        outcome.statuses(),
+        "methods=hit features=hit valid=hit testbed=ran table=hit lengths=ran"
+    );
+    assert_eq!(outcome.step("testbed")["reason"], "ARG_CHANGED");
+    assert_eq!(outcome.step("lengths")["reason"], "INPUT_CHANGED");
+    // Back to the old value: everything is still stored.
+    project.edit("w.yaml", "max: 0.6", "max: 0.65");
+    project.run_ok(&[]).all_hit();
+}
+
+#[test]
+fn a_param_runs_what_uses_it() {
+    let (project, _) = computed();
+    let outcome = project.run_ok(&["--set", "seed=43"]);
+    assert_eq!(
+        outcome.statuses(),
+        "methods=hit features=hit valid=hit testbed=ran table=hit lengths=ran"
+    );
+    let explained = project.run(&["explain", "w.yaml", "testbed", "--set", "seed=44"]).exits(0);
+    assert!(explained.stdout.contains("seed: 43 → 44"), "{explained}");
+}
+
+#[test]
+fn an_equal_result_stops_the_wave() {
+    let (project, before) = computed();
+    // The rule says the same in other words.
+    project.edit("w.yaml", "check: nloc > 1", "check: nloc >= 2");
+    let after = project.run_ok(&[]);
+    assert_eq!(after.step("valid")["digest"], before.step("valid")["digest"]);
+    assert_eq!(
+        after.statuses(),
+        "methods=hit features=hit valid=ran testbed=hit table=hit lengths=hit"
+    );
+}
+
+#[test]
+fn a_column_that_is_not_read_changes_nothing() {
+    let (project, _) = computed();
+    // One feature fewer: the columns of `valid` and `testbed` are others, `table` reads two
+    // that stay.
+    project.edit(
+        "w.yaml",
+        "op: ast\n",
+        "op: ast\n    with: { features: [n_ast_errors, nloc, token_counts] }\n",
+    );
+    let outcome = project.run_ok(&[]);
+    assert_eq!(outcome.status("features"), "ran");
+    assert_eq!(outcome.status("table"), "hit", "{outcome}");
+    assert_eq!(outcome.status("lengths"), "hit", "{outcome}");
+}
+
+#[test]
+fn a_changed_file_runs_what_reads_it() {
+    let (project, before) = computed();
+    project.edit("src/b.py", "'b'", "'bb'");
+    let after = project.run_ok(&[]);
+    assert_eq!(after.step("methods")["reason"], "SOURCE_MOVED");
+    assert_eq!(after.status("features"), "ran");
+    assert_ne!(after.step("testbed")["digest"], before.step("testbed")["digest"]);
+    // A comment between methods changes the place of one only.
+    project.write("src/a.py", format!("# about\n{}", FILES[0].1));
+    let after = project.run_ok(&[]);
+    assert_eq!(after.step("methods")["computed_rows"], 1);
+    assert_eq!(after.step("methods")["reused_rows"], 2);
+    assert_eq!(after.step("features")["computed_rows"], 0, "{after}");
+    // A file that is no Python changes nothing.
+    project.write("src/notes.txt", "hello");
+    project.run_ok(&[]).all_hit();
+}
+
+#[test]
+fn force_computes_a_step_again() {
+    let (project, before) = computed();
+    let after = project.run_ok(&["--force", "features"]);
+    assert_eq!(
+        after.statuses(),
+        "methods=hit features=ran valid=hit testbed=hit table=hit lengths=hit"
+    );
+    assert_eq!(after.step("features")["reason"], "FORCED");
+    assert_eq!(after.step("features")["reused_rows"], 0, "{after}");
+    assert_eq!(after.digests(), before.digests());
+}
+
+#[test]
+fn select_runs_a_step_with_what_it_needs() {
+    let project = project();
+    let outcome = project.run_ok(&["--select", "valid"]);
+    assert_eq!(outcome.statuses(), "methods=ran features=ran valid=ran");
+    let outcome = project.run_ok(&["--select", "table", "--select", "methods"]);
+    assert_eq!(outcome.statuses(), "methods=hit features=hit valid=hit testbed=ran table=ran");
+    let shown = project.run(&["show", "w.yaml", "lengths"]).exits(1);
+    assert!(shown.stderr.contains("not computed yet"), "{shown}");
+}
+
+#[test]
+fn reasons_of_new_and_replaced_steps() {
+    let (project, _) = computed();
+    let text = project.read("w.yaml");
+    project.write(
+        "w.yaml",
+        format!(
+            "{text}  more:\n    op: sample\n    from: methods\n    with: {{ n: 1, seed: 1 }}\n"
+        ),
+    );
+    assert_eq!(project.run_ok(&[]).step("more")["reason"], "NEW");
+    project.edit(
+        "w.yaml",
+        "    op: sample\n    from: methods\n    with: { n: 1, seed: 1 }",
+        "    op: describe\n    from: methods\n    with: { columns: [start_line] }",
+    );
+    assert_eq!(project.run_ok(&[]).step("more")["reason"], "OP_CHANGED");
+}
+
+#[test]
+fn keep_going_runs_what_does_not_depend_on_a_failure() {
+    let project = project();
+    let fail = "  broken:\n    op: exec\n    with: { command: exit 1, output: { id: utf8! } }\n  behind:\n    op: sample\n    from: broken\n    with: { n: 1, seed: 1 }\n";
+    project.write("w.yaml", WORKFLOW.replace("steps:\n", &format!("steps:\n{fail}")));
+    let outcome = project.run_json(&["--keep-going"]).exits(1);
+    assert_eq!(
+        outcome.statuses(),
+        "broken=failed behind=skipped methods=ran features=ran valid=ran testbed=ran table=ran lengths=ran"
+    );
+    let outcome = project.run_json(&["--jobs", "1", "--cache", "other"]).exits(1);
+    assert_eq!(outcome.status("behind"), "skipped");
+    assert_eq!(outcome.status("features"), "skipped", "{outcome}");
+    // The failed step is tried again for this reason.
+    let outcome = project.run_json(&["--keep-going"]).exits(1);
+    assert_eq!(outcome.step("broken")["reason"], "PREV_FAILED");
+}
+
+#[test]
+fn events_come_in_order() {
+    let outcome = project().run_ok(&[]);
+    let events = outcome.json_lines();
+    assert_eq!(events[0]["event"], "started");
+    let order: Vec<&str> =
+        events[0]["steps"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert_eq!(order, ["methods", "features", "valid", "testbed", "table", "lengths"]);
+    for step in order {
+        let at = |kind: &str| events.iter().position(|e| e["event"] == kind && e["step"] == step);
+        assert!(at("step_started").unwrap() < at("step_finished").unwrap(), "{step}");
+    }
+    assert!(outcome.stderr.is_empty(), "{outcome}");
+}

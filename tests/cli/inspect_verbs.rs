@@ -1,0 +1,221 @@
+//! `plan`, `check`, `explain`, `graph`, `ops`, `schema`, `completions`: nothing is computed.
+
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::harness::{Project, Running, files_below};
+
+const WORKFLOW: &str = "galeras: 1
+name: shapes
+params:
+  n: { type: int, default: 2 }
+steps:
+  table:
+    op: exec
+    with:
+      command: touch ran; printf '{\"id\":\"a\",\"x\":1}\\n{\"id\":\"b\",\"x\":2}\\n{\"id\":\"c\",\"x\":3}\\n'
+      output: { id: utf8!, x: int64! }
+  valid:
+    op: validate
+    from: table
+    with: { rules: [ { name: big, check: x > 1 } ] }
+  rest:
+    op: sample
+    from: valid.rejects
+    with: { n: '${{ params.n }}', seed: 1 }
+";
+
+#[test]
+fn a_plan_says_what_would_run_and_why() {
+    let project = Project::new(WORKFLOW);
+    let planned = project.run(&["plan", "w.yaml"]).exits(0);
+    assert!(planned.stdout.contains("NEW") && planned.stdout.contains("0 of 3"), "{planned}");
+    assert!(planned.stderr.is_empty() && !project.path("ran").exists());
+    assert!(project.stored_nothing());
+    project.run_ok(&[]);
+    let planned = project.run(&["plan", "w.yaml", "--format", "json"]).exits(0);
+    let steps = planned.json_lines()[0]["steps"].as_array().unwrap().clone();
+    assert!(steps.iter().all(|s| s["state"] == "hit"), "{planned}");
+    assert_eq!((&steps[0]["rows"], &steps[1]["rows"]), (&3.into(), &2.into()));
+    let planned = project.run(&["plan", "w.yaml", "--set", "n=1", "--format", "json"]).exits(0);
+    let steps = planned.json_lines()[0]["steps"].as_array().unwrap().clone();
+    assert_eq!((&steps[2]["state"], &steps[2]["reason"]), (&"run".into(), &"ARG_CHANGED".into()));
+    assert!(steps[2]["detail"].as_str().unwrap().contains("n: 2 → 1"), "{planned}");
+    // What a run did after is what the plan said.
+    assert_eq!(project.run_ok(&["--set", "n=1"]).statuses(), "table=hit valid=hit rest=ran");
+}
+
+#[test]
+fn several_files_are_checked() {
+    let project = Project::new(WORKFLOW);
+    project.write("good.yaml", WORKFLOW);
+    project.write("bad.yaml", WORKFLOW.replace("op: sample", "op: smaple"));
+    project.write("worse.yaml", WORKFLOW.replace("x > 1", "y > 1"));
+    let checked = project.run(&["check", "w.yaml", "good.yaml"]).exits(0);
+    assert!(checked.stdout.contains("w.yaml: ok") && checked.stdout.contains("good.yaml: ok"));
+    let checked = project.run(&["check", "w.yaml", "bad.yaml", "worse.yaml", "good.yaml"]).exits(2);
+    assert!(checked.stderr.contains("bad.yaml:16:9"), "{checked}");
+    assert!(checked.stderr.contains("worse.yaml:14:"), "{checked}");
+    assert!(checked.stdout.contains("good.yaml: ok"), "{checked}");
+    let checked = project.run(&["check", "bad.yaml", "worse.yaml", "--format", "json"]).exits(2);
+    assert_eq!(checked.diagnostics().len(), 2, "{checked}");
+    assert!(!project.path("ran").exists() && project.stored_nothing());
+}
+
+#[test]
+fn an_explanation_has_arguments_inputs_and_results() {
+    let project = Project::new(WORKFLOW);
+    let explained = project.run(&["explain", "w.yaml", "rest"]).exits(0);
+    assert!(explained.stdout.contains("not computed yet"), "{explained}");
+    project.run_ok(&[]);
+    let explained = project.run(&["explain", "w.yaml", "rest"]).exits(0);
+    for word in ["op sample", "hit", "n: 2", "seed: 1", "w.yaml:18", "valid.rejects", "rows"] {
+        assert!(explained.stdout.contains(word), "{word}\n{explained}");
+    }
+    let told = project.run(&["explain", "w.yaml", "rest", "--format", "json"]).exits(0);
+    let told = &told.json_lines()[0];
+    assert_eq!(told["preimage"]["operator"], "sample");
+    assert_eq!(told["key"], told["manifest"]["key"]);
+    let shown = project.run(&["explain", "w.yaml", "rset"]).exits(2);
+    assert!(shown.stderr.contains("did you mean `rest`?"), "{shown}");
+}
+
+#[test]
+fn values_of_the_environment_are_stored_nowhere() {
+    let project = Project::new(&WORKFLOW.replace("touch ran;", "test \"$TOKEN\" = hush-hush &&"));
+    let mut said = String::new();
+    for verb in ["run", "explain"] {
+        let mut args = vec![verb, "w.yaml", "--format", "json"];
+        args.extend((verb == "explain").then_some("table"));
+        let mut command = project.command(&args);
+        command.env("TOKEN", "hush-hush");
+        let outcome = Running::start(command).finish().exits(0);
+        said.push_str(&outcome.stdout.replace("$TOKEN\\\" = hush-hush", ""));
+    }
+    assert!(!said.contains("hush-hush"), "{said}");
+    let secret = b"hush-hush-twice";
+    let mut command = project.command(&["run", "w.yaml", "--force", "table"]);
+    command.env("TOKEN", "hush-hush").env("OTHER", "hush-hush-twice");
+    Running::start(command).finish().exits(0);
+    for file in files_below(&project.path("cache")) {
+        let bytes = std::fs::read(&file).unwrap();
+        assert!(!bytes.windows(secret.len()).any(|w| w == secret), "{}", file.display());
+    }
+}
+
+#[test]
+fn graphs_name_every_step_and_edge() {
+    let project = Project::new(WORKFLOW);
+    let mermaid = project.run(&["graph", "w.yaml"]).exits(0);
+    assert!(mermaid.stdout.contains("flowchart"), "{mermaid}");
+    let dot = project.run(&["graph", "w.yaml", "--format", "dot"]).exits(0);
+    assert!(dot.stdout.trim_start().starts_with("digraph"), "{dot}");
+    let svg = project.run(&["graph", "w.yaml", "--format", "svg"]).exits(0);
+    assert!(svg.stdout.trim_start().starts_with("<svg"), "{svg}");
+    assert!(svg.stdout.trim_end().ends_with("</svg>"), "{svg}");
+    for graph in [&mermaid, &dot, &svg] {
+        assert!(graph.stderr.is_empty());
+        for word in ["table", "valid", "rest", "rejects", "validate", "sample"] {
+            assert!(graph.stdout.contains(word), "{word}\n{graph}");
+        }
+    }
+    assert_eq!(mermaid.stdout.matches("-->").count(), 2);
+    assert_eq!(dot.stdout.matches("->").count(), 2);
+    assert!(!project.path("cache").exists(), "a graph needs no store");
+}
+
+#[test]
+fn operators_are_listed_and_documented() {
+    let project = Project::empty();
+    let all = project.run(&["ops"]).exits(0);
+    let names = ["read", "methods", "ast", "validate", "sample", "cut", "sql", "describe", "exec"];
+    for name in names {
+        assert!(all.stdout.lines().any(|l| l.starts_with(name)), "{name}\n{all}");
+        let one = project.run(&["ops", name]).exits(0);
+        for section in ["What it does", "Example", "Cost and reuse", "Arguments"] {
+            assert!(one.stdout.contains(section), "{name}: {section}");
+        }
+        let told = project.run(&["ops", name, "--format", "json"]).exits(0);
+        assert_eq!(told.json_lines()[0]["name"], name);
+        // The example is a workflow that has no mistakes but for the files it names.
+        let example = one.stdout.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap();
+        let indented: String = example.lines().map(|l| format!("  {l}\n")).collect();
+        project.write("example.yaml", format!("galeras: 1\nsteps:\n{indented}"));
+        let checked = project.run(&["check", "example.yaml", "--format", "json"]);
+        let found = checked.diagnostics();
+        let real: Vec<_> = found.iter().filter(|d| !d.starts_with("missing-file")).collect();
+        assert!(real.is_empty(), "{name}: {checked}");
+    }
+    let shown = project.run(&["ops", "sampel"]).exits(2);
+    assert!(shown.stderr.contains("did you mean `sample`?"), "{shown}");
+}
+
+#[test]
+fn schemas_are_json() {
+    let project = Project::empty();
+    let parse = |args: &[&str]| -> Value {
+        serde_json::from_str(&project.run(args).exits(0).stdout).unwrap()
+    };
+    let workflow = parse(&["schema"]);
+    assert!(workflow["$schema"].is_string(), "{workflow}");
+    let cut = parse(&["schema", "cut"]);
+    assert!(cut.to_string().contains("\"seed\""), "{cut}");
+    let table = parse(&["schema", "random_cut"]);
+    assert!(table["columns"]["random_cut"].as_str().unwrap().starts_with("utf8"));
+    let shown = project.run(&["schema", "cuts"]).exits(2);
+    assert!(shown.stderr.contains("did you mean `cut`?"), "{shown}");
+}
+
+#[test]
+fn completions_are_scripts() {
+    let project = Project::empty();
+    for shell in ["bash", "zsh", "fish"] {
+        let script = project.run(&["completions", shell]).exits(0);
+        assert!(script.stdout.contains("galeras") && script.stdout.contains("explain"), "{shell}");
+    }
+    let script = project.run(&["completions", "bash"]).exits(0).stdout;
+    let mut bash = Command::new("bash").arg("-n").stdin(Stdio::piped()).spawn().unwrap();
+    std::io::Write::write_all(&mut bash.stdin.take().unwrap(), script.as_bytes()).unwrap();
+    assert!(bash.wait().unwrap().success());
+    project.run(&["completions", "tcsh"]).exits(2);
+}
+
+#[test]
+fn every_verb_documents_itself() {
+    let project = Project::empty();
+    let verbs = [
+        "run",
+        "plan",
+        "check",
+        "explain",
+        "graph",
+        "ops",
+        "schema",
+        "show",
+        "sql",
+        "trace",
+        "init",
+        "cache",
+        "completions",
+    ];
+    for verb in verbs {
+        let help = project.run(&[verb, "--help"]).exits(0);
+        assert!(help.stdout.contains("Usage") && help.stderr.is_empty(), "{verb}");
+    }
+}
+
+#[test]
+fn a_workflow_with_odd_text_is_shown_safely() {
+    let text = WORKFLOW.replace("name: shapes", "name: \"a\\e[31m\\\"<b>&\"");
+    let project = Project::new(&text);
+    for format in ["mermaid", "dot", "svg"] {
+        let graph = project.run(&["graph", "w.yaml", "--format", format]).exits(0);
+        assert!(!graph.stdout.contains('\u{1b}'), "{format}");
+        assert!(format != "svg" || !graph.stdout.contains("<b>"), "{graph}");
+    }
+    let shown = project.run(&["run", "w.yaml"]).exits(0);
+    assert!(!shown.stderr.contains('\u{1b}'), "{shown}");
+    let shown = project.run(&["cache", "ls"]).exits(0);
+    assert!(!shown.stdout.contains('\u{1b}'), "{shown}");
+}

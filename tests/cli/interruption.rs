@@ -1,0 +1,178 @@
+//! Runs that are killed, interrupted, or not alone.
+
+use std::time::Duration;
+
+use crate::harness::{Project, Running, wait_for};
+
+/// Two slow steps side by side and one row operator with plenty to do.
+const WORKFLOW: &str = "galeras: 1
+steps:
+  slow:
+    op: exec
+    with:
+      command: sleep 0.15; printf '{\"id\":\"a\",\"x\":1}'
+      output: { id: utf8!, x: int64! }
+  data:
+    op: read
+    with: { path: data.jsonl }
+  features:
+    op: ast
+    from: data
+  testbed:
+    op: cut
+    from: features
+    with: { seed: 1 }
+  table:
+    op: describe
+    from: testbed
+    with: { columns: [nloc, n_words, cut_at] }
+";
+
+fn project() -> Project {
+    let project = Project::new(WORKFLOW);
+    let mut rows = String::new();
+    for i in 0..3_000 {
+        let body: String = (0..i % 17).map(|j| format!("    b{j} = a * {i}\\n")).collect();
+        rows.push_str(&format!(
+            "{{\"id\":\"{i}\",\"code\":\"def f{i}(a, b):\\n    '''Doc of {i}.'''\\n{body}    return a + b\\n\"}}\n"
+        ));
+    }
+    project.write("data.jsonl", rows);
+    project
+}
+
+#[test]
+fn killed_runs_are_continued_and_give_the_same() {
+    let project = project();
+    let undisturbed = project.run_ok(&["--cache", "undisturbed"]);
+    let mut killed = 0;
+    for i in 0..12 {
+        let cache = format!("killed{}", i % 4);
+        let running = Running::start(
+            project.command(&["run", "w.yaml", "--format", "json", "--cache", &cache]),
+        );
+        std::thread::sleep(Duration::from_millis(15 + 37 * i));
+        running.signal("KILL");
+        let outcome = running.finish();
+        killed += usize::from(outcome.code.is_none());
+        if i >= 8 {
+            let after = project.run_ok(&["--cache", &cache]);
+            assert_eq!(after.digests(), undisturbed.digests());
+            project.verifies(&cache);
+            project.run_ok(&["--cache", &cache]).all_hit();
+        }
+    }
+    assert!(killed >= 3, "{killed} of 12 runs were killed before their end");
+}
+
+#[test]
+fn interrupted_runs_say_so_and_are_continued() {
+    let project = project();
+    project.edit("w.yaml", "sleep 0.15;", "touch started; sleep 30;");
+    let running = Running::start(project.command(&["run", "w.yaml"]));
+    wait_for("the step", || project.path("started").exists());
+    running.signal("INT");
+    let outcome = running.finish().exits(130);
+    assert!(outcome.stdout.is_empty() && outcome.stderr.contains("interrupted"), "{outcome}");
+    project.verifies("cache");
+    let planned = project.run(&["plan", "w.yaml"]).exits(0);
+    assert!(planned.stdout.contains("PREV_FAILED"), "{planned}");
+    project.edit("w.yaml", "touch started; sleep 30;", "sleep 0.1;");
+    project.run_ok(&[]);
+}
+
+#[test]
+fn two_runs_share_a_store() {
+    let project = project();
+    let alone = project.run_ok(&["--cache", "alone"]);
+    let start = || Running::start(project.command(&["run", "w.yaml", "--format", "json"]));
+    let (one, two, three) = (start(), start(), start());
+    for outcome in [one.finish(), two.finish(), three.finish()] {
+        let outcome = outcome.exits(0);
+        assert_eq!(outcome.finished()["status"], "ok");
+        assert_eq!(outcome.digests(), alone.digests());
+    }
+    project.verifies("cache");
+    project.run_ok(&[]).all_hit();
+}
+
+#[test]
+fn a_step_is_computed_once_for_two_runs() {
+    let project = Project::new(
+        "galeras: 1
+steps:
+  slow:
+    op: exec
+    with:
+      command: echo ran >> log; sleep 0.5; printf '{\"id\":\"a\"}'
+      output: { id: utf8! }
+",
+    );
+    let start = || Running::start(project.command(&["run", "w.yaml", "--format", "json"]));
+    let (one, two) = (start(), start());
+    let (one, two) = (one.finish().exits(0), two.finish().exits(0));
+    assert_eq!(project.read("log"), "ran\n");
+    assert_eq!(one.digests(), two.digests());
+    let mut statuses = [one.statuses(), two.statuses()];
+    statuses.sort();
+    assert_eq!(statuses, ["slow=hit", "slow=ran"]);
+}
+
+#[test]
+fn a_lock_dies_with_its_process() {
+    let project = Project::new(
+        "galeras: 1
+steps:
+  slow:
+    op: exec
+    with: { command: touch started; exec sleep 20, output: { id: utf8! } }
+",
+    );
+    let running = Running::start(project.command(&["run", "w.yaml"]));
+    wait_for("the step", || project.path("started").exists());
+    running.signal("KILL");
+    running.finish();
+    project.edit("w.yaml", "touch started; exec sleep 20", "exit 0");
+    let outcome = project.run_ok(&[]);
+    assert!(outcome.took < Duration::from_secs(10), "{:?}", outcome.took);
+    project.run(&["cache", "gc", "--keep-runs", "1"]).exits(0);
+}
+
+#[test]
+fn steps_that_share_nothing_run_side_by_side() {
+    let mut text = String::from("galeras: 1\nsteps:\n");
+    for step in ["a", "b"] {
+        text.push_str(&format!(
+            "  {step}:\n    op: exec\n    with:\n      command: touch {step}; until test -e a && test -e b; do sleep 0.01; done\n      output: {{ id: utf8! }}\n"
+        ));
+    }
+    let project = Project::new(&text);
+    let outcome = project.run_ok(&["--jobs", "2"]);
+    assert!(outcome.took < Duration::from_secs(10), "{:?}", outcome.took);
+}
+
+#[test]
+fn a_run_waits_for_no_one_without_a_reason() {
+    // Two steps with one recipe in one run are no other run.
+    let text = "galeras: 1
+steps:
+  data:
+    op: read
+    with: { path: data.jsonl }
+  one:
+    op: sample
+    from: data
+    with: { n: 2, seed: 1 }
+  two:
+    op: sample
+    from: data
+    with: { n: 2, seed: 1 }
+";
+    let project = Project::new(text);
+    project.write("data.jsonl", "{\"id\":\"a\"}\n{\"id\":\"b\"}\n{\"id\":\"c\"}\n");
+    for i in 0..5 {
+        let outcome = project.run_ok(&["--cache", &format!("cache{i}"), "--jobs", "2"]);
+        assert!(outcome.events("warning").is_empty(), "{outcome}");
+        assert_eq!(outcome.step("one")["digest"], outcome.step("two")["digest"]);
+    }
+}

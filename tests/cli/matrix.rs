@@ -1,0 +1,234 @@
+//! `matrix` and the forms of `from`.
+
+use serde_json::{Value, json};
+
+use crate::harness::Project;
+
+const TABLE: &str = "galeras: 1
+steps:
+  table:
+    op: exec
+    with:
+      command: for i in 1 2 3 4 5 6; do echo '{\"id\":\"'$i'\",\"x\":'$i'}'; done
+      output: { id: utf8!, x: int64! }
+";
+
+fn project(rest: &str) -> Project {
+    Project::new(&format!("{TABLE}{rest}"))
+}
+
+fn values(rows: &[Value], column: &str) -> Vec<Value> {
+    rows.iter().map(|r| r[column].clone()).collect()
+}
+
+const CELLS: &str = "  cells:
+    op: sample
+    from: table
+    matrix: { size: [2, 3], kind: [a, b] }
+    with: { n: '${{ matrix.size }}', seed: 1 }
+";
+
+#[test]
+fn a_matrix_makes_a_cell_for_each_combination() {
+    let project = project(CELLS);
+    let outcome = project.run_ok(&[]);
+    assert_eq!(outcome.step("cells[size=2,kind=a]")["rows"], 2);
+    assert_eq!(outcome.step("cells[size=3,kind=b]")["rows"], 3);
+    assert_eq!(outcome.finished()["steps"].as_array().unwrap().len(), 1 + 4);
+    // Cells whose arguments are equal have one result.
+    let digest = |cell: &str| outcome.step(cell)["digest"].clone();
+    assert_eq!(digest("cells[size=2,kind=a]"), digest("cells[size=2,kind=b]"));
+    assert_eq!(project.rows("cells[size=3,kind=a]").len(), 3);
+}
+
+#[test]
+fn all_cells_unite_with_their_keys_as_columns() {
+    let text = format!(
+        "{CELLS}  all:\n    op: sql\n    from: cells[*]\n    with: {{ query: 'SELECT id, size, kind, x FROM input', key: [size, kind, id] }}\n"
+    );
+    let project = project(&text);
+    project.run_ok(&[]);
+    let rows = project.rows("all");
+    assert_eq!(rows.len(), 2 + 2 + 3 + 3);
+    // A key is typed as its values are.
+    let keys: Vec<(Value, Value)> =
+        rows.iter().map(|r| (r["size"].clone(), r["kind"].clone())).collect();
+    assert_eq!(keys.iter().filter(|k| **k == (json!(3), json!("b"))).count(), 3);
+    assert!(keys.is_sorted_by_key(|(size, kind)| {
+        (size.as_i64().unwrap(), kind.as_str().unwrap().to_owned())
+    }));
+}
+
+#[test]
+fn an_output_may_be_all_cells() {
+    let project =
+        project(&format!("{CELLS}outputs:\n  all: {{ from: 'cells[*]', path: all.csv }}\n"));
+    project.run_ok(&[]);
+    let text = project.read("all.csv");
+    assert_eq!(text.lines().next().unwrap(), "id,x,size,kind");
+    assert_eq!(text.lines().count(), 11);
+}
+
+#[test]
+fn one_cell_is_selected_by_its_keys() {
+    let text = format!(
+        "{CELLS}  one:\n    op: sql\n    from: 'cells[size=3,kind=a]'\n    with: {{ query: 'SELECT id, x FROM input' }}\n"
+    );
+    let project = project(&text);
+    let outcome = project.run_ok(&[]);
+    assert_eq!(outcome.step("one")["rows"], 3);
+    assert_eq!(outcome.step("one")["digest"], outcome.step("cells[size=3,kind=a]")["digest"]);
+}
+
+#[test]
+fn a_step_behind_a_matrix_is_expanded_with_it() {
+    let text = "  cells:
+    op: sample
+    from: table
+    matrix: { size: [2, 3] }
+    with: { n: '${{ matrix.size }}', seed: 1 }
+  next:
+    op: sql
+    from: cells
+    with: { query: 'SELECT id, x * 10 AS x FROM input' }
+  last:
+    op: sql
+    from: { left: 'next[*]', right: table }
+    with:
+      query: SELECT l.size, l.id, l.x, r.x AS old FROM left l JOIN right r ON l.id = r.id
+      key: [size, id]
+";
+    let project = project(text);
+    let outcome = project.run_ok(&[]);
+    assert_eq!(outcome.step("next[size=2]")["rows"], 2);
+    assert_eq!(outcome.step("next[size=3]")["rows"], 3);
+    let rows = project.rows("last");
+    assert_eq!(values(&rows, "size"), [2, 2, 3, 3, 3]);
+    for row in rows {
+        assert_eq!(row["x"].as_i64().unwrap(), 10 * row["old"].as_i64().unwrap());
+    }
+}
+
+#[test]
+fn a_step_behind_two_matrices_is_expanded_with_both() {
+    let text = "  a:
+    op: sample
+    from: table
+    matrix: { size: [2, 3] }
+    with: { n: '${{ matrix.size }}', seed: 1 }
+  b:
+    op: sample
+    from: table
+    matrix: { seed: [1, 2] }
+    with: { n: 6, seed: '${{ matrix.seed }}' }
+  both:
+    op: sql
+    from: { a: a, b: b }
+    with: { query: 'SELECT a.id FROM a JOIN b ON a.id = b.id' }
+";
+    let outcome = project(text).run_ok(&[]);
+    let names: Vec<String> =
+        outcome.digests().into_iter().map(|d| d.0).filter(|n| n.starts_with("both")).collect();
+    assert_eq!(names.len(), 4, "{names:?}");
+}
+
+#[test]
+fn one_more_cell_runs_only_that() {
+    let project = project(CELLS);
+    project.run_ok(&[]);
+    project.edit("w.yaml", "size: [2, 3]", "size: [2, 3, 4]");
+    let outcome = project.run_ok(&["--jobs", "1"]);
+    let ran = outcome.statuses().matches("=ran").count();
+    assert_eq!(ran, 1, "{}", outcome.statuses());
+    // A united table notices.
+    project.edit("w.yaml", "size: [2, 3, 4]", "size: [4, 3, 2]");
+    project.run_ok(&[]).all_hit();
+}
+
+#[test]
+fn select_takes_a_matrix_step_or_a_cell() {
+    let project = project(CELLS);
+    let outcome = project.run_ok(&["--select", "cells[size=2,kind=a]"]);
+    assert_eq!(outcome.statuses(), "table=ran cells[size=2,kind=a]=ran");
+    let outcome = project.run_ok(&["--select", "cells"]);
+    assert_eq!(outcome.finished()["steps"].as_array().unwrap().len(), 5);
+}
+
+#[test]
+fn a_port_is_named_after_the_step() {
+    let project = project(
+        "  part:
+    op: sample
+    from: table
+    with: { n: 2, seed: 1 }
+  rest:
+    op: sql
+    from: part.rejects
+    with: { query: 'SELECT id, x, rule FROM input' }
+  cells:
+    op: sample
+    from: table
+    matrix: { size: [1, 2] }
+    with: { n: '${{ matrix.size }}', seed: 1 }
+  rests:
+    op: sql
+    from: 'cells[*].rejects'
+    with: { query: 'SELECT size, count(*) AS n FROM input GROUP BY size', key: [size] }
+",
+    );
+    project.run_ok(&[]);
+    let part = project.rows("part");
+    let rest = project.rows("rest");
+    let mut all: Vec<i64> = part.iter().chain(&rest).map(|r| r["x"].as_i64().unwrap()).collect();
+    all.sort_unstable();
+    assert_eq!(all, [1, 2, 3, 4, 5, 6]);
+    assert_eq!(values(&project.rows("rests"), "n"), [5, 4]);
+}
+
+#[test]
+fn a_step_may_read_two_steps_under_names() {
+    let project = project(
+        "  part:
+    op: sample
+    from: table
+    with: { n: 2, seed: 1 }
+  joined:
+    op: sql
+    from: { left: table, right: part.rejects }
+    with: { query: 'SELECT l.id, l.x FROM left l JOIN right r ON l.id = r.id' }
+",
+    );
+    let outcome = project.run_ok(&[]);
+    assert_eq!(outcome.step("joined")["rows"], 4);
+    // The other way round is another step.
+    project.edit("w.yaml", "left: table, right: part.rejects", "right: part.rejects, left: table");
+    project.run_ok(&[]).all_hit();
+}
+
+#[test]
+fn values_of_a_matrix_come_from_params_too() {
+    let text = format!(
+        "{TABLE}  cells:\n    op: sample\n    from: table\n    matrix: {{ size: ['${{{{ params.n }}}}', 1] }}\n    with: {{ n: '${{{{ matrix.size }}}}', seed: 1 }}\n"
+    )
+    .replace("galeras: 1\n", "galeras: 1\nparams:\n  n: { type: int, default: 4 }\n");
+    let outcome = Project::new(&text).run_ok(&[]);
+    assert_eq!(outcome.step("cells[size=4]")["rows"], 4);
+}
+
+#[test]
+fn a_matrix_step_cannot_be_read_as_one_table() {
+    let project = project(&format!("{CELLS}outputs:\n  all: {{ from: cells, path: all.csv }}\n"));
+    let outcome = project.run_json(&[]).exits(2);
+    assert_eq!(outcome.diagnostics(), ["unknown-cell w.yaml:14:16"], "{outcome}");
+    assert!(outcome.stdout.contains("cells[*]"), "{outcome}");
+}
+
+#[test]
+fn a_matrix_of_a_million_cells_is_refused() {
+    let list = (0..100).map(|i| i.to_string()).collect::<Vec<_>>().join(", ");
+    let text = format!(
+        "  cells:\n    op: sample\n    from: table\n    matrix: {{ a: [{list}], b: [{list}], c: [{list}] }}\n    with: {{ n: 1, seed: 1 }}\n"
+    );
+    let outcome = project(&text).run_json(&[]).exits(2);
+    assert_eq!(outcome.diagnostics().len(), 1, "{outcome}");
+}

@@ -1,0 +1,268 @@
+//! Python files of any kind: each gives methods or a recorded reject, and the run ends well.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Outcome, Project};
+
+const WORKFLOW: &str = "galeras: 1
+steps:
+  methods:
+    op: methods
+    with: { dir: src }
+  features:
+    op: ast
+    from: methods
+  testbed:
+    op: cut
+    from: features
+    with: { seed: 1 }
+";
+
+const GOOD: &str = "def good(a, b):\n    \"\"\"Adds.\"\"\"\n    return a + b\n";
+
+/// A project with `src/good.py` and one more file; every step runs.
+#[track_caller]
+fn run_on(name: &str, content: impl AsRef<[u8]>) -> (Project, Outcome) {
+    let project = Project::new(WORKFLOW);
+    project.write("src/good.py", GOOD);
+    project.write(&format!("src/{name}"), content);
+    let outcome = project.run_ok(&[]);
+    assert_eq!(outcome.statuses(), "methods=ran features=ran testbed=ran");
+    let good: Vec<Value> = project.rows("methods");
+    assert!(good.iter().any(|m| m["fun_name"] == "good"), "the other file is not harmed");
+    // Nothing is lost: every method is measured or rejected with a reason.
+    let count = |port: &str| project.rows(port).len();
+    assert_eq!(count("methods"), count("features") + count("features.rejects"));
+    assert_eq!(count("features"), count("testbed") + count("testbed.rejects"));
+    for port in ["methods.rejects", "features.rejects", "testbed.rejects"] {
+        for row in project.rows(port) {
+            assert!(row["reason"].as_str().is_some_and(|r| r.len() > 5), "{row}");
+            assert_eq!(row["step"], port.split('.').next().unwrap());
+        }
+    }
+    project.verifies("cache");
+    (project, outcome)
+}
+
+/// The methods of the second file.
+fn methods_of(project: &Project, path: &str) -> Vec<Value> {
+    project.rows("methods").into_iter().filter(|m| m["path"] == path).collect()
+}
+
+/// The file is rejected, with a reason that has `word`.
+#[track_caller]
+fn rejected(project: &Project, path: &str, word: &str) {
+    let rejects = project.rows("methods.rejects");
+    assert_eq!(rejects.len(), 1, "{rejects:?}");
+    assert_eq!(rejects[0]["path"], path);
+    let reason = rejects[0]["reason"].as_str().unwrap();
+    assert!(reason.to_lowercase().contains(word), "{reason}");
+}
+
+#[test]
+fn an_ordinary_file_gives_its_methods() {
+    let text = "class A:\n    @property\n    def p(self):\n        return 1\n\n\nasync def q():\n    pass\n";
+    let (project, _) = run_on("pkg/mod.py", text);
+    let found = methods_of(&project, "pkg/mod.py");
+    assert_eq!(found.len(), 2);
+    let p = found.iter().find(|m| m["fun_name"] == "p").unwrap();
+    assert_eq!(p["qualified_name"], "A.p");
+    assert_eq!(p["file_name"], "mod.py");
+    assert_eq!((&p["start_line"], &p["end_line"]), (&json!(3), &json!(4)));
+    assert_eq!(p["code"], "def p(self):\n        return 1");
+    assert_eq!(p["id"].as_str().unwrap().len(), 32);
+}
+
+#[test]
+fn parentheses_nested_100_000_deep() {
+    let deep = format!("def f():\n    return {}1{}\n", "(".repeat(100_000), ")".repeat(100_000));
+    let (_, outcome) = run_on("deep.py", deep);
+    assert!(outcome.took < Duration::from_secs(20), "{:?}", outcome.took);
+}
+
+#[test]
+fn blocks_nested_100_000_deep() {
+    let mut deep = String::from("def f():\n");
+    for level in 1..=2_000 {
+        deep.push_str(&" ".repeat(level));
+        deep.push_str("if x:\n");
+    }
+    deep.push_str(&" ".repeat(2_001));
+    deep.push_str("pass\n");
+    let (_, outcome) = run_on("deep.py", deep);
+    assert!(outcome.took < Duration::from_secs(20), "{:?}", outcome.took);
+    // 100,000 levels need 5 GB of indentation; on one line they are as deep and no Python.
+    let deep = format!("def f():\n    {}pass\n", "if x: ".repeat(100_000));
+    let (_, outcome) = run_on("deep.py", deep);
+    assert!(outcome.took < Duration::from_secs(20), "{:?}", outcome.took);
+}
+
+#[test]
+fn other_things_nested_100_000_deep() {
+    for open in ["[", "{", "f(", "not ", "lambda: ", "x.", "x[", "- ", "(\n"] {
+        let deep = format!("def f():\n    return {}\n", open.repeat(100_000));
+        let (_, outcome) = run_on("deep.py", deep);
+        assert!(outcome.took < Duration::from_secs(20), "{open}: {:?}", outcome.took);
+    }
+}
+
+#[test]
+fn functions_nested_deep_with_nested_ones_wanted() {
+    let project = Project::new(&WORKFLOW.replace("dir: src", "dir: src, nested: true"));
+    let mut deep = String::new();
+    for level in 0..1_500 {
+        deep.push_str(&format!("{}def f{level}():\n", " ".repeat(level)));
+    }
+    deep.push_str(&format!("{}pass\n", " ".repeat(1_500)));
+    project.write("src/deep.py", deep);
+    project.write("src/good.py", GOOD);
+    let outcome = project.run_ok(&[]);
+    assert!(outcome.took < Duration::from_secs(20), "{:?}", outcome.took);
+    let rejects = project.rows("methods.rejects").len();
+    assert!(rejects == 1 || methods_of(&project, "deep.py").len() == 1_500);
+}
+
+#[test]
+fn nul_bytes() {
+    let (project, _) = run_on("nul.py", b"def f():\n    return '\0'\n\n\ndef g():\n    return 2\n");
+    let found = methods_of(&project, "nul.py");
+    let rejects = project.rows("methods.rejects");
+    if rejects.is_empty() {
+        let f = found.iter().find(|m| m["fun_name"] == "f").expect("f is a method");
+        assert_eq!(f["code"], "def f():\n    return '\0'");
+    } else {
+        rejected(&project, "nul.py", "nul");
+    }
+    run_on("nul.py", [0; 10_000]);
+}
+
+#[test]
+fn bytes_that_are_no_text() {
+    let (project, _) = run_on("latin.py", b"def f():\n    return '\xe9\xff'\n");
+    rejected(&project, "latin.py", "utf-8");
+    let again = project.run_ok(&[]);
+    again.all_hit();
+}
+
+#[test]
+fn a_declared_encoding_is_used() {
+    let (project, _) =
+        run_on("latin.py", b"# -*- coding: latin-1 -*-\ndef f():\n    return '\xe9'\n");
+    assert_eq!(methods_of(&project, "latin.py")[0]["code"], "def f():\n    return 'é'");
+}
+
+#[test]
+fn line_ends_of_windows() {
+    let (project, _) = run_on("crlf.py", "def f(a):\r\n    b = a\r\n    return b\r\n");
+    let found = methods_of(&project, "crlf.py");
+    assert_eq!(found.len(), 1);
+    assert_eq!((&found[0]["start_line"], &found[0]["end_line"]), (&json!(1), &json!(3)));
+    assert_eq!(project.rows("testbed").len(), 2);
+}
+
+#[test]
+fn a_byte_order_mark() {
+    let (project, _) = run_on("bom.py", "\u{feff}def f():\n    return 1\n");
+    let found = methods_of(&project, "bom.py");
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0]["code"], "def f():\n    return 1");
+    assert_eq!(found[0]["start_line"], 1);
+    let features = project.rows("features");
+    assert!(features.iter().all(|f| f["n_ast_errors"] == 0), "{features:?}");
+}
+
+#[test]
+fn tabs() {
+    let (project, _) =
+        run_on("tabs.py", "class A:\n\tdef f(self):\n\t\tif self:\n\t\t\treturn 1\n");
+    let found = methods_of(&project, "tabs.py");
+    assert_eq!(found[0]["code"], "def f(self):\n\t\tif self:\n\t\t\treturn 1");
+    let features = project.rows("features");
+    let f = features.iter().find(|m| m["fun_name"] == "f").unwrap();
+    assert_eq!(f["n_ast_errors"], 0, "{f}");
+}
+
+#[test]
+fn one_line_of_50_megabytes() {
+    let mut text = String::from("def f():\n    return '");
+    text.push_str(&"x".repeat(50 << 20));
+    text.push_str("'\n");
+    let (project, outcome) = run_on("long.py", text);
+    assert!(outcome.took < Duration::from_secs(30), "{:?}", outcome.took);
+    rejected(&project, "long.py", "limit");
+}
+
+#[test]
+fn empty_files_and_files_without_methods() {
+    let (project, _) = run_on("empty.py", "");
+    assert_eq!(project.rows("methods").len(), 1);
+    let (project, _) = run_on("none.py", "x = 1\n");
+    assert_eq!(project.rows("methods").len(), 1);
+    assert!(project.rows("methods.rejects").is_empty());
+}
+
+#[test]
+fn methods_of_one_name_have_different_ids() {
+    let text = "def f():\n    return 1\n\n\ndef f():\n    return 1\n";
+    let (project, _) = run_on("twice.py", text);
+    assert_eq!(methods_of(&project, "twice.py").len(), 2);
+}
+
+#[test]
+fn links_are_not_followed() {
+    let project = Project::new(WORKFLOW);
+    project.write("src/good.py", GOOD);
+    project.write("outside/secret.py", "def secret():\n    return 1\n");
+    let link = |target: &str, name: &str| {
+        std::os::unix::fs::symlink(project.path(target), project.path(name)).unwrap();
+    };
+    link("outside/secret.py", "src/link.py");
+    link("outside", "src/folder");
+    link("src", "src/loop");
+    link("nowhere", "src/broken.py");
+    project.run_ok(&[]);
+    let found = project.rows("methods");
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0]["path"], "good.py");
+}
+
+#[test]
+fn names_of_files_may_be_odd() {
+    let project = Project::new(WORKFLOW);
+    for name in ["src/a b.py", "src/é.py", "src/'quote\".py", "src/new\nline.py", "src/%41.py"] {
+        project.write(name, GOOD);
+    }
+    project.write("src/good.txt", GOOD);
+    let bytes = std::ffi::OsStr::new("src/").to_owned();
+    let mut bytes = std::os::unix::ffi::OsStringExt::into_vec(bytes);
+    bytes.extend_from_slice(b"\xff.py");
+    let name: std::ffi::OsString = std::os::unix::ffi::OsStringExt::from_vec(bytes);
+    std::fs::write(project.root().join(name), GOOD).unwrap();
+    project.run_ok(&[]);
+    let found = project.rows("methods").len() + project.rows("methods.rejects").len();
+    assert_eq!(found, 6);
+}
+
+#[test]
+fn files_are_included_and_excluded_by_pattern() {
+    let project = Project::new(
+        &WORKFLOW.replace("dir: src", "dir: src, include: ['**/*.py'], exclude: ['**/test_*.py']"),
+    );
+    project.write("src/a/b.py", GOOD);
+    project.write("src/a/test_b.py", GOOD);
+    project.run_ok(&[]);
+    assert_eq!(project.rows("methods").len(), 1);
+    project.edit("w.yaml", "'**/*.py'", "'[.py'");
+    let outcome = project.run_json(&[]).exits(2);
+    assert_eq!(outcome.diagnostics().len(), 1, "{outcome}");
+}
+
+#[test]
+fn an_empty_folder_gives_an_empty_table() {
+    let project = Project::new(WORKFLOW);
+    std::fs::create_dir(project.path("src")).unwrap();
+    let outcome = project.run_ok(&[]);
+    assert_eq!(outcome.step("testbed")["rows"], 0);
+}

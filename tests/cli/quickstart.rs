@@ -1,0 +1,103 @@
+//! The way of a newcomer: `init`, `run`, look around. The only tests on the whole corpus.
+
+use crate::harness::Project;
+
+#[test]
+fn what_init_writes_runs() {
+    let project = Project::empty();
+    let made = project.run(&["init", "first"]).exits(0);
+    assert!(made.stdout.contains("galeras run first/workflow.yaml"), "{made}");
+    project.run(&["check", "first/workflow.yaml"]).exits(0);
+    let file = "first/workflow.yaml";
+    let run = |more: &[&str]| {
+        let args = [&["run", file, "--format", "json", "--out", "first"], more].concat();
+        project.run(&args).exits(0)
+    };
+    let first = run(&["--set", "n=50"]);
+    assert!(first.step("methods")["rows"].as_u64().unwrap() > 10_000, "{first}");
+    assert_eq!(first.step("testbed")["rows"], 50);
+    assert_eq!(first.step("table_1")["rows"], 8);
+    assert_eq!(first.events("assertion").len(), 0, "{first}");
+    let kept = first.step("valid")["rows"].as_u64().unwrap();
+    let rejected = std::fs::read_to_string(project.path("first/testbeds/rejected.jsonl")).unwrap();
+    let methods = first.step("features")["rows"].as_u64().unwrap();
+    assert_eq!(kept + rejected.lines().count() as u64, methods);
+    assert!(project.path("first/testbeds/random_cut.parquet").exists());
+    assert_eq!(project.read("first/testbeds/table_1.csv").lines().count(), 9);
+
+    // Again: nothing runs. A larger testbed: only what hangs on the number.
+    let again = run(&["--set", "n=50"]);
+    again.all_hit();
+    assert_eq!(again.digests(), first.digests());
+    let larger = run(&["--set", "n=60"]);
+    assert_eq!(
+        larger.statuses(),
+        "methods=hit features=hit valid=hit sampled=ran testbed=ran table_1=ran"
+    );
+    let testbed = larger.step("testbed");
+    assert_eq!((&testbed["computed_rows"], &testbed["reused_rows"]), (&10.into(), &50.into()));
+
+    // A row leads back to its file.
+    let args = ["show", file, "testbed", "--set", "n=60", "--rows", "1", "--format", "json"];
+    let row = project.run(&args).exits(0).json_lines().remove(0);
+    let traced =
+        project.run(&["trace", file, row["id"].as_str().unwrap(), "--set", "n=60"]).exits(0);
+    assert!(traced.stdout.contains(row["path"].as_str().unwrap()), "{traced}");
+    assert!(traced.stdout.contains("python-stdlib"), "{traced}");
+}
+
+#[test]
+fn init_overwrites_nothing() {
+    let project = Project::empty();
+    project.write("workflow.yaml", "mine");
+    let made = project.run(&["init"]).exits(2);
+    assert!(made.stderr.contains("workflow.yaml"), "{made}");
+    assert_eq!(project.read("workflow.yaml"), "mine");
+    project.write("other/.gitignore", "mine\n");
+    project.run(&["init", "other"]).exits(0);
+    assert_eq!(project.read("other/.gitignore"), "mine\n");
+    project.write("file", "");
+    project.run(&["init", "file"]).exits(4);
+}
+
+#[test]
+fn part_of_the_corpus_is_chosen_by_pattern() {
+    let project = Project::new(
+        "galeras: 1
+steps:
+  methods:
+    op: methods
+    with: { corpus: python-stdlib, include: ['json/*.py'] }
+",
+    );
+    let outcome = project.run_ok(&[]);
+    let rows = project.rows("methods");
+    assert!(
+        rows.len() > 10 && rows.iter().all(|r| r["path"].as_str().unwrap().starts_with("json/"))
+    );
+    assert!(rows.iter().all(|r| r["repo"] == "python-stdlib"), "{outcome}");
+    assert!(rows.iter().any(|r| r["qualified_name"] == "JSONEncoder.encode"));
+}
+
+#[test]
+fn people_see_a_line_per_step_and_a_summary() {
+    let project = Project::new(
+        "galeras: 1
+steps:
+  methods:
+    op: methods
+    with: { corpus: python-stdlib, include: ['json/*.py'] }
+outputs:
+  methods: { from: methods, path: methods.csv }
+",
+    );
+    let shown = project.run(&["run", "w.yaml"]).exits(0);
+    assert!(shown.stdout.is_empty(), "{shown}");
+    for word in ["methods", "ran", "NEW", "rows", "methods.csv"] {
+        assert!(shown.stderr.contains(word), "{word}\n{shown}");
+    }
+    assert!(!shown.stderr.contains('\u{1b}'), "no colours: {shown}");
+    assert!(shown.stderr.lines().all(|l| l.chars().count() <= 80), "{shown}");
+    let again = project.run(&["run", "w.yaml"]).exits(0);
+    assert!(again.stderr.contains("hit") && !again.stderr.contains("NEW"), "{again}");
+}

@@ -1,0 +1,141 @@
+//! Row-precise reuse: a rerun costs the rows that changed.
+
+use crate::harness::Project;
+
+const WORKFLOW: &str = "galeras: 1
+steps:
+  data:
+    op: read
+    with: { path: data.jsonl }
+  features:
+    op: ast
+    from: data
+    with: { features: [nloc, n_words] }
+  valid:
+    op: validate
+    from: features
+    with: { rules: [ { name: long, check: nloc > 2 } ] }
+  testbed:
+    op: cut
+    from: valid
+    with: { seed: 1 }
+";
+
+fn row(i: usize, extra: usize) -> String {
+    let body = format!("def f{i}(a):\\n    b = a + {}\\n    return b\\n", i + extra);
+    format!("{{\"id\":\"{i:05}\",\"code\":\"{body}\",\"note\":\"n{}\"}}\n", i % 7)
+}
+
+fn data(rows: usize, changed: impl Fn(usize) -> bool) -> String {
+    (0..rows).map(|i| row(i, if changed(i) { 1_000_000 } else { 0 })).collect()
+}
+
+#[test]
+fn one_per_cent_of_changed_rows_costs_one_per_cent() {
+    let project = Project::new(WORKFLOW);
+    project.write("data.jsonl", data(2_000, |_| false));
+    let first = project.run_ok(&[]);
+    assert_eq!(first.step("features")["computed_rows"], 2_000);
+    project.write("data.jsonl", data(2_000, |i| i % 100 == 3));
+    let second = project.run_ok(&[]);
+    for step in ["features", "valid", "testbed"] {
+        let summary = second.step(step);
+        assert_eq!(
+            summary["reused_rows"].as_u64().unwrap() + summary["computed_rows"].as_u64().unwrap(),
+            2_000
+        );
+        let most = if step == "valid" { 0 } else { 20 };
+        assert_eq!(summary["computed_rows"], most, "{step}: {second}");
+    }
+    // A store that has never seen anything gives the same.
+    let fresh = project.run_ok(&["--cache", "fresh"]);
+    assert_eq!(fresh.digests(), second.digests());
+    project.verifies("cache");
+    // Back to the first version: everything is stored.
+    project.write("data.jsonl", data(2_000, |_| false));
+    let third = project.run_ok(&[]);
+    third.all_hit();
+    assert_eq!(third.digests(), first.digests());
+}
+
+#[test]
+fn added_removed_and_reordered_rows_cost_what_is_new() {
+    let project = Project::new(WORKFLOW);
+    project.write("data.jsonl", data(300, |_| false));
+    project.run_ok(&[]);
+    let mut rows: Vec<String> = (10..310).map(|i| row(i, 0)).collect();
+    rows.reverse();
+    project.write("data.jsonl", rows.concat());
+    let outcome = project.run_ok(&[]);
+    assert_eq!(outcome.step("features")["computed_rows"], 10);
+    assert_eq!(outcome.step("features")["reused_rows"], 290);
+    assert_eq!(outcome.step("features")["rows"], 300);
+    let fresh = project.run_ok(&["--cache", "fresh"]);
+    assert_eq!(fresh.digests(), outcome.digests());
+}
+
+#[test]
+fn the_order_of_rows_in_a_file_changes_no_digest() {
+    let project = Project::new(WORKFLOW);
+    let rows: Vec<String> = (0..50).map(|i| row(i, 0)).collect();
+    project.write("data.jsonl", rows.concat());
+    let first = project.run_ok(&[]);
+    let reversed: Vec<String> = rows.into_iter().rev().collect();
+    project.write("data.jsonl", reversed.concat());
+    let second = project.run_ok(&[]);
+    assert_eq!(second.digests(), first.digests());
+    assert_eq!(second.statuses(), "data=ran features=hit valid=hit testbed=hit");
+}
+
+#[test]
+fn columns_that_an_operator_does_not_read_do_not_cost() {
+    let project = Project::new(WORKFLOW);
+    project.write("data.jsonl", data(100, |_| false));
+    project.run_ok(&[]);
+    project.write("data.jsonl", data(100, |_| false).replace("\"note\":\"n", "\"note\":\"m"));
+    let outcome = project.run_ok(&[]);
+    assert_eq!(outcome.step("data")["reason"], "SOURCE_MOVED");
+    for step in ["features", "valid", "testbed"] {
+        assert_eq!(outcome.step(step)["computed_rows"], 0, "{step}: {outcome}");
+    }
+    // The new notes went through.
+    assert!(project.rows("testbed").iter().all(|r| r["note"].as_str().unwrap().starts_with('m')));
+}
+
+#[test]
+fn equal_rows_are_computed_once_and_all_are_kept() {
+    let project = Project::new(WORKFLOW);
+    let same = |i: usize| {
+        format!(
+            "{{\"id\":\"{i}\",\"code\":\"def f(a):\\n    b = a\\n    return b\\n\",\"note\":\"\"}}\n"
+        )
+    };
+    project.write("data.jsonl", (0..40).map(same).collect::<String>());
+    let outcome = project.run_ok(&[]);
+    assert_eq!(outcome.step("testbed")["rows"], 40);
+    assert_eq!(project.rows("features").len(), 40);
+}
+
+#[test]
+fn another_seed_reuses_no_row() {
+    let project = Project::new(WORKFLOW);
+    project.write("data.jsonl", data(100, |_| false));
+    project.run_ok(&[]);
+    project.edit("w.yaml", "seed: 1", "seed: 2");
+    let outcome = project.run_ok(&[]);
+    assert_eq!(outcome.step("testbed")["computed_rows"], 100);
+    assert_eq!(outcome.step("testbed")["reused_rows"], 0);
+}
+
+#[test]
+fn null_and_empty_texts_are_told_apart() {
+    let project = Project::new(WORKFLOW);
+    let rows = "{\"id\":\"a\",\"code\":null,\"note\":\"\"}\n{\"id\":\"b\",\"code\":\"\",\"note\":\"\"}\n{\"id\":\"c\",\"code\":\"def f():\\n    x = 1\\n    return x\\n\",\"note\":\"\"}\n";
+    project.write("data.jsonl", rows);
+    let outcome = project.run_ok(&[]);
+    let rejects = project.rows("features.rejects");
+    assert_eq!(rejects.len(), 1, "{outcome}");
+    assert_eq!(rejects[0]["id"], "a");
+    assert!(rejects[0]["reason"].as_str().unwrap().contains("null"), "{}", rejects[0]);
+    assert_eq!(project.rows("features").len(), 2);
+}

@@ -1,0 +1,241 @@
+//! `sql`: what would make a result depend on more than its input is refused.
+
+use crate::harness::{Project, marked};
+
+fn workflow(query: &str) -> String {
+    format!(
+        "galeras: 1
+steps:
+  table:
+    op: exec
+    with:
+      command: touch ran; printf '{{\"id\":\"a\",\"x\":1}}\\n{{\"id\":\"b\",\"x\":2}}\\n{{\"id\":\"c\",\"x\":2}}\\n'
+      output: {{ id: utf8!, x: int64! }}
+  asked:
+    op: sql
+    from: table
+    with: {{ query: «'{query}', key: [id] }}
+"
+    )
+}
+
+#[track_caller]
+fn refused(query: &str, word: &str) {
+    let (text, place) = marked(&workflow(query));
+    let project = Project::new(&text);
+    let outcome = project.run_json(&[]).exits(2);
+    let found = outcome.diagnostics();
+    assert_eq!(found.len(), 1, "{outcome}");
+    assert!(found[0].ends_with(&format!("w.yaml:{place}")), "{outcome}");
+    let message = outcome.events("diagnostic")[0].to_string();
+    assert!(message.to_lowercase().contains(&word.to_lowercase()), "{word}: {message}");
+    assert!(!message.contains("datafusion"), "{message}");
+    assert!(!project.path("ran").exists() && project.stored_nothing());
+}
+
+#[track_caller]
+fn allowed(query: &str) -> Project {
+    let project = Project::new(&marked(&workflow(query)).0);
+    project.run_ok(&[]);
+    project
+}
+
+#[test]
+fn clocks_are_refused() {
+    for call in ["now()", "current_timestamp", "current_date", "current_time"] {
+        refused(&format!("SELECT id, {call} AS t FROM input"), "in every run");
+    }
+}
+
+#[test]
+fn random_numbers_are_refused() {
+    refused("SELECT id, random() AS r FROM input", "random");
+    refused("SELECT id, uuid() AS r FROM input", "uuid");
+    refused("SELECT id FROM input WHERE random() < 0.5", "random");
+    refused("SELECT id FROM input ORDER BY random() LIMIT 1", "random");
+    refused("SELECT id FROM (SELECT id, random() AS r FROM input) WHERE r > 0", "random");
+}
+
+#[test]
+fn a_limit_without_an_order_is_refused() {
+    refused("SELECT id FROM input LIMIT 1", "LIMIT");
+    refused("SELECT id FROM input OFFSET 1", "ORDER BY");
+    refused("SELECT id FROM (SELECT id FROM input LIMIT 2) ORDER BY id", "LIMIT");
+    refused("WITH t AS (SELECT id FROM input LIMIT 2) SELECT id FROM t", "LIMIT");
+    refused("SELECT id FROM input WHERE id IN (SELECT id FROM input LIMIT 1)", "LIMIT");
+    allowed("SELECT id FROM input ORDER BY id LIMIT 1");
+}
+
+#[test]
+fn aggregates_that_depend_on_the_order_are_refused() {
+    refused("SELECT x AS id, array_agg(id) AS ids FROM input GROUP BY x", "array_agg");
+    refused("SELECT first_value(id) AS id FROM input", "first_value");
+    refused(
+        "SELECT string_agg(id, \"\") AS id FROM input".replace('"', "''").as_str(),
+        "string_agg",
+    );
+    allowed("SELECT x AS id, array_agg(id ORDER BY id) AS ids FROM input GROUP BY x");
+}
+
+#[test]
+fn windows_that_depend_on_the_order_are_refused() {
+    refused("SELECT id, row_number() OVER () AS n FROM input", "row_number");
+    allowed("SELECT id, row_number() OVER (ORDER BY x, id) AS n FROM input");
+}
+
+#[test]
+fn approximations_are_refused() {
+    refused("SELECT max(id) AS id, approx_distinct(x) AS n FROM input", "approx_distinct");
+    refused("SELECT max(id) AS id, approx_median(x) AS n FROM input", "approx_median");
+}
+
+#[test]
+fn statements_that_are_no_query_are_refused() {
+    for statement in [
+        "DROP TABLE input",
+        "INSERT INTO input VALUES (1)",
+        "SELECT id FROM input; SELECT id FROM input",
+        "COPY input TO ''x.csv''",
+        "SET datafusion.execution.batch_size = 1",
+        "EXPLAIN SELECT id FROM input",
+        "SELEC id FROM input",
+        "",
+    ] {
+        refused(statement, "");
+    }
+    refused("DROP TABLE input", "SELECT");
+}
+
+#[test]
+fn files_are_not_read_by_a_query() {
+    refused("SELECT * FROM ''/etc/passwd''", "/etc/passwd");
+    refused("SELECT * FROM read_csv(''/etc/passwd'')", "read_csv");
+    refused("SELECT * FROM information_schema.tables", "information_schema");
+}
+
+#[test]
+fn columns_of_one_name_are_refused() {
+    refused("SELECT id, x, x + 1 AS x FROM input", "x");
+}
+
+#[test]
+fn a_key_that_is_not_unique_shows_two_rows() {
+    let (text, _) = marked(&workflow("SELECT x, id FROM input").replace("key: [id]", "key: [x]"));
+    let project = Project::new(&text);
+    let outcome = project.run_json(&[]).exits(1);
+    let detail = outcome.step("asked")["detail"].as_str().unwrap().to_owned();
+    for word in ["x", "id: b", "id: c"] {
+        assert!(detail.contains(word), "{detail}");
+    }
+    let shown = project.run(&["run", "w.yaml"]).exits(1);
+    assert!(shown.stderr.contains("id: b") && shown.stderr.contains("id: c"), "{shown}");
+}
+
+#[test]
+fn a_key_that_is_no_column_is_found_before_anything_runs() {
+    let text =
+        workflow("SELECT id FROM input").replace('«', "").replace("key: [id]", "key: [«idd]");
+    let (text, place) = marked(&text);
+    let project = Project::new(&text);
+    let outcome = project.run_json(&[]).exits(2);
+    assert_eq!(outcome.diagnostics(), [format!("unknown-column w.yaml:{place}")], "{outcome}");
+}
+
+#[test]
+fn sums_do_not_depend_on_the_order_of_rows() {
+    let text = "galeras: 1
+steps:
+  data:
+    op: read
+    with: { path: data.jsonl }
+  sums:
+    op: sql
+    from: data
+    with:
+      query: SELECT count(*) AS id, sum(f) AS s, avg(f) AS a, stddev(f) AS d, corr(f, g) AS c FROM input
+";
+    let rows: Vec<String> = (0..1000)
+        .map(|i| {
+            format!(
+                "{{\"id\":{i},\"f\":{}e{},\"g\":{}}}\n",
+                (i * 7919) % 1000 + 1,
+                i % 40 - 20,
+                i % 13
+            )
+        })
+        .collect();
+    let project = Project::new(text);
+    project.write("data.jsonl", rows.concat());
+    let one = project.run_ok(&["--jobs", "1", "--cache", "one"]);
+    // Other ids: the rows are stored in another order.
+    let other: String = rows
+        .iter()
+        .enumerate()
+        .map(|(i, row)| {
+            row.replacen(&format!("\"id\":{i},"), &format!("\"id\":{},", (i * 613) % 1000), 1)
+        })
+        .collect();
+    project.write("data.jsonl", other);
+    let two = project.run_ok(&["--jobs", "2", "--cache", "two"]);
+    assert_ne!(one.step("data")["digest"], two.step("data")["digest"]);
+    assert_eq!(one.step("sums")["digest"], two.step("sums")["digest"]);
+}
+
+#[test]
+fn columns_that_a_query_does_not_name_do_not_run_it() {
+    let project = Project::new(
+        "galeras: 1\nsteps:\n  data: { op: read, with: { path: data.jsonl } }\n  asked:\n    op: sql\n    from: data\n    with: { query: 'SELECT id, x FROM input' }\n",
+    );
+    project.write("data.jsonl", "{\"id\":\"a\",\"x\":1,\"note\":\"n\"}\n");
+    project.run_ok(&[]);
+    project.write("data.jsonl", "{\"id\":\"a\",\"x\":1,\"note\":\"m\",\"more\":2}\n");
+    assert_eq!(project.run_ok(&[]).statuses(), "data=ran asked=hit");
+}
+
+/// Rows that are equal in what they are ordered by may not be told apart by their arrival.
+#[test]
+fn ties_do_not_depend_on_threads() {
+    let rows: String = (0..20_000)
+        .map(|i| format!("{{\"id\":\"{i}\",\"x\":{},\"y\":{}}}\n", i % 7, i % 3))
+        .collect();
+    let project = Project::empty();
+    project.write("data.jsonl", &rows);
+    let mut different = Vec::new();
+    for (at, query) in [
+        "SELECT id, x FROM input ORDER BY x LIMIT 10",
+        "SELECT a.id, a.x FROM input a JOIN input b ON a.id = b.id ORDER BY a.x LIMIT 10",
+        "SELECT id FROM (SELECT id, row_number() OVER (ORDER BY x) AS n FROM input) WHERE n <= 10",
+        "SELECT id, row_number() OVER (PARTITION BY y ORDER BY x) AS n FROM input",
+        "SELECT id, lag(id) OVER (ORDER BY x) AS before FROM input",
+        "SELECT id, first_value(id) OVER (PARTITION BY y ORDER BY x) AS first FROM input",
+        "SELECT x AS id, array_agg(id ORDER BY x) AS ids FROM input GROUP BY x",
+        "SELECT x AS id, string_agg(id, '','' ORDER BY x) AS ids FROM input GROUP BY x",
+        "SELECT x AS id, first_value(id ORDER BY x) AS first FROM input GROUP BY x",
+        "SELECT x AS id, last_value(id ORDER BY y) AS last FROM input GROUP BY x",
+        "SELECT x AS id, nth_value(id, 2 ORDER BY y) AS second FROM input GROUP BY x",
+        "SELECT DISTINCT ON (x) x AS id, y, id AS one FROM input ORDER BY x",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        project.write(
+            "w.yaml",
+            format!(
+                "galeras: 1\nsteps:\n  data: {{ op: read, with: {{ path: data.jsonl }} }}\n  asked: {{ op: sql, from: data, with: {{ query: '{query}' }} }}\n"
+            ),
+        );
+        let mut digests = std::collections::BTreeSet::new();
+        for (i, jobs) in ["1", "2", "3", "8", "8"].into_iter().enumerate() {
+            let cache = format!("cache{at}-{i}");
+            let outcome = project.run_json(&["--jobs", jobs, "--cache", &cache]);
+            // Refusing it is right, too.
+            if outcome.code != Some(2) {
+                digests.insert(outcome.exits(0).step("asked")["digest"].to_string());
+            }
+        }
+        if digests.len() > 1 {
+            different.push(format!("{} results: {query}", digests.len()));
+        }
+    }
+    assert!(different.is_empty(), "{different:#?}");
+}

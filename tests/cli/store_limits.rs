@@ -1,0 +1,197 @@
+//! Stores that cannot be written, or not enough.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::harness::{Project, files_below};
+
+/// A small file system of its own; gone when dropped.
+struct Mount(PathBuf);
+
+impl Mount {
+    /// `None` where mounting is not allowed.
+    fn new(project: &Project, name: &str, options: &str) -> Option<Self> {
+        let path = project.path(name);
+        std::fs::create_dir_all(&path).unwrap();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", options, "galeras-test"])
+            .arg(&path)
+            .output()
+            .is_ok_and(|o| o.status.success());
+        if !mounted {
+            eprintln!("skipped: a tmpfs cannot be mounted here");
+            return None;
+        }
+        Some(Self(path))
+    }
+
+    fn remount(&self, options: &str) {
+        let done = Command::new("mount")
+            .args(["-o", &format!("remount,{options}")])
+            .arg(&self.0)
+            .status()
+            .unwrap();
+        assert!(done.success());
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+const WORKFLOW: &str = "galeras: 1
+steps:
+  table:
+    op: exec
+    with:
+      command: seq 1 100 | sed 's/.*/{\"id\":\"&\",\"x\":&}/'
+      output: { id: utf8!, x: int64! }
+    assert:
+      - { expr: x > 0 }
+  valid:
+    op: validate
+    from: table
+    with: { rules: [ { name: big, check: x > 10 } ] }
+outputs:
+  valid: { from: valid, path: valid.csv }
+";
+
+/// A project whose table does not compress: about 5 MB.
+fn large() -> Project {
+    let project = Project::new(
+        &WORKFLOW
+            .replace("seq 1 100 | sed 's/.*/{\"id\":\"&\",\"x\":&}/'", "cat data.jsonl")
+            .replace("x: int64! }\n    assert", "x: int64!, s: utf8! }\n    assert"),
+    );
+    let mut state = 1_u64;
+    let mut rows = String::new();
+    for i in 1..=20_000 {
+        rows.push_str(&format!("{{\"id\":\"{i}\",\"x\":{i},\"s\":\""));
+        for _ in 0..16 {
+            // A generator of Marsaglia's kind; any will do.
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            rows.push_str(&format!("{state:016x}"));
+        }
+        rows.push_str("\"}\n");
+    }
+    project.write("data.jsonl", rows);
+    project
+}
+
+#[test]
+fn a_read_only_store_serves_hits() {
+    let project = Project::new(WORKFLOW);
+    let Some(mount) = Mount::new(&project, "store", "size=20m") else { return };
+    let before = project.run_ok(&["--cache", "store"]);
+    mount.remount("ro");
+    let after = project.run_ok(&["--cache", "store"]);
+    after.all_hit();
+    assert_eq!(after.digests(), before.digests());
+    assert!(after.events("warning").is_empty(), "{after}");
+    let shown = project.run(&["show", "w.yaml", "valid", "--cache", "store"]).exits(0);
+    assert!(shown.stdout.contains("100"), "{shown}");
+    project.run(&["plan", "w.yaml", "--cache", "store"]).exits(0);
+    project.run(&["cache", "ls", "--cache", "store"]).exits(0);
+    project.verifies("store");
+    // Outputs are outside of the store.
+    std::fs::remove_file(project.path("valid.csv")).unwrap();
+    project.run_ok(&["--cache", "store"]).all_hit();
+    assert!(project.path("valid.csv").exists());
+}
+
+#[test]
+fn a_read_only_store_refuses_new_results() {
+    let project = Project::new(WORKFLOW);
+    let Some(mount) = Mount::new(&project, "store", "size=20m") else { return };
+    project.run_ok(&["--cache", "store"]);
+    mount.remount("ro");
+    project.edit("w.yaml", "x > 10", "x > 20");
+    let outcome = project.run_json(&["--cache", "store"]).exits(4);
+    assert_eq!(outcome.finished()["status"], "cache_failed");
+    let shown = project.run(&["run", "w.yaml", "--cache", "store"]).exits(4);
+    assert!(shown.stderr.to_lowercase().contains("read-only"), "{shown}");
+    assert!(shown.stderr.contains("--cache"), "says what to do\n{shown}");
+    mount.remount("rw");
+    assert_eq!(project.run_ok(&["--cache", "store"]).statuses(), "table=hit valid=ran");
+}
+
+#[test]
+fn an_empty_read_only_store_is_told() {
+    let project = Project::new(WORKFLOW);
+    let Some(mount) = Mount::new(&project, "store", "size=20m") else { return };
+    mount.remount("ro");
+    let shown = project.run(&["run", "w.yaml", "--cache", "store/sub"]).exits(4);
+    assert!(shown.stderr.to_lowercase().contains("read-only"), "{shown}");
+    project.run(&["plan", "w.yaml", "--cache", "store"]).exits(0);
+}
+
+#[test]
+fn a_full_disk_is_told_and_nothing_is_broken() {
+    let project = large();
+    let Some(_mount) = Mount::new(&project, "store", "size=1m") else { return };
+    let outcome = project.run_json(&["--cache", "store"]).exits(4);
+    assert_eq!(outcome.finished()["status"], "cache_failed", "{outcome}");
+    let shown = project.run(&["run", "w.yaml", "--cache", "store"]).exits(4);
+    let said = shown.stderr.to_lowercase();
+    assert!(said.contains("no space left") || said.contains("full"), "{shown}");
+    assert!(files_below(&project.path("store/tmp")).is_empty(), "temporary files are removed");
+    assert!(!project.path("valid.csv").exists());
+    project.verifies("store");
+    // Elsewhere it works.
+    let elsewhere = project.run_ok(&["--cache", "other"]);
+    assert_eq!(elsewhere.statuses(), "table=ran valid=ran");
+    project.verifies("other");
+}
+
+#[test]
+fn a_full_disk_under_the_outputs_is_told() {
+    let project = large();
+    let Some(_mount) = Mount::new(&project, "out", "size=1m") else { return };
+    let shown = project.run(&["run", "w.yaml", "--out", "out"]).exits(4);
+    assert!(shown.stderr.contains("valid") && shown.stderr.contains("No space left"), "{shown}");
+    assert!(files_below(&project.path("out")).is_empty(), "no half of a file stays");
+    assert_eq!(
+        project.run_json(&["--out", "elsewhere"]).exits(0).statuses(),
+        "table=hit valid=hit"
+    );
+}
+
+#[test]
+fn a_full_disk_for_temporary_files_is_told() {
+    let project = large();
+    let Some(mount) = Mount::new(&project, "tmp", "size=1m") else { return };
+    let mut command = project.command(&["run", "w.yaml", "--format", "json"]);
+    command.env("TMPDIR", &mount.0);
+    let outcome = crate::harness::Running::start(command).finish();
+    assert!(matches!(outcome.code, Some(1 | 4)), "{outcome}");
+    assert!(outcome.stdout.to_lowercase().contains("no space left"), "{outcome}");
+    assert!(files_below(&mount.0).is_empty());
+}
+
+#[test]
+fn a_store_that_is_a_file_is_told() {
+    let project = Project::new(WORKFLOW);
+    project.write("store", "not a folder");
+    let shown = project.run(&["run", "w.yaml", "--cache", "store"]).exits(4);
+    assert!(shown.stderr.contains("store"), "{shown}");
+}
+
+#[test]
+fn a_store_behind_an_unknown_kind_of_address_is_told() {
+    let project = Project::new(WORKFLOW);
+    let shown = project.run(&["run", "w.yaml", "--cache", "gopher://host/path"]).exits(4);
+    assert!(shown.stderr.contains("gopher"), "{shown}");
+}
+
+#[test]
+fn the_store_may_be_named_by_the_environment() {
+    let project = Project::new(WORKFLOW);
+    let mut command = project.command(&["run", "w.yaml"]);
+    command.env("GALERAS_CACHE", project.path("elsewhere"));
+    crate::harness::Running::start(command).finish().exits(0);
+    assert!(project.path("elsewhere/actions").is_dir() && !project.path("cache").exists());
+}

@@ -1,0 +1,165 @@
+//! `trace`: every row leads back to its source, every dropped row to the rule that dropped it.
+
+use serde_json::Value;
+
+use crate::harness::Project;
+
+const WORKFLOW: &str = "galeras: 1
+steps:
+  methods:
+    op: methods
+    with: { dir: src }
+  features:
+    op: ast
+    from: methods
+  valid:
+    op: validate
+    from: features
+    with:
+      rules:
+        - { name: parses, check: n_ast_errors = 0 }
+        - { name: long, check: nloc > 1 }
+  sampled:
+    op: sample
+    from: valid
+    with: { n: 6, seed: 1 }
+  testbed:
+    op: cut
+    from: sampled
+    with: { seed: 1 }
+";
+
+fn project() -> Project {
+    let project = Project::new(WORKFLOW);
+    let mut text = String::from("x = 1\n\n\n");
+    for i in 0..10 {
+        text.push_str(&format!("def f{i}(a):\n    b = a + {i}\n    return b\n\n\n"));
+    }
+    text.push_str("def short(): pass\n\n\ndef broken():\n    return (1 +\n");
+    project.write("src/pkg/mod.py", text);
+    project.write("src/bad.py", b"\xff\xfe\xff");
+    project.run_ok(&[]);
+    project
+}
+
+fn id(rows: &[Value], at: usize) -> String {
+    rows[at]["id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_kept_row_leads_to_its_file_and_line() {
+    let project = project();
+    let rows = project.rows("testbed");
+    let id = id(&rows, 0);
+    let shown = project.run(&["trace", "w.yaml", &id]).exits(0);
+    assert!(shown.stderr.is_empty(), "{shown}");
+    let line = rows[0]["start_line"].to_string();
+    for word in [&id, "pkg/mod.py", &format!("start_line {line}"), "methods", "testbed", "src"] {
+        assert!(shown.stdout.contains(word), "{word}\n{shown}");
+    }
+    let told = project.run(&["trace", "w.yaml", &id, "--format", "json"]).exits(0);
+    let told = &told.json_lines()[0];
+    let places = told["places"].as_array().unwrap();
+    let steps: Vec<&str> = places.iter().filter_map(|p| p["step"].as_str()).collect();
+    assert_eq!(steps, ["methods", "features", "valid", "sampled", "testbed"]);
+    assert_eq!(places[0]["values"]["path"], "pkg/mod.py");
+    assert_eq!(places[0]["values"]["start_line"].as_str().unwrap(), line);
+}
+
+#[test]
+fn a_dropped_row_leads_to_the_step_and_the_rule() {
+    let project = project();
+    for (port, step, rule) in [
+        ("valid.rejects", "valid", "long"),
+        ("valid.rejects", "valid", "parses"),
+        ("sampled.rejects", "sampled", ""),
+        ("methods.rejects", "methods", "readable"),
+    ] {
+        let rows = project.rows(port);
+        let row = rows
+            .iter()
+            .find(|r| rule.is_empty() || r["rule"] == rule)
+            .unwrap_or_else(|| panic!("{port} {rule}: {rows:?}"));
+        let id = row["id"].as_str().unwrap();
+        let shown = project.run(&["trace", "w.yaml", id]).exits(0);
+        let dropped = shown.stdout.lines().find(|l| l.contains("dropped"));
+        let dropped = dropped.unwrap_or_else(|| panic!("{shown}"));
+        assert!(dropped.trim().starts_with(step) && dropped.contains(rule), "{shown}");
+        let reason = row["reason"].as_str().unwrap();
+        assert!(dropped.contains(reason.lines().next().unwrap()), "{shown}");
+        let told = project.run(&["trace", "w.yaml", id, "--format", "json"]).exits(0);
+        let last = told.json_lines()[0]["places"].as_array().unwrap().last().unwrap().clone();
+        assert_eq!((&last["step"], &last["port"]), (&step.into(), &"rejects".into()));
+    }
+}
+
+#[test]
+fn kept_and_rejected_rows_add_up_at_every_step() {
+    let project = project();
+    let outcome = project.run_ok(&[]);
+    let rows = |step: &str, port: &str| {
+        let summary = outcome.step(step);
+        let ports = summary["ports"].as_array().unwrap().clone();
+        ports.iter().find(|p| p["port"] == port).unwrap()["rows"].as_u64().unwrap()
+    };
+    let steps = ["methods", "features", "valid", "sampled", "testbed"];
+    for pair in steps.windows(2) {
+        let kept = rows(pair[1], "out");
+        assert_eq!(rows(pair[0], "out"), kept + rows(pair[1], "rejects"), "{}", pair[1]);
+    }
+    assert_eq!((rows("methods", "out"), rows("methods", "rejects")), (12, 1));
+    assert_eq!((rows("valid", "out"), rows("sampled", "out")), (10, 6));
+    // The rules of a step add up as well.
+    let summary = project.rows("valid.summary");
+    let mut checked = 12;
+    for name in ["parses", "long"] {
+        let rule = summary.iter().find(|r| r["rule"] == name).unwrap();
+        assert_eq!(rule["checked"], checked, "{summary:?}");
+        checked = rule["passed"].as_u64().unwrap();
+        let failed = rule["failed"].as_u64().unwrap();
+        assert_eq!(rule["checked"].as_u64().unwrap(), checked + failed);
+    }
+    assert_eq!(checked, 10);
+    let id = id(&project.rows("testbed"), 0);
+    let told = project.run(&["trace", "w.yaml", &id, "--format", "json"]).exits(0);
+    for place in &told.json_lines()[0]["places"].as_array().unwrap()[1..] {
+        let of = |name: &str| place["counts"][name].as_u64().unwrap();
+        assert_eq!(of("input"), of("kept") + of("rejected"), "{place}");
+    }
+    let shown = project.run(&["trace", "w.yaml", &id]).exits(0);
+    assert!(shown.stdout.contains("10 = 6 kept + 4 rejected"), "{shown}");
+}
+
+#[test]
+fn the_beginning_of_an_id_is_enough() {
+    let project = project();
+    let id = id(&project.rows("testbed"), 0);
+    let shown = project.run(&["trace", "w.yaml", &id[..12]]).exits(0);
+    assert!(shown.stdout.contains(&id), "{shown}");
+}
+
+#[test]
+fn ids_that_do_not_exist_or_are_none() {
+    let project = project();
+    let shown = project.run(&["trace", "w.yaml", "0123456789abcdef"]).exits(1);
+    assert!(shown.stderr.contains("0123456789abcdef") && shown.stdout.is_empty(), "{shown}");
+    for odd in ["", "%", "a' OR 'a'='a", "a_b"] {
+        let shown = project.run(&["trace", "w.yaml", odd]);
+        assert!(matches!(shown.code, Some(1 | 2)), "{odd:?}: {shown}");
+        assert!(!shown.stderr.contains("SQL") && !shown.stderr.contains("panicked"), "{shown}");
+    }
+}
+
+#[test]
+fn before_the_run_it_says_what_is_missing() {
+    let project = project();
+    let id = id(&project.rows("testbed"), 0);
+    let shown = project.run(&["trace", "w.yaml", &id, "--cache", "empty"]).exits(1);
+    assert!(shown.stderr.contains("not computed yet"), "{shown}");
+    assert!(shown.stderr.contains("galeras run w.yaml"), "{shown}");
+    // Steps that changed since are named, too.
+    project.edit("w.yaml", "n: 6", "n: 7");
+    let shown = project.run(&["trace", "w.yaml", &id]).exits(0);
+    let said = format!("{}{}", shown.stdout, shown.stderr);
+    assert!(said.contains("not computed yet") && said.contains("testbed"), "{shown}");
+}

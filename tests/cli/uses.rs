@@ -1,0 +1,131 @@
+//! `uses`: a workflow as a step of another.
+
+use crate::harness::Project;
+
+const INNER: &str = "galeras: 1
+params:
+  least: { type: int, default: 2, min: 0 }
+steps:
+  table:
+    op: exec
+    with: { command: cat data.jsonl, files: [data.jsonl], output: { id: utf8!, x: int64! } }
+  valid:
+    op: validate
+    from: table
+    with: { rules: [ { name: big, check: 'x >= ${{ params.least }}' } ] }
+outputs:
+  kept:    { from: valid,         path: kept.csv }
+  dropped: { from: valid.rejects, path: dropped.csv }
+";
+
+const OUTER: &str = "galeras: 1
+steps:
+  collect:
+    uses: ./sub/collect.yaml
+    with: { least: 3 }
+  counted:
+    op: sql
+    from: collect.kept
+    with: { query: 'SELECT count(*) AS n FROM input' }
+outputs:
+  dropped: { from: collect.dropped, path: dropped.jsonl }
+";
+
+fn project() -> Project {
+    let project = Project::new(OUTER);
+    project.write("sub/collect.yaml", INNER);
+    project.write(
+        "sub/data.jsonl",
+        (1..=5).map(|i| format!("{{\"id\":\"{i}\",\"x\":{i}}}\n")).collect::<String>(),
+    );
+    project
+}
+
+#[test]
+fn outputs_of_the_embedded_workflow_are_ports() {
+    let project = project();
+    let outcome = project.run_ok(&[]);
+    assert_eq!(project.rows("counted")[0]["n"], 3);
+    assert_eq!(project.read("dropped.jsonl").lines().count(), 2);
+    // Its own outputs are not written, its steps have its name before theirs.
+    assert!(!project.path("kept.csv").exists() && !project.path("sub/kept.csv").exists());
+    let names: Vec<String> = outcome.digests().into_iter().map(|d| d.0).collect();
+    assert!(names.iter().any(|n| n.starts_with("collect") && n.ends_with("valid")), "{names:?}");
+    project.run_ok(&[]).all_hit();
+    project.edit("w.yaml", "least: 3", "least: 4");
+    let outcome = project.run_ok(&[]);
+    assert_eq!(outcome.statuses().matches("=ran").count(), 2, "{}", outcome.statuses());
+}
+
+#[test]
+fn an_embedded_step_and_its_own_run_share_results() {
+    let project = project();
+    project.run_ok(&[]);
+    let alone = project.run(&["run", "sub/collect.yaml", "--set", "least=3", "--format", "json"]);
+    alone.exits(0).all_hit();
+}
+
+#[test]
+fn a_matrix_goes_through() {
+    let project = project();
+    project.edit(
+        "w.yaml",
+        "    with: { least: 3 }\n",
+        "    matrix: { least: [1, 5] }\n    with: { least: '${{ matrix.least }}' }\n",
+    );
+    project.edit("w.yaml", "from: collect.dropped", "from: 'collect[*].dropped'");
+    project.run_ok(&[]);
+    assert_eq!(project.rows("counted[least=1]")[0]["n"], 5);
+    assert_eq!(project.rows("counted[least=5]")[0]["n"], 1);
+    let dropped = project.read("dropped.jsonl");
+    assert_eq!(dropped.lines().count(), 4);
+    assert!(dropped.contains("\"least\":5"), "{dropped}");
+}
+
+#[test]
+fn mistakes_in_either_file_have_their_place() {
+    let project = project();
+    project.edit("w.yaml", "least: 3", "leest: 3");
+    project.edit("w.yaml", "from: collect.kept", "from: collect.keptt");
+    let outcome = project.run_json(&[]).exits(2);
+    let found = outcome.diagnostics();
+    assert_eq!(found.len(), 2, "{outcome}");
+    assert!(found[0].ends_with("w.yaml:5:13") && found[1].ends_with("w.yaml:8:19"), "{found:?}");
+    assert!(outcome.stdout.contains("did you mean `least`?"), "{outcome}");
+    assert!(outcome.stdout.contains("did you mean `kept`?"), "{outcome}");
+
+    let project = self::project();
+    project.edit("sub/collect.yaml", "x >= ", "y >= ");
+    let outcome = project.run_json(&[]).exits(2);
+    let found = outcome.diagnostics();
+    assert_eq!(found.len(), 1, "{outcome}");
+    assert!(found[0].contains("sub/collect.yaml:11:"), "{found:?}");
+}
+
+#[test]
+fn values_are_checked_against_the_params() {
+    for (value, code) in [("many", "wrong-type"), ("-1", "wrong-value")] {
+        let project = project();
+        project.edit("w.yaml", "least: 3", &format!("least: {value}"));
+        let outcome = project.run_json(&[]).exits(2);
+        assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:5:20")], "{outcome}");
+    }
+}
+
+#[test]
+fn a_workflow_that_embeds_itself_is_refused() {
+    let project = project();
+    project.write("sub/collect.yaml", "galeras: 1\nsteps:\n  again:\n    uses: ../w.yaml\n");
+    let outcome = project.run_json(&[]).exits(2);
+    assert!(!outcome.diagnostics().is_empty(), "{outcome}");
+    project.write("w.yaml", "galeras: 1\nsteps:\n  me:\n    uses: ./w.yaml\n");
+    project.run_json(&[]).exits(2);
+}
+
+#[test]
+fn a_column_of_the_embedded_workflow_is_checked_outside() {
+    let project = project();
+    project.edit("w.yaml", "count(*) AS n", "y");
+    let outcome = project.run_json(&[]).exits(2);
+    assert_eq!(outcome.diagnostics(), ["unknown-column w.yaml:9:20"], "{outcome}");
+}
