@@ -250,7 +250,7 @@ impl BoundValidate {
             });
         }
         match cases {
-            Some(mut cases) => Ok(cases.end()?),
+            Some(cases) => Ok(cases.end()?),
             None => Ok(lit(datafusion::common::ScalarValue::Null)),
         }
     }

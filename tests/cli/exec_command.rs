@@ -48,6 +48,7 @@ fn fails(command: &str, words: &[&str]) {
         assert!(shown.stderr.contains(word), "{word:?}\n{shown}");
     }
     project.verifies("cache");
+    assert!(project.left_behind().is_empty(), "{:?}", project.left_behind());
     // It is tried again, and nothing of it is taken for a result.
     let again = project.run_json(&["--keep-going"]).exits(1);
     assert_eq!(again.statuses(), "good=hit table=failed after=skipped");
@@ -163,6 +164,7 @@ fn a_command_that_hangs_ends_with_the_interruption() {
     });
     project.verifies("cache");
     assert!(files_below(&project.path("cache/tmp")).is_empty());
+    assert!(project.left_behind().is_empty(), "{:?}", project.left_behind());
     project.edit(
         "w.yaml",
         "sleep 600 & echo $! > child; sleep 600",

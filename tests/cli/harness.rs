@@ -30,8 +30,9 @@ impl Project {
     /// A project without files.
     pub fn empty() -> Self {
         let dir = tempfile::Builder::new().prefix("galeras-test-").tempdir().unwrap();
-        fs::create_dir(dir.path().join("home")).unwrap();
-        fs::create_dir(dir.path().join("project")).unwrap();
+        for folder in ["home", "project", "tmp"] {
+            fs::create_dir(dir.path().join(folder)).unwrap();
+        }
         Self { dir }
     }
 
@@ -45,6 +46,12 @@ impl Project {
     /// The working directory of commands.
     pub fn root(&self) -> PathBuf {
         self.dir.path().join("project")
+    }
+
+    /// The files and folders that commands left behind in `TMPDIR`.
+    pub fn left_behind(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.dir.path().join("tmp")).unwrap();
+        entries.map(|e| e.unwrap().path()).collect()
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -93,6 +100,7 @@ impl Project {
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.dir.path().join("home"))
+            .env("TMPDIR", self.dir.path().join("tmp"))
             .env("NO_COLOR", "1")
             .env("COLUMNS", "80")
             .stdin(Stdio::null());

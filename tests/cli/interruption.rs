@@ -1,5 +1,6 @@
 //! Runs that are killed, interrupted, or not alone.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::harness::{Project, Running, wait_for};
@@ -175,4 +176,34 @@ steps:
         assert!(outcome.events("warning").is_empty(), "{outcome}");
         assert_eq!(outcome.step("one")["digest"], outcome.step("two")["digest"]);
     }
+}
+
+#[test]
+fn an_interruption_at_any_time_ends_soon_and_breaks_nothing() {
+    let project = project();
+    let undisturbed = project.run_ok(&["--cache", "undisturbed"]);
+    let mut interrupted = 0;
+    for i in 0..8 {
+        let running = Running::start(project.command(&["run", "w.yaml", "--format", "json"]));
+        std::thread::sleep(Duration::from_millis(20 + 60 * i));
+        let asked = std::time::Instant::now();
+        running.signal("INT");
+        let outcome = running.finish();
+        assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
+        assert!(!outcome.stderr.contains("panicked"), "{outcome}");
+        match outcome.code {
+            Some(0) => {}
+            Some(130) => {
+                interrupted += 1;
+                assert_eq!(outcome.finished()["status"], "interrupted");
+            }
+            // Before the program listens, the signal itself ends it.
+            None => {}
+            other => panic!("{other:?}: {outcome}"),
+        }
+        project.verifies("cache");
+    }
+    assert!(interrupted > 0);
+    assert_eq!(project.left_behind(), [PathBuf::new(); 0], "temporary files are removed");
+    assert_eq!(project.run_ok(&[]).digests(), undisturbed.digests());
 }

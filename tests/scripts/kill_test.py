@@ -7,8 +7,8 @@ and again on one store, until a start outlives its instant; that run must end we
 digests of the undisturbed one. Then the next round begins with an empty store, until 50
 runs were killed. After every kill `cache verify` must find nothing. The instants are drawn
 from a seed: half of them up to a third of the undisturbed time after the start, the others
-within the time of a step that is not done yet, drawn as well, so that short steps are hit
-too. A run after a kill that reports `reused_rows` for a step that was not finished has taken
+within the time of the step that was hit least, of those not done yet, so that short steps are
+hit too. A run after a kill that reports `reused_rows` for a step that was not finished has taken
 up the parts that the killed run left.
 
 How to run it: `python3 tests/scripts/kill_test.py [--kills 50] [--rows 100000] [--seed 1]
@@ -139,7 +139,7 @@ def main() -> int:
             delay, target = rng.uniform(0, undisturbed.wall * args.fraction), None
             if rng.random() < 0.5:
                 left = [s for s in undisturbed.steps if s not in done]
-                target = rng.choice(left or list(undisturbed.steps))
+                target = min(left or list(undisturbed.steps), key=lambda s: hit[s])
                 delay = rng.uniform(0, undisturbed.steps[target]["seconds"])
             if kills == args.kills:
                 delay, target = 3600, None  # The last run of all is left to end.

@@ -1,0 +1,158 @@
+//! `read`: files of every format, sound and broken.
+
+use serde_json::json;
+
+use crate::harness::Project;
+
+fn project(file: &str, content: impl AsRef<[u8]>) -> Project {
+    let project = Project::new(&format!(
+        "galeras: 1\nsteps:\n  data: {{ op: read, with: {{ path: {file} }} }}\n"
+    ));
+    project.write(file, content);
+    project
+}
+
+#[test]
+fn csv_lines_and_lists_give_the_same_table() {
+    let csv = project("d.csv", "id,n,f,s\na,1,0.5,x y\nb,2,1.5,\"q \"\"z\"\"\"\n");
+    let jsonl = project(
+        "d.jsonl",
+        "{\"id\":\"a\",\"n\":1,\"f\":0.5,\"s\":\"x y\"}\n{\"id\":\"b\",\"n\":2,\"f\":1.5,\"s\":\"q \\\"z\\\"\"}\n",
+    );
+    let list = project(
+        "d.json",
+        "[{\"id\":\"a\",\"n\":1,\"f\":0.5,\"s\":\"x y\"},\n {\"id\":\"b\",\"n\":2,\"f\":1.5,\"s\":\"q \\\"z\\\"\"}]",
+    );
+    let digests = [&csv, &jsonl, &list].map(|p| p.run_ok(&[]).step("data")["digest"].clone());
+    assert_eq!(digests[0], digests[1]);
+    assert_eq!(digests[1], digests[2]);
+    assert_eq!(csv.rows("data")[1], json!({"id": "b", "n": 2, "f": 1.5, "s": "q \"z\""}));
+}
+
+#[test]
+fn types_are_inferred_from_the_whole_file() {
+    let mut text = String::from("id,x\n");
+    for i in 0..5_000 {
+        text.push_str(&format!("{i},{i}\n"));
+    }
+    text.push_str("last,half\n");
+    let project = project("d.csv", text);
+    project.run_ok(&[]);
+    let rows = project.rows("data");
+    assert_eq!(rows.len(), 5_001);
+    assert!(rows.iter().any(|r| r["x"] == "half") && rows.iter().all(|r| r["x"].is_string()));
+}
+
+#[test]
+fn rows_without_an_id_get_one() {
+    let project = project("d.jsonl", "{\"x\":1,\"y\":\"a\"}\n{\"x\":2,\"y\":\"a\"}\n");
+    project.run_ok(&[]);
+    let rows = project.rows("data");
+    assert!(rows.iter().all(|r| r["id"].as_str().unwrap().len() == 32), "{rows:?}");
+    // The order of rows and columns does not count, and neither do other rows.
+    project
+        .write("d.jsonl", "{\"x\":3,\"y\":\"a\"}\n{\"x\":2,\"y\":\"a\"}\n{\"x\":1,\"y\":\"a\"}\n");
+    project.run_ok(&[]);
+    let after = project.rows("data");
+    assert!(rows.iter().all(|r| after.contains(r)), "{rows:?} {after:?}");
+    // Equal rows have equal ids.
+    project.write("d.jsonl", "{\"x\":3,\"y\":\"a\"}\n{\"x\":3,\"y\":\"a\"}\n");
+    let outcome = project.run_json(&[]).exits(1);
+    assert!(outcome.step("data")["detail"].as_str().unwrap().contains("same key"), "{outcome}");
+}
+
+#[test]
+fn columns_are_renamed_and_make_the_key() {
+    let project = project("d.csv", "source,n\nx,1\ny,2\n");
+    project.edit("w.yaml", "path: d.csv", "path: d.csv, columns: { source: code }, key: [code]");
+    project.run_ok(&[]);
+    let before = project.rows("data");
+    assert_eq!(before.iter().filter(|r| r["code"] == "x").count(), 1);
+    project.write("d.csv", "source,n\nx,5\ny,2\n");
+    project.run_ok(&[]);
+    let ids = |rows: &[serde_json::Value]| rows.iter().map(|r| r["id"].clone()).collect::<Vec<_>>();
+    assert_eq!(ids(&before), ids(&project.rows("data")));
+    project.edit("w.yaml", "source: code", "sauce: code");
+    let outcome = project.run_json(&[]).exits(2);
+    assert!(outcome.stdout.contains("did you mean `source`?"), "{outcome}");
+}
+
+#[test]
+fn broken_files_are_told_with_their_name() {
+    let mut bad = Vec::new();
+    for (file, content) in [
+        ("d.csv", &b"id,x\na,1\nb\n"[..]),
+        ("d.csv", b"id,x\n\xff\xfe,1\n"),
+        ("d.csv", b""),
+        ("d.csv", b"x,x\n1,1\n"),
+        ("d.jsonl", b"{\"id\":\"a\""),
+        ("d.jsonl", b"[1, 2]\n"),
+        ("d.jsonl", b"{\"id\":\"a\"}\nhello\n"),
+        ("d.json", b"{\"id\":"),
+        ("d.json", b"17"),
+        ("d.json", b"{\"id\":\"a\"}"),
+        ("d.json", b"[{\"id\":\"a\"},{\"id\":\"b\"}"),
+        ("d.json", b"[{\"id\":\"a\"}] [{\"id\":\"b\"}]"),
+        ("d.json", b"[{\"id\":\"a\"}] trailing"),
+        ("d.csv", b"id,x\na,\"open\nb,2\n"),
+        ("d.parquet", b"no parquet at all"),
+        ("d.parquet", b""),
+    ] {
+        let shown = String::from_utf8_lossy(content).into_owned();
+        let outcome = project(file, content).run(&["run", "w.yaml"]);
+        let told = outcome.code == Some(2)
+            && outcome.stderr.contains(file)
+            && !outcome.stderr.contains("row_id")
+            && !outcome.stderr.contains("panicked");
+        if !told {
+            bad.push(format!("{file} {shown:?}: {outcome}"));
+        }
+    }
+    assert!(bad.is_empty(), "{}", bad.join("\n"));
+}
+
+#[test]
+fn a_suffix_without_a_meaning_needs_a_format() {
+    let project = project("d.txt", "id,x\na,1\n");
+    let outcome = project.run_json(&[]).exits(2);
+    assert_eq!(outcome.diagnostics().len(), 1, "{outcome}");
+    assert!(outcome.stdout.contains("format"), "{outcome}");
+    project.edit("w.yaml", "path: d.txt", "path: d.txt, format: csv");
+    assert_eq!(project.run_ok(&[]).step("data")["rows"], 1);
+}
+
+#[test]
+fn marks_and_ends_of_lines_of_windows_are_no_part_of_the_data() {
+    let plain = project("d.csv", "id,x\na,1\n");
+    let windows = project("d.csv", "\u{feff}id,x\r\na,1\r\n");
+    let (plain, windows) = (plain.run_ok(&[]), windows.run_ok(&[]));
+    assert_eq!(plain.step("data")["digest"], windows.step("data")["digest"]);
+}
+
+#[test]
+fn ids_that_are_null_are_refused() {
+    let project = project("d.csv", "id,x\na,1\n,2\n");
+    let outcome = project.run_json(&[]).exits(1);
+    let detail = outcome.step("data")["detail"].as_str().unwrap().to_owned();
+    assert!(detail.contains("id") && detail.contains("null"), "{detail}");
+}
+
+#[test]
+fn paths_are_relative_to_the_workflow_file() {
+    let project = Project::empty();
+    project.write(
+        "sub/w.yaml",
+        "galeras: 1\nsteps:\n  data: { op: read, with: { path: ../d.csv } }\n",
+    );
+    project.write("d.csv", "id\na\n");
+    project.run(&["run", "sub/w.yaml"]).exits(0);
+    // A path on the command line is relative to where it was typed.
+    project.write(
+        "sub/p.yaml",
+        "galeras: 1\nparams:\n  file: { type: path, default: d.csv }\nsteps:\n  data: { op: read, with: { path: '${{ params.file }}' } }\n",
+    );
+    project.run(&["run", "sub/p.yaml", "--set", "file=d.csv"]).exits(0);
+    project.run(&["run", "sub/p.yaml"]).exits(2);
+    project.write("sub/d.csv", "id\nb\n");
+    project.run(&["run", "sub/p.yaml"]).exits(0);
+}

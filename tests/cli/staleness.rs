@@ -1,0 +1,270 @@
+//! Never a stale hit: whatever could change a result makes the step run.
+
+use serde_json::json;
+
+use crate::harness::Project;
+
+const TABLE: &str = "galeras: 1
+steps:
+  table:
+    op: exec
+    with:
+      command: for i in 1 2 3 4; do echo '{\"id\":\"'$i'\",\"x\":'$i'}'; done
+      output: { id: utf8!, x: int64! }
+";
+
+#[test]
+fn a_renamed_value_of_a_matrix_is_seen_by_who_unites_the_cells() {
+    let project = Project::new(&format!(
+        "{TABLE}  cells:
+    op: sample
+    from: table
+    matrix: {{ kind: [a, b] }}
+    with: {{ n: 2, seed: 1 }}
+  all:
+    op: sql
+    from: 'cells[*]'
+    with: {{ query: 'SELECT kind, count(*) AS n FROM input GROUP BY kind', key: [kind] }}
+outputs:
+  all: {{ from: 'cells[*]', path: all.csv }}
+"
+    ));
+    project.run_ok(&[]);
+    assert_eq!(project.rows("all")[1], json!({"kind": "b", "n": 2}));
+    project.edit("w.yaml", "kind: [a, b]", "kind: [a, c]");
+    let outcome = project.run_ok(&[]);
+    assert_eq!(outcome.status("cells[kind=c]"), "hit");
+    assert_eq!(outcome.status("all"), "ran");
+    assert_eq!(project.rows("all")[1], json!({"kind": "c", "n": 2}));
+    assert!(project.read("all.csv").contains(",c\n"), "{}", project.read("all.csv"));
+    // And a key that has another name.
+    project.edit("w.yaml", "kind: [a, c]", "sort: [a, c]");
+    project.edit(
+        "w.yaml",
+        "SELECT kind, count(*) AS n FROM input GROUP BY kind",
+        "SELECT sort AS kind, count(*) AS n FROM input GROUP BY sort",
+    );
+    project.run_ok(&[]);
+    assert!(project.read("all.csv").starts_with("id,x,sort\n"), "{}", project.read("all.csv"));
+}
+
+#[test]
+fn a_renamed_step_is_seen_by_who_reads_its_name() {
+    let project = Project::new(&format!(
+        "{TABLE}  valid:
+    op: validate
+    from: table
+    with: {{ rules: [ {{ name: big, check: x > 2 }} ] }}
+  names:
+    op: sql
+    from: valid.rejects
+    with: {{ query: 'SELECT id, step FROM input' }}
+outputs:
+  rejected: {{ from: valid.rejects, path: rejected.csv }}
+"
+    ));
+    project.run_ok(&[]);
+    assert_eq!(project.rows("names")[0]["step"], "valid");
+    let text = project
+        .read("w.yaml")
+        .replace("  valid:", "  checked:")
+        .replace("from: valid", "from: checked");
+    project.write("w.yaml", text);
+    project.run_ok(&[]);
+    assert_eq!(project.rows("names")[0]["step"], "checked");
+    assert!(project.read("rejected.csv").contains("checked"), "{}", project.read("rejected.csv"));
+}
+
+#[test]
+fn files_that_change_places_are_seen() {
+    let project = Project::new(
+        "galeras: 1
+steps:
+  table:
+    op: exec
+    with: { command: 'cat a; sed s/one/other/ b', files: [a, b], output: { id: utf8! } }
+",
+    );
+    project.write("a", "{\"id\":\"one 1\"}\n");
+    project.write("b", "{\"id\":\"one 2\"}\n");
+    project.run_ok(&[]);
+    let before = project.rows("table");
+    project.write("a", "{\"id\":\"one 2\"}\n");
+    project.write("b", "{\"id\":\"one 1\"}\n");
+    let outcome = project.run_ok(&[]);
+    assert_eq!(outcome.statuses(), "table=ran");
+    assert_ne!(project.rows("table"), before);
+}
+
+#[test]
+fn a_renamed_source_file_is_seen() {
+    let project =
+        Project::new("galeras: 1\nsteps:\n  methods: { op: methods, with: { dir: src } }\n");
+    project.write("src/a.py", "def f():\n    return 1\n");
+    project.run_ok(&[]);
+    std::fs::rename(project.path("src/a.py"), project.path("src/b.py")).unwrap();
+    project.run_ok(&[]);
+    assert_eq!(project.rows("methods")[0]["path"], "b.py");
+    // Two files that exchange their contents.
+    project.write("src/c.py", "def g():\n    return 2\n");
+    project.run_ok(&[]);
+    project.write("src/b.py", "def g():\n    return 2\n");
+    project.write("src/c.py", "def f():\n    return 1\n");
+    project.run_ok(&[]);
+    let names: Vec<(String, String)> = project
+        .rows("methods")
+        .iter()
+        .map(|r| (r["path"].to_string(), r["fun_name"].to_string()))
+        .collect();
+    assert!(names.contains(&("\"b.py\"".into(), "\"g\"".into())), "{names:?}");
+}
+
+#[test]
+fn a_renamed_folder_is_seen_in_the_column_repo() {
+    let project =
+        Project::new("galeras: 1\nsteps:\n  methods: { op: methods, with: { dir: src } }\n");
+    project.write("src/a.py", "def f():\n    return 1\n");
+    let first = project.run_ok(&[]);
+    std::fs::rename(project.path("src"), project.path("lib")).unwrap();
+    project.edit("w.yaml", "dir: src", "dir: lib");
+    let second = project.run_ok(&[]);
+    assert_eq!(project.rows("methods")[0]["repo"], "lib");
+    assert_ne!(first.digests(), second.digests());
+}
+
+#[test]
+fn inputs_that_change_places_are_seen() {
+    let project = Project::new(&format!(
+        "{TABLE}  part:
+    op: sample
+    from: table
+    with: {{ n: 2, seed: 1 }}
+  count:
+    op: sql
+    from: {{ left: table, right: part }}
+    with: {{ query: 'SELECT (SELECT count(*) FROM left) - (SELECT count(*) FROM right) AS n' }}
+"
+    ));
+    project.run_ok(&[]);
+    assert_eq!(project.rows("count")[0]["n"], 2);
+    project.edit("w.yaml", "left: table, right: part", "left: part, right: table");
+    project.run_ok(&[]);
+    assert_eq!(project.rows("count")[0]["n"], -2);
+}
+
+#[test]
+fn another_type_of_a_column_is_seen() {
+    let project = Project::new(
+        "galeras: 1
+steps:
+  data: { op: read, with: { path: data.jsonl } }
+  valid:
+    op: validate
+    from: data
+    with: { rules: [ { name: r, check: \"CAST(x AS VARCHAR) <> '2.0'\" } ] }
+  table:
+    op: sql
+    from: data
+    with: { query: 'SELECT id, arrow_typeof(x) AS t FROM input' }
+",
+    );
+    project.write("data.jsonl", "{\"id\":\"a\",\"x\":1}\n{\"id\":\"b\",\"x\":2}\n");
+    project.run_ok(&[]);
+    assert_eq!(project.rows("valid").len(), 2);
+    project.write("data.jsonl", "{\"id\":\"a\",\"x\":1.0}\n{\"id\":\"b\",\"x\":2.0}\n");
+    project.run_ok(&[]);
+    assert_eq!(project.rows("table")[0]["t"], "Float64");
+    assert_eq!(project.rows("valid").len(), 1);
+}
+
+#[test]
+fn values_that_look_alike_are_told_apart() {
+    let row = |a: &str, b: &str| format!("{{\"id\":\"1\",\"a\":{a},\"b\":{b}}}\n");
+    let project = Project::new(
+        "galeras: 1
+steps:
+  data:
+    op: exec
+    with: { command: cat data.jsonl, files: [data.jsonl], output: { id: utf8!, a: utf8, b: utf8 } }
+  valid:
+    op: validate
+    from: data
+    with: { rules: [ { name: r, check: \"a = 'x' AND b IS NOT NULL\", on_fail: flag } ] }
+",
+    );
+    for (a, b, passes) in [
+        ("\"x\"", "\"\"", true),
+        ("\"x\"", "null", false),
+        ("\"\"", "\"x\"", false),
+        ("null", "\"x\"", false),
+        ("\"x\"", "\"null\"", true),
+        ("\"xn\"", "\"ull\"", false),
+    ] {
+        project.write("data.jsonl", row(a, b));
+        project.run_ok(&[]);
+        assert_eq!(project.rows("valid")[0]["r"], passes, "{a} {b}");
+    }
+}
+
+#[test]
+fn the_order_of_columns_is_part_of_a_result() {
+    let project = Project::new(
+        "galeras: 1
+steps:
+  data: { op: exec, with: { command: cat data.jsonl, files: [data.jsonl], output: { id: utf8!, a: int64 , b: int64 } } }
+  all: { op: sql, from: data, with: { query: SELECT * FROM input } }
+",
+    );
+    project.write("data.jsonl", "{\"id\":\"1\",\"a\":1,\"b\":2}\n");
+    project.run_ok(&[]);
+    project.edit("w.yaml", "a: int64 , b: int64", "b: int64, a: int64");
+    project.run_ok(&[]);
+    let shown = project.run(&["show", "w.yaml", "all", "--format", "csv"]).exits(0);
+    assert_eq!(shown.stdout, "id,b,a\n1,2,1\n");
+}
+
+#[test]
+fn an_embedded_workflow_that_changed_is_seen() {
+    let project = Project::new(
+        "galeras: 1\nsteps:\n  sub: { uses: ./sub.yaml }\n  all: { op: sql, from: sub.t, with: { query: SELECT * FROM input } }\n",
+    );
+    project.write("sub.yaml", format!("{TABLE}outputs: {{ t: {{ from: table, path: t.csv }} }}\n"));
+    project.run_ok(&[]);
+    assert_eq!(project.rows("all").len(), 4);
+    project.edit("sub.yaml", "1 2 3 4", "1 2 3");
+    project.run_ok(&[]);
+    assert_eq!(project.rows("all").len(), 3);
+}
+
+#[test]
+fn a_file_that_changes_while_it_is_read_is_no_result() {
+    let project = Project::new(
+        "galeras: 1
+steps:
+  table:
+    op: exec
+    with: { command: cat data.jsonl; echo >> data.jsonl, files: [data.jsonl], output: { id: utf8! } }
+",
+    );
+    project.write("data.jsonl", "{\"id\":\"1\"}\n");
+    let outcome = project.run_json(&[]).exits(1);
+    let detail = outcome.step("table")["detail"].as_str().unwrap().to_owned();
+    assert!(detail.contains("changed"), "{detail}");
+    project.run(&["show", "w.yaml", "table"]).exits(1);
+}
+
+#[test]
+fn removed_rows_are_gone() {
+    let project = Project::new(
+        "galeras: 1
+steps:
+  data: { op: read, with: { path: data.jsonl } }
+  valid: { op: validate, from: data, with: { rules: [ { name: r, check: x > 0 } ] } }
+",
+    );
+    project.write("data.jsonl", "{\"id\":\"a\",\"x\":1}\n{\"id\":\"b\",\"x\":2}\n");
+    project.run_ok(&[]);
+    project.write("data.jsonl", "{\"id\":\"b\",\"x\":2}\n");
+    project.run_ok(&[]);
+    assert_eq!(project.rows("valid"), [json!({"id": "b", "x": 2})]);
+}
