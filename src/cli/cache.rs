@@ -95,6 +95,10 @@ async fn ls(args: LsArgs) -> Exit {
         let size: u64 = m.ports.iter().map(|p| p.bytes).sum();
         let rows = m.ports.first().map_or(0, |p| p.rows);
         let step = format!("{}/{}", m.labels.workflow, m.labels.step);
+        let step: String = step
+            .chars()
+            .map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c })
+            .collect();
         let _ = writeln!(
             text,
             "{}  {}  {:30}  {:>12} rows  {:>10}",

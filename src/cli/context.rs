@@ -1,10 +1,11 @@
 //! What the verbs share: exit codes, output, the loading of a workflow and its store.
 
+use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Format, WorkflowArgs};
+use super::{DEFAULT_CACHE, Format, WorkflowArgs};
 use crate::cache::{CacheError, Store};
 use crate::event::RunStatus;
 use crate::exec::{RunError, StepState, survey};
@@ -170,6 +171,8 @@ pub(super) struct Surveyed {
     pub(super) plan: Arc<Plan>,
     pub(super) store: Store,
     pub(super) states: Vec<StepState>,
+    /// The options with which the workflow was named, to be repeated in advice.
+    options: String,
 }
 
 impl Surveyed {
@@ -177,7 +180,14 @@ impl Surveyed {
         let plan = load(args, format).await?;
         let store = open_store(&args.store.cache).await?;
         let states = survey(&plan, &store).await.map_err(|e| fail_run(&e))?;
-        Ok(Self { plan: Arc::new(plan), store, states })
+        let mut options = String::new();
+        for setting in &args.set {
+            let _ = write!(options, " --set '{setting}'");
+        }
+        if args.store.cache != DEFAULT_CACHE {
+            let _ = write!(options, " --cache '{}'", args.store.cache);
+        }
+        Ok(Self { plan: Arc::new(plan), store, states, options })
     }
 
     /// The results that are stored, by position in the plan.
@@ -213,13 +223,17 @@ impl Surveyed {
         Err(unknown_step(&self.plan, name))
     }
 
+    /// The command that computes what is missing.
+    pub(super) fn command(&self) -> String {
+        format!("galeras run {}{}", self.plan.file, self.options)
+    }
+
     /// Says that the step has no stored result, and what to do.
     pub(super) fn not_computed(&self, at: usize) -> Exit {
         let step = &self.plan.steps[at].name;
-        let file = &self.plan.file;
         let message = format!(
-            "`{step}` is not computed yet as the workflow stands now; run\n  \
-             galeras run {file} --select '{step}'"
+            "`{step}` is not computed yet as the workflow stands now; run\n  {} --select '{step}'",
+            self.command()
         );
         fail(&message, Exit::Failed)
     }

@@ -211,7 +211,13 @@ async fn write(df: DataFrame, out: &OutArgs) -> Exit {
         Err(e) if e.kind() == std::io::ErrorKind::InvalidInput => {
             fail(&e.to_string(), Exit::Invalid)
         }
-        Err(e) => fail(&format!("cannot write: {e}"), Exit::Disk),
+        Err(e) => {
+            let place = match &out.output {
+                Some(path) => path.display().to_string(),
+                None => "standard output".to_string(),
+            };
+            fail(&format!("cannot write {place}: {e}"), Exit::Disk)
+        }
     }
 }
 

@@ -28,10 +28,10 @@ pub(crate) fn init(args: &InitArgs) -> Exit {
         .map(|line| format!("{line}\n"))
         .collect();
     let file = args.dir.join(NAME);
-    let made = std::fs::create_dir_all(&args.dir).and_then(|()| {
-        let mut out = std::fs::File::create_new(&file)?;
-        out.write_all(text.as_bytes())
-    });
+    if let Err(e) = std::fs::create_dir_all(&args.dir) {
+        return fail(&format!("cannot make the folder {}: {e}", args.dir.display()), Exit::Disk);
+    }
+    let made = std::fs::File::create_new(&file).and_then(|mut out| out.write_all(text.as_bytes()));
     match made {
         Ok(()) => {}
         Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {

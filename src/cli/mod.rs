@@ -86,11 +86,14 @@ pub(crate) struct WorkflowArgs {
     pub(crate) store: StoreArgs,
 }
 
+/// The store if none is named.
+pub(crate) const DEFAULT_CACHE: &str = "cache";
+
 /// Where results are stored.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct StoreArgs {
     /// The store of results: a folder, or a bucket's URL.
-    #[arg(long, value_name = "URL", env = "GALERAS_CACHE", default_value = "cache")]
+    #[arg(long, value_name = "URL", env = "GALERAS_CACHE", default_value = DEFAULT_CACHE)]
     pub(crate) cache: String,
 }
 

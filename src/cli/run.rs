@@ -49,19 +49,11 @@ impl RunArgs {
 pub(crate) async fn run(args: RunArgs) -> Exit {
     let plan = match load(&args.workflow, args.format).await {
         Ok(plan) => plan,
-        Err(exit) => {
-            if args.format == Format::Json {
-                let finished = serde_json::json!({
-                    "event": "finished", "status": "invalid", "steps": [], "seconds": 0.0,
-                });
-                print_json(&finished);
-            }
-            return exit;
-        }
+        Err(exit) => return invalid(exit, args.format),
     };
     let (select, force) = match (steps(&plan, &args.select), steps(&plan, &args.force)) {
         (Ok(select), Ok(force)) => (select, force),
-        (Err(exit), _) | (_, Err(exit)) => return exit,
+        (Err(exit), _) | (_, Err(exit)) => return invalid(exit, args.format),
     };
     let store = match open_store(&args.workflow.store.cache).await {
         Ok(store) => store,
@@ -86,6 +78,16 @@ pub(crate) async fn run(args: RunArgs) -> Exit {
         events,
     };
     run_plan(Arc::new(plan), store, options).await.status.into()
+}
+
+/// Says to programs, too, that nothing was run.
+fn invalid(exit: Exit, format: Format) -> Exit {
+    if format == Format::Json {
+        print_json(&serde_json::json!({
+            "event": "finished", "status": "invalid", "steps": [], "seconds": 0.0,
+        }));
+    }
+    exit
 }
 
 /// The positions of the steps that the names stand for.

@@ -70,23 +70,8 @@ pub(crate) async fn trace(args: TraceArgs) -> Exit {
     ids.dedup();
     match ids.as_slice() {
         [] => {
-            let waiting: Vec<&str> = surveyed
-                .states
-                .iter()
-                .zip(&surveyed.plan.steps)
-                .filter(|(state, _)| state.manifest.is_none())
-                .map(|(_, step)| step.name.as_str())
-                .collect();
-            let mut message = format!("no computed step has a row with the id {}", args.id);
-            if !waiting.is_empty() {
-                let file = &surveyed.plan.file;
-                let _ = write!(
-                    message,
-                    "\nnot computed yet: {}; run\n  galeras run {file}",
-                    waiting.join(", ")
-                );
-            }
-            fail(&message, Exit::Failed)
+            let message = format!("no computed step has a row with the id {}", args.id);
+            fail(&format!("{message}{}", missing(&surveyed)), Exit::Failed)
         }
         [id] => show(&surveyed, id, &found, args.format),
         many => {
@@ -95,6 +80,25 @@ pub(crate) async fn trace(args: TraceArgs) -> Exit {
             fail(&message, Exit::Invalid)
         }
     }
+}
+
+/// The steps that are not computed, in words; nothing if there is none.
+fn missing(surveyed: &Surveyed) -> String {
+    let waiting = not_computed(surveyed);
+    if waiting.is_empty() {
+        return String::new();
+    }
+    format!("\nnot computed yet: {}; run\n  {}", waiting.join(", "), surveyed.command())
+}
+
+fn not_computed(surveyed: &Surveyed) -> Vec<&str> {
+    surveyed
+        .states
+        .iter()
+        .zip(&surveyed.plan.steps)
+        .filter(|(state, _)| state.manifest.is_none())
+        .map(|(_, step)| step.name.as_str())
+        .collect()
 }
 
 /// Every table of a computed step in which a row has the id, in the order of the plan.
@@ -166,7 +170,8 @@ fn show(surveyed: &Surveyed, id: &str, found: &[Found], format: Format) -> Exit 
                     "counts": counts(surveyed, f.step)})
             })
             .collect();
-        return print_json(&json!({"event": "trace", "id": id, "places": places}));
+        return print_json(&json!({"event": "trace", "id": id, "places": places,
+            "not_computed": not_computed(surveyed)}));
     }
     let wide = plan.steps.iter().map(|s| s.name.chars().count()).max().unwrap_or(0).min(40);
     let mut text = format!("row {id}\n");
@@ -202,6 +207,10 @@ fn show(surveyed: &Surveyed, id: &str, found: &[Found], format: Format) -> Exit 
             _ => continue,
         };
         let _ = writeln!(text, "  {name:wide$}  {line}");
+    }
+    let missing = missing(surveyed);
+    if !missing.is_empty() {
+        let _ = writeln!(text, "{missing}");
     }
     print(&text)
 }

@@ -5,13 +5,14 @@
 use std::io::Write;
 use std::sync::Mutex;
 
-use arrow::array::{ArrayRef, RecordBatch, new_empty_array};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, new_empty_array};
 use arrow::datatypes::{FieldRef, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, compute_leaves};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::schema::types::ColumnPath;
 
 use crate::operator::StepError;
 
@@ -26,11 +27,16 @@ pub(crate) fn encode<W: Write + Send>(
     mut next: impl FnMut() -> Option<RecordBatch>,
 ) -> Result<W, StepError> {
     let failed = |error: ParquetError| StepError::new(error.to_string());
-    let properties = WriterProperties::builder()
+    let first = next();
+    let mut properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).unwrap_or_default()))
         .set_statistics_enabled(EnabledStatistics::Chunk)
-        .set_created_by("galeras".to_string())
-        .build();
+        .set_created_by("galeras".to_string());
+    for name in first.iter().flat_map(long_texts) {
+        properties = properties.set_column_dictionary_enabled(ColumnPath::from(name), false);
+    }
+    let properties = properties.build();
+    let mut next = first.into_iter().chain(std::iter::from_fn(next));
     let writer = ArrowWriter::try_new(out, schema.clone(), Some(properties)).map_err(failed)?;
     let (mut file, factory) = writer.into_serialized_writer().map_err(failed)?;
     let mut group = 0;
@@ -38,7 +44,7 @@ pub(crate) fn encode<W: Write + Send>(
         let mut batches = Vec::new();
         let mut rows = 0;
         while rows < ROW_GROUP_ROWS {
-            let Some(batch) = next() else { break };
+            let Some(batch) = next.next() else { break };
             rows += batch.num_rows();
             batches.push(batch);
         }
@@ -55,6 +61,24 @@ pub(crate) fn encode<W: Write + Send>(
         group += 1;
     }
     file.into_inner().map_err(failed)
+}
+
+/// The text columns whose values are long on average. They hardly repeat, and looking each of
+/// them up in a dictionary costs more than it saves.
+fn long_texts(batch: &RecordBatch) -> Vec<String> {
+    const LONG: usize = 24;
+    let fields = batch.schema_ref().fields().iter();
+    fields
+        .zip(batch.columns())
+        .filter(|(_, array)| {
+            array.as_string_opt::<i32>().is_some_and(|texts| {
+                let offsets = texts.value_offsets();
+                let bytes = offsets.last().zip(offsets.first()).map_or(0, |(b, a)| b - a);
+                bytes as usize > LONG * texts.len()
+            })
+        })
+        .map(|(field, _)| field.name().clone())
+        .collect()
 }
 
 /// One column of a row group with the writers of its leaves.

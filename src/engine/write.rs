@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::array::{Array, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
 use arrow::row::{OwnedRow, RowConverter, Rows, SortField};
 use datafusion::common::Column;
@@ -23,6 +23,7 @@ use super::encode::encode;
 use super::session::session;
 use crate::cache::{BlobWriter, CacheError, PortArtifact, Store};
 use crate::digest::{ColumnDigest, TableHasher, table_digest};
+use crate::id::ID;
 use crate::operator::{StepError, TableSchema, stored_type};
 
 /// Batches that may wait for a writer thread.
@@ -241,6 +242,13 @@ impl DuplicateKeys {
     fn check(&mut self, batch: &RecordBatch) -> Result<(), StepError> {
         if batch.num_rows() == 0 || self.keys.columns.is_empty() {
             return Ok(());
+        }
+        for at in self.keys.columns.iter().filter(|at| batch.schema_ref().field(**at).name() == ID)
+        {
+            if batch.column(*at).null_count() > 0 {
+                return Err(StepError::new("the column `id` has nulls")
+                    .help("every row needs an id; drop these rows or give another key"));
+            }
         }
         let rows = self.keys.rows(batch)?;
         if let Some((last, row)) = &self.last

@@ -17,7 +17,7 @@ use crate::cache::Store;
 use crate::digest::Digest;
 use crate::engine::{column, session};
 use crate::operator::{Reads, StepError, is_virtual};
-use crate::plan::{OutputFormat, Plan, PlannedOutput};
+use crate::plan::{OutputFormat, Plan, PlannedOutput, TableRef};
 use crate::report::{TableFormat, TableWriter};
 
 /// What became of an output.
@@ -88,8 +88,11 @@ async fn export(
     done: &Done,
     file: &File,
 ) -> Result<(), RunError> {
-    let plain =
-        !output.input.united && !output.input.schema.schema.fields().iter().any(|f| is_virtual(f));
+    let fills = |table: &TableRef| {
+        let port = plan.steps[table.step].port(table.port);
+        port.is_some_and(|p| p.table.schema.fields().iter().any(|f| is_virtual(f)))
+    };
+    let plain = !output.input.united && !output.input.tables.iter().any(fills);
     if let (OutputFormat::Parquet, true, [table]) =
         (output.format, plain, output.input.tables.as_slice())
     {

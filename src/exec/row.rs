@@ -8,6 +8,7 @@
 //! The input and what is made of it are held in memory while the step runs.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -40,6 +41,25 @@ const CHUNK_ROWS: usize = 256;
 
 /// The digest of a row.
 type RowKey = [u8; RowDigest::BYTES as usize];
+
+type KeySet = HashSet<RowKey, KeyHash>;
+type KeyHash = BuildHasherDefault<FirstBytes>;
+
+/// Row digests are uniform already: their first eight bytes are their hash.
+#[derive(Default)]
+struct FirstBytes(u64);
+
+impl Hasher for FirstBytes {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for (at, byte) in bytes.iter().take(8).enumerate() {
+            self.0 ^= u64::from(*byte) << (8 * at);
+        }
+    }
+}
 
 /// What came of a step.
 pub(super) struct RowResult {
@@ -89,7 +109,11 @@ pub(super) async fn run(
     let (fresh, computed) = fresh_rows(&input, &reads, &known)?;
     let reused = rows - computed;
     cx.total(computed, reused);
+    let wanted: usize = fresh.iter().map(RecordBatch::num_rows).sum();
     let (made, pending) = evaluate(cx, row, fresh, recipe, &produced_schema).await?;
+    if made.iter().map(RecordBatch::num_rows).sum::<usize>() != wanted {
+        return Err(StepError::new("the operator did not make one row of each").into());
+    }
     let joined = assemble(input, known, made, &produced_schema)?;
     Ok(RowResult { ports: row.ports(joined)?, computed, reused, pending })
 }
@@ -151,7 +175,7 @@ fn produced_schema(
 /// Results of earlier runs: the rows that the input needs, in memory.
 #[derive(Default)]
 struct Known {
-    keys: HashSet<RowKey>,
+    keys: KeySet,
     batches: Vec<RecordBatch>,
 }
 
@@ -170,9 +194,14 @@ impl Known {
         if parts.is_empty() {
             return Ok(known);
         }
-        let needed: HashSet<RowKey> = input.keys().collect();
-        for part in parts {
-            if let Err(error) = known.add(cx, &part, schema, &needed).await {
+        let needed: KeySet = input.keys().collect();
+        let threads = cx.lower.session.copied_config().target_partitions();
+        let mut loaded = futures::stream::iter(parts)
+            .map(|part| async move { (read_part(cx, &part, schema).await, part) })
+            .buffered(threads);
+        while let Some((batches, part)) = loaded.next().await {
+            let added = batches.and_then(|batches| known.add(batches, &needed));
+            if let Err(error) = added {
                 // A damaged part is a miss.
                 cx.warn(format!("part {} cannot be read: {error}", part.blob.short()));
             }
@@ -181,23 +210,14 @@ impl Known {
     }
 
     /// Takes the rows of a part that are needed and not there yet.
-    async fn add(
-        &mut self,
-        cx: &StepContext,
-        part: &MemoPart,
-        schema: &SchemaRef,
-        needed: &HashSet<RowKey>,
-    ) -> Result<(), RunError> {
-        let df = scan_files(&cx.lower.session, &cx.store, &[part.blob], Arc::clone(schema))?;
-        let batches = df.collect().await?;
-        let mut taken = HashSet::new();
+    fn add(&mut self, batches: Vec<RecordBatch>, needed: &KeySet) -> Result<(), RunError> {
+        let mut taken = KeySet::default();
         for batch in batches {
             let keys = digests(&batch)?;
             let keep: BooleanArray = (0..keys.len())
                 .map(|i| {
                     let key = row_key(keys, i);
-                    // Several rows of a part may stem from one input row; two parts with the
-                    // same row hold the same results, of which one is enough.
+                    // Two parts with the same row hold the same result; one is enough.
                     let wanted = needed.contains(&key) && !self.keys.contains(&key);
                     if wanted {
                         taken.insert(key);
@@ -219,6 +239,15 @@ impl Known {
     }
 }
 
+async fn read_part(
+    cx: &StepContext,
+    part: &MemoPart,
+    schema: &SchemaRef,
+) -> Result<Vec<RecordBatch>, RunError> {
+    let df = scan_files(&cx.lower.session, &cx.store, &[part.blob], Arc::clone(schema))?;
+    Ok(df.collect().await?)
+}
+
 fn digests(batch: &RecordBatch) -> Result<&FixedSizeBinaryArray, StepError> {
     batch
         .column_by_name(ROW_DIGEST)
@@ -234,7 +263,7 @@ fn fresh_rows(
     known: &Known,
 ) -> Result<(Vec<RecordBatch>, u64), RunError> {
     let mut fresh = Vec::new();
-    let mut seen = HashSet::new();
+    let mut seen = KeySet::default();
     let mut computed = 0;
     let mut fields: Vec<_> = Vec::with_capacity(reads.len() + 1);
     let digest = arrow::datatypes::DataType::FixedSizeBinary(RowDigest::BYTES);
@@ -300,8 +329,8 @@ async fn evaluate(
     let (mut part, mut bytes, mut since) = (Vec::new(), 0, Instant::now());
     while let Some(batch) = stream.next().await {
         let batch = batch?;
-        bytes += batch.get_array_memory_size();
-        done += count_keys(&batch)?;
+        bytes += batch.columns().iter().map(|c| slice_bytes(c)).sum::<usize>();
+        done += batch.num_rows() as u64;
         cx.progress(done);
         part.push(batch.clone());
         made.push(batch);
@@ -318,11 +347,9 @@ async fn evaluate(
     Ok((made, pending))
 }
 
-/// The number of input rows that a batch of results stems from.
-fn count_keys(batch: &RecordBatch) -> Result<u64, StepError> {
-    let keys = digests(batch)?;
-    let new = (0..keys.len()).filter(|i| *i == 0 || keys.value(*i) != keys.value(*i - 1));
-    Ok(new.count() as u64)
+/// The bytes of an array's own rows, which may be a slice of a larger buffer.
+fn slice_bytes(array: &ArrayRef) -> usize {
+    array.to_data().get_slice_memory_size().unwrap_or(0)
 }
 
 fn store_part(
@@ -349,7 +376,7 @@ fn store_part(
 /// Where the results of each row digest are: batch and row.
 struct Places {
     sorted: Vec<(RowKey, (usize, usize))>,
-    ranges: HashMap<RowKey, (usize, usize)>,
+    ranges: HashMap<RowKey, (usize, usize), KeyHash>,
 }
 
 impl Places {
@@ -360,7 +387,7 @@ impl Places {
             sorted.extend((0..keys.len()).map(|row| (row_key(keys, row), (at, row))));
         }
         sorted.sort_unstable();
-        let mut ranges = HashMap::with_capacity(sorted.len());
+        let mut ranges = HashMap::with_capacity_and_hasher(sorted.len(), KeyHash::default());
         let mut start = 0;
         for run in sorted.chunk_by(|a, b| a.0 == b.0) {
             ranges.insert(run[0].0, (start, start + run.len()));

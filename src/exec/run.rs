@@ -1,11 +1,11 @@
 //! The scheduler: independent steps side by side, failures kept to what depends on them.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Mutex, Semaphore};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -16,6 +16,7 @@ use super::output;
 use super::reason::History;
 use super::step::{Lookup, StepContext, compute, lookup};
 use crate::cache::{CacheErrorKind, Manifest, RunRecord, Store};
+use crate::digest::Digest;
 use crate::event::{EventSink, PortSummary, Reason, RunEvent, RunStatus, StepStatus, StepSummary};
 use crate::plan::Plan;
 use crate::workflow::AssertSeverity;
@@ -62,6 +63,7 @@ pub async fn run(plan: Arc<Plan>, store: Store, options: RunOptions) -> Outcome 
     let runner = Arc::new(Runner {
         history: History::new(&store, &plan.name),
         computing: Semaphore::new(options.jobs.max(1)),
+        recipes: Mutex::default(),
         recorded: tokio::sync::OnceCell::new(),
         record: record.clone(),
         plan,
@@ -110,6 +112,8 @@ struct Runner {
     options: RunOptions,
     history: History,
     computing: Semaphore,
+    /// One lock for each recipe that this run computes.
+    recipes: Mutex<HashMap<Digest, Arc<Mutex<()>>>>,
     /// The run is recorded when its first step is computed, so that a kill leaves a trace.
     recorded: tokio::sync::OnceCell<()>,
     record: RunRecord,
@@ -141,7 +145,8 @@ impl Runner {
         let mut done: Vec<Option<Arc<Manifest>>> = vec![None; count];
         let mut summaries: Vec<Option<StepSummary>> = vec![None; count];
         let mut status = RunStatus::Ok;
-        let mut tasks: JoinSet<(usize, Finished)> = JoinSet::new();
+        let mut tasks: JoinSet<Finished> = JoinSet::new();
+        let mut running: HashMap<tokio::task::Id, usize> = HashMap::new();
         let mut ready: Vec<usize> = (0..count).filter(|i| wanted[*i] && waiting[*i] == 0).collect();
         ready.reverse();
         loop {
@@ -151,10 +156,11 @@ impl Runner {
             while let Some(i) = ready.pop().filter(|_| !stop) {
                 let runner = Arc::clone(self);
                 let inputs = done.clone();
-                tasks.spawn(async move { (i, runner.step(i, inputs).await) });
+                let task = tasks.spawn(async move { runner.step(i, inputs).await });
+                running.insert(task.id(), i);
             }
             let joined = tokio::select! {
-                joined = tasks.join_next() => joined,
+                joined = tasks.join_next_with_id() => joined,
                 () = self.options.cancel.cancelled(), if !tasks.is_empty() => {
                     // Dropping a task ends it at its next await; what it wrote so far are
                     // finished parts and temporary files.
@@ -162,10 +168,16 @@ impl Runner {
                     None
                 }
             };
-            match joined {
+            let ended = match joined {
                 None => break,
-                Some(Err(_)) => status = RunStatus::Failed,
-                Some(Ok((i, finished))) => {
+                Some(Ok((id, finished))) => running.remove(&id).map(|i| (i, finished)),
+                Some(Err(error)) => {
+                    running.remove(&error.id()).map(|i| (i, self.panicked(i, error)))
+                }
+            };
+            match ended {
+                None => status = RunStatus::Failed,
+                Some((i, finished)) => {
                     self.options.events.send(RunEvent::StepFinished(finished.summary.clone()));
                     summaries[i] = Some(finished.summary);
                     match finished.failure {
@@ -179,7 +191,8 @@ impl Runner {
                             }
                         }
                     }
-                    done[i] = finished.manifest;
+                    // A table that fails its tests is not passed on, nor written as an output.
+                    done[i] = finished.manifest.filter(|_| finished.failure.is_none());
                 }
             }
         }
@@ -194,6 +207,13 @@ impl Runner {
             }
         }
         (status, summaries.into_iter().flatten().collect(), done)
+    }
+
+    /// The end of a step whose task panicked: a defect, but only of this step.
+    fn panicked(&self, i: usize, error: tokio::task::JoinError) -> Finished {
+        let mut summary = self.summary(i, StepStatus::Failed);
+        summary.detail = Some(format!("a defect in the operator: {error}"));
+        Finished { summary, manifest: None, failure: Some(RunStatus::Failed) }
     }
 
     fn summary(&self, i: usize, status: StepStatus) -> StepSummary {
@@ -253,8 +273,25 @@ impl Runner {
         Finished { summary, manifest: Some(manifest), failure }
     }
 
-    /// The stored result of a step: found, or computed.
+    /// The stored result of a step: found, or computed. If that fails because a stored file
+    /// of an input is damaged, the input is computed again first.
     async fn manifest(
+        &self,
+        i: usize,
+        done: &[Option<Arc<Manifest>>],
+        summary: &mut StepSummary,
+    ) -> Result<Manifest, RunError> {
+        match self.attempt(i, done, summary).await {
+            Err(RunError::Step(error)) => match self.repaired_inputs(i, done).await? {
+                Some(done) => self.attempt(i, &done, summary).await,
+                None => Err(error.into()),
+            },
+            other => other,
+        }
+    }
+
+    /// One attempt at the stored result of a step. No lock outlives it.
+    async fn attempt(
         &self,
         i: usize,
         done: &[Option<Arc<Manifest>>],
@@ -272,8 +309,12 @@ impl Runner {
         let waits = || {
             self.warn(Some(step.name.clone()), "waiting for another run of the same step".into());
         };
-        // One at a time computes a recipe; the other then finds the rows in the store.
-        let name = keyed.preimage.recipe().to_string();
+        // One at a time computes a recipe; the other then finds the rows in the store. Steps of
+        // this run queue up first, so that the lock is only ever held by another run.
+        let recipe = keyed.preimage.recipe();
+        let queue = Arc::clone(self.recipes.lock().await.entry(recipe).or_default());
+        let _queue = queue.lock().await;
+        let name = recipe.to_string();
         let _lock = self.store.lock(&name, waits).await?;
         if !forced {
             found = lookup(&self.store, &key).await?;
@@ -311,6 +352,31 @@ impl Runner {
             forced,
         )?;
         compute(&self.plan, i, &keyed, done, &cx).await
+    }
+
+    /// The manifests of the inputs of a step, after those with damaged files were computed
+    /// again; `None` if no file is damaged.
+    async fn repaired_inputs(
+        &self,
+        i: usize,
+        done: &[Option<Arc<Manifest>>],
+    ) -> Result<Option<Vec<Option<Arc<Manifest>>>>, RunError> {
+        let mut done = done.to_vec();
+        let mut repaired = false;
+        for upstream in self.plan.steps[i].upstream() {
+            let Some(manifest) = done[upstream].clone() else { continue };
+            if !tokio::task::block_in_place(|| damaged(&self.store, &manifest)) {
+                continue;
+            }
+            let name = self.plan.steps[upstream].name.clone();
+            self.warn(Some(name), "a stored file is damaged; computing again".into());
+            self.store.forget(&manifest.key).await?;
+            let mut summary = self.summary(upstream, StepStatus::Ran);
+            done[upstream] =
+                Some(Arc::new(Box::pin(self.manifest(upstream, &done, &mut summary)).await?));
+            repaired = true;
+        }
+        Ok(repaired.then_some(done))
     }
 
     /// Runs the data tests; the worst outcome counts.
@@ -383,6 +449,20 @@ impl Runner {
         }
         status
     }
+}
+
+/// Whether a stored file of a result does not have the content it should have.
+fn damaged(store: &Store, manifest: &Manifest) -> bool {
+    manifest.ports.iter().any(|port| {
+        store.local_blob(&port.blob).is_some_and(|path| {
+            let hash = std::fs::File::open(path).and_then(|file| {
+                let mut hasher = blake3::Hasher::new();
+                hasher.update_reader(file)?;
+                Ok(Digest::from(hasher.finalize()))
+            });
+            hash.map_or(true, |hash| hash != port.blob)
+        })
+    })
 }
 
 /// The status that a run with both has.

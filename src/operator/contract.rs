@@ -179,7 +179,8 @@ pub trait RowStep: Send + Sync {
     /// The input columns that an output row depends on.
     fn reads(&self) -> Vec<String>;
     /// Adds the produced columns to `rows`, which has the columns of [`RowStep::reads`] and
-    /// hidden ones; hidden columns must be kept, read columns may be dropped. The expensive
+    /// hidden ones, and gives exactly one row for each: several results of a row are a list,
+    /// none is a null. Hidden columns must be kept, read columns may be dropped. The expensive
     /// work happens here, best in one function call per row: its result is what is reused.
     fn evaluate(&self, rows: DataFrame) -> Result<DataFrame, StepError>;
     /// The output ports, from the input columns together with the produced ones (which

@@ -78,6 +78,18 @@ impl TableSchema {
         self
     }
 
+    /// The table as another step sees it: a column that is filled in on reading is then a
+    /// column like any other.
+    pub fn materialised(&self) -> Self {
+        let fields = self.schema.fields().iter().map(|f| {
+            let mut metadata = f.metadata().clone();
+            metadata.remove(VIRTUAL);
+            Arc::new(f.as_ref().clone().with_metadata(metadata))
+        });
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        Self { schema, key: self.key.clone() }
+    }
+
     /// The columns that are stored: without those that the engine adds on reading.
     pub fn stored(&self) -> SchemaRef {
         let fields = self.schema.fields().iter().filter(|f| !is_virtual(f)).cloned();

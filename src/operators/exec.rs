@@ -8,7 +8,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::datatypes::{DataType, Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use datafusion::datasource::MemTable;
@@ -326,11 +326,14 @@ fn read_table(
     };
     let file = File::open(path)?;
     let batches: Vec<RecordBatch> = match format {
-        Format::Jsonl => arrow::json::ReaderBuilder::new(Arc::clone(schema))
-            .with_strict_mode(true)
-            .build(BufReader::new(file))?
-            .collect::<Result<_, _>>()
-            .map_err(|e| broken(e.to_string()))?,
+        Format::Jsonl => {
+            check_json(path, schema).map_err(broken)?;
+            arrow::json::ReaderBuilder::new(Arc::clone(schema))
+                .with_strict_mode(true)
+                .build(BufReader::new(file))?
+                .collect::<Result<_, _>>()
+                .map_err(|e| broken(e.to_string()))?
+        }
         Format::Arrow => arrow::ipc::reader::StreamReader::try_new(BufReader::new(file), None)
             .and_then(|reader| reader.collect::<Result<_, _>>())
             .map_err(|e| broken(e.to_string()))?,
@@ -341,6 +344,59 @@ fn read_table(
             .map_err(|e| broken(e.to_string()))?,
     };
     batches.into_iter().map(|batch| fit(&batch, schema).map_err(broken)).collect()
+}
+
+/// Arrow's reader rounds numbers and takes texts for numbers; a contract does not.
+fn check_json(path: &Path, schema: &SchemaRef) -> Result<(), String> {
+    use std::io::BufRead as _;
+    let file = File::open(path).map_err(|e| e.to_string())?;
+    for (at, line) in BufReader::new(file).lines().enumerate() {
+        let line = line.map_err(|e| format!("line {}: {e}", at + 1))?;
+        if line.trim().is_empty() {
+            continue;
+        }
+        let row: Map<String, Value> =
+            serde_json::from_str(&line).map_err(|e| format!("line {}: {e}", at + 1))?;
+        for field in schema.fields() {
+            let value = row.get(field.name()).unwrap_or(&Value::Null);
+            if !json_fits(value, field.data_type()) {
+                return Err(format!(
+                    "line {}: column `{}` is {value}, not {}",
+                    at + 1,
+                    field.name(),
+                    type_name(field.data_type())
+                ));
+            }
+            if value.is_null() && !field.is_nullable() {
+                return Err(format!(
+                    "line {}: column `{}` is missing or null",
+                    at + 1,
+                    field.name()
+                ));
+            }
+        }
+        if let Some(extra) = row.keys().find(|k| schema.field_with_name(k).is_err()) {
+            return Err(format!("line {}: column `{extra}` is not declared", at + 1));
+        }
+    }
+    Ok(())
+}
+
+fn json_fits(value: &Value, data_type: &DataType) -> bool {
+    match (value, data_type) {
+        (Value::Null, _) => true,
+        (Value::Bool(_), t) => *t == DataType::Boolean,
+        (Value::Number(n), t) if t.is_integer() => n.is_i64() || n.is_u64(),
+        (Value::Number(_), t) => t.is_floating(),
+        (Value::String(_), t) => !t.is_numeric() && !t.is_nested() && *t != DataType::Boolean,
+        (Value::Array(items), DataType::List(item)) => {
+            items.iter().all(|v| json_fits(v, item.data_type()))
+        }
+        (Value::Object(map), DataType::Struct(fields)) => fields
+            .iter()
+            .all(|f| json_fits(map.get(f.name()).unwrap_or(&Value::Null), f.data_type())),
+        _ => false,
+    }
 }
 
 /// The batch with its columns in the declared order and of the declared types.

@@ -169,6 +169,10 @@ impl Operator for Read {
                 ArgError::new(at, "unknown-format", format!("`{name}` has no known suffix"));
             return Err(one(error.help("add `format: parquet`, `jsonl`, `csv` or `json`")));
         };
+        if let Err(why) = check_whole(&file, format) {
+            let message = format!("cannot read `{name}`: {why}");
+            return Err(one(ArgError::new(at, "unreadable-file", message)));
+        }
         let raw = open(&cx.session, &file, format).await.map_err(|e| {
             let text = crate::operator::plain_message(&e);
             one(ArgError::new(at, "unreadable-file", format!("cannot read `{name}`: {text}")))
@@ -178,6 +182,42 @@ impl Operator for Read {
         Ok(Box::new(step))
     }
 }
+
+/// Finds what the readers below pass over: a list that does not end, or does not end the
+/// file, and a quote that is never closed.
+fn check_whole(file: &Path, format: Format) -> Result<(), String> {
+    let open = || std::fs::File::open(file).map_err(|e| e.to_string());
+    match format {
+        Format::Json => {
+            let reader = std::io::BufReader::new(open()?);
+            let rows: Vec<IgnoredRow> =
+                serde_json::from_reader(reader).map_err(|e| format!("not a JSON list: {e}"))?;
+            if rows.is_empty() { Err("the list is empty".into()) } else { Ok(()) }
+        }
+        Format::Csv => {
+            let mut reader = std::io::BufReader::new(open()?);
+            let mut buffer = vec![0; 1 << 16];
+            let (mut quotes, mut bytes) = (0usize, 0usize);
+            loop {
+                let n = reader.read(&mut buffer).map_err(|e| e.to_string())?;
+                if n == 0 {
+                    break;
+                }
+                bytes += n;
+                quotes += buffer[..n].iter().filter(|b| **b == b'"').count();
+            }
+            match (bytes, quotes % 2) {
+                (0, _) => Err("the file is empty".into()),
+                (_, 1) => Err("a quoted value is never closed".into()),
+                _ => Ok(()),
+            }
+        }
+        Format::Jsonl | Format::Parquet => Ok(()),
+    }
+}
+
+/// A JSON object whose values do not matter.
+type IgnoredRow = BTreeMap<String, serde::de::IgnoredAny>;
 
 /// Opens the file with its schema inferred from all of it.
 async fn open(
@@ -229,6 +269,11 @@ struct BoundRead {
 impl BoundRead {
     fn bind_schema(&mut self, schema: &Schema) -> Result<(), Vec<ArgError>> {
         let mut errors = Vec::new();
+        if schema.fields().is_empty() {
+            let message = format!("the file `{}` has no columns", self.name);
+            let at = if self.args.path.is_some() { "path" } else { "url" };
+            return Err(vec![ArgError::new(at, "unreadable-file", message)]);
+        }
         let known = || schema.fields().iter().map(|f| f.name().as_str());
         for (from, to) in &self.args.columns {
             if schema.field_with_name(from).is_err() {

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::support::{project, reject_table, reject_values, require_column, text};
 use crate::engine::column;
-use crate::functions::{KeyedHash, RowDigest, call};
+use crate::functions::{KeyedHash, RowId, call};
 use crate::id::ID;
 use crate::operator::{
     ArgError, BindContext, Effect, Grain, INPUT, InputPorts, LowerContext, Lowering, MAIN,
@@ -162,16 +162,18 @@ impl BoundSample {
         call::<KeyedHash>(vec![lit(self.args.seed), lit("sample"), id])
     }
 
+    /// A text that is the same for the rows of one stratum only; null is a value of its own.
     fn stratum(&self) -> Expr {
         if self.args.stratify.is_empty() {
-            return lit(datafusion::common::ScalarValue::FixedSizeBinary(16, Some(vec![0; 16])));
+            return lit("");
         }
-        call::<RowDigest>(self.args.stratify.iter().map(|name| column(name)).collect())
+        let values = self.args.stratify.iter();
+        call::<RowId>(values.flat_map(|name| [column(name).is_null(), column(name)]).collect())
     }
 
     /// How many rows each stratum keeps: its exact share rounded down, and the rows that are
     /// left over to the largest remainders (ties: to the stratum with the smaller digest).
-    fn allocate(&self, strata: &BTreeMap<Vec<u8>, Stratum>) -> Vec<u64> {
+    fn allocate(&self, strata: &BTreeMap<String, Stratum>) -> Vec<u64> {
         let total: u64 = strata.values().map(|s| s.len() as u64).sum();
         let wanted = match (self.args.n, self.args.fraction) {
             (Some(n), _) => n.min(total),
@@ -194,7 +196,7 @@ impl BoundSample {
     }
 
     /// The largest number that is kept in each stratum; strata that keep nothing are absent.
-    fn thresholds(&self, mut strata: BTreeMap<Vec<u8>, Stratum>) -> Vec<(Vec<u8>, u64)> {
+    fn thresholds(&self, mut strata: BTreeMap<String, Stratum>) -> Vec<(String, u64)> {
         let kept = self.allocate(&strata);
         strata
             .iter_mut()
@@ -222,9 +224,9 @@ impl TableStep for BoundSample {
             .select(vec![self.stratum().alias("stratum"), self.number().alias("number")])?
             .collect()
             .await?;
-        let mut strata: BTreeMap<Vec<u8>, Stratum> = BTreeMap::new();
+        let mut strata: BTreeMap<String, Stratum> = BTreeMap::new();
         for batch in &numbers {
-            let digests = batch.column(0).as_fixed_size_binary();
+            let digests = batch.column(0).as_string::<i32>();
             let numbers = batch.column(1).as_primitive::<UInt64Type>();
             for (digest, number) in digests.iter().zip(numbers.iter()) {
                 let (Some(digest), Some(number)) = (digest, number) else {
@@ -233,7 +235,7 @@ impl TableStep for BoundSample {
                 match strata.get_mut(digest) {
                     Some(stratum) => stratum.push(number),
                     None => {
-                        strata.insert(digest.to_vec(), vec![number]);
+                        strata.insert(digest.to_string(), vec![number]);
                     }
                 }
             }
@@ -246,9 +248,7 @@ impl TableStep for BoundSample {
             many => {
                 let mut cases: Option<CaseBuilder> = None;
                 for (digest, last) in many {
-                    let digest =
-                        datafusion::common::ScalarValue::FixedSizeBinary(16, Some(digest.clone()));
-                    let (key, last) = (lit(digest), lit(*last));
+                    let (key, last) = (lit(digest.as_str()), lit(*last));
                     cases = Some(match cases {
                         None => datafusion::logical_expr::case(self.stratum()).when(key, last),
                         Some(mut builder) => builder.when(key, last),
@@ -281,8 +281,8 @@ mod tests {
 
     #[test]
     fn strata_get_their_share_and_the_sum_is_exact() {
-        let strata: BTreeMap<Vec<u8>, Stratum> = [(vec![1], 50), (vec![2], 30), (vec![3], 1)]
-            .map(|(digest, rows)| (digest, (0..rows).collect()))
+        let strata: BTreeMap<String, Stratum> = [("a", 50), ("b", 30), ("c", 1)]
+            .map(|(digest, rows)| (digest.to_string(), (0..rows).collect()))
             .into();
         for n in [0, 1, 7, 40, 81, 1000] {
             let kept = sample(n).allocate(&strata);

@@ -40,8 +40,9 @@ Runs one SELECT of DataFusion's SQL over the inputs. With a plain `from` the tab
 stored in the order of `key` (`id` if there is such a column, else all columns), whose values
 must be unique together.
 
-The result may depend on the input rows only: clocks, random numbers, approximate aggregates,
-and LIMIT or array_agg without ORDER BY are refused. Sums, means, deviations and correlations
+The result may depend on the input rows only: clocks, random numbers,
+aggregates that depend on how rows are split, and LIMIT or array_agg without an ORDER BY that
+includes the key are refused. Sums, means, deviations and correlations
 are exact, whatever the order of the rows.
 
 ## Example
@@ -98,7 +99,10 @@ impl Operator for Sql {
         let session = &cx.session;
         let one = |error| vec![error];
         let nothing: SchemaRef = Arc::new(Schema::empty());
-        let failed = |e: datafusion::error::DataFusionError| one(explain(&e, &nothing, "query"));
+        let tables: Vec<&str> = cx.inputs.keys().map(String::as_str).collect();
+        let failed = |e: datafusion::error::DataFusionError| {
+            one(with_tables(explain(&e, &nothing, "query"), &tables))
+        };
         for (name, table) in &cx.inputs {
             let df = empty_table(session, table).map_err(failed)?;
             let _ = session.deregister_table(name.as_str()).map_err(failed)?;
@@ -106,7 +110,8 @@ impl Operator for Sql {
         }
         let df = query(session, &args.query).await.map_err(failed)?;
         let plan = df.clone().into_optimized_plan().map_err(failed)?;
-        let problems = check_deterministic(df.logical_plan()).map_err(failed)?;
+        let keys: Vec<Vec<String>> = cx.inputs.values().map(|t| t.key.clone()).collect();
+        let problems = check_deterministic(df.logical_plan(), &keys).map_err(failed)?;
         if !problems.is_empty() {
             return Err(problems
                 .into_iter()
@@ -136,6 +141,26 @@ impl Operator for Sql {
         let reads = columns_read(&plan, &cx.inputs);
         Ok(Box::new(BoundSql { args, ports: vec![Port::new(MAIN, table)], reads }))
     }
+}
+
+/// The error in the words of a workflow: its tables are the input ports.
+fn with_tables(mut error: ArgError, tables: &[&str]) -> ArgError {
+    let table = error
+        .message
+        .strip_prefix("table '")
+        .and_then(|rest| rest.split_once("' not found"))
+        .map(|(name, _)| name.trim_start_matches("datafusion.public.").to_string());
+    if let Some(table) = table {
+        error = ArgError::new("query", "unknown-table", format!("there is no table `{table}`"));
+        return error.help(match tables {
+            [] => "the step has no input; add `from`".to_string(),
+            _ => format!("the tables are {}", tables.join(", ")),
+        });
+    }
+    if error.message.contains("not supported: ") {
+        return ArgError::new("query", "not-a-select", "the query must be one SELECT");
+    }
+    error
 }
 
 /// Plans a query that may only read.

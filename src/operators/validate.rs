@@ -337,7 +337,7 @@ impl RowStep for BoundValidate {
             ]));
         }
         let rule = match rule {
-            Some(mut cases) => cases.end()?,
+            Some(cases) => cases.end()?,
             None => lit(""),
         };
         let kept = rows.clone().filter(column(FAILED).is_null())?;

@@ -6,6 +6,7 @@
 use serde_json::Value;
 
 use super::code;
+use super::load::covers;
 use crate::workflow::{
     Diagnostic, Diagnostics, Node, Source, Span, Value as NodeValue, code as workflow_code, quote,
 };
@@ -24,7 +25,12 @@ pub(super) fn check(
     let empty = Node::new(NodeValue::Map(Vec::new()), place);
     let checker = Checker { source, owner };
     for found in checker.check(node.unwrap_or(&empty), schema, "", place) {
-        diagnostics.push(found);
+        // What the reader of the file has found wrong with a value is not said twice.
+        if found.code == code::MISSING_ARGUMENT
+            || !covers(diagnostics, source, Span::new(found.span.start, found.span.end()))
+        {
+            diagnostics.push(found);
+        }
     }
 }
 
@@ -52,10 +58,14 @@ impl Checker<'_> {
             _ => return Vec::new(),
         };
         if !types.iter().any(|t| has_type(node, t)) {
-            let wanted: Vec<&str> = types.iter().map(|t| type_word(t)).collect();
+            let wanted: Vec<String> = types
+                .iter()
+                .filter(|t| **t != "null")
+                .map(|t| with_article(type_word(t)))
+                .collect();
             let what = if path.is_empty() { "this".to_string() } else { quote(path) };
-            let message =
-                format!("{what} must be a {}, not a {}", wanted.join(" or a "), node.type_name());
+            let given = with_article(node.type_name());
+            let message = format!("{what} must be {}, not {given}", wanted.join(" or "));
             return vec![self.error(workflow_code::WRONG_TYPE, message, node.span)];
         }
         let mut found = self.check_bounds(node, schema, path);
@@ -179,7 +189,14 @@ impl Checker<'_> {
         }
         let required = schema.get("required").and_then(Value::as_array);
         for name in required.into_iter().flatten().filter_map(Value::as_str) {
-            if !entries.iter().any(|(key, _)| key.as_str() == Some(name)) {
+            let given = entries.iter().any(|(key, _)| key.as_str() == Some(name));
+            // A misspelt argument is one mistake.
+            let misspelt = entries.iter().filter_map(|(key, _)| key.as_str()).any(|key| {
+                !properties.contains_key(key)
+                    && crate::workflow::did_you_mean(key, properties.keys().map(String::as_str))
+                        == Some(name)
+            });
+            if !given && !misspelt {
                 let message = match path {
                     "" => {
                         format!("operator {} needs the argument {}", quote(self.owner), quote(name))
@@ -213,6 +230,14 @@ fn has_type(node: &Node, name: &str) -> bool {
         | (NodeValue::Map(_), "object") => true,
         (NodeValue::Float(f), "integer") => f.fract() == 0.0 && f.abs() < 9e15,
         _ => false,
+    }
+}
+
+fn with_article(word: &str) -> String {
+    match word.chars().next() {
+        _ if word == "nothing" => word.to_string(),
+        Some('a' | 'e' | 'i' | 'o' | 'u') => format!("an {word}"),
+        _ => format!("a {word}"),
     }
 }
 

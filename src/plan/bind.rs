@@ -60,8 +60,8 @@ impl Expander {
                 &mut self.diagnostics,
             );
         }
-        self.check_ports(site, step, operator);
-        let (Some(inputs), true) = (inputs, self.diagnostics.len() == before) else {
+        let ports_fit = self.check_ports(site, step, operator);
+        let (Some(inputs), true) = (inputs, ports_fit && self.diagnostics.len() == before) else {
             return Target::Broken;
         };
         let session = session(1);
@@ -108,7 +108,7 @@ impl Expander {
     }
 
     /// Whether `from` gives what the operator takes.
-    fn check_ports(&mut self, site: &Site<'_>, step: &Step, operator: &dyn Operator) {
+    fn check_ports(&mut self, site: &Site<'_>, step: &Step, operator: &dyn Operator) -> bool {
         let name = operator.name();
         let first = step.from.iter().flat_map(From::refs).next().map(|r| r.span);
         let (message, span, help) = match (operator.inputs(), &step.from) {
@@ -117,6 +117,10 @@ impl Expander {
                 first.unwrap_or(step.name.span),
                 "remove `from`".to_string(),
             ),
+            // `form:` for `from:` is reported as an unknown key.
+            (InputPorts::One, None) if covers_unknown_key(&self.diagnostics, site, step) => {
+                return false;
+            }
             (InputPorts::One, None) => (
                 format!("operator {} needs an input", quote(name)),
                 step.name.span,
@@ -127,10 +131,11 @@ impl Expander {
                 first.unwrap_or(step.name.span),
                 "write `from: <step>`".to_string(),
             ),
-            _ => return,
+            _ => return true,
         };
         let found = Diagnostic::error(code::WRONG_INPUTS, message, &site.workflow.source, span);
         self.diagnostics.push(found.with_help(help));
+        false
     }
 
     /// Checks `schema:` against the main port. What a type cannot promise, that a column has
@@ -309,6 +314,19 @@ impl Expander {
         let place = SourceSpan::new(source, assert.span);
         Some(Check { port: port.name, kind, severity: assert.severity, place })
     }
+}
+
+/// Whether the step has a key that is unknown, and may be a misspelt `from`.
+fn covers_unknown_key(
+    diagnostics: &crate::workflow::Diagnostics,
+    site: &Site<'_>,
+    step: &Step,
+) -> bool {
+    diagnostics.iter().any(|d| {
+        d.code == crate::workflow::code::UNKNOWN_KEY
+            && Arc::ptr_eq(&d.span.source, &site.workflow.source)
+            && (step.span.start..step.span.end).contains(&d.span.start)
+    })
 }
 
 /// An operator's complaint at the place of the argument it is about.

@@ -183,7 +183,10 @@ impl Expander {
                     }
                 }
             }
-            cells = joined;
+            // A selection that fits no cell is reported where the table is looked up.
+            if !joined.is_empty() || upstream.is_empty() {
+                cells = joined;
+            }
         }
         let source = &site.workflow.source;
         let scope = scope(site.params);

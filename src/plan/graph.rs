@@ -8,7 +8,7 @@ use petgraph::algo::tarjan_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 
 use super::code;
-use crate::workflow::{Diagnostic, Diagnostics, Workflow, quote};
+use crate::workflow::{Diagnostic, Diagnostics, StepRef, Workflow, quote};
 
 /// The steps (by position in the file) so that each comes after those it reads. Steps on a
 /// cycle are reported and left out.
@@ -26,14 +26,7 @@ pub(super) fn order(workflow: &Workflow, diagnostics: &mut Diagnostics) -> Vec<u
                 Some(upstream) => {
                     graph.update_edge(*upstream, *node, ());
                 }
-                None => {
-                    let message = format!("there is no step {}", quote(&reference.step));
-                    let span = reference.step_span;
-                    let found =
-                        Diagnostic::error(code::UNKNOWN_STEP, message, &workflow.source, span)
-                            .with_suggestion(&reference.step, nodes.keys().copied());
-                    diagnostics.push(found);
-                }
+                None => diagnostics.push(unknown_step(workflow, reference)),
             }
         }
     }
@@ -71,11 +64,26 @@ pub(super) fn order(workflow: &Workflow, diagnostics: &mut Diagnostics) -> Vec<u
     order
 }
 
+/// Says that a reference names no step.
+pub(super) fn unknown_step(workflow: &Workflow, reference: &StepRef) -> Diagnostic {
+    let message = format!("there is no step {}", quote(&reference.step));
+    let known = workflow.steps.iter().map(|s| s.name.value.as_str());
+    Diagnostic::error(code::UNKNOWN_STEP, message, &workflow.source, reference.step_span)
+        .with_suggestion(&reference.step, known)
+}
+
+/// Steps of a cycle that are named; more would hide the message.
+const NAMED: usize = 10;
+
 fn report(workflow: &Workflow, component: &[usize], diagnostics: &mut Diagnostics) {
     let mut steps = component.to_vec();
     steps.sort_unstable();
     let first = &workflow.steps[steps[0]];
-    let names: Vec<String> = steps.iter().map(|i| quote(&workflow.steps[*i].name.value)).collect();
+    let mut names: Vec<String> =
+        steps.iter().take(NAMED).map(|i| quote(&workflow.steps[*i].name.value)).collect();
+    if steps.len() > NAMED {
+        names.push(format!("and {} more", steps.len() - NAMED));
+    }
     let message = match steps.as_slice() {
         [_] => format!("step {} reads its own result", names[0]),
         _ => format!("the steps {} need each other's results", names.join(", ")),
@@ -88,7 +96,7 @@ fn report(workflow: &Workflow, component: &[usize], diagnostics: &mut Diagnostic
         .map_or(first.name.span, |r| r.span);
     let mut found = Diagnostic::error(code::CYCLE, message, &workflow.source, span)
         .with_help("a step can read only results that do not depend on it");
-    for i in &steps[1..] {
+    for i in steps.iter().take(NAMED).skip(1) {
         let step = &workflow.steps[*i];
         found = found.with_related(&workflow.source, step.name.span, "also on the cycle");
     }

@@ -157,6 +157,8 @@ pub(super) fn params(
         let name = &param.name.value;
         let value = match (given.get(name), &param.default) {
             (Some(node), _) | (None, Some(node)) => node.to_json(),
+            // A default that is wrong has been reported.
+            (None, None) if covers(diagnostics, &workflow.source, param.span) => Value::Null,
             (None, None) => {
                 let message = format!("param {} has no value", quote(name));
                 let (source, span, help) = match caller {
@@ -180,6 +182,15 @@ pub(super) fn params(
         values.insert(name.clone(), value);
     }
     values
+}
+
+/// Whether a mistake within this place has been reported already.
+pub(super) fn covers(diagnostics: &Diagnostics, source: &Arc<Source>, place: Span) -> bool {
+    diagnostics.iter().any(|d| {
+        Arc::ptr_eq(&d.span.source, source)
+            && (place.start..=place.end).contains(&d.span.start)
+            && d.span.end() <= place.end
+    })
 }
 
 /// The scope of expressions outside of any matrix.

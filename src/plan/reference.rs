@@ -4,6 +4,7 @@
 
 use super::code;
 use super::expand::{Expander, Site, Target, Targets};
+use super::graph;
 use super::model::{Cell, Input, TableRef, plain};
 use crate::operator::INPUT;
 use crate::workflow::{Cells, Diagnostic, From, Step, StepRef, quote};
@@ -44,7 +45,10 @@ impl Expander {
         targets: &Targets,
         port: &str,
     ) -> Option<Input> {
-        let upstream = targets.get(&reference.step)?;
+        let Some(upstream) = targets.get(&reference.step) else {
+            self.diagnostics.push(graph::unknown_step(site.workflow, reference));
+            return None;
+        };
         let fixed = match &reference.cells {
             Cells::Select(keys) => keys.as_slice(),
             Cells::Plain | Cells::All => &[],
@@ -196,7 +200,7 @@ impl Expander {
                     port: port.to_string(),
                     tables: vec![table],
                     united: false,
-                    schema: found.table.clone(),
+                    schema: found.table.materialised(),
                 })
             }
             Target::Embedded(outputs) => {
