@@ -102,10 +102,12 @@ pub(super) async fn run(
         None => row.source(&cx.lower)?,
     };
     let reads = row.reads();
-    let input = load_input(source, &reads).await?;
+    let schema: SchemaRef = Arc::new(source.schema().as_arrow().clone());
+    let produced_schema = produced_schema(&cx.lower.session, row, &schema)?;
+    let (input, parts) =
+        tokio::try_join!(load_input(source, &reads), load_parts(cx, &recipe, &produced_schema))?;
     let rows = input.rows();
-    let produced_schema = produced_schema(&cx.lower.session, row, &input.schema)?;
-    let known = Known::load(cx, &recipe, &produced_schema, &input).await?;
+    let known = Known::of(cx, parts, &input);
     let (fresh, computed) = fresh_rows(&input, &reads, &known)?;
     let reused = rows - computed;
     cx.total(computed, reused);
@@ -180,33 +182,20 @@ struct Known {
 }
 
 impl Known {
-    async fn load(
-        cx: &StepContext,
-        recipe: &Digest,
-        schema: &SchemaRef,
-        input: &LoadedInput,
-    ) -> Result<Self, RunError> {
+    /// Those of the loaded parts that the input needs.
+    fn of(cx: &StepContext, parts: Vec<LoadedPart>, input: &LoadedInput) -> Self {
         let mut known = Self::default();
-        if cx.forced {
-            return Ok(known);
-        }
-        let parts = cx.store.memo_parts(recipe).await?;
         if parts.is_empty() {
-            return Ok(known);
+            return known;
         }
         let needed: KeySet = input.keys().collect();
-        let threads = cx.lower.session.copied_config().target_partitions();
-        let mut loaded = futures::stream::iter(parts)
-            .map(|part| async move { (read_part(cx, &part, schema).await, part) })
-            .buffered(threads);
-        while let Some((batches, part)) = loaded.next().await {
-            let added = batches.and_then(|batches| known.add(batches, &needed));
-            if let Err(error) = added {
+        for (part, batches) in parts {
+            if let Err(error) = batches.and_then(|batches| known.add(batches, &needed)) {
                 // A damaged part is a miss.
                 cx.warn(format!("part {} cannot be read: {error}", part.blob.short()));
             }
         }
-        Ok(known)
+        known
     }
 
     /// Takes the rows of a part that are needed and not there yet.
@@ -237,6 +226,27 @@ impl Known {
         self.keys.extend(taken);
         Ok(())
     }
+}
+
+/// A part with its rows, or why they cannot be read.
+type LoadedPart = (MemoPart, Result<Vec<RecordBatch>, RunError>);
+
+/// All parts of the recipe, several at a time.
+async fn load_parts(
+    cx: &StepContext,
+    recipe: &Digest,
+    schema: &SchemaRef,
+) -> Result<Vec<LoadedPart>, RunError> {
+    if cx.forced {
+        return Ok(Vec::new());
+    }
+    let threads = cx.lower.session.copied_config().target_partitions();
+    let parts = cx.store.memo_parts(recipe).await?;
+    let loaded = futures::stream::iter(parts).map(|part| async move {
+        let batches = read_part(cx, &part, schema).await;
+        (part, batches)
+    });
+    Ok(loaded.buffered(threads).collect().await)
 }
 
 async fn read_part(

@@ -261,6 +261,10 @@ impl BoundExec {
             return Ok(());
         }
         let mut message = format!("the command ended with {status}");
+        if rustix::fs::statvfs(&cx.scratch).is_ok_and(|s| s.f_bavail == 0) {
+            let folder = std::env::temp_dir();
+            message.push_str(&format!("; no space left on device in {}", folder.display()));
+        }
         let said = last_lines(&errors)?;
         if !said.is_empty() {
             message.push_str(&format!("; it said:\n{said}"));

@@ -209,10 +209,28 @@ fn check_whole(file: &Path, format: Format) -> Result<(), String> {
             match (bytes, quotes % 2) {
                 (0, _) => Err("the file is empty".into()),
                 (_, 1) => Err("a quoted value is never closed".into()),
-                _ => Ok(()),
+                _ => check_header(open()?),
             }
         }
         Format::Jsonl | Format::Parquet => Ok(()),
+    }
+}
+
+/// Two columns of one name would be merged into one.
+fn check_header(file: std::fs::File) -> Result<(), String> {
+    use std::io::BufRead as _;
+    let mut header = String::new();
+    let read = std::io::BufReader::new(file).take(1 << 20).read_line(&mut header);
+    read.map_err(|e| e.to_string())?;
+    // Quoted names may contain commas; the reader then finds what is wrong with the rows.
+    if header.contains('"') {
+        return Ok(());
+    }
+    let names: Vec<&str> = header.trim().split(',').collect();
+    let twice = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name));
+    match twice {
+        Some((_, name)) => Err(format!("two columns are called `{name}`")),
+        _ => Ok(()),
     }
 }
 

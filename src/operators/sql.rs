@@ -145,11 +145,13 @@ impl Operator for Sql {
 
 /// The error in the words of a workflow: its tables are the input ports.
 fn with_tables(mut error: ArgError, tables: &[&str]) -> ArgError {
-    let table = error
-        .message
-        .strip_prefix("table '")
-        .and_then(|rest| rest.split_once("' not found"))
-        .map(|(name, _)| name.trim_start_matches("datafusion.public.").to_string());
+    let table =
+        error.message.strip_prefix("table '").and_then(|rest| rest.split_once("' not found")).map(
+            |(name, _)| {
+                let name = name.strip_prefix("datafusion.").unwrap_or(name);
+                name.strip_prefix("public.").unwrap_or(name).to_string()
+            },
+        );
     if let Some(table) = table {
         error = ArgError::new("query", "unknown-table", format!("there is no table `{table}`"));
         return error.help(match tables {

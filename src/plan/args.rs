@@ -12,8 +12,8 @@ use crate::workflow::{
 };
 use std::sync::Arc;
 
-/// Reports everything in `node` that the schema does not allow. `owner` names the operator,
-/// `place` is where a missing argument is reported.
+/// Reports everything in `node` that the schema does not allow, and returns whether that is
+/// nothing. `owner` names the operator, `place` is where a missing argument is reported.
 pub(super) fn check(
     node: Option<&Node>,
     schema: &Value,
@@ -21,10 +21,12 @@ pub(super) fn check(
     source: &Arc<Source>,
     place: Span,
     diagnostics: &mut Diagnostics,
-) {
+) -> bool {
     let empty = Node::new(NodeValue::Map(Vec::new()), place);
     let checker = Checker { source, owner };
-    for found in checker.check(node.unwrap_or(&empty), schema, "", place) {
+    let problems = checker.check(node.unwrap_or(&empty), schema, "", place);
+    let fits = problems.is_empty();
+    for found in problems {
         // What the reader of the file has found wrong with a value is not said twice.
         if found.code == code::MISSING_ARGUMENT
             || !covers(diagnostics, source, Span::new(found.span.start, found.span.end()))
@@ -32,6 +34,7 @@ pub(super) fn check(
             diagnostics.push(found);
         }
     }
+    fits
 }
 
 struct Checker<'a> {

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::args;
 use super::code;
 use super::expand::{Expander, Site, Target, Targets};
+use super::load::covers;
 use super::model::{Cell, Check, CheckKind, Input, PlannedStep, cell_suffix, plain};
 use crate::digest::type_name;
 use crate::engine::{parse_row_expr, session};
@@ -48,20 +49,17 @@ impl Expander {
             .with
             .as_ref()
             .map(|node| substitute_node(node, source, &scope, &mut self.diagnostics));
-        if self.diagnostics.len() == before {
+        // Where `with` could not be read, its mistake has been reported.
+        let mut fits = with.is_some() || !covers(&self.diagnostics, source, step.span);
+        if fits && self.diagnostics.len() == before {
             let schema = operator.args_schema();
             let place = with.as_ref().map_or(op.span, |_| step.name.span);
-            args::check(
-                with.as_ref(),
-                &schema,
-                operator.name(),
-                source,
-                place,
-                &mut self.diagnostics,
-            );
+            let (with, name) = (with.as_ref(), operator.name());
+            fits = args::check(with, &schema, name, source, place, &mut self.diagnostics);
         }
         let ports_fit = self.check_ports(site, step, operator);
-        let (Some(inputs), true) = (inputs, ports_fit && self.diagnostics.len() == before) else {
+        let fits = fits && ports_fit && self.diagnostics.len() == before;
+        let (Some(inputs), true) = (inputs, fits) else {
             return Target::Broken;
         };
         let session = session(1);

@@ -51,7 +51,7 @@ fn arguments_of_the_wrong_type() {
 fn arguments_out_of_bounds() {
     sample_refused("{ n: «-1, seed: 1 }", "wrong-value");
     sample_refused("{ fraction: «1.5, seed: 1 }", "wrong-value");
-    sample_refused("{ n: «99999999999999999999, seed: 1 }", "wrong-type");
+    sample_refused("{ n: «99999999999999999999, seed: 1 }", "wrong-value");
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn settings_out_of_bounds() {
 fn defaults_out_of_bounds() {
     refused(&TABLE.replace("default: 1,", "default: «0,"), "wrong-value");
     refused(&TABLE.replace("default: a,", "default: «c,"), "wrong-value");
-    refused(&TABLE.replace("type: bool", "type: «boole"), "wrong-value");
+    refused(&TABLE.replace("type: bool", "type: «boole"), "unknown-type");
 }
 
 #[test]

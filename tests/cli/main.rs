@@ -5,6 +5,7 @@
 //! the library.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
+#![allow(unreachable_pub)]
 
 mod harness;
 

@@ -85,7 +85,8 @@ fn windows_that_depend_on_the_order_are_refused() {
 
 #[test]
 fn approximations_are_refused() {
-    refused("SELECT max(id) AS id, approx_distinct(x) AS n FROM input", "approx_distinct");
+    // A HyperLogLog sketch is a function of the set of values.
+    allowed("SELECT max(id) AS id, approx_distinct(x) AS n FROM input");
     refused("SELECT max(id) AS id, approx_median(x) AS n FROM input", "approx_median");
 }
 
