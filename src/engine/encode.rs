@@ -81,6 +81,9 @@ fn long_texts(batch: &RecordBatch) -> Vec<String> {
         .collect()
 }
 
+/// The encoded leaves of one column.
+type Encoded = Result<Vec<ArrowColumnChunk>, ParquetError>;
+
 /// One column of a row group with the writers of its leaves.
 struct Column<'a> {
     at: usize,
@@ -106,8 +109,7 @@ fn encode_group(
     // The largest are taken first, from the end.
     columns.sort_by_key(|c| c.bytes);
     let queue = Mutex::new(columns);
-    let done: Mutex<Vec<(usize, Result<Vec<ArrowColumnChunk>, ParquetError>)>> =
-        Mutex::new(Vec::new());
+    let done: Mutex<Vec<(usize, Encoded)>> = Mutex::new(Vec::new());
     let work = || {
         loop {
             let column = queue.lock().ok().and_then(|mut q| q.pop());
@@ -144,7 +146,7 @@ fn encode_group(
 fn encode_column<'a>(
     mut column: Column<'_>,
     arrays: impl Iterator<Item = &'a ArrayRef>,
-) -> Result<Vec<ArrowColumnChunk>, ParquetError> {
+) -> Encoded {
     for array in arrays {
         let leaves = compute_leaves(column.field, array)?;
         for (writer, leaf) in column.writers.iter_mut().zip(&leaves) {

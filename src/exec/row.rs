@@ -339,7 +339,7 @@ async fn evaluate(
     let (mut part, mut bytes, mut since) = (Vec::new(), 0, Instant::now());
     while let Some(batch) = stream.next().await {
         let batch = batch?;
-        bytes += batch.columns().iter().map(|c| slice_bytes(c)).sum::<usize>();
+        bytes += batch.columns().iter().map(slice_bytes).sum::<usize>();
         done += batch.num_rows() as u64;
         cx.progress(done);
         part.push(batch.clone());

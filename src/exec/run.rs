@@ -303,7 +303,7 @@ impl Runner {
         let forced = self.options.force.contains(&i);
         let mut found = if forced { Lookup::Miss } else { lookup(&self.store, &key).await? };
         if let Lookup::Hit(manifest) = found {
-            return Ok(manifest);
+            return Ok(*manifest);
         }
         let _turn = self.computing.acquire().await.map_err(|_| RunError::Interrupted)?;
         let waits = || {
@@ -320,7 +320,7 @@ impl Runner {
             found = lookup(&self.store, &key).await?;
         }
         let (reason, detail) = match found {
-            Lookup::Hit(manifest) => return Ok(manifest),
+            Lookup::Hit(manifest) => return Ok(*manifest),
             _ if forced => (Reason::Forced, None),
             Lookup::Incomplete(missing) => {
                 let detail = format!("{} stored files are missing or damaged", missing.len());

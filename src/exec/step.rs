@@ -77,7 +77,7 @@ impl StepContext {
 /// The stored result of `key`, if it is complete; otherwise why not.
 pub(super) enum Lookup {
     /// Everything is there.
-    Hit(Manifest),
+    Hit(Box<Manifest>),
     /// There was a result, but these of its files are missing or of another size.
     Incomplete(Vec<Digest>),
     /// There is none.
@@ -87,7 +87,11 @@ pub(super) enum Lookup {
 pub(super) async fn lookup(store: &Store, key: &Digest) -> Result<Lookup, RunError> {
     let Some(manifest) = store.manifest(key).await? else { return Ok(Lookup::Miss) };
     let missing = store.missing_blobs(&manifest).await;
-    Ok(if missing.is_empty() { Lookup::Hit(manifest) } else { Lookup::Incomplete(missing) })
+    Ok(if missing.is_empty() {
+        Lookup::Hit(Box::new(manifest))
+    } else {
+        Lookup::Incomplete(missing)
+    })
 }
 
 /// Computes a step and stores its result; the manifest comes last.

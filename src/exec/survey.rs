@@ -73,7 +73,7 @@ async fn stored(
     keyed: Keyed,
 ) -> Result<StepState, RunError> {
     let (state, manifest) = match lookup(store, &keyed.preimage.key()).await? {
-        Lookup::Hit(manifest) => (State::Hit, Some(Arc::new(manifest))),
+        Lookup::Hit(manifest) => (State::Hit, Some(Arc::new(*manifest))),
         Lookup::Incomplete(missing) => {
             let detail = format!("{} stored files are missing", missing.len());
             (State::Runs { reason: Reason::BlobMissing, detail: Some(detail) }, None)

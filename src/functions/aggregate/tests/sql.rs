@@ -78,8 +78,11 @@ fn uniform(seed: u64) -> Vec<f64> {
     (0..N).map(|_| next()).collect()
 }
 
+/// A name, two columns, and the bits of the expected statistics.
+type DataSet = (&'static str, Vec<f64>, Vec<f64>, [u64; 17]);
+
 /// The columns of `expected.py`.
-fn data_sets() -> Vec<(&'static str, Vec<f64>, Vec<f64>, [u64; 17])> {
+fn data_sets() -> Vec<DataSet> {
     let (u, w) = (uniform(1), uniform(2));
     let both = || u.iter().zip(&w).enumerate().map(|(i, (&a, &b))| (i as i32, a, b));
     let scaled = |a: f64, i: i32, k: i32| (a - 0.5) * 2f64.powi((i * k) % 600 - 300);
