@@ -12,8 +12,7 @@
 //! - bytes handed to the lexer: its external scanner may read far ahead for every token;
 //! - recoveries from syntax errors: tree-sitter merges adjoining errors by copying them, so
 //!   a text of nothing but errors takes quadratic time. They are only visible in the parse
-//!   log, which makes parsing 2 to 3 times slower, so they are counted in long texts with a
-//!   syntax error only.
+//!   log, which makes parsing 2 to 3 times slower, so they are counted in long texts only.
 //!
 //! The tree is built, balanced and freed by tree-sitter with explicit stacks: depth costs
 //! memory, not stack.
@@ -107,20 +106,9 @@ impl PythonParser {
         if bytes.len() > MAX_BYTES {
             return Err(ParseError::TooLarge { bytes: bytes.len(), limit: MAX_BYTES });
         }
-        if bytes.len() <= COUNTED_BYTES {
-            return self.attempt(bytes, Watch::Work)?.ok_or(ParseError::NoTree);
-        }
-        // Counting is slow and nearly every text has no error, so count only once one is met.
-        match self.attempt(bytes, Watch::FirstError)? {
-            Some(tree) => Ok(tree),
-            None => self.attempt(bytes, Watch::Recoveries)?.ok_or(ParseError::TooComplex),
-        }
-    }
-
-    /// One parse within the bounds; `None` if it ended because `watch` asks for it.
-    fn attempt(&mut self, bytes: &[u8], watch: Watch) -> Result<Option<Tree>, ParseError> {
         let recoveries = Rc::new(Cell::new(0_usize));
-        if watch == Watch::Recoveries {
+        let counted = bytes.len() > COUNTED_BYTES;
+        if counted {
             let recoveries = Rc::clone(&recoveries);
             self.parser.set_logger(Some(Box::new(move |kind, message| {
                 if kind == LogType::Parse && message.starts_with("recover_to_previous") {
@@ -132,15 +120,13 @@ impl PythonParser {
         let max_read = BASE_READ + bytes.len() * READ_PER_BYTE;
         let mut calls = 0;
         let mut read = 0;
-        let mut error_met = false;
         let stopped = Cell::new(false);
-        let mut progress = |state: &ParseState| {
+        let mut progress = |_: &ParseState| {
             calls += 1;
             if calls > max_calls || recoveries.get() > MAX_RECOVERIES {
                 stopped.set(true);
             }
-            error_met = watch == Watch::FirstError && state.has_error();
-            stopped.get() || error_met
+            stopped.get()
         };
         let mut chunk = |at: usize, _: Point| {
             let end = bytes.len().min(at.saturating_add(CHUNK));
@@ -155,33 +141,18 @@ impl PythonParser {
         };
         let options = ParseOptions::new().progress_callback(&mut progress);
         let tree = self.parser.parse_with_options(&mut chunk, None, Some(options));
-        if watch == Watch::Recoveries {
+        if counted {
             self.parser.set_logger(None);
         }
         match tree {
-            Some(tree) if !stopped.get() => Ok(Some(tree)),
+            Some(tree) if !stopped.get() => Ok(tree),
             _ => {
                 // A stopped parse would otherwise be resumed by the next call.
                 self.parser.reset();
-                match (stopped.get(), error_met) {
-                    (true, _) => Err(ParseError::TooComplex),
-                    (false, true) => Ok(None),
-                    (false, false) => Err(ParseError::NoTree),
-                }
+                Err(if stopped.get() { ParseError::TooComplex } else { ParseError::NoTree })
             }
         }
     }
-}
-
-/// What an attempt looks out for besides its work.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Watch {
-    /// Nothing.
-    Work,
-    /// The first syntax error ends it.
-    FirstError,
-    /// Recoveries from syntax errors are counted.
-    Recoveries,
 }
 
 thread_local! {
