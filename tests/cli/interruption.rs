@@ -1,6 +1,5 @@
 //! Runs that are killed, interrupted, or not alone.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::harness::{Project, Running, wait_for};
