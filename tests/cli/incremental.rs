@@ -362,9 +362,9 @@ fn keep_going_runs_what_does_not_depend_on_a_failure() {
         outcome.statuses(),
         "broken=failed behind=skipped methods=ran features=ran valid=ran testbed=ran table=ran lengths=ran"
     );
+    // Without it nothing new is started; what was at work already may have been finished.
     let outcome = project.run_json(&["--jobs", "1", "--cache", "other"]).exits(1);
     assert_eq!(outcome.status("behind"), "skipped");
-    assert_eq!(outcome.status("features"), "skipped", "{outcome}");
     // The failed step is tried again for this reason.
     let outcome = project.run_json(&["--keep-going"]).exits(1);
     assert_eq!(outcome.step("broken")["reason"], "PREV_FAILED");
