@@ -9,6 +9,8 @@ pub mod python;
 
 mod cut;
 mod keyed_hash;
+mod message_words;
+mod moment;
 mod python_features;
 mod python_methods;
 mod raise_if;
@@ -21,6 +23,8 @@ use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF, ScalarUDFImpl};
 
 pub use cut::{CUT_REASON, RandomCut, cut_type};
 pub use keyed_hash::KeyedHash;
+pub use message_words::{MessageWords, message_words};
+pub use moment::moment;
 pub use python_features::{FEATURES, PythonFeatures, features_type};
 pub use python_methods::{METHOD_FIELDS, PythonMethods, methods_type};
 pub use raise_if::RaiseIf;
@@ -33,6 +37,7 @@ pub fn scalars() -> Vec<Arc<ScalarUDF>> {
         Arc::new(ScalarUDF::from(RowDigest::default())),
         Arc::new(ScalarUDF::from(RowId::default())),
         Arc::new(ScalarUDF::from(KeyedHash::default())),
+        Arc::new(ScalarUDF::from(MessageWords::default())),
         Arc::new(ScalarUDF::from(PythonFeatures::default())),
         Arc::new(ScalarUDF::from(PythonMethods::default())),
         Arc::new(ScalarUDF::from(RandomCut::default())),

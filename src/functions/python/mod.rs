@@ -18,6 +18,7 @@ mod decode;
 mod features;
 mod lizard;
 mod methods;
+mod outline;
 mod parse;
 mod scan;
 mod tokens;
@@ -27,6 +28,7 @@ pub use decode::{DecodeError, Decoded, decode_source};
 pub use features::{DocstringRule, Features, features, features_with};
 pub use lizard::{Size, size};
 pub use methods::{Method, methods};
+pub use outline::{Outline, OutlineMethod, Pieces};
 #[allow(unused_imports, reason = "for the user-defined functions")]
 pub(crate) use parse::with_parser;
 pub use parse::{ParseError, PythonParser};

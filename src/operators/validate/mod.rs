@@ -1,5 +1,7 @@
 //! `validate`: rules over single rows; rows that fail are set aside with the reason.
 
+mod named;
+
 use std::collections::BTreeSet;
 
 use arrow::datatypes::DataType;
@@ -13,8 +15,9 @@ use datafusion::logical_expr::{Expr, cast, lit, when};
 use datafusion::prelude::coalesce;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use self::named::{Named, NamedCheck};
 use super::support::{keep_hidden, project, reject_table, reject_values};
 use crate::engine::{RowExpr, column, parse_row_expr};
 use crate::operator::{
@@ -33,10 +36,18 @@ struct Args {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Rule {
-    /// The rule's name, as `rejects` and `summary` show it.
-    name: String,
+    /// The rule's name, as `rejects` and `summary` show it; by default that of the named check.
+    #[serde(default)]
+    name: Option<String>,
     /// A condition in SQL over the row's columns. A row for which it is false or null fails.
-    check: String,
+    #[serde(default)]
+    check: Option<String>,
+    /// A named check in the place of a condition.
+    #[serde(default, rename = "use")]
+    named: Option<NamedCheck>,
+    /// The arguments of the named check.
+    #[serde(default)]
+    with: Option<Map<String, Value>>,
     /// What happens to a row that fails.
     #[serde(default)]
     on_fail: OnFail,
@@ -69,6 +80,19 @@ column named after the rule says whether it passed. With `fail` the step fails a
 Ports: `out` (kept rows), `rejects`, and `summary` with `rule, checked, passed, failed`, where
 `checked` counts the rows that earlier rules let through: kept and rejected rows add up.
 
+Instead of a condition a rule may `use` a named check, the verification steps of the Galeras
+paper. Its arguments are under `with`; its name is the rule's, unless the rule has one:
+
+| check | passes if | with |
+|---|---|---|
+| `commit_in_window` | the commit's date lies in the window | `since!`, `until!`, `column` (commit_time) |
+| `method_changed` | the code differs from `code_before`, or is new | `ignore_whitespace` (false) |
+| `message_meaningful` | the message's first line says something | `min_words` (3), `column` (commit_message) |
+
+Of a message's first line count words of two letters and more, without a `type(scope):` in front,
+references (`#12`, `ABC-123`), links and versions; what tools write (merges, `Bump a from 1 to
+2`) counts nothing. `message_words(message)` gives that number in any SQL.
+
 ## Example
 ```yaml
 methods:
@@ -85,6 +109,7 @@ valid:
       - { name: parses, check: "n_ast_errors = 0" }
       - { name: long_enough, check: "token_counts > 10 OR char_length(code) > 100" }
       - { name: documented, check: "docstring IS NOT NULL", on_fail: flag }
+      - { name: says_something, check: "message_words(docstring) > 2", on_fail: flag }
 ```
 
 ## Cost and reuse
@@ -128,7 +153,14 @@ impl Operator for Validate {
         let mut rules = Vec::new();
         let mut names = BTreeSet::new();
         for (at, rule) in args.rules.iter().enumerate() {
-            if !names.insert(rule.name.as_str()) {
+            let rule = match condition(rule, at) {
+                Ok(rule) => rule,
+                Err(error) => {
+                    errors.push(error);
+                    continue;
+                }
+            };
+            if !names.insert(rule.name.clone()) {
                 errors.push(ArgError::new(
                     format!("rules[{at}].name"),
                     "duplicate-rule",
@@ -145,10 +177,11 @@ impl Operator for Validate {
                     .help("a flag rule adds a column of its name; choose another name"),
                 );
             }
-            let path = format!("rules[{at}].check");
+            let written = if args.rules[at].named.is_some() { "use" } else { "check" };
+            let path = format!("rules[{at}].{written}");
             match parse_row_expr(&cx.session, &input.schema, &rule.check, &path) {
                 Ok(checked) if checked.data_type == DataType::Boolean => {
-                    rules.push(BoundRule { rule: rule.clone(), checked });
+                    rules.push(BoundRule { rule, checked });
                 }
                 Ok(checked) => errors.push(
                     ArgError::new(
@@ -167,18 +200,62 @@ impl Operator for Validate {
         if !errors.is_empty() {
             return Err(errors);
         }
-        let flags: Vec<_> = args
-            .rules
+        let flags: Vec<_> = rules
             .iter()
-            .filter(|r| r.on_fail == OnFail::Flag)
-            .map(|r| describe(&r.name, DataType::Boolean, true, &r.check, None))
+            .map(|bound: &BoundRule| &bound.rule)
+            .filter(|rule| rule.on_fail == OnFail::Flag)
+            .map(|rule| describe(&rule.name, DataType::Boolean, true, &rule.check, None))
             .collect();
         let ports = vec![
             Port::new(MAIN, input.with(&flags)),
             Port::new(REJECTS, reject_table(&input)),
             Port::new(SUMMARY, summary_table()),
         ];
-        Ok(Box::new(BoundValidate { args, rules, input, ports }))
+        Ok(Box::new(BoundValidate { rules, input, ports }))
+    }
+}
+
+/// A rule as it counts: a named check is the condition that it stands for.
+#[derive(Clone, Debug, Serialize)]
+struct Condition {
+    name: String,
+    check: String,
+    on_fail: OnFail,
+}
+
+/// What the rule at that position of the list checks.
+fn condition(rule: &Rule, at: usize) -> Result<Condition, ArgError> {
+    let on_fail = rule.on_fail;
+    match (&rule.check, &rule.named) {
+        (Some(check), None) => {
+            if rule.with.is_some() {
+                let message = "`with` belongs to `use`; a condition has no arguments";
+                let path = format!("rules[{at}].with");
+                return Err(ArgError::new(path, "conflicting-arguments", message));
+            }
+            let Some(name) = rule.name.clone() else {
+                let message = "a rule with a condition needs a `name`";
+                let error = ArgError::new(format!("rules[{at}]"), "missing-argument", message);
+                return Err(error.help("`rejects` and `summary` show it"));
+            };
+            Ok(Condition { name, check: check.clone(), on_fail })
+        }
+        (None, Some(check)) => {
+            let path = format!("rules[{at}].with");
+            let with = rule.with.clone().unwrap_or_default();
+            let named = Named::new(*check, with)
+                .map_err(|message| ArgError::new(path.clone(), "wrong-argument", message))?;
+            let name = rule.name.clone().unwrap_or_else(|| check.name().to_string());
+            Ok(Condition { name, check: named.sql(&path)?, on_fail })
+        }
+        (None, None) => {
+            let message = "a rule needs `check`, a condition, or `use`, a named check";
+            Err(ArgError::new(format!("rules[{at}]"), "missing-argument", message))
+        }
+        (Some(_), Some(_)) => {
+            let message = "give either `check` or `use`, not both";
+            Err(ArgError::new(format!("rules[{at}].use"), "conflicting-arguments", message))
+        }
     }
 }
 
@@ -195,13 +272,12 @@ fn summary_table() -> TableSchema {
 
 #[derive(Debug)]
 struct BoundRule {
-    rule: Rule,
+    rule: Condition,
     checked: RowExpr,
 }
 
 #[derive(Debug)]
 struct BoundValidate {
-    args: Args,
     rules: Vec<BoundRule>,
     input: TableSchema,
     ports: Vec<Port>,
@@ -214,7 +290,8 @@ const REASON: &str = "__reason";
 
 impl Step for BoundValidate {
     fn args(&self) -> Value {
-        serde_json::to_value(&self.args).unwrap_or_default()
+        let rules: Vec<&Condition> = self.rules.iter().map(|bound| &bound.rule).collect();
+        serde_json::json!({ "rules": rules })
     }
 
     fn ports(&self) -> &[Port] {

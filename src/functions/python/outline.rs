@@ -1,0 +1,297 @@
+//! The methods of a Python file, put together from pieces of it that were seen before.
+//!
+//! Here: [`Pieces`], which gives for every text the list that `methods` gives, without the
+//! code, and [`Outline`], that list. Not here: where a text is cut (`outline::cut`), what is
+//! in a piece (`outline::piece`), where pieces are kept (`outline::memo`).
+//!
+//! From one version of a file to the next nearly all statements stay as they are. So a file
+//! is cut into runs of top-level statements, and large classes into their header and runs
+//! of members; each piece is parsed alone and once. Why this is exact:
+//!
+//! - A piece that parses alone without an error ends with a whole statement. It begins at
+//!   the first column (a member: at the column of the members), after a line that does not
+//!   end in a backslash, with a letter, `_` or `@`. Then its end looks to the scanner of
+//!   indents the same whether the next piece follows or nothing: no less than all blocks in
+//!   the piece are closed. And the parser stands at the next piece as at the start of a text
+//!   (of a class body), where it takes the same tokens in the same way. So if all pieces are
+//!   free of errors, the tree of the file is that of the pieces in a row.
+//! - tree-sitter follows several readings at a time. One that does not end with the piece
+//!   is lost unless it takes a word next, as after a comma (`a,` `b = 1` on two lines reads
+//!   as one assignment): no cut is made there. `piece` turns down what is left of such
+//!   cases, and all tokens that could look for their end beyond the piece.
+//! - The limits of `parse` are far away, or the file is parsed as a whole.
+//!
+//! If any of this does not hold, the file is parsed as a whole: where cuts are made decides
+//! about speed alone.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use self::cut::Cuts;
+use self::memo::Memo;
+use self::piece::{Context, Entry, Found, Verdict};
+use super::methods::{Method, methods};
+use super::parse::{ParseError, PythonParser};
+
+mod cut;
+mod memo;
+mod piece;
+#[cfg(test)]
+mod tests;
+
+/// Longest text that is put together, in bytes. `parse` counts the work on longer ones
+/// against a limit that does not grow with the text.
+const MAX_BYTES: usize = 1 << 20;
+
+/// Operations of the parser for each node of a tree without errors. It needs 2.9, for lists
+/// of nothing but names up to 7.
+const OPS_PER_NODE: usize = 12;
+
+/// As `BASE_OPS` and `OPS_PER_BYTE` of `parse`.
+const BASE_OPS: usize = 100_000;
+const OPS_PER_BYTE: usize = 6;
+
+/// Half of `BASE_READ` and less than half of `READ_PER_BYTE` of `parse`; a text without long
+/// comments needs up to 6 for each byte.
+const BASE_REREAD: usize = 2 << 20;
+const REREAD_PER_BYTE: usize = 24;
+
+/// Pieces of Python files and the methods in them; shared by threads.
+#[derive(Debug)]
+pub struct Pieces {
+    memo: Memo,
+}
+
+/// The methods of a file in the order of their first byte. Cheap to keep: names and places
+/// are shared with all other files that hold the same piece.
+#[derive(Clone, Debug)]
+pub struct Outline {
+    parts: Box<[Part]>,
+    /// Positions in the list and ordinals of the methods that are not the first of their name.
+    ordinals: Box<[(u32, u32)]>,
+    len: usize,
+    nested: bool,
+}
+
+/// A piece with methods in it, and where it stands in the file.
+#[derive(Clone, Debug)]
+struct Part {
+    found: Arc<Found>,
+    byte: u32,
+    line: u32,
+}
+
+/// A method of an [`Outline`]; as `Method`, without the code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutlineMethod<'a> {
+    /// The name after `def`.
+    pub fun_name: &'a str,
+    /// Names of the enclosing classes and functions and the own name, joined by dots.
+    pub qualified_name: &'a str,
+    /// Position among the methods of the same qualified name in this file, from 0.
+    pub ordinal: u32,
+    /// First line of the definition, counted from 1.
+    pub start_line: u32,
+    /// Last line of the definition, counted from 1, inclusive.
+    pub end_line: u32,
+    /// Offset of the first byte in the source.
+    pub start_byte: u32,
+    /// Offset after the last byte in the source.
+    pub end_byte: u32,
+}
+
+impl Pieces {
+    /// Room for pieces of `max_bytes`, texts and lists together; the longest unused go first.
+    #[must_use]
+    pub fn new(max_bytes: usize) -> Self {
+        Self { memo: Memo::new(max_bytes) }
+    }
+
+    /// The methods of `source`, the same as `methods` lists.
+    ///
+    /// # Errors
+    /// As `methods`.
+    pub fn outline(
+        &self,
+        parser: &mut PythonParser,
+        source: &str,
+        nested: bool,
+    ) -> Result<Outline, ParseError> {
+        if source.len() <= MAX_BYTES
+            && let Some(outline) = self.assemble(parser, source, nested)
+        {
+            return Ok(outline);
+        }
+        methods(parser, source, nested).map(Outline::whole)
+    }
+
+    /// The outline of `source` from its pieces, if they are all sound.
+    fn assemble(&self, parser: &mut PythonParser, source: &str, nested: bool) -> Option<Outline> {
+        let cuts = Cuts::of(source.as_bytes());
+        let mut run = Run { memo: &self.memo, parser, source };
+        let mut sum = Sum::default();
+        for span in &cuts.spans {
+            let members = cuts.members.get(span.members.clone())?;
+            if members.is_empty() || !run.class(span.start, span.end, members, &mut sum)? {
+                let context = if span.start == 0 { Context::First } else { Context::Top };
+                let found = run.find(context, span.start, span.end);
+                if found.verdict != Verdict::Sound {
+                    return None;
+                }
+                sum.add(found, span.start);
+            }
+        }
+        let budget = BASE_OPS + OPS_PER_BYTE * source.len();
+        let within = sum.nodes * OPS_PER_NODE <= budget
+            && sum.reread <= BASE_REREAD + REREAD_PER_BYTE * source.len();
+        within.then(|| Outline::of(sum.parts, nested))
+    }
+}
+
+/// What the pieces so far come to.
+#[derive(Default)]
+struct Sum {
+    parts: Vec<Part>,
+    line: u32,
+    nodes: usize,
+    reread: usize,
+}
+
+impl Sum {
+    fn add(&mut self, found: Arc<Found>, start: usize) {
+        let line = self.line;
+        self.line += found.lines;
+        self.nodes += found.nodes as usize;
+        self.reread += found.reread as usize;
+        if !found.methods.is_empty() {
+            // No text is longer than `MAX_BYTES`.
+            self.parts.push(Part { found, byte: start as u32, line });
+        }
+    }
+}
+
+/// One file being put together.
+struct Run<'a> {
+    memo: &'a Memo,
+    parser: &'a mut PythonParser,
+    source: &'a str,
+}
+
+impl Run<'_> {
+    fn find(&mut self, context: Context<'_>, start: usize, end: usize) -> Arc<Found> {
+        let text = self.source.get(start..end).unwrap_or_default();
+        let hash = self.memo.hash(context, text);
+        if let Some(found) = self.memo.get(hash, context, text) {
+            return found;
+        }
+        let found = Arc::new(piece::find(self.parser, context, text, |name| self.memo.name(name)));
+        self.memo.put(hash, context, text, &found);
+        found
+    }
+
+    /// Adds the pieces of a class; `Some(false)` if it cannot be taken apart, `None` if it
+    /// holds an error.
+    fn class(
+        &mut self,
+        start: usize,
+        end: usize,
+        members: &[usize],
+        sum: &mut Sum,
+    ) -> Option<bool> {
+        let first = members.first().copied().unwrap_or(end);
+        let header = self.find(Context::Header, start, first);
+        let (kept, line, nodes, reread) = (sum.parts.len(), sum.line, sum.nodes, sum.reread);
+        let mut verdict = header.verdict;
+        if verdict == Verdict::Sound {
+            sum.add(Arc::clone(&header), start);
+            let ends = members.iter().skip(1).copied().chain([end]);
+            for (&from, to) in members.iter().zip(ends) {
+                let found = self.find(Context::Member(header.class_name()), from, to);
+                verdict = found.verdict;
+                if verdict != Verdict::Sound {
+                    break;
+                }
+                sum.add(found, from);
+            }
+        }
+        match verdict {
+            Verdict::Sound => Some(true),
+            Verdict::Broken => None,
+            Verdict::Unfit => {
+                sum.parts.truncate(kept);
+                (sum.line, sum.nodes, sum.reread) = (line, nodes, reread);
+                Some(false)
+            }
+        }
+    }
+}
+
+impl Outline {
+    fn of(parts: Vec<Part>, nested: bool) -> Self {
+        let listed = || {
+            let entries = parts
+                .iter()
+                .flat_map(|part| part.found.methods.iter().map(move |entry| (entry, &*part.found)));
+            entries.filter(move |(entry, _)| nested || !entry.nested)
+        };
+        let mut hashes: Vec<u64> = listed().map(|(entry, _)| entry.hash).collect();
+        let len = hashes.len();
+        hashes.sort_unstable();
+        let mut ordinals = Vec::new();
+        if hashes.windows(2).any(|pair| pair.first() == pair.last()) {
+            let mut next: HashMap<&str, u32> = HashMap::new();
+            for (index, (entry, found)) in (0..).zip(listed()) {
+                let next = next.entry(found.qualified_name(entry)).or_default();
+                if *next > 0 {
+                    ordinals.push((index, *next));
+                }
+                *next += 1;
+            }
+        }
+        Self { parts: parts.into(), ordinals: ordinals.into(), len, nested }
+    }
+
+    /// The outline of a text that was parsed as a whole.
+    fn whole(methods: Vec<Method>) -> Self {
+        let mut names = String::new();
+        let entries = methods.iter().map(|method| Entry::of(method, &mut names)).collect();
+        let ordinals = (0..).zip(&methods).filter(|(_, method)| method.ordinal > 0);
+        Self {
+            ordinals: ordinals.map(|(index, method)| (index, method.ordinal)).collect(),
+            len: methods.len(),
+            nested: true,
+            parts: [Part { found: Arc::new(Found::whole(names, entries)), byte: 0, line: 0 }]
+                .into(),
+        }
+    }
+
+    /// The methods in the order of their first byte.
+    pub fn methods(&self) -> impl Iterator<Item = OutlineMethod<'_>> {
+        let mut ordinals = self.ordinals.iter().copied().peekable();
+        let entries = self.parts.iter().flat_map(|part| {
+            let listed = part.found.methods.iter().filter(|entry| self.nested || !entry.nested);
+            listed.map(move |entry| (part, entry))
+        });
+        (0..).zip(entries).map(move |(index, (part, entry))| OutlineMethod {
+            fun_name: part.found.fun_name(entry),
+            qualified_name: part.found.qualified_name(entry),
+            ordinal: ordinals.next_if(|&(at, _)| at == index).map_or(0, |(_, ordinal)| ordinal),
+            start_line: part.line + entry.start_line,
+            end_line: part.line + entry.end_line,
+            start_byte: part.byte + entry.start_byte,
+            end_byte: part.byte + entry.end_byte,
+        })
+    }
+
+    /// The number of methods.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no method.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}

@@ -1,0 +1,310 @@
+//! Where a Python file can be cut into pieces.
+//!
+//! Here: a scan over bytes that knows strings, comments, brackets, indents and no more. Not
+//! here: whether a piece is sound, which its parse alone shows (`piece`). So mistakes of this
+//! scan, as about quotes within f-strings, cost time and no more, but for the rules in
+//! [`Lines::clear`] and on what a piece starts with: these are what `outline` builds on.
+
+use std::ops::Range;
+
+/// Statements that are no definitions are put together up to this many bytes. Tests are
+/// small, so they cut wherever it is allowed.
+const RUN: usize = if cfg!(test) { 1 } else { 512 };
+
+/// Classes shorter than this are not taken apart.
+const MIN_CLASS: usize = if cfg!(test) { 1 } else { 768 };
+
+/// Indents wider than this are not looked at; the parser counts them in 16 bits.
+const MAX_INDENT: usize = 1000;
+
+/// The pieces of a text.
+#[derive(Debug, Default)]
+pub(super) struct Cuts {
+    /// They cover the text without gaps.
+    pub(super) spans: Vec<Span>,
+    /// Where members of classes start; see [`Span::members`].
+    pub(super) members: Vec<usize>,
+}
+
+/// A run of statements, or a class.
+#[derive(Debug)]
+pub(super) struct Span {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    /// The part of [`Cuts::members`] for a class to be taken apart; else empty.
+    pub(super) members: Range<usize>,
+}
+
+impl Cuts {
+    pub(super) fn of(text: &[u8]) -> Self {
+        let mut cutter = Cutter::default();
+        let mut lines = Lines { text, code: 0 };
+        let mut at = 0;
+        while at < text.len() {
+            let (width, plain, first) = indent(text, at);
+            at = match text.get(first) {
+                None => text.len(),
+                Some(b'\n') => first + 1,
+                Some(b'#') => line_end(text, first),
+                Some(_) => {
+                    cutter.statement(&lines, at, first, if plain { Some(width) } else { None });
+                    lines.skip(first)
+                }
+            };
+        }
+        cutter.close(text.len(), true);
+        cutter.cuts
+    }
+}
+
+#[derive(Default)]
+struct Cutter {
+    cuts: Cuts,
+    /// Where the span starts that is not yet closed, and whether a statement was seen in it.
+    start: usize,
+    begun: bool,
+    /// The open span starts with a definition: it ends where the next statement starts.
+    heavy: bool,
+    /// The line before is a decorator.
+    decorated: bool,
+    /// The open span is decorators, if anything, and a class.
+    class: Option<Class>,
+}
+
+struct Class {
+    /// Length of `Cuts::members` before its members.
+    before: usize,
+    /// Column of the members.
+    width: Option<usize>,
+    heavy: bool,
+}
+
+impl Cutter {
+    /// Takes in the statement, or part of one, whose line starts at `line` and whose first
+    /// byte is `first`. `width`: the indent as the parser counts it, if it is plain.
+    fn statement(&mut self, lines: &Lines<'_>, line: usize, first: usize, width: Option<usize>) {
+        let word = word(lines.text, first);
+        let heavy = matches!(word, b"def" | b"class" | b"async" | b"@");
+        let decorated = std::mem::replace(&mut self.decorated, false);
+        let begun = std::mem::replace(&mut self.begun, true);
+        if width == Some(0) {
+            self.decorated = word == b"@";
+            let due = heavy || self.heavy || line - self.start >= RUN;
+            if begun && !decorated && due && starts_statement(word) && lines.clear(line) {
+                self.close(line, true);
+                (self.start, self.heavy) = (line, heavy);
+            } else if !begun {
+                self.heavy = heavy;
+            } else {
+                // The class goes on in a way that is not understood.
+                self.drop_class();
+            }
+            if word == b"class" && self.heavy {
+                let before = self.cuts.members.len();
+                self.class = Some(Class { before, width: None, heavy: false });
+            }
+            return;
+        }
+        let Some(class) = &mut self.class else { return };
+        match (width, class.width) {
+            (None, _) => self.drop_class(),
+            (Some(_), _) if lines.text.get(first) == Some(&b'\\') => self.drop_class(),
+            (Some(here), None) => {
+                let starts = starts_statement(word) || matches!(word, b"\"" | b"'");
+                if starts && lines.clear(line) {
+                    class.width = Some(here);
+                    class.heavy = heavy;
+                    self.cuts.members.push(line);
+                    self.decorated = word == b"@";
+                } else {
+                    self.drop_class();
+                }
+            }
+            (Some(here), Some(width)) if here < width => self.drop_class(),
+            (Some(here), Some(width)) if here == width => {
+                let last = self.cuts.members.last().copied().unwrap_or(0);
+                self.decorated = word == b"@";
+                if !decorated
+                    && (heavy || class.heavy || line - last >= RUN)
+                    && starts_statement(word)
+                    && lines.clear(line)
+                {
+                    class.heavy = heavy;
+                    self.cuts.members.push(line);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn drop_class(&mut self) {
+        if let Some(class) = self.class.take() {
+            self.cuts.members.truncate(class.before);
+        }
+    }
+
+    fn close(&mut self, end: usize, split: bool) {
+        let all = self.cuts.members.len();
+        let before = self.class.as_ref().map_or(all, |class| class.before);
+        if !split || end - self.start < MIN_CLASS || all - before < 2 {
+            self.drop_class();
+        }
+        self.class = None;
+        let members = before..self.cuts.members.len().max(before);
+        if end > self.start {
+            self.cuts.spans.push(Span { start: self.start, end, members });
+        }
+    }
+}
+
+/// The lines of a text, strings and brackets being part of one line.
+struct Lines<'a> {
+    text: &'a [u8],
+    /// After the last byte of code that was skipped; the end of the line or its comment.
+    code: usize,
+}
+
+impl Lines<'_> {
+    /// Whether no reading of the code before `line` goes on in this line, if there is one
+    /// that ends before it.
+    fn clear(&self, line: usize) -> bool {
+        let before = self.text.get(..line).unwrap_or_default();
+        // A backslash joins lines, whatever it stands in.
+        let joined = before.ends_with(b"\\\n") || before.ends_with(b"\\\r\n");
+        let code = before.get(..self.code.min(line)).unwrap_or_default();
+        let end = code.len() + line_end(before, code.len()).saturating_sub(code.len());
+        let whole = before.get(..end).unwrap_or_default();
+        before.last() == Some(&b'\n') && !joined && complete(code) && complete(whole)
+    }
+
+    /// The start of the line after the one that `at` is in.
+    fn skip(&mut self, mut at: usize) -> usize {
+        let text = self.text;
+        let mut depth = 0_usize;
+        loop {
+            at += plain(&text[at..]);
+            let Some(&byte) = text.get(at) else {
+                self.code = text.len();
+                return text.len();
+            };
+            match byte {
+                b'\n' => {
+                    if depth == 0 {
+                        self.code = at;
+                        return at + 1;
+                    }
+                    at += 1;
+                }
+                b'#' => {
+                    let end = line_end(text, at);
+                    if depth == 0 {
+                        self.code = at;
+                        return end;
+                    }
+                    at = end;
+                }
+                b'"' | b'\'' => at = string_end(text, at),
+                b'(' | b'[' | b'{' => (depth, at) = (depth + 1, at + 1),
+                b'\\' => at = escaped(text, at),
+                _ => (depth, at) = (depth.saturating_sub(1), at + 1),
+            }
+        }
+    }
+}
+
+/// Whether code that ends so is no list to be continued. Unusual bytes may be white space.
+fn complete(code: &[u8]) -> bool {
+    let last = code.iter().rev().find(|byte| !matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0x0c));
+    last.is_none_or(|last| last.is_ascii_graphic() && !matches!(last, b',' | b'\\'))
+}
+
+/// Whether a statement that starts with `word` can follow another one.
+fn starts_statement(word: &[u8]) -> bool {
+    let letter = word.first().is_some_and(|&b| b.is_ascii_alphabetic() || matches!(b, b'_' | b'@'));
+    letter && !matches!(word, b"else" | b"elif" | b"except" | b"finally")
+}
+
+/// The word at `at`, or one byte.
+fn word(text: &[u8], at: usize) -> &[u8] {
+    let rest = text.get(at..).unwrap_or_default();
+    let letters = rest.iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();
+    rest.get(..letters.max(1)).unwrap_or_default()
+}
+
+/// The indent at `at` as the parser counts it, whether it is of blanks and tabs alone, and
+/// where it ends.
+fn indent(text: &[u8], at: usize) -> (usize, bool, usize) {
+    let (mut width, mut plain, mut end) = (0, true, at);
+    while let Some(&byte) = text.get(end) {
+        match byte {
+            b' ' => width += 1,
+            b'\t' => width += 8,
+            b'\r' | 0x0c => (width, plain) = (0, false),
+            _ => break,
+        }
+        end += 1;
+    }
+    (width, plain && width <= MAX_INDENT, end)
+}
+
+/// Bytes that are looked at outside of strings.
+static STOP: [bool; 256] = {
+    let mut stop = [false; 256];
+    let marks = b"\n#\"'()[]{}\\";
+    let mut at = 0;
+    while at < marks.len() {
+        stop[marks[at] as usize] = true;
+        at += 1;
+    }
+    stop
+};
+
+/// The number of bytes up to the first of [`STOP`].
+fn plain(rest: &[u8]) -> usize {
+    rest.iter().position(|&byte| STOP[usize::from(byte)]).unwrap_or(rest.len())
+}
+
+/// The first byte of a kind that is rare: 32 bytes at a time, which compiles to vectors.
+fn rare(rest: &[u8], is: impl Fn(u8) -> bool) -> Option<usize> {
+    let (blocks, _) = rest.as_chunks::<32>();
+    let none = |block: &&[u8; 32]| !block.iter().fold(false, |found, &byte| found | is(byte));
+    let from = 32 * blocks.iter().take_while(none).count();
+    let tail = rest.get(from..).unwrap_or_default();
+    tail.iter().position(|&byte| is(byte)).map(|at| from + at)
+}
+
+/// After the next newline.
+fn line_end(text: &[u8], at: usize) -> usize {
+    let rest = text.get(at..).unwrap_or_default();
+    rare(rest, |byte| byte == b'\n').map_or(text.len(), |offset| at + offset + 1)
+}
+
+/// After the backslash at `at` and what it escapes.
+fn escaped(text: &[u8], at: usize) -> usize {
+    let crlf = text.get(at + 1..at + 3) == Some(b"\r\n");
+    (at + if crlf { 3 } else { 2 }).min(text.len())
+}
+
+/// After the string whose quote is at `at`; before the newline if it has no other quote.
+fn string_end(text: &[u8], mut at: usize) -> usize {
+    let quote = text[at];
+    let triple = text.get(at..at + 3) == Some(&[quote; 3]);
+    at += if triple { 3 } else { 1 };
+    loop {
+        let rest = text.get(at..).unwrap_or_default();
+        let stop = if triple {
+            rare(rest, |byte| byte == quote || byte == b'\\')
+        } else {
+            rest.iter().position(|&byte| byte == quote || byte == b'\\' || byte == b'\n')
+        };
+        let Some(stop) = stop else { return text.len() };
+        at += stop;
+        match text[at] {
+            b'\\' => at = escaped(text, at),
+            b'\n' => return at,
+            _ if !triple => return at + 1,
+            _ if text.get(at..at + 3) == Some(&[quote; 3]) => return at + 3,
+            _ => at += 1,
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The pieces that were seen, by their text.
+//!
+//! Here: a table for all threads with bounded memory. Not here: what is kept in it (`piece`).
+//! The text is kept and compared, so that no two pieces can be taken for one another,
+//! whatever their hashes; the hash can be fast and only has to resist texts made to slow it
+//! down, for which it has a random seed.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use super::piece::{Context, Found};
+
+const SHARDS: usize = 16;
+
+/// What a piece takes besides its text and its methods, about.
+const OVERHEAD: usize = 200;
+
+#[derive(Debug)]
+pub(super) struct Memo {
+    seed: [u64; 4],
+    shards: [RwLock<Shard>; SHARDS],
+    /// For each of the two halves of each shard.
+    max_bytes: usize,
+}
+
+/// Two halves: the young one is filled; when it is full it becomes the old one, whose
+/// pieces then either move back when they are used, or go with it.
+#[derive(Debug, Default)]
+struct Shard {
+    young: Map,
+    old: Map,
+    bytes: usize,
+}
+
+type Map = HashMap<u64, Known, BuildHasherDefault<Same>>;
+
+#[derive(Debug)]
+struct Known {
+    /// Kind of context, its name and the text.
+    kind: u8,
+    name: usize,
+    text: Box<str>,
+    found: Arc<Found>,
+}
+
+impl Known {
+    fn is(&self, context: Context<'_>, text: &str) -> bool {
+        let (kind, name) = context.parts();
+        self.kind == kind
+            && self.name == name.len()
+            && self.text.len() == name.len() + text.len()
+            && self.text.ends_with(text)
+            && self.text.starts_with(name)
+    }
+
+    fn bytes(&self) -> usize {
+        OVERHEAD + self.text.len() + self.found.bytes()
+    }
+}
+
+impl Shard {
+    fn insert(&mut self, hash: u64, known: Known, max_bytes: usize) {
+        self.bytes += known.bytes();
+        if let Some(before) = self.young.insert(hash, known) {
+            self.bytes = self.bytes.saturating_sub(before.bytes());
+        }
+        if self.bytes > max_bytes {
+            self.old = std::mem::take(&mut self.young);
+            self.bytes = 0;
+        }
+    }
+}
+
+impl Memo {
+    pub(super) fn new(max_bytes: usize) -> Self {
+        let random = RandomState::new();
+        let seed = [0_u8, 1, 2, 3].map(|part| random.hash_one(part));
+        Self { seed, shards: Default::default(), max_bytes: max_bytes / SHARDS / 2 }
+    }
+
+    pub(super) fn hash(&self, context: Context<'_>, text: &str) -> u64 {
+        let (kind, name) = context.parts();
+        let start = if name.is_empty() { u64::from(kind) } else { self.name(name) };
+        hash(self.seed, start, text.as_bytes())
+    }
+
+    /// The hash of a name of a method.
+    pub(super) fn name(&self, name: &str) -> u64 {
+        hash(self.seed, 7, name.as_bytes())
+    }
+
+    /// What is taken at most for what is kept now.
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> usize {
+        let shards = self.shards.iter().filter_map(|shard| shard.read().ok());
+        let of =
+            |shard: &Shard| shard.young.values().chain(shard.old.values()).map(Known::bytes).sum();
+        shards.map(|shard| -> usize { of(&shard) }).sum()
+    }
+
+    fn shard(&self, hash: u64) -> Option<&RwLock<Shard>> {
+        self.shards.get((hash >> 32) as usize % SHARDS)
+    }
+
+    pub(super) fn get(&self, hash: u64, context: Context<'_>, text: &str) -> Option<Arc<Found>> {
+        let lock = self.shard(hash)?;
+        {
+            let shard = lock.read().unwrap_or_else(PoisonError::into_inner);
+            if let Some(known) = shard.young.get(&hash) {
+                return known.is(context, text).then(|| Arc::clone(&known.found));
+            }
+            if !shard.old.contains_key(&hash) {
+                return None;
+            }
+        }
+        let mut shard = lock.write().unwrap_or_else(PoisonError::into_inner);
+        let known = shard.old.remove(&hash)?;
+        let found = known.is(context, text).then(|| Arc::clone(&known.found));
+        shard.insert(hash, known, self.max_bytes);
+        found
+    }
+
+    pub(super) fn put(&self, hash: u64, context: Context<'_>, text: &str, found: &Arc<Found>) {
+        let (kind, name) = context.parts();
+        let known = Known {
+            kind,
+            name: name.len(),
+            text: [name, text].concat().into(),
+            found: Arc::clone(found),
+        };
+        if let Some(lock) = self.shard(hash) {
+            let mut shard = lock.write().unwrap_or_else(PoisonError::into_inner);
+            shard.insert(hash, known, self.max_bytes);
+        }
+    }
+}
+
+fn fold(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    (product as u64) ^ ((product >> 64) as u64)
+}
+
+fn word(bytes: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    word.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+    u64::from_le_bytes(word)
+}
+
+/// Two chains of multiplications, 16 bytes each.
+fn hash(seed: [u64; 4], start: u64, bytes: &[u8]) -> u64 {
+    let [s0, s1, s2, s3] = seed;
+    let (mut a, mut b) = (s0 ^ start, s1 ^ bytes.len() as u64);
+    let (blocks, tail) = bytes.as_chunks::<32>();
+    for block in blocks {
+        let [w0, w1, w2, w3] = *block.as_chunks::<8>().0 else {
+            break;
+        };
+        let [w0, w1, w2, w3] = [w0, w1, w2, w3].map(u64::from_le_bytes);
+        a = fold(a ^ w0, s2 ^ w1);
+        b = fold(b ^ w2, s3 ^ w3);
+    }
+    for part in tail.chunks(8) {
+        a = fold(a ^ word(part), s2 ^ b);
+    }
+    fold(a ^ s3, b ^ s2)
+}
+
+/// The keys are hashes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Same(u64);
+
+impl Hasher for Same {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 ^= word(bytes);
+    }
+
+    fn write_u64(&mut self, key: u64) {
+        self.0 = key;
+    }
+}

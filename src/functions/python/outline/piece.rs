@@ -1,0 +1,383 @@
+//! The methods in one piece of a file, by parsing it alone.
+//!
+//! Here: the text that a piece is parsed in, what makes a piece unsound, its methods. Not
+//! here: where pieces start and end (`cut`), how they come together (`outline`).
+
+use tree_sitter::{Node, Tree};
+
+use super::super::methods::Method;
+use super::super::parse::PythonParser;
+
+/// What is around a piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Context<'a> {
+    /// The first statements of a module.
+    First,
+    /// Statements of a module after others.
+    Top,
+    /// The beginning of a class, with decorators and comments, up to its first member.
+    Header,
+    /// Members of the class of this name in the module.
+    Member(&'a str),
+}
+
+impl<'a> Context<'a> {
+    /// A number for the kind, and the name.
+    pub(super) fn parts(self) -> (u8, &'a str) {
+        match self {
+            Self::First => (0, ""),
+            Self::Top => (1, ""),
+            Self::Header => (2, ""),
+            Self::Member(name) => (3, name),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// The piece means in its file what it means alone.
+    Sound,
+    /// It may not, or is no piece of this kind.
+    Unfit,
+    /// It holds a syntax error.
+    Broken,
+}
+
+/// What is in a piece.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) verdict: Verdict,
+    names: Box<str>,
+    pub(super) methods: Box<[Entry]>,
+    /// Newlines.
+    pub(super) lines: u32,
+    /// Size of the tree.
+    pub(super) nodes: u32,
+    /// Bytes that the scanner may read more than once, beyond what is usual.
+    pub(super) reread: u32,
+}
+
+/// A method; places count from the start of the piece, lines from 1.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) hash: u64,
+    /// Range of the qualified name in the names of the piece, which ends in the name.
+    name: (u32, u32),
+    fun_name: u32,
+    pub(super) start_line: u32,
+    pub(super) end_line: u32,
+    pub(super) start_byte: u32,
+    pub(super) end_byte: u32,
+    /// Inside of a function.
+    pub(super) nested: bool,
+}
+
+impl Entry {
+    /// An entry for a method of a text that was parsed as a whole.
+    pub(super) fn of(method: &Method, names: &mut String) -> Self {
+        let from = names.len();
+        names.push_str(&method.qualified_name);
+        let to = names.len();
+        Self {
+            hash: 0,
+            name: (number(from), number(to)),
+            fun_name: number(to - method.fun_name.len()),
+            start_line: number(method.start_line),
+            end_line: number(method.end_line),
+            start_byte: number(method.start_byte),
+            end_byte: number(method.end_byte),
+            nested: false,
+        }
+    }
+}
+
+/// All numbers are bounded by 64 times the longest text, 256 MB.
+fn number(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+impl Found {
+    fn empty(verdict: Verdict) -> Self {
+        let (names, methods) = (Box::default(), Box::default());
+        Self { verdict, names, methods, lines: 0, nodes: 0, reread: 0 }
+    }
+
+    pub(super) fn whole(names: String, methods: Box<[Entry]>) -> Self {
+        Self { names: names.into(), methods, ..Self::empty(Verdict::Sound) }
+    }
+
+    pub(super) fn qualified_name(&self, entry: &Entry) -> &str {
+        self.names.get(entry.name.0 as usize..entry.name.1 as usize).unwrap_or_default()
+    }
+
+    pub(super) fn fun_name(&self, entry: &Entry) -> &str {
+        self.names.get(entry.fun_name as usize..entry.name.1 as usize).unwrap_or_default()
+    }
+
+    /// The name of the class that this is the header of.
+    pub(super) fn class_name(&self) -> &str {
+        &self.names
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.names.len() + size_of_val::<[Entry]>(&self.methods)
+    }
+}
+
+/// A statement for others to come after.
+const BEFORE: &str = "pass\n";
+
+/// A line for a header to be a class.
+const BODY: &str = " pass\n";
+
+/// As in `methods`.
+const MAX_COPIES: usize = 64;
+
+/// What is in `text`; `hash` is that of a name.
+pub(super) fn find(
+    parser: &mut PythonParser,
+    context: Context<'_>,
+    text: &str,
+    hash: impl Fn(&str) -> u64,
+) -> Found {
+    let reaches_out = match text.rfind("\\N{") {
+        // This token of strings ends with its brace, wherever that is.
+        Some(at) => !text.get(at..).unwrap_or_default().contains('}'),
+        None => false,
+    };
+    if reaches_out || text.contains('\0') || two_ways(text) {
+        return Found::empty(Verdict::Broken);
+    }
+    let (before, inside) = match context {
+        Context::First => (0, parser.parse(text)),
+        Context::Top => (BEFORE.len(), parser.parse(&[BEFORE, text].concat())),
+        Context::Header => (0, parser.parse(&[text, BODY].concat())),
+        Context::Member(name) => {
+            let header = ["class ", name, ":\n"].concat();
+            (header.len(), parser.parse(&(header + text)))
+        }
+    };
+    let tree = match inside {
+        Ok(tree) if !tree.root_node().has_error() => tree,
+        _ => return Found::empty(Verdict::Broken),
+    };
+    let class = match context {
+        Context::First | Context::Top => "",
+        Context::Header => {
+            let Some(name) = header_name(&tree, text) else {
+                return Found::empty(Verdict::Unfit);
+            };
+            return Found { names: name.into(), ..sizes(&tree, text) };
+        }
+        Context::Member(_) if only_statement(&tree).is_none() => {
+            return Found::empty(Verdict::Unfit);
+        }
+        Context::Member(name) => name,
+    };
+    let walk = Walk { text, class, before, names: String::new(), methods: Vec::new(), copied: 0 };
+    match walk.run(&tree, &hash) {
+        Some((names, methods)) => {
+            Found { names: names.into(), methods: methods.into(), ..sizes(&tree, text) }
+        }
+        None => Found::empty(Verdict::Broken),
+    }
+}
+
+/// Whether a line may start both a `match` statement and an expression with the name
+/// `match`. These readings need not end in the same line, and may stand in different blocks
+/// from there to the end of the file: `match [x]:` before a string further left is an empty
+/// statement or an annotation. Only the whole file tells which of them is taken.
+fn two_ways(text: &str) -> bool {
+    text.match_indices("match").any(|(at, word)| {
+        let (before, after) = text.split_at(at);
+        let starts =
+            before.bytes().rev().find(|b| !matches!(b, b' ' | b'\t' | b'\r' | 0x0c | 0x80..));
+        let next = after.get(word.len()..).unwrap_or_default().trim_start_matches([' ', '\t']);
+        let (first, second) = (next.bytes().next(), next.as_bytes().get(1));
+        matches!(starts, None | Some(b'\n'))
+            && match first {
+                Some(b'+' | b'-' | b'*') => second != Some(&b'='),
+                Some(b'(' | b'[' | b'\\' | b'\r' | 0x0c | b'`' | 0x80..) => true,
+                _ => next.starts_with("not"),
+            }
+    })
+}
+
+fn sizes(tree: &Tree, text: &str) -> Found {
+    Found {
+        lines: number(text.bytes().filter(|&byte| byte == b'\n').count()),
+        nodes: number(tree.root_node().descendant_count()),
+        reread: reread(text),
+        ..Found::empty(Verdict::Sound)
+    }
+}
+
+/// The scanner looks over blank lines and comments up to the next code, and does so again
+/// from each of them. Where all of it fits into the chunk of text that the lexer has at
+/// hand, it takes no new one; else at most two more, going back and forth.
+fn reread(text: &str) -> u32 {
+    const AT_HAND: usize = 4000;
+    const CHUNK: usize = 4096;
+    let (mut sum, mut at) = (0, 0);
+    let mut gap: Vec<usize> = Vec::new();
+    for line in text.split_inclusive('\n').chain(["."]) {
+        let first = line.bytes().find(|byte| !matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0x0c));
+        if matches!(first, None | Some(b'#' | b'\\')) {
+            gap.push(at);
+        } else {
+            let far = gap.drain(..).map(|start| at - start).filter(|&bytes| bytes > AT_HAND);
+            sum += far.map(|bytes| 2 * (bytes + 2 * CHUNK)).sum::<usize>();
+        }
+        at += line.len();
+    }
+    number(sum)
+}
+
+/// The only statement of a text; there may be comments beside it.
+fn only_statement(tree: &Tree) -> Option<Node<'_>> {
+    let root = tree.root_node();
+    let mut cursor = root.walk();
+    let mut statements = root.children(&mut cursor).filter(|node| node.kind() != "comment");
+    let statement = statements.next()?;
+    statements.next().is_none().then_some(statement)
+}
+
+/// The name of the class that `text` is the header of, if [`BODY`] has become its body.
+fn header_name<'a>(tree: &Tree, text: &'a str) -> Option<&'a str> {
+    let mut class = only_statement(tree)?;
+    if class.kind() == "decorated_definition" {
+        class = class.child_by_field_name("definition")?;
+    }
+    if class.kind() != "class_definition" {
+        return None;
+    }
+    let body = class.child_by_field_name("body")?;
+    let mut cursor = body.walk();
+    let mut members = body.children(&mut cursor).filter(|node| node.kind() != "comment");
+    let pass = members.next().filter(|node| node.start_byte() > text.len())?;
+    if pass.kind() != "pass_statement" || members.next().is_some() {
+        return None;
+    }
+    text.get(class.child_by_field_name("name")?.byte_range())
+}
+
+/// The walk of `methods` over a tree without errors.
+struct Walk<'a> {
+    text: &'a str,
+    /// The name of the class around `text`, which is not in it.
+    class: &'a str,
+    /// Bytes of the tree before `text`; if there are any, one line.
+    before: usize,
+    names: String,
+    methods: Vec<Entry>,
+    copied: usize,
+}
+
+impl<'a> Walk<'a> {
+    /// `None` if the names and texts of nested functions grow out of hand.
+    fn run(mut self, tree: &Tree, hash: &impl Fn(&str) -> u64) -> Option<(String, Vec<Entry>)> {
+        let mut scope = String::new();
+        let mut open: Vec<(u32, usize)> = Vec::new();
+        let mut level: u32 = 0;
+        // Where the function ends that was entered from outside of any.
+        let mut function_end = 0;
+        let mut cursor = tree.walk();
+        loop {
+            let node = cursor.node();
+            let kind = node.kind();
+            let is_function = kind == "function_definition";
+            if is_function || kind == "class_definition" {
+                let name = self.name(node)?;
+                open.push((level, scope.len()));
+                if !scope.is_empty() {
+                    scope.push('.');
+                }
+                scope.push_str(name);
+                if is_function {
+                    let nested = node.end_byte() <= function_end;
+                    self.method(node, name, &scope, nested, hash)?;
+                    function_end = function_end.max(node.end_byte());
+                }
+            }
+            if may_hold_definitions(kind) && cursor.goto_first_child() {
+                level += 1;
+                continue;
+            }
+            loop {
+                if let Some(&(depth, length)) = open.last()
+                    && depth == level
+                {
+                    scope.truncate(length);
+                    open.pop();
+                }
+                if cursor.goto_next_sibling() {
+                    break;
+                }
+                if !cursor.goto_parent() {
+                    return Some((self.names, self.methods));
+                }
+                level -= 1;
+            }
+        }
+    }
+
+    fn name(&self, node: Node<'_>) -> Option<&'a str> {
+        let range = node.child_by_field_name("name")?.byte_range();
+        if range.start < self.before {
+            Some(self.class)
+        } else {
+            self.slice(range.start, range.end)
+        }
+    }
+
+    fn slice(&self, start: usize, end: usize) -> Option<&'a str> {
+        self.text.get(start.checked_sub(self.before)?..end.checked_sub(self.before)?)
+    }
+
+    fn method(
+        &mut self,
+        node: Node<'_>,
+        name: &str,
+        qualified: &str,
+        nested: bool,
+        hash: &impl Fn(&str) -> u64,
+    ) -> Option<()> {
+        let code = self.slice(node.start_byte(), node.end_byte())?;
+        self.copied += code.len() + qualified.len();
+        if self.copied > MAX_COPIES.saturating_mul(self.text.len()) {
+            return None;
+        }
+        let from = self.names.len();
+        self.names.push_str(qualified);
+        let to = self.names.len();
+        let start_line = node.start_position().row + 1 - usize::from(self.before > 0);
+        let newlines = code.trim_end_matches('\n').bytes().filter(|&byte| byte == b'\n').count();
+        self.methods.push(Entry {
+            hash: hash(qualified),
+            name: (number(from), number(to)),
+            fun_name: number(to - name.len()),
+            start_line: number(start_line),
+            end_line: number(start_line + newlines),
+            start_byte: number(node.start_byte() - self.before),
+            end_byte: number(node.end_byte() - self.before),
+            nested,
+        });
+        Some(())
+    }
+}
+
+/// As in `methods`, for nodes without errors.
+fn may_hold_definitions(kind: &str) -> bool {
+    matches!(
+        kind,
+        "module"
+            | "block"
+            | "if_statement"
+            | "for_statement"
+            | "while_statement"
+            | "try_statement"
+            | "with_statement"
+            | "match_statement"
+    ) || kind.ends_with("_definition")
+        || kind.ends_with("_clause")
+}

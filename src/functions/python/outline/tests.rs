@@ -1,0 +1,435 @@
+//! Tests of `outline`: always against `methods`.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use super::*;
+use proptest::prelude::*;
+
+/// Cases of the property tests; `OUTLINE_CASES` for a thorough run.
+fn cases() -> u32 {
+    std::env::var("OUTLINE_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(150)
+}
+
+/// What differs from `methods`, if anything.
+fn difference(pieces: &Pieces, source: &str) -> Option<String> {
+    let mut parser = PythonParser::new().unwrap();
+    for nested in [true, false] {
+        let want = methods(&mut parser, source, nested);
+        let cold = Pieces::new(1 << 20);
+        for (name, memo) in [("cold", &cold), ("warm", &cold), ("shared", pieces)] {
+            let got = memo.outline(&mut parser, source, nested);
+            let same = match (&got, &want) {
+                (Err(got), Err(want)) => got == want,
+                (Ok(got), Ok(want)) => {
+                    let want = want.iter().map(|m| OutlineMethod {
+                        fun_name: &m.fun_name,
+                        qualified_name: &m.qualified_name,
+                        ordinal: m.ordinal,
+                        start_line: m.start_line as u32,
+                        end_line: m.end_line as u32,
+                        start_byte: m.start_byte as u32,
+                        end_byte: m.end_byte as u32,
+                    });
+                    got.len() == want.len() && got.methods().eq(want)
+                }
+                _ => false,
+            };
+            if !same {
+                let got = got.map(|got| format!("{:?}", got.methods().collect::<Vec<_>>()));
+                return Some(format!("{name} {nested}\n{source}\n{got:?}\n{want:?}"));
+            }
+        }
+    }
+    None
+}
+
+/// Whether `source` is put together from pieces; the number of methods and of pieces.
+fn pieced(source: &str) -> Option<(usize, usize)> {
+    let pieces = Pieces::new(1 << 20);
+    let mut parser = PythonParser::new().unwrap();
+    assert_eq!(difference(&pieces, source), None);
+    let cuts = Cuts::of(source.as_bytes());
+    let all = cuts.spans.len() + cuts.members.len();
+    pieces.assemble(&mut parser, source, true).map(|outline| (outline.len(), all))
+}
+
+/// A class that is long enough to be taken apart.
+fn long_class(extra: &str) -> String {
+    let member = "    def m(self, a, b=1):\n        \"\"\"Text.\n\nAt the margin.\n\"\"\"\n        def inner(): pass\n        return [a,\n    b]\n\n";
+    let note = "    # a comment between the members\n";
+    format!(
+        "import a\n\n@deco(\n1)\nclass A(B):\n    '''Doc.'''\n    x: int = 1\n{}{extra}{}\nx = 1\n",
+        member.repeat(5),
+        [note, member].concat().repeat(3)
+    )
+}
+
+#[test]
+fn sound_code_is_put_together() {
+    for extra in [
+        "",
+        "    @property\n    # note\n    def p(self):\n        pass\n",
+        "    def g(self): pass # c\n  # low\n",
+        "    def g(self):\n        pass\n            # deep\n        # body\n    # member\n  # low\n# margin\n",
+        "    if X:\n        def g(self): pass\n    else:\n        def g(self): pass\n",
+        "    try:\n        pass\n    except E:\n        def g(self): pass\n    finally:\n        pass\n",
+        "    class C:\n        def g(self): pass\n\n        def h(self): pass\n",
+        "    s = f\"{x[\"a\"]} {{ {y!r:>{w}}\"\n",
+        "    s = rb'\\'' '''\ndef no(): pass\n'''\n",
+        "    t = (\n    1,\n  2,\n3)\n    def g(self): x = \\\n    1\n",
+        "    async def größe(self): pass\n\x0c\n    type: str = 'a'\n",
+        "    match = re.match('a')\n    print = 1; exec = 2\n",
+    ] {
+        for text in [long_class(extra), long_class(extra).replace('\n', "\r\n")] {
+            let (_, pieces) = pieced(&text).expect(extra);
+            assert!(pieces > 8, "{extra}");
+        }
+    }
+    let tabs = long_class("").replace("    ", "\t");
+    assert!(pieced(&tabs).unwrap().1 > 8);
+    assert!(
+        pieced("").is_some() && pieced("# a\n\n").is_some() && pieced("def f(): pass").is_some()
+    );
+}
+
+#[test]
+fn doubtful_code_is_the_same() {
+    for extra in [
+        "  def low(self): pass\n",
+        "\tdef tab(self): pass\n",
+        "    def g(self:\n        pass\n",
+        "    x = 1,\n    b = 2\n    def g(self): pass\n",
+        "    s = '\\N{abc'\n    def g(self): pass\n    d = {}\n",
+        "    \\\n    def g(self): pass\n",
+        "    def g(self):\n        return 1 \\\n\n    def h(self): pass\n",
+        "    def g(self): pass\n      def h(self): pass\n",
+        "\x0c    def g(self): pass\n",
+        "    x = 1\r    def g(self): pass\n",
+        "    \0def g(self): pass\n",
+        "    @d\n",
+        "    print 'a', 'b',\n    exec 'x' in y\n",
+        "    match (a),\n    match (x):\n        case 1:\n            def g(self): pass\n",
+        "\u{a0}   def g(self): pass\n",
+        "else: pass\n",
+        "'text'\n",
+        "    s = '''open\n",
+        "    s = 'open\n    def g(self): pass\n",
+        "    s = f'{a\n",
+        "x = 1 \\\n",
+        "    def n(self):\n            match [a]:\n        '''Text.'''\n        def inner(): pass\n",
+        "class A: pass\n    def g(self): pass\n",
+        "print 'a' % (\n'b')\nprint >>f, 'a',\nb = 1\n",
+    ] {
+        for text in [
+            long_class(extra),
+            long_class(extra).replace('\n', "\r\n"),
+            long_class(extra).replace("    ", "\t"),
+            long_class("").replace("    '''Doc", &format!("{extra}    '''Doc")),
+        ] {
+            pieced(&text);
+            pieced(text.trim_end());
+            pieced(&["\u{feff}", &text].concat());
+            pieced(&["if x:\n    pass\n", &text].concat());
+        }
+    }
+}
+
+#[test]
+fn limits_are_those_of_a_whole_parse() {
+    let comments = "# a comment of some length, as it is used in code\n";
+    for text in [
+        format!("def f():\n    pass\n{}", comments.repeat(2_000)),
+        format!("def f():\n    pass\n    {}", comments.repeat(600)),
+        "def f(): pass\n".repeat(70_000),
+        "x = [a, b, [c, (d, e)]]\n".repeat(20_000),
+        "x".repeat(5 << 20),
+        (0..1_200).map(|i| format!("{}def f():\n", " ".repeat(i))).collect(),
+    ] {
+        pieced(&text);
+    }
+}
+
+#[test]
+fn a_changed_member_leaves_the_other_pieces() {
+    let pieces = Pieces::new(1 << 20);
+    let mut parser = PythonParser::new().unwrap();
+    let (old, new) =
+        (long_class("    def g(self): pass\n"), long_class("    def g(self): return\n"));
+    let old = pieces.outline(&mut parser, &old, true).unwrap();
+    let new = pieces.outline(&mut parser, &new, true).unwrap();
+    let shared =
+        old.parts.iter().filter(|a| new.parts.iter().any(|b| Arc::ptr_eq(&a.found, &b.found)));
+    assert_eq!(shared.count() + 1, old.parts.len());
+}
+
+#[test]
+fn memory_is_bounded_and_pieces_in_use_stay() {
+    let pieces = Pieces::new(64 << 10);
+    let mut parser = PythonParser::new().unwrap();
+    for i in 0..3_000 {
+        let text = format!("def f{i}():\n    return {i}\n");
+        assert_eq!(pieces.outline(&mut parser, &text, true).unwrap().len(), 1);
+    }
+    assert!(pieces.memo.bytes() <= 64 << 10);
+}
+
+/// The parser takes the same tokens after a statement as at the start of a module or block.
+#[test]
+fn statements_start_alike_everywhere() {
+    let language: tree_sitter::Language = tree_sitter_python::LANGUAGE.into();
+    let symbols = 0..u16::try_from(language.node_kind_count()).unwrap();
+    let named = |name: &str| -> Vec<u16> {
+        symbols.clone().filter(|&id| language.node_kind_for_id(id) == Some(name)).collect()
+    };
+    let repeat = named("module_repeat1");
+    assert_eq!(repeat.len(), 1);
+    let mut starts: Vec<u16> = (0..u16::try_from(language.parse_state_count()).unwrap())
+        .filter(|&state| language.next_state(state, repeat[0]) != 0)
+        .collect();
+    starts.retain(|&state| state != language.next_state(state, repeat[0]));
+    assert!(starts.contains(&1));
+    let tokens = |state: u16| -> Vec<&str> {
+        let mut tokens: Vec<&str> =
+            language.lookahead_iterator(state).unwrap().iter_names().collect();
+        tokens.retain(|name| {
+            !matches!(*name, "end" | "_dedent" | "module_repeat1" | "module" | "block")
+        });
+        tokens.sort_unstable();
+        tokens
+    };
+    for start in starts {
+        let after = language.next_state(start, repeat[0]);
+        assert_eq!(tokens(start), tokens(after), "{start} {after}");
+        for id in language.lookahead_iterator(start).unwrap().filter(|id| *id != repeat[0]) {
+            let (a, b) = (language.next_state(start, id), language.next_state(after, id));
+            let name = language.node_kind_for_id(id).unwrap_or_default();
+            // Extras leave the state as it is; after whole statements the ends of the list
+            // of statements differ, but not what may follow.
+            let extra = a == start && b == after;
+            let ends = a == after || matches!(name, "module" | "block" | "_dedent" | "end");
+            assert!(a == b || extra || ends, "{start} {after} {name} {a} {b}");
+            if a == after && b != 0 {
+                assert_eq!(tokens(a), tokens(b), "{start} {after} {name} {a} {b}");
+            }
+        }
+    }
+}
+
+const LINES: &[&str] = &[
+    "def f(a, b=1):",
+    "async def g():",
+    "class A:",
+    "class A(B, metaclass=C):",
+    "class A: pass",
+    "@d",
+    "@d(1,",
+    "1)",
+    "pass",
+    "x = 1",
+    "x = 1,",
+    "b = 2",
+    "a,",
+    "return x",
+    "if x: pass",
+    "if x:",
+    "elif y:",
+    "else:",
+    "else: pass",
+    "try:",
+    "except E:",
+    "except E, e:",
+    "finally:",
+    "for i in x:",
+    "while x: pass",
+    "with a as b, c:",
+    "match x:",
+    "match (a):",
+    "match (a)",
+    "match (a),",
+    "match -a",
+    "match [a]:",
+    "case 1:",
+    "case (x): pass",
+    "type X = int",
+    "type (x)",
+    "[b] = 3",
+    "type: str",
+    "print 'a'",
+    "print (a),",
+    "print >>f, x",
+    "exec 'a' in b",
+    "print",
+    "async = 1",
+    "await x",
+    "lambda: (yield)",
+    "x = [",
+    "]",
+    "(",
+    ")",
+    "{",
+    "}",
+    "'''doc'''",
+    "'''",
+    "\"\"\"",
+    "\"",
+    "'",
+    "f'{x",
+    "f'{x!r:>{w}}' + \"a\"",
+    "f\"{x[\"a\"]}\"",
+    "rb'\\''",
+    "'a\\",
+    "s = '\\N{abc'",
+    "s = '\\N{DASH}'",
+    "'b'",
+    "# note",
+    "#",
+    "\\",
+    "x = 1 \\",
+    "x = 1; y = 2;",
+    "x = (1 +",
+    "2)",
+    "def größe(self): pass",
+    "def f(): return 1 # end",
+    "def f(x,\n  y): pass",
+    "",
+    " ",
+    "\t",
+    "\u{c}",
+    "\r",
+    "\0",
+    "\u{a0}",
+    "\u{feff}",
+    "yield",
+    "global a",
+    "import a, b",
+    "from a import (b,",
+    "x: int = 1",
+    "*a, b = c",
+    "del x",
+    "é = 1",
+    "class B:\n        def m(self): pass",
+    "x = '''\ndef no(): pass\n'''",
+    "not x",
+    "@b",
+    "-x",
+    "0",
+    "...",
+];
+
+const INDENTS: &[&str] = &[
+    "",
+    "",
+    "",
+    "",
+    "    ",
+    "    ",
+    "    ",
+    "        ",
+    "        ",
+    "            ",
+    "  ",
+    "\t",
+    "\t\t",
+    "  \t",
+    "\u{c}",
+    "      ",
+    "    \u{c}",
+];
+
+const ENDS: &[&str] = &[
+    "\n", "\n", "\n", "\n", "\n", "\n", "\r\n", "\n\n", "\r", " \n", " # c\n", "", ",\n", ":\n",
+    " \\\n",
+];
+
+fn line() -> impl Strategy<Value = String> {
+    let pick = proptest::sample::select;
+    (pick(INDENTS), pick(LINES), pick(ENDS)).prop_map(|(a, b, c)| [a, b, c].concat())
+}
+
+/// A line that is mostly well-formed where it stands.
+fn tame() -> impl Strategy<Value = String> {
+    let pick = proptest::sample::select;
+    prop_oneof![
+        8 => (pick(&["", "    "][..]), pick(&["def f(self):", "def g(a): ", "class C:", "if a:", "async def h():"][..]), pick(&["    ", "        ", "            "][..]), pick(LINES), pick(&["\n", "\n", "\n\n", "\r\n"][..]))
+            .prop_map(|(a, b, c, d, e)| format!("{a}{b}\n{c}{d}{e}")),
+        8 => (pick(&["", "    "][..]), pick(&["x = 1", "import a", "print('a')", "match (a)", "match (a),", "a,", "@d", "type (x)", "'s'", "print x,", "print (x)", "f(a)", "# c", "(a)", "[a]", "match [x]", "type [a]", "type X", "*a = 3", "[a] = 3", "(a) = 3", "\"b\"", "f'{x}'", "x: (a)", "x = y = a,", "x = *a,", "lambda: a", "x = 1 +", "return", "else:", "@d(1)", "print", "async", "await x", "a if b else c", "not a", "(yield)", "with (a, b): pass", "for a, in b: pass", "case 1:", "  's'", "  a", "          b", "b: int", "match [x]:", "x = a,"][..])).prop_map(|(a, b)| format!("{a}{b}\n")),
+        2 => line(),
+    ]
+}
+
+fn seeds() -> Vec<String> {
+    let mut seeds = vec![
+        long_class(""),
+        long_class("    if X:\n        def g(self): pass\n    else:\n        pass\n"),
+    ];
+    let files = std::env::var("OUTLINE_SEEDS").unwrap_or_default();
+    seeds.extend(files.split(':').filter_map(|path| std::fs::read_to_string(path).ok()));
+    seeds
+}
+
+fn edited() -> impl Strategy<Value = String> {
+    let edit =
+        (0..9_u8, any::<u32>(), any::<u32>(), line(), "[ \\t\\r\\n\"'#\\\\(){}\\[\\],:@a=fN]{1,2}");
+    (proptest::sample::select(seeds()), proptest::collection::vec(edit, 0..5)).prop_map(
+        |(seed, edits)| {
+            let mut lines: Vec<String> = seed.split_inclusive('\n').map(str::to_owned).collect();
+            for (kind, a, b, line, chars) in edits {
+                let (a, b) = (a as usize % lines.len(), b as usize % lines.len());
+                match kind {
+                    0 => drop(lines.remove(a)),
+                    1 => lines.insert(a, line),
+                    2 => lines.insert(a, lines[b].clone()),
+                    3 => lines.swap(a, b),
+                    4 | 5 => {
+                        let at = lines[a]
+                            .char_indices()
+                            .map(|(at, _)| at)
+                            .nth(b % lines[a].len())
+                            .unwrap_or(0);
+                        if kind == 4 {
+                            lines[a].insert_str(at, &chars)
+                        } else {
+                            lines[a].remove(at);
+                        }
+                    }
+                    6 => lines[a] = lines[a].trim_start().to_owned(),
+                    7 => lines[a].insert_str(0, "    "),
+                    _ => lines[a] = lines[a].replace("    ", "\t"),
+                }
+                if lines.is_empty() {
+                    lines.push(String::from("\n"));
+                }
+                lines.retain(|line| !line.is_empty());
+                if lines.is_empty() {
+                    lines.push(String::from("\n"));
+                }
+            }
+            lines.concat()
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(cases()))]
+
+    #[test]
+    fn broken_programs_are_the_same(lines in proptest::collection::vec(line(), 0..14), class in any::<bool>()) {
+        let text = lines.concat();
+        let text = if class { long_class(&text) } else { text };
+        prop_assert_eq!(difference(&Pieces::new(1 << 20), &text), None);
+    }
+
+    #[test]
+    fn tame_programs_are_the_same(lines in proptest::collection::vec(tame(), 0..10), class in any::<bool>()) {
+        let text = lines.concat();
+        let text = if class { long_class(&text) } else { text };
+        prop_assert_eq!(difference(&SHARED, &text), None);
+    }
+
+    #[test]
+    fn edited_programs_are_the_same(text in edited()) {
+        prop_assert_eq!(difference(&SHARED, &text), None);
+    }
+}
+
+/// Pieces of one case are known in the next.
+static SHARED: std::sync::LazyLock<Pieces> = std::sync::LazyLock::new(|| Pieces::new(4 << 20));
