@@ -11,7 +11,8 @@
 //! |---|---|---|
 //! | 0 | `id`, `digest`, `event` | newtypes, hashing, run events |
 //! | 1 | `workflow`, `operator`, `cache`, `engine` | YAML to a raw spec; the operator contract; the store; DataFusion sessions |
-//! | 2 | `functions`, `operators`, `plan` | algorithms as DataFusion functions; the operators; the bound plan |
+//! | 2 | `functions`, `git`, `github` | algorithms as DataFusion functions; repositories and their histories; searches |
+//! | 2 | `operators`, `plan` | the operators; the bound plan |
 //! | 3 | `exec`, `report` | running a plan; showing what happened |
 //! | 4 | `cli` | the verbs of the command line |
 //!
@@ -30,6 +31,8 @@ pub mod engine;
 pub mod event;
 pub mod exec;
 pub mod functions;
+pub mod git;
+pub mod github;
 pub mod id;
 pub mod operator;
 pub mod operators;

@@ -14,6 +14,8 @@ const ORDER: &[&str] = &[
     "operator",
     "cache",
     "functions",
+    "git",
+    "github",
     "engine",
     "operators",
     "plan",

@@ -1,0 +1,145 @@
+//! The commits of a time window.
+//!
+//! All commits reachable from the head are looked at, because committer dates need not grow
+//! along the history: a walk that stops at the first commit before the window, as Git's does,
+//! loses what lies behind it. Does not live here: what a commit changed (`changes`).
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use gix::ObjectId;
+use gix::objs::commit::ref_iter::Token;
+use gix::objs::{CommitRefIter, Kind};
+
+use super::error::GitError;
+use super::repository::{Objects, Repository};
+
+/// Seconds since 1970 in UTC, from `since` on, before `until`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// The first second that is in it.
+    pub since: i64,
+    /// The first second that is not.
+    pub until: i64,
+}
+
+impl Window {
+    fn holds(&self, seconds: i64) -> bool {
+        (self.since..self.until).contains(&seconds)
+    }
+}
+
+/// A commit of the window with what it is compared to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Commit {
+    /// Its id.
+    pub id: ObjectId,
+    /// Its tree.
+    pub tree: ObjectId,
+    /// The first parent; `None` for a root.
+    pub parent: Option<ObjectId>,
+    /// The committer's date in seconds since 1970.
+    pub committed: i64,
+}
+
+/// What a walk found.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct History {
+    /// The commits of the window by date, then by id.
+    pub commits: Vec<Commit>,
+    /// Commits of the window whose parent is not there, because the clone is shallow.
+    pub cut_off: Vec<ObjectId>,
+    /// Commits whose date cannot be read.
+    pub undated: Vec<ObjectId>,
+}
+
+/// The commits reachable from `head` whose committer date lies in the window.
+///
+/// Commits with several parents are left out unless `merges` is set.
+///
+/// # Errors
+/// Of kind `Damaged` if a commit is missing or cannot be decoded, `Interrupted` if told so.
+pub(super) fn history(
+    repository: &Repository,
+    head: ObjectId,
+    window: Window,
+    merges: bool,
+    interrupt: &AtomicBool,
+) -> Result<History, GitError> {
+    let mut objects = repository.objects();
+    let shallow: HashSet<ObjectId> = repository.shallow()?.into_iter().collect();
+    let mut seen = HashSet::from([head]);
+    let mut waiting = vec![head];
+    let mut found = History::default();
+    let mut parents = Vec::new();
+    let mut walked: usize = 0;
+    while let Some(id) = waiting.pop() {
+        walked += 1;
+        if walked.is_multiple_of(256) && interrupt.load(Ordering::Relaxed) {
+            return Err(GitError::interrupted());
+        }
+        let (tree, committed) = links(&mut objects, id, &mut parents)?;
+        let cut = shallow.contains(&id);
+        match committed {
+            None => found.undated.push(id),
+            Some(committed) if window.holds(committed) && (merges || parents.len() < 2) => {
+                if cut && !parents.is_empty() {
+                    found.cut_off.push(id);
+                } else {
+                    let parent = parents.first().copied();
+                    found.commits.push(Commit { id, tree, parent, committed });
+                }
+            }
+            Some(_) => {}
+        }
+        if !cut {
+            waiting.extend(parents.iter().copied().filter(|parent| seen.insert(*parent)));
+        }
+    }
+    found.commits.sort_unstable_by_key(|commit| (commit.committed, commit.id));
+    found.cut_off.sort_unstable();
+    found.undated.sort_unstable();
+    Ok(found)
+}
+
+/// The tree and the committer's date of a commit; its parents go to `parents`.
+fn links(
+    objects: &mut Objects,
+    id: ObjectId,
+    parents: &mut Vec<ObjectId>,
+) -> Result<(ObjectId, Option<i64>), GitError> {
+    parents.clear();
+    let bytes = objects.bytes(id, Kind::Commit)?;
+    let mut tree = None;
+    let mut committed = None;
+    for token in CommitRefIter::from_bytes(bytes, id.kind()) {
+        match token {
+            Ok(Token::Tree { id }) => tree = Some(id),
+            Ok(Token::Parent { id }) => parents.push(id),
+            Ok(Token::Committer { signature }) => {
+                committed = signature.time().ok().map(|time| time.seconds).filter(|s| dated(*s));
+                break;
+            }
+            Ok(_) => {}
+            // A line that is no signature: the date is lost, the links are not.
+            Err(_) => break,
+        }
+    }
+    match tree {
+        Some(tree) => Ok((tree, committed)),
+        None => Err(GitError::damaged(&format!("commit {id} cannot be decoded"))),
+    }
+}
+
+/// Whether a date has a place in a column of microseconds.
+pub(super) fn dated(seconds: i64) -> bool {
+    seconds.checked_mul(1_000_000).is_some()
+}
+
+/// The tree of a commit.
+pub(super) fn tree_of(objects: &mut Objects, commit: ObjectId) -> Result<ObjectId, GitError> {
+    let bytes = objects.bytes(commit, Kind::Commit)?;
+    CommitRefIter::from_bytes(bytes, commit.kind())
+        .tree_id()
+        .map_err(|_| GitError::damaged(&format!("commit {commit} cannot be decoded")))
+}

@@ -1,0 +1,163 @@
+//! Where a repository is: in a folder or behind a URL.
+//!
+//! Lives here: telling the two apart, refusing what could be taken for an option or a command,
+//! and showing URLs without credentials. Does not live here: `owner/name` shorthands.
+
+use std::path::{Path, PathBuf};
+
+use super::error::{GitError, GitErrorKind};
+
+/// Where a repository is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Location {
+    /// A bare repository or a work tree on this machine.
+    Folder(PathBuf),
+    /// The URL of a repository on a server, or the `user@host:path` of one.
+    Remote(String),
+}
+
+impl Location {
+    /// Reads `text`: a URL (http, https, git, ssh, file), `user@host:path`, or a folder
+    /// relative to `base`.
+    ///
+    /// # Errors
+    /// `NotFound` if a folder does not exist or is no repository, `Other` for schemes and URLs
+    /// that are not accepted.
+    pub fn parse(text: &str, base: &Path) -> Result<Self, GitError> {
+        if text.is_empty() {
+            return Err(GitError::other("the address of the repository is empty"));
+        }
+        // What is there as a folder is one, whatever its name looks like.
+        let folder = base.join(text);
+        if is_repository(&folder) {
+            return Ok(Self::Folder(folder));
+        }
+        if let Some((scheme, rest)) = split_scheme(text) {
+            return match scheme.to_ascii_lowercase().as_str() {
+                "http" | "https" | "git" | "ssh" => remote(text, rest),
+                "file" => file(text),
+                _ => Err(refused(text, "only http, https, git, ssh and file URLs are supported")),
+            };
+        }
+        match split_host(text) {
+            Some((_, path)) if path.starts_with(':') => {
+                Err(refused(text, "only http, https, git, ssh and file URLs are supported"))
+            }
+            Some((host, path)) => {
+                let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+                if !is_host(host) || text.starts_with('-') || path.is_empty() {
+                    return Err(refused(text, "it is neither a folder nor a URL"));
+                }
+                checked(text)?;
+                Ok(Self::Remote(text.to_string()))
+            }
+            None => Err(missing(&folder)),
+        }
+    }
+}
+
+/// `url` as it may be shown: without user, password and query. The user of an ssh address is
+/// no secret and stays.
+pub fn shown_url(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_string() };
+    let rest = rest.split(['?', '#']).next().unwrap_or(rest);
+    let (authority, path) = match rest.find('/') {
+        Some(at) => rest.split_at(at),
+        None => (rest, ""),
+    };
+    let host = match authority.rsplit_once('@') {
+        Some((user, host)) if scheme.eq_ignore_ascii_case("ssh") => {
+            let user = user.split(':').next().unwrap_or(user);
+            return format!("{scheme}://{user}@{host}{path}");
+        }
+        Some((_, host)) => host,
+        None => authority,
+    };
+    format!("{scheme}://{host}{path}")
+}
+
+/// A bare repository, or a work tree with `.git`.
+fn is_repository(folder: &Path) -> bool {
+    let bare = |at: &Path| at.join("HEAD").is_file() && at.join("objects").is_dir();
+    // `.git` is a file in linked work trees and submodules.
+    bare(folder) || bare(&folder.join(".git")) || folder.join(".git").is_file()
+}
+
+/// The scheme and what follows `://`.
+fn split_scheme(text: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = text.split_once("://")?;
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+    (!scheme.is_empty() && scheme.chars().all(plain)).then_some((scheme, rest))
+}
+
+/// The parts of `host:path`: the colon comes before any slash, as git has it. An address of IPv6
+/// is in brackets.
+fn split_host(text: &str) -> Option<(&str, &str)> {
+    let from = match (text.find('['), text.find(']')) {
+        (Some(open), Some(close)) if open < close && !text[..open].contains(['/', ':']) => close,
+        _ => 0,
+    };
+    let colon = from + text[from..].find(':')?;
+    if text[from..colon].contains('/') || (cfg!(windows) && colon == 1) {
+        return None;
+    }
+    Some((&text[..colon], &text[colon + 1..]))
+}
+
+fn remote(text: &str, rest: &str) -> Result<Location, GitError> {
+    checked(text)?;
+    let authority = rest.split('/').next().unwrap_or(rest);
+    let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let (host, port) = match host.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => (host, port),
+        _ => (host, ""),
+    };
+    if !is_host(host) {
+        return Err(refused(text, "it names no valid host"));
+    }
+    if !port.is_empty() && port.parse::<u16>().is_err() {
+        return Err(refused(text, "its port is not a number below 65536"));
+    }
+    if user.starts_with('-') {
+        return Err(refused(text, "its user starts with `-`"));
+    }
+    Ok(Location::Remote(text.to_string()))
+}
+
+fn file(text: &str) -> Result<Location, GitError> {
+    let url = url::Url::parse(text).map_err(|error| refused(text, &error.to_string()))?;
+    let folder = url.to_file_path().map_err(|()| refused(text, "it names no folder"))?;
+    if is_repository(&folder) { Ok(Location::Folder(folder)) } else { Err(missing(&folder)) }
+}
+
+/// A name or an address, which no program takes for an option.
+fn is_host(host: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+    let address = |c: char| c.is_ascii_hexdigit() || matches!(c, ':' | '.');
+    match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+        Some(host) => !host.is_empty() && host.chars().all(address),
+        None => !host.is_empty() && !host.starts_with('-') && host.chars().all(plain),
+    }
+}
+
+/// Line breaks and the like could smuggle further lines into a protocol.
+fn checked(text: &str) -> Result<(), GitError> {
+    if text.chars().any(|c| c.is_control() || c == ' ') {
+        return Err(refused(text, "it has a space or a control character in it"));
+    }
+    Ok(())
+}
+
+fn refused(text: &str, why: &str) -> GitError {
+    let shown: String = shown_url(text).chars().filter(|c| !c.is_control()).collect();
+    GitError::other(format!("`{shown}` cannot be used as a repository: {why}"))
+}
+
+fn missing(folder: &Path) -> GitError {
+    let what = match (folder.is_dir(), folder.exists()) {
+        (true, _) => "is not a git repository",
+        (false, true) => "is a file, not a git repository",
+        (false, false) => "does not exist",
+    };
+    GitError::new(GitErrorKind::NotFound, format!("the folder `{}` {what}", folder.display()))
+}

@@ -1,0 +1,386 @@
+//! The search: every repository that a query finds, slice by slice.
+//!
+//! Lives here: listing a slice, deciding that it is complete, cutting it if not, and putting
+//! the parts together. Does not live here: requests (`client`), where to cut (`slice`), what
+//! is kept (`journal`).
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+use super::client::{Answer, Client};
+use super::error::{GithubError, GithubErrorKind};
+use super::journal::{self, Identity, Journal, Outcome};
+use super::query::Query;
+use super::repository::{Page, Repository};
+use super::slice::Slice;
+use super::{Notice, Notify};
+
+/// GitHub lists no more results of a query.
+const LISTED: u64 = 1_000;
+/// GitHub's largest page.
+const PAGE: u64 = 100;
+/// How often an incomplete answer, or an incomplete list, is asked for again.
+const ROUNDS: u32 = 3;
+/// How often a slice that is small enough is cut because it cannot be had completely.
+const STUBBORN_CUTS: u32 = 2;
+/// How often a slice is cut at all: far more than stars and seconds need.
+const DEEPEST: u32 = 200;
+
+/// By what GitHub ranks repositories, the highest or newest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sort {
+    /// Stars.
+    Stars,
+    /// Forks.
+    Forks,
+    /// Open issues with the label “help wanted” or “good first issue”. GitHub does not tell
+    /// their number, so that a limit of more than 1,000 is not possible.
+    HelpWantedIssues,
+    /// The last change.
+    Updated,
+}
+
+impl Sort {
+    /// The name in GitHub's API: `help-wanted-issues`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Stars => "stars",
+            Self::Forks => "forks",
+            Self::HelpWantedIssues => "help-wanted-issues",
+            Self::Updated => "updated",
+        }
+    }
+}
+
+/// What to search.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Search {
+    /// The search string in GitHub's syntax.
+    pub query: String,
+    /// The ranking that `limit` goes by; without it GitHub's best match for up to 1,000
+    /// repositories, and stars for more. Says nothing without a limit.
+    pub sort: Option<Sort>,
+    /// The number of repositories wanted; all without it.
+    pub limit: Option<u64>,
+}
+
+impl Search {
+    /// Whether GitHub's own ranking says which repositories are wanted.
+    fn is_ranked(&self) -> bool {
+        self.limit.is_some_and(|limit| limit <= LISTED)
+    }
+
+    /// Whether the search can be made, as far as can be said without asking.
+    ///
+    /// # Errors
+    /// [`GithubErrorKind::InvalidQuery`] if not.
+    pub fn check(&self) -> Result<(), GithubError> {
+        let by_hand = self.limit.is_some() && !self.is_ranked();
+        if by_hand && self.sort == Some(Sort::HelpWantedIssues) {
+            return Err(GithubError::invalid(format!(
+                "help-wanted-issues ranks no more than {LISTED} repositories: GitHub does not \
+                 tell their numbers"
+            )));
+        }
+        Ok(())
+    }
+
+    fn identity(&self, client: &Client) -> Identity {
+        Identity {
+            base_url: client.base_url().to_string(),
+            query: self.query.clone(),
+            sort: self.sort.map(|sort| sort.name().to_string()),
+            limit: self.limit,
+        }
+    }
+}
+
+/// The repositories that `search` finds, distinct by their id: ordered by `full_name`, or by
+/// rank if the search has a limit (ties by id if it is more than 1,000).
+///
+/// A slice counts as complete when GitHub listed as many distinct repositories as it counts.
+/// If it does not after three rounds, the slice is cut in two, twice over; what is still not
+/// complete then is taken as it is, with a [`Notice::Incomplete`]: GitHub's counts are known
+/// to be off by a few at times, and an error would make such searches impossible. Answers
+/// that GitHub itself marks as incomplete are never taken. If the slices together fall short
+/// of GitHub's first count (repositories are deleted, or lose stars meanwhile), that is a
+/// [`Notice::Incomplete`] for the whole query.
+///
+/// Slices go from few stars to many, so that a repository that gains stars meanwhile is found
+/// twice rather than not at all. Finished slices are kept in the folder `journal` (made if
+/// need be), and the same search goes on from there; see [`remove_journal`].
+///
+/// # Errors
+/// Every kind of [`GithubErrorKind`]; whatever was finished stays in the journal.
+pub async fn search(
+    client: &Client,
+    search: &Search,
+    journal: &Path,
+    notify: Notify<'_>,
+    cancel: &CancellationToken,
+) -> Result<Vec<Repository>, GithubError> {
+    let query = Query::parse(&search.query)?;
+    search.check()?;
+    let ranked = search.is_ranked();
+    if search.limit == Some(0) {
+        return Ok(Vec::new());
+    }
+    let journal = Journal::open(journal, &search.identity(client))?;
+    let mut run = Run { client, query, notify, cancel, journal };
+    if let Some(limit) = search.limit.filter(|_| ranked) {
+        return run.best(search.sort, limit).await;
+    }
+    let mut found: Vec<Repository> = run.all().await?.into_values().collect();
+    let Some(limit) = search.limit else {
+        found.sort_by(|a, b| a.full_name.cmp(&b.full_name).then(a.id.cmp(&b.id)));
+        return Ok(found);
+    };
+    found.sort_by(|a, b| {
+        let order = match search.sort {
+            Some(Sort::Forks) => b.forks.cmp(&a.forks),
+            Some(Sort::Updated) => b.updated_at.cmp(&a.updated_at),
+            _ => b.stars.cmp(&a.stars),
+        };
+        order.then(a.id.cmp(&b.id))
+    });
+    found.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    Ok(found)
+}
+
+/// Removes the journal of a search; to be called when its result is safe elsewhere.
+///
+/// # Errors
+/// [`GithubErrorKind::Other`] if the file is there and cannot be removed.
+pub fn remove_journal(client: &Client, search: &Search, journal: &Path) -> Result<(), GithubError> {
+    let path = journal::path(journal, &search.identity(client));
+    match std::fs::remove_file(&path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            Err(GithubError::other(format!("cannot remove {}: {e}", path.display())))
+        }
+        _ => Ok(()),
+    }
+}
+
+struct Run<'a> {
+    client: &'a Client,
+    query: Query,
+    notify: Notify<'a>,
+    cancel: &'a CancellationToken,
+    journal: Journal,
+}
+
+/// A slice on the way, and how often it was cut to get there.
+struct Task {
+    slice: Slice,
+    cuts: u32,
+    stubborn: u32,
+}
+
+/// What asking for all pages of a slice gave.
+enum Listing {
+    /// All pages; distinct repositories in GitHub's order.
+    Whole { total: u64, repositories: Vec<Repository> },
+    /// More than GitHub lists, of which these are the first.
+    TooMany { total: u64, sample: Vec<Repository> },
+    /// GitHub keeps marking its answer as incomplete.
+    Unfinished { total: u64, sample: Vec<Repository> },
+}
+
+impl Run<'_> {
+    /// Everything, by id.
+    async fn all(&mut self) -> Result<BTreeMap<u64, Repository>, GithubError> {
+        let mut found = BTreeMap::new();
+        let (mut whole, mut missing) = (None, 0);
+        let mut tasks = vec![Task { slice: Slice::whole(&self.query), cuts: 0, stubborn: 0 }];
+        while let Some(task) = tasks.pop() {
+            let outcome = match self.journal.get(&task.slice) {
+                Some(outcome) => outcome.clone(),
+                None => {
+                    let outcome = self.finish(&task).await?;
+                    self.journal.put(task.slice, outcome.clone())?;
+                    outcome
+                }
+            };
+            match outcome {
+                Outcome::Done { total, repositories } => {
+                    let listed = repositories.len() as u64;
+                    if listed != total {
+                        missing += total.saturating_sub(listed);
+                        let query = self.query.with(task.slice.stars, task.slice.created);
+                        (self.notify)(Notice::Incomplete { query, expected: total, found: listed });
+                    }
+                    // What is found twice was found later with its newer state.
+                    found.extend(repositories.into_iter().map(|r| (r.id, r)));
+                    let total = *whole.get_or_insert(total);
+                    (self.notify)(Notice::Progress { found: found.len() as u64, total });
+                }
+                Outcome::Split { total, parts } => {
+                    whole.get_or_insert(total);
+                    let stubborn = task.stubborn + u32::from(total <= LISTED);
+                    // The part with fewer stars is taken first.
+                    let part = |slice| Task { slice, cuts: task.cuts + 1, stubborn };
+                    tasks.extend(parts.into_iter().rev().map(part));
+                }
+            }
+        }
+        // Whatever the parts said: if they do not add up to the whole, the user has to know.
+        let (expected, got) = (whole.unwrap_or(0), found.len() as u64);
+        if got + missing < expected {
+            let query = self.query.with(self.query.stars, self.query.created);
+            (self.notify)(Notice::Incomplete { query, expected, found: got });
+        }
+        Ok(found)
+    }
+
+    /// Lists a slice, or cuts it.
+    async fn finish(&self, task: &Task) -> Result<Outcome, GithubError> {
+        let text = self.query.with(task.slice.stars, task.slice.created);
+        let now = i64::try_from(self.client.now()).unwrap_or(i64::MAX);
+        let cut = |total: u64, sample: &[Repository]| {
+            let parts = task.slice.split(total, sample, now).filter(|_| task.cuts < DEEPEST)?;
+            Some(Outcome::Split { total, parts })
+        };
+        let mut union: BTreeMap<u64, Repository> = BTreeMap::new();
+        let (mut last, mut count) = (Vec::new(), 0);
+        for _ in 0..ROUNDS {
+            match self.list(&text, Some(Sort::Stars), None).await? {
+                Listing::Whole { total, repositories } => {
+                    if repositories.len() as u64 == total {
+                        return Ok(Outcome::Done { total, repositories });
+                    }
+                    count = total;
+                    union.extend(repositories.iter().map(|r| (r.id, r.clone())));
+                    last = repositories;
+                }
+                Listing::TooMany { total, sample } => {
+                    return cut(total, &sample).ok_or_else(|| {
+                        GithubError::other(format!(
+                            "{total} repositories match `{text}`; GitHub lists {LISTED} of them \
+                             and offers nothing to tell the others apart by"
+                        ))
+                    });
+                }
+                Listing::Unfinished { total, sample } => {
+                    let allowed = total > LISTED || task.stubborn < STUBBORN_CUTS;
+                    return cut(total, &sample)
+                        .filter(|_| allowed)
+                        .ok_or_else(|| unfinished(&text));
+                }
+            }
+        }
+        // Pages shift while they are read; together, the rounds may have seen everything.
+        if union.len() as u64 != count && task.stubborn < STUBBORN_CUTS {
+            last.truncate(100);
+            if let Some(outcome) = cut(count, &last) {
+                return Ok(outcome);
+            }
+        }
+        Ok(Outcome::Done { total: count, repositories: union.into_values().collect() })
+    }
+
+    /// The first `limit` repositories, at most 1,000, in GitHub's order.
+    async fn best(
+        &mut self,
+        sort: Option<Sort>,
+        limit: u64,
+    ) -> Result<Vec<Repository>, GithubError> {
+        let slice = Slice::whole(&self.query);
+        let text = self.query.with(slice.stars, slice.created);
+        let (mut total, mut best) = (0, Vec::new());
+        if let Some(Outcome::Done { total: t, repositories }) = self.journal.get(&slice) {
+            (total, best) = (*t, repositories.clone());
+        } else {
+            for _ in 0..ROUNDS {
+                match self.list(&text, sort, Some(limit)).await? {
+                    Listing::Unfinished { .. } => return Err(unfinished(&text)),
+                    Listing::Whole { total: t, repositories: r }
+                    | Listing::TooMany { total: t, sample: r } => {
+                        (total, best) = (t.min(limit), r);
+                    }
+                }
+                if best.len() as u64 == total {
+                    break;
+                }
+            }
+            let outcome = Outcome::Done { total, repositories: best.clone() };
+            self.journal.put(slice, outcome)?;
+        }
+        let found = best.len() as u64;
+        if found != total {
+            (self.notify)(Notice::Incomplete { query: text, expected: total, found });
+        }
+        (self.notify)(Notice::Progress { found, total });
+        Ok(best)
+    }
+
+    /// Asks for the pages of a query: all of them, or as many as hold `limit` repositories.
+    async fn list(
+        &self,
+        text: &str,
+        sort: Option<Sort>,
+        limit: Option<u64>,
+    ) -> Result<Listing, GithubError> {
+        let size = limit.map_or(PAGE, |limit| limit.min(PAGE));
+        let wanted = usize::try_from(limit.unwrap_or(LISTED)).unwrap_or(usize::MAX);
+        let (mut seen, mut repositories, mut total) = (HashSet::new(), Vec::new(), 0);
+        let mut next = Some(self.address(text, sort, size, 1));
+        let pages = limit.unwrap_or(LISTED).div_ceil(size).min(LISTED / size);
+        for number in 1..=pages {
+            let Some(url) = next.take() else { break };
+            let answer = self.page(&url).await?;
+            let (page, more) = (answer.value, answer.more);
+            total = page.total_count;
+            let incomplete = page.incomplete_results;
+            repositories.extend(page.repositories().filter(|r| seen.insert(r.id)));
+            if incomplete {
+                return Ok(Listing::Unfinished { total, sample: repositories });
+            }
+            if limit.is_none() && total > LISTED {
+                return Ok(Listing::TooMany { total, sample: repositories });
+            }
+            if more {
+                // Behind a proxy, a server may tell another address than its own.
+                let counted = || self.address(text, sort, size, number + 1);
+                next = Some(answer.next.unwrap_or_else(counted));
+            }
+        }
+        repositories.truncate(wanted);
+        Ok(Listing::Whole { total, repositories })
+    }
+
+    /// One page, asked for again if GitHub marks it as incomplete; the last of these answers.
+    async fn page(&self, url: &Url) -> Result<Answer<Page>, GithubError> {
+        let mut round = 1;
+        loop {
+            let answer: Answer<Page> = self.client.get(url, self.notify, self.cancel).await?;
+            if !answer.value.incomplete_results || round == ROUNDS {
+                return Ok(answer);
+            }
+            let reason = "GitHub's answer is incomplete".to_string();
+            self.client.wait(1 << round, reason, self.notify, self.cancel).await?;
+            round += 1;
+        }
+    }
+
+    fn address(&self, text: &str, sort: Option<Sort>, size: u64, number: u64) -> Url {
+        let mut url = self.client.address("/search/repositories");
+        let mut pairs = url.query_pairs_mut();
+        pairs.append_pair("q", text);
+        if let Some(sort) = sort {
+            pairs.append_pair("sort", sort.name()).append_pair("order", "desc");
+        }
+        pairs.append_pair("per_page", &size.to_string()).append_pair("page", &number.to_string());
+        drop(pairs);
+        url
+    }
+}
+
+fn unfinished(text: &str) -> GithubError {
+    let message = format!("GitHub answers `{text}` with incomplete results only; try again later");
+    GithubError::new(GithubErrorKind::Transient, message)
+}

@@ -1,0 +1,304 @@
+//! A git server over HTTP for tests: `git http-backend` behind a small server on loopback.
+//!
+//! Lives here: the server, its switches for faults, and its record of requests. It needs the
+//! `git` program and nothing but std, so that other tests can use the file as it is.
+//!
+//! ```ignore
+//! let server = HttpGit::start(folder);          // serves all repositories below `folder`
+//! let url = server.url("name/.git");            // or "name.git" for a bare one
+//! server.fail("git-upload-pack", 2, Fault::Status(500)); // the next two POSTs fail
+//! assert_eq!(server.count("git-upload-pack"), 3);
+//! ```
+
+#![allow(dead_code)]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+/// What the server does instead of answering.
+#[derive(Clone, Debug)]
+pub enum Fault {
+    /// Answers with this status and no body.
+    Status(u16),
+    /// The same, with further headers.
+    StatusWith(u16, Vec<(String, String)>),
+    /// Redirects to this base, to which path and query of the request are added.
+    Redirect(String),
+    /// Answers, but closes the connection after so many bytes of the body.
+    Cut(usize),
+    /// Answers, but ends the body properly after so many bytes.
+    Short(usize),
+    /// Answers with so many bytes of the body a second.
+    Slow(usize),
+    /// Says nothing for so long, and then closes the connection.
+    Silent(Duration),
+}
+
+/// A request that came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    pub method: String,
+    /// With the query.
+    pub path: String,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// Bytes of the body after decoding of chunks.
+    pub body: usize,
+}
+
+impl Seen {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+}
+
+#[derive(Default)]
+struct State {
+    root: PathBuf,
+    faults: Vec<(String, usize, Fault)>,
+    seen: Vec<Seen>,
+    old_protocol: bool,
+    stopped: bool,
+}
+
+/// The server. It ends when it is dropped.
+pub struct HttpGit {
+    port: u16,
+    state: Arc<Mutex<State>>,
+}
+
+impl HttpGit {
+    /// Serves all repositories below `root`, whatever their settings say.
+    pub fn start(root: &Path) -> Self {
+        Self::start_at(root, 0)
+    }
+
+    /// The same at a port.
+    pub fn start_at(root: &Path, port: u16) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let state = State { root: root.to_path_buf(), ..State::default() };
+        let state = Arc::new(Mutex::new(state));
+        let shared = Arc::clone(&state);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                if shared.lock().unwrap().stopped {
+                    break;
+                }
+                let Ok(stream) = stream else { continue };
+                let shared = Arc::clone(&shared);
+                // A client that goes away is no error of the server.
+                std::thread::spawn(move || serve(stream, &shared).ok());
+            }
+        });
+        Self { port, state }
+    }
+
+    /// The URL of a repository by its path below the root.
+    pub fn url(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}/{path}", self.port)
+    }
+
+    /// The address without a path and without a `/` at its end.
+    pub fn base(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    /// Lets the next `times` requests with `part` in their path or query fail. An empty `part`
+    /// fits all.
+    pub fn fail(&self, part: &str, times: usize, fault: Fault) {
+        self.state().faults.push((part.to_string(), times, fault));
+    }
+
+    /// Ends all faults.
+    pub fn heal(&self) {
+        self.state().faults.clear();
+    }
+
+    /// Answers in the oldest protocol from now on, whatever is asked for.
+    pub fn use_old_protocol(&self) {
+        self.state().old_protocol = true;
+    }
+
+    /// All requests since the last call.
+    pub fn take_seen(&self) -> Vec<Seen> {
+        std::mem::take(&mut self.state().seen)
+    }
+
+    /// How many requests had `part` in their path or query.
+    pub fn count(&self, part: &str) -> usize {
+        self.state().seen.iter().filter(|seen| seen.path.contains(part)).count()
+    }
+}
+
+impl Drop for HttpGit {
+    fn drop(&mut self) {
+        self.state().stopped = true;
+        // Wakes the thread that listens.
+        TcpStream::connect(("127.0.0.1", self.port)).ok();
+    }
+}
+
+fn serve(stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let mut out = stream;
+    let mut line = String::new();
+    reader.read_line(&mut line)?;
+    let mut words = line.split_whitespace();
+    let (Some(method), Some(path)) = (words.next(), words.next()) else { return Ok(()) };
+    let headers = read_headers(&mut reader)?;
+    let header = |name: &str| {
+        headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
+    };
+    if header("expect").is_some() {
+        out.write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
+    }
+    let mut body = Vec::new();
+    if header("transfer-encoding").is_some_and(|coding| coding.contains("chunked")) {
+        read_chunks(&mut reader, &mut body)?;
+    } else if let Some(length) = header("content-length").and_then(|length| length.parse().ok()) {
+        reader.by_ref().take(length).read_to_end(&mut body)?;
+    }
+    let (root, fault, old) = {
+        let mut state = state.lock().unwrap();
+        state.seen.push(Seen {
+            method: method.to_string(),
+            path: path.to_string(),
+            headers: headers.clone(),
+            body: body.len(),
+        });
+        let fits = |part: &str| path.contains(part);
+        let next = state.faults.iter_mut().find(|(part, times, _)| *times > 0 && fits(part));
+        let fault = next.map(|(_, times, fault)| {
+            *times -= 1;
+            fault.clone()
+        });
+        (state.root.clone(), fault, state.old_protocol)
+    };
+    match &fault {
+        Some(Fault::Status(status)) => return refuse(out, *status, &[]),
+        Some(Fault::StatusWith(status, headers)) => return refuse(out, *status, headers),
+        Some(Fault::Redirect(base)) => {
+            return refuse(out, 302, &[("Location".to_string(), format!("{base}{path}"))]);
+        }
+        Some(Fault::Silent(time)) => {
+            std::thread::sleep(*time);
+            return out.shutdown(Shutdown::Both);
+        }
+        _ => {}
+    }
+
+    let (file, query) = path.split_once('?').unwrap_or((path, ""));
+    let mut command = Command::new("git");
+    command
+        .arg("http-backend")
+        .env("GIT_PROJECT_ROOT", root)
+        .env("GIT_HTTP_EXPORT_ALL", "1")
+        .env("PATH_INFO", file)
+        .env("QUERY_STRING", query)
+        .env("REQUEST_METHOD", method)
+        .env("CONTENT_TYPE", header("content-type").unwrap_or_default())
+        .env("CONTENT_LENGTH", body.len().to_string())
+        .env("REMOTE_ADDR", "127.0.0.1")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    if let Some(protocol) = header("git-protocol").filter(|_| !old) {
+        command.env("GIT_PROTOCOL", protocol);
+    }
+    // The backend unpacks the body itself.
+    if let Some(coding) = header("content-encoding") {
+        command.env("HTTP_CONTENT_ENCODING", coding);
+    }
+    let mut child = command.spawn()?;
+    let mut stdin = child.stdin.take().unwrap();
+    let writer = std::thread::spawn(move || stdin.write_all(&body));
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let answer = read_headers(&mut stdout)?;
+    let status = answer.iter().find(|(name, _)| name == "status");
+    let status = status.map_or("200 OK", |(_, status)| status.as_str());
+    let mut head = format!("HTTP/1.1 {status}\r\n");
+    for (name, value) in answer.iter().filter(|(name, _)| name != "status") {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    head.push_str("Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n");
+    out.write_all(head.as_bytes())?;
+    let result = send(&mut stdout, &mut out, fault.as_ref());
+    child.kill().ok();
+    child.wait()?;
+    writer.join().unwrap().ok();
+    result
+}
+
+/// Sends the body in chunks, as far as the fault lets it.
+fn send(from: &mut impl Read, out: &mut TcpStream, fault: Option<&Fault>) -> std::io::Result<()> {
+    let limit = match fault {
+        Some(Fault::Cut(bytes) | Fault::Short(bytes)) => *bytes,
+        _ => usize::MAX,
+    };
+    let mut buffer = vec![0; if matches!(fault, Some(Fault::Slow(_))) { 4096 } else { 65536 }];
+    let mut sent = 0;
+    while sent < limit {
+        let most = buffer.len().min(limit - sent);
+        let read = from.read(&mut buffer[..most])?;
+        if read == 0 {
+            break;
+        }
+        out.write_all(format!("{read:x}\r\n").as_bytes())?;
+        out.write_all(&buffer[..read])?;
+        out.write_all(b"\r\n")?;
+        sent += read;
+        if let Some(Fault::Slow(rate)) = fault {
+            std::thread::sleep(Duration::from_secs_f64(read as f64 / *rate as f64));
+        }
+    }
+    if matches!(fault, Some(Fault::Cut(_))) {
+        return out.shutdown(Shutdown::Both);
+    }
+    out.write_all(b"0\r\n\r\n")
+}
+
+fn refuse(mut out: TcpStream, status: u16, headers: &[(String, String)]) -> std::io::Result<()> {
+    let mut head = format!("HTTP/1.1 {status} Test\r\nContent-Length: 0\r\nConnection: close\r\n");
+    for (name, value) in headers {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    head.push_str("\r\n");
+    out.write_all(head.as_bytes())
+}
+
+/// Headers up to the empty line, with names in lower case.
+fn read_headers(reader: &mut impl BufRead) -> std::io::Result<Vec<(String, String)>> {
+    let mut headers = Vec::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line)?;
+        let Some((name, value)) = line.trim_end().split_once(':') else { return Ok(headers) };
+        headers.push((name.trim().to_lowercase(), value.trim().to_string()));
+    }
+}
+
+fn read_chunks(reader: &mut impl BufRead, body: &mut Vec<u8>) -> std::io::Result<()> {
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line)?;
+        let size = line.split(';').next().unwrap_or_default().trim();
+        let size = u64::from_str_radix(size, 16).map_err(std::io::Error::other)?;
+        reader.by_ref().take(size).read_to_end(body)?;
+        line.clear();
+        reader.read_line(&mut line)?;
+        if size == 0 {
+            return Ok(());
+        }
+    }
+}
