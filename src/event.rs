@@ -156,6 +156,15 @@ pub enum RunEvent {
         /// Rows finished so far.
         rows: u64,
     },
+    /// What a running step is busy with, if it is long.
+    Activity {
+        /// The step.
+        step: String,
+        /// A few words.
+        text: String,
+        /// Nothing is done meanwhile: it waits for somebody.
+        waiting: bool,
+    },
     /// A step ended.
     StepFinished(StepSummary),
     /// An assertion did not hold.

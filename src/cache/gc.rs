@@ -188,7 +188,7 @@ impl Plan {
                 results_of.get(recipe).is_none_or(|results| *results == 0)
                     && !waiting(recipe, &part.created)
             })
-            .map(|(recipe, part)| memo_name(recipe, &part.blob));
+            .map(|(recipe, part)| memo_name(recipe, part));
         let unreadable_parts = survey.damaged_parts.iter().map(|(name, _)| name.clone());
         Self {
             manifests: gone

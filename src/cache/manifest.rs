@@ -76,8 +76,16 @@ pub struct Manifest {
     pub computed_rows: u64,
     /// Rows that came from earlier results.
     pub reused_rows: u64,
+    /// Input rows that failed for reasons outside of them, such as a network: the result is
+    /// used as it is, but the next run tries these rows again.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub retry_rows: u64,
     /// The tables.
     pub ports: Vec<PortArtifact>,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Manifest {
@@ -161,6 +169,10 @@ pub struct MemoPart {
     pub rows: u64,
     /// When it was written, RFC 3339 in UTC.
     pub created: String,
+    /// The digest of the only input row, in hexadecimal digits, if the part is all that was
+    /// made of it; otherwise every row of the part carries the digest of its input row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub row: Option<String>,
 }
 
 #[cfg(test)]

@@ -188,7 +188,7 @@ impl Store {
         let found = backend.read_all(&memo_folder(recipe)).await?;
         let parts = found.into_iter().filter_map(|(entry, bytes)| {
             let part: MemoPart = serde_json::from_slice(&bytes).ok()?;
-            (memo_name(recipe, &part.blob) == entry.name).then_some(part)
+            (memo_name(recipe, &part) == entry.name).then_some(part)
         });
         let mut parts: Vec<MemoPart> = futures::stream::iter(parts)
             .filter_map(async |part| {
@@ -203,7 +203,7 @@ impl Store {
 
     /// Adds a finished part to a recipe. Its blob must have been committed before.
     pub async fn put_memo_part(&self, recipe: &Digest, part: &MemoPart) -> Result<(), CacheError> {
-        self.write_json(&memo_name(recipe, &part.blob), part).await
+        self.write_json(&memo_name(recipe, part), part).await
     }
 
     /// Stores the record of a run, replacing the one with the same id.
@@ -258,8 +258,12 @@ pub(super) fn blob_name(digest: &Digest) -> String {
     format!("blobs/{}/{digest}.parquet", digest.shard())
 }
 
-pub(super) fn memo_name(recipe: &Digest, blob: &Digest) -> String {
-    format!("{}/{blob}.json", memo_folder(recipe))
+pub(super) fn memo_name(recipe: &Digest, part: &MemoPart) -> String {
+    let plain = |row: &&String| row.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match part.row.as_ref().filter(plain) {
+        Some(row) => format!("{}/row-{row}.json", memo_folder(recipe)),
+        None => format!("{}/{}.json", memo_folder(recipe), part.blob),
+    }
 }
 
 fn memo_folder(recipe: &Digest) -> String {

@@ -66,7 +66,7 @@ impl Survey {
         for (Entry { name, .. }, bytes) in backend.read_all("memo").await? {
             let recipe = name.split('/').nth(2).and_then(|text| text.parse().ok());
             match (recipe, serde_json::from_slice::<MemoPart>(&bytes)) {
-                (Some(recipe), Ok(part)) if memo_name(&recipe, &part.blob) == name => {
+                (Some(recipe), Ok(part)) if memo_name(&recipe, &part) == name => {
                     survey.parts.push((recipe, part));
                 }
                 (_, Ok(_)) => survey.damaged_parts.push((name, "it has another's name".into())),

@@ -109,7 +109,7 @@ impl Store {
         }
         for (recipe, part) in &survey.parts {
             claims.entry(part.blob).or_default().push(Claim {
-                name: memo_name(recipe, &part.blob),
+                name: memo_name(recipe, part),
                 step: None,
                 bytes: part.bytes,
                 rows: part.rows,

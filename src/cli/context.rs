@@ -10,7 +10,7 @@ use crate::cache::{CacheError, Store};
 use crate::event::RunStatus;
 use crate::exec::{RunError, StepState, survey};
 use crate::operators::REGISTRY;
-use crate::plan::{Plan, Settings, plan};
+use crate::plan::{Locking, Plan, Settings, plan};
 use crate::workflow::{Diagnostics, render, to_json};
 
 /// How the program ends.
@@ -77,6 +77,11 @@ pub(super) fn fail(message: &str, exit: Exit) -> Exit {
     exit
 }
 
+/// Writes a remark to standard error.
+pub(super) fn note(message: &str) {
+    let _ = writeln!(std::io::stderr(), "{message}");
+}
+
 /// The exit of an error of the store or of a step.
 pub(super) fn fail_run(error: &RunError) -> Exit {
     let exit = if error.is_cache() { Exit::Disk } else { Exit::Failed };
@@ -124,8 +129,8 @@ pub(super) fn show_diagnostics(diagnostics: &Diagnostics, format: Format) {
 }
 
 /// Plans the workflow; shows what is wrong with it, and in that case returns the exit.
-pub(super) async fn load(args: &WorkflowArgs, format: Format) -> Result<Plan, Exit> {
-    let (found, diagnostics) = plan_file(&args.file, &args.set, &args.store.cache).await;
+pub(super) async fn load(args: &WorkflowArgs, format: Format, lock: Locking) -> Result<Plan, Exit> {
+    let (found, diagnostics) = plan_file(&args.file, &args.set, &args.store.cache, lock).await;
     show_diagnostics(&diagnostics, format);
     found.ok_or(Exit::Invalid)
 }
@@ -135,11 +140,13 @@ pub(super) async fn plan_file(
     file: &Path,
     set: &[String],
     cache: &str,
+    lock: Locking,
 ) -> (Option<Plan>, Diagnostics) {
     let settings = Settings {
         set: set.to_vec(),
         working_dir: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
         downloads: downloads(cache),
+        lock,
     };
     plan(file, REGISTRY, &settings).await
 }
@@ -177,7 +184,7 @@ pub(super) struct Surveyed {
 
 impl Surveyed {
     pub(super) async fn load(args: &WorkflowArgs, format: Format) -> Result<Self, Exit> {
-        let plan = load(args, format).await?;
+        let plan = load(args, format, Locking::Pinned).await?;
         let store = open_store(&args.store.cache).await?;
         let states = survey(&plan, &store).await.map_err(|e| fail_run(&e))?;
         let mut options = String::new();

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::digest::type_name;
 use crate::operators::REGISTRY;
-use crate::plan::{Settings, plan};
+use crate::plan::{Locking, Settings, plan};
 
 /// The workflow that ships with the program: `galeras init` writes it, and the contracts of
 /// the tables derive from it.
@@ -37,6 +37,7 @@ async fn derive(name: &str, step: &str, description: &str) -> Result<Value, Stri
         set: Vec::new(),
         working_dir: PathBuf::from("."),
         downloads: folder.path().to_path_buf(),
+        lock: Locking::Ignored,
     };
     let (plan, diagnostics) = plan(&file, REGISTRY, &settings).await;
     let plan = plan.ok_or_else(|| {

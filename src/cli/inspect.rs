@@ -10,7 +10,7 @@ use super::context::{Exit, Surveyed, fail, load, plan_file, print, print_json, s
 use super::{Format, StoreArgs, WorkflowArgs};
 use crate::event::StepStatus;
 use crate::exec::{State, StepState};
-use crate::plan::Plan;
+use crate::plan::{Locking, Plan};
 use crate::report::{Graph, GraphEdge, GraphFormat, GraphNode, count, render_graph};
 
 #[derive(Args)]
@@ -93,7 +93,8 @@ pub(crate) struct CheckArgs {
 pub(crate) async fn check(args: CheckArgs) -> Exit {
     let mut exit = Exit::Done;
     for file in &args.files {
-        let (plan, diagnostics) = plan_file(file, &args.set, &args.store.cache).await;
+        let (plan, diagnostics) =
+            plan_file(file, &args.set, &args.store.cache, Locking::Pinned).await;
         show_diagnostics(&diagnostics, args.format);
         match plan {
             Some(plan) if args.format == Format::Human => {
@@ -215,7 +216,7 @@ pub(crate) struct GraphArgs {
 }
 
 pub(crate) async fn graph(args: GraphArgs) -> Exit {
-    let plan = match load(&args.workflow, Format::Human).await {
+    let plan = match load(&args.workflow, Format::Human, Locking::Pinned).await {
         Ok(plan) => plan,
         Err(exit) => return exit,
     };

@@ -9,6 +9,7 @@ mod contracts;
 mod data;
 mod init;
 mod inspect;
+mod lock;
 mod ops;
 mod run;
 mod trace;
@@ -46,6 +47,8 @@ enum Verb {
     Ops(ops::OpsArgs),
     /// Print a JSON Schema: of workflow files, of an operator's arguments, of a table.
     Schema(ops::SchemaArgs),
+    /// Pin what a workflow asks of the world (searches, repositories, URLs) in galeras.lock.
+    Lock(lock::LockArgs),
     /// Show rows of a step's result.
     Show(data::ShowArgs),
     /// Query the results of a workflow's steps.
@@ -130,6 +133,7 @@ pub fn main() -> Exit {
             Verb::Graph(args) => inspect::graph(args).await,
             Verb::Ops(args) => ops::ops(&args),
             Verb::Schema(args) => ops::schema(&args).await,
+            Verb::Lock(args) => lock::lock(args).await,
             Verb::Show(args) => data::show(args).await,
             Verb::Sql(args) => data::sql(args).await,
             Verb::Trace(args) => trace::trace(args).await,

@@ -10,9 +10,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::context::{Exit, color, fail, load, open_store, print_json, unknown_step, width};
 use super::{Format, WorkflowArgs};
-use crate::event::EventSink;
+use crate::event::{EventSink, RunEvent};
 use crate::exec::{RunOptions, run as run_plan};
-use crate::plan::Plan;
+use crate::plan::{Locking, Plan};
 use crate::report::{HumanReporter, JsonReporter};
 
 #[derive(Args)]
@@ -25,6 +25,9 @@ pub(crate) struct RunArgs {
     /// Compute this step again although its result is stored. May be repeated.
     #[arg(long, value_name = "STEP")]
     force: Vec<String>,
+    /// Fail if anything that the workflow asks of the world is not pinned in galeras.lock.
+    #[arg(long)]
+    frozen: bool,
     /// After a failure go on with the steps that do not depend on it.
     #[arg(long)]
     keep_going: bool,
@@ -47,7 +50,8 @@ impl RunArgs {
 }
 
 pub(crate) async fn run(args: RunArgs) -> Exit {
-    let plan = match load(&args.workflow, args.format).await {
+    let lock = if args.frozen { Locking::Frozen } else { Locking::Pinned };
+    let plan = match load(&args.workflow, args.format, lock).await {
         Ok(plan) => plan,
         Err(exit) => return invalid(exit, args.format),
     };
@@ -66,12 +70,19 @@ pub(crate) async fn run(args: RunArgs) -> Exit {
             Arc::new(HumanReporter::new(Box::new(std::io::stderr()), terminal, color(), width()))
         }
     };
+    for step in force.iter().map(|at| &plan.steps[*at]).filter(|step| step.pinned) {
+        events.send(RunEvent::Warning {
+            step: Some(step.name.clone()),
+            message: "pinned by galeras.lock; `galeras lock` asks again".into(),
+        });
+    }
     let cancel = CancellationToken::new();
     tokio::spawn(watch_signals(cancel.clone()));
     let options = RunOptions {
         jobs: args.jobs(),
         select: (!args.select.is_empty()).then_some(select),
         force: force.into_iter().collect::<HashSet<_>>(),
+        outputs: true,
         keep_going: args.keep_going,
         out: args.out.clone(),
         cancel,
@@ -104,7 +115,7 @@ fn steps(plan: &Plan, names: &[String]) -> Result<Vec<usize>, Exit> {
 }
 
 /// Cancels the run at the first Ctrl-C or termination, and ends at once at the second.
-async fn watch_signals(cancel: CancellationToken) {
+pub(super) async fn watch_signals(cancel: CancellationToken) {
     use tokio::signal::unix::{SignalKind, signal};
     let (Ok(mut interrupt), Ok(mut terminate)) =
         (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))

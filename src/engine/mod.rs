@@ -14,5 +14,5 @@ pub use determinism::check_deterministic;
 pub(crate) use encode::encode;
 pub use expr::{RowExpr, explain, parse_row_expr};
 pub use scan::{empty_table, scan, scan_files};
-pub use session::{ordered_session, session};
+pub use session::{bounded_session, ordered_session, session};
 pub use write::{Hints, Stored, column, store_table};

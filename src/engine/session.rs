@@ -4,7 +4,8 @@ use std::sync::{Arc, LazyLock};
 
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SessionContext;
-use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::execution::memory_pool::FairSpillPool;
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::SessionState;
 use datafusion::prelude::SessionConfig;
 
@@ -13,6 +14,9 @@ use crate::functions;
 /// Rows per batch. Rows carry whole methods, and parsing one takes about 60 µs: a batch is
 /// about 1 MB and 60 ms, small enough to spread a small table over all cores.
 const BATCH_ROWS: usize = 1024;
+
+/// Memory for the sorts of [`bounded_session`], in bytes.
+const SORT_BYTES: usize = 256 << 20;
 
 static TEMPLATE: LazyLock<SessionState> = LazyLock::new(|| {
     let mut config = SessionConfig::new()
@@ -50,6 +54,20 @@ pub fn session(jobs: usize) -> SessionContext {
 /// are read side by side, but batches are not dealt out to threads.
 pub fn ordered_session(jobs: usize) -> SessionContext {
     build(jobs, false)
+}
+
+/// A session whose sorts use no more than [`SORT_BYTES`] of memory together and write the rest
+/// to temporary files: for tables that may be larger than memory, and for plans that only
+/// scan, filter, project, join small tables, and sort.
+pub fn bounded_session(jobs: usize) -> SessionContext {
+    static RUNTIME: LazyLock<Arc<RuntimeEnv>> = LazyLock::new(|| {
+        let pool = Arc::new(FairSpillPool::new(SORT_BYTES));
+        RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc().unwrap_or_default()
+    });
+    let state = SessionStateBuilder::new_from_existing(build(jobs, true).state())
+        .with_runtime_env(Arc::clone(&RUNTIME))
+        .build();
+    SessionContext::new_with_state(state)
 }
 
 fn build(jobs: usize, deal_out: bool) -> SessionContext {

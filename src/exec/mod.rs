@@ -5,6 +5,7 @@
 //! files and names of the store (`cache`), how events are shown (`report`).
 
 mod check;
+mod each;
 mod error;
 mod input;
 mod key;

@@ -378,7 +378,7 @@ fn store_part(
         });
         let blob = encoded.await.map_err(|_| StepError::new("a writer thread panicked"))??;
         let (blob, bytes) = blob.commit(&store).await?;
-        let part = MemoPart { blob, bytes, rows, created: timestamp() };
+        let part = MemoPart { blob, bytes, rows, created: timestamp(), row: None };
         store.put_memo_part(&recipe, &part).await.map_err(|e: CacheError| e.into())
     })))
 }

@@ -14,7 +14,7 @@ use super::error::RunError;
 use super::key::keyed;
 use super::output;
 use super::reason::History;
-use super::step::{Lookup, StepContext, compute, lookup};
+use super::step::{Lookup, StepContext, compute, lookup, retries};
 use crate::cache::{CacheErrorKind, Manifest, RunRecord, Store};
 use crate::digest::Digest;
 use crate::event::{EventSink, PortSummary, Reason, RunEvent, RunStatus, StepStatus, StepSummary};
@@ -29,6 +29,8 @@ pub struct RunOptions {
     pub select: Option<Vec<usize>>,
     /// The positions of steps that are computed even if their result is stored.
     pub force: HashSet<usize>,
+    /// Whether output files are written.
+    pub outputs: bool,
     /// After a failure go on with the steps that do not depend on it.
     pub keep_going: bool,
     /// The folder of the output files.
@@ -84,7 +86,7 @@ pub async fn run(plan: Arc<Plan>, store: Store, options: RunOptions) -> Outcome 
             (RunStatus::CacheFailed, Vec::new(), Vec::new())
         }
     };
-    if status == RunStatus::Ok || runner.options.keep_going {
+    if runner.options.outputs && (status == RunStatus::Ok || runner.options.keep_going) {
         let written = runner.outputs(&done).await;
         if status == RunStatus::Ok {
             status = written;
@@ -302,8 +304,9 @@ impl Runner {
         let key = keyed.preimage.key();
         let forced = self.options.force.contains(&i);
         let mut found = if forced { Lookup::Miss } else { lookup(&self.store, &key).await? };
-        if let Lookup::Hit(manifest) = found {
-            return Ok(*manifest);
+        match found {
+            Lookup::Hit(manifest) if manifest.retry_rows == 0 => return Ok(*manifest),
+            _ => {}
         }
         let _turn = self.computing.acquire().await.map_err(|_| RunError::Interrupted)?;
         let waits = || {
@@ -320,7 +323,8 @@ impl Runner {
             found = lookup(&self.store, &key).await?;
         }
         let (reason, detail) = match found {
-            Lookup::Hit(manifest) => return Ok(*manifest),
+            Lookup::Hit(manifest) if manifest.retry_rows == 0 => return Ok(*manifest),
+            Lookup::Hit(manifest) => (Reason::PrevFailed, Some(retries(&manifest))),
             _ if forced => (Reason::Forced, None),
             Lookup::Incomplete(missing) => {
                 let detail = format!("{} stored files are missing or damaged", missing.len());
@@ -344,6 +348,7 @@ impl Runner {
             total: None,
         });
         let cx = StepContext::new(
+            &self.plan,
             step,
             &self.store,
             &self.options.events,

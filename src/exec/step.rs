@@ -7,15 +7,16 @@ use std::time::Instant;
 use datafusion::execution::context::SessionContext;
 use tokio_util::sync::CancellationToken;
 
+use super::each;
 use super::error::RunError;
 use super::input::open;
 use super::key::{Done, Keyed, keyed};
 use super::row;
 use crate::cache::{FORMAT_VERSION, Manifest, ManifestLabels, Store, timestamp};
 use crate::digest::Digest;
-use crate::engine::{Hints, ordered_session, session, store_table};
+use crate::engine::{Hints, bounded_session, ordered_session, session, store_table};
 use crate::event::{EventSink, RunEvent};
-use crate::operator::{LowerContext, Lowering, Ports, StepError};
+use crate::operator::{LowerContext, Lowering, Ports, StepError, Tell};
 use crate::plan::{Plan, PlannedStep};
 
 /// What a running step works with.
@@ -35,6 +36,7 @@ pub(super) struct StepContext {
 
 impl StepContext {
     pub(super) fn new(
+        plan: &Plan,
         step: &PlannedStep,
         store: &Store,
         events: &Arc<dyn EventSink>,
@@ -44,10 +46,18 @@ impl StepContext {
     ) -> Result<Self, RunError> {
         let scratch = tempfile::Builder::new().prefix("galeras-").tempdir()?;
         let lower = LowerContext {
-            session: session(jobs),
+            session: match step.step.lowering() {
+                Lowering::Each(_) => bounded_session(jobs),
+                Lowering::Row(_) | Lowering::Table(_) => session(jobs),
+            },
             scratch: scratch.path().to_path_buf(),
             base: step.base.clone(),
+            downloads: plan.downloads.clone(),
+            jobs,
+            forced,
             cancel: cancel.clone(),
+            retry: Arc::default(),
+            tell: teller(&step.name, events),
         };
         Ok(Self {
             name: step.name.clone(),
@@ -74,6 +84,19 @@ impl StepContext {
     }
 }
 
+/// What the step says, as events.
+fn teller(step: &str, events: &Arc<dyn EventSink>) -> Arc<dyn Fn(Tell) + Send + Sync> {
+    let (events, step) = (Arc::clone(events), step.to_string());
+    Arc::new(move |tell| {
+        let step = step.clone();
+        events.send(match tell {
+            Tell::Activity(text) => RunEvent::Activity { step, text, waiting: false },
+            Tell::Waiting(text) => RunEvent::Activity { step, text, waiting: true },
+            Tell::Warning(message) => RunEvent::Warning { step: Some(step), message },
+        });
+    })
+}
+
 /// The stored result of `key`, if it is complete; otherwise why not.
 pub(super) enum Lookup {
     /// Everything is there.
@@ -82,6 +105,14 @@ pub(super) enum Lookup {
     Incomplete(Vec<Digest>),
     /// There is none.
     Miss,
+}
+
+/// Why a result is not the last word.
+pub(super) fn retries(manifest: &Manifest) -> String {
+    match manifest.retry_rows {
+        1 => "one row failed and is tried again".to_string(),
+        rows => format!("{rows} rows failed and are tried again"),
+    }
 }
 
 pub(super) async fn lookup(store: &Store, key: &Digest) -> Result<Lookup, RunError> {
@@ -108,7 +139,7 @@ pub(super) async fn compute(
     for input in &step.inputs {
         let session = match step.step.lowering() {
             Lowering::Row(_) => &cx.ordered,
-            Lowering::Table(_) => &cx.lower.session,
+            Lowering::Each(_) | Lowering::Table(_) => &cx.lower.session,
         };
         let df = open(session, &cx.store, plan, input, done)?;
         inputs.insert(input.port.clone(), df);
@@ -122,9 +153,17 @@ pub(super) async fn compute(
             pending = result.pending;
             (result.ports, Some((result.computed, result.reused)))
         }
+        Lowering::Each(each) => {
+            let input = inputs.into_values().next();
+            let input = input.ok_or_else(|| StepError::new("the operator needs an input"))?;
+            let recipe = keyed_step.preimage.recipe();
+            let result = each::run(cx, each, input, recipe).await?;
+            (result.ports, Some((result.computed, result.reused)))
+        }
         Lowering::Table(table) => (table.lower(&cx.lower, inputs).await?, None),
     };
-    let hints = Hints { threads: cx.jobs, sorted: counts.is_some() };
+    let sorted = matches!(step.step.lowering(), Lowering::Row(_));
+    let hints = Hints { threads: cx.jobs, sorted };
     let mut artifacts = Vec::with_capacity(ports.len());
     for (name, df) in ports {
         let port = step
@@ -163,6 +202,7 @@ pub(super) async fn compute(
         seconds: started.elapsed().as_secs_f64(),
         computed_rows,
         reused_rows,
+        retry_rows: cx.lower.retry.load(std::sync::atomic::Ordering::Relaxed),
         ports: artifacts,
     };
     cx.store.put_manifest(&manifest).await?;

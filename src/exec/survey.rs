@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::error::RunError;
 use super::key::{Keyed, keyed};
 use super::reason::History;
-use super::step::{Lookup, lookup};
+use super::step::{Lookup, lookup, retries};
 use crate::cache::{Manifest, Preimage, Store};
 use crate::event::Reason;
 use crate::plan::Plan;
@@ -73,6 +73,10 @@ async fn stored(
     keyed: Keyed,
 ) -> Result<StepState, RunError> {
     let (state, manifest) = match lookup(store, &keyed.preimage.key()).await? {
+        Lookup::Hit(manifest) if manifest.retry_rows > 0 => {
+            let (reason, detail) = (Reason::PrevFailed, Some(retries(&manifest)));
+            (State::Runs { reason, detail }, Some(Arc::new(*manifest)))
+        }
         Lookup::Hit(manifest) => (State::Hit, Some(Arc::new(*manifest))),
         Lookup::Incomplete(missing) => {
             let detail = format!("{} stored files are missing", missing.len());

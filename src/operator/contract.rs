@@ -7,15 +7,21 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::context::SessionContext;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::error::{ArgError, StepError};
+use super::pins::{Fact, Pins};
 use super::table::{Port, TableSchema};
 use crate::digest::Digest;
 
@@ -108,6 +114,8 @@ pub struct BindContext {
     pub base: PathBuf,
     /// The folder for files that are fetched in order to learn their schema.
     pub downloads: PathBuf,
+    /// The facts that `galeras.lock` pins.
+    pub pins: Arc<Pins>,
 }
 
 impl BindContext {
@@ -152,6 +160,10 @@ pub trait Step: Send + Sync + Debug {
     fn side_files(&self) -> Result<Vec<SideFile>, StepError> {
         Ok(Vec::new())
     }
+    /// What it asks of the world, if it does.
+    fn fact(&self) -> Option<Fact> {
+        None
+    }
     /// How it is computed.
     fn lowering(&self) -> Lowering<'_>;
 }
@@ -160,6 +172,8 @@ pub trait Step: Send + Sync + Debug {
 pub enum Lowering<'a> {
     /// Row by row, with row-precise reuse.
     Row(&'a dyn RowStep),
+    /// Row by row, where each row is the work of minutes and gives a table of its own.
+    Each(&'a dyn EachStep),
     /// As a whole.
     Table(&'a dyn TableStep),
 }
@@ -188,6 +202,54 @@ pub trait RowStep: Send + Sync {
     fn ports(&self, rows: DataFrame) -> Result<Ports, StepError>;
 }
 
+/// A step that makes a table of each input row, in long work of its own: a repository is
+/// mined, say.
+///
+/// The engine stores what is made of a row as soon as it is complete, and takes it from there
+/// whenever a row with the same digest turns up again. The tables of all rows together may be
+/// larger than memory.
+#[async_trait]
+pub trait EachStep: Send + Sync {
+    /// The input columns that the result of a row depends on. Others may be used to find the
+    /// way to it, such as the place of a repository whose content is known by its commit.
+    fn reads(&self) -> Vec<String>;
+    /// The column that names a row in messages.
+    fn label(&self) -> &'static str;
+    /// The columns of what is made of a row.
+    fn made(&self) -> SchemaRef;
+    /// Does the work: `row` is a batch of one row with all input columns; what is made of it
+    /// goes to `out`, in any order and in batches of some megabytes.
+    async fn each(
+        &self,
+        cx: &EachContext<'_>,
+        row: RecordBatch,
+        out: mpsc::Sender<RecordBatch>,
+    ) -> Result<(), EachError>;
+    /// What is made of a row whose work failed; all that had been sent is dropped.
+    fn failed(&self, row: &RecordBatch, error: &EachError) -> Result<RecordBatch, StepError>;
+    /// The output ports, from the input and what was made of all its rows.
+    fn ports(&self, input: DataFrame, made: DataFrame) -> Result<Ports, StepError>;
+}
+
+/// Why the work on a row failed. It ends that row, not the step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EachError {
+    /// A stable word for the kind of failure.
+    pub rule: &'static str,
+    /// What happened, in one sentence.
+    pub reason: String,
+    /// Whether the next run tries again: the failure says nothing about the row itself.
+    pub retry: bool,
+}
+
+/// What a step may use while it works on a row.
+pub struct EachContext<'a> {
+    /// What every step may use.
+    pub lower: &'a LowerContext,
+    /// Held while threads are busy: rows are fetched side by side and computed in turn.
+    pub turn: Mutex<()>,
+}
+
 /// A step whose result depends on its inputs as a whole.
 #[async_trait]
 pub trait TableStep: Send + Sync {
@@ -207,6 +269,28 @@ pub struct LowerContext {
     pub scratch: PathBuf,
     /// The folder of the workflow file.
     pub base: PathBuf,
+    /// A folder for what is fetched. It outlives the run.
+    pub downloads: PathBuf,
+    /// Threads for work that keeps them busy.
+    pub jobs: usize,
+    /// The user wants a new answer: what an earlier attempt found out may not be used.
+    pub forced: bool,
     /// Cancelled when the run is interrupted.
     pub cancel: CancellationToken,
+    /// Rows that failed for reasons outside of them are counted here: the result is used, but
+    /// the next run computes it again.
+    pub retry: Arc<AtomicU64>,
+    /// Tells the user.
+    pub tell: Arc<dyn Fn(Tell) + Send + Sync>,
+}
+
+/// What a running step says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Tell {
+    /// What it is busy with, in a few words; the next one replaces it.
+    Activity(String),
+    /// For whom or what it waits, and how long.
+    Waiting(String),
+    /// Something worth knowing that stops nothing.
+    Warning(String),
 }

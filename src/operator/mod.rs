@@ -7,6 +7,7 @@
 mod args;
 mod contract;
 mod error;
+mod pins;
 mod registry;
 mod table;
 mod types;
@@ -14,10 +15,11 @@ mod types;
 pub use args::{args_schema, parse_args};
 pub use contract::INPUT;
 pub use contract::{
-    BindContext, Effect, Grain, InputPorts, LowerContext, Lowering, Operator, Ports, Reads,
-    RowStep, SideFile, Step, TableStep,
+    BindContext, EachContext, EachError, EachStep, Effect, Grain, InputPorts, LowerContext,
+    Lowering, Operator, Ports, Reads, RowStep, SideFile, Step, TableStep, Tell,
 };
 pub use error::{ArgError, StepError, plain_message};
+pub use pins::{Fact, Pins, Snapshot, answer_digest, question};
 pub use registry::Registry;
 pub use table::{
     MAIN, Port, REJECTS, SUMMARY, TableSchema, describe, is_virtual, stored_type, virtual_step,

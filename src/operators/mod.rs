@@ -8,6 +8,8 @@ mod cut;
 mod describe;
 mod exec;
 mod methods;
+mod mine;
+mod query;
 mod read;
 mod sample;
 mod sql;
@@ -20,6 +22,8 @@ use crate::operator::{Operator, Registry};
 pub const ALL: &[&dyn Operator] = &[
     &read::Read,
     &methods::Methods,
+    &query::QueryRepositories,
+    &mine::Mine,
     &ast::Ast,
     &validate::Validate,
     &sample::Sample,

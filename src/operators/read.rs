@@ -21,9 +21,9 @@ use crate::engine::column;
 use crate::functions::{RowId, call};
 use crate::id::ID;
 use crate::operator::{
-    ArgError, BindContext, Effect, Grain, InputPorts, LowerContext, Lowering, MAIN, Operator, Port,
-    Ports, SideFile, Step, StepError, TableSchema, TableStep, args_schema, describe, parse_args,
-    stored_type,
+    ArgError, BindContext, Effect, Fact, Grain, InputPorts, LowerContext, Lowering, MAIN, Operator,
+    Port, Ports, SideFile, Step, StepError, TableSchema, TableStep, args_schema, describe,
+    parse_args, stored_type,
 };
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -358,6 +358,10 @@ impl Step for BoundRead {
         hasher.update_reader(file).map_err(failed)?;
         let digest = Digest::from(hasher.finalize());
         Ok(vec![SideFile { name: self.name.clone(), digest }])
+    }
+
+    fn fact(&self) -> Option<Fact> {
+        self.args.url.clone().map(|url| Fact::File { url })
     }
 
     fn lowering(&self) -> Lowering<'_> {

@@ -53,6 +53,11 @@ pub(super) fn reject_values(rule: Expr, reason: Expr) -> Vec<(&'static str, Expr
     vec![("rule", rule), ("reason", reason)]
 }
 
+/// A text column that is never null.
+pub(super) fn text_field(name: &str, about: &str) -> FieldRef {
+    describe(name, DataType::Utf8, false, about, None)
+}
+
 /// A literal text.
 pub(super) fn text(value: &str) -> Expr {
     lit(value)

@@ -10,11 +10,14 @@ use serde_json::Value;
 use super::args;
 use super::code;
 use super::expand::{Expander, Site, Target, Targets};
-use super::load::covers;
+use super::load::{Locking, covers};
 use super::model::{Cell, Check, CheckKind, Input, PlannedStep, cell_suffix, plain};
 use crate::digest::type_name;
 use crate::engine::{parse_row_expr, session};
-use crate::operator::{ArgError, BindContext, InputPorts, Operator, Port, TableSchema, describe};
+use crate::operator::Step as BoundStep;
+use crate::operator::{
+    ArgError, BindContext, Fact, InputPorts, Operator, Port, TableSchema, describe,
+};
 use crate::workflow::{
     Assert, AssertKind, AssertSeverity, Contract, Diagnostic, From, Node, SchemaField, SourceSpan,
     Span, Step, StepKind, Text, quote, substitute_node,
@@ -68,6 +71,7 @@ impl Expander {
             inputs: inputs.iter().map(|i| (i.port.clone(), i.schema.clone())).collect(),
             base: site.base.to_path_buf(),
             downloads: self.settings.downloads.clone(),
+            pins: Arc::clone(&self.pins),
         };
         let arguments =
             with.as_ref().map_or_else(|| Value::Object(serde_json::Map::new()), Node::to_json);
@@ -83,6 +87,16 @@ impl Expander {
         };
         let bound: Arc<dyn crate::operator::Step> = Arc::from(bound);
         let before = self.diagnostics.len();
+        let pinned = match bound.fact() {
+            Some(Fact::Snapshot { of }) => self.pins.snapshot(operator.name(), &of).is_some(),
+            _ => false,
+        };
+        if let Some(problem) = self.unpinned(operator, bound.as_ref()) {
+            let message = format!("step {} {problem}", quote(&step.name.value));
+            let found = Diagnostic::error(code::NOT_LOCKED, message, source, step.name.span);
+            let help = format!("run `galeras lock {}` and commit galeras.lock", source.path());
+            self.diagnostics.push(found.with_help(help));
+        }
         let mut checks = self.contract(site, step, &bound.ports()[0]);
         for assert in &step.asserts {
             let check = self.check(site, assert, bound.ports(), &scope, &session);
@@ -101,8 +115,31 @@ impl Expander {
             source: Arc::clone(source),
             arguments: with,
             place: SourceSpan::new(source, step.name.span),
+            pinned,
         });
         Target::Step(self.steps.len() - 1)
+    }
+
+    /// Why a frozen run cannot have this step.
+    fn unpinned(&self, operator: &dyn Operator, step: &dyn BoundStep) -> Option<String> {
+        if self.settings.lock != Locking::Frozen {
+            return None;
+        }
+        match step.fact()? {
+            Fact::Snapshot { of } => match self.pins.snapshot(operator.name(), &of) {
+                Some(_) => None,
+                None => Some("asks what galeras.lock has no answer to".to_string()),
+            },
+            Fact::File { url } => {
+                let found = step.side_files().ok()?.first()?.digest;
+                match self.pins.files.get(&url) {
+                    Some(pinned) if *pinned == found => None,
+                    Some(_) => Some(format!("reads {url}, which has changed since it was locked")),
+                    None => Some(format!("reads {url}, which galeras.lock does not pin")),
+                }
+            }
+            Fact::Moving(why) => Some(format!("cannot be frozen: {why}")),
+        }
     }
 
     /// Whether `from` gives what the operator takes.

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
@@ -13,7 +14,7 @@ use super::graph;
 use super::load::{Settings, params, read, scope};
 use super::model::{Cell, Input, OutputFormat, PlannedOutput, PlannedStep, cell_suffix, plain};
 use super::reference::lookup;
-use crate::operator::Registry;
+use crate::operator::{Pins, Registry};
 use crate::workflow::{
     Cells, Diagnostic, Diagnostics, From, Node, Output, Span, Step, StepKind, Text, Workflow,
     check_param_value, collect_refs, output_path_problem, quote, substitute_node,
@@ -42,6 +43,8 @@ pub(super) type Targets = HashMap<String, Vec<(Cell, Target)>>;
 pub(super) struct Expander {
     pub(super) registry: Registry,
     pub(super) settings: Settings,
+    /// The facts that the lock file pins.
+    pub(super) pins: Arc<Pins>,
     pub(super) diagnostics: Diagnostics,
     pub(super) steps: Vec<PlannedStep>,
     outputs: Vec<PlannedOutput>,
@@ -58,10 +61,16 @@ pub(super) struct Site<'a> {
 }
 
 impl Expander {
-    pub(super) fn new(registry: Registry, settings: Settings, diagnostics: Diagnostics) -> Self {
+    pub(super) fn new(
+        registry: Registry,
+        settings: Settings,
+        pins: Arc<Pins>,
+        diagnostics: Diagnostics,
+    ) -> Self {
         Self {
             registry,
             settings,
+            pins,
             diagnostics,
             steps: Vec::new(),
             outputs: Vec::new(),

@@ -8,8 +8,9 @@ use serde_json::{Map, Value};
 
 use super::code;
 use super::expand::Expander;
+use super::lockfile::LockFile;
 use super::model::Plan;
-use crate::operator::Registry;
+use crate::operator::{Pins, Registry};
 use crate::workflow::{
     Diagnostic, Diagnostics, MAX_FILE_BYTES, Node, Param, ParamType, Scope, Source, Span, Text,
     Workflow, check_param_value, parse_source, quote,
@@ -24,6 +25,20 @@ pub struct Settings {
     pub working_dir: PathBuf,
     /// The folder for files that have to be fetched.
     pub downloads: PathBuf,
+    /// What counts of `galeras.lock`.
+    pub lock: Locking,
+}
+
+/// What counts of `galeras.lock`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Locking {
+    /// What it pins is taken from it; of the rest the world is asked.
+    #[default]
+    Pinned,
+    /// It must pin everything.
+    Frozen,
+    /// Nothing: the world is asked.
+    Ignored,
 }
 
 /// Plans the workflow in `file`. Without a plan, the diagnostics hold at least one error;
@@ -38,8 +53,19 @@ pub async fn plan(
     let Some((workflow, base)) = read(file, &display, &mut diagnostics) else {
         return (None, diagnostics);
     };
+    let lock = if settings.lock == Locking::Ignored {
+        Ok(Pins::default())
+    } else {
+        LockFile::beside(file).map(|lock| lock.pins())
+    };
+    let pins = Arc::new(lock.unwrap_or_else(|problem| {
+        let source = &workflow.source;
+        let found = Diagnostic::error(code::BAD_LOCK, problem, source, Span::new(0, 0));
+        diagnostics.push(found.with_help("write it anew with `galeras lock`"));
+        Pins::default()
+    }));
     let params = command_line_params(&workflow, settings, &mut diagnostics);
-    let mut expander = Expander::new(registry, settings.clone(), diagnostics);
+    let mut expander = Expander::new(registry, settings.clone(), pins, diagnostics);
     expander.top(&workflow, &base, params.clone()).await;
     let (steps, outputs, mut diagnostics) = expander.finish();
     if diagnostics.has_errors() {
@@ -48,7 +74,8 @@ pub async fn plan(
     }
     let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let name = workflow.name.as_ref().map_or(stem, |n| n.value.clone());
-    (Some(Plan { name, file: display, params, steps, outputs }), diagnostics)
+    let downloads = settings.downloads.clone();
+    (Some(Plan { name, file: display, params, steps, outputs, downloads }), diagnostics)
 }
 
 /// Reads and parses a workflow file; its folder comes with it.

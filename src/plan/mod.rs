@@ -10,10 +10,12 @@ mod bind;
 mod expand;
 mod graph;
 mod load;
+mod lockfile;
 mod model;
 mod reference;
 
-pub use load::{Settings, plan};
+pub use load::{Locking, Settings, plan};
+pub use lockfile::{LockFile, LockedFile, LockedSnapshot, lock_path};
 pub use model::{
     Cell, Check, CheckKind, Input, OutputFormat, Plan, PlannedOutput, PlannedStep, TableRef,
 };
@@ -42,6 +44,10 @@ pub mod code {
     pub const BROKEN_CONTRACT: &str = "broken-contract";
     /// A file that the workflow names cannot be read.
     pub const MISSING_FILE: &str = "missing-file";
+    /// The run is frozen, and a fact about the world is not pinned or is another one.
+    pub const NOT_LOCKED: &str = "not-locked";
+    /// The lock file cannot be used.
+    pub const BAD_LOCK: &str = "bad-lock";
     /// `--set`, `--select` or `--force` names nothing in the workflow.
     pub const UNKNOWN_OPTION: &str = "unknown-option";
 }

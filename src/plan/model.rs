@@ -22,6 +22,8 @@ pub struct Plan {
     pub steps: Vec<PlannedStep>,
     /// The files to write.
     pub outputs: Vec<PlannedOutput>,
+    /// The folder for what steps fetch.
+    pub downloads: PathBuf,
 }
 
 impl Plan {
@@ -94,6 +96,8 @@ pub struct PlannedStep {
     pub arguments: Option<Node>,
     /// The place of the step's name.
     pub place: SourceSpan,
+    /// Whether the lock file has the answer to what it asks of the world.
+    pub pinned: bool,
 }
 
 impl PlannedStep {

@@ -3,6 +3,7 @@
 //! Does not live here: the lines above the bars (`lines`), who starts and ends bars (`human`).
 
 use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
@@ -13,12 +14,23 @@ use super::units::{count, seconds};
 
 const TICK: Duration = Duration::from_millis(120);
 
+/// Columns below which an activity is not shown.
+const LEAST_ACTIVITY: usize = 12;
+
 /// One bar per running step, at the foot of stderr's terminal.
 pub(super) struct Bars {
     multi: MultiProgress,
-    running: HashMap<String, ProgressBar>,
+    running: HashMap<String, Bar>,
     width: usize,
 }
+
+struct Bar {
+    bar: ProgressBar,
+    /// What the step is busy with, shown where there is room.
+    activity: Activity,
+}
+
+type Activity = Arc<Mutex<String>>;
 
 impl Bars {
     pub(super) fn new(width: usize) -> Self {
@@ -29,32 +41,39 @@ impl Bars {
     /// A spinner, or a bar if the total is known, with the name already cropped and padded.
     pub(super) fn start(&mut self, step: &str, name: String, total: Option<u64>) {
         let bar = self.multi.add(ProgressBar::no_length());
-        bar.set_style(style(total.is_some(), text::width(&name), self.width));
+        let activity = Activity::default();
+        bar.set_style(style(total.is_some(), text::width(&name), self.width, &activity));
         bar.set_prefix(name);
         if let Some(total) = total {
             bar.set_length(total);
         }
         bar.enable_steady_tick(TICK);
-        if let Some(old) = self.running.insert(step.to_string(), bar) {
-            old.finish_and_clear();
+        if let Some(old) = self.running.insert(step.to_string(), Bar { bar, activity }) {
+            old.bar.finish_and_clear();
         }
     }
 
     pub(super) fn total(&self, step: &str, total: u64) {
-        if let Some(bar) = self.running.get(step) {
-            bar.set_style(style(true, text::width(&bar.prefix()), self.width));
+        if let Some(Bar { bar, activity }) = self.running.get(step) {
+            bar.set_style(style(true, text::width(&bar.prefix()), self.width, activity));
             bar.set_length(total);
         }
     }
 
     pub(super) fn position(&self, step: &str, rows: u64) {
-        if let Some(bar) = self.running.get(step) {
+        if let Some(Bar { bar, .. }) = self.running.get(step) {
             bar.set_position(rows);
         }
     }
 
+    pub(super) fn activity(&self, step: &str, text: String) {
+        if let Some(Bar { activity, .. }) = self.running.get(step) {
+            *activity.lock().unwrap_or_else(PoisonError::into_inner) = text;
+        }
+    }
+
     pub(super) fn end(&mut self, step: &str) {
-        if let Some(bar) = self.running.remove(step) {
+        if let Some(Bar { bar, .. }) = self.running.remove(step) {
             bar.finish_and_clear();
             self.multi.remove(&bar);
         }
@@ -71,7 +90,8 @@ impl Bars {
     }
 }
 
-fn style(total: bool, name: usize, width: usize) -> ProgressStyle {
+fn style(total: bool, name: usize, width: usize, activity: &Activity) -> ProgressStyle {
+    let activity = Arc::clone(activity);
     let bar = match width {
         _ if !total => 0,
         72.. => 16,
@@ -89,7 +109,14 @@ fn style(total: bool, name: usize, width: usize) -> ProgressStyle {
         .progress_chars("━╸─")
         .tick_chars("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ ")
         .with_key("info", move |state: &ProgressState, out: &mut dyn std::fmt::Write| {
-            let _ = out.write_str(&info(state, total, room));
+            let mut shown = info(state, total, room);
+            let activity = activity.lock().unwrap_or_else(PoisonError::into_inner);
+            let left = room.saturating_sub(text::width(&shown) + 2);
+            if !activity.is_empty() && left >= LEAST_ACTIVITY {
+                shown.push_str("  ");
+                shown.push_str(&text::crop(&text::escape(&activity), left));
+            }
+            let _ = out.write_str(&shown);
         })
 }
 

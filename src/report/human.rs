@@ -103,6 +103,7 @@ impl State {
                 Vec::new()
             }
             RunEvent::Progress { step, rows } => self.progress(&step, rows),
+            RunEvent::Activity { step, text, waiting } => self.activity(&step, text, waiting),
             RunEvent::StepFinished(summary) => self.step_finished(&summary),
             RunEvent::Assertion { step, severity, message } => {
                 let error = severity == "error";
@@ -138,6 +139,21 @@ impl State {
                 running.told = now;
                 let seconds = now.duration_since(running.since).as_secs_f64();
                 self.lines.progress(step, &At { rows, total: running.total, seconds })
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn activity(&mut self, step: &str, text: String, waiting: bool) -> Vec<String> {
+        if let Some(bars) = &self.bars {
+            bars.activity(step, text);
+            return Vec::new();
+        }
+        let now = Instant::now();
+        match self.running.get_mut(step) {
+            Some(running) if waiting || now.duration_since(running.told) >= self.quiet => {
+                running.told = now;
+                self.lines.activity(step, &text)
             }
             _ => Vec::new(),
         }

@@ -139,6 +139,12 @@ impl Lines {
         text::flow(&pieces, self.width, INDENT)
     }
 
+    /// What a long step is busy with, for a log.
+    pub(super) fn activity(&self, step: &str, text: &str) -> Vec<String> {
+        let name = format!("  {}", text::left(&self.short(step), self.name));
+        text::flow(&[name, text::escape(text)], self.width, INDENT)
+    }
+
     /// A `warning:` or `error:` line.
     pub(super) fn problem(&self, error: bool, step: Option<&str>, message: &str) -> Vec<String> {
         let (word, paint) =

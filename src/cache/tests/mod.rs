@@ -85,6 +85,7 @@ async fn put_result_of(store: &Store, operator: &str, seed: i64, created: &str) 
         seconds: 0.25,
         computed_rows: 20,
         reused_rows: 0,
+        retry_rows: 0,
         ports: vec![put_table(store, &batch(seed, 20)).await],
     };
     store.put_manifest(&manifest).await.unwrap();
@@ -94,7 +95,13 @@ async fn put_result_of(store: &Store, operator: &str, seed: i64, created: &str) 
 /// Adds a finished part to a recipe.
 async fn put_part(store: &Store, recipe: &Digest, seed: i64, created: &str) -> MemoPart {
     let table = put_table(store, &batch(seed, 3)).await;
-    let part = MemoPart { blob: table.blob, bytes: table.bytes, rows: 3, created: created.into() };
+    let part = MemoPart {
+        blob: table.blob,
+        bytes: table.bytes,
+        rows: 3,
+        created: created.into(),
+        row: None,
+    };
     store.put_memo_part(recipe, &part).await.unwrap();
     part
 }

@@ -1,0 +1,194 @@
+//! `lock`.
+
+use std::collections::HashSet;
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::json::LineDelimitedWriter;
+use clap::Args;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::context::{
+    Exit, color, fail, fail_run, note, open_store, plan_file, show_diagnostics, width,
+};
+use super::run::watch_signals;
+use super::{Format, WorkflowArgs};
+use crate::cache::{Manifest, Store, timestamp};
+use crate::engine::{column, session};
+use crate::event::{EventSink, RunStatus};
+use crate::exec::{RunOptions, open_port, run as run_plan, survey};
+use crate::operator::{Fact, MAIN, REJECTS, answer_digest};
+use crate::plan::{LockFile, LockedFile, LockedSnapshot, Locking, Plan, lock_path};
+use crate::report::HumanReporter;
+
+#[derive(Args)]
+pub(crate) struct LockArgs {
+    #[command(flatten)]
+    workflow: WorkflowArgs,
+}
+
+/// Asks the world what the workflow asks of it, and pins the answers.
+pub(crate) async fn lock(args: LockArgs) -> Exit {
+    let WorkflowArgs { file, set, store } = &args.workflow;
+    let (plan, diagnostics) = plan_file(file, set, &store.cache, Locking::Ignored).await;
+    show_diagnostics(&diagnostics, Format::Human);
+    let Some(plan) = plan else { return Exit::Invalid };
+    let store = match open_store(&store.cache).await {
+        Ok(store) => store,
+        Err(exit) => return exit,
+    };
+    let workflow = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut asking = Vec::new();
+    let mut files = Vec::new();
+    for (at, step) in plan.steps.iter().enumerate() {
+        match step.step.fact() {
+            None => {}
+            Some(Fact::Snapshot { .. }) => asking.push(at),
+            Some(Fact::File { url }) => match step.step.side_files() {
+                Ok(found) => files.extend(found.first().map(|found| LockedFile {
+                    url,
+                    blake3: found.digest,
+                    workflows: vec![workflow.clone()],
+                })),
+                Err(error) => return fail(&error.to_string(), Exit::Failed),
+            },
+            Some(Fact::Moving(why)) => {
+                note(&format!("step {} is not pinned: {why}", step.name));
+            }
+        }
+    }
+    let plan = Arc::new(plan);
+    let snapshots = match ask(&plan, &store, asking, &workflow).await {
+        Ok(snapshots) => snapshots,
+        Err(exit) => return exit,
+    };
+    write(file, &workflow, snapshots, files)
+}
+
+/// Runs the steps that ask, with what they need, and takes the answers from the store.
+async fn ask(
+    plan: &Arc<Plan>,
+    store: &Store,
+    asking: Vec<usize>,
+    workflow: &str,
+) -> Result<Vec<LockedSnapshot>, Exit> {
+    if asking.is_empty() {
+        return Ok(Vec::new());
+    }
+    let terminal = std::io::stderr().is_terminal();
+    let reporter = HumanReporter::new(Box::new(std::io::stderr()), terminal, color(), width());
+    let cancel = CancellationToken::new();
+    tokio::spawn(watch_signals(cancel.clone()));
+    let outcome = run_plan(
+        Arc::clone(plan),
+        store.clone(),
+        RunOptions {
+            jobs: std::thread::available_parallelism().map_or(1, usize::from),
+            select: Some(asking.clone()),
+            force: asking.iter().copied().collect::<HashSet<_>>(),
+            outputs: false,
+            keep_going: false,
+            out: ".".into(),
+            cancel,
+            events: Arc::new(reporter) as Arc<dyn EventSink>,
+        },
+    )
+    .await;
+    if outcome.status != RunStatus::Ok {
+        return Err(outcome.status.into());
+    }
+    let states = survey(plan, store).await.map_err(|error| fail_run(&error))?;
+    let done: Vec<Option<Arc<Manifest>>> =
+        states.iter().map(|state| state.manifest.clone()).collect();
+    let mut snapshots = Vec::new();
+    for at in asking {
+        let step = &plan.steps[at];
+        if let Some(manifest) = &done[at]
+            && manifest.retry_rows > 0
+        {
+            let text = format!("{} rows of step {} failed", manifest.retry_rows, step.name);
+            return Err(fail(&format!("{text}; galeras.lock is left as it was"), Exit::Failed));
+        }
+        let failed = |error: Box<dyn std::error::Error>| fail(&error.to_string(), Exit::Failed);
+        let answer = rows(plan, store, (at, MAIN), &done).await.map_err(failed)?;
+        let rejects = match step.port(REJECTS) {
+            Some(_) => rows(plan, store, (at, REJECTS), &done).await.map_err(failed)?,
+            None => Vec::new(),
+        };
+        if let Some(Fact::Snapshot { of }) = step.step.fact() {
+            snapshots.push(LockedSnapshot {
+                operator: step.operator.name().to_string(),
+                of,
+                asked: timestamp(),
+                workflows: vec![workflow.to_string()],
+                digest: answer_digest(&answer, &rejects),
+                rows: answer,
+                rejects,
+            });
+        }
+    }
+    Ok(snapshots)
+}
+
+/// The stored rows of a step's port as JSON objects, in the order of its key.
+async fn rows(
+    plan: &Plan,
+    store: &Store,
+    (step, port): (usize, &str),
+    done: &[Option<Arc<Manifest>>],
+) -> Result<Vec<Value>, Box<dyn std::error::Error>> {
+    let table = open_port(&session(1), store, plan, step, port, done)?;
+    // What is filled in on reading is not part of an answer.
+    let planned = plan.steps[step].port(port).map(|port| port.table.stored());
+    let stored = planned.iter().flat_map(|schema| schema.fields()).map(|f| column(f.name()));
+    let batches = table.select(stored.collect::<Vec<_>>())?.collect().await?;
+    let mut writer = LineDelimitedWriter::new(Vec::new());
+    writer.write_batches(&batches.iter().collect::<Vec<&RecordBatch>>())?;
+    writer.finish()?;
+    let text = writer.into_inner();
+    let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    Ok(lines.map(serde_json::from_slice).collect::<Result<_, _>>()?)
+}
+
+fn write(
+    file: &Path,
+    workflow: &str,
+    snapshots: Vec<LockedSnapshot>,
+    files: Vec<LockedFile>,
+) -> Exit {
+    let path = lock_path(file);
+    // One that cannot be read is replaced: writing it anew is what was asked for.
+    let before = LockFile::beside(file).unwrap_or_else(|problem| {
+        note(&format!("{problem}; it is written anew"));
+        LockFile::default()
+    });
+    let mut lock = before.clone();
+    let counts = (snapshots.iter().map(|s| s.rows.len()).sum::<usize>(), files.len());
+    lock.update(workflow, snapshots, files);
+    if lock == before && path.exists() {
+        note(&format!("{} is up to date", path.display()));
+        return Exit::Done;
+    }
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let written = tempfile::NamedTempFile::new_in(folder).and_then(|mut temp| {
+        temp.write_all(lock.render().as_bytes())?;
+        temp.as_file().sync_all()?;
+        // A temporary file is for its owner only; this one is to be shared.
+        std::fs::set_permissions(
+            temp.path(),
+            <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o644),
+        )?;
+        temp.persist(&path).map_err(|error| error.error)
+    });
+    match written {
+        Ok(_) => {
+            let (rows, files) = counts;
+            note(&format!("{}: {rows} repositories and {files} files pinned", path.display()));
+            Exit::Done
+        }
+        Err(error) => fail(&format!("cannot write {}: {error}", path.display()), Exit::Disk),
+    }
+}

@@ -1,0 +1,258 @@
+//! `mine`: the Python methods that the commits of a time window changed.
+
+mod columns;
+mod work;
+
+use std::sync::Arc;
+
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use datafusion::common::JoinType;
+use datafusion::dataframe::DataFrame;
+use datafusion::logical_expr::Expr;
+use globset::{Glob, GlobSet, GlobSetBuilder};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use self::columns::{Batches, made_schema, methods_table, rejected_fields};
+use self::work::Task;
+use super::support::{is_text, project, reject_columns, require_column};
+use crate::engine::column;
+use crate::functions::moment;
+use crate::git::{MineOptions, Window};
+use crate::operator::{
+    ArgError, BindContext, EachContext, EachError, EachStep, Effect, Fact, Grain, InputPorts,
+    Lowering, MAIN, Operator, Port, Ports, REJECTS, Reads, Step, StepError, TableSchema,
+    args_schema, parse_args,
+};
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    /// The first moment of the window of committer dates: a date (`2022-01-01`, midnight UTC)
+    /// or a date with time and zone (RFC 3339).
+    since: String,
+    /// The first moment after the window.
+    until: String,
+    /// The branch to walk, by its tip when the repository is mined. Without it, the commit
+    /// in the column `head_sha` is the tip.
+    #[serde(default)]
+    branch: Option<String>,
+    /// Whether merges count, compared with their first parent.
+    #[serde(default)]
+    merges: bool,
+    /// Whether functions inside of functions are rows of their own.
+    #[serde(default)]
+    nested: bool,
+    /// Glob patterns of the paths to mine.
+    #[serde(default = "python_files")]
+    include: Vec<String>,
+    /// Files larger than this are rejected.
+    #[serde(default = "max_file_kb")]
+    #[schemars(range(min = 1, max = 4096))]
+    max_file_kb: u64,
+}
+
+fn python_files() -> Vec<String> {
+    vec!["**/*.py".into()]
+}
+
+fn max_file_kb() -> u64 {
+    1024
+}
+
+/// The operator.
+pub(super) struct Mine;
+
+const DOC: &str = include_str!("doc.md");
+
+#[async_trait]
+impl Operator for Mine {
+    fn name(&self) -> &'static str {
+        "mine"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn grain(&self) -> Grain {
+        Grain::Row
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::External
+    }
+
+    fn inputs(&self) -> InputPorts {
+        InputPorts::One
+    }
+
+    fn doc(&self) -> &'static str {
+        DOC
+    }
+
+    fn args_schema(&self) -> Value {
+        args_schema::<Args>()
+    }
+
+    async fn bind(&self, args: &Value, cx: &BindContext) -> Result<Box<dyn Step>, Vec<ArgError>> {
+        let mut args: Args = parse_args(args)?;
+        let mut errors = Vec::new();
+        for name in ["repo", "clone_url", "head_sha"] {
+            require_column(cx, "", name, "text", is_text, &mut errors);
+        }
+        let mut read = |path: &str, text: &str| {
+            let found = moment(text);
+            if found.is_none() {
+                let message = format!("`{text}` is no date");
+                let help = "write 2022-01-31, or 2022-01-31T12:00:00Z";
+                errors.push(ArgError::new(path, "wrong-type", message).help(help));
+            }
+            found
+        };
+        let window = match (read("since", &args.since), read("until", &args.until)) {
+            (Some((since, from)), Some((until, to))) => {
+                // However the window is written, it is the same window.
+                (args.since, args.until) = (from, to);
+                Some(Window { since, until })
+            }
+            _ => None,
+        };
+        if window.is_some_and(|window| window.since >= window.until) {
+            let message = format!("the window from {} until {} is empty", args.since, args.until);
+            let help = "`until` is the first moment after the window";
+            errors.push(ArgError::new("until", "empty-window", message).help(help));
+        }
+        let include = patterns(&args.include).map_err(|error| errors.push(error)).ok();
+        match (window, include) {
+            (Some(window), Some(include)) if errors.is_empty() => {
+                Ok(Box::new(BoundMine { args, window, include, ports: ports() }))
+            }
+            _ => Err(errors),
+        }
+    }
+}
+
+fn patterns(include: &[String]) -> Result<GlobSet, ArgError> {
+    let mut set = GlobSetBuilder::new();
+    for (at, pattern) in include.iter().enumerate() {
+        let bad = |error: globset::Error| {
+            ArgError::new(format!("include[{at}]"), "bad-pattern", error.to_string())
+        };
+        set.add(Glob::new(pattern).map_err(bad)?);
+    }
+    set.build().map_err(|error| ArgError::new("include", "bad-pattern", error.to_string()))
+}
+
+fn ports() -> Vec<Port> {
+    let rejects = TableSchema::default().with(&rejected_fields()).with(&reject_columns());
+    vec![Port::new(MAIN, methods_table()), Port::new(REJECTS, rejects.keyed(&["id"]))]
+}
+
+#[derive(Debug)]
+struct BoundMine {
+    args: Args,
+    window: Window,
+    include: GlobSet,
+    ports: Vec<Port>,
+}
+
+impl BoundMine {
+    fn options(&self, jobs: usize) -> MineOptions {
+        MineOptions {
+            window: self.window,
+            merges: self.args.merges,
+            nested: self.args.nested,
+            include: self.include.clone(),
+            max_file_bytes: self.args.max_file_kb * 1024,
+            jobs,
+        }
+    }
+}
+
+impl Step for BoundMine {
+    fn args(&self) -> Value {
+        serde_json::to_value(&self.args).unwrap_or_default()
+    }
+
+    fn ports(&self) -> &[Port] {
+        &self.ports
+    }
+
+    fn reads(&self, _: &str) -> Reads {
+        Reads::Columns(["repo", "clone_url", "head_sha"].map(String::from).to_vec())
+    }
+
+    fn fact(&self) -> Option<Fact> {
+        let branch = self.args.branch.as_ref()?;
+        let why = format!("the tip of the branch `{branch}` moves; give `branch` to `query`");
+        Some(Fact::Moving(why))
+    }
+
+    fn lowering(&self) -> Lowering<'_> {
+        Lowering::Each(self)
+    }
+}
+
+#[async_trait]
+impl EachStep for BoundMine {
+    fn reads(&self) -> Vec<String> {
+        // A commit names its content wherever the repository is.
+        ["repo", "head_sha"].map(String::from).to_vec()
+    }
+
+    fn label(&self) -> &'static str {
+        "repo"
+    }
+
+    fn made(&self) -> SchemaRef {
+        made_schema()
+    }
+
+    async fn each(
+        &self,
+        cx: &EachContext<'_>,
+        row: RecordBatch,
+        out: mpsc::Sender<RecordBatch>,
+    ) -> Result<(), EachError> {
+        let task = Task {
+            repo: text(&row, "repo"),
+            address: text(&row, "clone_url"),
+            head: text(&row, "head_sha"),
+            branch: self.args.branch.clone(),
+            options: Arc::new(self.options(cx.lower.jobs)),
+        };
+        task.run(cx, out).await
+    }
+
+    fn failed(&self, row: &RecordBatch, error: &EachError) -> Result<RecordBatch, StepError> {
+        Batches::rejected(&text(row, "repo"), error.rule, &error.reason)
+    }
+
+    fn ports(&self, input: DataFrame, made: DataFrame) -> Result<Ports, StepError> {
+        let addresses =
+            input.select(vec![column("repo").alias("__repo"), column("clone_url").alias("url")])?;
+        // The left side of a join is held in memory: that of the few repositories.
+        let kept = made.clone().filter(column("rule").is_null())?;
+        let kept = addresses.join(kept, JoinType::Inner, &["__repo"], &["repo"], None)?;
+        let rejected = made.filter(column("rule").is_not_null())?;
+        let none = || Vec::<(&str, Expr)>::new();
+        Ok(vec![
+            (MAIN, project(kept, &self.ports[0].table, none())?),
+            (REJECTS, project(rejected, &self.ports[1].table, none())?),
+        ])
+    }
+}
+
+/// The text in a column of a batch of one row; empty if it is null.
+fn text(row: &RecordBatch, name: &str) -> String {
+    row.column_by_name(name)
+        .and_then(|column| column.as_string_opt::<i32>())
+        .filter(|column| !column.is_empty() && !column.is_null(0))
+        .map(|column| column.value(0).to_string())
+        .unwrap_or_default()
+}

@@ -1,0 +1,202 @@
+//! The work on one repository: open or fetch it, then mine it.
+//!
+//! Fetching waits for a network and is done for several repositories side by side; mining
+//! keeps all threads busy and is done for one at a time.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use arrow::array::RecordBatch;
+use gix::ObjectId;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+
+use super::columns::Batches;
+use crate::digest::Digest;
+use crate::git::{
+    Activity, Fetcher, GitError, GitErrorKind, Location, MineOptions, Network, Plan, Repository,
+    mine, plan, remote_head, trees,
+};
+use crate::operator::{EachContext, EachError, Tell};
+
+/// Commits after which progress is shown.
+const SAY_COMMITS: usize = 64;
+
+/// A repository to mine.
+pub(super) struct Task {
+    pub(super) repo: String,
+    /// A URL or a folder.
+    pub(super) address: String,
+    /// The commit from which history is walked.
+    pub(super) head: String,
+    /// A branch whose tip takes the place of `head`.
+    pub(super) branch: Option<String>,
+    pub(super) options: Arc<MineOptions>,
+}
+
+/// A repository that has all that is needed, and the commits to mine.
+struct Ready {
+    repository: Repository,
+    plan: Plan,
+}
+
+/// Stops the threads that work for a future when that is dropped.
+struct StopOnDrop(Arc<AtomicBool>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Shows what is done for the repository, or for what it waits.
+type Say = Arc<dyn Fn(&str, bool) + Send + Sync>;
+
+impl Task {
+    /// Sends the changed methods of all commits to `out`.
+    pub(super) async fn run(
+        self,
+        cx: &EachContext<'_>,
+        out: mpsc::Sender<RecordBatch>,
+    ) -> Result<(), EachError> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let _stop = StopOnDrop(Arc::clone(&stop));
+        let say: Say = {
+            let (tell, repo) = (Arc::clone(&cx.lower.tell), self.repo.clone());
+            Arc::new(move |doing, waiting| {
+                let text = format!("{repo}: {doing}");
+                tell(if waiting { Tell::Waiting(text) } else { Tell::Activity(text) });
+            })
+        };
+        let task = Arc::new(self);
+        let ready = {
+            let (task, say, stop) = (Arc::clone(&task), Arc::clone(&say), Arc::clone(&stop));
+            let (base, downloads) = (cx.lower.base.clone(), cx.lower.downloads.clone());
+            let runtime = Handle::current();
+            blocking(move || match Location::parse(&task.address, &base)? {
+                Location::Folder(folder) => task.open(&folder, &stop),
+                Location::Remote(url) => {
+                    let name = Digest::of(url.as_bytes()).to_string();
+                    let folder = downloads.join("git").join(name);
+                    let doing = move |activity: Activity| {
+                        say(&described(&activity), activity.is_waiting());
+                    };
+                    let network = Network::new(runtime, Arc::clone(&stop), Arc::new(doing))?;
+                    task.fetch(&url, &folder, &network)
+                }
+            })
+            .await
+        };
+        let ready = ready.map_err(|error| failure("fetch", &error))?;
+        let _turn = cx.turn.lock().await;
+        let mined = blocking(move || task.mine(&ready, &out, &*say, &stop)).await;
+        mined.map_err(|error| failure("mine", &error))
+    }
+
+    /// A repository on this machine, with the commits to mine.
+    fn open(&self, folder: &Path, stop: &AtomicBool) -> Result<Ready, GitError> {
+        let repository = Repository::open(folder)?;
+        let head = match &self.branch {
+            Some(branch) => repository.head(Some(branch))?.commit,
+            None => self.head()?,
+        };
+        let plan = plan(&repository, head, &self.options, stop)?;
+        Ok(Ready { repository, plan })
+    }
+
+    /// A repository on a server, as far as the window needs it, with the commits to mine.
+    fn fetch(&self, url: &str, folder: &Path, network: &Network) -> Result<Ready, GitError> {
+        let head = match &self.branch {
+            Some(branch) => remote_head(url, Some(branch), network)?.commit,
+            None => self.head()?,
+        };
+        match self.fetch_window(url, folder, head, network) {
+            // What an earlier run left may be what is damaged.
+            Err(error) if error.kind == GitErrorKind::Damaged => std::fs::remove_dir_all(folder)
+                .map_err(|_| error)
+                .and_then(|()| self.fetch_window(url, folder, head, network)),
+            fetched => fetched,
+        }
+    }
+
+    /// In stages, each of which tells what the next one needs: commits, the trees of those in
+    /// the window and of their parents, the files that differ.
+    fn fetch_window(
+        &self,
+        url: &str,
+        folder: &Path,
+        head: ObjectId,
+        network: &Network,
+    ) -> Result<Ready, GitError> {
+        let stop = &network.interrupt;
+        let mut fetcher = Fetcher::open(url, folder, network)?;
+        if fetcher.supports_filter()? {
+            fetcher.commits(head)?;
+            let trees = trees(&Repository::open(folder)?, head, &self.options, stop)?;
+            fetcher.objects(&trees, Some("blob:none"), "trees")?;
+            let blobs = plan(&Repository::open(folder)?, head, &self.options, stop)?.blobs();
+            fetcher.objects(&blobs, None, "files")?;
+        } else {
+            fetcher.everything(head)?;
+        }
+        let repository = Repository::open(folder)?;
+        let plan = plan(&repository, head, &self.options, stop)?;
+        Ok(Ready { repository, plan })
+    }
+
+    fn head(&self) -> Result<ObjectId, GitError> {
+        ObjectId::from_hex(self.head.as_bytes()).map_err(|_| {
+            let text = format!("`{}` in head_sha is no commit id", self.head);
+            GitError::new(GitErrorKind::Other, text)
+        })
+    }
+
+    /// Mines the commits on all threads.
+    fn mine(
+        &self,
+        ready: &Ready,
+        out: &mpsc::Sender<RecordBatch>,
+        say: &(dyn Fn(&str, bool) + Sync),
+        stop: &AtomicBool,
+    ) -> Result<(), GitError> {
+        let Ready { repository, plan } = ready;
+        let total = plan.commits();
+        let threads = self.options.jobs.clamp(1, total.max(1));
+        let sinks = (0..threads).map(|_| Batches::new(&self.repo, out.clone())).collect();
+        let mined = AtomicUsize::new(0);
+        let done = |commits| {
+            let before = mined.fetch_add(commits, Ordering::Relaxed);
+            if before.is_multiple_of(SAY_COMMITS) {
+                say(&format!("mining commit {} of {total}", before + 1), false);
+            }
+        };
+        mine(repository, plan, &self.options, sinks, stop, &done)
+    }
+}
+
+/// Runs `work` where it may block.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, GitError> + Send + 'static,
+) -> Result<T, GitError> {
+    let panicked = |_| GitError::new(GitErrorKind::Other, "a defect: the thread panicked");
+    tokio::task::spawn_blocking(work).await.map_err(panicked)?
+}
+
+/// The end of the work on a repository.
+fn failure(rule: &'static str, error: &GitError) -> EachError {
+    let retry = matches!(error.kind, GitErrorKind::Transient | GitErrorKind::Interrupted);
+    EachError { rule, reason: error.message.clone(), retry }
+}
+
+fn described(activity: &Activity) -> String {
+    let Activity { what, bytes, objects, detail } = activity;
+    match (*what, detail) {
+        ("waiting", Some(why)) => format!("waiting: {why}"),
+        (what, _) if *objects > 0 || *bytes > 0 => {
+            format!("fetching {what}, {objects} objects, {:.1} MB", *bytes as f64 / 1e6)
+        }
+        (what, Some(detail)) => format!("fetching {what}: {detail}"),
+        (what, None) => format!("fetching {what}"),
+    }
+}

@@ -1,0 +1,179 @@
+//! The commits at the tips of branches: asked of the servers, several at a time, or read from
+//! folders.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+use futures::StreamExt;
+use serde_json::{Value, json};
+
+use super::stop_flag;
+use super::table::Found;
+use crate::git::{
+    Activity, GitError, GitErrorKind, Head, Location, Network, Repository, remote_head,
+};
+use crate::operator::{LowerContext, StepError, Tell};
+
+/// Servers that are asked side by side.
+const AT_ONCE: usize = 8;
+
+/// A repository without a commit to start from.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Headless {
+    pub(super) repo: String,
+    pub(super) address: String,
+    pub(super) rule: &'static str,
+    pub(super) reason: String,
+}
+
+/// What became of the repositories.
+#[derive(Default)]
+pub(super) struct Resolved {
+    /// Rows of the port `out`.
+    pub(super) rows: Vec<Value>,
+    /// The others.
+    pub(super) headless: Vec<Headless>,
+    /// How many of them the next run asks again.
+    pub(super) retry: u64,
+}
+
+/// Finds the tip of the branch, or of the default branch, of every repository. Answers are
+/// remembered in the file `memory`, so that an interrupted run does not ask again.
+pub(super) async fn resolve(
+    found: Vec<Found>,
+    base: &Path,
+    branch: Option<&str>,
+    memory: Option<&Path>,
+    cx: &LowerContext,
+) -> Result<Resolved, StepError> {
+    let stop = stop_flag(&cx.cancel);
+    let tell = Arc::clone(&cx.tell);
+    let waits = Arc::new(move |activity: Activity| {
+        if activity.is_waiting() {
+            tell(Tell::Waiting(activity.detail.unwrap_or_default()));
+        }
+    });
+    let runtime = tokio::runtime::Handle::current();
+    let failed = |error: GitError| StepError::new(error.message);
+    let network = Network::new(runtime, stop, waits).map_err(failed)?;
+    let known = memory.map(remembered).unwrap_or_default();
+    let mut memory = memory.map(open_memory).transpose()?;
+    let total = found.len();
+    let mut answers = futures::stream::iter(found)
+        .map(|found| {
+            let known = known.get(&found.repo).cloned();
+            let (network, base) = (network.clone(), base.to_path_buf());
+            let branch = branch.map(str::to_string);
+            async move {
+                let head = match known {
+                    Some(head) => Ok((head, true)),
+                    None => ask(&found, base, branch, network).await.map(|head| (head, false)),
+                };
+                (found, head)
+            }
+        })
+        .buffer_unordered(AT_ONCE);
+    let mut resolved = Resolved::default();
+    let mut done = 0;
+    while let Some((found, head)) = answers.next().await {
+        if cx.cancel.is_cancelled() {
+            return Err(StepError::new("interrupted"));
+        }
+        done += 1;
+        (cx.tell)(Tell::Activity(format!("head {done} of {total}: {}", found.repo)));
+        match head {
+            Ok((head, known)) => {
+                if let (Some(memory), false) = (&mut memory, known) {
+                    let line = json!({"repo": found.repo, "head": [head.0, head.1]});
+                    writeln!(memory, "{line}")?;
+                }
+                resolved.rows.push(row(found, head));
+            }
+            Err(error) => {
+                let retry = error.kind == GitErrorKind::Transient;
+                let again = if retry { " (the next run tries again)" } else { "" };
+                let told = format!("{}: {}{again}", found.repo, error.message);
+                (cx.tell)(Tell::Warning(told));
+                resolved.retry += u64::from(retry);
+                let Found { repo, address, .. } = found;
+                let address = crate::git::shown_url(&address);
+                let reason = error.message;
+                resolved.headless.push(Headless { repo, address, rule: "reachable", reason });
+            }
+        }
+    }
+    cx.retry.fetch_add(resolved.retry, std::sync::atomic::Ordering::Relaxed);
+    Ok(resolved)
+}
+
+/// Branch and commit.
+type Tip = (String, String);
+
+async fn ask(
+    found: &Found,
+    base: std::path::PathBuf,
+    branch: Option<String>,
+    network: Network,
+) -> Result<Tip, GitError> {
+    let address = found.address.clone();
+    let asked = tokio::task::spawn_blocking(move || match Location::parse(&address, &base)? {
+        Location::Folder(folder) => Repository::open(&folder)?.head(branch.as_deref()),
+        Location::Remote(url) => remote_head(&url, branch.as_deref(), &network),
+    });
+    let panicked = |_| GitError::new(GitErrorKind::Other, "a defect: the thread panicked");
+    let Head { branch, commit } = asked.await.map_err(panicked)??;
+    // What the server calls HEAD has a name if GitHub told it.
+    let branch = match (&found.known_branch, branch.as_str()) {
+        (Some(known), "HEAD") => known.clone(),
+        _ => branch,
+    };
+    Ok((branch, commit.to_string()))
+}
+
+fn row(found: Found, (branch, commit): Tip) -> Value {
+    let mut row = found.facts;
+    if let Some(map) = row.as_object_mut() {
+        map.insert("repo".into(), found.repo.into());
+        map.insert("clone_url".into(), crate::git::shown_url(&found.address).into());
+        map.insert("default_branch".into(), branch.into());
+        map.insert("head_sha".into(), commit.into());
+    }
+    row
+}
+
+/// The heads of folders as texts that change when they do.
+pub(super) fn local(folders: &[&str], base: &Path, branch: Option<&str>) -> Vec<String> {
+    let head = |folder: &&str| {
+        let head = match Location::parse(folder, base)? {
+            Location::Folder(path) => Repository::open(&path)?.head(branch)?,
+            Location::Remote(_) => return Ok(String::new()),
+        };
+        Ok(format!("{} {}", head.branch, head.commit))
+    };
+    let text = |found: Result<String, GitError>| found.unwrap_or_else(|error| error.message);
+    folders.iter().map(|folder| text(head(folder))).collect()
+}
+
+/// The answers in a memory; a line that broke off is none.
+fn remembered(path: &Path) -> HashMap<String, Tip> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    lines
+        .filter_map(|line| {
+            let repo = line["repo"].as_str()?.to_string();
+            Some((repo, (line["head"][0].as_str()?.into(), line["head"][1].as_str()?.into())))
+        })
+        .collect()
+}
+
+fn open_memory(path: &Path) -> Result<std::fs::File, StepError> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path)?;
+    // A line that broke off must not run into the next one.
+    writeln!(file)?;
+    Ok(file)
+}

@@ -1,0 +1,425 @@
+//! `query`: repositories, from a GitHub search or from a list.
+
+mod heads;
+mod listed;
+mod table;
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::dataframe::DataFrame;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use self::heads::{Headless, resolve};
+use self::listed::{Entry, Listed};
+use self::table::{Found, pinned_rejects, rejects, repositories, repositories_table};
+use super::support::{reject_columns, text_field};
+use crate::digest::Digest;
+use crate::github::{Client, GITHUB, GithubError, GithubErrorKind, Notice, Query, Search, Secret};
+use crate::github::{Repository, Sort, search};
+use crate::operator::{
+    ArgError, BindContext, Effect, Fact, Grain, InputPorts, LowerContext, Lowering, MAIN, Operator,
+    Port, Ports, REJECTS, SideFile, Snapshot, Step, StepError, TableSchema, TableStep, Tell,
+    args_schema, parse_args,
+};
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    /// A search string as on github.com/search, for repositories.
+    #[serde(default)]
+    github: Option<String>,
+    /// A list of repositories, or the path of a CSV file of them. If it is given and not empty,
+    /// GitHub is not searched.
+    #[serde(default)]
+    repos: Option<Repos>,
+    /// At most so many repositories of a search.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    limit: Option<u64>,
+    /// By what the search ranks; it decides which repositories `limit` keeps.
+    #[serde(default)]
+    #[schemars(with = "Option<SortName>")]
+    sort: Option<Sort>,
+    /// The branch of every repository whose tip is `head_sha`; the default branch if absent.
+    #[serde(default)]
+    branch: Option<String>,
+    /// The environment variable with a GitHub token, which raises GitHub's limits. It need not
+    /// be set.
+    #[serde(default = "token_env")]
+    token_env: String,
+    /// The address of GitHub's REST API: another one for GitHub Enterprise Server.
+    #[serde(default = "base_url")]
+    base_url: String,
+}
+
+/// The schema of [`Sort`].
+#[derive(JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[allow(dead_code, reason = "only its schema is used")]
+enum SortName {
+    Stars,
+    Forks,
+    HelpWantedIssues,
+    Updated,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum Repos {
+    /// Repositories as `owner/name`, as URLs, as paths (`./repo`, `../repo`, `/repo`), or as
+    /// `{ repo: name, url: address }`.
+    List(Vec<Entry>),
+    /// The path of a CSV file (`….csv`): one repository per line, or columns `repo` and `url`.
+    /// Any other text is a list, separated by commas.
+    Text(String),
+}
+
+impl Args {
+    fn search(&self) -> Search {
+        let query = self.github.clone().unwrap_or_default();
+        Search { query, sort: self.sort, limit: self.limit }
+    }
+}
+
+fn token_env() -> String {
+    "GITHUB_TOKEN".into()
+}
+
+fn base_url() -> String {
+    GITHUB.into()
+}
+
+/// The operator.
+pub(super) struct QueryRepositories;
+
+const NAME: &str = "query";
+const DOC: &str = include_str!("doc.md");
+
+#[async_trait]
+impl Operator for QueryRepositories {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn grain(&self) -> Grain {
+        Grain::Table
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::External
+    }
+
+    fn inputs(&self) -> InputPorts {
+        InputPorts::None
+    }
+
+    fn doc(&self) -> &'static str {
+        DOC
+    }
+
+    fn args_schema(&self) -> Value {
+        args_schema::<Args>()
+    }
+
+    async fn bind(&self, args: &Value, cx: &BindContext) -> Result<Box<dyn Step>, Vec<ArgError>> {
+        let args: Args = parse_args(args)?;
+        let one = |error| vec![error];
+        if let Some(query) = &args.github {
+            let checked = Query::parse(query).and_then(|_| args.search().check());
+            checked
+                .map_err(|error| one(ArgError::new("github", "bad-query", error.to_string())))?;
+        }
+        let repos = args.repos.as_ref().filter(|repos| match repos {
+            Repos::List(list) => !list.is_empty() || args.github.is_none(),
+            Repos::Text(text) => !text.trim().is_empty(),
+        });
+        let from = match (&args.github, repos) {
+            (_, Some(repos)) => {
+                // With a search to fall back on, its arguments may be there for it.
+                if args.github.is_none() && (args.limit.is_some() || args.sort.is_some()) {
+                    let at = if args.limit.is_some() { "limit" } else { "sort" };
+                    let message = format!("`{at}` belongs to `github`; a list is taken whole");
+                    return Err(one(ArgError::new(at, "conflicting-arguments", message)));
+                }
+                From::List(match repos {
+                    Repos::List(entries) => Listed::inline(entries, &args.base_url, &cx.base)?,
+                    Repos::Text(path) if path.trim().ends_with(".csv") => {
+                        Listed::csv(path.trim(), &args.base_url, &cx.base).map_err(one)?
+                    }
+                    Repos::Text(list) => {
+                        Listed::inline(&Entry::separated(list), &args.base_url, &cx.base)?
+                    }
+                })
+            }
+            (Some(_), None) => From::Search,
+            (None, None) => {
+                let message = "`query` needs `github` or `repos`";
+                let help = "repos: [psf/requests, ./a/local/clone]";
+                return Err(one(ArgError::new("", "missing-argument", message).help(help)));
+            }
+        };
+        if let Err(error) = Client::new(&args.base_url, None) {
+            return Err(one(ArgError::new("base_url", "bad-url", error.to_string())));
+        }
+        let mut step =
+            BoundQuery { args, from, base: cx.base.clone(), pinned: None, ports: ports() };
+        let pinned = cx.pins.snapshot(NAME, &step.question()).cloned();
+        if let Some(snapshot) = &pinned {
+            let read = repositories(&snapshot.rows).and(pinned_rejects(&snapshot.rejects));
+            read.map_err(|error| {
+                let message = format!("what galeras.lock pins for this step: {error}");
+                let error = ArgError::new("", "bad-lock", message);
+                one(error.help("write the lock file anew with `galeras lock`"))
+            })?;
+        }
+        step.pinned = pinned;
+        Ok(Box::new(step))
+    }
+}
+
+fn ports() -> Vec<Port> {
+    let named = [
+        text_field("repo", "the repository as it was given or found"),
+        text_field("clone_url", "where it was looked for"),
+    ];
+    let rejected = TableSchema::default().with(&named).with(&reject_columns());
+    vec![
+        Port::new(MAIN, repositories_table()),
+        Port::new(REJECTS, rejected.keyed(&["repo", "clone_url"])),
+    ]
+}
+
+#[derive(Debug)]
+enum From {
+    Search,
+    List(Listed),
+}
+
+#[derive(Debug)]
+struct BoundQuery {
+    args: Args,
+    from: From,
+    base: PathBuf,
+    /// What the lock file says.
+    pinned: Option<Snapshot>,
+    ports: Vec<Port>,
+}
+
+impl BoundQuery {
+    /// What is asked of the world: the arguments without the name of a secret.
+    fn question(&self) -> Value {
+        match &self.from {
+            From::Search => json!({
+                "github": self.args.github,
+                "limit": self.args.limit,
+                "sort": self.args.sort,
+                "branch": self.args.branch,
+                "base_url": self.args.base_url,
+            }),
+            From::List(listed) => json!({
+                "repos": listed.as_asked(),
+                "branch": self.args.branch,
+            }),
+        }
+    }
+
+    /// The repositories of the list, or those that GitHub finds.
+    async fn found(&self, cx: &LowerContext) -> Result<Vec<Found>, StepError> {
+        match &self.from {
+            From::List(listed) => Ok(listed.found()),
+            From::Search => {
+                let (client, wanted) = (self.client()?, self.args.search());
+                let tell = |notice: Notice| (cx.tell)(told(notice));
+                let journal = self.memory(cx);
+                let found = search(&client, &wanted, &journal, &tell, &cx.cancel).await;
+                let mut found = found.map_err(|error| self.failed(&error))?;
+                // A name that was given up and taken again is that of the newer repository.
+                let mut newest: HashMap<String, u64> = HashMap::new();
+                for repository in &found {
+                    let id = newest.entry(repository.full_name.clone()).or_default();
+                    *id = repository.id.max(*id);
+                }
+                found.retain(|repository| newest[&repository.full_name] == repository.id);
+                Ok(found.into_iter().map(Found::from).collect())
+            }
+        }
+    }
+
+    fn client(&self) -> Result<Client, StepError> {
+        let name = &self.args.token_env;
+        let failed = |error: GithubError| StepError::new(error.to_string());
+        let token = std::env::var(name).ok().filter(|token| !token.trim().is_empty());
+        let token = token.map(|token| Secret::new(name, &token)).transpose().map_err(failed)?;
+        Client::new(&self.args.base_url, token).map_err(failed)
+    }
+
+    /// The folder of what an unfinished search has found out.
+    fn memory(&self, cx: &LowerContext) -> PathBuf {
+        cx.downloads.join("github").join(Digest::of_json(&self.question()).to_string())
+    }
+
+    fn failed(&self, error: &GithubError) -> StepError {
+        let failed = StepError::new(error.to_string());
+        match error.kind() {
+            GithubErrorKind::Transient | GithubErrorKind::RateLimited => {
+                failed.help("run again later: the slices that are finished are not asked again")
+            }
+            GithubErrorKind::Denied => {
+                failed.help(format!("set the environment variable {}", self.args.token_env))
+            }
+            _ => failed,
+        }
+    }
+}
+
+/// A notice in the step's words.
+fn told(notice: Notice) -> Tell {
+    match notice {
+        Notice::Waiting { seconds, reason } => {
+            Tell::Waiting(format!("waiting {seconds} s: {reason}"))
+        }
+        Notice::Progress { found, total } => {
+            Tell::Activity(format!("{found} of {total} repositories"))
+        }
+        Notice::Incomplete { query, expected, found } => Tell::Warning(format!(
+            "GitHub counts {expected} repositories for `{query}` but lists {found}"
+        )),
+    }
+}
+
+impl Step for BoundQuery {
+    fn args(&self) -> Value {
+        let mut args = self.question();
+        if let (Some(map), Some(pinned)) = (args.as_object_mut(), &self.pinned) {
+            map.insert("pinned".into(), json!(pinned.digest));
+        }
+        args
+    }
+
+    fn ports(&self) -> &[Port] {
+        &self.ports
+    }
+
+    /// Folders are near: that one has a new commit is noticed, unless the lock file says which
+    /// one counts.
+    fn side_files(&self) -> Result<Vec<SideFile>, StepError> {
+        let From::List(listed) = &self.from else { return Ok(Vec::new()) };
+        if self.pinned.is_some() {
+            return Ok(Vec::new());
+        }
+        let folders = listed.folders();
+        let digests = heads::local(&folders, &self.base, self.args.branch.as_deref());
+        Ok(folders
+            .into_iter()
+            .zip(digests)
+            .map(|(name, head)| SideFile {
+                name: name.to_string(),
+                digest: Digest::of(head.as_bytes()),
+            })
+            .collect())
+    }
+
+    fn fact(&self) -> Option<Fact> {
+        Some(Fact::Snapshot { of: self.question() })
+    }
+
+    fn lowering(&self) -> Lowering<'_> {
+        Lowering::Table(self)
+    }
+}
+
+#[async_trait]
+impl TableStep for BoundQuery {
+    async fn lower(
+        &self,
+        cx: &LowerContext,
+        _: BTreeMap<String, DataFrame>,
+    ) -> Result<Ports, StepError> {
+        let (rows, rejected) = match &self.pinned {
+            Some(snapshot) => (repositories(&snapshot.rows)?, pinned_rejects(&snapshot.rejects)?),
+            None => {
+                let (rows, headless) = self.ask(cx).await?;
+                (repositories(&rows)?, rejects(&headless)?)
+            }
+        };
+        Ok(vec![(MAIN, cx.session.read_batch(rows)?), (REJECTS, cx.session.read_batch(rejected)?)])
+    }
+}
+
+impl BoundQuery {
+    /// Asks for the repositories and their heads: rows, and what has none.
+    async fn ask(&self, cx: &LowerContext) -> Result<(Vec<Value>, Vec<Headless>), StepError> {
+        let branch = self.args.branch.as_deref();
+        let From::Search = self.from else {
+            let found = self.found(cx).await?;
+            let resolved = resolve(found, &self.base, branch, None, cx).await?;
+            return Ok((resolved.rows, resolved.headless));
+        };
+        let memory = self.memory(cx);
+        let answered = memory.join(ANSWERED);
+        if cx.forced && (answered.exists() || is_old(&memory)) {
+            std::fs::remove_dir_all(&memory)?;
+        }
+        let found = self.found(cx).await?;
+        let heads = memory.join("heads.jsonl");
+        let resolved = resolve(found, &self.base, branch, Some(&heads), cx).await?;
+        if resolved.retry == 0 {
+            // The answer is complete; it is about to be stored as the step's result.
+            let _ = std::fs::remove_dir_all(&memory);
+        } else {
+            std::fs::write(&answered, b"")?;
+        }
+        Ok((resolved.rows, resolved.headless))
+    }
+}
+
+/// Marks what is remembered of a search that has an answer but for some heads: it serves the
+/// next run, which asks for those, but not one that wants a new answer.
+const ANSWERED: &str = "answered";
+
+/// An attempt at a new answer goes on where the last one broke off, if that was today.
+fn is_old(memory: &Path) -> bool {
+    let begun = std::fs::metadata(memory).and_then(|metadata| metadata.modified());
+    begun.is_ok_and(|begun| begun.elapsed().is_ok_and(|age| age.as_secs() > 86_400))
+}
+
+/// Stops the threads that work for a future when that is dropped, or when a run is cancelled.
+fn stop_flag(cancel: &CancellationToken) -> Arc<std::sync::atomic::AtomicBool> {
+    let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let (flag, cancelled) = (Arc::downgrade(&stop), cancel.clone());
+    tokio::spawn(async move {
+        cancelled.cancelled().await;
+        if let Some(flag) = flag.upgrade() {
+            flag.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+    });
+    stop
+}
+
+impl std::convert::From<Repository> for Found {
+    fn from(found: Repository) -> Self {
+        Self {
+            repo: found.full_name,
+            address: found.clone_url,
+            facts: json!({
+                "stars": found.stars,
+                "size_kb": found.size_kb,
+                "pushed_at": found.pushed_at,
+                "fork": found.fork,
+                "language": found.language,
+                "license": found.license,
+            }),
+            known_branch: Some(found.default_branch),
+        }
+    }
+}

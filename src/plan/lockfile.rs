@@ -1,0 +1,251 @@
+//! `galeras.lock`: the facts about the world that the workflows of a folder were run with.
+//!
+//! Lives here: the file's form, reading, and bringing it up to date. Does not live here: what
+//! a fact is (`operator::pins`), asking the world (`exec` runs the steps that do).
+//!
+//! The file is JSON with one row of an answer per line, so that a changed repository is one
+//! changed line.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::digest::Digest;
+use crate::operator::{Pins, Snapshot, answer_digest, question};
+
+/// The version of the file's form.
+const VERSION: u32 = 1;
+/// The file's name, beside the workflow.
+const NAME: &str = "galeras.lock";
+
+/// The pinned facts of the workflows in a folder.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LockFile {
+    galeras_lock: u32,
+    /// Answers to questions.
+    pub snapshots: Vec<LockedSnapshot>,
+    /// Files behind URLs.
+    pub files: Vec<LockedFile>,
+}
+
+/// A pinned answer, and who asks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LockedSnapshot {
+    /// The operator that asked.
+    pub operator: String,
+    /// The arguments that asked.
+    pub of: Value,
+    /// When, RFC 3339 in UTC.
+    pub asked: String,
+    /// The files of the workflows that ask.
+    pub workflows: Vec<String>,
+    /// The digest of the answer.
+    pub digest: Digest,
+    /// The answer: the rows of the main port.
+    pub rows: Vec<Value>,
+    /// The rows of the port `rejects`.
+    pub rejects: Vec<Value>,
+}
+
+/// The content of a file behind a URL, and who reads it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LockedFile {
+    /// The URL.
+    pub url: String,
+    /// The digest of its content.
+    pub blake3: Digest,
+    /// The files of the workflows that read it.
+    pub workflows: Vec<String>,
+}
+
+/// The lock file of the workflow in `file`.
+pub fn lock_path(file: &Path) -> PathBuf {
+    file.with_file_name(NAME)
+}
+
+impl LockFile {
+    /// Reads the lock file beside the workflow in `file`; none is an empty one.
+    ///
+    /// # Errors
+    /// A sentence, if it is there and cannot be used.
+    pub fn beside(file: &Path) -> Result<Self, String> {
+        let path = lock_path(file);
+        let failed = |cause: &dyn std::fmt::Display| format!("{}: {cause}", path.display());
+        let text = match std::fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::empty()),
+            Err(error) => return Err(failed(&error)),
+        };
+        let version = serde_json::from_slice::<Value>(&text).map_err(|e| failed(&e))?;
+        let version = version.get("galeras_lock").and_then(Value::as_u64);
+        if version.is_some_and(|version| version > u64::from(VERSION)) {
+            return Err(failed(&"it was written by a newer galeras; use that"));
+        }
+        let lock: Self = serde_json::from_slice(&text).map_err(|e| failed(&e))?;
+        for snapshot in &lock.snapshots {
+            if answer_digest(&snapshot.rows, &snapshot.rejects) != snapshot.digest {
+                let cause =
+                    format!("the rows of `{}` are not those of its digest", snapshot.operator);
+                return Err(failed(&cause));
+            }
+        }
+        Ok(lock)
+    }
+
+    fn empty() -> Self {
+        Self { galeras_lock: VERSION, ..Self::default() }
+    }
+
+    /// The pinned facts.
+    pub fn pins(&self) -> Pins {
+        let snapshots = self.snapshots.iter().map(|locked| {
+            let answer = Snapshot {
+                digest: locked.digest,
+                rows: locked.rows.clone(),
+                rejects: locked.rejects.clone(),
+            };
+            (question(&locked.operator, &locked.of), answer)
+        });
+        let files = self.files.iter().map(|locked| (locked.url.clone(), locked.blake3));
+        Pins { snapshots: snapshots.collect(), files: files.collect() }
+    }
+
+    /// Puts these facts of `workflow` in the place of those it had. What other workflows of
+    /// the folder share with it changes for them, too: a fact is pinned once.
+    pub fn update(
+        &mut self,
+        workflow: &str,
+        snapshots: Vec<LockedSnapshot>,
+        files: Vec<LockedFile>,
+    ) {
+        for snapshot in &mut self.snapshots {
+            snapshot.workflows.retain(|name| name != workflow);
+        }
+        for file in &mut self.files {
+            file.workflows.retain(|name| name != workflow);
+        }
+        for mut new in snapshots {
+            let asks = |old: &LockedSnapshot| old.operator == new.operator && old.of == new.of;
+            if let Some(at) = self.snapshots.iter().position(asks) {
+                let old = self.snapshots.swap_remove(at);
+                new.workflows.extend(old.workflows);
+                if old.digest == new.digest {
+                    new.asked = old.asked;
+                }
+            }
+            self.snapshots.push(new);
+        }
+        for mut new in files {
+            if let Some(at) = self.files.iter().position(|old| old.url == new.url) {
+                new.workflows.extend(self.files.swap_remove(at).workflows);
+            }
+            self.files.push(new);
+        }
+        self.snapshots.retain(|snapshot| !snapshot.workflows.is_empty());
+        self.files.retain(|file| !file.workflows.is_empty());
+        let sorted = |names: &mut Vec<String>| {
+            names.sort_unstable();
+            names.dedup();
+        };
+        self.snapshots.iter_mut().for_each(|snapshot| sorted(&mut snapshot.workflows));
+        self.files.iter_mut().for_each(|file| sorted(&mut file.workflows));
+        self.snapshots.sort_by_cached_key(|s| (s.operator.clone(), s.of.to_string()));
+        self.files.sort_by(|a, b| a.url.cmp(&b.url));
+    }
+
+    /// The file's text.
+    pub fn render(&self) -> String {
+        let mut text = format!("{{\"galeras_lock\": {VERSION},\n \"snapshots\": [");
+        for (at, snapshot) in self.snapshots.iter().enumerate() {
+            let LockedSnapshot { operator, of, asked, workflows, digest, rows, rejects } = snapshot;
+            let comma = if at == 0 { "" } else { "," };
+            let (operator, workflows) =
+                (Value::from(operator.as_str()), Value::from(workflows.as_slice()));
+            let _ = write!(
+                text,
+                "{comma}\n  {{\"operator\": {operator},\n   \"of\": {of},\n   \"asked\": \"{asked}\",\n   \
+                 \"workflows\": {workflows},\n   \"digest\": \"{digest}\",\n   \"rows\": ["
+            );
+            lines(&mut text, rows);
+            text.push_str("],\n   \"rejects\": [");
+            lines(&mut text, rejects);
+            text.push_str("]}");
+        }
+        text.push_str("],\n \"files\": [");
+        for (at, file) in self.files.iter().enumerate() {
+            let comma = if at == 0 { "" } else { "," };
+            let line = serde_json::to_string(file).unwrap_or_default();
+            let _ = write!(text, "{comma}\n  {line}");
+        }
+        text.push_str("]}\n");
+        text
+    }
+}
+
+/// One row per line.
+fn lines(text: &mut String, rows: &[Value]) {
+    for (at, row) in rows.iter().enumerate() {
+        let _ = write!(text, "{}\n    {row}", if at == 0 { "" } else { "," });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn snapshot(of: &str, rows: &[&str], workflow: &str) -> LockedSnapshot {
+        let rows: Vec<Value> = rows.iter().map(|repo| json!({"repo": repo})).collect();
+        LockedSnapshot {
+            operator: "query".into(),
+            of: json!({"github": of}),
+            asked: "2026-01-01T00:00:00Z".into(),
+            workflows: vec![workflow.into()],
+            digest: answer_digest(&rows, &[]),
+            rows,
+            rejects: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let workflow = dir.path().join("w.yaml");
+        assert_eq!(LockFile::beside(&workflow).unwrap(), LockFile::empty());
+        let mut lock = LockFile::empty();
+        let file = LockedFile {
+            url: "https://a/\"b\"".into(),
+            blake3: Digest::of(b"1"),
+            workflows: vec!["w.yaml".into()],
+        };
+        lock.update("w.yaml", vec![snapshot("x", &["a/b", "c/d"], "w.yaml")], vec![file]);
+        std::fs::write(lock_path(&workflow), lock.render()).unwrap();
+        assert_eq!(LockFile::beside(&workflow).unwrap(), lock);
+        let pins = lock.pins();
+        assert_eq!(pins.snapshot("query", &json!({"github": "x"})).unwrap().rows.len(), 2);
+        assert!(pins.snapshot("query", &json!({"github": "y"})).is_none());
+        let edited = lock.render().replace("a/b", "a/x");
+        std::fs::write(lock_path(&workflow), edited).unwrap();
+        assert!(LockFile::beside(&workflow).unwrap_err().contains("not those of its digest"));
+    }
+
+    #[test]
+    fn facts_go_when_no_workflow_asks_for_them() {
+        let mut lock = LockFile::empty();
+        lock.update("a.yaml", vec![snapshot("x", &["a/b"], "a.yaml")], Vec::new());
+        lock.update("b.yaml", vec![snapshot("x", &["a/c"], "b.yaml")], Vec::new());
+        assert_eq!(lock.snapshots.len(), 1);
+        assert_eq!(lock.snapshots[0].workflows, ["a.yaml", "b.yaml"]);
+        assert_eq!(lock.snapshots[0].rows[0], json!({"repo": "a/c"}));
+        lock.update("a.yaml", Vec::new(), Vec::new());
+        lock.update("b.yaml", vec![snapshot("y", &["a/c"], "b.yaml")], Vec::new());
+        assert_eq!(lock.snapshots.len(), 1);
+        assert_eq!(lock.snapshots[0].of, json!({"github": "y"}));
+    }
+}
