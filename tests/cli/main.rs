@@ -7,9 +7,14 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
 #![allow(unreachable_pub)]
 
+#[allow(dead_code)]
+mod github_api;
 mod harness;
+mod http_git;
+mod repository;
 
 mod assertions;
+mod collect;
 mod contracts;
 mod cut_and_sample;
 mod damage;
@@ -21,9 +26,20 @@ mod interruption;
 mod invalid_references;
 mod invalid_values;
 mod invalid_yaml;
+mod lock_file;
 mod matrix;
+mod mine_against_git;
+mod mine_files;
+mod mine_history;
+mod mine_methods;
+mod mine_refused;
+mod mine_remote;
+mod mine_reuse;
+mod mine_troubles;
 mod outputs;
 mod python_files;
+mod query_github;
+mod query_github_faults;
 mod quickstart;
 mod read_files;
 mod row_reuse;

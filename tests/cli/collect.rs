@@ -1,0 +1,178 @@
+//! `workflows/collect.yaml` on local repositories, and the checks of commits that it uses.
+
+use crate::harness::Project;
+use crate::repository::{Repository, at, day};
+
+const COLLECT: &str = include_str!("../../workflows/collect.yaml");
+
+/// A method with a docstring of these words.
+fn method(name: &str, docstring: &str, number: i64) -> String {
+    format!("def {name}(a):\n    \"\"\"{docstring}\"\"\"\n    return a + {number}\n")
+}
+
+/// One repository: four data points, and one commit for each rule that sets some aside.
+fn history(project: &Project, name: &str) -> Repository {
+    let repo = Repository::bare(project.path(name));
+    let long = "Adds a number to another.";
+    repo.commit(
+        at(day(0))
+            .message("Add the first module")
+            .write("m.py", method("one", long, 1) + "\n\n" + &method("two", "Adds.", 2)),
+    );
+    repo.commit(
+        at(day(1))
+            .message("Change what it adds")
+            .write("m.py", method("one", long, 9) + "\n\n" + &method("two", "Adds.", 2)),
+    );
+    // Moved, and nothing else.
+    repo.commit(
+        at(day(2))
+            .message("Put the second one first")
+            .write("m.py", method("two", "Adds.", 2) + "\n\n" + &method("one", long, 9)),
+    );
+    repo.commit(at(day(3)).message("wip").write("m.py", method("two", "Adds.", 3)));
+    repo.commit(at(day(4)).message("Break it for once").write("n.py", "def bad(:\n    x = (\n"));
+    repo.commit(at(day(5)).message("A longer docstring").write("m.py", method("two", long, 3)));
+    repo.commit(
+        at(day(-40)).message("Long before the window").write("old.py", method("old", long, 1)),
+    );
+    repo
+}
+
+#[test]
+fn the_shipped_workflow_collects_from_local_repositories() {
+    let project = Project::new(COLLECT);
+    history(&project, "a");
+    history(&project, "b");
+    let run = |more: &[&str]| project.run_ok(&[&["--set", "repos=./a,./b"], more].concat());
+    let first = run(&[]);
+    let rejected = project.rows("raw_data.rejects");
+    let mut rules: Vec<(String, String)> = rejected
+        .iter()
+        .map(|row| (row["repo"].as_str().unwrap().into(), row["rule"].as_str().unwrap().into()))
+        .collect();
+    rules.sort_unstable();
+    rules.dedup();
+    for repo in ["a", "b"] {
+        for rule in ["method_changed", "message_meaningful", "parses"] {
+            assert!(rules.contains(&(repo.into(), rule.into())), "{repo} {rule}: {rules:?}");
+        }
+    }
+    let kept = project.rows("raw_data");
+    let of = |repo: &str| {
+        let mut names: Vec<(i64, &str)> = kept
+            .iter()
+            .filter(|row| row["repo"] == repo)
+            .map(|row| (row["changed_lines"].as_i64().unwrap(), row["fun_name"].as_str().unwrap()))
+            .collect();
+        names.sort_unstable();
+        names
+    };
+    assert_eq!(of("a"), [(2, "one"), (2, "two"), (3, "one"), (3, "two")]);
+    assert_eq!(of("a"), of("b"));
+    assert!(kept.iter().all(|row| row["path"] != "old.py"));
+    let documented = project.rows("raw_data_docstring");
+    assert_eq!(documented.len(), 6, "three of the four have more than three words");
+    let counts = project.read("raw_data/repositories.csv");
+    assert_eq!(counts.lines().count(), 3);
+    assert!(counts.contains(",4,3"), "four methods of three commits: {counts}");
+    for file in ["raw_data.parquet", "raw_data_docstring.parquet", "rejected.parquet"] {
+        assert!(project.path("raw_data").join(file).exists(), "{file}");
+    }
+    let again = run(&[]);
+    again.all_hit();
+    assert_eq!(again.digests(), first.digests());
+    let jobs = run(&["--jobs", "1", "--cache", "other"]);
+    assert_eq!(jobs.digests(), first.digests());
+}
+
+const POINTS: &str = "galeras: 1
+steps:
+  points:
+    op: read
+    with: { path: points.jsonl }
+  valid:
+    op: validate
+    from: points
+    with:
+      rules:
+RULES";
+
+fn points(rules: &str) -> Project {
+    let project = Project::new(&POINTS.replace("RULES", rules));
+    let rows = [
+        r#"{"id":"a","day":"2021-12-31T23:59:59Z","commit_message":"Fix the parser","code":"x","code_before":null}"#,
+        r#"{"id":"b","day":"2022-01-01T00:00:00Z","commit_message":"fix: it (#3)","code":"x","code_before":"x"}"#,
+        r#"{"id":"c","day":"2022-12-31T23:59:59Z","commit_message":"Bump a from 1 to 2","code":"x y","code_before":"x  y"}"#,
+        r#"{"id":"d","day":"2023-01-01T00:00:00Z","commit_message":"A, b, c: d","code":"x","code_before":"y"}"#,
+    ];
+    project.write("points.jsonl", rows.join("\n"));
+    project
+}
+
+/// The ids that pass, and those that fail with their rules.
+fn checked(rules: &str) -> (Vec<String>, Vec<String>) {
+    let project = points(rules);
+    project.run_ok(&[]);
+    let ids = |step: &str| -> Vec<String> {
+        let rows = project.rows(step);
+        rows.iter().map(|row| row["id"].as_str().unwrap().to_owned()).collect()
+    };
+    (ids("valid"), ids("valid.rejects"))
+}
+
+#[test]
+fn the_checks_of_commits_keep_what_they_say() {
+    let window = "        - { use: method_changed }";
+    assert_eq!(checked(window).0, ["a", "c", "d"]);
+    let dense = "        - { use: method_changed, with: { ignore_whitespace: true } }";
+    assert_eq!(checked(dense).0, ["a", "d"]);
+    let message = "        - { use: message_meaningful, with: { min_words: 2 } }";
+    assert_eq!(checked(message).0, ["a"]);
+    let any = "        - { use: message_meaningful, with: { min_words: 1 } }";
+    assert_eq!(checked(any).0, ["a", "b"]);
+    let window = "        - { use: commit_in_window, with: { since: 2022-01-01, until: 2023-01-01, column: at } }";
+    let project = points(window);
+    project.edit(
+        "w.yaml",
+        "  valid:\n    op: validate\n    from: points",
+        "  dated:
+    op: sql
+    from: points
+    with: { query: \"SELECT id, to_timestamp_micros(day) AS at FROM input\" }
+  valid:
+    op: validate
+    from: dated",
+    );
+    project.run_ok(&[]);
+    let ids: Vec<_> = project.rows("valid").iter().map(|row| row["id"].clone()).collect();
+    assert_eq!(ids, ["b", "c"]);
+    assert_eq!(project.rows("valid.rejects")[0]["rule"], "commit_in_window");
+}
+
+#[test]
+fn mistakes_in_named_checks_are_found_before_anything_runs() {
+    for (rule, said) in [
+        ("{ use: method_change }", "method_changed"),
+        ("{ use: commit_in_window }", "missing field `since`"),
+        (
+            "{ use: commit_in_window, with: { since: soon, until: 2023-01-01 } }",
+            "`soon` is no date",
+        ),
+        (
+            "{ use: commit_in_window, with: { since: 2022-01-01, until: 2023-01-01 } }",
+            "commit_time",
+        ),
+        ("{ use: message_meaningful, with: { words: 3 } }", "unknown field `words`"),
+        ("{ use: method_changed, check: 'true', name: x }", "either `check` or `use`"),
+        ("{ check: 'true' }", "needs a `name`"),
+        ("{ name: x }", "`check`"),
+        ("{ name: x, check: 'true', with: {} }", "belongs to `use`"),
+    ] {
+        let project = points(&format!("        - {rule}"));
+        let outcome = project.run(&["check", "w.yaml"]).exits(2);
+        let text: String = outcome.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = text.replace("│ ", "");
+        assert!(text.contains(said), "{rule}: {}", outcome.stderr);
+    }
+}

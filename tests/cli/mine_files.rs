@@ -1,0 +1,338 @@
+//! `mine`: files of every encoding, name, kind and size.
+
+use std::time::Duration;
+
+use crate::harness::Project;
+use crate::repository::{Mined, Mining, NEW_YEAR, Repository, at, day, def, defs, mined, workflow};
+
+/// What a commit does that turns one content of `m.py` into another.
+#[track_caller]
+fn change(before: impl AsRef<[u8]>, after: impl AsRef<[u8]>) -> (Mined, Vec<String>) {
+    let mining = Mining::new();
+    mining.repo.commit(at(NEW_YEAR - 1).write("m.py", before));
+    let id = mining.repo.commit(at(day(1)).write("m.py", after));
+    let mined = mining.mine();
+    let told = mined.of(&id);
+    (mined, told)
+}
+
+/// The rows and rejects of a file that is added.
+#[track_caller]
+fn added(content: impl AsRef<[u8]>) -> Mined {
+    let mining = Mining::new();
+    mining.repo.commit(at(day(1)).write("m.py", content));
+    mining.mine()
+}
+
+fn crlf(text: &str) -> String {
+    text.replace('\n', "\r\n")
+}
+
+#[test]
+fn line_ends_of_windows_stay() {
+    let (mined, told) = change(crlf(&defs(&[1, 2])), crlf(&defs(&[1, 3])));
+    assert_eq!(told, ["m.py f1 5-6 modified 2"]);
+    assert_eq!(mined.only()["code"], "def f1(x):\r\n    return x + 3");
+}
+
+#[test]
+fn other_line_ends_are_another_text() {
+    let text = defs(&[1, 2]);
+    let all = ["m.py f0 1-2 modified 4", "m.py f1 5-6 modified 4"];
+    assert_eq!(change(crlf(&text), &text).1, all);
+    assert_eq!(change(&text, crlf(&text)).1, all);
+}
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_the_text() {
+    let text = def("f", 1);
+    let marked = [b"\xef\xbb\xbf", text.as_bytes()].concat();
+    let mined = added(&marked);
+    assert_eq!(mined.only()["code"], text.trim_end());
+    assert_eq!(mined.only()["fun_name"], "f");
+    assert!(change(&marked, &text).1.is_empty());
+    assert!(change(&text, &marked).1.is_empty());
+}
+
+#[test]
+fn a_file_that_is_not_utf8_is_a_reject() {
+    let mined = added(b"def f():\n    return 'caf\xe9'\n");
+    assert!(mined.rows.is_empty());
+    assert_eq!(mined.rejected(), ["decodes m.py"]);
+    let reason = mined.rejects[0]["reason"].as_str().unwrap();
+    assert!(reason.contains("utf-8"), "{reason}");
+}
+
+#[test]
+fn a_declared_encoding_is_used() {
+    let mined = added(b"# -*- coding: latin-1 -*-\ndef f():\n    return 'caf\xe9'\n");
+    assert_eq!(mined.only()["code"], "def f():\n    return 'café'");
+    assert!(mined.rejects.is_empty());
+    let mined = added(b"# coding: klingon\ndef f():\n    return 1\n");
+    assert_eq!(mined.rejected(), ["decodes m.py"]);
+}
+
+#[test]
+fn a_file_that_cannot_be_compared_is_a_reject_that_says_so() {
+    let text = def("f", 1);
+    let (mined, told) = change(b"# caf\xe9\n", &text);
+    assert!(told.is_empty());
+    assert_eq!(mined.rejected(), ["decodes m.py"]);
+    let reason = mined.rejects[0]["reason"].as_str().unwrap();
+    assert!(reason.contains("before"), "{reason}");
+    assert!(mined.rejects[0]["commit_id"].is_string());
+}
+
+#[test]
+fn an_undecodable_file_takes_no_other_with_it() {
+    let mining = Mining::new();
+    let commit = at(day(1)).write("a.py", def("a", 1)).write("b.py", b"x = '\xff'\n");
+    mining.repo.commit(commit.write("c.py", def("c", 1)));
+    let id = mining.repo.commit(at(day(2)).write("c.py", def("c", 2)));
+    let mined = mining.mine();
+    assert_eq!(mined.column("path"), ["a.py", "c.py", "c.py"]);
+    assert_eq!(mined.of(&id), ["c.py c 1-2 modified 2"]);
+    assert_eq!(mined.rejected(), ["decodes b.py"]);
+}
+
+#[test]
+fn empty_files_and_files_without_methods_are_fine() {
+    let (mined, told) = change("", def("f", 1));
+    assert_eq!(told, ["m.py f 1-2 added 2"]);
+    assert!(mined.rejects.is_empty());
+    assert!(change(def("f", 1), "").0.rejects.is_empty());
+    assert!(added("# nothing\n").rejects.is_empty());
+}
+
+#[test]
+fn names_of_every_kind() {
+    let mining = Mining::new();
+    let names = [
+        "a b.py",
+        "q\"u'o.py",
+        "new\nline.py",
+        "tab\t.py",
+        "back\\slash.py",
+        "é/ß 漢.py",
+        "-dash.py",
+        "*.py",
+        ".hidden/.py",
+        "{a,b}.py",
+        "[x].py",
+        " .py",
+    ];
+    let commit = names.iter().fold(at(day(1)), |commit, name| commit.write(name, def("f", 1)));
+    mining.repo.commit(commit);
+    mining.repo.commit(at(day(2)).write("new\nline.py", def("f", 2)));
+    let mined = mining.mine();
+    let mut expected = [&names[..], &["new\nline.py"]].concat();
+    expected.sort_unstable();
+    let mut found = mined.column("path");
+    found.sort_unstable();
+    assert_eq!(found, expected);
+    assert!(mined.rejects.is_empty());
+    let hidden = mined.rows.iter().find(|row| row["path"] == ".hidden/.py").unwrap();
+    assert_eq!(hidden["file_name"], ".py");
+}
+
+#[test]
+fn the_path_of_a_file_does_not_depend_on_the_commit_before() {
+    let mining = Mining::new();
+    mining.repo.commit(at(NEW_YEAR - 1).write("a.py", def("a", 1)));
+    let commits = [
+        at(day(1)).write("d/e/x.py", def("x", 1)),
+        at(day(2)).write("a.py", def("a", 2)),
+        at(day(3)).write("d/e/x.py", def("x", 2)).write("z.py", def("z", 1)),
+        at(day(4)).write("d/y.py", def("y", 1)),
+        at(day(5)).delete("d"),
+        at(day(6)).write("a.py", def("a", 3)),
+    ];
+    for commit in commits {
+        mining.repo.commit(commit);
+    }
+    let paths = ["d/e/x.py", "a.py", "d/e/x.py", "z.py", "d/y.py", "a.py"];
+    assert_eq!(mining.mine().column("path"), paths);
+}
+
+#[test]
+fn names_that_are_not_utf8_are_written_as_bytes_and_stay_different() {
+    let mining = Mining::new();
+    let commit = at(day(1)).write(b"caf\xe9.py", def("f", 1)).write(b"caf\xe8.py", def("f", 2));
+    mining.repo.commit(commit.write(b"d\xff/x.py", b"# \xff\n"));
+    let mined = mining.mine();
+    assert_eq!(mined.column("path"), ["caf\\xE8.py", "caf\\xE9.py"]);
+    assert_ne!(mined.rows[0]["id"], mined.rows[1]["id"]);
+    assert_eq!(mined.rejected(), ["decodes d\\xFF/x.py"]);
+}
+
+#[test]
+fn a_name_that_looks_like_bytes_is_another_one_than_the_bytes() {
+    let mining = Mining::new();
+    let commit = at(day(1)).write(b"caf\xe9.py", def("f", 1)).write("caf\\xE9.py", def("f", 2));
+    mining.repo.commit(commit);
+    let mined = mining.mine();
+    assert_eq!(mined.rows.len(), 2);
+    assert_ne!(mined.rows[0]["path"], mined.rows[1]["path"]);
+    assert_ne!(mined.rows[0]["id"], mined.rows[1]["id"]);
+}
+
+#[test]
+fn a_tree_with_one_name_twice_does_not_end_the_run() {
+    let mining = Mining::new();
+    mining.repo.commit(at(day(1)).write("a.py", def("f", 1)).write("b.py", def("f", 2)));
+    let mut tree = Vec::new();
+    for name in ["main:a.py", "main:b.py"] {
+        tree.extend_from_slice(b"100644 m.py\0");
+        let id = mining.repo.git(&["rev-parse", name]);
+        let byte = |at: usize| u8::from_str_radix(&id[at..at + 2], 16).unwrap();
+        tree.extend((0..20).map(|n| byte(2 * n)));
+    }
+    // Git never makes such a tree, but it can be pushed to servers that do not check.
+    let args = ["hash-object", "-t", "tree", "-w", "--literally", "--stdin"];
+    let tree = mining.repo.git_with(&args, &tree);
+    let who = format!("A <a> {} +0000", day(2));
+    let text = format!("tree {tree}\nauthor {who}\ncommitter {who}\n\nodd\n");
+    mining.repo.raw_commit(text.as_bytes());
+    let last = mining.repo.commit(at(day(3)).write("c.py", def("f", 3)));
+    let mined = mining.mine();
+    assert_eq!(mined.of(&last), ["c.py f 1-2 added 2"]);
+}
+
+#[test]
+fn links_are_no_files_even_if_they_are_called_so() {
+    let mining = Mining::new();
+    mining.repo.commit(at(NEW_YEAR - 1).write("m.py", def("f", 1)));
+    let link = mining.repo.commit(at(day(1)).entry("120000", "m.py", "other.py"));
+    let moved = mining.repo.commit(at(day(2)).entry("120000", "m.py", "third.py"));
+    let back = mining.repo.commit(at(day(3)).write("m.py", def("f", 2)));
+    mining.repo.commit(at(day(4)).entry("120000", "n.py", "/etc/passwd"));
+    let mined = mining.mine();
+    assert!(mined.of(&link).is_empty() && mined.of(&moved).is_empty());
+    assert_eq!(mined.of(&back), ["m.py f 1-2 added 2"]);
+    assert_eq!((mined.rows.len(), mined.rejects.len()), (1, 0));
+}
+
+#[test]
+fn submodules_are_no_files_even_if_they_are_called_so() {
+    let mining = Mining::new();
+    let first = mining.repo.commit(at(NEW_YEAR - 1).write("m.py", def("f", 1)));
+    let missing = "00112233445566778899aabbccddeeff00112233";
+    let both = at(day(1)).object("160000", "sub.py", missing).object("160000", "m.py", &first);
+    mining.repo.commit(both);
+    mining.repo.commit(at(day(2)).object("160000", "sub.py", &first));
+    let back = mining.repo.commit(at(day(3)).write("m.py", def("f", 1)).delete("sub.py"));
+    let mined = mining.mine();
+    assert_eq!(mined.of(&back), ["m.py f 1-2 added 2"]);
+    assert_eq!((mined.rows.len(), mined.rejects.len()), (1, 0));
+}
+
+#[test]
+fn folders_that_are_called_like_files() {
+    let mining = Mining::new();
+    let first = at(day(1)).write("x.py/m.py", def("f", 1)).write("x.py/data.txt", "no python\n");
+    let first = mining.repo.commit(first);
+    let file = mining.repo.commit(at(day(2)).delete("x.py").write("x.py", "def g(): pass\n"));
+    let folder = at(day(3)).delete("x.py").write("x.py/y.py/z.py", def("h", 1));
+    let folder = mining.repo.commit(folder);
+    let mined = mining.mine();
+    assert_eq!(mined.of(&first), ["x.py/m.py f 1-2 added 2"]);
+    assert_eq!(mined.of(&file), ["x.py g 1-1 added 1"]);
+    assert_eq!(mined.of(&folder), ["x.py/y.py/z.py h 1-2 added 2"]);
+    assert!(mined.rejects.is_empty());
+}
+
+#[test]
+fn a_bit_of_permission_is_no_change() {
+    let mining = Mining::new();
+    mining.repo.commit(at(NEW_YEAR - 1).write("m.py", def("f", 1)));
+    mining.repo.commit(at(day(1)).entry("100755", "m.py", def("f", 1)));
+    let edit = mining.repo.commit(at(day(2)).write("m.py", def("f", 2)));
+    assert_eq!(mining.mine().of(&edit), ["m.py f 1-2 modified 2"]);
+    assert_eq!(mined(&mining.project).rows.len(), 1);
+}
+
+#[test]
+fn only_files_that_the_patterns_name_are_mined() {
+    let files = ["a.py", "src/b.py", "src/deep/c.py", "tests/d.py", "e.pyi", "F.PY", "g.pyx", "py"];
+    let mining = |include: &str| {
+        let mining = Mining::with(include);
+        let commit = files.iter().fold(at(day(1)), |commit, name| commit.write(name, def("f", 1)));
+        mining.repo.commit(commit);
+        mining.mine().column("path").join(" ")
+    };
+    assert_eq!(mining(""), "a.py src/b.py src/deep/c.py tests/d.py");
+    assert_eq!(mining("include: ['src/**/*.py']"), "src/b.py src/deep/c.py");
+    assert_eq!(mining("include: ['**/*.pyi', a.py]"), "a.py e.pyi");
+    assert_eq!(mining("include: ['{src/b,tests/?}.py']"), "src/b.py tests/d.py");
+    assert_eq!(mining("include: ['nothing/*.py']"), "");
+}
+
+#[test]
+fn a_file_of_100_megabytes_is_a_reject_and_the_run_goes_on() {
+    let mining = Mining::new();
+    let line = b"x = 'the same line again and again and again, until it is a hundred megabytes'\n";
+    let huge = line.repeat(100_000_000 / line.len() + 1);
+    mining.repo.git(&["config", "core.compression", "1"]);
+    mining.repo.commit(at(day(1)).write("huge.py", &huge).write("m.py", def("f", 1)));
+    mining.repo.commit(at(day(2)).write("m.py", def("f", 2)));
+    let outcome = mining.project.run_ok(&[]);
+    assert!(outcome.took < Duration::from_secs(5), "{:?}", outcome.took);
+    let mined = mined(&mining.project);
+    assert_eq!(mined.column("path"), ["m.py", "m.py"]);
+    assert_eq!(mined.rejected(), ["size huge.py"]);
+    let reason = mined.rejects[0]["reason"].as_str().unwrap();
+    assert!(reason.contains("97657") && reason.contains("1024"), "{reason}");
+}
+
+#[test]
+fn the_limit_of_a_file_is_kilobytes_of_1024_bytes() {
+    let mining = Mining::with("max_file_kb: 1");
+    let file = |bytes: usize| format!("{}{}", def("f", 1), "#".repeat(bytes - def("f", 1).len()));
+    mining.repo.commit(at(day(1)).write("a.py", file(1024)).write("b.py", file(1025)));
+    let small = mining.repo.commit(at(day(2)).write("b.py", def("f", 1)).write("c.py", "x = 1\n"));
+    let grown = mining.repo.commit(at(day(3)).write("c.py", file(2000)));
+    let mined = mining.mine();
+    assert_eq!(mined.column("path"), ["a.py"]);
+    assert_eq!(mined.rejected(), ["size b.py", "size b.py", "size c.py"]);
+    let reject = |commit: &str| {
+        let row = mined.rejects.iter().find(|row| row["commit_id"] == commit).unwrap();
+        row["reason"].as_str().unwrap().to_owned()
+    };
+    assert!(reject(&small).contains("before"), "{}", reject(&small));
+    assert!(!reject(&grown).contains("before"), "{}", reject(&grown));
+}
+
+#[test]
+fn hostile_python_is_a_reject_or_a_row_and_never_the_end() {
+    let mining = Mining::new();
+    let deep = format!("def f():\n    return {}1{}\n", "(".repeat(50_000), ")".repeat(50_000));
+    let nested: String = (0..400).map(|n| format!("{}def f{n}():\n", " ".repeat(n))).collect();
+    let nested = format!("{nested}{}pass\n", " ".repeat(400));
+    let long = format!("def f():\n    return '{}'\n", "x".repeat(900_000));
+    let commit = at(day(1)).write("deep.py", deep).write("nested.py", nested);
+    let commit = commit.write("long.py", long).write("nul.py", b"def f():\n    return '\0'\n");
+    mining.repo.commit(commit.write("m.py", def("f", 1)));
+    let mined = mining.mine();
+    let kept = mined.column("path");
+    assert!(kept.contains(&"m.py") && kept.contains(&"long.py"), "{kept:?}");
+    for row in &mined.rejects {
+        assert!(["parses", "decodes"].contains(&row["rule"].as_str().unwrap()), "{row}");
+    }
+    let all =
+        |path: &&str| kept.contains(path) || mined.rejects.iter().any(|row| row["path"] == **path);
+    assert!(["deep.py", "nested.py", "nul.py"].iter().all(all), "{kept:?}");
+}
+
+#[test]
+fn the_name_of_a_folder_may_be_anything() {
+    let names = ["with space", "quote'd", "ünï", "dash-.git", "a{b}*[c]"];
+    for name in names {
+        let project = Project::new(&workflow(&format!("\"./{name}\""), ""));
+        let repo = Repository::bare(project.path(name));
+        repo.commit(at(day(1)).write("m.py", def("f", 1)));
+        project.run_ok(&[]);
+        let found = mined(&project);
+        assert_eq!(found.only()["repo"], name.trim_end_matches(".git"));
+        assert_eq!(found.only()["url"], format!("./{name}"));
+    }
+}

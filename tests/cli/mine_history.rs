@@ -1,0 +1,362 @@
+//! `mine`: which commits count, what they are compared with, and which file is which.
+
+use serde_json::Value;
+
+use crate::repository::{Mining, NEW_YEAR, at, day, def, defs, workflow_of};
+
+const NEXT_YEAR: i64 = NEW_YEAR + 365 * 86_400;
+
+/// A project whose window has these ends.
+fn window(since: &str, until: &str) -> Mining {
+    Mining::of(&workflow_of("./r", &format!("since: {since}, until: {until}")))
+}
+
+/// The messages of the mined commits, in the order of their dates.
+fn messages(mining: &Mining) -> Vec<String> {
+    mining.mine().column("commit_message").iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn the_window_is_half_open() {
+    let mining = Mining::new();
+    let moments = [NEW_YEAR - 1, NEW_YEAR, NEXT_YEAR - 1, NEXT_YEAR];
+    let ids: Vec<String> = (0..4)
+        .map(|n| mining.repo.commit(at(moments[n]).write("m.py", def("f", n as i64))))
+        .collect();
+    let mined = mining.mine();
+    assert_eq!(mined.column("commit_id"), [&ids[1], &ids[2]]);
+    assert_eq!(mined.column("commit_time"), ["2022-01-01T00:00:00Z", "2022-12-31T23:59:59Z"]);
+    // What came before the window is what its first commit is compared with.
+    assert_eq!(mined.of(&ids[1]), ["m.py f 1-2 modified 2"]);
+}
+
+#[test]
+fn the_date_of_the_committer_counts_and_that_of_the_author_is_kept_apart() {
+    let mining = Mining::new();
+    let (old, inside) = (NEW_YEAR - 1_000_000, day(3));
+    let write = |n| def("f", n);
+    mining.repo.commit(at(old).authored(inside, "+0000").message("a").write("m.py", write(1)));
+    mining.repo.commit(at(inside).authored(old, "-0800").message("b").write("m.py", write(2)));
+    let mined = mining.mine();
+    let row = mined.only();
+    assert_eq!(row["commit_message"], "b");
+    assert_eq!(row["commit_time"], "2022-01-04T12:00:00Z");
+    assert_eq!(row["author_time"], "2021-12-20T10:13:20Z");
+}
+
+#[test]
+fn zones_shift_nothing() {
+    let mining = Mining::new();
+    // A new year's morning in Auckland is an old year's evening in UTC.
+    mining.repo.commit(at(NEW_YEAR - 1).zone("+1300").message("a").write("m.py", def("f", 1)));
+    mining.repo.commit(at(NEW_YEAR).zone("-1200").message("b").write("m.py", def("f", 2)));
+    mining.repo.commit(at(NEXT_YEAR - 1).zone("+1400").message("c").write("m.py", def("f", 3)));
+    mining.repo.commit(at(NEXT_YEAR).zone("-0930").message("d").write("m.py", def("f", 4)));
+    let mined = mining.mine();
+    assert_eq!(mined.column("commit_message"), ["b", "c"]);
+    assert_eq!(mined.column("commit_time"), ["2022-01-01T00:00:00Z", "2022-12-31T23:59:59Z"]);
+    assert_eq!(mined.column("author_time"), mined.column("commit_time"));
+}
+
+#[test]
+fn the_ends_of_the_window_may_have_a_time_and_a_zone() {
+    let mining = window("'2022-01-01T02:00:00+02:00'", "'2022-01-01T00:00:10Z'");
+    for n in [-1, 0, 9, 10] {
+        let message = n.to_string();
+        mining.repo.commit(at(NEW_YEAR + n).message(&message).write("m.py", def("f", n)));
+    }
+    assert_eq!(messages(&mining), ["0", "9"]);
+    // The same window in other words is the same result.
+    mining.project.edit("w.yaml", "'2022-01-01T02:00:00+02:00'", "2022-01-01");
+    mining.project.run_ok(&[]).all_hit();
+}
+
+#[test]
+fn commits_behind_one_with_a_wrong_date_are_found() {
+    let mining = Mining::new();
+    let moments = [day(1), NEW_YEAR - 9_000_000, day(3), NEXT_YEAR + 9_000_000, day(2), 0];
+    for (n, moment) in moments.into_iter().enumerate() {
+        let message = n.to_string();
+        mining.repo.commit(at(moment).message(&message).write("m.py", def("f", n as i64)));
+    }
+    assert_eq!(messages(&mining), ["0", "4", "2"]);
+}
+
+#[test]
+fn dates_before_1970_and_after_2100() {
+    let mining = window("1900-01-01", "2300-01-01");
+    let tree = {
+        let id = mining.repo.commit(at(0).message("zero").write("m.py", def("f", 1)));
+        mining.repo.commit(at(4_200_000_000).message("late").write("m.py", def("f", 2)));
+        (id, mining.repo.git(&["rev-parse", "main^{tree}"]))
+    };
+    let head = mining.repo.git(&["rev-parse", "main"]);
+    // Git itself refuses to make one, but such commits exist: conversions made them.
+    let text = format!(
+        "tree {}\nparent {head}\nauthor A <a> -86400 +0000\ncommitter A <a> -86400 +0000\n\nearly\n",
+        mining.repo.git(&["rev-parse", &format!("{}^{{tree}}", tree.0)])
+    );
+    let early = mining.repo.raw_commit(text.as_bytes());
+    let mined = mining.mine();
+    assert_eq!(mined.column("commit_message"), ["early", "zero", "late"]);
+    assert_eq!(
+        mined.column("commit_time"),
+        ["1969-12-31T00:00:00Z", "1970-01-01T00:00:00Z", "2103-02-04T02:40:00Z"]
+    );
+    assert_eq!(mined.of(&early), ["m.py f 1-2 modified 2"]);
+    assert!(mined.rejects.is_empty());
+}
+
+#[test]
+fn dates_that_cannot_be_read_are_rejects() {
+    let mining = Mining::new();
+    mining.repo.commit(at(day(1)).message("first").write("m.py", def("f", 1)));
+    let tree = mining.repo.git(&["rev-parse", "main^{tree}"]);
+    let mut odd = Vec::new();
+    for committer in ["A <a> never +0000", "A <a> 99999999999999999 +0000", "A <a>", "A"] {
+        let head = mining.repo.git(&["rev-parse", "main"]);
+        let text = format!(
+            "tree {tree}\nparent {head}\nauthor A <a> 1 +0000\ncommitter {committer}\n\nodd\n"
+        );
+        odd.push(mining.repo.raw_commit(text.as_bytes()));
+    }
+    mining.repo.commit(at(day(2)).message("last").write("m.py", def("f", 2)));
+    let mined = mining.mine();
+    assert_eq!(mined.column("commit_message"), ["first", "last"]);
+    assert_eq!(mined.rejected(), ["date", "date", "date", "date"]);
+    odd.sort();
+    let mut ids: Vec<&str> =
+        mined.rejects.iter().map(|row| row["commit_id"].as_str().unwrap()).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, odd);
+    assert_eq!(mined.rejects[0]["step"], "mined");
+}
+
+/// The only row of a commit with these lines in its head.
+#[track_caller]
+fn with_header(header: &str) -> Value {
+    let mining = Mining::new();
+    let parent = mining.repo.commit(at(NEW_YEAR - 1).write("m.py", def("f", 0)));
+    mining.repo.commit(at(day(5)).write("m.py", def("f", 1)));
+    let tree = mining.repo.git(&["rev-parse", "main^{tree}"]);
+    let header = header.replace("DATE", &day(5).to_string());
+    let text = format!("tree {tree}\nparent {parent}\n{header}\n\nodd\n");
+    mining.repo.raw_commit(text.as_bytes());
+    let mined = mining.mine();
+    assert_eq!(mined.rows.len(), 1, "{header}\n{:?}", mined.rejects);
+    assert_eq!(mined.only()["commit_time"], "2022-01-06T12:00:00Z");
+    mined.only().clone()
+}
+
+#[test]
+fn odd_zones_shift_nothing() {
+    for zone in ["+051800", "-7", "+9999"] {
+        let row = with_header(&format!("author A <a> DATE {zone}\ncommitter A <a> DATE {zone}"));
+        assert_eq!(row["author_time"], "2022-01-06T12:00:00Z", "{zone}");
+    }
+    with_header("author A <a> DATE\ncommitter A <a> DATE");
+}
+
+#[test]
+fn odd_names_do_not_hide_the_date() {
+    for name in [" <>", "A <a <b>>", "A> <a>", "A <a> b>", "<a>"] {
+        with_header(&format!("author {name} DATE +0000\ncommitter {name} DATE +0000"));
+    }
+}
+
+#[test]
+fn further_headers_are_passed_over() {
+    let who = "author A <a> DATE +0000\ncommitter A <a> DATE +0000";
+    let row = with_header(&format!("{who}\ngpgsig -----BEGIN\n \n x\n -----END\nodd header"));
+    assert_eq!(row["commit_message"], "odd");
+}
+
+#[track_caller]
+fn author_time_is_null(date: &str) {
+    let row = with_header(&format!("author A <a> {date}\ncommitter A <a> DATE +0000"));
+    assert!(row["author_time"].is_null(), "{date}: {row}");
+}
+
+#[test]
+fn a_date_of_the_author_that_cannot_be_read_is_null() {
+    author_time_is_null("never +0000");
+    author_time_is_null("");
+}
+
+#[test]
+fn a_date_of_the_author_that_no_calendar_has_is_null() {
+    author_time_is_null("99999999999999999 +0000");
+    author_time_is_null("9000000000000 +0000");
+}
+
+/// A history with a merge that itself changes `h`; the ids of the branch `side`, of `main`
+/// and of the merge.
+fn merged(mining: &Mining) -> [String; 3] {
+    let file = |f, g, h| [def("f", f), def("g", g), def("h", h)].join("\n\n");
+    let base = mining.repo.commit(at(day(1)).write("m.py", file(0, 0, 0)));
+    let side = at(day(2)).on("side").after(&[&base]).write("m.py", file(0, 1, 0));
+    let side = mining.repo.commit(side);
+    let main = mining.repo.commit(at(day(3)).write("m.py", file(1, 0, 0)));
+    let merge = at(day(4)).after(&[&main, &side]).write("m.py", file(1, 1, 1));
+    let merge = mining.repo.commit(merge.message("Merge side"));
+    [side, main, merge]
+}
+
+#[test]
+fn merges_are_left_out_but_what_they_merge_is_not() {
+    let mining = Mining::new();
+    let [side, main, merge] = merged(&mining);
+    let mined = mining.mine();
+    assert_eq!(mined.of(&side), ["m.py g 5-6 modified 2"]);
+    assert_eq!(mined.of(&main), ["m.py f 1-2 modified 2"]);
+    assert!(mined.of(&merge).is_empty());
+    assert_eq!(mined.rows.len(), 3 + 2);
+}
+
+#[test]
+fn merges_are_compared_with_their_first_parent() {
+    let mining = Mining::with("merges: true");
+    let [side, main, merge] = merged(&mining);
+    let mined = mining.mine();
+    assert_eq!(mined.of(&merge), ["m.py g 5-6 modified 2", "m.py h 9-10 modified 2"]);
+    assert_eq!((mined.of(&side).len(), mined.of(&main).len()), (1, 1));
+    assert_eq!(mined.rows.len(), 3 + 2 + 2);
+}
+
+#[test]
+fn all_roots_and_parents_of_an_octopus_are_walked() {
+    let mining = Mining::new();
+    let first = mining.repo.commit(at(day(1)).write("a.py", def("a", 1)));
+    let other = mining.repo.commit(at(day(2)).on("other").write("b.py", def("b", 1)));
+    let third = mining.repo.commit(at(day(3)).on("third").write("c.py", def("c", 1)));
+    let merge = at(day(4)).after(&[&first, &other, &third]);
+    mining.repo.commit(merge.write("b.py", def("b", 1)).write("c.py", def("c", 1)));
+    let mined = mining.mine();
+    assert_eq!(mined.column("commit_id"), [&first, &other, &third]);
+    assert_eq!(mined.column("change"), ["added"; 3]);
+}
+
+#[test]
+fn an_empty_commit_and_an_empty_window_give_nothing() {
+    let mining = window("2022-03-01", "2022-03-02");
+    mining.repo.commit(at(day(1)).write("m.py", def("f", 1)));
+    assert!(mining.mine().rows.is_empty());
+    // A commit without a change.
+    mining.repo.commit(at(day(59)).message("empty"));
+    let mined = mining.mine();
+    assert!(mined.rows.is_empty() && mined.rejects.is_empty());
+}
+
+#[test]
+fn messages_keep_their_lines_and_letters() {
+    let mining = Mining::new();
+    let message = "Fix “f”\n\nBecause:\n\t- it was wrong\n\n";
+    mining.repo.commit(at(day(1)).message(message).write("m.py", def("f", 1)));
+    let mined = mining.mine();
+    assert_eq!(mined.only()["commit_message"], message.trim_end());
+    assert_eq!(mined.only()["repo"], "r");
+    assert_eq!(mined.only()["url"], "./r");
+    assert_eq!(mined.only()["file_name"], "m.py");
+}
+
+#[test]
+fn a_message_in_another_encoding_is_decoded() {
+    let mining = Mining::new();
+    mining.repo.commit(at(day(1)).write("m.py", def("f", 1)));
+    let tree = mining.repo.git(&["rev-parse", "main^{tree}"]);
+    let who = format!("A <a> {} +0000", day(2));
+    let head = format!("tree {tree}\nauthor {who}\ncommitter {who}\nencoding ISO-8859-1\n\n");
+    mining.repo.raw_commit(&[head.as_bytes(), b"caf\xe9\n"].concat());
+    assert_eq!(mining.mine().only()["commit_message"], "café");
+}
+
+/// A file of six functions, and the project whose repository begins with it.
+fn with_file(path: &str) -> Mining {
+    let mining = Mining::new();
+    mining.repo.commit(at(NEW_YEAR - 1).write(path, defs(&[0; 6])));
+    mining
+}
+
+#[test]
+fn a_pure_rename_changes_nothing() {
+    let mining = with_file("a.py");
+    mining.repo.commit(at(day(1)).rename("a.py", "b.py"));
+    mining.repo.commit(at(day(2)).rename("b.py", "deep/down/c.py"));
+    let mined = mining.mine();
+    assert!(mined.rows.is_empty() && mined.rejects.is_empty());
+}
+
+#[test]
+fn a_rename_with_an_edit_gives_the_changed_method_alone() {
+    let mining = with_file("a.py");
+    let id =
+        mining.repo.commit(at(day(1)).delete("a.py").write("pkg/b.py", defs(&[0, 0, 7, 0, 0, 0])));
+    let mined = mining.mine();
+    assert_eq!(mined.of(&id), ["pkg/b.py f2 9-10 modified 2"]);
+    assert_eq!(mined.only()["code_before"], def("f2", 0).trim_end());
+    assert_eq!(mined.only()["code"], def("f2", 7).trim_end());
+    assert_eq!(mined.only()["file_name"], "b.py");
+}
+
+#[test]
+fn a_file_that_is_moved_and_rewritten_is_a_new_one() {
+    let mining = with_file("a.py");
+    let text =
+        "class New:\n    def one(self):\n        yield 1\n\n    def f0(self, y):\n        pass\n";
+    let id = mining.repo.commit(at(day(1)).delete("a.py").write("b.py", text));
+    let mined = mining.mine();
+    assert_eq!(mined.of(&id), ["b.py New.one 2-3 added 2", "b.py New.f0 5-6 added 2"]);
+    assert_eq!(mined.column("code_before"), ["null", "null"]);
+}
+
+#[test]
+fn a_copy_is_a_new_file() {
+    let mining = with_file("a.py");
+    let id = mining.repo.commit(at(day(1)).write("b.py", defs(&[0; 6])));
+    assert_eq!(mining.mine().of(&id).len(), 6);
+}
+
+#[test]
+fn files_of_a_renamed_folder_are_followed() {
+    let mining = Mining::new();
+    let file = |first| defs(&[first, 1, 2, 3]);
+    let mut commit = at(NEW_YEAR - 1);
+    for n in 0..5 {
+        commit = commit.write(format!("old/p{n}/__init__.py"), file(n * 10));
+    }
+    mining.repo.commit(commit.write("old/empty/__init__.py", ""));
+    let id =
+        mining.repo.commit(at(day(1)).rename("old", "new").write("new/p3/__init__.py", file(99)));
+    let mined = mining.mine();
+    assert_eq!(mined.of(&id), ["new/p3/__init__.py f0 1-2 modified 2"]);
+    assert_eq!(mined.only()["code_before"], def("f0", 30).trim_end());
+}
+
+#[test]
+fn two_files_that_swap_their_names_are_modified() {
+    let mining = Mining::new();
+    let (one, two) = (defs(&[1; 4]), defs(&[2; 4]));
+    mining.repo.commit(at(NEW_YEAR - 1).write("a.py", &one).write("b.py", &two));
+    let id = mining.repo.commit(at(day(1)).write("a.py", &two).write("b.py", &one));
+    let mined = mining.mine();
+    assert_eq!(mined.of(&id).len(), 8);
+    assert!(mined.rows.iter().all(|row: &Value| row["change"] == "modified"));
+}
+
+#[test]
+fn a_script_that_gets_its_suffix_is_a_rename() {
+    let mining = with_file("tool");
+    let id = mining.repo.commit(at(day(1)).rename("tool", "tool.py"));
+    let mined = mining.mine();
+    assert_eq!(mined.of(&id), Vec::<String>::new(), "as `git diff -M` sees it");
+}
+
+#[test]
+fn a_path_out_of_the_patterns_may_be_the_origin() {
+    let mining = Mining::with("include: ['src/**/*.py']");
+    mining.repo.commit(at(NEW_YEAR - 1).write("lib/a.py", defs(&[0; 6])));
+    let id = mining
+        .repo
+        .commit(at(day(1)).delete("lib/a.py").write("src/a.py", defs(&[0, 0, 0, 0, 0, 5])));
+    assert_eq!(mining.mine().of(&id), ["src/a.py f5 21-22 modified 2"]);
+}

@@ -1,0 +1,263 @@
+//! `mine`: which methods of a file a commit changed, and what is said of them.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::repository::{Mined, Mining, NEW_YEAR, at, day, def, defs};
+
+/// PyDriller's view of eleven commits; the file says where it is from.
+const PYDRILLER: &str = include_str!("../reference/pydriller_changes.json");
+
+/// Name, first and last line.
+type Place = (String, i64, i64);
+
+/// Lizard's `f.g( x )` as the name after `def`, with the lines.
+fn places(list: &Value) -> BTreeSet<Place> {
+    let place = |method: &Value| {
+        let long = method[0].as_str().unwrap();
+        let name = long.split('(').next().unwrap();
+        let name = name.rsplit('.').next().unwrap().to_owned();
+        (name, method[1].as_i64().unwrap(), method[2].as_i64().unwrap())
+    };
+    list.as_array().unwrap().iter().map(place).collect()
+}
+
+/// The same of the methods that a commit changed.
+fn our_places(mined: &Mined, commit: &str) -> BTreeSet<Place> {
+    let rows = mined.rows.iter().filter(|row| row["commit_id"] == commit);
+    let place = |row: &Value| {
+        let line = |name: &str| row[name].as_i64().unwrap();
+        (row["fun_name"].as_str().unwrap().to_owned(), line("start_line"), line("end_line"))
+    };
+    rows.map(place).collect()
+}
+
+#[test]
+fn methods_that_pydriller_calls_changed_are_changed() {
+    let golden: Value = serde_json::from_str(PYDRILLER).unwrap();
+    let steps = golden["steps"].as_array().unwrap();
+    assert_eq!(steps.len(), 11);
+    let mining = Mining::with("nested: true");
+    let commit = |(at_day, step): (usize, &Value)| {
+        let content = step["content"].as_str().unwrap();
+        mining.repo.commit(at(day(at_day as i64)).write("m.py", content))
+    };
+    let ids: Vec<String> = steps.iter().enumerate().map(commit).collect();
+    let mined = mining.mine();
+    assert!(mined.rejects.is_empty());
+    for (step, id) in steps.iter().zip(&ids) {
+        let name = step["name"].as_str().unwrap();
+        // PyDriller also lists what is gone: methods deleted, renamed, or of another signature.
+        let existing: Vec<Value> = {
+            let methods = step["methods"].as_array().unwrap();
+            let changed = step["changed"].as_array().unwrap();
+            changed.iter().filter(|method| methods.contains(method)).cloned().collect()
+        };
+        let mut expected = places(&Value::Array(existing));
+        if name.starts_with("two_classes_same_name") {
+            // PyDriller takes `P.run` and `Q.run` for one method.
+            assert_eq!(expected.len(), 1);
+            expected.insert(("run".into(), 7, 8));
+        }
+        if name == "syntax_error" {
+            // Lizard does not list the broken definition; tree-sitter may.
+            let ours = our_places(&mined, id).into_iter().filter(|place| place.0 != "broken");
+            assert_eq!(ours.collect::<BTreeSet<_>>(), expected, "{name}");
+            continue;
+        }
+        assert_eq!(our_places(&mined, id), expected, "{name}");
+    }
+    let run = mined.of(&ids[10]);
+    assert_eq!(run, ["m.py P.run 2-3 modified 2", "m.py Q.run 7-8 modified 2"]);
+}
+
+/// What a commit does that turns one content of `m.py` into another.
+#[track_caller]
+fn change(more: &str, before: &str, after: &str) -> (Mined, Vec<String>) {
+    let mining = Mining::with(more);
+    mining.repo.commit(at(NEW_YEAR - 1).write("m.py", before));
+    let id = mining.repo.commit(at(day(1)).write("m.py", after));
+    let mined = mining.mine();
+    let told = mined.of(&id).iter().map(|line| line.replacen("m.py ", "", 1)).collect();
+    (mined, told)
+}
+
+const NOTHING: [&str; 0] = [];
+
+#[test]
+fn a_decorator_is_no_part_of_its_method() {
+    let text = |decorator: &str, body: &str| {
+        format!("class A:\n    {decorator}\n    def f(self):\n        return {body}\n")
+    };
+    let (_, told) = change("", &text("@one", "1"), &text("@two(3)", "1"));
+    assert_eq!(told, NOTHING);
+    let (mined, told) = change("", &text("@one", "1"), &text("@two(3)", "2"));
+    assert_eq!(told, ["A.f 3-4 modified 2"]);
+    assert_eq!(mined.only()["code"], "def f(self):\n        return 2");
+    assert_eq!(mined.only()["code_before"], "def f(self):\n        return 1");
+}
+
+#[test]
+fn asynchronous_and_annotated_methods_of_several_lines_are_exact() {
+    let text = |number: i64| {
+        format!(
+            "async def fetch(\n    url: str,  # where\n    *,\n    seconds: dict[str, int] = {{}},\n) -> list[\n    int\n]:\n    \"\"\"Doc.\"\"\"\n    async with a as b:\n        return [{number}]  # end\n\n# after\n"
+        )
+    };
+    let (mined, told) = change("", &text(1), &text(2));
+    assert_eq!(told, ["fetch 1-10 modified 2"]);
+    let code = text(2).split("\n\n# after").next().unwrap().to_owned();
+    assert_eq!(mined.only()["code"], code);
+    assert_eq!(mined.only()["code_before"], code.replace("[2]", "[1]"));
+}
+
+#[test]
+fn an_annotation_in_a_line_of_its_own_changes_the_method() {
+    let (_, told) = change(
+        "",
+        "def f(\n    a: int,\n    b: int,\n):\n    pass\n",
+        "def f(\n    a: int,\n    b: str,\n):\n    pass\n",
+    );
+    assert_eq!(told, ["f 1-5 modified 2"]);
+}
+
+const OUTER: &str = "def outer():\n    def inner():\n        return 1\n\n    class C:\n        def m(self):\n            return 2\n\n    return inner\n";
+
+#[test]
+fn functions_inside_of_functions_are_rows_on_request_only() {
+    let after = OUTER.replace("return 1", "return 3").replace("return 2", "return 4");
+    let (_, told) = change("", OUTER, &after);
+    assert_eq!(told, ["outer 1-9 modified 4"]);
+    let (_, told) = change("nested: true", OUTER, &after);
+    assert_eq!(
+        told,
+        ["outer 1-9 modified 4", "outer.inner 2-3 modified 2", "outer.C.m 6-7 modified 2"]
+    );
+    let (_, told) = change("nested: false", OUTER, &OUTER.replace("return 2", "return 5"));
+    assert_eq!(told, ["outer 1-9 modified 2"]);
+}
+
+#[test]
+fn methods_of_one_name_are_told_apart_by_their_position() {
+    let text = |one, two| {
+        format!(
+            "if a:\n    def f():\n        return {one}\nelse:\n    def f():\n        return {two}\n"
+        )
+    };
+    let (mined, told) = change("", &text(1, 2), &text(1, 3));
+    assert_eq!(told, ["f 5-6 modified 2"]);
+    assert_eq!(mined.only()["code_before"], "def f():\n        return 2");
+    let (mined, told) = change("", &text(1, 2), &text(4, 5));
+    assert_eq!(told, ["f 2-3 modified 2", "f 5-6 modified 2"]);
+    let befores = mined.column("code_before");
+    assert_eq!(befores, ["def f():\n        return 1", "def f():\n        return 2"]);
+    let ids: BTreeSet<&str> = mined.column("id").into_iter().collect();
+    assert_eq!(ids.len(), 2);
+}
+
+#[test]
+fn definitions_of_one_line_are_methods() {
+    let (mined, told) = change(
+        "",
+        "def a(): return 1\ndef b(): return 2\nx = 3\n",
+        "def a(): return 1\ndef b(): return 4\nx = 5\n",
+    );
+    assert_eq!(told, ["b 2-2 modified 2"]);
+    assert_eq!(mined.only()["code"], "def b(): return 4");
+}
+
+#[test]
+fn deleted_methods_are_no_rows() {
+    let (_, told) = change("", &defs(&[1, 2, 3]), &def("f1", 2));
+    assert_eq!(told, NOTHING);
+    let mining = Mining::new();
+    mining.repo.commit(at(NEW_YEAR - 1).write("m.py", defs(&[1, 2, 3])));
+    mining.repo.commit(at(day(1)).delete("m.py"));
+    assert!(mining.mine().rows.is_empty());
+}
+
+#[test]
+fn a_method_that_moved_is_changed_though_its_code_is_the_same() {
+    let (f, g, h) = (def("f", 1), def("g", 2), def("h", 3));
+    let before = format!("{f}\n{g}\n{h}");
+    let (mined, told) = change("", &before, &format!("{g}\n{h}\n{f}"));
+    assert_eq!(told, ["f 7-8 modified 4"]);
+    assert_eq!(mined.only()["code"], mined.only()["code_before"]);
+}
+
+#[test]
+fn a_method_that_is_only_shifted_is_not_changed() {
+    let (_, told) = change("", &def("f", 1), &format!("import os\n\n\n{}", def("f", 1)));
+    assert_eq!(told, NOTHING);
+}
+
+#[test]
+fn added_and_renamed_methods_have_no_code_before() {
+    let before = format!("{}\n\n{}", def("f", 1), def("h", 3));
+    let after = format!("{}\n\n{}\n\n{}", def("f", 1), def("g", 2), def("h", 3));
+    let (mined, told) = change("", &before, &after);
+    assert_eq!(told, ["g 5-6 added 2"]);
+    assert!(mined.only()["code_before"].is_null());
+    // A new name is a new method; only its changed lines count.
+    let (mined, told) = change("", &def("old", 1), &def("new", 1));
+    assert_eq!(told, ["new 1-2 added 1"]);
+    assert!(mined.only()["code_before"].is_null());
+}
+
+#[test]
+fn changed_lines_are_those_that_came_and_those_that_went() {
+    let text = |body: &str| format!("def f(x):\n{body}    return x\n");
+    let few = text("    a = 1\n");
+    let more = text("    a = 1\n    b = 2\n    c = 3\n");
+    assert_eq!(change("", &few, &more).1, ["f 1-5 modified 2"]);
+    assert_eq!(change("", &more, &few).1, ["f 1-3 modified 2"]);
+    let other = text("    a = 9\n    b = 2\n    c = 3\n    d = 4\n");
+    assert_eq!(change("", &more, &other).1, ["f 1-6 modified 3"]);
+    // A blank line or a comment inside of a method belongs to it, one behind it does not.
+    let blank = text("    a = 1\n\n");
+    assert_eq!(change("", &few, &blank).1, ["f 1-4 modified 1"]);
+    assert_eq!(change("", &few, &format!("{few}\n\n# the end\n")).1, NOTHING);
+}
+
+#[test]
+fn a_change_of_the_signature_or_the_indentation_is_one() {
+    let (_, told) = change("", &def("f", 1), &def("f", 1).replace("(x)", "(x, y=0)"));
+    assert_eq!(told, ["f 1-2 modified 2"]);
+    // Out of an `if` into a class: another name.
+    let inside = "class A:\n    def f(x):\n        return x + 1\n";
+    assert_eq!(change("", &def("f", 1), inside).1, ["A.f 2-3 added 2"]);
+}
+
+#[test]
+fn a_line_end_that_is_missing_at_the_end_of_the_file_is_a_change() {
+    let text = def("f", 1);
+    let (mined, told) = change("", text.trim_end(), &text);
+    assert_eq!(told, ["f 1-2 modified 2"]);
+    assert_eq!(mined.only()["code"], mined.only()["code_before"]);
+}
+
+#[test]
+fn methods_beside_a_syntax_error_are_mined() {
+    let broken = format!("{}\n\nx = = (\n", def("f", 1));
+    let (_, told) = change("", &broken, &broken.replace("+ 1", "+ 2"));
+    assert_eq!(told, ["f 1-2 modified 2"]);
+}
+
+#[test]
+fn unchanged_methods_of_a_changed_file_are_no_rows() {
+    let before = format!("VERSION = 1\n\n\n{}", defs(&[0; 9]));
+    assert_eq!(change("", &before, &before.replace("VERSION = 1", "VERSION = 2")).1, NOTHING);
+}
+
+#[test]
+fn a_method_comes_and_goes_and_comes_again() {
+    let mining = Mining::new();
+    let contents = [def("f", 1), "x = 1\n".into(), def("f", 1)];
+    let ids: Vec<String> = (0..3)
+        .map(|n| mining.repo.commit(at(day(n)).write("m.py", &contents[n as usize])))
+        .collect();
+    let mined = mining.mine();
+    assert_eq!(mined.column("commit_id"), [&ids[0], &ids[2]]);
+    assert_eq!(mined.column("change"), ["added", "added"]);
+}

@@ -1,0 +1,441 @@
+//! `query` and `mine`: repositories behind HTTP, on a server that does not always work.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::harness::{Outcome, Project, Running, files_below, wait_for};
+use crate::http_git::{Fault, HttpGit};
+use crate::repository::{NEW_YEAR, Repository, at, day, def, defs, git, mined, workflow};
+
+/// The POSTs of the repository `r`.
+const FETCH: &str = "/r/git-upload-pack";
+
+/// A project with a server of the folder `served` with the repository `r`.
+struct Remote {
+    project: Project,
+    server: HttpGit,
+    repo: Repository,
+}
+
+/// The columns that do not depend on where the repository is.
+const SAME: &str = "  same:
+    op: sql
+    from: mined
+    with: { query: 'SELECT * EXCLUDE (url) FROM input' }
+";
+
+impl Remote {
+    fn new() -> Self {
+        let project = Project::empty();
+        let repo = Repository::bare(project.path("served/r"));
+        history(&repo);
+        repo.git(&["config", "uploadpack.allowFilter", "true"]);
+        let server = HttpGit::start(&project.path("served"));
+        let remote = Self { project, server, repo };
+        remote.point_to(&remote.server.url("r"));
+        remote
+    }
+
+    /// Lets the workflow take the repository from there.
+    fn point_to(&self, url: &str) {
+        let list = format!("{{ repo: r, url: '{url}' }}");
+        self.project.write("w.yaml", format!("{}{SAME}", workflow(&list, "")));
+    }
+
+    /// The digests of methods and rejects, without the address.
+    fn run(&self, args: &[&str]) -> (Outcome, [String; 2]) {
+        let outcome = self.project.run_ok(args);
+        let of = |step: &str, port: &str| {
+            let digests = outcome.digests();
+            digests.into_iter().find(|d| d.0 == step && d.1 == port).unwrap().2
+        };
+        let digests = [of("same", "out"), of("mined", "rejects")];
+        (outcome, digests)
+    }
+
+    /// Those of the repository as a folder, in another store.
+    fn of_folder(&self) -> [String; 2] {
+        let before = self.project.read("w.yaml");
+        self.point_to("./served/r");
+        let (outcome, digests) = self.run(&["--cache", "of-folder"]);
+        assert!(outcome.step("mined")["rows"].as_u64().unwrap() > 30, "{outcome}");
+        self.project.write("w.yaml", before);
+        digests
+    }
+
+    /// Asks for the head alone.
+    fn ask(&self) {
+        self.project.run_ok(&["--select", "repos"]);
+        self.server.take_seen();
+    }
+
+    /// The bare repository into which was fetched.
+    fn downloaded(&self, cache: &str) -> PathBuf {
+        let folder = self.project.path(cache).join("downloads/git");
+        let entries = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+        let mut folders: Vec<PathBuf> = entries.filter(|path| path.is_dir()).collect();
+        assert_eq!(folders.len(), 1, "{folders:?}");
+        folders.pop().unwrap()
+    }
+}
+
+/// Commits before, in and after the window, with renames, a merge and what is rejected.
+fn history(repo: &Repository) {
+    let numbers = |n: i64| (0..40).map(|at| at * n % 97).collect::<Vec<i64>>();
+    let mut first = at(NEW_YEAR - 500_000).write("pkg/a.py", defs(&numbers(1)));
+    first = first.write("notes.txt", "never needed\n".repeat(500)).write("old.py", def("old", 1));
+    repo.commit(first);
+    for n in 2..7 {
+        let commit = at(day(n)).write("pkg/a.py", defs(&numbers(n)));
+        repo.commit(commit.write(format!("pkg/deep/b{n}.py"), def("b", n)));
+    }
+    let base = repo.commit(at(day(8)).rename("pkg/deep", "pkg/flat").write("bad.py", b"\xff\n"));
+    let side = at(day(9)).on("side").after(&[&base]).write("side.py", def("side", 1));
+    let side = repo.commit(side);
+    let merge = at(day(10)).after(&[&base, &side]).write("side.py", def("side", 1));
+    repo.commit(merge);
+    let last = at(NEW_YEAR + 400 * 86_400).write("late.py", def("late", 1));
+    repo.commit(last.write("late.txt", "too late\n".repeat(500)));
+}
+
+/// The server is overloaded and asks for no wait.
+fn busy() -> Fault {
+    Fault::StatusWith(503, vec![("Retry-After".into(), "0".into())])
+}
+
+#[test]
+fn a_part_of_a_repository_is_fetched_and_gives_the_same() {
+    let remote = Remote::new();
+    let (_, digests) = remote.run(&[]);
+    assert_eq!(digests, remote.of_folder());
+    assert_eq!(remote.project.rows("repos")[0]["default_branch"], "main");
+    assert_eq!(mined(&remote.project).rejected(), ["decodes bad.py"]);
+    let has = |path: &str| {
+        let blob = remote.repo.git(&["rev-parse", path]);
+        let mut command = git(&remote.downloaded("cache"));
+        let command = command.env("GIT_NO_LAZY_FETCH", "1").args(["cat-file", "-e", &blob]);
+        command.status().unwrap().success()
+    };
+    assert!(has("main:side.py") && has("main:pkg/a.py"));
+    assert!(!has("main:notes.txt") && !has("main:late.txt") && !has("main:old.py"));
+    assert!(!has("main:late.py"));
+    // Nothing is asked again.
+    remote.server.take_seen();
+    remote.project.run_ok(&[]).all_hit();
+    assert_eq!(remote.server.count(""), 0);
+}
+
+#[test]
+fn a_server_without_filters_gives_the_same() {
+    let remote = Remote::new();
+    remote.repo.git(&["config", "uploadpack.allowFilter", "false"]);
+    let (_, digests) = remote.run(&[]);
+    assert_eq!(digests, remote.of_folder());
+}
+
+#[test]
+fn a_server_of_the_oldest_protocol_gives_the_same() {
+    let remote = Remote::new();
+    remote.server.use_old_protocol();
+    let (_, digests) = remote.run(&[]);
+    assert_eq!(digests, remote.of_folder());
+}
+
+#[test]
+fn a_server_that_works_at_the_second_attempt_is_enough() {
+    let remote = Remote::new();
+    let expected = remote.of_folder();
+    let faults = [busy(), Fault::Status(500), Fault::Cut(0), Fault::Cut(300), Fault::Short(300)];
+    for (n, fault) in faults.into_iter().enumerate() {
+        let cache = format!("cache{n}");
+        remote.project.run_ok(&["--cache", &cache, "--select", "repos"]);
+        remote.server.take_seen();
+        remote.server.fail(FETCH, 1, fault.clone());
+        let (outcome, digests) = remote.run(&["--cache", &cache]);
+        assert_eq!(digests, expected, "{fault:?}");
+        assert!(remote.server.count(FETCH) >= 3, "{outcome}");
+        assert_eq!(outcome.events("warning").len(), 0, "{fault:?}: {outcome}");
+    }
+}
+
+#[test]
+fn a_head_that_is_answered_at_the_second_attempt_is_enough() {
+    let remote = Remote::new();
+    remote.server.fail("info/refs", 2, busy());
+    let (outcome, digests) = remote.run(&[]);
+    assert_eq!(outcome.step("repos")["rows"], 1);
+    assert_eq!(digests, remote.of_folder());
+}
+
+#[test]
+fn a_transfer_that_fails_is_a_reject_and_tried_again_by_the_next_run() {
+    let remote = Remote::new();
+    remote.ask();
+    remote.server.fail("r/", 100, busy());
+    let (outcome, _) = remote.run(&[]);
+    assert_eq!(outcome.finished()["status"], "ok");
+    let found = mined(&remote.project);
+    assert_eq!((found.rejected(), found.rows.len()), (vec!["fetch".to_string()], 0));
+    assert_eq!(outcome.events("warning").len(), 1, "{outcome}");
+    let planned = remote.project.run(&["plan", "w.yaml"]).exits(0);
+    assert!(planned.stdout.contains("PREV_FAILED"), "{planned}");
+    remote.server.heal();
+    let (outcome, digests) = remote.run(&[]);
+    assert_eq!(outcome.step("mined")["reason"], "PREV_FAILED");
+    assert_eq!(outcome.status("repos"), "hit");
+    assert_eq!(digests, remote.of_folder());
+    remote.project.run_ok(&[]).all_hit();
+}
+
+#[test]
+fn a_repository_that_fails_costs_no_other_one() {
+    let remote = Remote::new();
+    let other = Repository::bare(remote.project.path("served/other"));
+    other.commit(at(day(1)).write("m.py", def("f", 1)));
+    let url = |name: &str| format!("{{ repo: {name}, url: '{}' }}", remote.server.url(name));
+    let list = format!("{}, {}", url("r"), url("other"));
+    remote.project.write("w.yaml", workflow(&list, ""));
+    remote.ask();
+    remote.server.fail("/r/", 100, busy());
+    remote.project.run_ok(&[]);
+    let found = mined(&remote.project);
+    assert_eq!(found.only()["repo"], "other");
+    assert_eq!(found.rejects[0]["repo"], "r");
+    remote.server.heal();
+    let outcome = remote.project.run_ok(&[]);
+    let step = outcome.step("mined");
+    assert_eq!((&step["computed_rows"], &step["reused_rows"]), (&1.into(), &1.into()));
+}
+
+#[test]
+fn a_server_that_is_down_is_a_reject_and_asked_again_by_the_next_run() {
+    let Remote { project, server, .. } = Remote::new();
+    let port = server.url("").rsplit(':').next().unwrap().trim_end_matches('/').parse().unwrap();
+    drop(server);
+    let outcome = project.run_ok(&[]);
+    let rejects = project.rows("repos.rejects");
+    assert_eq!((rejects.len(), &rejects[0]["rule"]), (1, &"reachable".into()), "{outcome}");
+    assert_eq!(outcome.step("mined")["rows"], 0);
+    let _server = HttpGit::start_at(&project.path("served"), port);
+    let outcome = project.run_ok(&[]);
+    assert_eq!(outcome.step("repos")["reason"], "PREV_FAILED");
+    assert!(outcome.step("mined")["rows"].as_u64().unwrap() > 30);
+    assert!(project.rows("repos.rejects").is_empty());
+    project.run_ok(&[]).all_hit();
+}
+
+#[test]
+fn what_the_server_does_not_have_is_a_reject() {
+    let remote = Remote::new();
+    remote.point_to(&remote.server.url("nothing"));
+    remote.project.run_ok(&[]);
+    let rejects = remote.project.rows("repos.rejects");
+    assert_eq!(rejects[0]["rule"], "reachable");
+    let reason = rejects[0]["reason"].as_str().unwrap();
+    assert!(reason.contains("nothing"), "{reason}");
+    // It is no trouble of the network: the next run does not ask.
+    remote.server.take_seen();
+    remote.project.run_ok(&[]).all_hit();
+    assert_eq!(remote.server.count(""), 0);
+}
+
+#[test]
+fn a_snapshot_stays_until_it_is_asked_for_anew() {
+    let remote = Remote::new();
+    remote.run(&[]);
+    remote.repo.commit(at(day(99)).write("new.py", def("new", 1)));
+    remote.project.run_ok(&[]).all_hit();
+    let outcome = remote.project.run_ok(&["--force", "repos"]);
+    assert_eq!(outcome.statuses(), "repos=ran mined=ran same=ran");
+    assert_eq!(remote.run(&["--cache", "fresh"]).1, remote.of_folder());
+    assert_eq!(remote.run(&[]).1, remote.of_folder());
+}
+
+#[test]
+fn a_wider_window_fetches_what_is_missing() {
+    let remote = Remote::new();
+    remote.run(&[]);
+    let text = remote.project.read("w.yaml").replace("since: 2022", "since: 2021");
+    remote.project.write("w.yaml", text.replace("until: 2023", "until: 2024"));
+    remote.run(&[]);
+    let rows = mined(&remote.project).rows.len();
+    remote.project.run_ok(&["--cache", "fresh"]);
+    let args = ["show", "w.yaml", "mined", "--format", "json", "--cache", "fresh"];
+    let fresh = remote.project.run(&args).exits(0).json_lines().len();
+    assert_eq!(rows, fresh);
+    assert!(rows > 80, "{rows}");
+}
+
+#[test]
+fn a_damaged_download_is_fetched_again() {
+    let remote = Remote::new();
+    let (_, expected) = remote.run(&[]);
+    let folder = remote.downloaded("cache");
+    let packs = files_below(&folder).into_iter().filter(|path| path.extension().is_some());
+    for pack in packs.filter(|path| path.extension().unwrap() == "pack") {
+        crate::repository::overwrite(&pack, |length| length / 2);
+    }
+    let (_, digests) = remote.run(&["--force", "mined"]);
+    assert_eq!(digests, expected);
+    std::fs::remove_dir_all(folder).unwrap();
+    assert_eq!(remote.run(&["--force", "mined"]).1, expected);
+}
+
+/// Stops a run by a signal while the `stage`th request sends its answer; how many requests the
+/// next run makes.
+#[track_caller]
+fn stopped(signal: &str, stage: usize) -> usize {
+    let remote = Remote::new();
+    let (_, expected) = remote.run(&["--cache", "undisturbed"]);
+    remote.ask();
+    remote.server.fail(FETCH, stage - 1, Fault::Slow(usize::MAX));
+    remote.server.fail(FETCH, 1, Fault::Slow(50));
+    let running = Running::start(remote.project.command(&["run", "w.yaml", "--format", "json"]));
+    wait_for("the request", || remote.server.count(FETCH) >= stage);
+    std::thread::sleep(Duration::from_millis(150));
+    running.signal(signal);
+    let outcome = running.finish();
+    assert_eq!(outcome.code, (signal == "INT").then_some(130), "{outcome}");
+    assert!(outcome.took < Duration::from_secs(20), "{:?}", outcome.took);
+    remote.server.heal();
+    remote.server.take_seen();
+    let (_, digests) = remote.run(&[]);
+    assert_eq!(digests, expected);
+    remote.project.verifies("cache");
+    let requests = remote.server.count(FETCH);
+    remote.project.run_ok(&[]).all_hit();
+    requests
+}
+
+#[test]
+fn interrupted_transfers_are_continued() {
+    assert_eq!(stopped("INT", 1), 3);
+    assert_eq!(stopped("INT", 3), 1, "commits and trees were there");
+}
+
+#[test]
+fn killed_transfers_are_continued() {
+    assert_eq!(stopped("KILL", 1), 3);
+    assert_eq!(stopped("KILL", 2), 2, "commits were there");
+    assert_eq!(stopped("KILL", 3), 1, "commits and trees were there");
+}
+
+#[test]
+fn an_interrupted_run_keeps_the_repositories_that_are_finished() {
+    let remote = Remote::new();
+    let near = Repository::bare(remote.project.path("near"));
+    near.commit(at(day(1)).write("m.py", def("f", 1)));
+    let list = format!("./near, {{ repo: r, url: '{}' }}", remote.server.url("r"));
+    remote.project.write("w.yaml", workflow(&list, ""));
+    remote.ask();
+    assert!(files_below(&remote.project.path("cache/memo")).is_empty());
+    remote.server.fail(FETCH, 1, Fault::Slow(50));
+    let running = Running::start(remote.project.command(&["run", "w.yaml"]));
+    wait_for("the request", || remote.server.count(FETCH) >= 1);
+    let stored = remote.project.path("cache/memo");
+    wait_for("the other repository", || !files_below(&stored).is_empty());
+    running.signal("INT");
+    running.finish().exits(130);
+    remote.server.heal();
+    let outcome = remote.project.run_ok(&[]);
+    let step = outcome.step("mined");
+    assert_eq!((&step["computed_rows"], &step["reused_rows"]), (&1.into(), &1.into()));
+    assert_eq!(remote.project.run_ok(&["--cache", "fresh"]).digests(), outcome.digests());
+}
+
+#[test]
+fn owner_and_name_are_a_repository_of_the_github_of_the_base_url() {
+    let remote = Remote::new();
+    let named = Repository::bare(remote.project.path("served/owner/na.me.git"));
+    named.commit(at(day(1)).write("m.py", def("f", 1)));
+    let text = workflow("owner/na.me", "");
+    let base = format!("repos: [owner/na.me], base_url: '{}'", remote.server.base());
+    remote.project.write("w.yaml", text.replace("repos: [owner/na.me]", &base));
+    remote.project.run_ok(&[]);
+    let found = mined(&remote.project);
+    assert_eq!(found.only()["repo"], "owner/na.me");
+    assert_eq!(found.only()["url"], remote.server.url("owner/na.me.git"));
+}
+
+#[test]
+fn two_names_of_one_address_are_two_repositories() {
+    let remote = Remote::new();
+    let url = remote.server.url("r");
+    let list = format!("{{ repo: x, url: '{url}' }}, {{ repo: y, url: '{url}' }}");
+    remote.project.write("w.yaml", workflow(&list, ""));
+    remote.project.run_ok(&[]);
+    let found = mined(&remote.project);
+    let count = |name: &str| found.rows.iter().filter(|row| row["repo"] == name).count();
+    assert!(count("x") > 30 && count("x") == count("y"));
+    assert_eq!(found.rejects.len(), 2);
+}
+
+#[test]
+fn two_runs_fetch_into_one_store() {
+    let remote = Remote::new();
+    let start = || Running::start(remote.project.command(&["run", "w.yaml", "--format", "json"]));
+    let (one, two) = (start(), start());
+    let (one, two) = (one.finish().exits(0), two.finish().exits(0));
+    assert_eq!(one.digests(), two.digests());
+    assert_eq!(remote.run(&[]).1, remote.of_folder());
+}
+
+/// No file and no output has the password.
+#[track_caller]
+fn is_secret(project: &Project, outcomes: &[Outcome]) {
+    const SECRET: &[u8] = b"s3cr3t";
+    let has = |bytes: &[u8]| bytes.windows(SECRET.len()).any(|window| window == SECRET);
+    for outcome in outcomes {
+        assert!(!has(outcome.stdout.as_bytes()), "{outcome}");
+        assert!(!has(outcome.stderr.as_bytes()), "{outcome}");
+    }
+    for file in files_below(project.root().parent().unwrap()) {
+        if file.file_name().unwrap() != "w.yaml" {
+            assert!(!has(&std::fs::read(&file).unwrap()), "{}", file.display());
+        }
+    }
+}
+
+#[test]
+fn a_password_in_a_url_is_shown_and_stored_nowhere() {
+    let remote = Remote::new();
+    let project = &remote.project;
+    let url = remote.server.url("r").replace("http://", "http://ann:s3cr3t@");
+    let sound = remote.server.url("r");
+    let list = format!("{{ repo: r, url: '{url}' }}, {{ repo: s, url: '{sound}' }}");
+    project.write("w.yaml", workflow(&list, ""));
+    let mut outcomes = vec![project.run_json(&[]).exits(0), project.run(&["plan", "w.yaml"])];
+    // Nothing is sent in clear text, and the reason says so.
+    let reject = &project.rows("repos.rejects")[0];
+    assert!(reject["reason"].as_str().unwrap().contains("credentials"), "{reject}");
+    assert_eq!(reject["clone_url"], sound);
+    let seen = remote.server.take_seen();
+    assert!(seen.iter().all(|seen| seen.header("authorization").is_none()), "{seen:?}");
+    assert_eq!(mined(project).rejects.len(), 1);
+    for args in [
+        &["explain", "w.yaml", "repos"][..],
+        &["show", "w.yaml", "repos.rejects", "--format", "json"],
+        &["show", "w.yaml", "mined", "--format", "json"],
+        &["lock", "w.yaml"],
+        &["run", "w.yaml", "--frozen"],
+        &["run", "w.yaml", "--format", "json", "--force", "repos", "--force", "mined"],
+    ] {
+        outcomes.push(project.run(args).exits(0));
+    }
+    assert!(project.path("galeras.lock").exists());
+    is_secret(project, &outcomes);
+    std::fs::remove_file(project.path("galeras.lock")).unwrap();
+    // When something fails, too.
+    for fault in [Fault::Status(401), Fault::Status(403), Fault::Status(404), busy()] {
+        remote.server.fail("r/", 100, fault);
+        outcomes.push(project.run(&["run", "w.yaml", "--force", "repos", "--force", "mined"]));
+        outcomes.push(project.run(&["lock", "w.yaml"]));
+        remote.server.heal();
+    }
+    is_secret(project, &outcomes);
+    // A URL that is refused: only the line of the file may show it.
+    project.edit("w.yaml", &url, "http://ann:s3cr3t@x y/r");
+    let outcome = project.run(&["run", "w.yaml"]).exits(2);
+    let marked = outcome.stderr.lines().filter(|line| line.contains("s3cr3t"));
+    assert!(marked.into_iter().all(|line| line.contains("repos: [{")), "{outcome}");
+}

@@ -1,0 +1,288 @@
+//! `query` and `mine`: a rerun mines what is new, the digests are always the same, and every
+//! row leads back to its commit.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::harness::{Outcome, Project, Running};
+use crate::repository::{Mining, NEW_YEAR, Repository, at, day, def, defs, mined, workflow};
+
+/// How many repositories `mined` worked on and took from the store.
+fn counts(outcome: &Outcome) -> (u64, u64) {
+    let step = outcome.step("mined");
+    let of = |name: &str| step[name].as_u64().unwrap();
+    (of("computed_rows"), of("reused_rows"))
+}
+
+/// A repository with a few commits below a folder of a project.
+fn repository(project: &Project, name: &str, commits: i64) -> Repository {
+    let repo = Repository::bare(project.path(name));
+    for n in 0..commits {
+        let file = format!("pkg/{}.py", n % 3);
+        repo.commit(at(day(n)).message(name).write(file, defs(&[n, n / 2, n / 3])));
+    }
+    repo
+}
+
+/// A project with repositories.
+fn project(names: &[&str], more: &str) -> Project {
+    let list: Vec<String> = names.iter().map(|name| format!("./{name}")).collect();
+    Project::new(&workflow(&list.join(", "), more))
+}
+
+#[test]
+fn a_second_run_mines_nothing() {
+    let project = project(&["a"], "");
+    repository(&project, "a", 3);
+    let first = project.run_ok(&[]);
+    assert_eq!(counts(&first), (1, 0));
+    let second = project.run_ok(&[]);
+    second.all_hit();
+    assert_eq!(second.digests(), first.digests());
+    project.verifies("cache");
+}
+
+#[test]
+fn a_commit_costs_its_repository_alone() {
+    let project = project(&["a", "b"], "");
+    repository(&project, "a", 4);
+    let b = repository(&project, "b", 4);
+    project.run_ok(&[]);
+    b.commit(at(day(9)).write("m.py", def("f", 1)));
+    let second = project.run_ok(&[]);
+    assert_eq!(counts(&second), (1, 1));
+    assert_eq!(second.step("repos")["reason"], "SOURCE_MOVED");
+    let fresh = project.run_ok(&["--cache", "fresh"]);
+    assert_eq!(fresh.digests(), second.digests());
+    assert_eq!(counts(&fresh), (2, 0));
+}
+
+#[test]
+fn a_repository_more_costs_that_one() {
+    let names: Vec<String> = (0..11).map(|n| format!("r{n}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let project = project(&names[..10], "");
+    for name in &names {
+        repository(&project, name, 1);
+    }
+    assert_eq!(counts(&project.run_ok(&[])), (10, 0));
+    project.edit("w.yaml", "./r9]", "./r9, ./r10]");
+    let more = project.run_ok(&[]);
+    assert_eq!(counts(&more), (1, 10));
+    // One less costs nothing, and neither does another order.
+    project.edit("w.yaml", "./r0, ./r1, ./r2, ", "./r2, ./r1, ");
+    let less = project.run_ok(&[]);
+    assert_eq!(counts(&less), (0, 10));
+    let fresh = project.run_ok(&["--cache", "fresh"]);
+    assert_eq!(fresh.digests(), less.digests());
+}
+
+#[test]
+fn the_order_of_the_list_changes_no_digest() {
+    let project = project(&["a", "b", "c"], "");
+    for name in ["a", "b", "c"] {
+        repository(&project, name, 2);
+    }
+    let first = project.run_ok(&["--cache", "one"]);
+    project.edit("w.yaml", "./a, ./b, ./c", "./c, ./a, ./b, ./a");
+    assert_eq!(project.run_ok(&["--cache", "two"]).digests(), first.digests());
+    // The same list as a file, with comments.
+    project.write("list.csv", "repo,url\n# three\nb,./b\nc,./c\na,./a\n");
+    project.edit("w.yaml", "[./c, ./a, ./b, ./a]", "list.csv");
+    assert_eq!(project.run_ok(&["--cache", "three"]).digests(), first.digests());
+}
+
+#[test]
+fn a_later_step_does_not_mine() {
+    let project = project(&["a"], "");
+    let later = "  some:\n    op: sample\n    from: mined\n    with: { n: 2, seed: 1 }\n";
+    project.write("w.yaml", format!("{}{later}", workflow("./a", "")));
+    repository(&project, "a", 3);
+    project.run_ok(&[]);
+    project.edit("w.yaml", "seed: 1", "seed: 2");
+    let outcome = project.run_ok(&[]);
+    assert_eq!(outcome.statuses(), "repos=hit mined=hit some=ran");
+}
+
+#[test]
+fn an_argument_of_mine_mines_again_and_back_is_stored() {
+    let project = project(&["a", "b"], "");
+    repository(&project, "a", 3);
+    repository(&project, "b", 3);
+    let first = project.run_ok(&[]);
+    project.edit("w.yaml", "until: 2023-01-01", "until: 2022-01-02");
+    let second = project.run_ok(&[]);
+    assert_eq!((counts(&second), second.status("repos")), ((2, 0), "hit".into()));
+    assert_eq!(second.step("mined")["reason"], "ARG_CHANGED");
+    assert_eq!(second.step("mined")["rows"], 6);
+    project.edit("w.yaml", "until: 2022-01-02", "until: '2023-01-01T00:00:00Z', merges: false");
+    let third = project.run_ok(&[]);
+    third.all_hit();
+    assert_eq!(third.digests(), first.digests());
+}
+
+#[test]
+fn a_commit_on_another_branch_and_a_dirty_work_tree_change_nothing() {
+    let project = project(&["a"], "");
+    let repo = Repository::with_work_tree(project.path("a"));
+    let base = repo.commit(at(day(1)).write("m.py", def("f", 1)));
+    let first = project.run_ok(&[]);
+    repo.commit(at(day(2)).on("side").after(&[&base]).write("m.py", def("f", 2)));
+    project.write("a/m.py", "def dirty(): pass\n");
+    repo.git(&["tag", "v1"]);
+    repo.git(&["gc", "-q"]);
+    let second = project.run_ok(&[]);
+    second.all_hit();
+    assert_eq!(second.digests(), first.digests());
+}
+
+#[test]
+fn digests_do_not_depend_on_jobs_or_the_store() {
+    let project = project(&["a", "b", "c"], "nested: true");
+    for (name, commits) in [("a", 80), ("b", 45), ("c", 1)] {
+        repository(&project, name, commits);
+    }
+    let one = project.run_ok(&["--jobs", "1", "--cache", "one"]);
+    assert!(one.step("mined")["rows"].as_u64().unwrap() > 100);
+    for jobs in ["2", "4", "9"] {
+        let other = project.run_ok(&["--jobs", jobs, "--cache", jobs]);
+        assert_eq!(other.digests(), one.digests(), "{jobs}");
+    }
+    let place = project.path("elsewhere/deep");
+    let other = project.run_ok(&["--cache", place.to_str().unwrap()]);
+    assert_eq!(other.digests(), one.digests());
+}
+
+#[test]
+fn a_project_that_was_moved_has_its_results() {
+    let project = project(&["a"], "");
+    repository(&project, "a", 5);
+    let first = project.run_ok(&[]);
+    let moved = Project::new(&project.read("w.yaml"));
+    fs::rename(project.path("a"), moved.path("a")).unwrap();
+    fs::rename(project.path("cache"), moved.path("cache")).unwrap();
+    let second = moved.run_ok(&[]);
+    second.all_hit();
+    assert_eq!(second.digests(), first.digests());
+    assert_eq!(moved.run_ok(&["--cache", "fresh"]).digests(), first.digests());
+}
+
+#[test]
+fn a_repository_that_was_moved_is_not_mined_again() {
+    let project = Project::new(&workflow("{ repo: r, url: ./old }", ""));
+    repository(&project, "old", 4);
+    project.run_ok(&[]);
+    let before = mined(&project);
+    fs::create_dir(project.path("new")).unwrap();
+    fs::rename(project.path("old"), project.path("new/place")).unwrap();
+    project.edit("w.yaml", "./old", "./new/place");
+    let outcome = project.run_ok(&[]);
+    assert_eq!(counts(&outcome), (0, 1));
+    let after = mined(&project);
+    assert_eq!(after.column("id"), before.column("id"));
+    assert_eq!(after.column("code"), before.column("code"));
+    assert!(after.column("url").iter().all(|url| *url == "./new/place"));
+}
+
+#[test]
+fn two_names_of_one_repository_are_two_repositories() {
+    let project = Project::new(&workflow("{ repo: x, url: ./r }, { repo: y, url: ./r }", ""));
+    repository(&project, "r", 1);
+    project.run_ok(&[]);
+    let found = mined(&project);
+    let mut repos = found.column("repo");
+    repos.sort_unstable();
+    assert_eq!(repos, ["x", "x", "x", "y", "y", "y"]);
+}
+
+#[test]
+fn repositories_without_a_change_in_the_window_share_their_nothing() {
+    let project = project(&["a", "b", "c"], "");
+    for name in ["a", "b"] {
+        Repository::bare(project.path(name)).commit(at(NEW_YEAR - 9).write("m.py", def("f", 1)));
+    }
+    repository(&project, "c", 1);
+    project.run_ok(&[]);
+    assert_eq!(mined(&project).column("repo"), ["c", "c", "c"]);
+    project.run_ok(&[]).all_hit();
+    project.verifies("cache");
+}
+
+#[test]
+fn a_row_leads_back_to_its_commit() {
+    let mining = Mining::new();
+    mining.repo.commit(at(NEW_YEAR - 1).write("pkg/m.py", def("f", 1)));
+    let id = mining.repo.commit(at(day(1)).write("pkg/m.py", def("f", 2)));
+    mining.repo.commit(at(day(2)).write("pkg/bad.py", b"\xff\n"));
+    let later = "  some:\n    op: sample\n    from: mined\n    with: { n: 2, seed: 1 }\n";
+    mining.project.write("w.yaml", format!("{}{later}", workflow("./r", "")));
+    let found = mining.mine();
+    let row = found.only()["id"].as_str().unwrap();
+    let shown = mining.project.run(&["trace", "w.yaml", row]).exits(0);
+    for word in [row, id.as_str(), "pkg/m.py", "mined", "some"] {
+        assert!(shown.stdout.contains(word), "{word}\n{shown}");
+    }
+    let told = mining.project.run(&["trace", "w.yaml", row, "--format", "json"]).exits(0);
+    let told = &told.json_lines()[0];
+    let place = |name: &str| {
+        let places = told["places"].as_array().unwrap();
+        places.iter().find(|place| place["step"] == name).unwrap_or(&Value::Null).clone()
+    };
+    assert_eq!(place("mined")["values"]["commit_id"], id, "{told}");
+    assert_eq!(place("mined")["values"]["path"], "pkg/m.py");
+    assert_eq!(place("mined")["values"]["repo"], "r");
+    // What was rejected can be traced, too.
+    let reject = found.rejects[0]["id"].as_str().unwrap();
+    let shown = mining.project.run(&["trace", "w.yaml", reject]).exits(0);
+    for word in ["pkg/bad.py", "decodes", "mined"] {
+        assert!(shown.stdout.contains(word), "{word}\n{shown}");
+    }
+}
+
+#[test]
+fn identities_are_the_same_everywhere_and_differ_everywhere_else() {
+    let one = project(&["a"], "");
+    repository(&one, "a", 6);
+    one.run_ok(&[]);
+    let two = project(&["a"], "nested: true, since: 2021-01-01").read("w.yaml");
+    // A wider window and further methods leave the others what they are.
+    let two = two.replacen("since: 2022-01-01, ", "", 1);
+    let rows = mined(&one);
+    one.write("w.yaml", two);
+    one.run_ok(&[]);
+    assert_eq!(mined(&one).column("id"), rows.column("id"));
+    let mut ids = rows.column("id");
+    let all = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), all);
+    assert!(ids.iter().all(|id| id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit())));
+}
+
+#[test]
+fn a_killed_run_is_continued() {
+    let names = ["a", "b", "c", "d"];
+    let project = project(&names, "");
+    for name in names {
+        let repo = Repository::bare(project.path(name));
+        for n in 0..8 {
+            let numbers: Vec<i64> = (0..1500).map(|at| at * (n + 1)).collect();
+            repo.commit(at(day(n)).write("big.py", defs(&numbers)));
+        }
+    }
+    let undisturbed = project.run_ok(&["--cache", "undisturbed"]);
+    let mut killed = 0;
+    for time in [40, 80, 120, 180] {
+        let args = ["run", "w.yaml", "--format", "json", "--jobs", "1"];
+        let running = Running::start(project.command(&args));
+        std::thread::sleep(std::time::Duration::from_millis(time));
+        running.signal("KILL");
+        killed += usize::from(running.finish().code.is_none());
+    }
+    assert!(killed >= 1, "no run was killed before its end");
+    let after = project.run_ok(&[]);
+    assert_eq!(after.digests(), undisturbed.digests());
+    project.run_ok(&[]).all_hit();
+    project.verifies("cache");
+}

@@ -1,0 +1,496 @@
+//! `query` with `github:`, a search on GitHub: what it finds, when it is asked, what is pinned,
+//! where its token goes.
+//!
+//! GitHub is `github_api`, on the loopback address. When it fails: `query_github_faults`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::github_api::{Fault, GithubApi, Repo};
+use crate::harness::{Outcome, Project, Running, files_below, marked};
+use crate::http_git::HttpGit;
+use crate::repository::{Repository, at, day, def};
+
+/// The search of the Galeras paper.
+pub const PAPER: &str = "language:Python fork:false size:>=30000 pushed:>2021-12-31 stars:>1000";
+
+/// A project that searches on `api`, with more arguments (`, limit: 3`).
+pub fn project(api: &GithubApi, query: &str, more: &str) -> Project {
+    project_at(&api.url(), query, more)
+}
+
+/// A project that searches at an address.
+pub fn project_at(url: &str, query: &str, more: &str) -> Project {
+    let with: String = more.split(", ").skip(1).map(|arg| format!("      {arg}\n")).collect();
+    Project::new(&format!(
+        "galeras: 1\nsteps:\n  repos:\n    op: query\n    with:\n      github: {query}\n      base_url: {url}\n{with}"
+    ))
+}
+
+/// `count` repositories `o/rNNNN` that the paper's search finds.
+pub fn repos(count: u64) -> Vec<Repo> {
+    (1..=count).map(|id| Repo::new(id, &format!("o/r{id:04}"), 1_000 + id)).collect()
+}
+
+/// How often every repository was asked for its head.
+pub fn heads(api: &GithubApi) -> BTreeMap<String, usize> {
+    let mut asked = BTreeMap::new();
+    for request in api.requests() {
+        if let Some(repo) = request.path.strip_suffix(".git/info/refs") {
+            *asked.entry(repo.trim_start_matches('/').to_owned()).or_default() += 1;
+        }
+    }
+    asked
+}
+
+/// `repo` of all rows of a port.
+#[track_caller]
+pub fn names(project: &Project, port: &str) -> Vec<String> {
+    project.rows(port).iter().map(|row| row["repo"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn the_papers_search_finds_just_what_matches() {
+    let api = GithubApi::start(Vec::new());
+    let change = |id, name: &str, change: &dyn Fn(&mut Repo)| {
+        let mut repo = Repo::new(id, name, 2_000);
+        change(&mut repo);
+        repo
+    };
+    api.set_repos(vec![
+        change(1, "z/plain", &|r| r.head = "9f".repeat(20)),
+        change(2, "a-b/least", &|r| {
+            (r.stars, r.size, r.pushed_at) = (1_001, 30_000, "2022-01-01T00:00:00Z".into());
+            (r.default_branch, r.license, r.archived) = ("trunk/x".into(), None, true);
+        }),
+        change(3, "a/stars", &|r| r.stars = 1_000),
+        change(4, "a/size", &|r| r.size = 29_999),
+        change(5, "a/pushed", &|r| r.pushed_at = "2021-12-31T23:59:59Z".into()),
+        change(6, "a/fork", &|r| r.fork = true),
+        change(7, "a/none", &|r| r.language = None),
+        change(8, "a/other", &|r| r.language = Some("Rust".into())),
+        change(9, "Z/upper", &|r| r.license = Some("NOASSERTION".into())),
+    ]);
+    let project = project(&api, PAPER, "");
+    let outcome = project.run_ok(&[]);
+    assert!(outcome.events("warning").is_empty(), "{outcome}");
+    let expected = r#"
+{"repo":"Z/upper","clone_url":"URL/Z/upper.git","default_branch":"main","stars":2000,"size_kb":50000,"pushed_at":"2023-01-05T12:00:00Z","fork":false,"language":"Python","license":"NOASSERTION","head_sha":"0000000000000000000000000000000000000009"}
+{"repo":"a-b/least","clone_url":"URL/a-b/least.git","default_branch":"trunk/x","stars":1001,"size_kb":30000,"pushed_at":"2022-01-01T00:00:00Z","fork":false,"language":"Python","license":null,"head_sha":"0000000000000000000000000000000000000002"}
+{"repo":"z/plain","clone_url":"URL/z/plain.git","default_branch":"main","stars":2000,"size_kb":50000,"pushed_at":"2023-01-05T12:00:00Z","fork":false,"language":"Python","license":"MIT","head_sha":"9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f"}
+"#;
+    let shown = project.run(&["show", "w.yaml", "repos", "--format", "json"]).exits(0);
+    assert_eq!(shown.stdout, expected.trim_start().replace("URL", &api.url()));
+    assert!(project.rows("repos.rejects").is_empty());
+    assert_eq!(api.searches().len(), 1);
+    let again = project.run_ok(&["--cache", "other", "--jobs", "1"]);
+    assert_eq!(again.digests(), outcome.digests());
+    // The types are those of the catalogue, whatever the values are.
+    let sql = "SELECT arrow_typeof(stars), arrow_typeof(pushed_at), arrow_typeof(fork) FROM repos";
+    let types = project.run(&["sql", "w.yaml", sql, "--format", "json"]).exits(0);
+    for word in ["Int64", "Timestamp", "UTC", "Boolean"] {
+        assert!(types.stdout.contains(word), "{types}");
+    }
+}
+
+#[test]
+fn what_github_does_not_know_is_null() {
+    let api = GithubApi::start(vec![Repo::new(1, "o/r", 5)]);
+    let url = api.url();
+    let body = format!(
+        r#"{{"total_count":1,"incomplete_results":false,"items":[{{"id":1,"full_name":"o/r","clone_url":"{url}/o/r.git","default_branch":"main","stargazers_count":0,"size":0,"created_at":"2020-01-01T00:00:00Z","updated_at":null,"pushed_at":null,"fork":true,"language":null,"license":{{"key":"other","spdx_id":null}}}}]}}"#
+    );
+    api.faults(vec![(0, Fault::Raw(200, Vec::new(), body))]);
+    let project = project(&api, "r fork:true", "");
+    project.run_ok(&[]);
+    let row = project.rows("repos").remove(0);
+    for column in ["pushed_at", "language", "license"] {
+        assert_eq!(row.get(column), Some(&Value::Null), "{column}: {row}");
+    }
+    assert_eq!((&row["stars"], &row["fork"]), (&0.into(), &true.into()));
+}
+
+#[test]
+fn a_search_that_finds_nothing_is_an_empty_table() {
+    let api = GithubApi::start(Vec::new());
+    let project = project(&api, PAPER, "");
+    let outcome = project.run_ok(&[]);
+    assert_eq!(outcome.step("repos")["rows"], 0);
+    project.run_ok(&[]).all_hit();
+    assert_eq!(api.requests().len(), 1);
+}
+
+/// 3,700 repositories of the paper's kind: 1,700 with one number of stars, 450 of these created
+/// in one second, the others as skewed as GitHub's; and 100 that it does not find.
+fn population() -> Vec<Repo> {
+    let make = |id: u64| {
+        let stars = match id {
+            1..=1_700 => 1_234,
+            1_701..=3_700 => 1_001 + 3_000_000 / ((id - 1_700) * 10 + 7),
+            _ => 1_000,
+        };
+        let mut repo = Repo::new(id, &format!("owner{}/repo{id}", id % 83), stars);
+        repo.created_at = match id {
+            1..=450 => "2017-07-07T07:07:07Z".into(),
+            _ => {
+                let (month, day) = (id % 12 + 1, id % 28 + 1);
+                format!("20{}-{month:02}-{day:02}T0{}:00:00Z", 10 + id % 10, id % 10)
+            }
+        };
+        repo
+    };
+    (1..=3_800).map(make).collect()
+}
+
+#[test]
+fn a_large_search_is_found_whole_and_stored() {
+    let api = GithubApi::start(population());
+    let project = project(&api, PAPER, "");
+    let outcome = project.run_ok(&[]);
+    assert!(outcome.events("warning").is_empty(), "{outcome}");
+    let found: BTreeMap<String, String> = project
+        .rows("repos")
+        .iter()
+        .map(|r| (r["repo"].as_str().unwrap().into(), r["head_sha"].as_str().unwrap().into()))
+        .collect();
+    let wanted = population().into_iter().filter(|r| r.stars > 1_000);
+    let wanted: BTreeMap<String, String> = wanted.map(|r| (r.full_name, r.head)).collect();
+    assert_eq!((found.len(), outcome.step("repos")["rows"].as_u64()), (3_700, Some(3_700)));
+    assert!(found == wanted, "other repositories, or other heads");
+    let searches = api.searches();
+    // “One request per 100 repositories, and about half as many again”.
+    assert!(searches.len() <= 60, "{} searches", searches.len());
+    let distinct: BTreeSet<_> = searches.iter().collect();
+    assert_eq!(distinct.len(), searches.len(), "no page is asked for twice");
+    let heads = heads(&api);
+    assert!(heads.len() == 3_700 && heads.values().all(|n| *n == 1), "every head once");
+    api.forget();
+    let again = project.run_ok(&[]);
+    again.all_hit();
+    assert_eq!(again.digests(), outcome.digests());
+    assert_eq!(api.requests().len(), 0);
+    // Nothing is left of the search but its result.
+    assert_eq!(files_below(&project.path("cache/downloads")), Vec::<std::path::PathBuf>::new());
+}
+
+/// A run with variables in its environment.
+#[track_caller]
+pub fn run_with(project: &Project, variables: &[(&str, &str)], args: &[&str]) -> Outcome {
+    let mut command = project.command(args);
+    command.envs(variables.iter().copied());
+    Running::start(command).finish()
+}
+
+const RUN: &[&str] = &["run", "w.yaml", "--format", "json"];
+
+#[test]
+fn nothing_is_asked_again_without_a_reason() {
+    let api = GithubApi::start(repos(3));
+    let project = project(&api, PAPER, "");
+    let before = project.run_ok(&[]);
+    api.set_repos(repos(4));
+    api.forget();
+    project.run_ok(&[]).all_hit();
+    project.write("w.yaml", format!("# about\n{}# about\n", project.read("w.yaml")));
+    project.edit("w.yaml", "op: query\n", "op: query # about\n    description: All of them.\n");
+    project.run_ok(&[]).all_hit();
+    for token in ["ghp_one", "ghp_two"] {
+        run_with(&project, &[("GITHUB_TOKEN", token)], RUN).exits(0).all_hit();
+    }
+    project.edit("w.yaml", "    with:\n", "    with:\n      token_env: ANOTHER_NAME\n");
+    run_with(&project, &[("ANOTHER_NAME", "ghp_three")], RUN).exits(0).all_hit();
+    project.write("w.yaml", project.read("w.yaml").replace("  repos:\n", "  found:\n"));
+    let renamed = project.run_ok(&[]);
+    renamed.all_hit();
+    assert_eq!(api.requests().len(), 0);
+    let forced = project.run_ok(&["--force", "found"]);
+    assert_eq!(forced.step("found")["reason"], "FORCED");
+    assert_eq!(forced.step("found")["rows"], 4);
+    assert_ne!(forced.step("found")["digest"], before.step("repos")["digest"]);
+    assert_eq!((api.searches().len(), heads(&api).len()), (1, 4));
+}
+
+#[test]
+fn another_question_is_asked() {
+    let api = GithubApi::start(repos(3));
+    let project = project(&api, PAPER, ", limit: 3, sort: stars");
+    project.run_ok(&[]);
+    for (old, new) in [
+        ("limit: 3", "limit: 2"),
+        ("sort: stars", "sort: updated"),
+        ("stars:>1000", "stars:>999"),
+        ("      limit", "      branch: main\n      limit"),
+    ] {
+        api.forget();
+        project.edit("w.yaml", old, new);
+        let outcome = project.run_ok(&[]);
+        assert_eq!(outcome.step("repos")["reason"], "ARG_CHANGED", "{new}");
+        assert_eq!(api.searches().len(), 1, "{new}");
+    }
+    // Back again: that answer is stored.
+    project.edit("w.yaml", "      branch: main\n", "");
+    project.run_ok(&[]).all_hit();
+}
+
+#[test]
+fn limit_and_sort_choose() {
+    let mut all = repos(2_100);
+    for (repo, at) in all.iter_mut().zip(0..) {
+        repo.forks = 5_000 - at;
+        repo.updated_at = format!("20{:02}-01-01T00:00:00Z", 10 + at % 80);
+    }
+    (all[7].updated_at, all[9].updated_at) =
+        ("2095-01-01T00:00:00Z".into(), "2094-01-01T00:00:00Z".into());
+    let api = GithubApi::start(all);
+    let find = |more: &str| {
+        api.forget();
+        let project = project(&api, PAPER, more);
+        project.run_ok(&[]);
+        names(&project, "repos")
+    };
+    assert_eq!(find(", limit: 2, sort: stars"), ["o/r2099", "o/r2100"]);
+    assert_eq!(find(", limit: 2, sort: forks"), ["o/r0001", "o/r0002"]);
+    assert_eq!(find(", limit: 2, sort: updated"), ["o/r0008", "o/r0010"]);
+    let hundred = find(", limit: 100, sort: stars");
+    assert_eq!((hundred.len(), api.searches().len()), (100, 1));
+    assert_eq!(hundred[0], "o/r2001");
+    assert_eq!(find(", limit: 5").len(), 5);
+    let many = find(", limit: 1001, sort: stars");
+    assert_eq!((many.len(), many[0].as_str()), (1_001, "o/r1100"));
+    assert_eq!(heads(&api).len(), 1_001, "only what is kept is asked for its head");
+}
+
+#[test]
+fn a_branch_is_followed_or_missed() {
+    let mut all = repos(3);
+    all[1].default_branch = "dev".into();
+    let api = GithubApi::start(all);
+    let project = project(&api, PAPER, ", branch: dev");
+    let outcome = project.run_ok(&[]);
+    let rows = project.rows("repos");
+    assert_eq!(rows.len(), 1, "{outcome}");
+    assert_eq!((&rows[0]["default_branch"], &rows[0]["repo"]), (&"dev".into(), &"o/r0002".into()));
+    assert_eq!(rows[0]["head_sha"], format!("{:040x}", 2));
+    let rejects = project.rows("repos.rejects");
+    assert_eq!(names(&project, "repos.rejects"), ["o/r0001", "o/r0003"]);
+    for reject in &rejects {
+        assert_eq!((&reject["step"], &reject["rule"]), (&"repos".into(), &"reachable".into()));
+        assert!(reject["reason"].as_str().unwrap().contains("no branch `dev`"), "{reject}");
+    }
+    project.run_ok(&[]).all_hit();
+}
+
+/// “If there is a list, and it is not empty, the search is not made.”
+#[test]
+fn a_list_takes_the_place_of_the_search() {
+    for (list, searches) in [("[o/r0002]", 0), ("' o/r0002 '", 0), ("''", 1), ("[]", 1)] {
+        let api = GithubApi::start(repos(2));
+        let project = project(&api, PAPER, &format!(", limit: 2, repos: {list}"));
+        let outcome = project.run_ok(&[]);
+        assert_eq!(api.searches().len(), searches, "{list}");
+        assert_eq!(outcome.step("repos")["rows"], 1 + searches);
+    }
+}
+
+/// Just one diagnostic, at the mark `«`; nothing is asked or run.
+#[track_caller]
+fn refused(with: &str, code: &str, words: &str) {
+    let (text, place) =
+        marked(&format!("galeras: 1\nsteps:\n  repos:\n    op: query\n    with: {{ {with} }}\n"));
+    let project = Project::new(&text);
+    let outcome = project.run_json(&[]).exits(2);
+    assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{outcome}");
+    let shown = project.run(&["run", "w.yaml"]).exits(2);
+    let flat = shown.stderr.replace("\n  │ ", " ");
+    assert!(flat.contains(words) && flat.contains('─'), "{shown}");
+    assert!(shown.stderr.contains(&format!("w.yaml:{place}")) && project.stored_nothing());
+}
+
+#[test]
+fn what_is_wrong_is_found_before_anything_is_asked() {
+    let base = "base_url: 'http://127.0.0.1:1', github";
+    refused(&format!("{base}: «'language:Python stars:>many'"), "bad-query", "`stars:>many`");
+    refused(&format!("{base}: «'stars:1..0'"), "bad-query", "the range is empty");
+    refused(&format!("{base}: «'created:>yesterday'"), "bad-query", "`created:>yesterday`");
+    refused(&format!("{base}: «'a stars:>5 OR b'"), "bad-query", "OR");
+    refused(&format!("{base}: «'\"open'"), "bad-query", "never closed");
+    refused(&format!("{base}: «''"), "bad-query", "empty");
+    refused(&format!("{base}: «'stars:>5 stars:<3'"), "bad-query", "nothing to be found");
+    refused(&format!("{base}: a, sort: «star"), "wrong-value", "did you mean `stars`?");
+    refused(&format!("{base}: a, limit: «0"), "wrong-value", "at least 1");
+    refused(&format!("{base}: a, limit: «-1"), "wrong-value", "limit");
+    refused("repos: [a/b], limit: «3", "conflicting-arguments", "belongs to `github`");
+    refused("repos: [a/b], sort: «stars", "conflicting-arguments", "belongs to `github`");
+    refused("github: a, base_url: «'ftp://h'", "bad-url", "https://");
+    refused("github: a, base_url: «'http://u:secret@h'", "bad-url", "password");
+    let project =
+        Project::new("galeras: 1\nsteps:\n  repos:\n    op: query\n    with: { token_env: T }\n");
+    let outcome = project.run_json(&[]).exits(2);
+    assert_eq!(outcome.diagnostics(), ["missing-argument w.yaml:3:3"], "{outcome}");
+    // The search counts again as soon as the list is gone.
+    refused(&format!("{base}: «'stars:>many', repos: [a/b]"), "bad-query", "`stars:>many`");
+}
+
+#[test]
+fn a_locked_answer_is_used_although_the_world_moves() {
+    let api = GithubApi::start(repos(2));
+    let project = project(&api, PAPER, "");
+    let free = project.run_ok(&[]);
+    project.run_json(&["--frozen"]).exits(2);
+    api.set_repos(repos(3));
+    let locked = project.run(&["lock", "w.yaml"]).exits(0);
+    assert!(locked.stdout.is_empty(), "{locked}");
+    let lock: Value = serde_json::from_str(&project.read("galeras.lock")).unwrap();
+    let pinned = lock["snapshots"][0]["rows"].as_array().unwrap();
+    assert_eq!((pinned.len(), &pinned[2]["repo"]), (3, &"o/r0003".into()), "lock asks anew");
+    let mut moved = repos(4);
+    moved[0].head = "77".repeat(20);
+    api.set_repos(moved);
+    api.forget();
+    let run = project.run_ok(&[]);
+    assert_eq!(names(&project, "repos"), ["o/r0001", "o/r0002", "o/r0003"]);
+    assert_ne!(run.step("repos")["digest"], free.step("repos")["digest"]);
+    // Nothing is asked by a new store, a frozen run, or by force, which says so.
+    let elsewhere = project.run_ok(&["--frozen", "--cache", "empty"]);
+    assert_eq!(elsewhere.digests(), run.digests());
+    let forced = project.run_ok(&["--force", "repos"]);
+    assert_eq!(forced.digests(), run.digests());
+    let warning = forced.events("warning");
+    assert!(warning[0]["message"].as_str().unwrap().contains("pinned by galeras.lock"), "{forced}");
+    assert_eq!(api.requests().len(), 0);
+    // Another token or comment is the same question; another limit is not.
+    project.edit("w.yaml", "with:\n", "with: # about\n      token_env: OTHER\n");
+    project.run_ok(&["--frozen"]).all_hit();
+    project.edit("w.yaml", "with:", "with:\n      limit: 2");
+    let refused = project.run_json(&["--frozen"]).exits(2);
+    assert!(refused.stdout.contains("galeras.lock has no answer"), "{refused}");
+    // Locked again, it is the new world.
+    project.edit("w.yaml", "\n      limit: 2", "");
+    project.run(&["lock", "w.yaml"]).exits(0);
+    let after = project.run_ok(&["--frozen"]);
+    assert_eq!(after.step("repos")["rows"], 4);
+    assert_eq!(project.rows("repos")[0]["head_sha"], "77".repeat(20));
+}
+
+pub const TOKEN: &str = "ghp_S3cretTokenValue0123456789";
+
+/// The token is in nothing that was printed or written.
+#[track_caller]
+pub fn hidden(project: &Project, outcome: &Outcome) {
+    assert!(!outcome.stdout.contains(TOKEN) && !outcome.stderr.contains(TOKEN), "{outcome}");
+    let files = files_below(project.root().parent().unwrap());
+    assert!(files.len() > 1);
+    for file in files {
+        let bytes = std::fs::read(&file).unwrap();
+        let found = bytes.windows(TOKEN.len()).any(|part| part == TOKEN.as_bytes());
+        assert!(!found, "the token is in {}", file.display());
+    }
+}
+
+#[test]
+fn the_token_goes_to_the_api_only() {
+    let elsewhere = GithubApi::start(repos(3));
+    for (name, more) in [("GITHUB_TOKEN", ""), ("MY_OWN", ", token_env: MY_OWN")] {
+        let api = GithubApi::start(Vec::new());
+        let mut all = repos(3);
+        all[1].clone_url = Some(format!("{}/o/r0002.git", elsewhere.url()));
+        api.set_repos(all);
+        let project = project(&api, PAPER, more);
+        let variables = [(name, TOKEN), ("OTHER_TOKEN", "ghp_other")];
+        let run = |args: &[&str]| {
+            let outcome = run_with(&project, &variables, args).exits(0);
+            hidden(&project, &outcome);
+            outcome
+        };
+        run(&["run", "w.yaml", "--format", "json"]);
+        run(&["run", "w.yaml", "--force", "repos"]);
+        run(&["show", "w.yaml", "repos"]);
+        run(&["explain", "w.yaml", "repos", "--format", "json"]);
+        run(&["lock", "w.yaml"]);
+        for request in api.requests() {
+            let sent = request.header("authorization");
+            match request.path.as_str() {
+                "/search/repositories" => assert_eq!(sent, [format!("Bearer {TOKEN}")]),
+                path => assert!(sent.is_empty(), "{path}: {sent:?}"),
+            }
+            assert!(!format!("{:?}{:?}", request.path, request.query).contains(TOKEN));
+        }
+        assert_eq!(api.searches().len(), 3);
+    }
+    assert!(elsewhere.requests().iter().all(|r| !format!("{r:?}").contains("ghp_")));
+    assert_eq!(elsewhere.requests().len(), 6);
+}
+
+#[test]
+fn without_its_variable_no_token_is_sent() {
+    let api = GithubApi::start(repos(1));
+    for variables in [[("GITHUB_TOKEN", "ghp_x")], [("MY_OWN", " ")]] {
+        let project = project(&api, PAPER, ", token_env: MY_OWN");
+        run_with(&project, &variables, &["run", "w.yaml"]).exits(0);
+    }
+    assert!(api.requests().iter().all(|r| r.header("authorization").is_empty()));
+}
+
+#[test]
+fn the_token_does_not_follow_a_redirect_to_another_host() {
+    let elsewhere = GithubApi::start(repos(1));
+    let api = GithubApi::start(repos(1));
+    let to = format!("{}/search/repositories?q=r", elsewhere.url());
+    api.script(move |_, _| {
+        Some(Fault::Raw(302, vec![("location".into(), to.clone())], String::new()))
+    });
+    let project = project(&api, PAPER, "");
+    let outcome = run_with(&project, &[("GITHUB_TOKEN", TOKEN)], &["run", "w.yaml"]).exits(1);
+    assert!(outcome.stderr.contains("redirects to"), "{outcome}");
+    hidden(&project, &outcome);
+    assert!(elsewhere.requests().is_empty());
+}
+
+#[test]
+fn a_query_that_github_does_not_take_is_told() {
+    let api = GithubApi::start(repos(1));
+    let project = project(&api, "'colour:red stars:>1'", "");
+    let outcome = project.run(&["run", "w.yaml"]).exits(1);
+    let flat = outcome.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains("unknown qualifier colour"), "{outcome}");
+    assert_eq!(api.requests().len(), 1);
+    // A token that cannot be one is no reason to ask.
+    let odd = run_with(&project, &[("GITHUB_TOKEN", "two words")], &["run", "w.yaml"]).exits(1);
+    assert!(odd.stderr.contains("$GITHUB_TOKEN") && !odd.stderr.contains("two words"), "{odd}");
+}
+
+#[test]
+fn steps_with_one_search_do_not_stand_in_each_others_way() {
+    let api = GithubApi::start(repos(3));
+    api.faults(vec![(0, Fault::Slow(Duration::from_millis(500)))]);
+    let project = project(&api, PAPER, "");
+    let step = project.read("w.yaml").split_once("steps:\n").unwrap().1.replace("repos:", "tips:");
+    project.write("w.yaml", format!("{}{step}      branch: main\n", project.read("w.yaml")));
+    let outcome = project.run_ok(&["--jobs", "2"]);
+    assert_eq!(outcome.statuses(), "repos=ran tips=ran");
+    assert_eq!(outcome.step("repos")["digest"], outcome.step("tips")["digest"]);
+}
+
+#[test]
+fn what_a_search_finds_is_mined() {
+    let api = GithubApi::start(Vec::new());
+    let project = project(&api, PAPER, "");
+    let repository = Repository::bare(project.path("served/r.git"));
+    let commits = [1, 2].map(|n| repository.commit(at(day(n)).write("m.py", def("f", n))));
+    let server = HttpGit::start(&project.path("served"));
+    let mut all = repos(1);
+    all[0].clone_url = Some(server.url("r.git"));
+    api.set_repos(all);
+    let mine = "  methods:\n    op: mine\n    from: repos\n    with: { since: 2022-01-01, until: 2023-01-01 }\n";
+    project.write("w.yaml", project.read("w.yaml") + mine);
+    let outcome = run_with(&project, &[("GITHUB_TOKEN", TOKEN)], RUN).exits(0);
+    assert_eq!(project.rows("repos")[0]["head_sha"], commits[1]);
+    let mined = project.rows("methods");
+    let found: BTreeSet<&str> = mined.iter().map(|m| m["commit_id"].as_str().unwrap()).collect();
+    assert_eq!(found, commits.iter().map(String::as_str).collect());
+    assert!(mined.iter().all(|m| m["repo"] == "o/r0001" && m["fun_name"] == "f"), "{mined:?}");
+    assert!(server.take_seen().iter().all(|r| r.header("authorization").is_none()));
+    hidden(&project, &outcome);
+}

@@ -1,0 +1,499 @@
+//! `query` with `github:` when GitHub fails, limits, dies or lies.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::github_api::{Fault, GithubApi, Repo};
+use crate::harness::{Outcome, Project, Running, files_below, wait_for};
+use crate::query_github::{
+    PAPER, TOKEN, heads, hidden, names, project, project_at, repos, run_with,
+};
+
+/// The texts of what the run was busy with.
+fn activities(outcome: &Outcome) -> Vec<String> {
+    let text = |e: &serde_json::Value| e["text"].as_str().unwrap().to_owned();
+    outcome.events("activity").iter().map(text).collect()
+}
+
+/// A connection to a server that can be spoilt at any time.
+struct Gate {
+    address: String,
+    state: Arc<AtomicU16>,
+}
+
+/// What a [`Gate`] does with requests; any other number is the status it answers.
+const OPEN: u16 = 0;
+const DEAD: u16 = 1;
+const SILENT: u16 = 2;
+
+impl Gate {
+    fn start(target: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let state = Arc::new(AtomicU16::new(OPEN));
+        let (seen, target) = (state.clone(), target.trim_start_matches("http://").to_owned());
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (state, target) = (seen.clone(), target.clone());
+                thread::spawn(move || relay(stream, &target, &state));
+            }
+        });
+        Self { address, state }
+    }
+
+    fn set(&self, state: u16) {
+        self.state.store(state, Ordering::SeqCst);
+    }
+
+    /// The repositories, to be cloned through this gate.
+    fn before(&self, mut repos: Vec<Repo>) -> Vec<Repo> {
+        for repo in &mut repos {
+            repo.clone_url = Some(format!("{}/{}.git", self.address, repo.full_name));
+        }
+        repos
+    }
+}
+
+fn relay(mut client: TcpStream, target: &str, state: &AtomicU16) {
+    let Ok(mut server) = TcpStream::connect(target) else { return };
+    let (mut from, mut to) = (server.try_clone().unwrap(), client.try_clone().unwrap());
+    thread::spawn(move || {
+        let _ = std::io::copy(&mut from, &mut to);
+        let _ = to.shutdown(Shutdown::Both);
+    });
+    let mut buffer = [0; 16_384];
+    while let Ok(n @ 1..) = client.read(&mut buffer) {
+        let sent = match state.load(Ordering::SeqCst) {
+            OPEN => server.write_all(&buffer[..n]),
+            DEAD => break,
+            SILENT => Ok(()),
+            status => {
+                write!(client, "HTTP/1.1 {status} Status\r\ncontent-length: 0\r\n\r\n")
+            }
+        };
+        if sent.is_err() {
+            break;
+        }
+    }
+    for stream in [client, server] {
+        let _ = stream.shutdown(Shutdown::Both);
+    }
+}
+
+/// A run that has to end well although the `n`th search goes wrong, with the result of an
+/// undisturbed one; it waits for what is told.
+#[track_caller]
+fn survives(fault: Fault, waits: &str) {
+    let api = GithubApi::start(repos(250));
+    let project = project(&api, PAPER, "");
+    let undisturbed = project.run_ok(&["--cache", "undisturbed"]);
+    let pages = api.searches().len();
+    for at in [0, 1] {
+        api.forget();
+        api.faults(vec![(at, fault.clone())]);
+        let outcome = project.run_ok(&["--cache", &format!("cache{at}")]);
+        assert_eq!(outcome.digests(), undisturbed.digests(), "{fault:?}");
+        assert!(outcome.events("warning").is_empty(), "{outcome}");
+        let told = activities(&outcome);
+        let shown = told.iter().any(|text| text.starts_with("waiting ") && text.contains(waits));
+        assert!(shown, "{fault:?}: {told:?}");
+        assert!(outcome.took > Duration::from_secs(1), "{fault:?}: {:?}", outcome.took);
+        // One try more; what was found before the fault is not asked again.
+        let more = usize::from(!matches!(fault, Fault::LastOne { .. }));
+        assert_eq!(api.searches().len(), pages + more, "{fault:?}");
+        assert!(heads(&api).values().all(|n| *n == 1));
+    }
+}
+
+#[test]
+fn limits_are_waited_for() {
+    survives(Fault::Primary { reset_in: 2 }, "GitHub's rate limit is used up");
+    survives(Fault::LastOne { reset_in: 2 }, "GitHub's rate limit is used up");
+    survives(Fault::Secondary { status: 429, retry_after: Some(1) }, "secondary rate limit");
+    survives(Fault::Secondary { status: 403, retry_after: Some(1) }, "secondary rate limit");
+}
+
+#[test]
+fn broken_answers_are_asked_again() {
+    survives(Fault::BadGateway, "GitHub failed (HTTP 502)");
+    survives(Fault::CutBody, "GitHub cannot be reached");
+    survives(Fault::InvalidJson, "GitHub's answer is damaged");
+    survives(Fault::Incomplete, "GitHub's answer is incomplete");
+}
+
+#[test]
+fn a_page_that_lacks_repositories_is_made_good() {
+    let api = GithubApi::start(repos(250));
+    let project = project(&api, PAPER, "");
+    let undisturbed = project.run_ok(&["--cache", "undisturbed"]);
+    api.forget();
+    api.faults(vec![(1, Fault::Omit(7))]);
+    let outcome = project.run_ok(&[]);
+    assert_eq!(outcome.digests(), undisturbed.digests());
+    // Forever short: the run says so and goes on.
+    api.script(|_, request| (request.param("page") == "1").then_some(Fault::Omit(1)));
+    let outcome = project.run_ok(&["--cache", "short"]);
+    let told = outcome.events("warning");
+    assert!(!told.is_empty() && outcome.step("repos")["rows"].as_u64().unwrap() < 250, "{outcome}");
+    assert!(told[0]["message"].as_str().unwrap().contains("GitHub counts"), "{outcome}");
+}
+
+#[test]
+fn without_a_terminal_a_short_wait_hangs_nothing() {
+    let api = GithubApi::start(repos(3));
+    api.faults(vec![(0, Fault::Primary { reset_in: 2 })]);
+    let outcome = project(&api, PAPER, "").run(&["run", "w.yaml"]).exits(0);
+    assert!(outcome.stdout.is_empty() && outcome.stderr.contains("3 rows"), "{outcome}");
+    assert!(outcome.took < Duration::from_secs(20), "{:?}", outcome.took);
+}
+
+/// “GitHub's limits are obeyed as its headers tell (a wait is shown)”.
+#[test]
+fn without_a_terminal_a_long_wait_is_shown() {
+    let api = GithubApi::start(repos(3));
+    api.faults(vec![(0, Fault::Primary { reset_in: 3_000 })]);
+    let project = project(&api, PAPER, "");
+    let running = Running::start(project.command(&["run", "w.yaml"]));
+    wait_for("the search", || !api.searches().is_empty());
+    // Plain lines come every ten seconds at most.
+    thread::sleep(Duration::from_secs(12));
+    running.signal("INT");
+    let outcome = running.finish().exits(130);
+    assert!(outcome.stderr.contains("waiting") && outcome.stderr.contains("limit"), "{outcome}");
+}
+
+/// 2,600 repositories, so that a search has several slices.
+fn many() -> Vec<Repo> {
+    let mut many = repos(2_600);
+    many.iter_mut().for_each(|repo| repo.stars = 1_001 + 2_000_000 / (repo.id * 3));
+    many
+}
+
+/// No finished slice was asked again: of what was asked before, only the last query may be.
+#[track_caller]
+fn resumed(before: &[(String, String)], after: &[(String, String)], all: usize) {
+    let last = &before.last().unwrap().0;
+    let again: Vec<_> = after.iter().filter(|s| s.0 != *last && before.contains(s)).collect();
+    assert!(again.is_empty(), "asked again: {again:?}");
+    assert!(before.len() > 8 && after.len() < all - 4, "{} {} {all}", before.len(), after.len());
+}
+
+#[test]
+fn a_wait_of_an_hour_ends_at_once_and_is_resumed() {
+    let api = GithubApi::start(many());
+    let project = project(&api, PAPER, "");
+    let undisturbed = project.run_ok(&["--cache", "undisturbed"]);
+    let all = api.searches().len();
+    let at = all - 8;
+    for signal in ["INT", "KILL"] {
+        api.forget();
+        api.script(move |n, _| (n >= at).then_some(Fault::Primary { reset_in: 3_600 }));
+        let command = project.command(&["run", "w.yaml", "--format", "json", "--cache", signal]);
+        let running = Running::start(command);
+        wait_for("the limit", || api.searches().len() > at);
+        thread::sleep(Duration::from_millis(300));
+        let asked = Instant::now();
+        running.signal(signal);
+        let outcome = running.finish();
+        assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
+        if signal == "INT" {
+            assert_eq!(
+                (outcome.code, outcome.finished()["status"].as_str()),
+                (Some(130), Some("interrupted"))
+            );
+            let told = activities(&outcome);
+            assert!(told.last().unwrap().starts_with("waiting 36"), "{told:?}");
+        }
+        let before = api.searches();
+        assert_eq!(before.len(), at + 1, "nothing is asked while the limit lasts");
+        api.forget();
+        api.script(|_, _| None);
+        let after = project.run_ok(&["--cache", signal]);
+        assert_eq!(after.digests(), undisturbed.digests());
+        resumed(&before, &api.searches(), all);
+        project.verifies(signal);
+    }
+}
+
+#[test]
+fn a_wait_of_a_day_is_an_error_at_once() {
+    let api = GithubApi::start(many());
+    let project = project(&api, PAPER, "");
+    let undisturbed = project.run_ok(&["--cache", "undisturbed"]);
+    let all = api.searches().len();
+    api.forget();
+    api.script(move |n, _| (n >= all - 8).then_some(Fault::Primary { reset_in: 86_400 }));
+    let outcome = project.run(&["run", "w.yaml"]).exits(1);
+    let flat = outcome.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in ["GitHub's rate limit is used up until 20", "run again later"] {
+        assert!(flat.contains(words), "{words}: {outcome}");
+    }
+    let before = api.searches();
+    api.forget();
+    api.script(|_, _| None);
+    let planned = project.run(&["plan", "w.yaml"]).exits(0);
+    assert!(planned.stdout.contains("PREV_FAILED"), "{planned}");
+    assert_eq!(project.run_ok(&[]).digests(), undisturbed.digests());
+    resumed(&before, &api.searches(), all);
+}
+
+/// The API dies in the middle of a search; `end` decides how the run ends.
+fn dying(run: impl Fn(Command, &dyn Fn() -> bool) -> Outcome) {
+    let api = GithubApi::start(many());
+    let gate = Gate::start(&api.url());
+    let project = project_at(&gate.address, PAPER, "");
+    let undisturbed = project.run_ok(&["--cache", "undisturbed"]);
+    let all = api.searches().len();
+    let at = all - 8;
+    api.forget();
+    let state = gate.state.clone();
+    api.script(move |n, _| {
+        if n == at {
+            state.store(DEAD, Ordering::SeqCst);
+        }
+        None
+    });
+    let outcome = run(project.command(&["run", "w.yaml"]), &|| api.searches().len() > at);
+    assert!(outcome.stdout.is_empty(), "{outcome}");
+    let before = api.searches();
+    api.forget();
+    gate.set(OPEN);
+    assert_eq!(project.run_ok(&[]).digests(), undisturbed.digests());
+    resumed(&before, &api.searches(), all);
+}
+
+#[test]
+fn a_search_goes_on_when_the_server_is_back() {
+    dying(|command, dead| {
+        let running = Running::start(command);
+        wait_for("the death", dead);
+        thread::sleep(Duration::from_millis(500));
+        running.signal("INT");
+        running.finish().exits(130)
+    });
+}
+
+#[test]
+#[ignore = "takes the two minutes after which a network is given up"]
+fn a_server_that_stays_dead_is_an_error_with_help() {
+    dying(|mut command, _| {
+        let output = command.output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+        let outcome = Outcome { code: output.status.code(), stdout, stderr, took: Duration::ZERO };
+        let outcome = outcome.exits(1);
+        let flat = outcome.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        for words in ["GitHub cannot be reached", "8 tries", "run again later"] {
+            assert!(flat.contains(words), "{words}: {outcome}");
+        }
+        outcome
+    });
+}
+
+#[test]
+fn finished_heads_are_not_asked_again() {
+    let api = GithubApi::start(Vec::new());
+    let gate = Gate::start(&api.url());
+    let mut all = repos(30);
+    let late = gate.before(all.split_off(20));
+    all.extend(late);
+    api.set_repos(all);
+    let project = project(&api, PAPER, "");
+    let undisturbed = project.run_ok(&["--cache", "undisturbed"]);
+    for signal in ["INT", "KILL"] {
+        api.forget();
+        gate.set(SILENT);
+        let command = project.command(&["run", "w.yaml", "--format", "json", "--cache", signal]);
+        let running = Running::start(command);
+        wait_for("20 heads", || heads(&api).len() == 20);
+        thread::sleep(Duration::from_millis(300));
+        let asked = Instant::now();
+        running.signal(signal);
+        let code = running.finish().code;
+        assert_eq!(code, (signal == "INT").then_some(130));
+        assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
+        api.forget();
+        gate.set(OPEN);
+        assert_eq!(project.run_ok(&["--cache", signal]).digests(), undisturbed.digests());
+        assert_eq!(api.searches().len(), 0, "the search was finished");
+        let asked = heads(&api);
+        assert_eq!(asked.len(), 10, "{asked:?}");
+        assert_eq!(files_below(&project.path(&format!("{signal}/downloads"))).len(), 0);
+    }
+}
+
+#[test]
+fn repositories_that_cannot_be_reached_are_recorded() {
+    let api = GithubApi::start(Vec::new());
+    let gate = Gate::start(&api.url());
+    let mut all = repos(5);
+    all[0].clone_url = Some(format!("{}/o/gone.git", api.url()));
+    let last = gate.before(all.split_off(4));
+    all.extend(last);
+    api.set_repos(all);
+    gate.set(500);
+    let project = project(&api, PAPER, "");
+    let outcome = project.run_ok(&[]);
+    assert_eq!(names(&project, "repos"), ["o/r0002", "o/r0003", "o/r0004"]);
+    let rejects = project.rows("repos.rejects");
+    assert_eq!(names(&project, "repos.rejects"), ["o/r0001", "o/r0005"]);
+    assert_eq!(rejects[0]["clone_url"], format!("{}/o/gone.git", api.url()));
+    for (reject, answer) in rejects.iter().zip(["answer 404", "answer 500"]) {
+        assert_eq!((&reject["step"], &reject["rule"]), (&json!("repos"), &json!("reachable")));
+        assert!(reject["reason"].as_str().unwrap().contains(answer), "{reject}");
+    }
+    let warned = outcome.events("warning");
+    assert_eq!(warned.len(), 2, "{outcome}");
+    // The server is back: that one is tried again, and nothing else.
+    api.forget();
+    gate.set(OPEN);
+    let after = project.run_ok(&[]);
+    assert_eq!(after.step("repos")["reason"], "PREV_FAILED", "{after}");
+    assert_eq!(names(&project, "repos").len(), 4);
+    let asked: Vec<String> = heads(&api).into_keys().collect();
+    assert_eq!((api.searches().len(), asked), (0, vec!["o/gone".into(), "o/r0005".into()]));
+    // What is gone is gone.
+    api.forget();
+    project.run_ok(&[]).all_hit();
+    assert_eq!(api.requests().len(), 0);
+}
+
+/// A project with one answer of a server that failed for a while, and a world that moved on.
+fn half_answered() -> (GithubApi, Gate, Project) {
+    let api = GithubApi::start(Vec::new());
+    let gate = Gate::start(&api.url());
+    let with_gate = |count| {
+        let mut all = repos(count);
+        let last = gate.before(all.split_off(1));
+        all.extend(last);
+        all
+    };
+    api.set_repos(with_gate(2));
+    gate.set(503);
+    let project = project(&api, PAPER, "");
+    project.run_ok(&[]);
+    assert_eq!(names(&project, "repos.rejects"), ["o/r0002"]);
+    let mut moved = with_gate(3);
+    moved[0].head = "77".repeat(20);
+    api.set_repos(moved);
+    gate.set(OPEN);
+    (api, gate, project)
+}
+
+/// “`--force` asks anew.”
+#[test]
+fn force_asks_anew_after_a_failure_too() {
+    let (_api, _gate, project) = half_answered();
+    let forced = project.run_ok(&["--force", "repos"]);
+    assert_eq!(forced.step("repos")["rows"], 3, "{forced}");
+    assert_eq!(project.rows("repos")[0]["head_sha"], "77".repeat(20));
+}
+
+/// “`galeras lock` asks anew, too.”
+#[test]
+fn lock_asks_anew_after_a_failure_too() {
+    let (_api, gate, project) = half_answered();
+    gate.set(500);
+    let failed = project.run(&["lock", "w.yaml"]).exits(1);
+    assert!(failed.stderr.contains("galeras.lock is left as it was"), "{failed}");
+    assert!(!project.path("galeras.lock").exists());
+    gate.set(OPEN);
+    project.run(&["lock", "w.yaml"]).exits(0);
+    let lock = project.read("galeras.lock");
+    assert!(lock.contains(&"77".repeat(20)) && lock.contains("o/r0003"), "{lock}");
+}
+
+#[test]
+fn a_frozen_run_needs_no_server() {
+    let api = GithubApi::start(Vec::new());
+    let gate = Gate::start(&api.url());
+    api.set_repos(gate.before(repos(2)));
+    let project = project_at(&gate.address, PAPER, "");
+    project.run(&["lock", "w.yaml"]).exits(0);
+    gate.set(DEAD);
+    api.forget();
+    let outcome = project.run_ok(&["--frozen", "--cache", "empty"]);
+    assert_eq!(outcome.step("repos")["rows"], 2);
+    assert!(outcome.took < Duration::from_secs(10) && api.requests().is_empty());
+    project.run_ok(&["--frozen", "--cache", "empty"]).all_hit();
+}
+
+/// An answer that GitHub gives at once and for good: the run fails with these words, after one
+/// request, and tells no token although the answer quotes it.
+#[track_caller]
+fn refused(status: u16, message: &str, words: &[&str]) {
+    let api = GithubApi::start(repos(1));
+    let body = json!({
+        "message": format!("{message} (Authorization: Bearer {TOKEN})"),
+        "errors": [{ "message": format!("quoted {TOKEN}"), "field": "q", "code": "invalid" }],
+    });
+    api.script(move |_, _| Some(Fault::Raw(status, Vec::new(), body.to_string())));
+    let project = project(&api, PAPER, "");
+    for format in ["human", "json"] {
+        api.forget();
+        let args = ["run", "w.yaml", "--format", format];
+        let outcome = run_with(&project, &[("GITHUB_TOKEN", TOKEN)], &args).exits(1);
+        hidden(&project, &outcome);
+        let text = if format == "json" { &outcome.stdout } else { &outcome.stderr };
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for words in words {
+            assert!(flat.contains(words), "{words}: {outcome}");
+        }
+        assert_eq!(api.requests().len(), 1);
+    }
+    let explained = run_with(&project, &[("GITHUB_TOKEN", TOKEN)], &["explain", "w.yaml", "repos"]);
+    hidden(&project, &explained);
+}
+
+#[test]
+fn refusals_are_told_without_the_token() {
+    refused(401, "Bad credentials", &["the token in $GITHUB_TOKEN is not accepted", "Bad cred"]);
+    refused(403, "Resource not accessible", &["GitHub refuses", "Resource not accessible"]);
+    refused(422, "Validation Failed", &["GitHub does not take the query", "Validation Failed"]);
+    refused(404, "Not Found", &["HTTP 404", "Not Found"]);
+}
+
+#[test]
+fn a_damaged_answer_that_quotes_the_token_is_shown_without_it() {
+    let api = GithubApi::start(repos(1));
+    let body = format!("{{\"total_count\": \"{TOKEN}\", \"incomplete_results\": false}}");
+    api.script(move |_, _| Some(Fault::Raw(200, Vec::new(), body.clone())));
+    let project = project(&api, PAPER, "");
+    let mut command = project.command(&["run", "w.yaml", "--format", "json"]);
+    command.env("GITHUB_TOKEN", TOKEN);
+    let running = Running::start(command);
+    wait_for("the second try", || api.searches().len() > 1);
+    thread::sleep(Duration::from_millis(300));
+    running.signal("INT");
+    let outcome = running.finish().exits(130);
+    assert!(activities(&outcome)[0].contains("answer is damaged"), "{outcome}");
+    hidden(&project, &outcome);
+}
+
+/// GitHub does not tell the numbers that it ranks by, so that more than 1,000 cannot be had;
+/// that is known beforehand.
+#[test]
+fn a_ranking_that_cannot_be_had_is_found_before_anything_is_asked() {
+    let api = GithubApi::start(repos(2));
+    let project = project(&api, PAPER, ", limit: 1001, sort: help-wanted-issues");
+    let outcome = project.run_json(&[]).exits(2);
+    assert!(outcome.stdout.contains("help-wanted-issues ranks no more than 1000"), "{outcome}");
+    assert_eq!(api.requests().len(), 0);
+}
+
+/// A dropped row says where and why (P6), whoever asked.
+#[test]
+fn a_locked_answer_keeps_its_rejects() {
+    let api = GithubApi::start(repos(2));
+    let project = project(&api, PAPER, ", branch: dev");
+    let free = project.run_ok(&[]);
+    project.run(&["lock", "w.yaml"]).exits(0);
+    assert_eq!(project.run_ok(&[]).digests(), free.digests());
+}

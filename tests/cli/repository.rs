@@ -1,0 +1,393 @@
+//! Git repositories made by the `git` program, always the same: dates, names and content are
+//! given, and no settings of the user or the machine are read.
+//!
+//! Commits are written by `git fast-import`, which takes any path and mode and needs no work
+//! tree.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::harness::Project;
+
+/// 2022-01-01T00:00:00Z in seconds since 1970.
+pub const NEW_YEAR: i64 = 1_640_995_200;
+const DAY: i64 = 86_400;
+
+/// Noon of the day `n` of 2022, counted from 0.
+pub fn day(n: i64) -> i64 {
+    NEW_YEAR + n * DAY + DAY / 2
+}
+
+/// A repository below a folder of its own.
+pub struct Repository {
+    /// What `git -C` and Galeras are given.
+    pub path: PathBuf,
+    tips: RefCell<HashMap<String, String>>,
+}
+
+/// A commit to be made.
+pub struct Commit {
+    author: String,
+    committer: String,
+    message: Vec<u8>,
+    branch: String,
+    parents: Option<Vec<String>>,
+    changes: Vec<u8>,
+}
+
+/// A commit at a time, by its author and its committer.
+pub fn at(seconds: i64) -> Commit {
+    Commit {
+        author: format!("{seconds} +0000"),
+        committer: format!("{seconds} +0000"),
+        message: b"Change it".to_vec(),
+        branch: "main".into(),
+        parents: None,
+        changes: Vec::new(),
+    }
+}
+
+impl Commit {
+    /// Another time of the author, with a zone.
+    pub fn authored(mut self, seconds: i64, zone: &str) -> Self {
+        self.author = format!("{seconds} {zone}");
+        self
+    }
+
+    /// The committer's zone.
+    pub fn zone(mut self, zone: &str) -> Self {
+        self.committer = self.committer.replace("+0000", zone);
+        self
+    }
+
+    pub fn message(mut self, message: &str) -> Self {
+        self.message = message.as_bytes().to_vec();
+        self
+    }
+
+    /// On another branch than `main`.
+    pub fn on(mut self, branch: &str) -> Self {
+        self.branch = branch.into();
+        self
+    }
+
+    /// On these parents instead of the tip of the branch.
+    pub fn after(mut self, parents: &[&str]) -> Self {
+        self.parents = Some(parents.iter().map(ToString::to_string).collect());
+        self
+    }
+
+    pub fn write(self, path: impl AsRef<[u8]>, content: impl AsRef<[u8]>) -> Self {
+        self.entry("100644", path, content)
+    }
+
+    /// A file of a mode: `100755`, `120000` for a link.
+    pub fn entry(mut self, mode: &str, path: impl AsRef<[u8]>, content: impl AsRef<[u8]>) -> Self {
+        let content = content.as_ref();
+        let head = format!("M {mode} inline {}\ndata {}\n", quoted(path), content.len());
+        self.changes.extend_from_slice(head.as_bytes());
+        self.changes.extend_from_slice(content);
+        self.changes.push(b'\n');
+        self
+    }
+
+    /// An object that is there already, such as the commit of a submodule.
+    pub fn object(mut self, mode: &str, path: &str, id: &str) -> Self {
+        self.changes.extend_from_slice(format!("M {mode} {id} {}\n", quoted(path)).as_bytes());
+        self
+    }
+
+    pub fn delete(mut self, path: impl AsRef<[u8]>) -> Self {
+        self.changes.extend_from_slice(format!("D {}\n", quoted(path)).as_bytes());
+        self
+    }
+
+    /// Moves a file or a folder.
+    pub fn rename(mut self, from: &str, to: &str) -> Self {
+        let line = format!("R {} {}\n", quoted(from), quoted(to));
+        self.changes.extend_from_slice(line.as_bytes());
+        self
+    }
+}
+
+/// A path as fast-import reads it.
+fn quoted(path: impl AsRef<[u8]>) -> String {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_./- ".contains(byte);
+    let escaped = path.as_ref().iter().map(|byte| match plain(byte) {
+        true => char::from(*byte).to_string(),
+        false => format!("\\{byte:03o}"),
+    });
+    format!("\"{}\"", escaped.collect::<String>())
+}
+
+impl Repository {
+    /// An empty bare repository.
+    pub fn bare(path: impl Into<PathBuf>) -> Self {
+        Self::init(path.into(), &["--bare"])
+    }
+
+    /// An empty repository with a work tree. Commits leave the work tree as it is.
+    pub fn with_work_tree(path: impl Into<PathBuf>) -> Self {
+        Self::init(path.into(), &[])
+    }
+
+    fn init(path: PathBuf, options: &[&str]) -> Self {
+        fs::create_dir_all(&path).unwrap();
+        let repository = Self { path, tips: RefCell::default() };
+        repository.git(&[&["init", "--quiet", "--initial-branch=main"], options].concat());
+        repository
+    }
+
+    /// Runs git in the repository; what it says without white space around it.
+    #[track_caller]
+    pub fn git(&self, args: &[&str]) -> String {
+        self.git_with(args, b"")
+    }
+
+    /// The same with standard input.
+    #[track_caller]
+    pub fn git_with(&self, args: &[&str], input: &[u8]) -> String {
+        let mut child = git(&self.path).args(args).spawn().expect("git runs");
+        child.stdin.take().unwrap().write_all(input).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "git {args:?}: {said}");
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+
+    /// Makes a commit; its id.
+    #[track_caller]
+    pub fn commit(&self, commit: Commit) -> String {
+        let Commit { author, committer, message, branch, parents, changes } = commit;
+        let tip = || self.tips.borrow().get(&branch).cloned().into_iter().collect();
+        let parents = parents.unwrap_or_else(tip);
+        let mut input = format!("commit refs/heads/{branch}\nmark :1\n");
+        input.push_str(&format!("author Ann <ann@example.org> {author}\n"));
+        input.push_str(&format!("committer Con <con@example.org> {committer}\n"));
+        let mut input = input.into_bytes();
+        input.extend_from_slice(format!("data {}\n", message.len()).as_bytes());
+        input.extend_from_slice(&message);
+        input.push(b'\n');
+        for (at, parent) in parents.iter().enumerate() {
+            let word = if at == 0 { "from" } else { "merge" };
+            input.extend_from_slice(format!("{word} {parent}\n").as_bytes());
+        }
+        if parents.is_empty() {
+            // Without it, a branch that exists would be continued.
+            let reset = format!("reset refs/heads/{branch}\n\n");
+            input.splice(0..0, reset.into_bytes());
+        }
+        input.extend_from_slice(&changes);
+        input.extend_from_slice(b"\nget-mark :1\ndone\n");
+        let args = ["fast-import", "--quiet", "--force", "--done", "--date-format=raw"];
+        let id = self.git_with(&args, &input);
+        self.tips.borrow_mut().insert(branch, id.clone());
+        id
+    }
+
+    /// Makes a commit of the text of a commit object, whatever is in it, and moves `main`
+    /// there.
+    #[track_caller]
+    pub fn raw_commit(&self, text: &[u8]) -> String {
+        let args = ["hash-object", "-t", "commit", "-w", "--literally", "--stdin"];
+        let id = self.git_with(&args, text);
+        self.move_to("main", &id);
+        id
+    }
+
+    /// Moves a branch as a forced push does.
+    #[track_caller]
+    pub fn move_to(&self, branch: &str, id: &str) {
+        self.git(&["update-ref", &format!("refs/heads/{branch}"), id]);
+        self.tips.borrow_mut().insert(branch.into(), id.into());
+    }
+
+    /// The folder with `HEAD` and `objects`.
+    pub fn git_dir(&self) -> PathBuf {
+        let inner = self.path.join(".git");
+        if inner.is_dir() { inner } else { self.path.clone() }
+    }
+
+    /// Overwrites 16 bytes in the middle of the file of a loose object, or deletes it.
+    #[track_caller]
+    pub fn damage(&self, id: &str, delete: bool) {
+        let file = self.git_dir().join("objects").join(&id[..2]).join(&id[2..]);
+        if delete {
+            return fs::remove_file(file).unwrap();
+        }
+        overwrite(&file, |length| length / 2);
+    }
+
+    /// Puts all objects into one pack; its file.
+    #[track_caller]
+    pub fn pack(&self) -> PathBuf {
+        self.git(&["repack", "-a", "-d", "-q"]);
+        let folder = self.git_dir().join("objects/pack");
+        let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let mut packs = files.filter(|path| path.extension() == Some(OsStr::new("pack")));
+        packs.next().unwrap()
+    }
+}
+
+/// Overwrites 16 bytes of a file at the place that `place` makes of its length.
+pub fn overwrite(file: &Path, place: impl Fn(usize) -> usize) {
+    let mut bytes = fs::read(file).unwrap();
+    let from = place(bytes.len());
+    for byte in bytes.iter_mut().skip(from).take(16) {
+        *byte ^= 0x5a;
+    }
+    // Git writes its objects for reading only.
+    fs::remove_file(file).unwrap();
+    fs::write(file, bytes).unwrap();
+}
+
+/// The git program in a folder, without settings from outside.
+pub fn git(folder: &Path) -> Command {
+    let mut command = Command::new("git");
+    command
+        .current_dir(folder)
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .env("HOME", folder)
+        .env("XDG_CONFIG_HOME", folder)
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_AUTHOR_NAME", "Ann")
+        .env("GIT_AUTHOR_EMAIL", "ann@example.org")
+        .env("GIT_COMMITTER_NAME", "Con")
+        .env("GIT_COMMITTER_EMAIL", "con@example.org")
+        .env("GIT_AUTHOR_DATE", format!("{NEW_YEAR} +0000"))
+        .env("GIT_COMMITTER_DATE", format!("{NEW_YEAR} +0000"))
+        .env("TZ", "UTC")
+        .args(["-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "core.fsync=none"])
+        .args(["-c", "core.autocrlf=false", "-c", "protocol.file.allow=always"])
+        .args(["-c", "safe.directory=*", "-c", "advice.detachedHead=false"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// A project that mines the repository `r` in the year 2022.
+pub struct Mining {
+    pub project: Project,
+    pub repo: Repository,
+}
+
+/// What was mined.
+pub struct Mined {
+    /// In the order of committer dates, paths and lines.
+    pub rows: Vec<Value>,
+    pub rejects: Vec<Value>,
+}
+
+/// A workflow of `repos` (a list of YAML) and `mined` (with more arguments).
+pub fn workflow(repos: &str, more: &str) -> String {
+    workflow_of(repos, &format!("since: 2022-01-01, until: 2023-01-01, {more}"))
+}
+
+/// A workflow of `repos` and of `mined` with all its arguments.
+pub fn workflow_of(repos: &str, with: &str) -> String {
+    format!(
+        "galeras: 1
+steps:
+  repos:
+    op: query
+    with: {{ repos: [{repos}] }}
+  mined:
+    op: mine
+    from: repos
+    with: {{ {with} }}
+"
+    )
+}
+
+/// The result of a project's step `mined`.
+#[track_caller]
+pub fn mined(project: &Project) -> Mined {
+    let mut rows = project.rows("mined");
+    rows.sort_by_key(|row| {
+        let text = |name: &str| row[name].as_str().unwrap().to_owned();
+        (text("commit_time"), text("path"), row["start_line"].as_i64(), text("commit_id"))
+    });
+    Mined { rows, rejects: project.rows("mined.rejects") }
+}
+
+impl Mining {
+    pub fn new() -> Self {
+        Self::with("")
+    }
+
+    /// With more arguments of `mine`.
+    pub fn with(more: &str) -> Self {
+        Self::of(&workflow("./r", more))
+    }
+
+    pub fn of(workflow: &str) -> Self {
+        let project = Project::new(workflow);
+        let repo = Repository::bare(project.path("r"));
+        Self { project, repo }
+    }
+
+    /// Runs the workflow.
+    #[track_caller]
+    pub fn mine(&self) -> Mined {
+        self.project.run_ok(&[]);
+        mined(&self.project)
+    }
+}
+
+impl Mined {
+    /// The changes of a commit as `path name first-last change lines`.
+    pub fn of(&self, commit: &str) -> Vec<String> {
+        let rows = self.rows.iter().filter(|row| row["commit_id"] == commit);
+        let told = rows.map(|row| {
+            let text = |name: &str| row[name].as_str().unwrap();
+            let lines = format!("{}-{}", row["start_line"], row["end_line"]);
+            let (path, name, change) = (text("path"), text("qualified_name"), text("change"));
+            format!("{path} {name} {lines} {change} {}", row["changed_lines"])
+        });
+        told.collect()
+    }
+
+    /// The values of a column.
+    pub fn column(&self, name: &str) -> Vec<&str> {
+        self.rows.iter().map(|row| row[name].as_str().unwrap_or("null")).collect()
+    }
+
+    /// The only row.
+    #[track_caller]
+    pub fn only(&self) -> &Value {
+        assert_eq!(self.rows.len(), 1, "{:?}", self.column("qualified_name"));
+        &self.rows[0]
+    }
+
+    /// The rejects as `rule path` or `rule` alone, sorted.
+    pub fn rejected(&self) -> Vec<String> {
+        let rule = |row: &Value| {
+            let path = row["path"].as_str().map(|path| format!(" {path}")).unwrap_or_default();
+            format!("{}{path}", row["rule"].as_str().unwrap())
+        };
+        let mut rules: Vec<String> = self.rejects.iter().map(rule).collect();
+        rules.sort();
+        rules
+    }
+}
+
+/// A function of two lines.
+pub fn def(name: &str, number: i64) -> String {
+    format!("def {name}(x):\n    return x + {number}\n")
+}
+
+/// A file of functions `f0`, `f1` and so on, of four lines each.
+pub fn defs(numbers: &[i64]) -> String {
+    let one = |(at, number): (usize, &i64)| def(&format!("f{at}"), *number) + "\n\n";
+    numbers.iter().enumerate().map(one).collect()
+}
