@@ -86,6 +86,7 @@ pub(super) async fn run(
     drop(work);
     // Equal tables, of repositories without a change for example, are one blob.
     blobs.sort_unstable();
+    blobs.dedup();
     let made = if blobs.is_empty() {
         cx.lower.session.read_table(Arc::new(MemTable::try_new(each.made(), vec![vec![]])?))?
     } else {

@@ -1,8 +1,8 @@
 //! One step: from its key to its stored result.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::Instant;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use datafusion::execution::context::SessionContext;
 use tokio_util::sync::CancellationToken;
@@ -84,13 +84,24 @@ impl StepContext {
     }
 }
 
+/// No more than one activity of a step is told in this time.
+const ACTIVITY: Duration = Duration::from_millis(100);
+
 /// What the step says, as events.
 fn teller(step: &str, events: &Arc<dyn EventSink>) -> Arc<dyn Fn(Tell) + Send + Sync> {
     let (events, step) = (Arc::clone(events), step.to_string());
+    let told: Mutex<Option<Instant>> = Mutex::new(None);
     Arc::new(move |tell| {
         let step = step.clone();
         events.send(match tell {
-            Tell::Activity(text) => RunEvent::Activity { step, text, waiting: false },
+            Tell::Activity(text) => {
+                let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+                if told.is_some_and(|told| told.elapsed() < ACTIVITY) {
+                    return;
+                }
+                *told = Some(Instant::now());
+                RunEvent::Activity { step, text, waiting: false }
+            }
             Tell::Waiting(text) => RunEvent::Activity { step, text, waiting: true },
             Tell::Warning(message) => RunEvent::Warning { step: Some(step), message },
         });

@@ -29,8 +29,11 @@ pub(super) struct File {
 pub(super) struct TreeChanges {
     /// Paths that exist after it only.
     pub(super) added: Vec<File>,
-    /// Python paths that existed before it only: where an added file may come from.
+    /// Paths that existed before it only, where an added file may come from: those that may
+    /// hold Python. Their contents are compared.
     pub(super) deleted: Vec<File>,
+    /// The other ones. They count only if their content is the same.
+    pub(super) deleted_others: Vec<File>,
     /// Paths with another content: before and after.
     pub(super) modified: Vec<(ObjectId, File)>,
 }
@@ -115,8 +118,12 @@ impl TreeDiff {
         }
         found.added.sort_unstable();
         found.deleted.sort_unstable();
+        found.deleted_others.sort_unstable();
         found.modified.sort_unstable_by(|a, b| a.1.cmp(&b.1));
-        Ok(found)
+        match found.path_twice() {
+            Some(path) => Err(GitError::damaged(&format!("tree {after} lists {path} twice"))),
+            None => Ok(found),
+        }
     }
 }
 
@@ -128,18 +135,32 @@ impl TreeChanges {
         }
     }
 
+    /// A path that was changed in two ways, which no sound tree does.
+    fn path_twice(&self) -> Option<&str> {
+        let after = self.modified.iter().map(|(_, after)| after);
+        let mut paths: Vec<&str> = self.added.iter().chain(after).map(|f| &*f.path).collect();
+        paths.sort_unstable();
+        paths.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
+    }
+
     fn delete(&mut self, path: &BStr, blob: ObjectId, include: &GlobSet) {
         let text = path_text(path);
-        if path.ends_with(b".py") || include.is_match(&text) {
-            self.deleted.push(File { path: text.into(), blob });
-        }
+        let name = text.rsplit('/').next().unwrap_or(&text);
+        let script = !name.contains('.');
+        let python = script || name.ends_with(".py") || include.is_match(&text);
+        let list = if python { &mut self.deleted } else { &mut self.deleted_others };
+        list.push(File { path: text.into(), blob });
     }
 }
 
-/// A path as text. In a path that is not UTF-8 the bytes that are not are written `\xNN`, and
-/// backslashes are doubled, so that different paths stay different.
+/// A path as text. Bytes that are not UTF-8 are written `\xNN`, and backslashes beside them
+/// twice. A path that looks as if it was written like this is, too, so that different paths
+/// stay different.
 pub(super) fn path_text(path: &BStr) -> String {
-    if let Ok(text) = path.to_str() {
+    if let Ok(text) = path.to_str()
+        && !text.contains(r"\\")
+        && !text.contains(r"\x")
+    {
         return text.to_string();
     }
     let mut text = String::with_capacity(path.len() + 8);
@@ -158,8 +179,9 @@ mod tests {
 
     #[test]
     fn paths_that_are_not_utf8_stay_different() {
-        assert_eq!(path_text("a\\b/é.py".into()), "a\\b/é.py");
+        assert_eq!(path_text("a b/é.py".into()), "a b/é.py");
         assert_eq!(path_text(b"a\\b/\xE9.py".as_bstr()), "a\\\\b/\\xE9.py");
+        assert_ne!(path_text(b"\xE9.py".as_bstr()), path_text("\\xE9.py".into()));
         assert_ne!(path_text(b"\xE9.py".as_bstr()), path_text(b"\xE8.py".as_bstr()));
     }
 }

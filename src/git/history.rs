@@ -8,9 +8,9 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gix::ObjectId;
-use gix::objs::commit::ref_iter::Token;
-use gix::objs::{CommitRefIter, Kind};
+use gix::objs::Kind;
 
+use super::commit::CommitText;
 use super::error::GitError;
 use super::repository::{Objects, Repository};
 
@@ -71,14 +71,14 @@ pub(super) fn history(
     let mut seen = HashSet::from([head]);
     let mut waiting = vec![head];
     let mut found = History::default();
-    let mut parents = Vec::new();
     let mut walked: usize = 0;
     while let Some(id) = waiting.pop() {
         walked += 1;
         if walked.is_multiple_of(256) && interrupt.load(Ordering::Relaxed) {
             return Err(GitError::interrupted());
         }
-        let (tree, committed) = links(&mut objects, id, &mut parents)?;
+        let CommitText { tree, parents, committed, .. } =
+            CommitText::read(id, objects.bytes(id, Kind::Commit)?)?;
         let cut = shallow.contains(&id);
         match committed {
             None => found.undated.push(id),
@@ -102,44 +102,7 @@ pub(super) fn history(
     Ok(found)
 }
 
-/// The tree and the committer's date of a commit; its parents go to `parents`.
-fn links(
-    objects: &mut Objects,
-    id: ObjectId,
-    parents: &mut Vec<ObjectId>,
-) -> Result<(ObjectId, Option<i64>), GitError> {
-    parents.clear();
-    let bytes = objects.bytes(id, Kind::Commit)?;
-    let mut tree = None;
-    let mut committed = None;
-    for token in CommitRefIter::from_bytes(bytes, id.kind()) {
-        match token {
-            Ok(Token::Tree { id }) => tree = Some(id),
-            Ok(Token::Parent { id }) => parents.push(id),
-            Ok(Token::Committer { signature }) => {
-                committed = signature.time().ok().map(|time| time.seconds).filter(|s| dated(*s));
-                break;
-            }
-            Ok(_) => {}
-            // A line that is no signature: the date is lost, the links are not.
-            Err(_) => break,
-        }
-    }
-    match tree {
-        Some(tree) => Ok((tree, committed)),
-        None => Err(GitError::damaged(&format!("commit {id} cannot be decoded"))),
-    }
-}
-
-/// Whether a date has a place in a column of microseconds.
-pub(super) fn dated(seconds: i64) -> bool {
-    seconds.checked_mul(1_000_000).is_some()
-}
-
 /// The tree of a commit.
 pub(super) fn tree_of(objects: &mut Objects, commit: ObjectId) -> Result<ObjectId, GitError> {
-    let bytes = objects.bytes(commit, Kind::Commit)?;
-    CommitRefIter::from_bytes(bytes, commit.kind())
-        .tree_id()
-        .map_err(|_| GitError::damaged(&format!("commit {commit} cannot be decoded")))
+    Ok(CommitText::read(commit, objects.bytes(commit, Kind::Commit)?)?.tree)
 }

@@ -7,18 +7,19 @@
 //!
 //! Does not live here: rows and columns (`operators::mine`).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use gix::ObjectId;
-use gix::objs::{CommitRef, Kind};
+use gix::objs::Kind;
 use globset::GlobSet;
 
 use super::changes::{File, TreeChanges, TreeDiff};
+use super::commit::CommitText;
 use super::error::GitError;
-use super::history::{Commit, Window, dated, history, tree_of};
+use super::history::{Commit, Window, history, tree_of};
 use super::lines::{Hunk, hunks, overlap};
 use super::renames::renames;
 use super::repository::{Objects, Repository};
@@ -283,16 +284,23 @@ impl Miner<'_> {
                 return sink.refused(&id.to_string(), None, "object", &error.to_string());
             }
         };
+        let deleted: Vec<File> = match changes.added.is_empty() {
+            true => Vec::new(),
+            false => changes.deleted.iter().chain(&changes.deleted_others).cloned().collect(),
+        };
+        let comparable: HashSet<ObjectId> =
+            changes.added.iter().chain(&changes.deleted).map(|file| file.blob).collect();
         let origins = {
             let objects = &mut self.objects;
             let limit = self.options.max_file_bytes;
-            renames(&changes.deleted, &changes.added, |blob| {
-                let small = objects.size(blob).is_ok_and(|size| size <= limit);
+            renames(&deleted, &changes.added, |blob| {
+                let small = comparable.contains(&blob)
+                    && objects.size(blob).is_ok_and(|size| size <= limit);
                 small.then(|| objects.bytes(blob, Kind::Blob).ok().map(<[u8]>::to_vec)).flatten()
             })
         };
         for (file, origin) in changes.added.iter().zip(origins) {
-            let before = origin.map(|at| changes.deleted[at].blob);
+            let before = origin.map(|at| deleted[at].blob);
             if before != Some(file.blob) {
                 self.file(&facts, before, file, sink)?;
             }
@@ -406,19 +414,11 @@ fn changed_lines(
 }
 
 fn facts(objects: &mut Objects, commit: &Commit) -> Result<CommitFacts, GitError> {
-    let bytes = objects.bytes(commit.id, Kind::Commit)?;
-    let decoded = CommitRef::from_bytes(bytes, commit.id.kind())
-        .map_err(|error| GitError::damaged(&format!("commit {}: {error}", commit.id)))?;
-    let authored = decoded.author().ok().and_then(|author| author.time().ok());
-    let encoding = decoded
-        .encoding
-        .and_then(|label| encoding_rs::Encoding::for_label(label))
-        .unwrap_or(encoding_rs::UTF_8);
-    let (message, _) = encoding.decode_without_bom_handling(decoded.message);
+    let text = CommitText::read(commit.id, objects.bytes(commit.id, Kind::Commit)?)?;
     Ok(CommitFacts {
         id: commit.id.to_string(),
         committed: commit.committed,
-        authored: authored.map(|time| time.seconds).filter(|seconds| dated(*seconds)),
-        message: message.trim().to_string(),
+        authored: text.authored,
+        message: text.message(),
     })
 }

@@ -2,10 +2,11 @@
 //! changed.
 //!
 //! `location` tells folders from servers and `net` brings objects from the latter;
-//! `repository`, `history` and `changes` read them; `renames`, `lines`, `sources` and `miner`
+//! `repository`, `commit`, `history` and `changes` read them; `renames`, `lines`, `sources` and `miner`
 //! find changed methods. Nothing here knows of tables.
 
 mod changes;
+mod commit;
 mod error;
 mod history;
 mod lines;

@@ -22,7 +22,7 @@ const MAX_BYTES: usize = 256 << 20;
 
 /// For each added file the position of the deleted one that it was; `None` if it is new.
 ///
-/// `content` gives the bytes of a file, `None` if it cannot be read.
+/// `content` gives the bytes of a file, `None` if it cannot be read or is not to be compared.
 pub(super) fn renames(
     deleted: &[File],
     added: &[File],

@@ -53,6 +53,7 @@ pub async fn plan(
     let Some((workflow, base)) = read(file, &display, &mut diagnostics) else {
         return (None, diagnostics);
     };
+    let mut settings = settings.clone();
     let lock = if settings.lock == Locking::Ignored {
         Ok(Pins::default())
     } else {
@@ -62,9 +63,11 @@ pub async fn plan(
         let source = &workflow.source;
         let found = Diagnostic::error(code::BAD_LOCK, problem, source, Span::new(0, 0));
         diagnostics.push(found.with_help("write it anew with `galeras lock`"));
+        // That nothing is pinned then needs no mention.
+        settings.lock = Locking::Pinned;
         Pins::default()
     }));
-    let params = command_line_params(&workflow, settings, &mut diagnostics);
+    let params = command_line_params(&workflow, &settings, &mut diagnostics);
     let mut expander = Expander::new(registry, settings.clone(), pins, diagnostics);
     expander.top(&workflow, &base, params.clone()).await;
     let (steps, outputs, mut diagnostics) = expander.finish();

@@ -41,11 +41,10 @@ fn history(project: &Project, name: &str) -> Repository {
 
 #[test]
 fn the_shipped_workflow_collects_from_local_repositories() {
-    let project = Project::new(COLLECT);
+    let project = Project::new(&COLLECT.replacen("default: \"\"", "default: \"./a,./b\"", 1));
     history(&project, "a");
     history(&project, "b");
-    let run = |more: &[&str]| project.run_ok(&[&["--set", "repos=./a,./b"], more].concat());
-    let first = run(&[]);
+    let first = project.run_ok(&[]);
     let rejected = project.rows("raw_data.rejects");
     let mut rules: Vec<(String, String)> = rejected
         .iter()
@@ -79,10 +78,10 @@ fn the_shipped_workflow_collects_from_local_repositories() {
     for file in ["raw_data.parquet", "raw_data_docstring.parquet", "rejected.parquet"] {
         assert!(project.path("raw_data").join(file).exists(), "{file}");
     }
-    let again = run(&[]);
+    let again = project.run_ok(&["--set", "repos=./a, ./b"]);
     again.all_hit();
     assert_eq!(again.digests(), first.digests());
-    let jobs = run(&["--jobs", "1", "--cache", "other"]);
+    let jobs = project.run_ok(&["--jobs", "1", "--cache", "other"]);
     assert_eq!(jobs.digests(), first.digests());
 }
 

@@ -67,22 +67,27 @@ pub(super) fn rejected_fields() -> [FieldRef; 4] {
     ]
 }
 
+/// The head of the repository that a row comes from.
+pub(super) const HEAD: &str = "__head";
+
 /// What is made of a repository: methods, and rejects as rows with a `rule`. The address of
 /// the repository is not among it, since the content does not depend on it.
 pub(super) fn made_schema() -> SchemaRef {
     let table = methods_table();
     let kept = table.schema.fields().iter().filter(|field| field.name() != "url");
-    let rejects = ["rule", "reason"].map(|name| Arc::new(Field::new(name, DataType::Utf8, true)));
+    let more = ["rule", "reason", HEAD];
+    let more = more.map(|name| Arc::new(Field::new(name, DataType::Utf8, true)));
     let nullable = |field: &FieldRef| {
         let always = matches!(field.name().as_str(), ID | "repo");
         Arc::new(Field::new(field.name(), field.data_type().clone(), !always))
     };
-    Arc::new(Schema::new(kept.map(nullable).chain(rejects).collect::<Vec<_>>()))
+    Arc::new(Schema::new(kept.map(nullable).chain(more).collect::<Vec<_>>()))
 }
 
 /// Collects the rows of one thread and sends them on in batches.
 pub(super) struct Batches {
     repo: String,
+    head: Arc<str>,
     schema: SchemaRef,
     out: mpsc::Sender<RecordBatch>,
     texts: Vec<StringBuilder>,
@@ -93,7 +98,7 @@ pub(super) struct Batches {
 }
 
 /// The text columns in the order of the schema.
-const TEXTS: [&str; 13] = [
+const TEXTS: [&str; 14] = [
     ID,
     "repo",
     "commit_id",
@@ -107,13 +112,15 @@ const TEXTS: [&str; 13] = [
     "change",
     "rule",
     "reason",
+    HEAD,
 ];
 
 impl Batches {
-    pub(super) fn new(repo: &str, out: mpsc::Sender<RecordBatch>) -> Self {
+    pub(super) fn new(repo: &str, head: &str, out: mpsc::Sender<RecordBatch>) -> Self {
         let time = || TimestampMicrosecondBuilder::new().with_timezone("UTC");
         Self {
             repo: repo.to_string(),
+            head: head.into(),
             schema: made_schema(),
             out,
             texts: TEXTS.iter().map(|_| StringBuilder::new()).collect(),
@@ -130,6 +137,8 @@ impl Batches {
         times: [Option<i64>; 2],
         lines: [Option<i64>; 3],
     ) -> Result<(), GitError> {
+        let head = Arc::clone(&self.head);
+        let texts = texts.into_iter().chain([Some(&*head)]);
         for (builder, text) in self.texts.iter_mut().zip(texts) {
             builder.append_option(text);
             self.bytes += text.map_or(0, str::len);
@@ -193,9 +202,13 @@ impl Batches {
     }
 
     /// The row of a repository that was rejected as a whole.
-    pub(super) fn rejected(repo: &str, rule: &str, reason: &str) -> Result<RecordBatch, StepError> {
+    pub(super) fn rejected(
+        (repo, head): (&str, &str),
+        rule: &str,
+        reason: &str,
+    ) -> Result<RecordBatch, StepError> {
         let (out, _) = mpsc::channel(1);
-        let mut batches = Self::new(repo, out);
+        let mut batches = Self::new(repo, head, out);
         batches
             .reject(None, None, rule, reason)
             .map_err(|error| StepError::new(error.to_string()))?;
@@ -266,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_rejected_repository_is_one_row() {
-        let batch = Batches::rejected("a/b", "fetch", "gone").unwrap();
+        let batch = Batches::rejected(("a/b", "1"), "fetch", "gone").unwrap();
         assert_eq!(batch.num_rows(), 1);
         let nulls = |name: &str| batch.column_by_name(name).unwrap().null_count();
         assert_eq!((nulls("rule"), nulls("code"), nulls("commit_id"), nulls("repo")), (0, 1, 1, 0));

@@ -10,14 +10,15 @@ use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use datafusion::common::JoinType;
 use datafusion::dataframe::DataFrame;
-use datafusion::logical_expr::Expr;
+use datafusion::functions::regex::expr_fn::regexp_replace;
+use datafusion::logical_expr::{Expr, lit};
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use self::columns::{Batches, made_schema, methods_table, rejected_fields};
+use self::columns::{Batches, HEAD, made_schema, methods_table, rejected_fields};
 use self::work::Task;
 use super::support::{is_text, project, reject_columns, require_column};
 use crate::engine::column;
@@ -230,15 +231,21 @@ impl EachStep for BoundMine {
     }
 
     fn failed(&self, row: &RecordBatch, error: &EachError) -> Result<RecordBatch, StepError> {
-        Batches::rejected(&text(row, "repo"), error.rule, &error.reason)
+        Batches::rejected((&text(row, "repo"), &text(row, "head_sha")), error.rule, &error.reason)
     }
 
     fn ports(&self, input: DataFrame, made: DataFrame) -> Result<Ports, StepError> {
-        let addresses =
-            input.select(vec![column("repo").alias("__repo"), column("clone_url").alias("url")])?;
+        // Whoever gave the table may have put a password into it.
+        let url = regexp_replace(column("clone_url"), lit("^(https?://)[^/]*@"), lit("$1"), None);
+        let addresses = input.select(vec![
+            column("repo").alias("__repo"),
+            column("head_sha").alias("__sha"),
+            url.alias("url"),
+        ])?;
         // The left side of a join is held in memory: that of the few repositories.
         let kept = made.clone().filter(column("rule").is_null())?;
-        let kept = addresses.join(kept, JoinType::Inner, &["__repo"], &["repo"], None)?;
+        let (left, right) = (["__repo", "__sha"], ["repo", HEAD]);
+        let kept = addresses.join(kept, JoinType::Inner, &left, &right, None)?;
         let rejected = made.filter(column("rule").is_not_null())?;
         let none = || Vec::<(&str, Expr)>::new();
         Ok(vec![

@@ -88,6 +88,9 @@ impl Task {
             })
             .await
         };
+        let folder =
+            matches!(Location::parse(&task.address, &cx.lower.base), Ok(Location::Folder(_)));
+        let failure = |rule, error: &GitError| failure(rule, error, folder);
         let ready = ready.map_err(|error| failure("fetch", &error))?;
         let _turn = cx.turn.lock().await;
         let mined = blocking(move || task.mine(&ready, &out, &*say, &stop)).await;
@@ -163,7 +166,8 @@ impl Task {
         let Ready { repository, plan } = ready;
         let total = plan.commits();
         let threads = self.options.jobs.clamp(1, total.max(1));
-        let sinks = (0..threads).map(|_| Batches::new(&self.repo, out.clone())).collect();
+        let sinks =
+            (0..threads).map(|_| Batches::new(&self.repo, &self.head, out.clone())).collect();
         let mined = AtomicUsize::new(0);
         let done = |commits| {
             let before = mined.fetch_add(commits, Ordering::Relaxed);
@@ -183,10 +187,11 @@ async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.map_err(panicked)?
 }
 
-/// The end of the work on a repository.
-fn failure(rule: &'static str, error: &GitError) -> EachError {
-    let retry = matches!(error.kind, GitErrorKind::Transient | GitErrorKind::Interrupted);
-    EachError { rule, reason: error.message.clone(), retry }
+/// The end of the work on a repository. What is wrong with a folder may be put right at any
+/// time, and looking again costs little.
+fn failure(rule: &'static str, error: &GitError, folder: bool) -> EachError {
+    let passes = matches!(error.kind, GitErrorKind::Transient | GitErrorKind::Interrupted);
+    EachError { rule, reason: error.message.clone(), retry: passes || folder }
 }
 
 fn described(activity: &Activity) -> String {
