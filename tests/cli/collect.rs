@@ -31,7 +31,11 @@ fn history(project: &Project, name: &str) -> Repository {
             .write("m.py", method("two", "Adds.", 2) + "\n\n" + &method("one", long, 9)),
     );
     repo.commit(at(day(3)).message("wip").write("m.py", method("two", "Adds.", 3)));
-    repo.commit(at(day(4)).message("Break it for once").write("n.py", "def bad(:\n    x = (\n"));
+    repo.commit(
+        at(day(4))
+            .message("Break it for once")
+            .write("n.py", "def bad(a):\n    x = = 1\n    return a\n"),
+    );
     repo.commit(at(day(5)).message("A longer docstring").write("m.py", method("two", long, 3)));
     repo.commit(
         at(day(-40)).message("Long before the window").write("old.py", method("old", long, 1)),
