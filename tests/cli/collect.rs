@@ -15,28 +15,30 @@ fn history(project: &Project, name: &str) -> Repository {
     let repo = Repository::bare(project.path(name));
     let long = "Adds a number to another.";
     repo.commit(
-        at(day(0))
+        at(day(1))
             .message("Add the first module")
             .write("m.py", method("one", long, 1) + "\n\n" + &method("two", "Adds.", 2)),
     );
     repo.commit(
-        at(day(1))
+        at(day(2))
             .message("Change what it adds")
             .write("m.py", method("one", long, 9) + "\n\n" + &method("two", "Adds.", 2)),
     );
     // Moved, and nothing else.
     repo.commit(
-        at(day(2))
+        at(day(3))
             .message("Put the second one first")
             .write("m.py", method("two", "Adds.", 2) + "\n\n" + &method("one", long, 9)),
     );
-    repo.commit(at(day(3)).message("wip").write("m.py", method("two", "Adds.", 3)));
+    repo.commit(at(day(4)).message("wip").write("m.py", method("two", "Adds.", 3)));
     repo.commit(
-        at(day(4))
+        at(day(5))
             .message("Break it for once")
             .write("n.py", "def bad(a):\n    x = = 1\n    return a\n"),
     );
-    repo.commit(at(day(5)).message("A longer docstring").write("m.py", method("two", long, 3)));
+    repo.commit(
+        at(day(6)).message("Write a longer docstring").write("m.py", method("two", long, 3)),
+    );
     repo.commit(
         at(day(-40)).message("Long before the window").write("old.py", method("old", long, 1)),
     );
