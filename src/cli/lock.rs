@@ -186,9 +186,22 @@ fn write(
     match written {
         Ok(_) => {
             let (rows, files) = counts;
-            note(&format!("{}: {rows} repositories and {files} files pinned", path.display()));
+            note(&format!("{}: {} pinned", path.display(), pinned(rows, files)));
             Exit::Done
         }
         Err(error) => fail(&format!("cannot write {}: {error}", path.display()), Exit::Disk),
+    }
+}
+
+/// `3 repositories and 1 file`.
+fn pinned(repositories: usize, files: usize) -> String {
+    let repositories = match repositories {
+        1 => "1 repository".to_string(),
+        n => format!("{n} repositories"),
+    };
+    match files {
+        0 => repositories,
+        1 => format!("{repositories} and 1 file"),
+        n => format!("{repositories} and {n} files"),
     }
 }

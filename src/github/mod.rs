@@ -27,7 +27,7 @@ pub use clock::{Clock, SystemClock};
 pub use error::{GithubError, GithubErrorKind};
 pub use query::Query;
 pub use repository::Repository;
-pub use search::{Search, Sort, remove_journal, search};
+pub use search::{Search, Sort, search};
 pub use secret::Secret;
 
 /// What the user should see while a search goes on.

@@ -13,7 +13,7 @@ use url::Url;
 
 use super::client::{Answer, Client};
 use super::error::{GithubError, GithubErrorKind};
-use super::journal::{self, Identity, Journal, Outcome};
+use super::journal::{Identity, Journal, Outcome};
 use super::query::Query;
 use super::repository::{Page, Repository};
 use super::slice::Slice;
@@ -113,7 +113,8 @@ impl Search {
 ///
 /// Slices go from few stars to many, so that a repository that gains stars meanwhile is found
 /// twice rather than not at all. Finished slices are kept in the folder `journal` (made if
-/// need be), and the same search goes on from there; see [`remove_journal`].
+/// need be), and the same search goes on from there
+/// until the caller removes that folder.
 ///
 /// # Errors
 /// Every kind of [`GithubErrorKind`]; whatever was finished stays in the journal.
@@ -150,20 +151,6 @@ pub async fn search(
     });
     found.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
     Ok(found)
-}
-
-/// Removes the journal of a search; to be called when its result is safe elsewhere.
-///
-/// # Errors
-/// [`GithubErrorKind::Other`] if the file is there and cannot be removed.
-pub fn remove_journal(client: &Client, search: &Search, journal: &Path) -> Result<(), GithubError> {
-    let path = journal::path(journal, &search.identity(client));
-    match std::fs::remove_file(&path) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-            Err(GithubError::other(format!("cannot remove {}: {e}", path.display())))
-        }
-        _ => Ok(()),
-    }
 }
 
 struct Run<'a> {

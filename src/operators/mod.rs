@@ -14,6 +14,7 @@ mod read;
 mod sample;
 mod sql;
 mod support;
+mod threads;
 mod validate;
 
 use crate::operator::{Operator, Registry};

@@ -1,8 +1,9 @@
-//! What several operators share: reject columns, hidden columns, column checks.
+//! What several operators share: reject columns, hidden columns, checks of columns and patterns.
 
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::dataframe::DataFrame;
 use datafusion::logical_expr::{Expr, lit};
+use globset::{Glob, GlobSet, GlobSetBuilder};
 
 use crate::engine::column;
 use crate::id::ROW_DIGEST;
@@ -51,6 +52,18 @@ pub(super) fn project(
 /// The reject columns filled in, for [`project`].
 pub(super) fn reject_values(rule: Expr, reason: Expr) -> Vec<(&'static str, Expr)> {
     vec![("rule", rule), ("reason", reason)]
+}
+
+/// The glob patterns of an argument that is a list.
+pub(super) fn glob_set(argument: &str, patterns: &[String]) -> Result<GlobSet, ArgError> {
+    let bad = |path: String| {
+        move |error: globset::Error| ArgError::new(path, "bad-pattern", error.to_string())
+    };
+    let mut set = GlobSetBuilder::new();
+    for (at, pattern) in patterns.iter().enumerate() {
+        set.add(Glob::new(pattern).map_err(bad(format!("{argument}[{at}]")))?);
+    }
+    set.build().map_err(bad(argument.to_string()))
 }
 
 /// A text column that is never null.

@@ -187,6 +187,21 @@ fn a_table_may_name_two_heads_of_one_repository() {
 }
 
 #[test]
+fn a_folder_that_was_away_is_mined_when_it_is_back() {
+    let source = Project::empty();
+    let repo = Repository::bare(source.path("good"));
+    let head = repo.commit(at(day(1)).write("m.py", def("f", 1)));
+    let project = with_heads(&[("good", "./good", &head)]);
+    project.run_ok(&[]);
+    assert_eq!(mined(&project).rejected().len(), 1);
+    fs::rename(source.path("good"), project.path("good")).unwrap();
+    let back = project.run_ok(&[]);
+    assert_eq!(back.step("mined")["reason"], "PREV_FAILED");
+    assert_eq!(mined(&project).column("path"), ["m.py"]);
+    project.run_ok(&[]).all_hit();
+}
+
+#[test]
 fn a_head_that_is_no_commit_is_a_reject() {
     let project = Project::empty();
     let repo = Repository::bare(project.path("good"));

@@ -145,9 +145,7 @@ impl Operator for Methods {
                 return Err(one(ArgError::new("dir", "conflicting-arguments", message)));
             }
         };
-        let source = Source::new(origin, &args.include, &args.exclude).map_err(|bad| {
-            one(ArgError::new(format!("{}[{}]", bad.list, bad.at), "bad-pattern", bad.message))
-        })?;
+        let source = Source::new(origin, &args.include, &args.exclude).map_err(one)?;
         Ok(Box::new(BoundMethods { args, source, ports: ports() }))
     }
 }

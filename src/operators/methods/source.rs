@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BinaryBuilder, RecordBatch, StringBuilder};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use globset::{Glob, GlobSet, GlobSetBuilder};
+use globset::GlobSet;
 use walkdir::WalkDir;
 
+use super::super::support::glob_set;
 use super::corpus;
 use crate::digest::Digest;
-use crate::operator::{SideFile, StepError};
+use crate::operator::{ArgError, SideFile, StepError};
 
 /// Bytes of source per batch: small enough to spread a small corpus over all cores.
 const BATCH_BYTES: usize = 128 * 1024;
@@ -32,24 +33,17 @@ pub(super) struct Source {
     exclude: GlobSet,
 }
 
-/// The pattern at this place of its list is not a glob.
-pub(super) struct BadPattern {
-    pub(super) list: &'static str,
-    pub(super) at: usize,
-    pub(super) message: String,
-}
-
 impl Source {
     /// Files of `origin` that match one of `include` and none of `exclude`.
     pub(super) fn new(
         origin: Origin,
         include: &[String],
         exclude: &[String],
-    ) -> Result<Self, BadPattern> {
+    ) -> Result<Self, ArgError> {
         Ok(Self {
             origin,
-            include: patterns("include", include)?,
-            exclude: patterns("exclude", exclude)?,
+            include: glob_set("include", include)?,
+            exclude: glob_set("exclude", exclude)?,
         })
     }
 
@@ -174,15 +168,6 @@ pub(super) fn schema() -> SchemaRef {
         Field::new("path", DataType::Utf8, false),
         Field::new("content", DataType::Binary, false),
     ]))
-}
-
-fn patterns(list: &'static str, globs: &[String]) -> Result<GlobSet, BadPattern> {
-    let mut set = GlobSetBuilder::new();
-    for (at, glob) in globs.iter().enumerate() {
-        let bad = |e: globset::Error| BadPattern { list, at, message: e.to_string() };
-        set.add(Glob::new(glob).map_err(bad)?);
-    }
-    set.build().map_err(|e| BadPattern { list, at: 0, message: e.to_string() })
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, StepError> {

@@ -11,8 +11,8 @@ use async_trait::async_trait;
 use datafusion::common::JoinType;
 use datafusion::dataframe::DataFrame;
 use datafusion::functions::regex::expr_fn::regexp_replace;
-use datafusion::logical_expr::{Expr, lit};
-use globset::{Glob, GlobSet, GlobSetBuilder};
+use datafusion::logical_expr::lit;
+use globset::GlobSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 
 use self::columns::{Batches, HEAD, made_schema, methods_table, rejected_fields};
 use self::work::Task;
-use super::support::{is_text, project, reject_columns, require_column};
+use super::support::{glob_set, is_text, project, reject_columns, require_column};
 use crate::engine::column;
 use crate::functions::moment;
 use crate::git::{MineOptions, Window};
@@ -128,7 +128,7 @@ impl Operator for Mine {
             let help = "`until` is the first moment after the window";
             errors.push(ArgError::new("until", "empty-window", message).help(help));
         }
-        let include = patterns(&args.include).map_err(|error| errors.push(error)).ok();
+        let include = glob_set("include", &args.include).map_err(|error| errors.push(error)).ok();
         match (window, include) {
             (Some(window), Some(include)) if errors.is_empty() => {
                 Ok(Box::new(BoundMine { args, window, include, ports: ports() }))
@@ -136,17 +136,6 @@ impl Operator for Mine {
             _ => Err(errors),
         }
     }
-}
-
-fn patterns(include: &[String]) -> Result<GlobSet, ArgError> {
-    let mut set = GlobSetBuilder::new();
-    for (at, pattern) in include.iter().enumerate() {
-        let bad = |error: globset::Error| {
-            ArgError::new(format!("include[{at}]"), "bad-pattern", error.to_string())
-        };
-        set.add(Glob::new(pattern).map_err(bad)?);
-    }
-    set.build().map_err(|error| ArgError::new("include", "bad-pattern", error.to_string()))
 }
 
 fn ports() -> Vec<Port> {
@@ -247,10 +236,9 @@ impl EachStep for BoundMine {
         let (left, right) = (["__repo", "__sha"], ["repo", HEAD]);
         let kept = addresses.join(kept, JoinType::Inner, &left, &right, None)?;
         let rejected = made.filter(column("rule").is_not_null())?;
-        let none = || Vec::<(&str, Expr)>::new();
         Ok(vec![
-            (MAIN, project(kept, &self.ports[0].table, none())?),
-            (REJECTS, project(rejected, &self.ports[1].table, none())?),
+            (MAIN, project(kept, &self.ports[0].table, Vec::new())?),
+            (REJECTS, project(rejected, &self.ports[1].table, Vec::new())?),
         ])
     }
 }

@@ -12,6 +12,7 @@ use gix::ObjectId;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
+use super::super::threads::{StopOnDrop, blocking};
 use super::columns::Batches;
 use crate::digest::Digest;
 use crate::git::{
@@ -41,15 +42,6 @@ struct Ready {
     plan: Plan,
 }
 
-/// Stops the threads that work for a future when that is dropped.
-struct StopOnDrop(Arc<AtomicBool>);
-
-impl Drop for StopOnDrop {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 /// Shows what is done for the repository, or for what it waits.
 type Say = Arc<dyn Fn(&str, bool) + Send + Sync>;
 
@@ -60,8 +52,7 @@ impl Task {
         cx: &EachContext<'_>,
         out: mpsc::Sender<RecordBatch>,
     ) -> Result<(), EachError> {
-        let stop = Arc::new(AtomicBool::new(false));
-        let _stop = StopOnDrop(Arc::clone(&stop));
+        let stop = StopOnDrop::default();
         let say: Say = {
             let (tell, repo) = (Arc::clone(&cx.lower.tell), self.repo.clone());
             Arc::new(move |doing, waiting| {
@@ -70,11 +61,14 @@ impl Task {
             })
         };
         let task = Arc::new(self);
+        let location = Location::parse(&task.address, &cx.lower.base)
+            .map_err(|error| failure("fetch", &error, true))?;
+        let folder = matches!(location, Location::Folder(_));
         let ready = {
-            let (task, say, stop) = (Arc::clone(&task), Arc::clone(&say), Arc::clone(&stop));
-            let (base, downloads) = (cx.lower.base.clone(), cx.lower.downloads.clone());
+            let (task, say, stop) = (Arc::clone(&task), Arc::clone(&say), stop.flag());
+            let downloads = cx.lower.downloads.clone();
             let runtime = Handle::current();
-            blocking(move || match Location::parse(&task.address, &base)? {
+            blocking(move || match location {
                 Location::Folder(folder) => task.open(&folder, &stop),
                 Location::Remote(url) => {
                     let name = Digest::of(url.as_bytes()).to_string();
@@ -88,13 +82,11 @@ impl Task {
             })
             .await
         };
-        let folder =
-            matches!(Location::parse(&task.address, &cx.lower.base), Ok(Location::Folder(_)));
-        let failure = |rule, error: &GitError| failure(rule, error, folder);
-        let ready = ready.map_err(|error| failure("fetch", &error))?;
+        let ready = ready.map_err(|error| failure("fetch", &error, folder))?;
         let _turn = cx.turn.lock().await;
-        let mined = blocking(move || task.mine(&ready, &out, &*say, &stop)).await;
-        mined.map_err(|error| failure("mine", &error))
+        let flag = stop.flag();
+        let mined = blocking(move || task.mine(&ready, &out, &*say, &flag)).await;
+        mined.map_err(|error| failure("mine", &error, folder))
     }
 
     /// A repository on this machine, with the commits to mine.
@@ -134,18 +126,19 @@ impl Task {
     ) -> Result<Ready, GitError> {
         let stop = &network.interrupt;
         let mut fetcher = Fetcher::open(url, folder, network)?;
-        if fetcher.supports_filter()? {
+        let plan = if fetcher.supports_filter()? {
             fetcher.commits(head)?;
             let trees = trees(&Repository::open(folder)?, head, &self.options, stop)?;
             fetcher.objects(&trees, Some("blob:none"), "trees")?;
-            let blobs = plan(&Repository::open(folder)?, head, &self.options, stop)?.blobs();
-            fetcher.objects(&blobs, None, "files")?;
+            let plan = plan(&Repository::open(folder)?, head, &self.options, stop)?;
+            fetcher.objects(&plan.blobs(), None, "files")?;
+            plan
         } else {
             fetcher.everything(head)?;
-        }
-        let repository = Repository::open(folder)?;
-        let plan = plan(&repository, head, &self.options, stop)?;
-        Ok(Ready { repository, plan })
+            plan(&Repository::open(folder)?, head, &self.options, stop)?
+        };
+        // Opened anew, to see what has come since.
+        Ok(Ready { repository: Repository::open(folder)?, plan })
     }
 
     fn head(&self) -> Result<ObjectId, GitError> {
@@ -177,14 +170,6 @@ impl Task {
         };
         mine(repository, plan, &self.options, sinks, stop, &done)
     }
-}
-
-/// Runs `work` where it may block.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, GitError> + Send + 'static,
-) -> Result<T, GitError> {
-    let panicked = |_| GitError::new(GitErrorKind::Other, "a defect: the thread panicked");
-    tokio::task::spawn_blocking(work).await.map_err(panicked)?
 }
 
 /// The end of the work on a repository. What is wrong with a folder may be put right at any

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use futures::StreamExt;
 use serde_json::{Value, json};
 
-use super::stop_flag;
+use super::super::threads::{StopOnDrop, blocking};
 use super::table::Found;
 use crate::git::{
     Activity, GitError, GitErrorKind, Head, Location, Network, Repository, remote_head,
@@ -48,7 +48,7 @@ pub(super) async fn resolve(
     memory: Option<&Path>,
     cx: &LowerContext,
 ) -> Result<Resolved, StepError> {
-    let stop = stop_flag(&cx.cancel);
+    let stop = StopOnDrop::default();
     let tell = Arc::clone(&cx.tell);
     let waits = Arc::new(move |activity: Activity| {
         if activity.is_waiting() {
@@ -57,7 +57,7 @@ pub(super) async fn resolve(
     });
     let runtime = tokio::runtime::Handle::current();
     let failed = |error: GitError| StepError::new(error.message);
-    let network = Network::new(runtime, stop, waits).map_err(failed)?;
+    let network = Network::new(runtime, stop.flag(), waits).map_err(failed)?;
     let known = memory.map(remembered).unwrap_or_default();
     let mut memory = memory.map(open_memory).transpose()?;
     let total = found.len();
@@ -118,12 +118,11 @@ async fn ask(
     network: Network,
 ) -> Result<Tip, GitError> {
     let address = found.address.clone();
-    let asked = tokio::task::spawn_blocking(move || match Location::parse(&address, &base)? {
+    let asked = blocking(move || match Location::parse(&address, &base)? {
         Location::Folder(folder) => Repository::open(&folder)?.head(branch.as_deref()),
         Location::Remote(url) => remote_head(&url, branch.as_deref(), &network),
     });
-    let panicked = |_| GitError::new(GitErrorKind::Other, "a defect: the thread panicked");
-    let Head { branch, commit } = asked.await.map_err(panicked)??;
+    let Head { branch, commit } = asked.await?;
     // What the server calls HEAD has a name if GitHub told it.
     let branch = match (&found.known_branch, branch.as_str()) {
         (Some(known), "HEAD") => known.clone(),

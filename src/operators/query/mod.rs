@@ -6,14 +6,12 @@ mod table;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
 use self::heads::{Headless, resolve};
 use self::listed::{Entry, Listed};
@@ -391,19 +389,6 @@ const ANSWERED: &str = "answered";
 fn is_old(memory: &Path) -> bool {
     let begun = std::fs::metadata(memory).and_then(|metadata| metadata.modified());
     begun.is_ok_and(|begun| begun.elapsed().is_ok_and(|age| age.as_secs() > 86_400))
-}
-
-/// Stops the threads that work for a future when that is dropped, or when a run is cancelled.
-fn stop_flag(cancel: &CancellationToken) -> Arc<std::sync::atomic::AtomicBool> {
-    let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
-    let (flag, cancelled) = (Arc::downgrade(&stop), cancel.clone());
-    tokio::spawn(async move {
-        cancelled.cancelled().await;
-        if let Some(flag) = flag.upgrade() {
-            flag.store(true, std::sync::atomic::Ordering::Relaxed);
-        }
-    });
-    stop
 }
 
 impl std::convert::From<Repository> for Found {
