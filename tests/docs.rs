@@ -101,6 +101,9 @@ fn the_readme_names_files_that_exist() {
 fn shipped_workflows_have_no_problem() {
     for entry in fs::read_dir(root().join("workflows")).unwrap() {
         let path = entry.unwrap().path();
+        if path.extension().is_some_and(|suffix| suffix == "csv") {
+            continue; // what a workflow reads
+        }
         galeras(&["check", path.to_str().unwrap()]);
     }
 }

@@ -12,11 +12,13 @@ use datafusion::dataframe::DataFrame;
 use datafusion::execution::context::{SQLOptions, SessionContext};
 use parquet::arrow::ArrowWriter;
 
-use super::context::{Exit, Surveyed, fail, width};
+use super::context::{Exit, Surveyed, fail, fail_run, print, width};
 use super::{Format, WorkflowArgs};
+use crate::cache::Store;
 use crate::engine::{column, explain, parse_row_expr, session};
-use crate::exec::open_port;
+use crate::exec::{open, open_port, survey};
 use crate::operator::{MAIN, plain_message};
+use crate::plan::Plan;
 use crate::report::{TableFormat, write_table};
 use crate::workflow::did_you_mean;
 
@@ -95,6 +97,44 @@ pub(crate) async fn show(args: ShowArgs) -> Exit {
         Ok(df) => write(df, &args.out).await,
         Err(message) => fail(&message, Exit::Invalid),
     }
+}
+
+/// Rows of an output that are printed at the end of a run.
+const SHOWN_ROWS: usize = 100;
+
+/// Prints the outputs that the workflow wants to be seen.
+pub(super) async fn show_outputs(plan: &Plan, store: &Store) -> Exit {
+    if !plan.outputs.iter().any(|output| output.show) {
+        return Exit::Done;
+    }
+    let states = match survey(plan, store).await {
+        Ok(states) => states,
+        Err(error) => return fail_run(&error),
+    };
+    let done: Vec<_> = states.into_iter().map(|state| state.manifest).collect();
+    for output in plan.outputs.iter().filter(|output| output.show) {
+        let session = session(1);
+        let key = output.input.schema.key.iter().map(|c| column(c).sort(true, true)).collect();
+        let limited = open(&session, store, plan, &output.input, &done)
+            .and_then(|df| Ok((df.clone(), df.sort(key)?.limit(0, Some(SHOWN_ROWS))?)));
+        let exit = match limited {
+            Ok((all, first)) => {
+                print(&format!("\n{} ({})\n", output.name, output.path.display()));
+                let exit = write(first, &OutArgs { format: Rows::Table, output: None }).await;
+                match all.count().await {
+                    Ok(rows) if rows > SHOWN_ROWS && exit == Exit::Done => {
+                        print(&format!("… {} more rows\n", rows - SHOWN_ROWS))
+                    }
+                    _ => exit,
+                }
+            }
+            Err(error) => fail(&error.to_string(), Exit::Failed),
+        };
+        if exit != Exit::Done {
+            return exit;
+        }
+    }
+    Exit::Done
 }
 
 /// The rows and columns that were asked for.

@@ -14,12 +14,12 @@ use tokio_util::sync::CancellationToken;
 use super::context::{
     Exit, color, fail, fail_run, note, open_store, plan_file, show_diagnostics, width,
 };
-use super::run::watch_signals;
+use super::run::{DEFAULT_MEMORY, all_threads, watch_signals};
 use super::{Format, WorkflowArgs};
 use crate::cache::{Manifest, Store, timestamp};
 use crate::engine::{column, session};
 use crate::event::{EventSink, RunStatus};
-use crate::exec::{RunOptions, open_port, run as run_plan, survey};
+use crate::exec::{Resources, RunOptions, open_port, run as run_plan, survey};
 use crate::operator::{Fact, MAIN, REJECTS, answer_digest};
 use crate::plan::{LockFile, LockedFile, LockedSnapshot, Locking, Plan, lock_path};
 use crate::report::HumanReporter;
@@ -86,7 +86,7 @@ async fn ask(
         Arc::clone(plan),
         store.clone(),
         RunOptions {
-            jobs: std::thread::available_parallelism().map_or(1, usize::from),
+            resources: Resources { jobs: all_threads(), memory: DEFAULT_MEMORY },
             select: Some(asking.clone()),
             force: asking.iter().copied().collect::<HashSet<_>>(),
             outputs: false,

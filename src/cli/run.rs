@@ -9,9 +9,10 @@ use clap::Args;
 use tokio_util::sync::CancellationToken;
 
 use super::context::{Exit, color, fail, load, open_store, print_json, unknown_step, width};
+use super::data::show_outputs;
 use super::{Format, WorkflowArgs};
-use crate::event::{EventSink, RunEvent};
-use crate::exec::{RunOptions, run as run_plan};
+use crate::event::{EventSink, RunEvent, RunStatus};
+use crate::exec::{Resources, RunOptions, run as run_plan};
 use crate::plan::{Locking, Plan};
 use crate::report::{HumanReporter, JsonReporter};
 
@@ -34,6 +35,11 @@ pub(crate) struct RunArgs {
     /// Threads to compute with (default: all).
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
+    /// Memory of a step for work on large tables, as in 512MB or 4GiB; beyond it temporary files
+    /// are used.
+    #[arg(long, value_name = "SIZE", env = "GALERAS_MEMORY", default_value = "1GiB",
+          value_parser = memory)]
+    memory: usize,
     /// The folder for output files.
     #[arg(long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
@@ -44,8 +50,39 @@ pub(crate) struct RunArgs {
 
 impl RunArgs {
     pub(crate) fn jobs(&self) -> usize {
-        let all = || std::thread::available_parallelism().map_or(1, usize::from);
-        self.jobs.map_or_else(all, usize::from)
+        self.jobs.map_or_else(all_threads, usize::from)
+    }
+}
+
+/// As many threads as the machine has processors.
+pub(super) fn all_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// What `--memory` is if it is not given, in bytes.
+pub(super) const DEFAULT_MEMORY: usize = 1 << 30;
+
+/// A size such as `512MB` (10⁶ bytes each) or `2GiB` (2³⁰) in bytes.
+fn memory(text: &str) -> Result<usize, String> {
+    const UNITS: [(&str, u64); 7] = [
+        ("", 1),
+        ("kb", 1_000),
+        ("mb", 1_000_000),
+        ("gb", 1_000_000_000),
+        ("kib", 1 << 10),
+        ("mib", 1 << 20),
+        ("gib", 1 << 30),
+    ];
+    const LEAST: u64 = 1 << 20;
+    let lower = text.trim().to_ascii_lowercase();
+    let split = lower.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(lower.len());
+    let (number, unit) = lower.split_at(split);
+    let unit = UNITS.iter().find(|(name, _)| *name == unit.trim());
+    let bytes = unit.zip(number.parse::<f64>().ok()).map(|((_, unit), n)| n * *unit as f64);
+    match bytes {
+        None => Err("write a size such as 512MB or 4GiB".into()),
+        Some(bytes) if bytes < LEAST as f64 => Err("at least 1MiB is needed".into()),
+        Some(bytes) => Ok(bytes as usize),
     }
 }
 
@@ -79,7 +116,7 @@ pub(crate) async fn run(args: RunArgs) -> Exit {
     let cancel = CancellationToken::new();
     tokio::spawn(watch_signals(cancel.clone()));
     let options = RunOptions {
-        jobs: args.jobs(),
+        resources: Resources { jobs: args.jobs(), memory: args.memory },
         select: (!args.select.is_empty()).then_some(select),
         force: force.into_iter().collect::<HashSet<_>>(),
         outputs: true,
@@ -88,7 +125,15 @@ pub(crate) async fn run(args: RunArgs) -> Exit {
         cancel,
         events,
     };
-    run_plan(Arc::new(plan), store, options).await.status.into()
+    let plan = Arc::new(plan);
+    let status = run_plan(Arc::clone(&plan), store.clone(), options).await.status;
+    if status == RunStatus::Ok && args.select.is_empty() && args.format == Format::Human {
+        let shown = show_outputs(&plan, &store).await;
+        if shown != Exit::Done {
+            return shown;
+        }
+    }
+    status.into()
 }
 
 /// Says to programs, too, that nothing was run.

@@ -3,20 +3,24 @@
 //! Results are reused and shared by digest, so a query may not read the clock, draw random
 //! numbers, or depend on the order in which rows arrive.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{AggregateFunction, Sort, WindowFunction};
 use datafusion::logical_expr::{
-    Distinct, Expr, LogicalPlan, Volatility, WindowFrameUnits, WindowFunctionDefinition,
+    Distinct, Expr, LogicalPlan, UNNAMED_TABLE, Volatility, WindowFrameUnits,
+    WindowFunctionDefinition,
 };
 
 use crate::functions::aggregate::{APPROXIMATE, ORDER_DEPENDENT};
 
+/// The key columns of tables, by name.
+pub type Keys = BTreeMap<String, Vec<String>>;
+
 /// What in `plan` makes its result depend on anything but its input rows: one sentence for
-/// each finding. `keys` are the key columns of the tables that it reads.
-pub fn check_deterministic(plan: &LogicalPlan, keys: &[Vec<String>]) -> Result<Vec<String>> {
+/// each finding. `keys` are the key columns of the tables that it reads, by their names.
+pub fn check_deterministic(plan: &LogicalPlan, keys: &Keys) -> Result<Vec<String>> {
     let mut found = Vec::new();
     plan.apply_with_subqueries(|node| {
         match node {
@@ -69,19 +73,15 @@ fn names<'a>(exprs: impl Iterator<Item = &'a Expr>) -> BTreeSet<String> {
 }
 
 /// Whether rows in the order of these columns have no ties, or only ties between equal rows.
-fn is_total(order: &BTreeSet<String>, input: &LogicalPlan, keys: &[Vec<String>]) -> bool {
+fn is_total(order: &BTreeSet<String>, input: &LogicalPlan, keys: &Keys) -> bool {
     let all = || input.schema().fields().iter().all(|f| order.contains(f.name()));
     unique_columns(input, keys).is_some_and(|unique| unique.is_subset(order)) || all()
 }
 
 /// Columns that are unique together in the rows of a plan, where that is plain to see.
-fn unique_columns(plan: &LogicalPlan, keys: &[Vec<String>]) -> Option<BTreeSet<String>> {
+fn unique_columns(plan: &LogicalPlan, keys: &Keys) -> Option<BTreeSet<String>> {
     match plan {
-        LogicalPlan::TableScan(scan) => {
-            let schema = scan.source.schema();
-            let has = |key: &&Vec<String>| key.iter().all(|k| schema.index_of(k).is_ok());
-            keys.iter().find(has).map(|key| key.iter().cloned().collect())
-        }
+        LogicalPlan::TableScan(scan) => key_of(scan.table_name.table(), keys),
         LogicalPlan::Aggregate(aggregate) => {
             let groups = aggregate.schema.fields().iter().take(aggregate.group_expr.len());
             Some(groups.map(|f| f.name().clone()).collect())
@@ -90,10 +90,19 @@ fn unique_columns(plan: &LogicalPlan, keys: &[Vec<String>]) -> Option<BTreeSet<S
             Some(input.schema().fields().iter().map(|f| f.name().clone()).collect())
         }
         LogicalPlan::Projection(p) => {
-            let kept = |name: &String| p.schema.fields().iter().any(|f| f.name() == name);
+            // `x AS id` is no `id`.
+            let kept = |name: &String| {
+                p.expr.iter().any(|expr| matches!(expr, Expr::Column(c) if c.name == *name))
+            };
             unique_columns(&p.input, keys).filter(|unique| unique.iter().all(kept))
         }
-        LogicalPlan::SubqueryAlias(a) => unique_columns(&a.input, keys),
+        // An input is a view: the alias of a scan without a name.
+        LogicalPlan::SubqueryAlias(a) => match &*a.input {
+            LogicalPlan::TableScan(scan) if scan.table_name.table() == UNNAMED_TABLE => {
+                key_of(a.alias.table(), keys)
+            }
+            input => unique_columns(input, keys),
+        },
         LogicalPlan::Filter(f) => unique_columns(&f.input, keys),
         LogicalPlan::Sort(s) => unique_columns(&s.input, keys),
         LogicalPlan::Limit(l) => unique_columns(&l.input, keys),
@@ -102,8 +111,12 @@ fn unique_columns(plan: &LogicalPlan, keys: &[Vec<String>]) -> Option<BTreeSet<S
     }
 }
 
+fn key_of(table: &str, keys: &Keys) -> Option<BTreeSet<String>> {
+    keys.get(table).map(|key| key.iter().cloned().collect())
+}
+
 /// Whether the first rows of a plan are always the same.
-fn takes_fixed_rows(plan: &LogicalPlan, keys: &[Vec<String>]) -> bool {
+fn takes_fixed_rows(plan: &LogicalPlan, keys: &Keys) -> bool {
     match plan {
         LogicalPlan::Sort(sort) => {
             is_total(&names(sort.expr.iter().map(|s| &s.expr)), &sort.input, keys)
@@ -117,7 +130,7 @@ fn takes_fixed_rows(plan: &LogicalPlan, keys: &[Vec<String>]) -> bool {
     }
 }
 
-fn problem_of(expr: &Expr, node: &LogicalPlan, keys: &[Vec<String>]) -> Option<String> {
+fn problem_of(expr: &Expr, node: &LogicalPlan, keys: &Keys) -> Option<String> {
     match expr {
         Expr::ScalarFunction(f) if f.func.signature().volatility != Volatility::Immutable => {
             let name = f.func.name();
@@ -135,11 +148,7 @@ fn approximate(name: &str) -> Option<String> {
     })
 }
 
-fn aggregate_problem(
-    f: &AggregateFunction,
-    node: &LogicalPlan,
-    keys: &[Vec<String>],
-) -> Option<String> {
+fn aggregate_problem(f: &AggregateFunction, node: &LogicalPlan, keys: &Keys) -> Option<String> {
     let name = f.func.name();
     if let Some(problem) = approximate(name) {
         return Some(problem);
@@ -171,7 +180,7 @@ fn aggregate_problem(
 /// Window functions that give rows with ties the same value.
 const TIE_SAFE: &[&str] = &["rank", "dense_rank", "percent_rank", "cume_dist"];
 
-fn window_problem(w: &WindowFunction, node: &LogicalPlan, keys: &[Vec<String>]) -> Option<String> {
+fn window_problem(w: &WindowFunction, node: &LogicalPlan, keys: &Keys) -> Option<String> {
     let name = w.fun.name();
     if let Some(problem) = approximate(name) {
         return Some(problem);
@@ -206,8 +215,11 @@ mod tests {
     async fn findings(sql: &str) -> Vec<String> {
         let session = session(2);
         session.sql("CREATE TABLE t (id TEXT, x DOUBLE) AS VALUES ('a', 1.0)").await.unwrap();
+        session.sql("CREATE TABLE u (id TEXT, x DOUBLE) AS VALUES ('a', 1.0)").await.unwrap();
         let df = session.sql(sql).await.unwrap();
-        super::check_deterministic(df.logical_plan(), &[vec!["id".to_string()]]).unwrap()
+        let keys = [("t", vec!["id"]), ("u", vec!["x", "id"])]
+            .map(|(table, key)| (table.to_string(), key.into_iter().map(String::from).collect()));
+        super::check_deterministic(df.logical_plan(), &keys.into()).unwrap()
     }
 
     #[tokio::test]
@@ -229,6 +241,11 @@ mod tests {
             "SELECT a.id FROM t a JOIN t b ON a.id = b.id ORDER BY a.x LIMIT 10",
             "SELECT x, count(*) AS n FROM t GROUP BY x ORDER BY n LIMIT 1",
             "EXPLAIN SELECT id FROM t",
+            "SELECT id, row_number() OVER (ORDER BY id) AS n FROM u",
+            "SELECT id, y, row_number() OVER (ORDER BY id) AS n
+             FROM (SELECT x AS id, id AS y FROM t)",
+            "SELECT id, row_number() OVER (ORDER BY id) AS n FROM u AS t",
+            "WITH t AS (SELECT id FROM u) SELECT id, row_number() OVER (ORDER BY x) AS n FROM u",
         ] {
             assert!(!findings(sql).await.is_empty(), "{sql}");
         }
@@ -247,6 +264,7 @@ mod tests {
             "SELECT x, count(*) AS n FROM t GROUP BY x ORDER BY n DESC, x LIMIT 1",
             "SELECT DISTINCT ON (x) id, x FROM t ORDER BY x, id",
             "SELECT id, rank() OVER (ORDER BY x) AS n FROM t",
+            "SELECT id, row_number() OVER (ORDER BY id, x) AS n FROM u AS t",
             "SELECT id, row_number() OVER (PARTITION BY x ORDER BY id) AS n FROM t",
         ] {
             assert_eq!(findings(sql).await, Vec::<String>::new(), "{sql}");

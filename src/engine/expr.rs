@@ -12,7 +12,7 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::Expr;
 
-use super::determinism::check_deterministic;
+use super::determinism::{Keys, check_deterministic};
 use crate::operator::{ArgError, plain_message};
 
 /// A checked expression.
@@ -67,7 +67,9 @@ pub fn parse_row_expr(
         .select(vec![expr.clone().alias("value")])
         .and_then(|df| df.into_optimized_plan())
         .map_err(explain)?;
-    if let Some(problem) = check_deterministic(&plan, &[]).map_err(explain)?.into_iter().next() {
+    if let Some(problem) =
+        check_deterministic(&plan, &Keys::new()).map_err(explain)?.into_iter().next()
+    {
         return Err(ArgError::new(path, "not-deterministic", problem));
     }
     let data_type = plan.schema().field(0).data_type().clone();

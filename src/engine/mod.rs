@@ -10,7 +10,7 @@ mod scan;
 mod session;
 mod write;
 
-pub use determinism::check_deterministic;
+pub use determinism::{Keys, check_deterministic};
 pub(crate) use encode::encode;
 pub use expr::{RowExpr, explain, parse_row_expr};
 pub use scan::{empty_table, scan, scan_files};

@@ -2,9 +2,12 @@
 
 use std::sync::{Arc, LazyLock};
 
+use datafusion::error::Result;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SessionContext;
-use datafusion::execution::memory_pool::FairSpillPool;
+use datafusion::execution::memory_pool::{
+    FairSpillPool, MemoryConsumer, MemoryPool, MemoryReservation,
+};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::SessionState;
 use datafusion::prelude::SessionConfig;
@@ -15,8 +18,68 @@ use crate::functions;
 /// about 1 MB and 60 ms, small enough to spread a small table over all cores.
 const BATCH_ROWS: usize = 1024;
 
-/// Memory for the sorts of [`bounded_session`], in bytes.
-const SORT_BYTES: usize = 256 << 20;
+/// Rows per batch of [`bounded_session`]: a sort has to hold the largest batch twice, and
+/// there are rows of megabytes.
+const BOUNDED_BATCH_ROWS: usize = 128;
+
+/// Limits what can go on in files, and that only: a merge has to hold a batch of each of its
+/// inputs, and a sort its first batch, however large the rows are.
+#[derive(Debug)]
+struct SortPool(FairSpillPool);
+
+impl std::fmt::Display for SortPool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "sorts in {}", self.0)
+    }
+}
+
+impl MemoryPool for SortPool {
+    fn name(&self) -> &str {
+        "sorts"
+    }
+
+    fn register(&self, consumer: &MemoryConsumer) {
+        if consumer.can_spill() {
+            self.0.register(consumer);
+        }
+    }
+
+    fn unregister(&self, consumer: &MemoryConsumer) {
+        if consumer.can_spill() {
+            self.0.unregister(consumer);
+        }
+    }
+
+    fn grow(&self, reservation: &MemoryReservation, additional: usize) {
+        if reservation.consumer().can_spill() {
+            self.0.grow(reservation, additional);
+        }
+    }
+
+    fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
+        if reservation.consumer().can_spill() {
+            self.0.shrink(reservation, shrink);
+        }
+    }
+
+    fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
+        if !reservation.consumer().can_spill() {
+            return Ok(());
+        }
+        if reservation.size() == 0 {
+            self.0.grow(reservation, additional);
+            return Ok(());
+        }
+        self.0.try_grow(reservation, additional)
+    }
+
+    fn reserved(&self) -> usize {
+        self.0.reserved()
+    }
+}
+
+/// Below this a sort cannot merge what it has written.
+const MIN_SORT_BYTES: usize = 128 << 20;
 
 static TEMPLATE: LazyLock<SessionState> = LazyLock::new(|| {
     let mut config = SessionConfig::new()
@@ -56,16 +119,21 @@ pub fn ordered_session(jobs: usize) -> SessionContext {
     build(jobs, false)
 }
 
-/// A session whose sorts use no more than [`SORT_BYTES`] of memory together and write the rest
-/// to temporary files: for tables that may be larger than memory, and for plans that only
-/// scan, filter, project, join small tables, and sort.
-pub fn bounded_session(jobs: usize) -> SessionContext {
-    static RUNTIME: LazyLock<Arc<RuntimeEnv>> = LazyLock::new(|| {
-        let pool = Arc::new(FairSpillPool::new(SORT_BYTES));
-        RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc().unwrap_or_default()
-    });
-    let state = SessionStateBuilder::new_from_existing(build(jobs, true).state())
-        .with_runtime_env(Arc::clone(&RUNTIME))
+/// A session whose sorts use no more than `memory` bytes together and write the rest to
+/// temporary files: for tables that may be larger than memory, and for plans that only scan,
+/// filter, project, join small tables, and sort.
+pub fn bounded_session(jobs: usize, memory: usize) -> SessionContext {
+    let pool = Arc::new(SortPool(FairSpillPool::new(memory.max(MIN_SORT_BYTES))));
+    let runtime = RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc().unwrap_or_default();
+    let session = build(jobs, true);
+    let mut config = session.copied_config().with_batch_size(BOUNDED_BATCH_ROWS);
+    // The left side of a join is the small one, and the rows of the other stay in order.
+    let optimizer = &mut config.options_mut().optimizer;
+    optimizer.hash_join_single_partition_threshold = usize::MAX;
+    optimizer.hash_join_single_partition_threshold_rows = usize::MAX;
+    let state = SessionStateBuilder::new_from_existing(session.state())
+        .with_config(config)
+        .with_runtime_env(runtime)
         .build();
     SessionContext::new_with_state(state)
 }

@@ -105,6 +105,9 @@ async fn sorted(
     key: &[String],
     hints: Hints,
 ) -> Result<SendableRecordBatchStream, Stored> {
+    if key.is_empty() {
+        return Ok(df.execute_stream().await?);
+    }
     let order = || key.iter().map(|name| column(name).sort(true, true)).collect::<Vec<_>>();
     if !hints.sorted {
         return Ok(df.sort(order())?.execute_stream().await?);

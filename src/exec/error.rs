@@ -13,6 +13,9 @@ pub enum RunError {
     /// The store or a disk failed.
     #[error(transparent)]
     Cache(#[from] CacheError),
+    /// A result has not the rows that an output needs.
+    #[error("{0}")]
+    Rows(String),
     /// The run was interrupted.
     #[error("interrupted")]
     Interrupted,
@@ -24,7 +27,7 @@ impl RunError {
         match self {
             Self::Cache(_) => true,
             Self::Step(error) => full_disk(&error.to_string()),
-            Self::Interrupted => false,
+            Self::Rows(_) | Self::Interrupted => false,
         }
     }
 
@@ -33,7 +36,7 @@ impl RunError {
         let help = match self {
             Self::Step(error) => error.advice(),
             Self::Cache(error) => error.help(),
-            Self::Interrupted => None,
+            Self::Rows(_) | Self::Interrupted => None,
         };
         match help {
             Some(help) => format!("{self}\nhelp: {help}"),

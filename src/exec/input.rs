@@ -13,7 +13,7 @@ use crate::operator::StepError;
 use crate::plan::{Input, Plan};
 
 /// The table of an input, with united cells and virtual columns.
-pub(crate) fn open(
+pub fn open(
     session: &SessionContext,
     store: &Store,
     plan: &Plan,

@@ -17,6 +17,7 @@ mod step;
 mod survey;
 
 pub use error::RunError;
-pub use input::open_port;
+pub use input::{open, open_port};
 pub use run::{Outcome, RunOptions, run};
+pub use step::Resources;
 pub use survey::{State, StepState, survey};

@@ -5,6 +5,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use arrow::array::AsArray;
 use arrow::datatypes::SchemaRef;
 use futures::StreamExt;
 use parquet::arrow::ArrowWriter;
@@ -47,7 +48,11 @@ pub(super) async fn write(
         .sum();
     let path = folder.join(&output.path);
     let suffix = output.path.extension().unwrap_or_default().to_string_lossy().into_owned();
-    let key = Digest::of_json(&json!({"output": digest, "format": suffix, "version": 1}));
+    let mut format = json!({"output": digest, "format": suffix, "version": 1});
+    if let OutputFormat::Text { column } = &output.format {
+        format["column"] = json!(column);
+    }
+    let key = Digest::of_json(&format);
     if let Some(known) = store.check_result(&key).await
         && let Some(bytes) = known.get("bytes").and_then(Value::as_u64)
         && std::fs::metadata(&path).is_ok_and(|m| m.is_file() && m.len() == bytes)
@@ -94,7 +99,7 @@ async fn export(
     };
     let plain = !output.input.united && !output.input.tables.iter().any(fills);
     if let (OutputFormat::Parquet, true, [table]) =
-        (output.format, plain, output.input.tables.as_slice())
+        (&output.format, plain, output.input.tables.as_slice())
     {
         // The stored file is just this.
         let stored = artifact(done, table.step, table.port).map(|a| store.local_blob(&a.blob));
@@ -110,7 +115,22 @@ async fn export(
     let schema: SchemaRef = Arc::new(df.schema().as_arrow().clone());
     let mut stream = df.execute_stream().await?;
     let mut out = BufWriter::new(file);
-    match output.format {
+    match &output.format {
+        OutputFormat::Text { column } => {
+            let at = schema.index_of(column).map_err(|e| StepError::new(e.to_string()))?;
+            let mut rows = 0;
+            while let Some(batch) = stream.next().await {
+                let batch = batch?;
+                for text in batch.column(at).as_string::<i32>().iter().flatten() {
+                    rows += 1;
+                    out.write_all(text.as_bytes())?;
+                }
+            }
+            if rows != 1 {
+                let message = format!("it is the text of one row, but the table has {rows} texts");
+                return Err(RunError::Rows(message));
+            }
+        }
         OutputFormat::Parquet => {
             let failed = |e: parquet::errors::ParquetError| StepError::new(e.to_string());
             let mut writer = ArrowWriter::try_new(&mut out, schema, None).map_err(failed)?;
@@ -120,7 +140,7 @@ async fn export(
             writer.close().map_err(failed)?;
         }
         OutputFormat::Jsonl | OutputFormat::Csv => {
-            let format = match output.format {
+            let format = match &output.format {
                 OutputFormat::Csv => TableFormat::Csv,
                 _ => TableFormat::Json,
             };

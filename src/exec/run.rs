@@ -14,7 +14,7 @@ use super::error::RunError;
 use super::key::keyed;
 use super::output;
 use super::reason::History;
-use super::step::{Lookup, StepContext, compute, lookup, retries};
+use super::step::{Lookup, Resources, StepContext, compute, lookup, retries};
 use crate::cache::{CacheErrorKind, Manifest, RunRecord, Store};
 use crate::digest::Digest;
 use crate::event::{EventSink, PortSummary, Reason, RunEvent, RunStatus, StepStatus, StepSummary};
@@ -23,8 +23,8 @@ use crate::workflow::AssertSeverity;
 
 /// How to run a plan.
 pub struct RunOptions {
-    /// Threads, and steps that are computed side by side.
-    pub jobs: usize,
+    /// Threads, which are also the steps that are computed side by side, and memory.
+    pub resources: Resources,
     /// The positions of the steps that are wanted, with all they need; `None` for all.
     pub select: Option<Vec<usize>>,
     /// The positions of steps that are computed even if their result is stored.
@@ -64,7 +64,7 @@ pub async fn run(plan: Arc<Plan>, store: Store, options: RunOptions) -> Outcome 
     record.params = plan.params.clone().into();
     let runner = Arc::new(Runner {
         history: History::new(&store, &plan.name),
-        computing: Semaphore::new(options.jobs.max(1)),
+        computing: Semaphore::new(options.resources.jobs.max(1)),
         recipes: Mutex::default(),
         recorded: tokio::sync::OnceCell::new(),
         record: record.clone(),
@@ -353,7 +353,7 @@ impl Runner {
             &self.store,
             &self.options.events,
             &self.options.cancel,
-            self.options.jobs,
+            self.options.resources,
             forced,
         )?;
         compute(&self.plan, i, &keyed, done, &cx).await
@@ -448,7 +448,9 @@ impl Runner {
                 Err(error) => {
                     let message = format!("output {}: {}", planned.name, error.explained());
                     self.warn(None, message);
-                    status = RunStatus::CacheFailed;
+                    let rows = matches!(error, RunError::Rows(_));
+                    let failed = if rows { RunStatus::Failed } else { RunStatus::CacheFailed };
+                    status = worse(status, failed);
                 }
             }
         }

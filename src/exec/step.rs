@@ -19,6 +19,18 @@ use crate::event::{EventSink, RunEvent};
 use crate::operator::{LowerContext, Lowering, Ports, StepError, Tell};
 use crate::plan::{Plan, PlannedStep};
 
+/// What a step may take of the machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Resources {
+    /// Threads.
+    pub jobs: usize,
+    /// Bytes of memory for work that can go on in files.
+    pub memory: usize,
+}
+
+/// The sorts of a step get one of this many parts of the memory: its threads need the rest.
+const SORTS: usize = 4;
+
 /// What a running step works with.
 pub(super) struct StepContext {
     pub(super) name: String,
@@ -41,19 +53,22 @@ impl StepContext {
         store: &Store,
         events: &Arc<dyn EventSink>,
         cancel: &CancellationToken,
-        jobs: usize,
+        resources: Resources,
         forced: bool,
     ) -> Result<Self, RunError> {
+        let Resources { jobs, memory } = resources;
         let scratch = tempfile::Builder::new().prefix("galeras-").tempdir()?;
         let lower = LowerContext {
             session: match step.step.lowering() {
-                Lowering::Each(_) => bounded_session(jobs),
+                Lowering::Each(_) => bounded_session(jobs, memory / SORTS),
+                Lowering::Table(table) if table.bounded() => bounded_session(jobs, memory / SORTS),
                 Lowering::Row(_) | Lowering::Table(_) => session(jobs),
             },
             scratch: scratch.path().to_path_buf(),
             base: step.base.clone(),
             downloads: plan.downloads.clone(),
             jobs,
+            memory,
             forced,
             cancel: cancel.clone(),
             retry: Arc::default(),

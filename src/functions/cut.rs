@@ -2,7 +2,7 @@
 //!
 //! The published pipeline draws r uniformly from [0.4, 0.65] and cuts at the last space
 //! before `int(len * r)`, which may lie inside the signature; here the cut never does when
-//! `after` is `signature`.
+//! `after` is `signature`, nor in the docstring when it is `docstring`.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::python::{cut_points, signature_end, with_parser};
+use super::python::{cut_points, docstring_end, signature_end, with_parser};
 use crate::id::{keyed_hash, unit_interval};
 
 /// The field that says why a method was not cut.
@@ -36,7 +36,16 @@ struct Params {
     min: f64,
     max: f64,
     at: Boundary,
-    after_signature: bool,
+    after: After,
+}
+
+/// What a cut comes after.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum After {
+    Nothing,
+    Signature,
+    /// Or the signature, where there is no docstring.
+    Docstring,
 }
 
 /// Where a cut may lie.
@@ -58,8 +67,8 @@ pub struct RandomCut {
 
 impl Default for RandomCut {
     fn default() -> Self {
-        use DataType::{Boolean, Float64, Int64, Utf8};
-        let types = vec![Utf8, Utf8, Int64, Float64, Float64, Utf8, Boolean];
+        use DataType::{Float64, Int64, Utf8};
+        let types = vec![Utf8, Utf8, Int64, Float64, Float64, Utf8, Utf8];
         Self { signature: Signature::exact(types, Volatility::Immutable) }
     }
 }
@@ -130,7 +139,7 @@ fn params(args: &[ColumnarValue]) -> Result<Params> {
         ScalarValue::Float64(Some(min)),
         ScalarValue::Float64(Some(max)),
         ScalarValue::Utf8(Some(at)),
-        ScalarValue::Boolean(Some(after_signature)),
+        ScalarValue::Utf8(Some(after)),
     ) = (literal(0)?, literal(1)?, literal(2)?, literal(3)?, literal(4)?)
     else {
         return Err(DataFusionError::Execution("random_cut got a null parameter".into()));
@@ -143,7 +152,16 @@ fn params(args: &[ColumnarValue]) -> Result<Params> {
             return Err(DataFusionError::Execution(format!("random_cut cannot cut at `{other}`")));
         }
     };
-    Ok(Params { seed: *seed, min: *min, max: *max, at, after_signature: *after_signature })
+    let after = match after.as_str() {
+        "none" => After::Nothing,
+        "signature" => After::Signature,
+        "docstring" => After::Docstring,
+        other => {
+            let message = format!("random_cut cannot cut after `{other}`");
+            return Err(DataFusionError::Execution(message));
+        }
+    };
+    Ok(Params { seed: *seed, min: *min, max: *max, at, after })
 }
 
 /// The byte at which `code` is cut: the last boundary not after the drawn position, or the
@@ -154,24 +172,29 @@ fn cut(code: &str, id: &str, params: &Params) -> Result<usize, String> {
     let characters = code.chars().count();
     let wanted = (characters as f64 * ratio) as usize;
     let wanted = code.char_indices().nth(wanted).map_or(code.len(), |(byte, _)| byte);
-    let first = if params.after_signature {
-        with_parser(|parser| signature_end(parser, code))
-            .and_then(|result| result)
-            .map_err(|error| error.to_string())?
-            .ok_or("the code has no signature to cut after")?
-    } else {
-        1
+    let first = match params.after {
+        After::Nothing => 1,
+        After::Signature | After::Docstring => with_parser(|parser| match params.after {
+            After::Docstring => docstring_end(parser, code),
+            After::Nothing | After::Signature => signature_end(parser, code),
+        })
+        .and_then(|result| result)
+        .map_err(|error| error.to_string())?
+        .ok_or("the code has no signature to cut after")?,
     };
+    let rest = || code.as_bytes().get(first..).unwrap_or_default();
     let last_before = |bytes: &[u8], wanted_byte: u8| bytes.iter().rposition(|b| *b == wanted_byte);
     let found = match params.at {
         Boundary::Space => {
             let head = code.as_bytes().get(first..wanted).and_then(|s| last_before(s, b' '));
-            let tail = || code.as_bytes()[first..].iter().position(|b| *b == b' ');
+            let tail = || rest().iter().position(|b| *b == b' ');
             head.or_else(tail).map(|at| first + at)
         }
         Boundary::Line => {
+            // No line begins behind the last line feed.
+            let wanted = wanted.min(code.trim_end_matches('\n').len());
             let head = code.as_bytes().get(first..wanted).and_then(|s| last_before(s, b'\n'));
-            let tail = || code.as_bytes()[first..].iter().position(|b| *b == b'\n');
+            let tail = || rest().iter().position(|b| *b == b'\n');
             head.or_else(tail).map(|at| first + at + 1)
         }
         Boundary::Token => {
@@ -182,9 +205,11 @@ fn cut(code: &str, id: &str, params: &Params) -> Result<usize, String> {
             allowed().filter(|at| *at <= wanted).max().or_else(|| allowed().min())
         }
     };
-    found
-        .filter(|at| (1..code.len()).contains(at))
-        .ok_or_else(|| "there is no place to cut after the signature".to_string())
+    found.filter(|at| (1..code.len()).contains(at)).ok_or_else(|| match params.after {
+        After::Nothing => "there is no place to cut".to_string(),
+        After::Signature => "there is no place to cut after the signature".to_string(),
+        After::Docstring => "there is no place to cut after the docstring".to_string(),
+    })
 }
 
 #[cfg(test)]
@@ -194,7 +219,7 @@ mod tests {
     const CODE: &str = "def area(width, height):\n    size = width * height\n    return size\n";
 
     fn params(at: Boundary, min: f64, max: f64) -> Params {
-        Params { seed: 42, min, max, at, after_signature: true }
+        Params { seed: 42, min, max, at, after: After::Signature }
     }
 
     #[test]
@@ -214,6 +239,16 @@ mod tests {
     }
 
     #[test]
+    fn a_cut_never_lies_in_the_docstring() {
+        let code = "def f(x):\n    \"\"\"Say what it does, and why.\"\"\"\n    return x + 1\n";
+        for boundary in [Boundary::Space, Boundary::Token, Boundary::Line] {
+            let params = Params { after: After::Docstring, ..params(boundary, 0.4, 0.65) };
+            let at = cut(code, "x", &params).expect("has a body");
+            assert!(code[..at].contains("why.\"\"\""), "{at}");
+        }
+    }
+
+    #[test]
     fn the_draw_depends_on_seed_and_id_only() {
         let wide = params(Boundary::Space, 0.4, 0.65);
         assert_eq!(cut(CODE, "a", &wide), cut(CODE, "a", &wide));
@@ -227,5 +262,9 @@ mod tests {
     fn what_cannot_be_cut_is_said() {
         assert!(cut("x = 1", "a", &params(Boundary::Space, 0.4, 0.6)).is_err());
         assert!(cut("", "a", &params(Boundary::Space, 0.4, 0.6)).is_err());
+        for boundary in [Boundary::Space, Boundary::Token, Boundary::Line] {
+            let anywhere = Params { after: After::Nothing, ..params(boundary, 0.4, 0.6) };
+            assert!(cut("", "a", &anywhere).is_err());
+        }
     }
 }

@@ -5,14 +5,18 @@
 //! so that a cluster can resolve functions by name. Does not live here: any operator.
 
 pub mod aggregate;
+pub mod bpe;
 pub mod python;
+pub mod similarity;
 
 mod cut;
 mod keyed_hash;
 mod message_words;
 mod moment;
+mod python_calls;
 mod python_features;
 mod python_methods;
+mod python_recount;
 mod raise_if;
 mod row_digest;
 mod row_id;
@@ -25,8 +29,10 @@ pub use cut::{CUT_REASON, RandomCut, cut_type};
 pub use keyed_hash::KeyedHash;
 pub use message_words::{MessageWords, message_words};
 pub use moment::moment;
+pub use python_calls::PythonCalls;
 pub use python_features::{FEATURES, PythonFeatures, features_type};
 pub use python_methods::{METHOD_FIELDS, PythonMethods, methods_type};
+pub use python_recount::PythonRecount;
 pub use raise_if::RaiseIf;
 pub use row_digest::RowDigest;
 pub use row_id::RowId;
@@ -38,8 +44,10 @@ pub fn scalars() -> Vec<Arc<ScalarUDF>> {
         Arc::new(ScalarUDF::from(RowId::default())),
         Arc::new(ScalarUDF::from(KeyedHash::default())),
         Arc::new(ScalarUDF::from(MessageWords::default())),
+        Arc::new(ScalarUDF::from(PythonCalls::default())),
         Arc::new(ScalarUDF::from(PythonFeatures::default())),
         Arc::new(ScalarUDF::from(PythonMethods::default())),
+        Arc::new(ScalarUDF::from(PythonRecount::default())),
         Arc::new(ScalarUDF::from(RandomCut::default())),
         Arc::new(ScalarUDF::from(RaiseIf::default())),
     ]

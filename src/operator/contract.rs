@@ -73,6 +73,8 @@ pub enum InputPorts {
     None,
     /// One table, called `input`.
     One,
+    /// A table called `input`, and if the workflow gives them, tables of these names.
+    OneAnd(&'static [&'static str]),
     /// Any number of tables (also none), under the names that the workflow gives.
     Any,
 }
@@ -253,6 +255,12 @@ pub struct EachContext<'a> {
 /// A step whose result depends on its inputs as a whole.
 #[async_trait]
 pub trait TableStep: Send + Sync {
+    /// Whether the session's sorts keep to the memory of the context: for tables that may be
+    /// larger than memory, and plans that only scan, filter, project, join a small table from
+    /// the left, and sort.
+    fn bounded(&self) -> bool {
+        false
+    }
     /// The output tables. Small global work may be done here.
     async fn lower(
         &self,
@@ -273,6 +281,8 @@ pub struct LowerContext {
     pub downloads: PathBuf,
     /// Threads for work that keeps them busy.
     pub jobs: usize,
+    /// Bytes of memory that work on large tables may take before it uses files in `scratch`.
+    pub memory: usize,
     /// The user wants a new answer: what an earlier attempt found out may not be used.
     pub forced: bool,
     /// Cancelled when the run is interrupted.

@@ -84,8 +84,20 @@ enum After {
     /// The colon of the signature.
     #[default]
     Signature,
+    /// The docstring; the signature, where there is none.
+    Docstring,
     /// Nothing: the signature may be cut too.
     None,
+}
+
+impl After {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Signature => "signature",
+            Self::Docstring => "docstring",
+            Self::None => "none",
+        }
+    }
 }
 
 /// The operator.
@@ -96,8 +108,8 @@ const DOC: &str = r#"Cut methods at a random place, for completion tasks.
 ## What it does
 Draws a share r uniformly from [`min`, `max`], from the seed and the row's `id`, and cuts the
 text at the last boundary before `r * length`: a space (as the published RandomCut testbed), a
-token or a line. With `after: signature` a cut never lies in the signature: where it would, the
-first boundary behind the signature is taken.
+token or a line. With `after: signature` (the default) a cut never lies in the signature, with
+`after: docstring` not in the docstring either: where it would, the first boundary behind is taken.
 
 Adds `random_cut` (what comes before), `cut_rest` (what comes after: the two together are the
 text) and `cut_at` (characters before the cut). A row that cannot be cut goes to the port
@@ -125,7 +137,7 @@ impl Operator for Cut {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn grain(&self) -> Grain {
@@ -213,7 +225,7 @@ impl RowStep for BoundCut {
             lit(self.args.min),
             lit(self.args.max),
             lit(self.args.at.name()),
-            lit(self.args.after == After::Signature),
+            lit(self.args.after.name()),
         ]);
         keep_hidden(rows, vec![cut.alias(STRUCT)])
     }

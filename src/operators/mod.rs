@@ -5,6 +5,7 @@
 
 mod ast;
 mod cut;
+mod dedup;
 mod describe;
 mod exec;
 mod methods;
@@ -14,7 +15,7 @@ mod read;
 mod sample;
 mod sql;
 mod support;
-mod threads;
+mod tokenizer;
 mod validate;
 
 use crate::operator::{Operator, Registry};
@@ -27,6 +28,8 @@ pub const ALL: &[&dyn Operator] = &[
     &mine::Mine,
     &ast::Ast,
     &validate::Validate,
+    &tokenizer::Tokenizer,
+    &dedup::Dedup,
     &sample::Sample,
     &cut::Cut,
     &sql::Sql,

@@ -1,13 +1,16 @@
 //! `sample`: a deterministic sample that is stable when the table or the sample grows.
 
-use std::collections::BTreeMap;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Arc;
 
-use arrow::array::AsArray;
+use arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray, UInt64Array};
 use arrow::datatypes::{DataType, UInt64Type};
 use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
-use datafusion::logical_expr::conditional_expressions::CaseBuilder;
-use datafusion::logical_expr::{Expr, cast, lit};
+use datafusion::execution::context::SessionContext;
+use datafusion::logical_expr::{Expr, JoinType, cast, lit};
+use datafusion::prelude::coalesce;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -33,6 +36,9 @@ struct Args {
     fraction: Option<f64>,
     /// The seed of the choice.
     seed: i64,
+    /// Makes the draw independent of those with the same seed and another salt.
+    #[serde(default)]
+    salt: String,
     /// Columns whose combinations are sampled in proportion to their size.
     #[serde(default)]
     stratify: Vec<String>,
@@ -49,7 +55,11 @@ Gives every row a number from the seed and its `id` and keeps the rows with the 
 keeps those drawn before, and rows added to the table displace only as many as they must.
 
 Give either `n` or `fraction`. With `stratify`, every combination of the named columns gets its
-share of the rows (largest remainder), drawn in the same way within the combination.
+share of the rows (by the method of Sainte-Laguë, under which a larger sample keeps every row of
+a smaller one), drawn in the same way within the combination.
+
+Two steps with the same seed draw the same rows as far as they can; with another `salt` their
+draws have nothing to do with each other.
 
 Ports: `out` (the sample) and `rejects` (the other rows, with `step, rule, reason`).
 
@@ -75,7 +85,7 @@ impl Operator for Sample {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn grain(&self) -> Grain {
@@ -153,13 +163,45 @@ impl Step for BoundSample {
     }
 }
 
+/// A stratum's claim to the next row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Claim {
+    size: u64,
+    kept: u64,
+    stratum: usize,
+}
+
+impl Ord for Claim {
+    fn cmp(&self, other: &Self) -> Ordering {
+        // size / (2 kept + 1), without the division.
+        let weight =
+            |one: &Self, divisor: &Self| u128::from(one.size) * (2 * u128::from(divisor.kept) + 1);
+        weight(self, other).cmp(&weight(other, self)).then(other.stratum.cmp(&self.stratum))
+    }
+}
+
+impl PartialOrd for Claim {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Hidden columns: a row's stratum, the strata that keep rows, and the largest number kept.
+const STRATUM: &str = "__stratum";
+const GIVEN: &str = "__given";
+const LAST: &str = "__last";
+
 /// The numbers of the rows of one stratum.
 type Stratum = Vec<u64>;
 
 impl BoundSample {
     fn number(&self) -> Expr {
         let id = cast(column(ID), DataType::Utf8);
-        call::<KeyedHash>(vec![lit(self.args.seed), lit("sample"), id])
+        let purpose = match self.args.salt.as_str() {
+            "" => "sample".to_string(),
+            salt => format!("sample/{salt}"),
+        };
+        call::<KeyedHash>(vec![lit(self.args.seed), lit(purpose), id])
     }
 
     /// A text that is the same for the rows of one stratum only; null is a value of its own.
@@ -171,28 +213,50 @@ impl BoundSample {
         call::<RowId>(values.flat_map(|name| [column(name).is_null(), column(name)]).collect())
     }
 
-    /// How many rows each stratum keeps: its exact share rounded down, and the rows that are
-    /// left over to the largest remainders (ties: to the stratum with the smaller digest).
+    /// How many rows each stratum keeps, by the method of Sainte-Laguë (Webster): one row after
+    /// the other goes to the stratum with the largest `size / (2 kept + 1)` (ties: to the one
+    /// with the smaller digest). Shares are as proportional as rows allow, and a larger sample
+    /// takes no row away from a stratum, as largest remainders would.
     fn allocate(&self, strata: &BTreeMap<String, Stratum>) -> Vec<u64> {
-        let total: u64 = strata.values().map(|s| s.len() as u64).sum();
+        let sizes: Vec<u64> = strata.values().map(|s| s.len() as u64).collect();
+        let total: u64 = sizes.iter().sum();
         let wanted = match (self.args.n, self.args.fraction) {
             (Some(n), _) => n.min(total),
             (None, share) => (share.unwrap_or(0.0) * total as f64).round() as u64,
         };
-        let exact = |rows: u64| u128::from(rows) * u128::from(wanted);
-        let divisor = u128::from(total.max(1));
-        let sizes: Vec<u64> = strata.values().map(|s| s.len() as u64).collect();
-        let mut kept: Vec<u64> = sizes.iter().map(|n| (exact(*n) / divisor) as u64).collect();
-        let mut order: Vec<usize> = (0..sizes.len()).collect();
-        order.sort_by_key(|i| std::cmp::Reverse(exact(sizes[*i]) % divisor));
-        let mut left = wanted.saturating_sub(kept.iter().sum());
-        for i in order {
-            if left > 0 && kept[i] < sizes[i] {
-                kept[i] += 1;
-                left -= 1;
+        let mut kept = vec![0; sizes.len()];
+        if let [all] = kept.as_mut_slice() {
+            *all = wanted;
+            return kept;
+        }
+        let claims = sizes.iter().enumerate();
+        let mut claims: BinaryHeap<Claim> =
+            claims.map(|(stratum, size)| Claim { size: *size, kept: 0, stratum }).collect();
+        for _ in 0..wanted {
+            let Some(mut claim) = claims.pop() else { break };
+            claim.kept += 1;
+            kept[claim.stratum] = claim.kept;
+            if claim.kept < claim.size {
+                claims.push(claim);
             }
         }
         kept
+    }
+
+    /// The rows with the largest number that is kept in their stratum, null where none is. The
+    /// small table is joined from the left, so that the rows stay in their order.
+    fn with_thresholds(
+        &self,
+        session: &SessionContext,
+        input: DataFrame,
+        thresholds: &[(String, u64)],
+    ) -> Result<DataFrame, StepError> {
+        let digests: StringArray = thresholds.iter().map(|(digest, _)| Some(digest)).collect();
+        let last: UInt64Array = thresholds.iter().map(|(_, last)| Some(*last)).collect();
+        let small: [(&str, ArrayRef); 2] = [(GIVEN, Arc::new(digests)), (LAST, Arc::new(last))];
+        let small = session.read_batch(RecordBatch::try_from_iter(small)?)?;
+        let input = input.with_column(STRATUM, self.stratum())?;
+        Ok(small.join(input, JoinType::Right, &[GIVEN], &[STRATUM], None)?)
     }
 
     /// The largest number that is kept in each stratum; strata that keep nothing are absent.
@@ -214,7 +278,7 @@ impl BoundSample {
 impl TableStep for BoundSample {
     async fn lower(
         &self,
-        _: &LowerContext,
+        cx: &LowerContext,
         mut inputs: BTreeMap<String, DataFrame>,
     ) -> Result<Ports, StepError> {
         let input =
@@ -242,27 +306,18 @@ impl TableStep for BoundSample {
         }
         let total: usize = strata.values().map(Vec::len).sum();
         let thresholds = self.thresholds(strata);
-        let chosen = match thresholds.as_slice() {
-            [] => lit(false),
-            [(_, last)] if self.args.stratify.is_empty() => self.number().lt_eq(lit(*last)),
-            many => {
-                let mut cases: Option<CaseBuilder> = None;
-                for (digest, last) in many {
-                    let (key, last) = (lit(digest.as_str()), lit(*last));
-                    cases = Some(match cases {
-                        None => datafusion::logical_expr::case(self.stratum()).when(key, last),
-                        Some(mut builder) => builder.when(key, last),
-                    });
-                }
-                let last = match cases {
-                    Some(builder) => builder.end()?,
-                    None => lit(0u64),
-                };
-                datafusion::prelude::coalesce(vec![self.number().lt_eq(last), lit(false)])
+        let (input, chosen) = match thresholds.as_slice() {
+            [] => (input, lit(false)),
+            [(_, last)] if self.args.stratify.is_empty() => {
+                (input, self.number().lt_eq(lit(*last)))
             }
+            many => (self.with_thresholds(&cx.session, input, many)?, {
+                coalesce(vec![self.number().lt_eq(column(LAST)), lit(false)])
+            }),
         };
         let reason = format!("not among the drawn rows of {total} (seed {})", self.args.seed);
-        let kept = input.clone().filter(chosen.clone())?;
+        let kept =
+            project(input.clone().filter(chosen.clone())?, &self.ports[0].table, Vec::new())?;
         let others = input.filter(datafusion::logical_expr::not(chosen))?;
         let rejected =
             project(others, &self.ports[1].table, reject_values(text("sample"), lit(reason)))?;
@@ -275,19 +330,40 @@ mod tests {
     use super::*;
 
     fn sample(n: u64) -> BoundSample {
-        let args = Args { n: Some(n), fraction: None, seed: 1, stratify: vec!["x".into()] };
+        let args = Args {
+            n: Some(n),
+            fraction: None,
+            seed: 1,
+            salt: String::new(),
+            stratify: vec!["x".into()],
+        };
         BoundSample { args, ports: Vec::new() }
+    }
+
+    fn strata(sizes: &[(&str, u64)]) -> BTreeMap<String, Stratum> {
+        sizes.iter().map(|(digest, rows)| (digest.to_string(), (0..*rows).collect())).collect()
     }
 
     #[test]
     fn strata_get_their_share_and_the_sum_is_exact() {
-        let strata: BTreeMap<String, Stratum> = [("a", 50), ("b", 30), ("c", 1)]
-            .map(|(digest, rows)| (digest.to_string(), (0..rows).collect()))
-            .into();
+        let strata = strata(&[("a", 50), ("b", 30), ("c", 1)]);
         for n in [0, 1, 7, 40, 81, 1000] {
             let kept = sample(n).allocate(&strata);
             assert_eq!(kept.iter().sum::<u64>(), n.min(81), "{n}");
             assert!(kept[0] <= 50 && kept[1] <= 30 && kept[2] <= 1);
+        }
+        assert_eq!(sample(8).allocate(&strata), [5, 3, 0]);
+    }
+
+    #[test]
+    fn a_larger_sample_takes_no_row_from_a_stratum() {
+        // With largest remainders the last stratum has 2 of 10 rows and 1 of 11.
+        let strata = strata(&[("a", 600), ("b", 600), ("c", 200)]);
+        let mut before = sample(0).allocate(&strata);
+        for n in 1..=1400 {
+            let now = sample(n).allocate(&strata);
+            assert!(before.iter().zip(&now).all(|(b, n)| b <= n), "{n}: {before:?} {now:?}");
+            before = now;
         }
     }
 }

@@ -110,7 +110,8 @@ impl Operator for Sql {
         }
         let df = query(session, &args.query).await.map_err(failed)?;
         let plan = df.clone().into_optimized_plan().map_err(failed)?;
-        let keys: Vec<Vec<String>> = cx.inputs.values().map(|t| t.key.clone()).collect();
+        let keys =
+            cx.inputs.iter().map(|(name, table)| (name.clone(), table.key.clone())).collect();
         let problems = check_deterministic(df.logical_plan(), &keys).map_err(failed)?;
         if !problems.is_empty() {
             return Err(problems

@@ -1,4 +1,8 @@
-//! What several operators share: reject columns, hidden columns, checks of columns and patterns.
+//! What several operators share: reject columns, hidden columns, checks of columns and patterns;
+//! threads (`threads`), tokenizer models (`models`).
+
+pub(super) mod models;
+pub(super) mod threads;
 
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::dataframe::DataFrame;

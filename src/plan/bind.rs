@@ -16,11 +16,11 @@ use crate::digest::type_name;
 use crate::engine::{parse_row_expr, session};
 use crate::operator::Step as BoundStep;
 use crate::operator::{
-    ArgError, BindContext, Fact, InputPorts, Operator, Port, TableSchema, describe,
+    ArgError, BindContext, Fact, INPUT, InputPorts, Operator, Port, TableSchema, describe,
 };
 use crate::workflow::{
     Assert, AssertKind, AssertSeverity, Contract, Diagnostic, From, Node, SchemaField, SourceSpan,
-    Span, Step, StepKind, Text, quote, substitute_node,
+    Span, Step, StepKind, StepRef, Text, quote, substitute_node,
 };
 
 impl Expander {
@@ -62,7 +62,8 @@ impl Expander {
         }
         let ports_fit = self.check_ports(site, step, operator);
         let fits = fits && ports_fit && self.diagnostics.len() == before;
-        let (Some(inputs), true) = (inputs, fits) else {
+        let finite = with.as_ref().is_none_or(Node::is_finite);
+        let (Some(inputs), true) = (inputs, fits && finite) else {
             return Target::Broken;
         };
         let session = session(1);
@@ -153,10 +154,12 @@ impl Expander {
                 "remove `from`".to_string(),
             ),
             // `form:` for `from:` is reported as an unknown key.
-            (InputPorts::One, None) if covers_unknown_key(&self.diagnostics, site, step) => {
+            (InputPorts::One | InputPorts::OneAnd(_), None)
+                if covers_unknown_key(&self.diagnostics, site, step) =>
+            {
                 return false;
             }
-            (InputPorts::One, None) => (
+            (InputPorts::One | InputPorts::OneAnd(_), None) => (
                 format!("operator {} needs an input", quote(name)),
                 step.name.span,
                 "add `from: <step>`".to_string(),
@@ -166,6 +169,12 @@ impl Expander {
                 first.unwrap_or(step.name.span),
                 "write `from: <step>`".to_string(),
             ),
+            (InputPorts::OneAnd(also), Some(From::Ports(ports))) => {
+                match port_problem(name, also, ports) {
+                    Some(problem) => problem,
+                    None => return true,
+                }
+            }
             _ => return true,
         };
         let found = Diagnostic::error(code::WRONG_INPUTS, message, &site.workflow.source, span);
@@ -349,6 +358,27 @@ impl Expander {
         let place = SourceSpan::new(source, assert.span);
         Some(Check { port: port.name, kind, severity: assert.severity, place })
     }
+}
+
+/// What is wrong with the names of the input ports, if anything: message, place and help.
+fn port_problem(
+    operator: &str,
+    also: &[&str],
+    ports: &[(Text, StepRef)],
+) -> Option<(String, Span, String)> {
+    let takes = format!("it takes `{INPUT}` and, if you like, {}", also.join(", "));
+    let unknown =
+        ports.iter().find(|(port, _)| port.value != INPUT && !also.contains(&&*port.value));
+    if let Some((port, _)) = unknown {
+        let message = format!("operator {} has no input {}", quote(operator), quote(&port.value));
+        return Some((message, port.span, takes));
+    }
+    let (first, _) = ports.first()?;
+    if ports.iter().any(|(port, _)| port.value == INPUT) {
+        return None;
+    }
+    let message = format!("operator {} needs an input called `{INPUT}`", quote(operator));
+    Some((message, first.span, takes))
 }
 
 /// Whether the step has a key that is unknown, and may be a misspelt `from`.

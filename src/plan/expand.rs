@@ -12,12 +12,12 @@ use serde_json::{Map, Value};
 use super::code;
 use super::graph;
 use super::load::{Settings, params, read, scope};
-use super::model::{Cell, Input, OutputFormat, PlannedOutput, PlannedStep, cell_suffix, plain};
+use super::model::{Cell, Input, PlannedOutput, PlannedStep, cell_suffix, plain};
 use super::reference::lookup;
 use crate::operator::{Pins, Registry};
 use crate::workflow::{
-    Cells, Diagnostic, Diagnostics, From, Node, Output, Span, Step, StepKind, Text, Workflow,
-    check_param_value, collect_refs, output_path_problem, quote, substitute_node,
+    Cells, Diagnostic, Diagnostics, From, Node, Span, Step, StepKind, Text, Workflow,
+    check_param_value, collect_refs, quote, substitute_node,
 };
 
 /// Workflows embed one another at most this deep.
@@ -47,7 +47,7 @@ pub(super) struct Expander {
     pub(super) pins: Arc<Pins>,
     pub(super) diagnostics: Diagnostics,
     pub(super) steps: Vec<PlannedStep>,
-    outputs: Vec<PlannedOutput>,
+    pub(super) outputs: Vec<PlannedOutput>,
     /// The files that embed the one at hand.
     embedding: Vec<PathBuf>,
 }
@@ -96,42 +96,6 @@ impl Expander {
                 self.outputs.push(planned);
             }
         }
-    }
-
-    fn output(
-        &mut self,
-        site: &Site<'_>,
-        output: &Output,
-        targets: &Targets,
-    ) -> Option<PlannedOutput> {
-        let source = &site.workflow.source;
-        let input = self.table(site, &output.from, &Vec::new(), targets, &output.name.value);
-        let scope = scope(site.params);
-        let path = substitute_node(&output.path, source, &scope, &mut self.diagnostics);
-        let path = path.as_str()?.to_string();
-        if let Some(problem) = output_path_problem(&path) {
-            let code = crate::workflow::code::BAD_PATH;
-            self.diagnostics.push(Diagnostic::error(code, problem, source, output.path.span));
-            return None;
-        }
-        let format = match Path::new(&path).extension().and_then(|e| e.to_str()) {
-            Some("parquet") => OutputFormat::Parquet,
-            Some("jsonl") => OutputFormat::Jsonl,
-            _ => OutputFormat::Csv,
-        };
-        let path = PathBuf::from(path);
-        if let Some(other) = self.outputs.iter().find(|o| o.path == path) {
-            let message = format!(
-                "the outputs {} and {} would both be written to {}",
-                quote(&other.name),
-                quote(&output.name.value),
-                path.display()
-            );
-            let code = crate::workflow::code::BAD_PATH;
-            self.diagnostics.push(Diagnostic::error(code, message, source, output.path.span));
-            return None;
-        }
-        Some(PlannedOutput { name: output.name.value.clone(), input: input?, path, format })
     }
 
     /// Plans the steps of one file.

@@ -12,6 +12,7 @@ mod graph;
 mod load;
 mod lockfile;
 mod model;
+mod outputs;
 mod reference;
 
 pub use load::{Locking, Settings, plan};

@@ -238,10 +238,12 @@ pub struct PlannedOutput {
     pub path: PathBuf,
     /// As what.
     pub format: OutputFormat,
+    /// Whether it is also printed at the end of a run.
+    pub show: bool,
 }
 
 /// The format of an output file, by its suffix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutputFormat {
     /// Apache Parquet.
     Parquet,
@@ -249,4 +251,9 @@ pub enum OutputFormat {
     Jsonl,
     /// Comma-separated values with a header line.
     Csv,
+    /// The value of one column of a table of one row, as it is.
+    Text {
+        /// The column.
+        column: String,
+    },
 }

@@ -70,6 +70,14 @@ impl Node {
         }
     }
 
+    /// The value of a boolean.
+    pub fn as_bool(&self) -> Option<bool> {
+        match self.value {
+            Value::Bool(b) => Some(b),
+            _ => None,
+        }
+    }
+
     /// The value of an integer.
     pub fn as_i64(&self) -> Option<i64> {
         match self.value {
@@ -118,6 +126,16 @@ impl Node {
     /// The value of an entry of a mapping.
     pub fn get(&self, key: &str) -> Option<&Node> {
         self.entry(key).map(|(_, value)| value)
+    }
+
+    /// Whether every number in it is finite; the loader has reported those that are not.
+    pub fn is_finite(&self) -> bool {
+        match &self.value {
+            Value::Float(f) => f.is_finite(),
+            Value::Seq(items) => items.iter().all(Self::is_finite),
+            Value::Map(entries) => entries.iter().all(|(_, value)| value.is_finite()),
+            _ => true,
+        }
     }
 
     /// The value without its places. A number that JSON cannot hold becomes `null` (the

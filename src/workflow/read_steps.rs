@@ -17,9 +17,9 @@ use super::spec::{Contract, From, Output, SchemaField, Step, StepKind, StepRef, 
 
 const STEP_KEYS: [&str; 8] =
     ["op", "uses", "from", "with", "matrix", "schema", "assert", "description"];
-const OUTPUT_KEYS: [&str; 2] = ["from", "path"];
+const OUTPUT_KEYS: [&str; 4] = ["from", "path", "column", "show"];
 /// The file formats that an output can have.
-const OUTPUT_SUFFIXES: [&str; 3] = [".parquet", ".jsonl", ".csv"];
+const OUTPUT_SUFFIXES: [&str; 5] = [".parquet", ".jsonl", ".csv", ".json", ".txt"];
 
 impl Reader<'_> {
     pub(super) fn step(&mut self, name: Text, node: &Node) -> Step {
@@ -260,7 +260,19 @@ impl Reader<'_> {
                 None
             }
         };
-        Some(Output { name, from: from?, path: path?, span: node.span })
+        let column = match node.get("column") {
+            None => None,
+            Some(value) => Some(self.fixed_text(value, "`column`")?),
+        };
+        let show = match node.get("show").map(|value| (value, value.as_bool())) {
+            None => false,
+            Some((_, Some(show))) => show,
+            Some((value, None)) => {
+                self.wrong_type(value, "`show`", "true or false");
+                false
+            }
+        };
+        Some(Output { name, from: from?, path: path?, column, show, span: node.span })
     }
 
     fn output_path(&mut self, node: &Node) -> Option<Node> {

@@ -192,9 +192,17 @@ fn frame_definitions() -> Map<String, Value> {
             "properties": {
                 "from": { "$ref": "#/$defs/reference" },
                 "path": {
-                    "description": "A relative path that ends in .parquet, .jsonl or .csv.",
+                    "description": "A relative path that ends in .parquet, .jsonl or .csv (with `column` in .json or .txt).",
                     "type": "string",
-                    "pattern": r"(\.(parquet|jsonl|csv)|\}\}\s*)$",
+                    "pattern": r"(\.(parquet|jsonl|csv|json|txt)|\}\}\s*)$",
+                },
+                "column": {
+                    "description": "The text column of a table of one row whose value is the file, as it is.",
+                    "type": "string",
+                },
+                "show": {
+                    "description": "Print the table on standard output at the end of a run.",
+                    "type": "boolean",
                 },
             },
         },

@@ -308,6 +308,10 @@ pub struct Output {
     pub from: StepRef,
     /// Where to, relative to `--out`; may hold expressions.
     pub path: Node,
+    /// The text column whose only value is the file.
+    pub column: Option<Text>,
+    /// Whether the table is also printed at the end of a run.
+    pub show: bool,
     /// The value under the key.
     pub span: Span,
 }

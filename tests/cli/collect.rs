@@ -168,7 +168,7 @@ fn mistakes_in_named_checks_are_found_before_anything_runs() {
             "{ use: commit_in_window, with: { since: 2022-01-01, until: 2023-01-01 } }",
             "commit_time",
         ),
-        ("{ use: message_meaningful, with: { words: 3 } }", "unknown field `words`"),
+        ("{ use: message_meaningful, with: { words: 3 } }", "has no argument `words`"),
         ("{ use: method_changed, check: 'true', name: x }", "either `check` or `use`"),
         ("{ check: 'true' }", "needs a `name`"),
         ("{ name: x }", "`check`"),

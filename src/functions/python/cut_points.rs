@@ -1,4 +1,5 @@
-//! Where a method may be cut: the end of its signature, the beginnings of its tokens.
+//! Where a method may be cut: the ends of its signature and docstring, the beginnings of its
+//! tokens.
 //!
 //! Does not live here: which place is chosen (`functions::cut`).
 
@@ -9,14 +10,42 @@ use super::parse::{ParseError, PythonParser};
 /// The byte after the colon of the first function's signature; `None` without a function.
 pub fn signature_end(parser: &mut PythonParser, code: &str) -> Result<Option<usize>, ParseError> {
     let tree = parser.parse(code)?;
-    let mut end = None;
-    walk(tree.root_node(), |node| {
-        if end.is_none() && node.kind() == "function_definition" {
-            let mut cursor = node.walk();
-            end = node.children(&mut cursor).find(|c| c.kind() == ":").map(|c| c.end_byte());
+    Ok(first_function(tree.root_node()).and_then(colon_end))
+}
+
+/// The byte after the first function's docstring, or after its signature if it has none;
+/// `None` without a function.
+pub fn docstring_end(parser: &mut PythonParser, code: &str) -> Result<Option<usize>, ParseError> {
+    let tree = parser.parse(code)?;
+    let Some(function) = first_function(tree.root_node()) else { return Ok(None) };
+    let docstring = function.child_by_field_name("body").and_then(|body| {
+        let mut cursor = body.walk();
+        let first = body.named_children(&mut cursor).find(|node| node.kind() != "comment")?;
+        let string = first.named_child(0)?;
+        let is_string = matches!(string.kind(), "string" | "concatenated_string");
+        let alone = first.kind() == "expression_statement" && first.named_child_count() == 1;
+        // Bytes and f-strings are no docstrings.
+        let text = code.get(string.byte_range())?;
+        let prefix = text.split(['"', '\'']).next().unwrap_or_default();
+        let plain = !prefix.contains(['b', 'B', 'f', 'F']);
+        (alone && is_string && plain).then(|| string.end_byte())
+    });
+    Ok(docstring.or_else(|| colon_end(function)))
+}
+
+fn first_function(root: Node<'_>) -> Option<Node<'_>> {
+    let mut found = None;
+    walk(root, |node| {
+        if found.is_none() && node.kind() == "function_definition" {
+            found = Some(node);
         }
     });
-    Ok(end)
+    found
+}
+
+fn colon_end(function: Node<'_>) -> Option<usize> {
+    let mut cursor = function.walk();
+    function.children(&mut cursor).find(|c| c.kind() == ":").map(|c| c.end_byte())
 }
 
 /// The bytes at which a token begins, in order. Strings count as one token.
@@ -70,6 +99,19 @@ mod tests {
         let end = signature_end(&mut parser(), code).unwrap().unwrap();
         assert!(code[..end].ends_with("-> dict:"));
         assert_eq!(signature_end(&mut parser(), "x = 1\n").unwrap(), None);
+    }
+
+    #[test]
+    fn a_docstring_ends_after_its_last_quotes() {
+        let code = "def f():\n    # first\n    '''Say: \\'hi\\'.'''\n    return 1\n";
+        let end = docstring_end(&mut parser(), code).unwrap().unwrap();
+        assert!(code[..end].ends_with(".'''"), "{}", &code[..end]);
+        for without in
+            ["def f():\n    return 'x'\n", "def f():\n    x = 'y'\n", "def f():\n    f'x'\n"]
+        {
+            let end = docstring_end(&mut parser(), without).unwrap().unwrap();
+            assert!(without[..end].ends_with("f():"));
+        }
     }
 
     #[test]

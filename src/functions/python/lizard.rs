@@ -5,9 +5,10 @@
 //!
 //! Followed, also where it surprises: a nested `def` and its name count in the outer
 //! function and its body does not; a continuation line that stands left of the body ends
-//! the function; a bare triple-quoted string is no line of code, and a literal part of a
-//! triple-quoted f-string is taken for one; a `return` or an operator in front of it keeps
-//! it; `case *x` is a keyword, `case (x)` without a colon is a call.
+//! the function, and so does the body itself where the signature goes on in a line of its own
+//! after a `)` or within a return annotation; a bare triple-quoted string is no line of code,
+//! and a literal part of a triple-quoted f-string is taken for one; a `return` or an operator
+//! in front of it keeps it; `case *x` is a keyword, `case (x)` without a colon is a call.
 //!
 //! Not followed, because they are faults:
 //! - a function on one line takes in what follows it until the next dedent. Here it ends

@@ -10,9 +10,12 @@
 //! | `parse` | text -> tree-sitter tree within a budget |
 //! | `methods` | text -> its methods |
 //! | `features` | the text of a method -> the columns of operator `ast` |
+//! | `recount` | the same columns counted by other means, as a check |
+//! | `calls` | the text of a method -> the names of what it calls |
 //! | `lizard` | size metrics of a method's text as lizard counts them |
 //! | `tokens`, `scan` | the tokenizer of `lizard` |
 
+mod calls;
 mod cut_points;
 mod decode;
 mod features;
@@ -20,10 +23,12 @@ mod lizard;
 mod methods;
 mod outline;
 mod parse;
+mod recount;
 mod scan;
 mod tokens;
 
-pub use cut_points::{cut_points, signature_end};
+pub use calls::calls;
+pub use cut_points::{cut_points, docstring_end, signature_end};
 pub use decode::{DecodeError, Decoded, decode_source};
 pub use features::{DocstringRule, Features, features, features_with};
 pub use lizard::{Size, size};
@@ -32,3 +37,4 @@ pub use outline::{Outline, OutlineMethod, Pieces};
 #[allow(unused_imports, reason = "for the user-defined functions")]
 pub(crate) use parse::with_parser;
 pub use parse::{ParseError, PythonParser};
+pub use recount::{BodyFacts, Recount, Recounter};

@@ -12,7 +12,7 @@ use gix::ObjectId;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
-use super::super::threads::{StopOnDrop, blocking};
+use super::super::support::threads::{StopOnDrop, blocking};
 use super::columns::Batches;
 use crate::digest::Digest;
 use crate::git::{

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use futures::StreamExt;
 use serde_json::{Value, json};
 
-use super::super::threads::{StopOnDrop, blocking};
+use super::super::support::threads::{StopOnDrop, blocking};
 use super::table::Found;
 use crate::git::{
     Activity, GitError, GitErrorKind, Head, Location, Network, Repository, remote_head,

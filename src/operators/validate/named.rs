@@ -9,8 +9,10 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::super::support::is_text;
 use crate::functions::moment;
-use crate::operator::ArgError;
+use crate::operator::{ArgError, TableSchema};
+use crate::workflow::did_you_mean;
 
 /// The named checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -24,6 +26,26 @@ pub(super) enum NamedCheck {
     /// The commit's message says something: without prefixes, references and links its first
     /// line has at least `min_words` words, and no tool wrote it.
     MessageMeaningful,
+    /// The features of the syntax tree, recomputed by other means, are those of the row.
+    AstFeaturesRecomputed,
+    /// The cyclomatic complexity, recomputed from the syntax tree, is that of the row.
+    ComplexityRecomputed,
+    /// The words of the code without docstring, counted again, are those of the row.
+    NWordsRecomputed,
+    /// The spaces of the code without docstring, counted again, are those of the row.
+    NWhitespacesRecomputed,
+    /// The cut lies behind the signature.
+    CutAfterSignature,
+    /// There is a docstring, and it is not blank.
+    DocstringPresent,
+    /// The docstring has more than `more_than` words.
+    DocstringWords,
+    /// The body, docstring aside, is more than one line.
+    NoOneLineBody,
+    /// The body, docstring aside, is more than `pass` or `...`.
+    NoPassBody,
+    /// The method itself has more than `more_than` return statements.
+    SeveralReturns,
 }
 
 impl NamedCheck {
@@ -33,7 +55,98 @@ impl NamedCheck {
             Self::CommitInWindow => "commit_in_window",
             Self::MethodChanged => "method_changed",
             Self::MessageMeaningful => "message_meaningful",
+            Self::AstFeaturesRecomputed => "ast_features_recomputed",
+            Self::ComplexityRecomputed => "complexity_recomputed",
+            Self::NWordsRecomputed => "n_words_recomputed",
+            Self::NWhitespacesRecomputed => "n_whitespaces_recomputed",
+            Self::CutAfterSignature => "cut_after_signature",
+            Self::DocstringPresent => "docstring_present",
+            Self::DocstringWords => "docstring_words",
+            Self::NoOneLineBody => "no_one_line_body",
+            Self::NoPassBody => "no_pass_body",
+            Self::SeveralReturns => "several_returns",
         }
+    }
+}
+
+/// What an argument of a named check has to be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    Date,
+    /// Some column of the input.
+    Column,
+    /// A column of texts.
+    TextColumn,
+    Count,
+    Flag,
+}
+
+impl NamedCheck {
+    fn arguments(self) -> &'static [(&'static str, Wanted)] {
+        use Wanted::{Column, Count, Date, Flag, TextColumn};
+        match self {
+            Self::CommitInWindow => &[("since", Date), ("until", Date), ("column", Column)],
+            Self::MethodChanged => &[("ignore_whitespace", Flag)],
+            Self::MessageMeaningful => &[("min_words", Count), ("column", TextColumn)],
+            Self::DocstringWords | Self::SeveralReturns => {
+                &[("more_than", Count), ("column", TextColumn)]
+            }
+            Self::AstFeaturesRecomputed
+            | Self::ComplexityRecomputed
+            | Self::NWordsRecomputed
+            | Self::NWhitespacesRecomputed
+            | Self::CutAfterSignature
+            | Self::DocstringPresent
+            | Self::NoOneLineBody
+            | Self::NoPassBody => &[("column", TextColumn)],
+        }
+    }
+
+    /// Whether the arguments have names and types that the check knows; their place is `path`.
+    pub(super) fn arguments_fit(
+        self,
+        with: &Map<String, Value>,
+        path: &str,
+        input: &TableSchema,
+    ) -> Result<(), ArgError> {
+        let known = self.arguments();
+        for (name, value) in with {
+            let at = format!("{path}.{name}");
+            let Some((_, wanted)) = known.iter().find(|(known, _)| known == name) else {
+                let message = format!("the check `{}` has no argument `{name}`", self.name());
+                let error = ArgError::new(at, "unknown-argument", message);
+                let names = known.iter().map(|(known, _)| *known);
+                return Err(error.help(match did_you_mean(name, names.clone()) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("it takes {}", names.collect::<Vec<_>>().join(", ")),
+                }));
+            };
+            let needed = match wanted {
+                Wanted::Date if !value.is_string() => "a date",
+                Wanted::Column | Wanted::TextColumn if !value.is_string() => "the name of a column",
+                Wanted::Count if value.as_u64().is_none_or(|n| n > u64::from(u32::MAX)) => {
+                    "a whole number from 0 on"
+                }
+                Wanted::Flag if !value.is_boolean() => "true or false",
+                _ => "",
+            };
+            if !needed.is_empty() {
+                let message = format!("`{name}` must be {needed}");
+                return Err(ArgError::new(at, "wrong-type", message));
+            }
+            if let (Wanted::TextColumn, Some(column)) = (wanted, value.as_str()) {
+                match input.field(column) {
+                    None => return Err(ArgError::unknown_column(at, column, input.names())),
+                    Some(field) if !is_text(field.data_type()) => {
+                        let given = crate::digest::type_name(field.data_type());
+                        let message = format!("column `{column}` has type {given}, not utf8");
+                        return Err(ArgError::new(at, "wrong-type", message));
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+        Ok(())
     }
 }
 
@@ -43,6 +156,84 @@ pub(super) enum Named {
     CommitInWindow(CommitInWindow),
     MethodChanged(MethodChanged),
     MessageMeaningful(MessageMeaningful),
+    /// These columns are equal to what `python_recount` gives under their names.
+    Recomputed(&'static [&'static str], OfCode),
+    CutAfterSignature(CutAfterSignature),
+    DocstringPresent(DocstringPresent),
+    DocstringWords(DocstringWords),
+    /// This field of `python_recount` is false.
+    Not(&'static str, OfCode),
+    SeveralReturns(SeveralReturns),
+}
+
+/// A check of the method's text.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct OfCode {
+    /// The column with the text.
+    column: String,
+}
+
+impl Default for OfCode {
+    fn default() -> Self {
+        Self { column: "code".into() }
+    }
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct CutAfterSignature {
+    /// The column with the text before the cut.
+    column: String,
+}
+
+impl Default for CutAfterSignature {
+    fn default() -> Self {
+        Self { column: "random_cut".into() }
+    }
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct DocstringPresent {
+    /// The column with the docstring.
+    column: String,
+}
+
+impl Default for DocstringPresent {
+    fn default() -> Self {
+        Self { column: "docstring".into() }
+    }
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct DocstringWords {
+    /// The docstring has more words than this.
+    more_than: u32,
+    /// The column with the docstring.
+    column: String,
+}
+
+impl Default for DocstringWords {
+    fn default() -> Self {
+        Self { more_than: 3, column: "docstring".into() }
+    }
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct SeveralReturns {
+    /// There are more return statements than this.
+    more_than: u32,
+    /// The column with the method's text.
+    column: String,
+}
+
+impl Default for SeveralReturns {
+    fn default() -> Self {
+        Self { more_than: 1, column: "code".into() }
+    }
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -93,6 +284,21 @@ impl Named {
             NamedCheck::CommitInWindow => Self::CommitInWindow(read(with)?),
             NamedCheck::MethodChanged => Self::MethodChanged(read(with)?),
             NamedCheck::MessageMeaningful => Self::MessageMeaningful(read(with)?),
+            NamedCheck::AstFeaturesRecomputed => {
+                let features = &["n_ast_errors", "ast_levels", "n_ast_nodes", "n_identifiers"];
+                Self::Recomputed(features, read(with)?)
+            }
+            NamedCheck::ComplexityRecomputed => Self::Recomputed(&["complexity"], read(with)?),
+            NamedCheck::NWordsRecomputed => {
+                Self::Recomputed(&["n_words", "vocab_size"], read(with)?)
+            }
+            NamedCheck::NWhitespacesRecomputed => Self::Recomputed(&["n_whitespaces"], read(with)?),
+            NamedCheck::CutAfterSignature => Self::CutAfterSignature(read(with)?),
+            NamedCheck::DocstringPresent => Self::DocstringPresent(read(with)?),
+            NamedCheck::DocstringWords => Self::DocstringWords(read(with)?),
+            NamedCheck::NoOneLineBody => Self::Not("one_line_body", read(with)?),
+            NamedCheck::NoPassBody => Self::Not("pass_body", read(with)?),
+            NamedCheck::SeveralReturns => Self::SeveralReturns(read(with)?),
         })
     }
 
@@ -125,6 +331,26 @@ impl Named {
             }
             Self::MessageMeaningful(MessageMeaningful { min_words, column }) => {
                 Ok(format!("message_words({}) >= {min_words}", identifier(column)))
+            }
+            Self::Recomputed(features, OfCode { column }) => {
+                let column = identifier(column);
+                let equal = |name: &&str| format!("python_recount({column})['{name}'] = {name}");
+                Ok(features.iter().map(equal).collect::<Vec<_>>().join(" AND "))
+            }
+            Self::CutAfterSignature(CutAfterSignature { column }) => {
+                Ok(format!("strpos({}, signature) > 0", identifier(column)))
+            }
+            Self::DocstringPresent(DocstringPresent { column }) => {
+                Ok(format!("regexp_count({}, '\\S') > 0", identifier(column)))
+            }
+            Self::DocstringWords(DocstringWords { more_than, column }) => {
+                Ok(format!("regexp_count({}, '\\S+') > {more_than}", identifier(column)))
+            }
+            Self::Not(field, OfCode { column }) => {
+                Ok(format!("NOT python_recount({})['{field}']", identifier(column)))
+            }
+            Self::SeveralReturns(SeveralReturns { more_than, column }) => {
+                Ok(format!("python_recount({})['n_returns'] > {more_than}", identifier(column)))
             }
         }
     }

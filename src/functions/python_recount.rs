@@ -1,0 +1,97 @@
+//! `python_recount(code)`: the features of a method counted by other means than
+//! `python_features`, and facts about its body.
+//!
+//! The algorithm is in `python::recount`; here is only its Arrow form.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, BooleanBuilder, Int64Builder, StructArray};
+use arrow::buffer::NullBuffer;
+use arrow::datatypes::{DataType, Field, Fields};
+use datafusion::error::Result;
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+};
+
+use super::python::{BodyFacts, Recount, Recounter, with_parser};
+
+/// The numbers, in the order of the struct.
+type Number = (&'static str, fn(&Recount, &BodyFacts) -> Option<i64>);
+
+const NUMBERS: [Number; 10] = [
+    ("n_ast_errors", |r, _| Some(r.n_ast_errors)),
+    ("ast_levels", |r, _| Some(r.ast_levels)),
+    ("n_ast_nodes", |r, _| Some(r.n_ast_nodes)),
+    ("n_identifiers", |r, _| Some(r.n_identifiers)),
+    ("complexity", |r, _| Some(r.complexity)),
+    ("n_words", |r, _| Some(r.n_words)),
+    ("vocab_size", |r, _| Some(r.vocab_size)),
+    ("n_whitespaces", |r, _| Some(r.n_whitespaces)),
+    ("n_returns", |r, _| Some(r.n_returns)),
+    ("d_n_words", |_, facts| facts.docstring_words),
+];
+
+/// The facts, behind the numbers.
+type FactOf = (&'static str, fn(&BodyFacts) -> bool);
+
+const FACTS: [FactOf; 2] =
+    [("one_line_body", |facts| facts.one_line), ("pass_body", |facts| facts.only_pass)];
+
+fn fields() -> Fields {
+    let numbers = NUMBERS.iter().map(|(name, _)| Field::new(*name, DataType::Int64, true));
+    let facts = FACTS.iter().map(|(name, _)| Field::new(*name, DataType::Boolean, true));
+    numbers.chain(facts).collect()
+}
+
+/// A struct of the numbers and facts; null for a text that is null or cannot be parsed.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct PythonRecount {
+    signature: Signature,
+}
+
+impl Default for PythonRecount {
+    fn default() -> Self {
+        Self { signature: Signature::exact(vec![DataType::Utf8], Volatility::Immutable) }
+    }
+}
+
+impl ScalarUDFImpl for PythonRecount {
+    fn name(&self) -> &str {
+        "python_recount"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Struct(fields()))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let code = args.args[0].to_array(args.number_rows)?;
+        let code = code.as_string::<i32>();
+        let mut recounter = Recounter::default();
+        let mut numbers = NUMBERS.map(|_| Int64Builder::with_capacity(args.number_rows));
+        let mut facts = FACTS.map(|_| BooleanBuilder::with_capacity(args.number_rows));
+        let mut valid = Vec::with_capacity(args.number_rows);
+        for text in code {
+            let measured = text.and_then(|text| {
+                with_parser(|parser| recounter.measure(parser, text)).and_then(|found| found).ok()
+            });
+            valid.push(measured.is_some());
+            // A field is read without a look at the struct's own validity.
+            for (builder, (_, number)) in numbers.iter_mut().zip(&NUMBERS) {
+                builder.append_option(measured.as_ref().and_then(|(r, facts)| number(r, facts)));
+            }
+            for (builder, (_, fact)) in facts.iter_mut().zip(&FACTS) {
+                builder.append_option(measured.as_ref().map(|(_, facts)| fact(facts)));
+            }
+        }
+        let numbers = numbers.iter_mut().map(|b| Arc::new(b.finish()) as ArrayRef);
+        let facts = facts.iter_mut().map(|b| Arc::new(b.finish()) as ArrayRef);
+        let columns: Vec<ArrayRef> = numbers.chain(facts).collect();
+        let nulls = NullBuffer::from(valid);
+        Ok(ColumnarValue::Array(Arc::new(StructArray::try_new(fields(), columns, Some(nulls))?)))
+    }
+}

@@ -1,0 +1,92 @@
+//! Connected components of similar documents.
+//!
+//! Here: a union-find that several threads write to without locks. Not here: finding the
+//! pairs that it joins.
+
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use super::join::Sink;
+
+/// A forest over documents; the root of a tree is its smallest number.
+pub(super) struct Components {
+    parents: Vec<AtomicU32>,
+}
+
+impl Components {
+    /// So many documents, none connected.
+    pub(super) fn new(documents: usize) -> Self {
+        Self { parents: (0..documents as u32).map(AtomicU32::new).collect() }
+    }
+
+    /// The root of the tree of a document. Halves the path on the way; a lost update costs
+    /// only that shortcut, as a parent is always an ancestor, now and later.
+    #[inline]
+    pub(super) fn root(&self, mut document: u32) -> u32 {
+        loop {
+            let parent = self.parents[document as usize].load(Relaxed);
+            if parent == document {
+                return document;
+            }
+            let grandparent = self.parents[parent as usize].load(Relaxed);
+            if grandparent == parent {
+                return parent;
+            }
+            self.parents[document as usize].store(grandparent, Relaxed);
+            document = grandparent;
+        }
+    }
+
+    fn join(&self, a: u32, b: u32) {
+        loop {
+            let (a, b) = (self.root(a), self.root(b));
+            if a == b {
+                return;
+            }
+            let (below, above) = (a.max(b), a.min(b));
+            // Only a root gets a smaller parent; if it is none any more, look again.
+            let link =
+                self.parents[below as usize].compare_exchange(below, above, Relaxed, Relaxed);
+            if link.is_ok() {
+                return;
+            }
+        }
+    }
+}
+
+impl Sink for Components {
+    #[inline]
+    fn wants(&self, a: u32, b: u32) -> bool {
+        self.root(a) != self.root(b)
+    }
+
+    fn found(&self, a: u32, b: u32, _: f64, _: f64) {
+        self.join(a, b);
+    }
+
+    #[inline]
+    fn class(&self, document: u32) -> Option<u32> {
+        Some(self.root(document))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_that_join_at_the_same_time_agree() {
+        let components = Components::new(10_000);
+        std::thread::scope(|scope| {
+            for start in 0..4_u32 {
+                let components = &components;
+                scope.spawn(move || {
+                    for n in (start..9_990).step_by(4) {
+                        components.join(n + 10, n);
+                    }
+                });
+            }
+        });
+        assert!((0..10_000).all(|n| components.root(n) == n % 10));
+        assert!(components.wants(3, 4) && !components.wants(3, 13));
+    }
+}

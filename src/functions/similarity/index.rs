@@ -1,0 +1,193 @@
+//! The index of a block of documents, and how documents are cut into blocks.
+//!
+//! Here: which documents have a token in their prefix, and where. Not here: probing it.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use super::Error;
+use super::bounds::{Bounds, View};
+use super::merge::Documents;
+use super::polled::Ticker;
+
+/// That a token stands in the prefix of a document.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Posting {
+    pub(super) document: u32,
+    /// Position among the ranked tokens of the document.
+    pub(super) position: u32,
+}
+
+/// What refuses most pairs without a look at their tokens.
+#[derive(Clone, Copy)]
+pub(super) struct Brief {
+    /// For each ranked token one of 128 bits is set.
+    bits: [u64; 2],
+    pub(super) size: u32,
+    /// Ranked tokens.
+    ranked: u32,
+    pub(super) total: u32,
+}
+
+impl Brief {
+    pub(super) fn new(view: &View<'_>) -> Self {
+        let mut bits = [0; 2];
+        for rank in view.tokens {
+            let bit = rank.wrapping_mul(0x9E37_79B1) >> 25;
+            bits[(bit & 1) as usize] |= 1 << (bit >> 1);
+        }
+        let ranked = view.tokens.len() as u32;
+        Self { bits, size: view.size, ranked, total: view.total }
+    }
+
+    /// At most so many tokens are common: each bit that differs is a token that is not.
+    #[inline]
+    pub(super) fn most_common(&self, other: &Self) -> u32 {
+        let [a, b] = [self.bits[0] ^ other.bits[0], self.bits[1] ^ other.bits[1]];
+        (self.ranked + other.ranked - a.count_ones() - b.count_ones()) / 2
+    }
+}
+
+/// Postings by rank, those of a rank in document order.
+pub(super) struct Index {
+    /// Where the postings of each rank start, and the end of the last.
+    starts: Vec<u32>,
+    pub(super) postings: Vec<Posting>,
+    /// For each posting, if not 0, another one behind it in the list of the same rank: all
+    /// from the first to before the second are of the same class.
+    skips: Vec<AtomicU32>,
+    /// The documents of the block.
+    pub(super) briefs: Vec<Brief>,
+}
+
+/// Bytes of the index for each posting, and for each document.
+const BYTES: (u64, u64) =
+    (size_of::<Posting>() as u64 + size_of::<AtomicU32>() as u64, size_of::<Brief>() as u64);
+
+/// How many of the ranked tokens of a document stand among the first `prefix` of all: the
+/// unranked ones come first.
+#[inline]
+pub(super) fn ranked(view: &View<'_>, prefix: u32) -> usize {
+    let unranked = view.size as usize - view.tokens.len();
+    (prefix as usize).saturating_sub(unranked).min(view.tokens.len())
+}
+
+impl Index {
+    /// The index of a block, whose token data is `data`.
+    pub(super) fn new(
+        documents: &Documents,
+        block: Range<usize>,
+        data: &[u32],
+        bounds: &Bounds,
+        ticker: &mut Ticker<'_>,
+    ) -> Result<Self, Error> {
+        let first = block.start;
+        let prefix = |document: usize| {
+            let view = documents.view(document, data, first);
+            let length = ranked(&view, bounds.index_prefix(view.size));
+            let length = if view.total < bounds.min_tokens { 0 } else { length };
+            &view.tokens[..length]
+        };
+        // One place more than ranks, so that filling turns starts into starts.
+        let mut starts = vec![0_u32; documents.ranks + 2];
+        for document in block.clone() {
+            let tokens = prefix(document);
+            tokens.iter().for_each(|&rank| starts[rank as usize + 2] += 1);
+            ticker.work(4 + tokens.len())?;
+        }
+        let mut sum = 0;
+        for start in &mut starts {
+            sum += *start;
+            *start = sum;
+        }
+        ticker.work(starts.len())?;
+        let mut postings = vec![Posting::default(); sum as usize];
+        let mut briefs = Vec::with_capacity(block.len());
+        for document in block {
+            let view = documents.view(document, data, first);
+            briefs.push(Brief::new(&view));
+            ticker.work(view.tokens.len())?;
+            let tokens = prefix(document);
+            for (&rank, position) in tokens.iter().zip(0..) {
+                let next = &mut starts[rank as usize + 1];
+                postings[*next as usize] = Posting { document: document as u32, position };
+                *next += 1;
+            }
+            ticker.work(4 + 4 * tokens.len())?;
+        }
+        let skips = postings.iter().map(|_| AtomicU32::new(0)).collect();
+        Ok(Self { starts, postings, skips, briefs })
+    }
+
+    /// The postings of a rank from document `least` on.
+    #[inline]
+    pub(super) fn from(&self, rank: u32, least: u32) -> Range<usize> {
+        let rank = rank as usize;
+        let (start, end) = (self.starts[rank] as usize, self.starts[rank + 1] as usize);
+        let postings = &self.postings[start..end];
+        if postings.first().is_none_or(|posting| posting.document >= least) {
+            return start..end;
+        }
+        start + postings.partition_point(|posting| posting.document < least)..end
+    }
+
+    /// The first of some postings of a rank whose document is not in a class, and the
+    /// number of steps to it. Remembers the way: whoever walks it next takes one step. That
+    /// holds for good, as documents of a class stay together.
+    pub(super) fn skip(
+        &self,
+        postings: Range<usize>,
+        in_class: impl Fn(u32) -> bool,
+    ) -> (usize, usize) {
+        let (mut at, mut steps) = (postings.start, 0);
+        while at < postings.end && in_class(self.postings[at].document) {
+            at = (at + 1).max(self.skips[at].load(Relaxed) as usize);
+            steps += 1;
+        }
+        if steps > 1 {
+            self.skips[postings.start].store(at as u32, Relaxed);
+        }
+        (at, steps)
+    }
+}
+
+/// A block and the documents that may be similar to some in it and are not before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Block {
+    pub(super) indexed: Range<usize>,
+    pub(super) probing: Range<usize>,
+}
+
+/// Cuts the documents into blocks whose index, and token data if that is in a file, takes
+/// at most `memory` bytes (or which have one document), for so many threads.
+pub(super) fn blocks(
+    documents: &Documents,
+    bounds: &Bounds,
+    memory: usize,
+    threads: usize,
+) -> Vec<Block> {
+    let filed = documents.store.held() == 0;
+    let mut blocks = Vec::new();
+    let mut start = 0;
+    while start < documents.len() {
+        let mut bytes = 0;
+        let mut postings = 0;
+        let fits = |&document: &usize| {
+            let size = documents.sizes[document];
+            let data = documents.bytes(document..document + 1);
+            let prefix = u64::from(bounds.index_prefix(size)).min(data / 8);
+            bytes += prefix * BYTES.0 + BYTES.1 + 4 * threads as u64;
+            bytes += if filed { data } else { 0 };
+            postings += prefix;
+            bytes <= memory as u64 && postings <= u64::from(u32::MAX)
+        };
+        let length = (start..documents.len()).take_while(fits).count().max(1);
+        let end = start + length;
+        let largest = documents.sizes[end - 1];
+        let near = |size: &u32| bounds.least_size(*size) <= largest;
+        let probing = start..end + documents.sizes[end..].partition_point(near);
+        blocks.push(Block { indexed: start..end, probing });
+        start = end;
+    }
+    blocks
+}

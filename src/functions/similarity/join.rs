@@ -1,0 +1,205 @@
+//! All similar pairs of documents.
+//!
+//! Here: probing the index of each block with the documents that may be similar to it. Not
+//! here: the index (`index`), the decision about a pair (`bounds`).
+//!
+//! Method: a set similarity join with prefix, length and positional filters. Documents are
+//! ordered by size and their tokens by rarity. Two similar documents share a token in their
+//! prefixes, so only the documents that the index names for the tokens of a prefix are
+//! looked at. Sources: Bayardo et al., Scaling Up All Pairs Similarity Search (WWW 2007);
+//! Xiao et al., Efficient Similarity Joins for Near Duplicate Detection (WWW 2008).
+//!
+//! A pair is decided at its first common token: comparing goes on behind it, as no token
+//! before it is common. Most pairs are refused before by 128 bits that sum up the tokens
+//! (Sandes et al., Bitmap Filter: Speeding up Exact Set Similarity Joins, ICDE 2020).
+//!
+//! For components, a document that belongs to one already skips the others of it, whole
+//! runs of postings at a time: that keeps large clusters from quadratic time. Quadratic
+//! remains a look at each pair of documents whose prefixes share a frequent token but which
+//! are in different components or in runs that others interrupt (some nanoseconds each).
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::bounds::{Bounds, Common, View, common};
+use super::index::{Block, Brief, Index, blocks, ranked};
+use super::merge::Documents;
+use super::polled::{Ticker, check, each};
+use super::{Error, Limits, Progress, Stop};
+
+/// As [`super::PairSink`], for numbers of documents, the smaller one first.
+pub(super) trait Sink: Sync {
+    fn wants(&self, a: u32, b: u32) -> bool;
+    fn found(&self, a: u32, b: u32, set: f64, multiset: f64);
+    /// The name of a class of documents such that pairs within it are not wanted, now or
+    /// later, or `None`. The name may change, and is the document itself if that is
+    /// alone in its class.
+    fn class(&self, document: u32) -> Option<u32>;
+}
+
+/// Documents that a thread takes at a time, at most.
+const BATCH: usize = 64;
+
+/// Passes all pairs of similar documents, each once, to `sink`.
+pub(super) fn join(
+    documents: &Documents,
+    bounds: &Bounds,
+    sink: &impl Sink,
+    limits: &Limits,
+    (stop, progress): (Stop<'_>, Progress<'_>),
+) -> Result<(), Error> {
+    let threads = limits.threads();
+    let free = limits.memory.saturating_sub(documents.store.held());
+    let blocks = blocks(documents, bounds, free / 2, threads);
+    let all = blocks.iter().map(|block| block.probing.len() as u64).sum();
+    let done = AtomicU64::new(0);
+    let mut buffer = Vec::new();
+    for block in &blocks {
+        check(stop)?;
+        let data = documents.load(block.indexed.clone(), &mut buffer)?;
+        let mut ticker = Ticker::new(stop);
+        let index = Index::new(documents, block.indexed.clone(), data, bounds, &mut ticker)?;
+        let batches = Batches {
+            documents,
+            next: Mutex::new(block.probing.start),
+            end: block.probing.end,
+            bytes: (free / 8 / threads) as u64,
+        };
+        each((0..threads).collect(), |_| {
+            let mut ticker = Ticker::new(stop);
+            let mut probe = Probe {
+                documents,
+                bounds,
+                sink,
+                block,
+                data,
+                index: &index,
+                last: vec![0; block.indexed.len()],
+                work: 0,
+            };
+            let mut buffer = Vec::new();
+            while let Some(batch) = batches.take() {
+                let first = batch.start;
+                let length = batch.len() as u64;
+                let data = documents.load(batch.clone(), &mut buffer)?;
+                for document in batch {
+                    probe.document(document, &documents.view(document, data, first));
+                    ticker.work(16 + std::mem::take(&mut probe.work))?;
+                }
+                progress(done.fetch_add(length, Ordering::Relaxed) + length, all);
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// Deals out the probing documents of a block.
+struct Batches<'a> {
+    documents: &'a Documents,
+    next: Mutex<usize>,
+    end: usize,
+    /// Bytes of token data that a batch may have, unless it is one document.
+    bytes: u64,
+}
+
+impl Batches<'_> {
+    fn take(&self) -> Option<std::ops::Range<usize>> {
+        let mut next = self.next.lock().ok()?;
+        let start = *next;
+        let most = self.end.min(start + BATCH);
+        let fits = |&document: &usize| self.documents.bytes(start..document + 1) <= self.bytes;
+        *next = start + (start..most).take_while(fits).count().max(1).min(most - start);
+        (start < *next).then_some(start..*next)
+    }
+}
+
+/// One thread that probes the index of a block.
+struct Probe<'a, S> {
+    documents: &'a Documents,
+    bounds: &'a Bounds,
+    sink: &'a S,
+    block: &'a Block,
+    data: &'a [u32],
+    index: &'a Index,
+    /// For each document of the block the last one that met it, plus one.
+    last: Vec<u32>,
+    /// Steps taken.
+    work: usize,
+}
+
+impl<S: Sink> Probe<'_, S> {
+    /// Finds the documents before `x` that are similar to it.
+    fn document(&mut self, x: usize, view: &View<'_>) {
+        if view.total < self.bounds.min_tokens {
+            return;
+        }
+        let start = self.block.indexed.start;
+        let end = self.block.indexed.end.min(x) as u32;
+        let least = self.bounds.least_size(view.size);
+        let near = &self.documents.sizes[self.block.indexed.clone()];
+        let least = (start + near.partition_point(|&size| size < least)) as u32;
+        let x = x as u32;
+        let brief = Brief::new(view);
+        // Unless it is alone, or the first of its class: then there is little to skip.
+        let class_of_x = || self.sink.class(x).filter(|&class| class != x);
+        let mut class = class_of_x();
+        // Documents come by size, so the same bound holds for many in turn.
+        let (mut size, mut required) = (0, 0);
+        let prefix = ranked(view, self.bounds.probe_prefix(view.size));
+        for (i, &rank) in view.tokens[..prefix].iter().enumerate() {
+            let mut postings = self.index.from(rank, least);
+            while postings.start < postings.end {
+                self.work += 1;
+                if class.is_some() {
+                    let in_class = |document| self.sink.class(document) == class;
+                    let (next, steps) = self.index.skip(postings.clone(), in_class);
+                    self.work += steps;
+                    if next == postings.end {
+                        break;
+                    }
+                    postings.start = next;
+                }
+                let posting = self.index.postings[postings.start];
+                postings.start += 1;
+                let y = posting.document;
+                if y >= end {
+                    break;
+                }
+                let last = &mut self.last[y as usize - start];
+                if *last == x + 1 {
+                    continue;
+                }
+                *last = x + 1;
+                let other = &self.index.briefs[y as usize - start];
+                if other.size != size {
+                    size = other.size;
+                    required = self.bounds.required(view.size, size);
+                }
+                if brief.most_common(other) < required
+                    || !self.bounds.totals_allow(view.total, other.total)
+                {
+                    continue;
+                }
+                self.pair((x, view, i), (y, posting.position as usize), required);
+                class = class_of_x();
+            }
+        }
+    }
+
+    /// Decides about two documents by their first common token.
+    fn pair(&mut self, (x, view, i): (u32, &View<'_>, usize), (y, j): (u32, usize), required: u32) {
+        let other = self.documents.view(y as usize, self.data, self.block.indexed.start);
+        let rest = (view.tokens.len() - i).min(other.tokens.len() - j);
+        if rest < required as usize || !self.sink.wants(y, x) {
+            return;
+        }
+        self.work += rest;
+        let minima = u64::from(view.counts[i].min(other.counts[j]));
+        let so_far = Common { tokens: 1, minima };
+        let found = common((view, i + 1), (&other, j + 1), so_far, required);
+        if let Some((set, multi)) = found.and_then(|it| self.bounds.decide(it, view, &other)) {
+            self.sink.found(y, x, set, multi);
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! From what the readers collected to documents in the order of the join.
+//!
+//! Here: one vocabulary out of many, one document for rows with equal tokens, ranks by
+//! rarity, writing documents in their final order. Not here: finding pairs.
+
+use std::ops::Range;
+
+use super::bounds::View;
+use super::polled::{Ticker, check, each, sort};
+use super::reader::{Document, Reader, decode};
+use super::store::Store;
+use super::vocabulary::Vocabulary;
+use super::{Counts, Error, Limits, Stop};
+
+/// The rank of tokens that occur in one document only.
+const RARE: u32 = u32::MAX;
+
+/// Words of documents that a thread writes at a time, at most and at least.
+const PORTION: Range<usize> = 1 << 14..1 << 18;
+
+/// All documents without repetition, ordered by (size, row).
+pub(super) struct Documents {
+    pub(super) sizes: Vec<u32>,
+    pub(super) totals: Vec<u32>,
+    /// The smallest row of each.
+    pub(super) rows: Vec<u32>,
+    /// Where each starts in `store`, and the end of the last: first its tokens, then their
+    /// counts.
+    pub(super) starts: Vec<u64>,
+    pub(super) store: Store,
+    /// Number of ranks.
+    pub(super) ranks: usize,
+}
+
+impl Documents {
+    pub(super) fn len(&self) -> usize {
+        self.sizes.len()
+    }
+
+    /// Bytes of token data of these documents.
+    pub(super) fn bytes(&self, range: Range<usize>) -> u64 {
+        (self.starts[range.end] - self.starts[range.start]) * 4
+    }
+
+    /// Token data of these documents, see [`Self::view`].
+    pub(super) fn load<'a>(
+        &'a self,
+        range: Range<usize>,
+        buffer: &'a mut Vec<u32>,
+    ) -> Result<&'a [u32], Error> {
+        self.store.get(self.starts[range.start], self.starts[range.end], buffer)
+    }
+
+    /// A document in token data that starts with document `first`.
+    #[inline]
+    pub(super) fn view<'a>(&self, document: usize, data: &'a [u32], first: usize) -> View<'a> {
+        let start = (self.starts[document] - self.starts[first]) as usize;
+        let length = (self.starts[document + 1] - self.starts[document]) as usize / 2;
+        View {
+            size: self.sizes[document],
+            total: self.totals[document],
+            tokens: &data[start..start + length],
+            counts: &data[start + length..start + 2 * length],
+        }
+    }
+}
+
+/// Rows, each with a number: of its document, or the smallest row of its document.
+pub(super) type Members = Vec<(u32, u32)>;
+
+/// Joins what the readers collected. The second result are all rows that are documents,
+/// ascending, each with the number of its document.
+pub(super) fn merge(
+    mut readers: Vec<Reader>,
+    limits: &Limits,
+    stop: Stop<'_>,
+) -> Result<(Documents, Members, Counts), Error> {
+    if readers.len() >= 1 << 16 {
+        return Err(Error::TooMany("readers"));
+    }
+    let mut counts = Counts::default();
+    let mut found = Vec::with_capacity(readers.iter().map(|reader| reader.documents.len()).sum());
+    for (number, reader) in readers.iter_mut().enumerate() {
+        counts.rows += reader.counts.rows;
+        counts.documents += reader.counts.documents;
+        counts.too_short += reader.counts.too_short;
+        counts.nulls += reader.counts.nulls;
+        let documents = std::mem::take(&mut reader.documents);
+        found.extend(documents.into_iter().map(|mut document| {
+            document.set_reader(number);
+            document
+        }));
+    }
+    let (mut found, members) = distinct(found, stop)?;
+    counts.distinct = found.len() as u64;
+    let (vocabulary, mut maps) = number(&mut readers, limits, stop)?;
+    let stores: Vec<Store> = readers.into_iter().map(|reader| reader.store).collect();
+    sort(&mut found, Document::place, stop)?;
+    let frequencies = frequencies(&found, &stores, &maps, vocabulary.len(), limits, stop)?;
+    let (ranks, ranked) = rank(vocabulary, frequencies, stop)?;
+    for id in maps.iter_mut().flatten() {
+        *id = ranks.get(*id as usize).copied().unwrap_or(RARE);
+    }
+    drop(ranks);
+    sort(&mut found, |document| (document.size, document.row), stop)?;
+    let documents = write(&found, &stores, &maps, ranked, limits, stop)?;
+    let members = by_document(members, &found, stop)?;
+    Ok((documents, members, counts))
+}
+
+/// Leaves one document, that of the smallest row, of those with equal tokens. The second
+/// result are all rows with the smallest row of their document.
+fn distinct(mut found: Vec<Document>, stop: Stop<'_>) -> Result<(Vec<Document>, Members), Error> {
+    let same = |document: &Document| (document.key, document.size, document.total);
+    sort(&mut found, |document| (same(document), document.row), stop)?;
+    let mut members = Vec::with_capacity(found.len());
+    let mut first: Option<Document> = None;
+    found.retain(|document| {
+        let repeated = first.filter(|first| same(first) == same(document));
+        members.push((document.row, repeated.unwrap_or(*document).row));
+        first = repeated.or(Some(*document));
+        repeated.is_none()
+    });
+    Ok((found, members))
+}
+
+/// Replaces smallest rows by numbers of documents, and sorts by row.
+fn by_document(mut members: Members, found: &[Document], stop: Stop<'_>) -> Result<Members, Error> {
+    let rows = found.iter().map(|document| document.row);
+    let mut numbers: Vec<(u32, u32)> = rows.zip(0..).collect();
+    sort(&mut numbers, |&pair| pair, stop)?;
+    sort(&mut members, |&(row, first)| (first, row), stop)?;
+    let mut numbers = numbers.into_iter().peekable();
+    for (_, first) in &mut members {
+        while numbers.next_if(|(row, _)| row < first).is_some() {}
+        *first = numbers.peek().map_or(0, |&(_, number)| number);
+    }
+    sort(&mut members, |&pair| pair, stop)?;
+    Ok(members)
+}
+
+/// One vocabulary, and for each reader the numbers that its own numbers stand for.
+fn number(
+    readers: &mut [Reader],
+    limits: &Limits,
+    stop: Stop<'_>,
+) -> Result<(Vocabulary, Vec<Vec<u32>>), Error> {
+    let mut ticker = Ticker::new(stop);
+    let mut all: Option<Vocabulary> = None;
+    let mut maps = Vec::with_capacity(readers.len());
+    for reader in readers {
+        let own = std::mem::replace(&mut reader.vocabulary, Vocabulary::new(0));
+        let Some(all) = &mut all else {
+            // The first one is the start of the common one: its numbers stay.
+            maps.push((0..own.len() as u32).collect());
+            all = Some(own);
+            continue;
+        };
+        let mut map = vec![0; own.len()];
+        for (key, id) in own.iter() {
+            map[id as usize] = all.entry(key)?.id;
+            ticker.work(16)?;
+        }
+        maps.push(map);
+    }
+    Ok((all.unwrap_or_else(|| Vocabulary::new(limits.memory)), maps))
+}
+
+/// In how many documents each token of the common vocabulary occurs.
+fn frequencies(
+    found: &[Document],
+    stores: &[Store],
+    maps: &[Vec<u32>],
+    tokens: usize,
+    limits: &Limits,
+    stop: Stop<'_>,
+) -> Result<Vec<u32>, Error> {
+    let share = found.len().div_ceil(limits.threads()).max(1);
+    let counted = each(found.chunks(share).collect(), |documents: &[Document]| {
+        let mut ticker = Ticker::new(stop);
+        let mut counts = vec![0_u32; tokens];
+        let mut buffer = Vec::new();
+        for document in documents {
+            let (start, end) = document.range();
+            let map = &maps[document.reader()];
+            for (id, _) in decode(stores[document.reader()].get(start, end, &mut buffer)?) {
+                counts[map[id as usize] as usize] += 1;
+            }
+            ticker.work(64 + 2 * document.size as usize)?;
+        }
+        Ok(counts)
+    })?;
+    let mut counted = counted.into_iter();
+    let mut sum = counted.next().unwrap_or_else(|| vec![0; tokens]);
+    for counts in counted {
+        check(stop)?;
+        sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+    }
+    Ok(sum)
+}
+
+/// Ranks, rarest first, of the tokens that occur in several documents, and their number.
+///
+/// Equally rare tokens are ordered by key: some order that all runs agree on.
+fn rank(
+    vocabulary: Vocabulary,
+    frequencies: Vec<u32>,
+    stop: Stop<'_>,
+) -> Result<(Vec<u32>, usize), Error> {
+    let mut order = Vec::new();
+    for (key, id) in vocabulary.iter() {
+        let frequency = frequencies[id as usize];
+        if frequency > 1 {
+            order.push((frequency, key, id));
+        }
+    }
+    drop(vocabulary);
+    sort(&mut order, |&(frequency, key, _)| (frequency, key), stop)?;
+    let mut ranks = frequencies;
+    ranks.fill(RARE);
+    for (&(_, _, id), rank) in order.iter().zip(0..) {
+        ranks[id as usize] = rank;
+    }
+    Ok((ranks, order.len()))
+}
+
+/// Writes the documents in their final order, tokens as ranks.
+fn write(
+    found: &[Document],
+    stores: &[Store],
+    maps: &[Vec<u32>],
+    ranks: usize,
+    limits: &Limits,
+    stop: Stop<'_>,
+) -> Result<Documents, Error> {
+    let threads = limits.threads();
+    let portion = (limits.memory / 128 / threads).clamp(PORTION.start, PORTION.end);
+    let mut documents = Documents {
+        sizes: found.iter().map(|document| document.size).collect(),
+        totals: found.iter().map(|document| document.total).collect(),
+        rows: found.iter().map(|document| document.row).collect(),
+        starts: Vec::with_capacity(found.len() + 1),
+        store: Store::new(limits.memory / 2, &limits.scratch),
+        ranks,
+    };
+    documents.starts.push(0);
+    let mut rest = found;
+    while !rest.is_empty() {
+        let mut parts = Vec::with_capacity(threads);
+        while parts.len() < threads && !rest.is_empty() {
+            let mut words = 0;
+            let fits = |document: &&Document| {
+                words += 2 * document.size as usize;
+                words <= portion
+            };
+            let (part, others) = rest.split_at(rest.iter().take_while(fits).count().max(1));
+            parts.push(part);
+            rest = others;
+        }
+        let encoded = each(parts, |part| encode(part, stores, maps, stop))?;
+        for (words, lengths) in encoded {
+            let mut words = words.as_slice();
+            for length in lengths {
+                let (document, others) = words.split_at(length as usize);
+                documents.store.append(document)?;
+                documents.starts.push(documents.store.len());
+                words = others;
+            }
+        }
+    }
+    documents.store.seal()?;
+    Ok(documents)
+}
+
+/// Token data of some documents, and how long each is.
+fn encode(
+    part: &[Document],
+    stores: &[Store],
+    maps: &[Vec<u32>],
+    stop: Stop<'_>,
+) -> Result<(Vec<u32>, Vec<u32>), Error> {
+    let mut ticker = Ticker::new(stop);
+    let (mut words, mut lengths) = (Vec::new(), Vec::with_capacity(part.len()));
+    let (mut terms, mut buffer) = (Vec::new(), Vec::new());
+    for document in part {
+        let (start, end) = document.range();
+        let map = &maps[document.reader()];
+        let read = decode(stores[document.reader()].get(start, end, &mut buffer)?);
+        terms.clear();
+        terms.extend(read.filter_map(|(id, count)| {
+            let rank = map[id as usize];
+            (rank != RARE).then_some(u64::from(rank) << 32 | u64::from(count))
+        }));
+        sort(&mut terms, |&term| term, stop)?;
+        words.extend(terms.iter().map(|term| (term >> 32) as u32));
+        words.extend(terms.iter().map(|&term| term as u32));
+        lengths.push(2 * terms.len() as u32);
+        ticker.work(64 + 8 * document.size as usize)?;
+    }
+    Ok((words, lengths))
+}

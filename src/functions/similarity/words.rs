@@ -1,0 +1,116 @@
+//! Splitting a text into words.
+//!
+//! Here: which characters belong together and which words are kept. Not here: counting.
+//!
+//! A word is a maximal run of letters, digits (of any script) and `_`. It is kept if it
+//! starts with `_` or an ASCII letter: what `re.match('[_a-zA-Z][_a-zA-Z0-9]*', token)`
+//! accepts, which looks at the start of a token only (dpu_utils 0.6.1).
+
+use super::Error;
+
+/// The hard keywords of Python 3 but for `True` and `False`: the list of dpu_utils 0.6.1.
+pub(super) const KEYWORDS: [&str; 33] = [
+    "None", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del",
+    "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is",
+    "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
+];
+
+/// Bytes that end a word.
+const OTHER: u8 = 0;
+/// Bytes that a word may contain but not start with.
+const DIGIT: u8 = 1;
+/// Bytes that start a kept word.
+const LETTER: u8 = 2;
+/// Bytes of characters that need a closer look.
+const WIDE: u8 = 3;
+
+const CLASSES: [u8; 256] = {
+    let mut classes = [OTHER; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        classes[byte] = match byte as u8 {
+            b'0'..=b'9' => DIGIT,
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' => LETTER,
+            128.. => WIDE,
+            _ => OTHER,
+        };
+        byte += 1;
+    }
+    classes
+};
+
+/// Calls `word` with start and end of every kept word, in order.
+pub(super) fn each_word(
+    text: &str,
+    mut word: impl FnMut(usize, usize) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let bytes = text.as_bytes();
+    let class = |at: usize| bytes.get(at).map(|&byte| CLASSES[usize::from(byte)]);
+    let mut at = 0;
+    loop {
+        let first = loop {
+            match class(at) {
+                None => return Ok(()),
+                Some(OTHER) => at += 1,
+                Some(WIDE) => match wide(text, at) {
+                    (_, true) => break WIDE,
+                    (length, false) => at += length,
+                },
+                Some(other) => break other,
+            }
+        };
+        let start = at;
+        loop {
+            match class(at) {
+                Some(DIGIT | LETTER) => at += 1,
+                Some(WIDE) => match wide(text, at) {
+                    (length, true) => at += length,
+                    (_, false) => break,
+                },
+                _ => break,
+            }
+        }
+        if first == LETTER {
+            word(start, at)?;
+        }
+    }
+}
+
+/// Length in bytes of the character at `at`, and whether it belongs to a word.
+#[cold]
+fn wide(text: &str, at: usize) -> (usize, bool) {
+    let character = text.get(at..).and_then(|rest| rest.chars().next());
+    character.map_or((1, false), |c| (c.len_utf8(), c.is_alphanumeric()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<&str> {
+        let mut words = Vec::new();
+        each_word(text, |start, end| {
+            words.push(&text[start..end]);
+            Ok(())
+        })
+        .unwrap();
+        words
+    }
+
+    #[test]
+    fn words_are_maximal_runs_of_identifier_characters() {
+        assert_eq!(
+            words("def f(x_1, *a):\n  return x_1+2"),
+            ["def", "f", "x_1", "a", "return", "x_1"]
+        );
+        assert_eq!(words("__a__.b"), ["__a__", "b"]);
+        assert!(words("").is_empty());
+    }
+
+    #[test]
+    fn runs_that_do_not_start_with_an_ascii_letter_are_ignored_whole() {
+        assert!(words("12ab 0x1F ñ ñn 3_a").is_empty());
+        assert_eq!(words("nñ ñ a€b «c»"), ["nñ", "a", "b", "c"]);
+        assert_eq!(words("ä→b"), ["b"]);
+    }
+}

@@ -1,0 +1,236 @@
+//! What becomes of each row: clusters, the row of each that is kept, similarities with it.
+//!
+//! Only rows of clusters are looked at. Not here: which rows are similar.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use arrow::array::{
+    ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray,
+    UInt32Array,
+};
+use arrow::compute::{SortOptions, take_record_batch};
+use arrow::row::{OwnedRow, RowConverter, SortField};
+use datafusion::dataframe::DataFrame;
+use futures::StreamExt;
+
+use super::super::support::threads::{StopOnDrop, on_thread};
+use super::{BoundDedup, Keep};
+use crate::engine::column;
+use crate::functions::similarity::{Corpus, Counts};
+use crate::id::ID;
+use crate::operator::{LowerContext, StepError, Tell};
+
+/// The columns of [`Decided::duplicates`]: the id of a row that is set aside, why, the kept row
+/// of its cluster, and the similarities with it. Hidden names: the input may have the others.
+pub(super) const DUPLICATE: &str = "__duplicate";
+pub(super) const REASON: &str = "__reason";
+pub(super) const DUPLICATE_OF: &str = "__duplicate_of";
+pub(super) const JACCARD: &str = "__jaccard";
+pub(super) const MULTISET_JACCARD: &str = "__multiset_jaccard";
+
+/// The outcome.
+pub(super) struct Decided {
+    /// A row per row that is set aside.
+    pub(super) duplicates: RecordBatch,
+    /// The port `clusters`.
+    pub(super) clusters: RecordBatch,
+    /// The port `summary`.
+    pub(super) summary: RecordBatch,
+}
+
+/// A row of a cluster.
+struct Member {
+    /// Its position in the order of ids.
+    row: u32,
+    /// The smallest position in its cluster.
+    cluster: u32,
+    id: String,
+    /// The values of `order_by`, comparable.
+    order: Option<OwnedRow>,
+}
+
+/// Finds the clusters and decides which rows are kept.
+pub(super) async fn decide(
+    step: &BoundDedup,
+    cx: &LowerContext,
+    input: DataFrame,
+    corpus: Corpus,
+) -> Result<Decided, StepError> {
+    let corpus = Arc::new(corpus);
+    let stop = StopOnDrop::default();
+    let clustered = {
+        let (corpus, flag, tell) = (Arc::clone(&corpus), stop.flag(), Arc::clone(&cx.tell));
+        let (thresholds, method) = (step.thresholds(), step.method());
+        on_thread(move || {
+            let progress = |done: u64, of: u64| {
+                let percent = (100 * done).checked_div(of).unwrap_or(100);
+                tell(Tell::Activity(format!("comparing: {percent} %")));
+            };
+            Ok(corpus.components(
+                &thresholds,
+                method,
+                &|| flag.load(Ordering::Relaxed),
+                &progress,
+            )?)
+        })
+        .await?
+    };
+    let members = members(step, input, clustered).await?;
+    let kept = kept(&members, step.args.keep);
+    let pairs: Vec<(u32, u32)> =
+        members.iter().map(|m| (m.row, members[kept[&m.cluster].0].row)).collect();
+    let counts = corpus.counts();
+    let similarities = on_thread(move || Ok(corpus.similarities(&pairs)?)).await?;
+    tables(step, &members, &kept, &similarities, &counts)
+}
+
+/// The members of clusters with their ids and what they are ordered by, in the order of rows.
+async fn members(
+    step: &BoundDedup,
+    input: DataFrame,
+    clustered: Vec<(u32, u32)>,
+) -> Result<Vec<Member>, StepError> {
+    let mut columns = vec![column(ID)];
+    let by = step.args.order_by.iter().enumerate();
+    let first = by.filter(|(at, name)| *name != ID && !step.args.order_by[..*at].contains(name));
+    columns.extend(first.map(|(_, name)| column(name)));
+    let ordered = input.select(columns)?.sort(vec![column(ID).sort(true, true)])?;
+    // Nulls are after the values that count, from whichever end they are taken.
+    let nulls_first = step.args.keep == Keep::Last;
+    let options = SortOptions { descending: false, nulls_first };
+    let schema = Arc::new(ordered.schema().as_arrow().clone());
+    let by: Vec<usize> =
+        step.args.order_by.iter().map(|name| schema.index_of(name)).collect::<Result<_, _>>()?;
+    let fields = by
+        .iter()
+        .map(|at| SortField::new_with_options(schema.field(*at).data_type().clone(), options));
+    let converter = RowConverter::new(fields.collect())?;
+    let mut members = Vec::with_capacity(clustered.len());
+    let mut wanted = clustered.into_iter().peekable();
+    let mut first = 0u32;
+    let mut stream = ordered.execute_stream().await?;
+    while let Some(batch) = stream.next().await {
+        let batch = batch?;
+        let end = first + batch.num_rows() as u32;
+        let mut here = Vec::new();
+        while let Some(member) = wanted.next_if(|(row, _)| *row < end) {
+            here.push(member);
+        }
+        if !here.is_empty() {
+            let rows: UInt32Array = here.iter().map(|(row, _)| row - first).collect();
+            let chosen = take_record_batch(&batch, &rows)?;
+            let keys: Vec<ArrayRef> = by.iter().map(|at| Arc::clone(chosen.column(*at))).collect();
+            let orders =
+                if keys.is_empty() { None } else { Some(converter.convert_columns(&keys)?) };
+            let ids = chosen.column(0).as_string::<i32>();
+            members.extend(here.iter().enumerate().map(|(at, (row, cluster))| Member {
+                row: *row,
+                cluster: *cluster,
+                id: ids.value(at).to_string(),
+                order: orders.as_ref().map(|orders| orders.row(at).owned()),
+            }));
+        }
+        first = end;
+    }
+    Ok(members)
+}
+
+/// By cluster: the position of the kept member, and the number of members.
+fn kept(members: &[Member], keep: Keep) -> HashMap<u32, (usize, i64)> {
+    let mut kept: HashMap<u32, (usize, i64)> = HashMap::new();
+    for (at, member) in members.iter().enumerate() {
+        let (best, size) = kept.entry(member.cluster).or_insert((at, 0));
+        *size += 1;
+        let order = member.order.cmp(&members[*best].order);
+        // Rows come in the order of ids, which settles ties.
+        let better = match keep {
+            Keep::First => order.is_lt(),
+            Keep::Last => order.is_ge(),
+        };
+        if better {
+            *best = at;
+        }
+    }
+    kept
+}
+
+fn tables(
+    step: &BoundDedup,
+    members: &[Member],
+    kept: &HashMap<u32, (usize, i64)>,
+    similarities: &[(f64, f64)],
+    counts: &Counts,
+) -> Result<Decided, StepError> {
+    let of = |member: &Member| &members[kept[&member.cluster].0];
+    let ids: StringArray = members.iter().map(|m| Some(m.id.as_str())).collect();
+    let cluster: StringArray = members.iter().map(|m| Some(of(m).id.as_str())).collect();
+    let size: Int64Array = members.iter().map(|m| Some(kept[&m.cluster].1)).collect();
+    let is_kept: Vec<bool> = members.iter().map(|m| of(m).row == m.row).collect();
+    let jaccard: Float64Array = similarities.iter().map(|(set, _)| Some(*set)).collect();
+    let multiset: Float64Array = similarities.iter().map(|(_, multi)| Some(*multi)).collect();
+    let clusters: [(&str, ArrayRef, bool); 6] = [
+        (ID, Arc::new(ids.clone()), false),
+        ("cluster", Arc::new(cluster.clone()), false),
+        ("size", Arc::new(size), false),
+        ("kept", Arc::new(BooleanArray::from(is_kept.clone())), false),
+        ("jaccard", Arc::new(jaccard.clone()), false),
+        ("multiset_jaccard", Arc::new(multiset.clone()), false),
+    ];
+    let reasons: StringArray = similarities
+        .iter()
+        .zip(cluster.iter().flatten())
+        .map(|((set, multi), kept)| {
+            let linked = if *set < step.args.threshold || *multi < step.args.multiset_threshold {
+                "similar through other rows to"
+            } else {
+                "similar to"
+            };
+            let values = format!("(set Jaccard {set:.3}, multiset Jaccard {multi:.3})");
+            Some(format!("{linked} {kept} {values}"))
+        })
+        .collect();
+    let all: [(&str, ArrayRef, bool); 5] = [
+        (DUPLICATE, Arc::new(ids), false),
+        (REASON, Arc::new(reasons), false),
+        (DUPLICATE_OF, Arc::new(cluster), false),
+        (JACCARD, Arc::new(jaccard), false),
+        (MULTISET_JACCARD, Arc::new(multiset), false),
+    ];
+    let all = RecordBatch::try_from_iter_with_nullable(all)?;
+    let set_aside: BooleanArray = is_kept.iter().map(|kept| Some(!kept)).collect();
+    let duplicates = arrow::compute::filter_record_batch(&all, &set_aside)?;
+    let summary = summary(step, kept, duplicates.num_rows() as i64, counts)?;
+    Ok(Decided {
+        duplicates,
+        clusters: RecordBatch::try_from_iter_with_nullable(clusters)?,
+        summary,
+    })
+}
+
+/// The one row of the port `summary`.
+fn summary(
+    step: &BoundDedup,
+    kept: &HashMap<u32, (usize, i64)>,
+    duplicates: i64,
+    counts: &Counts,
+) -> Result<RecordBatch, StepError> {
+    let rows = counts.rows as i64;
+    let percent = if rows == 0 { 0.0 } else { 100.0 * duplicates as f64 / rows as f64 };
+    let largest = kept.values().map(|(_, size)| *size).max().unwrap_or(0);
+    let count = |n: i64| -> ArrayRef { Arc::new(Int64Array::from(vec![n])) };
+    let share = |x: f64| -> ArrayRef { Arc::new(Float64Array::from(vec![x])) };
+    Ok(RecordBatch::try_from_iter_with_nullable([
+        ("rows", count(rows), false),
+        ("duplicates", count(duplicates), false),
+        ("percent", share(percent), false),
+        ("kept", count(rows - duplicates), false),
+        ("clusters", count(kept.len() as i64), false),
+        ("largest_cluster", count(largest), false),
+        ("compared", count(counts.documents as i64), false),
+        ("too_short", count(counts.too_short as i64), false),
+        ("nulls", count(counts.nulls as i64), false),
+        ("expected_recall", share(step.recall()), false),
+    ])?)
+}

@@ -1,0 +1,408 @@
+//! `dedup`: near-duplicates by Jaccard similarity; one row of each cluster is kept.
+//!
+//! Here: the arguments and the ports. Not here: the reading of tokens (`read`), what is
+//! decided of the rows (`decide`), the join itself (`functions::similarity`).
+
+mod decide;
+mod read;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use arrow::datatypes::DataType;
+use async_trait::async_trait;
+use datafusion::dataframe::DataFrame;
+use datafusion::logical_expr::{JoinType, lit};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use self::decide::{Decided, decide};
+use self::read::read;
+use super::support::models::{MODEL, read_model};
+use super::support::{is_text, project, reject_table, reject_values, require_column, text_field};
+use crate::digest::Digest;
+use crate::engine::column;
+use crate::functions::similarity::{self, Method, Thresholds, expected_recall};
+use crate::id::ID;
+use crate::operator::{
+    ArgError, BindContext, Effect, Grain, INPUT, InputPorts, LowerContext, Lowering, MAIN,
+    Operator, Port, Ports, REJECTS, Reads, SUMMARY, SideFile, Step, StepError, TableSchema,
+    TableStep, args_schema, describe, parse_args,
+};
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    /// The column with the texts to compare.
+    column: String,
+    /// The least Jaccard similarity of the sets of tokens, above 0 and at most 1.
+    #[serde(default = "threshold")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    threshold: f64,
+    /// The least Jaccard similarity of the multisets of tokens; 0 for no such condition.
+    #[serde(default = "multiset_threshold")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    multiset_threshold: f64,
+    /// A row with fewer tokens is no duplicate.
+    #[serde(default = "min_tokens")]
+    min_tokens: u32,
+    /// What the texts are compared by.
+    #[serde(default)]
+    tokens: Tokens,
+    /// Whether Python's keywords count as words.
+    #[serde(default)]
+    keywords: Keywords,
+    /// A `tokenizer.json` for `tokens: bpe`, in the place of the port `tokenizer`.
+    #[serde(default)]
+    tokenizer_file: Option<String>,
+    /// How similar rows are found.
+    #[serde(default)]
+    method: SearchMethod,
+    /// The columns by which the first row of a cluster is found; ties go by `id`.
+    #[serde(default)]
+    order_by: Vec<String>,
+    /// Which row of a cluster is kept.
+    #[serde(default)]
+    keep: Keep,
+}
+
+fn threshold() -> f64 {
+    0.8
+}
+
+fn multiset_threshold() -> f64 {
+    0.7
+}
+
+fn min_tokens() -> u32 {
+    20
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Tokens {
+    /// Identifiers, keywords and other words.
+    #[default]
+    Word,
+    /// The tokens of a tokenizer.
+    Bpe,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Keywords {
+    /// They are words like others.
+    #[default]
+    Keep,
+    /// They are left out.
+    Drop,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum SearchMethod {
+    /// All similar pairs.
+    #[default]
+    Exact,
+    /// Those that locality-sensitive hashing finds.
+    Minhash,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Keep {
+    /// The first.
+    #[default]
+    First,
+    /// The last.
+    Last,
+}
+
+/// The operator.
+pub(super) struct Dedup;
+
+/// The port with the members of clusters.
+const CLUSTERS: &str = "clusters";
+/// The input port for a tokenizer.
+const TOKENIZER: &str = "tokenizer";
+
+#[async_trait]
+impl Operator for Dedup {
+    fn name(&self) -> &'static str {
+        "dedup"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn grain(&self) -> Grain {
+        Grain::Table
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Pure
+    }
+
+    fn inputs(&self) -> InputPorts {
+        InputPorts::OneAnd(&[TOKENIZER])
+    }
+
+    fn doc(&self) -> &'static str {
+        include_str!("doc.md")
+    }
+
+    fn args_schema(&self) -> Value {
+        args_schema::<Args>()
+    }
+
+    async fn bind(&self, args: &Value, cx: &BindContext) -> Result<Box<dyn Step>, Vec<ArgError>> {
+        let args: Args = parse_args(args)?;
+        let mut errors = Vec::new();
+        require_column(cx, "column", &args.column, "text", is_text, &mut errors);
+        require_column(cx, "", ID, "text", is_text, &mut errors);
+        let input = cx.input();
+        if input.field(ID).is_some() && input.key != [ID] {
+            let message = format!("`dedup` needs a table whose key is `{ID}`");
+            let error = ArgError::new("", "wrong-key", message);
+            errors.push(error.help(format!("the key is {}", input.key.join(", "))));
+        }
+        for (at, name) in args.order_by.iter().enumerate() {
+            let path = format!("order_by[{at}]");
+            require_column(cx, &path, name, "a plain value", |t| !t.is_nested(), &mut errors);
+        }
+        check_thresholds(&args, &mut errors);
+        let file = check_tokenizer(&args, cx, &mut errors);
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let similarities = [
+            describe("jaccard", DataType::Float64, false, "Jaccard similarity of the sets", None),
+            describe(
+                "multiset_jaccard",
+                DataType::Float64,
+                false,
+                "Jaccard similarity of the multisets",
+                None,
+            ),
+        ];
+        let duplicate_of = text_field("duplicate_of", "the kept row of the cluster");
+        let rejects = reject_table(&input).with(&[duplicate_of]).with(&similarities);
+        let ports = vec![
+            Port::new(MAIN, input),
+            Port::new(REJECTS, rejects),
+            Port::new(CLUSTERS, clusters_table().with(&similarities)),
+            Port::new(SUMMARY, summary_table()),
+        ];
+        Ok(Box::new(BoundDedup { args, file, ports }))
+    }
+}
+
+/// Thresholds lie in 0 to 1; that of the sets is above 0.
+fn check_thresholds(args: &Args, errors: &mut Vec<ArgError>) {
+    if !(args.threshold > 0.0 && args.threshold <= 1.0) {
+        let message = "`threshold` lies above 0 and goes up to 1";
+        let mut error = ArgError::new("threshold", "out-of-range", message);
+        if args.threshold == 0.0 {
+            error = error.help("with 0 every row would be a duplicate of every other");
+        }
+        errors.push(error);
+    }
+    if !(0.0..=1.0).contains(&args.multiset_threshold) {
+        let message = "`multiset_threshold` lies in 0 to 1";
+        errors.push(ArgError::new("multiset_threshold", "out-of-range", message));
+    }
+}
+
+/// Whether there is exactly the tokenizer that is needed; the path of its file.
+fn check_tokenizer(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) -> Option<PathBuf> {
+    let port = cx.inputs.get(TOKENIZER);
+    if let Some(table) = port
+        && table.field(MODEL).is_none_or(|field| !is_text(field.data_type()))
+    {
+        let message = format!("the input `{TOKENIZER}` has no text column `{MODEL}`");
+        let error = ArgError::new("", "wrong-inputs", message);
+        errors.push(error.help("give it the result of a `tokenizer` step"));
+    }
+    let given = usize::from(port.is_some()) + usize::from(args.tokenizer_file.is_some());
+    match (args.tokens, given) {
+        (Tokens::Bpe, 0) => errors.push(
+            ArgError::new("tokens", "missing-argument", "`tokens: bpe` needs a tokenizer")
+                .help("add `tokenizer: <step>` under `from`, or `tokenizer_file`"),
+        ),
+        (Tokens::Bpe, 2) => errors.push(ArgError::new(
+            "tokenizer_file",
+            "conflicting-arguments",
+            "give either the port `tokenizer` or `tokenizer_file`, not both",
+        )),
+        (Tokens::Word, 1..) => errors.push(
+            ArgError::new("tokens", "conflicting-arguments", "words need no tokenizer")
+                .help("write `tokens: bpe` to compare by the tokenizer's tokens"),
+        ),
+        _ => {}
+    }
+    if args.tokens == Tokens::Bpe && args.keywords == Keywords::Drop {
+        let message = "`keywords: drop` goes with `tokens: word`";
+        errors.push(ArgError::new("keywords", "conflicting-arguments", message));
+    }
+    let path = cx.base.join(args.tokenizer_file.as_ref()?);
+    if !path.is_file() {
+        let message = format!("there is no file {}", path.display());
+        errors.push(ArgError::new("tokenizer_file", "missing-file", message));
+    } else if (args.tokens, given) == (Tokens::Bpe, 1)
+        && let Err(error) = read_model(&path)
+    {
+        errors.push(ArgError::new("tokenizer_file", "bad-file", error.to_string()));
+    }
+    Some(path)
+}
+
+fn clusters_table() -> TableSchema {
+    TableSchema::default()
+        .with(&[
+            text_field(ID, "a row of a cluster"),
+            text_field("cluster", "the kept row of its cluster"),
+            describe("size", DataType::Int64, false, "rows of the cluster", Some("rows")),
+            describe("kept", DataType::Boolean, false, "whether this is the kept row", None),
+        ])
+        .keyed(&[ID])
+}
+
+fn summary_table() -> TableSchema {
+    let count =
+        |name: &str, about: &str| describe(name, DataType::Int64, false, about, Some("rows"));
+    let table = TableSchema::default().with(&[
+        count("rows", "rows of the input"),
+        count("duplicates", "rows set aside"),
+        describe("percent", DataType::Float64, false, "share of duplicates", Some("percent")),
+        count("kept", "rows kept"),
+        describe("clusters", DataType::Int64, false, "clusters of two rows and more", None),
+        count("largest_cluster", "rows of the largest cluster; 0 without one"),
+        count("compared", "rows with enough tokens"),
+        count("too_short", "rows with fewer tokens than `min_tokens`"),
+        count("nulls", "rows without a text"),
+        describe(
+            "expected_recall",
+            DataType::Float64,
+            false,
+            "probability that a pair just at the threshold is found",
+            None,
+        ),
+    ]);
+    table.keyed(&["rows"])
+}
+
+#[derive(Debug)]
+struct BoundDedup {
+    args: Args,
+    file: Option<PathBuf>,
+    ports: Vec<Port>,
+}
+
+impl Step for BoundDedup {
+    fn args(&self) -> Value {
+        let mut args = serde_json::to_value(&self.args).unwrap_or_default();
+        // Its content counts, not its place.
+        if self.args.tokenizer_file.is_some() {
+            args["tokenizer_file"] = Value::Bool(true);
+        }
+        args
+    }
+
+    fn ports(&self) -> &[Port] {
+        &self.ports
+    }
+
+    fn reads(&self, input: &str) -> Reads {
+        match input {
+            TOKENIZER => Reads::Columns(vec![MODEL.to_string()]),
+            _ => Reads::All,
+        }
+    }
+
+    fn side_files(&self) -> Result<Vec<SideFile>, StepError> {
+        let (Some(path), Some(name)) = (&self.file, &self.args.tokenizer_file) else {
+            return Ok(Vec::new());
+        };
+        let content = std::fs::read(path)
+            .map_err(|error| StepError::new(format!("cannot read {}: {error}", path.display())))?;
+        Ok(vec![SideFile { name: name.clone(), digest: Digest::of(&content) }])
+    }
+
+    fn lowering(&self) -> Lowering<'_> {
+        Lowering::Table(self)
+    }
+}
+
+impl BoundDedup {
+    fn thresholds(&self) -> Thresholds {
+        Thresholds {
+            set: self.args.threshold,
+            multiset: self.args.multiset_threshold,
+            min_tokens: self.args.min_tokens,
+        }
+    }
+
+    fn method(&self) -> Method {
+        match self.args.method {
+            SearchMethod::Exact => Method::Exact,
+            SearchMethod::Minhash => Method::MinHash,
+        }
+    }
+
+    fn recall(&self) -> f64 {
+        match self.args.method {
+            SearchMethod::Exact => 1.0,
+            SearchMethod::Minhash => expected_recall(self.args.threshold),
+        }
+    }
+}
+
+impl From<similarity::Error> for StepError {
+    fn from(error: similarity::Error) -> Self {
+        let vocabulary = matches!(error, similarity::Error::Vocabulary { .. });
+        let error = Self::new(error.to_string());
+        if vocabulary {
+            return error.help("allow more with `galeras run --memory`, or use `tokens: bpe`");
+        }
+        error
+    }
+}
+
+#[async_trait]
+impl TableStep for BoundDedup {
+    fn bounded(&self) -> bool {
+        true
+    }
+
+    async fn lower(
+        &self,
+        cx: &LowerContext,
+        mut inputs: BTreeMap<String, DataFrame>,
+    ) -> Result<Ports, StepError> {
+        let missing = || StepError::new("`dedup` needs an input table");
+        let input = inputs.remove(INPUT).ok_or_else(missing)?;
+        let corpus = read(self, cx, input.clone(), inputs.remove(TOKENIZER)).await?;
+        let Decided { duplicates, clusters, summary } =
+            decide(self, cx, input.clone(), corpus).await?;
+        // The small table stands on the left: its rows are looked up by those of the input,
+        // which stay in their order.
+        let small = || cx.session.read_batch(duplicates.clone());
+        let (here, there) = ([decide::DUPLICATE], [ID]);
+        let kept = small()?.join(input.clone(), JoinType::RightAnti, &here, &there, None)?;
+        let others = small()?.join(input, JoinType::Inner, &here, &there, None)?;
+        let mut values = reject_values(lit("duplicate"), column(decide::REASON));
+        values.extend([
+            ("duplicate_of", column(decide::DUPLICATE_OF)),
+            ("jaccard", column(decide::JACCARD)),
+            ("multiset_jaccard", column(decide::MULTISET_JACCARD)),
+        ]);
+        Ok(vec![
+            (MAIN, kept),
+            (REJECTS, project(others, &self.ports[1].table, values)?),
+            (CLUSTERS, cx.session.read_batch(clusters)?),
+            (SUMMARY, cx.session.read_batch(summary)?),
+        ])
+    }
+}

@@ -1,0 +1,121 @@
+//! The rows of a table as documents of a similarity join: tokens are read on all threads.
+//!
+//! A row is known by its position in the order of `id`. Not here: what similarity is.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow::array::{AsArray, RecordBatch};
+use datafusion::dataframe::DataFrame;
+use futures::StreamExt;
+use futures::future::try_join_all;
+use tokio::sync::mpsc;
+
+use super::super::support::models::{model, read_model};
+use super::super::support::threads::{StopOnDrop, on_thread};
+use super::{BoundDedup, Keywords, Tokens};
+use crate::engine::column;
+use crate::functions::bpe::Bpe;
+use crate::functions::similarity::{Corpus, Limits, Reader, Stop};
+use crate::id::ID;
+use crate::operator::{LowerContext, StepError, Tell};
+
+/// Batches that wait for a thread.
+const QUEUE: usize = 8;
+/// The part of the memory that sorts of the session may take: one of this many.
+const OF_MEMORY: usize = 4;
+
+/// A batch and the position of its first row.
+type Numbered = (u32, RecordBatch);
+
+/// The documents of the input.
+pub(super) async fn read(
+    step: &BoundDedup,
+    cx: &LowerContext,
+    input: DataFrame,
+    tokenizer: Option<DataFrame>,
+) -> Result<Corpus, StepError> {
+    let bpe = match (tokenizer, &step.file) {
+        (Some(table), _) => Some(Arc::new(model(table).await?)),
+        (None, Some(path)) => Some(Arc::new(read_model(path)?)),
+        (None, None) => None,
+    };
+    let limits = Limits {
+        memory: cx.memory - cx.memory / OF_MEMORY,
+        threads: cx.jobs.max(1),
+        scratch: cx.scratch.clone(),
+    };
+    let mut columns = vec![column(ID), column(&step.args.column)];
+    columns.dedup();
+    let texts = input
+        .select(columns)?
+        .sort(vec![column(ID).sort(true, true)])?
+        .select(vec![column(&step.args.column)])?;
+    let stop = StopOnDrop::default();
+    let (send, receive) = mpsc::channel::<Numbered>(QUEUE);
+    let queue = Arc::new(Mutex::new(receive));
+    let mut readers = Vec::new();
+    for _ in 0..limits.threads {
+        let reader = match step.args.tokens {
+            Tokens::Word => {
+                let drop_keywords = step.args.keywords == Keywords::Drop;
+                Reader::words(&limits, drop_keywords, step.args.min_tokens)?
+            }
+            Tokens::Bpe => Reader::ids(&limits, step.args.min_tokens),
+        };
+        let (queue, bpe, flag) = (Arc::clone(&queue), bpe.clone(), stop.flag());
+        readers.push(on_thread(move || {
+            fill(reader, bpe.as_deref(), &queue, &|| flag.load(Ordering::Relaxed))
+        }));
+    }
+    // Only the threads hold the receiving end: if they fail, sending does.
+    drop(queue);
+    let feeding = async move {
+        let mut stream = texts.execute_stream().await?;
+        let mut first = 0u32;
+        while let Some(batch) = stream.next().await {
+            let batch = batch?;
+            let next =
+                u32::try_from(batch.num_rows()).ok().and_then(|rows| first.checked_add(rows));
+            let rows = next.ok_or_else(|| StepError::new("`dedup` takes up to 2³² rows"))?;
+            if send.send((first, batch)).await.is_err() {
+                break;
+            }
+            first = rows;
+        }
+        Ok::<_, StepError>(())
+    };
+    (cx.tell)(Tell::Activity("reading tokens".into()));
+    let (readers, ()) = tokio::try_join!(try_join_all(readers), feeding)?;
+    (cx.tell)(Tell::Activity("ordering tokens".into()));
+    let flag = stop.flag();
+    on_thread(move || Ok(Corpus::new(readers, limits, &|| flag.load(Ordering::Relaxed))?)).await
+}
+
+/// Reads batches until there are no more.
+fn fill(
+    mut reader: Reader,
+    bpe: Option<&Bpe>,
+    queue: &Mutex<mpsc::Receiver<Numbered>>,
+    stop: Stop<'_>,
+) -> Result<Reader, StepError> {
+    let mut ids = Vec::new();
+    loop {
+        let next = queue.lock().unwrap_or_else(PoisonError::into_inner).blocking_recv();
+        let Some((first, batch)) = next else { return Ok(reader) };
+        let texts = batch.column(0).as_string::<i32>();
+        let Some(bpe) = bpe else {
+            reader.read_texts(first, texts.iter(), stop)?;
+            continue;
+        };
+        for (row, text) in (first..).zip(texts) {
+            match text {
+                None => reader.read_ids(row, None, stop)?,
+                Some(text) => {
+                    bpe.encode(text, true, &mut ids).map_err(|e| StepError::new(e.to_string()))?;
+                    reader.read_ids(row, Some(&ids), stop)?;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,399 @@
+//! `dedup` and input that it has to refuse, or to bear: a clear error or the right answer, in
+//! bounded time.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Outcome, Project, marked};
+
+/// A release build takes a few seconds for the largest of these tables.
+const BOUND: Duration = Duration::from_secs(30);
+
+const HEAD: &str = "galeras: 1
+steps:
+  data:
+    op: exec
+    with:
+      command: touch ran; cat data.jsonl
+      files: [data.jsonl]
+      output: { id: utf8!, code: utf8, size: int64, path: utf8, more: 'list<int64>' }
+";
+
+/// `unique` with its `from` and `with`.
+fn workflow(from: &str, with: &str) -> String {
+    format!("{HEAD}  unique:\n    op: dedup\n    from: {from}\n    with: {with}\n")
+}
+
+fn lines(rows: impl IntoIterator<Item = Value>) -> String {
+    rows.into_iter().map(|row| format!("{row}\n")).collect()
+}
+
+fn texts<'a>(texts: impl IntoIterator<Item = Option<&'a str>>) -> String {
+    let rows = texts.into_iter().enumerate();
+    lines(rows.map(|(i, code)| json!({"id": format!("{i:06}"), "code": code})))
+}
+
+/// 25 words that other numbers do not have.
+fn words(number: usize) -> String {
+    (0..25).map(|i| format!("w{number}_{i} ")).collect()
+}
+
+/// What is wrong, once and at the mark `«`, with all of `said` in the message or its advice;
+/// nothing ran.
+#[track_caller]
+fn refused(workflow: &str, code: &str, said: &[&str]) {
+    let (text, place) = marked(workflow);
+    let project = Project::new(&text);
+    project.write("data.jsonl", texts([None]));
+    refuses(&project, &[&format!("{code} w.yaml:{place}")], said);
+}
+
+#[track_caller]
+fn refuses(project: &Project, diagnostics: &[&str], said: &[&str]) {
+    let outcome = project.run_json(&[]).exits(2);
+    assert_eq!(outcome.diagnostics(), diagnostics, "{outcome}");
+    let shown = project.run(&["run", "w.yaml"]).exits(2);
+    let told = shown.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    for word in said {
+        assert!(outcome.stdout.contains(word) || told.contains(word), "{word}\n{outcome}\n{shown}");
+    }
+    assert!(!project.path("ran").exists() && project.stored_nothing());
+}
+
+#[track_caller]
+fn argument_refused(with: &str, code: &str, said: &[&str]) {
+    refused(&workflow("data", &format!("{{ column: code, {with} }}")), code, said);
+}
+
+/// The run over the lines, which has to be a success within the bound, and its summary.
+#[track_caller]
+fn summary(with: &str, data: &str) -> (Project, Value) {
+    let project = Project::new(&workflow("data", &format!("{{ column: code, {with} }}")));
+    project.write("data.jsonl", data);
+    let outcome = project.run_ok(&[]);
+    assert!(outcome.took < BOUND, "{:?}", outcome.took);
+    let row = project.rows("unique.summary").remove(0);
+    let number = |name: &str| row[name].as_i64().unwrap();
+    assert_eq!(number("rows"), number("kept") + number("duplicates"), "{row}");
+    assert_eq!(number("rows"), number("compared") + number("too_short") + number("nulls"), "{row}");
+    assert_eq!(outcome.step("unique")["rows"], row["kept"]);
+    (project, row)
+}
+
+/// Numbers of a summary.
+fn numbers<const N: usize>(summary: &Value, names: [&str; N]) -> [i64; N] {
+    names.map(|name| summary[name].as_i64().unwrap())
+}
+
+#[test]
+fn no_rows_at_all() {
+    for method in ["exact", "minhash"] {
+        let (project, summary) = summary(&format!("method: {method}"), "");
+        assert_eq!(numbers(&summary, ["rows", "kept", "duplicates", "clusters"]), [0; 4]);
+        assert_eq!((&summary["percent"], &summary["largest_cluster"]), (&json!(0.0), &json!(0)));
+        for port in ["unique", "unique.rejects", "unique.clusters"] {
+            assert_eq!(project.rows(port), [] as [Value; 0], "{port}");
+        }
+    }
+}
+
+#[test]
+fn nothing_but_nulls() {
+    let (_, summary) = summary("min_tokens: 0", &texts([None; 40]));
+    assert_eq!(numbers(&summary, ["rows", "kept", "nulls", "compared"]), [40, 40, 40, 0]);
+}
+
+#[test]
+fn nulls_among_others() {
+    let code = words(0);
+    let (project, summary) = summary("", &texts([None, Some(&*code), None, Some(&*code), None]));
+    assert_eq!(numbers(&summary, ["nulls", "compared", "duplicates"]), [3, 2, 1]);
+    let ids =
+        |port| project.rows(port).into_iter().map(|row| row["id"].clone()).collect::<Vec<_>>();
+    assert_eq!(ids("unique"), ["000000", "000001", "000002", "000004"]);
+    assert_eq!(ids("unique.rejects"), ["000003"]);
+}
+
+#[test]
+fn texts_without_a_word_are_no_duplicates() {
+    let empty = ["", " ", "\n\t", "1 + 2", "\u{0}", "é", "\u{feff}"].map(Some);
+    for min_tokens in [0, 1] {
+        let with = format!("min_tokens: {min_tokens}, multiset_threshold: 0");
+        let (_, summary) = summary(&with, &texts(empty.into_iter().cycle().take(70)));
+        assert_eq!(numbers(&summary, ["kept", "duplicates", "too_short"]), [70, 0, 70]);
+    }
+    let (_, one) = summary("min_tokens: 0", &texts(["x", "(x)", "y", ""].map(Some)));
+    assert_eq!(numbers(&one, ["compared", "duplicates", "too_short"]), [3, 1, 1]);
+}
+
+#[test]
+fn a_method_of_ten_megabytes() {
+    let long: String = (0..1_100_000).map(|i| format!("w{i:07} ")).collect();
+    assert!(long.len() > 9_000_000);
+    let one_word = "x".repeat(10_000_000);
+    let small = words(0);
+    let all = [&*long, &small, &long, &one_word, &small].map(Some);
+    let (project, summary) = summary("", &texts(all));
+    assert_eq!(numbers(&summary, ["compared", "too_short", "duplicates"]), [4, 1, 2]);
+    let rejects = project.run(&[
+        "show",
+        "w.yaml",
+        "unique.rejects",
+        "--columns",
+        "id,duplicate_of",
+        "--format",
+        "csv",
+    ]);
+    assert_eq!(rejects.exits(0).stdout, "id,duplicate_of\n000002,000000\n000004,000001\n");
+}
+
+#[test]
+fn more_words_than_the_memory_holds_are_an_error_that_says_so() {
+    let long: String = (0..200_000).map(|i| format!("w{i:07} ")).collect();
+    let project = Project::new(&workflow("data", "{ column: code }"));
+    project.write("data.jsonl", texts([Some(long.as_str()), Some(&long)]));
+    let outcome = project.run_json(&["--memory", "1MiB"]).exits(1);
+    let detail = outcome.step("unique")["detail"].as_str().unwrap().to_owned();
+    assert!(detail.contains("vocabulary") && detail.contains("--memory"), "{detail}");
+    project.run_ok(&["--memory", "64MiB"]);
+}
+
+#[test]
+fn many_identical_rows_are_one_cluster() {
+    let code = words(0);
+    let data = texts(std::iter::repeat_n(Some(code.as_str()), 50_000));
+    for with in ["", "method: minhash, order_by: [size], keep: last"] {
+        let (_, summary) = summary(with, &data);
+        let names = ["rows", "kept", "clusters", "largest_cluster", "duplicates"];
+        assert_eq!(numbers(&summary, names), [50_000, 1, 1, 50_000, 49_999], "{with}");
+    }
+}
+
+#[test]
+fn many_nearly_identical_rows_are_one_cluster() {
+    let code = words(0);
+    let all: Vec<String> = (0..50_000).map(|i| format!("{code} own{i}")).collect();
+    let data = texts(all.iter().map(|code| Some(code.as_str())));
+    for with in ["", "method: minhash"] {
+        let (_, summary) = summary(with, &data);
+        assert_eq!(numbers(&summary, ["kept", "largest_cluster"]), [1, 50_000], "{with}");
+    }
+}
+
+#[test]
+fn many_rows_with_one_rare_token_in_common() {
+    // Every row has the word that orders come first in, and 25 that no other has.
+    let all: Vec<String> = (0..50_000).map(|i| format!("shared {}", words(i))).collect();
+    let data = texts(all.iter().map(|code| Some(code.as_str())));
+    for with in ["", "method: minhash", "threshold: 0.5"] {
+        let (_, summary) = summary(with, &data);
+        assert_eq!(numbers(&summary, ["compared", "duplicates"]), [50_000, 0], "{with}");
+    }
+}
+
+#[test]
+fn many_rows_of_few_words() {
+    // Any two rows have words in common, and the rarest of them are in thousands of rows.
+    let mut number = 7_u64;
+    let mut word = || {
+        number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        format!("w{} ", (number >> 33) % 120)
+    };
+    let all: Vec<String> = (0..20_000).map(|_| (0..40).map(|_| word()).collect()).collect();
+    let (_, exact) = summary("", &texts(all.iter().map(|code| Some(code.as_str()))));
+    assert_eq!(exact["compared"], 20_000);
+}
+
+#[test]
+fn thresholds_out_of_bounds() {
+    argument_refused(
+        "threshold: «0",
+        "out-of-range",
+        &["above 0", "every row would be a duplicate"],
+    );
+    argument_refused("threshold: «0.0", "out-of-range", &["above 0"]);
+    argument_refused("threshold: «-1", "wrong-value", &["threshold"]);
+    argument_refused("threshold: «2", "wrong-value", &["threshold"]);
+    argument_refused("threshold: «1.0000001", "wrong-value", &["threshold"]);
+    argument_refused("multiset_threshold: «-0.1", "wrong-value", &["multiset_threshold"]);
+    argument_refused("multiset_threshold: «1.5", "wrong-value", &["multiset_threshold"]);
+    argument_refused("min_tokens: «-1", "wrong-value", &["min_tokens"]);
+    argument_refused("min_tokens: «1.5", "wrong-type", &["min_tokens"]);
+}
+
+#[test]
+fn thresholds_that_are_no_numbers() {
+    for word in ["NaN", "nan", "'0.8'", "high", "[0.8]", "80%"] {
+        argument_refused(&format!("threshold: «{word}"), "wrong-type", &["threshold"]);
+    }
+    for word in [".nan", ".inf", "-.inf", "1e999"] {
+        let with = format!("{{ column: code, threshold: {word} }}");
+        let project = Project::new(&workflow("data", &with));
+        project.write("data.jsonl", "");
+        let outcome = project.run_json(&[]).exits(2);
+        assert_eq!(outcome.diagnostics(), ["wrong-value w.yaml:12:38"], "{word}: {outcome}");
+        assert!(outcome.stdout.contains("not a finite number"), "{word}: {outcome}");
+    }
+}
+
+#[test]
+fn the_largest_thresholds_and_the_smallest() {
+    let code = words(0);
+    let (nearly, twice) = (format!("{code} more"), format!("{code}{code}"));
+    let data = texts([&*code, &code, &nearly, &twice].map(Some));
+    for (with, duplicates) in [
+        ("threshold: 1, multiset_threshold: 1", 1),
+        ("threshold: 1, multiset_threshold: 0", 2),
+        ("threshold: 0.8, multiset_threshold: 0", 3),
+        ("threshold: 0.000001, multiset_threshold: 0", 3),
+        ("threshold: 0.000001, multiset_threshold: 0, method: minhash", 3),
+    ] {
+        let (_, summary) = summary(with, &data);
+        assert_eq!(summary["duplicates"], duplicates, "{with}");
+    }
+}
+
+#[test]
+fn columns_that_do_not_fit() {
+    let step = |with: &str| workflow("data", with);
+    refused(&step("{ column: «cod }"), "unknown-column", &["`cod`", "did you mean `code`?"]);
+    refused(&step("{ column: «size }"), "wrong-type", &["`size` has type int64", "text"]);
+    refused(&step("{ column: «more }"), "wrong-type", &["`more`", "text"]);
+    argument_refused(
+        "order_by: [path, «sise]",
+        "unknown-column",
+        &["`sise`", "did you mean `size`?"],
+    );
+    argument_refused("order_by: [«more]", "wrong-type", &["`more`"]);
+    argument_refused("order_by: «path", "wrong-type", &["order_by"]);
+    let project = Project::new(&step("{ threshold: 0.8 }"));
+    project.write("data.jsonl", "");
+    let outcome = project.run_json(&[]).exits(2);
+    assert_eq!(outcome.diagnostics().len(), 1, "{outcome}");
+    assert!(outcome.stdout.contains("missing-argument") && outcome.stdout.contains("column"));
+    argument_refused("«treshold: 0.8", "unknown-argument", &["did you mean `threshold`?"]);
+    argument_refused("tokens: «words", "wrong-value", &["did you mean `word`?"]);
+    argument_refused("method: «lsh", "wrong-value", &["exact", "minhash"]);
+}
+
+/// The steps `data`, `other` (a query over it) and `unique` (of that).
+fn after_a_query(query: &str, key: &str) -> Project {
+    let other = format!(
+        "  other:\n    op: sql\n    from: data\n    with: {{ query: '{query}', key: [{key}] }}\n"
+    );
+    let project = Project::new(
+        &workflow("other", "{ column: code }").replace("  unique:", &format!("{other}  unique:")),
+    );
+    project.write("data.jsonl", texts([None]));
+    project
+}
+
+#[track_caller]
+fn query_refused(query: &str, key: &str, said: &[&str]) {
+    let project = after_a_query(query, key);
+    let outcome: Outcome = project.run_json(&[]).exits(2);
+    let found = outcome.events("diagnostic");
+    assert_eq!(found.len(), 1, "{outcome}");
+    // The step as a whole, in line 13.
+    assert!(found[0]["line"].as_u64().unwrap() >= 13, "{outcome}");
+    let told = found[0].to_string();
+    assert!(said.iter().all(|word| told.contains(word)), "{said:?}: {told}");
+    assert!(!project.path("ran").exists() && project.stored_nothing());
+}
+
+#[test]
+fn tables_that_are_not_keyed_by_an_id() {
+    query_refused("SELECT code, path FROM input", "path", &["`id`"]);
+    query_refused("SELECT code, path, id FROM input", "path", &["key is `id`", "path"]);
+    query_refused("SELECT code, path, id FROM input", "path, id", &["key is `id`", "path, id"]);
+    query_refused("SELECT code, size AS id FROM input", "id", &["`id` has type int64"]);
+    after_a_query("SELECT id, code FROM input", "id").run_ok(&[]);
+}
+
+/// `unique` by the tokens of a tokenizer; `bpe` is one.
+fn with_tokenizer(from: &str, with: &str) -> String {
+    let bpe = "  bpe: { op: tokenizer, from: data, with: { column: code } }\n";
+    workflow(from, &format!("{{ column: code, {with} }}")) + bpe
+}
+
+#[test]
+fn tokenizers_that_are_missing_or_too_many() {
+    let both = "{ input: data, tokenizer: bpe }";
+    let one_too_few = with_tokenizer("data", "tokens: «bpe");
+    refused(
+        &one_too_few,
+        "missing-argument",
+        &["`tokens: bpe` needs a tokenizer", "tokenizer_file"],
+    );
+    let dropping = with_tokenizer(both, "tokens: bpe, keywords: «drop");
+    refused(&dropping, "conflicting-arguments", &["`keywords: drop` goes with `tokens: word`"]);
+    for (from, with, said) in [
+        (both, "tokens: bpe, tokenizer_file: t.json", "not both"),
+        (both, "threshold: 0.8", "words need no tokenizer"),
+        ("data", "tokenizer_file: t.json", "words need no tokenizer"),
+    ] {
+        let project = Project::new(&with_tokenizer(from, with));
+        project.write("data.jsonl", "");
+        project.write("t.json", "{}");
+        let outcome = project.run_json(&[]).exits(2);
+        assert_eq!(outcome.diagnostics().len(), 1, "{outcome}");
+        assert!(outcome.stdout.contains("conflicting-arguments"), "{outcome}");
+        assert!(outcome.stdout.contains(said), "{outcome}");
+    }
+}
+
+#[test]
+fn tokenizer_files_that_are_none() {
+    let missing = with_tokenizer("data", "tokens: bpe, tokenizer_file: «t.json");
+    refused(&missing, "missing-file", &["t.json"]);
+    for content in ["", "{}", "[]", "no JSON", "{\"model\":{\"type\":\"BPE\"}}", "\u{0}"] {
+        let project = Project::new(&missing.replace('«', ""));
+        project.write("data.jsonl", texts([Some("x")]));
+        project.write("t.json", content);
+        let outcome = project.run(&["run", "w.yaml"]);
+        assert!(matches!(outcome.code, Some(1 | 2)), "{content}: {outcome}");
+        assert!(outcome.stderr.contains("t.json"), "{content}: {outcome}");
+        assert!(outcome.stderr.contains("tokenizer"), "{content}: {outcome}");
+        assert!(!outcome.stderr.contains("panicked"), "{content}: {outcome}");
+    }
+    let project = Project::new(&missing.replace('«', ""));
+    project.write("data.jsonl", texts([Some("x")]));
+    project.write("t.json", [0xff, 0xfe, 0x00]);
+    let outcome = project.run(&["run", "w.yaml"]);
+    assert!(matches!(outcome.code, Some(1 | 2)) && outcome.stderr.contains("t.json"), "{outcome}");
+}
+
+#[test]
+fn inputs_that_dedup_does_not_have() {
+    let with = "tokens: bpe";
+    let misspelt = with_tokenizer("{ input: data, «tokeniser: bpe }", with);
+    refused(&misspelt, "wrong-inputs", &["no input `tokeniser`", "`input`", "tokenizer"]);
+    let unnamed = with_tokenizer("{ «tokenizer: bpe }", with);
+    refused(&unnamed, "wrong-inputs", &["needs an input called `input`"]);
+    let no_model = Project::new(&with_tokenizer("{ input: data, tokenizer: data }", with));
+    no_model.write("data.jsonl", "");
+    let outcome = no_model.run_json(&[]).exits(2);
+    assert!(outcome.stdout.contains("has no text column `model`"), "{outcome}");
+    assert!(outcome.stdout.contains("give it the result of a `tokenizer` step"), "{outcome}");
+    let none = workflow("data", "{ column: code }").replace("    from: data\n", "");
+    let project = Project::new(&none);
+    project.write("data.jsonl", "");
+    let outcome = project.run_json(&[]).exits(2);
+    assert!(outcome.stdout.contains("wrong-inputs"), "{outcome}");
+}
+
+#[test]
+fn a_table_of_two_models_is_no_tokenizer() {
+    let models = "  two:
+    op: sql
+    from: data
+    with: { query: 'SELECT id, code AS model FROM input' }
+";
+    let text = with_tokenizer("{ input: data, tokenizer: two }", "tokens: bpe") + models;
+    let project = Project::new(&text);
+    project.write("data.jsonl", texts([Some("x"), Some("y")]));
+    let outcome = project.run_json(&["--keep-going"]).exits(1);
+    let detail = outcome.step("unique")["detail"].as_str().unwrap().to_owned();
+    assert!(detail.contains("one row with a `model`"), "{detail}");
+}

@@ -1,0 +1,202 @@
+//! `dedup`: the same result everywhere, and a rerun that costs what changed.
+
+use std::fmt::Write as _;
+
+use crate::harness::{Outcome, Project};
+
+const WORKFLOW: &str = "galeras: 1
+name: reuse
+steps:
+  data:
+    op: read
+    with: { path: data.jsonl }
+  features:
+    op: ast
+    from: data
+    with: { features: [nloc] }
+  unique:
+    op: dedup
+    from: features
+    with: { column: code, threshold: 0.8, order_by: [day] }
+  testbed:
+    op: cut
+    from: unique
+    with: { seed: 1 }
+";
+
+/// A generator of numbers (Knuth's MMIX).
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % n
+    }
+}
+
+/// Methods as lines of JSON, of which every other is like one of those before; 60 words each
+/// of 2,000.
+fn methods(count: usize) -> Vec<String> {
+    let mut numbers = Numbers(7);
+    let mut made: Vec<Vec<usize>> = Vec::with_capacity(count);
+    for i in 0..count {
+        let mut words: Vec<usize> = if i % 2 == 0 {
+            (0..60).map(|_| numbers.below(2_000)).collect()
+        } else {
+            made[numbers.below(i)].clone()
+        };
+        for _ in 0..numbers.below(10) {
+            let at = numbers.below(words.len());
+            words[at] = numbers.below(2_000);
+        }
+        made.push(words);
+    }
+    let line = |(i, words): (usize, &Vec<usize>)| {
+        let mut body = String::new();
+        for pair in words.chunks(2) {
+            let _ = write!(body, "    name_{} = value_{}\\n", pair[0], pair[1]);
+        }
+        let id = (i * 7_919) % 100_003;
+        format!(
+            "{{\"id\":\"{id:06}\",\"day\":{},\"code\":\"def f(a):\\n{body}    return a\\n\"}}\n",
+            i % 9
+        )
+    };
+    made.iter().enumerate().map(line).collect()
+}
+
+fn project(rows: usize) -> Project {
+    let project = Project::new(WORKFLOW);
+    project.write("data.jsonl", methods(rows).concat());
+    project
+}
+
+/// The digests of all ports of `unique`.
+#[track_caller]
+fn digests(outcome: &Outcome) -> Vec<(String, String)> {
+    let of = |(step, port, digest)| (step == "unique").then_some((port, digest));
+    let found: Vec<_> = outcome.digests().into_iter().filter_map(of).collect();
+    assert_eq!(found.len(), 4, "{outcome}");
+    found
+}
+
+/// The digests are the same on any number of threads, in little memory and in much, and with
+/// the rows in another order.
+#[track_caller]
+fn is_the_same_everywhere(project: &Project) {
+    let lines = project.read("data.jsonl");
+    let first = project.run_ok(&["--jobs", "2", "--cache", "first"]);
+    let clusters = first.step("unique")["ports"].as_array().unwrap().clone();
+    let members = clusters.iter().find(|p| p["port"] == "clusters").unwrap()["rows"].clone();
+    assert!(members.as_u64().unwrap() > 1_000, "{first}");
+    for (at, (jobs, memory)) in
+        [("1", "1GiB"), ("4", "1GiB"), ("1", "1MiB"), ("2", "1MiB"), ("4", "1MiB")]
+            .iter()
+            .enumerate()
+    {
+        if at == 2 {
+            let reversed: Vec<&str> = lines.lines().rev().collect();
+            project.write("data.jsonl", reversed.join("\n") + "\n");
+        }
+        let cache = format!("cache{at}");
+        let again = project.run_ok(&["--jobs", jobs, "--memory", memory, "--cache", &cache]);
+        assert_eq!(digests(&again), digests(&first), "{jobs} jobs, {memory}");
+    }
+    assert_eq!(project.left_behind(), [] as [std::path::PathBuf; 0]);
+}
+
+#[test]
+fn threads_memory_and_the_order_of_rows_change_nothing() {
+    is_the_same_everywhere(&project(6_000));
+}
+
+#[test]
+fn the_same_holds_for_minhash() {
+    let project = project(6_000);
+    project.edit("w.yaml", "order_by: [day]", "method: minhash");
+    is_the_same_everywhere(&project);
+}
+
+#[test]
+fn the_same_holds_for_bpe() {
+    let project = project(4_000);
+    project.edit("w.yaml", "order_by: [day]", "tokens: bpe, keep: last");
+    project.edit("w.yaml", "from: features", "from: { input: features, tokenizer: bpe }");
+    project.edit(
+        "w.yaml",
+        "  unique:\n",
+        "  bpe: { op: tokenizer, from: data, with: { column: code, vocab_size: 400 } }\n  unique:\n",
+    );
+    is_the_same_everywhere(&project);
+}
+
+#[test]
+fn memory_and_threads_are_no_reason_to_run_again() {
+    let project = project(400);
+    project.run_ok(&["--jobs", "1", "--memory", "64MiB"]);
+    project.run_ok(&["--jobs", "2", "--memory", "2GB"]).all_hit();
+}
+
+#[test]
+fn another_threshold_reruns_dedup_and_what_follows_and_nothing_before() {
+    let project = project(400);
+    let first = project.run_ok(&[]);
+    project.edit("w.yaml", "threshold: 0.8", "threshold: 0.95");
+    let second = project.run_ok(&[]);
+    assert_eq!(second.statuses(), "data=hit features=hit unique=ran testbed=ran");
+    let unique = second.step("unique");
+    assert_eq!(unique["reason"], "ARG_CHANGED", "{second}");
+    assert!(unique["rows"].as_u64() > first.step("unique")["rows"].as_u64(), "{second}");
+    // The rows that were kept before are cut already.
+    assert_eq!(second.step("testbed")["reused_rows"], first.step("testbed")["rows"], "{second}");
+    let why = project.run(&["explain", "w.yaml", "unique"]).exits(0);
+    assert!(why.stdout.contains("threshold"), "{why}");
+    project.edit("w.yaml", "threshold: 0.95", "threshold: 0.8");
+    project.run_ok(&[]).all_hit();
+}
+
+#[test]
+fn another_threshold_that_changes_no_row_stops_there() {
+    let project = project(400);
+    // No two texts of so few words have a similarity between the two thresholds.
+    project.edit("w.yaml", "threshold: 0.8", "threshold: 0.801");
+    let first = project.run_ok(&[]);
+    project.edit("w.yaml", "threshold: 0.801", "threshold: 0.8010001");
+    let second = project.run_ok(&[]);
+    assert_eq!(second.statuses(), "data=hit features=hit unique=ran testbed=hit");
+    assert_eq!(digests(&second), digests(&first));
+}
+
+#[test]
+fn a_description_or_a_comment_reruns_nothing() {
+    let project = project(400);
+    project.run_ok(&[]);
+    project.edit(
+        "w.yaml",
+        "op: dedup\n",
+        "op: dedup  # as Allamanis did\n    description: One of each\n",
+    );
+    project.run_ok(&[]).all_hit();
+    project.edit("w.yaml", "order_by: [day]", "order_by: [day], keep: first, min_tokens: 20");
+    project.run_ok(&[]).all_hit();
+}
+
+#[test]
+fn a_row_that_is_added_runs_dedup_again_with_the_result_of_a_new_store() {
+    let project = project(400);
+    project.run_ok(&[]);
+    let line = project.read("data.jsonl").lines().next().unwrap().to_owned();
+    let added = line.replacen("{\"id\":\"", "{\"id\":\"x", 1);
+    project.write("data.jsonl", project.read("data.jsonl") + &added + "\n");
+    let second = project.run_ok(&[]);
+    assert_eq!(
+        second.statuses(),
+        "data=ran features=ran unique=ran testbed=hit",
+        "its twin is kept"
+    );
+    assert_eq!(second.step("features")["computed_rows"], 0);
+    assert_eq!(digests(&project.run_ok(&["--cache", "fresh"])), digests(&second));
+    let rejects = project.rows("unique.rejects");
+    assert!(rejects.iter().any(|row| row["id"].as_str().unwrap().starts_with('x')));
+}

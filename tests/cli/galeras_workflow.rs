@@ -1,0 +1,343 @@
+//! `workflows/galeras.yaml` on three small repositories: what is in the five testbeds, that
+//! Tables I and II are theirs, and what is computed again after a change.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use serde_json::Value;
+
+use crate::harness::Outcome;
+use crate::paper::{Shipped, paper, sorted, text};
+
+/// Steps of the testbeds by the names in the tables.
+const TESTBEDS: [(&str, &str); 5] = [
+    ("RandomCut", "random_cut"),
+    ("WithDocString", "with_docstring"),
+    ("FromDocString", "from_docstring"),
+    ("CommitGen", "commit_gen"),
+    ("SummarizationGen", "summarization_gen"),
+];
+
+const FEATURES: [&str; 8] = [
+    "n_ast_errors",
+    "ast_levels",
+    "n_ast_nodes",
+    "n_whitespaces",
+    "complexity",
+    "nloc",
+    "token_counts",
+    "n_identifiers",
+];
+
+fn chars(row: &Value, column: &str) -> usize {
+    text(row, column).chars().count()
+}
+
+fn ids(rows: &[Value]) -> BTreeSet<String> {
+    sorted(rows, "id").into_iter().collect()
+}
+
+/// The steps of one status.
+fn with_status(outcome: &Outcome, status: &str) -> BTreeSet<String> {
+    let all = outcome.statuses();
+    let words = all.split(' ').filter_map(|word| word.split_once('='));
+    words.filter(|(_, s)| *s == status).map(|(step, _)| step.to_owned()).collect()
+}
+
+/// Mean and sample deviation, by the definition.
+fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (mean, (squares / (n - 1.0)).sqrt())
+}
+
+#[track_caller]
+fn same(found: &str, expected: f64, what: &str) {
+    let found: f64 = found.parse().unwrap_or_else(|_| panic!("{what}: {found:?}"));
+    assert!(
+        (found - expected).abs() <= 1e-9 * expected.abs().max(1.0),
+        "{what}: {found} {expected}"
+    );
+}
+
+#[test]
+fn both_tables_are_those_of_the_testbeds() {
+    let paper = paper();
+    let outcome = paper.run_human().exits(0);
+    let published = |line: &str| outcome.stdout.lines().any(|l| l.contains(line));
+    assert!(published("table_1 (") && published("table_2 ("), "{outcome}");
+    assert_eq!(paper.run_human().exits(0).stdout, outcome.stdout, "and so does a rerun");
+
+    let table_1 = paper.csv("testbeds/table_1.csv");
+    assert_eq!(table_1.len(), TESTBEDS.len() * FEATURES.len());
+    let table_2 = paper.csv("testbeds/table_2.csv");
+    assert_eq!(table_2.len(), TESTBEDS.len());
+    for (name, step) in TESTBEDS {
+        let rows = paper.rows(step);
+        for feature in FEATURES {
+            let of = |row: &&BTreeMap<String, String>| {
+                row["testbed"] == name && row["feature"] == feature
+            };
+            let told = table_1.iter().find(of).unwrap_or_else(|| panic!("{name} {feature}"));
+            assert_eq!(told.keys().collect::<Vec<_>>(), ["feature", "mean", "n", "std", "testbed"]);
+            let values: Vec<f64> = rows.iter().map(|row| row[feature].as_f64().unwrap()).collect();
+            let (mean, deviation) = mean_and_deviation(&values);
+            assert_eq!(told["n"], rows.len().to_string(), "{name} {feature}");
+            same(&told["mean"], mean, &format!("mean of {name} {feature}"));
+            same(&told["std"], deviation, &format!("deviation of {name} {feature}"));
+        }
+        let told = table_2.iter().find(|row| row["testbed"] == name).unwrap();
+        let sampled = paper.rows(&format!("{step}_sample"));
+        let duplicates = paper.rows(&format!("{step}.rejects"));
+        assert_eq!((sampled.len(), rows.len() + duplicates.len()), (40, 40), "{name}");
+        assert!(!duplicates.is_empty(), "{name} has duplicates");
+        assert_eq!(told["sampled"], "40");
+        assert_eq!(told["duplicates"], duplicates.len().to_string(), "{name}");
+        same(&told["percent"], duplicates.len() as f64 / 0.4, &format!("percent of {name}"));
+        assert_eq!(told["size"], rows.len().to_string(), "{name}");
+        // What people see is what is in the files.
+        let line = |l: &&str| l.contains(name) && l.contains(&told["size"]);
+        assert!(outcome.stdout.lines().any(|l| line(&l)), "{name}\n{}", outcome.stdout);
+    }
+    for file in TESTBEDS.map(|(_, step)| step) {
+        assert!(paper.project.path(&format!("testbeds/{file}.parquet")).exists(), "{file}");
+        let duplicates = format!("testbeds/{file}_duplicates.parquet");
+        assert!(paper.project.path(&duplicates).exists(), "{file}");
+    }
+}
+
+/// What the paper's pipeline takes for a word of code.
+fn tokens(code: &str) -> HashMap<&str, usize> {
+    let mut counts = HashMap::new();
+    for word in code.split(|c: char| !c.is_alphanumeric() && c != '_') {
+        if word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+            *counts.entry(word).or_insert(0) += 1;
+        }
+    }
+    counts
+}
+
+fn similar(a: &HashMap<&str, usize>, b: &HashMap<&str, usize>, threshold: f64) -> bool {
+    let of = |counts: &HashMap<&str, usize>, word: &str| counts.get(word).copied().unwrap_or(0);
+    let words: BTreeSet<&str> = a.keys().chain(b.keys()).copied().collect();
+    let both = words.iter().filter(|w| of(a, w) > 0 && of(b, w) > 0).count();
+    let least: usize = words.iter().map(|w| of(a, w).min(of(b, w))).sum();
+    let most: usize = words.iter().map(|w| of(a, w).max(of(b, w))).sum();
+    both as f64 >= threshold * words.len() as f64 && least as f64 >= 0.7 * most as f64
+}
+
+/// The ids that stay if of every cluster the first one does.
+fn first_of_clusters(rows: &[Value], threshold: f64) -> BTreeSet<String> {
+    let counts: Vec<_> = rows.iter().map(|row| tokens(text(row, "code"))).collect();
+    let long = |at: usize| counts[at].values().sum::<usize>() >= 20;
+    let mut cluster: Vec<usize> = (0..rows.len()).collect();
+    for one in 0..rows.len() {
+        for other in 0..one {
+            if long(one) && long(other) && similar(&counts[one], &counts[other], threshold) {
+                let (from, to) = (cluster[one], cluster[other]);
+                cluster.iter_mut().filter(|c| **c == from).for_each(|c| *c = to);
+            }
+        }
+    }
+    let mut first: HashMap<usize, String> = HashMap::new();
+    for (at, row) in rows.iter().enumerate() {
+        let id = text(row, "id").to_owned();
+        let best = first.entry(cluster[at]).or_insert_with(|| id.clone());
+        *best = id.min(best.clone());
+    }
+    first.into_values().collect()
+}
+
+#[test]
+fn every_row_passes_the_filters_of_its_testbed() {
+    let paper = paper();
+    paper.run(&[]).exits(0);
+    for (name, step) in TESTBEDS {
+        let rows = paper.rows(step);
+        assert!(rows.len() > 10, "{name}");
+        let sampled = paper.rows(&format!("{step}_sample"));
+        assert_eq!(ids(&rows), first_of_clusters(&sampled, 0.8), "{name}");
+        for row in &rows {
+            let number = |column: &str| row[column].as_u64().unwrap() as usize;
+            assert!(number("token_counts") > 10 || chars(row, "code") > 100, "{name}: {row}");
+            assert!(!text(row, "fun_name").starts_with("stub"), "{name}: {row}");
+            assert!(!text(row, "fun_name").starts_with("line"), "{name}: {row}");
+            assert!(text(row, "commit_time").starts_with("2022"), "{name}: {row}");
+            assert!(number("n_ast_errors") == 0 && number("nloc") > 2, "{name}: {row}");
+            if matches!(name, "WithDocString" | "FromDocString" | "SummarizationGen") {
+                let docstring = text(row, "docstring");
+                let words = docstring.split_whitespace().count();
+                assert_eq!(words, number("d_n_words"), "{name}: {row}");
+                assert!(words > 3, "{name}: {row}");
+                assert!(words > 10 || docstring.chars().count() > 50, "{name}: {row}");
+            }
+            if name == "CommitGen" {
+                assert!(row["code_before"].is_string() && row["change"] == "modified", "{row}");
+                let message = text(row, "commit_message");
+                let words = message.split_whitespace().count();
+                assert!(words > 10 || message.chars().count() > 50, "{message}");
+            }
+        }
+    }
+    // The same data points, drawn apart.
+    assert_ne!(paper.rows("from_docstring_sample"), paper.rows("summarization_gen_sample"));
+    // No filter lets everything through, or nothing.
+    let counts: BTreeMap<&str, usize> =
+        ["verified", "long_enough", "documented", "commit_gen_points"]
+            .into_iter()
+            .map(|step| (step, paper.rows(step).len()))
+            .collect();
+    assert!(counts["verified"] > counts["long_enough"], "{counts:?}");
+    assert!(counts["long_enough"] > counts["documented"], "{counts:?}");
+    assert!(counts["long_enough"] > counts["commit_gen_points"], "{counts:?}");
+    let rejected = paper.rows("verified.rejects");
+    let rules: BTreeSet<&str> = rejected.iter().map(|row| text(row, "rule")).collect();
+    assert_eq!(rules.into_iter().collect::<Vec<_>>(), ["no_one_line_body", "no_pass_body"]);
+    assert_eq!(rejected.len(), 3 * 20 * 2, "a stub and a line of each commit");
+}
+
+/// The text that is cut is that of `column`, at a place behind what `end` gives.
+#[track_caller]
+fn cuts_are_right(rows: &[Value], column: &str, end: impl Fn(&Value) -> usize) {
+    for row in rows {
+        let whole = text(row, column);
+        let (head, rest) = (text(row, "random_cut"), text(row, "cut_rest"));
+        assert_eq!(format!("{head}{rest}"), whole);
+        assert!(head.len() >= end(row), "{head:?}");
+        assert_eq!(row["cut_at"].as_u64().unwrap() as usize, head.chars().count());
+        assert!(rest.starts_with(' ') || rest.starts_with('\n'), "{rest:?}");
+        // Later than 65 % only where there is no other place behind the signature or docstring.
+        let share = chars(row, "random_cut") as f64 / chars(row, column) as f64;
+        assert!(share <= 0.65 || !head[end(row)..].contains(' '), "{share} {head:?}");
+    }
+}
+
+#[test]
+fn cuts_lie_behind_the_signature_and_the_docstring() {
+    let paper = paper();
+    paper.run(&[]).exits(0);
+    let after = |row: &Value, column: &str, part: &str| {
+        let part = text(row, part);
+        text(row, column).find(part).unwrap() + part.len()
+    };
+    let rows = paper.rows("random_cut");
+    cuts_are_right(&rows, "code_no_docstring", |row| after(row, "code_no_docstring", "signature"));
+    assert!(rows.iter().all(|row| text(row, "random_cut").starts_with("def ")));
+    assert!(rows.iter().any(|row| row["docstring"].is_string()));
+    let rows = paper.rows("with_docstring");
+    cuts_are_right(&rows, "code", |row| after(row, "code", "docstring") + 3);
+    assert!(rows.iter().all(|row| text(row, "random_cut").matches("\"\"\"").count() == 2));
+}
+
+/// The steps that ran. SummarizationGen has the data points of FromDocString, so that one of the
+/// two takes the other's result: both are left out.
+fn ran_apart(outcome: &Outcome) -> Vec<String> {
+    let twins = ["from_docstring", "summarization_gen"];
+    let ran = with_status(outcome, "ran").into_iter();
+    ran.filter(|step| !twins.iter().any(|twin| step.starts_with(twin))).collect()
+}
+
+#[test]
+fn another_threshold_is_work_for_the_deduplication_only() {
+    let mut paper = paper();
+    let first = paper.run(&[]).exits(0);
+    let again = paper.run(&[]).exits(0);
+    again.all_hit();
+    assert_eq!(again.digests(), first.digests());
+    let kept = paper.rows("random_cut").len();
+    // Nothing is less similar than this and more than that: the tables stay.
+    paper.set("threshold", "0.5");
+    let lower = paper.run(&[]).exits(0);
+    assert_eq!(ran_apart(&lower), ["commit_gen", "random_cut", "with_docstring"]);
+    assert_eq!(
+        ids(&paper.rows("random_cut")),
+        first_of_clusters(&paper.rows("random_cut_sample"), 0.5)
+    );
+    // A copy under another name is no duplicate any more.
+    paper.set("threshold", "0.97");
+    let higher = paper.run(&[]).exits(0);
+    assert_eq!(
+        ran_apart(&higher),
+        [
+            "commit_gen",
+            "features",
+            "random_cut",
+            "table_1",
+            "table_2",
+            "testbeds",
+            "with_docstring"
+        ]
+    );
+    let higher = paper.rows("random_cut");
+    assert!(higher.len() > kept, "{} {kept}", higher.len());
+    assert_eq!(ids(&higher), first_of_clusters(&paper.rows("random_cut_sample"), 0.97));
+}
+
+#[test]
+fn one_more_data_point_keeps_those_before() {
+    let mut paper = paper();
+    let first = paper.run(&[]).exits(0);
+    let samples: Vec<String> = TESTBEDS.iter().map(|(_, step)| format!("{step}_sample")).collect();
+    let of = |paper: &Shipped| -> Vec<BTreeSet<String>> {
+        samples.iter().map(|step| ids(&paper.rows(step))).collect()
+    };
+    let before = of(&paper);
+    assert!(before.iter().all(|ids| ids.len() == 40));
+    paper.set("n", "41");
+    let larger = paper.run(&[]).exits(0);
+    let apart = ["commit_gen", "random_cut", "with_docstring"];
+    let mut expected: Vec<String> =
+        ["features", "table_1", "table_2", "testbeds"].map(str::to_owned).into();
+    expected.extend(apart.iter().flat_map(|step| [step.to_string(), format!("{step}_sample")]));
+    expected.sort_unstable();
+    assert_eq!(ran_apart(&larger), expected);
+    for ((small, large), step) in before.iter().zip(of(&paper)).zip(&samples) {
+        assert_eq!(large.len(), 41, "{step}");
+        assert!(small.is_subset(&large), "{step}");
+    }
+    // And back: nothing to do, and the same.
+    paper.set("n", "40");
+    let back = paper.run(&[]).exits(0);
+    back.all_hit();
+    assert_eq!(back.digests(), first.digests());
+}
+
+#[test]
+fn the_seed_alone_decides_and_threads_do_not() {
+    let mut paper = paper();
+    let first = paper.run(&[]).exits(0);
+    let alone = paper.run(&["--jobs", "1", "--cache", "one", "--out", "one"]).exits(0);
+    assert_eq!(alone.digests(), first.digests());
+    let before = ids(&paper.rows("random_cut_sample"));
+    paper.set("seed", "43");
+    let other = paper.run(&[]).exits(0);
+    assert_eq!(with_status(&other, "ran").iter().filter(|s| s.starts_with("collected")).count(), 0);
+    assert_ne!(ids(&paper.rows("random_cut_sample")), before);
+}
+
+#[test]
+fn a_new_commit_is_mined_and_the_rest_stays() {
+    let paper = paper();
+    paper.run(&[]).exits(0);
+    let before = ids(&paper.rows("random_cut_points"));
+    let more = crate::paper::method("another_one", 5, None, 3);
+    let repo = &paper.repos[1];
+    repo.commit(
+        crate::repository::at(crate::repository::day(360))
+            .message("Add another one of them")
+            .write("another.py", more),
+    );
+    let outcome = paper.run(&[]).exits(0);
+    let mined = outcome.step("collected/mined");
+    assert_eq!(
+        (&mined["status"], mined["reused_rows"].as_u64()),
+        (&"ran".into(), Some(2)),
+        "{mined}"
+    );
+    let after = ids(&paper.rows("random_cut_points"));
+    assert!(before.is_subset(&after));
+    assert_eq!(after.len(), before.len() + 1);
+    let traced = after.difference(&before).next().unwrap();
+    let traced = paper.trace(traced).exits(0);
+    assert!(traced.stdout.contains("another.py"), "{traced}");
+}

@@ -1,0 +1,399 @@
+//! The named checks of `validate` that count again, look at cuts and docstrings, and leave
+//! methods out; and the SQL functions behind them.
+
+use serde_json::{Value, json};
+
+use crate::harness::Project;
+
+/// Methods of all sorts; all features of theirs are right as `ast` measures them.
+const GOOD: [(&str, &str); 10] = [
+    ("plain", "def f(a):\n    b = a + 1\n    return b\n"),
+    (
+        "branches",
+        "def f(a, b):\n    if a and b or a:\n        return 1\n    elif a:\n        return 2\n    for x in a:\n        while x:\n            x -= 1\n    return [y for y in a if y]\n",
+    ),
+    (
+        "documented",
+        "def f(a):\n    \"\"\"Adds one to a.\n\n    More of it.\n    \"\"\"\n    b = a + 1\n    return b\n",
+    ),
+    (
+        "nested",
+        "def f(a):\n    def g(b):\n        if b:\n            return b\n        return 1\n    h = lambda c: c if c else 0\n    return g(h(a))\n",
+    ),
+    (
+        "caught",
+        "async def f(a):\n    try:\n        await a\n    except (KeyError, ValueError) as e:\n        raise e\n    finally:\n        print('x  y')\n",
+    ),
+    (
+        "matched",
+        "def f(a):\n    match a:\n        case 1:\n            return 1\n        case [x, *_]:\n            return x\n",
+    ),
+    (
+        "wide",
+        "def größe(α, β=\"ä \\u00a0 ß\"):\n    naïve = f\"{α!r} {β:>{α}} 🎉\"\n    return naïve\n",
+    ),
+    (
+        "signed",
+        "def f(\n    a: int,  # the first\n    b: dict[str, int] = {},\n    *,\n    c=lambda: 0,\n) -> list[int]:\n    # nothing\n    return [a, *b, c]\n",
+    ),
+    ("tabs", "def f(a):\n\tif a:\n\t\treturn  a\n\n\treturn a\n"),
+    ("single", "def f(a):\n    'In single quotes.'\n    b = '''x  y'''\n    return b\n"),
+];
+
+/// `points.jsonl` -> features -> `told`, a query over them -> `valid`, with these rules.
+fn project(points: &[(&str, Value)], query: &str, rules: &[&str]) -> Project {
+    let rules: String = rules.iter().map(|rule| format!("        - {rule}\n")).collect();
+    let project = Project::new(&format!(
+        "galeras: 1
+steps:
+  points: {{ op: read, with: {{ path: points.jsonl }} }}
+  features: {{ op: ast, from: points }}
+  told:
+    op: sql
+    from: features
+    with: {{ query: \"{query}\", key: [id] }}
+  valid:
+    op: validate
+    from: told
+    with:
+      rules:
+{rules}"
+    ));
+    let line = |(id, code): &(&str, Value)| json!({"id": id, "code": code}).to_string() + "\n";
+    project.write("points.jsonl", points.iter().map(line).collect::<String>());
+    project
+}
+
+fn good() -> Vec<(&'static str, Value)> {
+    GOOD.iter().map(|(id, code)| (*id, Value::from(*code))).collect()
+}
+
+fn ids(rows: &[Value]) -> Vec<String> {
+    rows.iter().map(|row| row["id"].as_str().unwrap().to_owned()).collect()
+}
+
+const ALL: &str = "SELECT * FROM input";
+
+/// The ids of these codes that a rule keeps, in the order of ids.
+#[track_caller]
+fn kept(points: &[(&str, &str)], rule: &str) -> Vec<String> {
+    let points: Vec<(&str, Value)> =
+        points.iter().map(|(id, code)| (*id, Value::from(*code))).collect();
+    let project = project(&points, ALL, &[rule]);
+    project.run_ok(&[]);
+    let (kept, rejected) = (project.rows("valid"), project.rows("valid.rejects"));
+    assert_eq!(kept.len() + rejected.len(), points.len());
+    ids(&kept)
+}
+
+const RECOMPUTED: [(&str, &[&str]); 4] = [
+    ("ast_features_recomputed", &["n_ast_errors", "ast_levels", "n_ast_nodes", "n_identifiers"]),
+    ("complexity_recomputed", &["complexity"]),
+    ("n_words_recomputed", &["n_words", "vocab_size"]),
+    ("n_whitespaces_recomputed", &["n_whitespaces"]),
+];
+
+#[test]
+fn what_is_right_is_so_when_counted_again() {
+    let rules: Vec<String> = RECOMPUTED.iter().map(|(c, _)| format!("{{ use: {c} }}")).collect();
+    let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
+    let project = project(&good(), ALL, &rules);
+    project.run_ok(&[]);
+    let rejects = project.rows("valid.rejects");
+    assert!(rejects.is_empty(), "{rejects:#?}");
+    let summary = project.rows("valid.summary");
+    for (check, _) in RECOMPUTED {
+        let row = summary.iter().find(|row| row["rule"] == check).unwrap();
+        assert_eq!((&row["checked"], &row["failed"]), (&json!(GOOD.len()), &json!(0)), "{row}");
+    }
+}
+
+#[test]
+fn a_false_number_is_rejected_with_its_rule_and_the_number() {
+    for (check, columns) in RECOMPUTED {
+        for column in columns {
+            for change in ["+ 1", "- 1"] {
+                let query = format!(
+                    "SELECT * REPLACE (CASE WHEN id = 'nested' THEN {column} {change} ELSE {column} END AS {column}) FROM input"
+                );
+                let project = project(&good(), &query, &[&format!("{{ use: {check} }}")]);
+                project.run_ok(&[]);
+                let rejects = project.rows("valid.rejects");
+                assert_eq!(ids(&rejects), ["nested"], "{check} {column}");
+                let row = &rejects[0];
+                assert_eq!((&row["step"], &row["rule"]), (&json!("valid"), &json!(check)));
+                let reason = row["reason"].as_str().unwrap();
+                let told = format!("{column} = {}", row[column]);
+                assert!(reason.contains(&told), "{told}: {reason}");
+                assert!(reason.len() < 600 && !reason.contains("def f"), "{reason}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_number_that_is_missing_is_not_right() {
+    let query = "SELECT * REPLACE (nullif(complexity, 1) AS complexity) FROM input";
+    let project = project(&good(), query, &["{ use: complexity_recomputed }"]);
+    project.run_ok(&[]);
+    let rejects = project.rows("valid.rejects");
+    assert!(!rejects.is_empty() && rejects.iter().all(|row| row["complexity"].is_null()));
+    assert!(project.rows("valid").iter().all(|row| row["complexity"].as_i64().unwrap() > 1));
+}
+
+#[test]
+fn a_method_without_code_passes_nothing() {
+    let checks = RECOMPUTED.iter().map(|(check, _)| *check);
+    for check in checks.chain(["no_one_line_body", "no_pass_body", "several_returns"]) {
+        let zeros = "0 AS n_ast_errors, 0 AS ast_levels, 0 AS n_ast_nodes, 0 AS n_identifiers, 0 AS complexity, 0 AS n_words, 0 AS vocab_size, 0 AS n_whitespaces";
+        let query = format!("SELECT id, nullif(code, code) AS code, {zeros} FROM input");
+        let rule = match check {
+            "several_returns" => "{ use: several_returns, with: { more_than: 0 } }".into(),
+            check => format!("{{ use: {check} }}"),
+        };
+        let project = project(&good()[..2], &query, &[&rule]);
+        project.run_ok(&[]);
+        assert_eq!(ids(&project.rows("valid")), [""; 0], "{check}");
+    }
+}
+
+#[test]
+fn a_rule_has_its_own_name_its_own_column_and_may_flag() {
+    let rule = "{ use: complexity_recomputed, name: counted_twice, with: { column: other }, on_fail: flag }";
+    let query = "SELECT *, CASE WHEN id = 'plain' THEN 'def f():\\n  if a: pass' ELSE code END AS other FROM input";
+    let project = project(&good(), query, &[rule]);
+    project.run_ok(&[]);
+    let rows = project.rows("valid");
+    assert_eq!(rows.len(), GOOD.len());
+    assert!(rows.iter().all(|row| row["counted_twice"] == json!(row["id"] != "plain")), "{rows:?}");
+}
+
+#[test]
+fn a_cut_inside_of_a_signature_is_rejected() {
+    let project = project(&good(), ALL, &["{ use: cut_after_signature }"]);
+    let cut = "  cuts: { op: cut, from: features, with: { seed: 3, min: 0.02, max: 0.5, after: none } }\n";
+    project.edit("w.yaml", "  valid:", &format!("{cut}  valid:"));
+    project.edit("w.yaml", "from: told", "from: cuts");
+    project.run_ok(&[]);
+    let whole = |row: &Value| {
+        let (cut, signature) = (row["random_cut"].as_str(), row["signature"].as_str());
+        cut.unwrap().starts_with(signature.unwrap())
+    };
+    let (kept, rejected) = (project.rows("valid"), project.rows("valid.rejects"));
+    assert!(kept.len() > 1 && rejected.len() > 1, "{} {}", kept.len(), rejected.len());
+    assert!(kept.iter().all(whole) && !rejected.iter().any(whole));
+    assert!(rejected.iter().all(|row| row["rule"] == "cut_after_signature"));
+    // A cut that starts after the signature always passes, wherever the signature ends.
+    project.edit("w.yaml", "after: none", "after: signature");
+    project.run_ok(&[]);
+    assert!(project.rows("valid.rejects").is_empty());
+    assert_eq!(project.rows("valid").len(), GOOD.len());
+    // The other column that is cut.
+    project.edit("w.yaml", "after: signature", "column: code_no_docstring");
+    project.run_ok(&[]);
+    assert!(project.rows("valid.rejects").is_empty());
+    project.edit(
+        "w.yaml",
+        "cut_after_signature }",
+        "cut_after_signature, with: { column: cut_rest } }",
+    );
+    project.run_ok(&[]);
+    assert!(project.rows("valid").is_empty(), "what follows the cut has no signature");
+}
+
+/// Methods by their docstring.
+const DOCSTRINGS: [(&str, &str); 7] = [
+    ("blank", "def f(a):\n    \"\"\"   \"\"\"\n    return a\n"),
+    ("empty", "def f(a):\n    \"\"\"\"\"\"\n    return a\n"),
+    ("five", "def f(a):\n    \"\"\"One two\n\n    three\tfour, five.\n    \"\"\"\n    return a\n"),
+    ("four", "def f(a):\n    \"\"\"One two three-and-a-half four\"\"\"\n    return a\n"),
+    ("lines", "def f(a):\n    \"\"\"\n\n\t\n    \"\"\"\n    return a\n"),
+    ("none", "def f(a):\n    return a\n"),
+    ("three", "def f(a):\n    '''One two three.'''\n    return a\n"),
+];
+
+#[test]
+fn docstrings_that_are_missing_blank_or_short_are_rejected() {
+    let kept = |rule| kept(&DOCSTRINGS, rule);
+    assert_eq!(kept("{ use: docstring_present }"), ["five", "four", "three"]);
+    assert_eq!(kept("{ use: docstring_words }"), ["five", "four"]);
+    assert_eq!(kept("{ use: docstring_words, with: { more_than: 4 } }"), ["five"]);
+    assert_eq!(kept("{ use: docstring_words, with: { more_than: 0 } }"), ["five", "four", "three"]);
+    let of_code = "{ use: docstring_words, with: { more_than: 9, column: code } }";
+    assert_eq!(kept(of_code), ["five"], "the words of the whole method");
+}
+
+#[test]
+fn bodies_of_one_line_are_rejected() {
+    let points = [
+        ("beside", "def f(): return 1\n"),
+        ("below", "def f(a):\n    return a\n"),
+        ("comment", "def f(a):\n    # of this\n    # and that\n    return a\n"),
+        ("documented", "def f(a):\n    \"\"\"Doc of\n    two lines.\n    \"\"\"\n\n    return a\n"),
+        ("only_doc", "def f(a):\n    \"\"\"Doc of\n    two lines.\n    \"\"\"\n"),
+        ("semicolon", "def f(a):\n    a += 1; return a\n"),
+        ("signed", "def f(\n    a,\n    b,\n):\n    return a\n"),
+        ("spread", "def f(a):\n    return [\n        a,\n    ]\n"),
+        ("two", "def f(a):\n    a += 1\n    return a\n"),
+        ("under_if", "def f(a):\n    if a:\n        return a\n"),
+    ];
+    assert_eq!(kept(&points, "{ use: no_one_line_body }"), ["spread", "two", "under_if"]);
+}
+
+#[test]
+fn bodies_that_do_nothing_are_rejected() {
+    let points = [
+        ("dots", "def f(a): ...\n"),
+        ("documented", "def f(a):\n    \"\"\"Doc.\"\"\"\n    pass\n"),
+        ("many", "def f(a):\n    pass\n    ...\n    pass  # yet\n"),
+        ("only_doc", "def f(a):\n    \"\"\"Doc.\"\"\"\n"),
+        ("pass", "def f(a):\n    pass\n"),
+        ("passes_on", "def f(a):\n    pass\n    return a\n"),
+        ("raises", "def f(a):\n    raise NotImplementedError\n"),
+        ("text", "def f(a):\n    passed = ...\n"),
+        ("under_if", "def f(a):\n    if a:\n        pass\n"),
+    ];
+    let expected = ["passes_on", "raises", "text", "under_if"];
+    assert_eq!(kept(&points, "{ use: no_pass_body }"), expected);
+}
+
+#[test]
+fn only_the_returns_of_the_method_itself_count() {
+    let points = [
+        ("inner", "def f(a):\n    def g():\n        return 1\n    return g\n"),
+        ("none", "def f(a):\n    print('return 1; return 2')\n"),
+        (
+            "three",
+            "def f(a):\n    if a:\n        return 1\n    for x in a:\n        return\n    return 3\n",
+        ),
+        ("two", "def f(a):\n    if a: return 1\n    return 2\n"),
+    ];
+    assert_eq!(kept(&points, "{ use: several_returns }"), ["three", "two"]);
+    assert_eq!(kept(&points, "{ use: several_returns, with: { more_than: 2 } }"), ["three"]);
+    let any = "{ use: several_returns, with: { more_than: 0, column: code } }";
+    assert_eq!(kept(&points, any), ["inner", "three", "two"]);
+}
+
+#[test]
+fn mistakes_are_found_before_anything_runs() {
+    for (rule, said) in [
+        ("{ use: complexity_recomputd }", "did you mean `complexity_recomputed`?"),
+        ("{ use: no_passbody }", "did you mean `no_pass_body`?"),
+        ("{ use: docstring_words, with: { more_then: 3 } }", "more_than"),
+        ("{ use: several_returns, with: { more_than: many } }", "more_than"),
+        ("{ use: several_returns, with: { more_than: -1 } }", "more_than"),
+        ("{ use: no_pass_body, with: { columns: code } }", "column"),
+        ("{ use: no_pass_body, with: { column: coed } }", "did you mean `code`?"),
+        ("{ use: cut_after_signature }", "random_cut"),
+    ] {
+        let project = project(&good(), ALL, &[rule]);
+        let outcome = project.run_json(&[]).exits(2);
+        let found = outcome.events("diagnostic");
+        assert_eq!(found.len(), 1, "{rule}: {outcome}");
+        let told = format!("{} {}", found[0]["message"], found[0]["help"]);
+        assert!(told.contains(said), "{rule}: {}", found[0]);
+        // The line of the rule, not of the step.
+        assert_eq!(found[0]["line"], 14, "{rule}: {}", found[0]);
+        assert!(project.stored_nothing(), "{rule}");
+    }
+    // Features that were not measured.
+    let project =
+        project(&good(), "SELECT id, code FROM input", &["{ use: complexity_recomputed }"]);
+    let outcome = project.run_json(&[]).exits(2);
+    assert!(outcome.stdout.contains("complexity"), "{outcome}");
+}
+
+#[test]
+fn numbers_are_no_code_and_no_docstring() {
+    for rule in [
+        "{ use: n_words_recomputed, with: { column: n_words } }",
+        "{ use: no_pass_body, with: { column: n_words } }",
+        "{ use: docstring_words, with: { column: d_n_words } }",
+        "{ use: cut_after_signature, with: { column: n_words } }",
+    ] {
+        let project = project(&good(), ALL, &[rule]);
+        let outcome = project.run_json(&[]).exits(2);
+        let found = outcome.events("diagnostic");
+        assert!(found.len() == 1 && found[0].to_string().contains("n_words"), "{rule}: {outcome}");
+    }
+}
+
+#[test]
+fn the_standard_library_is_counted_twice_the_same() {
+    let rules: String =
+        RECOMPUTED.iter().map(|(check, _)| format!("        - {{ use: {check} }}\n")).collect();
+    let project = Project::new(&format!(
+        "galeras: 1
+steps:
+  methods: {{ op: methods, with: {{ corpus: python-stdlib }} }}
+  features: {{ op: ast, from: methods }}
+  valid:
+    op: validate
+    from: features
+    with:
+      rules:
+{rules}"
+    ));
+    let outcome = project.run_ok(&[]);
+    let methods = outcome.step("features")["rows"].as_u64().unwrap();
+    assert!(methods > 15_000, "{methods}");
+    let rejects = project.rows("valid.rejects");
+    let told = |row: &Value| {
+        let of = |name: &str| row[name].as_str().unwrap().to_owned();
+        format!("{}:{} {}: {}", of("path"), row["start_line"], of("rule"), of("reason"))
+    };
+    let told: Vec<String> = rejects.iter().map(told).collect();
+    assert!(rejects.len() <= 10, "{} of {methods}\n{}", rejects.len(), told.join("\n"));
+    // Where they differ, lizard's tokens are no Python.
+    assert!(rejects.iter().all(|row| row["rule"] == "complexity_recomputed"), "{told:#?}");
+}
+
+#[test]
+fn sql_counts_methods_and_names_what_they_call() {
+    let project = Project::new(
+        "galeras: 1
+steps:
+  points: { op: read, with: { path: points.jsonl } }
+  counted:
+    op: sql
+    from: points
+    with:
+      query: >
+        SELECT id, python_recount(code) AS counted, python_calls(code) AS calls,
+               python_recount(code)['n_returns'] AS n_returns FROM input
+      key: [id]
+  called:
+    op: sql
+    from: points
+    with: { query: \"SELECT id, unnest(python_calls(code)) AS callee FROM input\", key: [id, callee] }
+",
+    );
+    let code = "def f(a):\n    \"\"\"Doc of it.\"\"\"\n    if a.b(c(1)):\n        return d()()\n    a.b(2)\n    return e\n";
+    let rows = [
+        json!({"id": "a", "code": code}),
+        json!({"id": "b", "code": null}),
+        json!({"id": "c", "code": "def f(): pass"}),
+    ];
+    project.write("points.jsonl", rows.map(|row| format!("{row}\n")).concat());
+    project.run_ok(&[]);
+    let rows = project.rows("counted");
+    let counted = &rows[0]["counted"];
+    let counts =
+        ["n_ast_errors", "n_identifiers", "n_words", "vocab_size", "n_returns", "complexity"];
+    assert_eq!(json!(counts.map(|field| &counted[field])), json!([0, 6, 9, 8, 2, 2]), "{counted}");
+    let facts = ["one_line_body", "pass_body"].map(|field| &counted[field]);
+    assert_eq!(json!(facts), json!([false, false]));
+    for field in ["n_ast_nodes", "ast_levels", "n_whitespaces"] {
+        assert!(counted[field].as_i64().unwrap() > 5, "{field} of {counted}");
+    }
+    assert_eq!(rows[0]["calls"], json!(["b", "c", "d"]));
+    assert_eq!(rows[0]["n_returns"], 2);
+    let none = &rows[1];
+    assert!(none["n_returns"].is_null() && none["calls"].is_null(), "{none}");
+    let empty = none["counted"].as_object();
+    assert!(empty.is_none_or(|counted| counted.values().all(Value::is_null)), "{none}");
+    assert_eq!((&rows[2]["calls"], &rows[2]["counted"]["pass_body"]), (&json!([]), &json!(true)));
+    let called: Vec<String> =
+        project.rows("called").iter().map(|r| format!("{} {}", r["id"], r["callee"])).collect();
+    assert_eq!(called, ["\"a\" \"b\"", "\"a\" \"c\"", "\"a\" \"d\""]);
+}

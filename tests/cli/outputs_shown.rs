@@ -1,0 +1,218 @@
+//! Outputs that are printed or are the text of one value, and `--memory`.
+
+use crate::harness::{Outcome, Project, marked};
+
+const WORKFLOW: &str = "galeras: 1
+steps:
+  table:
+    op: exec
+    with:
+      command: touch ran; cat data.jsonl
+      files: [data.jsonl]
+      output: { id: utf8!, note: utf8, size: int64, share: float64 }
+  small:
+    op: sql
+    from: table
+    with: { query: 'SELECT id, note FROM input WHERE size < 2' }
+outputs:
+  all: { from: table, path: out/all.csv, show: true }
+  few: { from: small, path: out/few.jsonl }
+";
+
+const DATA: &str = "{\"id\":\"b\",\"note\":\"second\",\"size\":2,\"share\":0.5}
+{\"id\":\"a\",\"note\":\"first\",\"size\":1,\"share\":null}
+";
+
+fn project() -> Project {
+    let project = Project::new(WORKFLOW);
+    project.write("data.jsonl", DATA);
+    project
+}
+
+/// The lines of standard output that hold something.
+fn printed(outcome: &Outcome) -> Vec<String> {
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    outcome.stdout.lines().map(words).filter(|line| !line.is_empty()).collect()
+}
+
+#[test]
+fn a_shown_output_is_printed_after_the_run() {
+    let project = project();
+    for _ in 0..2 {
+        let outcome = project.run(&["run", "w.yaml"]).exits(0);
+        let lines = printed(&outcome);
+        assert!(lines[0].contains("all") && lines[0].contains("out/all.csv"), "{outcome}");
+        assert_eq!(lines[1], "id note size share", "{outcome}");
+        assert_eq!(lines[lines.len() - 2..], ["a first 1 null", "b second 2 0.5"], "{outcome}");
+        assert!(!outcome.stdout.contains("few"), "{outcome}");
+    }
+    assert_eq!(project.read("out/all.csv").lines().count(), 3);
+}
+
+#[test]
+fn shown_outputs_are_printed_in_the_order_of_the_file() {
+    let project = project();
+    project.edit("w.yaml", "few.jsonl }", "few.jsonl, show: true }");
+    let outcome = project.run(&["run", "w.yaml"]).exits(0);
+    let at = |text: &str| outcome.stdout.find(text).unwrap_or_else(|| panic!("{text}\n{outcome}"));
+    assert!(at("out/all.csv") < at("second") && at("second") < at("out/few.jsonl"), "{outcome}");
+    project.edit("w.yaml", "all.csv, show: true", "all.csv, show: false");
+    project.edit("w.yaml", "few.jsonl, show: true", "few.jsonl");
+    assert_eq!(project.run(&["run", "w.yaml"]).exits(0).stdout, "");
+}
+
+#[test]
+fn programs_are_shown_no_table() {
+    let project = project();
+    let outcome = project.run_ok(&[]);
+    outcome.finished();
+    assert_eq!(outcome.events("output").len(), 2);
+}
+
+#[test]
+fn nothing_is_shown_of_a_run_that_fails_or_is_of_some_steps_only() {
+    let project = project();
+    let selected = project.run(&["run", "w.yaml", "--select", "table"]).exits(0);
+    assert_eq!(selected.stdout, "");
+    project.edit(
+        "w.yaml",
+        "WHERE size < 2'",
+        "WHERE size < 2', key: [id] }\n    assert: [ { rows: { min: 5 } } ]\n    #'",
+    );
+    let failed = project.run(&["run", "w.yaml"]).exits(3);
+    assert_eq!(failed.stdout, "");
+    project.edit("w.yaml", "cat data.jsonl", "cat data.jsonl; exit 3");
+    let failed = project.run(&["run", "w.yaml", "--keep-going"]).exits(1);
+    assert_eq!(failed.stdout, "");
+}
+
+#[test]
+fn show_says_whether_not_how() {
+    let (text, place) = marked(&WORKFLOW.replace("show: true", "show: «table"));
+    let project = Project::new(&text);
+    project.write("data.jsonl", DATA);
+    let outcome = project.run_json(&[]).exits(2);
+    assert_eq!(outcome.diagnostics(), [format!("wrong-type w.yaml:{place}")], "{outcome}");
+    assert!(outcome.stdout.contains("true or false"), "{outcome}");
+    let (text, place) = marked(&WORKFLOW.replace("show: true", "«shown: true"));
+    project.write("w.yaml", text);
+    let outcome = project.run_json(&[]).exits(2);
+    assert_eq!(outcome.diagnostics(), [format!("unknown-key w.yaml:{place}")], "{outcome}");
+    assert!(outcome.stdout.contains("did you mean `show`?"), "{outcome}");
+}
+
+#[test]
+fn an_empty_table_and_a_long_one_are_shown() {
+    let project = project();
+    project.write("data.jsonl", "");
+    let outcome = project.run(&["run", "w.yaml"]).exits(0);
+    assert!(outcome.stdout.contains("out/all.csv") && outcome.stdout.contains("note"), "{outcome}");
+    let long: String = (0..1_000)
+        .map(|i| {
+            format!(
+                "{{\"id\":\"{i:04}\",\"note\":\"{}\",\"size\":{i},\"share\":null}}\n",
+                "x".repeat(500)
+            )
+        })
+        .collect();
+    project.write("data.jsonl", long);
+    let outcome = project.run(&["run", "w.yaml"]).exits(0);
+    let lines = printed(&outcome);
+    assert!(lines.len() < 200 && lines.iter().any(|l| l.starts_with("0000")), "{outcome}");
+    assert!(outcome.stdout.lines().all(|line| line.chars().count() <= 80), "{outcome}");
+}
+
+#[test]
+fn a_text_is_written_as_it_is() {
+    let project = project();
+    project.edit("w.yaml", "all.csv, show: true", "note.txt, column: note");
+    let note = "é \\\"q\\\"\\r\\n, \\u0000 no line feed at the end";
+    project.write("data.jsonl", format!("{{\"id\":\"a\",\"note\":\"{note}\",\"size\":1}}\n"));
+    project.run_ok(&[]);
+    assert_eq!(project.read("out/note.txt"), "é \"q\"\r\n, \0 no line feed at the end");
+    // Another column is another text, although the table is the same.
+    project.edit("w.yaml", "column: note", "column: id");
+    let outcome = project.run_ok(&[]);
+    assert_eq!(project.read("out/note.txt"), "a");
+    assert_eq!(outcome.statuses(), "table=hit small=hit");
+}
+
+#[test]
+fn a_text_is_of_one_row() {
+    let project = project();
+    project.edit("w.yaml", "all.csv, show: true", "note.txt, column: note");
+    for (data, rows) in [(DATA, "2"), ("", "0")] {
+        project.write("data.jsonl", data);
+        let outcome = project.run(&["run", "w.yaml"]).exits(1);
+        let said = format!("the table has {rows}");
+        assert!(outcome.stderr.contains("one row") && outcome.stderr.contains(&said), "{outcome}");
+        assert!(!project.path("out/note.txt").exists());
+    }
+}
+
+/// One mistake in the output `all`, at the mark `«`.
+#[track_caller]
+fn refused(output: &str, code: &str, said: &[&str]) {
+    let (text, place) = marked(&WORKFLOW.replace("path: out/all.csv, show: true", output));
+    let project = Project::new(&text);
+    project.write("data.jsonl", DATA);
+    let outcome = project.run_json(&[]).exits(2);
+    assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{outcome}");
+    for word in said {
+        assert!(outcome.stdout.contains(word), "{word}: {outcome}");
+    }
+    assert!(!project.path("ran").exists() && project.stored_nothing());
+}
+
+#[test]
+fn columns_that_are_no_text_or_no_file() {
+    refused("path: o.txt, column: «nota", "unknown-column", &["`nota`", "did you mean `note`?"]);
+    refused("path: o.txt, column: «size", "wrong-type", &["`size` has type int64, not utf8"]);
+    refused(
+        "path: o.csv, column: «note",
+        "conflicting-keys",
+        &[".csv file holds all columns", ".txt"],
+    );
+    refused("path: o.parquet, column: «note", "conflicting-keys", &[".parquet"]);
+    refused("path: «o.json", "bad-path", &["not written as .json", ".jsonl", "`column`"]);
+    refused("path: «o.txt", "bad-path", &["not written as .txt", "`column`"]);
+    refused("path: «o.xlsx", "bad-path", &[".parquet"]);
+    refused("path: o.txt, column: «[note]", "wrong-type", &["column"]);
+}
+
+#[test]
+fn memory_is_a_size() {
+    let project = project();
+    for size in
+        ["12 bananas", "12bananas", "", "MB", "1..5GB", "-1GB", "NaN", "inf", "1 TBB", "0x10MB"]
+    {
+        let argument = format!("--memory={size}");
+        let outcome = project.run(&["run", "w.yaml", &argument]).exits(2);
+        assert!(outcome.stderr.contains("--memory"), "{size}: {outcome}");
+        assert!(outcome.stderr.contains("write a size such as 512MB or 4GiB"), "{size}: {outcome}");
+        assert_eq!(outcome.stdout, "");
+    }
+    for size in ["1KB", "0", "1023KiB", "1MB", "0.5MiB", "1048575"] {
+        let outcome = project.run(&["run", "w.yaml", "--memory", size]).exits(2);
+        assert!(outcome.stderr.contains("at least 1MiB is needed"), "{size}: {outcome}");
+    }
+    assert!(!project.path("ran").exists() && project.stored_nothing());
+    for size in ["1MiB", "1048576", "1.5gib", "2 GB", " 64mb ", "1024KiB", "99999999999999999999GB"]
+    {
+        project.run(&["run", "w.yaml", "--memory", size]).exits(0);
+    }
+}
+
+#[test]
+fn memory_may_be_given_in_the_environment() {
+    let project = project();
+    let run = |size: &str, more: &[&str]| {
+        let mut command = project.command(&[&["run", "w.yaml"], more].concat());
+        command.env("GALERAS_MEMORY", size);
+        crate::harness::Running::start(command).finish()
+    };
+    let outcome = run("12 bananas", &[]).exits(2);
+    assert!(outcome.stderr.contains("write a size such as"), "{outcome}");
+    run("64MiB", &[]).exits(0);
+    run("1KB", &["--memory", "64MiB"]).exits(0);
+}

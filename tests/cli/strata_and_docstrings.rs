@@ -1,0 +1,187 @@
+//! `sample` in strata and `cut` after docstrings: what a larger sample keeps, and where no cut
+//! lies.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use crate::harness::Project;
+
+const STRATIFIED: &str = "galeras: 1
+steps:
+  data: { op: read, with: { path: data.jsonl } }
+  s: { op: sample, from: data, with: { n: N, seed: 42, stratify: [kind, sort] } }
+";
+
+/// The drawn ids by stratum, for every size.
+fn drawn(data: &str, sizes: &[usize]) -> Vec<BTreeMap<String, BTreeSet<String>>> {
+    let project = Project::new(STRATIFIED);
+    project.write("data.jsonl", data);
+    let one = |n: &usize| {
+        project.write("w.yaml", STRATIFIED.replace("n: N", &format!("n: {n}")));
+        assert_eq!(project.run_ok(&[]).step("s")["rows"], *n);
+        let mut strata: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for row in project.rows("s") {
+            let stratum = strata.entry(format!("{} {}", row["kind"], row["sort"])).or_default();
+            stratum.insert(row["id"].as_str().unwrap().to_owned());
+        }
+        strata
+    };
+    sizes.iter().map(one).collect()
+}
+
+#[track_caller]
+fn keep_what_was_drawn(samples: &[BTreeMap<String, BTreeSet<String>>]) {
+    for (small, large) in samples.iter().zip(&samples[1..]) {
+        for (stratum, ids) in small {
+            assert!(ids.is_subset(&large[stratum]), "{stratum}: {} rows", ids.len());
+        }
+    }
+}
+
+fn rows(count: usize, kinds: impl Fn(usize) -> (Value, Value)) -> String {
+    let row = |i| {
+        let (kind, sort) = kinds(i);
+        json!({"id": format!("{i:05}"), "kind": kind, "sort": sort}).to_string() + "\n"
+    };
+    (0..count).map(row).collect()
+}
+
+#[test]
+fn one_row_more_keeps_every_row_in_every_stratum() {
+    // 600, 600 and 200 rows: by largest remainders, 11 rows have fewer of the last than 10 have.
+    let data = rows(1_400, |i| (json!(i % 7 / 3), json!("x")));
+    let sizes: Vec<usize> = (8..=14).chain(28..=33).collect();
+    let samples = drawn(&data, &sizes);
+    keep_what_was_drawn(&samples);
+    let thirty = &samples[9];
+    let counts: Vec<usize> = thirty.values().map(BTreeSet::len).collect();
+    assert_eq!((counts.iter().sum::<usize>(), counts), (30, vec![13, 13, 4]));
+}
+
+#[test]
+fn a_hundred_rows_more_keep_three_thousand() {
+    // Strata of very different sizes, and nulls, which are a stratum of their own.
+    let kind = |i: usize| match i % 97 {
+        0 => Value::Null,
+        k => json!(format!("k{}", (k as f64).sqrt() as usize)),
+    };
+    let data = rows(10_000, |i| (kind(i), if i % 5 == 0 { Value::Null } else { json!("") }));
+    let samples = drawn(&data, &[3_000, 3_001, 3_100, 9_999, 10_000]);
+    keep_what_was_drawn(&samples);
+    assert!(samples[0].len() > 15);
+    // Every stratum has its share, to the next row or two.
+    for (stratum, ids) in &samples[0] {
+        let share = samples[4][stratum].len() as f64 * 0.3;
+        assert!((ids.len() as f64 - share).abs() <= 2.0, "{stratum}: {} of {share}", ids.len());
+    }
+}
+
+/// Methods by name, with the last characters of what a cut comes after.
+const METHODS: [(&str, &str, &str); 9] = [
+    (
+        "one_line",
+        "def f(x):\n    \"\"\"Say what it does, and why.\"\"\"\n    y = x + 1\n    return y * 2\n",
+        "why.\"\"\"",
+    ),
+    (
+        "lines",
+        "def f(x):\n    '''Say: what\n\n    it (does) = and\n    '''\n    y = x + 1\n    return y * 2\n",
+        "and\n    '''",
+    ),
+    (
+        "raw",
+        "def f(x):\n    r\"\"\"A \\d doc é, ü.\"\"\"\n    y = x + 1\n    return y\n",
+        "ü.\"\"\"",
+    ),
+    ("plain", "def f(x):\n    'A doc of one line'\n    y = x + 1\n    return y\n", "line'"),
+    ("parts", "def f(x):\n    'A doc ' 'in two parts'\n    y = x + 1\n    return y\n", "parts'"),
+    (
+        "async",
+        "async def f(x, y='a b'):\n    \"\"\"A doc.\"\"\"\n    z = await x + y\n    return z\n",
+        "doc.\"\"\"",
+    ),
+    (
+        "comment",
+        "def f(x):\n    # About it.\n    \"\"\"A doc after all.\"\"\"\n    y = x + 1\n    return y\n",
+        "all.\"\"\"",
+    ),
+    ("none", "def f(x, y={'a': 1}):\n    z = 'no docstring: ' + x\n    return z + y\n", "1}):"),
+    (
+        "late",
+        "def f(x):\n    y = x\n    \"\"\"No docstring.\"\"\"\n    return y + 1 + 2 + 3\n",
+        "f(x):",
+    ),
+];
+
+fn cutting(with: &str) -> Project {
+    let project = Project::new(&format!(
+        "galeras: 1
+steps:
+  data: {{ op: read, with: {{ path: data.jsonl }} }}
+  testbed: {{ op: cut, from: data, with: {{ seed: 3, {with} }} }}
+"
+    ));
+    let row = |id: &str, code: &str| json!({"id": id, "code": code}).to_string() + "\n";
+    let mut data: String = METHODS.iter().map(|(id, code, _)| row(id, code)).collect();
+    data += &row("only", "def f(x):\n    \"\"\"Nothing but a docstring.\"\"\"");
+    project.write("data.jsonl", data);
+    project.run_ok(&[]);
+    project
+}
+
+#[test]
+fn a_cut_after_the_docstring_lies_in_no_docstring() {
+    for at in ["space", "token", "line"] {
+        for shares in
+            ["min: 0, max: 0", "min: 0.1, max: 0.3", "min: 0.4, max: 0.65", "min: 0.95, max: 0.99"]
+        {
+            let project = cutting(&format!("after: docstring, at: {at}, {shares}"));
+            let rows = project.rows("testbed");
+            assert_eq!(rows.len(), METHODS.len(), "{at} {shares}");
+            for row in &rows {
+                let (id, code, end) = *METHODS.iter().find(|m| row["id"] == m.0).unwrap();
+                let head = row["random_cut"].as_str().unwrap();
+                assert_eq!(format!("{head}{}", row["cut_rest"].as_str().unwrap()), code);
+                let least = code.find(end).unwrap() + end.len();
+                assert!(head.len() >= least, "{at} {shares} {id}: {head:?}");
+            }
+            let rejects = project.rows("testbed.rejects");
+            assert_eq!((rejects.len(), &rejects[0]["id"]), (1, &json!("only")));
+            let reason = rejects[0]["reason"].as_str().unwrap();
+            assert!(reason.contains("after the docstring"), "{reason}");
+        }
+    }
+}
+
+#[test]
+fn without_a_docstring_the_cut_is_that_after_the_signature() {
+    let cuts =
+        |after: &str| cutting(&format!("after: {after}, min: 0.1, max: 0.9")).rows("testbed");
+    let (docstring, signature) = (cuts("docstring"), cuts("signature"));
+    for id in ["none", "late"] {
+        let of = |rows: &[Value]| rows.iter().find(|row| row["id"] == id).unwrap().clone();
+        assert_eq!(of(&docstring), of(&signature), "{id}");
+    }
+    let differ = |row: &&Value| !signature.contains(row);
+    assert!(docstring.iter().filter(differ).count() > 1);
+}
+
+#[test]
+fn a_cut_behind_the_docstring_anyway_is_the_same() {
+    // At nine tenths every cut lies in the body.
+    let cuts =
+        |after: &str| cutting(&format!("after: {after}, min: 0.9, max: 0.95")).rows("testbed");
+    let signature = cuts("signature");
+    for row in cuts("docstring") {
+        assert!(signature.contains(&row), "{row}");
+    }
+}
+
+#[test]
+fn a_share_of_one_cuts_at_the_last_place() {
+    for at in ["space", "token", "line"] {
+        let project = cutting(&format!("after: docstring, at: {at}, min: 1, max: 1"));
+        assert_eq!(project.rows("testbed").len(), METHODS.len(), "{at}");
+    }
+}
