@@ -182,9 +182,10 @@ fn an_interruption_at_any_time_ends_soon_and_breaks_nothing() {
     let project = project();
     let undisturbed = project.run_ok(&["--cache", "undisturbed"]);
     let mut interrupted = 0;
-    for i in 0..8 {
+    // The first finds the program listening and at work; later ones may find it done.
+    for wait in [100, 20, 60, 140, 200, 260, 340, 440] {
         let running = Running::start(project.command(&["run", "w.yaml", "--format", "json"]));
-        std::thread::sleep(Duration::from_millis(20 + 60 * i));
+        std::thread::sleep(Duration::from_millis(wait));
         let asked = std::time::Instant::now();
         running.signal("INT");
         let outcome = running.finish();
@@ -197,7 +198,7 @@ fn an_interruption_at_any_time_ends_soon_and_breaks_nothing() {
                 assert_eq!(outcome.finished()["status"], "interrupted");
             }
             // Before the program listens, the signal itself ends it.
-            None => interrupted += 1,
+            None => {}
             other => panic!("{other:?}: {outcome}"),
         }
         project.verifies("cache");
