@@ -34,9 +34,9 @@ async fn without_a_rule_only_what_nothing_refers_to_goes() {
     fs::write(folder.path().join("tmp/dead"), b"half").unwrap();
 
     let before = files(folder.path());
-    let would = store.gc(GcPolicy { dry_run: true, ..GcPolicy::default() }).await.unwrap();
+    let would = cleaned(&store, GcPolicy { dry_run: true, ..GcPolicy::default() }).await;
     assert_eq!(files(folder.path()), before);
-    let report = store.gc(GcPolicy::default()).await.unwrap();
+    let report = cleaned(&store, GcPolicy::default()).await;
     assert_eq!(report, would);
     assert_eq!((report.manifests, report.blobs, report.temp_files), (0, 2, 1));
     assert!(report.bytes > orphan.bytes);
@@ -46,8 +46,8 @@ async fn without_a_rule_only_what_nothing_refers_to_goes() {
     assert_eq!(store.memo_parts(&dead).await.unwrap().len(), 0);
     assert_eq!(store.verify(&|_| {}).await.unwrap(), []);
     writing.commit(&store).await.unwrap();
-    assert_eq!(store.gc(GcPolicy::default()).await.unwrap().blobs, 1);
-    assert_eq!(store.gc(GcPolicy::default()).await.unwrap(), GcReport::default());
+    assert_eq!(cleaned(&store, GcPolicy::default()).await.blobs, 1);
+    assert_eq!(cleaned(&store, GcPolicy::default()).await, GcReport::default());
 }
 
 #[tokio::test]
@@ -65,7 +65,7 @@ async fn the_last_runs_keep_what_they_refer_to() {
     put_run(&store, "2026-01-04T00:00:00.000Z", Some(RunStatus::Failed), &[]).await;
 
     let policy = GcPolicy { keep_runs: Some(1), ..GcPolicy::default() };
-    let report = store.gc(policy).await.unwrap();
+    let report = cleaned(&store, policy).await;
     assert_eq!(steps(&store).await, ["step1", "step2"]);
     // Each result and the part of its recipe.
     assert_eq!((report.manifests, report.blobs), (2, 4));
@@ -84,13 +84,13 @@ async fn what_was_used_recently_stays() {
     let reused = put_result(&store, 3, &days_ago(40)).await;
     put_run(&store, &days_ago(2), Some(RunStatus::Ok), &[&reused]).await;
     let policy = GcPolicy { older_than: Some(30 * DAY), ..GcPolicy::default() };
-    assert_eq!(store.gc(policy).await.unwrap().manifests, 1);
+    assert_eq!(cleaned(&store, policy).await.manifests, 1);
     assert_eq!(steps(&store).await, ["step1", "step3"]);
     let policy = GcPolicy { older_than: Some(DAY), keep_runs: Some(1), ..policy };
-    assert_eq!(store.gc(policy).await.unwrap().manifests, 1);
+    assert_eq!(cleaned(&store, policy).await.manifests, 1);
     assert_eq!(steps(&store).await, ["step3"]);
     let policy = GcPolicy { older_than: Some(Duration::ZERO), ..GcPolicy::default() };
-    store.gc(policy).await.unwrap();
+    cleaned(&store, policy).await;
     assert_eq!(steps(&store).await, Vec::<String>::new());
     assert_eq!(store.usage().await.unwrap().blobs, 0);
 }
@@ -108,15 +108,15 @@ async fn a_limit_removes_the_longest_unused_first() {
         }
     }
     let policy = GcPolicy { max_bytes: Some(u64::MAX), ..GcPolicy::default() };
-    assert_eq!(store.gc(policy).await.unwrap(), GcReport::default());
+    assert_eq!(cleaned(&store, policy).await, GcReport::default());
     let policy = GcPolicy { max_bytes: Some(sizes[0] + sizes[1]), ..GcPolicy::default() };
-    let report = store.gc(policy).await.unwrap();
+    let report = cleaned(&store, policy).await;
     assert_eq!((report.manifests, report.bytes), (2, sizes[2] + sizes[3]));
     assert_eq!(steps(&store).await, ["step1", "step2"]);
     let newest = store.list().await.unwrap().remove(0);
     put_run(&store, &days_ago(1), Some(RunStatus::Ok), &[&newest]).await;
     let policy = GcPolicy { keep_runs: Some(1), max_bytes: Some(0), ..GcPolicy::default() };
-    store.gc(policy).await.unwrap();
+    cleaned(&store, policy).await;
     assert_eq!(steps(&store).await, ["step1"], "what the last run refers to is never evicted");
 }
 
@@ -127,7 +127,7 @@ async fn damaged_objects_go_and_a_newer_format_stops_the_collection() {
     put_result(&store, 1, &days_ago(1)).await;
     fs::create_dir_all(folder.path().join("actions/00")).unwrap();
     fs::write(folder.path().join("actions/00/x.json"), "{").unwrap();
-    assert_eq!(store.gc(GcPolicy::default()).await.unwrap().manifests, 1);
+    assert_eq!(cleaned(&store, GcPolicy::default()).await.manifests, 1);
     fs::write(folder.path().join("actions/00/x.json"), "{\"format\": 2}").unwrap();
     let error = store.gc(GcPolicy::default()).await.unwrap_err();
     assert!(error.to_string().contains("newer galeras"), "{error}");
@@ -140,7 +140,7 @@ async fn recent_blobs_of_a_bucket_stay_for_want_of_locks() {
     put_result(&store, 1, &days_ago(40)).await;
     put_table(&store, &batch(9, 5)).await;
     let policy = GcPolicy { older_than: Some(30 * DAY), ..GcPolicy::default() };
-    let report = store.gc(policy).await.unwrap();
+    let report = cleaned(&store, policy).await;
     assert_eq!((report.manifests, report.blobs), (1, 0));
 }
 
@@ -152,8 +152,8 @@ async fn a_collection_refuses_while_a_run_holds_the_store() {
     let run = store.shared_lock().await.unwrap();
     let error = store.gc(GcPolicy::default()).await.unwrap_err();
     assert_eq!(error.kind(), CacheErrorKind::Busy, "{error}");
-    let dry = store.gc(GcPolicy { dry_run: true, ..GcPolicy::default() }).await.unwrap();
+    let dry = cleaned(&store, GcPolicy { dry_run: true, ..GcPolicy::default() }).await;
     assert_eq!(dry.blobs, 1);
     drop(run);
-    assert_eq!(store.gc(GcPolicy::default()).await.unwrap().blobs, 1);
+    assert_eq!(cleaned(&store, GcPolicy::default()).await.blobs, 1);
 }

@@ -22,6 +22,20 @@ use super::*;
 use crate::digest::{Digest, TableHasher, table_digest};
 use crate::event::{RunStatus, StepStatus, StepSummary};
 
+/// What a collection did. Tests beside this one start programs, and what is forked off holds a
+/// copy of every lock until it becomes that program.
+async fn cleaned(store: &Store, policy: GcPolicy) -> GcReport {
+    for _ in 0..100 {
+        match store.gc(policy).await {
+            Err(error) if error.kind() == CacheErrorKind::Busy => {
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+            result => return result.unwrap(),
+        }
+    }
+    panic!("the store is held all the time");
+}
+
 async fn open(folder: &Path) -> Store {
     Store::open(folder.to_str().unwrap()).await.unwrap()
 }
