@@ -48,7 +48,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "scripts"))
 from harness import (  # noqa: E402
-    Verdict, arguments, command, environment, parse_events, table, work_folder,
+    Verdict, arguments, command, environment, in_venv, parse_events, pinned, table, work_folder,
 )
 
 PINS = {"dpu_utils": "0.6.1", "rensa": "0.5.0", "pyarrow": "26.0.1", "numpy": "2.4.6",
@@ -72,25 +72,6 @@ outputs:
 
 # A word is a maximal run of alphanumerics and `_` that begins like a Python identifier.
 WORD = re.compile(r"(?<!\w)[A-Za-z_]\w*")
-
-
-def in_venv(folder: Path) -> None:
-    """Goes on in a virtual environment with exactly the pinned versions."""
-    if os.environ.get("GALERAS_IN_VENV"):
-        return
-    python = folder / "bin" / "python"
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    probe = (
-        "import sys, importlib.metadata as m\n"
-        "for pin in sys.argv[1:]:\n"
-        "    name, _, wanted = pin.partition('==')\n"
-        "    assert m.version(name) == wanted\n"
-    )
-    pins = [f"{name}=={wanted}" for name, wanted in PINS.items()]
-    if subprocess.run([python, "-c", probe, *pins], capture_output=True).returncode:
-        subprocess.run([python, "-m", "pip", "install", "-q", *pins], check=True)
-    os.execve(python, [str(python), *sys.argv], {**os.environ, "GALERAS_IN_VENV": "1"})
 
 
 # ---------------------------------------------------------------- processes
@@ -587,7 +568,7 @@ def main() -> int:
         behind = time.perf_counter() - made["ended"]
         args.worker_out.write_bytes(pickle.dumps((behind, data)))
         os._exit(0)  # freeing the objects would take time too
-    in_venv(args.venv)
+    in_venv(*pinned(PINS), folder=args.venv)
     work, verdict = work_folder(args), Verdict()
     print(f"{args.methods}; {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; "
           + ", ".join(f"{name} {version}" for name, version in PINS.items())

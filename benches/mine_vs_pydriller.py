@@ -43,7 +43,9 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "scripts"))
-from harness import Verdict, arguments, environment, run, table, work_folder  # noqa: E402
+from harness import (  # noqa: E402
+    Verdict, arguments, environment, in_venv, pinned, run, table, work_folder,
+)
 
 PINS = {
     "pydriller": "2.12", "lizard": "1.24.3", "GitPython": "3.2.1", "pyarrow": "26.0.1",
@@ -56,25 +58,6 @@ FORMAT = 1
 
 
 # ---------------------------------------------------------------- processes
-
-
-def in_venv(folder: Path) -> None:
-    """Goes on in a virtual environment with exactly the pinned versions."""
-    if os.environ.get("GALERAS_IN_VENV"):
-        return
-    python = folder / "bin" / "python"
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    probe = (
-        "import sys, importlib.metadata as m\n"
-        "for pin in sys.argv[1:]:\n"
-        "    name, _, wanted = pin.partition('==')\n"
-        "    assert m.version(name) == wanted\n"
-    )
-    pins = [f"{name}=={wanted}" for name, wanted in PINS.items()]
-    if subprocess.run([python, "-c", probe, *pins], capture_output=True).returncode:
-        subprocess.run([python, "-m", "pip", "install", "-q", *pins], check=True)
-    os.execve(python, [str(python), *sys.argv], {**os.environ, "GALERAS_IN_VENV": "1"})
 
 
 def git_environment(work: Path) -> dict:
@@ -1020,7 +1003,7 @@ def main() -> int:
         result = mine_by_pydriller(str(args.repo), *ends(args), args.branch)
         args.pydriller_worker.write_bytes(pickle.dumps(result))
         return 0
-    in_venv(args.venv)
+    in_venv(*pinned(PINS), folder=args.venv)
     work, verdict = work_folder(args), Verdict()
     env = git_environment(work)
     head = subprocess.run(

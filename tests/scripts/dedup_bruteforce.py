@@ -26,7 +26,6 @@ import json
 import math
 import os
 import random
-import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
@@ -34,7 +33,9 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from harness import Verdict, arguments, run, table, work_folder  # noqa: E402
+from harness import (  # noqa: E402
+    Verdict, arguments, in_venv, pinned, run, table, work_folder,
+)
 
 PINS = {"pyarrow": "26.0.1", "numpy": "2.4.6", "scipy": "1.17.1", "regex": "2026.11.15"}
 SET, MULTISET, MIN_TOKENS = 0.8, 0.7, 20
@@ -56,25 +57,6 @@ outputs:
   clusters: {{ from: unique.clusters, path: clusters.parquet }}
   summary:  {{ from: unique.summary, path: summary.csv }}
 """
-
-
-def in_venv(folder: Path) -> None:
-    """Goes on in a virtual environment with exactly the pinned versions."""
-    if os.environ.get("GALERAS_IN_VENV"):
-        return
-    python = folder / "bin" / "python"
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    probe = (
-        "import sys, importlib.metadata as m\n"
-        "for pin in sys.argv[1:]:\n"
-        "    name, _, wanted = pin.partition('==')\n"
-        "    assert m.version(name) == wanted\n"
-    )
-    pins = [f"{name}=={wanted}" for name, wanted in PINS.items()]
-    if subprocess.run([python, "-c", probe, *pins], capture_output=True).returncode:
-        subprocess.run([python, "-m", "pip", "install", "-q", *pins], check=True)
-    os.execve(python, [str(python), *sys.argv], {**os.environ, "GALERAS_IN_VENV": "1"})
 
 
 # ---------------------------------------------------------------- the rows
@@ -387,7 +369,7 @@ def main() -> int:
     parser.add_argument("--no-minhash", action="store_true", help="leave out method: minhash")
     parser.add_argument("--no-order", action="store_true", help="leave out order_by")
     args = parser.parse_args()
-    in_venv(args.venv)
+    in_venv(*pinned(PINS), folder=args.venv)
     work, verdict = work_folder(args), Verdict()
 
     rows = sample(args.methods, args.rows, args.seed)

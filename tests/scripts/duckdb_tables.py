@@ -22,14 +22,13 @@ import csv
 import math
 import os
 import re
-import subprocess
 import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from harness import ROOT, Verdict  # noqa: E402
+from harness import ROOT, Verdict, in_venv, pinned  # noqa: E402
 
 PINS = {"duckdb": "2.0.0", "regex": "2026.11.15"}
 SET, MULTISET, MIN_TOKENS = 0.8, 0.7, 20
@@ -48,25 +47,6 @@ T2 = {"testbed": "testbed", "sampled": "sampled", "duplicates": "duplicates",
       "percent": "percent", "size": "size"}
 ID, TEXT = "id", "code"  # of a row; the column that is compared
 OF, BY_SET, BY_MULTISET = "duplicate_of", "jaccard", "multiset_jaccard"
-
-
-def in_venv(folder: Path) -> None:
-    """Goes on in a virtual environment with exactly the pinned versions."""
-    if os.environ.get("GALERAS_IN_VENV"):
-        return
-    python = folder / "bin" / "python"
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    probe = (
-        "import sys, importlib.metadata as m\n"
-        "for pin in sys.argv[1:]:\n"
-        "    name, _, wanted = pin.partition('==')\n"
-        "    assert m.version(name) == wanted\n"
-    )
-    pins = [f"{name}=={wanted}" for name, wanted in PINS.items()]
-    if subprocess.run([python, "-c", probe, *pins], capture_output=True).returncode:
-        subprocess.run([python, "-m", "pip", "install", "-q", *pins], check=True)
-    os.execve(python, [str(python), *sys.argv], {**os.environ, "GALERAS_IN_VENV": "1"})
 
 
 # ---------------------------------------------------------------- the numbers
@@ -261,7 +241,7 @@ def main() -> int:
     parser.add_argument("--relative", type=float, default=1e-9, help="of means and deviations")
     parser.add_argument("--venv", type=Path, default=base / "galeras-bench" / "venv-tables")
     args = parser.parse_args()
-    in_venv(args.venv)
+    in_venv(*pinned(PINS), folder=args.venv)
     import duckdb
 
     args.table_1 = args.table_1 or args.testbeds / TABLE_1

@@ -219,17 +219,27 @@ def write_methods(path: Path, texts: list, rows: int, changed=lambda row: False)
     return count
 
 
-def in_venv(*packages: str) -> None:
-    """Goes on in a virtual environment with these packages, which is made at first use in
-    the user's cache folder (or in GALERAS_VENV)."""
+def in_venv(*packages: str, folder: Path | None = None) -> None:
+    """Goes on in a virtual environment with these packages (`name` or `name==version`), which is
+    made at first use in `folder`, or else in the user's cache folder (or in GALERAS_VENV)."""
     if os.environ.get("GALERAS_IN_VENV"):
         return
     base = os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")
-    venv = Path(os.environ.get("GALERAS_VENV", Path(base) / "galeras" / "venv"))
+    venv = folder or Path(os.environ.get("GALERAS_VENV", Path(base) / "galeras" / "venv"))
     python = venv / "bin" / "python"
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
-    probe = "import " + ", ".join(packages)
-    if subprocess.run([python, "-c", probe], capture_output=True).returncode:
+    probe = (
+        "import sys, importlib.metadata as m\n"
+        "for package in sys.argv[1:]:\n"
+        "    name, _, wanted = package.partition('==')\n"
+        "    assert m.version(name) == (wanted or m.version(name))\n"
+    )
+    if subprocess.run([python, "-c", probe, *packages], capture_output=True).returncode:
         subprocess.run([python, "-m", "pip", "install", "-q", *packages], check=True)
     os.execve(python, [str(python), *sys.argv], {**os.environ, "GALERAS_IN_VENV": "1"})
+
+
+def pinned(versions: dict) -> list:
+    """Versions by package as `in_venv` takes them."""
+    return [f"{name}=={version}" for name, version in versions.items()]
