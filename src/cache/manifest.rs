@@ -30,6 +30,9 @@ pub struct Preimage {
     pub inputs: BTreeMap<String, Digest>,
     /// The content of the files that the step reads, in the operator's order.
     pub files: Vec<Digest>,
+    /// The arguments that earlier results of rows depend on, where those are not all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recipe_args: Option<Value>,
 }
 
 impl Preimage {
@@ -45,14 +48,15 @@ impl Preimage {
         }))
     }
 
-    /// The same without inputs and files: rows computed under one recipe from equal columns
-    /// are equal, whatever table they came in.
+    /// The same without inputs and files, and without arguments that change nothing about a
+    /// row's result: rows computed under one recipe from equal columns are equal, whatever
+    /// table they came in.
     pub fn recipe(&self) -> Digest {
         Digest::of_json(&json!({
             "format": self.format,
             "operator": self.operator,
             "version": self.version,
-            "args": self.args,
+            "args": self.recipe_args.as_ref().unwrap_or(&self.args),
         }))
     }
 }
@@ -188,6 +192,7 @@ mod tests {
             args: json!({"seed": 42, "max": 0.65}),
             inputs: BTreeMap::from([("input".to_string(), Digest::of(b"table"))]),
             files: vec![Digest::of(b"one"), Digest::of(b"two")],
+            recipe_args: None,
         }
     }
 

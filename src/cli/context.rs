@@ -8,9 +8,9 @@ use std::sync::Arc;
 use super::{DEFAULT_CACHE, Format, WorkflowArgs};
 use crate::cache::{CacheError, Store};
 use crate::event::RunStatus;
-use crate::exec::{RunError, StepState, survey};
+use crate::exec::{RunError, State, StepState, survey};
 use crate::operators::REGISTRY;
-use crate::plan::{Locking, Plan, Settings, plan};
+use crate::plan::{Locking, Plan, Settings, plan, preflight};
 use crate::workflow::{Diagnostics, render, to_json};
 
 /// How the program ends.
@@ -200,6 +200,12 @@ impl Surveyed {
     /// The results that are stored, by position in the plan.
     pub(super) fn done(&self) -> Vec<Option<Arc<crate::cache::Manifest>>> {
         self.states.iter().map(|s| s.manifest.clone()).collect()
+    }
+
+    /// What the steps that would run need and do not find.
+    pub(super) fn lacking(&self) -> Diagnostics {
+        let runs = |at: &usize| !matches!(self.states[*at].state, State::Hit);
+        preflight(&self.plan, (0..self.states.len()).filter(runs))
     }
 
     /// The step and port that `name` (`valid`, `valid.rejects`) stands for.

@@ -39,7 +39,8 @@ pub(crate) async fn plan(args: PlanArgs) -> Exit {
                     "reason": reason, "detail": detail, "rows": rows(state)})
             })
             .collect();
-        return print_json(&json!({"event": "plan", "workflow": plan.name, "steps": steps}));
+        let printed = print_json(&json!({"event": "plan", "workflow": plan.name, "steps": steps}));
+        return lacking(&surveyed, args.format, printed);
     }
     let wide = plan.steps.iter().map(|s| s.name.chars().count()).max().unwrap_or(0).min(40);
     let mut text = String::new();
@@ -54,7 +55,14 @@ pub(crate) async fn plan(args: PlanArgs) -> Exit {
     }
     let hits = surveyed.states.iter().filter(|s| matches!(s.state, State::Hit)).count();
     let _ = writeln!(text, "{hits} of {} steps are stored", plan.steps.len());
-    print(&text)
+    lacking(&surveyed, args.format, print(&text))
+}
+
+/// Shows what a run would not find; `printed` is the exit if that is nothing.
+fn lacking(surveyed: &Surveyed, format: Format, printed: Exit) -> Exit {
+    let lacking = surveyed.lacking();
+    show_diagnostics(&lacking, format);
+    if lacking.is_empty() { printed } else { Exit::Invalid }
 }
 
 fn rows(state: &StepState) -> Option<u64> {

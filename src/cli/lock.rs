@@ -19,9 +19,11 @@ use super::{Format, WorkflowArgs};
 use crate::cache::{Manifest, Store, timestamp};
 use crate::engine::{column, session};
 use crate::event::{EventSink, RunStatus};
-use crate::exec::{Resources, RunOptions, open_port, run as run_plan, survey};
+use crate::exec::{Resources, RunError, RunOptions, open_port, run as run_plan, survey};
 use crate::operator::{Fact, MAIN, REJECTS, answer_digest};
-use crate::plan::{LockFile, LockedFile, LockedSnapshot, Locking, Plan, lock_path};
+use crate::plan::{
+    LockFile, LockedFile, LockedSnapshot, LockedVersion, Locking, Plan, lock_path, preflight,
+};
 use crate::report::HumanReporter;
 
 #[derive(Args)]
@@ -43,6 +45,7 @@ pub(crate) async fn lock(args: LockArgs) -> Exit {
     let workflow = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mut asking = Vec::new();
     let mut files = Vec::new();
+    let mut versions: Vec<LockedVersion> = Vec::new();
     for (at, step) in plan.steps.iter().enumerate() {
         match step.step.fact() {
             None => {}
@@ -55,6 +58,31 @@ pub(crate) async fn lock(args: LockArgs) -> Exit {
                 })),
                 Err(error) => return fail(&error.to_string(), Exit::Failed),
             },
+            Some(Fact::Version { of }) => {
+                let operator = step.operator.name().to_string();
+                // The cells of a matrix may all use the same model.
+                if versions.iter().any(|known| known.operator == operator && known.of == of) {
+                    continue;
+                }
+                let missing = preflight(&plan, [at]);
+                if !missing.is_empty() {
+                    show_diagnostics(&missing, Format::Human);
+                    return Exit::Invalid;
+                }
+                let Some(asked) = step.step.versioned() else { continue };
+                let cancel = CancellationToken::new();
+                match asked.version(&cancel).await {
+                    Ok(version) => {
+                        let workflows = vec![workflow.clone()];
+                        versions.push(LockedVersion { operator, of, version, workflows });
+                    }
+                    Err(error) => {
+                        let text =
+                            format!("step {}: {}", step.name, RunError::from(error).explained());
+                        return fail(&text, Exit::Failed);
+                    }
+                }
+            }
             Some(Fact::Moving(why)) => {
                 note(&format!("step {} is not pinned: {why}", step.name));
             }
@@ -65,7 +93,7 @@ pub(crate) async fn lock(args: LockArgs) -> Exit {
         Ok(snapshots) => snapshots,
         Err(exit) => return exit,
     };
-    write(file, &workflow, snapshots, files)
+    write(file, &workflow, Facts { snapshots, files, versions })
 }
 
 /// Runs the steps that ask, with what they need, and takes the answers from the store.
@@ -153,12 +181,15 @@ async fn rows(
     Ok(lines.map(serde_json::from_slice).collect::<Result<_, _>>()?)
 }
 
-fn write(
-    file: &Path,
-    workflow: &str,
+/// What was found out.
+struct Facts {
     snapshots: Vec<LockedSnapshot>,
     files: Vec<LockedFile>,
-) -> Exit {
+    versions: Vec<LockedVersion>,
+}
+
+fn write(file: &Path, workflow: &str, facts: Facts) -> Exit {
+    let Facts { snapshots, files, versions } = facts;
     let path = lock_path(file);
     // One that cannot be read is replaced: writing it anew is what was asked for.
     let before = LockFile::beside(file).unwrap_or_else(|problem| {
@@ -166,8 +197,12 @@ fn write(
         LockFile::default()
     });
     let mut lock = before.clone();
-    let counts = (snapshots.iter().map(|s| s.rows.len()).sum::<usize>(), files.len());
-    lock.update(workflow, snapshots, files);
+    let counts = [
+        (snapshots.iter().map(|s| s.rows.len()).sum(), ["repository", "repositories"]),
+        (files.len(), ["file", "files"]),
+        (versions.len(), ["model", "models"]),
+    ];
+    lock.update(workflow, snapshots, files, versions);
     if lock == before && path.exists() {
         note(&format!("{} is up to date", path.display()));
         return Exit::Done;
@@ -185,8 +220,7 @@ fn write(
     });
     match written {
         Ok(_) => {
-            let (rows, files) = counts;
-            note(&format!("{}: {} pinned", path.display(), pinned(rows, files)));
+            note(&format!("{}: {} pinned", path.display(), pinned(&counts)));
             Exit::Done
         }
         Err(error) => fail(&format!("cannot write {}: {error}", path.display()), Exit::Disk),
@@ -194,14 +228,14 @@ fn write(
 }
 
 /// `3 repositories and 1 file`.
-fn pinned(repositories: usize, files: usize) -> String {
-    let repositories = match repositories {
-        1 => "1 repository".to_string(),
-        n => format!("{n} repositories"),
+fn pinned(counts: &[(usize, [&str; 2])]) -> String {
+    let counted = |(n, names): &(usize, [&str; 2])| {
+        (*n > 0).then(|| format!("{n} {}", names[usize::from(*n != 1)]))
     };
-    match files {
-        0 => repositories,
-        1 => format!("{repositories} and 1 file"),
-        n => format!("{repositories} and {n} files"),
+    let parts: Vec<String> = counts.iter().filter_map(counted).collect();
+    match parts.split_last() {
+        None => "nothing".into(),
+        Some((last, [])) => last.clone(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
     }
 }

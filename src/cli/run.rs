@@ -8,12 +8,16 @@ use std::sync::Arc;
 use clap::Args;
 use tokio_util::sync::CancellationToken;
 
-use super::context::{Exit, color, fail, load, open_store, print_json, unknown_step, width};
+use super::context::{
+    Exit, color, fail, fail_run, load, open_store, print_json, show_diagnostics, unknown_step,
+    width,
+};
 use super::data::show_outputs;
 use super::{Format, WorkflowArgs};
+use crate::cache::Store;
 use crate::event::{EventSink, RunEvent, RunStatus};
-use crate::exec::{Resources, RunOptions, run as run_plan};
-use crate::plan::{Locking, Plan};
+use crate::exec::{Resources, RunOptions, State, run as run_plan, survey};
+use crate::plan::{Locking, Plan, preflight};
 use crate::report::{HumanReporter, JsonReporter};
 
 #[derive(Args)]
@@ -100,6 +104,13 @@ pub(crate) async fn run(args: RunArgs) -> Exit {
         Ok(store) => store,
         Err(exit) => return exit,
     };
+    let wanted = match args.select.as_slice() {
+        [] => (0..plan.steps.len()).collect(),
+        _ => plan.with_ancestors(&select),
+    };
+    if let Err(exit) = ready(&plan, &store, &wanted, &force, args.format).await {
+        return exit;
+    }
     let events: Arc<dyn EventSink> = match args.format {
         Format::Json => Arc::new(JsonReporter::new(std::io::stdout())),
         Format::Human => {
@@ -134,6 +145,28 @@ pub(crate) async fn run(args: RunArgs) -> Exit {
         }
     }
     status.into()
+}
+
+/// Refuses to begin if a step that will run lacks something.
+async fn ready(
+    plan: &Plan,
+    store: &Store,
+    wanted: &[usize],
+    force: &[usize],
+    format: Format,
+) -> Result<(), Exit> {
+    // Whether a step will run is only looked up if one lacks something.
+    if preflight(plan, wanted.iter().copied()).is_empty() {
+        return Ok(());
+    }
+    let states = survey(plan, store).await.map_err(|error| fail_run(&error))?;
+    let runs = |at: &usize| force.contains(at) || !matches!(states[*at].state, State::Hit);
+    let lacking = preflight(plan, wanted.iter().copied().filter(runs));
+    if lacking.is_empty() {
+        return Ok(());
+    }
+    show_diagnostics(&lacking, format);
+    Err(invalid(Exit::Invalid, format))
 }
 
 /// Says to programs, too, that nothing was run.

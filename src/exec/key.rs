@@ -35,6 +35,7 @@ pub(crate) fn keyed(plan: &Plan, step: &PlannedStep, done: &Done) -> Result<Keye
         args: step.step.args(),
         inputs,
         files: files.iter().map(|f| f.digest).collect(),
+        recipe_args: step.step.recipe_args(),
     };
     Ok(Keyed { preimage, files })
 }

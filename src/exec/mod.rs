@@ -4,6 +4,7 @@
 //! running, data tests and output files. Does not live here: operators (it gets bound steps),
 //! files and names of the store (`cache`), how events are shown (`report`).
 
+mod ask;
 mod check;
 mod each;
 mod error;

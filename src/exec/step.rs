@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use datafusion::execution::context::SessionContext;
 use tokio_util::sync::CancellationToken;
 
+use super::ask;
 use super::each;
 use super::error::RunError;
 use super::input::open;
@@ -62,7 +63,7 @@ impl StepContext {
             session: match step.step.lowering() {
                 Lowering::Each(_) => bounded_session(jobs, memory / SORTS),
                 Lowering::Table(table) if table.bounded() => bounded_session(jobs, memory / SORTS),
-                Lowering::Row(_) | Lowering::Table(_) => session(jobs),
+                Lowering::Row(_) | Lowering::Ask(_) | Lowering::Table(_) => session(jobs),
             },
             scratch: scratch.path().to_path_buf(),
             base: step.base.clone(),
@@ -119,6 +120,8 @@ fn teller(step: &str, events: &Arc<dyn EventSink>) -> Arc<dyn Fn(Tell) + Send + 
             }
             Tell::Waiting(text) => RunEvent::Activity { step, text, waiting: true },
             Tell::Warning(message) => RunEvent::Warning { step: Some(step), message },
+            Tell::Total { rows, reused } => RunEvent::StepTotal { step, total: rows, reused },
+            Tell::Progress(rows) => RunEvent::Progress { step, rows },
         });
     })
 }
@@ -165,7 +168,7 @@ pub(super) async fn compute(
     for input in &step.inputs {
         let session = match step.step.lowering() {
             Lowering::Row(_) => &cx.ordered,
-            Lowering::Each(_) | Lowering::Table(_) => &cx.lower.session,
+            Lowering::Each(_) | Lowering::Ask(_) | Lowering::Table(_) => &cx.lower.session,
         };
         let df = open(session, &cx.store, plan, input, done)?;
         inputs.insert(input.port.clone(), df);
@@ -185,6 +188,11 @@ pub(super) async fn compute(
             let recipe = keyed_step.preimage.recipe();
             let result = each::run(cx, each, input, recipe).await?;
             (result.ports, Some((result.computed, result.reused)))
+        }
+        Lowering::Ask(ask) => {
+            let recipe = keyed_step.preimage.recipe();
+            let asked = ask::run(cx, ask, inputs, recipe).await?;
+            (asked.ports, Some((asked.computed, asked.reused)))
         }
         Lowering::Table(table) => (table.lower(&cx.lower, inputs).await?, None),
     };

@@ -162,20 +162,43 @@ pub trait Step: Send + Sync + Debug {
     fn side_files(&self) -> Result<Vec<SideFile>, StepError> {
         Ok(Vec::new())
     }
+    /// The arguments that an earlier result of a row depends on, if those are not all: that a
+    /// model is asked for one sample more, say, takes nothing from the answers it has given.
+    fn recipe_args(&self) -> Option<Value> {
+        None
+    }
     /// What it asks of the world, if it does.
     fn fact(&self) -> Option<Fact> {
+        None
+    }
+    /// What it needs of its surroundings, and only when it runs: an environment variable, say.
+    /// Everything that is missing is returned.
+    fn missing(&self) -> Vec<ArgError> {
+        Vec::new()
+    }
+    /// How to learn the version of a [`Fact::Version`].
+    fn versioned(&self) -> Option<&dyn Versioned> {
         None
     }
     /// How it is computed.
     fn lowering(&self) -> Lowering<'_>;
 }
 
-/// The two ways in which a step is computed.
+/// A step that depends on something in the world which has a version.
+#[async_trait]
+pub trait Versioned: Send + Sync {
+    /// Asks for the version that it has now.
+    async fn version(&self, cancel: &CancellationToken) -> Result<String, StepError>;
+}
+
+/// The ways in which a step is computed.
 pub enum Lowering<'a> {
     /// Row by row, with row-precise reuse.
     Row(&'a dyn RowStep),
     /// Row by row, where each row is the work of minutes and gives a table of its own.
     Each(&'a dyn EachStep),
+    /// As a whole, from answers to questions that each cost time or money.
+    Ask(&'a dyn AskStep),
     /// As a whole.
     Table(&'a dyn TableStep),
 }
@@ -269,6 +292,41 @@ pub trait TableStep: Send + Sync {
     ) -> Result<Ports, StepError>;
 }
 
+/// A step that asks the world question by question, where an answer costs time or money.
+///
+/// Every answer that the step hands to [`Answers::keep`] is found by every later run of its
+/// recipe, however this one ends.
+#[async_trait]
+pub trait AskStep: Send + Sync {
+    /// The output tables. Tells [`Tell::Total`] and [`Tell::Progress`].
+    async fn lower(
+        &self,
+        cx: &LowerContext,
+        answers: &dyn Answers,
+        inputs: BTreeMap<String, DataFrame>,
+    ) -> Result<Asked, StepError>;
+}
+
+/// What came of a step that asks.
+pub struct Asked {
+    /// The output ports.
+    pub ports: Ports,
+    /// Rows for which something was asked now.
+    pub computed: u64,
+    /// Rows whose answers were all there.
+    pub reused: u64,
+}
+
+/// The answers that a recipe has been given so far.
+#[async_trait]
+pub trait Answers: Send + Sync {
+    /// The answers to a question from before this run, the oldest first; none if the user
+    /// wants new ones.
+    fn known(&self, question: &Digest) -> Vec<&str>;
+    /// Keeps an answer: it is on disk when this returns.
+    async fn keep(&self, question: &Digest, answer: &str) -> Result<(), StepError>;
+}
+
 /// What a step may use while it runs.
 pub struct LowerContext {
     /// The session that runs the plans.
@@ -303,4 +361,13 @@ pub enum Tell {
     Waiting(String),
     /// Something worth knowing that stops nothing.
     Warning(String),
+    /// How many rows it makes, and how many of these are there already.
+    Total {
+        /// All of them.
+        rows: u64,
+        /// Those that were made before.
+        reused: u64,
+    },
+    /// How many rows it has made so far.
+    Progress(u64),
 }

@@ -15,8 +15,9 @@ mod types;
 pub use args::{args_schema, parse_args};
 pub use contract::INPUT;
 pub use contract::{
-    BindContext, EachContext, EachError, EachStep, Effect, Grain, InputPorts, LowerContext,
-    Lowering, Operator, Ports, Reads, RowStep, SideFile, Step, TableStep, Tell,
+    Answers, AskStep, Asked, BindContext, EachContext, EachError, EachStep, Effect, Grain,
+    InputPorts, LowerContext, Lowering, Operator, Ports, Reads, RowStep, SideFile, Step, TableStep,
+    Tell, Versioned,
 };
 pub use error::{ArgError, StepError, plain_message};
 pub use pins::{Fact, Pins, Snapshot, answer_digest, question};

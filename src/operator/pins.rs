@@ -22,6 +22,11 @@ pub enum Fact {
         /// The URL.
         url: String,
     },
+    /// Something that has a version, which [`Versioned`](super::Versioned) tells.
+    Version {
+        /// The arguments that name it.
+        of: Value,
+    },
     /// Something that cannot be pinned, for this reason.
     Moving(String),
 }
@@ -44,6 +49,8 @@ pub struct Pins {
     pub snapshots: BTreeMap<Digest, Snapshot>,
     /// The content of files by URL.
     pub files: BTreeMap<String, Digest>,
+    /// Versions by [`question`].
+    pub versions: BTreeMap<Digest, String>,
 }
 
 /// The digest under which the answer to a question of an operator is pinned.
@@ -60,5 +67,10 @@ impl Pins {
     /// The pinned answer to a question of an operator.
     pub fn snapshot(&self, operator: &str, of: &Value) -> Option<&Snapshot> {
         self.snapshots.get(&question(operator, of))
+    }
+
+    /// The pinned version of what an operator names.
+    pub fn version(&self, operator: &str, of: &Value) -> Option<&str> {
+        self.versions.get(&question(operator, of)).map(String::as_str)
     }
 }

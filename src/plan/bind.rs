@@ -90,7 +90,7 @@ impl Expander {
         let before = self.diagnostics.len();
         let pinned = match bound.fact() {
             Some(Fact::Snapshot { of }) => self.pins.snapshot(operator.name(), &of).is_some(),
-            _ => false,
+            Some(Fact::Version { .. } | Fact::File { .. } | Fact::Moving(_)) | None => false,
         };
         if let Some(problem) = self.unpinned(operator, bound.as_ref()) {
             let message = format!("step {} {problem}", quote(&step.name.value));
@@ -130,6 +130,10 @@ impl Expander {
             Fact::Snapshot { of } => match self.pins.snapshot(operator.name(), &of) {
                 Some(_) => None,
                 None => Some("asks what galeras.lock has no answer to".to_string()),
+            },
+            Fact::Version { of } => match self.pins.version(operator.name(), &of) {
+                Some(_) => None,
+                None => Some("uses what galeras.lock pins no version of".to_string()),
             },
             Fact::File { url } => {
                 let found = step.side_files().ok()?.first()?.digest;
@@ -395,7 +399,7 @@ fn covers_unknown_key(
 }
 
 /// An operator's complaint at the place of the argument it is about.
-fn place(
+pub(super) fn place(
     error: &ArgError,
     source: &Arc<crate::workflow::Source>,
     with: Option<&Node>,

@@ -29,6 +29,9 @@ pub struct LockFile {
     pub snapshots: Vec<LockedSnapshot>,
     /// Files behind URLs.
     pub files: Vec<LockedFile>,
+    /// Versions of models.
+    #[serde(default)]
+    pub versions: Vec<LockedVersion>,
 }
 
 /// A pinned answer, and who asks.
@@ -60,6 +63,20 @@ pub struct LockedFile {
     /// The digest of its content.
     pub blake3: Digest,
     /// The files of the workflows that read it.
+    pub workflows: Vec<String>,
+}
+
+/// The version of something, and who uses it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LockedVersion {
+    /// The operator that uses it.
+    pub operator: String,
+    /// The arguments that name it.
+    pub of: Value,
+    /// The version that it told.
+    pub version: String,
+    /// The files of the workflows that use it.
     pub workflows: Vec<String>,
 }
 
@@ -112,7 +129,15 @@ impl LockFile {
             (question(&locked.operator, &locked.of), answer)
         });
         let files = self.files.iter().map(|locked| (locked.url.clone(), locked.blake3));
-        Pins { snapshots: snapshots.collect(), files: files.collect() }
+        let versions = self
+            .versions
+            .iter()
+            .map(|locked| (question(&locked.operator, &locked.of), locked.version.clone()));
+        Pins {
+            snapshots: snapshots.collect(),
+            files: files.collect(),
+            versions: versions.collect(),
+        }
     }
 
     /// Puts these facts of `workflow` in the place of those it had. What other workflows of
@@ -122,13 +147,10 @@ impl LockFile {
         workflow: &str,
         snapshots: Vec<LockedSnapshot>,
         files: Vec<LockedFile>,
+        versions: Vec<LockedVersion>,
     ) {
-        for snapshot in &mut self.snapshots {
-            snapshot.workflows.retain(|name| name != workflow);
-        }
-        for file in &mut self.files {
-            file.workflows.retain(|name| name != workflow);
-        }
+        let lists = self.workflow_lists();
+        lists.for_each(|names| names.retain(|name| name != workflow));
         for mut new in snapshots {
             let asks = |old: &LockedSnapshot| old.operator == new.operator && old.of == new.of;
             if let Some(at) = self.snapshots.iter().position(asks) {
@@ -146,16 +168,31 @@ impl LockFile {
             }
             self.files.push(new);
         }
+        for mut new in versions {
+            let names = |old: &LockedVersion| old.operator == new.operator && old.of == new.of;
+            if let Some(at) = self.versions.iter().position(names) {
+                new.workflows.extend(self.versions.swap_remove(at).workflows);
+            }
+            self.versions.push(new);
+        }
         self.snapshots.retain(|snapshot| !snapshot.workflows.is_empty());
         self.files.retain(|file| !file.workflows.is_empty());
-        let sorted = |names: &mut Vec<String>| {
+        self.versions.retain(|version| !version.workflows.is_empty());
+        self.workflow_lists().for_each(|names| {
             names.sort_unstable();
             names.dedup();
-        };
-        self.snapshots.iter_mut().for_each(|snapshot| sorted(&mut snapshot.workflows));
-        self.files.iter_mut().for_each(|file| sorted(&mut file.workflows));
+        });
         self.snapshots.sort_by_cached_key(|s| (s.operator.clone(), s.of.to_string()));
         self.files.sort_by(|a, b| a.url.cmp(&b.url));
+        self.versions.sort_by_cached_key(|v| (v.operator.clone(), v.of.to_string()));
+    }
+
+    /// Who uses each fact.
+    fn workflow_lists(&mut self) -> impl Iterator<Item = &mut Vec<String>> {
+        let snapshots = self.snapshots.iter_mut().map(|snapshot| &mut snapshot.workflows);
+        let files = self.files.iter_mut().map(|file| &mut file.workflows);
+        let versions = self.versions.iter_mut().map(|version| &mut version.workflows);
+        snapshots.chain(files).chain(versions)
     }
 
     /// The file's text.
@@ -177,13 +214,19 @@ impl LockFile {
             text.push_str("]}");
         }
         text.push_str("],\n \"files\": [");
-        for (at, file) in self.files.iter().enumerate() {
-            let comma = if at == 0 { "" } else { "," };
-            let line = serde_json::to_string(file).unwrap_or_default();
-            let _ = write!(text, "{comma}\n  {line}");
-        }
+        facts(&mut text, &self.files);
+        text.push_str("],\n \"versions\": [");
+        facts(&mut text, &self.versions);
         text.push_str("]}\n");
         text
+    }
+}
+
+/// One fact per line.
+fn facts(text: &mut String, facts: &[impl Serialize]) {
+    for (at, fact) in facts.iter().enumerate() {
+        let line = serde_json::to_string(fact).unwrap_or_default();
+        let _ = write!(text, "{}\n  {line}", if at == 0 { "" } else { "," });
     }
 }
 
@@ -213,6 +256,15 @@ mod tests {
         }
     }
 
+    fn version(workflow: &str) -> LockedVersion {
+        LockedVersion {
+            operator: "generate".into(),
+            of: json!({"model": "m"}),
+            version: "m-0801".into(),
+            workflows: vec![workflow.into()],
+        }
+    }
+
     #[test]
     fn what_is_written_is_read_back() {
         let dir = tempfile::tempdir().unwrap();
@@ -224,12 +276,19 @@ mod tests {
             blake3: Digest::of(b"1"),
             workflows: vec!["w.yaml".into()],
         };
-        lock.update("w.yaml", vec![snapshot("x", &["a/b", "c/d"], "w.yaml")], vec![file]);
+        lock.update(
+            "w.yaml",
+            vec![snapshot("x", &["a/b", "c/d"], "w.yaml")],
+            vec![file],
+            vec![version("w.yaml")],
+        );
         std::fs::write(lock_path(&workflow), lock.render()).unwrap();
         assert_eq!(LockFile::beside(&workflow).unwrap(), lock);
         let pins = lock.pins();
         assert_eq!(pins.snapshot("query", &json!({"github": "x"})).unwrap().rows.len(), 2);
         assert!(pins.snapshot("query", &json!({"github": "y"})).is_none());
+        assert_eq!(pins.version("generate", &json!({"model": "m"})), Some("m-0801"));
+        assert_eq!(pins.version("generate", &json!({"model": "n"})), None);
         let edited = lock.render().replace("a/b", "a/x");
         std::fs::write(lock_path(&workflow), edited).unwrap();
         assert!(LockFile::beside(&workflow).unwrap_err().contains("not those of its digest"));
@@ -238,13 +297,25 @@ mod tests {
     #[test]
     fn facts_go_when_no_workflow_asks_for_them() {
         let mut lock = LockFile::empty();
-        lock.update("a.yaml", vec![snapshot("x", &["a/b"], "a.yaml")], Vec::new());
-        lock.update("b.yaml", vec![snapshot("x", &["a/c"], "b.yaml")], Vec::new());
+        lock.update(
+            "a.yaml",
+            vec![snapshot("x", &["a/b"], "a.yaml")],
+            Vec::new(),
+            vec![version("a.yaml")],
+        );
+        lock.update(
+            "b.yaml",
+            vec![snapshot("x", &["a/c"], "b.yaml")],
+            Vec::new(),
+            vec![version("b.yaml")],
+        );
         assert_eq!(lock.snapshots.len(), 1);
         assert_eq!(lock.snapshots[0].workflows, ["a.yaml", "b.yaml"]);
         assert_eq!(lock.snapshots[0].rows[0], json!({"repo": "a/c"}));
-        lock.update("a.yaml", Vec::new(), Vec::new());
-        lock.update("b.yaml", vec![snapshot("y", &["a/c"], "b.yaml")], Vec::new());
+        assert_eq!(lock.versions[0].workflows, ["a.yaml", "b.yaml"]);
+        lock.update("a.yaml", Vec::new(), Vec::new(), Vec::new());
+        lock.update("b.yaml", vec![snapshot("y", &["a/c"], "b.yaml")], Vec::new(), Vec::new());
+        assert!(lock.versions.is_empty());
         assert_eq!(lock.snapshots.len(), 1);
         assert_eq!(lock.snapshots[0].of, json!({"github": "y"}));
     }

@@ -13,13 +13,15 @@ mod load;
 mod lockfile;
 mod model;
 mod outputs;
+mod preflight;
 mod reference;
 
 pub use load::{Locking, Settings, plan};
-pub use lockfile::{LockFile, LockedFile, LockedSnapshot, lock_path};
+pub use lockfile::{LockFile, LockedFile, LockedSnapshot, LockedVersion, lock_path};
 pub use model::{
     Cell, Check, CheckKind, Input, OutputFormat, Plan, PlannedOutput, PlannedStep, TableRef,
 };
+pub use preflight::preflight;
 
 /// Codes of the diagnostics that planning adds to those of `workflow::code`.
 pub mod code {

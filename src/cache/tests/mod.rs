@@ -89,6 +89,7 @@ async fn put_result_of(store: &Store, operator: &str, seed: i64, created: &str) 
         args: json!({"threshold": 0.1, "seed": seed}),
         inputs: BTreeMap::from([("input".to_string(), Digest::of(&seed.to_le_bytes()))]),
         files: vec![],
+        recipe_args: None,
     };
     let manifest = Manifest {
         format: FORMAT_VERSION,

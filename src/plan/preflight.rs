@@ -1,0 +1,20 @@
+//! What steps need of their surroundings when they run: asked before anything runs.
+//!
+//! Does not live here: which steps will run (`exec`), what each needs (the operators).
+
+use super::bind::place;
+use super::model::Plan;
+use crate::workflow::{Diagnostics, Span};
+
+/// What is missing for these steps of the plan, each at its place in the file.
+pub fn preflight(plan: &Plan, steps: impl IntoIterator<Item = usize>) -> Diagnostics {
+    let mut diagnostics = Diagnostics::default();
+    for step in steps.into_iter().map(|at| &plan.steps[at]) {
+        for error in step.step.missing() {
+            let fallback = Span::new(step.place.start, step.place.end());
+            let found = place(&error, &step.source, step.arguments.as_ref(), fallback);
+            diagnostics.push(found);
+        }
+    }
+    diagnostics
+}
