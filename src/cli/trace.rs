@@ -42,8 +42,12 @@ const PROVENANCE: &[&str] = &[
     "sample",
     "rule",
     "reason",
-    "parent_id",
+    "prompt_id",
+    "snippet_id",
 ];
+
+/// Columns with the id of a row that this one was made from, the nearest first.
+const PARENTS: &[&str] = &["prompt_id", "snippet_id"];
 
 /// A place where the row was found.
 struct Found {
@@ -65,6 +69,11 @@ pub(crate) async fn trace(args: TraceArgs) -> Exit {
         Ok(found) => found,
         Err(message) => return fail(&message, Exit::Failed),
     };
+    let mut found = found;
+    // A whole id may be the beginning of another one.
+    if found.iter().any(|f| f.id == args.id) {
+        found.retain(|f| f.id == args.id);
+    }
     let mut ids: Vec<&str> = found.iter().map(|f| f.id.as_str()).collect();
     ids.sort_unstable();
     ids.dedup();
@@ -73,12 +82,46 @@ pub(crate) async fn trace(args: TraceArgs) -> Exit {
             let message = format!("no computed step has a row with the id {}", args.id);
             fail(&format!("{message}{}", missing(&surveyed)), Exit::Failed)
         }
-        [id] => show(&surveyed, id, &found, args.format),
+        [id] => {
+            let id = (*id).to_string();
+            match with_parents(&surveyed, id, found).await {
+                Ok(rows) => show(&surveyed, &rows, args.format),
+                Err(message) => fail(&message, Exit::Failed),
+            }
+        }
         many => {
             let few: Vec<&str> = many.iter().take(5).copied().collect();
             let message = format!("{} rows begin with {}: {}", many.len(), args.id, few.join(", "));
             fail(&message, Exit::Invalid)
         }
+    }
+}
+
+/// A row and the places where it is.
+struct Row {
+    id: String,
+    found: Vec<Found>,
+}
+
+/// The row, and those that it was made from, back to the first.
+async fn with_parents(
+    surveyed: &Surveyed,
+    id: String,
+    found: Vec<Found>,
+) -> Result<Vec<Row>, String> {
+    let mut rows = vec![Row { id, found }];
+    loop {
+        let named = rows
+            .iter()
+            .flat_map(|row| &row.found)
+            .flat_map(|found| PARENTS.iter().filter_map(|name| found.values.get(*name)?.as_str()));
+        let known = |id: &str| id.is_empty() || rows.iter().any(|row| row.id == id);
+        let Some(parent) = named.into_iter().find(|id| !known(id)).map(str::to_string) else {
+            return Ok(rows);
+        };
+        let mut found = find(surveyed, &parent).await?;
+        found.retain(|found| found.id == parent);
+        rows.push(Row { id: parent, found });
     }
 }
 
@@ -160,44 +203,52 @@ fn rows_of(batch: &RecordBatch, step: usize, port: &'static str) -> Result<Vec<F
         .collect())
 }
 
-fn show(surveyed: &Surveyed, id: &str, found: &[Found], format: Format) -> Exit {
+fn show(surveyed: &Surveyed, rows: &[Row], format: Format) -> Exit {
     let plan = &surveyed.plan;
     if format == Format::Json {
-        let places: Vec<Value> = found
-            .iter()
-            .map(|f| {
+        let places = |row: &Row| -> Value {
+            let place = |f: &Found| {
                 json!({"step": plan.steps[f.step].name, "port": f.port, "values": f.values,
                     "counts": counts(surveyed, f.step)})
-            })
-            .collect();
-        return print_json(&json!({"event": "trace", "id": id, "places": places,
-            "not_computed": not_computed(surveyed)}));
+            };
+            row.found.iter().map(place).collect()
+        };
+        let [row, parents @ ..] = rows else { return Exit::Failed };
+        let parents: Vec<Value> =
+            parents.iter().map(|row| json!({"id": row.id, "places": places(row)})).collect();
+        return print_json(&json!({"event": "trace", "id": row.id, "places": places(row),
+            "made_from": parents, "not_computed": not_computed(surveyed)}));
     }
     let wide = plan.steps.iter().map(|s| s.name.chars().count()).max().unwrap_or(0).min(40);
-    let mut text = format!("row {id}\n");
+    let mut text = String::new();
     let mut shown = Map::new();
-    for place in found {
-        let step = &plan.steps[place.step];
-        // What was said above is not repeated.
-        let news: Vec<String> = place
-            .values
-            .iter()
-            .filter(|(name, value)| shown.get(*name) != Some(*value))
-            .map(|(name, value)| format!("{name} {}", value.as_str().unwrap_or_default()))
-            .collect();
-        shown.extend(place.values.clone());
-        let verdict = if place.port == REJECTS { "dropped" } else { place.port };
-        let line = format!("  {:wide$}  {verdict:8} {}", step.name, news.join(", "));
-        let _ = writeln!(text, "{}", line.trim_end());
+    for (at, row) in rows.iter().enumerate() {
+        let _ = match at {
+            0 => writeln!(text, "row {}", row.id),
+            _ => writeln!(text, "made from row {}", row.id),
+        };
+        for place in &row.found {
+            let step = &plan.steps[place.step];
+            // What was said above is not repeated.
+            let news: Vec<String> = place
+                .values
+                .iter()
+                .filter(|(name, value)| shown.get(*name) != Some(*value))
+                .map(|(name, value)| format!("{name} {}", value.as_str().unwrap_or_default()))
+                .collect();
+            shown.extend(place.values.clone());
+            let verdict = if place.port == REJECTS { "dropped" } else { place.port };
+            let line = format!("  {:wide$}  {verdict:8} {}", step.name, news.join(", "));
+            let _ = writeln!(text, "{}", line.trim_end());
+        }
     }
     let _ = writeln!(text, "\nrows of these steps");
-    let mut last = None;
-    for place in found {
-        if last.replace(place.step) == Some(place.step) {
-            continue;
-        }
-        let name = &plan.steps[place.step].name;
-        let numbers = counts(surveyed, place.step);
+    let mut steps: Vec<usize> = rows.iter().flat_map(|r| &r.found).map(|f| f.step).collect();
+    steps.sort_unstable();
+    steps.dedup();
+    for step in steps {
+        let name = &plan.steps[step].name;
+        let numbers = counts(surveyed, step);
         let of = |key: &str| numbers.get(key).and_then(Value::as_u64).map(count);
         let line = match (of("input"), of("kept"), of("rejected")) {
             (Some(input), Some(kept), Some(rejected)) => {
@@ -225,8 +276,11 @@ fn counts(surveyed: &Surveyed, at: usize) -> Map<String, Value> {
     };
     if let ([input], Some(rejected)) = (step.inputs.as_slice(), port(at, REJECTS)) {
         let rows: Option<u64> = input.tables.iter().map(|t| port(t.step, t.port)).sum();
-        out.insert("input".into(), rows.into());
-        out.insert("rejected".into(), rejected.into());
+        // Where a row becomes several, these are no parts of a sum.
+        if rows == port(at, MAIN).map(|kept| kept + rejected) {
+            out.insert("input".into(), rows.into());
+            out.insert("rejected".into(), rejected.into());
+        }
     }
     out.insert("kept".into(), port(at, MAIN).into());
     out

@@ -20,6 +20,7 @@ use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::dataframe::DataFrame;
 use datafusion::datasource::MemTable;
 use datafusion::execution::context::SessionContext;
+use datafusion::logical_expr::{Expr, lit};
 use futures::StreamExt;
 use tokio::task::JoinHandle;
 
@@ -143,8 +144,14 @@ fn row_key(array: &FixedSizeBinaryArray, row: usize) -> RowKey {
     key
 }
 
+/// The digest of the columns that are read. Without any, all rows are the same.
+fn row_digest(reads: &[String]) -> Expr {
+    let columns: Vec<Expr> = reads.iter().map(|name| column(name)).collect();
+    call::<RowDigest>(if columns.is_empty() { vec![lit("")] } else { columns })
+}
+
 async fn load_input(source: DataFrame, reads: &[String]) -> Result<LoadedInput, RunError> {
-    let digest = call::<RowDigest>(reads.iter().map(|name| column(name)).collect());
+    let digest = row_digest(reads);
     let schema: SchemaRef = Arc::new(source.schema().as_arrow().clone());
     let partitions = source.with_column(ROW_DIGEST, digest)?.collect_partitioned().await?;
     let mut batches = Vec::new();
@@ -167,7 +174,7 @@ fn produced_schema(
 ) -> Result<SchemaRef, RunError> {
     let empty = empty_table(session, &TableSchema::new(Arc::clone(input), None))?;
     let reads = row.reads();
-    let digest = call::<RowDigest>(reads.iter().map(|name| column(name)).collect());
+    let digest = row_digest(&reads);
     let made = row.evaluate(empty.with_column(ROW_DIGEST, digest)?)?;
     let fields = made.schema().as_arrow().fields().clone();
     // The types must be those of a Parquet file that is read back.

@@ -6,8 +6,13 @@
 
 pub mod aggregate;
 pub mod bpe;
+pub mod codebleu;
+pub mod ngram;
 pub mod python;
+pub mod scores;
 pub mod similarity;
+pub mod template;
+pub mod text;
 
 mod cut;
 mod keyed_hash;
@@ -17,7 +22,9 @@ mod python_calls;
 mod python_features;
 mod python_methods;
 mod python_recount;
+mod python_taxonomy;
 mod raise_if;
+mod render_prompts;
 mod row_digest;
 mod row_id;
 
@@ -33,13 +40,17 @@ pub use python_calls::PythonCalls;
 pub use python_features::{FEATURES, PythonFeatures, features_type};
 pub use python_methods::{METHOD_FIELDS, PythonMethods, methods_type};
 pub use python_recount::PythonRecount;
+pub use python_taxonomy::PythonTaxonomy;
 pub use raise_if::RaiseIf;
+pub use render_prompts::{
+    Message, RenderPrompts, SYSTEM, Treatment, compile, conversation, messages_type, rendered_type,
+};
 pub use row_digest::RowDigest;
 pub use row_id::RowId;
 
 /// Every scalar function of Galeras.
 pub fn scalars() -> Vec<Arc<ScalarUDF>> {
-    vec![
+    let mut all = vec![
         Arc::new(ScalarUDF::from(RowDigest::default())),
         Arc::new(ScalarUDF::from(RowId::default())),
         Arc::new(ScalarUDF::from(KeyedHash::default())),
@@ -48,9 +59,13 @@ pub fn scalars() -> Vec<Arc<ScalarUDF>> {
         Arc::new(ScalarUDF::from(PythonFeatures::default())),
         Arc::new(ScalarUDF::from(PythonMethods::default())),
         Arc::new(ScalarUDF::from(PythonRecount::default())),
+        Arc::new(ScalarUDF::from(PythonTaxonomy::default())),
         Arc::new(ScalarUDF::from(RandomCut::default())),
         Arc::new(ScalarUDF::from(RaiseIf::default())),
-    ]
+        Arc::new(ScalarUDF::from(RenderPrompts::default())),
+    ];
+    all.extend(scores::all());
+    all
 }
 
 /// Every aggregate function of Galeras; those with DataFusion's names replace its own.

@@ -18,8 +18,8 @@ use url::Url;
 use super::clock::{Clock, SystemClock};
 use super::error::{GithubError, GithubErrorKind};
 use super::limits::{Head, Verdict};
-use super::secret::Secret;
 use super::{Notice, Notify, time, transport};
+use crate::secret::Secret;
 
 /// The address of github.com's API.
 pub const GITHUB: &str = "https://api.github.com";

@@ -15,7 +15,6 @@ mod limits;
 mod query;
 mod repository;
 mod search;
-mod secret;
 mod slice;
 #[cfg(test)]
 mod tests;
@@ -28,7 +27,6 @@ pub use error::{GithubError, GithubErrorKind};
 pub use query::Query;
 pub use repository::Repository;
 pub use search::{Search, Sort, search};
-pub use secret::Secret;
 
 /// What the user should see while a search goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use rustls::crypto::CryptoProvider;
 use url::Url;
 
 use super::error::GithubError;
-use super::secret::Secret;
+use crate::secret::Secret;
 
 /// Sent with every request, besides `X-GitHub-Api-Version`, which octocrab adds.
 const HEADERS: &[(&str, &str)] =

@@ -361,9 +361,9 @@ pub enum Tell {
     Waiting(String),
     /// Something worth knowing that stops nothing.
     Warning(String),
-    /// How many rows it makes, and how many of these are there already.
+    /// How many rows there are to make, and how many were made before.
     Total {
-        /// All of them.
+        /// Those to make.
         rows: u64,
         /// Those that were made before.
         reused: u64,

@@ -8,13 +8,17 @@ mod cut;
 mod dedup;
 mod describe;
 mod exec;
+mod generate;
 mod methods;
 mod mine;
+mod prompt;
 mod query;
 mod read;
 mod sample;
+mod score;
 mod sql;
 mod support;
+mod taxonomy;
 mod tokenizer;
 mod validate;
 
@@ -32,6 +36,10 @@ pub const ALL: &[&dyn Operator] = &[
     &dedup::Dedup,
     &sample::Sample,
     &cut::Cut,
+    &prompt::Prompt,
+    &generate::Generate,
+    &score::Score,
+    &taxonomy::Taxonomy,
     &sql::Sql,
     &describe::Describe,
     &exec::Exec,

@@ -8,6 +8,8 @@
 #![allow(unreachable_pub)]
 
 #[allow(dead_code)]
+mod chat_api;
+#[allow(dead_code)]
 mod github_api;
 mod harness;
 mod http_git;
@@ -15,6 +17,7 @@ mod repository;
 
 mod assertions;
 mod bugfix_and_testgen;
+mod casestudy;
 mod collect;
 mod contracts;
 mod cut_and_sample;
@@ -27,6 +30,16 @@ mod dedup_ports;
 mod dedup_reuse;
 mod exec_command;
 mod galeras_workflow;
+mod generate_faults;
+mod generate_interrupted;
+mod generate_limits;
+mod generate_lock;
+mod generate_ngram;
+mod generate_openai;
+mod generate_plan_errors;
+mod generate_replay;
+mod generate_reuse;
+mod generate_secrets;
 mod incremental;
 mod inspect_verbs;
 mod interruption;
@@ -48,17 +61,24 @@ mod named_checks;
 mod outputs;
 mod outputs_shown;
 mod paper;
+mod prompt_mistakes;
+mod prompt_templates;
 mod python_files;
 mod query_github;
 mod query_github_faults;
 mod quickstart;
 mod read_files;
 mod row_reuse;
+mod score_goldens;
+mod score_modes;
+mod score_odd_texts;
+mod score_ports_and_reuse;
 mod sql_rules;
 mod staleness;
 mod store_limits;
 mod store_verbs;
 mod strata_and_docstrings;
+mod taxonomy_counts;
 mod tokenizer;
 mod trace;
 mod uses;

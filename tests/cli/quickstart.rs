@@ -24,6 +24,12 @@ fn what_init_writes_runs() {
     assert_eq!(kept + rejected.lines().count() as u64, methods);
     assert!(project.path("first/testbeds/random_cut.parquet").exists());
     assert_eq!(project.read("first/testbeds/table_1.csv").lines().count(), 9);
+    for step in ["prompts", "answers", "scores"] {
+        assert_eq!(first.step(step)["rows"], 150, "{step}: three treatments");
+    }
+    let table = project.read("first/scores/table_2.csv");
+    assert_eq!(table.lines().count(), 9);
+    assert_eq!(table.lines().next(), Some("score,control,T1,T2"));
 
     // Again: nothing runs. A larger testbed: only what hangs on the number.
     let again = run(&["--set", "n=50"]);
@@ -32,7 +38,8 @@ fn what_init_writes_runs() {
     let larger = run(&["--set", "n=60"]);
     assert_eq!(
         larger.statuses(),
-        "methods=hit features=hit valid=hit unique=hit sampled=ran testbed=ran table_1=ran"
+        "methods=hit features=hit valid=hit unique=hit sampled=ran testbed=ran prompts=ran \
+         answers=ran scores=ran table_1=ran table_2=ran"
     );
     let testbed = larger.step("testbed");
     assert_eq!((&testbed["computed_rows"], &testbed["reused_rows"]), (&10.into(), &50.into()));
@@ -44,6 +51,16 @@ fn what_init_writes_runs() {
         project.run(&["trace", file, row["id"].as_str().unwrap(), "--set", "n=60"]).exits(0);
     assert!(traced.stdout.contains(row["path"].as_str().unwrap()), "{traced}");
     assert!(traced.stdout.contains("python-stdlib"), "{traced}");
+
+    // So does a score, by way of its prompt.
+    let args = ["show", file, "scores", "--set", "n=60", "--rows", "1", "--format", "json"];
+    let score = project.run(&args).exits(0).json_lines().remove(0);
+    let traced =
+        project.run(&["trace", file, score["id"].as_str().unwrap(), "--set", "n=60"]).exits(0);
+    for column in ["prompt_id", "snippet_id", "path"] {
+        assert!(traced.stdout.contains(score[column].as_str().unwrap()), "{column}: {traced}");
+    }
+    assert_eq!(traced.stdout.matches("made from row").count(), 2, "{traced}");
 }
 
 #[test]

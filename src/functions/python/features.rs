@@ -15,6 +15,7 @@ use tree_sitter::{Node, Tree};
 
 use super::lizard::{Size, size_with};
 use super::parse::{ParseError, PythonParser};
+use super::scan::is_space;
 
 /// Measures of one method. Counts are plain numbers of things.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -226,9 +227,8 @@ fn count(n: usize) -> i64 {
 }
 
 /// Words as Python's `str.split` gives them: U+001C to U+001F separate too.
-fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c))
-        .filter(|word| !word.is_empty())
+pub(in crate::functions) fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(is_space).filter(|word| !word.is_empty())
 }
 
 fn signature(function: Node<'_>, code: &str) -> Option<String> {

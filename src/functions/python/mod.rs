@@ -12,8 +12,9 @@
 //! | `features` | the text of a method -> the columns of operator `ast` |
 //! | `recount` | the same columns counted by other means, as a check |
 //! | `calls` | the text of a method -> the names of what it calls |
+//! | `taxonomy` | any text -> its tokens by category |
 //! | `lizard` | size metrics of a method's text as lizard counts them |
-//! | `tokens`, `scan` | the tokenizer of `lizard` |
+//! | `tokens`, `scan` | the tokenizer of `lizard`; the ends of words and strings |
 
 mod calls;
 mod cut_points;
@@ -25,11 +26,13 @@ mod outline;
 mod parse;
 mod recount;
 mod scan;
+mod taxonomy;
 mod tokens;
 
 pub use calls::calls;
 pub use cut_points::{cut_points, docstring_end, signature_end};
 pub use decode::{DecodeError, Decoded, decode_source};
+pub(super) use features::words;
 pub use features::{DocstringRule, Features, features, features_with};
 pub use lizard::{Size, size};
 pub use methods::{Method, methods};
@@ -38,3 +41,5 @@ pub use outline::{Outline, OutlineMethod, Pieces};
 pub(crate) use parse::with_parser;
 pub use parse::{ParseError, PythonParser};
 pub use recount::{BodyFacts, Recount, Recounter};
+pub(super) use scan::is_space;
+pub use taxonomy::{CATEGORIES, taxonomy, taxonomy_published};

@@ -102,7 +102,7 @@ pub(super) fn generic_end(text: &str, start: usize) -> Option<usize> {
     None
 }
 
-fn is_space(c: char) -> bool {
+pub(in crate::functions) fn is_space(c: char) -> bool {
     c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
 }
 

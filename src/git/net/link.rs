@@ -42,25 +42,19 @@ impl Link {
     /// # Errors
     /// Those of the network and the server; `Other` for repositories of another hash.
     pub(super) fn open(url: &str, net: &Network, wire: &Arc<Wire>) -> Result<Self, GitError> {
-        wire.attempt();
-        wire.check()?;
-        let (mut transport, counts_bytes) = connect(url, net, wire)?;
-        let nobody = |_| Ok(None);
-        let mut meter = Meter::new(Arc::clone(wire));
-        let service = Service::UploadPack;
-        let handshake =
-            gix_protocol::handshake(&mut transport, service, nobody, Vec::new(), &mut meter)
-                .map_err(|error| {
-                    let explained = explain_gix(wire, url, &error);
-                    // What ssh or the server says about it goes to our standard error.
-                    if counts_bytes || explained.kind != GitErrorKind::Transient || !is_end(&error)
-                    {
-                        return explained;
-                    }
-                    let message = "the ssh session ended at once, as it does if there is no such \
-                                   repository, or no access to it";
-                    at(url, GitError::new(GitErrorKind::NotFound, message))
-                })?;
+        let shaken = match shake_hands(url, net, wire) {
+            // Now and then the end of the session overtakes what ssh says about it.
+            Err(Failed::Ended) => shake_hands(url, net, wire),
+            other => other,
+        };
+        let (transport, handshake, counts_bytes) = shaken.map_err(|failed| match failed {
+            Failed::Explained(error) => error,
+            Failed::Ended => {
+                let message = "the ssh session ended at once, as it does if there is no such \
+                               repository, or no access to it";
+                at(url, GitError::new(GitErrorKind::NotFound, message))
+            }
+        })?;
         let hash = handshake.capabilities.capability("object-format");
         let hash = hash.and_then(|hash| hash.value().map(ToString::to_string));
         match hash.as_deref() {
@@ -94,6 +88,34 @@ impl Link {
     pub(super) fn is_usable(&self) -> bool {
         let lasts = self.transport.connection_persists_across_multiple_requests();
         self.version() == Protocol::V2 && (!lasts || self.used.elapsed() < FRESH)
+    }
+}
+
+/// Why there is no connection.
+enum Failed {
+    /// An ssh session ended without a word.
+    Ended,
+    Explained(GitError),
+}
+
+type Shaken = (Box<dyn Transport + Send>, Handshake, bool);
+
+fn shake_hands(url: &str, net: &Network, wire: &Arc<Wire>) -> Result<Shaken, Failed> {
+    wire.attempt();
+    wire.check().map_err(Failed::Explained)?;
+    let (mut transport, counts_bytes) = connect(url, net, wire).map_err(Failed::Explained)?;
+    let nobody = |_| Ok(None);
+    let mut meter = Meter::new(Arc::clone(wire));
+    let service = Service::UploadPack;
+    let shaken = gix_protocol::handshake(&mut transport, service, nobody, Vec::new(), &mut meter);
+    match shaken {
+        Ok(handshake) => Ok((transport, handshake, counts_bytes)),
+        Err(error) => {
+            let explained = explain_gix(wire, url, &error);
+            // What ssh or the server says about it goes to our standard error.
+            let ended = !counts_bytes && explained.kind == GitErrorKind::Transient;
+            Err(if ended && is_end(&error) { Failed::Ended } else { Failed::Explained(explained) })
+        }
     }
 }
 

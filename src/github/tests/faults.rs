@@ -254,7 +254,7 @@ async fn the_token_gets_out_nowhere() {
     assert_eq!(kind, GithubErrorKind::Denied);
     assert_eq!(text, "the token in $GITHUB_TOKEN is not accepted: Bad credentials");
     assert_eq!(format!("{:?}", secret()), "Secret($GITHUB_TOKEN)");
-    for (value, words) in [("", "is empty"), (" \n", "is empty"), ("a\nb", "no token has")] {
+    for (value, words) in [("", "is empty"), (" \n", "is empty"), ("a\nb", "no key has")] {
         let error = Secret::new("T", value).unwrap_err().to_string();
         assert!(error.contains(words) && error.contains("$T"), "{error}");
     }

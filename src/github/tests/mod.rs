@@ -22,6 +22,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
+use crate::secret::Secret;
 use github_api::{GithubApi, Repo};
 
 const PAPER: &str = "language:Python fork:false size:>=30000 pushed:>2021-12-31 stars:>1000";

@@ -18,13 +18,14 @@ use self::listed::{Entry, Listed};
 use self::table::{Found, pinned_rejects, rejects, repositories, repositories_table};
 use super::support::{reject_columns, text_field};
 use crate::digest::Digest;
-use crate::github::{Client, GITHUB, GithubError, GithubErrorKind, Notice, Query, Search, Secret};
+use crate::github::{Client, GITHUB, GithubError, GithubErrorKind, Notice, Query, Search};
 use crate::github::{Repository, Sort, search};
 use crate::operator::{
     ArgError, BindContext, Effect, Fact, Grain, InputPorts, LowerContext, Lowering, MAIN, Operator,
     Port, Ports, REJECTS, SideFile, Snapshot, Step, StepError, TableSchema, TableStep, Tell,
     args_schema, parse_args,
 };
+use crate::secret::Secret;
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -257,7 +258,8 @@ impl BoundQuery {
         let name = &self.args.token_env;
         let failed = |error: GithubError| StepError::new(error.to_string());
         let token = std::env::var(name).ok().filter(|token| !token.trim().is_empty());
-        let token = token.map(|token| Secret::new(name, &token)).transpose().map_err(failed)?;
+        let token = token.map(|token| Secret::new(name, &token)).transpose();
+        let token = token.map_err(|error| StepError::new(error.to_string()))?;
         Client::new(&self.args.base_url, token).map_err(failed)
     }
 

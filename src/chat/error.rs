@@ -1,0 +1,63 @@
+//! The error of everything that asks a chat endpoint.
+//!
+//! Lives here: what ends a step, what ends one request, and the words for the latter. Does not
+//! live here: which failures are tried again (`verdict`).
+
+use super::money::Usd;
+
+/// Why a request got no answer. Displayed as one sentence without a full stop; never quotes a
+/// key.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChatError {
+    /// The caller cancelled.
+    #[error("the request was interrupted")]
+    Interrupted,
+    /// No request will be answered, whatever it asks; says what to do. From then on the client
+    /// sends nothing and gives this error to everyone who asks.
+    #[error("{0}")]
+    Fatal(String),
+    /// The next request might pass the limit of the cost. From then on nothing is sent.
+    #[error(
+        "the limit of the cost is reached: {spent} of {limit} may be spent, and the next request \
+         may cost up to {worst}; raise the limit, or let answers be shorter"
+    )]
+    OverBudget {
+        /// What may have been spent so far.
+        spent: Usd,
+        /// What the request may cost at worst.
+        worst: Usd,
+        /// What may be spent at all.
+        limit: Usd,
+    },
+    /// This request failed; others may succeed.
+    #[error("{reason}")]
+    Failed {
+        /// A stable word for the kind of failure, one of [`rules`].
+        rule: &'static str,
+        /// What happened, in one sentence.
+        reason: String,
+        /// Whether another run may fare better: the failure says nothing about the request.
+        passing: bool,
+    },
+}
+
+/// The words for failures of one request.
+pub mod rules {
+    /// No answer in time.
+    pub const TIME_OUT: &str = "time_out";
+    /// The server said that it failed.
+    pub const SERVER_ERROR: &str = "server_error";
+    /// The connection ended before the answer did.
+    pub const CUT_CONNECTION: &str = "cut_connection";
+    /// The answer is no chat completion.
+    pub const MALFORMED_ANSWER: &str = "malformed_answer";
+    /// The answer holds no choice.
+    pub const NO_CHOICES: &str = "no_choices";
+    /// The answer is longer than we read.
+    pub const TOO_LARGE: &str = "too_large";
+    /// The server does not take this request, such as one that is longer than its context.
+    pub const REFUSED: &str = "refused";
+    /// A filter of the server stopped the prompt.
+    pub const CONTENT_FILTER: &str = "content_filter";
+}

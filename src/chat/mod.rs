@@ -1,0 +1,76 @@
+//! Chat completions from any OpenAI-compatible server: vLLM, llama.cpp, Ollama, gateways, OpenAI.
+//!
+//! A request ([`Ask`]) goes to an [`Endpoint`] through a [`Client`], which all requests to it
+//! share: it holds what they may cost back (`budget`, `estimate`, `money`), waits for its turn
+//! (`pace`, `window`), sends it (`transport`), reads the answer (`answer`) or what failed (`told`,
+//! `limits`), decides what that means (`verdict`), and tries again (`backoff`).
+//!
+//! Does not live here: tables, prompts, and how many requests go side by side; the caller drives
+//! that. Nothing here is a secret but the key, of which no text shows a telling piece.
+//!
+//! # What is tried again
+//!
+//! “All” ends every request of the client ([`ChatError::Fatal`]), “one” this one
+//! ([`ChatError::Failed`], with the rule). What a try costs counts for the budget: “worst” is the
+//! worst case, as nobody knows. Between tries are 1, 2, 4, 8 … 30 seconds, less up to half.
+//!
+//! | what happens | tries | then ends | cost of a try |
+//! |---|---|---|---|
+//! | 401, 403, 405, 407, 410, 501; 404 of address or model | 1 | all | none |
+//! | 402; 429 with `insufficient_quota` and the like | 1 | all | none |
+//! | 400, 422: no such model, unsupported parameter | 1 | all | none |
+//! | 3xx | 1 | all | none |
+//! | TLS fails, the key or address cannot be sent | 1 | all | none |
+//! | 2xx as an event stream, or compressed | 1 | all | worst |
+//! | 2xx as a web page before any good answer | 1 | all | none |
+//! | unreachable before the server ever said anything | 1 | all | none |
+//! | unreachable later; 503 “loading model” | for `patience` | all | none |
+//! | 429, 503 with `retry-after` | 10 in a row without a good answer | all | none |
+//! | … but others are answered | 20 of one request | one: `refused` | none |
+//! | … asks for more than an hour | 1 | all | none |
+//! | 429 “request too large”, other 4xx; 500 “context size” | 1 | one: `refused` | none |
+//! | 400 `content_filter`, 403 “flagged” | 1 | one: `content_filter` | none |
+//! | 408, 409, 425, 5xx, an error in a 2xx | `tries` | one: `server_error` | none; worst for 408, 504, 524, 2xx |
+//! | … with `x-should-retry: false` | 1 | one: `server_error` | the same |
+//! | the connection ends before the answer does | `tries` | one: `cut_connection` | worst |
+//! | no answer in time | 2 | one: `time_out` | worst |
+//! | 2xx that is no chat completion, or empty | 2 | one: `malformed_answer` | worst |
+//! | 2xx without a choice | 2 | one: `no_choices` | as told, or worst |
+//! | 2xx longer than allowed | 1 | one: `too_large` | worst |
+//! | the budget does not allow another try | – | all: `OverBudget` | – |
+//!
+//! After 429, or 503 with `retry-after`, nobody sends anything for as long as the server asked
+//! (`retry-after-ms`, `retry-after`, `x-ratelimit-reset-*`), or for 1, 2, 4 … 60 seconds; then
+//! requests follow each other by 0.1 seconds until as many were sent as go side by side. These
+//! waits use up no tries.
+
+mod answer;
+mod ask;
+mod backoff;
+mod budget;
+mod client;
+mod clock;
+mod endpoint;
+mod error;
+mod estimate;
+mod limits;
+mod money;
+mod notice;
+mod pace;
+#[cfg(test)]
+mod tests;
+mod told;
+mod transport;
+mod verdict;
+mod window;
+mod words;
+
+pub use answer::Answer;
+pub use ask::{Ask, LimitName};
+pub use budget::{Budget, Reservation};
+pub use client::{Client, Settings};
+pub use clock::{Clock, SystemClock};
+pub use endpoint::Endpoint;
+pub use error::{ChatError, rules};
+pub use money::{Price, Usd};
+pub use notice::{Notice, NoticeFn};

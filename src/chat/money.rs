@@ -1,0 +1,149 @@
+//! Sums of money without rounding.
+//!
+//! Lives here: dollars as an integer, read from and written as decimals, and prices of tokens.
+//! Does not live here: who may spend (`budget`).
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Decimals that are kept: 10^-18 dollars, so that one token at a price per million tokens with
+/// twelve decimals is still exact.
+const DECIMALS: usize = 18;
+const ONE: u128 = 10_u128.pow(DECIMALS as u32);
+const MILLION: u128 = 1_000_000;
+
+/// An amount of US dollars, exact to 18 decimals. Sums stop at the largest number (10^20
+/// dollars) rather than wrap.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Usd(u128);
+
+impl Usd {
+    /// Nothing.
+    pub const ZERO: Self = Self(0);
+
+    pub(super) fn plus(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+
+    pub(super) fn minus(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
+impl FromStr for Usd {
+    type Err = String;
+
+    /// Reads `2.5`, `0.075` or `1e-7`, as people and JSON write numbers.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is no amount of dollars");
+        let (digits, exponent) = match text.split_once(['e', 'E']) {
+            Some((digits, exponent)) => (digits, exponent.parse::<i32>().map_err(|_| wrong())?),
+            None => (text, 0),
+        };
+        let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
+        if whole.len() + part.len() == 0
+            || !whole.bytes().chain(part.bytes()).all(|b| b.is_ascii_digit())
+        {
+            return Err(wrong());
+        }
+        let number = format!("{whole}{part}");
+        let number = number.trim_start_matches('0');
+        let kept = number.trim_end_matches('0');
+        if kept.is_empty() {
+            return Ok(Self::ZERO);
+        }
+        let point = i64::try_from(part.len()).map_err(|_| wrong())?;
+        let dropped = i64::try_from(number.len() - kept.len()).map_err(|_| wrong())?;
+        let shift = DECIMALS as i64 + i64::from(exponent) - point + dropped;
+        let shift = u32::try_from(shift).map_err(|_| format!("`{text}` has too many decimals"))?;
+        let value = kept.parse::<u128>().ok();
+        let value = value.and_then(|v| v.checked_mul(10_u128.checked_pow(shift)?));
+        value.map(Self).ok_or_else(|| format!("`{text}` is too large"))
+    }
+}
+
+/// `$1.50`, with more decimals if there are any.
+impl fmt::Display for Usd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let part = format!("{:018}", self.0 % ONE);
+        let part = part.trim_end_matches('0');
+        write!(f, "${}.{part:0<2}", self.0 / ONE)
+    }
+}
+
+impl fmt::Debug for Usd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// What tokens cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Price {
+    /// One token of the prompt.
+    input: Usd,
+    /// One token of the answer.
+    output: Usd,
+}
+
+impl Price {
+    /// From the prices of a million tokens, as providers tell them.
+    ///
+    /// # Errors
+    /// Text for the user, if a price has more than 12 decimals.
+    pub fn per_million(input: Usd, output: Usd) -> Result<Self, String> {
+        let one = |usd: Usd| {
+            let whole = usd.0.is_multiple_of(MILLION);
+            whole.then_some(Usd(usd.0 / MILLION)).ok_or("a price has more than 12 decimals")
+        };
+        Ok(Self { input: one(input)?, output: one(output)? })
+    }
+
+    /// What as many tokens cost. Prices of cached tokens are lower; they are not known here.
+    #[must_use]
+    pub fn of(&self, prompt_tokens: u64, completion_tokens: u64) -> Usd {
+        let cost = |usd: Usd, tokens: u64| Usd(usd.0.saturating_mul(u128::from(tokens)));
+        cost(self.input, prompt_tokens).plus(cost(self.output, completion_tokens))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usd(text: &str) -> Usd {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn amounts_are_read_and_written_exactly() {
+        for (text, shown) in [
+            ("0", "$0.00"),
+            ("0.0", "$0.00"),
+            ("5", "$5.00"),
+            ("2.5", "$2.50"),
+            (".075", "$0.075"),
+            ("1e-7", "$0.0000001"),
+            ("1.5E2", "$150.00"),
+            ("000100", "$100.00"),
+            ("0.000000000000000001", "$0.000000000000000001"),
+            ("0.10000000000000000000000", "$0.10"),
+        ] {
+            assert_eq!(usd(text).to_string(), shown, "{text}");
+        }
+        for text in ["", ".", "-1", "+1", "1,5", "1.2.3", "1e", "NaN", "inf", "1e-19", "1e30", "½"]
+        {
+            assert!(text.parse::<Usd>().is_err(), "{text}");
+        }
+        assert_eq!(usd("3").minus(usd("5")), Usd::ZERO);
+    }
+
+    #[test]
+    fn a_million_sums_lose_nothing() {
+        let price = Price::per_million(usd("0.1"), usd("0.3")).unwrap();
+        let sum = (0..1_000_000).fold(Usd::ZERO, |sum, _| sum.plus(price.of(1, 1)));
+        assert_eq!(sum, usd("0.4"));
+        assert_eq!(price.of(u64::MAX, u64::MAX).to_string(), "$7378697629483.820646");
+        assert!(Price::per_million(usd("0.0000000000001"), Usd::ZERO).is_err());
+    }
+}

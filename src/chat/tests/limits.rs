@@ -1,0 +1,200 @@
+//! Tests of limits: those that a server tells, those that a user sets, and the budget.
+
+use futures::future::join_all;
+
+use super::*;
+
+fn limited(headers: &[(&'static str, &str)]) -> Reply {
+    status(429, headers, "{\"error\": {\"message\": \"Slow down\"}}")
+}
+
+#[tokio::test]
+async fn every_way_to_ask_for_a_wait_is_obeyed() {
+    for (headers, millis) in [
+        (vec![("retry-after", "20")], 20_000),
+        (vec![("retry-after", "Sat, 21 Nov 2026 11:54:31 GMT")], 60_000),
+        (vec![("retry-after-ms", "1500"), ("retry-after", "2")], 1_500),
+        (vec![("x-ratelimit-reset-requests", "1s")], 1_000),
+        (vec![("x-ratelimit-reset-tokens", "6m0s")], 360_000),
+        (vec![("x-ratelimit-reset-tokens", "120ms")], 120),
+        (vec![("retry-after", "0")], 0),
+    ] {
+        let reply = limited(&headers);
+        let server = Server::start(move |n, _| if n == 0 { reply.clone() } else { ok() }).await;
+        let ran = Ran::new(&server, Settings::default());
+        assert!(ran.ask("hello").await.is_ok());
+        assert_eq!((ran.waited(), server.count()), (millis, 2), "{headers:?}");
+        let told = ran.notices();
+        assert_eq!(told.len(), usize::from(millis >= 3_000), "{told:?}");
+        assert!(told.iter().all(|text| text.contains("Slow down")), "{told:?}");
+    }
+}
+
+#[tokio::test]
+async fn waits_without_a_word_grow_and_end() {
+    let server = Server::start(|_, _| limited(&[])).await;
+    let ran = Ran::new(&server, Settings::default());
+    let reason = fatal(ran.ask("hello").await);
+    assert!(reason.contains("10 waits"), "{reason}");
+    assert_eq!(server.count(), 11);
+    let waits = ran.clock.waits();
+    for (n, wait) in waits.iter().enumerate() {
+        let most = Duration::from_secs((1 << n).min(60));
+        assert!(*wait <= most && *wait * 2 >= most, "{waits:?}");
+    }
+    let server = Server::start(|_, _| limited(&[("retry-after", "86400")])).await;
+    let ran = Ran::new(&server, Settings::default());
+    assert!(fatal(ran.ask("hello").await).contains("24 h 0 min"));
+    assert!(ran.clock.waits().is_empty());
+}
+
+#[tokio::test]
+async fn after_a_limit_all_wait_together() {
+    let server = Server::start(|n, _| match n {
+        0..8 => limited(&[("retry-after", "30")]),
+        _ => ok(),
+    });
+    let server = server.await;
+    let ran = Ran::new(&server, Settings { concurrency: 8, ..Settings::default() });
+    *ran.clock.pause.lock().unwrap() = Duration::from_millis(100);
+    let start = ran.clock.now();
+    let results = join_all((0..8).map(|_| ran.ask("hello"))).await;
+    assert!(results.iter().all(Result::is_ok));
+    assert_eq!(server.count(), 16);
+    assert_eq!(ran.notices().len(), 1, "{:?}", ran.notices());
+    let took = ran.clock.now() - start;
+    let (least, most) = (Duration::from_secs(30), Duration::from_secs(32));
+    assert!(took >= least && took < most, "{took:?}");
+    assert!(ran.clock.waits().iter().filter(|wait| **wait < least).count() >= 7, "one by one");
+}
+
+#[tokio::test]
+async fn a_limited_request_does_not_use_up_its_tries() {
+    let server = Server::start(|n, _| if n % 7 == 6 { ok() } else { limited(&[]) }).await;
+    let ran = Ran::new(&server, Settings { tries: 2, ..Settings::default() });
+    for _ in 0..5 {
+        assert!(ran.ask("hello").await.is_ok());
+    }
+    let server = Server::start(|_, request| match request.body.contains("long") {
+        true => limited(&[]),
+        false => ok(),
+    });
+    let server = server.await;
+    let ran = Ran::new(&server, Settings::default());
+    let (long, ()) = tokio::join!(ran.ask("long"), async {
+        for _ in 0..2_000 {
+            ran.ask("short").await.ok();
+        }
+    });
+    let (rule, reason) = failed(long);
+    assert_eq!(rule, "refused", "{reason}");
+}
+
+#[tokio::test]
+async fn requests_per_minute_are_kept() {
+    let times = Arc::new(Mutex::new(Vec::new()));
+    let clock = FakeClock::new();
+    let (log, now) = (Arc::clone(&times), Arc::clone(&clock));
+    let server = Server::start(move |_, _| {
+        log.lock().unwrap().push(now.now());
+        ok()
+    });
+    let server = server.await;
+    let settings = Settings { requests_per_minute: Some(100), ..Settings::default() };
+    let endpoint = Endpoint::new(&server.url(), None).unwrap();
+    let client = Client::with_clock(endpoint, settings, Arc::<FakeClock>::clone(&clock)).unwrap();
+    let (request, cancel) = (ask("hello"), CancellationToken::new());
+    let start = clock.now();
+    let results = join_all((0..350).map(|_| client.ask(&request, &|_| (), &cancel))).await;
+    assert!(results.iter().all(Result::is_ok));
+    let took = clock.now() - start;
+    assert!(took >= Duration::from_secs(208) && took < Duration::from_secs(212), "{took:?}");
+}
+
+#[tokio::test]
+async fn tokens_per_minute_are_estimated_and_then_known() {
+    let server = Server::start(|_, _| ok()).await;
+    let settings = Settings { tokens_per_minute: Some(2_500), ..Settings::default() };
+    let ran = Ran::new(&server, settings);
+    let start = ran.clock.now();
+    for _ in 0..300 {
+        ran.ask("hello").await.unwrap();
+    }
+    // 25 tokens each, although 400 are expected at first: 100 a minute.
+    let took = ran.clock.now() - start;
+    assert!(took > Duration::from_secs(175) && took < Duration::from_secs(190), "{took:?}");
+}
+
+fn budget(limit: &str) -> Arc<Budget> {
+    let usd = |text: &str| text.parse::<Usd>().unwrap();
+    Arc::new(Budget::new(usd(limit), Price::per_million(usd("1"), usd("2")).unwrap()))
+}
+
+#[tokio::test]
+async fn the_budget_ends_the_work_before_it_is_passed() {
+    let server = Server::start(|_, _| Reply::Late(Duration::from_millis(1), Box::new(ok()))).await;
+    // An answer costs 20 + 2 * 5 = 30 millionths; at worst it is first 600 and then 260 or so.
+    let budget = budget("0.003");
+    let settings = Settings { budget: Some(Arc::clone(&budget)), ..Settings::default() };
+    let ran = Ran::new(&server, settings);
+    let results = join_all((0..200).map(|_| ran.ask("hello"))).await;
+    let good = results.iter().filter(|result| result.is_ok()).count();
+    assert_eq!(good, server.count());
+    assert!((85..=100).contains(&good), "{good}");
+    assert_eq!(budget.spent(), budget.price().of(20 * good as u64, 5 * good as u64));
+    let over = results.into_iter().find_map(Result::err).unwrap();
+    assert!(matches!(over, ChatError::OverBudget { .. }), "{over:?}");
+    assert!(over.to_string().contains("of $0.003 may be spent"), "{over}");
+}
+
+#[tokio::test]
+async fn what_failed_costs_what_it_may_have_cost() {
+    let worst = budget("1").price().of(ask("hello").bytes() as u64 + 16 + 256, 100);
+    let nothing = Usd::ZERO;
+    let cut = Reply::Cut(b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{".to_vec());
+    let paid = r#"{"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 0}}"#;
+    let silent = r#"{"choices": [{"message": {"content": "hi"}}]}"#;
+    for (reply, cost) in [
+        (status(400, &[], ""), nothing),
+        (status(500, &[], ""), nothing),
+        (status(504, &[], ""), worst),
+        (Reply::Hang, worst),
+        (cut, worst),
+        (status(200, &[], "{}"), worst),
+        (status(200, &[], silent), worst),
+        (status(200, &[], paid), budget("1").price().of(7, 0)),
+    ] {
+        let server = Server::start(move |_, _| reply.clone()).await;
+        let budget = budget("1");
+        let settings = Settings { tries: 1, budget: Some(Arc::clone(&budget)), ..hasty() };
+        let ran = Ran::new(&server, settings);
+        let _ = ran.ask("hello").await;
+        assert_eq!((budget.spent(), server.count()), (cost, 1));
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_request_costs_its_worst_case() {
+    let server = Server::start(|_, _| Reply::Hang).await;
+    let budget = budget("1");
+    let settings = Settings { budget: Some(Arc::clone(&budget)), ..Settings::default() };
+    let ran = Ran::new(&server, settings);
+    let (result, ()) = tokio::join!(ran.ask("hello"), async {
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        ran.cancel.cancel();
+    });
+    assert_eq!(result, Err(ChatError::Interrupted));
+    assert!(budget.spent() > Usd::ZERO);
+}
+
+#[tokio::test]
+async fn a_budget_needs_a_limit_of_answers() {
+    let server = Server::start(|_, _| ok()).await;
+    let settings = Settings { budget: Some(budget("1")), ..Settings::default() };
+    let ran = Ran::new(&server, settings);
+    let mut body = body("hello");
+    body.remove("max_tokens");
+    let result = ran.client.ask(&Ask::new(body).unwrap(), &|_| (), &ran.cancel).await;
+    assert!(fatal(result).contains("length of answers"));
+    assert_eq!(server.count(), 0);
+}

@@ -1,0 +1,79 @@
+//! Tests that no text shows the key.
+
+use super::*;
+
+const KEY: &str = "sk-proj-AbCdEfGh0123456789ZyXwVu";
+
+#[tokio::test]
+async fn no_server_makes_us_show_the_key() {
+    let percent: String = KEY.bytes().map(|b| format!("%{b:02x}")).collect();
+    let masked = format!("{}****{}", &KEY[..11], &KEY[KEY.len() - 4..]);
+    let echo =
+        |text: &str| json!({"error": {"message": format!("Incorrect key: {text}.")}}).to_string();
+    let head =
+        |name: &'static str, value: String| Reply::Full(302, vec![(name, value)], String::new());
+    let replies = vec![
+        status(401, &[], &echo(KEY)),
+        status(401, &[], &echo(&percent)),
+        status(401, &[], &echo(&masked)),
+        status(401, &[], &echo(&format!("{}{KEY}", "x".repeat(190)))),
+        status(403, &[], KEY),
+        status(
+            400,
+            &[],
+            &json!({"error": {"code": "unsupported_parameter", "message": KEY}}).to_string(),
+        ),
+        status(404, &[], &format!("no model {KEY}")),
+        status(429, &[("retry-after", "20")], &echo(KEY)),
+        status(500, &[], &format!("<title>{KEY}</title>")),
+        status(500, &[("retry-after", "20")], &echo(KEY)),
+        status(200, &[], &format!("{{\"choices\": \"{KEY}\"}}")),
+        status(200, &[], &format!("{{\"error\": \"{KEY}\"}}")),
+        status(200, &[("content-encoding", KEY)], ""),
+        head("location", format!("https://evil.example/{KEY}?key={KEY}")),
+        head("location", format!("https://{KEY}.example/")),
+        Reply::Cut(format!("HTTP/1.1 200 OK\r\n{KEY}").into_bytes()),
+    ];
+    for reply in replies {
+        let server = Server::start(move |_, _| reply.clone()).await;
+        let key = Secret::new("KEY", KEY).unwrap();
+        let ran = Ran::with_key(&server, Some(key), Settings::default());
+        let error = ran.ask("hello").await.unwrap_err();
+        let shown = format!("{error} {error:?} {:?} {:?}", ran.client, ran.notices());
+        let lower = shown.to_lowercase();
+        for at in 0..KEY.len() - 8 {
+            let piece = &KEY[at..at + 8].to_lowercase();
+            assert!(!lower.contains(piece), "{piece} in {shown}");
+        }
+        for piece in [&percent, &KEY[KEY.len() - 4..]] {
+            assert!(!shown.contains(piece), "{piece} in {shown}");
+        }
+        assert!(shown.contains("KEY"), "the variable is named: {shown}");
+    }
+}
+
+#[tokio::test]
+async fn no_answer_carries_the_key() {
+    let reply = json!({
+        "model": KEY, "system_fingerprint": KEY,
+        "choices": [{"message": {"content": format!("a {KEY}"), "refusal": KEY}, "finish_reason": KEY}],
+    });
+    let reply = status(200, &[], &reply.to_string());
+    let server = Server::start(move |_, _| reply.clone()).await;
+    let key = Secret::new("KEY", KEY).unwrap();
+    let ran = Ran::with_key(&server, Some(key), Settings::default());
+    let answer = ran.ask("hello").await.unwrap();
+    assert_eq!(answer.content, "a ***");
+    assert!(!format!("{answer:?}").contains(KEY));
+}
+
+#[tokio::test]
+async fn the_words_of_a_server_are_one_short_line() {
+    let long = format!("a\u{1b}[31m\r\nb\u{202e} {}", "é ".repeat(1_000));
+    let reply = status(400, &[], &json!({"error": {"message": long}}).to_string());
+    let server = Server::start(move |_, _| reply.clone()).await;
+    let ran = Ran::new(&server, Settings::default());
+    let (_, reason) = failed(ran.ask("hello").await);
+    assert!(!reason.contains(|c: char| c.is_control() || c == '\u{202e}'), "{reason}");
+    assert!(reason.chars().count() < 250 && reason.ends_with('…'), "{reason}");
+}

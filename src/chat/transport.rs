@@ -1,0 +1,274 @@
+//! One request over HTTP, and what came back.
+//!
+//! Lives here: the HTTP client, reading a body no further than allowed, and connections that
+//! fail. Does not live here: what an answer's status means (`verdict`), trying again (`client`).
+
+use std::error::Error;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use reqwest::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION,
+};
+use reqwest::{Response, redirect};
+
+use super::answer::{Answer, Body, Read, Usage};
+use super::ask::Ask;
+use super::endpoint::Endpoint;
+use super::error::{ChatError, rules};
+use super::told::Told;
+use super::verdict::{Bad, Cost, Kind, Trouble};
+use super::{limits, words};
+
+const AGENT: &str = concat!("galeras/", env!("CARGO_PKG_VERSION"));
+/// How long to wait for a connection.
+const CONNECT: Duration = Duration::from_secs(30);
+/// Servers close idle connections after 5 seconds (uvicorn, which vLLM runs on, llama.cpp,
+/// Node.js). We do it before, as a request that crosses the closing is lost and may be billed.
+const IDLE: Duration = Duration::from_secs(4);
+/// As much of an error's body is read.
+const ERROR_BYTES: usize = 64 << 10;
+
+/// Sends requests to one endpoint over connections that are used again.
+pub(super) struct Transport {
+    http: reqwest::Client,
+    endpoint: Endpoint,
+    timeout: Duration,
+    max_bytes: usize,
+    /// Whether the server ever said anything.
+    reached: AtomicBool,
+    /// Whether it ever gave a good answer.
+    good: AtomicBool,
+}
+
+/// A body, as far as it may be read.
+enum Bytes {
+    All(Vec<u8>),
+    TooMany,
+}
+
+impl Transport {
+    pub(super) fn new(
+        endpoint: Endpoint,
+        concurrency: usize,
+        timeout: Duration,
+        max_bytes: usize,
+    ) -> Result<Self, ChatError> {
+        let fatal = |what: &str| ChatError::Fatal(format!("cannot set up HTTP: {what}"));
+        let mut headers = HeaderMap::new();
+        let json = HeaderValue::from_static("application/json");
+        headers.insert(ACCEPT, json.clone());
+        headers.insert(CONTENT_TYPE, json);
+        if let Some(key) = endpoint.key() {
+            // The error of a failed parse is left out: it might quote.
+            let value = HeaderValue::try_from(format!("Bearer {}", key.expose()));
+            let mut value = value.map_err(|_| fatal("the key cannot be sent"))?;
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
+        }
+        let http = reqwest::Client::builder()
+            .default_headers(headers)
+            .user_agent(AGENT)
+            .redirect(redirect::Policy::none())
+            // Half of the time-out at most: a server that is not there is told from a slow one.
+            .connect_timeout(CONNECT.min(timeout / 2))
+            .pool_max_idle_per_host(concurrency.max(1))
+            .pool_idle_timeout(IDLE)
+            .tcp_nodelay(true)
+            // Notices that the server's machine is gone while we wait for a long answer.
+            .tcp_keepalive(Duration::from_secs(30))
+            .build()
+            .map_err(|error| fatal(&causes(error)))?;
+        let (reached, good) = (AtomicBool::new(false), AtomicBool::new(false));
+        Ok(Self { http, endpoint, timeout, max_bytes, reached, good })
+    }
+
+    pub(super) fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// Whether the server ever said anything.
+    pub(super) fn reached(&self) -> bool {
+        self.reached.load(Ordering::Relaxed)
+    }
+
+    /// Sends `ask` once. `now` is the time since 1970.
+    pub(super) async fn send(&self, ask: &Ask, now: Duration) -> Result<Answer, Trouble> {
+        // In a box: the future is large, and would be copied into each of those around it.
+        let exchange = Box::pin(self.exchange(ask, now));
+        let sent = tokio::time::timeout(self.timeout, exchange).await;
+        sent.unwrap_or_else(|_| {
+            let text = format!("no answer in {}", words::duration(self.timeout));
+            Err(Trouble::once(rules::TIME_OUT, text, Cost::Unknown))
+        })
+    }
+
+    async fn exchange(&self, ask: &Ask, now: Duration) -> Result<Answer, Trouble> {
+        let request = self.http.post(self.endpoint.url().clone()).body(ask.shared_body());
+        let response = request.send().await.map_err(|error| self.failed(error))?;
+        self.reached.store(true, Ordering::Relaxed);
+        let status = response.status().as_u16();
+        let header = |name: &str| response.headers().get(name).and_then(|v| v.to_str().ok());
+        if !(200..300).contains(&status) {
+            let wait = limits::wait(header, now);
+            let never = header("x-should-retry") == Some("false");
+            let location = header(LOCATION.as_str()).map(str::to_string);
+            // What it says is a help only: no failure to read it counts.
+            let body = match self.read(response, ERROR_BYTES).await {
+                Ok(Bytes::All(body)) => body,
+                Ok(Bytes::TooMany) | Err(_) => Vec::new(),
+            };
+            let told = &Told::read(&body);
+            let bad = Bad { status, told, wait, location: location.as_deref(), never };
+            return Err(bad.judge(ask, &self.endpoint));
+        }
+        let page = self.check_type(&response)?;
+        match self.read(response, self.max_bytes).await? {
+            Bytes::All(body) => {
+                let answer = self.parse(ask, status, page, &body)?;
+                self.good.store(true, Ordering::Relaxed);
+                Ok(answer)
+            }
+            Bytes::TooMany => {
+                let text = format!("the answer is longer than {} bytes", self.max_bytes);
+                Err(Trouble::new(Kind::Refused(rules::TOO_LARGE), text, Cost::Unknown))
+            }
+        }
+    }
+
+    /// Whether the body is a web page; an error if it cannot be read at all.
+    fn check_type(&self, response: &Response) -> Result<bool, Trouble> {
+        let header =
+            |name| response.headers().get(name).and_then(|v: &HeaderValue| v.to_str().ok());
+        let kind = header(CONTENT_TYPE).unwrap_or_default().to_ascii_lowercase();
+        let encoding = header(CONTENT_ENCODING).unwrap_or("identity");
+        let endpoint = &self.endpoint;
+        let fatal = |text: String| Err(Trouble::new(Kind::Fatal, text, Cost::Unknown));
+        if kind.starts_with("text/event-stream") {
+            return fatal(format!(
+                "{endpoint} streams its answer (text/event-stream) although every request says \
+                 `\"stream\": false`; turn streaming off in the server or gateway"
+            ));
+        }
+        if !encoding.eq_ignore_ascii_case("identity") {
+            let encoding = words::line(&endpoint.scrub(encoding));
+            return fatal(format!("{endpoint} compresses its answer ({encoding}), unasked"));
+        }
+        Ok(kind.starts_with("text/html"))
+    }
+
+    /// Reads the body; stops as soon as it has more than `most` bytes.
+    async fn read(&self, mut response: Response, most: usize) -> Result<Bytes, Trouble> {
+        let length = response.content_length().unwrap_or(0);
+        let Some(length) = usize::try_from(length).ok().filter(|length| *length <= most) else {
+            return Ok(Bytes::TooMany);
+        };
+        // A length is a promise; memory is taken for what arrives.
+        let mut body = Vec::with_capacity(length.min(64 << 10));
+        while let Some(piece) = response.chunk().await.map_err(|error| self.failed(error))? {
+            if body.len() + piece.len() > most {
+                return Ok(Bytes::TooMany);
+            }
+            body.extend_from_slice(&piece);
+        }
+        Ok(Bytes::All(body))
+    }
+
+    fn parse(&self, ask: &Ask, status: u16, page: bool, body: &[u8]) -> Result<Answer, Trouble> {
+        let endpoint = &self.endpoint;
+        let malformed = |text: String| Trouble::once(rules::MALFORMED_ANSWER, text, Cost::Unknown);
+        let parsed: Body = match serde_json::from_slice(body) {
+            Ok(parsed) => parsed,
+            Err(_) if body.is_empty() => {
+                return Err(malformed(format!("an answer without content (HTTP {status})")));
+            }
+            Err(_) if page && !self.good.load(Ordering::Relaxed) => {
+                let text = format!(
+                    "{endpoint} answers with a web page; the address of most servers ends in /v1"
+                );
+                return Err(Trouble::new(Kind::Fatal, text, Cost::Nothing));
+            }
+            Err(error) => {
+                let error = words::line(&endpoint.scrub(&error.to_string()));
+                return Err(malformed(format!("the answer is damaged: {error}")));
+            }
+        };
+        let usage = parsed.usage();
+        let cost = if usage == Usage::default() { Cost::Unknown } else { Cost::Known(usage) };
+        let broken = match parsed.read() {
+            Read::Answer(answer) => return Ok(self.scrubbed(*answer)),
+            Read::BrokenOff => "the server broke its answer off",
+            Read::Error | Read::NoChoices => "the answer holds no choice",
+        };
+        let told = Told::read(body);
+        if told == Told::default() {
+            let rule = rules::NO_CHOICES;
+            let rule = if broken.contains("choice") { rule } else { rules::SERVER_ERROR };
+            return Err(Trouble::once(rule, broken, cost));
+        }
+        let status = told.status.unwrap_or(500);
+        let bad = Bad { status, told: &told, wait: None, location: None, never: false };
+        Err(Trouble { cost, ..bad.judge(ask, endpoint) })
+    }
+
+    /// The answer without the key, should the server have put it there.
+    fn scrubbed(&self, answer: Answer) -> Answer {
+        let Some(key) = self.endpoint.key() else { return answer };
+        let scrub = |text: Option<String>| text.map(|text| key.scrub_answer(text));
+        Answer {
+            content: key.scrub_answer(answer.content),
+            refusal: scrub(answer.refusal),
+            finish_reason: scrub(answer.finish_reason),
+            model: scrub(answer.model),
+            system_fingerprint: scrub(answer.system_fingerprint),
+            ..answer
+        }
+    }
+
+    /// The trouble of a request that got no answer, or not all of it.
+    fn failed(&self, error: reqwest::Error) -> Trouble {
+        let (connect, builder) = (error.is_connect(), error.is_builder());
+        let cause = words::line(&self.endpoint.scrub(&causes(error)));
+        let lower = cause.to_ascii_lowercase();
+        let has = |parts: &[&str]| parts.iter().any(|part| lower.contains(part));
+        let origin = self.endpoint.origin();
+        if builder {
+            let text = format!("a request cannot be sent: {cause}");
+            return Trouble::new(Kind::Fatal, text, Cost::Nothing);
+        }
+        if connect {
+            // A certificate that is wrong stays wrong; a handshake cut off does not.
+            let tls = has(&["certificate", "tls", "corrupt message", "handshake"]);
+            if tls && !has(&["eof", "reset", "timed out", "refused"]) {
+                let text = format!("no safe connection to {origin}: {cause}");
+                return Trouble::new(Kind::Fatal, text, Cost::Nothing);
+            }
+            let text = format!("{origin} cannot be reached: {cause}");
+            return Trouble::new(Kind::Down { loading: false }, text, Cost::Nothing);
+        }
+        if has(&["invalid http", "invalid header", "invalid chunk", "message head is too large"]) {
+            let text = format!("the answer is no HTTP: {cause}");
+            return Trouble::once(rules::MALFORMED_ANSWER, text, Cost::Unknown);
+        }
+        let text = format!("the connection ended before the answer did: {cause}");
+        let rule = rules::CUT_CONNECTION;
+        let kind = Kind::Again { rule, often: true, after: Duration::ZERO };
+        Trouble::new(kind, text, Cost::Unknown)
+    }
+}
+
+/// What an error and its causes say, each once, without the address: that is told elsewhere, and
+/// its query may hold a key.
+fn causes(error: reqwest::Error) -> String {
+    let error = error.without_url();
+    let mut texts = Vec::new();
+    let mut next: Option<&dyn Error> = Some(&error);
+    while let Some(error) = next {
+        let text = error.to_string();
+        if !texts.iter().any(|known: &String| known.contains(&text)) {
+            texts.push(text);
+        }
+        next = error.source();
+    }
+    texts.join(": ")
+}

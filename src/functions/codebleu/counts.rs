@@ -1,0 +1,213 @@
+//! Counts that add up, and the scores that follow from them.
+//!
+//! Here: the numerators and denominators of the four components, and the arithmetic from
+//! them to numbers between 0 and 1. Not here: how a pair of texts is counted (`ngram`,
+//! `syntax`, `dataflow`).
+//!
+//! All counts are integers: the score of many pairs does not depend on their order or on how
+//! they were split among workers.
+
+use super::Mode;
+
+/// The share of each component in the score of the published definition.
+pub const EQUAL_WEIGHTS: [f64; 4] = [0.25; 4];
+
+/// What is added to an order of n-grams without a match (NLTK's smoothing method 1).
+const EPSILON: f64 = 0.1;
+
+/// The score and its components, each between 0 and 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scores {
+    /// The weighted mean of the components. NaN only under [`Mode::Correct`] where all the
+    /// weight lies on a data flow that is absent: there is no score then.
+    pub codebleu: f64,
+    /// BLEU over tokens separated by white space.
+    pub ngram: f64,
+    /// The same as a recall, in which a keyword of Python weighs five times another token.
+    /// Its brevity penalty is that of `ngram` under [`Mode::Correct`] only: to the peers,
+    /// every reference has two tokens here, so that it hardly ever applies.
+    pub weighted: f64,
+    /// Share of the reference's subtrees that occur in the hypothesis.
+    pub syntax: f64,
+    /// Share of the reference's data flow that occurs in the hypothesis. `None` under
+    /// [`Mode::Correct`] where the reference has none; the other modes say 0.
+    pub dataflow: Option<f64>,
+}
+
+/// The counts of one pair, or the sums over many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Pairs that were counted.
+    pub pairs: u64,
+    /// Tokens of the hypotheses.
+    pub hypothesis_tokens: u64,
+    /// Tokens of the references.
+    pub reference_tokens: u64,
+    /// Matched n-grams of orders 1 to 4.
+    pub matched: [u64; 4],
+    /// n-grams of the hypotheses, at least 1 for each pair and order.
+    pub hypothesis_ngrams: [u64; 4],
+    /// n-grams of the references of orders 2 to 4, at least 1 for each pair and order.
+    pub reference_ngrams: [u64; 3],
+    /// Weight of the matched tokens, in fifths: 5 for a keyword, 1 for another.
+    pub matched_fifths: u64,
+    /// Weight of the references' tokens, in fifths, at least 5 for each pair.
+    pub reference_fifths: u64,
+    /// Subtrees of the references that occur in the hypothesis.
+    pub matched_subtrees: u64,
+    /// Subtrees of the references.
+    pub reference_subtrees: u64,
+    /// Data flow of the references that occurs in the hypothesis.
+    pub matched_flow: u64,
+    /// Data flow of the references.
+    pub reference_flow: u64,
+}
+
+impl Counts {
+    /// Adds the counts of other pairs.
+    pub fn add(&mut self, other: &Self) {
+        self.pairs += other.pairs;
+        self.hypothesis_tokens += other.hypothesis_tokens;
+        self.reference_tokens += other.reference_tokens;
+        for order in 0..4 {
+            self.matched[order] += other.matched[order];
+            self.hypothesis_ngrams[order] += other.hypothesis_ngrams[order];
+        }
+        for order in 0..3 {
+            self.reference_ngrams[order] += other.reference_ngrams[order];
+        }
+        self.matched_fifths += other.matched_fifths;
+        self.reference_fifths += other.reference_fifths;
+        self.matched_subtrees += other.matched_subtrees;
+        self.reference_subtrees += other.reference_subtrees;
+        self.matched_flow += other.matched_flow;
+        self.reference_flow += other.reference_flow;
+    }
+
+    /// The scores of the pairs as one corpus, which is not the mean of their scores.
+    ///
+    /// `weights` are those of n-grams, weighted n-grams, syntax and data flow. Without any
+    /// pair all components are 0.
+    pub fn scores(&self, mode: Mode, weights: &[f64; 4]) -> Scores {
+        let precisions = [0, 1, 2, 3].map(|n| (self.matched[n], self.hypothesis_ngrams[n]));
+        let brevity = brevity(self.reference_tokens, self.hypothesis_tokens);
+        let ngram = brevity * mean_of_orders(precisions);
+        let [two, three, four] = [1, 2, 3].map(|n| (self.matched[n], self.reference_ngrams[n - 1]));
+        let recalls = [(self.matched_fifths, self.reference_fifths), two, three, four];
+        let brevity = match mode {
+            Mode::Correct => brevity,
+            // The peers take the length of the pair (tokens, weights) for that of the tokens.
+            Mode::Compat | Mode::CodeXGlue => self::brevity(2 * self.pairs, self.hypothesis_tokens),
+        };
+        let weighted = brevity * mean_of_orders(recalls);
+        let syntax = share(self.matched_subtrees, self.reference_subtrees);
+        let flow = share(self.matched_flow, self.reference_flow);
+
+        let [of_ngram, of_weighted, of_syntax, of_flow] = *weights;
+        let rest = of_ngram * ngram + of_weighted * weighted + of_syntax * syntax;
+        let (codebleu, dataflow) = match mode {
+            Mode::Correct if self.reference_flow == 0 => {
+                let total: f64 = weights.iter().sum();
+                (rest * total / (of_ngram + of_weighted + of_syntax), None)
+            }
+            // `dataflow or 1`, as that peer says it.
+            Mode::Compat if self.matched_flow == 0 => (rest + of_flow, Some(flow)),
+            _ => (rest + of_flow * flow, Some(flow)),
+        };
+        Scores { codebleu, ngram, weighted, syntax, dataflow }
+    }
+}
+
+/// BLEU's penalty for hypotheses that are shorter than their references.
+fn brevity(reference: u64, hypothesis: u64) -> f64 {
+    if hypothesis > reference {
+        1.0
+    } else if hypothesis == 0 {
+        0.0
+    } else {
+        (1.0 - reference as f64 / hypothesis as f64).exp()
+    }
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    part as f64 / whole.max(1) as f64
+}
+
+/// The geometric mean; 0 if not even one token matches.
+fn mean_of_orders(orders: [(u64, u64); 4]) -> f64 {
+    if orders[0].0 == 0 {
+        return 0.0;
+    }
+    let log = |(matched, all): (u64, u64)| {
+        let matched = if matched == 0 { EPSILON } else { matched as f64 };
+        0.25 * (matched / all.max(1) as f64).ln()
+    };
+    orders.map(log).iter().sum::<f64>().exp()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(matched_flow: u64, reference_flow: u64) -> Counts {
+        Counts {
+            pairs: 1,
+            hypothesis_tokens: 4,
+            reference_tokens: 4,
+            matched: [4, 3, 2, 1],
+            hypothesis_ngrams: [4, 3, 2, 1],
+            reference_ngrams: [3, 2, 1],
+            matched_fifths: 8,
+            reference_fifths: 8,
+            matched_subtrees: 1,
+            reference_subtrees: 4,
+            matched_flow,
+            reference_flow,
+        }
+    }
+
+    fn close(a: f64, b: f64) -> bool {
+        (a - b).abs() < 1e-12
+    }
+
+    #[test]
+    fn a_data_flow_of_zero_counts_as_the_mode_says() {
+        let none = counts(0, 3);
+        for (mode, score) in
+            [(Mode::Correct, 0.5625), (Mode::CodeXGlue, 0.5625), (Mode::Compat, 0.8125)]
+        {
+            let scores = none.scores(mode, &EQUAL_WEIGHTS);
+            assert!(close(scores.codebleu, score), "{mode:?} {scores:?}");
+            assert_eq!(scores.dataflow, Some(0.0));
+        }
+    }
+
+    #[test]
+    fn an_absent_data_flow_gives_its_weight_to_the_others() {
+        let absent = counts(0, 0);
+        let scores = absent.scores(Mode::Correct, &EQUAL_WEIGHTS);
+        assert!(close(scores.codebleu, 0.75) && scores.dataflow.is_none(), "{scores:?}");
+        let scores = absent.scores(Mode::Correct, &[0.0, 0.0, 0.5, 0.5]);
+        assert!(close(scores.codebleu, 0.25), "{scores:?}");
+        assert!(absent.scores(Mode::Correct, &[0.0, 0.0, 0.0, 1.0]).codebleu.is_nan());
+    }
+
+    #[test]
+    fn no_pair_at_all_scores_zero() {
+        let scores = Counts::default().scores(Mode::Correct, &EQUAL_WEIGHTS);
+        assert_eq!(scores.codebleu, 0.0);
+    }
+
+    #[test]
+    fn sums_do_not_depend_on_order() {
+        let (a, b, c) = (counts(1, 2), counts(0, 0), counts(3, 7));
+        let sum = |all: [&Counts; 3]| {
+            let mut sum = Counts::default();
+            all.into_iter().for_each(|one| sum.add(one));
+            sum
+        };
+        assert_eq!(sum([&a, &b, &c]), sum([&c, &a, &b]));
+        assert_eq!(sum([&a, &b, &c]).pairs, 3);
+        assert_eq!(sum([&a, &b, &c]).reference_flow, 9);
+    }
+}

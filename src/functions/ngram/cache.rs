@@ -1,0 +1,172 @@
+//! What the words of a prompt add to a model.
+//!
+//! Here: numbers for tokens that only the prompt has, the n-grams of the prompt, and the
+//! names that it mentions. Not here: how much they weigh (`candidates`).
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use super::model::Model;
+use super::tokens::{Kind, split, unspaced};
+use super::trie::Trie;
+use super::vocabulary::CUT;
+
+/// Only this many bytes of a conversation are read, from its end: what is further away is of
+/// little use, and a completion shall not cost seconds.
+const READ: usize = 1 << 20;
+
+/// A token that neither the model nor the prompt has.
+pub(super) const UNKNOWN: u32 = CUT - 1;
+
+/// Words that say nothing about what a piece of code is about.
+const KEYWORDS: [&str; 35] = [
+    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue",
+    "def", "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import",
+    "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while",
+    "with", "yield",
+];
+
+/// Buffers that are used again from one prompt to the next.
+#[derive(Default)]
+pub(super) struct Buffers {
+    /// The n-grams of the prompt.
+    pub(super) trie: Trie,
+    tokens: Vec<u32>,
+    /// For each token of the model, the last prompt that mentioned it as a name.
+    mentions: Vec<u64>,
+    prompts: u64,
+}
+
+/// The tokens of a model and of a prompt.
+pub(super) struct Lexicon<'a> {
+    model: &'a Model,
+    /// Tokens that only the prompt has, ascending; their numbers follow those of the model.
+    added: Vec<&'a str>,
+    /// For each of them, the first token of the model that is greater.
+    points: Vec<u32>,
+}
+
+impl Buffers {
+    /// Reads a conversation. `half` are the last bytes of `code` that may be half a token;
+    /// where the conversation has the code, and then ends, breaks off or closes a Markdown
+    /// fence, they are no evidence that the token ends there.
+    pub(super) fn read<'a>(
+        &mut self,
+        model: &'a Model,
+        context: &'a str,
+        code: &str,
+        half: &str,
+    ) -> Lexicon<'a> {
+        let start = context.ceil_char_boundary(context.len().saturating_sub(READ));
+        let recent = context.get(start..).unwrap_or_default();
+        let ends = |&(at, _): &(usize, &str)| {
+            let after = recent.get(at + code.len()..).unwrap_or_default();
+            after.chars().next().is_none_or(|c| c.is_whitespace() || c == '`')
+        };
+        let found = recent.rmatch_indices(code).find(ends).filter(|_| !half.is_empty());
+        let end = found.map(|(at, _)| at + code.len());
+        let parts = match end {
+            Some(end) => [recent.get(..end - half.len()), recent.get(end..)],
+            None => [Some(recent), None],
+        };
+        let mut lexicon = Lexicon { model, added: Vec::new(), points: Vec::new() };
+        let tokens = || parts.iter().flatten().flat_map(|part| split(part));
+        lexicon.added.extend(tokens().filter(|token| model.vocabulary.find(token).is_none()));
+        lexicon.added.sort_unstable();
+        lexicon.added.dedup();
+        lexicon.points.extend(lexicon.added.iter().map(|token| model.vocabulary.point(token)));
+
+        self.prompts += 1;
+        self.mentions.resize(self.mentions.len().max(model.vocabulary.len() as usize), 0);
+        self.tokens.clear();
+        let mut spaced = String::new();
+        for part in parts.into_iter().flatten() {
+            for token in split(part) {
+                let number = lexicon.find(token);
+                self.tokens.push(number);
+                let name = unspaced(token);
+                let seen = self.mentions.get(number as usize) == Some(&self.prompts);
+                if !seen && is_name(name) {
+                    spaced.clear();
+                    spaced.extend([" ", name]);
+                    for form in [name, &spaced] {
+                        if let Some(number) = model.vocabulary.find(form) {
+                            self.mentions[number as usize] = self.prompts;
+                        }
+                    }
+                }
+            }
+            self.tokens.push(CUT);
+        }
+        self.trie.count(&self.tokens, model.order);
+        lexicon
+    }
+
+    /// Whether the prompt mentions a token as a name.
+    pub(super) fn mentions(&self, lexicon: &Lexicon<'_>, token: u32) -> bool {
+        if lexicon.is_added(token) {
+            return is_name(unspaced(lexicon.text(token)));
+        }
+        self.mentions.get(token as usize) == Some(&self.prompts)
+    }
+}
+
+impl<'a> Lexicon<'a> {
+    /// The number of a token, or [`UNKNOWN`].
+    pub(super) fn find(&self, token: &str) -> u32 {
+        let added = || {
+            let at = self.added.binary_search(&token).ok()?;
+            Some(self.model.vocabulary.len() + at as u32)
+        };
+        self.model.vocabulary.find(token).or_else(added).unwrap_or(UNKNOWN)
+    }
+
+    /// The text of a token; empty for marks.
+    pub(super) fn text(&self, token: u32) -> &'a str {
+        match self.place(token) {
+            Some(at) => self.added.get(at).copied().unwrap_or_default(),
+            None => self.model.vocabulary.text(token),
+        }
+    }
+
+    /// The kind of a token.
+    pub(super) fn kind(&self, token: u32) -> Kind {
+        let known = self.model.kinds.get(token as usize).copied();
+        known.unwrap_or_else(|| Kind::of(self.text(token)))
+    }
+
+    /// Whether only the prompt has a token.
+    pub(super) fn is_added(&self, token: u32) -> bool {
+        self.place(token).is_some()
+    }
+
+    /// The order of two tokens by their text; marks come first.
+    pub(super) fn order(&self, a: u32, b: u32) -> Ordering {
+        let point = |at: usize| self.points.get(at).copied().unwrap_or(UNKNOWN);
+        match (self.place(a), self.place(b)) {
+            (None, Some(b)) if a < point(b) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (Some(a), None) if b < point(a) => Ordering::Greater,
+            (Some(_), None) => Ordering::Less,
+            _ => a.cmp(&b),
+        }
+    }
+
+    /// The tokens that start with `prefix`: those of the model, and those of the prompt only.
+    pub(super) fn with_prefix(&self, prefix: &str) -> [Range<u32>; 2] {
+        let known = self.model.vocabulary.len();
+        let start = self.added.partition_point(|token| *token < prefix);
+        let rest = self.added.get(start..).unwrap_or_default();
+        let length = rest.partition_point(|token| token.starts_with(prefix));
+        let added = known + start as u32..known + (start + length) as u32;
+        [self.model.vocabulary.with_prefix(prefix), added]
+    }
+
+    fn place(&self, token: u32) -> Option<usize> {
+        token.checked_sub(self.model.vocabulary.len()).map(|at| at as usize)
+    }
+}
+
+fn is_name(word: &str) -> bool {
+    Kind::of(word) == Kind::Word && !KEYWORDS.contains(&word)
+}

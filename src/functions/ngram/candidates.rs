@@ -1,0 +1,132 @@
+//! What may come next, and with which weight.
+//!
+//! Here: the choice of the context, mixing the counts of model and prompt. Not here:
+//! drawing (`draw`).
+
+use std::ops::Range;
+
+use super::cache::{self, Lexicon};
+use super::model::Model;
+use super::tokens::{Kind, joins};
+use super::trie::{Followers, State, Trie};
+use super::vocabulary::BEGIN;
+
+/// An n-gram of the prompt counts like this many of the training texts.
+const PROMPT: u64 = 4;
+/// A name that the prompt mentions weighs as much more wherever it is possible.
+const NAME: u64 = 4;
+/// Everything that is counted for one completion.
+pub(super) struct Counts<'a> {
+    pub(super) model: &'a Model,
+    pub(super) lexicon: &'a Lexicon<'a>,
+    pub(super) own: &'a mut Trie,
+    pub(super) prompt: &'a mut cache::Buffers,
+}
+
+/// What has been written, as far as it matters for what comes next.
+pub(super) struct History<'a> {
+    model: State,
+    own: State,
+    prompt: State,
+    kind: Kind,
+    last: &'a str,
+}
+
+impl<'a> History<'a> {
+    /// Nothing is written, and nothing is known of what came before.
+    pub(super) const START: Self = Self {
+        model: State::START,
+        own: State::START,
+        prompt: State::START,
+        kind: Kind::Begin,
+        last: "",
+    };
+
+    /// Goes on by a token.
+    pub(super) fn push(&mut self, counts: &Counts<'_>, token: u32, text: &'a str) {
+        let longest = counts.model.order - 1;
+        counts.model.trie.advance(&mut self.model, token, longest);
+        counts.own.advance(&mut self.own, token, longest);
+        counts.prompt.trie.advance(&mut self.prompt, token, longest);
+        self.kind = Kind::of(text);
+        self.last = text;
+    }
+}
+
+impl Counts<'_> {
+    /// Fills `candidates` with the tokens that may come next and their weights, ordered by
+    /// their text. Only tokens in `within`, if given: [those of the model, of the prompt].
+    pub(super) fn gather(
+        &mut self,
+        history: &History<'_>,
+        within: Option<&[Range<u32>; 2]>,
+        candidates: &mut Vec<(u32, u64)>,
+    ) {
+        for length in (1..self.model.order).rev() {
+            let model = self.model.trie.followers(&history.model, length);
+            let own = self.own.followers(&history.own, length);
+            let prompt = self.prompt.trie.followers(&history.prompt, length);
+            self.mix(model, own, prompt, within, candidates, |_| true);
+            if !candidates.is_empty() {
+                return;
+            }
+        }
+        let kind = history.kind;
+        if kind != Kind::Begin {
+            self.own.sum_kind(kind, |token| self.lexicon.kind(token));
+            self.prompt.trie.sum_kind(kind, |token| self.lexicon.kind(token));
+            let model = self.model.trie.followers_of(kind);
+            let own = self.own.followers_of(kind);
+            let prompt = self.prompt.trie.followers_of(kind);
+            self.mix(model, own, prompt, within, candidates, |_| true);
+            if !candidates.is_empty() {
+                return;
+            }
+        }
+        let model = self.model.trie.followers(&State::START, 0);
+        let own = self.own.followers(&State::START, 0);
+        let prompt = self.prompt.trie.followers(&State::START, 0);
+        self.mix(model, own, prompt, within, candidates, |token| {
+            token != BEGIN && !joins(history.last, self.lexicon.text(token))
+        });
+    }
+
+    /// Adds up what followed a context.
+    fn mix(
+        &self,
+        model: Followers<'_>,
+        own: Followers<'_>,
+        prompt: Followers<'_>,
+        within: Option<&[Range<u32>; 2]>,
+        candidates: &mut Vec<(u32, u64)>,
+        allowed: impl Fn(u32) -> bool,
+    ) {
+        candidates.clear();
+        let everything = [0..self.model.vocabulary.len(), self.model.vocabulary.len()..u32::MAX];
+        let [known, added] = within.unwrap_or(&everything);
+        let mut own = own.iter().peekable();
+        let mut known_of_prompt = prompt.within(known).iter().peekable();
+        let mut add = |token, count: u64| {
+            if count > 0 && allowed(token) {
+                let named = self.prompt.mentions(self.lexicon, token);
+                candidates.push((token, if named { count * NAME } else { count }));
+            }
+        };
+        for (token, count) in model.within(known).iter() {
+            while let Some((token, count)) = known_of_prompt.next_if(|&(other, _)| other < token) {
+                add(token, u64::from(count) * PROMPT);
+            }
+            while own.next_if(|&(other, _)| other < token).is_some() {}
+            let taken = own.next_if(|&(other, _)| other == token).map_or(0, |(_, count)| count);
+            let cached = known_of_prompt.next_if(|&(other, _)| other == token);
+            let cached = cached.map_or(0, |(_, count)| u64::from(count) * PROMPT);
+            add(token, u64::from(count.saturating_sub(taken)) + cached);
+        }
+        for (token, count) in known_of_prompt.chain(prompt.within(added).iter()) {
+            add(token, u64::from(count) * PROMPT);
+        }
+        if candidates.last().is_some_and(|&(token, _)| self.lexicon.is_added(token)) {
+            candidates.sort_unstable_by(|a, b| self.lexicon.order(a.0, b.0));
+        }
+    }
+}

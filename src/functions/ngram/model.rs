@@ -1,0 +1,130 @@
+//! The trained model.
+//!
+//! Here: training, and which training texts are left out for a completion. Not here: n-gram
+//! counts themselves (`trie`), writing completions (`complete`).
+
+use std::collections::HashMap;
+
+use super::tokens::{Kind, split};
+use super::trie::{MOST, Trie};
+use super::vocabulary::{BEGIN, CUT, END, Vocabulary};
+
+/// A token n-gram model of some texts. It is not changed by use, so threads may share it.
+///
+/// Texts are a multiset: a text that occurs twice counts twice.
+pub struct Model {
+    pub(super) order: usize,
+    pub(super) vocabulary: Vocabulary,
+    pub(super) trie: Trie,
+    /// The kind of each numbered token.
+    pub(super) kinds: Vec<Kind>,
+    /// How often each text occurs, by its digest. Ascending.
+    texts: Vec<(Digest, u32)>,
+    count: u64,
+}
+
+/// Half of BLAKE3: enough that two texts never have the same by chance.
+type Digest = [u8; 16];
+
+/// There are 2^32 - 1 tokens or more, with three marks for each text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooLong;
+
+impl std::fmt::Display for TooLong {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the training texts have more than four billion tokens")
+    }
+}
+
+impl std::error::Error for TooLong {}
+
+impl Model {
+    /// Six tokens: longer n-grams hardly occur twice outside of copied code.
+    pub const DEFAULT_ORDER: usize = 6;
+
+    /// Counts the n-grams of up to `order` tokens; an order outside of 2..=8 is taken as the
+    /// nearest one inside.
+    ///
+    /// # Errors
+    /// More tokens than 32 bits can number.
+    pub fn train(order: usize, texts: &[&str]) -> Result<Self, TooLong> {
+        let order = order.clamp(2, MOST);
+        let mut found: HashMap<&str, u32> = HashMap::new();
+        let mut tokens = Vec::new();
+        for text in texts {
+            tokens.push(BEGIN);
+            for token in split(text) {
+                let next = END + 1 + found.len() as u32;
+                tokens.push(*found.entry(token).or_insert(next));
+            }
+            tokens.extend([END, CUT]);
+            if tokens.len() >= CUT as usize {
+                return Err(TooLong);
+            }
+        }
+        let (vocabulary, numbers) = Vocabulary::new(found);
+        for token in &mut tokens {
+            *token = numbers.get(*token as usize).copied().unwrap_or(CUT);
+        }
+        let mut trie = Trie::default();
+        trie.count(&tokens, order);
+        trie.shrink();
+        let kinds: Vec<Kind> =
+            (0..vocabulary.len()).map(|token| Kind::of(vocabulary.text(token))).collect();
+        for kind in [Kind::Line, Kind::Space, Kind::Word, Kind::Number, Kind::Sign] {
+            trie.sum_kind(kind, |token| kinds.get(token as usize).copied().unwrap_or(Kind::Begin));
+        }
+        let mut digests: Vec<Digest> = texts.iter().map(|text| digest(text)).collect();
+        digests.sort_unstable();
+        let texts = digests.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as u32));
+        Ok(Self {
+            order,
+            vocabulary,
+            trie,
+            kinds,
+            texts: texts.collect(),
+            count: digests.len() as u64,
+        })
+    }
+
+    /// The length of the longest n-grams.
+    pub fn order(&self) -> usize {
+        self.order
+    }
+
+    /// How many texts the model was trained on.
+    pub fn texts(&self) -> u64 {
+        self.count
+    }
+
+    /// Counts the n-grams of those texts of `own` that are in the model: each as often as it
+    /// is in `own`, at most as often as it is in the model. Returns how many texts remain.
+    pub(super) fn count_own(&self, own: &[&str], tokens: &mut Vec<u32>, trie: &mut Trie) -> u64 {
+        tokens.clear();
+        let mut taken: HashMap<Digest, u32> = HashMap::new();
+        let mut remaining = self.count;
+        for text in own {
+            let digest = digest(text);
+            let Ok(at) = self.texts.binary_search_by_key(&digest, |&(digest, _)| digest) else {
+                continue;
+            };
+            let times = taken.entry(digest).or_default();
+            if *times == self.texts[at].1 {
+                continue;
+            }
+            *times += 1;
+            remaining -= 1;
+            tokens.push(BEGIN);
+            tokens.extend(split(text).filter_map(|token| self.vocabulary.find(token)));
+            tokens.extend([END, CUT]);
+        }
+        trie.count(tokens, self.order);
+        remaining
+    }
+}
+
+fn digest(text: &str) -> Digest {
+    let mut digest = Digest::default();
+    digest.copy_from_slice(&blake3::hash(text.as_bytes()).as_bytes()[..16]);
+    digest
+}

@@ -1,0 +1,277 @@
+//! Tests of whole completions.
+
+use super::*;
+
+/// A small generator: tests need variety, not quality.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        ((self.0 >> 33) as usize) % n
+    }
+
+    fn pick<'a>(&mut self, of: &[&'a str]) -> &'a str {
+        of[self.below(of.len())]
+    }
+
+    /// Texts of few words, so that they share n-grams, and some words of their own.
+    fn text(&mut self, length: usize) -> String {
+        const WORDS: [&str; 24] = [
+            "a", "ab", "abc", " a", " ab", "(", ")", ".", " =", "==", "\n", "\n    ", " ", "  ",
+            "\"", "'''", "1", " 1.5", "return", " if", "ñ", "💥", "self", "\r\n\t",
+        ];
+        let mut text = String::new();
+        for _ in 0..self.below(length) {
+            match self.below(12) {
+                0 => text.push_str(&format!("own{}", self.below(60))),
+                _ => text.push_str(self.pick(&WORDS)),
+            }
+        }
+        text
+    }
+}
+
+fn train(order: usize, texts: &[&str]) -> Model {
+    Model::train(order, texts).unwrap()
+}
+
+fn complete(model: &Model, prompt: Prompt<'_>, settings: Settings<'_>) -> Completion {
+    model.complete(&mut Scratch::default(), &prompt, &settings)
+}
+
+fn code(code: &str) -> Prompt<'_> {
+    Prompt { code, ..Prompt::default() }
+}
+
+const METHODS: [&str; 6] = [
+    "def size(self):\n    return len(self.items)",
+    "def first(self):\n    return self.items[0]",
+    "def add(self, item):\n    self.items.append(item)\n    return self",
+    "def clear(self):\n    self.items.clear()\n    return self",
+    "def load(path):\n    with open(path) as f:\n        return f.read()",
+    "def save(path, text):\n    with open(path, 'w') as f:\n        f.write(text)",
+];
+
+#[test]
+fn leaving_texts_out_equals_training_without_them() {
+    let mut random = Random(7);
+    let mut scratch = Scratch::default();
+    let (mut different, mut healed) = (0, 0);
+    for round in 0..400 {
+        let mut texts: Vec<String> = (0..2 + random.below(12)).map(|_| random.text(40)).collect();
+        let again = texts[random.below(texts.len())].clone();
+        texts.push(again);
+        let mut own: Vec<String> =
+            (0..random.below(4)).map(|_| texts[random.below(texts.len())].clone()).collect();
+        own.push("never trained on".into());
+        let mut left: Vec<&str> = texts.iter().map(String::as_str).collect();
+        for text in &own {
+            if let Some(at) = left.iter().position(|other| other == text) {
+                left.remove(at);
+            }
+        }
+        let all: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let order = 2 + random.below(7);
+        let (with, without) = (train(order, &all), train(order, &left));
+        let own: Vec<&str> = own.iter().map(String::as_str).collect();
+        for seed in 0..6 {
+            let source = all[random.below(all.len())];
+            let cut = source.floor_char_boundary(random.below(source.len() + 1));
+            let other = random.text(30);
+            let context = [&source[..cut], "", &other][random.below(3)];
+            let prompt = Prompt { context, code: &source[..cut], own: &own };
+            let temperature = [0.0, 0.7, 1.0, 2.0][random.below(4)];
+            let settings = Settings { temperature, max_tokens: 30, stop: &[], seed };
+            let here = with.complete(&mut scratch, &prompt, &settings);
+            let there = without.complete(&mut scratch, &Prompt { own: &[], ..prompt }, &settings);
+            assert_eq!(here, there, "{round} {prompt:?} {settings:?}");
+            let counted = with.complete(&mut scratch, &Prompt { own: &[], ..prompt }, &settings);
+            different += u32::from(counted != here);
+            healed += u32::from(!here.text.is_empty());
+        }
+    }
+    assert!(different > 400 && healed > 1000, "{different} {healed}");
+}
+
+#[test]
+fn the_order_of_the_texts_has_no_influence() {
+    let mut random = Random(3);
+    let texts: Vec<String> = (0..60).map(|_| random.text(60)).collect();
+    let mut texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let model = train(5, &texts);
+    texts.reverse();
+    texts.rotate_left(17);
+    let shuffled = train(5, &texts);
+    for seed in 0..100 {
+        let context = random.text(40);
+        for temperature in [0.0, 0.5, 1.0] {
+            let prompt = Prompt { context: &context, code: &context, own: &texts[..3] };
+            let settings = Settings { temperature, seed, ..Settings::default() };
+            assert_eq!(complete(&model, prompt, settings), complete(&shuffled, prompt, settings));
+        }
+    }
+}
+
+#[test]
+fn duplicates_count_in_proportion() {
+    let (once, thrice) = (train(8, &METHODS), train(8, &[METHODS; 3].concat()));
+    assert_eq!((once.texts(), thrice.texts()), (6, 18));
+    for seed in 0..50 {
+        for temperature in [0.0, 1.0] {
+            let settings = Settings { temperature, seed, ..Settings::default() };
+            let prompt = code("def ");
+            assert_eq!(complete(&once, prompt, settings), complete(&thrice, prompt, settings));
+        }
+    }
+    let own = [METHODS[0], METHODS[0]];
+    let prompt = Prompt { own: &own, ..code("def size(self):\n    return") };
+    assert_eq!(complete(&once, prompt, Settings::default()).text, " self.items[0]");
+    assert_eq!(complete(&thrice, prompt, Settings::default()).text, " len(self.items)");
+}
+
+#[test]
+fn greedy_takes_the_most_frequent_and_of_equals_the_least_text() {
+    let model = train(3, &["x = b", "x = a", "x = c", "x = c"]);
+    for (own, text) in [(&[][..], " c"), (&["x = c"][..], " a")] {
+        for seed in 0..5 {
+            let settings = Settings { seed, ..Settings::default() };
+            let done = complete(&model, Prompt { own, ..code("x =") }, settings);
+            assert_eq!((done.text.as_str(), done.tokens), (text, 1));
+            assert_eq!(done.finish_reason, Finish::Stop);
+        }
+    }
+    let drawn = |temperature| {
+        let settings = |seed| Settings { temperature, seed, ..Settings::default() };
+        let texts = (0..300).map(|seed| complete(&model, code("x ="), settings(seed)).text);
+        texts.filter(|text| text == " c").count()
+    };
+    assert!((120..180).contains(&drawn(1.0)), "{}", drawn(1.0));
+    assert!((180..240).contains(&drawn(0.5)), "{}", drawn(0.5));
+    assert!((85..125).contains(&drawn(100.0)), "{}", drawn(100.0));
+}
+
+#[test]
+fn code_may_end_inside_of_a_word() {
+    let model = train(8, &METHODS);
+    let greedy = |prompt| complete(&model, prompt, Settings::default());
+    let done = greedy(code("def first(self):\n    return self.it"));
+    assert_eq!((done.text.as_str(), done.tokens), ("ems[0]", 4));
+    // Also inside of an operator, a space and an indentation.
+    assert_eq!(greedy(code("def first(self):\n ")).text, "   return self.items[0]");
+    assert_eq!(greedy(code("def first(self):\n    return ")).text, "self.items[0]");
+    // A whole word is a word that starts with itself.
+    assert_eq!(greedy(code("def first(self):\n    return self")).text, ".items[0]");
+    // No known context: any word that starts so. No such word: it is taken as it is, and
+    // what follows names follows it.
+    assert!(greedy(code("a b.app")).text.starts_with("end(item)"));
+    assert!(greedy(code("a b c xyz")).text.starts_with(['(', '.', ')', ',', ':', '[']));
+    assert!(greedy(code("zzz ((( 7")).tokens > 0);
+}
+
+#[test]
+fn the_prompt_changes_what_is_written() {
+    let texts = [
+        "def f(self):\n    self.alpha()",
+        "def f(self):\n    self.alpha()",
+        "def f(self):\n    self.beta()",
+    ];
+    let model = train(6, &texts);
+    let greedy = |context| {
+        let prompt = Prompt { context, ..code("def f(self):\n    self.") };
+        complete(&model, prompt, Settings::default()).text
+    };
+    assert_eq!(greedy(""), "alpha()");
+    assert_eq!(greedy("Call beta, please."), "beta()");
+    // Names that the model never saw come from phrases of the prompt.
+    assert_eq!(greedy("def f(self):\n    self.gamma()"), "gamma()");
+    // That the conversation ends with the code tells nothing about what comes next.
+    assert_eq!(greedy("def f(self):\n    self."), "alpha()");
+    let half =
+        Prompt { context: "def f(self):\n    self.al\n```", ..code("def f(self):\n    self.al") };
+    assert_eq!(complete(&model, half, Settings::default()).text, "pha()");
+}
+
+#[test]
+fn stop_strings_end_the_text_also_across_tokens() {
+    let model = train(6, &["a.b(c)\n    d💥💥e"]);
+    for (stop, text, tokens) in [
+        (&["(c"][..], "b", 3),
+        (&["zz", "d", "c)\n"], "b(", 5),
+        (&["", "💥e"], "b(c)\n    d💥", 9),
+        (&["\n  "], "b(c)", 5),
+        (&["b(c)"], "", 4),
+        (&["a.b"], "b(c)\n    d💥💥e", 9),
+    ] {
+        let stop: Vec<String> = stop.iter().map(|stop| (*stop).into()).collect();
+        let settings = Settings { stop: &stop, ..Settings::default() };
+        let done = complete(&model, code("a."), settings);
+        let expected = Completion { text: text.into(), tokens, finish_reason: Finish::Stop };
+        assert_eq!(done, expected, "{stop:?}");
+    }
+}
+
+#[test]
+fn the_number_of_tokens_is_limited_and_counted() {
+    let model = train(4, &["a a a a a a a a"]);
+    for max_tokens in [0, 1, 5] {
+        let settings = Settings { max_tokens, ..Settings::default() };
+        let done = complete(&model, code("a"), settings);
+        assert_eq!((done.tokens, done.finish_reason), (max_tokens, Finish::Length));
+        assert_eq!(count_tokens(&done.text), max_tokens);
+    }
+    assert_eq!((Finish::Stop.as_str(), Finish::Length.as_str()), ("stop", "length"));
+}
+
+#[test]
+fn a_model_without_texts_writes_nothing() {
+    let settings = Settings { temperature: 1.0, ..Settings::default() };
+    let nothing = Completion { text: String::new(), tokens: 0, finish_reason: Finish::Stop };
+    let prompt = Prompt { context: "def f():", code: "def f", own: &["x"] };
+    for texts in [&[][..], &["x"]] {
+        assert_eq!(complete(&train(6, texts), prompt, settings), nothing);
+    }
+    for texts in [&[""][..], &["", "\0"]] {
+        assert!(complete(&train(6, texts), prompt, settings).tokens <= 256);
+    }
+}
+
+#[test]
+fn completions_are_pinned() {
+    let model = train(6, &METHODS);
+    let pins = [(0.0, 1), (0.8, 1), (1.0, 2), (1.0, 3), (1.7, 4)].map(|(temperature, seed)| {
+        let prompt = Prompt { context: "Read the path.", ..code("def ") };
+        complete(&model, prompt, Settings { temperature, seed, ..Settings::default() }).text
+    });
+    assert_eq!(
+        pins,
+        [
+            "add(self, item):\n    self.items.append(item)\n    return self",
+            "save(path, text):\n    with open(path, 'w') as f:\n        return f.read()",
+            "size(self):\n    return len(self.items)",
+            "size(self):\n    self.items.append(item)\n    return self",
+            "load(path):\n    with open(path) as f:\n        f.write(text)",
+        ]
+    );
+}
+
+#[test]
+fn hostile_texts_take_no_more_than_their_length_deserves() {
+    let repeated = "a ".repeat(300_000);
+    let word = "b".repeat(1 << 20);
+    // Five MB without a token that occurs often, and one with 200,000 short tokens.
+    let long: String =
+        (0..1_u64 << 17).map(|i| format!("{:039x}.", i * 7919 % 1_000_003)).collect();
+    let signs = "(💥\r\t".repeat(50_000);
+    let texts = [repeated.as_str(), &word, &long, &signs, "a b c"];
+    let model = train(6, &texts);
+    let mut scratch = Scratch::default();
+    for (at, text) in texts.iter().enumerate() {
+        for own in [&[][..], &texts[at..=at]] {
+            let prompt = Prompt { context: text, code: text, own };
+            let settings = Settings { temperature: 0.9, max_tokens: 20, stop: &[], seed: 1 };
+            let done = model.complete(&mut scratch, &prompt, &settings);
+            assert!(done.tokens <= 20);
+        }
+    }
+}

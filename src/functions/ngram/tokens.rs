@@ -1,0 +1,194 @@
+//! Splitting code into tokens without losing a byte.
+//!
+//! Here: where tokens end, and their kinds. Not here: their numbers (`vocabulary`).
+//!
+//! This is no lexer of Python: texts may be cut anywhere, and prompts are prose. Tokens are
+//! coarse, so that five of them carry meaning: a single space belongs to what follows it, and
+//! a line break, the blank lines after it and the indentation are one token.
+
+/// Operators of more than one character, and triple quotes; longer ones first.
+const SIGNS: [&str; 27] = [
+    "\"\"\"", "'''", "**=", "//=", ">>=", "<<=", "...", "**", "//", ">>", "<<", "==", "!=", "<=",
+    ">=", "->", ":=", "+=", "-=", "*=", "/=", "%=", "@=", "&=", "|=", "^=", "<>",
+];
+
+/// What the first character after a single space tells about a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// The mark before a text.
+    Begin,
+    /// White space with a line break.
+    Line,
+    /// Other white space.
+    Space,
+    Word,
+    Number,
+    /// Operators, brackets, quotes, and all other characters.
+    Sign,
+}
+
+impl Kind {
+    pub(super) const COUNT: usize = 6;
+
+    /// The kind of a token; an empty text is a mark.
+    pub(super) fn of(token: &str) -> Self {
+        match unspaced(token).chars().next() {
+            None => Self::Begin,
+            Some(c) if is_space(c) && token.contains(['\n', '\r']) => Self::Line,
+            Some(c) if is_space(c) => Self::Space,
+            Some(c) if c.is_ascii_digit() => Self::Number,
+            Some(c) if is_word(c) => Self::Word,
+            Some(_) => Self::Sign,
+        }
+    }
+}
+
+/// How many tokens a text has: the unit of [`Settings::max_tokens`](super::Settings).
+pub fn count_tokens(text: &str) -> u64 {
+    split(text).map(|_| 1).sum()
+}
+
+/// The tokens of a text, in order. Joined they are the text.
+pub(super) fn split(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let (token, after) = rest.split_at(length(rest));
+        rest = after;
+        (!token.is_empty()).then_some(token)
+    })
+}
+
+/// A token without the single space before it; white space stays as it is.
+pub(super) fn unspaced(token: &str) -> &str {
+    match token.strip_prefix(' ') {
+        Some(rest) if !rest.is_empty() && !rest.starts_with(is_space) => rest,
+        _ => token,
+    }
+}
+
+/// Whether a token might not end where it should if another one followed: word after word,
+/// white space after white space.
+pub(super) fn joins(token: &str, next: &str) -> bool {
+    match (token.chars().next_back(), next.chars().next()) {
+        (Some(last), Some(first)) => {
+            is_word(last) && is_word(first) || is_space(last) && is_space(first)
+        }
+        _ => false,
+    }
+}
+
+/// The length in bytes of the first token.
+fn length(text: &str) -> usize {
+    let blank = run(text, is_space);
+    let start = match (text.get(..blank), text.len() > blank) {
+        (Some("" | " "), true) => blank,
+        _ => return blank,
+    };
+    let rest = text.get(start..).unwrap_or_default();
+    start + solid(rest)
+}
+
+/// The length of the first token of a text that starts with no white space.
+fn solid(text: &str) -> usize {
+    let word = run(text, is_word);
+    if word > 0 {
+        let fraction = text.get(word..).and_then(|rest| rest.strip_prefix('.'));
+        let digits = fraction.map_or(0, |rest| run(rest, is_word));
+        let decimal = fraction.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+            && text.bytes().take(word).all(|byte| byte.is_ascii_digit() || byte == b'_')
+            && text.starts_with(|c: char| c.is_ascii_digit());
+        return if decimal { word + 1 + digits } else { word };
+    }
+    if text.as_bytes().get(1).is_some_and(u8::is_ascii_punctuation)
+        && let Some(sign) = SIGNS.iter().find(|sign| text.starts_with(**sign))
+    {
+        return sign.len();
+    }
+    text.chars().next().map_or(0, char::len_utf8)
+}
+
+fn run(text: &str, belongs: impl Fn(char) -> bool) -> usize {
+    text.find(|c| !belongs(c)).unwrap_or(text.len())
+}
+
+fn is_space(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c')
+}
+
+fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || !c.is_ascii() && c.is_alphanumeric()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens(text: &str) -> Vec<&str> {
+        let tokens: Vec<&str> = split(text).collect();
+        assert_eq!(tokens.concat(), text);
+        assert!(tokens.iter().all(|token| !token.is_empty()));
+        tokens
+    }
+
+    #[test]
+    fn spaces_belong_to_what_follows_and_indentation_to_the_line_break() {
+        assert_eq!(
+            tokens("def f(x=1.5):\n\n    return x ** 2  # two"),
+            [
+                "def", " f", "(", "x", "=", "1.5", ")", ":", "\n\n    ", "return", " x", " **",
+                " 2", "  ", "#", " two"
+            ]
+        );
+        assert_eq!(tokens("f\"\"\"a\"\"\"!=''"), ["f", "\"\"\"", "a", "\"\"\"", "!=", "'", "'"]);
+        assert_eq!(
+            tokens("a.b1.2 1.x 1_0.5e-3"),
+            ["a", ".", "b1", ".", "2", " 1", ".", "x", " 1_0.5e", "-", "3"]
+        );
+    }
+
+    #[test]
+    fn any_text_is_the_concatenation_of_its_tokens() {
+        let long = "x".repeat(1 << 20);
+        for text in [
+            "",
+            " ",
+            "  ",
+            "\n",
+            "a \r\n\tb",
+            "\0\0 \0",
+            "𝒳𝒴 = '💥'  ",
+            "é\u{301}x",
+            "\u{a0}\u{3000}a",
+            "...",
+            "....",
+            "== =",
+            "\u{feff}def",
+            "١٢٣ ２",
+            &long,
+            &" ".repeat(1 << 20),
+        ] {
+            tokens(text);
+        }
+        assert_eq!(count_tokens(&long), 1);
+        assert_eq!(count_tokens(""), 0);
+        assert_eq!(tokens("a \r\n\tb"), ["a", " \r\n\t", "b"]);
+    }
+
+    #[test]
+    fn kinds_look_behind_a_single_space() {
+        for (token, kind) in [
+            ("", Kind::Begin),
+            (" ", Kind::Space),
+            ("\t \n", Kind::Line),
+            (" 1", Kind::Number),
+            (" x", Kind::Word),
+            ("ñ", Kind::Word),
+            (" =", Kind::Sign),
+            ("💥", Kind::Sign),
+        ] {
+            assert_eq!(Kind::of(token), kind, "{token:?}");
+        }
+        assert!(joins("a", "b") && joins(" a", "1") && joins("\n ", " x"));
+        assert!(!joins("a", " b") && !joins("(", "b") && !joins("", "b"));
+    }
+}

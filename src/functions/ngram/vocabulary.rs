@@ -1,0 +1,131 @@
+//! The numbered tokens of a model.
+//!
+//! Here: token texts to numbers and back. Not here: splitting (`tokens`), counting (`trie`).
+//!
+//! Numbers ascend with the text (as bytes). So the order of numbers does not depend on the
+//! order of the training texts, and the tokens that start with something are neighbours.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::ops::Range;
+
+/// The mark before every text. It is context only and never drawn.
+pub(super) const BEGIN: u32 = 0;
+/// The mark after every text.
+pub(super) const END: u32 = 1;
+/// Ends a sequence of tokens; not a token.
+pub(super) const CUT: u32 = u32::MAX;
+
+const FREE: u32 = u32::MAX;
+
+/// Both marks have the empty text; they come first.
+pub(super) struct Vocabulary {
+    text: String,
+    /// Where each token ends in `text`.
+    ends: Vec<usize>,
+    /// An open-addressing table of numbers; at most half of it is taken.
+    slots: Vec<u32>,
+    /// Keys that differ from run to run only move the slots, and they keep the time of a
+    /// look-up safe from texts that were made to collide.
+    hasher: RandomState,
+}
+
+impl Vocabulary {
+    /// Numbers tokens. Returns the new number for each number of `found`, which has all
+    /// tokens but the marks, numbered without gaps in any order from `END + 1` on.
+    pub(super) fn new(found: HashMap<&str, u32>) -> (Self, Vec<u32>) {
+        let mut sorted: Vec<(&str, u32)> = found.into_iter().collect();
+        sorted.sort_unstable();
+        let count = sorted.len() + 2;
+        let mut numbers = vec![0; count];
+        numbers[END as usize] = END;
+        let mut vocabulary = Self {
+            text: String::with_capacity(sorted.iter().map(|(token, _)| token.len()).sum()),
+            ends: vec![0; 2],
+            slots: vec![FREE; (count * 2).next_power_of_two()],
+            hasher: RandomState::new(),
+        };
+        vocabulary.ends.reserve(sorted.len());
+        for (number, (token, old)) in (END + 1..).zip(sorted) {
+            let slot = vocabulary.slot(token);
+            vocabulary.slots[slot] = number;
+            vocabulary.text.push_str(token);
+            vocabulary.ends.push(vocabulary.text.len());
+            numbers[old as usize] = number;
+        }
+        (vocabulary, numbers)
+    }
+
+    /// How many numbers are given, with the marks.
+    pub(super) fn len(&self) -> u32 {
+        self.ends.len() as u32
+    }
+
+    /// The number of a token.
+    pub(super) fn find(&self, token: &str) -> Option<u32> {
+        let number = self.slots[self.slot(token)];
+        (number != FREE).then_some(number)
+    }
+
+    /// The text of a token; empty for marks and numbers that are not given.
+    pub(super) fn text(&self, number: u32) -> &str {
+        let end = |at: usize| self.ends.get(at).copied().unwrap_or_default();
+        let start = (number as usize).checked_sub(1).map_or(0, end);
+        self.text.get(start..end(number as usize)).unwrap_or_default()
+    }
+
+    /// The first number whose token is not before `text`.
+    pub(super) fn point(&self, text: &str) -> u32 {
+        self.first(|token| token >= text)
+    }
+
+    /// The numbers of the tokens that start with `prefix`.
+    pub(super) fn with_prefix(&self, prefix: &str) -> Range<u32> {
+        self.point(prefix)..self.first(|token| token >= prefix && !token.starts_with(prefix))
+    }
+
+    /// The first number of a token (marks aside) from which on `holds` is true.
+    fn first(&self, holds: impl Fn(&str) -> bool) -> u32 {
+        let (mut low, mut high) = (END + 1, self.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if holds(self.text(middle)) {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        low
+    }
+
+    /// The slot of a token, or the one that it would take.
+    fn slot(&self, token: &str) -> usize {
+        let mask = self.slots.len() - 1;
+        let mut at = self.hasher.hash_one(token) as usize & mask;
+        while self.slots[at] != FREE && self.text(self.slots[at]) != token {
+            at = (at + 1) & mask;
+        }
+        at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_follow_the_text_and_prefixes_are_ranges() {
+        let found = ["b", "ab", "a", "", "ac", "é"];
+        let found = found.iter().filter(|token| !token.is_empty()).zip(2..);
+        let (vocabulary, numbers) = Vocabulary::new(found.map(|(&token, n)| (token, n)).collect());
+        assert_eq!(numbers, [0, 1, 5, 3, 2, 4, 6]);
+        let texts: Vec<&str> = (0..vocabulary.len()).map(|n| vocabulary.text(n)).collect();
+        assert_eq!(texts, ["", "", "a", "ab", "ac", "b", "é"]);
+        assert_eq!(vocabulary.with_prefix("a"), 2..5);
+        assert_eq!(vocabulary.with_prefix("ab"), 3..4);
+        assert!(vocabulary.with_prefix("aa").is_empty() && vocabulary.with_prefix("z").is_empty());
+        assert_eq!(vocabulary.point("aa"), 3);
+        assert_eq!((vocabulary.find("b"), vocabulary.find("c")), (Some(5), None));
+        assert_eq!(vocabulary.find(""), None);
+    }
+}

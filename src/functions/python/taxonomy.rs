@@ -1,0 +1,424 @@
+//! Python text -> how many of its tokens fall in each category of Galeras' token taxonomy.
+//!
+//! Here: the lists of the ten categories and the counting. Not here: the tokens of lizard
+//! (`tokens`), which follow an expression shared with C and do not keep what a token says;
+//! anything read off a syntax tree. The counts need no tree, so cut or broken code has them
+//! too. Time is linear in the text, and nothing is allocated.
+//!
+//! # The categories
+//! The paper (Rodriguez-Cardenas et al., "Benchmarking Causal Study to Interpret Large
+//! Language Models for Source Code", ICSME 2023) names ten categories; their members are the
+//! function `token_taxonomy` of `notebooks/exploratory_analysis_bpe_distribution.ipynb` in
+//! WM-SEMERU/galeras-benchmark (commit fe38790): a list for Java, adapted. [`taxonomy`] makes
+//! it a list for Python, in which a token has one category:
+//!
+//! | category | published, kept | added here |
+//! |---|---|---|
+//! | `blocks` | `{ } [ ] ( ) :` `return` `pass` | `yield` `with` |
+//! | `exceptions` | `try` `except` `finally` `raise` | |
+//! | `oop` | `class` | |
+//! | `tests` | `assert` | |
+//! | `declaration` | `import` `from` `await` `async` | `def` `lambda` `global` `nonlocal` `del` `as` |
+//! | `conditional` | `if` `else` `case` | `elif` `match` |
+//! | `loops` | `for` `while` `break` `continue` | |
+//! | `operators` | `= + - * / % == != >= <= ~ << >> & ^ \|` | `< > ** //` `:=`, augmented assignments, `and or not in is` |
+//! | `casting` | `int` `float` `str` | `bool` `bytes` `bytearray` `complex` `list` `tuple` `dict` `set` `frozenset` |
+//! | `extra_tokens` | `@` `...` `None` `True` `False` | |
+//!
+//! - Listed twice there, once here: `:` (blocks, operators), `import` and `from` (oop,
+//!   declarations), `break` (declarations, loops).
+//! - Left out: names that mean something in Java only, such as `this` and `default`; in
+//!   Python they are identifiers. `none`, `true`, `false` stand for Python's spelling.
+//! - In no category: identifiers, numbers, strings, `,` `.` `;` `->`, comments, white space.
+//!   An f-string is one string, whatever is interpolated (as in Python's `tokenize` up to
+//!   3.11). Line ends are listed there and were never counted: byte-level BPE spells them `Ċ`.
+//! - A token counts by its spelling: the `else` of a loop is a conditional, the `in` of `for`
+//!   and the `*` of `*args` are operators, a `@` that multiplies is an extra token. Two
+//!   exceptions: the name of a type behind a dot is an attribute, as in `frame.str`; `match`
+//!   and `case` are keywords only in front of a statement with a block.
+//!
+//! # What was published
+//! There the lists were matched against the tokens of a BPE model of 1,024 entries, so a
+//! keyword counted within comments, strings and prose, with or without a space before it,
+//! and `async`, entered as `" async"`, never. [`taxonomy_published`] has those lists on
+//! Python's tokens.
+
+use super::scan::{triple_end, word_end};
+
+/// The categories, in the paper's order: what the counts stand for.
+pub const CATEGORIES: [&str; 10] = [
+    "blocks",
+    "exceptions",
+    "oop",
+    "tests",
+    "declaration",
+    "conditional",
+    "loops",
+    "operators",
+    "casting",
+    "extra_tokens",
+];
+
+const BLOCKS: usize = 0;
+const EXCEPTIONS: usize = 1;
+const OOP: usize = 2;
+const TESTS: usize = 3;
+const DECLARATION: usize = 4;
+const CONDITIONAL: usize = 5;
+const LOOPS: usize = 6;
+const OPERATORS: usize = 7;
+const CASTING: usize = 8;
+const EXTRA: usize = 9;
+
+/// How many tokens of `text` fall in each of [`CATEGORIES`]. A token counts at most once.
+///
+/// `text` need not be complete: a string without its quote ends with its line, a
+/// triple-quoted one with the text, and a bracket that is never closed does no harm, except
+/// that `match` and `case` inside of it are names.
+pub fn taxonomy(text: &str) -> [u64; 10] {
+    let mut counts = [0; 10];
+    let mut soft = SoftKeyword::default();
+    let mut after_dot = false;
+    for token in (Scanner { text, at: 0 }) {
+        counts[CONDITIONAL] += u64::from(soft.confirmed_by(&token));
+        let category = match token {
+            Token::Word(word) => {
+                category_of_word(word).filter(|&category| category != CASTING || !after_dot)
+            }
+            Token::Symbol(symbol) => category_of_symbol(symbol),
+            Token::Literal | Token::Newline => None,
+        };
+        if let Some(category) = category {
+            counts[category] += 1;
+        }
+        after_dot = matches!(token, Token::Symbol(b"."));
+    }
+    counts
+}
+
+/// As [`taxonomy`], with the lists as they were published, member for member: Java's names
+/// count as well, `import`, `from`, `break` and `:` count twice, what was not listed (`elif`,
+/// `def`, `and`, `<`, `None`, ...) does not count.
+///
+/// The numbers of the paper are not to be had this way: they count pieces of a BPE model.
+pub fn taxonomy_published(text: &str) -> [u64; 10] {
+    let mut counts = [0; 10];
+    for token in (Scanner { text, at: 0 }) {
+        let categories: &[usize] = match token {
+            Token::Word(word) => published_word(word),
+            Token::Symbol(symbol) => published_symbol(symbol),
+            Token::Literal | Token::Newline => &[],
+        };
+        for &category in categories {
+            counts[category] += 1;
+        }
+    }
+    counts
+}
+
+fn category_of_word(word: &[u8]) -> Option<usize> {
+    Some(match word {
+        b"return" | b"pass" | b"yield" | b"with" => BLOCKS,
+        b"try" | b"except" | b"finally" | b"raise" => EXCEPTIONS,
+        b"class" => OOP,
+        b"assert" => TESTS,
+        b"import" | b"from" | b"await" | b"async" | b"def" | b"lambda" | b"global"
+        | b"nonlocal" | b"del" | b"as" => DECLARATION,
+        b"if" | b"else" | b"elif" => CONDITIONAL,
+        b"for" | b"while" | b"break" | b"continue" => LOOPS,
+        b"and" | b"or" | b"not" | b"in" | b"is" => OPERATORS,
+        b"int" | b"float" | b"str" | b"bool" | b"bytes" | b"bytearray" | b"complex" | b"list"
+        | b"tuple" | b"dict" | b"set" | b"frozenset" => CASTING,
+        b"None" | b"True" | b"False" => EXTRA,
+        _ => return None,
+    })
+}
+
+fn category_of_symbol(symbol: &[u8]) -> Option<usize> {
+    match symbol {
+        b"{" | b"}" | b"[" | b"]" | b"(" | b")" | b":" => Some(BLOCKS),
+        b"@" | b"..." => Some(EXTRA),
+        b"," | b"." | b";" | b"->" => None,
+        // `!`, `$`, `?` and what else is no token of Python.
+        [byte] if !b"=+-*/%~&^|<>".contains(byte) => None,
+        _ => Some(OPERATORS),
+    }
+}
+
+fn published_word(word: &[u8]) -> &'static [usize] {
+    match word {
+        b"return" | b"pass" => &[BLOCKS],
+        b"except" | b"try" | b"finally" | b"raise" => &[EXCEPTIONS],
+        b"class" | b"instanceof" | b"interface" | b"abstract" | b"extends" | b"this" => &[OOP],
+        b"import" | b"from" => &[OOP, DECLARATION],
+        b"assert" => &[TESTS],
+        b"synchronized" | b"await" | b"volatile" | b"final" | b"enum" | b"async" => &[DECLARATION],
+        b"break" => &[DECLARATION, LOOPS],
+        b"else" | b"if" | b"switch" | b"case" | b"default" => &[CONDITIONAL],
+        b"do" | b"for" | b"while" | b"continue" => &[LOOPS],
+        b"byte" | b"char" | b"float" | b"boolean" | b"double" | b"int" | b"str" | b"long"
+        | b"short" | b"strictfp" => &[CASTING],
+        b"null" | b"none" | b"true" | b"false" => &[EXTRA],
+        _ => &[],
+    }
+}
+
+fn published_symbol(symbol: &[u8]) -> &'static [usize] {
+    match symbol {
+        b"{" | b"}" | b"[" | b"]" | b"(" | b")" => &[BLOCKS],
+        b":" => &[BLOCKS, OPERATORS],
+        b"=" | b"+" | b"-" | b"*" | b"/" | b"%" | b"!" | b"==" | b"!=" | b">=" | b"<=" | b"?"
+        | b"~" | b"<<" | b">>" | b"&" | b"^" | b"|" => &[OPERATORS],
+        b"@" | b"..." => &[EXTRA],
+        _ => &[],
+    }
+}
+
+/// Tells the keywords `match` and `case` from the names.
+///
+/// A keyword stands first in its line and has a colon in the same logical line, outside of
+/// brackets, that is not the next token: so not `match = x`, `match(x)`, `match: T = x`. The
+/// colon of an annotation, as in `match[x]: T`, passes for it.
+#[derive(Default)]
+struct SoftKeyword {
+    depth: usize,
+    state: Line,
+}
+
+#[derive(Default, PartialEq, Eq)]
+enum Line {
+    /// Nothing of the line was seen.
+    #[default]
+    Start,
+    /// `match` or `case` was seen and nothing else.
+    Word,
+    /// Something that can follow it.
+    Subject,
+    /// The line does not begin with such a keyword.
+    Other,
+}
+
+impl SoftKeyword {
+    /// Takes the next token; whether it shows that the line began with a keyword.
+    fn confirmed_by(&mut self, token: &Token<'_>) -> bool {
+        let &Token::Symbol(symbol) = token else {
+            self.word_or_line(token);
+            return false;
+        };
+        let outside = self.depth == 0;
+        match symbol {
+            b"(" | b"[" | b"{" => self.depth += 1,
+            b")" | b"]" | b"}" => self.depth = self.depth.saturating_sub(1),
+            b":" if outside && self.state == Line::Subject => {
+                self.state = Line::Other;
+                return true;
+            }
+            // A statement ends at `;`; in `case x: a = 1` the colon comes first.
+            b"=" | b";" | b"->" if outside => self.state = Line::Other,
+            _ => {}
+        }
+        self.state = match self.state {
+            Line::Word if matches!(symbol, b"(" | b"[" | b"{" | b"-" | b"~" | b"+" | b"*") => {
+                Line::Subject
+            }
+            Line::Word if symbol == b"..." => Line::Subject,
+            Line::Subject => Line::Subject,
+            _ => Line::Other,
+        };
+        false
+    }
+
+    fn word_or_line(&mut self, token: &Token<'_>) {
+        match token {
+            Token::Newline if self.depth == 0 => self.state = Line::Start,
+            Token::Newline => {}
+            Token::Word(b"match" | b"case") if self.state == Line::Start => self.state = Line::Word,
+            // `match in x` begins with a name, `match not x` with a keyword.
+            Token::Word(b"in" | b"is" | b"and" | b"or" | b"if") if self.state == Line::Word => {
+                self.state = Line::Other;
+            }
+            _ if self.state == Line::Word => self.state = Line::Subject,
+            _ if self.state == Line::Start => self.state = Line::Other,
+            _ => {}
+        }
+    }
+}
+
+enum Token<'t> {
+    /// An identifier or a keyword.
+    Word(&'t [u8]),
+    /// An operator, a delimiter, or a character with no meaning.
+    Symbol(&'t [u8]),
+    /// A string or a number.
+    Literal,
+    /// The end of a line, in brackets also.
+    Newline,
+}
+
+/// Yields the tokens of Python, up to white space and comments; keeps going after errors.
+struct Scanner<'t> {
+    text: &'t str,
+    at: usize,
+}
+
+impl<'t> Iterator for Scanner<'t> {
+    type Item = Token<'t>;
+
+    fn next(&mut self) -> Option<Token<'t>> {
+        let bytes = self.text.as_bytes();
+        loop {
+            let start = self.at;
+            let first = *bytes.get(start)?;
+            self.at = start + 1;
+            return Some(match first {
+                b'\n' => Token::Newline,
+                b'\r' => {
+                    self.at += usize::from(bytes.get(self.at) == Some(&b'\n'));
+                    Token::Newline
+                }
+                b'#' => {
+                    self.at = line_end(bytes, start);
+                    continue;
+                }
+                b'\\' => {
+                    // Joins two lines, or is astray.
+                    let rest = bytes.get(self.at..).unwrap_or_default();
+                    self.at += match rest {
+                        [b'\r', b'\n', ..] => 2,
+                        [b'\r' | b'\n', ..] => 1,
+                        _ => 0,
+                    };
+                    continue;
+                }
+                b'"' | b'\'' => {
+                    self.at = string_end(bytes, start);
+                    Token::Literal
+                }
+                b'0'..=b'9' => {
+                    self.at = number_end(bytes, start);
+                    Token::Literal
+                }
+                b'.' if bytes.get(self.at).is_some_and(u8::is_ascii_digit) => {
+                    self.at = number_end(bytes, start);
+                    Token::Literal
+                }
+                b'_' | b'a'..=b'z' | b'A'..=b'Z' => self.word(start),
+                0x80.. => {
+                    let c = self.text.get(start..).and_then(|rest| rest.chars().next())?;
+                    self.at = start + c.len_utf8();
+                    if !c.is_alphanumeric() {
+                        continue;
+                    }
+                    self.word(start)
+                }
+                // White space and control characters.
+                0..=b' ' | 0x7f => continue,
+                _ => {
+                    self.at = start + symbol_len(&bytes[start..]);
+                    Token::Symbol(&bytes[start..self.at])
+                }
+            });
+        }
+    }
+}
+
+impl<'t> Scanner<'t> {
+    /// A word, or the string that it is the prefix of.
+    fn word(&mut self, start: usize) -> Token<'t> {
+        let bytes = self.text.as_bytes();
+        self.at = word_end(self.text, start, bytes.len());
+        let word = &bytes[start..self.at];
+        if is_string_prefix(word) && matches!(bytes.get(self.at), Some(b'"' | b'\'')) {
+            self.at = string_end(bytes, self.at);
+            return Token::Literal;
+        }
+        Token::Word(word)
+    }
+}
+
+fn is_string_prefix(word: &[u8]) -> bool {
+    match word {
+        [a] => b"rbuft".contains(&a.to_ascii_lowercase()),
+        [a, b] => {
+            let (a, b) = (a.to_ascii_lowercase(), b.to_ascii_lowercase());
+            (a == b'r' && b"bft".contains(&b)) || (b == b'r' && b"bftu".contains(&a))
+        }
+        _ => false,
+    }
+}
+
+fn line_end(bytes: &[u8], from: usize) -> usize {
+    let rest = bytes[from..].iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+    rest.map_or(bytes.len(), |offset| from + offset)
+}
+
+/// The end of the string whose first quote stands at `start`.
+fn string_end(bytes: &[u8], start: usize) -> usize {
+    let quote = bytes[start];
+    if bytes[start..].starts_with(&[quote; 3]) {
+        return triple_end(bytes, start + 3, quote).unwrap_or(bytes.len());
+    }
+    let mut at = start + 1;
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'\\' if bytes[at..].starts_with(b"\\\r\n") => at += 3,
+            b'\\' => at += 2,
+            b'\n' | b'\r' => return at,
+            byte if byte == quote => return at + 1,
+            _ => at += 1,
+        }
+    }
+    // An escape may reach beyond the text, or into a character.
+    bytes.len()
+}
+
+/// The end of the number at `start`, which is a digit or a point before one.
+fn number_end(bytes: &[u8], start: usize) -> usize {
+    let digits = |mut at: usize, is: fn(&u8) -> bool| {
+        while bytes.get(at).is_some_and(|byte| is(byte) || *byte == b'_') {
+            at += 1;
+        }
+        at
+    };
+    let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
+    let radix = match bytes.get(start..start + 2) {
+        Some(b"0x" | b"0X") => Some(u8::is_ascii_hexdigit as fn(&u8) -> bool),
+        Some(b"0o" | b"0O" | b"0b" | b"0B") => Some(u8::is_ascii_digit as fn(&u8) -> bool),
+        _ => None,
+    };
+    if let Some(is) = radix
+        && bytes.get(start + 2).is_some_and(|byte| is(byte) || *byte == b'_')
+    {
+        return digits(start + 2, is);
+    }
+    let mut at = digits(start, u8::is_ascii_digit);
+    if bytes.get(at) == Some(&b'.') {
+        at = digits(at + 1, u8::is_ascii_digit);
+    }
+    if matches!(bytes.get(at), Some(b'e' | b'E')) {
+        let sign = usize::from(matches!(bytes.get(at + 1), Some(b'+' | b'-')));
+        if is_digit(at + 1 + sign) {
+            at = digits(at + 1 + sign, u8::is_ascii_digit);
+        }
+    }
+    at + usize::from(matches!(bytes.get(at), Some(b'j' | b'J')))
+}
+
+/// The length of the operator or delimiter that `rest` begins with: the longest there is.
+fn symbol_len(rest: &[u8]) -> usize {
+    match rest {
+        [b'*', b'*', b'=', ..]
+        | [b'/', b'/', b'=', ..]
+        | [b'<', b'<', b'=', ..]
+        | [b'>', b'>', b'=', ..]
+        | [b'.', b'.', b'.', ..] => 3,
+        [b'*', b'*', ..] | [b'/', b'/', ..] | [b'<', b'<', ..] | [b'>', b'>', ..] => 2,
+        [b'-', b'>', ..] => 2,
+        [first, b'=', ..] if b"=!<>+-*/%&|^@:".contains(first) => 2,
+        _ => 1,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;

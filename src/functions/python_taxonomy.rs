@@ -1,0 +1,72 @@
+//! `python_taxonomy(code, published)`: how many tokens fall in each category of the taxonomy.
+//!
+//! The algorithm is in `python::taxonomy`; here is only its Arrow form.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Int64Builder, StructArray};
+use arrow::datatypes::{DataType, Field, Fields};
+use datafusion::common::ScalarValue;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+};
+
+use super::python::{CATEGORIES, taxonomy, taxonomy_published};
+
+/// A struct with a count for each category, null for a null text; with the lists as they were
+/// published if the second argument says so.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct PythonTaxonomy {
+    signature: Signature,
+}
+
+impl Default for PythonTaxonomy {
+    fn default() -> Self {
+        let types = vec![DataType::Utf8, DataType::Boolean];
+        Self { signature: Signature::exact(types, Volatility::Immutable) }
+    }
+}
+
+fn fields() -> Fields {
+    CATEGORIES.iter().map(|name| Field::new(*name, DataType::Int64, true)).collect()
+}
+
+impl ScalarUDFImpl for PythonTaxonomy {
+    fn name(&self) -> &str {
+        "python_taxonomy"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Struct(fields()))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let ColumnarValue::Scalar(ScalarValue::Boolean(Some(published))) = args.args[1] else {
+            let why = "whether the published lists count must be a literal";
+            return Err(DataFusionError::Execution(why.into()));
+        };
+        let code = args.args[0].to_array(args.number_rows)?;
+        let code = code.as_string::<i32>();
+        let mut counts: Vec<Int64Builder> =
+            CATEGORIES.iter().map(|_| Int64Builder::with_capacity(code.len())).collect();
+        for text in code {
+            match text {
+                None => counts.iter_mut().for_each(Int64Builder::append_null),
+                Some(text) => {
+                    let found = if published { taxonomy_published(text) } else { taxonomy(text) };
+                    for (builder, count) in counts.iter_mut().zip(found) {
+                        builder.append_value(i64::try_from(count).unwrap_or(i64::MAX));
+                    }
+                }
+            }
+        }
+        let columns = counts.iter_mut().map(|count| Arc::new(count.finish()) as ArrayRef).collect();
+        let nulls = code.nulls().cloned();
+        Ok(ColumnarValue::Array(Arc::new(StructArray::try_new(fields(), columns, nulls)?)))
+    }
+}

@@ -1,0 +1,303 @@
+//! `render_prompts(templates, names, columns…)`: the conversations that treatments make of a row.
+//!
+//! Here are the form of treatments and their Arrow form; templates are in `template`.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, Int64Builder, ListArray, ListBuilder, StringArray, StringBuilder, StructArray,
+    StructBuilder,
+};
+use arrow::buffer::OffsetBuffer;
+use arrow::datatypes::{DataType, Field, Fields};
+use datafusion::common::ScalarValue;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+};
+use serde::{Deserialize, Serialize};
+
+use super::python::words;
+use super::template::{RenderError, Row, Templates};
+
+/// A message of a conversation; of a treatment, with a template for its content.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Message {
+    /// Who says it: `system`, `user` or `assistant`.
+    pub role: String,
+    /// What is said.
+    pub content: String,
+}
+
+/// The role of the message that comes before all others.
+pub const SYSTEM: &str = "system";
+
+/// A named conversation of templates.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Treatment {
+    /// Its name.
+    pub name: String,
+    /// Its messages in order.
+    pub messages: Vec<Message>,
+}
+
+impl Treatment {
+    /// The name under which the template of a message is compiled.
+    pub fn template(&self, at: usize) -> String {
+        format!("{}[{at}]", self.name)
+    }
+}
+
+/// Compiles the templates of all treatments.
+///
+/// # Errors
+/// All templates that cannot be compiled.
+pub fn compile(treatments: &[Treatment]) -> Result<Templates, Vec<super::template::TemplateError>> {
+    let named: Vec<(String, &str)> = treatments
+        .iter()
+        .flat_map(|treatment| {
+            treatment
+                .messages
+                .iter()
+                .enumerate()
+                .map(|(at, message)| (treatment.template(at), message.content.as_str()))
+        })
+        .collect();
+    Templates::new(named.iter().map(|(name, text)| (name.as_str(), *text)))
+}
+
+/// The type of a conversation: its messages in order.
+pub fn messages_type() -> DataType {
+    DataType::new_list(DataType::Struct(message_fields()), true)
+}
+
+fn message_fields() -> Fields {
+    Fields::from(vec![
+        Field::new("role", DataType::Utf8, true),
+        Field::new("content", DataType::Utf8, true),
+    ])
+}
+
+/// The fields of what is made of a row: the prompts in the order of the treatments, or the
+/// treatment that makes none and why.
+pub fn rendered_type() -> Fields {
+    let prompts = DataType::new_list(DataType::Struct(rendered_fields()), true);
+    Fields::from(vec![
+        Field::new("prompts", prompts, true),
+        Field::new("treatment", DataType::Utf8, true),
+        Field::new("reason", DataType::Utf8, true),
+    ])
+}
+
+/// The fields of what a treatment makes of a row.
+fn rendered_fields() -> Fields {
+    Fields::from(vec![
+        Field::new("treatment", DataType::Utf8, true),
+        Field::new("messages", messages_type(), true),
+        Field::new("prompt", DataType::Utf8, true),
+        Field::new("prompt_size", DataType::Int64, true),
+        Field::new("p_vocab_size", DataType::Int64, true),
+        Field::new("p_n_whitespaces", DataType::Int64, true),
+    ])
+}
+
+/// A struct of [`rendered_type`].
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct RenderPrompts {
+    signature: Signature,
+}
+
+impl Default for RenderPrompts {
+    fn default() -> Self {
+        Self { signature: Signature::variadic_any(Volatility::Immutable) }
+    }
+}
+
+impl ScalarUDFImpl for RenderPrompts {
+    fn name(&self) -> &str {
+        "render_prompts"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Struct(rendered_type()))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [treatments, names, columns @ ..] = args.args.as_slice() else {
+            return Err(failed("render_prompts takes treatments, names and columns"));
+        };
+        let treatments: Vec<Treatment> = literal(treatments)?;
+        let names: Vec<String> = literal(names)?;
+        let templates = compile(&treatments).map_err(|errors| {
+            failed(errors.into_iter().map(|error| error.message).next().unwrap_or_default())
+        })?;
+        let columns = columns
+            .iter()
+            .map(|column| column.to_array(args.number_rows))
+            .collect::<Result<Vec<ArrayRef>>>()?;
+        let columns: Vec<(String, &dyn Array)> =
+            names.into_iter().zip(columns.iter().map(|column| column.as_ref())).collect();
+        let mut made = Made::default();
+        let mut lengths = Vec::with_capacity(args.number_rows);
+        let (mut failing, mut reasons) = (StringBuilder::new(), StringBuilder::new());
+        for at in 0..args.number_rows {
+            let row = Row::of(&columns, at)?;
+            match rendered(&treatments, &templates, &row) {
+                Ok(contents) => {
+                    lengths.push(treatments.len());
+                    treatments
+                        .iter()
+                        .zip(contents)
+                        .for_each(|(t, contents)| made.push(t, contents));
+                    failing.append_null();
+                    reasons.append_null();
+                }
+                Err((treatment, RenderError::Template(reason))) => {
+                    return Err(failed(format!("the template of `{treatment}`: {reason}")));
+                }
+                Err((treatment, RenderError::Row(reason))) => {
+                    lengths.push(0);
+                    failing.append_value(treatment);
+                    reasons.append_value(reason);
+                }
+            }
+        }
+        let prompts = ListArray::try_new(
+            Arc::new(Field::new("item", DataType::Struct(rendered_fields()), true)),
+            OffsetBuffer::from_lengths(lengths),
+            Arc::new(made.finish()?),
+            None,
+        )?;
+        let columns: Vec<ArrayRef> =
+            vec![Arc::new(prompts), Arc::new(failing.finish()), Arc::new(reasons.finish())];
+        Ok(ColumnarValue::Array(Arc::new(StructArray::try_new(rendered_type(), columns, None)?)))
+    }
+}
+
+/// The contents of the messages of every treatment; or the first one that cannot be written.
+fn rendered<'a>(
+    treatments: &'a [Treatment],
+    templates: &Templates,
+    row: &Row,
+) -> Result<Vec<Vec<String>>, (&'a str, RenderError)> {
+    let of = |treatment: &'a Treatment| {
+        (0..treatment.messages.len())
+            .map(|at| templates.render(&treatment.template(at), row))
+            .collect::<Result<Vec<String>, RenderError>>()
+            .map_err(|reason| (treatment.name.as_str(), reason))
+    };
+    treatments.iter().map(of).collect()
+}
+
+fn failed(why: impl Into<String>) -> DataFusionError {
+    DataFusionError::Execution(why.into())
+}
+
+fn literal<T: for<'a> Deserialize<'a>>(argument: &ColumnarValue) -> Result<T> {
+    match argument {
+        ColumnarValue::Scalar(ScalarValue::Utf8(Some(json))) => {
+            serde_json::from_str(json).map_err(|error| failed(error.to_string()))
+        }
+        _ => Err(failed("the parameters of render_prompts must be literals")),
+    }
+}
+
+/// The columns of [`rendered_fields`] while they are made.
+struct Made {
+    treatment: StringBuilder,
+    messages: ListBuilder<StructBuilder>,
+    prompt: StringBuilder,
+    counts: [Int64Builder; 3],
+}
+
+impl Default for Made {
+    fn default() -> Self {
+        Self {
+            treatment: StringBuilder::new(),
+            messages: ListBuilder::new(StructBuilder::from_fields(message_fields(), 0)),
+            prompt: StringBuilder::new(),
+            counts: Default::default(),
+        }
+    }
+}
+
+impl Made {
+    fn push(&mut self, treatment: &Treatment, contents: Vec<String>) {
+        self.treatment.append_value(&treatment.name);
+        for (message, content) in treatment.messages.iter().zip(&contents) {
+            let fields = self.messages.values();
+            for (field, value) in [&message.role, content].into_iter().enumerate() {
+                if let Some(builder) = fields.field_builder::<StringBuilder>(field) {
+                    builder.append_value(value);
+                }
+            }
+            fields.append(true);
+        }
+        self.messages.append(true);
+        let said = treatment.messages.iter().zip(&contents);
+        // The published sizes are those of what the user says.
+        let said = said.filter(|(message, _)| message.role != SYSTEM);
+        let prompt = said.map(|(_, content)| content.as_str()).collect::<Vec<_>>().join("\n");
+        for (builder, count) in self.counts.iter_mut().zip(sizes(&prompt)) {
+            builder.append_value(count);
+        }
+        self.prompt.append_value(prompt);
+    }
+
+    fn finish(mut self) -> Result<StructArray> {
+        let mut columns: Vec<ArrayRef> = vec![
+            Arc::new(self.treatment.finish()),
+            Arc::new(self.messages.finish()),
+            Arc::new(self.prompt.finish()),
+        ];
+        columns.extend(self.counts.iter_mut().map(|count| Arc::new(count.finish()) as ArrayRef));
+        Ok(StructArray::try_new(rendered_fields(), columns, None)?)
+    }
+}
+
+/// Words, distinct words, and spaces (U+0020) of a prompt, counted like those of methods.
+fn sizes(prompt: &str) -> [i64; 3] {
+    let mut words: Vec<&str> = words(prompt).collect();
+    let count = words.len();
+    words.sort_unstable();
+    words.dedup();
+    let spaces = prompt.bytes().filter(|byte| *byte == b' ').count();
+    [count, words.len(), spaces].map(|n| i64::try_from(n).unwrap_or(i64::MAX))
+}
+
+/// The conversation of a row of a column of [`messages_type`].
+///
+/// # Errors
+/// If a role or a content is null.
+pub fn conversation(messages: &ListArray, at: usize) -> Result<Vec<Message>, String> {
+    use arrow::array::AsArray;
+    let turns = messages.value(at);
+    let turns = turns.as_struct_opt().ok_or("the messages are no structs")?;
+    let column = |name: &str| -> Result<&StringArray, String> {
+        let column = turns.column_by_name(name).and_then(|column| column.as_string_opt::<i32>());
+        column.ok_or_else(|| format!("the messages have no text `{name}`"))
+    };
+    let (roles, contents) = (column("role")?, column("content")?);
+    let said = |at: usize| {
+        if roles.is_null(at) || contents.is_null(at) {
+            return Err("a message is null".to_string());
+        }
+        Ok(Message { role: roles.value(at).into(), content: contents.value(at).into() })
+    };
+    (0..turns.len()).map(said).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_counted_like_those_of_methods() {
+        assert_eq!(sizes("a b  a\n\tc"), [4, 3, 3]);
+        assert_eq!(sizes(""), [0, 0, 0]);
+    }
+}

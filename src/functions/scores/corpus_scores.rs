@@ -1,0 +1,84 @@
+//! `corpus_scores(spec, rows, sums)`: the scores of a corpus from the sums of its counts.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    ArrayRef, AsArray, Float64Builder, Int64Builder, ListArray, StringBuilder, StructArray,
+};
+use arrow::buffer::OffsetBuffer;
+use arrow::datatypes::{DataType, Field, Fields, Int64Type};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+};
+
+use super::scorer::of_corpus;
+use super::spec::Spec;
+
+/// The fields of a score: its name, its value, the pairs that it is of.
+pub const CORPUS_FIELDS: [&str; 3] = ["metric", "value", "rows"];
+
+fn fields() -> Fields {
+    let types = [DataType::Utf8, DataType::Float64, DataType::Int64];
+    CORPUS_FIELDS.into_iter().zip(types).map(|(name, kind)| Field::new(name, kind, true)).collect()
+}
+
+/// A list of structs of [`CORPUS_FIELDS`].
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct CorpusScores {
+    signature: Signature,
+}
+
+impl Default for CorpusScores {
+    fn default() -> Self {
+        Self { signature: Signature::any(3, Volatility::Immutable) }
+    }
+}
+
+impl ScalarUDFImpl for CorpusScores {
+    fn name(&self) -> &str {
+        "corpus_scores"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::new_list(DataType::Struct(fields()), true))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let spec = Spec::of(&args.args[0])?;
+        let rows = args.args[1].to_array(args.number_rows)?;
+        let sums = args.args[2].to_array(args.number_rows)?;
+        let wrong = || {
+            DataFusionError::Execution("corpus_scores takes a number and a list of numbers".into())
+        };
+        let rows = rows.as_primitive_opt::<Int64Type>().ok_or_else(wrong)?;
+        let sums = sums.as_list_opt::<i32>().ok_or_else(wrong)?;
+        let (mut names, mut values) = (StringBuilder::new(), Float64Builder::new());
+        let (mut pairs, mut lengths) = (Int64Builder::new(), Vec::with_capacity(rows.len()));
+        for at in 0..rows.len() {
+            let sums = sums.value(at);
+            let sums = sums.as_primitive_opt::<Int64Type>().ok_or_else(wrong)?;
+            let sums: Vec<i64> = sums.iter().map(Option::unwrap_or_default).collect();
+            let scores = of_corpus(&spec, rows.value(at), &sums);
+            lengths.push(scores.len());
+            for (name, value, of) in scores {
+                names.append_value(name);
+                values.append_option(value);
+                pairs.append_value(of);
+            }
+        }
+        let columns: Vec<ArrayRef> =
+            vec![Arc::new(names.finish()), Arc::new(values.finish()), Arc::new(pairs.finish())];
+        let list = ListArray::try_new(
+            Arc::new(Field::new("item", DataType::Struct(fields()), true)),
+            OffsetBuffer::from_lengths(lengths),
+            Arc::new(StructArray::try_new(fields(), columns, None)?),
+            None,
+        )?;
+        Ok(ColumnarValue::Array(Arc::new(list)))
+    }
+}

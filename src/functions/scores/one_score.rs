@@ -1,0 +1,85 @@
+//! `levenshtein(a, b)`, `codebleu(reference, prediction)` and so on: single scores, for `sql`.
+//!
+//! They are those of the operator `score` with its defaults.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, Float64Builder, Int64Builder};
+use arrow::datatypes::DataType;
+use datafusion::error::Result;
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+};
+
+use super::score_pair::with_scorer;
+use super::scorer::components;
+use super::spec::{Metric, Spec};
+
+/// A number, null where a text is null or has no such score.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct OneScore {
+    metric: Metric,
+    signature: Signature,
+}
+
+impl OneScore {
+    /// A function for each score.
+    pub(super) fn all() -> impl Iterator<Item = Self> {
+        Metric::ALL.into_iter().filter(|metric| *metric != Metric::Parses).map(|metric| Self {
+            metric,
+            signature: Signature::exact(vec![DataType::Utf8; 2], Volatility::Immutable),
+        })
+    }
+
+    fn is_count(&self) -> bool {
+        matches!(self.metric, Metric::Levenshtein | Metric::ExactMatch)
+    }
+}
+
+impl ScalarUDFImpl for OneScore {
+    fn name(&self) -> &str {
+        match self.metric {
+            // A name that says more where no operator stands before it.
+            Metric::Similarity => "levenshtein_similarity",
+            metric => metric.columns()[0],
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(if self.is_count() { DataType::Int64 } else { DataType::Float64 })
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let references = args.args[0].to_array(args.number_rows)?;
+        let predictions = args.args[1].to_array(args.number_rows)?;
+        let pairs = references.as_string::<i32>().iter().zip(predictions.as_string::<i32>());
+        let mut counts = Int64Builder::new();
+        let mut shares = Float64Builder::new();
+        with_scorer(&Spec::only(self.metric), |scorer| {
+            for (reference, prediction) in pairs {
+                let scored = reference.zip(prediction).map(|(a, b)| scorer.score(a, b).0);
+                let s = scored.unwrap_or_default();
+                match self.metric {
+                    Metric::Levenshtein => counts.append_option(s.levenshtein),
+                    Metric::ExactMatch => counts.append_option(s.exact_match),
+                    Metric::Bleu => shares.append_option(s.bleu),
+                    Metric::Chrf => shares.append_option(s.chrf),
+                    Metric::RougeL => shares.append_option(s.rouge_l),
+                    Metric::Similarity => shares.append_option(s.similarity),
+                    Metric::Codebleu | Metric::Parses => {
+                        shares.append_option(s.codebleu.and_then(|scores| components(&scores)[0]));
+                    }
+                }
+            }
+        });
+        let column: ArrayRef = match self.is_count() {
+            true => Arc::new(counts.finish()),
+            false => Arc::new(shares.finish()),
+        };
+        Ok(ColumnarValue::Array(column))
+    }
+}

@@ -1,0 +1,55 @@
+//! `pass_at_k(n, c, k)`: the chance that one of `k` answers is right, if `c` of `n` are.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, AsArray, Float64Array};
+use arrow::datatypes::{DataType, Int64Type};
+use datafusion::error::Result;
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+};
+
+use crate::functions::text::pass_at_k;
+
+/// The unbiased estimator of Chen et al. 2021; null where a number is null or there is no such
+/// chance (`c > n`, `k > n`, `k < 1`).
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct PassAtK {
+    signature: Signature,
+}
+
+impl Default for PassAtK {
+    fn default() -> Self {
+        let types = vec![DataType::Int64; 3];
+        Self { signature: Signature::exact(types, Volatility::Immutable) }
+    }
+}
+
+impl ScalarUDFImpl for PassAtK {
+    fn name(&self) -> &str {
+        "pass_at_k"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Float64)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let columns = args
+            .args
+            .iter()
+            .map(|arg| arg.to_array(args.number_rows))
+            .collect::<Result<Vec<_>>>()?;
+        let number = |column: usize, row: usize| {
+            let column = columns[column].as_primitive::<Int64Type>();
+            column.is_valid(row).then(|| u64::try_from(column.value(row)).ok()).flatten()
+        };
+        let chance = |row| pass_at_k(number(0, row)?, number(1, row)?, number(2, row)?);
+        let chances: Float64Array = (0..args.number_rows).map(chance).collect();
+        Ok(ColumnarValue::Array(Arc::new(chances)))
+    }
+}

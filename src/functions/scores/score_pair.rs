@@ -1,0 +1,135 @@
+//! `score_pair(spec, reference, prediction)`: the chosen scores of two texts.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, Float64Builder, Int64Builder, ListBuilder, StructArray};
+use arrow::datatypes::{DataType, Field, Fields};
+use datafusion::common::ScalarValue;
+use datafusion::error::Result;
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+};
+
+use super::scorer::{COUNT, Scored, Scorer, components};
+use super::spec::{Metric, Spec};
+
+/// The field with the counts that add up.
+pub const COUNTS: &str = "counts";
+
+thread_local! {
+    /// The scorer of this thread, and the literal that it was made of.
+    static SCORER: RefCell<Option<(String, Scorer)>> = const { RefCell::new(None) };
+}
+
+/// Calls `f` with this thread's scorer for a spec.
+pub(super) fn with_scorer<R>(spec: &Spec, f: impl FnOnce(&mut Scorer) -> R) -> R {
+    let name = serde_json::to_string(spec).unwrap_or_default();
+    SCORER.with_borrow_mut(|slot| {
+        let kept = slot.take().filter(|(of, _)| *of == name);
+        let kept = kept.unwrap_or_else(|| (name, Scorer::new(spec.clone())));
+        f(&mut slot.insert(kept).1)
+    })
+}
+
+/// The type of what the function returns: a field for every column of every metric, null where
+/// it was not asked for, and [`COUNTS`], null if one of the texts is.
+pub fn score_type() -> Fields {
+    let columns = Metric::ALL.iter().flat_map(|metric| {
+        metric.columns().iter().map(|name| Field::new(*name, data_type(*metric), true))
+    });
+    let counts = DataType::new_list(DataType::Int64, true);
+    columns.chain([Field::new(COUNTS, counts, true)]).collect()
+}
+
+/// The type of a metric's columns.
+fn data_type(metric: Metric) -> DataType {
+    match metric {
+        Metric::Levenshtein | Metric::ExactMatch | Metric::Parses => DataType::Int64,
+        _ => DataType::Float64,
+    }
+}
+
+/// A struct of [`score_type`].
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct ScorePair {
+    signature: Signature,
+}
+
+impl Default for ScorePair {
+    fn default() -> Self {
+        let types = vec![DataType::Utf8; 3];
+        Self { signature: Signature::exact(types, Volatility::Immutable) }
+    }
+}
+
+impl ScalarUDFImpl for ScorePair {
+    fn name(&self) -> &str {
+        "score_pair"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Struct(score_type()))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let spec = Spec::of(&args.args[0])?;
+        let references = args.args[1].to_array(args.number_rows)?;
+        let predictions = args.args[2].to_array(args.number_rows)?;
+        let pairs = references.as_string::<i32>().iter().zip(predictions.as_string::<i32>());
+        let mut columns = Columns::default();
+        with_scorer(&spec, |scorer| {
+            for (reference, prediction) in pairs {
+                let scored = reference.zip(prediction);
+                let scored = scored.map(|(reference, made)| scorer.score(reference, made));
+                columns.push(scored);
+            }
+        });
+        Ok(ColumnarValue::Array(Arc::new(columns.finish()?)))
+    }
+}
+
+/// The columns while they are made, numbers of each type in the order of [`score_type`].
+#[derive(Default)]
+struct Columns {
+    shares: [Float64Builder; 9],
+    counts: [Int64Builder; 3],
+    sums: Option<ListBuilder<Int64Builder>>,
+}
+
+impl Columns {
+    fn push(&mut self, scored: Option<(Scored, [i64; COUNT])>) {
+        let (scores, sums) = scored.unzip();
+        let s = scores.unwrap_or_default();
+        let codebleu = s.codebleu.map_or([None; 5], |scores| components(&scores));
+        let shares = [s.bleu].into_iter().chain(codebleu).chain([s.similarity, s.chrf, s.rouge_l]);
+        self.shares.iter_mut().zip(shares).for_each(|(to, share)| to.append_option(share));
+        let counts = [s.levenshtein, s.exact_match, s.parses];
+        self.counts.iter_mut().zip(counts).for_each(|(to, count)| to.append_option(count));
+        let list = self.sums.get_or_insert_with(|| ListBuilder::new(Int64Builder::new()));
+        list.values().append_slice(sums.as_ref().map_or(&[], |sums| sums.as_slice()));
+        list.append(sums.is_some());
+    }
+
+    fn finish(mut self) -> Result<StructArray> {
+        let mut shares = self.shares.iter_mut();
+        let mut counts = self.counts.iter_mut();
+        let mut columns: Vec<ArrayRef> = Vec::new();
+        for field in &score_type() {
+            let column: Option<ArrayRef> = match field.data_type() {
+                DataType::Float64 => shares.next().map(|b| Arc::new(b.finish()) as ArrayRef),
+                DataType::Int64 => counts.next().map(|b| Arc::new(b.finish()) as ArrayRef),
+                _ => self.sums.as_mut().map(|b| Arc::new(b.finish()) as ArrayRef),
+            };
+            columns.push(match column {
+                Some(column) => column,
+                None => ScalarValue::try_from(field.data_type())?.to_array_of_size(0)?,
+            });
+        }
+        Ok(StructArray::try_new(score_type(), columns, None)?)
+    }
+}

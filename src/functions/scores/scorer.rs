@@ -1,0 +1,290 @@
+//! All scores of a pair of texts.
+//!
+//! Lives here: one object per thread that holds the memory of every algorithm, references that
+//! were read already, and counts that add up. Does not live here: Arrow (`score_pair`).
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::spec::{Metric, Spec};
+use crate::functions::codebleu::{CodeBleu, Counts, Reference, Scores};
+use crate::functions::python::{is_space, with_parser};
+use crate::functions::text::{Bleu, Chrf, Levenshtein, RougeL, Statistics};
+
+/// How many counts a pair has: those of BLEU, then those of CodeBLEU.
+pub const COUNT: usize = BLEU + CODEBLEU;
+const BLEU: usize = 14;
+const CODEBLEU: usize = 20;
+
+/// The texts of references are read again after this many bytes of them, so that what is kept
+/// of them stays below some hundred times as much memory.
+const KEPT_BYTES: usize = 1 << 20;
+
+/// The scores of a pair; those that were not asked for, or do not exist, are `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Scored {
+    pub(super) bleu: Option<f64>,
+    pub(super) codebleu: Option<Scores>,
+    pub(super) levenshtein: Option<i64>,
+    pub(super) similarity: Option<f64>,
+    pub(super) exact_match: Option<i64>,
+    pub(super) chrf: Option<f64>,
+    pub(super) rouge_l: Option<f64>,
+    pub(super) parses: Option<i64>,
+}
+
+/// Scores pairs of texts; one per thread.
+pub struct Scorer {
+    spec: Spec,
+    bleu: Bleu,
+    codebleu: CodeBleu,
+    levenshtein: Levenshtein,
+    chrf: Chrf,
+    rouge_l: RougeL,
+    /// What CodeBLEU knows of references; `None` of those that cannot be parsed.
+    references: HashMap<blake3::Hash, Option<Rc<Reference>>>,
+    kept_bytes: usize,
+}
+
+impl Scorer {
+    pub(super) fn new(spec: Spec) -> Self {
+        Self {
+            bleu: Bleu::new(spec.bleu()),
+            codebleu: CodeBleu::new(spec.mode.codebleu(), spec.codebleu_weights),
+            levenshtein: Levenshtein::default(),
+            chrf: Chrf::default(),
+            rouge_l: RougeL::new(spec.mode.words()),
+            references: HashMap::new(),
+            kept_bytes: 0,
+            spec,
+        }
+    }
+
+    /// The scores, and the counts that add up to those of a corpus.
+    pub(super) fn score(&mut self, reference: &str, prediction: &str) -> (Scored, [i64; COUNT]) {
+        let (reference, prediction) = match self.spec.mode.strips() {
+            true => (reference.trim_matches(is_space), prediction.trim_matches(is_space)),
+            false => (reference, prediction),
+        };
+        let mut scored = Scored::default();
+        let mut counts = [0; COUNT];
+        for at in 0..self.spec.metrics.len() {
+            match self.spec.metrics[at] {
+                Metric::Bleu => {
+                    let statistics = self.bleu.statistics(reference, prediction);
+                    scored.bleu = Some(self.bleu.score(&statistics));
+                    counts[..BLEU].copy_from_slice(&of_bleu(&statistics));
+                }
+                Metric::Codebleu => {
+                    if let Some((scores, found)) = self.codebleu(reference, prediction) {
+                        scored.codebleu = Some(scores);
+                        counts[BLEU..].copy_from_slice(&of_codebleu(&found));
+                    }
+                }
+                Metric::Levenshtein => {
+                    let distance = self.levenshtein.distance(reference, prediction);
+                    scored.levenshtein = Some(i64::try_from(distance).unwrap_or(i64::MAX));
+                }
+                Metric::Similarity => {
+                    scored.similarity = Some(self.levenshtein.similarity(reference, prediction));
+                }
+                Metric::ExactMatch => scored.exact_match = Some(i64::from(reference == prediction)),
+                Metric::Chrf => scored.chrf = Some(self.chrf.score(reference, prediction)),
+                Metric::RougeL => scored.rouge_l = Some(self.rouge_l.score(reference, prediction)),
+                Metric::Parses => scored.parses = parses(prediction),
+            }
+        }
+        (scored, counts)
+    }
+
+    /// `None` if one of the texts is too large or too hostile to be parsed.
+    fn codebleu(&mut self, reference: &str, prediction: &str) -> Option<(Scores, Counts)> {
+        let key = blake3::hash(reference.as_bytes());
+        let known = match self.references.get(&key) {
+            Some(known) => known.clone(),
+            None => {
+                let read = with_parser(|parser| self.codebleu.reference(parser, reference));
+                let read = read.ok().and_then(Result::ok).map(Rc::new);
+                self.kept_bytes += reference.len();
+                if self.kept_bytes > KEPT_BYTES {
+                    self.references.clear();
+                    self.kept_bytes = reference.len();
+                }
+                self.references.insert(key, read.clone());
+                read
+            }
+        }?;
+        let scored = with_parser(|parser| self.codebleu.score(parser, &known, prediction));
+        scored.ok()?.ok()
+    }
+}
+
+/// 1 for Python 3 without a syntax error, 0 for other texts and for none at all; `None` if the
+/// text cannot be parsed within its bounds.
+///
+/// The grammar takes more than Python does. Refused beyond its errors are bodies without a
+/// statement, as an answer has that was cut, and statements and operators of Python 2.
+fn parses(text: &str) -> Option<i64> {
+    let tree = with_parser(|parser| parser.parse(text)).ok()?.ok()?;
+    let root = tree.root_node();
+    if root.has_error() || root.named_child_count() == 0 {
+        return Some(0);
+    }
+    let mut cursor = tree.walk();
+    loop {
+        let node = cursor.node();
+        let refused = match node.kind() {
+            "print_statement" | "exec_statement" | "<>" => true,
+            "block" => {
+                let mut statements = node.walk();
+                node.named_children(&mut statements).all(|child| child.kind() == "comment")
+            }
+            _ => false,
+        };
+        if refused {
+            return Some(0);
+        }
+        if cursor.goto_first_child() {
+            continue;
+        }
+        while !cursor.goto_next_sibling() {
+            if !cursor.goto_parent() {
+                return Some(1);
+            }
+        }
+    }
+}
+
+fn count(n: u64) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
+
+fn of_bleu(s: &Statistics) -> [i64; BLEU] {
+    let mut counts = [0; BLEU];
+    let all = s.matches.iter().chain(&s.totals).chain(&s.without);
+    let all = all.chain([&s.hypothesis_len, &s.reference_len]);
+    counts.iter_mut().zip(all).for_each(|(to, from)| *to = count(*from));
+    counts
+}
+
+fn of_codebleu(c: &Counts) -> [i64; CODEBLEU] {
+    let mut counts = [0; CODEBLEU];
+    let lengths = [&c.pairs, &c.hypothesis_tokens, &c.reference_tokens];
+    let all = lengths.into_iter().chain(&c.matched).chain(&c.hypothesis_ngrams);
+    let all = all.chain(&c.reference_ngrams).chain([
+        &c.matched_fifths,
+        &c.reference_fifths,
+        &c.matched_subtrees,
+        &c.reference_subtrees,
+        &c.matched_flow,
+        &c.reference_flow,
+    ]);
+    counts.iter_mut().zip(all).for_each(|(to, from)| *to = count(*from));
+    counts
+}
+
+/// A score of a corpus: its name, its value if there is one, and the pairs it is of.
+pub(super) type CorpusScore = (&'static str, Option<f64>, i64);
+
+/// The scores of a corpus, from the sums of the counts of its pairs.
+pub(super) fn of_corpus(spec: &Spec, rows: i64, sums: &[i64]) -> Vec<CorpusScore> {
+    let mut scores = Vec::new();
+    let mut sums = sums.iter().map(|sum| u64::try_from(*sum).unwrap_or(0));
+    let mut next = || sums.next().unwrap_or(0);
+    let mut four = || [next(), next(), next(), next()];
+    let statistics = Statistics {
+        matches: four(),
+        totals: four(),
+        without: four(),
+        hypothesis_len: next(),
+        reference_len: next(),
+    };
+    if spec.has(Metric::Bleu) {
+        let options = spec.bleu();
+        // Orders that no text has are left out of a sentence's score, not of a corpus'.
+        let value = statistics.score(options.smoothing, false);
+        scores.push(("bleu", (rows > 0).then_some(value), rows));
+    }
+    let counts = Counts {
+        pairs: next(),
+        hypothesis_tokens: next(),
+        reference_tokens: next(),
+        matched: [next(), next(), next(), next()],
+        hypothesis_ngrams: [next(), next(), next(), next()],
+        reference_ngrams: [next(), next(), next()],
+        matched_fifths: next(),
+        reference_fifths: next(),
+        matched_subtrees: next(),
+        reference_subtrees: next(),
+        matched_flow: next(),
+        reference_flow: next(),
+    };
+    if spec.has(Metric::Codebleu) {
+        let found = counts.scores(spec.mode.codebleu(), &spec.codebleu_weights);
+        let values = components(&found).map(|value| value.filter(|_| counts.pairs > 0));
+        let names = Metric::Codebleu.columns().iter();
+        scores.extend(names.zip(values).map(|(name, value)| (*name, value, count(counts.pairs))));
+    }
+    scores
+}
+
+/// The values of CodeBLEU's columns; a score that has no weight left is none.
+pub(super) fn components(scores: &Scores) -> [Option<f64>; 5] {
+    [
+        Some(scores.codebleu).filter(|score| !score.is_nan()),
+        Some(scores.ngram),
+        Some(scores.weighted),
+        Some(scores.syntax),
+        scores.dataflow,
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::functions::scores::spec::{BleuSmooth, Tokenize};
+
+    fn spec(metrics: &[Metric]) -> Spec {
+        Spec { metrics: metrics.to_vec(), ..Spec::only(Metric::Bleu) }
+    }
+
+    #[test]
+    fn the_corpus_of_one_pair_has_its_scores() {
+        let spec = Spec {
+            bleu_tokenize: Tokenize::None,
+            bleu_smooth: BleuSmooth::AddK,
+            ..spec(&Metric::ALL)
+        };
+        let (scored, counts) = Scorer::new(spec.clone())
+            .score("def f(a, b):\n    c = a\n    return c + b", "def f(a, b):\n    return b + a");
+        let corpus = of_corpus(&spec, 1, &counts);
+        let codebleu = scored.codebleu.map(|scores| components(&scores)).into_iter().flatten();
+        let wanted: Vec<Option<f64>> = std::iter::once(scored.bleu).chain(codebleu).collect();
+        assert_eq!(corpus.iter().map(|score| score.1).collect::<Vec<_>>(), wanted);
+        assert!(corpus.iter().all(|score| score.2 == 1));
+    }
+
+    #[test]
+    fn references_are_forgotten_and_read_again() {
+        let mut scorer = Scorer::new(spec(&[Metric::Codebleu]));
+        let long = format!("x = {}\n", "[1, 2]".repeat(1)).repeat(60_000);
+        let first = scorer.score("x = 1", "x = 2");
+        for at in 0..4 {
+            scorer.score(&format!("{long}y = {at}"), "x = 2");
+            assert!(scorer.kept_bytes < 2 * KEPT_BYTES);
+        }
+        assert_eq!(scorer.score("x = 1", "x = 2"), first);
+    }
+
+    #[test]
+    fn an_empty_prediction_is_no_program() {
+        assert_eq!(parses(""), Some(0));
+        assert_eq!(parses("# nothing\n"), Some(1));
+        assert_eq!(parses("def f():\n    return 1"), Some(1));
+        assert_eq!(parses("def f(:\n    return 1"), Some(0));
+        for refused in ["def f(x):", "class A:\n    # soon", "print 'x'", "exec 'x'", "x <> y"] {
+            assert_eq!(parses(refused), Some(0), "{refused}");
+        }
+        assert_eq!(parses("print('x')\nif x:\n    pass"), Some(1));
+    }
+}

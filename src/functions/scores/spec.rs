@@ -1,0 +1,191 @@
+//! What is scored and how.
+//!
+//! Does not live here: computing it (`scorer`), defaults of the operator's arguments.
+
+use datafusion::common::ScalarValue;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::ColumnarValue;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::functions::codebleu;
+use crate::functions::text::{Options, Smoothing, Tokenizer, Words};
+
+/// A score.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// BLEU of the sentence.
+    Bleu,
+    /// CodeBLEU with its four components.
+    Codebleu,
+    /// The edit distance in characters.
+    Levenshtein,
+    /// 1 - distance / length of the longer text.
+    Similarity,
+    /// 1 if the texts are equal, else 0.
+    ExactMatch,
+    /// chrF2.
+    Chrf,
+    /// ROUGE-L.
+    RougeL,
+    /// 1 if the prediction is Python without a syntax error, else 0.
+    Parses,
+}
+
+impl Metric {
+    /// All of them, in the order of the columns.
+    pub const ALL: [Self; 8] = [
+        Self::Bleu,
+        Self::Codebleu,
+        Self::Levenshtein,
+        Self::Similarity,
+        Self::ExactMatch,
+        Self::Chrf,
+        Self::RougeL,
+        Self::Parses,
+    ];
+
+    /// The names of its columns: its own first.
+    pub fn columns(self) -> &'static [&'static str] {
+        match self {
+            Self::Bleu => &["bleu"],
+            Self::Codebleu => &[
+                "codebleu",
+                "codebleu_ngram",
+                "codebleu_weighted",
+                "codebleu_syntax",
+                "codebleu_dataflow",
+            ],
+            Self::Levenshtein => &["levenshtein"],
+            Self::Similarity => &["similarity"],
+            Self::ExactMatch => &["exact_match"],
+            Self::Chrf => &["chrf"],
+            Self::RougeL => &["rouge_l"],
+            Self::Parses => &["parses"],
+        }
+    }
+}
+
+/// Whose numbers are given where a peer is wrong.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Ours.
+    #[default]
+    Correct,
+    /// Those of the Python packages: codebleu 0.7.0, sacrebleu, rouge_score, rapidfuzz.
+    Compat,
+    /// The same, but CodeBLEU as CodeXGLUE's scripts have it.
+    Codexglue,
+}
+
+impl Mode {
+    /// Whether white space around a text is left out.
+    pub(super) fn strips(self) -> bool {
+        self == Self::Correct
+    }
+
+    pub(super) fn codebleu(self) -> codebleu::Mode {
+        match self {
+            Self::Correct => codebleu::Mode::Correct,
+            Self::Compat => codebleu::Mode::Compat,
+            Self::Codexglue => codebleu::Mode::CodeXGlue,
+        }
+    }
+
+    pub(super) fn words(self) -> Words {
+        match self {
+            Self::Correct => Words::Unicode,
+            Self::Compat | Self::Codexglue => Words::Ascii,
+        }
+    }
+}
+
+/// How BLEU splits texts, in sacrebleu's words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Tokenize {
+    /// The WMT tokenizer: words and punctuation.
+    #[default]
+    #[serde(rename = "13a")]
+    Tok13a,
+    /// At white space.
+    None,
+    /// Words and all of Unicode's punctuation and symbols.
+    Intl,
+    /// Characters.
+    Char,
+}
+
+/// What BLEU does about orders without a match, in sacrebleu's words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum BleuSmooth {
+    /// 1/2 in place of the first zero, 1/4 of the second and so on.
+    #[default]
+    Exp,
+    /// 0.1 in place of zero matches.
+    Floor,
+    /// 1 is added to the matches and n-grams of orders 2 to 4.
+    AddK,
+    /// Nothing: the score is 0.
+    None,
+}
+
+/// What is scored and how: a literal argument of the functions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spec {
+    /// The scores.
+    pub metrics: Vec<Metric>,
+    /// Whose numbers.
+    pub mode: Mode,
+    /// How BLEU splits texts.
+    pub bleu_tokenize: Tokenize,
+    /// What BLEU does about zeros.
+    pub bleu_smooth: BleuSmooth,
+    /// The shares of CodeBLEU's components.
+    pub codebleu_weights: [f64; 4],
+}
+
+impl Spec {
+    /// One score with all defaults.
+    pub(super) fn only(metric: Metric) -> Self {
+        Self {
+            metrics: vec![metric],
+            mode: Mode::default(),
+            bleu_tokenize: Tokenize::default(),
+            bleu_smooth: BleuSmooth::default(),
+            codebleu_weights: codebleu::EQUAL_WEIGHTS,
+        }
+    }
+
+    /// The spec that a literal argument holds.
+    pub(super) fn of(argument: &ColumnarValue) -> Result<Self> {
+        let ColumnarValue::Scalar(ScalarValue::Utf8(Some(json))) = argument else {
+            return Err(DataFusionError::Execution("what is scored must be a literal".into()));
+        };
+        serde_json::from_str(json).map_err(|error| DataFusionError::Execution(error.to_string()))
+    }
+
+    pub(super) fn has(&self, metric: Metric) -> bool {
+        self.metrics.contains(&metric)
+    }
+
+    pub(super) fn bleu(&self) -> Options {
+        let tokens = match self.bleu_tokenize {
+            Tokenize::Tok13a => Tokenizer::Tok13a,
+            Tokenize::None => Tokenizer::Whitespace,
+            Tokenize::Intl => Tokenizer::Intl,
+            Tokenize::Char => Tokenizer::Char,
+        };
+        // The parameters are sacrebleu's.
+        let smoothing = match self.bleu_smooth {
+            BleuSmooth::Exp => Smoothing::Exp,
+            BleuSmooth::Floor => Smoothing::Floor(0.1),
+            BleuSmooth::AddK => Smoothing::AddK(1.0),
+            BleuSmooth::None => Smoothing::None,
+        };
+        Options { tokens, smoothing, effective_order: true }
+    }
+}

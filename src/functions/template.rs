@@ -1,0 +1,428 @@
+//! Templates of prompts: MiniJinja over the columns of a row, checked before any row is there.
+//!
+//! Does not live here: how templates make conversations (`render_prompts`), arguments and
+//! ports (the operator `prompt`).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use arrow::array::{Array, AsArray};
+use arrow::datatypes::{
+    DataType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
+    UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow::error::ArrowError;
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use minijinja::machinery::{Instruction, get_compiled_template};
+use minijinja::value::ValueKind;
+use minijinja::{
+    Environment, Error, ErrorKind, Output, State, UndefinedBehavior, Value, escape_formatter,
+};
+
+/// Instructions that the rendering of one text may take; a loop over ten thousand items with a
+/// handful of expressions stays below.
+const FUEL: u64 = 1_000_000;
+
+/// Compiled templates by name.
+pub struct Templates {
+    environment: Environment<'static>,
+}
+
+/// What is wrong with a template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TemplateError {
+    /// The name of the template.
+    pub template: String,
+    /// What is wrong, with the line if it is known.
+    pub message: String,
+}
+
+impl Templates {
+    /// Compiles templates, given with their names. Unlike Jinja a template may not include
+    /// others, and what is undefined may only be asked for (`if`, `default`), not written.
+    ///
+    /// # Errors
+    /// All templates that cannot be compiled.
+    pub fn new<'a>(
+        templates: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, Vec<TemplateError>> {
+        let mut environment = Environment::new();
+        environment.set_undefined_behavior(UndefinedBehavior::SemiStrict);
+        environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
+        environment.set_formatter(write);
+        environment.add_filter("join", join);
+        environment.add_filter("tojson", tojson);
+        // They are for HTML and for looking around, and write what is undefined.
+        for name in ["escape", "e", "safe", "pprint"] {
+            environment.remove_filter(name);
+        }
+        environment.set_fuel(Some(FUEL));
+        let mut errors = Vec::new();
+        for (name, text) in templates {
+            let problem = match environment.add_template_owned(name.to_string(), text.to_string()) {
+                Err(error) => Some(explain(&error)),
+                Ok(()) => unknown(&environment, name),
+            };
+            if let Some(message) = problem {
+                errors.push(TemplateError { template: name.into(), message });
+            }
+        }
+        if errors.is_empty() { Ok(Self { environment }) } else { Err(errors) }
+    }
+
+    /// The names that a template takes from the row, in alphabetical order. The name of one of
+    /// Jinja's functions, such as `range`, is among them only if it is a column.
+    pub fn variables(&self, name: &str, is_column: impl Fn(&str) -> bool) -> Vec<String> {
+        let Ok(template) = self.environment.get_template(name) else { return Vec::new() };
+        let mut names: BTreeSet<String> =
+            template.undeclared_variables(false).into_iter().collect();
+        // That leaves out what is only sliced, as in `code[:9]`.
+        let instructions = &get_compiled_template(&template).instructions;
+        let mut assigned: BTreeSet<&str> = IMPLICIT.into();
+        for instruction in (0..).map_while(|at| instructions.get(at)) {
+            match instruction {
+                Instruction::Lookup(name) if is_column(name) || !assigned.contains(name) => {
+                    names.insert((*name).to_string());
+                }
+                Instruction::StoreLocal(name) => {
+                    assigned.insert(name);
+                }
+                _ => {}
+            }
+        }
+        let function = |name: &str| self.environment.globals().any(|(other, _)| other == name);
+        names.retain(|name| is_column(name) || !function(name));
+        names.into_iter().collect()
+    }
+
+    /// The text that a template makes of a row.
+    ///
+    /// # Errors
+    /// Why not: it is the row's fault, or that of the template for every row.
+    pub fn render(&self, name: &str, row: &Row) -> Result<String, RenderError> {
+        let failed = |error: Error| self.failed(name, row, &error);
+        let template = self.environment.get_template(name).map_err(failed)?;
+        template.render(row.0.clone()).map_err(failed)
+    }
+
+    fn failed(&self, name: &str, row: &Row, error: &Error) -> RenderError {
+        use ErrorKind::{
+            InvalidOperation, UndefinedError, UnknownFilter, UnknownFunction, UnknownMethod,
+            UnknownTest,
+        };
+        let text = explain(error);
+        if matches!(
+            error.kind(),
+            UnknownFilter | UnknownFunction | UnknownMethod | UnknownTest | ErrorKind::OutOfFuel
+        ) {
+            return RenderError::Template(text);
+        }
+        let undefined = matches!(error.kind(), UndefinedError | InvalidOperation);
+        let nulls = match undefined {
+            true => row.nulls_of(&self.variables(name, |_| true)),
+            false => Vec::new(),
+        };
+        RenderError::Row(match nulls.as_slice() {
+            [] => text,
+            [one] => format!("the column `{one}` is null"),
+            many => format!("the columns `{}` are null", many.join("`, `")),
+        })
+    }
+}
+
+/// Why a template makes nothing of a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RenderError {
+    /// The row has no value for something that the template writes.
+    Row(String),
+    /// The template is wrong, whatever the row.
+    Template(String),
+}
+
+/// The first name in a template that stands for nothing: a filter, a test, a function, a method.
+/// Otherwise these are only found when a row gets there.
+fn unknown(environment: &Environment<'_>, name: &str) -> Option<String> {
+    let template = environment.get_template(name).ok()?;
+    let instructions = &get_compiled_template(&template).instructions;
+    let mut state = environment.empty_state();
+    let columns = template.undeclared_variables(false);
+    let mut before = None;
+    (0..).map_while(|at| instructions.get(at)).find_map(|instruction| {
+        let last = before.replace(instruction);
+        let mut filter = |name: &str| {
+            let applied = state.apply_filter(name, &[Value::UNDEFINED]);
+            let unknown = applied.is_err_and(|error| error.kind() == ErrorKind::UnknownFilter);
+            unknown.then(|| format!("there is no filter `{name}`"))
+        };
+        match instruction {
+            // `map` takes the name of another one.
+            Instruction::ApplyFilter("map", Some(2), _) => match last {
+                Some(Instruction::LoadConst(name)) => name.as_str().and_then(filter),
+                _ => None,
+            },
+            Instruction::ApplyFilter(name, ..) => filter(name),
+            Instruction::PerformTest(name, ..) => {
+                let tested = state.perform_test(name, &[Value::UNDEFINED]);
+                let unknown = tested.is_err_and(|error| error.kind() == ErrorKind::UnknownTest);
+                unknown.then(|| format!("there is no test `{name}`"))
+            }
+            Instruction::CallFunction(name, _) => {
+                let known = environment.globals().any(|(function, _)| function == *name);
+                (!known && columns.contains(*name))
+                    .then(|| format!("there is no function `{name}`"))
+            }
+            Instruction::CallMethod(name, _) if !LOOP_METHODS.contains(name) => {
+                Some(format!("there is no method `{name}`; filters are written `value | filter`"))
+            }
+            Instruction::Include(..) | Instruction::LoadBlocks | Instruction::CallBlock(_) => {
+                Some("a template takes in no others, and has no blocks".into())
+            }
+            _ => None,
+        }
+    })
+}
+
+/// The names that Jinja itself gives a meaning to.
+const IMPLICIT: [&str; 3] = ["loop", "caller", "self"];
+
+/// The methods of the variable `loop`, the only ones there are.
+const LOOP_METHODS: [&str; 2] = ["cycle", "changed"];
+
+/// Jinja's `join`, which writes nothing for what is undefined, without that.
+fn join(value: Value, joiner: Option<String>) -> Result<String, Error> {
+    let undefined = || Error::from(ErrorKind::UndefinedError);
+    if value.is_undefined() {
+        return Err(undefined());
+    }
+    let mut text = String::new();
+    for (at, item) in value.try_iter()?.enumerate() {
+        if item.is_undefined() {
+            return Err(undefined());
+        }
+        if at > 0 {
+            text.push_str(joiner.as_deref().unwrap_or_default());
+        }
+        match item.as_str() {
+            Some(item) => text.push_str(item),
+            None => text.push_str(&item.to_string()),
+        }
+    }
+    Ok(text)
+}
+
+/// Jinja's `tojson`, which writes `null` for what is undefined, without that.
+fn tojson(value: Value) -> Result<String, Error> {
+    if value.is_undefined() {
+        return Err(Error::from(ErrorKind::UndefinedError));
+    }
+    serde_json::to_string(&value)
+        .map_err(|error| Error::new(ErrorKind::BadSerialization, error.to_string()))
+}
+
+/// Writes a value. What is sliced out of something undefined is an empty list, so that no empty
+/// list is written where a column is null.
+fn write(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Result<(), Error> {
+    let empty = value.kind() == ValueKind::Seq && value.len() == Some(0);
+    if empty && state.lookup(NULLS).is_some_and(|nulls| nulls.is_true()) {
+        return Err(Error::new(ErrorKind::UndefinedError, "an empty list is written"));
+    }
+    escape_formatter(out, state, value)
+}
+
+/// The name, which no column has, under which a row says whether a column is null.
+const NULLS: &str = "\u{0}nulls";
+
+/// An error in one line.
+fn explain(error: &Error) -> String {
+    let mut text = match error.detail() {
+        Some(detail) => format!("{}: {detail}", error.kind()),
+        None => error.kind().to_string(),
+    };
+    if error.kind() == ErrorKind::OutOfFuel {
+        text = "the template takes too long; is there a loop in a loop?".into();
+    }
+    match error.line() {
+        Some(line) if line > 1 => format!("{text} (line {line} of the template)"),
+        _ => text,
+    }
+}
+
+/// The values of a row by column; a null is undefined.
+pub struct Row(Value);
+
+impl Row {
+    /// The values of row `at` of these columns.
+    ///
+    /// # Errors
+    /// If a value has no text form.
+    pub fn of(columns: &[(String, &dyn Array)], at: usize) -> Result<Self, ArrowError> {
+        let mut values: BTreeMap<String, Value> = BTreeMap::new();
+        for (name, array) in columns {
+            values.insert(name.clone(), value(*array, at)?);
+        }
+        let nulls = values.values().any(Value::is_undefined);
+        values.insert(NULLS.into(), Value::from(nulls));
+        Ok(Self(Value::from(values)))
+    }
+
+    /// Those of the names whose value is null.
+    fn nulls_of(&self, names: &[String]) -> Vec<String> {
+        let null = |name: &&String| self.0.get_attr(name).is_ok_and(|value| value.is_undefined());
+        names.iter().filter(null).cloned().collect()
+    }
+}
+
+fn value(array: &dyn Array, at: usize) -> Result<Value, ArrowError> {
+    macro_rules! number {
+        ($kind:ty) => {
+            Value::from(array.as_primitive::<$kind>().value(at))
+        };
+    }
+    if array.is_null(at) {
+        return Ok(Value::UNDEFINED);
+    }
+    Ok(match array.data_type() {
+        DataType::Utf8 => Value::from(array.as_string::<i32>().value(at)),
+        DataType::LargeUtf8 => Value::from(array.as_string::<i64>().value(at)),
+        DataType::Utf8View => Value::from(array.as_string_view().value(at)),
+        DataType::Boolean => Value::from(array.as_boolean().value(at)),
+        DataType::Int8 => number!(Int8Type),
+        DataType::Int16 => number!(Int16Type),
+        DataType::Int32 => number!(Int32Type),
+        DataType::Int64 => number!(Int64Type),
+        DataType::UInt8 => number!(UInt8Type),
+        DataType::UInt16 => number!(UInt16Type),
+        DataType::UInt32 => number!(UInt32Type),
+        DataType::UInt64 => number!(UInt64Type),
+        DataType::Float32 => number!(Float32Type),
+        DataType::Float64 => number!(Float64Type),
+        DataType::List(_) => {
+            let items = array.as_list::<i32>().value(at);
+            let items: Result<Vec<Value>, _> =
+                (0..items.len()).map(|item| value(&items, item)).collect();
+            Value::from(items?)
+        }
+        DataType::Struct(fields) => {
+            let of_row = array.as_struct();
+            let values: Result<BTreeMap<String, Value>, ArrowError> = fields
+                .iter()
+                .zip(of_row.columns())
+                .map(|(field, column)| Ok((field.name().clone(), value(column, at)?)))
+                .collect();
+            Value::from(values?)
+        }
+        // Dates, times and decimals are written as they are shown.
+        _ => {
+            let shown = ArrayFormatter::try_new(array, &FormatOptions::default())?;
+            Value::from(shown.value(at).try_to_string()?)
+        }
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use arrow::array::{Int64Array, ListBuilder, StringArray, StringBuilder};
+
+    use super::*;
+
+    fn one(text: &str) -> Templates {
+        Templates::new([("t", text)]).map_err(|errors| errors[0].message.clone()).unwrap()
+    }
+
+    fn rendered(text: &str, columns: &[(&str, &dyn Array)]) -> Result<String, RenderError> {
+        let columns: Vec<(String, &dyn Array)> =
+            columns.iter().map(|(name, array)| (name.to_string(), *array)).collect();
+        one(text).render("t", &Row::of(&columns, 0).unwrap())
+    }
+
+    #[test]
+    fn columns_are_written_as_they_are() {
+        let code = StringArray::from(vec!["if a < b && c:\n    \"x\""]);
+        let lines = Int64Array::from(vec![3]);
+        let mut names = ListBuilder::new(StringBuilder::new());
+        names.values().append_value("a");
+        names.values().append_value("b");
+        names.append(true);
+        let names = names.finish();
+        let columns: [(&str, &dyn Array); 3] =
+            [("code", &code), ("nloc", &lines), ("names", &names)];
+        let text = "{{ nloc + 1 }} {{ names | join(', ') }}\n```python\n{{ code }}\n```\n";
+        let wanted = "4 a, b\n```python\nif a < b && c:\n    \"x\"\n```";
+        assert_eq!(rendered(text, &columns).unwrap(), wanted);
+    }
+
+    #[test]
+    fn a_null_may_be_asked_for_but_not_written() {
+        let docstring = StringArray::from(vec![None::<&str>]);
+        let columns: [(&str, &dyn Array); 1] = [("docstring", &docstring)];
+        let empty = StringArray::from(vec![""]);
+        let full: [(&str, &dyn Array); 1] = [("docstring", &empty)];
+        assert_eq!(rendered("{{ docstring | list }}", &full).unwrap(), "[]");
+        let asked = "{% if docstring %}{{ docstring }}{% else %}none{% endif %}";
+        assert_eq!(rendered(asked, &columns).unwrap(), "none");
+        assert_eq!(rendered("{{ docstring | default('-') }}", &columns).unwrap(), "-");
+        let null = RenderError::Row("the column `docstring` is null".into());
+        for writes in [
+            "a {{ docstring }}",
+            "{{ docstring[:3] }}",
+            "{{ docstring + 'x' }}",
+            "{{ docstring | join(' ') }}",
+            "{{ [docstring, 'x'] | join(' ') }}",
+            "{{ docstring | tojson }}",
+        ] {
+            assert_eq!(rendered(writes, &columns).unwrap_err(), null, "{writes}");
+        }
+    }
+
+    #[test]
+    fn what_a_template_reads_is_known_without_a_row() {
+        let text = "{% for n in range(3) %}{{ n }}{{ loop.index }}{{ code[:n] }}{% endfor %}\
+                    {% set x = nloc %}{{ x }}{{ row.deep }}";
+        assert_eq!(one(text).variables("t", |_| false), ["code", "nloc", "row"]);
+        assert_eq!(one("{{ range }}").variables("t", |name| name == "range"), ["range"]);
+        assert_eq!(
+            one("{{ a[:3] }}{% set b = b[c:] %}{{ b }}").variables("t", |_| false),
+            ["a", "b", "c"]
+        );
+    }
+
+    #[test]
+    fn mistakes_are_found_with_their_line() {
+        let errors = Templates::new([("a", "{{ x }}"), ("b", "1\n{{ x")]).map(|_| ()).unwrap_err();
+        assert_eq!(errors.iter().map(|e| e.template.as_str()).collect::<Vec<_>>(), ["b"]);
+        assert!(errors[0].message.contains("line 2"), "{errors:?}");
+    }
+
+    #[test]
+    fn names_that_stand_for_nothing_are_found_without_a_row() {
+        for (text, name) in [
+            ("{{ x | nope }}", "filter `nope`"),
+            ("{% if x %}{{ x | upper | nope }}{% endif %}", "filter `nope`"),
+            ("{% filter nope %}{{ x }}{% endfilter %}", "filter `nope`"),
+            ("{{ [x] | map('nope') }}", "filter `nope`"),
+            ("{{ x is nope }}", "test `nope`"),
+            ("{{ nope(x) }}", "function `nope`"),
+            ("{{ x.upper() }}", "method `upper`"),
+        ] {
+            let errors = Templates::new([("t", text)]).map(|_| ()).unwrap_err();
+            assert!(errors[0].message.starts_with(&format!("there is no {name}")), "{errors:?}");
+        }
+        for text in [
+            "{% raw %}{{ a | b }}{% endraw %} c | d {# | e #} {{ '|f' }}",
+            "{% macro m(x) %}{{ x }}{% endmacro %}{{ m('a') }}",
+            "{% for x in range(3) %}{{ loop.cycle('a', 'b') }}{{ x is even }}{% endfor %}",
+        ] {
+            assert!(Templates::new([("t", text)]).is_ok(), "{text}");
+        }
+        for other in ["{% include 'x' %}", "{% extends 'x' %}", "{% import 'x' as y %}"] {
+            assert!(Templates::new([("t", other)]).is_err(), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_template_without_end_is_stopped() {
+        let text = "{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}";
+        let error = rendered(text, &[]).unwrap_err();
+        assert!(matches!(error, RenderError::Template(text) if text.contains("takes too long")));
+    }
+}

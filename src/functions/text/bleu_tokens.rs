@@ -1,0 +1,312 @@
+//! The tokenizers of BLEU.
+//!
+//! Here: how a text is split into the tokens whose n-grams BLEU counts. Not here: counting.
+//!
+//! sacrebleu 2.6.0 defines `13a` and `intl` by regular expressions that insert spaces, one
+//! after the other. All that they do depends on a run of points (`.` and `,`; with `intl` all
+//! punctuation) and what stands before and behind it, so that one pass over the text suffices:
+//! tokens are slices of it.
+
+use super::char_class::{Class, class, is_space};
+
+/// How a text is split into tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Tokenizer {
+    /// sacrebleu's default, made for WMT (`mteval-v13a.pl`): ASCII punctuation stands alone,
+    /// except for apostrophes, dashes that do not follow a digit, and `.` and `,` between two
+    /// digits. `<skipped>` is removed, so is a dash before a line feed together with it, and
+    /// `&quot;`, `&amp;`, `&lt;` and `&gt;` are decoded.
+    #[default]
+    Tok13a,
+    /// What white space separates, as in Python's `str.split()`: nltk's usual tokens,
+    /// sacrebleu's `none`.
+    Whitespace,
+    /// sacrebleu's `intl` (`mteval-v14.pl`): Unicode symbols stand alone, and punctuation
+    /// unless it is between two numbers or after a number at the end of the text.
+    Intl,
+    /// Every code point but white space: sacrebleu's `char`.
+    Char,
+}
+
+impl Tokenizer {
+    /// Calls `token` with every token of `text`, in order. Tokens are slices of `text` in
+    /// UTF-8, or of `scratch` if characters had to be replaced.
+    pub fn each(self, text: &str, scratch: &mut Scratch, token: impl FnMut(&[u8])) {
+        match self {
+            Self::Tok13a => {
+                let text = if scratch.clean(text) { &scratch.cleaned } else { text };
+                scan(text, &BYTES_13A, |c| space_or(c, Kind::Letter), Ends::AsOther, token);
+            }
+            Self::Whitespace => {
+                scan(text, &BYTES_SPACE, |c| space_or(c, Kind::Letter), Ends::AsOther, token);
+            }
+            Self::Intl => {
+                let kind = |c| match class(c) {
+                    Class::Number => Kind::Digit,
+                    Class::Punctuation => Kind::Point,
+                    Class::Symbol => Kind::Alone,
+                    Class::Other | Class::Mark => space_or(c, Kind::Letter),
+                };
+                scan(text, &BYTES_INTL, kind, Ends::AsNumber, token);
+            }
+            Self::Char => {
+                scan(text, &BYTES_CHAR, |c| space_or(c, Kind::Alone), Ends::AsOther, token);
+            }
+        }
+    }
+
+    /// The tokens of `text` with a space between two of them, as sacrebleu shows them.
+    pub fn joined(self, text: &str) -> String {
+        let mut bytes = Vec::with_capacity(2 * text.len());
+        self.each(text, &mut Scratch::default(), |token| {
+            if !bytes.is_empty() {
+                bytes.push(b' ');
+            }
+            bytes.extend_from_slice(token);
+        });
+        String::from_utf8(bytes).unwrap_or_default()
+    }
+}
+
+/// Holds a text while it is tokenized, if it is not used as it is.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    cleaned: String,
+    other: String,
+}
+
+impl Scratch {
+    /// Does what `13a` replaces before it splits, one thing after the other: the result of one
+    /// may be what the next looks for. False if `text` has nothing of it.
+    fn clean(&mut self, text: &str) -> bool {
+        if !text.contains('&') && !text.contains("-\n") && !text.contains("<skipped>") {
+            return false;
+        }
+        self.cleaned.clear();
+        self.cleaned.push_str(text);
+        let replaced = [
+            ("<skipped>", ""),
+            ("-\n", ""),
+            ("&quot;", "\""),
+            ("&amp;", "&"),
+            ("&lt;", "<"),
+            ("&gt;", ">"),
+        ];
+        for (from, to) in replaced {
+            if !self.cleaned.contains(from) {
+                continue;
+            }
+            self.other.clear();
+            for (at, part) in self.cleaned.split(from).enumerate() {
+                self.other.push_str(if at == 0 { "" } else { to });
+                self.other.push_str(part);
+            }
+            std::mem::swap(&mut self.cleaned, &mut self.other);
+        }
+        true
+    }
+}
+
+/// What a character is to a tokenizer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Space,
+    /// Stays with its neighbours.
+    Letter,
+    /// As a letter; what is next to it may stay too.
+    Digit,
+    /// A token of its own.
+    Alone,
+    /// A token of its own, unless it is between numbers.
+    Point,
+    /// A token of its own behind a digit, else a letter.
+    Dash,
+    /// A byte of a character that needs a closer look; never the kind of a character.
+    Wide,
+    /// No character: before the first and behind the last one.
+    End,
+}
+
+/// What the ends of a text are to a run of points.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ends {
+    /// As white space.
+    AsOther,
+    /// There is nothing from which to split it: as at a number.
+    AsNumber,
+}
+
+fn space_or(c: char, other: Kind) -> Kind {
+    if is_space(c) { Kind::Space } else { other }
+}
+
+const fn kinds(own: &[(&[u8], Kind)], other: Kind) -> [Kind; 256] {
+    let mut kinds = [other; 256];
+    let mut at = 0;
+    while at < own.len() {
+        let (bytes, kind) = own[at];
+        let mut i = 0;
+        while i < bytes.len() {
+            kinds[bytes[i] as usize] = kind;
+            i += 1;
+        }
+        at += 1;
+    }
+    let mut byte = 0;
+    while byte < 256 {
+        match byte as u8 {
+            b'\t'..=b'\r' | b'\x1c'..=b' ' => kinds[byte] = Kind::Space,
+            128.. => kinds[byte] = Kind::Wide,
+            _ => {}
+        }
+        byte += 1;
+    }
+    kinds
+}
+
+const DIGITS: &[u8] = b"0123456789";
+
+static BYTES_13A: [Kind; 256] = kinds(
+    &[
+        (b"!\"#$%&()*+/:;<=>?@[\\]^_`{|}~", Kind::Alone),
+        (b".,", Kind::Point),
+        (b"-", Kind::Dash),
+        (DIGITS, Kind::Digit),
+    ],
+    Kind::Letter,
+);
+static BYTES_SPACE: [Kind; 256] = kinds(&[], Kind::Letter);
+static BYTES_INTL: [Kind; 256] = kinds(
+    &[
+        (b"$+<=>^`|~", Kind::Alone),
+        (b"!\"#%&'()*,-./:;?@[\\]_{}", Kind::Point),
+        (DIGITS, Kind::Digit),
+    ],
+    Kind::Letter,
+);
+static BYTES_CHAR: [Kind; 256] = kinds(&[], Kind::Alone);
+
+/// Calls `token` with the tokens of `text`.
+///
+/// Of a run of points every one is a token, except that the last one may stay with what
+/// surrounds it. The first expression takes points in pairs with what precedes them: the last
+/// one is left over if the run is odd and behind a number, or even and behind another
+/// character. The second one separates it unless a number follows.
+fn scan(
+    text: &str,
+    bytes: &[Kind; 256],
+    wide: impl Fn(char) -> Kind,
+    ends: Ends,
+    mut token: impl FnMut(&[u8]),
+) {
+    let all = text.as_bytes();
+    let kind = |at: usize| match all.get(at).map(|&byte| bytes[usize::from(byte)]) {
+        None => (Kind::End, 0),
+        Some(Kind::Wide) => {
+            let character = text.get(at..).and_then(|rest| rest.chars().next());
+            character.map_or((Kind::Letter, 1), |c| (wide(c), c.len_utf8()))
+        }
+        Some(kind) => (kind, 1),
+    };
+    let mut send = |start: usize, end: usize| {
+        if let Some(slice) = all.get(start..end).filter(|slice| !slice.is_empty()) {
+            token(slice);
+        }
+    };
+    // The token that is being read begins at `start`; it is empty if that is `at`.
+    let (mut start, mut at, mut before) = (0, 0, Kind::End);
+    loop {
+        let (found, length) = kind(at);
+        match found {
+            Kind::Letter | Kind::Digit | Kind::Wide => at += length,
+            Kind::Dash if before != Kind::Digit => at += length,
+            Kind::Space => {
+                send(start, at);
+                at += length;
+                start = at;
+            }
+            Kind::Alone | Kind::Dash => {
+                send(start, at);
+                send(at, at + length);
+                at += length;
+                start = at;
+            }
+            Kind::Point => {
+                let (mut points, mut last, mut behind) = (1, at, at + length);
+                let after = loop {
+                    match kind(behind) {
+                        (Kind::Point, length) => {
+                            points += 1;
+                            last = behind;
+                            behind += length;
+                        }
+                        (other, _) => break other,
+                    }
+                };
+                let is_number = |k| k == Kind::Digit || (k == Kind::End && ends == Ends::AsNumber);
+                let left_over = (points % 2 == 1) == is_number(before);
+                let stays = left_over && is_number(after);
+                if points > 1 || !stays {
+                    send(start, at);
+                    let until = if stays { last } else { behind };
+                    while at < until {
+                        let (_, length) = kind(at);
+                        send(at, at + length);
+                        at += length;
+                    }
+                    start = at;
+                }
+                at = behind;
+            }
+            Kind::End => return send(start, at),
+        }
+        before = found;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::peers::{ALL, text};
+    use super::*;
+
+    #[test]
+    fn tokens_are_those_of_the_golden_examples() {
+        let examples = [
+            ("", ""),
+            ("def f(a,b): return a+b", "def f ( a , b ) : return a + b"),
+            ("x = a//b  # c", "x = a / / b # c"),
+            ("s = 'é→世界'", "s = 'é→世界'"),
+            ("a\nb", "a b"),
+            ("&lt;x&gt; y.z 3.14 a-b 1-2", "< x > y . z 3.14 a-b 1 - 2"),
+        ];
+        for (text, expected) in examples {
+            assert_eq!(Tokenizer::Tok13a.joined(text), expected);
+        }
+    }
+
+    #[test]
+    fn tokens_are_the_peers() {
+        let peers = [Tokenizer::Tok13a, Tokenizer::Intl, Tokenizer::Whitespace];
+        for row in ALL["tokens"].as_array().unwrap() {
+            for (column, tokenizer) in peers.iter().enumerate() {
+                let words = row[column + 1].as_array().unwrap();
+                let expected: Vec<String> = words.iter().map(text).collect();
+                assert_eq!(tokenizer.joined(&text(&row[0])), expected.join(" "), "{}", row[0]);
+            }
+        }
+    }
+
+    #[test]
+    fn characters_are_tokens_but_for_white_space() {
+        assert_eq!(Tokenizer::Char.joined(" añ\u{a0}e\u{301}🎉.\n"), "a ñ e \u{301} 🎉 .");
+    }
+
+    #[test]
+    fn what_a_replacement_makes_is_replaced_by_later_ones_only() {
+        let tokens = |text| Tokenizer::Tok13a.joined(text);
+        assert_eq!(tokens("&amp;lt;"), "<");
+        assert_eq!(tokens("&amp;quot;"), "& quot ;");
+        assert_eq!(tokens("<skip<skipped>ped>"), "< skipped >");
+        assert_eq!(tokens("a-<skipped>\nb"), "ab");
+    }
+}

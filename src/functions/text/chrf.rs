@@ -1,0 +1,119 @@
+//! chrF: how many character n-grams two texts share.
+//!
+//! Here: the counts of a pair or a corpus, and chrF2 from them. Not here: chrF++ and its
+//! word n-grams.
+//!
+//! Popović 2015, as in sacrebleu 2.6.0 (`sentence_chrf`, `corpus_chrf`): code points without
+//! white space, orders 1 to 6, precision and recall averaged over the orders of which both
+//! texts have n-grams ("effective order"), then F with beta 2.
+
+use super::char_class::{Ids, is_space};
+use super::grams::Grams;
+
+/// The longest n-grams.
+const ORDERS: usize = 6;
+/// Squared beta: recall weighs this much more than precision.
+const FACTOR: f64 = 4.0;
+
+/// What chrF is computed from. Those of a corpus are the sum over its pairs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ChrfStatistics {
+    /// N-grams of the hypothesis that the reference has too, each at most as often as there;
+    /// orders 1 to 6.
+    pub matches: [u64; ORDERS],
+    /// N-grams of the hypothesis, or 0 if the reference has none of that order.
+    pub hypothesis: [u64; ORDERS],
+    /// N-grams of the reference.
+    pub reference: [u64; ORDERS],
+}
+
+impl ChrfStatistics {
+    /// Adds those of other pairs. The order does not matter.
+    pub fn add(&mut self, other: &Self) {
+        for n in 0..ORDERS {
+            self.matches[n] += other.matches[n];
+            self.hypothesis[n] += other.hypothesis[n];
+            self.reference[n] += other.reference[n];
+        }
+    }
+
+    /// chrF2, between 0 and 1. 0 if one of the texts is empty, or both.
+    pub fn score(&self) -> f64 {
+        let (mut precision, mut recall, mut orders) = (0.0, 0.0, 0.0);
+        for n in 0..ORDERS {
+            if self.hypothesis[n] > 0 && self.reference[n] > 0 {
+                precision += self.matches[n] as f64 / self.hypothesis[n] as f64;
+                recall += self.matches[n] as f64 / self.reference[n] as f64;
+                orders += 1.0;
+            }
+        }
+        if precision + recall == 0.0 {
+            return 0.0;
+        }
+        let (precision, recall) = (precision / orders, recall / orders);
+        (1.0 + FACTOR) * precision * recall / (FACTOR * precision + recall)
+    }
+}
+
+/// Computes chrF2; keeps its buffers between calls.
+#[derive(Debug, Default)]
+pub struct Chrf {
+    ids: Ids,
+    grams: Grams,
+    reference: Vec<u32>,
+    hypothesis: Vec<u32>,
+}
+
+impl Chrf {
+    /// The counts of a pair. Time and memory are linear in the texts; each may have 2^31
+    /// code points.
+    pub fn statistics(&mut self, reference: &str, hypothesis: &str) -> ChrfStatistics {
+        let Self { ids, grams, reference: r, hypothesis: h } = self;
+        for (text, to) in [(reference, &mut *r), (hypothesis, &mut *h)] {
+            to.clear();
+            to.extend(text.chars().filter(|&c| !is_space(c)).map(|c| ids.id(c)));
+        }
+        let matches = grams.matches(r, h, ids.count());
+        ids.forget();
+        let count = |length: usize, n| length.saturating_sub(n) as u64;
+        let reference = std::array::from_fn(|n| count(r.len(), n));
+        let hypothesis =
+            std::array::from_fn(|n| if reference[n] > 0 { count(h.len(), n) } else { 0 });
+        ChrfStatistics { matches, hypothesis, reference }
+    }
+
+    /// chrF2 of a pair, between 0 and 1.
+    pub fn score(&mut self, reference: &str, hypothesis: &str) -> f64 {
+        self.statistics(reference, hypothesis).score()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::peers::{self, assert_close};
+    use super::*;
+
+    #[test]
+    fn scores_are_the_peers() {
+        let mut chrf = Chrf::default();
+        for pair in peers::pairs() {
+            let ours = chrf.score(&pair.reference, &pair.hypothesis);
+            assert_close(ours, pair.value("chrf2") / 100.0, &pair);
+            assert!((0.0..=1.0).contains(&ours), "{ours} {pair:?}");
+        }
+    }
+
+    #[test]
+    fn corpus_scores_are_the_peers() {
+        let (mut chrf, pairs) = (Chrf::default(), peers::pairs());
+        for corpus in peers::ALL["corpora"].as_array().unwrap() {
+            let [start, end] = [0, 1].map(|at| corpus[at].as_u64().unwrap() as usize);
+            let mut sum = ChrfStatistics::default();
+            for pair in &pairs[start..end] {
+                sum.add(&chrf.statistics(&pair.reference, &pair.hypothesis));
+            }
+            let theirs = corpus[2]["chrf2"].as_f64().unwrap() / 100.0;
+            assert_close(sum.score(), theirs, &(start, end));
+        }
+    }
+}

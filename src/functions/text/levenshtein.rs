@@ -1,0 +1,497 @@
+//! Levenshtein distance between two texts.
+//!
+//! Here: the distance over code points and the similarity that follows from it. Not here:
+//! normalization of the texts, and other edit distances (Indel, Damerau).
+//!
+//! Rows of the dynamic-programming matrix belong to the shorter text (the pattern), columns
+//! to the longer one. Neighbouring cells differ by at most one, so that a machine word holds
+//! the differences of 64 rows (Myers 1999, in the formulation of Hyyrö 2003). Only cells near
+//! the diagonal are computed, in a band that widens until it must contain a best path
+//! (Ukkonen 1985).
+
+use super::char_class::Ids;
+
+/// Computes Levenshtein distances; keeps its buffers between calls.
+#[derive(Debug, Default)]
+pub struct Levenshtein {
+    ids: Ids,
+    a: Vec<u32>,
+    b: Vec<u32>,
+    buffers: Buffers,
+}
+
+impl Levenshtein {
+    /// The least number of code points to insert, delete or replace that turns `a` into `b`.
+    ///
+    /// Equals `rapidfuzz.distance.Levenshtein.distance` (3.14.6). For lengths m <= n without
+    /// the common prefix and suffix, and a distance d, time is O(m (d + 64) / 64 + n) and at
+    /// most O(m n / 64): milliseconds for 10 MB with a few edits, an hour or two for 10 MB
+    /// that have nothing in common. Memory is O(m + n), about 1/4 byte per code point if
+    /// both are ASCII, else 8 bytes more.
+    pub fn distance(&mut self, a: &str, b: &str) -> usize {
+        self.distance_and_longest(a, b).0
+    }
+
+    /// 1 - d / max(code points of `a`, of `b`): 1 for equal texts, two empty ones included,
+    /// 0 for texts of which no code point can stay. Equals rapidfuzz's
+    /// `normalized_similarity`.
+    pub fn similarity(&mut self, a: &str, b: &str) -> f64 {
+        match self.distance_and_longest(a, b) {
+            (_, 0) => 1.0,
+            (distance, longest) => 1.0 - distance as f64 / longest as f64,
+        }
+    }
+
+    fn distance_and_longest(&mut self, a: &str, b: &str) -> (usize, usize) {
+        if a.is_ascii() && b.is_ascii() {
+            let distance = self.buffers.distance(a.as_bytes(), b.as_bytes(), 128);
+            return (distance, a.len().max(b.len()));
+        }
+        for (text, ids) in [(a, &mut self.a), (b, &mut self.b)] {
+            ids.clear();
+            ids.extend(text.chars().map(|c| self.ids.id(c)));
+        }
+        let symbols = self.ids.count();
+        self.ids.forget();
+        (self.buffers.distance(&self.a, &self.b, symbols), self.a.len().max(self.b.len()))
+    }
+}
+
+/// What a text consists of: small numbers that index tables.
+trait Symbol: Copy + Eq {
+    fn index(self) -> usize;
+}
+
+impl Symbol for u8 {
+    fn index(self) -> usize {
+        usize::from(self)
+    }
+}
+
+impl Symbol for u32 {
+    fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// Rows that a machine word holds.
+const WORD: usize = 64;
+
+#[derive(Debug, Default)]
+struct Buffers {
+    /// Symbol -> the rows of the current stripe where the pattern has it; zeros between calls.
+    rows: Vec<u64>,
+    /// Symbol -> the rows of the window where the pattern has it, and the window's last row
+    /// when this was written.
+    recent: Vec<(u64, usize)>,
+    /// By column: whether the lowest row that was computed rises or falls there, against the
+    /// column before.
+    borders: Vec<Border>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Border {
+    rises: u64,
+    falls: u64,
+}
+
+impl Buffers {
+    fn distance<S: Symbol>(&mut self, a: &[S], b: &[S], symbols: usize) -> usize {
+        let (a, b) = if a.len() <= b.len() { (a, b) } else { (b, a) };
+        let start = common_prefix(a, b);
+        let (a, b) = (a.get(start..).unwrap_or(&[]), b.get(start..).unwrap_or(&[]));
+        let end = common_suffix(a, b);
+        let (a, b) = (&a[..a.len() - end], &b[..b.len() - end]);
+        let difference = b.len() - a.len();
+        if a.is_empty() {
+            return difference;
+        }
+        if a.len() <= WORD {
+            return self.band::<S, 1>(a, b, symbols, b.len(), b.len()).unwrap_or(b.len());
+        }
+        // No cell's value is too low, whatever the band: this is an upper bound of the
+        // distance. A path that leaves a band of `slack` on both sides of the two diagonals
+        // through the corners costs 2 (slack + 1) more than the difference in length.
+        let mut bound = b.len();
+        if difference < WORD {
+            let slack = (WORD - 1 - difference) / 2;
+            bound = self.window(a, b, symbols, slack);
+            if bound <= difference + 2 * slack + 1 {
+                return bound;
+            }
+        }
+        // The work is as the width of the band: that is what doubles.
+        let mut slack = WORD + difference / 4;
+        loop {
+            let enough = (bound - difference) / 2;
+            if enough <= 2 * slack {
+                slack = enough;
+            }
+            let certain = difference + 2 * slack + 1;
+            let value = self.band::<S, 2>(a, b, symbols, slack, certain.min(bound));
+            bound = bound.min(value.unwrap_or(bound));
+            if bound <= certain {
+                return bound;
+            }
+            slack = 2 * slack + difference / 2;
+        }
+    }
+
+    /// The value of the last cell if only a diagonal band of 64 cells is computed: one word
+    /// that moves down by a row with each column. Bit 0 is `slack` above the diagonal that
+    /// ends in the last cell; `slack` and difference must fit the word twice and once.
+    fn window<S: Symbol>(&mut self, a: &[S], b: &[S], symbols: usize, slack: usize) -> usize {
+        self.recent.clear();
+        self.recent.resize(symbols, (0, 0));
+        let recent = &mut self.recent[..];
+        // Rows count from 1; the window of column j ends with row `before + j`.
+        let before = WORD - 1 - (b.len() - a.len()) - slack;
+        for (row, &symbol) in (1..=before).zip(a) {
+            enter(recent, symbol, row);
+        }
+        // Rows above the first one are as if their symbols equalled none: there the value is
+        // the column's number, as in row 0. In column 0 it rises from row to row.
+        let mut rises = !0 << (WORD - 1 - before);
+        let mut falls = 0u64;
+        let mut value = 0;
+        for (column, symbol) in b.iter().enumerate() {
+            let row = before + column + 1;
+            if let Some(&entering) = a.get(row - 1) {
+                enter(recent, entering, row);
+            }
+            let (bits, last) = recent.get(symbol.index()).copied().unwrap_or((0, row));
+            let equal = shifted(bits, row - last);
+            let same = (((equal & rises).wrapping_add(rises)) ^ rises) | equal | falls;
+            let right_up = falls | !(same | rises);
+            let right_down = same & rises;
+            value += 1 - (same >> slack & 1) as usize;
+            rises = right_down | !((same >> 1) | right_up);
+            falls = (same >> 1) & right_up;
+        }
+        value
+    }
+
+    /// The value of the last cell if only the cells are computed that are at most `slack` away
+    /// from the diagonals through the two corners and between them (some more are): stripes of
+    /// `W` words of rows, one after the other. Nothing if every path must cost more than
+    /// `limit`; stripes end where this is so.
+    fn band<S: Symbol, const W: usize>(
+        &mut self,
+        a: &[S],
+        b: &[S],
+        symbols: usize,
+        slack: usize,
+        limit: usize,
+    ) -> Option<usize> {
+        let (difference, height) = (b.len() - a.len(), W * WORD);
+        if self.rows.len() < symbols * W {
+            self.rows.resize(symbols * W, 0);
+        }
+        let (rows, _) = self.rows.as_chunks_mut::<W>();
+        self.borders.clear();
+        self.borders.resize(b.len().div_ceil(WORD), Border::UNKNOWN);
+        // The cell left of the stripe's columns and above its rows: its chunk and value.
+        let (mut first, mut corner) = (0, 0);
+        let (mut end, mut farthest) = (0, usize::MAX);
+        let mut value = None;
+        for (stripe, pattern) in a.chunks(height).enumerate() {
+            let below = (stripe + 1) * height;
+            let after = below.saturating_add(difference).saturating_add(slack);
+            // Whole words of columns: what is left out must count as rising.
+            let after = after.min(farthest).min(b.len()).next_multiple_of(WORD).min(b.len());
+            let columns = b.get(first * WORD..after)?;
+            // What an earlier stripe has left behind this one's end belongs to its own last row.
+            let now = after.div_ceil(WORD);
+            self.borders.get_mut(now..end).unwrap_or(&mut []).fill(Border::UNKNOWN);
+            end = now;
+            let borders = self.borders.get_mut(first..).unwrap_or(&mut []);
+            for (row, symbol) in pattern.iter().enumerate() {
+                if let Some(word) = rows.get_mut(symbol.index()).and_then(|w| w.get_mut(row / WORD))
+                {
+                    *word |= 1 << (row % WORD);
+                }
+            }
+            // Left of the first column, at most, values rise by one per row.
+            let mut state = State { rises: [!0; W], falls: [0; W] };
+            let (mut upper, mut lower) = (corner, corner + height);
+            let leftmost = below.saturating_sub(slack) / WORD;
+            let (mut next, mut last, mut least) = (None, 0, usize::MAX);
+            for (at, (columns, border)) in (first..).zip(columns.chunks(WORD).zip(borders)) {
+                upper = border.applied(upper, columns.len());
+                *border = state.advance(rows, columns, *border);
+                let before = lower;
+                lower = border.applied(lower, columns.len());
+                // A path through this chunk's part of the lowest row costs at least the value
+                // there, and how far it then is from the diagonal of the last cell.
+                let value = (before + lower).saturating_sub(WORD) / 2;
+                let diagonal = below + difference;
+                let columns = at * WORD + 1..=at * WORD + WORD;
+                let away = columns.start().saturating_sub(diagonal)
+                    + diagonal.saturating_sub(*columns.end());
+                if value + away <= limit && at >= leftmost {
+                    if next.is_none() {
+                        next = Some((at, before));
+                    }
+                    least = least.min(value);
+                    last = *columns.end();
+                }
+            }
+            for symbol in pattern {
+                if let Some(words) = rows.get_mut(symbol.index()) {
+                    *words = [0; W];
+                }
+            }
+            if below >= a.len() {
+                value = (after == b.len()).then(|| state.value_below(upper, pattern.len()));
+            } else {
+                (first, corner) = next?;
+                // From there, columns that are not matched by rows cost one each, and again
+                // behind the diagonal of the last cell.
+                let costly = (last + height).saturating_add(limit.saturating_sub(least));
+                let diagonal = below + height + difference;
+                farthest = costly.min(diagonal.max(diagonal.midpoint(costly) + 1));
+            }
+        }
+        value
+    }
+}
+
+impl Border {
+    /// Rises with every column: that of row 0, and an upper bound of every other.
+    const UNKNOWN: Self = Self { rises: !0, falls: 0 };
+
+    /// The value after `columns` columns if it was `value` before.
+    fn applied(self, value: usize, columns: usize) -> usize {
+        let all = !0 >> (WORD - columns);
+        let risen = value + (self.rises & all).count_ones() as usize;
+        risen - (self.falls & all).count_ones() as usize
+    }
+}
+
+/// Whether the value rises or falls from a row to the next, in one column of a stripe.
+struct State<const W: usize> {
+    rises: [u64; W],
+    falls: [u64; W],
+}
+
+impl<const W: usize> State<W> {
+    /// Goes on by up to 64 columns below `border`; the border below these rows.
+    fn advance<S: Symbol>(&mut self, rows: &[[u64; W]], columns: &[S], border: Border) -> Border {
+        let (mut rises, mut falls) = (self.rises, self.falls);
+        let (mut above_up, mut above_down) = (border.rises, border.falls);
+        let (mut below_up, mut below_down) = (0, 0);
+        const TOP: u64 = 1 << (WORD - 1);
+        for symbol in columns {
+            let equal = rows.get(symbol.index()).unwrap_or(&[0; W]);
+            let (mut up, mut down) = (above_up & 1, above_down & 1);
+            above_up >>= 1;
+            above_down >>= 1;
+            let (mut last_up, mut last_down) = (0, 0);
+            for word in 0..W {
+                let (r, f) = (rises[word], falls[word]);
+                let equal = equal[word] | down;
+                // Cells with the value of their neighbour above and to the left.
+                let same = (((equal & r).wrapping_add(r)) ^ r) | equal | f;
+                last_up = f | !(same | r);
+                last_down = same & r;
+                let (right_up, right_down) = (last_up << 1 | up, last_down << 1 | down);
+                (up, down) = (last_up >> (WORD - 1), last_down >> (WORD - 1));
+                rises[word] = right_down | !(same | right_up);
+                falls[word] = same & right_up;
+            }
+            below_up = below_up >> 1 | last_up & TOP;
+            below_down = below_down >> 1 | last_down & TOP;
+        }
+        (self.rises, self.falls) = (rises, falls);
+        let missing = WORD - columns.len();
+        Border { rises: below_up >> missing, falls: below_down >> missing }
+    }
+
+    /// The value `rows` below the cell of value `upper`, which is above the stripe.
+    fn value_below(&self, upper: usize, rows: usize) -> usize {
+        let mut value = upper;
+        for (word, (rises, falls)) in self.rises.iter().zip(self.falls).enumerate() {
+            let mask = match rows.saturating_sub(word * WORD) {
+                0 => 0,
+                rows => !0 >> (WORD - rows.min(WORD)),
+            };
+            value += (rises & mask).count_ones() as usize;
+            value -= (falls & mask).count_ones() as usize;
+        }
+        value
+    }
+}
+
+/// Notes that the window's last row is now `row`, where the pattern has `symbol`.
+fn enter<S: Symbol>(recent: &mut [(u64, usize)], symbol: S, row: usize) {
+    if let Some(entry) = recent.get_mut(symbol.index()) {
+        *entry = (shifted(entry.0, row - entry.1) | 1 << (WORD - 1), row);
+    }
+}
+
+fn shifted(bits: u64, by: usize) -> u64 {
+    if by < WORD { bits >> by } else { 0 }
+}
+
+/// Symbols that are compared at once.
+const STEP: usize = 16;
+
+fn common_prefix<S: Symbol>(a: &[S], b: &[S]) -> usize {
+    let steps = a.as_chunks::<STEP>().0.iter().zip(b.as_chunks::<STEP>().0);
+    let start = STEP * steps.take_while(|(a, b)| a == b).count();
+    start + a[start..].iter().zip(&b[start..]).take_while(|(a, b)| a == b).count()
+}
+
+fn common_suffix<S: Symbol>(a: &[S], b: &[S]) -> usize {
+    let steps = a.as_rchunks::<STEP>().1.iter().rev().zip(b.as_rchunks::<STEP>().1.iter().rev());
+    let end = STEP * steps.take_while(|(a, b)| a == b).count();
+    let (a, b) = (&a[..a.len() - end], &b[..b.len() - end]);
+    end + a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::peers::{self, Numbers};
+    use super::*;
+
+    /// Wagner and Fischer 1974, as it stands.
+    fn by_table(a: &[char], b: &[char]) -> usize {
+        let mut row: Vec<usize> = (0..=b.len()).collect();
+        for (i, x) in a.iter().enumerate() {
+            let mut diagonal = row[0];
+            row[0] = i + 1;
+            for (j, y) in b.iter().enumerate() {
+                let replaced = diagonal + usize::from(x != y);
+                diagonal = row[j + 1];
+                row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+            }
+        }
+        row[b.len()]
+    }
+
+    #[track_caller]
+    fn check(levenshtein: &mut Levenshtein, a: &[char], b: &[char]) {
+        let (x, y): (String, String) = (a.iter().collect(), b.iter().collect());
+        let expected = by_table(a, b);
+        assert_eq!(levenshtein.distance(&x, &y), expected, "{x:?} {y:?}");
+        assert_eq!(levenshtein.distance(&y, &x), expected, "{y:?} {x:?}");
+    }
+
+    #[test]
+    fn known_distances() {
+        let mut levenshtein = Levenshtein::default();
+        let known = [
+            ("", "", 0, 1.0),
+            ("", "abc", 3, 0.0),
+            ("é", "e\u{301}", 2, 0.0),
+            ("👩\u{200d}💻", "👩", 2, 1.0 - 2.0 / 3.0),
+            ("a\r\n", "a\n", 1, 1.0 - 1.0 / 3.0),
+            ("kitten", "sitting", 3, 1.0 - 3.0 / 7.0),
+        ];
+        for (a, b, distance, similarity) in known {
+            assert_eq!(levenshtein.distance(a, b), distance, "{a:?} {b:?}");
+            assert_eq!(levenshtein.similarity(a, b), similarity, "{a:?} {b:?}");
+        }
+    }
+
+    #[test]
+    fn every_peer_value_is_met_exactly() {
+        let mut levenshtein = Levenshtein::default();
+        for pair in peers::pairs() {
+            let (reference, hypothesis) = (&pair.reference, &pair.hypothesis);
+            let distance = levenshtein.distance(reference, hypothesis);
+            assert_eq!(distance as f64, pair.value("levenshtein"), "{pair:?}");
+            let similarity = levenshtein.similarity(reference, hypothesis);
+            assert_eq!(similarity, pair.value("levenshtein_similarity"), "{pair:?}");
+        }
+    }
+
+    #[test]
+    fn random_texts_around_the_word_size_are_as_by_the_table() {
+        let (mut levenshtein, mut numbers) = (Levenshtein::default(), Numbers::new(1));
+        let lengths = [0, 1, 2, 31, 32, 62, 63, 64, 65, 66, 127, 128, 129, 130, 191, 193, 257];
+        for letters in ["ab", "abcd", "añ世🎉"] {
+            let letters: Vec<char> = letters.chars().collect();
+            for m in lengths {
+                for n in lengths {
+                    let a = numbers.some(&letters, m);
+                    let b = numbers.some(&letters, n);
+                    check(&mut levenshtein, &a, &b);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn edited_texts_are_as_by_the_table_whatever_the_band() {
+        let (mut levenshtein, mut numbers) = (Levenshtein::default(), Numbers::new(2));
+        let letters: Vec<char> = "abcdefgh".chars().collect();
+        let wide: Vec<char> = "abcdefgñ世🎉".chars().collect();
+        for round in 0..200 {
+            let letters = if round % 4 == 0 { &wide } else { &letters };
+            let length = 60 + numbers.below(if round % 10 == 0 { 1500 } else { 500 });
+            let a = numbers.some(letters, length);
+            let edits = [1, 10, 25, 40, 70, 130, 300][round % 7];
+            let b = numbers.edited(&a, letters, edits);
+            check(&mut levenshtein, &a, &b);
+        }
+    }
+
+    #[test]
+    fn paths_that_just_leave_or_touch_a_band_are_as_by_the_table() {
+        let (mut levenshtein, mut numbers) = (Levenshtein::default(), Numbers::new(7));
+        let letters: Vec<char> = ('!'..='~').collect();
+        for shift in (1..40).map(|n| 7 * n) {
+            let [middle, more, less] =
+                [500, shift, shift + 3 * (shift % 5)].map(|length| numbers.some(&letters, length));
+            let edited = numbers.edited(&middle, &letters, shift % 60);
+            check(&mut levenshtein, &[&more[..], &middle].concat(), &[&edited[..], &less].concat());
+            let (left, right) = middle.split_at(100 + shift % 300);
+            let a = [left, &more, right, &less, left].concat();
+            let b = [left, right, &more, &more, left].concat();
+            check(&mut levenshtein, &a, &b);
+        }
+    }
+
+    #[test]
+    fn a_band_never_gives_less_than_the_distance_and_finds_it_within_the_limit() {
+        let (mut buffers, mut numbers) = (Buffers::default(), Numbers::new(8));
+        let letters: Vec<char> = ('0'..='z').collect();
+        for round in 0..150 {
+            let (length, edits) = (200 + numbers.below(600), numbers.below(200) * (round % 2));
+            let mut a = numbers.some(&letters, length);
+            let mut b = numbers.edited(&a, &letters, edits);
+            let (shift, more) = (numbers.below(200), [1, 11, 64, 65, 101, 171][round % 6]);
+            b.splice(20..20, numbers.some(&letters, shift));
+            a.extend(numbers.some(&letters, more));
+            let distance = by_table(&a, &b);
+            let [mut a, mut b] = [a, b].map(|x| x.iter().map(|&c| c as u8).collect::<Vec<_>>());
+            if a.len() > b.len() {
+                std::mem::swap(&mut a, &mut b);
+            }
+            for slack in [0, 10, 63, 64, 100, 170, 300] {
+                let certain = b.len() - a.len() + 2 * slack + 1;
+                for limit in [certain, certain.min(distance), certain.min(distance + 20)] {
+                    let found = buffers.band::<u8, 2>(&a, &b, 128, slack, limit);
+                    assert!(found.is_none_or(|value| value >= distance));
+                    assert!(distance > limit || found == Some(distance));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_text_with_few_edits_is_quick() {
+        let (mut levenshtein, mut numbers) = (Levenshtein::default(), Numbers::new(4));
+        let letters: Vec<char> = "abcdefgh \n".chars().collect();
+        let a = numbers.some(&letters, 1_000_000);
+        let mut b = a.clone();
+        for at in [10usize, 500_000, 999_000] {
+            b[at] = 'X';
+            b.insert(at + 5, 'Y');
+        }
+        let (a, b): (String, String) = (a.iter().collect(), b.iter().collect());
+        assert_eq!(levenshtein.distance(&a, &b), 6);
+        assert_eq!(levenshtein.distance(&format!("{a}ñ"), &b), 7);
+    }
+}

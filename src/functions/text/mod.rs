@@ -1,0 +1,27 @@
+//! Scores of a text against a reference text.
+//!
+//! Here: edit distance, BLEU, chrF, ROUGE-L and pass@k, as plain functions of strings and
+//! counts. Not here: tables and operators that call them, and scores that need a parser.
+//!
+//! Every score is between 0 and 1 and is that of the peer named in its file, divided by 100
+//! where the peer gives percentages. What computes one keeps its buffers between calls: make
+//! one per thread and use it for all rows.
+
+mod bleu;
+mod bleu_tokens;
+mod char_class;
+mod chrf;
+mod grams;
+mod interner;
+mod levenshtein;
+mod pass_at_k;
+#[cfg(test)]
+mod peers;
+mod rouge;
+
+pub use bleu::{Bleu, Options, Smoothing, Statistics};
+pub use bleu_tokens::{Scratch, Tokenizer};
+pub use chrf::{Chrf, ChrfStatistics};
+pub use levenshtein::Levenshtein;
+pub use pass_at_k::pass_at_k;
+pub use rouge::{RougeL, Words};

@@ -1,0 +1,61 @@
+//! pass@k: whether one of k answers would be right.
+//!
+//! Here: the estimate from counts. Not here: running tests.
+
+/// The probability that at least one of `k` answers is right, if `c` of `n` answers were: the
+/// unbiased estimate of Chen et al. 2021 ("Evaluating Large Language Models Trained on Code"),
+/// 1 - C(n-c, k) / C(n, k), computed as 1 - prod_{i=n-c+1..n} (1 - k/i) so that nothing
+/// overflows. Between 0 and 1; 1 if fewer than `k` answers were wrong.
+///
+/// `None` if the counts do not describe a draw: more right answers than answers (c > n), none
+/// drawn (k = 0), or more drawn than there are (k > n). Time is O(min(c, k)).
+pub fn pass_at_k(n: u64, c: u64, k: u64) -> Option<f64> {
+    if c > n || k == 0 || k > n {
+        return None;
+    }
+    if n - c < k {
+        return Some(1.0);
+    }
+    // C(n-c, k) / C(n, k) is symmetric in c and k.
+    let (factors, less) = if c <= k { (c, k) } else { (k, c) };
+    let none = (n - factors + 1..=n).map(|i| 1.0 - less as f64 / i as f64);
+    Some(1.0 - none.product::<f64>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::peers::{ALL, assert_close};
+    use super::*;
+
+    #[test]
+    fn estimates_are_those_of_the_product() {
+        for row in ALL["pass_at_k"].as_array().unwrap() {
+            let [n, c, k] = [0, 1, 2].map(|at| row[at].as_u64().unwrap());
+            let estimate = pass_at_k(n, c, k).unwrap();
+            assert_close(estimate, row[3].as_f64().unwrap(), row);
+            assert!((0.0..=1.0).contains(&estimate));
+        }
+    }
+
+    #[test]
+    fn known_estimates() {
+        assert_eq!(pass_at_k(1, 0, 1), Some(0.0));
+        assert_eq!(pass_at_k(1, 1, 1), Some(1.0));
+        assert_eq!(pass_at_k(10, 8, 5), Some(1.0));
+        assert_close(pass_at_k(10, 3, 1).unwrap(), 0.3, &());
+        assert_close(pass_at_k(10, 3, 5).unwrap(), 11.0 / 12.0, &());
+        assert_close(pass_at_k(200, 13, 100).unwrap(), 0.9999194971988055, &());
+    }
+
+    #[test]
+    fn counts_that_describe_no_draw_have_no_estimate() {
+        assert_eq!([pass_at_k(3, 4, 1), pass_at_k(3, 1, 0), pass_at_k(3, 1, 4)], [None; 3]);
+        assert_eq!(pass_at_k(0, 0, 1), None);
+    }
+
+    #[test]
+    fn huge_counts_take_no_time() {
+        assert!(pass_at_k(u64::MAX, u64::MAX / 2, 10).unwrap() > 0.99);
+        assert!(pass_at_k(1 << 60, 3, 1 << 59).unwrap() > 0.8);
+    }
+}

@@ -1,0 +1,245 @@
+//! ROUGE-L: the longest common subsequence of the words of two texts.
+//!
+//! Here: words, the length of the subsequence, and F from it. Not here: ROUGE-N, ROUGE-Lsum
+//! and stemming.
+//!
+//! Lin 2004, as in rouge_score 0.1.2 with its default tokenizer: F1 of the length over the
+//! words of the hypothesis (precision) and of the reference (recall).
+
+use super::char_class::{Class, class};
+use super::interner::{Interner, UNKNOWN};
+
+/// Which characters words consist of, after they were put in lower case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Words {
+    /// `[a-z0-9]+`, as rouge_score: all other letters separate words, `ñ` too.
+    #[default]
+    Ascii,
+    /// Letters, numbers and combining marks of all scripts. The same as `Ascii` for a text in
+    /// ASCII. Canonically equivalent spellings are different words.
+    Unicode,
+}
+
+impl Words {
+    fn has(self, c: char) -> bool {
+        match self {
+            Self::Ascii => c.is_ascii_alphanumeric(),
+            Self::Unicode => c.is_alphanumeric() || matches!(class(c), Class::Mark | Class::Number),
+        }
+    }
+
+    /// Calls `word` with every word of `text` in lower case, in order.
+    fn each(self, text: &str, buffer: &mut Vec<u8>, mut word: impl FnMut(&[u8])) {
+        buffer.clear();
+        let mut end = |buffer: &mut Vec<u8>| {
+            if !buffer.is_empty() {
+                word(buffer);
+                buffer.clear();
+            }
+        };
+        let mut rest = text;
+        loop {
+            let wide = rest.bytes().position(|byte| byte >= 128).unwrap_or(rest.len());
+            let (ascii, others) = rest.split_at(wide);
+            for byte in ascii.bytes() {
+                if byte.is_ascii_alphanumeric() {
+                    buffer.push(byte.to_ascii_lowercase());
+                } else {
+                    end(buffer);
+                }
+            }
+            let mut others = others.chars();
+            let Some(wide) = others.next() else { break };
+            rest = others.as_str();
+            // Some characters become ASCII letters: the Kelvin sign is one.
+            for c in wide.to_lowercase() {
+                // One letter has two lower-case forms; which one depends on the place.
+                let c = if c == 'ς' { 'σ' } else { c };
+                if self.has(c) {
+                    buffer.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+                } else {
+                    end(buffer);
+                }
+            }
+        }
+        end(buffer);
+    }
+}
+
+/// Computes ROUGE-L; keeps its buffers between calls.
+#[derive(Debug, Default)]
+pub struct RougeL {
+    words: Words,
+    interner: Interner,
+    word: Vec<u8>,
+    reference: Vec<u32>,
+    hypothesis: Vec<u32>,
+    subsequence: Subsequence,
+}
+
+impl RougeL {
+    /// One that splits texts like this.
+    pub fn new(words: Words) -> Self {
+        Self { words, ..Self::default() }
+    }
+
+    /// F1, between 0 and 1. 0 if one of the texts has no words, or both.
+    ///
+    /// For m and n words without what the texts begin and end with in common, time is
+    /// O(m n / 64), memory O(m + n).
+    pub fn score(&mut self, reference: &str, hypothesis: &str) -> f64 {
+        let Self { words, interner, word, reference: r, hypothesis: h, subsequence } = self;
+        interner.clear();
+        r.clear();
+        h.clear();
+        words.each(reference, word, |word| r.push(interner.id(word)));
+        words.each(hypothesis, word, |word| h.push(interner.find(word)));
+        let common = subsequence.length(r, h, interner.count());
+        if common == 0 {
+            return 0.0;
+        }
+        let precision = common as f64 / h.len() as f64;
+        let recall = common as f64 / r.len() as f64;
+        2.0 * precision * recall / (precision + recall)
+    }
+}
+
+/// Rows that a machine word holds.
+const WORD: usize = 64;
+
+/// Computes lengths of longest common subsequences.
+#[derive(Debug, Default)]
+struct Subsequence {
+    /// Item -> the rows of the current stripe where `a` has it; zeros between calls.
+    rows: Vec<u64>,
+    /// By column, 64 in a word: whether the length rises there, in the last computed row.
+    borders: Vec<u64>,
+}
+
+impl Subsequence {
+    /// The length for `a`, whose items are below `items`, and `b`.
+    ///
+    /// Stripes of 64 rows, one after the other; a bit of the state says that the length does
+    /// not rise in this row (Hyyrö 2004: "Bit-parallel LCS-length computation revisited").
+    fn length(&mut self, a: &[u32], b: &[u32], items: usize) -> usize {
+        let start = a.iter().zip(b).take_while(|(a, b)| a == b).count();
+        let (a, b) = (&a[start..], &b[start..]);
+        let end = a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count();
+        let (a, b) = (&a[..a.len() - end], &b[..b.len() - end]);
+        if self.rows.len() < items {
+            self.rows.resize(items, 0);
+        }
+        self.borders.clear();
+        self.borders.resize(b.len().div_ceil(WORD), 0);
+        let mut length = start + end;
+        for pattern in a.chunks(WORD) {
+            for (row, &item) in pattern.iter().enumerate() {
+                if let Some(bits) = self.rows.get_mut(item as usize) {
+                    *bits |= 1 << row;
+                }
+            }
+            let mut state = !0u64;
+            for (columns, border) in b.chunks(WORD).zip(&mut self.borders) {
+                let mut below = 0;
+                for (column, &item) in columns.iter().enumerate() {
+                    let equal = match item {
+                        UNKNOWN => 0,
+                        item => self.rows.get(item as usize).copied().unwrap_or(0),
+                    };
+                    let reached = state & equal;
+                    let (sum, carried) = state.carrying_add(reached, *border >> column & 1 == 1);
+                    state = sum | (state - reached);
+                    below |= u64::from(carried) << column;
+                }
+                *border = below;
+            }
+            length += (!state).count_ones() as usize;
+            for &item in pattern {
+                if let Some(bits) = self.rows.get_mut(item as usize) {
+                    *bits = 0;
+                }
+            }
+        }
+        length
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::peers::{self, ALL, Numbers, assert_close, text};
+    use super::*;
+
+    fn words(words: Words, text: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        words.each(text, &mut Vec::new(), |word| {
+            found.push(String::from_utf8(word.to_vec()).unwrap());
+        });
+        found
+    }
+
+    #[test]
+    fn scores_are_the_peers() {
+        let mut rouge = RougeL::default();
+        for pair in peers::pairs() {
+            let ours = rouge.score(&pair.reference, &pair.hypothesis);
+            assert_close(ours, pair.value("rouge_l"), &pair);
+        }
+    }
+
+    #[test]
+    fn ascii_words_are_the_peers() {
+        for row in ALL["tokens"].as_array().unwrap() {
+            let expected: Vec<String> = row[4].as_array().unwrap().iter().map(text).collect();
+            let found = words(Words::Ascii, row[0].as_str().unwrap());
+            assert_eq!(found, expected, "{}", row[0]);
+            if row[0].as_str().unwrap().is_ascii() {
+                assert_eq!(words(Words::Unicode, row[0].as_str().unwrap()), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn unicode_words_keep_letters_of_all_scripts() {
+        let found = |text| words(Words::Unicode, text);
+        assert_eq!(found("Año_x1 ÉTÉ"), ["año", "x1", "été"]);
+        assert_eq!(found("n\u{303}a E\u{301}"), ["n\u{303}a", "e\u{301}"]);
+        assert_eq!(found("世界 ½ ²x «Ω»"), ["世界", "½", "²x", "ω"]);
+        assert_eq!(found("ΟΔΟΣ οδος"), ["οδοσ", "οδοσ"]);
+        let mut unicode = RougeL::new(Words::Unicode);
+        assert_eq!(RougeL::default().score("señal", "se al"), 1.0);
+        assert_eq!(unicode.score("señal", "se al"), 0.0);
+        assert_eq!(unicode.score("SEÑAL", "señal"), 1.0);
+    }
+
+    fn by_table(a: &[u32], b: &[u32]) -> usize {
+        let mut row = vec![0; b.len() + 1];
+        for x in a {
+            let mut diagonal = 0;
+            for (j, y) in b.iter().enumerate() {
+                let longer = if x == y { diagonal + 1 } else { row[j].max(row[j + 1]) };
+                diagonal = std::mem::replace(&mut row[j + 1], longer);
+            }
+        }
+        row[b.len()]
+    }
+
+    #[test]
+    fn lengths_around_the_word_size_are_as_by_the_table() {
+        let (mut subsequence, mut numbers) = (Subsequence::default(), Numbers::new(6));
+        let lengths = [0, 1, 2, 62, 63, 64, 65, 66, 127, 128, 129, 130, 192, 300];
+        for items in [1, 2, 4, 30] {
+            let all: Vec<u32> = (0..items).chain([UNKNOWN]).collect();
+            for m in lengths {
+                for n in lengths {
+                    let a = numbers.some(&all[..items as usize], m);
+                    let b = numbers.some(&all, n);
+                    let found = subsequence.length(&a, &b, items as usize);
+                    assert_eq!(found, by_table(&a, &b), "{a:?} {b:?}");
+                    let edited = numbers.edited(&a, &all, n / 4);
+                    let found = subsequence.length(&a, &edited, items as usize);
+                    assert_eq!(found, by_table(&a, &edited), "{a:?} {edited:?}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! The code in the answer of a chat model.
+//!
+//! Here: which part of an answer is code. Not here: asking a model, whether the part is valid
+//! Python, and putting it together with the prompt it continues.
+//!
+//! # Blocks
+//! Fenced code blocks are those of CommonMark 0.31, section 4.5: a line of at least three
+//! backticks or tildes, then any info string (without backticks after backticks), opens a
+//! block; a line of at least as many of the same character and nothing else closes it; an
+//! open block ends with the answer, as it does when the answer was cut at `max_tokens`. As
+//! many columns as the opening fence is indented are taken off the lines of its block. Three
+//! more columns of indentation than the text around are allowed for a fence; within an item
+//! of a list the text around begins where the text of the item does. Not followed: block
+//! quotes are not looked into, and an item that ends does not end the block within it.
+//!
+//! A fence within a string of the code closes the block if it is as long as the opening one
+//! and indented by less than four columns: in a docstring, which is indented, it usually is
+//! no fence; at the margin it is. A model that means it opens the block with a longer fence.
+//!
+//! # Which one
+//! The first block marked `python`, `py` or `python3`; else the first one with a `def `; else
+//! the first one. A block of nothing but white space is only taken when all are. Without a
+//! fence the whole answer is code. Prompts of doctests, and code within a line between single
+//! backticks, are left as they are.
+//!
+//! # Reasoning
+//! What stands between `<think>` and `</think>` is no part of the answer, nor are the fences
+//! in there; without an end it runs to the end of the answer. An end without a beginning drops
+//! everything before it: some chat templates put `<think>` into the prompt. Both count at
+//! the beginning of a line only, and outside of blocks, where code may be about such tags.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+const THINK: &str = "<think>";
+const END_THINK: &str = "</think>";
+
+/// What indents a line.
+const BLANKS: [char; 2] = [' ', '\t'];
+
+/// The code in `answer`, without its fences; it ends with the line feed before the closing
+/// one. Borrowed unless lines had to be moved to the left, or parts put together.
+///
+/// Takes time linear in the answer.
+pub(super) fn code(answer: &str) -> Cow<'_, str> {
+    let mut found = Found::default();
+    let mut kept: Vec<Range<usize>> = Vec::new();
+    let mut open: Option<Open> = None;
+    // The column at which the text of the innermost list item begins.
+    let mut margin = 0;
+    let mut kept_from = 0;
+    let mut at = 0;
+    let mut end = 0;
+    while at < answer.len() {
+        // After a tag the rest of its line is looked at as a line, its end being known.
+        if at >= end {
+            end = line_end(answer, at);
+        }
+        let line = &answer[at..end];
+        let start = at;
+        at = end;
+        if let Some(block) = &open {
+            if block.is_closed_by(line) {
+                found.add(answer, block, start);
+                open = None;
+            }
+            continue;
+        }
+        let text = line.trim_start_matches(BLANKS);
+        let tag = start + (line.len() - text.len());
+        if text.starts_with(THINK) {
+            kept.push(kept_from..tag);
+            let rest = tag + THINK.len();
+            at = answer[rest..]
+                .find(END_THINK)
+                .map_or(answer.len(), |offset| rest + offset + END_THINK.len());
+            kept_from = at;
+            margin = 0;
+        } else if text.starts_with(END_THINK) {
+            kept.clear();
+            found = Found::default();
+            at = tag + END_THINK.len();
+            kept_from = at;
+            margin = 0;
+        } else if !text.trim_start().is_empty() {
+            let indent = columns(line);
+            if let Some(fence) = Fence::opening(text)
+                && indent <= margin + 3
+            {
+                margin = margin.min(indent);
+                open = Some(Open { fence, indent, margin, from: end });
+            } else {
+                margin = list_item(text)
+                    .filter(|_| indent <= margin + 3)
+                    .map_or_else(|| margin.min(indent), |width| indent + width);
+            }
+        }
+    }
+    if let Some(block) = &open {
+        found.add(answer, block, answer.len());
+    }
+    match found.best() {
+        Some(block) => block.text(answer),
+        None => join(answer, kept, kept_from),
+    }
+}
+
+/// What is left of an answer without fences.
+fn join(answer: &str, kept: Vec<Range<usize>>, kept_from: usize) -> Cow<'_, str> {
+    let mut parts = kept
+        .into_iter()
+        .chain(std::iter::once(kept_from..answer.len()))
+        .filter_map(|part| answer.get(part))
+        .filter(|part| !part.is_empty());
+    let first = parts.next().unwrap_or_default();
+    match parts.next() {
+        None => Cow::Borrowed(first),
+        Some(second) => Cow::Owned([first, second].into_iter().chain(parts).collect()),
+    }
+}
+
+/// The position after the line that begins at `start`.
+fn line_end(text: &str, start: usize) -> usize {
+    text[start..].find('\n').map_or(text.len(), |offset| start + offset + 1)
+}
+
+/// The width of the spaces and tabs that `line` begins with; a tab goes to the next multiple
+/// of four.
+fn columns(line: &str) -> usize {
+    let blanks = line.bytes().take_while(|byte| matches!(byte, b' ' | b'\t'));
+    blanks.fold(0, |column, byte| if byte == b'\t' { column / 4 * 4 + 4 } else { column + 1 })
+}
+
+/// If `text` begins an item of a list: how many columns of it stand before the item's text.
+fn list_item(text: &str) -> Option<usize> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let mark = match (digits, text.as_bytes().get(digits)?) {
+        (0, b'-' | b'*' | b'+') => 1,
+        (1..=9, b'.' | b')') => digits + 1,
+        _ => return None,
+    };
+    match columns(&text[mark..]) {
+        // Nothing else in the line, or a code block that begins with it.
+        0 if text[mark..].trim().is_empty() => Some(mark + 1),
+        0 => None,
+        blanks if blanks > 4 => Some(mark + 1),
+        blanks => Some(mark + blanks),
+    }
+}
+
+/// The beginning of a block.
+struct Fence {
+    byte: u8,
+    len: usize,
+    is_python: bool,
+}
+
+impl Fence {
+    /// Reads `text`, a line without its indentation.
+    fn opening(text: &str) -> Option<Self> {
+        let byte = *text.as_bytes().first().filter(|byte| matches!(byte, b'`' | b'~'))?;
+        let len = run(text, byte);
+        let info = &text[len..];
+        if len < 3 || (byte == b'`' && info.contains('`')) {
+            return None;
+        }
+        let info = info.trim_start_matches([' ', '\t', '{', '.']);
+        let end = info.find(|c: char| c.is_whitespace() || ",:;{}()[]=".contains(c));
+        let language = &info[..end.unwrap_or(info.len())];
+        let is_python =
+            ["python", "py", "python3"].iter().any(|name| name.eq_ignore_ascii_case(language));
+        Some(Self { byte, len, is_python })
+    }
+}
+
+fn run(text: &str, byte: u8) -> usize {
+    text.bytes().take_while(|&other| other == byte).count()
+}
+
+/// A block whose end was not seen.
+struct Open {
+    fence: Fence,
+    /// Columns before the opening fence.
+    indent: usize,
+    /// Columns that the list around it stands to the right.
+    margin: usize,
+    /// Where its first line begins.
+    from: usize,
+}
+
+impl Open {
+    fn is_closed_by(&self, line: &str) -> bool {
+        let text = line.trim_start_matches(BLANKS);
+        let len = run(text, self.fence.byte);
+        len >= self.fence.len
+            && text[len..].trim_start_matches([' ', '\t', '\r', '\n']).is_empty()
+            && columns(line) <= self.margin + 3
+    }
+}
+
+/// The text of a block.
+#[derive(Clone)]
+struct Block {
+    range: Range<usize>,
+    indent: usize,
+}
+
+impl Block {
+    fn text<'a>(&self, answer: &'a str) -> Cow<'a, str> {
+        let text = &answer[self.range.clone()];
+        if self.indent == 0 || text.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        let mut moved = String::with_capacity(text.len());
+        for line in text.split_inclusive('\n') {
+            let mut column = 0;
+            let mut bytes = 0;
+            for byte in line.bytes() {
+                column = match byte {
+                    b' ' if column < self.indent => column + 1,
+                    b'\t' if column < self.indent => column / 4 * 4 + 4,
+                    _ => break,
+                };
+                bytes += 1;
+            }
+            // A tab may reach beyond what is taken off.
+            moved.extend(std::iter::repeat_n(' ', column.saturating_sub(self.indent)));
+            moved.push_str(&line[bytes..]);
+        }
+        Cow::Owned(moved)
+    }
+}
+
+/// The first block of each kind.
+#[derive(Default)]
+struct Found {
+    python: Option<Block>,
+    def: Option<Block>,
+    filled: Option<Block>,
+    any: Option<Block>,
+}
+
+impl Found {
+    fn add(&mut self, answer: &str, open: &Open, to: usize) {
+        if self.python.is_some() {
+            return;
+        }
+        let block = Block { range: open.from..to, indent: open.indent };
+        let text = &answer[block.range.clone()];
+        if !text.trim_start().is_empty() {
+            if open.fence.is_python {
+                self.python = Some(block.clone());
+            }
+            if self.def.is_none() && has_def(text) {
+                self.def = Some(block.clone());
+            }
+            self.filled.get_or_insert_with(|| block.clone());
+        }
+        self.any.get_or_insert(block);
+    }
+
+    fn best(self) -> Option<Block> {
+        self.python.or(self.def).or(self.filled).or(self.any)
+    }
+}
+
+/// Whether the keyword `def` stands in `text`, as far as can be told from its neighbours.
+fn has_def(text: &str) -> bool {
+    text.match_indices("def ")
+        .any(|(at, _)| !text[..at].ends_with(|c: char| c == '_' || c.is_alphanumeric()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,367 @@
+//! Answers of an n-gram model that is trained on a table of the same workflow.
+//!
+//! Lives here: which texts a row must not have been learned from, and the form of the answers.
+//! Does not live here: the model (`functions::ngram`).
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use arrow::array::AsArray;
+use arrow::datatypes::DataType;
+use async_trait::async_trait;
+use datafusion::dataframe::DataFrame;
+use datafusion::logical_expr::cast;
+use serde_json::{Value, json};
+
+use super::super::support::threads::{StopOnDrop, on_thread};
+use super::super::support::{is_text, require_column};
+use super::TRAIN;
+use super::args::Args;
+use super::rows::{Answer, Form, NoAnswer, Outcome, Rows, Said, tables};
+use crate::engine::column;
+use crate::functions::Message;
+use crate::functions::ngram::{Model, Prompt, Scratch, Settings, count_tokens};
+use crate::id::{ID, keyed_hash};
+use crate::operator::{
+    ArgError, BindContext, INPUT, LowerContext, Lowering, Port, Ports, Reads, Step, StepError,
+    TableStep, Tell,
+};
+
+/// What an answer may have if `max_tokens` is not given.
+const MAX_TOKENS: u64 = 256;
+/// The temperature if none is given: at 0 an n-gram model repeats itself.
+const TEMPERATURE: f64 = 0.8;
+/// The column that `prompt` keeps the data point's `id` in.
+const SNIPPET_ID: &str = "snippet_id";
+
+/// A step that lets an n-gram model answer.
+#[derive(Debug)]
+pub(super) struct Ngram {
+    pub(super) args: Args,
+    pub(super) model: String,
+    pub(super) key: Vec<String>,
+    pub(super) ports: Vec<Port>,
+}
+
+impl Ngram {
+    /// What is wrong with the inputs.
+    pub(super) fn check(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) {
+        require_column(cx, "code", args.code(), "utf8", is_text, errors);
+        let Some(train) = cx.inputs.get(TRAIN) else { return };
+        match train.field(args.train_column()) {
+            None => {
+                let names = train.names();
+                errors.push(ArgError::unknown_column("train_column", args.train_column(), names));
+            }
+            Some(field) if !is_text(field.data_type()) => {
+                let message = format!("the column `{}` is no text", args.train_column());
+                errors.push(ArgError::new("train_column", "wrong-type", message));
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+impl Step for Ngram {
+    fn args(&self) -> Value {
+        let args = &self.args;
+        json!({
+            "provider": "ngram",
+            "model": self.model,
+            "messages": args.messages(),
+            "code": args.code(),
+            "train_column": args.train_column(),
+            "order": args.order(),
+            "temperature": args.temperature.unwrap_or(TEMPERATURE),
+            "max_tokens": args.max_tokens.unwrap_or(MAX_TOKENS),
+            "stop": args.stop,
+            "seed": args.seed,
+            "samples": args.samples(),
+            "extract": args.extract,
+        })
+    }
+
+    fn ports(&self) -> &[Port] {
+        &self.ports
+    }
+
+    fn reads(&self, input: &str) -> Reads {
+        match input {
+            TRAIN => Reads::Columns(vec![ID.to_string(), self.args.train_column().to_string()]),
+            _ => Reads::All,
+        }
+    }
+
+    fn lowering(&self) -> Lowering<'_> {
+        Lowering::Table(self)
+    }
+}
+
+/// The texts to learn from, and how to find those of a row.
+struct Corpus {
+    /// In alphabetical order.
+    texts: Vec<String>,
+    /// Where the texts of an id are; ids need not be unique where another column is the key.
+    by_id: HashMap<String, Vec<usize>>,
+}
+
+impl Corpus {
+    async fn read(table: DataFrame, name: &str) -> Result<Self, StepError> {
+        let has_id = table.schema().fields().iter().any(|field| field.name() == ID);
+        let id = if has_id { column(ID) } else { datafusion::logical_expr::lit("") };
+        let columns = vec![column(name), cast(id, DataType::Utf8).alias("__id")];
+        let mut rows: Vec<(String, String)> = Vec::new();
+        for batch in table.select(columns)?.collect().await? {
+            let texts = batch.column(0).as_string::<i32>();
+            let ids = batch.column(1).as_string::<i32>();
+            rows.extend(texts.iter().zip(ids).filter_map(|(text, id)| {
+                Some((text?.to_string(), id.unwrap_or_default().to_string()))
+            }));
+        }
+        rows.sort_unstable();
+        Ok(Self::of(rows))
+    }
+
+    /// Texts with their ids, in alphabetical order.
+    fn of(rows: Vec<(String, String)>) -> Self {
+        let mut by_id: HashMap<String, Vec<usize>> = HashMap::new();
+        let mut texts = Vec::with_capacity(rows.len());
+        for (text, id) in rows {
+            by_id.entry(id).or_default().push(texts.len());
+            texts.push(text);
+        }
+        Self { texts, by_id }
+    }
+
+    /// The texts that a row must not be completed from: its own, and any that begins with the code
+    /// to go on from. Equal texts stand side by side and are all among them.
+    fn own(&self, ids: &[Option<&str>], code: &str) -> Vec<&str> {
+        let mut own: Vec<&str> = Vec::new();
+        let mut add =
+            |begin: &str, whole: bool| {
+                let first = self.texts.partition_point(|text| text.as_str() < begin);
+                let found = self.texts[first..].iter().map(String::as_str);
+                own.extend(found.take_while(|text| {
+                    if whole { *text == begin } else { text.starts_with(begin) }
+                }));
+            };
+        let code = code.trim_end();
+        if !code.is_empty() {
+            add(code, false);
+        }
+        let of_ids = ids.iter().flatten().flat_map(|id| self.by_id.get(*id)).flatten();
+        let mut texts: Vec<&str> = of_ids.map(|at| self.texts[*at].as_str()).collect();
+        texts.sort_unstable();
+        texts.dedup();
+        for text in texts.into_iter().filter(|text| code.is_empty() || !text.starts_with(code)) {
+            add(text, true);
+        }
+        own.sort_unstable();
+        own
+    }
+}
+
+#[async_trait]
+impl TableStep for Ngram {
+    async fn lower(
+        &self,
+        cx: &LowerContext,
+        mut inputs: BTreeMap<String, DataFrame>,
+    ) -> Result<Ports, StepError> {
+        let mut take = |name: &str| {
+            let table = inputs.remove(name);
+            table.ok_or_else(|| StepError::new(format!("`generate` needs a table `{name}`")))
+        };
+        let (input, train) = (take(INPUT)?, take(TRAIN)?);
+        let rows = Rows::read(input, &self.key).await?;
+        let corpus = Corpus::read(train, self.args.train_column()).await?;
+        let conversations = rows.conversations(self.args.messages());
+        let work = Work {
+            settings: self.settings(),
+            order: self.args.order(),
+            corpus,
+            rows,
+            conversations,
+            code: self.args.code().to_string(),
+        };
+        let samples = self.args.samples();
+        let outcomes: Vec<Outcome> = (0..work.rows.len())
+            .flat_map(|row| (0..samples).map(move |sample| (row, sample)))
+            .enumerate()
+            .map(|(answer, (row, sample))| Outcome { row, sample, answer })
+            .collect();
+        (cx.tell)(Tell::Activity(format!("learning from {} texts", work.corpus.texts.len())));
+        (cx.tell)(Tell::Total { rows: outcomes.len() as u64, reused: 0 });
+        let stop = StopOnDrop::default();
+        let (stopped, jobs, tell) = (stop.flag(), cx.jobs, std::sync::Arc::clone(&cx.tell));
+        let (work, outcomes, answers) = on_thread(move || {
+            let answers =
+                work.answers(&outcomes, jobs, &stopped, &|done| tell(Tell::Progress(done)))?;
+            Ok((work, outcomes, answers))
+        })
+        .await?;
+        let form = Form {
+            model: &self.model,
+            extract: self.args.extract.is_code(),
+            price: None,
+            ports: &self.ports,
+        };
+        tables(cx, &form, &work.rows, &outcomes, &answers)
+    }
+}
+
+/// The settings of the model that a workflow can choose.
+struct Chosen {
+    temperature: f64,
+    max_tokens: u64,
+    stop: Vec<String>,
+    seed: i64,
+}
+
+impl Ngram {
+    fn settings(&self) -> Chosen {
+        Chosen {
+            temperature: self.args.temperature.unwrap_or(TEMPERATURE),
+            max_tokens: self.args.max_tokens.unwrap_or(MAX_TOKENS),
+            stop: self.args.stop.clone(),
+            seed: self.args.seed.unwrap_or_default(),
+        }
+    }
+}
+
+/// All that the threads need.
+struct Work {
+    settings: Chosen,
+    order: usize,
+    corpus: Corpus,
+    rows: Rows,
+    conversations: Vec<Result<Vec<Message>, NoAnswer>>,
+    code: String,
+}
+
+/// Answers that a thread makes at a time.
+const CHUNK: usize = 32;
+
+impl Work {
+    fn answers(
+        &self,
+        outcomes: &[Outcome],
+        jobs: usize,
+        stopped: &AtomicBool,
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Result<Vec<Result<Answer, NoAnswer>>, StepError> {
+        let texts: Vec<&str> = self.corpus.texts.iter().map(String::as_str).collect();
+        let model = Model::train(self.order, &texts);
+        let model = model.map_err(|error| StepError::new(error.to_string()))?;
+        let codes = self.rows.texts(&self.code);
+        let snippets = self.rows.texts(SNIPPET_ID);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.max(1)).build();
+        let pool = pool.map_err(|error| StepError::new(error.to_string()))?;
+        let done = AtomicU64::new(0);
+        let chunk = |outcomes: &[Outcome]| {
+            let mut scratch = Scratch::default();
+            let answers: Vec<Result<Answer, NoAnswer>> = outcomes
+                .iter()
+                .take_while(|_| !stopped.load(Ordering::Relaxed))
+                .map(|outcome| {
+                    let ids = [Some(self.rows.ids[outcome.row].as_str()), snippets[outcome.row]];
+                    self.answer(&model, &mut scratch, outcome, codes[outcome.row], &ids)
+                })
+                .collect();
+            let made = outcomes.len() as u64;
+            progress(done.fetch_add(made, Ordering::Relaxed) + made);
+            answers
+        };
+        let answers: Vec<_> = pool.install(|| {
+            use rayon::prelude::{ParallelIterator, ParallelSlice};
+            outcomes.par_chunks(CHUNK).map(chunk).collect()
+        });
+        if stopped.load(Ordering::Relaxed) {
+            return Err(StepError::new("interrupted"));
+        }
+        Ok(answers.into_iter().flatten().collect())
+    }
+
+    fn answer(
+        &self,
+        model: &Model,
+        scratch: &mut Scratch,
+        outcome: &Outcome,
+        code: Option<&str>,
+        ids: &[Option<&str>],
+    ) -> Result<Answer, NoAnswer> {
+        let Some(code) = code else {
+            let reason = format!("the column `{}` is null", self.code);
+            return Err(NoAnswer::of_row("code", reason));
+        };
+        let messages = self.conversations[outcome.row].as_ref().map_err(Clone::clone)?;
+        let said: Vec<&str> = messages.iter().map(|message| message.content.as_str()).collect();
+        let context = said.join("\n");
+        let purpose = format!("ngram/{}", outcome.sample);
+        let own = self.corpus.own(ids, code);
+        let completion = model.complete(
+            scratch,
+            &Prompt { context: &context, code, own: &own },
+            &Settings {
+                temperature: self.settings.temperature,
+                max_tokens: self.settings.max_tokens,
+                stop: &self.settings.stop,
+                seed: keyed_hash(
+                    self.settings.seed,
+                    &purpose,
+                    self.rows.ids[outcome.row].as_bytes(),
+                ),
+            },
+        );
+        Ok(vec![Said {
+            content: fenced(&format!("{code}{}", completion.text)),
+            finish_reason: Some(completion.finish_reason.as_str().into()),
+            model: None,
+            prompt_tokens: Some(count_tokens(&context)),
+            completion_tokens: Some(completion.tokens),
+        }])
+    }
+}
+
+/// The code as a chat model writes it, in a fence that is longer than any in the code.
+fn fenced(code: &str) -> String {
+    let longest = code.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!("{fence}python\n{code}\n{fence}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn corpus(rows: &[(&str, &str)]) -> Corpus {
+        let mut rows: Vec<(String, String)> =
+            rows.iter().map(|(text, id)| (text.to_string(), id.to_string())).collect();
+        rows.sort_unstable();
+        Corpus::of(rows)
+    }
+
+    #[test]
+    fn a_row_is_not_completed_from_itself() {
+        let rows = [("def a(): 1", "a"), ("def a(): 1", "b"), ("def a(): 2", "c"), ("x", "d")];
+        let corpus = corpus(&rows);
+        // By its code, whatever the ids.
+        assert_eq!(corpus.own(&[None], "def a(): 1"), ["def a(): 1"; 2]);
+        assert_eq!(corpus.own(&[None], "def a():  "), ["def a(): 1", "def a(): 1", "def a(): 2"]);
+        // By its id, if the code to go on from was changed; equal texts go with it.
+        assert_eq!(corpus.own(&[Some("b"), None], "async def"), ["def a(): 1"; 2]);
+        assert_eq!(corpus.own(&[Some("b"), Some("d")], ""), ["def a(): 1", "def a(): 1", "x"]);
+        assert_eq!(corpus.own(&[Some("a")], "def a"), ["def a(): 1", "def a(): 1", "def a(): 2"]);
+        assert!(corpus.own(&[Some("e")], "y").is_empty());
+        // All texts of an id.
+        let corpus = super::tests::corpus(&[("one", "a"), ("two", "a"), ("three", "b")]);
+        assert_eq!(corpus.own(&[Some("a")], ""), ["one", "two"]);
+    }
+
+    #[test]
+    fn code_is_found_again_in_its_fence() {
+        for code in ["def f(): 1", "\"\"\"\n```\n\"\"\"", "`````"] {
+            assert_eq!(super::super::extract::code(&fenced(code)).trim_end_matches('\n'), code);
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! The rows that are answered, and the tables that are made of them.
+//!
+//! Lives here: reading conversations, answers as columns beside the row's own, rows without an
+//! answer, the summary. Does not live here: where answers come from (`openai`, `ngram`,
+//! `replay`).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, Float64Array, Int64Array, ListBuilder, RecordBatch, StringArray,
+    StringBuilder,
+};
+use arrow::compute::interleave;
+use arrow::datatypes::{DataType, SchemaRef};
+use datafusion::dataframe::DataFrame;
+use datafusion::datasource::MemTable;
+use datafusion::logical_expr::cast;
+use serde::{Deserialize, Serialize};
+
+use super::extract;
+use super::ports::{PROMPT_ID, SAMPLE};
+use crate::chat::{Price, Usd};
+use crate::engine::column;
+use crate::functions::{Message, RowId, call, conversation};
+use crate::id::{ID, row_id};
+use crate::operator::{LowerContext, MAIN, Port, Ports, REJECTS, SUMMARY, StepError};
+
+/// Rows of a batch that is made.
+const BATCH: usize = 8192;
+
+/// What a model said, once.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Said {
+    /// The text, as it came.
+    pub(super) content: String,
+    /// Why the text ends, in the server's word.
+    pub(super) finish_reason: Option<String>,
+    /// The model that the server names.
+    pub(super) model: Option<String>,
+    /// Tokens of the prompt, as the server counts them.
+    pub(super) prompt_tokens: Option<u64>,
+    /// Tokens of the answer.
+    pub(super) completion_tokens: Option<u64>,
+}
+
+/// The answer to a conversation: what was said in each turn of the model.
+pub(super) type Answer = Vec<Said>;
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct NoAnswer {
+    /// A stable word for the kind of failure.
+    pub(super) rule: String,
+    /// What happened.
+    pub(super) reason: String,
+    /// Whether the next run may fare better.
+    pub(super) again: bool,
+}
+
+impl NoAnswer {
+    /// A failure that lies in the row.
+    pub(super) fn of_row(rule: &str, reason: impl Into<String>) -> Self {
+        Self { rule: rule.into(), reason: reason.into(), again: false }
+    }
+}
+
+/// The input in memory.
+pub(super) struct Rows {
+    batches: Vec<RecordBatch>,
+    /// Batch and row of each.
+    places: Vec<(usize, usize)>,
+    /// The identity of each.
+    pub(super) ids: Vec<String>,
+}
+
+impl Rows {
+    /// Reads all rows; `key` identifies them.
+    pub(super) async fn read(input: DataFrame, key: &[String]) -> Result<Self, StepError> {
+        let id = match key {
+            [id] => cast(column(id), DataType::Utf8),
+            keys => call::<RowId>(keys.iter().map(|name| column(name)).collect()),
+        };
+        let batches = input.with_column(PARENT, id)?.collect().await?;
+        let mut rows = Self { batches: Vec::new(), places: Vec::new(), ids: Vec::new() };
+        for mut batch in batches.into_iter().filter(|batch| batch.num_rows() > 0) {
+            let ids = batch.remove_column(batch.num_columns() - 1);
+            let ids = ids.as_string::<i32>();
+            rows.places.extend((0..batch.num_rows()).map(|row| (rows.batches.len(), row)));
+            rows.ids.extend(ids.iter().map(|id| id.unwrap_or_default().to_string()));
+            rows.batches.push(batch);
+        }
+        Ok(rows)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// The conversation of each row, from a list of messages or a text of the user; or why
+    /// there is none.
+    pub(super) fn conversations(&self, name: &str) -> Vec<Result<Vec<Message>, NoAnswer>> {
+        let said = |(batch, row): &(usize, usize)| -> Result<Vec<Message>, String> {
+            let column = self.batches[*batch].column_by_name(name);
+            let column = column.ok_or("there is no such column")?;
+            if column.is_null(*row) {
+                return Err("there is no conversation".into());
+            }
+            let said = match column.as_list_opt::<i32>() {
+                Some(list) => conversation(list, *row)?,
+                None => {
+                    let text = column.as_string_opt::<i32>();
+                    let text = text.ok_or("it is neither messages nor a text")?;
+                    vec![Message { role: "user".into(), content: text.value(*row).into() }]
+                }
+            };
+            match said.last().is_some_and(|last| last.role == "user") {
+                true => Ok(said),
+                false => Err("a conversation ends with a message of the user".into()),
+            }
+        };
+        let failed =
+            |why: String| NoAnswer::of_row("messages", format!("the column `{name}`: {why}"));
+        self.places.iter().map(|place| said(place).map_err(failed)).collect()
+    }
+
+    /// The texts of a column; null where it is null or absent.
+    pub(super) fn texts(&self, name: &str) -> Vec<Option<&str>> {
+        let columns: Vec<Option<&StringArray>> = self
+            .batches
+            .iter()
+            .map(|batch| batch.column_by_name(name).and_then(|c| c.as_string_opt::<i32>()))
+            .collect();
+        let text = |(batch, row): &(usize, usize)| {
+            columns[*batch].filter(|texts| texts.is_valid(*row)).map(|texts| texts.value(*row))
+        };
+        self.places.iter().map(text).collect()
+    }
+
+    /// The values of a column of row `row`, in a form that can be compared.
+    pub(super) fn key_of(&self, row: usize, columns: &[Vec<ArrayRef>]) -> Vec<Option<String>> {
+        let (batch, at) = self.places[row];
+        columns.iter().map(|column| text_of(&column[batch], at)).collect()
+    }
+
+    /// The columns of these names as texts, by batch.
+    pub(super) fn as_texts(&self, names: &[String]) -> Result<Vec<Vec<ArrayRef>>, StepError> {
+        names.iter().map(|name| texts_of(&self.batches, name)).collect()
+    }
+}
+
+/// The identity of the input's rows, until theirs takes its place.
+const PARENT: &str = "__parent";
+
+/// A column as texts, by batch.
+pub(super) fn texts_of(batches: &[RecordBatch], name: &str) -> Result<Vec<ArrayRef>, StepError> {
+    let column = |batch: &RecordBatch| {
+        let column = batch.column_by_name(name);
+        let column = column.ok_or_else(|| StepError::new(format!("no column `{name}`")))?;
+        Ok(arrow::compute::cast(column, &DataType::Utf8)?)
+    };
+    batches.iter().map(column).collect()
+}
+
+/// The text in a row of a column of [`texts_of`].
+pub(super) fn text_of(column: &ArrayRef, at: usize) -> Option<String> {
+    let texts = column.as_string::<i32>();
+    texts.is_valid(at).then(|| texts.value(at).to_string())
+}
+
+/// What came of each row and sample.
+pub(super) struct Outcome {
+    /// The row.
+    pub(super) row: usize,
+    /// The sample, from 0.
+    pub(super) sample: u32,
+    /// Which of the answers; rows that ask the same share one.
+    pub(super) answer: usize,
+}
+
+/// How answers become columns.
+pub(super) struct Form<'a> {
+    pub(super) model: &'a str,
+    pub(super) extract: bool,
+    pub(super) price: Option<Price>,
+    pub(super) ports: &'a [Port],
+}
+
+/// The output ports: answered rows, rows without an answer, the summary.
+pub(super) fn tables(
+    cx: &LowerContext,
+    form: &Form<'_>,
+    rows: &Rows,
+    outcomes: &[Outcome],
+    answers: &[Result<Answer, NoAnswer>],
+) -> Result<Ports, StepError> {
+    let (mut answered, mut failed) = (Vec::new(), Vec::new());
+    for outcome in outcomes {
+        match &answers[outcome.answer] {
+            Ok(answer) => answered.push((outcome, answer)),
+            Err(why) => failed.push((outcome, why)),
+        }
+    }
+    let [main, rejects, summary] = form.ports else {
+        return Err(StepError::new("a defect: `generate` has three ports"));
+    };
+    let main = batches(rows, &main.table.stored(), &answered, |name, part| {
+        answered_column(form, rows, name, part)
+    })?;
+    let rejected = batches(rows, &rejects.table.stored(), &failed, |name, part| {
+        let text = |of: fn(&NoAnswer) -> &str| -> ArrayRef {
+            Arc::new(StringArray::from_iter_values(part.iter().map(|(_, why)| of(why))))
+        };
+        match name {
+            "rule" => Some(text(|why| &why.rule)),
+            "reason" => Some(text(|why| &why.reason)),
+            SAMPLE => Some(samples(part)),
+            _ => None,
+        }
+    })?;
+    let summed = summed(form, &summary.table.stored(), &answered, answers)?;
+    let table = |batches: Vec<RecordBatch>, port: &Port| -> Result<DataFrame, StepError> {
+        let table = MemTable::try_new(port.table.stored(), vec![batches])?;
+        Ok(cx.session.read_table(Arc::new(table))?)
+    };
+    Ok(vec![
+        (MAIN, table(main, &form.ports[0])?),
+        (REJECTS, table(rejected, &form.ports[1])?),
+        (SUMMARY, table(vec![summed], &form.ports[2])?),
+    ])
+}
+
+/// One part of the output: outcomes with what came of them.
+type Part<'a, T> = [(&'a Outcome, &'a T)];
+
+/// Batches of `schema`: columns that `made` gives, the others from the input.
+fn batches<T>(
+    rows: &Rows,
+    schema: &SchemaRef,
+    all: &Part<'_, T>,
+    made: impl Fn(&str, &Part<'_, T>) -> Option<ArrayRef>,
+) -> Result<Vec<RecordBatch>, StepError> {
+    let mut batches = Vec::with_capacity(all.len().div_ceil(BATCH));
+    for part in all.chunks(BATCH) {
+        let places: Vec<(usize, usize)> =
+            part.iter().map(|(outcome, _)| rows.places[outcome.row]).collect();
+        let column = |field: &Arc<arrow::datatypes::Field>| -> Result<ArrayRef, StepError> {
+            if let Some(array) = made(field.name(), part) {
+                return Ok(array);
+            }
+            let columns: Option<Vec<&dyn Array>> = rows
+                .batches
+                .iter()
+                .map(|batch| batch.column_by_name(field.name()).map(|column| column.as_ref()))
+                .collect();
+            let columns = columns
+                .ok_or_else(|| StepError::new(format!("the input has no `{}`", field.name())))?;
+            Ok(interleave(&columns, &places)?)
+        };
+        let columns: Result<Vec<ArrayRef>, StepError> =
+            schema.fields().iter().map(column).collect();
+        batches.push(RecordBatch::try_new(Arc::clone(schema), columns?)?);
+    }
+    Ok(batches)
+}
+
+fn samples<T>(part: &Part<'_, T>) -> ArrayRef {
+    Arc::new(Int64Array::from_iter_values(part.iter().map(|(o, _)| i64::from(o.sample))))
+}
+
+/// A column that an answer makes; none if it is one of the input.
+fn answered_column(
+    form: &Form<'_>,
+    rows: &Rows,
+    name: &str,
+    part: &Part<'_, Answer>,
+) -> Option<ArrayRef> {
+    let last = |answer: &Answer| answer.last().cloned().unwrap_or_default();
+    // Tokens are unknown if the server does not tell those of some turn.
+    let tokens = |of: fn(&Said) -> Option<u64>| -> ArrayRef {
+        let sums = part.iter().map(|(_, answer)| {
+            let sum: Option<u64> = answer.iter().map(of).sum();
+            sum.and_then(|sum| i64::try_from(sum).ok())
+        });
+        Arc::new(sums.collect::<Int64Array>())
+    };
+    let texts = |of: &dyn Fn(&Outcome, &Answer) -> Option<String>| -> ArrayRef {
+        let mut texts = StringBuilder::new();
+        part.iter().for_each(|(outcome, answer)| texts.append_option(of(outcome, answer)));
+        Arc::new(texts.finish())
+    };
+    Some(match name {
+        ID => texts(&|outcome, _| {
+            let sample = outcome.sample.to_string();
+            let parent = rows.ids[outcome.row].as_bytes();
+            Some(row_id([parent, form.model.as_bytes(), sample.as_bytes()]))
+        }),
+        PROMPT_ID => texts(&|outcome, _| Some(rows.ids[outcome.row].clone())),
+        "model" => texts(&|_, _| Some(form.model.to_string())),
+        SAMPLE => samples(part),
+        "prediction" => texts(&|_, answer| {
+            let said = last(answer);
+            Some(match (said.finish_reason.as_deref(), form.extract) {
+                (Some(REFUSAL), _) => String::new(),
+                (_, true) => extract::code(&said.content).trim_end_matches(['\r', '\n']).into(),
+                (_, false) => said.content,
+            })
+        }),
+        "raw_response" => texts(&|_, answer| Some(last(answer).content)),
+        "finish_reason" => texts(&|_, answer| last(answer).finish_reason),
+        "prompt_tokens" => tokens(|said| said.prompt_tokens),
+        "completion_tokens" => tokens(|said| said.completion_tokens),
+        "reported_model" => texts(&|_, answer| last(answer).model),
+        "earlier_responses" => {
+            let mut lists = ListBuilder::new(StringBuilder::new());
+            for (_, answer) in part {
+                for said in answer.iter().take(answer.len().saturating_sub(1)) {
+                    lists.values().append_value(&said.content);
+                }
+                lists.append(true);
+            }
+            Arc::new(lists.finish())
+        }
+        _ => return None,
+    })
+}
+
+/// The `finish_reason` of an answer in which the model declines to answer.
+pub(super) const REFUSAL: &str = "refusal";
+
+/// What the answers have in common, by the model that the server names. An answer that several
+/// rows share was paid once.
+fn summed(
+    form: &Form<'_>,
+    schema: &SchemaRef,
+    answered: &Part<'_, Answer>,
+    answers: &[Result<Answer, NoAnswer>],
+) -> Result<RecordBatch, StepError> {
+    #[derive(Default)]
+    struct Sums {
+        rows: i64,
+        answers: i64,
+        tokens: [u64; 2],
+    }
+    let reported = |answer: &Answer| {
+        answer.last().and_then(|said| said.model.clone()).unwrap_or_else(|| form.model.to_string())
+    };
+    let mut sums: BTreeMap<String, Sums> = BTreeMap::new();
+    for (_, answer) in answered {
+        sums.entry(reported(answer)).or_default().rows += 1;
+    }
+    for answer in answers.iter().flatten() {
+        let sums = sums.entry(reported(answer)).or_default();
+        sums.answers += answer.len() as i64;
+        for said in answer {
+            sums.tokens[0] += said.prompt_tokens.unwrap_or(0);
+            sums.tokens[1] += said.completion_tokens.unwrap_or(0);
+        }
+    }
+    let count = |of: &dyn Fn(&Sums) -> i64| -> ArrayRef {
+        Arc::new(Int64Array::from_iter_values(sums.values().map(of)))
+    };
+    let tokens = |at: usize| count(&|sums| i64::try_from(sums.tokens[at]).unwrap_or(i64::MAX));
+    let cost = sums.values().map(|sums| {
+        let usd: Usd = form.price?.of(sums.tokens[0], sums.tokens[1]);
+        usd.to_string().trim_start_matches('$').parse::<f64>().ok()
+    });
+    let columns: Vec<ArrayRef> = vec![
+        Arc::new(StringArray::from_iter_values(sums.keys().map(|_| form.model))),
+        Arc::new(StringArray::from_iter_values(sums.keys())),
+        count(&|sums| sums.rows),
+        count(&|sums| sums.answers),
+        tokens(0),
+        tokens(1),
+        Arc::new(cost.collect::<Float64Array>()),
+    ];
+    Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
+}

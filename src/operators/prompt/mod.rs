@@ -1,0 +1,297 @@
+//! `prompt`: what a model is told about a row, under each treatment.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use arrow::datatypes::DataType;
+use async_trait::async_trait;
+use datafusion::dataframe::DataFrame;
+use datafusion::functions::core::expr_fn::get_field;
+use datafusion::logical_expr::{Expr, cast, lit};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::support::{keep_hidden, project, reject_table, reject_values, text_field};
+use crate::engine::column;
+use crate::functions::{
+    Message, RenderPrompts, RowId, SYSTEM, Treatment, call, compile, messages_type,
+};
+use crate::id::ID;
+use crate::operator::{
+    ArgError, BindContext, Effect, Grain, InputPorts, Lowering, MAIN, Operator, Port, Ports,
+    REJECTS, RowStep, Step, StepError, args_schema, describe, parse_args,
+};
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    /// The treatments by name: a template, or the templates of several turns.
+    treatments: BTreeMap<String, Turns>,
+    /// A template for the system message of every treatment that has none of its own.
+    #[serde(default)]
+    system: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum Turns {
+    /// One message of the user.
+    One(String),
+    /// Messages in order. The model answers after each message of the user that no message of
+    /// the assistant follows.
+    Many(Vec<Turn>),
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum Turn {
+    /// A message of the user.
+    User(String),
+    /// A message with its role.
+    Said(Said),
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Said {
+    /// Who says it.
+    role: Role,
+    /// The template of what is said.
+    content: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Role {
+    System,
+    User,
+    Assistant,
+}
+
+impl Role {
+    fn name(self) -> &'static str {
+        match self {
+            Self::System => SYSTEM,
+            Self::User => "user",
+            Self::Assistant => "assistant",
+        }
+    }
+}
+
+/// The operator.
+pub(super) struct Prompt;
+
+const DOC: &str = include_str!("doc.md");
+
+#[async_trait]
+impl Operator for Prompt {
+    fn name(&self) -> &'static str {
+        "prompt"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn grain(&self) -> Grain {
+        Grain::Row
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Pure
+    }
+
+    fn inputs(&self) -> InputPorts {
+        InputPorts::One
+    }
+
+    fn doc(&self) -> &'static str {
+        DOC
+    }
+
+    fn args_schema(&self) -> Value {
+        args_schema::<Args>()
+    }
+
+    async fn bind(&self, args: &Value, cx: &BindContext) -> Result<Box<dyn Step>, Vec<ArgError>> {
+        let args: Args = parse_args(args)?;
+        let given = given(&args)?;
+        let treatments: Vec<Treatment> =
+            given.iter().map(|given| given.treatment.clone()).collect();
+        let input = cx.input();
+        let mut errors = Vec::new();
+        let mut reads = BTreeSet::new();
+        let messages =
+            || given.iter().flat_map(|g| g.paths.iter().enumerate().map(move |p| (g, p)));
+        match compile(&treatments) {
+            Err(found) => {
+                for error in found {
+                    let named =
+                        messages().find(|(g, (at, _))| g.treatment.template(*at) == error.template);
+                    let path = named.map_or("treatments", |(_, (_, path))| path);
+                    errors.push(ArgError::new(path, "bad-template", error.message));
+                }
+            }
+            Ok(templates) => {
+                let is_column = |name: &str| input.field(name).is_some();
+                for (given, (at, path)) in messages() {
+                    for variable in templates.variables(&given.treatment.template(at), is_column) {
+                        if input.field(&variable).is_none() {
+                            errors.push(ArgError::unknown_column(path, &variable, input.names()));
+                        }
+                        reads.insert(variable);
+                    }
+                }
+            }
+        }
+        // A template for all treatments is wrong once.
+        errors.dedup_by(|a, b| a.path == b.path && a.message == b.message);
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let count = |name, about, unit| describe(name, DataType::Int64, false, about, Some(unit));
+        let added = [
+            text_field(ID, "the row's identity: of the data point and the treatment"),
+            text_field(SNIPPET, "the `id` of the data point that the prompt is about"),
+            text_field("treatment", "the treatment's name"),
+            describe("messages", messages_type(), false, "the conversation so far", None),
+            text_field("prompt", "the messages without that of the system, one below the other"),
+            count("prompt_size", "words of the prompt", "words"),
+            count("p_vocab_size", "distinct words of the prompt", "words"),
+            count("p_n_whitespaces", "spaces of the prompt", "characters"),
+        ];
+        let ports = vec![
+            Port::new(MAIN, input.with(&added).keyed(&[ID])),
+            Port::new(REJECTS, reject_table(&input)),
+        ];
+        let reads = reads.into_iter().collect();
+        Ok(Box::new(BoundPrompt { treatments, reads, key: input.key, ports }))
+    }
+}
+
+/// A treatment, and where in the arguments each of its messages is.
+struct Given {
+    treatment: Treatment,
+    paths: Vec<String>,
+}
+
+/// The treatments with their system messages, in the order of their names.
+fn given(args: &Args) -> Result<Vec<Given>, Vec<ArgError>> {
+    let mut errors = Vec::new();
+    if args.treatments.is_empty() {
+        errors.push(ArgError::new(
+            "treatments",
+            "out-of-range",
+            "at least one treatment is needed",
+        ));
+    }
+    let mut all = Vec::new();
+    for (name, turns) in &args.treatments {
+        let path = format!("treatments.{name}");
+        let said = |role: Role, content: &str| Message {
+            role: role.name().into(),
+            content: content.into(),
+        };
+        let (mut messages, mut paths) = match turns {
+            Turns::One(text) => (vec![said(Role::User, text)], vec![path.clone()]),
+            Turns::Many(turns) => turns
+                .iter()
+                .enumerate()
+                .map(|(at, turn)| match turn {
+                    Turn::User(text) => (said(Role::User, text), format!("{path}[{at}]")),
+                    Turn::Said(s) => (said(s.role, &s.content), format!("{path}[{at}].content")),
+                })
+                .unzip(),
+        };
+        if let Some(text) = &args.system
+            && messages.first().is_none_or(|first| first.role != SYSTEM)
+        {
+            messages.insert(0, said(Role::System, text));
+            paths.insert(0, "system".into());
+        }
+        let mut refuse = |message: &str| {
+            errors.push(ArgError::new(path.as_str(), "bad-turns", message));
+        };
+        if name.is_empty() {
+            refuse("a treatment needs a name");
+        }
+        if messages.last().is_none_or(|last| last.role != Role::User.name()) {
+            refuse("a treatment ends with a message of the user, which the model answers");
+        }
+        if messages.iter().skip(1).any(|message| message.role == SYSTEM) {
+            refuse("a system message comes first");
+        }
+        all.push(Given { treatment: Treatment { name: name.clone(), messages }, paths });
+    }
+    if errors.is_empty() { Ok(all) } else { Err(errors) }
+}
+
+#[derive(Debug)]
+struct BoundPrompt {
+    treatments: Vec<Treatment>,
+    reads: Vec<String>,
+    key: Vec<String>,
+    ports: Vec<Port>,
+}
+
+impl Step for BoundPrompt {
+    fn args(&self) -> Value {
+        json!({"treatments": self.treatments})
+    }
+
+    fn ports(&self) -> &[Port] {
+        &self.ports
+    }
+
+    fn lowering(&self) -> Lowering<'_> {
+        Lowering::Row(self)
+    }
+}
+
+/// The column with the data point's `id`.
+const SNIPPET: &str = "snippet_id";
+/// The struct that the function returns for a row.
+const MADE: &str = "__prompts";
+/// The prompt of one treatment.
+const ONE: &str = "__prompt";
+/// The data point's `id`, while the prompt's own takes its place.
+const PARENT: &str = "__parent";
+
+impl RowStep for BoundPrompt {
+    fn reads(&self) -> Vec<String> {
+        self.reads.clone()
+    }
+
+    fn evaluate(&self, rows: DataFrame) -> Result<DataFrame, StepError> {
+        let literal = |value: Value| lit(value.to_string());
+        let mut args = vec![literal(json!(self.treatments)), literal(json!(self.reads))];
+        args.extend(self.reads.iter().map(|name| column(name)));
+        keep_hidden(rows, vec![call::<RenderPrompts>(args).alias(MADE)])
+    }
+
+    fn ports(&self, rows: DataFrame) -> Result<Ports, StepError> {
+        let made = |name: &str| get_field(column(MADE), name);
+        let one = |name: &str| get_field(column(ONE), name);
+        let rejected = rows.clone().filter(made("reason").is_not_null())?;
+        let reject = reject_values(made("treatment"), made("reason"));
+        let parent = match self.key.as_slice() {
+            [id] => cast(column(id), DataType::Utf8),
+            keys => call::<RowId>(keys.iter().map(|name| column(name)).collect()),
+        };
+        let kept = rows
+            .filter(made("reason").is_null())?
+            .with_column(PARENT, parent)?
+            .with_column(ONE, made("prompts"))?
+            .unnest_columns(&[ONE])?;
+        let mut produced: Vec<(&str, Expr)> =
+            ["treatment", "messages", "prompt", "prompt_size", "p_vocab_size", "p_n_whitespaces"]
+                .map(|name| (name, one(name)))
+                .to_vec();
+        produced.push((ID, call::<RowId>(vec![column(PARENT), one("treatment")])));
+        produced.push((SNIPPET, column(PARENT)));
+        Ok(vec![
+            (MAIN, project(kept, &self.ports[0].table, produced)?),
+            (REJECTS, project(rejected, &self.ports[1].table, reject)?),
+        ])
+    }
+}

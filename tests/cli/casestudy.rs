@@ -1,0 +1,336 @@
+//! The shipped studies from end to end: the quickstart, which needs no server, and the case
+//! study of the paper against a server on the loopback address.
+//!
+//! Does not live here: testbeds (`galeras_workflow`), single steps (`prompt_templates`,
+//! `generate_openai`, `score_modes`).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use crate::chat_api::{ChatApi, Fault, MODEL};
+use crate::harness::{Outcome, Project};
+use crate::paper::{history, table, text};
+
+const QUICKSTART: &str = include_str!("../../workflows/quickstart.yaml");
+const CASESTUDY: &str = include_str!("../../workflows/casestudy.yaml");
+const GALERAS: &str = include_str!("../../workflows/galeras.yaml");
+const COLLECT: &str = include_str!("../../workflows/collect.yaml");
+const RATINGS: &str = include_str!("../../workflows/ratings.csv");
+
+const TREATMENTS: [&str; 3] = ["T1", "T2", "control"];
+const SCORES: [&str; 8] =
+    ["bleu", "chrf", "codebleu", "exact_match", "levenshtein", "parses", "rouge_l", "similarity"];
+
+#[track_caller]
+fn same(found: &str, expected: f64, what: &str) {
+    let found: f64 = found.parse().unwrap_or_else(|_| panic!("{what}: {found:?}"));
+    assert!(
+        (found - expected).abs() <= 1e-9 * expected.abs().max(1.0),
+        "{what}: {found} {expected}"
+    );
+}
+
+/// The mean of a score over the rows of a treatment.
+fn mean(rows: &[Value], treatment: &str, score: &str) -> f64 {
+    let of = rows.iter().filter(|row| row["treatment"] == treatment);
+    let values: Vec<f64> =
+        of.map(|row| row[score].as_f64().unwrap_or_else(|| panic!("{score} of {row}"))).collect();
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// A table of scores by treatment is that of the rows.
+#[track_caller]
+fn means_are_right(csv: &str, rows: &[Value]) {
+    let told = table(csv);
+    let names: BTreeSet<&str> = told.iter().map(|line| line["score"].as_str()).collect();
+    assert_eq!(names, BTreeSet::from(SCORES));
+    for line in told {
+        for treatment in TREATMENTS {
+            let what = format!("{} under {treatment}", line["score"]);
+            same(&line[treatment], mean(rows, treatment, &line["score"]), &what);
+        }
+    }
+}
+
+/// Every data point is there once under each treatment.
+#[track_caller]
+fn paired(rows: &[Value], points: usize) {
+    let mut treatments: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for row in rows {
+        treatments.entry(text(row, "snippet_id")).or_default().push(text(row, "treatment"));
+    }
+    assert_eq!(treatments.len(), points);
+    for (point, mut found) in treatments {
+        found.sort_unstable();
+        assert_eq!(found, TREATMENTS, "{point}");
+    }
+}
+
+#[test]
+fn the_quickstart_goes_from_methods_to_scores_without_a_server() {
+    let project = Project::new(QUICKSTART);
+    let set = ["--set", "n=30"];
+    let shown = project.run(&[&["run", "w.yaml"], &set[..]].concat()).exits(0);
+    let rows = |step: &str| {
+        let args = [&["show", "w.yaml", step, "--format", "json"], &set[..]].concat();
+        project.run(&args).exits(0).json_lines()
+    };
+    let scores = rows("scores");
+    assert_eq!(rows("testbed").len(), 30);
+    paired(&scores, 30);
+    for rejects in ["prompts.rejects", "answers.rejects"] {
+        assert!(rows(rejects).is_empty(), "{rejects}");
+    }
+    for row in &scores {
+        assert!(text(row, "prediction").starts_with(text(row, "random_cut").trim_end()), "{row}");
+    }
+    // A model that learned a method would go on with the rest of it.
+    let exact = scores.iter().filter(|row| row["exact_match"] == 1).count();
+    assert!(exact <= 9, "{exact} of 90 methods were known");
+    // What is printed, and what is in the file, is the mean of the rows.
+    means_are_right(&project.read("scores/table_2.csv"), &scores);
+    for word in ["table_1 (", "table_2 (", "control", "T1", "T2", "codebleu"] {
+        assert!(shown.stdout.contains(word), "{word}\n{shown}");
+    }
+    // The scores of all answers as one text, for each treatment.
+    let corpus = rows("scores.corpus");
+    assert_eq!(corpus.len(), 3 * 6);
+    assert!(corpus.iter().all(|row| row["rows"] == 30), "{corpus:?}");
+    // Again: nothing is computed.
+    let again = project.run(&[&["run", "w.yaml", "--format", "json"], &set[..]].concat()).exits(0);
+    again.all_hit();
+}
+
+/// The case study on a repository and a server.
+struct Study {
+    project: Project,
+    api: ChatApi,
+    more: Vec<String>,
+}
+
+impl Study {
+    fn new() -> Self {
+        let project = Project::empty();
+        for (name, content) in [
+            ("casestudy.yaml", CASESTUDY),
+            ("galeras.yaml", GALERAS),
+            ("collect.yaml", COLLECT),
+            ("ratings.csv", RATINGS),
+        ] {
+            project.write(name, content);
+        }
+        history(&project, "a", 0);
+        Self { project, api: ChatApi::start(), more: Vec::new() }
+    }
+
+    fn call(&self, verb: &[&str], more: &[&str]) -> Outcome {
+        let mut args: Vec<String> = verb.iter().map(ToString::to_string).collect();
+        let own = [
+            "repos=./a".into(),
+            "n=12".into(),
+            format!("model={MODEL}"),
+            format!("base_url={}", self.api.url()),
+        ];
+        for value in own.iter().chain(&self.more) {
+            args.extend(["--set".to_owned(), value.clone()]);
+        }
+        args.extend(more.iter().map(ToString::to_string));
+        self.project.run(&args.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    #[track_caller]
+    fn run(&self) -> Outcome {
+        self.call(&["run", "casestudy.yaml", "--format", "json"], &[]).exits(0)
+    }
+
+    #[track_caller]
+    fn rows(&self, step: &str) -> Vec<Value> {
+        self.call(&["show", "casestudy.yaml", step, "--format", "json"], &[]).exits(0).json_lines()
+    }
+}
+
+#[test]
+fn every_data_point_is_answered_and_scored_under_three_treatments() {
+    let study = Study::new();
+    let outcome = study.run();
+    let testbed = study.rows("testbeds/random_cut");
+    let points = testbed.len();
+    assert!((8..=12).contains(&points), "{points}");
+    let scores = study.rows("scores");
+    paired(&scores, points);
+    assert_eq!(outcome.step("answers")["rows"], 3 * points);
+    assert_eq!(study.project.read("casestudy/unanswered.jsonl"), "");
+    // T2 has two turns.
+    assert_eq!(study.api.count(), 4 * points);
+    means_are_right(&study.project.read("casestudy/table_scores.csv"), &scores);
+    // The tokens of the methods are counted once, those of the answers under each treatment.
+    let tokens = study.rows("tokens");
+    for line in table(&study.project.read("casestudy/table_tokens.csv")) {
+        let category = &line["category"];
+        let sum = |column: &str, treatment: &str| -> i64 {
+            let of = tokens.iter().filter(|row| row["treatment"] == treatment);
+            of.map(|row| row[column].as_i64().unwrap()).sum()
+        };
+        let wanted = sum(&format!("reference_{category}"), "control").to_string();
+        assert_eq!(line["reference"], wanted, "{category}");
+        for treatment in TREATMENTS {
+            assert_eq!(line[treatment], sum(category, treatment).to_string(), "{category}");
+        }
+    }
+    let spent = table(&study.project.read("casestudy/spent.csv"));
+    assert_eq!((spent.len(), spent[0]["answers"].as_str()), (1, (4 * points).to_string().as_str()));
+    let corpus = table(&study.project.read("casestudy/corpus_scores.csv"));
+    assert_eq!(corpus.len(), 3 * 6);
+    assert!(corpus.iter().all(|row| row["rows"] == points.to_string()), "{corpus:?}");
+    // The size of the control prompt goes with all three.
+    for row in &scores {
+        let control = scores
+            .iter()
+            .find(|c| c["snippet_id"] == row["snippet_id"] && c["treatment"] == "control")
+            .unwrap();
+        assert_eq!(row["control_prompt_size"], control["prompt_size"]);
+        // All scores are of the method without its docstring, which there is always.
+        assert!(SCORES.iter().all(|score| row[*score].is_number()), "{row}");
+        assert!(text(row, "code_no_docstring").starts_with(text(row, "random_cut")), "{row}");
+    }
+    // Nothing is asked again.
+    study.run().all_hit();
+    assert_eq!(study.api.count(), 4 * points);
+}
+
+#[test]
+fn the_prompts_are_those_of_the_paper() {
+    let study = Study::new();
+    study.run();
+    for row in study.rows("prompts") {
+        let cut = text(&row, "random_cut");
+        let messages = row["messages"].as_array().unwrap();
+        let said: Vec<&str> = messages.iter().map(|m| text(m, "content")).collect();
+        match text(&row, "treatment") {
+            "control" => {
+                let ask = format!("Complete the following python method: ```{cut}```");
+                assert_eq!(said, ["You are a helpful assistant.", &ask]);
+            }
+            "T1" => {
+                let ask = format!(
+                    "Write a Python method that starts with ```{cut}``` , I need to complete this function. Remove comments, summary and descriptions."
+                );
+                assert_eq!(said, ["You are a helpful assistant.", &ask]);
+            }
+            _ => {
+                assert_eq!(said.len(), 3, "{row}");
+                let docstring = row["docstring"].as_str().unwrap_or_default().trim();
+                let ask = format!(
+                    "Remember you have a Python function named {}, the function starts with the following code {cut}. The description for the function is: {docstring} ",
+                    text(&row, "fun_name")
+                );
+                assert_eq!(said[1], ask);
+                assert_eq!(
+                    said[2],
+                    "remove comments; remove summary; remove description; Return only the code"
+                );
+            }
+        }
+    }
+    // The second turn of T2 sees the answer to the first.
+    let second: Vec<_> =
+        study.api.asked().into_iter().filter(|asked| asked.last().starts_with("remove")).collect();
+    assert_eq!(second.len(), study.rows("testbeds/random_cut").len());
+    assert!(second.iter().all(|asked| asked.said().len() == 4 && asked.said()[2].contains("```")));
+}
+
+#[test]
+fn a_change_asks_for_what_is_new_only() {
+    let mut study = Study::new();
+    study.run();
+    let before = study.api.count();
+    let points = study.rows("testbeds/random_cut").len();
+    // One sample more.
+    study.more.push("samples=2".into());
+    study.run();
+    assert_eq!(study.api.count(), 2 * before);
+    assert_eq!(study.rows("scores").len(), 2 * 3 * points);
+    let tokens = table(&study.project.read("casestudy/table_tokens.csv"));
+    // More samples are no more methods.
+    let blocks = tokens.iter().find(|line| line["category"] == "blocks").unwrap();
+    let references: i64 = study
+        .rows("tokens")
+        .iter()
+        .filter(|row| row["treatment"] == "control" && row["sample"] == 0)
+        .map(|row| row["reference_blocks"].as_i64().unwrap())
+        .sum();
+    assert_eq!(blocks["reference"], references.to_string());
+    // Another way of taking code out of answers, or of scoring them, asks nobody.
+    study.more.push("extract=raw".into());
+    study.run();
+    study.more.retain(|set| !set.starts_with("samples"));
+    study.run();
+    assert_eq!(study.api.count(), 2 * before);
+    let raw = study.rows("scores");
+    assert!(raw.iter().all(|row| row["prediction"] == row["raw_response"] && row["parses"] == 0));
+}
+
+/// A study in which the server refused the first turn of T2 of one method; that method's id.
+fn refused() -> (Study, String) {
+    let study = Study::new();
+    let mut refused: Option<String> = None;
+    study.api.script(move |asked| {
+        let first = asked.said().into_iter().find(|text| text.starts_with("Remember"))?;
+        let this = refused.get_or_insert_with(|| first.clone());
+        (*this == first).then(|| Fault::Error(400, "content_filter", "no".into()))
+    });
+    study.run();
+    let unanswered = study.project.read("casestudy/unanswered.jsonl");
+    assert_eq!(unanswered.lines().count(), 1);
+    let row: Value = serde_json::from_str(&unanswered).unwrap();
+    assert_eq!((&row["treatment"], &row["rule"]), (&json!("T2"), &json!("content_filter")));
+    let snippet = text(&row, "snippet_id").to_owned();
+    (study, snippet)
+}
+
+#[test]
+fn prompts_without_an_answer_are_told_and_asked_again() {
+    let (study, _) = refused();
+    let points = study.rows("testbeds/random_cut").len();
+    assert_eq!(study.rows("answers").len(), 3 * points - 1);
+    // The server is well again: the next run asks for the one that is missing.
+    let before = study.api.count();
+    study.api.heal();
+    study.run();
+    assert_eq!(study.api.count(), before + 2);
+    paired(&study.rows("scores"), points);
+    assert_eq!(study.project.read("casestudy/unanswered.jsonl"), "");
+}
+
+#[test]
+fn a_comparison_is_one_of_the_same_data_points() {
+    let (study, snippet) = refused();
+    let answered = study.rows("scores").into_iter().filter(|row| row["snippet_id"] != *snippet);
+    let answered: Vec<Value> = answered.collect();
+    means_are_right(&study.project.read("casestudy/table_scores.csv"), &answered);
+}
+
+#[test]
+fn a_score_leads_back_to_its_commit() {
+    let study = Study::new();
+    study.run();
+    let scores = study.rows("scores");
+    let id = text(&scores[0], "id");
+    let told = study.call(&["trace", "casestudy.yaml", id], &[]).exits(0);
+    for column in ["prompt_id", "snippet_id", "path"] {
+        assert!(told.stdout.contains(text(&scores[0], column)), "{column}: {told}");
+    }
+    assert_eq!(told.stdout.matches("made from row").count(), 2, "{told}");
+}
+
+#[test]
+fn the_study_is_stopped_before_it_costs_too_much() {
+    let mut study = Study::new();
+    study.more.extend(["max_usd=0.001".into(), "usd_output=100".into()]);
+    let outcome = study.call(&["run", "casestudy.yaml", "--format", "json"], &[]);
+    assert_eq!(outcome.code, Some(1), "{outcome}");
+    assert_eq!(study.api.count(), 0);
+    let detail = text(&outcome.step("answers"), "detail").to_owned();
+    assert!(detail.contains("0.001") || detail.contains("max_usd"), "{detail}");
+}

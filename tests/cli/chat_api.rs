@@ -1,0 +1,414 @@
+//! A server of chat completions on the loopback address: answers that depend on what is asked
+//! only, with faults at will; it records what it was asked.
+//!
+//! Does not live here: workflows that ask it (`generate_openai`).
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+/// The only path that is served.
+const PATH: &str = "/v1/chat/completions";
+/// The model that is served, and how the server calls it.
+pub const MODEL: &str = "tiny";
+pub const VERSION: &str = "tiny-2026-01-01";
+/// The tokens of every answer, unless told otherwise.
+pub const TOKENS: (u64, u64) = (11, 7);
+
+/// Names and values.
+pub type Headers = Vec<(String, String)>;
+
+/// A request as it came in.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// Its number, from 0.
+    pub number: usize,
+    /// The connection that it came over, from 0.
+    pub connection: usize,
+    pub path: String,
+    /// Names are in lower case.
+    pub headers: Headers,
+    /// The body as it came, and as JSON.
+    pub text: String,
+    pub body: Value,
+    /// When it was read.
+    pub at: Instant,
+    /// Whether an answer was sent to its last byte.
+    pub answered: Arc<AtomicBool>,
+}
+
+impl Asked {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The contents of the messages, in order.
+    pub fn said(&self) -> Vec<String> {
+        let messages = self.body["messages"].as_array().unwrap();
+        messages.iter().map(|m| m["content"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// The content of the last message.
+    pub fn last(&self) -> String {
+        self.said().pop().unwrap()
+    }
+}
+
+/// What is done with a request instead of answering it well.
+#[derive(Clone, Debug)]
+pub enum Fault {
+    /// Any answer: status, more headers, body.
+    Raw(u16, Headers, String),
+    /// An error as OpenAI words it: status, code, message.
+    Error(u16, &'static str, String),
+    /// 429 with this header.
+    Limited(&'static str, String),
+    /// Nothing at all, until the client goes away.
+    Hang,
+    /// The connection ends before any answer, within the header, or within the body.
+    CutBefore,
+    CutHead,
+    CutBody,
+    /// 200 with half of the JSON, as if that were all.
+    Malformed,
+    /// 200 without a choice.
+    NoChoices,
+    /// So many bytes of an answer; whether its length is told before.
+    Huge(usize, bool),
+    /// The answer as a stream of events.
+    Stream,
+    /// 401 that quotes the key.
+    EchoKey,
+    /// The good answer with this message in it.
+    Message(Value),
+    /// The good answer with these fields in its place; null removes one.
+    With(Value),
+    /// The good answer, so much later.
+    Slow(Duration),
+}
+
+type Script = Box<dyn FnMut(&Asked) -> Option<Fault> + Send>;
+
+struct State {
+    asked: Vec<Asked>,
+    script: Script,
+    version: Option<String>,
+    tokens: (u64, u64),
+    latency: Duration,
+}
+
+/// The server; its threads end with the process.
+#[derive(Clone)]
+pub struct ChatApi {
+    state: Arc<Mutex<State>>,
+    address: String,
+    under_way: Arc<AtomicUsize>,
+    most: Arc<AtomicUsize>,
+}
+
+impl ChatApi {
+    /// Serves on a free port.
+    pub fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let state = State {
+            asked: Vec::new(),
+            script: Box::new(|_| None),
+            version: Some(VERSION.into()),
+            tokens: TOKENS,
+            latency: Duration::ZERO,
+        };
+        let state = Arc::new(Mutex::new(state));
+        let api = Self { state, address, under_way: Arc::default(), most: Arc::default() };
+        let served = api.clone();
+        thread::spawn(move || {
+            for (connection, stream) in listener.incoming().flatten().enumerate() {
+                let api = served.clone();
+                thread::spawn(move || api.serve(connection, stream));
+            }
+        });
+        api
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    /// What `base_url` is: `http://127.0.0.1:PORT/v1`.
+    pub fn url(&self) -> String {
+        format!("{}/v1", self.address)
+    }
+
+    /// Decides on the fault of each request.
+    pub fn script(&self, script: impl FnMut(&Asked) -> Option<Fault> + Send + 'static) -> &Self {
+        self.state().script = Box::new(script);
+        self
+    }
+
+    /// Each of these faults for one request, from now on; then good answers.
+    pub fn faults(&self, faults: Vec<Fault>) -> &Self {
+        let mut faults = faults.into_iter();
+        self.script(move |_| faults.next())
+    }
+
+    /// This fault for whoever asks for `text`, always.
+    pub fn spoil(&self, text: &'static str, fault: Fault) -> &Self {
+        self.script(move |asked| asked.last().contains(text).then(|| fault.clone()))
+    }
+
+    /// From now on all is answered well.
+    pub fn heal(&self) -> &Self {
+        self.script(|_| None)
+    }
+
+    /// How the server calls its model from now on.
+    pub fn set_version(&self, version: Option<&str>) -> &Self {
+        self.state().version = version.map(str::to_owned);
+        self
+    }
+
+    /// The tokens of prompts and of answers that are told from now on.
+    pub fn set_tokens(&self, prompt: u64, answer: u64) -> &Self {
+        self.state().tokens = (prompt, answer);
+        self
+    }
+
+    /// Every answer takes so long.
+    pub fn set_latency(&self, latency: Duration) -> &Self {
+        self.state().latency = latency;
+        self
+    }
+
+    /// Every request so far.
+    pub fn asked(&self) -> Vec<Asked> {
+        self.state().asked.clone()
+    }
+
+    pub fn count(&self) -> usize {
+        self.state().asked.len()
+    }
+
+    /// The requests so far; they are counted from 0 again.
+    pub fn take(&self) -> Vec<Asked> {
+        self.most.store(0, Ordering::SeqCst);
+        std::mem::take(&mut self.state().asked)
+    }
+
+    /// The most requests that were under way at a time.
+    pub fn most_under_way(&self) -> usize {
+        self.most.load(Ordering::SeqCst)
+    }
+
+    fn serve(&self, connection: usize, stream: TcpStream) {
+        let _ = stream.set_nodelay(true);
+        let Ok(writer) = stream.try_clone() else { return };
+        let mut reader = BufReader::new(stream);
+        while let Some((path, headers, text)) = read_request(&mut reader) {
+            let under_way = self.under_way.fetch_add(1, Ordering::SeqCst) + 1;
+            self.most.fetch_max(under_way, Ordering::SeqCst);
+            let goes_on = self.answer(connection, path, headers, text, &writer, &mut reader);
+            self.under_way.fetch_sub(1, Ordering::SeqCst);
+            if goes_on.is_none() {
+                let _ = writer.shutdown(Shutdown::Both);
+                return;
+            }
+        }
+    }
+
+    /// None if the connection has to end.
+    fn answer(
+        &self,
+        connection: usize,
+        path: String,
+        headers: Headers,
+        text: String,
+        mut stream: &TcpStream,
+        reader: &mut BufReader<TcpStream>,
+    ) -> Option<()> {
+        let mut state = self.state();
+        let asked = Asked {
+            number: state.asked.len(),
+            connection,
+            path,
+            headers,
+            body: serde_json::from_str(&text).unwrap_or(Value::Null),
+            text,
+            at: Instant::now(),
+            answered: Arc::default(),
+        };
+        state.asked.push(asked.clone());
+        let wrong = asked.path != format!("POST {PATH}");
+        let wrong = wrong.then(|| Fault::Error(404, "not_found", "Not Found".into()));
+        let fault = wrong.or_else(|| (state.script)(&asked));
+        let good = good(&state, &asked);
+        let latency = state.latency;
+        drop(state);
+        thread::sleep(latency);
+        let whole = good.to_string();
+        let (status, headers, body): (u16, Headers, String) = match fault {
+            None => (200, vec![], whole),
+            Some(Fault::Slow(time)) => {
+                thread::sleep(time);
+                return done(&asked, send(stream, 200, &[], &whole));
+            }
+            Some(Fault::Hang) => {
+                let _ = reader.read(&mut [0]);
+                return None;
+            }
+            Some(Fault::CutBefore) => return None,
+            Some(Fault::CutHead) => {
+                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-le");
+                return None;
+            }
+            Some(Fault::CutBody) => {
+                let head = head(200, &[], whole.len());
+                let half = &whole.as_bytes()[..whole.len() / 2];
+                let _ = stream.write_all(&[head.as_bytes(), half].concat());
+                return None;
+            }
+            Some(Fault::Huge(bytes, told)) => return huge(stream, bytes, told),
+            Some(Fault::Raw(status, headers, body)) => (status, headers, body),
+            Some(Fault::Error(status, code, message)) => (status, vec![], error(code, &message)),
+            Some(Fault::Limited(name, value)) => {
+                let body = error("rate_limit_exceeded", "Rate limit reached");
+                (429, vec![(name.into(), value)], body)
+            }
+            Some(Fault::Malformed) => (200, vec![], whole[..whole.len() / 2].to_owned()),
+            Some(Fault::NoChoices) => (200, vec![], with(good, &json!({"choices": []}))),
+            Some(Fault::Stream) => {
+                let kind = ("content-type".to_owned(), "text/event-stream".to_owned());
+                (200, vec![kind], format!("data: {whole}\n\ndata: [DONE]\n\n"))
+            }
+            Some(Fault::EchoKey) => {
+                let key = asked.header("authorization").unwrap_or_default();
+                let key = key.trim_start_matches("Bearer ");
+                let message = format!("Incorrect API key provided: {key}. Sent as {key:?}.");
+                (401, vec![], error("invalid_api_key", &message))
+            }
+            Some(Fault::Message(message)) => {
+                let choice = json!([{"index": 0, "message": message, "finish_reason": "stop"}]);
+                (200, vec![], with(good, &json!({ "choices": choice })))
+            }
+            Some(Fault::With(fields)) => (200, vec![], with(good, &fields)),
+        };
+        done(&asked, send(stream, status, &headers, &body))
+    }
+}
+
+fn done(asked: &Asked, sent: Option<()>) -> Option<()> {
+    asked.answered.store(sent.is_some(), Ordering::SeqCst);
+    sent
+}
+
+/// What is asked: method and path, headers, body; none at the end of the connection.
+fn read_request(reader: &mut BufReader<TcpStream>) -> Option<(String, Headers, String)> {
+    let mut line = String::new();
+    reader.read_line(&mut line).ok().filter(|n| *n > 0)?;
+    let path = line.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
+    let mut headers = Vec::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok().filter(|n| *n > 0)?;
+        let Some((name, value)) = line.trim().split_once(':') else { break };
+        headers.push((name.to_lowercase(), value.trim().to_string()));
+    }
+    let length = headers.iter().find(|(name, _)| name == "content-length");
+    let length = length.and_then(|(_, value)| value.parse().ok()).unwrap_or(0);
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    Some((path, headers, String::from_utf8(body).ok()?))
+}
+
+/// The code that answers a request, as it is in the answer: a function of the messages, the
+/// seed and nothing else.
+pub fn code(body: &Value) -> String {
+    let told = json!([body["messages"], body["seed"]]).to_string();
+    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    let hash = told.as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, mix);
+    format!("def f_{hash:016x}(a):\n    return a + {}", hash % 1_000)
+}
+
+/// The text that answers a request.
+pub fn content(body: &Value) -> String {
+    format!("Here it is:\n\n```python\n{}\n```\nThat is all.", code(body))
+}
+
+/// The good answer.
+fn good(state: &State, asked: &Asked) -> Value {
+    let (prompt, answer) = state.tokens;
+    json!({
+        "id": format!("chatcmpl-{}", asked.number),
+        "object": "chat.completion",
+        "created": 1_795_262_011,
+        "model": state.version,
+        "choices": [{
+            "index": 0,
+            "message": {"role": "assistant", "content": content(&asked.body)},
+            "logprobs": null,
+            "finish_reason": "stop",
+        }],
+        "usage": {
+            "prompt_tokens": prompt,
+            "completion_tokens": answer,
+            "total_tokens": prompt + answer,
+        },
+    })
+}
+
+fn with(mut good: Value, fields: &Value) -> String {
+    for (name, value) in fields.as_object().unwrap() {
+        let object = good.as_object_mut().unwrap();
+        match value {
+            Value::Null => drop(object.shift_remove(name)),
+            value => drop(object.insert(name.clone(), value.clone())),
+        }
+    }
+    good.to_string()
+}
+
+/// An error as OpenAI and llama.cpp's server word it.
+pub fn error(code: &str, message: &str) -> String {
+    json!({"error": {"message": message, "type": "error", "param": null, "code": code}}).to_string()
+}
+
+fn head(status: u16, headers: &[(String, String)], length: usize) -> String {
+    let mut head = format!("HTTP/1.1 {status} Status\r\ncontent-length: {length}\r\n");
+    if !headers.iter().any(|(name, _)| name == "content-type") {
+        head.push_str("content-type: application/json\r\n");
+    }
+    for (name, value) in headers {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    head.push_str("\r\n");
+    head
+}
+
+fn send(
+    mut stream: &TcpStream,
+    status: u16,
+    headers: &[(String, String)],
+    body: &str,
+) -> Option<()> {
+    // In one piece: otherwise the kernel holds the second one back for a while.
+    let whole = head(status, headers, body.len()) + body;
+    stream.write_all(whole.as_bytes()).ok()
+}
+
+/// An answer of so many bytes, made while it is sent.
+fn huge(mut stream: &TcpStream, bytes: usize, told: bool) -> Option<()> {
+    let length = if told { format!("content-length: {bytes}") } else { "connection: close".into() };
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n{length}\r\n\r\n");
+    let (begin, block) = (r#"{"choices":[{"message":{"content":""#, [b'x'; 65_536]);
+    stream.write_all(&[head.as_bytes(), begin.as_bytes()].concat()).ok()?;
+    let mut sent = begin.len();
+    while sent < bytes {
+        stream.write_all(&block).ok()?;
+        sent += block.len();
+    }
+    None
+}

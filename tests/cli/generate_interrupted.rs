@@ -1,0 +1,303 @@
+//! Runs of `generate` that are killed, interrupted, or not alone: what was answered is kept.
+//!
+//! Does not live here: kills at random instants (`tests/scripts/generate_kill.py`).
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use crate::chat_api::{Asked, ChatApi, Fault};
+use crate::generate_openai::{answers, data, project, workflow};
+use crate::harness::{Outcome, Project, Running, files_below, wait_for};
+
+const ROWS: usize = 60;
+const BEFORE: usize = 30;
+
+/// Answers the first requests, and lets the others wait for ever.
+fn answer_first(api: &ChatApi, count: usize) {
+    api.take();
+    api.script(move |asked| (asked.number >= count).then_some(Fault::Hang));
+}
+
+fn questions(asked: &[Asked]) -> BTreeSet<String> {
+    asked.iter().map(|asked| asked.text.clone()).collect()
+}
+
+/// The rows that the run counted as done, by its events in a file.
+fn counted(project: &Project, events: &str) -> u64 {
+    let text = fs::read_to_string(project.path(events)).unwrap_or_default();
+    let events = text.lines().filter_map(|l| serde_json::from_str::<serde_json::Value>(l).ok());
+    let rows = events.filter(|e| e["event"] == "progress" && e["step"] == "answers");
+    rows.filter_map(|e| e["rows"].as_u64()).max().unwrap_or(0)
+}
+
+/// A run that writes its events into a file.
+fn start(project: &Project, events: &str, more: &str) -> Running {
+    let script = format!("exec \"$GALERAS\" run w.yaml --format json {more} > {events}");
+    Running::start(project.shell(&script))
+}
+
+/// Starts a run, and ends it by a signal when all first answers count.
+#[track_caller]
+fn stopped(api: &ChatApi, project: &Project, signal: &str, more: &str) -> (Outcome, Vec<Asked>) {
+    answer_first(api, BEFORE);
+    let running = start(project, "events", more);
+    wait_for("the answers", || counted(project, "events") >= BEFORE as u64);
+    let at = Instant::now();
+    running.signal(signal);
+    let outcome = running.finish();
+    assert!(at.elapsed() < Duration::from_secs(3), "{:?}", at.elapsed());
+    api.heal();
+    let asked = api.take();
+    assert_eq!(counted(project, "events"), BEFORE as u64);
+    (outcome, asked[..BEFORE].to_vec())
+}
+
+fn journals(project: &Project) -> Vec<PathBuf> {
+    files_below(&project.path("cache/downloads/answers"))
+}
+
+/// Runs to the end, asks exactly what is missing, and gives what an undisturbed run gives.
+#[track_caller]
+fn goes_on(api: &ChatApi, project: &Project, answered: &[Asked], missing: usize) -> Outcome {
+    let outcome = project.run_ok(&[]);
+    let asked = api.take();
+    let again = questions(&asked).intersection(&questions(answered)).count();
+    assert_eq!((asked.len(), again), (missing, missing + answered.len() - ROWS), "{outcome}");
+    assert_eq!(outcome.digests(), project.run_ok(&["--cache", "undisturbed"]).digests());
+    assert!(journals(project).is_empty());
+    project.verifies("cache");
+    api.take();
+    project.run_ok(&[]).all_hit();
+    assert_eq!(api.count(), 0);
+    outcome
+}
+
+#[test]
+fn after_a_kill_only_what_has_no_answer_is_asked() {
+    let api = ChatApi::start();
+    let project = project(&api, ROWS, "concurrency: 4");
+    let (outcome, answered) = stopped(&api, &project, "KILL", "");
+    assert_eq!(outcome.code, None);
+    assert_eq!(journals(&project).len(), 1);
+    project.verifies("cache");
+    let after = goes_on(&api, &project, &answered, ROWS - BEFORE);
+    let step = after.step("answers");
+    assert_eq!(
+        (step["reused_rows"].as_u64(), step["reason"].as_str()),
+        (Some(30), Some("PREV_FAILED"))
+    );
+}
+
+#[test]
+fn an_interruption_ends_at_once_and_keeps_the_answers() {
+    let api = ChatApi::start();
+    let project = project(&api, ROWS, "concurrency: 4");
+    let (outcome, answered) = stopped(&api, &project, "INT", "");
+    let outcome = outcome.exits(130);
+    assert!(project.read("events").contains("\"status\":\"interrupted\""), "{outcome}");
+    goes_on(&api, &project, &answered, ROWS - BEFORE);
+}
+
+#[test]
+fn several_kills_lose_nothing() {
+    let api = ChatApi::start();
+    let project = project(&api, ROWS, "concurrency: 4");
+    let mut answered = Vec::new();
+    for kills in 1..=4 {
+        answer_first(&api, 10);
+        let events = format!("events{kills}");
+        let running = start(&project, &events, "");
+        wait_for("the answers", || counted(&project, &events) >= 10);
+        running.signal("KILL");
+        running.finish();
+        answered.extend_from_slice(&api.take()[..10]);
+        assert_eq!(questions(&answered).len(), kills * 10, "nothing is asked twice");
+    }
+    api.heal();
+    goes_on(&api, &project, &answered, ROWS - 40);
+}
+
+/// Every turn is kept, not only whole conversations.
+#[test]
+fn a_conversation_that_was_killed_goes_on_at_its_turn() {
+    let api = ChatApi::start();
+    let project = project(&api, 20, "concurrency: 4");
+    project.edit("w.yaml", "'Complete this: {{ code }}'", "['{{ code }}', Then, Last]");
+    answer_first(&api, BEFORE);
+    let running = start(&project, "events", "");
+    let kept = || {
+        let lines = |file: &PathBuf| fs::read_to_string(file).unwrap().matches('\n').count();
+        journals(&project).iter().map(lines).sum::<usize>()
+    };
+    wait_for("the answers", || kept() >= BEFORE);
+    running.signal("KILL");
+    running.finish();
+    let answered = api.take()[..BEFORE].to_vec();
+    api.heal();
+    goes_on(&api, &project, &answered, ROWS - BEFORE);
+}
+
+#[test]
+fn a_journal_that_was_cut_loses_its_last_answer_only() {
+    let api = ChatApi::start();
+    let project = project(&api, ROWS, "concurrency: 4");
+    let (_, answered) = stopped(&api, &project, "KILL", "");
+    let journal = journals(&project).remove(0);
+    let content = fs::read(&journal).unwrap();
+    assert_eq!(content.iter().filter(|byte| **byte == b'\n').count(), BEFORE);
+    fs::write(&journal, &content[..content.len() - 20]).unwrap();
+    goes_on(&api, &project, &answered, ROWS - BEFORE + 1);
+}
+
+#[test]
+fn a_line_of_a_journal_that_was_damaged_is_no_answer() {
+    let api = ChatApi::start();
+    let project = project(&api, ROWS, "concurrency: 4");
+    let (_, answered) = stopped(&api, &project, "KILL", "");
+    let journal = journals(&project).remove(0);
+    let mut lines: Vec<Vec<u8>> =
+        fs::read(&journal).unwrap().split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+    let place = lines[3].len() / 2;
+    lines[3][place] ^= 1;
+    lines[7].clear();
+    lines.insert(9, b"noise".to_vec());
+    fs::write(&journal, lines.join(&b'\n')).unwrap();
+    goes_on(&api, &project, &answered, ROWS - BEFORE + 2);
+}
+
+#[test]
+fn what_a_killed_run_left_outlives_a_clean_up() {
+    let api = ChatApi::start();
+    let project = project(&api, ROWS, "concurrency: 4");
+    let (_, answered) = stopped(&api, &project, "KILL", "");
+    project.run(&["cache", "gc", "--keep-runs", "1"]).exits(0);
+    goes_on(&api, &project, &answered, ROWS - BEFORE);
+    // So do the answers of the last run.
+    project.run(&["cache", "gc", "--keep-runs", "1"]).exits(0);
+    project.verifies("cache");
+    api.take();
+    project.write("data.jsonl", data(0..ROWS + 1));
+    project.run_ok(&[]);
+    assert_eq!(api.count(), 1);
+}
+
+/// A step that failed keeps its answers, too; a clean-up takes only what no run needs.
+#[test]
+fn what_a_failed_run_was_answered_outlives_a_clean_up() {
+    let api = ChatApi::start();
+    let project = project(&api, ROWS, "concurrency: 1");
+    api.script(|asked| {
+        let fatal = || Fault::Error(401, "invalid_api_key", "no".into());
+        (asked.number >= BEFORE).then(fatal)
+    });
+    let failed = project.run_json(&[]).exits(1);
+    let detail = failed.step("answers")["detail"].as_str().unwrap().to_owned();
+    assert!(detail.contains("30 rows are kept"), "{detail}");
+    let answered = api.take()[..BEFORE].to_vec();
+    assert!(journals(&project).is_empty());
+    api.heal();
+    project.run(&["cache", "gc", "--keep-runs", "1"]).exits(0);
+    goes_on(&api, &project, &answered, ROWS - BEFORE);
+}
+
+#[test]
+fn a_forced_run_that_was_killed_asks_only_for_the_rest() {
+    let api = ChatApi::start();
+    let project = project(&api, ROWS, "concurrency: 4");
+    let before = project.run_ok(&[]);
+    let (_, _) = stopped(&api, &project, "KILL", "--force answers");
+    // The result from before is still there.
+    let outcome = project.run_ok(&[]);
+    outcome.all_hit();
+    assert_eq!((api.count(), outcome.digests()), (0, before.digests()));
+    project.verifies("cache");
+}
+
+#[test]
+fn two_runs_at_a_time_ask_nothing_twice() {
+    let api = ChatApi::start();
+    api.set_latency(Duration::from_millis(20));
+    let project = project(&api, ROWS, "concurrency: 4");
+    let run = || Running::start(project.command(&["run", "w.yaml", "--format", "json"]));
+    let (one, two) = (run(), run());
+    let (one, two) = (one.finish().exits(0), two.finish().exits(0));
+    assert_eq!((api.count(), questions(&api.asked()).len()), (ROWS, ROWS));
+    assert_eq!(one.digests(), two.digests());
+    project.verifies("cache");
+}
+
+#[test]
+fn two_workflows_at_a_time_ask_nothing_twice() {
+    let api = ChatApi::start();
+    api.set_latency(Duration::from_millis(20));
+    let project = project(&api, 40, "concurrency: 4");
+    let other = workflow(&api, "concurrency: 8, extract: raw")
+        .replace("galeras: 1\n", "galeras: 1\nname: other\n")
+        .replace("data.jsonl", "more.jsonl");
+    project.write("other.yaml", other);
+    project.write("more.jsonl", data(20..60));
+    let run = |file: &str| Running::start(project.command(&["run", file, "--format", "json"]));
+    let (one, two) = (run("w.yaml"), run("other.yaml"));
+    let both = [one.finish().exits(0), two.finish().exits(0)];
+    assert_eq!((api.count(), questions(&api.asked()).len()), (60, 60), "{}", both[0]);
+    project.verifies("cache");
+}
+
+/// Two steps of one run that ask the same: each question goes out once.
+#[test]
+fn two_steps_of_a_run_ask_nothing_twice() {
+    let api = ChatApi::start();
+    let project = project(&api, 20, "concurrency: 4");
+    let text = project.read("w.yaml");
+    let (_, step) = text.split_once("  answers:\n").unwrap();
+    let step = step.replace("model: tiny", "model: tiny, extract: raw");
+    project.write("w.yaml", format!("{text}  others:\n{step}"));
+    project.run_ok(&["--jobs", "2"]);
+    assert_eq!((api.count(), questions(&api.asked()).len()), (20, 20));
+    assert_eq!((answers(&project).len(), project.rows("others").len()), (20, 20));
+}
+
+/// The second run waits for the first one, which is killed: it goes on with what is there.
+#[test]
+fn a_run_takes_over_from_one_that_is_killed_while_it_waits() {
+    let api = ChatApi::start();
+    let project = project(&api, ROWS, "concurrency: 4");
+    answer_first(&api, BEFORE);
+    let first = start(&project, "events", "");
+    wait_for("the answers", || counted(&project, "events") >= BEFORE as u64);
+    let second = start(&project, "events2", "");
+    wait_for("the wait", || {
+        fs::read_to_string(project.path("events2")).unwrap_or_default().contains("another run")
+    });
+    let answered = api.take()[..BEFORE].to_vec();
+    api.heal();
+    first.signal("KILL");
+    first.finish();
+    second.finish().exits(0);
+    let asked = api.take();
+    assert_eq!(asked.len(), ROWS - BEFORE);
+    assert!(questions(&asked).is_disjoint(&questions(&answered)));
+    project.run_ok(&[]).all_hit();
+}
+
+#[test]
+fn a_run_that_waits_for_another_can_be_interrupted() {
+    let api = ChatApi::start();
+    let project = project(&api, 4, "");
+    api.script(|_| Some(Fault::Hang));
+    let first = start(&project, "events", "");
+    wait_for("the first request", || api.count() > 0);
+    let second = start(&project, "events2", "");
+    wait_for("the wait", || {
+        fs::read_to_string(project.path("events2")).unwrap_or_default().contains("another run")
+    });
+    let at = Instant::now();
+    second.signal("INT");
+    second.finish().exits(130);
+    assert!(at.elapsed() < Duration::from_secs(2), "{:?}", at.elapsed());
+    first.signal("TERM");
+    first.finish().exits(130);
+    assert!(at.elapsed() < Duration::from_secs(4), "{:?}", at.elapsed());
+}

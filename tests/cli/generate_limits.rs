@@ -1,0 +1,331 @@
+//! `generate` within limits: money, pace, waits that a server asks for, memory; and a server that
+//! goes away for a while.
+//!
+//! Does not live here: what each failure of a request means (`generate_faults`).
+
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::chat_api::{Asked, ChatApi, Fault};
+use crate::generate_openai::{answers, only, project, warnings};
+use crate::harness::{Outcome, Project, Running, wait_for};
+
+/// An answer of ten tokens, the most, costs ten dollars; prompts cost nothing.
+const TEN: &str = "price: { input: 0, output: 1000000 }, max_tokens: 10";
+const ROWS: usize = 40;
+
+#[track_caller]
+fn over_budget(project: &Project, spent: &str, limit: &str) -> Outcome {
+    let outcome = project.run_json(&[]).exits(1);
+    let detail = outcome.step("answers")["detail"].as_str().unwrap().to_owned();
+    for word in ["limit of the cost", spent, limit, "max_usd"] {
+        assert!(detail.contains(word), "{word} in {detail}");
+    }
+    outcome
+}
+
+#[test]
+fn the_run_stops_before_the_request_that_would_pass_the_limit() {
+    for concurrency in [1, 8] {
+        let api = ChatApi::start();
+        api.set_tokens(5, 10).set_latency(Duration::from_millis(10));
+        let project =
+            project(&api, ROWS, &format!("{TEN}, concurrency: {concurrency}, max_usd: 35"));
+        let outcome = over_budget(&project, "$30.00", "$35.00");
+        assert_eq!(api.take().len(), 3, "{outcome}");
+        let detail = outcome.step("answers")["detail"].to_string();
+        assert!(detail.contains("the answers for 3 rows are kept"), "{detail}");
+        // What one run may spend: the next one gets further.
+        over_budget(&project, "$30.00", "$35.00");
+        assert_eq!(api.take().len(), 3);
+        // A higher limit uses what was paid.
+        project.edit("w.yaml", "max_usd: 35", "max_usd: 340");
+        let outcome = project.run_ok(&[]);
+        assert_eq!((api.take().len(), answers(&project).len()), (ROWS - 6, ROWS));
+        assert_eq!(outcome.step("answers")["reused_rows"], 6);
+        assert_eq!(only(&project, "answers.summary")["cost_usd"], 400.0);
+    }
+}
+
+#[test]
+fn answers_that_cost_less_than_the_most_let_more_follow() {
+    for concurrency in [1, 8] {
+        let api = ChatApi::start();
+        api.set_tokens(5, 1).set_latency(Duration::from_millis(5));
+        let project =
+            project(&api, ROWS, &format!("{TEN}, concurrency: {concurrency}, max_usd: 35"));
+        over_budget(&project, "$26.00", "$35.00");
+        assert_eq!(api.count(), 26);
+    }
+}
+
+#[test]
+fn a_limit_that_is_just_enough_is_enough() {
+    let api = ChatApi::start();
+    api.set_tokens(5, 10);
+    project(&api, 3, &format!("{TEN}, concurrency: 8, max_usd: 30")).run_ok(&[]);
+    assert_eq!(api.take().len(), 3);
+    let outcome =
+        over_budget(&project(&api, 1, &format!("{TEN}, max_usd: 9.99")), "$0.00", "$9.99");
+    assert!(!outcome.stdout.contains("kept"), "{outcome}");
+    assert_eq!(api.count(), 0);
+}
+
+#[test]
+fn what_nobody_counts_costs_the_most() {
+    let cut: fn(&Asked) -> Option<Fault> = |asked| (asked.number == 0).then_some(Fault::CutBody);
+    let untold: fn(&Asked) -> Option<Fault> =
+        |_| Some(Fault::With(serde_json::json!({"usage": null})));
+    for (script, kept) in [(cut, 2), (untold, 3)] {
+        let api = ChatApi::start();
+        api.set_tokens(5, 10).script(script);
+        let project = project(&api, ROWS, &format!("{TEN}, concurrency: 1, max_usd: 35"));
+        let outcome = over_budget(&project, "$30.00", "$35.00");
+        assert_eq!(api.take().len(), 3);
+        assert!(outcome.stdout.contains(&format!("{kept} rows are kept")), "{outcome}");
+    }
+}
+
+#[test]
+fn a_refusal_costs_nothing() {
+    let api = ChatApi::start();
+    api.set_tokens(5, 10);
+    api.script(|asked| (asked.number < 2).then(|| Fault::Error(500, "internal", "oops".into())));
+    let project = project(&api, ROWS, &format!("{TEN}, concurrency: 1, max_usd: 35"));
+    over_budget(&project, "$30.00", "$35.00");
+    assert_eq!(api.count(), 5);
+}
+
+/// Prompts count, too, and what they will cost is guessed: never too low.
+#[test]
+fn what_was_really_spent_is_within_the_limit() {
+    for (concurrency, tokens) in [(1, 12), (8, 12), (8, 60)] {
+        let api = ChatApi::start();
+        api.set_tokens(tokens, 3).set_latency(Duration::from_millis(5));
+        let more = "price: { input: 1000000, output: 2000000 }, max_tokens: 10, max_usd: 1500";
+        let project = project(&api, 200, &format!("{more}, concurrency: {concurrency}"));
+        let outcome = project.run_json(&[]).exits(1);
+        let spent = api.count() as u64 * (tokens + 6);
+        assert!(spent <= 1_500, "{spent}: {outcome}");
+        // Nor is most of the money left.
+        assert!(spent >= 1_000, "{spent}: {outcome}");
+    }
+}
+
+fn gaps(asked: &[Asked]) -> Vec<f64> {
+    asked.iter().map(|a| (a.at - asked[0].at).as_secs_f64()).collect()
+}
+
+#[test]
+fn requests_keep_their_pace() {
+    let api = ChatApi::start();
+    let project = project(&api, 8, "requests_per_minute: 120, concurrency: 8");
+    let outcome = project.run_ok(&[]);
+    let at = gaps(&api.asked());
+    for (i, one) in at.iter().enumerate() {
+        for (j, other) in at.iter().enumerate().skip(i + 1) {
+            let least = (j - i) as f64 * 0.5 - 0.3;
+            assert!(other - one >= least, "{i} {j}: {at:?}");
+        }
+    }
+    assert!(outcome.took < Duration::from_secs(6), "{:?} {at:?}", outcome.took);
+}
+
+#[test]
+fn tokens_keep_their_pace() {
+    let api = ChatApi::start();
+    api.set_tokens(100, 100);
+    let more = "tokens_per_minute: 12000, max_tokens: 100, concurrency: 8";
+    let project = project(&api, 5, more);
+    let outcome = project.run_ok(&[]);
+    // Two hundred a second are allowed, and as many are used by each.
+    let at = gaps(&api.asked());
+    assert!(at.iter().enumerate().all(|(i, at)| *at >= i as f64 - 0.5), "{at:?}");
+    assert!(outcome.took < Duration::from_secs(15), "{:?} {at:?}", outcome.took);
+}
+
+/// `Sat, 21 Nov 2026 11:53:31 GMT`, so many seconds from now.
+fn date_in(seconds: u32) -> String {
+    let mut date = Command::new("date");
+    date.env("LC_ALL", "C").args(["-u", "-d", &format!("+{seconds} seconds")]);
+    let told = date.arg("+%a, %d %b %Y %H:%M:%S GMT").output().unwrap();
+    String::from_utf8(told.stdout).unwrap().trim().to_owned()
+}
+
+#[test]
+fn a_wait_that_the_server_asks_for_is_kept() {
+    let soon: fn() -> String = || date_in(3);
+    for (name, value, least, most) in [
+        ("retry-after", (|| "2".into()) as fn() -> String, 2.0, 4.0),
+        ("retry-after-ms", || "700".into(), 0.7, 2.0),
+        ("retry-after", soon, 1.5, 5.0),
+        ("x-ratelimit-reset-requests", || "1s".into(), 1.0, 3.0),
+    ] {
+        let value = value();
+        let api = ChatApi::start();
+        api.faults(vec![Fault::Limited(name, value.clone())]);
+        let project = project(&api, 2, "concurrency: 1");
+        let outcome = project.run_ok(&[]);
+        let at = gaps(&api.asked());
+        assert_eq!(at.len(), 3, "{name}: {value}");
+        assert!((least..most).contains(&at[1]), "{name}: {value}: {at:?}");
+        assert!(warnings(&outcome).is_empty() && answers(&project).len() == 2, "{outcome}");
+    }
+}
+
+#[test]
+fn all_requests_wait_and_the_wait_is_shown() {
+    let api = ChatApi::start();
+    api.set_latency(Duration::from_millis(50));
+    api.script(|asked| (asked.number == 8).then(|| Fault::Limited("retry-after", "4".into())));
+    let project = project(&api, 24, "concurrency: 4");
+    let outcome = project.run_ok(&[]);
+    let asked = api.asked();
+    assert_eq!((asked.len(), answers(&project).len()), (25, 24));
+    // When the refusal was sent, and had time to arrive.
+    let refused = asked[8].at + Duration::from_millis(50);
+    let early = asked.iter().filter(|a| {
+        let after = a.at.saturating_duration_since(refused).as_secs_f64();
+        (0.3..3.9).contains(&after)
+    });
+    assert_eq!(early.count(), 0, "{:?}", gaps(&asked));
+    let told = outcome.events("activity");
+    let waiting = |e: &&Value| e["waiting"] == true && e["text"].to_string().contains("HTTP 429");
+    assert_eq!(told.iter().filter(waiting).count(), 1, "{told:?}");
+}
+
+#[test]
+fn a_long_wait_ends_at_once_when_it_is_interrupted() {
+    for (more, fault) in [
+        ("", Some(Fault::Limited("retry-after", "3000".into()))),
+        ("requests_per_minute: 1", None),
+        ("", Some(Fault::Hang)),
+        ("timeout_seconds: 3000", Some(Fault::Error(500, "internal", "oops".into()))),
+    ] {
+        let api = ChatApi::start();
+        let script = fault.clone();
+        api.script(move |_| script.clone());
+        let project = project(&api, 20, more);
+        let running = Running::start(project.command(&["run", "w.yaml", "--format", "json"]));
+        wait_for("a request", || api.count() > 0);
+        thread::sleep(Duration::from_millis(500));
+        let at = Instant::now();
+        running.signal("INT");
+        let outcome = running.finish().exits(130);
+        assert!(at.elapsed() < Duration::from_secs(2), "{fault:?}: {:?}", at.elapsed());
+        assert_eq!(outcome.finished()["status"], "interrupted", "{outcome}");
+        project.verifies("cache");
+    }
+}
+
+/// The most memory that a run takes, in bytes.
+#[track_caller]
+fn memory(project: &Project) -> u64 {
+    let mut command = project.command(&["run", "w.yaml"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let mut most = 0;
+    while child.try_wait().unwrap().is_none() {
+        let text = std::fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+        most = most.max(kilobytes.unwrap_or(0) << 10);
+        thread::sleep(Duration::from_millis(2));
+    }
+    assert!(child.wait().unwrap().success());
+    most
+}
+
+#[test]
+fn an_answer_without_end_takes_little_memory() {
+    let api = ChatApi::start();
+    let small = memory(&project(&api, 8, "concurrency: 4"));
+    api.script(|_| Some(Fault::Huge(100 << 20, false)));
+    let project = project(&api, 8, "concurrency: 4");
+    let huge = memory(&project);
+    assert_eq!(project.rows("answers.rejects").len(), 8);
+    // Sixteen megabytes of each are read, and buffers grow by doubling.
+    let most = small + 4 * (32 << 20) + (32 << 20);
+    assert!(huge < most, "{} MB, {} MB for small answers", huge >> 20, small >> 20);
+}
+
+/// A way to a server that can be shut: then nobody listens at its address.
+struct Door {
+    address: String,
+    target: String,
+    open: Arc<AtomicBool>,
+    streams: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+impl Door {
+    fn new(api: &ChatApi) -> Self {
+        let target = api.url().replace("http://", "").replace("/v1", "");
+        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+        let door = Self { address, target, open: Arc::default(), streams: Arc::default() };
+        door.open();
+        door
+    }
+
+    fn open(&self) {
+        let listener = TcpListener::bind(&self.address).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        self.open.store(true, Ordering::SeqCst);
+        let (open, streams, target) =
+            (Arc::clone(&self.open), Arc::clone(&self.streams), self.target.clone());
+        thread::spawn(move || {
+            while open.load(Ordering::SeqCst) {
+                let Ok((client, _)) = listener.accept() else {
+                    thread::sleep(Duration::from_millis(1));
+                    continue;
+                };
+                client.set_nonblocking(false).unwrap();
+                let server = TcpStream::connect(&target).unwrap();
+                for (from, to) in [(&client, &server), (&server, &client)] {
+                    let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+                    thread::spawn(move || {
+                        let _ = std::io::copy(&mut from, &mut to);
+                        let _ = to.shutdown(Shutdown::Both);
+                    });
+                }
+                streams.lock().unwrap().extend([client, server]);
+            }
+        });
+    }
+
+    fn shut(&self) {
+        self.open.store(false, Ordering::SeqCst);
+        thread::sleep(Duration::from_millis(50));
+        for stream in self.streams.lock().unwrap().drain(..) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+#[test]
+fn a_server_that_comes_back_is_waited_for() {
+    let api = ChatApi::start();
+    api.set_latency(Duration::from_millis(20));
+    let door = Door::new(&api);
+    let project = project(&api, 60, "concurrency: 4, tries: 2");
+    let text = project.read("w.yaml").replace(&door.target, &door.address);
+    project.write("w.yaml", text);
+    let running = Running::start(project.command(&["run", "w.yaml", "--format", "json"]));
+    wait_for("some answers", || api.count() >= 20);
+    door.shut();
+    let before = api.count();
+    thread::sleep(Duration::from_secs(4));
+    door.open();
+    let outcome = running.finish().exits(0);
+    assert_eq!((answers(&project).len(), project.rows("answers.rejects").len()), (60, 0));
+    assert!(before < 60, "it was shut before the end");
+    assert!(api.count() <= 60 + 4, "{}: only what was under way is asked again", api.count());
+    assert!(warnings(&outcome).is_empty(), "{outcome}");
+    let told = outcome.events("activity");
+    assert!(told.iter().any(|e| e["text"].to_string().contains("cannot be reached")), "{told:?}");
+}

@@ -1,0 +1,219 @@
+//! `galeras.lock` and the versions of models: answers of another version are not used.
+
+use serde_json::{Value, json};
+
+use crate::chat_api::{Asked, ChatApi, Fault, MODEL, VERSION};
+use crate::generate_openai::{answers, data, project, workflow};
+use crate::harness::{Outcome, Project, marked};
+
+#[track_caller]
+fn lock(project: &Project) -> Outcome {
+    project.run(&["lock", "w.yaml"]).exits(0)
+}
+
+fn locked(project: &Project) -> Value {
+    serde_json::from_str(&project.read("galeras.lock")).unwrap()
+}
+
+fn reported(project: &Project) -> Vec<String> {
+    let rows = answers(project);
+    rows.values().map(|row| row["reported_model"].as_str().unwrap().to_owned()).collect()
+}
+
+/// A run that ends since the model has another version than the pinned one.
+#[track_caller]
+fn drifts(project: &Project, now: &str) -> Outcome {
+    let outcome = project.run_json(&[]).exits(1);
+    let detail = outcome.step("answers")["detail"].as_str().unwrap().to_owned();
+    for word in [VERSION, now, MODEL, "galeras lock"] {
+        assert!(detail.contains(word), "{word} in {detail}");
+    }
+    outcome
+}
+
+#[test]
+fn locking_asks_one_small_question_and_pins_the_version() {
+    let api = ChatApi::start();
+    let project = project(&api, 20, "max_tokens: 500, temperature: 0.5, samples: 3");
+    let said = lock(&project);
+    assert!(said.stderr.contains("1 model pinned"), "{said}");
+    let asked = api.take();
+    assert_eq!(asked.len(), 1);
+    assert_eq!(asked[0].body["max_tokens"], 1);
+    assert_eq!(asked[0].body["model"], MODEL);
+    assert!(asked[0].text.len() < 300, "{}", asked[0].text);
+    let lock_file = locked(&project);
+    let versions = lock_file["versions"].as_array().unwrap();
+    assert_eq!(
+        versions,
+        &[json!({
+            "operator": "generate", "of": {"base_url": api.url(), "model": MODEL},
+            "version": VERSION, "workflows": ["w.yaml"],
+        })]
+    );
+    assert!(project.stored_nothing(), "nothing was computed");
+    let said = lock(&project);
+    assert!(said.stderr.contains("up to date"), "{said}");
+}
+
+#[test]
+fn a_limit_under_another_name_is_left_as_it_is() {
+    let api = ChatApi::start();
+    let project = project(&api, 1, "extra_body: { max_completion_tokens: 50 }");
+    lock(&project);
+    let body = api.take().remove(0).body;
+    assert_eq!((&body["max_tokens"], &body["max_completion_tokens"]), (&Value::Null, &json!(50)));
+}
+
+#[test]
+fn a_frozen_run_needs_a_pin() {
+    let api = ChatApi::start();
+    let text = workflow(&api, "").replace("  answers:", "  «answers:");
+    let (text, place) = marked(&text);
+    let project = Project::new(&text);
+    project.write("data.jsonl", data(0..3));
+    let outcome = project.run_json(&["--frozen"]).exits(2);
+    assert_eq!(outcome.diagnostics(), [format!("not-locked w.yaml:{place}")], "{outcome}");
+    let shown = project.run(&["run", "w.yaml", "--frozen"]).exits(2);
+    assert!(shown.stderr.contains("galeras lock w.yaml"), "{shown}");
+    assert!(project.stored_nothing());
+    assert_eq!(api.count(), 0);
+    lock(&project);
+    api.take();
+    let outcome = project.run_ok(&["--frozen"]);
+    assert_eq!((api.take().len(), reported(&project)), (3, vec![VERSION.to_owned(); 3]));
+    project.run_ok(&["--frozen"]).all_hit();
+    assert_eq!(project.run_ok(&["--frozen", "--cache", "other"]).digests(), outcome.digests());
+    // Another model is not pinned.
+    project.edit("w.yaml", "model: tiny", "model: tiny2");
+    project.run_json(&["--frozen"]).exits(2);
+}
+
+#[test]
+fn answers_from_before_the_lock_are_used_if_they_are_of_its_version() {
+    let api = ChatApi::start();
+    let project = project(&api, 4, "");
+    let before = project.run_ok(&[]);
+    lock(&project);
+    api.take();
+    let after = project.run_ok(&["--frozen"]);
+    assert_eq!((api.count(), after.digests()), (0, before.digests()));
+    // Without the lock file again.
+    std::fs::remove_file(project.path("galeras.lock")).unwrap();
+    project.run_ok(&[]);
+    assert_eq!(api.count(), 0);
+}
+
+#[test]
+fn another_version_ends_the_run_and_its_answer_is_kept() {
+    let api = ChatApi::start();
+    let project = project(&api, 4, "concurrency: 1");
+    lock(&project);
+    project.run_ok(&[]);
+    api.take();
+    api.set_version(Some("tiny-2026-02-02"));
+    // What has answers of the pinned version asks nothing.
+    project.run_ok(&["--frozen"]).all_hit();
+    project.write("data.jsonl", data(0..8));
+    drifts(&project, "tiny-2026-02-02");
+    assert_eq!(api.take().len(), 1, "the first answer tells");
+    drifts(&project, "tiny-2026-02-02");
+    assert_eq!(api.take().len(), 1);
+    // The old server comes back: what was answered by it is used.
+    api.set_version(Some(VERSION));
+    project.run_ok(&["--frozen"]);
+    assert_eq!((api.take().len(), reported(&project)), (4, vec![VERSION.to_owned(); 8]));
+}
+
+#[test]
+fn after_locking_anew_it_goes_on() {
+    let api = ChatApi::start();
+    let project = project(&api, 4, "concurrency: 1");
+    lock(&project);
+    let before = project.run_ok(&[]);
+    api.set_version(Some("tiny-2026-02-02"));
+    project.write("data.jsonl", data(0..8));
+    api.take();
+    drifts(&project, "tiny-2026-02-02");
+    let kept: Vec<String> = api.take().iter().map(Asked::last).collect();
+    lock(&project);
+    api.take();
+    let outcome = project.run_ok(&["--frozen"]);
+    let asked: Vec<String> = api.take().iter().map(Asked::last).collect();
+    assert_eq!(asked.len(), 7, "the answer that told of the new version is used: {outcome}");
+    assert!(!asked.contains(&kept[0]));
+    assert_eq!(reported(&project), vec!["tiny-2026-02-02".to_owned(); 8]);
+    // Back to the first version: its answers are still there.
+    api.set_version(Some(VERSION));
+    lock(&project);
+    project.write("data.jsonl", data(0..4));
+    api.take();
+    let again = project.run_ok(&["--frozen"]);
+    assert_eq!((api.count(), again.digests()), (0, before.digests()));
+}
+
+#[test]
+fn without_a_lock_a_new_version_is_seen_and_not_refused() {
+    let api = ChatApi::start();
+    let project = project(&api, 2, "");
+    project.run_ok(&[]);
+    api.set_version(Some("tiny-2026-02-02"));
+    project.write("data.jsonl", data(0..3));
+    project.run_ok(&[]);
+    assert_eq!(reported(&project), [VERSION, VERSION, "tiny-2026-02-02"]);
+    assert_eq!(project.rows("answers.summary").len(), 2);
+}
+
+#[test]
+fn a_server_without_a_name_cannot_be_pinned() {
+    let api = ChatApi::start();
+    api.set_version(None);
+    let project = project(&api, 2, "");
+    let said = project.run(&["lock", "w.yaml"]).exits(1);
+    assert!(said.stderr.contains("does not say which model"), "{said}");
+    assert!(!project.path("galeras.lock").exists());
+    // One that had a name and has none now.
+    api.set_version(Some(VERSION));
+    lock(&project);
+    api.set_version(None);
+    let outcome = project.run_json(&[]).exits(1);
+    let detail = outcome.step("answers")["detail"].to_string();
+    assert!(detail.contains(VERSION) && !detail.contains("``"), "{detail}");
+}
+
+#[test]
+fn a_lock_that_fails_leaves_the_file_as_it_was() {
+    let api = ChatApi::start();
+    let project = project(&api, 2, "tries: 2");
+    lock(&project);
+    let before = project.read("galeras.lock");
+    api.set_version(Some("tiny-2026-02-02"));
+    api.script(|_| Some(Fault::Error(500, "internal", "oops".into())));
+    let said = project.run(&["lock", "w.yaml"]).exits(1);
+    assert!(said.stderr.contains("answers") && said.stderr.contains("oops"), "{said}");
+    assert_eq!(project.read("galeras.lock"), before);
+}
+
+#[test]
+fn steps_with_the_same_model_are_asked_about_once() {
+    let api = ChatApi::start();
+    let project = project(&api, 2, "");
+    let text = project.read("w.yaml");
+    let (_, step) = text.split_once("  answers:\n").unwrap();
+    let more = step.replace("model: tiny", "model: tiny, temperature: 1");
+    let other = step.replace("model: tiny", "model: huge");
+    project.write("w.yaml", format!("{text}  more:\n{more}  other:\n{other}"));
+    let said = lock(&project);
+    assert!(said.stderr.contains("2 models pinned"), "{said}");
+    let mut asked: Vec<String> = api.take().iter().map(|a| a.body["model"].to_string()).collect();
+    asked.sort();
+    assert_eq!(asked, ["\"huge\"", "\"tiny\""]);
+    // Two workflows of a folder share the file.
+    project.write("other.yaml", workflow(&api, "samples: 2").replace(": 1\n", ": 1\nname: o\n"));
+    project.run(&["lock", "other.yaml"]).exits(0);
+    let versions = locked(&project)["versions"].clone();
+    let tiny = versions.as_array().unwrap().iter().find(|v| v["of"]["model"] == MODEL).unwrap();
+    assert_eq!(tiny["workflows"], json!(["other.yaml", "w.yaml"]));
+    project.run(&["run", "other.yaml", "--frozen"]).exits(0);
+    project.run_ok(&["--frozen"]);
+}

@@ -1,0 +1,453 @@
+//! `generate` with `provider: ngram`: answers that need no server, are the same everywhere and
+//! are never learned from what they complete.
+//!
+//! Does not live here: answers from a table (`generate_replay`).
+
+use serde_json::{Value, json};
+
+use crate::harness::{Outcome, Project};
+
+/// Rows of `data.jsonl` are completed by a model of the texts of `train.jsonl`.
+const WORKFLOW: &str = "galeras: 1
+steps:
+  data: { op: read, with: { path: data.jsonl } }
+  train: { op: read, with: { path: train.jsonl } }
+  prompts:
+    op: prompt
+    from: data
+    with: { treatments: { t: 'Go on: {{ random_cut }}' } }
+  answers:
+    op: generate
+    from: { input: prompts, train: train }
+    with: { provider: ngram, seed: 1, temperature: 0 }
+";
+
+fn lines(rows: &[Value]) -> String {
+    rows.iter().map(|row| format!("{row}\n")).collect()
+}
+
+fn project(data: &[Value], train: &[Value]) -> Project {
+    let project = Project::new(WORKFLOW);
+    project.write("data.jsonl", lines(data));
+    project.write("train.jsonl", lines(train));
+    project
+}
+
+fn text(row: &Value, column: &str) -> String {
+    row[column].as_str().unwrap_or_else(|| panic!("{column} of {row}")).to_owned()
+}
+
+fn predictions(project: &Project) -> Vec<String> {
+    project.rows("answers").iter().map(|row| text(row, "prediction")).collect()
+}
+
+const METHOD: &str = "def area_of_disc(radius):
+    squared = radius * radius
+    scaled = squared * HALF_OF_TAU
+    return scaled + unheard_of_offset
+";
+const CUT: &str = "def area_of_disc(radius):\n    squared = radius";
+
+/// Methods that have nothing to do with [`METHOD`].
+fn others() -> Vec<Value> {
+    let code = |i: usize| {
+        let (a, b) = (["left", "first", "low"][i % 3], ["right", "last", "high"][i % 3]);
+        format!(
+            "def join_{i}({a}, {b}):\n    if {a} is None:\n        return {b}\n    for item in {b}:\n        {a}.append(item)\n    return {a}\n"
+        )
+    };
+    (0..9).map(|i| json!({"id": format!("o{i}"), "code": code(i)})).collect()
+}
+
+/// The completion of [`CUT`], a row with this id, by a model that has seen `others` and these.
+#[track_caller]
+fn completed(id: &str, more: &[(&str, &str)]) -> String {
+    let mut train = others();
+    train.extend(more.iter().map(|(id, code)| json!({"id": id, "code": code})));
+    let project = project(&[json!({"id": id, "random_cut": CUT})], &train);
+    project.run_ok(&[]);
+    let found = predictions(&project);
+    assert!(found.len() == 1 && found[0].starts_with(CUT), "{found:?}");
+    found[0].clone()
+}
+
+/// A text that is not one of the row's own, and says the same but for its first character.
+fn copy() -> String {
+    format!("x{}", &METHOD[1..])
+}
+
+#[test]
+fn a_text_that_is_not_the_rows_own_is_learned() {
+    assert_eq!(completed("a", &[("other", &copy())]), METHOD.trim_end());
+    // Also beside the row's own text, which adds nothing.
+    assert_eq!(completed("a", &[("a", METHOD), ("other", &copy())]), METHOD.trim_end());
+}
+
+#[test]
+fn a_row_is_not_completed_from_its_own_text() {
+    let without = completed("a", &[]);
+    assert!(!without.contains("unheard_of"), "{without}");
+    for own in [
+        vec![("a", METHOD)],
+        // The same under other ids, and texts that only begin alike.
+        vec![("b", METHOD)],
+        vec![("a", METHOD), ("b", METHOD), ("c", METHOD)],
+        vec![("b", CUT), ("c", &format!("{CUT} * radius + unheard_of\n"))],
+        vec![("b", &METHOD.replace("offset", "trick"))],
+    ] {
+        assert_eq!(completed("a", &own), without, "{own:?}");
+    }
+}
+
+#[test]
+fn texts_with_the_rows_id_are_left_out_whatever_they_say() {
+    let without = completed("a", &[]);
+    let decorated = format!("@cached\n{METHOD}");
+    assert_eq!(completed("a", &[("b", &decorated)]), METHOD.trim_end());
+    // The prompt has an id of its own: what counts is that of the data point.
+    assert_eq!(completed("a", &[("a", &decorated)]), without);
+    // Another row that says just the same is left out with it.
+    assert_eq!(completed("a", &[("a", &decorated), ("b", &decorated)]), without);
+    assert_eq!(completed("a", &[("b", &decorated), ("a", &copy())]), METHOD.trim_end());
+    // Rows that are completed without a prompt in between.
+    let mut train = others();
+    train.push(json!({"id": "a", "code": decorated}));
+    let project = project(&[json!({"id": "a", "random_cut": CUT})], &train);
+    project.edit("w.yaml", "input: prompts,", "input: data,");
+    project.edit("w.yaml", "provider: ngram,", "provider: ngram, messages: random_cut,");
+    project.run_ok(&[]);
+    let direct = predictions(&project)[0].clone();
+    assert!(!direct.contains("unheard_of"), "{direct}");
+    let mut train = others();
+    train.push(json!({"id": "b", "code": decorated}));
+    project.write("train.jsonl", lines(&train));
+    project.run_ok(&[]);
+    assert_eq!(predictions(&project), [METHOD.trim_end()]);
+}
+
+#[test]
+fn every_id_of_a_text_counts() {
+    // Ids are unique in a table with the key `id`, but not in one with another key.
+    let train: Vec<Value> = [("a", "1"), ("b", "2"), ("a", "3")]
+        .iter()
+        .map(|(id, part)| {
+            let code = match *part {
+                "3" => "pass\n".to_owned(),
+                _ => format!("@cached\n{METHOD}"),
+            };
+            json!({"id": format!("{id}{part}"), "name": id, "part": part, "code": code})
+        })
+        .collect();
+    let project = project(&[json!({"id": "a", "random_cut": CUT})], &train);
+    let keyed = "  keyed:
+    op: sql
+    from: train
+    with: { query: 'SELECT name AS id, part, code FROM input', key: [id, part] }
+";
+    project.write("w.yaml", project.read("w.yaml").replace("train: train", "train: keyed") + keyed);
+    project.run_ok(&[]);
+    // Both texts of `a` are its own, so that nothing is left but what `b` says, the same.
+    let found = predictions(&project)[0].clone();
+    assert!(!found.contains("unheard_of"), "{found}");
+}
+
+/// Methods of the standard library, cut and completed.
+const LIBRARY: &str = "galeras: 1
+params:
+  seed: { type: int, default: 1 }
+  samples: { type: int, default: 1 }
+  max_tokens: { type: int, default: 40 }
+  temperature: { type: float, default: 0.8 }
+steps:
+  methods: { op: methods, with: { corpus: python-stdlib, include: ['json/*.py'] } }
+  testbed: { op: cut, from: methods, with: { seed: 42 } }
+  prompts:
+    op: prompt
+    from: testbed
+    with: { treatments: { a: '{{ random_cut }}', b: 'Write {{ fun_name }}: {{ random_cut }}' } }
+  answers:
+    op: generate
+    from: { input: prompts, train: methods }
+    with:
+      provider: ngram
+      seed: ${{ params.seed }}
+      samples: ${{ params.samples }}
+      max_tokens: ${{ params.max_tokens }}
+      temperature: ${{ params.temperature }}
+";
+
+/// The answers of [`LIBRARY`] with these params.
+#[track_caller]
+fn library(project: &Project, params: &[&str]) -> (Outcome, Vec<Value>) {
+    let set: Vec<&str> = params.iter().flat_map(|param| ["--set", *param]).collect();
+    let outcome = project.run_ok(&set);
+    let shown = [&["show", "w.yaml", "answers", "--format", "json"], set.as_slice()].concat();
+    (outcome, project.run(&shown).exits(0).json_lines())
+}
+
+#[test]
+fn answers_are_code_that_goes_on() {
+    let project = Project::new(LIBRARY);
+    let (outcome, rows) = library(&project, &[]);
+    assert_eq!(
+        outcome.step("answers")["rows"],
+        2 * outcome.step("testbed")["rows"].as_u64().unwrap()
+    );
+    for row in &rows {
+        let (cut, prediction) = (text(row, "random_cut"), text(row, "prediction"));
+        assert!(prediction.starts_with(cut.trim_end()), "{row}");
+        let raw = text(row, "raw_response");
+        assert!(raw.starts_with(&format!("```python\n{cut}")) && raw.ends_with("\n```"), "{row}");
+        assert!(["stop", "length"].contains(&row["finish_reason"].as_str().unwrap()), "{row}");
+        let tokens = row["completion_tokens"].as_u64().unwrap();
+        assert!(tokens <= 40 && row["prompt_tokens"].as_u64().unwrap() > 0, "{row}");
+        assert_eq!(row["finish_reason"] == "length", tokens == 40, "{row}");
+        assert_eq!((&row["model"], &row["sample"]), (&json!("ngram"), &json!(0)));
+        assert_eq!(row["earlier_responses"], json!([]));
+        // Everything of the prompt is there.
+        assert!(row["treatment"].is_string() && row["code"].is_string(), "{row}");
+    }
+    let prompts = project.rows("prompts");
+    assert!(rows.iter().all(|row| prompts.iter().any(|p| p["id"] == row["prompt_id"])));
+    assert!(rows.iter().all(|row| row["id"] != row["prompt_id"]));
+    let summary = project.rows("answers.summary");
+    assert_eq!(summary.len(), 1);
+    assert_eq!(summary[0]["rows"], rows.len());
+    let sum = |name: &str| rows.iter().map(|row| row[name].as_u64().unwrap()).sum::<u64>();
+    assert_eq!(summary[0]["completion_tokens"], sum("completion_tokens"));
+    assert_eq!(summary[0]["prompt_tokens"], sum("prompt_tokens"));
+    assert!(summary[0]["cost_usd"].is_null(), "{summary:?}");
+    assert!(project.rows("answers.rejects").is_empty());
+}
+
+#[test]
+fn answers_are_the_same_on_every_machine() {
+    let project = Project::new(LIBRARY);
+    let one = project.run_ok(&["--jobs", "1", "--set", "samples=3"]);
+    let many = project.run_ok(&["--jobs", "7", "--set", "samples=3", "--cache", "other"]);
+    assert_eq!(one.digests(), many.digests());
+    assert_eq!(many.status("answers"), "ran");
+    project.run_ok(&["--jobs", "3", "--set", "samples=3"]).all_hit();
+}
+
+#[test]
+fn the_order_of_rows_and_texts_changes_nothing() {
+    let cuts: Vec<Value> = others()
+        .iter()
+        .map(|row| json!({"id": row["id"], "random_cut": text(row, "code")[..40].to_owned()}))
+        .collect();
+    let project = project(&cuts, &others());
+    project.edit("w.yaml", "temperature: 0", "temperature: 1, samples: 4");
+    let first = project.run_ok(&[]);
+    let reversed = |rows: Vec<Value>| lines(&rows.into_iter().rev().collect::<Vec<_>>());
+    project.write("data.jsonl", reversed(cuts));
+    project.write("train.jsonl", reversed(others()));
+    let second = project.run_ok(&["--cache", "fresh"]);
+    assert_eq!(first.digests(), second.digests());
+    project.run_ok(&[]);
+    // The ids of the texts do not count as long as they are no row's.
+    let renamed: Vec<Value> = others()
+        .iter()
+        .map(|row| json!({"id": format!("new{}", text(row, "id")), "code": row["code"]}))
+        .collect();
+    let before = predictions(&project);
+    project.write("train.jsonl", lines(&renamed));
+    project.run_ok(&[]);
+    assert_eq!(predictions(&project), before);
+}
+
+#[test]
+fn a_seed_and_a_sample_make_answers_of_their_own() {
+    let project = Project::new(LIBRARY);
+    let (_, one) = library(&project, &[]);
+    let (_, other) = library(&project, &["seed=2"]);
+    assert_eq!(one.len(), other.len());
+    let differ = |a: &[Value], b: &[Value]| {
+        a.iter().zip(b).filter(|(a, b)| a["raw_response"] != b["raw_response"]).count()
+    };
+    assert!(differ(&one, &other) > one.len() / 2, "{} of {}", differ(&one, &other), one.len());
+    // The ids are those of the prompt, the model and the sample.
+    assert!(one.iter().zip(&other).all(|(a, b)| a["id"] == b["id"]));
+    let (_, three) = library(&project, &["samples=3"]);
+    assert_eq!(three.len(), 3 * one.len());
+    let sample =
+        |n: u64| three.iter().filter(|row| row["sample"] == n).cloned().collect::<Vec<_>>();
+    // A sample more leaves those before as they are.
+    assert_eq!(sample(0), one);
+    assert!(sample(2).len() == one.len() && differ(&sample(1), &sample(2)) > 0);
+    let mut ids: Vec<String> = three.iter().map(|row| text(row, "id")).collect();
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), three.len());
+}
+
+#[test]
+fn without_temperature_there_is_no_chance() {
+    let project = Project::new(LIBRARY);
+    let (one, rows) = library(&project, &["temperature=0", "samples=2"]);
+    let (other, _) = library(&project, &["temperature=0", "samples=2", "seed=99"]);
+    assert_eq!(one.step("answers")["digest"], other.step("answers")["digest"]);
+    for row in &rows {
+        let same = |other: &&Value| other["prompt_id"] == row["prompt_id"];
+        assert!(rows.iter().filter(same).all(|other| other["prediction"] == row["prediction"]));
+    }
+}
+
+#[test]
+fn answers_end_at_the_most_tokens_and_at_stops() {
+    let project = Project::new(LIBRARY);
+    let (_, rows) = library(&project, &["max_tokens=1"]);
+    assert!(rows.iter().all(|row| row["completion_tokens"].as_u64().unwrap() <= 1), "{rows:?}");
+    assert!(rows.iter().any(|row| row["finish_reason"] == "length"), "{rows:?}");
+    let text_of = project.read("w.yaml");
+    project.write("w.yaml", text_of + "      stop: [return, \"\\n\"]\n");
+    let (_, rows) = library(&project, &["max_tokens=400"]);
+    for row in &rows {
+        let raw = text(row, "raw_response");
+        let cut = format!("```python\n{}", text(row, "random_cut"));
+        let written = raw.strip_prefix(&cut).unwrap().strip_suffix("\n```").unwrap();
+        assert!(!written.contains("return") && !written.contains('\n'), "{row}");
+    }
+    assert!(rows.iter().any(|row| row["finish_reason"] == "stop"), "{rows:?}");
+}
+
+#[test]
+fn a_model_without_texts_has_nothing_to_say() {
+    for train in [
+        "SELECT id, code FROM input WHERE false",
+        "SELECT id, CAST(NULL AS VARCHAR) AS code FROM input",
+        "SELECT id, code FROM input WHERE id = 'a'",
+    ] {
+        let mut texts = others();
+        texts.push(json!({"id": "a", "code": METHOD}));
+        let project = project(&[json!({"id": "a", "random_cut": CUT})], &texts);
+        let none = format!("  none: {{ op: sql, from: train, with: {{ query: \"{train}\" }} }}\n");
+        let text_of = project.read("w.yaml").replace("train: train", "train: none");
+        project.write("w.yaml", text_of + &none);
+        project.run_ok(&[]);
+        let rows = project.rows("answers");
+        assert_eq!(rows.len(), 1, "{train}");
+        assert_eq!(
+            (&rows[0]["prediction"], &rows[0]["finish_reason"]),
+            (&json!(CUT), &json!("stop"))
+        );
+        assert_eq!(rows[0]["completion_tokens"], 0);
+    }
+}
+
+#[test]
+fn rows_without_code_are_set_aside() {
+    let project = project(
+        &[
+            json!({"id": "a", "random_cut": CUT, "say": "x"}),
+            json!({"id": "b", "random_cut": null, "say": "y"}),
+        ],
+        &others(),
+    );
+    project.edit("w.yaml", "{{ random_cut }}", "{{ say }}");
+    project.edit("w.yaml", "seed: 1", "seed: 1, samples: 2");
+    project.run_ok(&[]);
+    assert_eq!(project.rows("answers").len(), 2);
+    let rejects = project.rows("answers.rejects");
+    assert_eq!(rejects.len(), 2);
+    for (sample, row) in rejects.iter().enumerate() {
+        assert_eq!((&row["snippet_id"], &row["step"]), (&json!("b"), &json!("answers")));
+        assert_eq!((&row["rule"], &row["sample"]), (&json!("code"), &json!(sample)));
+        assert_eq!(row["reason"], "the column `random_cut` is null");
+    }
+}
+
+#[test]
+fn odd_code_comes_back_as_it_was() {
+    let codes = [
+        "def f():\n    \"\"\"\n    ```python\n    f()\n    ```\n    \"\"\"\n    return",
+        "```\n~~~~\n`````python",
+        "def f():\n    '''\n<think>\nno\n</think>\n'''\n    return",
+        "    def indented(self):\n        return self",
+        "\n\ndef f(): return",
+        "def f():\r\n    return 1\r\n    x",
+        "def añadir(ñ):\n    s = '世界' # 👩‍💻 {{ x }} {% if %} e\u{301}",
+        "\tdef tab():\n\t\tx",
+        "   x",
+        "\u{feff}def f",
+        "x\0y",
+    ];
+    let rows: Vec<Value> = codes
+        .iter()
+        .enumerate()
+        .map(|(i, code)| json!({"id": format!("c{i:02}"), "random_cut": code}))
+        .collect();
+    let project = project(&rows, &others());
+    project.run_ok(&[]);
+    let rows = project.rows("answers");
+    assert_eq!(rows.len(), codes.len());
+    for row in &rows {
+        let (cut, prediction) = (text(row, "random_cut"), text(row, "prediction"));
+        assert!(prediction.starts_with(&cut), "{cut:?} -> {prediction:?}");
+    }
+    // And so does no code at all, which may go on in any way.
+    let empty = self::project(&[json!({"id": "e", "random_cut": ""})], &others());
+    empty.run_ok(&[]);
+    assert_eq!(empty.rows("answers").len(), 1);
+    // As it came: with the fence, which is longer than any in the code.
+    project.edit("w.yaml", "seed: 1", "seed: 1, extract: raw");
+    project.run_ok(&[]);
+    for row in project.rows("answers") {
+        assert_eq!(row["prediction"], row["raw_response"]);
+        assert!(text(&row, "prediction").starts_with("```"), "{row}");
+    }
+}
+
+#[test]
+fn other_columns_may_be_learned_from_and_completed() {
+    let train: Vec<Value> = others()
+        .iter()
+        .map(|row| json!({"id": row["id"], "text": row["code"]}))
+        .chain([json!({"id": "z", "text": copy()})])
+        .collect();
+    let project = project(&[json!({"id": "a", "random_cut": "x", "begin": CUT})], &train);
+    project.edit(
+        "w.yaml",
+        "seed: 1",
+        "seed: 1, code: begin, train_column: text, order: 4, model: m",
+    );
+    project.run_ok(&[]);
+    let rows = project.rows("answers");
+    assert_eq!(rows[0]["prediction"], METHOD.trim_end());
+    assert_eq!((&rows[0]["model"], &rows[0]["reported_model"]), (&json!("m"), &Value::Null));
+}
+
+/// Just one diagnostic of this code, with this word.
+#[track_caller]
+fn refused(old: &str, new: &str, code: &str, word: &str) {
+    let project = project(&[json!({"id": "a", "random_cut": CUT, "n": 1})], &others());
+    project.edit("w.yaml", old, new);
+    let outcome = project.run_json(&[]).exits(2);
+    let found = outcome.events("diagnostic");
+    assert_eq!(found.len(), 1, "{new}: {outcome}");
+    assert_eq!(found[0]["code"], code, "{new}: {outcome}");
+    assert!(found[0].to_string().contains(word), "{word}: {outcome}");
+    assert!(found[0]["line"].as_u64().unwrap() >= 9, "{outcome}");
+    assert!(project.stored_nothing());
+}
+
+#[test]
+fn mistakes_are_found_before_anything_runs() {
+    refused("ngram, seed: 1,", "ngram,", "missing-argument", "`seed`");
+    refused("{ input: prompts, train: train }", "prompts", "wrong-inputs", "`train`");
+    refused("seed: 1", "seed: 1, train_column: cod", "unknown-column", "`code`");
+    refused("seed: 1", "seed: 1, code: random_cu", "unknown-column", "`random_cut`");
+    refused("seed: 1", "seed: 1, code: n", "wrong-type", "`n`");
+    refused("seed: 1", "seed: 1, messages: n", "wrong-type", "`n`");
+    refused("seed: 1", "seed: 1, messages: message", "unknown-column", "`messages`");
+    refused("seed: 1", "seed: 1, concurrency: 4", "conflicting-arguments", "openai");
+    refused("seed: 1", "seed: 1, on: [id]", "conflicting-arguments", "replay");
+    refused("seed: 1", "seed: 1, order: 1", "wrong-value", "order");
+    refused("seed: 1", "seed: 1, order: 9", "wrong-value", "order");
+    refused("seed: 1", "seed: 1, samples: 0", "wrong-value", "samples");
+    refused("seed: 1", "seed: 1, max_tokens: 0", "wrong-value", "max_tokens");
+    refused("temperature: 0", "temperature: -1", "wrong-value", "temperature");
+    refused("seed: 1", "seed: 1, stop: ['']", "out-of-range", "an empty text");
+    refused("ngram", "ngrams", "wrong-value", "`ngram`");
+    refused("train: train", "train: train, answers: data", "wrong-inputs", "`answers`");
+}

@@ -1,0 +1,442 @@
+//! `generate` with a server: what it asks, and what becomes of the answers.
+//!
+//! Lives here, too: the workflow that the other tests of `generate` begin with. Does not live
+//! here: servers that fail (`generate_faults`), what is not asked again (`generate_reuse`).
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::chat_api::{Asked, ChatApi, Fault, MODEL, TOKENS, VERSION, code, content};
+use crate::harness::{Outcome, Project};
+
+const WORKFLOW: &str = "galeras: 1
+steps:
+  data:
+    op: read
+    with: { path: data.jsonl }
+  prompts:
+    op: prompt
+    from: data
+    with:
+      treatments:
+        control: 'Complete this: {{ code }}'
+  answers:
+    op: generate
+    from: prompts
+    with: { base_url: 'URL', model: tiny, MORE }
+";
+
+/// The workflow with more arguments of its step `answers`.
+pub fn workflow(api: &ChatApi, more: &str) -> String {
+    let more = if more.is_empty() { String::new() } else { format!(", {more}") };
+    WORKFLOW.replace("URL", &api.url()).replace(", MORE", &more)
+}
+
+/// The rows `from..to` of the input.
+pub fn data(rows: std::ops::Range<usize>) -> String {
+    rows.map(|i| format!("{{\"id\":\"r{i:04}\",\"code\":\"def f{i}(a):\"}}\n")).collect()
+}
+
+/// A project with so many rows.
+pub fn project(api: &ChatApi, rows: usize, more: &str) -> Project {
+    let project = Project::new(&workflow(api, more));
+    project.write("data.jsonl", data(0..rows));
+    project
+}
+
+/// The rows of `answers` by `code` and `sample`.
+#[track_caller]
+pub fn answers(project: &Project) -> BTreeMap<(String, u64), Value> {
+    let key =
+        |row: &Value| (row["code"].as_str().unwrap().to_owned(), row["sample"].as_u64().unwrap());
+    let rows = project.rows("answers");
+    let all: BTreeMap<_, _> = rows.iter().map(|row| (key(row), row.clone())).collect();
+    assert_eq!(all.len(), rows.len(), "every row and sample is there once");
+    all
+}
+
+/// The only row of a port.
+#[track_caller]
+pub fn only(project: &Project, port: &str) -> Value {
+    let mut rows = project.rows(port);
+    assert_eq!(rows.len(), 1, "{rows:?}");
+    rows.remove(0)
+}
+
+/// The texts of the warnings.
+#[track_caller]
+pub fn warnings(outcome: &Outcome) -> Vec<String> {
+    let text = |e: &Value| e["message"].as_str().unwrap().to_owned();
+    outcome.events("warning").iter().map(text).collect()
+}
+
+fn seeds(asked: &[Asked]) -> Vec<i64> {
+    let mut seeds: Vec<i64> = asked.iter().map(|a| a.body["seed"].as_i64().unwrap()).collect();
+    seeds.sort_unstable();
+    seeds
+}
+
+#[test]
+fn every_prompt_gets_a_row_with_its_answer() {
+    let api = ChatApi::start();
+    let project = project(&api, 3, "");
+    let outcome = project.run_ok(&[]);
+    assert!(warnings(&outcome).is_empty(), "{outcome}");
+    let asked: HashMap<String, Asked> = api.asked().into_iter().map(|a| (a.last(), a)).collect();
+    assert_eq!((asked.len(), api.count()), (3, 3));
+    let prompts: HashMap<String, Value> = project
+        .rows("prompts")
+        .into_iter()
+        .map(|row| (row["id"].as_str().unwrap().to_owned(), row))
+        .collect();
+    let rows = project.rows("answers");
+    assert_eq!(rows.len(), 3);
+    for row in &rows {
+        let text = |name: &str| row[name].as_str().unwrap_or_else(|| panic!("{name}: {row}"));
+        let prompt = &prompts[text("prompt_id")];
+        assert_ne!(text("id"), text("prompt_id"));
+        for (name, value) in prompt.as_object().unwrap().iter().filter(|(name, _)| *name != "id") {
+            assert_eq!(row[name], *value, "{name} goes through");
+        }
+        let body = &asked[text("prompt")].body;
+        assert_eq!(text("prediction"), code(body));
+        assert_eq!(text("raw_response"), content(body));
+        assert_eq!(text("finish_reason"), "stop");
+        assert_eq!((text("model"), text("reported_model")), (MODEL, VERSION));
+        assert_eq!(row["sample"], 0);
+        assert_eq!((&row["prompt_tokens"], &row["completion_tokens"]), (&json!(11), &json!(7)));
+        assert_eq!(row["earlier_responses"], json!([]));
+    }
+    let ids: BTreeSet<&str> = rows.iter().map(|row| row["id"].as_str().unwrap()).collect();
+    assert_eq!(ids.len(), 3);
+    assert!(project.rows("answers.rejects").is_empty());
+    let step = outcome.step("answers");
+    assert_eq!((&step["computed_rows"], &step["reused_rows"]), (&json!(3), &json!(0)));
+    project.verifies("cache");
+}
+
+#[test]
+fn a_request_says_what_was_told_and_nothing_else() {
+    let api = ChatApi::start();
+    let plain = project(&api, 1, "");
+    plain.run_ok(&[]);
+    let asked = api.take().remove(0);
+    let message = json!({"role": "user", "content": "Complete this: def f0(a):"});
+    assert_eq!(asked.body, json!({"model": "tiny", "messages": [message], "stream": false}));
+    assert_eq!(asked.path, "POST /v1/chat/completions");
+    assert_eq!(asked.header("content-type"), Some("application/json"));
+    assert_eq!(asked.header("authorization"), None);
+    assert!(asked.header("user-agent").unwrap().starts_with("galeras/"));
+    let all = "temperature: 0.2, top_p: 0.9, max_tokens: 64, stop: ['\\n\\n', END], seed: 7, \
+               extra_body: { top_k: 40, chat_template_kwargs: { enable_thinking: false } }";
+    let full = project(&api, 1, all);
+    full.run_ok(&[]);
+    let asked = api.take().remove(0);
+    let wanted = json!({
+        "model": "tiny", "messages": [message], "stream": false, "temperature": 0.2, "top_p": 0.9,
+        "max_tokens": 64, "stop": ["\\n\\n", "END"], "seed": 7, "top_k": 40,
+        "chat_template_kwargs": {"enable_thinking": false},
+    });
+    assert_eq!(asked.body, wanted);
+    // No chance at all is told, too.
+    project(&api, 1, "temperature: 0").run_ok(&[]);
+    assert_eq!(api.take()[0].body["temperature"].as_f64(), Some(0.0));
+}
+
+#[test]
+fn the_key_goes_into_the_header() {
+    let api = ChatApi::start();
+    let project = project(&api, 2, "api_key_env: MY_KEY");
+    let mut command = project.command(&["run", "w.yaml"]);
+    command.env("MY_KEY", " sk-0123456789abcdef\n");
+    crate::harness::Running::start(command).finish().exits(0);
+    let asked = api.asked();
+    assert_eq!(asked.len(), 2);
+    for asked in asked {
+        assert_eq!(asked.header("authorization"), Some("Bearer sk-0123456789abcdef"));
+    }
+}
+
+#[test]
+fn samples_have_seeds_keys_and_ids_of_their_own() {
+    let api = ChatApi::start();
+    let project = project(&api, 2, "samples: 5, seed: 40");
+    project.run_ok(&[]);
+    assert_eq!(seeds(&api.asked()), [40, 40, 41, 41, 42, 42, 43, 43, 44, 44]);
+    let rows = answers(&project);
+    let keys: Vec<_> = rows.keys().cloned().collect();
+    let wanted =
+        ["def f0(a):", "def f1(a):"].map(|code| (0..5).map(move |s| (code.to_string(), s)));
+    assert_eq!(keys, wanted.into_iter().flatten().collect::<Vec<_>>());
+    let of = |name: &str| -> BTreeSet<&str> {
+        rows.values().map(|row| row[name].as_str().unwrap()).collect()
+    };
+    assert_eq!((of("id").len(), of("prompt_id").len(), of("prediction").len()), (10, 2, 10));
+    for ((_, sample), row) in &rows {
+        let body = json!({"messages": row["messages"], "seed": 40 + sample});
+        assert_eq!(row["prediction"], code(&body));
+    }
+    let summary = only(&project, "answers.summary");
+    assert_eq!((&summary["rows"], &summary["answers"]), (&json!(10), &json!(10)));
+}
+
+/// Without a seed the request of every sample is the same, and still each has its answer.
+#[test]
+fn samples_without_a_seed_are_asked_one_by_one() {
+    let api = ChatApi::start();
+    api.script(|asked| {
+        Some(Fault::Message(json!({"content": format!("number {}", asked.number)})))
+    });
+    let project = project(&api, 1, "samples: 4");
+    project.run_ok(&[]);
+    let texts: BTreeSet<String> = api.asked().into_iter().map(|a| a.text).collect();
+    assert_eq!((api.count(), texts.len()), (4, 1));
+    let rows = answers(&project);
+    let said: BTreeSet<&str> =
+        rows.values().map(|row| row["raw_response"].as_str().unwrap()).collect();
+    assert_eq!(said.len(), 4);
+}
+
+#[test]
+fn the_prediction_is_the_code_or_all_of_the_answer() {
+    let api = ChatApi::start();
+    let said = "<think>```python\nno\n```</think>\nFirst:\n```sh\nls\n```\n```py\nx = 1\n\n```\nor\n```\ny\n```\n";
+    api.script(move |_| Some(Fault::Message(json!({"content": said, "role": "assistant"}))));
+    let project = project(&api, 1, "");
+    project.run_ok(&[]);
+    let row = only(&project, "answers");
+    assert_eq!((&row["prediction"], &row["raw_response"]), (&json!("x = 1"), &json!(said)));
+    project.edit("w.yaml", "model: tiny", "model: tiny, extract: raw");
+    project.run_ok(&[]);
+    let row = only(&project, "answers");
+    assert_eq!((&row["prediction"], &row["raw_response"]), (&json!(said), &json!(said)));
+    assert_eq!(api.count(), 1, "what is made of an answer is no question");
+}
+
+#[test]
+fn the_summary_says_what_it_cost() {
+    let api = ChatApi::start();
+    let project = project(&api, 3, "samples: 2, seed: 1, price: { input: 0.15, output: 0.6 }");
+    project.run_ok(&[]);
+    let (prompt, answer) = TOKENS;
+    let summary = only(&project, "answers.summary");
+    let cost = (6.0 * prompt as f64 * 0.15 + 6.0 * answer as f64 * 0.6) / 1e6;
+    assert!((summary["cost_usd"].as_f64().unwrap() - cost).abs() < 1e-15, "{summary}");
+    assert_eq!(
+        summary,
+        json!({
+            "model": MODEL, "reported_model": VERSION, "rows": 6, "answers": 6,
+            "prompt_tokens": 66, "completion_tokens": 42, "cost_usd": summary["cost_usd"],
+        })
+    );
+    project.edit("w.yaml", ", price: { input: 0.15, output: 0.6 }", "");
+    project.run_ok(&[]);
+    assert_eq!(only(&project, "answers.summary")["cost_usd"], Value::Null);
+}
+
+#[test]
+fn models_of_other_names_are_summed_up_apart() {
+    let api = ChatApi::start();
+    api.script(|asked| match asked.last().as_str() {
+        "Complete this: def f0(a):" => Some(Fault::With(json!({"model": "other"}))),
+        "Complete this: def f1(a):" => Some(Fault::With(json!({"model": null}))),
+        _ => None,
+    });
+    let project = project(&api, 4, "");
+    project.run_ok(&[]);
+    let rows = answers(&project);
+    let reported: Vec<&Value> = rows.values().map(|row| &row["reported_model"]).collect();
+    assert_eq!(reported, [&json!("other"), &Value::Null, &json!(VERSION), &json!(VERSION)]);
+    let summary = project.rows("answers.summary");
+    let counts: BTreeMap<&str, i64> = summary
+        .iter()
+        .map(|row| (row["reported_model"].as_str().unwrap(), row["rows"].as_i64().unwrap()))
+        .collect();
+    assert_eq!(counts, BTreeMap::from([("other", 1), ("tiny", 1), (VERSION, 2)]));
+}
+
+#[test]
+fn a_conversation_goes_on_with_the_answers() {
+    let api = ChatApi::start();
+    let project = project(&api, 2, "samples: 2, seed: 5, price: { input: 1, output: 1 }");
+    project.edit(
+        "w.yaml",
+        "control: 'Complete this: {{ code }}'",
+        "control: ['First: {{ code }}', 'Then', 'Last']",
+    );
+    project.run_ok(&[]);
+    assert_eq!(api.count(), 2 * 2 * 3);
+    let asked = api.asked();
+    for row in project.rows("answers") {
+        let seed = 5 + row["sample"].as_i64().unwrap();
+        let mut messages = Vec::new();
+        let mut said = Vec::new();
+        for text in [&format!("First: {}", row["code"].as_str().unwrap()), "Then", "Last"] {
+            messages.push(json!({"role": "user", "content": text}));
+            let body = json!({"messages": messages, "seed": seed});
+            let found = asked.iter().filter(|a| {
+                a.body["messages"] == body["messages"] && a.body["seed"] == body["seed"]
+            });
+            assert_eq!(found.count(), 1, "{body}");
+            said.push(content(&body));
+            messages.push(json!({"role": "assistant", "content": content(&body)}));
+        }
+        assert_eq!(row["raw_response"], said[2]);
+        assert_eq!(row["earlier_responses"], json!(said[..2]));
+        assert_eq!((&row["prompt_tokens"], &row["completion_tokens"]), (&json!(33), &json!(21)));
+    }
+    let summary = only(&project, "answers.summary");
+    assert_eq!((&summary["rows"], &summary["answers"]), (&json!(4), &json!(12)));
+}
+
+#[test]
+fn examples_are_shown_and_not_asked() {
+    let api = ChatApi::start();
+    let project = project(&api, 1, "");
+    project.edit(
+        "w.yaml",
+        "      treatments:
+        control: 'Complete this: {{ code }}'",
+        "      system: You write {{ code | length }} letters.
+      treatments:
+        control: '{{ code }}'
+        shown:
+          - 'def g(a):'
+          - { role: assistant, content: return a }
+          - '{{ code }}'
+        own:
+          - { role: system, content: Be brief. }
+          - '{{ code }}'",
+    );
+    project.run_ok(&[]);
+    let mut asked: Vec<Value> = api.asked().iter().map(|a| a.body["messages"].clone()).collect();
+    asked.sort_by_key(ToString::to_string);
+    let said = |role: &str, content: &str| json!({"role": role, "content": content});
+    let (told, last) = (said("system", "You write 10 letters."), said("user", "def f0(a):"));
+    let mut wanted = [
+        json!([told, last]),
+        json!([told, said("user", "def g(a):"), said("assistant", "return a"), last]),
+        json!([said("system", "Be brief."), last]),
+    ];
+    wanted.sort_by_key(ToString::to_string);
+    assert_eq!(asked, wanted);
+    assert!(project.rows("answers").iter().all(|row| row["earlier_responses"] == json!([])));
+}
+
+#[test]
+fn prompts_that_say_the_same_share_an_answer() {
+    let api = ChatApi::start();
+    let project = project(&api, 0, "samples: 2, seed: 1, price: { input: 1, output: 1 }");
+    let row = |id: &str, code: &str| format!("{{\"id\":\"{id}\",\"code\":\"{code}\"}}\n");
+    let rows = [("a", "x"), ("b", "y"), ("c", "x"), ("d", "x")];
+    project.write("data.jsonl", rows.map(|(id, code)| row(id, code)).concat());
+    let outcome = project.run_ok(&[]);
+    assert_eq!(seeds(&api.asked()), [1, 1, 2, 2]);
+    let mut of: BTreeMap<(String, i64), BTreeSet<String>> = BTreeMap::new();
+    let rows = project.rows("answers");
+    for row in &rows {
+        let key = (row["code"].as_str().unwrap().to_owned(), row["sample"].as_i64().unwrap());
+        of.entry(key).or_default().insert(row["prediction"].as_str().unwrap().to_owned());
+    }
+    assert_eq!((rows.len(), of.len()), (8, 4));
+    assert!(of.values().all(|said| said.len() == 1), "{of:?}");
+    // Paid once.
+    let summary = only(&project, "answers.summary");
+    assert_eq!((&summary["rows"], &summary["answers"]), (&json!(8), &json!(4)));
+    assert_eq!(summary["prompt_tokens"], 44);
+    assert_eq!(outcome.events("progress").last().unwrap()["rows"], 8);
+}
+
+#[test]
+fn a_template_without_columns_is_one_question() {
+    let api = ChatApi::start();
+    let project = project(&api, 3, "");
+    project.edit("w.yaml", "'Complete this: {{ code }}'", "Write a method.");
+    project.run_ok(&[]);
+    let asked = api.asked();
+    assert_eq!((asked.len(), asked[0].last().as_str()), (1, "Write a method."));
+    assert_eq!(answers(&project).len(), 3);
+}
+
+#[test]
+fn a_text_is_asked_as_it_is() {
+    let api = ChatApi::start();
+    let project = project(&api, 2, "messages: code");
+    project.edit("w.yaml", "    from: prompts\n", "    from: data\n");
+    project.run_ok(&[]);
+    let mut asked: Vec<String> = api.asked().iter().map(Asked::last).collect();
+    asked.sort();
+    assert_eq!(asked, ["def f0(a):", "def f1(a):"]);
+    assert_eq!(answers(&project).len(), 2);
+}
+
+#[test]
+fn answers_in_every_dialect_are_read() {
+    let parts = json!([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]);
+    for (message, raw, reason) in [
+        (json!({"content": null}), "", "stop"),
+        (json!({"content": null, "refusal": "I cannot."}), "I cannot.", "refusal"),
+        (json!({"content": "", "tool_calls": []}), "", "stop"),
+        (json!({"content": parts}), "ab", "stop"),
+        (json!({"content": "a", "reasoning_content": "hm"}), "a", "stop"),
+    ] {
+        let api = ChatApi::start();
+        let fault = Fault::Message(message.clone());
+        api.script(move |_| Some(fault.clone()));
+        let project = project(&api, 1, "");
+        project.run_ok(&[]);
+        let row = only(&project, "answers");
+        let prediction = if reason == "refusal" { "" } else { raw };
+        assert_eq!(
+            (row["raw_response"].as_str(), row["prediction"].as_str()),
+            (Some(raw), Some(prediction)),
+            "{message}"
+        );
+        assert_eq!(row["finish_reason"], reason, "{message}");
+        assert_eq!(api.count(), 1, "{message}");
+    }
+}
+
+#[test]
+fn a_server_that_counts_no_tokens_is_taken() {
+    let api = ChatApi::start();
+    api.script(|_| Some(Fault::With(json!({"usage": null}))));
+    let project = project(&api, 2, "price: { input: 1, output: 1 }");
+    project.run_ok(&[]);
+    for row in project.rows("answers") {
+        assert_eq!(
+            (&row["prompt_tokens"], &row["completion_tokens"]),
+            (&Value::Null, &Value::Null)
+        );
+    }
+}
+
+#[test]
+fn as_many_requests_as_allowed_go_side_by_side_over_connections_that_are_kept() {
+    let mut digests = Vec::new();
+    for concurrency in [1, 5] {
+        let api = ChatApi::start();
+        api.set_latency(Duration::from_millis(30));
+        let project = project(&api, 40, &format!("concurrency: {concurrency}"));
+        digests.push(project.run_ok(&[]).digests());
+        assert_eq!((api.count(), api.most_under_way()), (40, concurrency));
+        let connections: BTreeSet<usize> = api.asked().iter().map(|a| a.connection).collect();
+        assert!(connections.len() <= concurrency + 1, "{connections:?}");
+    }
+    assert_eq!(digests[0], digests[1], "neither order nor address is in the result");
+}
+
+#[test]
+fn without_prompts_nothing_is_asked() {
+    let api = ChatApi::start();
+    let project = project(&api, 1, "");
+    project.edit("w.yaml", "    from: prompts\n", "    from: none\n");
+    let text = project.read("w.yaml")
+        + "  none: { op: sql, from: prompts, with: { query: 'SELECT * FROM input WHERE false' } }\n";
+    project.write("w.yaml", text);
+    project.run_ok(&[]);
+    assert!(project.rows("answers").is_empty() && project.rows("answers.summary").is_empty());
+    assert_eq!(api.count(), 0);
+}

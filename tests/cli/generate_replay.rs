@@ -1,0 +1,396 @@
+//! `generate` with `provider: replay`: answers of an earlier study, found again by prompt or by
+//! columns.
+//!
+//! Does not live here: answers that are made (`generate_ngram`).
+
+use serde_json::{Value, json};
+
+use crate::harness::Project;
+
+const WORKFLOW: &str = "galeras: 1
+steps:
+  data: { op: read, with: { path: data.jsonl } }
+  given: { op: read, with: { path: given.jsonl } }
+  prompts:
+    op: prompt
+    from: data
+    with: { treatments: { a: 'Go on: {{ code }}', b: 'Write {{ code }}' } }
+  answers:
+    op: generate
+    from: { input: prompts, answers: given }
+    with: { provider: replay, on: [snippet_id, treatment] }
+";
+
+fn lines(rows: &[Value]) -> String {
+    rows.iter().map(|row| format!("{row}\n")).collect()
+}
+
+fn data() -> Vec<Value> {
+    (1..=3).map(|i| json!({"id": format!("d{i}"), "code": format!("x = {i}"), "n": i})).collect()
+}
+
+/// An answer to each prompt of [`data`].
+fn given() -> Vec<Value> {
+    let of = |i: usize, treatment: &str| {
+        json!({
+            "id": format!("{treatment}{i}"), "snippet_id": format!("d{i}"), "treatment": treatment,
+            "raw_response": format!("Here:\n```python\n{treatment} = {i}\n```\nDone.")
+        })
+    };
+    (1..=3).flat_map(|i| [of(i, "a"), of(i, "b")]).collect()
+}
+
+fn project(given: &[Value]) -> Project {
+    let project = Project::new(WORKFLOW);
+    project.write("data.jsonl", lines(&data()));
+    project.write("given.jsonl", lines(given));
+    project
+}
+
+fn text(row: &Value, column: &str) -> String {
+    row[column].as_str().unwrap_or_else(|| panic!("{column} of {row}")).to_owned()
+}
+
+/// `snippet treatment sample = prediction` of every answer, sorted.
+fn told(project: &Project) -> Vec<String> {
+    let of = |row: &Value| {
+        let [snippet, treatment, prediction] =
+            ["snippet_id", "treatment", "prediction"].map(|column| text(row, column));
+        format!("{snippet} {treatment} {} = {prediction}", row["sample"])
+    };
+    let mut told: Vec<String> = project.rows("answers").iter().map(of).collect();
+    told.sort();
+    told
+}
+
+#[test]
+fn answers_are_found_by_columns() {
+    let project = project(&given());
+    let outcome = project.run_ok(&[]);
+    assert_eq!(outcome.step("answers")["rows"], 6);
+    assert_eq!(told(&project)[..2], ["d1 a 0 = a = 1", "d1 b 0 = b = 1"]);
+    let prompts = project.rows("prompts");
+    for row in project.rows("answers") {
+        let prompt = prompts.iter().find(|prompt| prompt["id"] == row["prompt_id"]).unwrap();
+        // Everything is the prompt's, and the answer comes on top.
+        for column in ["snippet_id", "treatment", "prompt", "messages", "code", "n"] {
+            assert_eq!(row[column], prompt[column], "{column}");
+        }
+        assert_eq!((&row["model"], &row["sample"]), (&json!("replay"), &json!(0)));
+        for column in ["finish_reason", "reported_model", "prompt_tokens", "completion_tokens"] {
+            assert!(row[column].is_null(), "{row}");
+        }
+        assert_eq!(row["earlier_responses"], json!([]));
+    }
+    assert!(project.rows("answers.rejects").is_empty());
+    // The order of the answers does not count.
+    let before = outcome.step("answers")["digest"].clone();
+    project.write("given.jsonl", lines(&given().into_iter().rev().collect::<Vec<_>>()));
+    assert_eq!(project.run_ok(&["--jobs", "1"]).step("answers")["digest"], before);
+    project.run_ok(&[]).all_hit();
+}
+
+#[test]
+fn answers_are_found_by_the_id_of_the_prompt() {
+    let project = project(&given());
+    project.run_ok(&[]);
+    let prompts = project.rows("prompts");
+    let by_id: Vec<Value> = prompts
+        .iter()
+        .enumerate()
+        .map(|(at, row)| json!({"id": at, "prompt_id": row["id"], "text": format!("y = {at}"), "model": "old"}))
+        .collect();
+    project.write("given.jsonl", lines(&by_id));
+    project.edit("w.yaml", ", on: [snippet_id, treatment] }", ", answer: text, model: earlier }");
+    project.run_ok(&[]);
+    let rows = project.rows("answers");
+    assert_eq!(rows.len(), 6);
+    for row in rows {
+        let at = prompts.iter().position(|prompt| prompt["id"] == row["prompt_id"]).unwrap();
+        // Without a fence all of it is code. The model is the one of the workflow.
+        assert_eq!(row["prediction"], format!("y = {at}"));
+        assert_eq!(row["raw_response"], format!("y = {at}"));
+        assert_eq!(row["model"], "earlier");
+    }
+}
+
+#[test]
+fn columns_of_answers_are_taken_over() {
+    let mut given = given();
+    for (at, row) in given.iter_mut().enumerate() {
+        row["finish_reason"] = json!((["stop", "length"][at % 2]));
+        row["reported_model"] = json!((["m-1", "m-2"][at % 2]));
+        row["prompt_tokens"] = json!(at);
+        row["completion_tokens"] = if at == 5 { Value::Null } else { json!(10 * at) };
+        row["comment"] = json!("not taken");
+    }
+    let project = project(&given);
+    project.run_ok(&[]);
+    for row in project.rows("answers") {
+        let of =
+            |g: &&Value| g["snippet_id"] == row["snippet_id"] && g["treatment"] == row["treatment"];
+        let found = given.iter().find(of).unwrap();
+        for column in ["finish_reason", "reported_model", "prompt_tokens", "completion_tokens"] {
+            assert_eq!(row[column], found[column], "{column}");
+        }
+        assert!(row.get("comment").is_none(), "{row}");
+    }
+    let summary = project.rows("answers.summary");
+    let told: Vec<[u64; 4]> = summary
+        .iter()
+        .map(|row| {
+            ["rows", "answers", "prompt_tokens", "completion_tokens"]
+                .map(|name| row[name].as_u64().unwrap())
+        })
+        .collect();
+    assert_eq!(summary[0]["reported_model"], "m-1");
+    assert_eq!(told, [[3, 3, 2 + 4, 20 + 40], [3, 3, 1 + 3 + 5, 10 + 30]]);
+}
+
+#[test]
+fn samples_are_told_apart() {
+    let mut rows = given();
+    rows.iter_mut().for_each(|row| row["sample"] = json!(0));
+    for (at, mut row) in given().into_iter().enumerate().take(5) {
+        row["id"] = json!(format!("second{at}"));
+        row["sample"] = json!(1);
+        row["raw_response"] = json!(format!("again = {at}"));
+        rows.push(row);
+    }
+    let project = project(&rows);
+    // One answer is asked for: the first sample.
+    project.run_ok(&[]);
+    let one = told(&project);
+    assert_eq!(one.len(), 6);
+    assert!(one.iter().all(|told| told.contains(" 0 = ")), "{one:?}");
+    let ids = |project: &Project| {
+        project.rows("answers").iter().map(|row| text(row, "id")).collect::<Vec<_>>()
+    };
+    let before = ids(&project);
+    project.edit("w.yaml", "treatment] }", "treatment], samples: 2 }");
+    project.run_ok(&[]);
+    let two = told(&project);
+    assert_eq!(two.len(), 11);
+    assert!(one.iter().all(|told| two.contains(told)), "{two:?}");
+    assert!(two.contains(&"d1 b 1 = again = 1".to_owned()), "{two:?}");
+    assert!(before.iter().all(|id| ids(&project).contains(id)));
+    // The last one has no second answer.
+    let rejects = project.rows("answers.rejects");
+    assert_eq!(rejects.len(), 1);
+    assert_eq!((&rejects[0]["sample"], &rejects[0]["rule"]), (&json!(1), &json!("answer")));
+    let reason = text(&rejects[0], "reason");
+    for part in ["snippet_id = d3", "treatment = b", "sample = 1"] {
+        assert!(reason.contains(part), "{reason}");
+    }
+}
+
+#[test]
+fn prompts_without_an_answer_are_set_aside() {
+    let mut rows = given();
+    rows.remove(3);
+    // No text is no answer; an empty one is.
+    rows[0]["raw_response"] = Value::Null;
+    rows[1]["raw_response"] = json!("");
+    let project = project(&rows);
+    let outcome = project.run_ok(&[]);
+    assert_eq!(outcome.step("answers")["rows"], 4);
+    assert!(told(&project).contains(&"d1 b 0 = ".to_owned()));
+    let rejects = project.rows("answers.rejects");
+    let mut reasons: Vec<String> = rejects.iter().map(|row| text(row, "reason")).collect();
+    reasons.sort();
+    assert_eq!(
+        reasons,
+        [
+            "the table has no answer for snippet_id = d1, treatment = a",
+            "the table has no answer for snippet_id = d2, treatment = b",
+        ]
+    );
+    assert!(rejects.iter().all(|row| row["step"] == "answers" && row["rule"] == "answer"));
+    // The answer arrives later.
+    project.write("given.jsonl", lines(&given()));
+    project.run_ok(&[]);
+    assert!(project.rows("answers.rejects").is_empty());
+    assert_eq!(project.rows("answers").len(), 6);
+}
+
+#[test]
+fn no_answers_at_all() {
+    let project = project(&given());
+    let none =
+        "  none: { op: sql, from: given, with: { query: 'SELECT * FROM input WHERE false' } }\n";
+    project
+        .write("w.yaml", project.read("w.yaml").replace("answers: given", "answers: none") + none);
+    project.run_ok(&[]);
+    assert!(project.rows("answers").is_empty());
+    assert_eq!(project.rows("answers.rejects").len(), 6);
+    assert!(project.rows("answers.summary").is_empty());
+}
+
+#[test]
+fn two_answers_for_one_prompt_are_an_error() {
+    let mut rows = given();
+    let mut twice = rows[2].clone();
+    twice["id"] = json!("twice");
+    rows.push(twice.clone());
+    // The same answer twice is one answer.
+    let project = project(&rows);
+    project.run_ok(&[]);
+    assert_eq!(told(&project).len(), 6);
+    twice["raw_response"] = json!("z = 1");
+    *rows.last_mut().unwrap() = twice;
+    project.write("given.jsonl", lines(&rows));
+    let outcome = project.run_json(&[]).exits(1);
+    let detail = text(&outcome.step("answers"), "detail");
+    for part in ["two answers", "snippet_id = d2", "treatment = a"] {
+        assert!(detail.contains(part), "{detail}");
+    }
+    let shown = project.run(&["run", "w.yaml"]).exits(1);
+    assert!(shown.stderr.contains("`on` has to tell answers apart"), "{shown}");
+    // Nor do answers pass that `on` is too short for.
+    project.write("given.jsonl", lines(&given()));
+    project.edit("w.yaml", "[snippet_id, treatment]", "[snippet_id]");
+    project.run_json(&[]).exits(1);
+}
+
+#[test]
+fn columns_find_each_other_whatever_their_type() {
+    let rows: Vec<Value> = (1..=3)
+        .map(|i| json!({"id": i, "n": i.to_string(), "raw_response": format!("y = {i}")}))
+        .collect();
+    let project = project(&rows);
+    project.edit("w.yaml", "[snippet_id, treatment]", "[n]");
+    project.run_ok(&[]);
+    assert_eq!(told(&project)[..3], ["d1 a 0 = y = 1", "d1 b 0 = y = 1", "d2 a 0 = y = 2"]);
+}
+
+#[test]
+fn the_code_is_taken_out_of_answers() {
+    let answers = [
+        ("```python\nx = 1\n```", "x = 1"),
+        ("No.\n```\nplain\n```\n```py\nx = 2\n\n```", "x = 2"),
+        ("```text\nlog\n```\n```\ndef f(): pass\n```", "def f(): pass"),
+        ("<think>```python\nno\n```</think>\nx = 3\n", "\nx = 3"),
+        ("~~~python\nx = 4", "x = 4"),
+        ("x = 5\r\n", "x = 5"),
+    ];
+    let mut rows = given();
+    rows.iter_mut().zip(answers).for_each(|(row, (answer, _))| row["raw_response"] = json!(answer));
+    let project = project(&rows);
+    project.run_ok(&[]);
+    let find = |rows: &[Value], at: usize, column: &str| {
+        let of = |r: &&Value| {
+            r["snippet_id"] == format!("d{}", at / 2 + 1) && r["treatment"] == ["a", "b"][at % 2]
+        };
+        text(rows.iter().find(of).unwrap(), column)
+    };
+    let found = project.rows("answers");
+    for (at, (answer, code)) in answers.iter().enumerate() {
+        assert_eq!(find(&found, at, "prediction"), *code, "{answer:?}");
+        assert_eq!(find(&found, at, "raw_response"), *answer);
+    }
+    project.edit("w.yaml", "treatment] }", "treatment], extract: raw }");
+    project.run_ok(&[]);
+    let found = project.rows("answers");
+    for (at, (answer, _)) in answers.iter().enumerate() {
+        assert_eq!(find(&found, at, "prediction"), *answer);
+    }
+}
+
+#[test]
+fn answers_that_were_written_are_replayed() {
+    let made = "galeras: 1
+steps:
+  methods: { op: methods, with: { corpus: python-stdlib, include: ['json/*.py'] } }
+  testbed: { op: cut, from: methods, with: { seed: 42 } }
+  prompts:
+    op: prompt
+    from: testbed
+    with: { system: Be brief., treatments: { a: '{{ random_cut }}', b: ['{{ fun_name }}', Go.] } }
+  answers:
+    op: generate
+    from: { input: prompts, train: methods }
+    with: { provider: ngram, seed: 1, samples: 2, max_tokens: 30 }
+outputs:
+  parquet: { from: answers, path: answers.parquet }
+  jsonl: { from: answers, path: answers.jsonl }
+";
+    let project = Project::new(made);
+    project.run_ok(&[]);
+    let before = project.rows("answers");
+    assert!(before.len() > 40, "{}", before.len());
+    for file in ["answers.parquet", "answers.jsonl"] {
+        let (steps, _) = made.split_once("  answers:").unwrap();
+        let replay = format!(
+            "  stored: {{ op: read, with: {{ path: {file} }} }}
+  answers:
+    op: generate
+    from: {{ input: prompts, answers: stored }}
+    with: {{ provider: replay, samples: 2, model: ngram }}
+"
+        );
+        project.write("w.yaml", format!("{steps}{replay}"));
+        let outcome = project.run_ok(&[]);
+        assert_eq!(outcome.step("answers")["rows"], before.len(), "{file}");
+        let after = project.rows("answers");
+        assert_eq!(after.len(), before.len());
+        for (after, before) in after.iter().zip(&before) {
+            for column in [
+                "id",
+                "prompt_id",
+                "sample",
+                "prediction",
+                "raw_response",
+                "finish_reason",
+                "prompt_tokens",
+                "completion_tokens",
+                "model",
+                "messages",
+                "code",
+            ] {
+                assert_eq!(after[column], before[column], "{file} {column}");
+            }
+        }
+        assert!(project.rows("answers.rejects").is_empty());
+    }
+}
+
+/// Just one diagnostic of this code, with this word.
+#[track_caller]
+fn refused(old: &str, new: &str, code: &str, word: &str) {
+    let project = project(&given());
+    project.edit("w.yaml", old, new);
+    let outcome = project.run_json(&[]).exits(2);
+    let found = outcome.events("diagnostic");
+    assert_eq!(found.len(), 1, "{new}: {outcome}");
+    assert_eq!(found[0]["code"], code, "{new}: {outcome}");
+    assert!(found[0].to_string().contains(word), "{word}: {outcome}");
+    assert!(project.stored_nothing());
+}
+
+#[test]
+fn mistakes_are_found_before_anything_runs() {
+    refused("{ input: prompts, answers: given }", "prompts", "wrong-inputs", "`answers`");
+    refused("answers: given }", "answers: given, train: data }", "wrong-inputs", "`train`");
+    refused("on: [snippet_id, treatment]", "on: [snippet]", "unknown-column", "`snippet_id`");
+    refused(", on: [snippet_id, treatment] }", " }", "missing-argument", "prompt_id");
+    refused("treatment] }", "treatment], answer: response }", "unknown-column", "`raw_response`");
+    refused("treatment] }", "treatment], seed: 1 }", "conflicting-arguments", "`seed`");
+    refused("treatment] }", "treatment], temperature: 0 }", "conflicting-arguments", "temperature");
+    refused(
+        "treatment] }",
+        "treatment], base_url: 'http://x' }",
+        "conflicting-arguments",
+        "openai",
+    );
+    // A column that one of the two tables has.
+    refused("on: [snippet_id, treatment]", "on: [snippet_id, code]", "unknown-column", "`code`");
+}
+
+#[test]
+fn samples_that_are_no_numbers_are_an_error() {
+    let mut rows = given();
+    rows.iter_mut().for_each(|row| row["sample"] = json!("first"));
+    let project = project(&rows);
+    let outcome = project.run_json(&[]).exits(1);
+    assert!(text(&outcome.step("answers"), "detail").contains("`sample`"), "{outcome}");
+}

@@ -1,0 +1,370 @@
+//! What `generate` does not ask again, whatever else changes, and what it has to.
+//!
+//! Does not live here: runs that are killed or not alone (`generate_interrupted`).
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::chat_api::{Asked, ChatApi, Fault};
+use crate::generate_openai::{answers, data, only, project, warnings, workflow};
+use crate::harness::{Outcome, Project};
+
+/// The last messages of the requests since the last call, sorted.
+fn taken(api: &ChatApi) -> Vec<String> {
+    let mut said: Vec<String> = api.take().iter().map(Asked::last).collect();
+    said.sort();
+    said
+}
+
+/// Runs, and nothing was asked.
+#[track_caller]
+fn asks_nothing(api: &ChatApi, project: &Project) -> Outcome {
+    api.take();
+    let outcome = project.run_ok(&[]);
+    assert_eq!(taken(api), [""; 0], "{outcome}");
+    outcome
+}
+
+/// What the answers say, by code and sample.
+fn said(project: &Project) -> Vec<(String, u64, String)> {
+    let text = |row: &Value| row["raw_response"].as_str().unwrap().to_owned();
+    answers(project).into_iter().map(|((code, sample), row)| (code, sample, text(&row))).collect()
+}
+
+/// Answers that are never the same twice.
+fn unlike(api: &ChatApi) {
+    let mut count = 0;
+    api.script(move |_| {
+        count += 1;
+        Some(Fault::Message(json!({"content": format!("answer {count}")})))
+    });
+}
+
+#[test]
+fn a_rerun_asks_nothing() {
+    let api = ChatApi::start();
+    let project = project(&api, 5, "");
+    let first = project.run_ok(&[]);
+    let second = asks_nothing(&api, &project);
+    second.all_hit();
+    assert_eq!(second.digests(), first.digests());
+}
+
+#[test]
+fn a_new_row_is_asked_alone() {
+    let api = ChatApi::start();
+    let project = project(&api, 5, "");
+    project.run_ok(&[]);
+    let before = said(&project);
+    api.take();
+    unlike(&api);
+    project.write("data.jsonl", data(0..6));
+    let outcome = project.run_ok(&[]);
+    assert_eq!(taken(&api), ["Complete this: def f5(a):"]);
+    let step = outcome.step("answers");
+    assert_eq!((&step["computed_rows"], &step["reused_rows"]), (&json!(1), &json!(5)));
+    assert_eq!(said(&project)[..5], before);
+    // Fewer rows, and the same again.
+    project.write("data.jsonl", data(2..4));
+    asks_nothing(&api, &project);
+    project.write("data.jsonl", data(0..6));
+    asks_nothing(&api, &project).all_hit();
+}
+
+#[test]
+fn more_samples_ask_only_for_those() {
+    let api = ChatApi::start();
+    let project = project(&api, 2, "seed: 10, samples: 1");
+    project.run_ok(&[]);
+    let before = said(&project);
+    api.take();
+    project.edit("w.yaml", "samples: 1", "samples: 3");
+    project.run_ok(&[]);
+    let seeds: BTreeSet<i64> = api.asked().iter().filter_map(|a| a.body["seed"].as_i64()).collect();
+    assert_eq!((api.take().len(), seeds), (4, BTreeSet::from([11, 12])));
+    let after = said(&project);
+    assert_eq!(after.len(), 6);
+    assert!(before.iter().all(|one| after.contains(one)));
+    project.edit("w.yaml", "samples: 3", "samples: 2");
+    asks_nothing(&api, &project);
+}
+
+#[test]
+fn how_it_is_asked_is_no_part_of_the_result() {
+    let api = ChatApi::start();
+    let base = "price: { input: 1, output: 1 }, max_tokens: 9";
+    let project = project(&api, 3, base);
+    let first = project.run_ok(&[]);
+    for more in [
+        "concurrency: 3",
+        "requests_per_minute: 100",
+        "tokens_per_minute: 100000",
+        "tries: 2",
+        "timeout_seconds: 5",
+        "max_usd: 0",
+        "api_key_env: NOT_SET_AT_ALL",
+    ] {
+        project.write("w.yaml", workflow(&api, &format!("{base}, {more}")));
+        let outcome = asks_nothing(&api, &project);
+        outcome.all_hit();
+        assert_eq!(outcome.digests(), first.digests(), "{more}");
+    }
+    // The same server, written in another way.
+    let text = workflow(&api, base).replace("/v1'", "/v1/'");
+    project.write("w.yaml", text);
+    asks_nothing(&api, &project).all_hit();
+}
+
+#[test]
+fn what_is_made_of_the_answers_asks_nothing() {
+    let api = ChatApi::start();
+    let project = project(&api, 3, "seed: 1");
+    project.run_ok(&[]);
+    unlike(&api);
+    let steps = |outcome: &Outcome| {
+        let step = outcome.step("answers");
+        (step["computed_rows"].as_u64().unwrap(), step["reused_rows"].as_u64().unwrap())
+    };
+    project.edit("w.yaml", "seed: 1", "seed: 1, extract: raw");
+    assert_eq!(steps(&asks_nothing(&api, &project)), (0, 3));
+    project.edit("w.yaml", "seed: 1", "seed: 1, price: { input: 1, output: 2 }");
+    asks_nothing(&api, &project);
+    assert_eq!(only(&project, "answers.summary")["cost_usd"], 75e-6);
+    project.edit("w.yaml", "output: 2", "output: 3");
+    asks_nothing(&api, &project);
+    // Another name of the treatment: other ids, the same question.
+    let ids = |project: &Project| -> BTreeSet<String> {
+        project.rows("answers").iter().map(|row| row["id"].to_string()).collect()
+    };
+    let before = ids(&project);
+    project.edit("w.yaml", "control:", "renamed:");
+    assert_eq!(steps(&asks_nothing(&api, &project)), (0, 3));
+    assert!(before.is_disjoint(&ids(&project)));
+    // A column that nobody asks about.
+    let rows = data(0..3).replace('}', ",\"note\":\"new\"}");
+    project.write("data.jsonl", rows);
+    assert_eq!(steps(&asks_nothing(&api, &project)), (0, 3));
+    assert!(project.rows("answers").iter().all(|row| row["note"] == "new"));
+    // The step and the prompts under other names.
+    let text = project.read("w.yaml").replace("prompts", "asked").replace("answers:", "replies:");
+    project.write("w.yaml", text);
+    asks_nothing(&api, &project);
+}
+
+#[test]
+fn what_the_answers_depend_on_is_asked_anew() {
+    let api = ChatApi::start();
+    let changed = project(&api, 2, "");
+    changed.run_ok(&[]);
+    for (from, to) in [
+        ("model: tiny", "model: tiny, temperature: 0.5"),
+        ("temperature: 0.5", "temperature: 0.7"),
+        ("temperature: 0.7", "temperature: 0.7, max_tokens: 5"),
+        ("max_tokens: 5", "max_tokens: 5, seed: 1"),
+        ("seed: 1", "seed: 2"),
+        ("seed: 2", "seed: 2, stop: [END]"),
+        ("stop: [END]", "stop: [END, FIN]"),
+        ("stop: [END, FIN]", "top_p: 0.5"),
+        ("top_p: 0.5", "top_p: 0.5, extra_body: { top_k: 1 }"),
+        ("top_k: 1", "top_k: 2"),
+        ("model: tiny", "model: tiny2"),
+        ("control: '", "control: 'Please c"),
+    ] {
+        api.take();
+        changed.edit("w.yaml", from, to);
+        changed.run_ok(&[]);
+        assert_eq!(api.take().len(), 2, "{from} -> {to}");
+    }
+    // Another server.
+    let other = ChatApi::start();
+    let project = project(&api, 2, "");
+    project.run_ok(&[]);
+    project.write("w.yaml", workflow(&other, ""));
+    project.run_ok(&[]);
+    assert_eq!(other.count(), 2);
+}
+
+#[test]
+fn new_metrics_ask_nothing() {
+    let api = ChatApi::start();
+    let project = project(&api, 2, "");
+    let known = project.run(&["ops"]).exits(0);
+    if !known.stdout.lines().any(|line| line.split_whitespace().next() == Some("score")) {
+        return;
+    }
+    let text = workflow(&api, "")
+        + "  scored:
+    op: score
+    from: answers
+    with: { reference: code, metrics: [levenshtein] }
+";
+    project.write("w.yaml", &text);
+    let outcome = project.run_ok(&[]);
+    assert_eq!((outcome.step("scored")["rows"].as_u64(), api.take().len()), (Some(2), 2));
+    project.edit("w.yaml", "[levenshtein]", "[levenshtein, exact_match]");
+    let outcome = asks_nothing(&api, &project);
+    assert_eq!(outcome.status("answers"), "hit");
+}
+
+#[test]
+fn two_workflows_share_answers() {
+    let api = ChatApi::start();
+    let project = project(&api, 4, "");
+    project.run_ok(&[]);
+    api.take();
+    let other = workflow(&api, "concurrency: 1")
+        .replace("galeras: 1\n", "galeras: 1\nname: other\n")
+        .replace("data.jsonl", "more.jsonl")
+        .replace("answers:", "replies:");
+    project.write("other.yaml", other);
+    project.write("more.jsonl", data(2..7));
+    project.run(&["run", "other.yaml"]).exits(0);
+    assert_eq!(taken(&api), [4, 5, 6].map(|i| format!("Complete this: def f{i}(a):")));
+    project.write("data.jsonl", data(0..7));
+    asks_nothing(&api, &project);
+}
+
+#[test]
+fn force_asks_anew() {
+    let api = ChatApi::start();
+    unlike(&api);
+    let project = project(&api, 2, "");
+    project.run_ok(&[]);
+    let before = said(&project);
+    let outcome = project.run_ok(&["--force", "answers"]);
+    assert_eq!(api.take().len(), 4);
+    assert_eq!(outcome.step("answers")["reason"], "FORCED");
+    let after = said(&project);
+    assert!(before.iter().all(|one| !after.contains(one)), "{before:?} {after:?}");
+    asks_nothing(&api, &project).all_hit();
+    assert_eq!(said(&project), after);
+    // From now on these are the answers.
+    project.write("data.jsonl", data(0..3));
+    project.run_ok(&[]);
+    assert_eq!(said(&project)[..2], after);
+    assert_eq!(taken(&api).len(), 1);
+}
+
+#[test]
+fn what_failed_is_asked_by_the_next_run_and_only_that() {
+    let api = ChatApi::start();
+    let fault = Fault::Error(400, "bad", "no way".into());
+    api.spoil("f2", fault);
+    let project = project(&api, 4, "samples: 2, seed: 7");
+    let outcome = project.run_ok(&[]);
+    assert_eq!(outcome.finished()["status"], "ok");
+    let told = warnings(&outcome);
+    assert_eq!(told.len(), 1, "{outcome}");
+    assert!(told[0].contains("no way") && told[0].contains("next run"), "{told:?}");
+    assert_eq!((project.rows("answers").len(), api.take().len()), (6, 8));
+    let rejects = project.rows("answers.rejects");
+    let samples: BTreeSet<u64> = rejects.iter().filter_map(|row| row["sample"].as_u64()).collect();
+    assert_eq!((rejects.len(), samples), (2, BTreeSet::from([0, 1])));
+    for row in &rejects {
+        assert_eq!((&row["step"], &row["rule"]), (&json!("answers"), &json!("refused")), "{row}");
+        assert_eq!(row["code"], "def f2(a):");
+        let reason = row["reason"].as_str().unwrap();
+        assert!(reason.contains("no way") && reason.contains("refuses"), "{reason}");
+    }
+    // It still fails: it is asked, and nothing else is.
+    let planned = project.run(&["plan", "w.yaml"]).exits(0);
+    assert!(planned.stdout.contains("PREV_FAILED"), "{planned}");
+    let again = project.run_ok(&[]);
+    assert_eq!(again.step("answers")["reason"], "PREV_FAILED");
+    assert_eq!(again.digests(), outcome.digests());
+    assert_eq!(taken(&api), ["Complete this: def f2(a):"; 2]);
+    api.heal();
+    let healed = project.run_ok(&[]);
+    assert_eq!(healed.step("answers")["reason"], "PREV_FAILED");
+    assert_eq!(taken(&api), ["Complete this: def f2(a):"; 2]);
+    assert!(project.rows("answers.rejects").is_empty() && answers(&project).len() == 8);
+    asks_nothing(&api, &project).all_hit();
+    let fresh = project.run_ok(&["--cache", "fresh"]);
+    assert_eq!(fresh.digests(), healed.digests());
+}
+
+#[test]
+fn a_conversation_goes_on_where_it_failed() {
+    let api = ChatApi::start();
+    let project = project(&api, 2, "");
+    project.edit(
+        "w.yaml",
+        "'Complete this: {{ code }}'",
+        "['{{ code }}', Then, 'Last {{ code }}']",
+    );
+    api.spoil("Last def f1", Fault::Error(400, "bad", "no way".into()));
+    project.run_ok(&[]);
+    assert_eq!((api.take().len(), project.rows("answers").len()), (6, 1));
+    api.heal();
+    project.run_ok(&[]);
+    assert_eq!(taken(&api), ["Last def f1(a):"]);
+    assert_eq!(project.rows("answers").len(), 2);
+    // One turn more.
+    project.edit("w.yaml", "'Last {{ code }}'", "'Last {{ code }}', More");
+    project.run_ok(&[]);
+    assert_eq!(taken(&api), ["More"; 2]);
+    // One turn less.
+    project.edit("w.yaml", ", 'Last {{ code }}', More", "");
+    asks_nothing(&api, &project);
+}
+
+/// “Nothing is paid twice … prompts that say the same share their answers.”
+#[test]
+fn conversations_that_begin_the_same_share_the_beginning() {
+    let api = ChatApi::start();
+    unlike(&api);
+    let project = project(&api, 1, "");
+    project.edit(
+        "w.yaml",
+        "        control: 'Complete this: {{ code }}'",
+        "        one: '{{ code }}'\n        two: ['{{ code }}', Then]\n        three: ['{{ code }}', Now]",
+    );
+    project.run_ok(&[]);
+    assert_eq!(taken(&api), ["Now", "Then", "def f0(a):"]);
+}
+
+/// A beginning that is refused is refused for all who share it.
+#[test]
+fn a_shared_beginning_that_fails_is_rejected_for_all() {
+    let api = ChatApi::start();
+    api.spoil("f1(", Fault::Error(400, "bad", "no way".into()));
+    let project = project(&api, 2, "");
+    project.edit(
+        "w.yaml",
+        "        control: 'Complete this: {{ code }}'",
+        "        one: '{{ code }}'\n        two: ['{{ code }}', Then]",
+    );
+    project.run_ok(&[]);
+    assert_eq!((project.rows("answers").len(), project.rows("answers.rejects").len()), (2, 2));
+    api.take();
+    api.heal();
+    project.run_ok(&[]);
+    assert_eq!(taken(&api), ["Then", "def f1(a):"]);
+    assert_eq!(project.rows("answers").len(), 4);
+}
+
+/// What a row was answered stays, whatever else is asked.
+#[test]
+fn an_answer_does_not_change_when_something_else_does() {
+    let api = ChatApi::start();
+    unlike(&api);
+    let project = project(&api, 1, "");
+    project.edit(
+        "w.yaml",
+        "        control: 'Complete this: {{ code }}'",
+        "        one: '{{ code }}'\n        two: ['{{ code }}', Then]\n        three: ['{{ code }}', Now]",
+    );
+    project.run_ok(&[]);
+    let said = |project: &Project| -> BTreeSet<(String, String, String)> {
+        let row = |row: Value| {
+            let text = |name: &str| row[name].to_string();
+            (text("treatment"), text("raw_response"), text("earlier_responses"))
+        };
+        project.rows("answers").into_iter().map(row).collect()
+    };
+    let before = said(&project);
+    project.edit("w.yaml", "model: tiny", "model: tiny, extract: raw");
+    asks_nothing(&api, &project);
+    assert_eq!(said(&project), before);
+}

@@ -1,0 +1,240 @@
+//! The key of `generate`'s server: it is nowhere but in the header of requests, and a run that
+//! lacks it says so before anything else.
+
+use std::process::Command;
+
+use serde_json::json;
+
+use crate::chat_api::{Asked, ChatApi, Fault};
+use crate::generate_openai::{data, project, workflow};
+use crate::harness::{Outcome, Project, Running, files_below, marked, wait_for};
+
+const NAME: &str = "SECRET_OF_MINE";
+const KEY: &str = "sk-proj-0aVerySecretKey_7f3d9b21c5";
+const WITH_KEY: &str = "api_key_env: SECRET_OF_MINE";
+
+/// The program with the key in its environment.
+fn command(project: &Project, args: &[&str]) -> Command {
+    let mut command = project.command(args);
+    command.env(NAME, KEY);
+    command
+}
+
+#[track_caller]
+fn run(project: &Project, args: &[&str]) -> Outcome {
+    Running::start(command(project, args)).finish()
+}
+
+/// Whether the text has the key, or a piece of it that tells much.
+fn tells(bytes: &[u8]) -> bool {
+    let has = |piece: &[u8]| bytes.windows(piece.len()).any(|window| window == piece);
+    KEY.as_bytes().windows(16).any(has)
+}
+
+/// Nothing that the program wrote has the key in it: every file as it is, all tables in words.
+#[track_caller]
+fn hidden(project: &Project, outcomes: &[&Outcome]) {
+    for outcome in outcomes {
+        assert!(
+            !tells(outcome.stdout.as_bytes()) && !tells(outcome.stderr.as_bytes()),
+            "{outcome}"
+        );
+    }
+    for file in files_below(&project.root()).into_iter().chain(project.left_behind()) {
+        if file.is_file() {
+            assert!(!tells(&std::fs::read(&file).unwrap()), "{}", file.display());
+        }
+    }
+    for port in ["prompts", "answers", "answers.rejects", "answers.summary"] {
+        let shown = project.run(&["show", "w.yaml", port, "--format", "json"]);
+        assert!(!tells(shown.stdout.as_bytes()), "{port}: {shown}");
+    }
+    for args in [&["explain", "w.yaml", "answers", "--format", "json"][..], &["cache", "ls"]] {
+        let shown = project.run(args);
+        assert!(!tells(shown.stdout.as_bytes()) && !tells(shown.stderr.as_bytes()), "{shown}");
+    }
+}
+
+const OUTPUTS: &str = "outputs:
+  answers: { from: answers, path: out/answers.parquet }
+  lines: { from: answers, path: out/answers.jsonl }
+  failed: { from: answers.rejects, path: out/rejects.jsonl }
+  cost: { from: answers.summary, path: out/summary.csv, show: true }
+";
+
+#[test]
+fn the_key_is_in_no_file_and_no_message() {
+    let api = ChatApi::start();
+    api.script(|asked| {
+        let key = asked.header("authorization").unwrap().to_owned();
+        let text = format!("you sent {key}, {key:?}");
+        let last = asked.last();
+        // In an answer, an error of one request, and wherever else a server may put it.
+        Some(match () {
+            () if last.contains("f0(") => Fault::Message(json!({"content": text})),
+            () if last.contains("f1(") => Fault::Error(400, "bad", text),
+            () if last.contains("f2(") => Fault::With(json!({"model": text})),
+            () if last.contains("f3(") => Fault::Message(json!({"content": null, "refusal": text})),
+            () if last.contains("f4(") => {
+                let choice = json!({"message": {"content": "x"}, "finish_reason": text});
+                Fault::With(json!({ "choices": [choice] }))
+            }
+            () if last.contains("f5(") => Fault::Raw(500, vec![], format!("<title>{text}</title>")),
+            () if last.contains("f6(") => Fault::Raw(200, vec![], json!(text).to_string()),
+            () => return None,
+        })
+    });
+    let project = project(&api, 8, &format!("{WITH_KEY}, tries: 2"));
+    project.write("w.yaml", project.read("w.yaml") + OUTPUTS);
+    let human = run(&project, &["run", "w.yaml"]).exits(0);
+    let again = run(&project, &["run", "w.yaml", "--format", "json"]).exits(0);
+    assert!(
+        api.asked().iter().all(|a| a.header("authorization") == Some(&format!("Bearer {KEY}")))
+    );
+    let rows = project.rows("answers");
+    assert_eq!((rows.len(), project.rows("answers.rejects").len()), (5, 3));
+    assert!(rows.iter().any(|row| row["raw_response"].to_string().contains("you sent Bearer ***")));
+    hidden(&project, &[&human, &again]);
+    // Nor does the name of the variable get into results.
+    let store = files_below(&project.path("cache/actions"));
+    for file in store {
+        let text = std::fs::read_to_string(file).unwrap();
+        assert!(!text.contains(NAME), "{text}");
+    }
+}
+
+#[test]
+fn a_server_that_quotes_a_wrong_key_is_not_quoted() {
+    let api = ChatApi::start();
+    api.script(|_| Some(Fault::EchoKey));
+    let project = project(&api, 4, WITH_KEY);
+    let human = run(&project, &["run", "w.yaml"]).exits(1);
+    assert!(human.stderr.contains(&format!("${NAME}")), "{human}");
+    assert!(human.stderr.contains("does not take the key"), "{human}");
+    let events = run(&project, &["run", "w.yaml", "--format", "json"]).exits(1);
+    let locked = run(&project, &["lock", "w.yaml"]).exits(1);
+    assert!(locked.stderr.contains("does not take the key"), "{locked}");
+    assert!(!project.path("galeras.lock").exists());
+    hidden(&project, &[&human, &events, &locked]);
+}
+
+/// Gateways shorten the keys that they quote.
+#[test]
+fn a_shortened_key_is_not_quoted_either() {
+    let api = ChatApi::start();
+    let (head, tail) = (&KEY[..12], &KEY[KEY.len() - 6..]);
+    let text = format!("Incorrect API key provided: {head}****{tail}.");
+    api.script(move |_| Some(Fault::Error(401, "invalid_api_key", text.clone())));
+    let project = project(&api, 1, WITH_KEY);
+    let outcome = run(&project, &["run", "w.yaml", "--format", "json"]).exits(1);
+    assert!(outcome.stdout.contains("Incorrect API key"), "{outcome}");
+    assert!(!outcome.stdout.contains(head) && !outcome.stdout.contains(tail), "{outcome}");
+}
+
+#[test]
+fn the_key_is_not_in_the_lock_file_nor_in_what_a_killed_run_leaves() {
+    let api = ChatApi::start();
+    let project = project(&api, 8, WITH_KEY);
+    let locked = run(&project, &["lock", "w.yaml"]).exits(0);
+    api.take();
+    api.script(|asked| {
+        let key = asked.header("authorization").unwrap().to_owned();
+        Some(if asked.number < 4 { Fault::Message(json!({"content": key})) } else { Fault::Hang })
+    });
+    let running = Running::start(command(&project, &["run", "w.yaml", "--format", "json"]));
+    let journal = || files_below(&project.path("cache/downloads/answers"));
+    wait_for("answers", || journal().iter().any(|file| std::fs::metadata(file).unwrap().len() > 0));
+    running.signal("KILL");
+    let killed = running.finish();
+    assert!(project.path("galeras.lock").exists() && !journal().is_empty());
+    hidden(&project, &[&locked, &killed]);
+}
+
+/// The workflow with a mark where the key is named, and its place.
+fn without_key(api: &ChatApi) -> (Project, String) {
+    let text = workflow(api, "api_key_env: «SECRET_OF_MINE");
+    let (text, place) = marked(&text);
+    let project = Project::new(&text);
+    project.write("data.jsonl", data(0..2));
+    (project, place)
+}
+
+#[test]
+fn a_missing_key_is_found_before_anything_runs() {
+    let api = ChatApi::start();
+    let (project, place) = without_key(&api);
+    let wanted = [format!("missing-secret w.yaml:{place}")];
+    for value in [None, Some(""), Some(" \n")] {
+        let start = |args: &[&str]| {
+            let mut command = project.command(args);
+            if let Some(value) = value {
+                command.env(NAME, value);
+            }
+            Running::start(command).finish().exits(2)
+        };
+        let outcome = start(&["run", "w.yaml", "--format", "json"]);
+        assert_eq!(outcome.diagnostics(), wanted, "{outcome}");
+        assert_eq!(outcome.finished()["status"], "invalid");
+        let shown = start(&["run", "w.yaml"]);
+        for word in [&format!("w.yaml:{place}"), NAME, "·", "not set"] {
+            assert!(shown.stderr.contains(word), "{word}: {shown}");
+        }
+        let planned = start(&["plan", "w.yaml", "--format", "json"]);
+        let found: Vec<String> = planned.diagnostics();
+        assert_eq!(found, wanted, "{planned}");
+        let planned = start(&["plan", "w.yaml"]);
+        assert!(planned.stderr.contains(NAME) && planned.stdout.contains("answers"), "{planned}");
+        let locked = start(&["lock", "w.yaml"]);
+        assert!(locked.stderr.contains(NAME), "{locked}");
+    }
+    assert!(project.stored_nothing(), "not even the first step was run");
+    assert_eq!(api.count(), 0);
+    // The workflow itself is right.
+    project.run(&["check", "w.yaml"]).exits(0);
+}
+
+#[test]
+fn only_steps_that_run_need_their_key() {
+    let api = ChatApi::start();
+    let (project, _) = without_key(&api);
+    project.run_ok(&["--select", "prompts"]);
+    let first = run(&project, &["run", "w.yaml", "--format", "json"]).exits(0);
+    // All hits.
+    let second = project.run_ok(&[]);
+    second.all_hit();
+    assert_eq!(second.digests(), first.digests());
+    project.run(&["plan", "w.yaml"]).exits(0);
+    project.run(&["show", "w.yaml", "answers"]).exits(0);
+    // A new row needs it.
+    project.write("data.jsonl", data(0..3));
+    project.run_json(&[]).exits(2);
+    run(&project, &["run", "w.yaml"]).exits(0);
+    project.run_json(&["--force", "answers"]).exits(2);
+    assert_eq!(api.asked().iter().map(Asked::last).count(), 3);
+}
+
+#[test]
+fn openai_itself_wants_its_usual_key() {
+    let api = ChatApi::start();
+    let text = workflow(&api, "").replace(&format!("base_url: '{}', ", api.url()), "");
+    let project = Project::new(&text);
+    project.write("data.jsonl", data(0..1));
+    let outcome = project.run_json(&[]).exits(2);
+    let found = outcome.events("diagnostic");
+    assert_eq!((found.len(), &found[0]["code"]), (1, &json!("missing-secret")), "{outcome}");
+    assert!(found[0]["message"].to_string().contains("OPENAI_API_KEY"), "{outcome}");
+    project.run(&["check", "w.yaml"]).exits(0);
+}
+
+#[test]
+fn a_key_that_cannot_be_sent_is_told_without_it() {
+    let api = ChatApi::start();
+    let (project, _) = without_key(&api);
+    for bad in ["two words of mine", "schlüssel-mit-umlaut"] {
+        let mut command = project.command(&["run", "w.yaml", "--format", "json"]);
+        command.env(NAME, bad);
+        let outcome = Running::start(command).finish().exits(2);
+        assert!(outcome.stdout.contains(NAME) && !outcome.stdout.contains(bad), "{outcome}");
+    }
+    assert_eq!(api.count(), 0);
+}

@@ -1,0 +1,377 @@
+//! `prompt`: templates that are wrong are found before anything runs, with their place; rows
+//! that a template cannot write are set aside with the reason.
+//!
+//! Does not live here: what sound templates make of sound rows (`prompt_templates`).
+
+use serde_json::{Value, json};
+
+use crate::harness::{Project, marked};
+
+/// A table whose columns are known before anything runs, and the step `prompts`.
+fn workflow(with: &str) -> String {
+    let with: String = with.lines().map(|line| format!("      {line}\n")).collect();
+    format!(
+        "galeras: 1
+steps:
+  table:
+    op: exec
+    with:
+      command: touch ran; printf '{{\"id\":\"a\",\"code\":\"x y\",\"size\":1}}'
+      output: {{ id: utf8!, code: utf8!, size: int64! }}
+  prompts:
+    op: prompt
+    from: table
+    with:
+{with}"
+    )
+}
+
+/// Just one diagnostic, at the mark `«`, whose text has these words; nothing ran.
+#[track_caller]
+fn refused(with: &str, code: &str, words: &[&str]) {
+    let (workflow, place) = marked(&workflow(with));
+    let project = Project::new(&workflow);
+    let outcome = project.run_json(&[]).exits(2);
+    assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{outcome}");
+    let shown = project.run(&["run", "w.yaml"]).exits(2);
+    assert!(shown.stderr.contains(&format!("w.yaml:{place}")), "{shown}");
+    assert!(shown.stderr.contains('─') || shown.stderr.contains('^'), "a mark\n{shown}");
+    for word in words {
+        assert!(shown.stderr.contains(word), "{word}\n{shown}");
+    }
+    for word in ["minijinja", "serde", "panicked"] {
+        assert!(!shown.stderr.contains(word), "{shown}");
+    }
+    assert!(!project.path("ran").exists() && project.stored_nothing());
+}
+
+/// What the step does with rows of a file.
+#[track_caller]
+fn project(rows: &[Value], with: &str) -> Project {
+    let text = workflow(with);
+    let (_, prompts) = text.split_once("  prompts:\n").unwrap();
+    let project = Project::new(&format!(
+        "galeras: 1\nsteps:\n  table: {{ op: read, with: {{ path: data.jsonl }} }}\n  prompts:\n{prompts}"
+    ));
+    project.write("data.jsonl", rows.iter().map(|row| format!("{row}\n")).collect::<String>());
+    project
+}
+
+#[test]
+fn columns_that_do_not_exist() {
+    let words = ["did you mean `code`?", "`cod`"];
+    refused("treatments: { a: «'Complete {{ cod }}' }", "unknown-column", &words);
+    refused("treatments: { a: ['{{ code }}', «'{{ cod }}'] }", "unknown-column", &words);
+    refused(
+        "treatments:\n  a:\n    - { role: user, content: «'{{ cod | upper }}' }",
+        "unknown-column",
+        &words,
+    );
+    refused("system: «'{{ cod }}'\ntreatments: { a: Go., b: Go. }", "unknown-column", &words);
+    refused(
+        "treatments: { a: \"«{% if cod %}x{% endif %}\" }".replace("\"«", "«\"").as_str(),
+        "unknown-column",
+        &words,
+    );
+    refused(
+        "treatments: { a: «'{% for c in codes %}{{ c }}{% endfor %}' }",
+        "unknown-column",
+        &["`codes`"],
+    );
+    // A name that only looks like a function.
+    refused("treatments: { a: «'{{ cod(size) }}' }", "unknown-column", &words);
+}
+
+#[test]
+fn a_column_in_a_block_of_many_lines() {
+    refused(
+        "treatments:
+  a: |
+    «Complete:
+    {{ code }}
+    {{ cod }}",
+        "unknown-column",
+        &["did you mean `code`?"],
+    );
+}
+
+#[test]
+fn filters_that_do_not_exist() {
+    refused("treatments: { a: «'{{ code | uper }}' }", "bad-template", &["`uper`"]);
+    refused(
+        "treatments: { a: «'{% if code | nope %}{{ code }}{% endif %}' }",
+        "bad-template",
+        &["`nope`"],
+    );
+    refused("treatments: { a: «'{{ code | upper | nope }}' }", "bad-template", &["`nope`"]);
+}
+
+#[test]
+fn filters_of_blocks_that_do_not_exist() {
+    let block = "treatments: { a: «'{% filter nope %}{{ code }}{% endfilter %}' }";
+    refused(block, "bad-template", &["nope"]);
+    // Named blocks are for templates that others take in.
+    let named = "treatments: { a: «'{% block b %}{{ code }}{% endblock %}' }";
+    refused(named, "bad-template", &["blocks"]);
+}
+
+#[test]
+fn tests_that_do_not_exist() {
+    let with = "treatments: { a: «'{% if code is nope %}{{ code }}{% endif %}' }";
+    refused(with, "bad-template", &["nope"]);
+}
+
+#[test]
+fn methods_of_python_are_none_of_texts() {
+    refused("treatments: { a: «'{{ code.upper() }}' }", "bad-template", &["upper"]);
+}
+
+#[test]
+fn templates_that_cannot_be_read() {
+    refused("treatments: { a: «'{{ code' }", "bad-template", &[]);
+    refused("treatments: { a: «'{% if code %}x' }", "bad-template", &[]);
+    refused("treatments: { a: «'{{ code + }}' }", "bad-template", &[]);
+    refused("treatments: { a: «'{% nope %}' }", "bad-template", &["nope"]);
+    refused("treatments: { a: «'{% endfor %}' }", "bad-template", &[]);
+    refused(
+        "treatments:
+  a: |
+    «Complete:
+    {{ code }}
+    {{ code
+    and more.",
+        "bad-template",
+        &["line "],
+    );
+    refused(
+        "treatments:\n  a: |\n    «One:\n    two\n    {{ code ~ }} three",
+        "bad-template",
+        &["line 3"],
+    );
+}
+
+#[test]
+fn a_template_takes_no_others_in() {
+    for other in ["{% include 'a[0]' %}", "{% extends 'a[0]' %}", "{% import 'a[0]' as b %}"] {
+        let with = format!("treatments: {{ a: '{{{{ code }}}}', b: «\"{other}{{{{ code }}}}\" }}");
+        refused(&with, "bad-template", &[]);
+    }
+}
+
+#[test]
+fn every_mistake_is_told_at_once() {
+    let project = Project::new(&workflow(
+        "system: '{{ sys }}'
+treatments:
+  a: '{{ aa }} {{ bb }}'
+  b: ['{{ cc }}', '{{ code }}']",
+    ));
+    let outcome = project.run_json(&[]).exits(2);
+    let messages: Vec<String> =
+        outcome.events("diagnostic").iter().map(|d| d.to_string()).collect();
+    assert_eq!(messages.len(), 4, "{outcome}");
+    for name in ["`sys`", "`aa`", "`bb`", "`cc`"] {
+        assert_eq!(messages.iter().filter(|m| m.contains(name)).count(), 1, "{name}: {outcome}");
+    }
+}
+
+#[test]
+fn treatments_that_are_none() {
+    refused("treatments: «{}", "out-of-range", &["at least one treatment"]);
+    refused("treatments: { a: «[] }", "bad-turns", &["ends with a message of the user"]);
+    refused(
+        "treatments:\n  a: «\n    - Go.\n    - { role: assistant, content: Yes. }"
+            .replace("a: «\n    - Go", "a:\n    «- Go")
+            .as_str(),
+        "bad-turns",
+        &["ends with a message of the user"],
+    );
+    refused(
+        "treatments:\n  a:\n    «- { role: system, content: Be. }",
+        "bad-turns",
+        &["ends with a message of the user"],
+    );
+    refused(
+        "treatments:\n  a:\n    «- Go.\n    - { role: system, content: Be. }\n    - Go.",
+        "bad-turns",
+        &["a system message comes first"],
+    );
+    refused("treatments: { '': «Go. }", "bad-turns", &["needs a name"]);
+}
+
+#[test]
+fn treatments_of_the_wrong_form() {
+    for with in [
+        "treatments: { a: 1 }",
+        "treatments: { a: }",
+        "treatments: { a: { x: y } }",
+        "treatments: { a: [[Go.]] }",
+        "treatments: { a: [{ role: robot, content: x }] }",
+        "treatments: { a: [{ role: user }] }",
+        "treatments: { a: [{ role: user, content: x, more: y }] }",
+        "treatments: [Go.]",
+        "treatments: Go.",
+        "treatments:",
+        "system: Be.",
+        "treatments: { a: Go. }\nsystem: [Be.]",
+        "treatments: { a: Go. }\nsistem: Be.",
+    ] {
+        let project = Project::new(&workflow(with));
+        let outcome = project.run_json(&[]).exits(2);
+        assert_eq!(outcome.diagnostics().len(), 1, "{with}: {outcome}");
+        assert!(!outcome.stdout.contains("untagged"), "{with}: {outcome}");
+        assert!(!project.path("ran").exists(), "{with}");
+    }
+}
+
+fn with_nulls() -> Vec<Value> {
+    vec![
+        json!({"id": "a", "doc": "Says a.", "code": "x", "names": ["n"], "at": {"path": "p"}}),
+        json!({"id": "b", "doc": null, "code": "y", "names": null, "at": null}),
+        json!({"id": "c", "doc": "", "code": null, "names": [], "at": {"path": null}}),
+    ]
+}
+
+/// The ids of the rows that are answered and those that are not, with rule and reason.
+#[track_caller]
+fn told(with: &str) -> (Vec<String>, Vec<(String, String, String)>) {
+    let project = project(&with_nulls(), with);
+    project.run_ok(&[]);
+    let text = |row: &Value, name: &str| row[name].as_str().unwrap().to_owned();
+    let mut kept: Vec<String> =
+        project.rows("prompts").iter().map(|row| text(row, "snippet_id")).collect();
+    kept.sort();
+    let rejects = project.rows("prompts.rejects");
+    assert!(rejects.iter().all(|row| row["step"] == "prompts"), "{rejects:?}");
+    let told = rejects.iter().map(|r| (text(r, "id"), text(r, "rule"), text(r, "reason")));
+    (kept, told.collect())
+}
+
+#[test]
+fn a_null_that_is_written_sets_the_row_aside_under_all_treatments() {
+    let (kept, rejects) = told(
+        "treatments:
+  bare: '{{ code }}'
+  doc: 'It says: {{ doc }}'",
+    );
+    // So that a comparison of the treatments stays paired.
+    assert_eq!(kept, ["a", "a"]);
+    assert_eq!(
+        rejects,
+        [
+            ("b".into(), "doc".into(), "the column `doc` is null".into()),
+            ("c".into(), "bare".into(), "the column `code` is null".into()),
+        ]
+    );
+}
+
+#[test]
+fn a_null_that_is_asked_for_is_no_reason() {
+    let (kept, rejects) = told(
+        "treatments:
+  asked: '{% if doc %}{{ doc }}{% else %}nothing{% endif %}'
+  default: \"{{ code | default('none') }} {{ doc or 'none' }}\"
+  defined: '{% if names is defined %}{{ names | length }}{% endif %}'",
+    );
+    assert_eq!(kept.len(), 9, "{rejects:?}");
+    let (kept, _) = told("treatments: { t: '{% if at %}{{ at.path | default(id) }}{% endif %}' }");
+    assert_eq!(kept, ["a", "b", "c"]);
+}
+
+/// Templates that write what is null in row `b`, in one way or another.
+const WRITES_A_NULL: [&str; 19] = [
+    "{{ doc }}",
+    "{{ doc | upper }}",
+    "{{ doc | trim }}",
+    "{{ 'x' ~ doc }}",
+    "{{ doc ~ 'x' }}",
+    "{{ doc + 'x' }}",
+    "{{ doc | length }}",
+    "{{ doc | replace('a', 'b') }}",
+    "{% for line in doc | lines %}{{ line }}{% endfor %}",
+    "{% for name in names %}{{ name }}{% endfor %}",
+    "{{ names[0] }}",
+    "{{ names | first }}",
+    "{{ at.path }}",
+    "{% set x = doc %}{{ x }}",
+    "{{ doc | string }}",
+    // These are easily forgotten.
+    "{{ id }} {{ doc[:3] }}",
+    "{{ names | join(', ') }}",
+    "{{ [doc, 'x'] | join(' ') }}",
+    "{{ doc | tojson }}",
+];
+
+/// What became of row `b` under each of [`WRITES_A_NULL`]: the reason, if it was set aside.
+fn of_nulls() -> Vec<(&'static str, Option<String>)> {
+    let of = |template: &'static str| {
+        let (_, rejects) = told(&format!("treatments: {{ t: \"{template}\" }}"));
+        let reason = rejects.into_iter().find(|(id, ..)| id == "b").map(|(.., reason)| reason);
+        (template, reason)
+    };
+    WRITES_A_NULL.into_iter().map(of).collect()
+}
+
+#[test]
+fn a_null_is_not_written_in_any_way() {
+    let written = of_nulls().into_iter().filter(|(_, reason)| reason.is_none());
+    let written: Vec<&str> = written.map(|(template, _)| template).collect();
+    assert!(written.is_empty(), "{written:#?}");
+}
+
+#[test]
+fn the_reason_names_the_column_that_is_null() {
+    let named = |reason: &str| ["`doc`", "`names`", "`at`"].iter().any(|n| reason.contains(n));
+    let silent =
+        of_nulls().into_iter().filter(|(_, reason)| reason.as_deref().is_some_and(|r| !named(r)));
+    let silent: Vec<_> = silent.collect();
+    assert!(silent.is_empty(), "{silent:#?}");
+}
+
+#[test]
+fn a_system_message_is_written_for_every_row_as_well() {
+    let (kept, rejects) = told("system: '{{ doc }}'\ntreatments: { t: Go. }");
+    assert_eq!(kept, ["a", "c"]);
+    assert_eq!(rejects[0].2, "the column `doc` is null");
+}
+
+#[test]
+fn a_row_that_cannot_be_written_says_why() {
+    let rows = [json!({"id": "a", "n": 0, "x": "a"}), json!({"id": "b", "n": 2, "x": "b"})];
+    let project = project(&rows, "treatments:\n  t: |\n    Half:\n    {{ 4 // n }}");
+    project.run_ok(&[]);
+    assert_eq!(project.rows("prompts").len(), 1);
+    let rejects = project.rows("prompts.rejects");
+    assert_eq!((&rejects[0]["id"], &rejects[0]["rule"]), (&json!("a"), &json!("t")));
+    let reason = rejects[0]["reason"].as_str().unwrap();
+    assert!(reason.contains("line 2") && !reason.contains('\n'), "{reason}");
+    // The columns of the row are there, to look at it.
+    assert_eq!((&rejects[0]["x"], &rejects[0]["n"]), (&json!("a"), &json!(0)));
+}
+
+#[test]
+fn a_template_without_end_is_stopped() {
+    let rows = [json!({"id": "a", "n": 100_000})];
+    let with = "treatments:
+  t: '{% for a in range(n) %}{% for b in range(n) %}x{% endfor %}{% endfor %}'";
+    let project = project(&rows, with);
+    // Whether that is the fault of the row or of the template, it is told and takes no time.
+    let outcome = project.run_json(&[]);
+    assert!(outcome.took.as_secs() < 20 && outcome.code.is_some(), "{outcome}");
+    let told = match outcome.code {
+        Some(0) => project.rows("prompts.rejects")[0]["reason"].to_string(),
+        _ => outcome.step("prompts")["detail"].to_string(),
+    };
+    assert!(told.contains("takes too long"), "{told}");
+}
+
+#[test]
+fn no_rows_have_no_prompts() {
+    let text = workflow("treatments: { t: '{{ code }}' }")
+        .replace("    from: table\n    with:", "    from: none\n    with:")
+        + "  none: { op: sql, from: table, with: { query: 'SELECT * FROM input WHERE size > 9' } }\n";
+    let project = Project::new(&text);
+    let outcome = project.run_ok(&[]);
+    assert_eq!(outcome.step("prompts")["rows"], 0);
+    assert!(project.rows("prompts").is_empty() && project.rows("prompts.rejects").is_empty());
+}

@@ -1,0 +1,479 @@
+//! `prompt`: the conversations that treatments make of rows, their ids and sizes, and what a
+//! change costs.
+//!
+//! Does not live here: templates that are wrong, and rows that they cannot write
+//! (`prompt_mistakes`).
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::harness::Project;
+
+/// A table `data` of these rows, and the step `prompts` with these arguments.
+fn project(rows: &[Value], with: &str) -> Project {
+    let project = Project::new(&workflow(with));
+    write(&project, rows);
+    project
+}
+
+fn workflow(with: &str) -> String {
+    let with: String = with.lines().map(|line| format!("      {line}\n")).collect();
+    format!(
+        "galeras: 1
+steps:
+  data:
+    op: read
+    with: {{ path: data.jsonl }}
+  prompts:
+    op: prompt
+    from: data
+    with:
+{with}"
+    )
+}
+
+fn write(project: &Project, rows: &[Value]) {
+    project.write("data.jsonl", rows.iter().map(|row| format!("{row}\n")).collect::<String>());
+}
+
+/// The prompts of one row under treatments.
+#[track_caller]
+fn prompts(row: Value, with: &str) -> Vec<Value> {
+    let project = project(&[row], with);
+    project.run_ok(&[]);
+    project.rows("prompts")
+}
+
+/// The text that a template, written as one line of YAML, makes of a row.
+#[track_caller]
+fn written(row: Value, template: &str) -> String {
+    let rows = prompts(row, &format!("treatments: {{ t: {} }}", json!(template)));
+    assert_eq!(rows.len(), 1, "{rows:?}");
+    text(&rows[0], "prompt")
+}
+
+fn text(row: &Value, column: &str) -> String {
+    row[column].as_str().unwrap_or_else(|| panic!("{column} of {row}")).to_owned()
+}
+
+fn of<'a>(rows: &'a [Value], snippet: &str, treatment: &str) -> &'a Value {
+    let of = |row: &&Value| row["snippet_id"] == snippet && row["treatment"] == treatment;
+    rows.iter().find(of).unwrap_or_else(|| panic!("{snippet} {treatment}: {rows:?}"))
+}
+
+fn ids(rows: &[Value]) -> BTreeSet<String> {
+    rows.iter().map(|row| text(row, "id")).collect()
+}
+
+fn user(content: &str) -> Value {
+    json!({"role": "user", "content": content})
+}
+
+fn methods() -> Vec<Value> {
+    vec![
+        json!({"id": "a", "code": "def f(a):\n    return a\n", "size": 2, "note": "x"}),
+        json!({"id": "b", "code": "def g(b):\n    return -b\n", "size": 3, "note": "y"}),
+        json!({"id": "c", "code": "def h():\n    pass\n", "size": 1, "note": "z"}),
+    ]
+}
+
+const TWO: &str = "system: You know Python.
+treatments:
+  control: |
+    Complete:
+    {{ code }}
+  two_turns:
+    - 'It has {{ size }} lines: {{ code }}'
+    - Only the code.";
+
+#[test]
+fn every_row_gives_one_row_per_treatment() {
+    let project = project(&methods(), TWO);
+    let outcome = project.run_ok(&[]);
+    assert_eq!(outcome.step("prompts")["rows"], 6, "{outcome}");
+    let rows = project.rows("prompts");
+    for method in methods() {
+        let snippet = text(&method, "id");
+        let row = of(&rows, &snippet, "control");
+        // The columns of the data point stay; its id is the unit of a paired analysis.
+        assert_eq!(
+            (&row["code"], &row["size"], &row["note"]),
+            (&method["code"], &method["size"], &method["note"])
+        );
+        assert_ne!(row["id"], method["id"]);
+        // The block ends with a line break, which is left out; that of the code is not.
+        let prompt = format!("Complete:\n{}", text(&method, "code"));
+        assert_eq!(row["prompt"], prompt);
+        let system = json!({"role": "system", "content": "You know Python."});
+        assert_eq!(row["messages"], json!([system, user(&prompt)]));
+        let row = of(&rows, &snippet, "two_turns");
+        let first = format!("It has {} lines: {}", method["size"], text(&method, "code"));
+        assert_eq!(row["messages"], json!([system, user(&first), user("Only the code.")]));
+        assert_eq!(row["prompt"], format!("{first}\nOnly the code."));
+    }
+    assert_eq!(ids(&rows).len(), 6);
+    assert!(project.rows("prompts.rejects").is_empty());
+}
+
+#[test]
+fn examples_and_a_system_message_of_its_own() {
+    let rows = prompts(
+        methods().remove(0),
+        "system: For all.
+treatments:
+  few:
+    - { role: user, content: 'Negate {{ size }}.' }
+    - { role: assistant, content: '-{{ size }}' }
+    - Negate 7.
+  own:
+    - { role: system, content: 'Only here: {{ note }}.' }
+    - Go.
+  plain: Go.",
+    );
+    let system = |content: &str| json!({"role": "system", "content": content});
+    let answer = json!({"role": "assistant", "content": "-2"});
+    let few = of(&rows, "a", "few");
+    let wanted = json!([system("For all."), user("Negate 2."), answer, user("Negate 7.")]);
+    assert_eq!(few["messages"], wanted);
+    // The example is part of what the model is shown, so of the prompt; the system is not.
+    assert_eq!(few["prompt"], "Negate 2.\n-2\nNegate 7.");
+    let own = of(&rows, "a", "own");
+    assert_eq!(own["messages"], json!([system("Only here: x."), user("Go.")]));
+    let plain = of(&rows, "a", "plain");
+    assert_eq!(plain["messages"], json!([system("For all."), user("Go.")]));
+    for (column, count) in [("prompt_size", 1), ("p_vocab_size", 1), ("p_n_whitespaces", 0)] {
+        assert_eq!(plain[column], count, "{column}");
+        assert_eq!(own[column], count, "{column}");
+    }
+}
+
+#[test]
+fn sizes_are_counted_over_the_prompt() {
+    let row = json!({"id": "a", "x": "to be  or\tnot\nto  be\u{a0}é é"});
+    let rows = prompts(row.clone(), "treatments: { t: 'x {{ x }} x' }\nsystem: '{{ x }} {{ x }}'");
+    // x to be or not to be é é x; the space that does not break a line parts words, too.
+    assert_eq!(rows[0]["prompt_size"], 10);
+    assert_eq!(rows[0]["p_vocab_size"], 6);
+    // U+0020 only: 1 + 1 + 2 + 2 + 1 + 1.
+    assert_eq!(rows[0]["p_n_whitespaces"], 8);
+    // A list of turns is joined by line breaks, which are words' ends and no spaces.
+    let rows = prompts(
+        row,
+        "treatments: { t: ['a b{{ x | first | trim | replace(\"t\", \"\") }}', c, a] }",
+    );
+    let counts = ["prompt_size", "p_vocab_size", "p_n_whitespaces"].map(|c| rows[0][c].clone());
+    assert_eq!(counts, [4, 3, 1]);
+}
+
+#[test]
+fn loops_conditions_filters_and_lists() {
+    let row = || {
+        json!({
+            "id": "a", "n": 3, "share": 0.25, "yes": true, "none": "", "code": "if x:\n  y",
+            "names": ["b", "a", "b"], "of": {"path": "x.py", "lines": [1, 2]}
+        })
+    };
+    for (template, wanted) in [
+        ("{% for n in names %}{{ loop.index }}{{ n }} {% endfor %}", "1b 2a 3b "),
+        ("{{ names | unique | sort | join(', ') }}", "a, b"),
+        ("{{ names | length }} {{ names[0] }} {{ names[-1] }}", "3 b b"),
+        ("{% if yes and n > 2 %}many{% else %}few{% endif %}", "many"),
+        ("{% if none %}some{% elif share == 0.25 %}quarter{% endif %}", "quarter"),
+        ("{{ n + 1 }} {{ share * 2 }} {{ n // 2 }} {{ yes }}", "4 0.5 1 True"),
+        ("{{ code | upper }} {{ code[:2] }} {{ code | length }}", "IF X:\n  Y if 9"),
+        ("{% set m = n * n %}{{ m }}{# {{ nothing }} of this #}", "9"),
+        ("{% for line in code | lines %}> {{ line }}\n{% endfor %}", "> if x:\n>   y\n"),
+        ("{%- for i in range(n) -%} {{ i }} {%- endfor %}", "012"),
+        ("{{ of.path }}:{{ of.lines | last }}", "x.py:2"),
+        ("{{ 'a' if n == 3 else 'b' }}{{ 'x' ~ n }}", "ax3"),
+        ("{{ code | indent(2) }}", "if x:\n    y"),
+        ("{{ names | map('upper') | join }}", "BAB"),
+    ] {
+        assert_eq!(written(row(), template), wanted, "{template}");
+    }
+}
+
+#[test]
+fn a_part_of_a_column_is_written() {
+    let row = || json!({"id": "a", "code": "def f(): pass", "names": ["p", "q", "r"], "n": 2});
+    assert_eq!(written(row(), "{{ id }} {{ code[:3] }}"), "a def");
+    assert_eq!(written(row(), "{{ id }} {{ names[1:] | join }}"), "a qr");
+    assert_eq!(written(row(), "{{ code[n:5] }}"), "f f");
+    // Another thing of that name, elsewhere in the template, is not this one.
+    let elsewhere = "{% for code in names %}{{ code }}{% endfor %} {{ code[:3] }}";
+    assert_eq!(written(row(), elsewhere), "pqr def");
+}
+
+#[test]
+fn lists_are_written_also_those_without_items() {
+    let none = json!({"id": "a", "names": ["x"], "n": 0});
+    assert_eq!(written(none, "{{ names }}{{ names[:n] }}"), "['x'][]");
+}
+
+#[test]
+fn a_column_may_be_set_anew() {
+    let row = || json!({"id": "a", "code": " x ", "n": 2});
+    assert_eq!(written(row(), "{{ id }}{% set code = code | trim %}{{ code }}"), "ax");
+    assert_eq!(
+        written(row(), "{{ id }}{% with code = code | trim %}{{ code }}{% endwith %}"),
+        "ax"
+    );
+    assert_eq!(written(row(), "{% filter indent(n) %}{{ id }}\nb{% endfilter %}"), "a\n  b");
+}
+
+#[test]
+fn braces_in_columns_are_not_interpreted() {
+    let code = "x = f'{{n}}' + '{% if %}' + \"{{ code }}\" # {{ nothing | nope }} ${{ params.x }}";
+    let row = json!({"id": "a", "code": code});
+    assert_eq!(written(row.clone(), "{{ code }}"), code);
+    assert_eq!(written(row.clone(), "{{ code }}{{ code }}"), code.repeat(2));
+    // Nor does the second message of a conversation see the first as a template.
+    let rows = prompts(row, "treatments:\n  t:\n    - '{{ code }}'\n    - 'Again: {{ code }}'");
+    assert_eq!(rows[0]["messages"], json!([user(code), user(&format!("Again: {code}"))]));
+}
+
+#[test]
+fn braces_that_are_no_template_are_written_with_raw() {
+    let row = json!({"id": "a", "code": "x"});
+    let raw = "{% raw %}{{ a | b }} {% c %}{% endraw %} {{ code }}";
+    assert_eq!(written(row.clone(), raw), "{{ a | b }} {% c %} x");
+    // What stands in a comment is no part of the template either.
+    assert_eq!(written(row.clone(), "{# {{ code | nope }} #}{{ code }}"), "x");
+    assert_eq!(written(row.clone(), "{{ '{{ a | b }}' }} {{ code }}"), "{{ a | b }} x");
+    assert_eq!(
+        written(row, "{ code } {x} }} %} | upper {{ code }}"),
+        "{ code } {x} }} %} | upper x"
+    );
+}
+
+#[test]
+fn texts_are_written_as_they_are() {
+    let code = "s = 'añ → 世界 👩‍💻 e\u{301}' < \"&amp;\" \\n \\u00e9 \0\u{7}\t";
+    let row = json!({"id": "ñ", "code": code});
+    let rows = prompts(row, "treatments: { 'Ω: größer': \"Schreibe „{{ code }}“ weiter …\" }");
+    assert_eq!(rows[0]["prompt"], format!("Schreibe „{code}“ weiter …"));
+    assert_eq!((&rows[0]["treatment"], &rows[0]["snippet_id"]), (&"Ω: größer".into(), &"ñ".into()));
+}
+
+#[test]
+fn line_ends_of_columns_are_kept() {
+    let code = "def f():\r\n    return 1\r\n\r\n";
+    let row = json!({"id": "a", "code": code});
+    assert_eq!(written(row.clone(), "{{ code }}"), code);
+    assert_eq!(written(row.clone(), "a\r\n{{ code }}b"), format!("a\r\n{code}b"));
+    // One line break at the end of a template is left out, and one only.
+    assert_eq!(written(row.clone(), "{{ code }}\n"), code);
+    assert_eq!(written(row.clone(), "{{ id }}\n\n"), "a\n");
+    assert_eq!(written(row.clone(), "{{ id }}\r\n"), "a");
+    assert_eq!(written(row, "  {{ id }} \n b  "), "  a \n b  ");
+}
+
+#[test]
+fn treatments_with_odd_names() {
+    let names = ["a.b", "a[0]", "a", "x y", "ñ", "0", "t.html", "id", "'\"", "\\", "${", "t\nt"];
+    let treatments: Vec<String> =
+        names.iter().map(|name| format!("  {}: 'of {{{{ id }}}}'\n", json!(name))).collect();
+    let rows =
+        prompts(json!({"id": "<1>", "n": 1}), &format!("treatments:\n{}", treatments.concat()));
+    let found: BTreeSet<String> = rows.iter().map(|row| text(row, "treatment")).collect();
+    assert_eq!(found, names.iter().map(ToString::to_string).collect());
+    assert_eq!(ids(&rows).len(), names.len());
+    // A name that looks like a page of the web escapes nothing.
+    assert!(rows.iter().all(|row| row["prompt"] == "of <1>"), "{rows:?}");
+}
+
+#[test]
+fn a_treatment_may_say_the_same_of_every_row() {
+    let project =
+        project(&methods(), "treatments: { a: Write a program., b: ['{{ 1 + 1 }}', Go.] }");
+    project.run_ok(&[]);
+    let rows = project.rows("prompts");
+    assert_eq!((rows.len(), ids(&rows).len()), (6, 6));
+    assert!(
+        rows.iter().all(|row| row["prompt"] == "Write a program." || row["prompt"] == "2\nGo.")
+    );
+}
+
+#[test]
+fn a_column_may_have_the_name_of_a_function() {
+    let row =
+        json!({"id": "a", "range": "R", "dict": "D", "debug": "B", "loop": "L", "namespace": "N"});
+    for (name, wanted) in [("range", "R"), ("dict", "D"), ("debug", "B"), ("namespace", "N")] {
+        let template = format!("{{{{ id }}}} {{{{ {name} }}}}");
+        assert_eq!(written(row.clone(), &template), format!("a {wanted}"), "{name}");
+    }
+    assert_eq!(written(row, "{{ loop }}"), "L");
+}
+
+#[test]
+fn columns_of_a_prompt_before_are_replaced() {
+    let project = project(&methods(), "treatments: { a: '{{ code }}', b: '{{ note }}' }");
+    let more = "  again:
+    op: prompt
+    from: prompts
+    with: { treatments: { c: 'You said: {{ prompt }} {{ treatment }} {{ snippet_id }}' } }
+";
+    project.write("w.yaml", project.read("w.yaml") + more);
+    project.run_ok(&[]);
+    let (before, rows) = (project.rows("prompts"), project.rows("again"));
+    assert_eq!(rows.len(), 6);
+    for row in rows {
+        // The data point is now the prompt.
+        let parent = before.iter().find(|b| b["id"] == row["snippet_id"]).unwrap();
+        let said =
+            ["prompt", "treatment", "snippet_id"].map(|column| text(parent, column)).join(" ");
+        assert_eq!(row["prompt"], format!("You said: {said}"));
+        assert_eq!(row["treatment"], "c");
+    }
+}
+
+#[test]
+fn rows_with_a_key_of_several_columns_have_prompts() {
+    let project = project(&methods(), "treatments: { t: '{{ code }}' }");
+    project.edit(
+        "w.yaml",
+        "  prompts:\n    op: prompt\n    from: data\n",
+        "  pairs:
+    op: sql
+    from: data
+    with: { query: 'SELECT size, note, code FROM input', key: [size, note] }
+  prompts:\n    op: prompt\n    from: pairs\n",
+    );
+    project.run_ok(&[]);
+    let rows = project.rows("prompts");
+    let snippets: BTreeSet<String> = rows.iter().map(|row| text(row, "snippet_id")).collect();
+    assert_eq!((rows.len(), snippets.len(), ids(&rows).len()), (3, 3, 3));
+    assert!(snippets.iter().all(|id| id.len() == 32), "{snippets:?}");
+}
+
+#[test]
+fn ids_come_from_the_data_point_and_the_treatment_alone() {
+    let project = project(&methods(), TWO);
+    project.run_ok(&[]);
+    let before = project.rows("prompts");
+    // Another text, another system message, another order of rows, one row and treatment more.
+    project.edit("w.yaml", "Only the code.", "Just code, please.");
+    project.edit("w.yaml", "You know Python.", "You know a bit.");
+    project.edit("w.yaml", "        control: |", "        another: Hi.\n        control: |");
+    let mut rows = methods();
+    rows.reverse();
+    rows.push(json!({"id": "d", "code": "", "size": 0, "note": ""}));
+    write(&project, &rows);
+    project.run_ok(&[]);
+    let after = project.rows("prompts");
+    assert_eq!(after.len(), 4 * 3);
+    for row in &before {
+        let same = of(&after, &text(row, "snippet_id"), &text(row, "treatment"));
+        assert_eq!(same["id"], row["id"]);
+    }
+    assert!(ids(&before).is_subset(&ids(&after)));
+    // The untouched template says the same.
+    let said = |rows: &[Value]| text(of(rows, "b", "control"), "prompt");
+    assert_eq!(said(&before), said(&after));
+    // The same text under another name is another prompt.
+    project.edit("w.yaml", "another:", "other:");
+    project.run_ok(&[]);
+    let renamed = project.rows("prompts");
+    assert!(ids(&before).is_subset(&ids(&renamed)));
+    assert_eq!(ids(&after).intersection(&ids(&renamed)).count(), 4 * 2);
+}
+
+#[test]
+fn columns_that_no_template_names_do_not_cost() {
+    let project = project(&methods(), TWO);
+    let first = project.run_ok(&[]);
+    assert_eq!(first.step("prompts")["computed_rows"], 3, "{first}");
+    let mut rows = methods();
+    rows.iter_mut().for_each(|row| row["note"] = json!("new"));
+    write(&project, &rows);
+    let second = project.run_ok(&[]);
+    assert_eq!(second.step("prompts")["computed_rows"], 0, "{second}");
+    assert!(project.rows("prompts").iter().all(|row| row["note"] == "new"));
+    // One row that changed in a column which is named.
+    rows[1]["size"] = json!(30);
+    write(&project, &rows);
+    let third = project.run_ok(&[]);
+    assert_eq!(third.step("prompts")["computed_rows"], 1, "{third}");
+    let prompts = project.rows("prompts");
+    assert!(text(of(&prompts, "b", "two_turns"), "prompt").starts_with("It has 30 lines"));
+    let fresh = project.run_ok(&["--cache", "fresh"]);
+    assert_eq!(fresh.digests(), third.digests());
+    // Another template is read for all rows, and back again for none.
+    project.edit("w.yaml", "Complete:", "Go on:");
+    assert_eq!(project.run_ok(&[]).step("prompts")["computed_rows"], 3);
+    project.edit("w.yaml", "Go on:", "Complete:");
+    project.run_ok(&[]).all_hit();
+}
+
+#[test]
+fn the_order_of_treatments_changes_nothing() {
+    let one = project(&methods(), "treatments:\n  a: '{{ code }}'\n  b: '{{ note }}'\nsystem: Hi.");
+    let first = one.run_ok(&[]);
+    one.write("w.yaml", workflow("system: Hi.\ntreatments: { b: '{{ note }}', a: '{{ code }}' }"));
+    one.run_ok(&[]).all_hit();
+    let two =
+        project(&methods(), "treatments: { b: ['{{ note }}'], a: '{{ code }}' }\nsystem: Hi.");
+    assert_eq!(two.run_ok(&["--jobs", "1"]).digests(), first.digests());
+}
+
+#[test]
+fn a_matrix_makes_prompts_of_each_cell() {
+    let project = project(
+        &methods(),
+        "treatments:
+  plain: 'Write {{ code }} in ${{ matrix.language }}.'
+  kind: \"Be ${{ matrix.kind }}: {{ note }}\"",
+    );
+    project.edit(
+        "w.yaml",
+        "    from: data\n",
+        "    from: data\n    matrix: { language: [C, Rust], kind: [short] }\n",
+    );
+    let more = "  all:
+    op: sql
+    from: prompts[*]
+    with:
+      query: SELECT language, treatment, snippet_id, prompt FROM input
+      key: [language, treatment, snippet_id]
+";
+    project.write("w.yaml", project.read("w.yaml") + more);
+    project.run_ok(&[]);
+    let rows = project.rows("all");
+    assert_eq!(rows.len(), 2 * 2 * 3);
+    let wanted = |row: &Value| match row["treatment"].as_str().unwrap() {
+        "kind" => text(row, "prompt").starts_with("Be short: "),
+        _ => text(row, "prompt").ends_with(&format!(" in {}.", text(row, "language"))),
+    };
+    assert!(rows.iter().all(wanted), "{rows:?}");
+    // A data point has the same id in each cell, and other prompts.
+    let c = project.rows("prompts[language=C,kind=short]");
+    let rust = project.rows("prompts[language=Rust,kind=short]");
+    assert_eq!(ids(&c), ids(&rust));
+}
+
+#[test]
+fn the_id_of_a_prompt_leads_to_its_data_point() {
+    let project = project(&methods(), TWO);
+    project.run_ok(&[]);
+    let prompts = project.rows("prompts");
+    let row = of(&prompts, "b", "control");
+    let told = project.run(&["trace", "w.yaml", &text(row, "id"), "--format", "json"]).exits(0);
+    let told = told.json_lines().remove(0);
+    let steps = |row: &Value| -> Vec<String> {
+        row["places"].as_array().unwrap().iter().map(|place| text(place, "step")).collect()
+    };
+    assert_eq!((told["id"].clone(), steps(&told)), (row["id"].clone(), vec!["prompts".into()]));
+    assert_eq!(told["made_from"].as_array().unwrap().len(), 1, "{told}");
+    let parent = &told["made_from"][0];
+    assert_eq!((parent["id"].clone(), steps(parent)), (json!("b"), vec!["data".into()]));
+    let shown = project.run(&["trace", "w.yaml", &text(row, "id")]).exits(0);
+    for part in [&text(row, "id"), "control", "made from row b", "prompts", "data"] {
+        assert!(shown.stdout.contains(part), "{part}\n{shown}");
+    }
+    // An id is found, even if others begin like it.
+    for snippet in ["a", "b", "c"] {
+        let told = project.run(&["trace", "w.yaml", snippet, "--format", "json"]).exits(0);
+        assert_eq!(steps(&told.json_lines()[0]), ["data"]);
+    }
+}

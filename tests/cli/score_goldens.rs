@@ -1,0 +1,240 @@
+//! `score` and the functions of `sql` give the numbers of the peers: sacrebleu, codebleu,
+//! CodeXGLUE, rapidfuzz, rouge_score.
+//!
+//! Does not live here: where ours differ from theirs on purpose (`score_modes`).
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::harness::Project;
+
+/// The pairs, and what the peers say of them.
+fn goldens() -> Value {
+    serde_json::from_str(include_str!("../reference/scores.json")).unwrap()
+}
+
+/// All pairs as rows, with `id` their name.
+fn pairs() -> Vec<Value> {
+    let goldens = goldens();
+    let pairs = goldens["pairs"].as_object().unwrap();
+    let row = |(name, pair): (&String, &Value)| json!({"id": name, "code": pair["reference"], "prediction": pair["hypothesis"]});
+    pairs.iter().map(row).collect()
+}
+
+const READ: &str = "galeras: 1
+steps:
+  data: { op: read, with: { path: data.jsonl } }
+";
+
+/// A project that scores rows with `reference: code` and these arguments, which it did.
+#[track_caller]
+fn scored(rows: &[Value], with: &str) -> Project {
+    let step =
+        format!("  scores: {{ op: score, from: data, with: {{ reference: code{with} }} }}\n");
+    ran(rows, &step)
+}
+
+#[track_caller]
+fn ran(rows: &[Value], steps: &str) -> Project {
+    let project = Project::new(&format!("{READ}{steps}"));
+    project.write("data.jsonl", rows.iter().map(|row| format!("{row}\n")).collect::<String>());
+    project.run_ok(&[]);
+    project
+}
+
+/// The rows of a step by their id.
+#[track_caller]
+fn by_id(project: &Project, step: &str) -> BTreeMap<String, Value> {
+    let rows = project.rows(step);
+    rows.into_iter().map(|row| (row["id"].as_str().unwrap().to_owned(), row)).collect()
+}
+
+#[track_caller]
+fn close(ours: &Value, theirs: f64, about: &str) {
+    let ours = ours.as_f64().unwrap_or_else(|| panic!("{about}: {ours}"));
+    assert!((ours - theirs).abs() < 1e-9, "{about}: ours {ours}, theirs {theirs}");
+    assert!((0.0..=1.0 + 1e-9).contains(&ours), "{about}: {ours}");
+}
+
+#[test]
+fn scores_of_texts_are_the_peers() {
+    let goldens = goldens();
+    for mode in ["correct", "compat", "codexglue"] {
+        let rows = by_id(&scored(&pairs(), &format!(", mode: {mode}")), "scores");
+        assert_eq!(rows.len(), 15);
+        for (name, row) in &rows {
+            let theirs = &goldens["text"][name];
+            let number = |column: &str| theirs[column].as_f64().unwrap();
+            let about = |column: &str| format!("{mode} {name} {column}");
+            assert_eq!(row["levenshtein"], theirs["levenshtein"], "{}", about("levenshtein"));
+            close(&row["similarity"], number("similarity"), &about("similarity"));
+            close(&row["bleu"], number("bleu") / 100.0, &about("bleu"));
+            close(&row["chrf"], number("chrf") / 100.0, &about("chrf"));
+            // To rouge_score only letters of English make words.
+            if name != "unicode" || mode != "correct" {
+                close(&row["rouge_l"], number("rouge_l"), &about("rouge_l"));
+            }
+            let equal = row["code"] == row["prediction"];
+            assert_eq!(row["exact_match"], u8::from(equal), "{}", about("exact_match"));
+        }
+    }
+}
+
+#[test]
+fn bleu_with_other_tokens_and_smoothing() {
+    let goldens = goldens();
+    let mut steps = String::new();
+    for tokens in ["13a", "none", "intl", "char"] {
+        for smooth in ["exp", "floor", "add-k", "none"] {
+            let with = format!("bleu_tokenize: {tokens}, bleu_smooth: {smooth}");
+            let step = smooth.replace("-", "_");
+            steps.push_str(&format!(
+                "  s_{tokens}_{step}: {{ op: score, from: data, with: {{ reference: code, metrics: [bleu], {with} }} }}\n"
+            ));
+        }
+    }
+    let project = ran(&pairs(), &steps);
+    for (tokens, of_tokens) in goldens["bleu"].as_object().unwrap() {
+        for (smooth, theirs) in of_tokens.as_object().unwrap() {
+            let step = format!("s_{tokens}_{}", smooth.replace('-', "_"));
+            let rows = by_id(&project, &step);
+            for (name, theirs) in theirs.as_object().unwrap() {
+                close(
+                    &rows[name]["bleu"],
+                    theirs.as_f64().unwrap() / 100.0,
+                    &format!("{step} {name}"),
+                );
+            }
+            // All fifteen as one text.
+            let corpus = project.rows(&format!("{step}.corpus"));
+            assert_eq!((&corpus[0]["metric"], &corpus[0]["rows"]), (&json!("bleu"), &json!(15)));
+            let theirs = goldens["bleu_corpus"][tokens][smooth].as_f64().unwrap() / 100.0;
+            close(&corpus[0]["value"], theirs, &format!("{step} corpus"));
+        }
+    }
+}
+
+const COMPONENTS: [&str; 5] =
+    ["codebleu", "codebleu_ngram", "codebleu_weighted", "codebleu_syntax", "codebleu_dataflow"];
+
+#[test]
+fn codebleu_and_its_components_are_the_peers() {
+    let goldens = goldens();
+    for mode in ["compat", "codexglue"] {
+        let project = scored(&pairs(), &format!(", metrics: [codebleu], mode: {mode}"));
+        for (name, row) in by_id(&project, "scores") {
+            for column in COMPONENTS {
+                let theirs = goldens["codebleu"][mode][&name][column].as_f64().unwrap();
+                close(&row[column], theirs, &format!("{mode} {name} {column}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn codebleu_of_a_corpus_is_the_peers() {
+    let rows: Vec<Value> =
+        pairs().into_iter().filter(|row| row["code"] != "" && row["prediction"] != "").collect();
+    assert_eq!(rows.len(), 12);
+    let project = scored(&rows, ", metrics: [codebleu], mode: compat");
+    let corpus = project.rows("scores.corpus");
+    assert_eq!(corpus.len(), 5);
+    for row in corpus {
+        let metric = row["metric"].as_str().unwrap();
+        assert_eq!(row["rows"], 12);
+        let theirs = goldens()["codebleu"]["corpus_of_non_empty"][metric].as_f64().unwrap();
+        close(&row["value"], theirs, metric);
+    }
+}
+
+#[test]
+fn edits_are_counted_in_code_points() {
+    let goldens = goldens();
+    let goldens = goldens["levenshtein_unicode"].as_object().unwrap();
+    let rows: Vec<Value> = goldens
+        .keys()
+        .map(|key| {
+            let (a, b) = key.split_once('|').unwrap();
+            json!({"id": key, "code": a, "prediction": b})
+        })
+        .collect();
+    let steps = "  scores: { op: score, from: data, with: { reference: code, mode: compat } }
+  asked:
+    op: sql
+    from: data
+    with:
+      query: SELECT id, code, levenshtein(code, prediction) AS l, levenshtein_similarity(code, prediction) AS s FROM input
+";
+    let project = ran(&rows, steps);
+    let (scores, asked) = (by_id(&project, "scores"), by_id(&project, "asked"));
+    for (key, theirs) in goldens {
+        assert_eq!(scores[key]["levenshtein"], theirs[0], "{key:?}");
+        close(&scores[key]["similarity"], theirs[1].as_f64().unwrap(), key);
+        // In SQL white space around a text is left out, as the operator does it by default.
+        if key.trim() == key {
+            assert_eq!(asked[key]["l"], theirs[0], "{key:?}");
+            close(&asked[key]["s"], theirs[1].as_f64().unwrap(), key);
+        }
+    }
+    assert_eq!(asked["a\r\n|a\n"]["l"], 0);
+}
+
+#[test]
+fn functions_of_sql_are_the_scores_of_the_operator() {
+    let steps = "  scores: { op: score, from: data, with: { reference: code } }
+  asked:
+    op: sql
+    from: data
+    with:
+      query: >-
+        SELECT id, levenshtein(code, prediction) AS levenshtein,
+        levenshtein_similarity(code, prediction) AS similarity, bleu(code, prediction) AS bleu,
+        chrf(code, prediction) AS chrf, rouge_l(code, prediction) AS rouge_l,
+        exact_match(code, prediction) AS exact_match, codebleu(code, prediction) AS codebleu
+        FROM input
+";
+    let mut rows = pairs();
+    rows.push(json!({"id": "null", "code": null, "prediction": "x"}));
+    rows.push(json!({"id": "spaces", "code": " x \n", "prediction": "\tx"}));
+    let project = ran(&rows, steps);
+    let scores = by_id(&project, "scores");
+    for (id, row) in by_id(&project, "asked") {
+        for (column, value) in row.as_object().unwrap() {
+            assert_eq!(value, &scores[&id][column], "{id} {column}");
+        }
+    }
+}
+
+#[test]
+fn pass_at_k_is_the_unbiased_estimate() {
+    let goldens = goldens();
+    let goldens = goldens["pass_at_k"].as_object().unwrap();
+    let mut rows: Vec<Value> = Vec::new();
+    for key in goldens.keys() {
+        let numbers: Vec<i64> =
+            key.split(',').map(|part| part.split_once('=').unwrap().1.parse().unwrap()).collect();
+        rows.push(json!({"id": key, "n": numbers[0], "c": numbers[1], "k": numbers[2]}));
+    }
+    // There is no such chance.
+    for (n, c, k) in [(3, 4, 1), (3, 1, 4), (3, 1, 0), (3, -1, 1), (-3, 1, 1), (0, 0, 0)] {
+        rows.push(json!({"id": format!("none {n} {c} {k}"), "n": n, "c": c, "k": k}));
+    }
+    rows.push(json!({"id": "none", "n": null, "c": 1, "k": 1}));
+    // All wrong, all right, and numbers whose factorials no float holds.
+    for (n, c, k, wanted) in [(9, 0, 9, 0.0), (9, 9, 1, 1.0), (100_000, 50_000, 1, 0.5)] {
+        rows.push(json!({"id": format!("is {wanted}"), "n": n, "c": c, "k": k}));
+    }
+    let steps = "  asked:
+    op: sql
+    from: data
+    with: { query: 'SELECT id, pass_at_k(n, c, k) AS p FROM input' }
+";
+    for (id, row) in by_id(&ran(&rows, steps), "asked") {
+        match (goldens.get(&id), id.strip_prefix("is ")) {
+            (Some(theirs), _) => close(&row["p"], theirs.as_f64().unwrap(), &id),
+            (None, Some(wanted)) => close(&row["p"], wanted.parse().unwrap(), &id),
+            (None, None) => assert!(row["p"].is_null(), "{row}"),
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! `score`: where `correct` differs from the peers, one test for each reason.
+//!
+//! Does not live here: the numbers that all agree on (`score_goldens`).
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::harness::Project;
+
+/// Scores of pairs in all modes.
+struct Scored {
+    project: Project,
+    modes: BTreeMap<&'static str, Vec<Value>>,
+}
+
+const MODES: [&str; 3] = ["correct", "compat", "codexglue"];
+
+/// Scores of `(reference, prediction)`; `more` are further arguments.
+#[track_caller]
+fn scored(pairs: &[(&str, &str)], more: &str) -> Scored {
+    let mut text =
+        "galeras: 1\nsteps:\n  data: { op: read, with: { path: data.jsonl } }\n".to_owned();
+    for mode in MODES {
+        text.push_str(&format!(
+            "  {mode}: {{ op: score, from: data, with: {{ reference: code, mode: {mode}{more} }} }}\n"
+        ));
+    }
+    let project = Project::new(&text);
+    let row = |(at, (code, prediction)): (usize, &(&str, &str))| {
+        format!("{}\n", json!({"id": format!("{at:03}"), "code": code, "prediction": prediction}))
+    };
+    project.write("data.jsonl", pairs.iter().enumerate().map(row).collect::<String>());
+    project.run_ok(&[]);
+    let modes = MODES.into_iter().map(|mode| (mode, project.rows(mode))).collect();
+    Scored { project, modes }
+}
+
+impl Scored {
+    fn value(&self, mode: &str, row: usize, column: &str) -> &Value {
+        self.modes[mode][row].get(column).unwrap_or_else(|| panic!("{column}"))
+    }
+
+    #[track_caller]
+    fn number(&self, mode: &str, row: usize, column: &str) -> f64 {
+        self.value(mode, row, column).as_f64().unwrap_or_else(|| panic!("{mode} {row} {column}"))
+    }
+
+    /// The scores of one row in the order of [`MODES`].
+    #[track_caller]
+    fn are(&self, row: usize, column: &str, wanted: [f64; 3]) {
+        for (mode, wanted) in MODES.iter().zip(wanted) {
+            let ours = self.number(mode, row, column);
+            assert!((ours - wanted).abs() < 1e-9, "{mode} {row} {column}: {ours}, not {wanted}");
+        }
+    }
+
+    #[track_caller]
+    fn corpus(&self, mode: &str, metric: &str) -> Value {
+        let rows = self.project.rows(&format!("{mode}.corpus"));
+        rows.into_iter().find(|row| row["metric"] == metric).unwrap_or_else(|| panic!("{metric}"))
+    }
+}
+
+#[test]
+fn white_space_around_texts_is_no_difference() {
+    // A fence, or the end of a file, adds and takes line breaks: that is no edit of the code.
+    let code = "def f():\n    return 1";
+    let scored = scored(
+        &[
+            (code, "\n  def f():\n    return 1\n\n"),
+            ("def f():\n    return 1\r\n\t", code),
+            ("", " \n\t"),
+            (code, "\u{3000}\u{a0}def f():\n    return 1\u{2028}"),
+            // White space within counts in every mode.
+            (code, "def f():\n  return 1"),
+        ],
+        "",
+    );
+    for (row, edits) in [(0, 5.0), (1, 3.0), (2, 3.0), (3, 3.0)] {
+        scored.are(row, "levenshtein", [0.0, edits, edits]);
+        scored.are(row, "exact_match", [1.0, 0.0, 0.0]);
+        assert_eq!(scored.number("correct", row, "similarity"), 1.0);
+        assert!(scored.number("compat", row, "similarity") < 1.0);
+    }
+    scored.are(4, "levenshtein", [2.0; 3]);
+    scored.are(4, "exact_match", [0.0; 3]);
+    // The columns keep what they held.
+    assert_eq!(scored.value("correct", 2, "prediction"), " \n\t");
+}
+
+#[test]
+fn a_data_flow_without_a_match_is_nothing() {
+    let scored = scored(
+        &[
+            ("def f(a):\n    b = a\n    return b", "def g():\n    pass"),
+            ("def f(a):\n    return a", ""),
+        ],
+        ", metrics: [codebleu]",
+    );
+    for row in [0, 1] {
+        scored.are(row, "codebleu_dataflow", [0.0; 3]);
+    }
+    // The package codebleu counts this 0 as 1: a quarter is given away, also to no answer.
+    let mean = |mode: &str, row: usize, flow: f64| {
+        let parts = ["codebleu_ngram", "codebleu_weighted", "codebleu_syntax"];
+        let sum: f64 = parts.iter().map(|part| scored.number(mode, row, part)).sum();
+        (sum + flow) / 4.0
+    };
+    for row in [0, 1] {
+        let wanted =
+            [mean("correct", row, 0.0), mean("compat", row, 1.0), mean("codexglue", row, 0.0)];
+        scored.are(row, "codebleu", wanted);
+    }
+    scored.are(1, "codebleu", [0.0, 0.25, 0.0]);
+    assert!(scored.number("correct", 0, "codebleu") < 0.02);
+    // And the same of a corpus.
+    let value = |mode: &str| scored.corpus(mode, "codebleu")["value"].as_f64().unwrap();
+    assert!(value("correct") < 0.02 && value("compat") > 0.25, "{}", value("compat"));
+}
+
+#[test]
+fn a_reference_without_data_flow_has_no_score_of_it() {
+    let code = "def f():\n    pass";
+    let other = "def f():\n    print('x')\n    pass";
+    let scored = scored(&[(code, code), (code, other)], ", metrics: [codebleu]");
+    // BLEU over four words: 3-grams and 4-grams are too few for a full score.
+    let ngram = 0.5623413251903491;
+    scored.are(0, "codebleu_ngram", [ngram; 3]);
+    scored.are(0, "codebleu_weighted", [ngram; 3]);
+    for row in [0, 1] {
+        assert!(scored.value("correct", row, "codebleu_dataflow").is_null());
+        assert_eq!(scored.number("compat", row, "codebleu_dataflow"), 0.0);
+    }
+    // The others share the weight; to the peers all have it, or none.
+    let sum = ngram + ngram + 1.0;
+    scored.are(0, "codebleu", [sum / 3.0, (sum + 1.0) / 4.0, sum / 4.0]);
+    let corpus = scored.corpus("correct", "codebleu_dataflow");
+    assert!(corpus["value"].is_null() && corpus["rows"] == 2, "{corpus}");
+    assert!(scored.corpus("correct", "codebleu")["value"].is_number());
+}
+
+#[test]
+fn uneven_weights_are_scaled_as_well() {
+    let code = "def f():\n    pass";
+    let flow = "def f(a):\n    return a";
+    let pairs = [(code, code), (flow, "def f(a):\n    return 1")];
+    let scored = scored(&pairs, ", metrics: [codebleu], codebleu_weights: [1, 4, 1, 2]");
+    let part = |row: usize, name: &str| scored.number("correct", row, &format!("codebleu_{name}"));
+    let rest = |row: usize| part(row, "ngram") + 4.0 * part(row, "weighted") + part(row, "syntax");
+    let whole = (rest(1) + 2.0 * part(1, "dataflow")) / 8.0;
+    assert!((scored.number("correct", 0, "codebleu") - rest(0) / 6.0).abs() < 1e-9);
+    assert!((scored.number("correct", 1, "codebleu") - whole).abs() < 1e-9);
+}
+
+#[test]
+fn with_all_weight_on_a_flow_that_is_absent_there_is_no_score() {
+    let code = "def f():\n    pass";
+    let pairs = [(code, code), ("def f(a):\n    return a", "def f(a):\n    return a")];
+    let scored = scored(&pairs, ", metrics: [codebleu], codebleu_weights: [0, 0, 0, 1]");
+    assert!(scored.value("correct", 0, "codebleu").is_null());
+    scored.are(1, "codebleu", [1.0; 3]);
+    assert_eq!(scored.corpus("correct", "codebleu")["value"], 1.0);
+}
+
+#[test]
+fn letters_of_all_scripts_make_words() {
+    let scored = scored(
+        &[
+            (
+                "def f(ñ):\n    s = 'é'\n    return ñ + s",
+                "def f(ñ):\n    s = 'e'\n    return ñ + s",
+            ),
+            ("世界 = größe", "世界 = größe"),
+            ("世界", "世界"),
+            ("Größe", "GRÖSSE größe"),
+        ],
+        ", metrics: [rouge_l]",
+    );
+    // Seven of eight words; without ñ and é five of five and six.
+    scored.are(0, "rouge_l", [0.875, 10.0 / 11.0, 10.0 / 11.0]);
+    scored.are(1, "rouge_l", [1.0; 3]);
+    scored.are(2, "rouge_l", [1.0, 0.0, 0.0]);
+    let ours = scored.number("correct", 3, "rouge_l");
+    assert!((ours - 2.0 / 3.0).abs() < 1e-9, "{ours}");
+}
+
+#[test]
+fn no_score_is_above_one() {
+    // sacrebleu gives 100.00000000000004 per cent.
+    let code = "def f(a, b):\n    return a + b";
+    let scored =
+        scored(&[(code, code), ("x = a ** b[1:2]\ny = -x", "x = a ** b[1:2]\ny = -x")], "");
+    for mode in MODES {
+        for row in [0, 1] {
+            for column in ["bleu", "codebleu", "similarity", "chrf", "rouge_l"] {
+                assert_eq!(scored.number(mode, row, column), 1.0, "{mode} {column}");
+            }
+        }
+        for metric in ["bleu", "codebleu"] {
+            assert_eq!(scored.corpus(mode, metric)["value"], 1.0, "{mode} {metric}");
+        }
+    }
+}
+
+#[test]
+fn a_corpus_is_not_the_mean_of_its_rows() {
+    let long = "def f(a, b):\n    c = a + b\n    d = c * a\n    return c + d";
+    let scored = scored(&[(long, long), ("return 0", "x = 1 + 2 + 3")], "");
+    for mode in MODES {
+        for metric in ["bleu", "codebleu", "codebleu_ngram"] {
+            let mean = (scored.number(mode, 0, metric) + scored.number(mode, 1, metric)) / 2.0;
+            let corpus = scored.corpus(mode, metric);
+            assert_eq!(corpus["rows"], 2);
+            let value = corpus["value"].as_f64().unwrap();
+            // The long text has more n-grams, and so more to say.
+            assert!(value > mean + 0.05, "{mode} {metric}: {value}, mean {mean}");
+        }
+    }
+}
+
+#[test]
+fn orders_that_no_text_has_make_a_corpus_nothing() {
+    // As sacrebleu: a sentence of one word has unigrams only, a corpus has all four orders.
+    let scored = scored(&[("pass", "pass")], ", metrics: [bleu]");
+    scored.are(0, "bleu", [1.0; 3]);
+    for mode in MODES {
+        assert_eq!(scored.corpus(mode, "bleu")["value"], 0.0);
+    }
+}
+
+#[test]
+fn comments_and_docstrings_are_no_syntax() {
+    let code = "def f(a):\n    return a";
+    let scored = scored(
+        &[(code, "def f(a):\n    '''doc'''\n    # note\n    return a")],
+        ", metrics: [codebleu]",
+    );
+    scored.are(0, "codebleu_syntax", [1.0, 1.0, 0.4]);
+    scored.are(0, "codebleu_dataflow", [1.0; 3]);
+    // The n-grams are of the text.
+    assert!(scored.number("correct", 0, "codebleu_ngram") < 0.1);
+}
+
+#[test]
+fn a_floor_division_is_no_comment() {
+    // CodeXGLUE takes comments of Java out: `// c + 1` and all that follows in the line.
+    let scored = scored(
+        &[(
+            "def f(a, b):\n    x = a // b\n    return x",
+            "def f(a, b):\n    x = a // c + 1\n    return x",
+        )],
+        ", metrics: [codebleu]",
+    );
+    scored.are(0, "codebleu_dataflow", [0.5, 0.5, 1.0]);
+}
+
+#[test]
+fn short_answers_are_penalised_among_weighted_n_grams() {
+    // To the peers each reference has two tokens here, whatever its length.
+    let code = "def f(a):\n    b = a + 1\n    return b";
+    let short = "def f(a):\n    b";
+    let scored = scored(&[(code, short), (short, code)], ", metrics: [codebleu]");
+    let [ours, theirs] =
+        ["correct", "compat"].map(|mode| scored.number(mode, 0, "codebleu_weighted"));
+    // Nine tokens and three.
+    let penalty = (1.0_f64 - 9.0 / 3.0).exp();
+    assert!((ours - theirs * penalty).abs() < 1e-9, "{ours} {theirs}");
+    // A long answer has none.
+    let longer = MODES.map(|mode| scored.number(mode, 1, "codebleu_weighted"));
+    assert!(longer.iter().all(|value| (value - longer[0]).abs() < 1e-12), "{longer:?}");
+}
+
+#[test]
+fn a_prediction_parses_if_it_is_python_and_something() {
+    let scored = scored(
+        &[
+            ("x", "def f():\n    return 1"),
+            ("x", "def f(:\n    return"),
+            ("x", ""),
+            ("x", "   \n\n"),
+            ("def f(:", "x = 1"),
+            ("x", "return x if y"),
+            ("x", "x = = 1"),
+            ("x", "class A:\n    def f(self):\n        return 1\n\n    x = 2"),
+        ],
+        ", metrics: [parses]",
+    );
+    for (row, wanted) in [1, 0, 0, 0, 1, 0, 0, 1].into_iter().enumerate() {
+        for mode in MODES {
+            assert_eq!(scored.value(mode, row, "parses"), wanted, "{mode} {row}");
+        }
+    }
+    assert!(scored.project.rows("correct.corpus").is_empty());
+}
+
+#[test]
+fn a_prediction_that_python_refuses_does_not_parse() {
+    // Each of these is a syntax error to CPython 3.11.
+    let refused = [
+        // Answers that end too early.
+        "def f():",
+        "if x:",
+        "class A:",
+        "try:\n    x = 1",
+        "x = 1 + \\",
+        "\\",
+        // Lines that stand where they must not.
+        "x = 1\n    y = 2",
+        "def f():\npass",
+        "if x:\n        y = 1\n    z = 2",
+        // Python 2.
+        "print 'x'",
+        "exec 'x'",
+        "x <> y",
+        "`x`",
+        "raise E, 'x'",
+        "x = 0777",
+        // An order that calls do not have.
+        "f(a=1, 2)",
+    ];
+    let pairs: Vec<(&str, &str)> = refused.iter().map(|text| ("x", *text)).collect();
+    let scored = scored(&pairs, ", metrics: [parses]");
+    let parsed: Vec<&str> = refused
+        .iter()
+        .enumerate()
+        .filter(|(row, _)| *scored.value("correct", *row, "parses") != 0)
+        .map(|(_, text)| *text)
+        .collect();
+    assert!(parsed.is_empty(), "{parsed:?}");
+}

@@ -1,0 +1,442 @@
+//! `score`: its columns, the port `corpus`, what a change costs, and arguments that are wrong.
+//!
+//! Does not live here: the numbers (`score_goldens`, `score_modes`), odd texts
+//! (`score_odd_texts`).
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::harness::Project;
+
+const WORKFLOW: &str = "galeras: 1
+steps:
+  data: { op: read, with: { path: data.jsonl } }
+  scores:
+    op: score
+    from: data
+    with: { reference: code, by: [treatment] }
+";
+
+fn data() -> Vec<Value> {
+    let code = |i: usize| format!("def f{i}(a, b):\n    c = a + {i}\n    d = c * b\n    return d");
+    let made = |i: usize| match i % 3 {
+        0 => code(i),
+        1 => format!("def f{i}(a, b):\n    return a + b * {i}"),
+        _ => format!("def g(x):\n    c = x + {i}\n    return c"),
+    };
+    let row = |i: usize| {
+        json!({
+            "id": format!("{i:03}"), "code": code(i), "prediction": made(i), "note": "n",
+            "treatment": (["control", "t1", "t2", "t2"][i % 4])
+        })
+    };
+    (0..40).map(row).collect()
+}
+
+fn lines(rows: &[Value]) -> String {
+    rows.iter().map(|row| format!("{row}\n")).collect()
+}
+
+fn project(rows: &[Value]) -> Project {
+    let project = Project::new(WORKFLOW);
+    project.write("data.jsonl", lines(rows));
+    project
+}
+
+/// Sets the arguments after `reference`.
+fn set(project: &Project, with: &str) {
+    let text = WORKFLOW.replace(", by: [treatment]", with);
+    project.write("w.yaml", text);
+}
+
+/// The names of the columns of a step, without those of the input.
+#[track_caller]
+fn added(project: &Project) -> Vec<String> {
+    let rows = project.rows("scores");
+    let own = ["id", "code", "prediction", "note", "treatment"];
+    rows[0].as_object().unwrap().keys().filter(|k| !own.contains(&k.as_str())).cloned().collect()
+}
+
+/// Value and rows by group and metric.
+#[track_caller]
+fn corpus(project: &Project, by: &[&str]) -> BTreeMap<(String, String), (Value, u64)> {
+    let rows = project.rows("scores.corpus");
+    let group = |row: &Value| by.iter().map(|b| row[b].to_string()).collect::<Vec<_>>().join(",");
+    let of = |row: &Value| {
+        let key = (group(row), row["metric"].as_str().unwrap().to_owned());
+        (key, (row["value"].clone(), row["rows"].as_u64().unwrap()))
+    };
+    let found: BTreeMap<_, _> = rows.iter().map(of).collect();
+    assert_eq!(found.len(), rows.len(), "{rows:?}");
+    found
+}
+
+const CORPUS: [&str; 6] = [
+    "bleu",
+    "codebleu",
+    "codebleu_dataflow",
+    "codebleu_ngram",
+    "codebleu_syntax",
+    "codebleu_weighted",
+];
+
+#[test]
+fn all_scores_are_columns_of_every_row() {
+    let project = project(&data());
+    project.run_ok(&[]);
+    assert_eq!(
+        added(&project),
+        [
+            "bleu",
+            "codebleu",
+            "codebleu_ngram",
+            "codebleu_weighted",
+            "codebleu_syntax",
+            "codebleu_dataflow",
+            "levenshtein",
+            "similarity",
+            "exact_match",
+            "chrf",
+            "rouge_l",
+            "parses",
+        ]
+    );
+    let rows = project.rows("scores");
+    assert_eq!(rows.len(), 40);
+    for (row, input) in rows.iter().zip(data()) {
+        for (column, value) in row.as_object().unwrap() {
+            match column.as_str() {
+                "levenshtein" | "exact_match" | "parses" => assert!(value.is_u64(), "{row}"),
+                column if input.get(column).is_some() => assert_eq!(value, &input[column]),
+                _ => assert!((0.0..=1.0).contains(&value.as_f64().unwrap()), "{column}: {row}"),
+            }
+        }
+        let equal = row["code"] == row["prediction"];
+        assert_eq!(row["exact_match"] == 1, equal);
+        assert_eq!(row["levenshtein"] == 0, equal);
+    }
+}
+
+#[test]
+fn only_the_chosen_scores_are_there() {
+    let project = project(&data());
+    for (metrics, columns, of_corpus) in [
+        ("[bleu]", vec!["bleu"], vec!["bleu"]),
+        ("[parses, levenshtein]", vec!["parses", "levenshtein"], vec![]),
+        (
+            "[exact_match, codebleu]",
+            vec![
+                "exact_match",
+                "codebleu",
+                "codebleu_ngram",
+                "codebleu_weighted",
+                "codebleu_syntax",
+                "codebleu_dataflow",
+            ],
+            CORPUS[1..].to_vec(),
+        ),
+    ] {
+        set(&project, &format!(", metrics: {metrics}"));
+        project.run_ok(&[]);
+        assert_eq!(added(&project), columns, "{metrics}");
+        let metrics: Vec<String> =
+            corpus(&project, &[]).into_keys().map(|(_, metric)| metric).collect();
+        assert_eq!(metrics, of_corpus);
+    }
+}
+
+#[test]
+fn another_column_may_hold_the_prediction() {
+    let project = project(&data());
+    set(&project, ", prediction: note, metrics: [levenshtein, similarity]");
+    project.run_ok(&[]);
+    assert!(project.rows("scores").iter().all(|row| row["levenshtein"].as_u64().unwrap() > 30));
+    // Also the reference itself.
+    set(&project, ", prediction: code");
+    project.run_ok(&[]);
+    let perfect =
+        |row: &Value| row["exact_match"] == 1 && row["bleu"] == 1.0 && row["codebleu"] == 1.0;
+    assert!(project.rows("scores").iter().all(perfect));
+}
+
+#[test]
+fn a_group_has_the_scores_of_its_rows_as_one_text() {
+    let mut rows = data();
+    rows.push(json!({
+        "id": "alone", "code": "def f(a):\n    b = a + 1\n    return b * a",
+        "prediction": "def f(a):\n    b = a + 2\n    return b", "note": "", "treatment": "alone"
+    }));
+    let project = project(&rows);
+    project.run_ok(&[]);
+    let found = corpus(&project, &["treatment"]);
+    let groups = [("\"alone\"", 1), ("\"control\"", 10), ("\"t1\"", 10), ("\"t2\"", 20)];
+    let keys: Vec<(String, String)> = groups
+        .iter()
+        .flat_map(|(group, _)| CORPUS.iter().map(|metric| (group.to_string(), metric.to_string())))
+        .collect();
+    assert_eq!(found.keys().cloned().collect::<Vec<_>>(), keys);
+    for ((group, metric), (value, count)) in &found {
+        let wanted = groups.iter().find(|(name, _)| name == group).unwrap().1;
+        assert_eq!(*count, wanted, "{group} {metric}");
+        assert!((0.0..=1.0).contains(&value.as_f64().unwrap()), "{group} {metric} {value}");
+    }
+    // A corpus of one row is that row.
+    let scores = project.rows("scores");
+    let alone = scores.iter().find(|row| row["id"] == "alone").unwrap();
+    for metric in CORPUS {
+        assert_eq!(found[&("\"alone\"".into(), metric.into())].0, alone[metric], "{metric}");
+    }
+    // A group does not know of the others.
+    set(&project, "");
+    project.write(
+        "data.jsonl",
+        lines(&rows.iter().filter(|r| r["treatment"] == "t1").cloned().collect::<Vec<_>>()),
+    );
+    project.run_ok(&[]);
+    let whole = corpus(&project, &[]);
+    for metric in CORPUS {
+        let of_group = &found[&("\"t1\"".into(), metric.into())];
+        assert_eq!(&whole[&(String::new(), metric.into())], of_group, "{metric}");
+    }
+}
+
+#[test]
+fn groups_of_several_columns_and_of_nulls() {
+    let mut rows = data();
+    for (i, row) in rows.iter_mut().enumerate() {
+        row["part"] = json!(i % 2);
+        row["note"] = if i < 20 { Value::Null } else { json!("n") };
+        row["share"] = json!(0.5 * (i % 2) as f64);
+        row["even"] = json!(i % 2 == 0);
+    }
+    let project = project(&rows);
+    set(&project, ", by: [note, part], metrics: [bleu]");
+    project.run_ok(&[]);
+    let found = corpus(&project, &["note", "part"]);
+    let keys: Vec<(&str, u64)> =
+        found.iter().map(|(key, value)| (key.0.as_str(), value.1)).collect();
+    assert_eq!(keys, [("\"n\",0", 10), ("\"n\",1", 10), ("null,0", 10), ("null,1", 10)]);
+    for by in ["share", "even"] {
+        set(&project, &format!(", by: [{by}], metrics: [bleu]"));
+        project.run_ok(&[]);
+        assert_eq!(project.rows("scores.corpus").len(), 2, "{by}");
+    }
+}
+
+#[test]
+fn a_change_of_the_metrics_or_groups() {
+    let project = project(&data());
+    let first = project.run_ok(&[]);
+    assert_eq!(first.step("scores")["computed_rows"], 40);
+    let before = project.rows("scores");
+    // Other groups need no score anew.
+    set(&project, ", by: [note]");
+    let grouped = project.run_ok(&[]);
+    assert_eq!(grouped.status("scores"), "ran");
+    assert_eq!(grouped.step("scores")["computed_rows"], 0, "{grouped}");
+    assert_eq!(corpus(&project, &["note"]).len(), 6);
+    assert_eq!(project.rows("scores"), before);
+    // Fewer metrics have the same values.
+    set(&project, ", metrics: [chrf, bleu]");
+    project.run_ok(&[]);
+    for (row, before) in project.rows("scores").iter().zip(&before) {
+        assert_eq!((&row["chrf"], &row["bleu"]), (&before["chrf"], &before["bleu"]));
+    }
+    // Back to the first: stored.
+    project.write("w.yaml", WORKFLOW);
+    project.run_ok(&[]).all_hit();
+}
+
+#[test]
+fn only_new_pairs_are_scored() {
+    let project = project(&data());
+    let first = project.run_ok(&[]);
+    let mut rows = data();
+    rows.iter_mut().for_each(|row| row["note"] = json!("other"));
+    rows[7]["prediction"] = json!("pass");
+    rows.push(json!({
+        "id": "new", "code": "x", "prediction": "y", "note": "", "treatment": "t1"
+    }));
+    rows.reverse();
+    project.write("data.jsonl", lines(&rows));
+    let second = project.run_ok(&[]);
+    let step = second.step("scores");
+    assert_eq!((&step["computed_rows"], &step["reused_rows"]), (&json!(2), &json!(39)), "{second}");
+    let fresh = project.run_ok(&["--cache", "fresh", "--jobs", "1"]);
+    assert_eq!(fresh.digests(), second.digests());
+    // A group is another one, and no row has to be scored.
+    let mut rows = data();
+    rows[0]["treatment"] = json!("t9");
+    project.write("data.jsonl", lines(&rows));
+    let third = project.run_ok(&[]);
+    assert_eq!(third.step("scores")["computed_rows"], 0, "{third}");
+    assert_eq!(project.rows("scores.corpus").len(), 4 * 6);
+    project.write("data.jsonl", lines(&data()));
+    project.run_ok(&[]).all_hit();
+    assert_eq!(project.run_ok(&[]).digests(), first.digests());
+}
+
+#[test]
+fn neither_order_nor_threads_matter() {
+    // Names that come from several places: the order of a hash table decides there with peers.
+    let mut rows = data();
+    for (i, row) in rows.iter_mut().enumerate() {
+        let code = |n: usize| {
+            format!(
+                "def f(a, b, c):\n    if a:\n        x = b\n    elif c:\n        x = c + {n}\n    else:\n        x = a\n    for y in x:\n        z = y + x\n    return z + x"
+            )
+        };
+        row["code"] = json!(code(i));
+        row["prediction"] = json!(code(i % 5));
+    }
+    let project = project(&rows);
+    let first = project.run_ok(&["--jobs", "1"]);
+    rows.reverse();
+    project.write("data.jsonl", lines(&rows));
+    let second = project.run_ok(&["--jobs", "5", "--cache", "fresh"]);
+    assert_eq!(first.digests(), second.digests());
+    project.verifies("fresh");
+}
+
+#[test]
+fn rows_without_a_text_have_nulls_and_belong_to_no_corpus() {
+    let mut rows = data();
+    rows[0]["code"] = Value::Null;
+    rows[4]["prediction"] = Value::Null;
+    rows[8]["code"] = Value::Null;
+    rows[8]["prediction"] = Value::Null;
+    let project = project(&rows);
+    project.run_ok(&[]);
+    let columns = added(&project);
+    for (at, row) in project.rows("scores").iter().enumerate() {
+        let null = [0, 4, 8].contains(&at);
+        assert!(columns.iter().all(|column| row[column].is_null() == null), "{row}");
+    }
+    let found = corpus(&project, &["treatment"]);
+    for metric in CORPUS {
+        assert_eq!(found[&("\"control\"".into(), metric.into())].1, 7, "{metric}");
+    }
+    // A group of nulls only has no scores, and neither have no rows.
+    rows.iter_mut().filter(|r| r["treatment"] == "t1").for_each(|r| r["code"] = Value::Null);
+    project.write("data.jsonl", lines(&rows));
+    project.run_ok(&[]);
+    assert!(corpus(&project, &["treatment"]).keys().all(|(group, _)| group != "\"t1\""));
+}
+
+#[test]
+fn no_rows_have_no_scores() {
+    let project = project(&data());
+    for by in ["", ", by: [treatment]"] {
+        let text =
+            WORKFLOW.replace(", by: [treatment]", by).replace("from: data\n", "from: none\n");
+        let none =
+            "  none: { op: sql, from: data, with: { query: 'SELECT * FROM input WHERE false' } }\n";
+        project.write("w.yaml", text + none);
+        project.run_ok(&[]);
+        assert!(project.rows("scores").is_empty());
+        // There are no groups; the whole is there, and has no value.
+        let corpus = project.rows("scores.corpus");
+        assert_eq!(corpus.len(), if by.is_empty() { 6 } else { 0 }, "{corpus:?}");
+        assert!(corpus.iter().all(|row| row["value"].is_null() && row["rows"] == 0), "{corpus:?}");
+    }
+}
+
+#[test]
+fn scores_feed_other_steps() {
+    let project = project(&data());
+    let more = "  best: { op: validate, from: scores, with: { rules: [ { name: same, check: exact_match = 1 } ] } }
+  table: { op: describe, from: scores, with: { columns: [bleu, codebleu, levenshtein, parses] } }
+  wide:
+    op: sql
+    from: scores.corpus
+    with: { query: \"SELECT treatment, value FROM input WHERE metric = 'bleu'\", key: [treatment] }
+outputs:
+  corpus: { from: scores.corpus, path: corpus.csv }
+  scores: { from: scores, path: scores.parquet }
+";
+    project.write("w.yaml", WORKFLOW.to_owned() + more);
+    project.run_ok(&[]);
+    assert_eq!(project.rows("best").len(), 14);
+    assert_eq!((project.rows("table").len(), project.rows("wide").len()), (4, 3));
+    let csv = project.read("corpus.csv");
+    assert_eq!(csv.lines().next().unwrap(), "treatment,metric,value,rows");
+    assert_eq!(csv.lines().count(), 1 + 3 * 6);
+}
+
+/// Just one diagnostic of this code, with this word.
+#[track_caller]
+fn refused(with: &str, code: &str, word: &str) {
+    let project = project(&data());
+    set(&project, with);
+    let outcome = project.run_json(&[]).exits(2);
+    let found = outcome.events("diagnostic");
+    assert_eq!(found.len(), 1, "{with}: {outcome}");
+    assert_eq!(found[0]["code"], code, "{with}: {outcome}");
+    assert!(found[0].to_string().contains(word), "{word}: {outcome}");
+    assert!(found[0]["line"].as_u64().unwrap() >= 5, "{outcome}");
+    assert!(project.stored_nothing());
+}
+
+#[test]
+fn arguments_that_are_wrong() {
+    refused(", metrics: [blue]", "wrong-value", "did you mean `bleu`?");
+    refused(", metrics: []", "out-of-range", "at least one");
+    refused(", metrics: [bleu, chrf, bleu]", "conflicting-arguments", "`bleu`");
+    refused(", metrics: bleu", "wrong-type", "metrics");
+    refused(", mode: right", "wrong-value", "compat");
+    refused(", bleu_tokenize: 13b", "wrong-value", "`13a`");
+    refused(", bleu_smooth: addk", "wrong-value", "`add-k`");
+    refused(", codebleu_weights: [1, 1, 1]", "out-of-range", "four");
+    refused(", codebleu_weights: [1, 1, 1, 1, 1]", "out-of-range", "four");
+    refused(", codebleu_weights: []", "out-of-range", "four");
+    refused(", codebleu_weights: [0.5, 0.5, 0.5, -0.5]", "out-of-range", "0 or more");
+    refused(", codebleu_weights: [0, 0, 0, 0]", "out-of-range", "more than 0");
+    refused(", codebleu_weights: [1.0e+308, 1.0e+308, 1.0e+308, 1]", "out-of-range", "weight");
+    refused(", codebleu_weights: [.inf, 0, 0, 1]", "wrong-value", "finite");
+    refused(", codebleu_weights: [.nan, 0, 0, 1]", "wrong-value", "finite");
+    refused(", by: [treatmen]", "unknown-column", "`treatment`");
+    refused(", by: [note, note]", "conflicting-arguments", "`note`");
+    refused(", prediction: predictio", "unknown-column", "`prediction`");
+    refused(", smooth: exp", "unknown-argument", "bleu_smooth");
+}
+
+#[test]
+fn columns_that_cannot_be_scored() {
+    let mut rows = data();
+    rows.iter_mut().for_each(|row| row["n"] = json!(1));
+    let project = project(&rows);
+    set(&project, ", prediction: n");
+    let outcome = project.run_json(&[]).exits(2);
+    assert!(outcome.diagnostics()[0].starts_with("wrong-type"), "{outcome}");
+    project.write("w.yaml", WORKFLOW.replace("reference: code, ", ""));
+    let outcome = project.run_json(&[]).exits(2);
+    assert!(outcome.diagnostics()[0].starts_with("missing-argument"), "{outcome}");
+    // A group would have a column that the port has already.
+    for name in ["metric", "value", "rows"] {
+        rows.iter_mut().for_each(|row| row[name] = json!("x"));
+        project.write("data.jsonl", lines(&rows));
+        set(&project, &format!(", by: [{name}]"));
+        let outcome = project.run_json(&[]).exits(2);
+        assert!(outcome.diagnostics()[0].starts_with("conflicting-arguments"), "{outcome}");
+    }
+}
+
+#[test]
+fn weights_are_shares() {
+    let project = project(&data());
+    let mut before: Option<Vec<Value>> = None;
+    for weights in ["[0.1, 0.2, 0.3, 0.4]", "[1, 2, 3, 4]", "[10, 20, 30, 40]"] {
+        set(&project, &format!(", metrics: [codebleu], codebleu_weights: {weights}"));
+        project.run_ok(&[]);
+        let found: Vec<Value> =
+            project.rows("scores").iter().map(|r| r["codebleu"].clone()).collect();
+        let close =
+            |(a, b): (&Value, &Value)| (a.as_f64().unwrap() - b.as_f64().unwrap()).abs() < 1e-12;
+        assert!(
+            before.as_ref().is_none_or(|before| found.iter().zip(before).all(close)),
+            "{weights}"
+        );
+        before = Some(found);
+    }
+}
