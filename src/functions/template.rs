@@ -55,6 +55,7 @@ impl Templates {
         for name in ["escape", "e", "safe", "pprint"] {
             environment.remove_filter(name);
         }
+        environment.remove_global("debug");
         environment.set_fuel(Some(FUEL));
         let mut errors = Vec::new();
         for (name, text) in templates {

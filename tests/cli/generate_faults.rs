@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::chat_api::{ChatApi, Fault, error};
 use crate::generate_openai::{only, project, warnings};
-use crate::harness::{Outcome, Project};
+use crate::harness::Outcome;
 
 /// Quick tries, so that a test of all that fails takes seconds.
 const QUICK: &str = "tries: 2, timeout_seconds: 1";
@@ -281,14 +281,17 @@ fn words_of_the_server_are_harmless() {
     assert!(!outcome.stdout.contains("\\u001b"));
 }
 
-/// The rows of a workflow are read and asked as a whole: a null has no conversation.
+/// A row without a conversation is no failure of the server: it is not tried again.
 #[test]
-fn a_text_that_is_null_is_told() {
+fn a_text_that_is_null_is_rejected() {
     let api = ChatApi::start();
-    let project: Project = project(&api, 2, "messages: code");
+    let project = project(&api, 2, "messages: code");
     project.edit("w.yaml", "    from: prompts\n", "    from: data\n");
     project.write("data.jsonl", "{\"id\":\"a\",\"code\":\"x\"}\n{\"id\":\"b\",\"code\":null}\n");
-    let outcome = project.run_json(&[]).exits(1);
-    said(&outcome, &"null", &["code", "row b", "no conversation"]);
-    assert_eq!(api.count(), 0, "found before anything is paid");
+    project.run_ok(&[]);
+    let reject = only(&project, "answers.rejects");
+    assert_eq!((&reject["id"], &reject["rule"]), (&json!("b"), &json!("messages")));
+    assert!(reject["reason"].as_str().unwrap().contains("`code`"), "{reject}");
+    assert_eq!((project.rows("answers").len(), api.count()), (1, 1));
+    project.run_ok(&[]).all_hit();
 }

@@ -231,7 +231,7 @@ fn templates_with_mistakes() {
     wrong_prompt("treatments: { a: «'{{ code | trimm }}' }", "bad-template", &["trimm"]);
     wrong_prompt("treatments: { a: «'{{ code' }", "bad-template", &[]);
     wrong_prompt("treatments: { a: «'{% if code %}x' }", "bad-template", &[]);
-    wrong_prompt("treatments: { a: «'{{ nope(code) }}' }", "unknown-column", &["nope"]);
+    wrong_prompt("treatments: { a: «'{{ nope(code) }}' }", "bad-template", &["nope"]);
 }
 
 #[test]

@@ -324,6 +324,23 @@ fn conversations_that_begin_the_same_share_the_beginning() {
     assert_eq!(taken(&api), ["Now", "Then", "def f0(a):"]);
 }
 
+/// The summary's `answers` are “each turn and each only once”: what was paid.
+#[test]
+fn a_shared_beginning_is_summed_up_once() {
+    let api = ChatApi::start();
+    let project = project(&api, 1, "price: { input: 1, output: 1 }");
+    project.edit(
+        "w.yaml",
+        "        control: 'Complete this: {{ code }}'",
+        "        one: '{{ code }}'\n        two: ['{{ code }}', Then]",
+    );
+    project.run_ok(&[]);
+    assert_eq!(api.count(), 2);
+    let summary = only(&project, "answers.summary");
+    assert_eq!((&summary["rows"], &summary["answers"]), (&json!(2), &json!(2)), "{summary}");
+    assert_eq!(summary["cost_usd"], 36e-6, "{summary}");
+}
+
 /// A beginning that is refused is refused for all who share it.
 #[test]
 fn a_shared_beginning_that_fails_is_rejected_for_all() {

@@ -78,8 +78,8 @@ fn columns_that_do_not_exist() {
         "unknown-column",
         &["`codes`"],
     );
-    // A name that only looks like a function.
-    refused("treatments: { a: «'{{ cod(size) }}' }", "unknown-column", &words);
+    // What is called is no column.
+    refused("treatments: { a: «'{{ cod(size) }}' }", "bad-template", &["function `cod`"]);
 }
 
 #[test]

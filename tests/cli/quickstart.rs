@@ -38,8 +38,8 @@ fn what_init_writes_runs() {
     let larger = run(&["--set", "n=60"]);
     assert_eq!(
         larger.statuses(),
-        "methods=hit features=hit valid=hit unique=hit sampled=ran testbed=ran prompts=ran \
-         answers=ran scores=ran table_1=ran table_2=ran"
+        "methods=hit features=hit valid=hit unique=hit sampled=ran testbed=ran table_1=ran \
+         prompts=ran answers=ran scores=ran table_2=ran"
     );
     let testbed = larger.step("testbed");
     assert_eq!((&testbed["computed_rows"], &testbed["reused_rows"]), (&10.into(), &50.into()));

@@ -319,6 +319,7 @@ impl Work {
             model: None,
             prompt_tokens: Some(count_tokens(&context)),
             completion_tokens: Some(completion.tokens),
+            question: None,
         }])
     }
 }

@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use futures::StreamExt;
 use serde_json::{Map, Value, json};
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::args::Args;
@@ -123,7 +123,8 @@ impl OpenAi {
     fn known(&self, answers: &dyn Answers, question: &Digest) -> Option<Said> {
         let all = answers.known(question);
         let said = all.iter().rev().filter_map(|text| serde_json::from_str::<Said>(text).ok());
-        said.into_iter().find(|said| self.has_pinned_version(said))
+        let found = said.into_iter().find(|said| self.has_pinned_version(said));
+        found.map(|said| Said { question: Some(*question), ..said })
     }
 
     fn has_pinned_version(&self, said: &Said) -> bool {
@@ -223,8 +224,9 @@ impl AskStep for OpenAi {
             let mut rows_of = vec![0; results.len()];
             outcomes.iter().for_each(|outcome| rows_of[outcome.answer] += 1);
             let client = self.client()?;
+            let places = Semaphore::new(self.args.concurrency());
             let (asked, stopped) = (Mutex::default(), AtomicBool::new(false));
-            let asking = Asking { step: self, cx, answers, client, asked, stopped };
+            let asking = Asking { step: self, cx, answers, client, places, asked, stopped };
             asking.all(fresh, &rows_of, &mut results).await?;
         }
         let failed = |answer: &Found| matches!(answer, Some(Err(why)) if why.again);
@@ -300,6 +302,8 @@ struct Asking<'a> {
     cx: &'a LowerContext,
     answers: &'a dyn Answers,
     client: Client,
+    /// As many requests go side by side. An answer that is being kept takes no place.
+    places: Semaphore,
     /// What is being asked: conversations that begin the same share the beginning.
     asked: Mutex<HashMap<Digest, Arc<OnceCell<Said>>>>,
     /// Nothing more is sent; what is under way comes to its end, as it may have been paid.
@@ -330,7 +334,7 @@ impl Asking<'_> {
         let mut stop = None;
         let mut asked = futures::stream::iter(fresh)
             .map(|(place, chat)| async move { (place, self.one(chat).await) })
-            .buffer_unordered(self.step.args.concurrency());
+            .buffer_unordered(2 * self.step.args.concurrency());
         while let Some((place, result)) = asked.next().await {
             let result = match result {
                 Ok(answer) => Ok(answer),
@@ -397,15 +401,19 @@ impl Asking<'_> {
 
     /// Asks, and keeps the answer.
     async fn ask(&self, body: Map<String, Value>, question: &Digest) -> Result<Said, Ended> {
-        if self.stopped.load(Ordering::Relaxed) {
-            return Err(Ended::Skipped);
-        }
         let all = |error: StepError| Ended::All(error);
         let ask = Ask::new(body).map_err(|error| all(StepError::new(error.to_string())))?;
         let notice = |notice: Notice| match notice {
             Notice::Waiting(text) => (self.cx.tell)(Tell::Waiting(text)),
         };
-        let answer = match self.client.ask(&ask, &notice, &self.cx.cancel).await {
+        // Nobody closes the semaphore.
+        let place = self.places.acquire().await;
+        if self.stopped.load(Ordering::Relaxed) {
+            return Err(Ended::Skipped);
+        }
+        let answer = self.client.ask(&ask, &notice, &self.cx.cancel).await;
+        drop(place);
+        let answer = match answer {
             Ok(answer) => answer,
             Err(ChatError::Failed { rule, reason, .. }) => {
                 return Err(Ended::Unanswered(NoAnswer {
@@ -434,6 +442,7 @@ impl Asking<'_> {
             model: answer.model,
             prompt_tokens: answer.prompt_tokens,
             completion_tokens: answer.completion_tokens,
+            question: Some(*question),
         };
         let kept = serde_json::to_string(&said).unwrap_or_default();
         self.answers.keep(question, &kept).await.map_err(all)?;

@@ -56,7 +56,13 @@ pub(super) fn ports(input: &TableSchema) -> Vec<Port> {
         count("answers", false, "answers that were given, each turn and each only once", "answers"),
         read,
         written,
-        describe("cost_usd", DataType::Float64, true, "what these cost at `price`", Some("USD")),
+        describe(
+            "cost_usd",
+            DataType::Float64,
+            true,
+            "what these cost at `price`; null if the server did not tell tokens",
+            Some("USD"),
+        ),
     ]);
     vec![
         Port::new(MAIN, answered.keyed(&[ID])),

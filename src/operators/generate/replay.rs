@@ -204,6 +204,7 @@ impl Replay {
                     model: of(&facts[1]),
                     prompt_tokens: of(&facts[2]).and_then(|text| text.parse().ok()),
                     completion_tokens: of(&facts[3]).and_then(|text| text.parse().ok()),
+                    question: None,
                 };
                 let key = (key, sample);
                 if let Some(before) = known.insert(key.clone(), vec![said.clone()])

@@ -4,7 +4,7 @@
 //! answer, the summary. Does not live here: where answers come from (`openai`, `ngram`,
 //! `replay`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use arrow::array::{
@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::extract;
 use super::ports::{PROMPT_ID, SAMPLE};
 use crate::chat::{Price, Usd};
+use crate::digest::Digest;
 use crate::engine::column;
 use crate::functions::{Message, RowId, call, conversation};
 use crate::id::{ID, row_id};
@@ -42,6 +43,9 @@ pub(super) struct Said {
     pub(super) prompt_tokens: Option<u64>,
     /// Tokens of the answer.
     pub(super) completion_tokens: Option<u64>,
+    /// What it answers, where several conversations may share an answer.
+    #[serde(skip)]
+    pub(super) question: Option<Digest>,
 }
 
 /// The answer to a conversation: what was said in each turn of the model.
@@ -341,6 +345,8 @@ fn summed(
         rows: i64,
         answers: i64,
         tokens: [u64; 2],
+        /// The server did not tell the tokens of some answer.
+        untold: bool,
     }
     let reported = |answer: &Answer| {
         answer.last().and_then(|said| said.model.clone()).unwrap_or_else(|| form.model.to_string())
@@ -349,12 +355,15 @@ fn summed(
     for (_, answer) in answered {
         sums.entry(reported(answer)).or_default().rows += 1;
     }
+    let mut counted: HashSet<Digest> = HashSet::new();
     for answer in answers.iter().flatten() {
         let sums = sums.entry(reported(answer)).or_default();
-        sums.answers += answer.len() as i64;
-        for said in answer {
+        // Conversations that begin the same share the answers to that.
+        for said in answer.iter().filter(|said| said.question.is_none_or(|q| counted.insert(q))) {
+            sums.answers += 1;
             sums.tokens[0] += said.prompt_tokens.unwrap_or(0);
             sums.tokens[1] += said.completion_tokens.unwrap_or(0);
+            sums.untold |= said.prompt_tokens.is_none() || said.completion_tokens.is_none();
         }
     }
     let count = |of: &dyn Fn(&Sums) -> i64| -> ArrayRef {
@@ -362,6 +371,9 @@ fn summed(
     };
     let tokens = |at: usize| count(&|sums| i64::try_from(sums.tokens[at]).unwrap_or(i64::MAX));
     let cost = sums.values().map(|sums| {
+        if sums.untold {
+            return None;
+        }
         let usd: Usd = form.price?.of(sums.tokens[0], sums.tokens[1]);
         usd.to_string().trim_start_matches('$').parse::<f64>().ok()
     });
