@@ -116,9 +116,11 @@ fn another_version_ends_the_run_and_its_answer_is_kept() {
     project.run_ok(&["--frozen"]).all_hit();
     project.write("data.jsonl", data(0..8));
     drifts(&project, "tiny-2026-02-02");
-    assert_eq!(api.take().len(), 1, "the first answer tells");
+    // The first answer tells; while it is kept, another request may go out.
+    let first = api.take().len();
     drifts(&project, "tiny-2026-02-02");
-    assert_eq!(api.take().len(), 1);
+    let second = api.take().len();
+    assert!((1..=2).contains(&first) && (1..=2).contains(&second), "{first} {second}");
     // The old server comes back: what was answered by it is used.
     api.set_version(Some(VERSION));
     project.run_ok(&["--frozen"]);
@@ -140,8 +142,9 @@ fn after_locking_anew_it_goes_on() {
     api.take();
     let outcome = project.run_ok(&["--frozen"]);
     let asked: Vec<String> = api.take().iter().map(Asked::last).collect();
-    assert_eq!(asked.len(), 7, "the answer that told of the new version is used: {outcome}");
-    assert!(!asked.contains(&kept[0]));
+    assert!((1..=2).contains(&kept.len()), "{kept:?}");
+    assert_eq!(asked.len(), 8 - kept.len(), "what told of the new version is used: {outcome}");
+    assert!(kept.iter().all(|kept| !asked.contains(kept)));
     assert_eq!(reported(&project), vec!["tiny-2026-02-02".to_owned(); 8]);
     // Back to the first version: its answers are still there.
     api.set_version(Some(VERSION));
