@@ -17,12 +17,9 @@ pub(super) struct Chat {
 
 impl Chat {
     pub(super) fn new(all: &[Message], sample: u32) -> Self {
-        let mut chat = Self {
-            messages: Vec::new(),
-            rest: all.to_vec().into_iter(),
-            sample,
-            answer: Answer::new(),
-        };
+        let all: Vec<Message> = all.to_vec();
+        let mut chat =
+            Self { messages: Vec::new(), rest: all.into_iter(), sample, answer: Answer::new() };
         chat.advance();
         chat
     }
