@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -224,6 +224,11 @@ impl AskStep for OpenAi {
             let mut rows_of = vec![0; results.len()];
             outcomes.iter().for_each(|outcome| rows_of[outcome.answer] += 1);
             let client = self.client()?;
+            if client.endpoint().shows_key() {
+                let to = client.endpoint();
+                let text = format!("the key goes to {to} without encryption; use https://");
+                (cx.tell)(Tell::Warning(text));
+            }
             let places = Semaphore::new(self.args.concurrency());
             let (asked, stopped) = (Mutex::default(), AtomicBool::new(false));
             let asking = Asking { step: self, cx, answers, client, places, asked, stopped };
@@ -329,17 +334,20 @@ impl Asking<'_> {
         results: &mut [Found],
     ) -> Result<(), StepError> {
         // The warnings of a server that is down would be as many as rows.
-        let told: OnceLock<()> = OnceLock::new();
-        let mut done = 0;
+        let mut told = false;
+        let (mut done, mut kept) = (0, 0);
         let mut stop = None;
         let mut asked = futures::stream::iter(fresh)
             .map(|(place, chat)| async move { (place, self.one(chat).await) })
             .buffer_unordered(2 * self.step.args.concurrency());
         while let Some((place, result)) = asked.next().await {
             let result = match result {
-                Ok(answer) => Ok(answer),
+                Ok(answer) => {
+                    kept += rows_of[place];
+                    Ok(answer)
+                }
                 Err(Ended::Unanswered(why)) => {
-                    if told.set(()).is_ok() {
+                    if !std::mem::replace(&mut told, true) {
                         let text = format!("{} (the next run tries again)", why.reason);
                         (self.cx.tell)(Tell::Warning(text));
                     }
@@ -360,19 +368,8 @@ impl Asking<'_> {
         drop(asked);
         match stop {
             None => Ok(()),
-            Some(error) => Err(self.with_kept(error, done)),
+            Some(error) => Err(with_kept(error, kept)),
         }
-    }
-
-    /// The error with what it cost nothing to have asked.
-    fn with_kept(&self, error: StepError, done: u64) -> StepError {
-        let kept = match done {
-            0 => return error,
-            1 => "the answer for one row is kept".to_string(),
-            n => format!("the answers for {n} rows are kept"),
-        };
-        let advice = error.advice().map(|advice| format!("{advice}; {kept}")).unwrap_or(kept);
-        error.help(advice)
     }
 
     /// Goes through the turns of a conversation.
@@ -461,4 +458,15 @@ impl Asking<'_> {
         }
         Ok(said)
     }
+}
+
+/// The error of a step that leaves the answers for so many rows.
+fn with_kept(error: StepError, rows: u64) -> StepError {
+    let kept = match rows {
+        0 => return error,
+        1 => "the answer for one row is kept".to_string(),
+        n => format!("the answers for {n} rows are kept"),
+    };
+    let advice = error.advice().map(|advice| format!("{advice}; {kept}")).unwrap_or(kept);
+    error.help(advice)
 }

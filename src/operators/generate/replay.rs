@@ -16,7 +16,7 @@ use super::ports::{PROMPT_ID, SAMPLE};
 use super::rows::{Answer, Form, NoAnswer, Outcome, Rows, Said, tables, text_of, texts_of};
 use crate::id::ID;
 use crate::operator::{
-    ArgError, BindContext, INPUT, LowerContext, Lowering, Port, Ports, Reads, Step, StepError,
+    ArgError, BindContext, INPUT, LowerContext, Lowering, Port, Ports, Step, StepError,
     TableSchema, TableStep,
 };
 
@@ -102,10 +102,6 @@ impl Step for Replay {
 
     fn ports(&self) -> &[Port] {
         &self.ports
-    }
-
-    fn reads(&self, _: &str) -> Reads {
-        Reads::All
     }
 
     fn lowering(&self) -> Lowering<'_> {
