@@ -11,7 +11,7 @@
 //! |---|---|---|
 //! | 0 | `id`, `digest`, `event`, `secret` | newtypes, hashing, run events, keys |
 //! | 1 | `workflow`, `operator`, `cache`, `engine` | YAML to a raw spec; the operator contract; the store; DataFusion sessions |
-//! | 2 | `functions`, `git`, `github`, `chat` | algorithms as DataFusion functions; repositories and their histories; searches; models |
+//! | 2 | `functions`, `causal`, `git`, `github`, `chat` | algorithms as DataFusion functions; causal inference; repositories and their histories; searches; models |
 //! | 2 | `operators`, `plan` | the operators; the bound plan |
 //! | 3 | `exec`, `report` | running a plan; showing what happened |
 //! | 4 | `cli` | the verbs of the command line |
@@ -25,6 +25,7 @@
 //! - A result is stored before the manifest that names it.
 
 pub mod cache;
+pub mod causal;
 pub mod chat;
 pub mod cli;
 pub mod digest;

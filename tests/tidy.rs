@@ -15,6 +15,7 @@ const ORDER: &[&str] = &[
     "operator",
     "cache",
     "functions",
+    "causal",
     "git",
     "github",
     "chat",

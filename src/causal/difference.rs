@@ -1,0 +1,104 @@
+//! The difference in means of two independent arms, after Welch. Pairs live in `paired`.
+
+use super::{Estimate, Refusal};
+
+/// A difference in means with what it was computed from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Difference {
+    /// Treated mean less control mean, with the degrees of freedom of Welch & Satterthwaite.
+    pub estimate: Estimate,
+    /// The treated rows.
+    pub treated: usize,
+    /// The control rows.
+    pub control: usize,
+    /// The mean of the treated rows.
+    pub treated_mean: f64,
+    /// The mean of the control rows.
+    pub control_mean: f64,
+}
+
+/// Welch's difference in means: no equal variances assumed (Welch 1947).
+///
+/// # Errors
+///
+/// [`Refusal::TooFew`] below two rows in an arm, [`Refusal::Other`] where the outcome is constant
+/// in both arms (the standard error would be zero), where lengths differ, or where values are not
+/// finite.
+pub fn difference_in_means(treated: &[bool], outcome: &[f64]) -> Result<Difference, Refusal> {
+    if treated.len() != outcome.len() {
+        return Err(Refusal::Other(format!(
+            "the treatment has {} rows and the outcome {}",
+            treated.len(),
+            outcome.len()
+        )));
+    }
+    let arm = |which: bool| -> Vec<f64> {
+        treated.iter().zip(outcome).filter(|(t, _)| **t == which).map(|(_, y)| *y).collect()
+    };
+    let (ones, zeros) = (arm(true), arm(false));
+    for (what, found) in [("treated rows", ones.len()), ("control rows", zeros.len())] {
+        if found < 2 {
+            return Err(Refusal::TooFew { what, found, needed: 2 });
+        }
+    }
+    let (one, zero) = (Moments::of(&ones)?, Moments::of(&zeros)?);
+    if one.is_constant() && zero.is_constant() {
+        return Err(Refusal::Other(
+            "the outcome is constant in both arms: the standard error would be zero".into(),
+        ));
+    }
+    let (n1, n0) = (ones.len() as f64, zeros.len() as f64);
+    let (e1, e0) = (one.deviation / n1.sqrt(), zero.deviation / n0.sqrt());
+    let standard_error = e1.hypot(e0);
+    // Shares of the variance, so that no fourth power leaves the range of a double.
+    let (s1, s0) = ((e1 / standard_error).powi(2), (e0 / standard_error).powi(2));
+    let degrees = 1.0 / (s1 * s1 / (n1 - 1.0) + s0 * s0 / (n0 - 1.0));
+    Ok(Difference {
+        estimate: Estimate { value: one.mean - zero.mean, standard_error, degrees },
+        treated: ones.len(),
+        control: zeros.len(),
+        treated_mean: one.mean,
+        control_mean: zero.mean,
+    })
+}
+
+/// Mean and spread of a column that is not empty.
+pub(super) struct Moments {
+    pub(super) mean: f64,
+    /// The standard deviation (n - 1); zero for one row.
+    pub(super) deviation: f64,
+    pub(super) range: f64,
+    /// The largest magnitude.
+    pub(super) largest: f64,
+}
+
+impl Moments {
+    pub(super) fn of(column: &[f64]) -> Result<Moments, Refusal> {
+        let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+        for value in column {
+            // Beyond this, differences and sums would overflow.
+            if value.is_nan() || value.abs() > 1e290 {
+                return Err(Refusal::Other("an outcome is not finite, or beyond 1e290".into()));
+            }
+            low = low.min(*value);
+            high = high.max(*value);
+        }
+        let largest = low.abs().max(high.abs());
+        let range = high - low;
+        if range <= 0.0 || !range.is_finite() {
+            return Ok(Moments { mean: low, deviation: 0.0, range: 0.0, largest });
+        }
+        let rows = column.len() as f64;
+        // Distances from a value inside lose nothing where the column lies far from zero.
+        let origin = low + 0.5 * range;
+        let shift = column.iter().map(|value| (value - origin) / range).sum::<f64>() / rows;
+        let mean = origin + shift * range;
+        let square: f64 = column.iter().map(|value| ((value - mean) / range).powi(2)).sum();
+        Ok(Moments { mean, deviation: (square / (rows - 1.0)).sqrt() * range, range, largest })
+    }
+
+    /// Whether nothing but rounding tells the values apart.
+    pub(super) fn is_constant(&self) -> bool {
+        self.range <= 4.0 * f64::EPSILON * self.largest
+    }
+}

@@ -1,0 +1,269 @@
+//! The graph itself: nodes, edges, the check for cycles, ancestors and descendants.
+//!
+//! Reading text is `parse`; everything that asks about paths is in the other files.
+
+use std::collections::BTreeMap;
+
+use super::GraphError;
+
+/// At most so many names are shown in a message about a cycle.
+const SHOWN: usize = 12;
+
+/// A directed acyclic graph whose nodes may be latent.
+///
+/// The named nodes come first, in the order of their names, so that a node's number sorts as
+/// its name does. After them come the unnamed common causes for which `X <-> Y` stands: they
+/// are latent and never shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Graph {
+    pub(super) names: Vec<String>,
+    pub(super) latent: Vec<bool>,
+    pub(super) parents: Vec<Vec<usize>>,
+    pub(super) children: Vec<Vec<usize>>,
+    pub(super) exposures: Vec<usize>,
+    pub(super) outcomes: Vec<usize>,
+}
+
+impl Graph {
+    /// How many nodes there are, the unnamed ones included.
+    pub(super) fn size(&self) -> usize {
+        self.parents.len()
+    }
+
+    /// Whether a node can be measured: it has a name and is not latent.
+    pub(super) fn observed(&self, node: usize) -> bool {
+        self.latent.get(node) == Some(&false)
+    }
+
+    /// The position of a name.
+    pub(super) fn find(&self, name: &str) -> Option<usize> {
+        self.names.binary_search_by(|known| known.as_str().cmp(name)).ok()
+    }
+
+    /// The names of the nodes, in the order given.
+    pub(super) fn named(&self, nodes: &[usize]) -> Vec<String> {
+        nodes.iter().filter_map(|&node| self.names.get(node).cloned()).collect()
+    }
+
+    /// Whether there is an edge between the two, in either direction.
+    pub(super) fn adjacent(&self, a: usize, b: usize) -> bool {
+        self.children[a].binary_search(&b).is_ok() || self.children[b].binary_search(&a).is_ok()
+    }
+
+    /// The graph as it stands.
+    pub(super) fn whole(&self) -> View<'_> {
+        View { graph: self, cut: &[] }
+    }
+
+    /// The graph without the edges that leave the marked nodes (Pearl's underlined graph).
+    pub(super) fn without_edges_from<'a>(&'a self, cut: &'a [bool]) -> View<'a> {
+        View { graph: self, cut }
+    }
+
+    /// A mask over the nodes with the given ones set.
+    pub(super) fn mask(&self, nodes: &[usize]) -> Vec<bool> {
+        let mut mask = vec![false; self.size()];
+        for &node in nodes {
+            mask[node] = true;
+        }
+        mask
+    }
+}
+
+/// A graph, some of whose nodes have lost their outgoing edges.
+#[derive(Clone, Copy)]
+pub(super) struct View<'a> {
+    pub(super) graph: &'a Graph,
+    /// Which nodes have lost them; empty for none.
+    cut: &'a [bool],
+}
+
+impl<'a> View<'a> {
+    fn is_cut(&self, node: usize) -> bool {
+        self.cut.get(node) == Some(&true)
+    }
+
+    /// The nodes with an edge into `node`.
+    pub(super) fn parents(self, node: usize) -> impl Iterator<Item = usize> + 'a {
+        let all: &'a [usize] = &self.graph.parents[node];
+        all.iter().copied().filter(move |&parent| !self.is_cut(parent))
+    }
+
+    /// The nodes into which `node` has an edge.
+    pub(super) fn children(self, node: usize) -> &'a [usize] {
+        if self.is_cut(node) { &[] } else { &self.graph.children[node] }
+    }
+
+    /// The nodes from which a directed path leads to one of `seeds`, and the seeds themselves.
+    pub(super) fn ancestors(self, seeds: &[usize]) -> Vec<bool> {
+        let mut seen = self.graph.mask(seeds);
+        let mut stack = seeds.to_vec();
+        while let Some(node) = stack.pop() {
+            for parent in self.parents(node) {
+                if !std::mem::replace(&mut seen[parent], true) {
+                    stack.push(parent);
+                }
+            }
+        }
+        seen
+    }
+
+    /// The nodes to which a directed path leads from one of `seeds`, and the seeds themselves.
+    /// No path goes through a node of `blocked`.
+    pub(super) fn descendants(self, seeds: &[usize], blocked: &[bool]) -> Vec<bool> {
+        let mut seen = self.graph.mask(seeds);
+        let mut stack = seeds.to_vec();
+        while let Some(node) = stack.pop() {
+            for &child in self.children(node) {
+                if !seen[child] && blocked.get(child) != Some(&true) {
+                    seen[child] = true;
+                    stack.push(child);
+                }
+            }
+        }
+        seen
+    }
+}
+
+/// What the text says about one node.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Marks {
+    pub(super) latent: bool,
+    pub(super) exposure: bool,
+    pub(super) outcome: bool,
+}
+
+/// An edge as it was written, with the byte at which its arrow stands.
+#[derive(Clone, Copy)]
+pub(super) struct Edge {
+    pub(super) from: usize,
+    pub(super) to: usize,
+    pub(super) both: bool,
+    pub(super) offset: usize,
+}
+
+/// A graph that is being read: nodes in the order in which they were met.
+#[derive(Default)]
+pub(super) struct Draft {
+    index: BTreeMap<String, usize>,
+    pub(super) marks: Vec<Marks>,
+    pub(super) edges: Vec<Edge>,
+}
+
+impl Draft {
+    /// The node of this name, made with `marks` when it is new.
+    pub(super) fn node(&mut self, name: &str, marks: Marks) -> usize {
+        if let Some(&known) = self.index.get(name) {
+            return known;
+        }
+        let number = self.marks.len();
+        self.index.insert(name.to_owned(), number);
+        self.marks.push(marks);
+        number
+    }
+
+    /// Sorts the names, replaces each `<->` by a latent common cause, and checks for cycles.
+    pub(super) fn finish(self) -> Result<Graph, GraphError> {
+        let mut position = vec![0; self.marks.len()];
+        let mut names = Vec::with_capacity(self.marks.len());
+        let mut marks = Vec::with_capacity(self.marks.len());
+        for (name, met) in self.index {
+            position[met] = names.len();
+            names.push(name);
+            marks.push(self.marks[met]);
+        }
+        let mut latent: Vec<bool> = marks.iter().map(|mark| mark.latent).collect();
+        let listed = |wanted: fn(&Marks) -> bool| -> Vec<usize> {
+            (0..marks.len()).filter(|&node| wanted(&marks[node])).collect()
+        };
+        let (exposures, outcomes) = (listed(|mark| mark.exposure), listed(|mark| mark.outcome));
+
+        let mut directed: Vec<(usize, usize, usize)> = Vec::new();
+        let mut pairs: Vec<(usize, usize)> = Vec::new();
+        for edge in &self.edges {
+            let (from, to) = (position[edge.from], position[edge.to]);
+            if edge.both {
+                pairs.push((from.min(to), from.max(to)));
+            } else {
+                directed.push((from, to, edge.offset));
+            }
+        }
+        directed.sort_unstable();
+        directed.dedup_by_key(|edge| (edge.0, edge.1));
+        pairs.sort_unstable();
+        pairs.dedup();
+
+        let size = names.len() + pairs.len();
+        latent.resize(size, true);
+        let mut parents = vec![Vec::new(); size];
+        let mut children = vec![Vec::new(); size];
+        for &(from, to, _) in &directed {
+            parents[to].push(from);
+            children[from].push(to);
+        }
+        for (number, &(a, b)) in pairs.iter().enumerate() {
+            let cause = names.len() + number;
+            parents[a].push(cause);
+            parents[b].push(cause);
+            children[cause].extend([a, b]);
+        }
+        let graph = Graph { names, latent, parents, children, exposures, outcomes };
+        match graph.cycle() {
+            None => Ok(graph),
+            Some(cycle) => Err(graph.cycle_error(&cycle, &directed)),
+        }
+    }
+}
+
+impl Graph {
+    /// A cycle, as the nodes along it; none when the graph is acyclic (Kahn's algorithm).
+    fn cycle(&self) -> Option<Vec<usize>> {
+        let mut waiting: Vec<usize> = self.parents.iter().map(Vec::len).collect();
+        let mut ready: Vec<usize> = (0..self.size()).filter(|&node| waiting[node] == 0).collect();
+        while let Some(node) = ready.pop() {
+            for &child in &self.children[node] {
+                waiting[child] -= 1;
+                if waiting[child] == 0 {
+                    ready.push(child);
+                }
+            }
+        }
+        // Every node that is left has a parent that is left: walking upwards must come back.
+        let mut at = (0..self.size()).find(|&node| waiting[node] > 0)?;
+        let mut step = vec![usize::MAX; self.size()];
+        let mut walk = Vec::new();
+        while step[at] == usize::MAX {
+            step[at] = walk.len();
+            walk.push(at);
+            at = self.parents[at].iter().copied().find(|&parent| waiting[parent] > 0)?;
+        }
+        let mut cycle = walk.split_off(step[at]);
+        cycle.reverse();
+        // Told from its first name on, so that the message does not depend on the text's order.
+        let first = (0..cycle.len()).min_by_key(|&place| cycle[place])?;
+        cycle.rotate_left(first);
+        Some(cycle)
+    }
+
+    fn cycle_error(&self, cycle: &[usize], edges: &[(usize, usize, usize)]) -> GraphError {
+        let mut offset = 0;
+        for (place, &from) in cycle.iter().enumerate() {
+            let to = cycle[(place + 1) % cycle.len()];
+            if let Ok(found) = edges.binary_search_by(|edge| (edge.0, edge.1).cmp(&(from, to))) {
+                // The edge that stands last in the text is the one that closes the cycle.
+                offset = offset.max(edges[found].2);
+            }
+        }
+        let mut shown: Vec<&str> =
+            cycle.iter().take(SHOWN).map(|&node| self.names[node].as_str()).collect();
+        if cycle.len() > SHOWN {
+            shown.push("…");
+        }
+        shown.extend(cycle.first().map(|&node| self.names[node].as_str()));
+        GraphError {
+            message: format!("the graph has a cycle: {}", shown.join(" -> ")),
+            offset,
+            help: Some("a causal graph must be acyclic: nothing causes itself".to_owned()),
+        }
+    }
+}

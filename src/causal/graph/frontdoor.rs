@@ -1,0 +1,93 @@
+//! Frontdoor adjustment: observed mediators that carry the whole effect and are not confounded.
+//!
+//! Pearl's frontdoor criterion (2009, definition 3.3.3), for a set M: it intercepts every directed
+//! path from treatment to outcome; no backdoor path from the treatment to a member is open; and
+//! the treatment blocks every backdoor path from M to the outcome. The last is read for the set as
+//! a whole, as in Jeong, Tian and Bareinboim (2022) and Wienobst, van der Zander and Liskiewicz
+//! (2024): M and the outcome are d-separated by the treatment once the edges out of M are gone.
+
+use super::dag::Graph;
+use super::separation::reachable;
+use super::subsets::minimal_subsets;
+use super::{MOST_WORK, Meter, QueryError, Sets};
+
+impl Graph {
+    /// All minimal sets that meet the frontdoor criterion. There is none where no directed path
+    /// leads from treatment to outcome: there is nothing to mediate.
+    ///
+    /// # Errors
+    /// A name that the graph does not have, and a treatment that is the outcome.
+    pub fn minimal_frontdoor(&self, treatment: &str, outcome: &str) -> Result<Sets, QueryError> {
+        let (x, y) = self.ends(treatment, outcome)?;
+        let whole = self.whole();
+        if !whole.descendants(&[x], &[])[y] {
+            return Ok(Sets { sets: Vec::new(), complete: true });
+        }
+        let mut meter = Meter::new(MOST_WORK);
+        let greatest = self.greatest_frontdoor(x, y);
+        if !self.intercepts(x, y, &greatest) {
+            return Ok(Sets { sets: Vec::new(), complete: true });
+        }
+        let (mut sets, complete) = minimal_subsets(&greatest, &mut meter, |set, meter| {
+            meter.spend(self.size());
+            self.intercepts(x, y, set) && self.shielded(x, y, set, meter)
+        });
+        if sets.is_empty() {
+            sets.push(self.shrink(x, y, greatest));
+        }
+        Ok(Sets::new(self, (sets, complete)))
+    }
+
+    /// The union of all sets that meet the last two conditions. It meets them itself, because
+    /// they are closed under union (Jeong, Tian and Bareinboim 2022). Nodes that are no ancestors
+    /// of the outcome are left out, since no minimal set has one.
+    fn greatest_frontdoor(&self, x: usize, y: usize) -> Vec<usize> {
+        let mut meter = Meter::new(0);
+        let cut = self.mask(&[x]);
+        let confounded = reachable(self.without_edges_from(&cut), &[x], &[], &mut meter);
+        let above = self.whole().ancestors(&[y]);
+        let mut set: Vec<usize> = (0..self.size())
+            .filter(|&node| self.observed(node) && node != x && node != y)
+            .filter(|&node| above[node] && !confounded[node])
+            .collect();
+        loop {
+            // d-connection is symmetric: what the outcome reaches reaches the outcome.
+            let cut = self.mask(&set);
+            let reached = reachable(self.without_edges_from(&cut), &[y], &[x], &mut meter);
+            let before = set.len();
+            set.retain(|&node| !reached[node]);
+            if set.len() == before {
+                return set;
+            }
+        }
+    }
+
+    fn intercepts(&self, x: usize, y: usize, set: &[usize]) -> bool {
+        !self.whole().descendants(&[x], &self.mask(set))[y]
+    }
+
+    fn shielded(&self, x: usize, y: usize, set: &[usize], meter: &mut Meter) -> bool {
+        let cut = self.mask(set);
+        let reached = reachable(self.without_edges_from(&cut), &[y], &[x], meter);
+        !set.iter().any(|&node| reached[node])
+    }
+
+    /// Leaves out members as long as the set stays valid: one set where there was no time to
+    /// find all. No member of it can be left out alone.
+    fn shrink(&self, x: usize, y: usize, mut set: Vec<usize>) -> Vec<usize> {
+        let mut meter = Meter::new(MOST_WORK);
+        let mut place = 0;
+        while place < set.len() && !meter.is_empty() {
+            let mut smaller = set.clone();
+            smaller.remove(place);
+            meter.spend(self.size());
+            if self.intercepts(x, y, &smaller) && self.shielded(x, y, &smaller, &mut meter) {
+                set = smaller;
+                place = 0;
+            } else {
+                place += 1;
+            }
+        }
+        set
+    }
+}

@@ -1,0 +1,216 @@
+//! Chooses how an effect is to be estimated, and says why where it cannot be.
+
+use super::dag::Graph;
+use super::separation::open_path;
+use super::{QueryError, Sets};
+
+/// How many names of a path or set are told.
+const SHOWN: usize = 12;
+
+/// A way to estimate the effect of a treatment on an outcome.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Identification {
+    /// Adjusting for observed variables suffices.
+    Backdoor {
+        /// The set to adjust for: the smallest minimal one, and of those the first by name.
+        adjustment: Vec<String>,
+        /// All minimal sets.
+        all_minimal: Sets,
+        /// The set with the smallest asymptotic variance, when all its members are observed and
+        /// a directed path leads from treatment to outcome.
+        optimal: Option<Vec<String>>,
+    },
+    /// The effect runs through observed mediators that are not confounded.
+    Frontdoor {
+        /// The smallest minimal set of mediators.
+        mediators: Vec<String>,
+        /// All minimal sets.
+        all_minimal: Sets,
+    },
+    /// A variable moves the treatment and nothing else. This identifies an effect that is linear
+    /// and the same for all; the criteria before it need neither.
+    Instrument {
+        /// The name of the instrument.
+        instrument: String,
+        /// What has to be adjusted for with it.
+        given: Vec<String>,
+    },
+    /// None of these.
+    NotIdentified {
+        /// Which path stays open, by name.
+        reason: String,
+    },
+}
+
+/// The answer to how an effect can be estimated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identified {
+    /// The way to estimate it.
+    pub by: Identification,
+    /// Whether a directed path leads from treatment to outcome. Without one, the graph says that
+    /// the effect is zero.
+    pub directed_path: bool,
+    /// What a reader should know besides, in sentences.
+    pub notes: Vec<String>,
+}
+
+/// How the total effect of `treatment` on `outcome` can be estimated: by backdoor adjustment, else
+/// by frontdoor adjustment, else by an instrument in a linear model. Effects that only a general
+/// algorithm (Shpitser and Pearl 2006) identifies are told to be not identified.
+///
+/// # Errors
+/// A name that the graph does not have, and a treatment that is the outcome.
+pub fn identify(graph: &Graph, treatment: &str, outcome: &str) -> Result<Identified, QueryError> {
+    let (x, y) = graph.ends(treatment, outcome)?;
+    let whole = graph.whole();
+    let directed_path = whole.descendants(&[x], &[])[y];
+    let mut notes = Vec::new();
+    if !directed_path {
+        notes.push(format!(
+            "no directed path leads from `{treatment}` to `{outcome}`: the graph says that the \
+             effect is zero, and an estimate tests that"
+        ));
+    }
+    if whole.descendants(&[y], &[])[x] {
+        notes.push(format!("`{outcome}` is a cause of `{treatment}` in this graph"));
+    }
+    for (node, role) in [(x, "treatment"), (y, "outcome")] {
+        if graph.latent[node] {
+            let reason = format!("the {role} `{}` is latent", graph.names[node]);
+            let by = Identification::NotIdentified { reason };
+            return Ok(Identified { by, directed_path, notes });
+        }
+    }
+    let by = choose(graph, treatment, outcome, (x, y), &mut notes)?;
+    Ok(Identified { by, directed_path, notes })
+}
+
+fn choose(
+    graph: &Graph,
+    treatment: &str,
+    outcome: &str,
+    (x, y): (usize, usize),
+    notes: &mut Vec<String>,
+) -> Result<Identification, QueryError> {
+    let note_incomplete = |notes: &mut Vec<String>, what: &str, complete: bool| {
+        if !complete {
+            notes.push(format!("not all {what} are listed: the graph has too many"));
+        }
+    };
+    let backdoor = graph.minimal_backdoor(treatment, outcome)?;
+    if let Some(adjustment) = backdoor.smallest().cloned() {
+        note_incomplete(notes, "minimal adjustment sets", backdoor.complete);
+        let optimal = graph.optimal_adjustment(treatment, outcome)?;
+        return Ok(Identification::Backdoor { adjustment, all_minimal: backdoor, optimal });
+    }
+    let frontdoor = graph.minimal_frontdoor(treatment, outcome)?;
+    if let Some(mediators) = frontdoor.smallest().cloned() {
+        note_incomplete(notes, "minimal frontdoor sets", frontdoor.complete);
+        return Ok(Identification::Frontdoor { mediators, all_minimal: frontdoor });
+    }
+    let instruments = graph.instruments(treatment, outcome)?;
+    if let Some(best) = instruments.list.iter().min_by_key(|found| found.given.len()) {
+        note_incomplete(notes, "instruments", instruments.complete);
+        notes.push("an instrument identifies the effect in a linear model only".to_owned());
+        return Ok(Identification::Instrument {
+            instrument: best.name.clone(),
+            given: best.given.clone(),
+        });
+    }
+    let search = if instruments.complete {
+        "no observed variable is an instrument"
+    } else {
+        "no instrument was found in the time given"
+    };
+    let reason = format!(
+        "{}; no observed variables meet the frontdoor criterion, and {search}",
+        graph.why_open(x, y)
+    );
+    Ok(Identification::NotIdentified { reason })
+}
+
+impl Graph {
+    /// Names a backdoor path that no set of observed variables blocks. There must be one.
+    fn why_open(&self, x: usize, y: usize) -> String {
+        let allowed = self.adjustable(x, y);
+        let cut = self.mask(&[x]);
+        let view = self.without_edges_from(&cut);
+        // Best told is a path on which nothing can be adjusted for.
+        if let Some(path) = open_path(view, x, y, &allowed, true) {
+            let shown = self.drawn(&path);
+            let inner = path.get(1..path.len() - 1).unwrap_or_default();
+            if inner.is_empty() {
+                return format!("`{shown}` cannot be blocked: the outcome causes the treatment");
+            }
+            let mut causes: Vec<String> = Vec::new();
+            for &node in inner.iter().take(SHOWN) {
+                causes.push(match self.names.get(node) {
+                    None => "`<->` stands for a latent common cause".to_owned(),
+                    Some(name) if self.latent[node] => format!("`{name}` is latent"),
+                    Some(name) => format!("`{name}` is a descendant of the treatment"),
+                });
+            }
+            causes.dedup();
+            return format!("`{shown}` cannot be blocked: {}", joined(&causes));
+        }
+        // Otherwise adjusting for what lies on one path opens another.
+        let above = view.ancestors(&[x, y]);
+        let given: Vec<bool> = (0..self.size()).map(|node| allowed[node] && above[node]).collect();
+        let Some(path) = open_path(view, x, y, &given, false) else {
+            return "no observed variables block every backdoor path".to_owned();
+        };
+        let below_collider: Vec<String> = path
+            .windows(3)
+            .filter(|three| {
+                self.children[three[0]].binary_search(&three[1]).is_ok()
+                    && self.children[three[2]].binary_search(&three[1]).is_ok()
+            })
+            .filter_map(|three| self.names.get(three[1]).map(|name| format!("`{name}`")))
+            .take(SHOWN)
+            .collect();
+        format!(
+            "`{}` is opened by adjusting for {} or a descendant, and without that another \
+             backdoor path stays open",
+            self.drawn(&path),
+            joined(&below_collider)
+        )
+    }
+
+    /// A path as `X <- U -> Y`; an unnamed common cause as `X <-> Y`.
+    fn drawn(&self, path: &[usize]) -> String {
+        let mut text = String::new();
+        let mut previous: Option<usize> = None;
+        for (place, &node) in path.iter().enumerate() {
+            if place == SHOWN {
+                text.push_str(" … ");
+                if let Some(name) = path.last().and_then(|&last| self.names.get(last)) {
+                    text.push_str(name);
+                }
+                return text;
+            }
+            let Some(name) = self.names.get(node) else {
+                previous = None;
+                continue;
+            };
+            if place > 0 {
+                text.push_str(match previous {
+                    None => " <-> ",
+                    Some(before) if self.children[before].binary_search(&node).is_ok() => " -> ",
+                    Some(_) => " <- ",
+                });
+            }
+            text.push_str(name);
+            previous = Some(node);
+        }
+        text
+    }
+}
+
+/// `a`, `b and c`, `a, b and c`.
+fn joined(parts: &[String]) -> String {
+    match parts {
+        [] => "a collider".to_owned(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}

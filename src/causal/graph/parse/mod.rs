@@ -1,0 +1,368 @@
+//! Reads a graph from DOT or dagitty text into a `Draft`.
+//!
+//! Both languages are statements in braces: nodes, chains of edges, groups and attributes. One
+//! machine reads them, since they differ in their headers, keywords and ports only. It keeps its
+//! own stack, so that no depth of braces can exhaust the thread's.
+
+mod attributes;
+mod lexer;
+
+use super::GraphError;
+use super::dag::{Draft, Edge, Graph, Marks};
+use attributes::{Direction, Target};
+use lexer::{Arrow, Lexer, Token};
+
+/// The most edges, and names moved in and out of groups, that a text may ask for: a short text
+/// can write a great many edges as `{a b c ...} -> {a b c ...}`.
+const MOST_WORK: usize = 4_000_000;
+
+/// The language of a text.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Language {
+    Dot,
+    Dagitty,
+}
+
+/// An open brace and the statement that is being read inside it.
+struct Frame {
+    offset: usize,
+    /// All nodes met inside, which is what an edge to the group means.
+    members: Vec<usize>,
+    /// The operand before the place where the reader stands.
+    left: Option<Vec<usize>>,
+    arrow: Option<(Arrow, usize)>,
+    /// The edges of this statement, as ranges of the draft's.
+    edges: Vec<(usize, usize)>,
+    /// Whether the statement has had its attributes, so that nothing but more can follow.
+    closed: bool,
+    node_marks: Marks,
+    direction: Direction,
+}
+
+impl Frame {
+    fn new(offset: usize, node_marks: Marks, direction: Direction) -> Frame {
+        Frame {
+            offset,
+            members: Vec::new(),
+            left: None,
+            arrow: None,
+            edges: Vec::new(),
+            closed: false,
+            node_marks,
+            direction,
+        }
+    }
+
+    /// Ends the statement; an arrow must not be left without its right side.
+    fn end_statement(&mut self) -> Result<(), GraphError> {
+        if let Some((_, offset)) = self.arrow.take() {
+            return Err(GraphError::new("this arrow has no node on its right", offset));
+        }
+        self.left = None;
+        self.edges.clear();
+        self.closed = false;
+        Ok(())
+    }
+}
+
+struct Reader<'a> {
+    lexer: Lexer<'a>,
+    language: Language,
+    draft: Draft,
+    stack: Vec<Frame>,
+    work: usize,
+}
+
+/// Reads a text in either language.
+pub(super) fn parse(text: &str) -> Result<Graph, GraphError> {
+    let mut lexer = Lexer::new(text);
+    let (language, offset) = header(&mut lexer)?;
+    let root = Frame::new(offset, Marks::default(), Direction::Forward);
+    let mut reader =
+        Reader { lexer, language, draft: Draft::default(), stack: vec![root], work: 0 };
+    reader.body()?;
+    reader.draft.finish()
+}
+
+/// Reads up to the first brace, and tells the language.
+fn header(lexer: &mut Lexer<'_>) -> Result<(Language, usize), GraphError> {
+    let (mut token, mut offset) = lexer.next()?;
+    if matches!(&token, Token::Name(name) if name.is_keyword("strict")) {
+        (token, offset) = lexer.next()?;
+    }
+    let start = "start the text with `digraph {` (DOT) or `dag {` (dagitty)";
+    let Token::Name(kind) = &token else {
+        let message = match token {
+            Token::End => "the graph is empty".to_owned(),
+            other => format!("expected `digraph` or `dag`, found {other}"),
+        };
+        return Err(GraphError::new(message, offset).help(start));
+    };
+    let language = if kind.is_keyword("digraph") {
+        Language::Dot
+    } else if kind.is_keyword("dag") {
+        Language::Dagitty
+    } else if ["graph", "pdag", "mag", "pag"].iter().any(|word| kind.is_keyword(word)) {
+        return Err(GraphError::new(
+            format!("`{}` is not a directed acyclic graph", kind.text),
+            offset,
+        )
+        .help("every edge needs a direction: use `digraph {` or `dag {`"));
+    } else {
+        let message = format!("expected `digraph` or `dag`, found {token}");
+        return Err(GraphError::new(message, offset).help(start));
+    };
+    let (mut token, mut offset) = lexer.next()?;
+    if matches!(token, Token::Name(_)) {
+        (token, offset) = lexer.next()?;
+    }
+    match token {
+        Token::OpenBrace => Ok((language, offset)),
+        other => Err(GraphError::new(format!("expected `{{`, found {other}"), offset)),
+    }
+}
+
+impl Reader<'_> {
+    /// The innermost open brace. The stack is never empty while the body is being read.
+    fn frame(&mut self, offset: usize) -> Result<&mut Frame, GraphError> {
+        self.stack.last_mut().ok_or_else(|| GraphError::new("`}` closes nothing", offset))
+    }
+
+    fn body(&mut self) -> Result<(), GraphError> {
+        loop {
+            let (token, offset) = self.lexer.next()?;
+            match token {
+                Token::Name(name) => self.name(&name, offset)?,
+                Token::OpenBrace => {
+                    let outer = self.frame(offset)?;
+                    let inner = Frame::new(offset, outer.node_marks, outer.direction);
+                    self.stack.push(inner);
+                }
+                Token::CloseBrace => {
+                    self.frame(offset)?.end_statement()?;
+                    let Some(closed) = self.stack.pop() else { return Ok(()) };
+                    if self.stack.is_empty() {
+                        return self.after();
+                    }
+                    self.operand(closed.members, offset)?;
+                }
+                Token::Arrow(arrow) => self.arrow(arrow, offset)?,
+                Token::OpenBracket => self.brackets(offset)?,
+                Token::Semicolon | Token::Comma => self.frame(offset)?.end_statement()?,
+                Token::End => {
+                    let open = self.stack.last().map_or(offset, |frame| frame.offset);
+                    return Err(GraphError::new("this `{` is not closed", open)
+                        .help("add a `}` at the end"));
+                }
+                other => {
+                    return Err(GraphError::new(format!("unexpected {other}"), offset)
+                        .help("a name with other characters than letters, digits, `_` and `.` must stand in \
+                             double quotes"));
+                }
+            }
+        }
+    }
+
+    /// Nothing may follow the last brace.
+    fn after(&mut self) -> Result<(), GraphError> {
+        let (mut token, mut offset) = self.lexer.next()?;
+        while token == Token::Semicolon {
+            (token, offset) = self.lexer.next()?;
+        }
+        if token == Token::End {
+            return Ok(());
+        }
+        Err(GraphError::new(format!("unexpected {token} after the graph's last `}}`"), offset)
+            .help("one text holds one graph"))
+    }
+
+    fn name(&mut self, name: &lexer::Name, offset: usize) -> Result<(), GraphError> {
+        if self.lexer.peek_is(&Token::Equals)? {
+            // `bb = "0,0,1,1"`, `rankdir=LR`: about the drawing.
+            self.lexer.next()?;
+            return self.lexer.value("`=`").map(|_| ());
+        }
+        if self.language == Language::Dot {
+            if name.is_keyword("subgraph") {
+                if !self.lexer.peek_is(&Token::OpenBrace)? {
+                    self.lexer.next()?;
+                }
+                if self.lexer.peek_is(&Token::OpenBrace)? {
+                    return Ok(());
+                }
+                return Err(GraphError::new("expected `{` after `subgraph`", offset));
+            }
+            for (word, target) in
+                [("node", Target::Nodes), ("edge", Target::Edges), ("graph", Target::Graph)]
+            {
+                if name.is_keyword(word) {
+                    return self.defaults(word, target, offset);
+                }
+            }
+        }
+        if name.text.is_empty() {
+            return Err(GraphError::new("a name is empty", offset));
+        }
+        if name.negative {
+            return Err(GraphError::new(format!("`{}` is not a name", name.text), offset)
+                .help(format!("write it in double quotes: \"{}\"", name.text)));
+        }
+        let marks = self.frame(offset)?.node_marks;
+        let node = self.draft.node(&name.text, marks);
+        if self.language == Language::Dot {
+            // `node:port:compass` says where on the drawing an edge ends.
+            while self.lexer.peek_is(&Token::Colon)? {
+                self.lexer.next()?;
+                self.lexer.value("`:`")?;
+            }
+        }
+        self.operand(vec![node], offset)
+    }
+
+    fn defaults(&mut self, word: &str, target: Target, offset: usize) -> Result<(), GraphError> {
+        if !self.lexer.peek_is(&Token::OpenBracket)? {
+            return Err(GraphError::new(format!("`{word}` is a keyword of DOT"), offset)
+                .help(format!("a node of that name must stand in double quotes: \"{word}\"")));
+        }
+        let dagitty = self.language == Language::Dagitty;
+        self.frame(offset)?.end_statement()?;
+        while self.lexer.peek_is(&Token::OpenBracket)? {
+            self.lexer.next()?;
+            for attribute in attributes::read(&mut self.lexer)? {
+                let frame = self.frame(offset)?;
+                match target {
+                    Target::Nodes => attribute.mark(&mut frame.node_marks, dagitty)?,
+                    Target::Edges => {
+                        if let Some(direction) = attribute.direction()? {
+                            frame.direction = direction;
+                        }
+                    }
+                    Target::Graph => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn arrow(&mut self, arrow: Arrow, offset: usize) -> Result<(), GraphError> {
+        if arrow == Arrow::Undirected {
+            return Err(GraphError::new("this edge has no direction", offset)
+                .help("write `->`, `<-`, or `<->` for a latent common cause"));
+        }
+        let frame = self.frame(offset)?;
+        if frame.arrow.is_some() {
+            return Err(GraphError::new("there is no node between two arrows", offset));
+        }
+        if frame.closed {
+            return Err(GraphError::new("attributes stand at the end of a statement", offset)
+                .help("write the edge first: `X -> Y; X [latent]`"));
+        }
+        if frame.left.is_none() {
+            return Err(GraphError::new("this arrow has no node on its left", offset));
+        }
+        frame.arrow = Some((arrow, offset));
+        Ok(())
+    }
+
+    /// Takes the next operand of a chain, or the first of the next statement.
+    fn operand(&mut self, mut nodes: Vec<usize>, offset: usize) -> Result<(), GraphError> {
+        // The operand is kept only where something is going to use it: copying a group at every
+        // level of a deep nest would take quadratic time.
+        let used_later = self.lexer.peek_starts_use()?;
+        let frame = self.frame(offset)?;
+        let pending = frame.arrow.take();
+        if pending.is_none() {
+            frame.end_statement()?;
+        }
+        if pending.is_some() || used_later {
+            nodes.sort_unstable();
+            nodes.dedup();
+        }
+        if let Some((arrow, at)) = pending {
+            let left = frame.left.take().unwrap_or_default();
+            self.connect(&left, &nodes, arrow, at)?;
+        }
+        if used_later {
+            self.charge(nodes.len(), offset)?;
+        }
+        let frame = self.frame(offset)?;
+        frame.left = used_later.then(|| nodes.clone());
+        if nodes.len() > frame.members.len() {
+            std::mem::swap(&mut frame.members, &mut nodes);
+        }
+        frame.members.append(&mut nodes);
+        Ok(())
+    }
+
+    fn charge(&mut self, work: usize, offset: usize) -> Result<(), GraphError> {
+        self.work = self.work.saturating_add(work);
+        if self.work > MOST_WORK {
+            return Err(GraphError::new("the graph has too many edges", offset)
+                .help(format!("at most {MOST_WORK} edges are read")));
+        }
+        Ok(())
+    }
+
+    fn connect(
+        &mut self,
+        left: &[usize],
+        right: &[usize],
+        arrow: Arrow,
+        offset: usize,
+    ) -> Result<(), GraphError> {
+        self.charge(left.len().saturating_mul(right.len()), offset)?;
+        self.charge(left.len() + right.len(), offset)?;
+        let start = self.draft.edges.len();
+        let direction = self.frame(offset)?.direction;
+        for &a in left {
+            for &b in right {
+                if a == b {
+                    return Err(GraphError::new("an edge leads from a node to itself", offset)
+                        .help("a causal graph must be acyclic: nothing causes itself"));
+                }
+                let (from, to) = if arrow == Arrow::Left { (b, a) } else { (a, b) };
+                let mut edge = Edge { from, to, both: arrow == Arrow::Both, offset };
+                direction.apply(&mut edge);
+                self.draft.edges.push(edge);
+            }
+        }
+        let end = self.draft.edges.len();
+        self.frame(offset)?.edges.push((start, end));
+        Ok(())
+    }
+
+    /// The attributes of the statement before: of its edges when it has any, else of its nodes.
+    fn brackets(&mut self, offset: usize) -> Result<(), GraphError> {
+        let dagitty = self.language == Language::Dagitty;
+        let frame = self.frame(offset)?;
+        if let Some((_, at)) = frame.arrow {
+            return Err(GraphError::new("this arrow has no node on its right", at));
+        }
+        let Some(left) = frame.left.take() else {
+            return Err(GraphError::new("these attributes follow no node and no edge", offset));
+        };
+        frame.closed = true;
+        let ranges = std::mem::take(&mut frame.edges);
+        let attributes = attributes::read(&mut self.lexer)?;
+        let on_edges: usize = ranges.iter().map(|range| range.1 - range.0).sum();
+        self.charge((on_edges + left.len()).saturating_mul(attributes.len()), offset)?;
+        for attribute in &attributes {
+            if !ranges.is_empty() {
+                let Some(direction) = attribute.direction()? else { continue };
+                for &(start, end) in &ranges {
+                    for edge in &mut self.draft.edges[start..end] {
+                        direction.apply(edge);
+                    }
+                }
+            } else {
+                for &node in &left {
+                    attribute.mark(&mut self.draft.marks[node], dagitty)?;
+                }
+            }
+        }
+        let frame = self.frame(offset)?;
+        frame.left = Some(left);
+        frame.edges = ranges;
+        Ok(())
+    }
+}

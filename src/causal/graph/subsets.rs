@@ -1,0 +1,102 @@
+//! Search through subsets by size, for criteria that are not monotone and not cuts of a graph.
+
+use super::dag::View;
+use super::{MOST_SETS, Meter};
+
+/// All inclusion-minimal subsets of `candidates` (sorted) that `accept` takes, sorted, and whether
+/// they are all. The search goes by size and ends with the meter's work or `MOST_SETS`.
+pub(super) fn minimal_subsets(
+    candidates: &[usize],
+    meter: &mut Meter,
+    mut accept: impl FnMut(&[usize], &mut Meter) -> bool,
+) -> (Vec<Vec<usize>>, bool) {
+    let mut found: Vec<Vec<usize>> = Vec::new();
+    let mut complete = true;
+    'sizes: for size in 0..=candidates.len() {
+        let mut chosen: Vec<usize> = (0..size).collect();
+        let mut any_new = false;
+        loop {
+            let set: Vec<usize> = chosen.iter().map(|&place| candidates[place]).collect();
+            meter.spend(size + found.len() + 1);
+            if !found.iter().any(|smaller| is_subset(smaller, &set)) {
+                any_new = true;
+                if accept(&set, meter) {
+                    if found.len() == MOST_SETS {
+                        complete = false;
+                        break 'sizes;
+                    }
+                    found.push(set);
+                }
+            }
+            if meter.is_empty() {
+                complete = false;
+                break 'sizes;
+            }
+            if !advance(&mut chosen, candidates.len()) {
+                break;
+            }
+        }
+        // Every set of this size contains one that was found, so every larger one does too.
+        if !any_new {
+            break;
+        }
+    }
+    found.sort_unstable();
+    (found, complete)
+}
+
+/// Whether the sorted `smaller` is contained in the sorted `larger`.
+fn is_subset(smaller: &[usize], larger: &[usize]) -> bool {
+    let mut rest = larger.iter();
+    smaller.iter().all(|wanted| rest.any(|node| node == wanted))
+}
+
+/// The next combination in lexicographic order.
+fn advance(chosen: &mut [usize], count: usize) -> bool {
+    let size = chosen.len();
+    for place in (0..size).rev() {
+        if chosen[place] < count - size + place {
+            chosen[place] += 1;
+            for later in place + 1..size {
+                chosen[later] = chosen[later - 1] + 1;
+            }
+            return true;
+        }
+    }
+    false
+}
+
+/// The nodes that can make a difference to whether a path between two of `ends` is open: those
+/// that may lie on such a path, and their descendants, which can open a collider on it.
+///
+/// A node lies on none when it hangs on the rest by one edge, or is in another component. This is
+/// a superset of the nodes that matter, found in linear time.
+pub(super) fn relevant(view: View<'_>, ends: &[usize]) -> Vec<bool> {
+    let size = view.graph.size();
+    let is_end = view.graph.mask(ends);
+    let around = |node: usize| view.parents(node).chain(view.children(node).iter().copied());
+    let mut connected = view.graph.mask(ends);
+    let mut stack = ends.to_vec();
+    while let Some(node) = stack.pop() {
+        for next in around(node) {
+            if !std::mem::replace(&mut connected[next], true) {
+                stack.push(next);
+            }
+        }
+    }
+    let mut degree: Vec<usize> = (0..size).map(|node| around(node).count()).collect();
+    let mut hanging: Vec<usize> =
+        (0..size).filter(|&node| degree[node] <= 1 && !is_end[node]).collect();
+    let mut kept = connected;
+    while let Some(node) = hanging.pop() {
+        kept[node] = false;
+        for next in around(node) {
+            degree[next] = degree[next].saturating_sub(1);
+            if degree[next] == 1 && !is_end[next] {
+                hanging.push(next);
+            }
+        }
+    }
+    let on_paths: Vec<usize> = (0..size).filter(|&node| kept[node]).collect();
+    view.descendants(&on_paths, &[])
+}

@@ -1,0 +1,254 @@
+//! Ordinary least squares with an intercept: standardised columns, an orthonormal basis of them,
+//! and the coefficients. What the coefficients' errors are lives in `sandwich` and `cluster`.
+
+use super::super::Refusal;
+use super::symmetric::{cholesky, divide_rows, dot, gram, invert_upper, multiply_upper};
+
+/// The smallest share of a column's variance that the columns before it must leave unexplained.
+const SMALLEST_PIVOT: f64 = 1e-10;
+
+/// A linear regression with an intercept, which is the first coefficient.
+///
+/// Inside, the design D is Q R S: Q has orthonormal columns, of which the first is constant, R is
+/// upper triangular, and S standardises. All standard errors are computed in terms of Q, so that
+/// the scales of the columns do not matter.
+pub struct LinearFit {
+    /// Q, row after row.
+    pub(super) basis: Vec<f64>,
+    /// The coefficients there are, the intercept included.
+    pub(super) width: usize,
+    /// Row j takes coordinates in Q to coefficient j.
+    pub(super) transform: Vec<f64>,
+    /// The unit in which residuals are squared, so that nothing overflows.
+    pub(super) scale: f64,
+    pub(super) residuals: Vec<f64>,
+    pub(super) leverages: Vec<f64>,
+    coefficients: Vec<f64>,
+    /// What rounding alone leaves as the root mean square of the residuals.
+    rounding: f64,
+}
+
+/// Where a column lies, and how far it spreads.
+struct Location {
+    mean: f64,
+    /// The root mean square distance from the mean.
+    spread: f64,
+    /// The largest magnitude.
+    largest: f64,
+}
+
+impl LinearFit {
+    /// Regresses `outcome` on 1 and `columns`, all of the same length.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::TooFew`] unless there are more rows than coefficients, [`Refusal::Constant`]
+    /// and [`Refusal::Collinear`] with `#j` for `columns[j]` (or `outcome`), and
+    /// [`Refusal::Other`] where values are not finite, lengths differ, or the fit is perfect.
+    pub fn fit(columns: &[&[f64]], outcome: &[f64]) -> Result<LinearFit, Refusal> {
+        let fit = Self::without_check(columns, outcome)?;
+        fit.refuse_perfect()?;
+        Ok(fit)
+    }
+
+    /// As `fit`, but residuals may be zero.
+    pub(super) fn without_check(columns: &[&[f64]], outcome: &[f64]) -> Result<LinearFit, Refusal> {
+        let rows = outcome.len();
+        let width = columns.len() + 1;
+        if let Some(column) = columns.iter().find(|column| column.len() != rows) {
+            return Err(Refusal::Other(format!(
+                "a covariate has {} rows and the outcome {rows}",
+                column.len()
+            )));
+        }
+        if rows <= width {
+            return Err(Refusal::TooFew { what: "rows", found: rows, needed: width + 1 });
+        }
+        let target = locate(outcome, || "outcome".to_owned())?;
+        let mut locations = Vec::with_capacity(columns.len());
+        for (index, column) in columns.iter().enumerate() {
+            locations.push(locate(column, || format!("#{index}"))?);
+        }
+        let (basis, factor) = orthonormal(columns, &locations, rows)?;
+        let transform = transform(&factor, &locations, rows);
+
+        let centred: Vec<f64> = outcome.iter().map(|y| (y - target.mean) / target.spread).collect();
+        let mut coordinates = vec![0.0; width];
+        let mut residuals = centred;
+        // The second pass removes what rounding left in the first.
+        for _ in 0..2 {
+            let found = project(&basis, &residuals, width);
+            for (row, residual) in basis.chunks_exact(width).zip(&mut residuals) {
+                *residual -= dot(row, &found);
+            }
+            for (sum, part) in coordinates.iter_mut().zip(&found) {
+                *sum += part;
+            }
+        }
+        for residual in &mut residuals {
+            *residual *= target.spread;
+        }
+        let mut coefficients: Vec<f64> = transform
+            .chunks_exact(width)
+            .map(|row| dot(row, &coordinates) * target.spread)
+            .collect();
+        coefficients[0] += target.mean;
+        let noise: f64 = coefficients[1..]
+            .iter()
+            .zip(&locations)
+            .map(|(coefficient, location)| (coefficient * location.largest).abs())
+            .sum();
+        let rounding = (16.0 * f64::EPSILON * (target.largest + noise)).max(1e-12 * target.spread);
+        let leverages =
+            basis.chunks_exact(width).map(|row| dot(row, row).min(1.0)).collect::<Vec<f64>>();
+        Ok(LinearFit {
+            basis,
+            width,
+            transform,
+            scale: target.spread,
+            residuals,
+            leverages,
+            coefficients,
+            rounding,
+        })
+    }
+
+    /// The intercept and the slopes, in the order of the columns.
+    pub fn coefficients(&self) -> &[f64] {
+        &self.coefficients
+    }
+
+    /// Outcome less fitted value, row by row, in units of the outcome.
+    pub fn residuals(&self) -> &[f64] {
+        &self.residuals
+    }
+
+    /// The largest diagonal element of the hat matrix, between 0 and 1.
+    pub fn max_leverage(&self) -> f64 {
+        self.leverages.iter().copied().fold(0.0, f64::max)
+    }
+
+    /// Rows less coefficients.
+    pub fn residual_degrees(&self) -> usize {
+        self.residuals.len() - self.width
+    }
+
+    /// The sum of squared residuals in units of `scale` squared.
+    pub(super) fn residual_sum(&self) -> f64 {
+        self.residuals.iter().map(|residual| (residual / self.scale).powi(2)).sum()
+    }
+
+    /// The coordinates of `column / unit` in the basis.
+    pub(super) fn coordinates(&self, column: &[f64], unit: f64) -> Vec<f64> {
+        let scaled: Vec<f64> = column.iter().map(|value| value / unit).collect();
+        project(&self.basis, &scaled, self.width)
+    }
+
+    /// Refuses residuals that are nothing but rounding: every standard error would be zero.
+    pub(super) fn refuse_perfect(&self) -> Result<(), Refusal> {
+        let mean = self.residual_sum() / self.residuals.len() as f64;
+        if mean.sqrt() * self.scale <= self.rounding {
+            return Err(Refusal::Other(
+                "the fit is perfect: no residual is left to estimate a standard error from".into(),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Mean and spread of a column, in two passes; a column of one value is refused.
+fn locate(column: &[f64], name: impl Fn() -> String) -> Result<Location, Refusal> {
+    let rows = column.len() as f64;
+    let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+    for value in column {
+        if !value.is_finite() {
+            return Err(Refusal::Other(format!("`{}` has a value that is not finite", name())));
+        }
+        low = low.min(*value);
+        high = high.max(*value);
+    }
+    let largest = low.abs().max(high.abs());
+    let range = high - low;
+    // A range of a few roundings is a constant that was computed.
+    if range <= 4.0 * f64::EPSILON * largest || range < f64::MIN_POSITIVE {
+        return Err(Refusal::Constant(name()));
+    }
+    if largest > 1e290 {
+        return Err(Refusal::Other(format!("`{}` has values beyond 1e290", name())));
+    }
+    // Distances from a point inside lose nothing where the column lies far from zero.
+    let origin = low + 0.5 * range;
+    let mean =
+        origin + column.iter().map(|value| (value - origin) / range).sum::<f64>() / rows * range;
+    let square = column.iter().map(|value| ((value - mean) / range).powi(2)).sum::<f64>() / rows;
+    Ok(Location { mean, spread: square.sqrt() * range, largest })
+}
+
+/// An orthonormal basis of 1 and the columns, and the factor that leads back to the standardised
+/// columns: Cholesky's QR, twice (Yamamoto et al. 2015), which is as exact as Householder's as
+/// long as no pivot is below the square root of the rounding.
+fn orthonormal(
+    columns: &[&[f64]],
+    locations: &[Location],
+    rows: usize,
+) -> Result<(Vec<f64>, Vec<f64>), Refusal> {
+    let width = columns.len() + 1;
+    let root = (rows as f64).sqrt();
+    let mut basis = Vec::with_capacity(rows * width);
+    for index in 0..rows {
+        basis.push(1.0 / root);
+        for (column, location) in columns.iter().zip(locations) {
+            basis.push((column[index] - location.mean) / location.spread / root);
+        }
+    }
+    // Columns that lie far from zero carry the rounding of their own storage.
+    let stored = locations
+        .iter()
+        .map(|location| f64::EPSILON * location.largest / location.spread)
+        .fold(0.0, f64::max);
+    let smallest = SMALLEST_PIVOT.max(16.0 * stored * stored);
+    let collinear =
+        |column: usize| Refusal::Collinear { column: format!("#{}", column.saturating_sub(1)) };
+    let first = cholesky(&gram(&basis, width, |_| 1.0), width, |_| smallest).map_err(collinear)?;
+    divide_rows(&mut basis, &first, width);
+    let second = cholesky(&gram(&basis, width, |_| 1.0), width, |_| 0.5).map_err(collinear)?;
+    divide_rows(&mut basis, &second, width);
+    Ok((basis, multiply_upper(&second, &first, width)))
+}
+
+/// The matrix from coordinates in the basis to coefficients of the columns as they came.
+fn transform(factor: &[f64], locations: &[Location], rows: usize) -> Vec<f64> {
+    let width = locations.len() + 1;
+    let root = (rows as f64).sqrt();
+    let mut transform = invert_upper(factor, width);
+    for value in &mut transform {
+        *value /= root;
+    }
+    let (intercept, slopes) = transform.split_at_mut(width);
+    for (row, location) in slopes.chunks_exact_mut(width).zip(locations) {
+        for (cell, constant) in row.iter_mut().zip(intercept.iter_mut()) {
+            *cell /= location.spread;
+            *constant -= location.mean * *cell;
+        }
+    }
+    transform
+}
+
+/// Q' times a column, in blocks that keep rounding small.
+fn project(basis: &[f64], column: &[f64], width: usize) -> Vec<f64> {
+    const BLOCK: usize = 512;
+    let mut total = vec![0.0; width];
+    let mut part = vec![0.0; width];
+    for (rows, values) in basis.chunks(BLOCK * width).zip(column.chunks(BLOCK)) {
+        part.fill(0.0);
+        for (row, value) in rows.chunks_exact(width).zip(values) {
+            for (sum, cell) in part.iter_mut().zip(row) {
+                *sum += cell * value;
+            }
+        }
+        for (sum, add) in total.iter_mut().zip(&part) {
+            *sum += add;
+        }
+    }
+    total
+}

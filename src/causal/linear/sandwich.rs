@@ -1,0 +1,149 @@
+//! The covariance of coefficients whose rows are independent, and the estimate of one
+//! coefficient for every kind. Clusters live in `cluster`.
+
+use super::super::{Estimate, Refusal};
+use super::cluster::Groups;
+use super::symmetric::{apply, dot, gram};
+use super::{Covariance, LinearFit};
+
+/// A row of more leverage than this has no residual of its own.
+const LARGEST_LEVERAGE: f64 = 1.0 - 1e-9;
+
+impl LinearFit {
+    /// One coefficient with its standard error and degrees of freedom.
+    ///
+    /// The degrees are n - k for the classic and the HC kinds, G - 1 for CR0, CR1 and CR3, and
+    /// those of Bell & McCaffrey (2002; Imbens & Kolesár 2016) for CR2. `clusters` holds each
+    /// row's cluster and is needed by the clustered kinds only.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Leverage`] for HC2 and HC3, [`Refusal::TooFew`] below two clusters, and
+    /// [`Refusal::Other`] where the variance is zero to rounding.
+    pub fn estimate(
+        &self,
+        coefficient: usize,
+        kind: Covariance,
+        clusters: Option<&[u32]>,
+    ) -> Result<Estimate, Refusal> {
+        let Some(value) = self.coefficients().get(coefficient).copied() else {
+            return Err(Refusal::Other(format!("there is no coefficient {coefficient}")));
+        };
+        let row = &self.transform[coefficient * self.width..(coefficient + 1) * self.width];
+        // The contrast in units of its own, so that no square leaves the range of a double.
+        let unit = row.iter().fold(0.0f64, |largest, cell| largest.max(cell.abs()));
+        let contrast: Vec<f64> = row.iter().map(|cell| cell / unit).collect();
+        let groups = self.groups(kind, clusters)?;
+        let meat = self.meat(kind, groups.as_ref())?;
+        let variance = dot(&contrast, &apply(&meat, &contrast));
+        let classic =
+            self.residual_sum() / self.residual_degrees() as f64 * dot(&contrast, &contrast);
+        // Scores that cancel within every cluster leave rounding only.
+        if !variance.is_finite() || variance <= 1e-14 * classic {
+            return Err(Refusal::Other(format!(
+                "the {kind} variance is zero: the rows or clusters leave no variation to judge by"
+            )));
+        }
+        let degrees = match (kind, &groups) {
+            (Covariance::Cr2, Some(groups)) => groups.satterthwaite(self, &contrast)?,
+            (_, Some(groups)) => (groups.count() - 1) as f64,
+            (_, None) => self.residual_degrees() as f64,
+        };
+        let standard_error = variance.sqrt() * unit * self.scale;
+        if !(standard_error > 0.0 && standard_error.is_finite() && value.is_finite()) {
+            return Err(Refusal::Other(
+                "the coefficient or its standard error is beyond the range of a double".into(),
+            ));
+        }
+        Ok(Estimate { value, standard_error, degrees })
+    }
+
+    /// The covariance of all coefficients, row by row, the intercept first.
+    ///
+    /// # Errors
+    ///
+    /// As [`LinearFit::estimate`], but a zero variance is returned as it is.
+    pub fn covariance(
+        &self,
+        kind: Covariance,
+        clusters: Option<&[u32]>,
+    ) -> Result<Vec<Vec<f64>>, Refusal> {
+        let groups = self.groups(kind, clusters)?;
+        let meat = self.meat(kind, groups.as_ref())?;
+        let rows: Vec<&[f64]> = self.transform.chunks_exact(self.width).collect();
+        let half: Vec<Vec<f64>> = rows.iter().map(|row| apply(&meat, row)).collect();
+        let square = self.scale * self.scale;
+        Ok(half
+            .iter()
+            .map(|left| rows.iter().map(|right| dot(left, right) * square).collect())
+            .collect())
+    }
+
+    fn groups(
+        &self,
+        kind: Covariance,
+        clusters: Option<&[u32]>,
+    ) -> Result<Option<Groups>, Refusal> {
+        if !kind.is_clustered() {
+            return Ok(None);
+        }
+        let Some(codes) = clusters else {
+            return Err(Refusal::Other(format!("{kind} needs clusters")));
+        };
+        if codes.len() != self.residuals.len() {
+            return Err(Refusal::Other(format!(
+                "{} rows have a cluster, of {}",
+                codes.len(),
+                self.residuals.len()
+            )));
+        }
+        let groups = Groups::new(codes);
+        if groups.count() < 2 {
+            return Err(Refusal::TooFew { what: "clusters", found: groups.count(), needed: 2 });
+        }
+        Ok(Some(groups))
+    }
+
+    /// The covariance of the coordinates in the orthonormal basis, in units of `scale` squared.
+    fn meat(&self, kind: Covariance, groups: Option<&Groups>) -> Result<Vec<f64>, Refusal> {
+        let residual = |row: usize| self.residuals[row] / self.scale;
+        let leverage = |row: usize| self.leverages[row];
+        let rows = self.residuals.len() as f64;
+        let degrees = self.residual_degrees() as f64;
+        if matches!(kind, Covariance::Hc2 | Covariance::Hc3) {
+            self.refuse_leverage()?;
+        }
+        let sum = |weight: &dyn Fn(usize) -> f64| gram(&self.basis, self.width, weight);
+        let mut meat = match kind {
+            Covariance::Classic => {
+                let mut identity = vec![0.0; self.width * self.width];
+                let variance = self.residual_sum() / degrees;
+                identity.iter_mut().step_by(self.width + 1).for_each(|cell| *cell = variance);
+                identity
+            }
+            Covariance::Hc0 | Covariance::Hc1 => sum(&residual),
+            Covariance::Hc2 => sum(&|row| residual(row) / (1.0 - leverage(row)).sqrt()),
+            Covariance::Hc3 => sum(&|row| residual(row) / (1.0 - leverage(row))),
+            Covariance::Cr0 | Covariance::Cr1 | Covariance::Cr2 | Covariance::Cr3 => {
+                groups.map_or_else(Vec::new, |groups| groups.meat(self, kind))
+            }
+        };
+        let factor = match (kind, groups) {
+            (Covariance::Hc1, _) => rows / degrees,
+            (Covariance::Cr1, Some(groups)) => {
+                let count = groups.count() as f64;
+                count / (count - 1.0) * (rows - 1.0) / degrees
+            }
+            _ => 1.0,
+        };
+        meat.iter_mut().for_each(|cell| *cell *= factor);
+        Ok(meat)
+    }
+
+    fn refuse_leverage(&self) -> Result<(), Refusal> {
+        match self.leverages.iter().position(|leverage| *leverage > LARGEST_LEVERAGE) {
+            Some(row) => Err(Refusal::Leverage { row, leverage: self.leverages[row] }),
+            None => Ok(()),
+        }
+    }
+}

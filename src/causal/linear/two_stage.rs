@@ -1,0 +1,140 @@
+//! Two-stage least squares: the effect of a treatment that instruments move.
+
+use super::super::{Estimate, Refusal, tail};
+use super::{Covariance, LinearFit, rename};
+
+/// What two-stage least squares found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TwoStage {
+    /// The coefficient of the endogenous column.
+    pub estimate: Estimate,
+    /// Its coefficient by ordinary least squares, for comparison.
+    pub ols: f64,
+    /// The coefficients of the instruments in the first stage, in their order.
+    pub first_stage_coefficients: Vec<f64>,
+    /// The F statistic of all instruments in the first stage, for equal variances.
+    pub first_stage_f: f64,
+    /// Its degrees of freedom: instruments, and rows less first-stage coefficients.
+    pub first_stage_degrees: (usize, usize),
+    /// Sargan's test where there are more instruments than one.
+    pub sargan: Option<Sargan>,
+}
+
+/// Sargan's (1958) test that all instruments agree: n times R^2 of the residuals on them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sargan {
+    /// The statistic, chi-squared if the instruments are valid.
+    pub chi_squared: f64,
+    /// Its degrees of freedom: instruments less one.
+    pub degrees: usize,
+    /// Its p-value.
+    pub p: f64,
+}
+
+/// The coefficient of `endogenous` in `outcome` ~ 1 + endogenous + exogenous, with the
+/// instruments in place of the endogenous column, all columns of the same length.
+///
+/// Degrees of freedom and small-sample factors are those of a regression: n - k, G - 1, or Bell &
+/// McCaffrey's. Leverages are those of the second stage.
+///
+/// # Errors
+///
+/// The refusals of [`LinearFit::fit`]; `#2` in them is `exogenous[2]`, `instrument #0` is
+/// `instruments[0]`. Also where the instruments do not move the endogenous column at all.
+pub fn two_stage(
+    outcome: &[f64],
+    endogenous: &[f64],
+    instruments: &[&[f64]],
+    exogenous: &[&[f64]],
+    kind: Covariance,
+    clusters: Option<&[u32]>,
+) -> Result<TwoStage, Refusal> {
+    if instruments.is_empty() {
+        return Err(Refusal::TooFew { what: "instruments", found: 0, needed: 1 });
+    }
+    let covariates = exogenous.len();
+    let name = |first: &'static str| {
+        move |column: usize| match column.checked_sub(covariates) {
+            None => format!("#{column}"),
+            Some(0) if first == "endogenous" => first.to_owned(),
+            Some(rest) => format!("{first} #{rest}"),
+        }
+    };
+    if endogenous.len() != outcome.len() {
+        return Err(Refusal::Other(format!(
+            "the endogenous column has {} rows and the outcome {}",
+            endogenous.len(),
+            outcome.len()
+        )));
+    }
+    let mut design: Vec<&[f64]> = exogenous.to_vec();
+    design.extend_from_slice(instruments);
+    let first_refusal = |refusal| match rename(refusal, name("instrument")) {
+        Refusal::Constant(column) if column == "outcome" => Refusal::Constant("endogenous".into()),
+        other => other,
+    };
+    let first = LinearFit::without_check(&design, endogenous).map_err(first_refusal)?;
+    let restricted = LinearFit::without_check(exogenous, endogenous).map_err(first_refusal)?;
+    first.refuse_perfect().map_err(|_| {
+        Refusal::Other("the instruments and covariates determine the treatment entirely".into())
+    })?;
+    let count = instruments.len();
+    // Residual sums are in the same unit: both fits have the same outcome.
+    let (full, part) = (first.residual_sum(), restricted.residual_sum());
+    let explained = ((part - full) / count as f64).max(0.0);
+    let first_stage_f = explained / (full / first.residual_degrees() as f64);
+
+    let fitted: Vec<f64> = endogenous
+        .iter()
+        .zip(first.residuals())
+        .map(|(value, residual)| value - residual)
+        .collect();
+    let mut design: Vec<&[f64]> = exogenous.to_vec();
+    design.push(&fitted);
+    let mut second =
+        LinearFit::without_check(&design, outcome).map_err(|refusal| {
+            match rename(refusal, name("endogenous")) {
+                Refusal::Collinear { column } | Refusal::Constant(column)
+                    if column == "endogenous" =>
+                {
+                    Refusal::Other(
+                        "the instruments do not move the treatment: the first stage fits \
+                                nothing beyond the covariates"
+                            .into(),
+                    )
+                }
+                other => other,
+            }
+        })?;
+    let position = covariates + 1;
+    let effect = second.coefficients()[position];
+    // The structural residuals belong to the endogenous column, not to its fitted values.
+    for (residual, missed) in second.residuals.iter_mut().zip(first.residuals()) {
+        *residual -= effect * missed;
+    }
+    second.refuse_perfect()?;
+    let estimate = second.estimate(position, kind, clusters)?;
+
+    let mut design: Vec<&[f64]> = exogenous.to_vec();
+    design.push(endogenous);
+    let ols = LinearFit::without_check(&design, outcome)
+        .map_err(|refusal| rename(refusal, name("endogenous")))?
+        .coefficients()[position];
+    Ok(TwoStage {
+        estimate,
+        ols,
+        first_stage_coefficients: first.coefficients()[position..].to_vec(),
+        first_stage_f,
+        first_stage_degrees: (count, first.residual_degrees()),
+        sargan: (count > 1).then(|| sargan(&first, &second, count)),
+    })
+}
+
+/// The share of the structural residuals that lies in the space of the instruments.
+fn sargan(first: &LinearFit, second: &LinearFit, instruments: usize) -> Sargan {
+    let projected = first.coordinates(&second.residuals, second.scale);
+    let explained: f64 = projected.iter().map(|value| value * value).sum();
+    let chi_squared = second.residuals.len() as f64 * explained / second.residual_sum();
+    let degrees = instruments - 1;
+    Sargan { chi_squared, degrees, p: tail::chi_squared_upper(chi_squared, degrees as f64) }
+}

@@ -1,0 +1,64 @@
+//! Causal inference on columns of numbers: estimators, graphs, refuters and diagnostics.
+//!
+//! Everything here is arithmetic over slices: no Arrow, no DataFusion, no random state that is
+//! not derived from a seed. Rows come in the order of their keys, and every sum runs in that
+//! order, so a result depends on the rows and nothing else. What a workflow may ask for, and in
+//! which words an answer is told, lives in `operators/regress` and `operators/correlate`.
+
+mod balance;
+mod column;
+mod compensated;
+mod correlation;
+mod difference;
+mod estimate;
+mod friedman;
+mod graph;
+mod linear;
+mod location;
+mod modification;
+mod multiplicity;
+mod overlap;
+mod paired;
+#[cfg(test)]
+mod paired_tests;
+mod power;
+mod propensity;
+mod quantile;
+mod rank;
+mod refusal;
+mod refute;
+mod sensitivity;
+pub mod tail;
+#[cfg(test)]
+mod tail_tests;
+
+pub use balance::{Balance, balance};
+pub use correlation::{Correlation, Method, correlation, partial};
+pub use difference::{Difference, difference_in_means};
+pub use estimate::Estimate;
+pub use friedman::{Friedman, friedman};
+pub use graph::{
+    Graph, GraphError, Identification, Identified, Independence, Independencies, Instrument,
+    Instruments, QueryError, Sets, identify,
+};
+pub use linear::{
+    Adjusted, Covariance, LinearFit, Sargan, TwoStage, adjusted, interacted, two_stage,
+};
+pub use location::{Location, Relative, location, relative};
+pub use modification::{Group, Modification, interaction, modification};
+pub use multiplicity::{Adjustment, adjust};
+pub use overlap::{Overlap, overlap};
+pub use paired::{Paired, paired};
+pub use power::{Detectable, minimum_detectable, paired_gain};
+pub use propensity::{
+    CrossFit, DoublyRobust, Estimand, Matching, PartiallyLinear, Propensity, RegressionAdjustment,
+    Stratification, Weighting, aipw, cross_fit_aipw, matching, partially_linear,
+    regression_adjustment, stratification, weighting,
+};
+pub use quantile::{QuantileBins, quantile, quantile_bins};
+pub use rank::{Ranks, average_ranks};
+pub use refusal::Refusal;
+pub use refute::{Design, Refuter, Resample, Resampler, dense, refutation_p};
+pub use sensitivity::{
+    EValue, Robustness, SignedRanks, evalue_difference, evalue_ratio, pooled_deviation, robustness,
+};

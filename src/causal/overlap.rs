@@ -1,0 +1,121 @@
+//! Overlap of the propensity scores of both arms: ranges, common support, how well the scores
+//! tell the arms apart, and how many units the weights leave. Refusing to estimate where there
+//! is too little of it is up to the estimators.
+
+#[cfg(test)]
+mod tests;
+
+use super::Refusal;
+use super::balance::check;
+use super::modification::quantile;
+
+/// How the propensity scores of the treated and of the control units lie over each other.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Overlap {
+    /// The lowest score of a treated unit.
+    pub min_treated: f64,
+    /// The highest score of a treated unit.
+    pub max_treated: f64,
+    /// The lowest score of a control unit.
+    pub min_control: f64,
+    /// The highest score of a control unit.
+    pub max_control: f64,
+    /// Where the common support begins: the higher of both minima.
+    pub common_low: f64,
+    /// Where it ends: the lower of both maxima, which is below the beginning if there is none.
+    pub common_high: f64,
+    /// How many units have a score outside of the common support.
+    pub outside: usize,
+    /// How many different scores there are.
+    pub distinct: usize,
+    /// The probability that a treated unit scores higher than a control unit, ties counted half:
+    /// the area under the receiver operating characteristic, 0.5 where the scores tell nothing.
+    pub auc: f64,
+    /// Kish's effective sample size of the treated units under the weights.
+    pub effective_treated: f64,
+    /// Kish's effective sample size of the control units under the weights.
+    pub effective_control: f64,
+    /// How many scores are below the lower clip limit.
+    pub below_clip: usize,
+    /// How many scores are above the upper clip limit.
+    pub above_clip: usize,
+    /// The quantiles of all scores at 1, 25, 50, 75 and 99 %, interpolated linearly.
+    pub quantiles: [f64; 5],
+}
+
+/// Compares the propensity scores of the arms.
+///
+/// `scores` and `treated` have one entry for each unit, and so have the weights if any; without
+/// weights every unit counts 1. `clip` are the limits that the weights were clipped to.
+///
+/// # Errors
+///
+/// [`Refusal::TooFew`] if an arm is empty; [`Refusal::Other`] if the lengths differ, a score is
+/// not finite, or the weights of an arm are negative or all zero.
+pub fn overlap(
+    scores: &[f64],
+    treated: &[bool],
+    weights: Option<&[f64]>,
+    clip: (f64, f64),
+) -> Result<Overlap, Refusal> {
+    check(scores, treated, weights)?;
+    let (min_treated, max_treated, number_treated) = range(scores, treated, true);
+    let (min_control, max_control, number_control) = range(scores, treated, false);
+    for (what, found) in [("treated units", number_treated), ("control units", number_control)] {
+        if found == 0 {
+            return Err(Refusal::TooFew { what, found, needed: 1 });
+        }
+    }
+    let (common_low, common_high) = (min_treated.max(min_control), max_treated.min(max_control));
+    let mut order: Vec<(f64, bool)> = scores.iter().copied().zip(treated.iter().copied()).collect();
+    order.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+    let (mut distinct, mut wins, mut controls) = (0, 0.0, 0_usize);
+    for group in order.chunk_by(|a, b| a.0 == b.0) {
+        let here = group.iter().filter(|(_, unit)| *unit).count();
+        let others = group.len() - here;
+        wins += here as f64 * (controls as f64 + others as f64 / 2.0);
+        controls += others;
+        distinct += 1;
+    }
+    let sorted: Vec<f64> = order.into_iter().map(|(score, _)| score).collect();
+    let effective = |arm: bool, number: usize| {
+        weights.map_or(number as f64, |weights| effective_size(weights, treated, arm))
+    };
+    let count = |outside: &dyn Fn(f64) -> bool| scores.iter().filter(|s| outside(**s)).count();
+    Ok(Overlap {
+        min_treated,
+        max_treated,
+        min_control,
+        max_control,
+        common_low,
+        common_high,
+        outside: count(&|score| score < common_low || score > common_high),
+        distinct,
+        auc: wins / (number_treated as f64 * number_control as f64),
+        effective_treated: effective(true, number_treated),
+        effective_control: effective(false, number_control),
+        below_clip: count(&|score| score < clip.0),
+        above_clip: count(&|score| score > clip.1),
+        quantiles: [1, 25, 50, 75, 99].map(|percent| quantile(&sorted, percent, 100)),
+    })
+}
+
+/// The lowest and the highest score of an arm, and how many units it has.
+fn range(scores: &[f64], treated: &[bool], arm: bool) -> (f64, f64, usize) {
+    let units = scores.iter().zip(treated).filter(|(_, unit)| **unit == arm);
+    units.fold((f64::INFINITY, f64::NEG_INFINITY, 0), |(low, high, number), (score, _)| {
+        (low.min(*score), high.max(*score), number + 1)
+    })
+}
+
+/// Kish's effective sample size of an arm: the square of the sum of the weights over the sum of
+/// their squares. The weights are taken relative to the heaviest, which is above zero.
+fn effective_size(weights: &[f64], treated: &[bool], arm: bool) -> f64 {
+    let units = weights.iter().zip(treated).filter(|(_, unit)| **unit == arm);
+    let heaviest = units.clone().fold(0.0_f64, |heaviest, (weight, _)| heaviest.max(*weight));
+    let (sum, squares) = units.fold((0.0, 0.0), |(sum, squares), (weight, _)| {
+        let weight = weight / heaviest;
+        (sum + weight, squares + weight * weight)
+    });
+    sum * sum / squares
+}

@@ -1,0 +1,31 @@
+//! Effects through the propensity score: its logistic model, and the estimators that use it.
+//!
+//! Matching, stratification and weighting use the score alone; augmented weighting and the
+//! cross-fitted estimators use a linear outcome model too. Designs that know the pairs of units,
+//! and regressions of the outcome without a score, live elsewhere.
+//!
+//! Every interval is a normal one: the degrees of freedom of each [`Estimate`] are infinite.
+//!
+//! [`Estimate`]: super::Estimate
+
+mod cholesky;
+mod cross_fit;
+mod design;
+mod doubly_robust;
+mod exponential;
+mod logistic;
+mod matching;
+mod outcome_model;
+mod rows;
+mod stacked;
+mod stratification;
+#[cfg(test)]
+mod tests;
+mod weighting;
+
+pub use cross_fit::{CrossFit, PartiallyLinear, cross_fit_aipw, partially_linear};
+pub use doubly_robust::{DoublyRobust, RegressionAdjustment, aipw, regression_adjustment};
+pub use logistic::Propensity;
+pub use matching::{Matching, matching};
+pub use stratification::{Stratification, stratification};
+pub use weighting::{Estimand, Weighting, weighting};

@@ -1,0 +1,393 @@
+//! Refuters: data sets made from the data under which an estimate should vanish or stay.
+//!
+//! Every draw is a hash of a number that a row (or unit) has from its id and the seed, of the
+//! refuter and of the simulation: it depends on no order, thread or other row. What is refitted
+//! on a data set is the caller's business.
+
+/// A check that refits an estimate on changed data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Refuter {
+    /// The treatment is permuted, within the unit if there are units: the effect should vanish.
+    Placebo,
+    /// A covariate of standard normal noise is added: the effect should stay.
+    RandomCommonCause,
+    /// A share of the units (rows without units) is kept: the effect should stay.
+    Subset,
+    /// Clusters (units, rows) are drawn with replacement: the effect should stay.
+    Bootstrap,
+}
+
+impl Refuter {
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Placebo => "placebo",
+            Self::RandomCommonCause => "random_common_cause",
+            Self::Subset => "subset",
+            Self::Bootstrap => "bootstrap",
+        }
+    }
+}
+
+/// The rows that are refuted, in the order of their keys; `n` of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Design<'a> {
+    /// The arm of each row.
+    pub treated: &'a [bool],
+    /// The unit of each row, as a code.
+    pub units: Option<&'a [u32]>,
+    /// The cluster of each row, as a code.
+    pub clusters: Option<&'a [u32]>,
+    /// A random number of each row, from the seed and its id.
+    pub rows: &'a [u64],
+    /// A random number of the unit of each row, from the seed and its id.
+    pub unit_numbers: Option<&'a [u64]>,
+}
+
+/// A data set made from another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resample {
+    /// Which rows it has, by their position.
+    pub rows: Vec<u32>,
+    /// The arm of each of them.
+    pub treated: Vec<bool>,
+    /// Their units; those of a row that was drawn twice differ.
+    pub units: Option<Vec<u32>>,
+    /// Their clusters, likewise.
+    pub clusters: Option<Vec<u32>>,
+    /// The covariate that is added.
+    pub cause: Option<Vec<f64>>,
+}
+
+/// Makes data sets of a [`Design`].
+pub struct Resampler<'a> {
+    design: Design<'a>,
+    /// Rows by unit: those of unit `u` are `unit_rows[unit_starts[u]..unit_starts[u + 1]]`.
+    units: Groups,
+    /// Rows by what a bootstrap draws.
+    drawn: Groups,
+}
+
+impl<'a> Resampler<'a> {
+    /// A resampler of the rows of `design`.
+    pub fn new(design: Design<'a>) -> Self {
+        let n = design.treated.len();
+        let units = Groups::new(design.units, n);
+        let drawn = Groups::new(design.clusters.or(design.units), n);
+        Self { design, units, drawn }
+    }
+
+    /// The data set of a simulation. `fraction` is the share that [`Refuter::Subset`] keeps.
+    pub fn resample(&self, refuter: Refuter, simulation: usize, fraction: f64) -> Resample {
+        let key = mix((refuter as u64 + 1) ^ mix(simulation as u64));
+        match refuter {
+            Refuter::Placebo => self.placebo(key),
+            Refuter::RandomCommonCause => {
+                let draw = |number: &u64| normal(*number ^ key);
+                Resample { cause: Some(self.design.rows.iter().map(draw).collect()), ..self.all() }
+            }
+            Refuter::Subset => self.subset(key, fraction),
+            Refuter::Bootstrap => self.bootstrap(key),
+        }
+    }
+
+    fn all(&self) -> Resample {
+        Resample {
+            rows: (0..self.design.treated.len() as u32).collect(),
+            treated: self.design.treated.to_vec(),
+            units: self.design.units.map(<[u32]>::to_vec),
+            clusters: self.design.clusters.map(<[u32]>::to_vec),
+            cause: None,
+        }
+    }
+
+    /// In each unit as many rows are treated as were, those with the smallest draws.
+    fn placebo(&self, key: u64) -> Resample {
+        let mut treated = vec![false; self.design.treated.len()];
+        let mut permute = |rows: &mut [(u64, u32)]| {
+            let arm = rows.iter().filter(|(_, row)| self.design.treated[*row as usize]).count();
+            if arm < rows.len() && arm > 0 {
+                rows.select_nth_unstable(arm - 1);
+            }
+            rows[..arm].iter().for_each(|(_, row)| treated[*row as usize] = true);
+        };
+        let draw = |row: u32| (mix(self.design.rows[row as usize] ^ key), row);
+        if self.design.units.is_some() {
+            let mut draws = Vec::new();
+            for unit in 0..self.units.len() {
+                draws.clear();
+                draws.extend(self.units.rows(unit).iter().map(|row| draw(*row)));
+                permute(&mut draws);
+            }
+        } else {
+            permute(&mut (0..self.design.treated.len() as u32).map(draw).collect::<Vec<_>>());
+        }
+        Resample { treated, ..self.all() }
+    }
+
+    fn subset(&self, key: u64, fraction: f64) -> Resample {
+        let number = |row: usize| match self.design.unit_numbers {
+            Some(units) => units[row],
+            None => self.design.rows[row],
+        };
+        let mut draws: Vec<(u64, u32)> = (0..self.units.len())
+            .map(|unit| {
+                let first = self.units.rows(unit).first().map_or(0, |row| *row as usize);
+                (mix(number(first) ^ key), unit as u32)
+            })
+            .collect();
+        let kept = (fraction * draws.len() as f64).round() as usize;
+        if kept < draws.len() && kept > 0 {
+            draws.select_nth_unstable(kept - 1);
+        }
+        let mut keep = vec![false; self.units.len()];
+        draws[..kept.min(draws.len())].iter().for_each(|(_, unit)| keep[*unit as usize] = true);
+        let mut rows: Vec<u32> = (0..self.units.len())
+            .filter(|unit| keep[*unit])
+            .flat_map(|unit| self.units.rows(unit).iter().copied())
+            .collect();
+        rows.sort_unstable();
+        self.of_rows(rows)
+    }
+
+    fn of_rows(&self, rows: Vec<u32>) -> Resample {
+        let codes = |codes: &[u32]| dense(rows.iter().map(|row| codes[*row as usize]));
+        Resample {
+            treated: rows.iter().map(|row| self.design.treated[*row as usize]).collect(),
+            units: self.design.units.map(codes),
+            clusters: self.design.clusters.map(codes),
+            cause: None,
+            rows,
+        }
+    }
+
+    fn bootstrap(&self, key: u64) -> Resample {
+        let groups = self.drawn.len();
+        let mut rows = Vec::with_capacity(self.design.treated.len());
+        let (mut units, mut clusters) = (Vec::new(), Vec::new());
+        let mut next_unit = 0u32;
+        for slot in 0..groups {
+            let draw = mix(mix(slot as u64) ^ key);
+            let group = ((u128::from(draw) * groups as u128) >> 64) as usize;
+            let drawn = self.drawn.rows(group);
+            rows.extend_from_slice(drawn);
+            if let Some(codes) = self.design.units {
+                let fresh = dense(drawn.iter().map(|row| codes[*row as usize]));
+                let count = fresh.iter().max().map_or(0, |last| last + 1);
+                units.extend(fresh.iter().map(|code| code + next_unit));
+                next_unit += count;
+            }
+            if self.design.clusters.is_some() {
+                clusters.extend(std::iter::repeat_n(slot as u32, drawn.len()));
+            }
+        }
+        Resample {
+            treated: rows.iter().map(|row| self.design.treated[*row as usize]).collect(),
+            units: self.design.units.map(|_| units),
+            clusters: self.design.clusters.map(|_| dense(clusters.into_iter())),
+            cause: None,
+            rows,
+        }
+    }
+}
+
+/// The rows of each group, in their order.
+struct Groups {
+    starts: Vec<u32>,
+    rows: Vec<u32>,
+}
+
+impl Groups {
+    /// Without codes every row is a group.
+    fn new(codes: Option<&[u32]>, n: usize) -> Self {
+        let Some(codes) = codes else {
+            return Self { starts: (0..=n as u32).collect(), rows: (0..n as u32).collect() };
+        };
+        let groups = codes.iter().max().map_or(0, |last| *last as usize + 1);
+        let mut starts = vec![0u32; groups + 1];
+        codes.iter().for_each(|code| starts[*code as usize + 1] += 1);
+        for group in 0..groups {
+            starts[group + 1] += starts[group];
+        }
+        let mut next = starts.clone();
+        let mut rows = vec![0u32; codes.len()];
+        for (row, code) in codes.iter().enumerate() {
+            let place = &mut next[*code as usize];
+            rows[*place as usize] = row as u32;
+            *place += 1;
+        }
+        Self { starts, rows }
+    }
+
+    fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    fn rows(&self, group: usize) -> &[u32] {
+        &self.rows[self.starts[group] as usize..self.starts[group + 1] as usize]
+    }
+}
+
+/// Codes from 0 on in the order in which values appear.
+pub fn dense(values: impl Iterator<Item = u32>) -> Vec<u32> {
+    let mut known: Vec<u32> = Vec::new();
+    let mut next = 0u32;
+    values
+        .map(|value| {
+            let at = value as usize;
+            if known.len() <= at {
+                known.resize(at + 1, u32::MAX);
+            }
+            if known[at] == u32::MAX {
+                known[at] = next;
+                next += 1;
+            }
+            known[at]
+        })
+        .collect()
+}
+
+/// How a refuter's estimates lie about a value: the two-sided share `2 min(h, 1 - h)`, where `h`
+/// is the share above `theta` and half of that equal to it. `theta` is 0 for a placebo and else
+/// the estimate. No estimates give 1.
+pub fn refutation_p(estimates: &[f64], theta: f64) -> f64 {
+    if estimates.is_empty() {
+        return 1.0;
+    }
+    let above = estimates.iter().map(|x| if *x > theta { 1.0 } else { 0.0 });
+    let equal = estimates.iter().map(|x| if *x == theta { 0.5 } else { 0.0 });
+    let share = above.zip(equal).map(|(a, e)| a + e).sum::<f64>() / estimates.len() as f64;
+    2.0 * share.min(1.0 - share)
+}
+
+/// The finaliser of SplitMix64 (Steele, Lea and Flood 2014): 64 bits that look random.
+fn mix(value: u64) -> u64 {
+    let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// A standard normal number from 64 bits, by the transform of Box and Muller.
+fn normal(bits: u64) -> f64 {
+    let unit = |bits: u64| (bits >> 11) as f64 / (1u64 << 53) as f64;
+    let first = mix(bits);
+    let (u, v) = (1.0 - unit(first), unit(mix(first)));
+    (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `n` units of one row in each of two arms; every ten of them are a cluster.
+    fn paired(n: u32) -> (Vec<bool>, Vec<u32>, Vec<u32>, Vec<u64>, Vec<u64>) {
+        let treated = (0..2 * n).map(|row| row >= n).collect();
+        let units: Vec<u32> = (0..2 * n).map(|row| row % n).collect();
+        let clusters = units.iter().map(|unit| unit / 10).collect();
+        let rows = (0..2 * u64::from(n)).map(|row| mix(row ^ 77)).collect();
+        let unit_numbers = units.iter().map(|unit| mix(u64::from(*unit) ^ 5)).collect();
+        (treated, units, clusters, rows, unit_numbers)
+    }
+
+    fn each(check: impl Fn(&Resampler<'_>, &[u32])) {
+        let (treated, units, clusters, rows, unit_numbers) = paired(200);
+        let (units_in, numbers) = (Some(units.as_slice()), Some(unit_numbers.as_slice()));
+        let design = Design {
+            treated: &treated,
+            units: units_in,
+            clusters: Some(&clusters),
+            rows: &rows,
+            unit_numbers: numbers,
+        };
+        check(&Resampler::new(design), &units);
+    }
+
+    #[test]
+    fn a_placebo_treats_one_row_of_each_pair() {
+        each(|resampler, units| {
+            let made = resampler.resample(Refuter::Placebo, 0, 0.9);
+            let mut arms = vec![0; 200];
+            for (row, treated) in made.treated.iter().enumerate() {
+                arms[units[row] as usize] += u32::from(*treated);
+            }
+            assert!(arms.iter().all(|treated| *treated == 1));
+            let flipped = (0..200).filter(|row| made.treated[*row]).count();
+            assert!((60..140).contains(&flipped), "{flipped}");
+            assert_ne!(made.treated, resampler.resample(Refuter::Placebo, 1, 0.9).treated);
+        });
+    }
+
+    #[test]
+    fn a_subset_keeps_whole_units() {
+        each(|resampler, units| {
+            let made = resampler.resample(Refuter::Subset, 3, 0.9);
+            assert_eq!(made.rows.len(), 360);
+            let kept: Vec<u32> = made.rows.iter().map(|row| units[*row as usize]).collect();
+            let mut count = vec![0; 200];
+            kept.iter().for_each(|unit| count[*unit as usize] += 1);
+            assert!(count.iter().all(|rows| *rows == 0 || *rows == 2));
+            assert_eq!(made.units.as_ref().map(|u| u.iter().max().copied()), Some(Some(179)));
+        });
+    }
+
+    #[test]
+    fn a_bootstrap_draws_clusters_and_their_copies_have_units_of_their_own() {
+        each(|resampler, _| {
+            let made = resampler.resample(Refuter::Bootstrap, 3, 0.9);
+            assert_eq!(made.rows.len(), 400);
+            let mut distinct = made.rows.clone();
+            distinct.sort_unstable();
+            distinct.dedup();
+            // About 1 - 1/e of 20 clusters.
+            assert!((160..360).contains(&distinct.len()), "{}", distinct.len());
+            let units = made.units.unwrap_or_default();
+            let mut count = vec![0; 200];
+            units.iter().for_each(|unit| count[*unit as usize] += 1);
+            assert!(count.iter().all(|rows| *rows == 2));
+        });
+    }
+
+    #[test]
+    fn noise_is_standard_normal() {
+        let draws: Vec<f64> = (0..100_000).map(|row| normal(mix(row))).collect();
+        let mean = draws.iter().sum::<f64>() / 1e5;
+        let variance = draws.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 1e5;
+        assert!(mean.abs() < 0.015 && (variance - 1.0).abs() < 0.02, "{mean} {variance}");
+        let tail = draws.iter().filter(|x| x.abs() > 1.959_963_984_540_054).count();
+        assert!((4_700..5_300).contains(&tail), "{tail}");
+    }
+
+    #[test]
+    fn rows_in_another_order_draw_the_same() {
+        let treated = [true, false, true, false, false];
+        let rows = [mix(1), mix(2), mix(3), mix(4), mix(5)];
+        let order = [3, 1, 4, 0, 2];
+        let moved: Vec<bool> = order.iter().map(|row| treated[*row]).collect();
+        let moved_rows: Vec<u64> = order.iter().map(|row| rows[*row]).collect();
+        let design = |treated, rows| Design {
+            treated,
+            units: None,
+            clusters: None,
+            rows,
+            unit_numbers: None,
+        };
+        for simulation in 0..20 {
+            let resample = |treated, rows| {
+                Resampler::new(design(treated, rows)).resample(Refuter::Placebo, simulation, 0.9)
+            };
+            let (here, there) = (resample(&treated, &rows), resample(&moved, &moved_rows));
+            let back: Vec<bool> = order.iter().map(|row| here.treated[*row]).collect();
+            assert_eq!(back, there.treated);
+        }
+    }
+
+    #[test]
+    fn the_share_of_a_refutation_counts_ties_by_half() {
+        assert_eq!(refutation_p(&[1.0, 2.0, 3.0, 4.0], 2.5), 1.0);
+        assert_eq!(refutation_p(&[1.0, 2.0, 3.0, 4.0], 0.0), 0.0);
+        assert_eq!(refutation_p(&[5.0, 5.0], 5.0), 1.0);
+        assert_eq!(refutation_p(&[1.0, 2.0, 3.0, 4.0], 2.0), 0.75);
+        assert_eq!(refutation_p(&[], 2.0), 1.0);
+    }
+}
