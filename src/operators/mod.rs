@@ -4,6 +4,7 @@
 //! documentation page and plan-time checks derive from that file.
 
 mod ast;
+mod correlate;
 mod cut;
 mod dedup;
 mod describe;
@@ -14,6 +15,7 @@ mod mine;
 mod prompt;
 mod query;
 mod read;
+mod regress;
 mod sample;
 mod score;
 mod sql;
@@ -42,6 +44,8 @@ pub const ALL: &[&dyn Operator] = &[
     &taxonomy::Taxonomy,
     &sql::Sql,
     &describe::Describe,
+    &correlate::Correlate,
+    &regress::Regress,
     &exec::Exec,
 ];
 

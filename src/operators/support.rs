@@ -1,8 +1,11 @@
 //! What several operators share: reject columns, hidden columns, checks of columns and patterns;
-//! threads (`threads`), tokenizer models (`models`).
+//! threads (`threads`), tokenizer models (`models`), small tables (`cells`),
+//! numbers in sentences (`words`).
 
+pub(super) mod cells;
 pub(super) mod models;
 pub(super) mod threads;
+pub(super) mod words;
 
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::dataframe::DataFrame;

@@ -1,21 +1,25 @@
 //! `read`: a table from a file or a URL.
 
-use std::collections::BTreeMap;
-use std::io::Read as _;
+mod fetch;
+mod formats;
+mod pandas;
+
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::datatypes::{Field, FieldRef, Schema};
+use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema};
 use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::Expr;
-use datafusion::prelude::{CsvReadOptions, JsonReadOptions, ParquetReadOptions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use sha2::Digest as _;
 
+use self::fetch::fetch;
+use self::formats::{Format, check_whole, open};
 use crate::digest::Digest;
 use crate::engine::column;
 use crate::functions::{RowId, call};
@@ -29,7 +33,8 @@ use crate::operator::{
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Args {
-    /// The file, relative to the workflow file.
+    /// The file, relative to the workflow file, or else to the current folder. If it is given and
+    /// not empty, it is read in the place of `url`.
     #[serde(default)]
     path: Option<String>,
     /// The address of the file (http or https).
@@ -49,32 +54,20 @@ struct Args {
     /// file has none; all columns if absent.
     #[serde(default)]
     key: Option<Vec<String>>,
+    /// Adds a column with the position of each row in the file, from 0.
+    #[serde(default)]
+    position: Option<Position>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-enum Format {
-    /// Apache Parquet.
-    Parquet,
-    /// One JSON object per line.
-    Jsonl,
-    /// Comma-separated values with a header line.
-    Csv,
-    /// A JSON list of objects.
-    Json,
-}
-
-impl Format {
-    fn of_suffix(name: &str) -> Option<Self> {
-        let name = name.split(['?', '#']).next().unwrap_or(name);
-        match Path::new(name).extension()?.to_str()?.to_lowercase().as_str() {
-            "parquet" | "pq" => Some(Self::Parquet),
-            "jsonl" | "ndjson" => Some(Self::Jsonl),
-            "csv" => Some(Self::Csv),
-            "json" => Some(Self::Json),
-            _ => None,
-        }
-    }
+/// A column with the positions of rows.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Position {
+    /// Its name. A file that has such a column keeps it.
+    column: String,
+    /// Rows are counted apart for every combination of these columns (by their new names).
+    #[serde(default)]
+    within: Vec<String>,
 }
 
 /// The operator.
@@ -83,14 +76,17 @@ pub(super) struct Read;
 const DOC: &str = r#"Read a table from a file or a URL.
 
 ## What it does
-Reads Parquet, JSON lines, CSV (with a header line) or a JSON list of objects. Types of JSON and
-CSV columns are inferred from the whole file. `columns` renames columns.
+Reads Parquet, JSON lines, CSV (with a header line), a JSON list of objects, or a JSON object of
+columns as `pandas.DataFrame.to_json` writes it (row labels become the column `index`). Types of
+JSON and CSV columns are inferred from the whole file. `columns` renames columns. `position` adds
+a column with the position of a row, for files in which rows belong together by their order.
 
 If the table has no column `id`, one is added: 32 hexadecimal digits of BLAKE3 over the `key`
 columns, or over all columns. Ids must be unique.
 
 The content of the file counts, not its path or time. A `url` is fetched when the workflow is
-planned; give its `sha256` to fetch it once and to be sure of what you get.
+planned; give its `sha256` to fetch it once and to be sure of what you get. A `path` that is not
+empty is read in its place: so one parameter of a workflow can name a copy of the file.
 
 ## Example
 ```yaml
@@ -136,17 +132,9 @@ impl Operator for Read {
     async fn bind(&self, args: &Value, cx: &BindContext) -> Result<Box<dyn Step>, Vec<ArgError>> {
         let args: Args = parse_args(args)?;
         let one = |error| vec![error];
-        let (at, name, file) = match (&args.path, &args.url) {
-            (Some(path), None) => {
-                let file = cx.base.join(path);
-                if !file.is_file() {
-                    let what = if file.is_dir() { "is a folder" } else { "does not exist" };
-                    let message = format!("the file `{path}` {what}");
-                    let error = ArgError::new("path", "missing-file", message);
-                    return Err(one(error.help("paths are relative to the workflow file")));
-                }
-                ("path", path.clone(), file)
-            }
+        let path = args.path.as_deref().filter(|path| !path.is_empty());
+        let (at, name, file) = match (path, &args.url) {
+            (Some(path), _) => ("path", path.to_string(), local(path, &cx.base).map_err(one)?),
             (None, Some(url)) => {
                 let file = fetch(url, args.sha256.as_deref(), &cx.downloads).await.map_err(one)?;
                 ("url", url.clone(), file)
@@ -154,10 +142,6 @@ impl Operator for Read {
             (None, None) => {
                 let error = ArgError::new("", "missing-argument", "`read` needs `path` or `url`");
                 return Err(one(error));
-            }
-            (Some(_), Some(_)) => {
-                let message = "give either `path` or `url`, not both";
-                return Err(one(ArgError::new("url", "conflicting-arguments", message)));
             }
         };
         if args.sha256.is_some() && args.url.is_none() {
@@ -177,107 +161,32 @@ impl Operator for Read {
             let text = crate::operator::plain_message(&e);
             one(ArgError::new(at, "unreadable-file", format!("cannot read `{name}`: {text}")))
         })?;
-        let mut step = BoundRead { args, name, file, format, names: Vec::new(), ports: Vec::new() };
+        let mut step = BoundRead {
+            args,
+            name,
+            file,
+            format,
+            names: Vec::new(),
+            positioned: false,
+            ports: Vec::new(),
+        };
         step.bind_schema(raw.schema().as_arrow())?;
         Ok(Box::new(step))
     }
 }
 
-/// Finds what the readers below pass over: a list that does not end, or does not end the
-/// file, and a quote that is never closed.
-fn check_whole(file: &Path, format: Format) -> Result<(), String> {
-    let open = || std::fs::File::open(file).map_err(|e| e.to_string());
-    match format {
-        Format::Json => {
-            let reader = std::io::BufReader::new(open()?);
-            let rows: Vec<IgnoredRow> =
-                serde_json::from_reader(reader).map_err(|e| format!("not a JSON list: {e}"))?;
-            if rows.is_empty() { Err("the list is empty".into()) } else { Ok(()) }
-        }
-        Format::Csv => {
-            let mut reader = std::io::BufReader::new(open()?);
-            let mut buffer = vec![0; 1 << 16];
-            let (mut quotes, mut bytes) = (0usize, 0usize);
-            loop {
-                let n = reader.read(&mut buffer).map_err(|e| e.to_string())?;
-                if n == 0 {
-                    break;
-                }
-                bytes += n;
-                quotes += buffer[..n].iter().filter(|b| **b == b'"').count();
-            }
-            match (bytes, quotes % 2) {
-                (0, _) => Err("the file is empty".into()),
-                (_, 1) => Err("a quoted value is never closed".into()),
-                _ => check_header(open()?),
-            }
-        }
-        Format::Jsonl | Format::Parquet => Ok(()),
-    }
-}
-
-/// Two columns of one name would be merged into one.
-fn check_header(file: std::fs::File) -> Result<(), String> {
-    use std::io::BufRead as _;
-    let mut header = String::new();
-    let read = std::io::BufReader::new(file).take(1 << 20).read_line(&mut header);
-    read.map_err(|e| e.to_string())?;
-    // Quoted names may contain commas; the reader then finds what is wrong with the rows.
-    if header.contains('"') {
-        return Ok(());
-    }
-    let names: Vec<&str> = header.trim().split(',').collect();
-    let twice = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name));
-    match twice {
-        Some((_, name)) => Err(format!("two columns are called `{name}`")),
-        _ => Ok(()),
-    }
-}
-
-/// A JSON object whose values do not matter.
-type IgnoredRow = BTreeMap<String, serde::de::IgnoredAny>;
-
-/// The schema of a file of comma-separated values, inferred from all of it. (DataFusion infers it
-/// from pieces that end at line feeds, also at those within quotes.)
-fn csv_schema(file: &Path) -> Result<Schema, datafusion::error::DataFusionError> {
-    let reader = std::io::BufReader::new(std::fs::File::open(file)?);
-    let format = arrow::csv::reader::Format::default().with_header(true);
-    Ok(format.infer_schema(reader, None)?.0)
-}
-
-/// Opens the file with its schema inferred from all of it.
-async fn open(
-    session: &SessionContext,
-    file: &Path,
-    format: Format,
-) -> Result<DataFrame, datafusion::error::DataFusionError> {
-    let path = file.to_string_lossy();
-    let path = path.as_ref();
-    // A fetched file has no suffix; the format is known by now.
-    let suffix = file.extension().map(|e| format!(".{}", e.to_string_lossy())).unwrap_or_default();
-    match format {
-        Format::Parquet => {
-            let options = ParquetReadOptions { file_extension: &suffix, ..Default::default() };
-            session.read_parquet(path, options).await
-        }
-        Format::Csv => {
-            let schema = csv_schema(file)?;
-            let options = CsvReadOptions {
-                schema: Some(&schema),
-                file_extension: &suffix,
-                newlines_in_values: true,
-                ..Default::default()
-            };
-            session.read_csv(path, options).await
-        }
-        Format::Jsonl | Format::Json => {
-            let options = JsonReadOptions {
-                file_extension: &suffix,
-                schema_infer_max_records: usize::MAX,
-                newline_delimited: format == Format::Jsonl,
-                ..Default::default()
-            };
-            session.read_json(path, options).await
+/// The file of a path: relative to the folder of the workflow, or else to the current one.
+fn local(path: &str, base: &Path) -> Result<PathBuf, ArgError> {
+    let file = base.join(path);
+    let here = std::env::current_dir().map(|folder| folder.join(path));
+    match here {
+        _ if file.is_file() => Ok(file),
+        Ok(here) if here.is_file() => Ok(here),
+        _ => {
+            let what = if file.is_dir() { "is a folder" } else { "does not exist" };
+            let message = format!("the file `{path}` {what}");
+            let error = ArgError::new("path", "missing-file", message);
+            Err(error.help("paths are relative to the workflow file, or to the current folder"))
         }
     }
 }
@@ -290,6 +199,8 @@ struct BoundRead {
     format: Format,
     /// Column in the file, column in the table.
     names: Vec<(String, String)>,
+    /// Whether a column of positions is added.
+    positioned: bool,
     ports: Vec<Port>,
 }
 
@@ -298,7 +209,8 @@ impl BoundRead {
         let mut errors = Vec::new();
         if schema.fields().is_empty() {
             let message = format!("the file `{}` has no columns", self.name);
-            let at = if self.args.path.is_some() { "path" } else { "url" };
+            let local = self.args.path.as_ref().is_some_and(|path| !path.is_empty());
+            let at = if local { "path" } else { "url" };
             return Err(vec![ArgError::new(at, "unreadable-file", message)]);
         }
         let known = || schema.fields().iter().map(|f| f.name().as_str());
@@ -323,6 +235,21 @@ impl BoundRead {
             self.names.push((field.name().clone(), new));
             fields.push(Arc::new(column));
         }
+        if let Some(position) = &self.args.position {
+            for (at, name) in position.within.iter().enumerate() {
+                if !fields.iter().any(|f| f.name() == name) {
+                    let known = fields.iter().map(|f| f.name().as_str());
+                    let path = format!("position.within[{at}]");
+                    errors.push(ArgError::unknown_column(path, name, known));
+                }
+            }
+            if !fields.iter().any(|f| *f.name() == position.column) {
+                let about = "the position of the row, from 0";
+                let field = describe(&position.column, DataType::Int64, false, about, None);
+                fields.push(field);
+                self.positioned = true;
+            }
+        }
         for (at, name) in self.args.key.iter().flatten().enumerate() {
             if !fields.iter().any(|f| f.name() == name) {
                 let known = fields.iter().map(|f| f.name().as_str());
@@ -334,7 +261,7 @@ impl BoundRead {
         }
         if !self.has_id() {
             let id = "derived from the key columns";
-            fields.insert(0, describe(ID, arrow::datatypes::DataType::Utf8, false, id, None));
+            fields.insert(0, describe(ID, DataType::Utf8, false, id, None));
         }
         let table = TableSchema::new(Arc::new(Schema::new(fields)), None);
         self.ports = vec![Port::new(MAIN, table)];
@@ -349,11 +276,15 @@ impl BoundRead {
 impl Step for BoundRead {
     fn args(&self) -> Value {
         // Path and address do not count, the content does: it is a side file.
-        json!({
+        let mut args = json!({
             "format": self.format,
             "columns": self.args.columns,
             "key": self.args.key,
-        })
+        });
+        if let Some(position) = &self.args.position {
+            args["position"] = json!(position);
+        }
+        args
     }
 
     fn ports(&self) -> &[Port] {
@@ -388,74 +319,66 @@ impl TableStep for BoundRead {
         let raw = open(&cx.session, &self.file, self.format).await?;
         let mut columns: Vec<Expr> =
             self.names.iter().map(|(from, to)| column(from).alias(to)).collect();
-        let renamed = raw.select(columns.clone())?;
+        let mut renamed = raw.select(columns.clone())?;
+        let mut names: Vec<&str> = self.names.iter().map(|(_, name)| name.as_str()).collect();
+        if let Some(position) = self.args.position.as_ref().filter(|_| self.positioned) {
+            renamed = with_positions(&cx.session, renamed, position).await?;
+            names.push(&position.column);
+        }
         if self.has_id() {
             return Ok(vec![(MAIN, renamed)]);
         }
         let identity: Vec<Expr> = match &self.args.key {
             Some(key) => key.iter().map(|name| column(name)).collect(),
-            None => self.names.iter().map(|(_, name)| column(name)).collect(),
+            None => names.iter().map(|name| column(name)).collect(),
         };
         columns = vec![call::<RowId>(identity).alias(ID)];
-        columns.extend(self.names.iter().map(|(_, name)| column(name)));
+        columns.extend(names.into_iter().map(column));
         Ok(vec![(MAIN, renamed.select(columns)?)])
     }
 }
 
-/// Fetches `url` into the folder of downloads, or finds it there by its SHA-256.
-async fn fetch(url: &str, sha256: Option<&str>, downloads: &Path) -> Result<PathBuf, ArgError> {
-    let failed = |e: &dyn std::fmt::Display| {
-        ArgError::new("url", "unreachable-url", format!("cannot fetch {url}: {e}"))
+/// The rows with their positions, in memory: a plan may deal rows out in any order.
+async fn with_positions(
+    session: &SessionContext,
+    rows: DataFrame,
+    position: &Position,
+) -> Result<DataFrame, StepError> {
+    let group = match position.within.as_slice() {
+        [] => datafusion::logical_expr::lit(""),
+        // The digest of values is a text that only equal ones have.
+        within => call::<RowId>(within.iter().map(|name| column(name)).collect()),
     };
-    let wanted = sha256.map(str::to_lowercase);
-    if let Some(wanted) = &wanted {
-        if wanted.len() != 64 || !wanted.bytes().all(|b| b.is_ascii_hexdigit()) {
-            let message = "a SHA-256 has 64 hexadecimal digits";
-            return Err(ArgError::new("sha256", "wrong-type", message));
-        }
-        let stored = downloads.join(wanted);
-        if stored.is_file() && sha256_of(&stored).is_ok_and(|found| found == *wanted) {
-            return Ok(stored);
-        }
+    let rows = rows.with_column(GROUP, group)?;
+    let schema = Arc::new(rows.schema().as_arrow().clone());
+    // Partitions are parts of the file, in its order.
+    let mut batches: Vec<RecordBatch> =
+        rows.collect_partitioned().await?.into_iter().flatten().collect();
+    if batches.is_empty() {
+        batches.push(RecordBatch::new_empty(schema));
     }
-    if !url.starts_with("http://") && !url.starts_with("https://") {
-        let error = ArgError::new("url", "unsupported-url", "only http and https are supported");
-        return Err(error.help("use `path:` for a local file"));
+    let mut counted: HashMap<String, i64> = HashMap::new();
+    let mut numbered = Vec::with_capacity(batches.len());
+    for batch in batches {
+        let last = batch.num_columns() - 1;
+        let positions: Int64Array = batch
+            .column(last)
+            .as_string::<i32>()
+            .iter()
+            .map(|group| {
+                let next = counted.entry(group.unwrap_or_default().to_string()).or_insert(0);
+                *next += 1;
+                Some(*next - 1)
+            })
+            .collect();
+        let mut columns: Vec<ArrayRef> = batch.columns()[..last].to_vec();
+        columns.push(Arc::new(positions));
+        let mut fields: Vec<FieldRef> = batch.schema().fields()[..last].to_vec();
+        fields.push(Arc::new(Field::new(&position.column, DataType::Int64, false)));
+        numbered.push(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?);
     }
-    std::fs::create_dir_all(downloads).map_err(|e| failed(&e))?;
-    let mut response = reqwest::get(url)
-        .await
-        .and_then(reqwest::Response::error_for_status)
-        .map_err(|e| failed(&e.without_url()))?;
-    let mut temp = tempfile::NamedTempFile::new_in(downloads).map_err(|e| failed(&e))?;
-    let mut hasher = sha2::Sha256::new();
-    while let Some(chunk) = response.chunk().await.map_err(|e| failed(&e.without_url()))? {
-        hasher.update(&chunk);
-        std::io::Write::write_all(&mut temp, &chunk).map_err(|e| failed(&e))?;
-    }
-    let found: String = hasher.finalize().iter().map(|b| format!("{b:02x}")).collect();
-    if let Some(wanted) = wanted
-        && wanted != found
-    {
-        let message = format!("the file behind {url} has the SHA-256 {found}");
-        return Err(ArgError::new("sha256", "wrong-content", message)
-            .help("the file has changed, or the digest was mistyped"));
-    }
-    let stored = downloads.join(&found);
-    temp.as_file().sync_all().map_err(|e| failed(&e))?;
-    temp.persist(&stored).map_err(|e| failed(&e))?;
-    Ok(stored)
+    Ok(session.read_batches(numbered)?)
 }
 
-fn sha256_of(path: &Path) -> std::io::Result<String> {
-    let mut file = std::fs::File::open(path)?;
-    let mut hasher = sha2::Sha256::new();
-    let mut buffer = vec![0; 1 << 16];
-    loop {
-        let n = file.read(&mut buffer)?;
-        if n == 0 {
-            return Ok(hasher.finalize().iter().map(|b| format!("{b:02x}")).collect());
-        }
-        hasher.update(&buffer[..n]);
-    }
-}
+/// A hidden column: the group within which a row is counted.
+const GROUP: &str = "__group";

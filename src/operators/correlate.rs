@@ -1,0 +1,461 @@
+//! `correlate`: correlations of outcomes with variables, by group.
+//!
+//! The arithmetic is in `causal::correlation`.
+
+use std::collections::BTreeMap;
+
+use arrow::array::AsArray;
+use arrow::datatypes::{DataType, FieldRef, Float64Type};
+use async_trait::async_trait;
+use datafusion::dataframe::DataFrame;
+use datafusion::logical_expr::{cast, lit};
+use futures::StreamExt;
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::support::cells::{Cell, Column, batch, schema};
+use super::support::require_column;
+use super::support::threads::on_thread;
+use super::support::words::{interval, p_equals, short, significant, thousands};
+use crate::causal::{Method, Refusal, correlation};
+use crate::engine::column;
+use crate::functions::{RowId, call};
+use crate::operator::{
+    ArgError, BindContext, Effect, Grain, INPUT, InputPorts, LowerContext, Lowering, MAIN,
+    Operator, Port, Ports, Reads, Step, StepError, TableSchema, TableStep, args_schema, parse_args,
+};
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    /// The columns that are correlated with every one of `variables`.
+    #[schemars(length(min = 1))]
+    outcomes: Vec<String>,
+    /// The other columns.
+    #[schemars(length(min = 1))]
+    variables: Vec<String>,
+    /// Columns whose combinations are correlated apart.
+    #[serde(default)]
+    by: Vec<String>,
+    /// Which correlation.
+    #[serde(default)]
+    method: MethodName,
+    /// Intervals cover with probability `1 - alpha`.
+    #[serde(default = "alpha")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    alpha: f64,
+    /// What is done about rows without one of the two values: `refuse` the number, or `drop` the
+    /// rows and say how many.
+    #[serde(default)]
+    missing: Missing,
+}
+
+fn alpha() -> f64 {
+    0.05
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum MethodName {
+    /// Pearson's r: how linear the relation is.
+    #[default]
+    Pearson,
+    /// Spearman's rank correlation: how monotone it is.
+    Spearman,
+    /// Kendall's tau-b: of pairs of rows, how many more agree than disagree in their order.
+    Kendall,
+}
+
+impl MethodName {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Pearson => "pearson",
+            Self::Spearman => "spearman",
+            Self::Kendall => "kendall",
+        }
+    }
+
+    /// What the coefficient is called in a sentence.
+    fn words(self) -> &'static str {
+        match self {
+            Self::Pearson => "Pearson's r",
+            Self::Spearman => "Spearman's rho",
+            Self::Kendall => "Kendall's tau-b",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Missing {
+    /// The number is refused and says how many rows lack a value.
+    #[default]
+    Refuse,
+    /// They are left out, and the result says how many.
+    Drop,
+}
+
+/// The operator.
+pub(super) struct Correlate;
+
+const DOC: &str = r#"Correlate outcomes with other columns: Pearson, Spearman, Kendall.
+
+## What it does
+Gives one row per outcome and variable (and per combination of the `by` columns) with the
+`coefficient`, its confidence interval, the two-sided `p_value` of no correlation (right far
+into the tail), `n`, and a `note` that can be pasted into a paper.
+
+| `method` | interval | p-value |
+|---|---|---|
+| `pearson` | Fisher's transformation | Student's t, exact for normal data |
+| `spearman` | Fisher's transformation, standard error of Bonett and Wright (2000) | Student's t |
+| `kendall` (tau-b) | Fisher's transformation, standard error of Fieller (1957) | exact without ties in small samples, else normal with the correction for ties |
+
+Coefficients and p-values are those of SciPy.
+
+A correlation that cannot be right is not given: `status` is `refused` and `reason` says why
+(fewer than three rows, a column that is constant, values that are missing or infinite). Missing
+values are never dropped in silence: `missing: drop` leaves rows without one of the two values
+out, and `n_missing` counts them.
+
+## Example
+```yaml
+methods:
+  op: methods
+  with: { corpus: python-stdlib, include: ["json/*.py"] }
+features:
+  op: ast
+  from: methods
+correlations:
+  op: correlate
+  from: features
+  with: { outcomes: [complexity], variables: [nloc, n_ast_nodes], method: spearman }
+```
+
+## Cost and reuse
+Sorting, for ranks: n log n per pair of columns. Runs as a whole, but only when one of the named
+columns has changed.
+"#;
+
+#[async_trait]
+impl Operator for Correlate {
+    fn name(&self) -> &'static str {
+        "correlate"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn grain(&self) -> Grain {
+        Grain::Table
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Pure
+    }
+
+    fn inputs(&self) -> InputPorts {
+        InputPorts::One
+    }
+
+    fn doc(&self) -> &'static str {
+        DOC
+    }
+
+    fn args_schema(&self) -> Value {
+        args_schema::<Args>()
+    }
+
+    async fn bind(&self, args: &Value, cx: &BindContext) -> Result<Box<dyn Step>, Vec<ArgError>> {
+        let args: Args = parse_args(args)?;
+        let mut errors = Vec::new();
+        let number = |t: &DataType| t.is_numeric() || *t == DataType::Boolean;
+        for (list, names) in [("outcomes", &args.outcomes), ("variables", &args.variables)] {
+            for (at, name) in names.iter().enumerate() {
+                let path = format!("{list}[{at}]");
+                require_column(cx, &path, name, "a number", number, &mut errors);
+                if names[..at].contains(name) {
+                    let message = format!("column `{name}` is named twice");
+                    errors.push(ArgError::new(path, "duplicate-column", message));
+                } else if list == "variables" && args.outcomes.contains(name) {
+                    let message = format!("column `{name}` is already an outcome");
+                    errors.push(ArgError::new(path, "duplicate-column", message));
+                }
+            }
+        }
+        for (at, name) in args.by.iter().enumerate() {
+            let path = format!("by[{at}]");
+            require_column(cx, &path, name, "a plain value", |t| !t.is_nested(), &mut errors);
+            if COLUMNS.iter().any(|column| column.name == name) {
+                let message = format!("`{name}` is the name of a column of the result");
+                errors.push(ArgError::new(path.as_str(), "duplicate-column", message));
+            }
+            if args.by[..at].contains(name) {
+                let message = format!("column `{name}` is named twice");
+                errors.push(ArgError::new(path, "duplicate-column", message));
+            }
+        }
+        if !(args.alpha > 0.0 && args.alpha < 1.0) {
+            let message = "`alpha` lies between 0 and 1";
+            errors.push(ArgError::new("alpha", "out-of-range", message));
+        }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let input = cx.input();
+        let groups: Vec<FieldRef> =
+            args.by.iter().filter_map(|name| input.field(name).cloned()).collect();
+        let produced: Vec<FieldRef> = schema(COLUMNS).schema.fields().to_vec();
+        let mut key: Vec<&str> = args.by.iter().map(String::as_str).collect();
+        key.extend(["outcome", "variable"]);
+        let table = TableSchema::default().with(&groups).with(&produced).keyed(&key);
+        let order = input.key;
+        Ok(Box::new(BoundCorrelate { args, order, ports: vec![Port::new(MAIN, table)] }))
+    }
+}
+
+const fn number(name: &'static str, about: &'static str) -> Column {
+    Column { name, data_type: DataType::Float64, nullable: true, about, unit: None }
+}
+
+const fn text(name: &'static str, nullable: bool, about: &'static str) -> Column {
+    Column { name, data_type: DataType::Utf8, nullable, about, unit: None }
+}
+
+const fn count(name: &'static str, about: &'static str) -> Column {
+    Column { name, data_type: DataType::Int64, nullable: false, about, unit: Some("rows") }
+}
+
+/// The columns after those of `by`.
+const COLUMNS: &[Column] = &[
+    text("outcome", false, "the one column"),
+    text("variable", false, "the other column"),
+    text("method", false, "pearson, spearman or kendall"),
+    text("status", false, "ok or refused"),
+    text("reason", true, "why there is no number; null if there is one"),
+    number("coefficient", "the correlation"),
+    number("ci_low", "lower end of its confidence interval; null in very small samples"),
+    number("ci_high", "upper end"),
+    number("p_value", "two-sided p-value of no correlation"),
+    count("n", "rows that were used"),
+    count("n_missing", "rows of the group without one of the two values"),
+    text("note", false, "the row in words"),
+];
+
+#[derive(Debug)]
+struct BoundCorrelate {
+    args: Args,
+    /// The key of the input: the order of rows.
+    order: Vec<String>,
+    ports: Vec<Port>,
+}
+
+impl Step for BoundCorrelate {
+    fn args(&self) -> Value {
+        serde_json::to_value(&self.args).unwrap_or_default()
+    }
+
+    fn ports(&self) -> &[Port] {
+        &self.ports
+    }
+
+    fn reads(&self, _: &str) -> Reads {
+        let Args { outcomes, variables, by, .. } = &self.args;
+        let all = self.order.iter().chain(outcomes).chain(variables).chain(by);
+        let mut columns: Vec<String> = all.cloned().collect();
+        columns.sort();
+        columns.dedup();
+        Reads::Columns(columns)
+    }
+
+    fn lowering(&self) -> Lowering<'_> {
+        Lowering::Table(self)
+    }
+}
+
+/// A hidden column: which group a row belongs to.
+const GROUP: &str = "__group";
+
+/// The columns of a group, by position in outcomes and then variables.
+type Group = Vec<Vec<f64>>;
+
+#[async_trait]
+impl TableStep for BoundCorrelate {
+    async fn lower(
+        &self,
+        cx: &LowerContext,
+        mut inputs: BTreeMap<String, DataFrame>,
+    ) -> Result<Ports, StepError> {
+        let missing = || StepError::new("`correlate` needs an input table");
+        let input = inputs.remove(INPUT).ok_or_else(missing)?;
+        let group = match self.args.by.as_slice() {
+            [] => lit(""),
+            by => call::<RowId>(by.iter().flat_map(|n| [column(n).is_null(), column(n)]).collect()),
+        };
+        let groups = self.read(input.clone(), group.clone()).await?;
+        let (args, jobs) = (self.args.clone(), cx.jobs);
+        let (names, rows) = on_thread(move || {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.max(1)).build();
+            let pool = pool.map_err(|error| StepError::new(error.to_string()))?;
+            Ok(pool.install(|| correlate(&args, &groups)))
+        })
+        .await?;
+        let results = batch(COLUMNS, &rows)?;
+        if self.args.by.is_empty() {
+            return Ok(vec![(MAIN, cx.session.read_batch(results)?)]);
+        }
+        // The values of the group columns come from the input again, with their types.
+        let names: arrow::array::StringArray = names.iter().map(Some).collect();
+        let mut columns = vec![(GROUP, std::sync::Arc::new(names) as arrow::array::ArrayRef)];
+        for (at, column) in COLUMNS.iter().enumerate() {
+            columns.push((column.name, results.column(at).clone()));
+        }
+        let results = cx.session.read_batch(arrow::array::RecordBatch::try_from_iter(columns)?)?;
+        let by: Vec<_> = self.args.by.iter().map(|name| column(name)).collect();
+        let mut kept = by.clone();
+        kept.push(group.alias("__of"));
+        let groups = input.select(kept)?.distinct()?;
+        let joined = results.join(
+            groups,
+            datafusion::logical_expr::JoinType::Inner,
+            &[GROUP],
+            &["__of"],
+            None,
+        )?;
+        let all: Vec<_> = self.ports[0].table.names().map(column).collect();
+        Ok(vec![(MAIN, joined.select(all)?)])
+    }
+}
+
+impl BoundCorrelate {
+    /// The columns of numbers by group, in the order of the input's key.
+    async fn read(
+        &self,
+        input: DataFrame,
+        group: datafusion::logical_expr::Expr,
+    ) -> Result<BTreeMap<String, Group>, StepError> {
+        let names: Vec<&String> = self.args.outcomes.iter().chain(&self.args.variables).collect();
+        let mut columns = vec![group.alias("group")];
+        for (at, name) in names.iter().enumerate() {
+            columns.push(cast(column(name), DataType::Float64).alias(format!("n{at}")));
+        }
+        let sorted =
+            input.sort(self.order.iter().map(|name| column(name).sort(true, true)).collect())?;
+        let mut stream = sorted.select(columns)?.execute_stream().await?;
+        let mut groups: BTreeMap<String, Group> = BTreeMap::new();
+        while let Some(batch) = stream.next().await {
+            let batch = batch?;
+            let of_rows = cast_text(batch.column(0))?;
+            let of_rows = of_rows.as_string::<i32>();
+            let values: Vec<_> =
+                batch.columns()[1..].iter().map(|c| c.as_primitive::<Float64Type>()).collect();
+            for row in 0..batch.num_rows() {
+                let name = of_rows.value(row);
+                if !groups.contains_key(name) {
+                    groups.insert(name.to_string(), vec![Vec::new(); values.len()]);
+                }
+                if let Some(group) = groups.get_mut(name) {
+                    for (column, values) in group.iter_mut().zip(&values) {
+                        let null = arrow::array::Array::is_null(*values, row);
+                        column.push(if null { f64::NAN } else { values.value(row) });
+                    }
+                }
+            }
+        }
+        if self.args.by.is_empty() && groups.is_empty() {
+            groups.insert(String::new(), vec![Vec::new(); names.len()]);
+        }
+        Ok(groups)
+    }
+}
+
+fn cast_text(array: &arrow::array::ArrayRef) -> Result<arrow::array::ArrayRef, StepError> {
+    Ok(arrow::compute::cast(array, &DataType::Utf8)?)
+}
+
+/// The group and the cells of each row.
+fn correlate(args: &Args, groups: &BTreeMap<String, Group>) -> (Vec<String>, Vec<Vec<Cell>>) {
+    let mut pairs: Vec<(&String, &Group, usize, usize)> = Vec::new();
+    for (name, group) in groups {
+        for outcome in 0..args.outcomes.len() {
+            for variable in 0..args.variables.len() {
+                pairs.push((name, group, outcome, variable));
+            }
+        }
+    }
+    let one = |(name, group, outcome, variable): &(&String, &Group, usize, usize)| {
+        let x = &group[*outcome];
+        let y = &group[args.outcomes.len() + variable];
+        let names = (args.outcomes[*outcome].as_str(), args.variables[*variable].as_str());
+        ((*name).clone(), row(args, names, x, y))
+    };
+    pairs.par_iter().map(one).collect::<Vec<_>>().into_iter().unzip()
+}
+
+fn row(args: &Args, (outcome, variable): (&str, &str), x: &[f64], y: &[f64]) -> Vec<Cell> {
+    let method = match args.method {
+        MethodName::Pearson => Method::Pearson,
+        MethodName::Spearman => Method::Spearman,
+        MethodName::Kendall => Method::Kendall,
+    };
+    let complete = |(x, y): &(&f64, &f64)| !x.is_nan() && !y.is_nan();
+    let missing = x.iter().zip(y).filter(|pair| !complete(pair)).count();
+    let kept = x.iter().zip(y).filter(complete).map(|(x, y)| (*x, *y));
+    let (x, y): (Vec<f64>, Vec<f64>) = kept.unzip();
+    let infinite = x.iter().zip(&y).filter(|(x, y)| x.is_infinite() || y.is_infinite()).count();
+    let found = if missing > 0 && args.missing == Missing::Refuse {
+        Err(format!(
+            "{} of {} rows lack one of the two values (missing: drop leaves such rows out)",
+            thousands(missing),
+            thousands(missing + x.len())
+        ))
+    } else if infinite > 0 {
+        Err(format!("values are infinite in {} rows", thousands(infinite)))
+    } else {
+        correlation(&x, &y, method, args.alpha).map_err(|refusal| match refusal {
+            Refusal::Constant(name) => {
+                let name = if name == "x" { outcome } else { variable };
+                Refusal::Constant(name.to_string()).to_string()
+            }
+            other => other.to_string(),
+        })
+    };
+    let what = format!("{} of {outcome} and {variable}", args.method.words());
+    let mut row: Vec<Cell> = vec![outcome.into(), variable.into(), args.method.name().into()];
+    match found {
+        Ok(found) => {
+            let covered = match found.interval {
+                Some(ends) => {
+                    let level = significant(100.0 * (1.0 - args.alpha), 3);
+                    format!("{level} % CI {}, ", interval(ends))
+                }
+                None => String::new(),
+            };
+            let left_out = match missing {
+                0 => String::new(),
+                rows => format!(" {} rows without one of the two are left out.", thousands(rows)),
+            };
+            let note = format!(
+                "{what}: {} ({covered}p {}, n = {}).{left_out}",
+                short(found.coefficient),
+                p_equals(found.p_value),
+                thousands(found.n)
+            );
+            row.extend(["ok".into(), Cell::Null, found.coefficient.into()]);
+            let ends = found.interval;
+            row.extend([ends.map(|e| e.0).into(), ends.map(|e| e.1).into()]);
+            row.push(found.p_value.into());
+            row.extend([found.n.into(), missing.into(), note.into()]);
+        }
+        Err(reason) => {
+            let note = format!("{what}: refused, because {reason}.");
+            row.extend(["refused".into(), reason.into()]);
+            row.extend(std::iter::repeat_n(Cell::Null, 4));
+            row.extend([x.len().into(), missing.into(), note.into()]);
+        }
+    }
+    row
+}

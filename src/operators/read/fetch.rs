@@ -1,0 +1,70 @@
+//! Files behind a URL: fetched into the folder of downloads, known by their SHA-256.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use sha2::Digest as _;
+
+use crate::operator::ArgError;
+
+/// Fetches `url` into the folder of downloads, or finds it there by its SHA-256.
+pub(super) async fn fetch(
+    url: &str,
+    sha256: Option<&str>,
+    downloads: &Path,
+) -> Result<PathBuf, ArgError> {
+    let failed = |e: &dyn std::fmt::Display| {
+        ArgError::new("url", "unreachable-url", format!("cannot fetch {url}: {e}"))
+    };
+    let wanted = sha256.map(str::to_lowercase);
+    if let Some(wanted) = &wanted {
+        if wanted.len() != 64 || !wanted.bytes().all(|b| b.is_ascii_hexdigit()) {
+            let message = "a SHA-256 has 64 hexadecimal digits";
+            return Err(ArgError::new("sha256", "wrong-type", message));
+        }
+        let stored = downloads.join(wanted);
+        if stored.is_file() && sha256_of(&stored).is_ok_and(|found| found == *wanted) {
+            return Ok(stored);
+        }
+    }
+    if !url.starts_with("http://") && !url.starts_with("https://") {
+        let error = ArgError::new("url", "unsupported-url", "only http and https are supported");
+        return Err(error.help("use `path:` for a local file"));
+    }
+    std::fs::create_dir_all(downloads).map_err(|e| failed(&e))?;
+    let mut response = reqwest::get(url)
+        .await
+        .and_then(reqwest::Response::error_for_status)
+        .map_err(|e| failed(&e.without_url()))?;
+    let mut temp = tempfile::NamedTempFile::new_in(downloads).map_err(|e| failed(&e))?;
+    let mut hasher = sha2::Sha256::new();
+    while let Some(chunk) = response.chunk().await.map_err(|e| failed(&e.without_url()))? {
+        hasher.update(&chunk);
+        std::io::Write::write_all(&mut temp, &chunk).map_err(|e| failed(&e))?;
+    }
+    let found: String = hasher.finalize().iter().map(|b| format!("{b:02x}")).collect();
+    if let Some(wanted) = wanted
+        && wanted != found
+    {
+        let message = format!("the file behind {url} has the SHA-256 {found}");
+        return Err(ArgError::new("sha256", "wrong-content", message)
+            .help("the file has changed, or the digest was mistyped"));
+    }
+    let stored = downloads.join(&found);
+    temp.as_file().sync_all().map_err(|e| failed(&e))?;
+    temp.persist(&stored).map_err(|e| failed(&e))?;
+    Ok(stored)
+}
+
+fn sha256_of(path: &Path) -> std::io::Result<String> {
+    let mut file = std::fs::File::open(path)?;
+    let mut hasher = sha2::Sha256::new();
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        let n = file.read(&mut buffer)?;
+        if n == 0 {
+            return Ok(hasher.finalize().iter().map(|b| format!("{b:02x}")).collect());
+        }
+        hasher.update(&buffer[..n]);
+    }
+}

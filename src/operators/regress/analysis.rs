@@ -1,0 +1,375 @@
+//! The analysis of every contrast and outcome: what is estimated, refuted and diagnosed, in which
+//! order. The rows of results are made in `tables` and `diagnostics`.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+
+use super::super::support::cells::Cell;
+use super::super::support::words::{count, p_equals, short};
+use super::args::{Args, Estimator};
+use super::diagnostics::{SLOPE_P, balance_rows, modifier_rows, overlap_row, sensitivity_rows};
+use super::estimate::{Found, Pairs, Sample, Score, estimate, score};
+use super::frame::{Frame, NONE};
+use super::identify::Identified;
+use super::refutations::{Draws, Refuted, Watch, refute};
+use super::sample::{Contrast, RowSet, contrasts, gather, row_sets};
+use super::tables::{self, Entry, Outcome};
+use super::{Bound, Tables, identify, named};
+use crate::causal::{adjust, friedman};
+use crate::operator::StepError;
+
+/// A call with a text about what is going on.
+type Activity<'a> = &'a (dyn Fn(String) + Sync);
+
+/// Analyses every contrast.
+pub(super) fn analyse(
+    bound: &Bound,
+    frame: &Frame,
+    stop: &AtomicBool,
+    activity: Activity<'_>,
+) -> Result<Tables, StepError> {
+    let args = &bound.args;
+    let mut tables = Tables::default();
+    let mut entries = Vec::new();
+    let contrasts = contrasts(args, frame);
+    for contrast in &contrasts {
+        let versus = format!("{} against {}", contrast.treatment, contrast.control);
+        activity(format!("{versus}: estimating"));
+        let sets = row_sets(args, frame, &bound.identified, contrast);
+        let mut modifiers: Vec<Vec<Cell>> = Vec::new();
+        for (at, set) in sets.iter().enumerate() {
+            let folds = folds(args, frame, set);
+            let score = shared_score(args, set, folds.as_deref());
+            if at == 0 {
+                tables.balance.extend(balance_rows(args, frame, set, score.as_ref()));
+                tables.overlap.extend(overlap_row(args, set, score.as_ref()));
+            }
+            let mut found = estimates(bound, set, score.as_ref(), folds.as_deref());
+            refutations(
+                args,
+                frame,
+                set,
+                score.as_ref(),
+                folds.as_deref(),
+                &mut found,
+                |done| {
+                    let all = args.simulations * args.refuters.len();
+                    activity(format!("{versus}: refuting, {done} of {all} data sets"));
+                },
+                stop,
+            )?;
+            for comparison in &set.comparisons {
+                modifiers.extend(modifier_rows(args, frame, set, comparison));
+                let primary = found
+                    .iter()
+                    .find(|entry| entry.outcome == comparison.outcome)
+                    .map_or(Err("nothing was estimated"), |entry| match &entry.result {
+                        Outcome::Ok(found) => Ok(found),
+                        Outcome::Refused(reason) | Outcome::NotApplicable(reason) => {
+                            Err(reason.as_str())
+                        }
+                    });
+                tables.sensitivity.extend(sensitivity_rows(args, set, comparison, primary));
+            }
+            entries.extend(found);
+        }
+        adjust_slopes(&mut modifiers);
+        tables.modifiers.extend(modifiers);
+    }
+    tables.sensitivity.extend(omnibus(args, frame, &contrasts));
+    if let Some(graph) = &bound.graph {
+        let rows = identify::rows(args, graph, &bound.identified, frame);
+        tables.graph = rows.map_err(|error| StepError::new(error.to_string()))?;
+    }
+    adjust_entries(args, &mut entries);
+    tables::write(args, &entries, &mut tables);
+    Ok(tables)
+}
+
+/// The propensity model of a set of rows, if anything needs one.
+fn shared_score(args: &Args, set: &RowSet, folds: Option<&[u32]>) -> Option<Score> {
+    if set.adjusting_refused.is_some() || set.covariates.is_empty() {
+        return None;
+    }
+    if set.comparisons.iter().all(|comparison| comparison.refused.is_some()) {
+        return None;
+    }
+    let covariates: Vec<&[f64]> = set.covariates.iter().map(Vec::as_slice).collect();
+    Some(score(args, &sample(set, 0, &covariates, &[], folds)))
+}
+
+fn sample<'a>(
+    set: &'a RowSet,
+    comparison: usize,
+    covariates: &'a [&'a [f64]],
+    instruments: &'a [&'a [f64]],
+    folds: Option<&'a [u32]>,
+) -> Sample<'a> {
+    Sample {
+        treated: &set.treated,
+        outcome: &set.comparisons[comparison].values,
+        covariates,
+        instruments,
+        units: set.units.as_deref(),
+        clusters: set.clusters.as_deref(),
+        folds,
+    }
+}
+
+/// The fold of each row for cross-fitting: those of a unit or cluster are in the same one.
+fn folds(args: &Args, frame: &Frame, set: &RowSet) -> Option<Vec<u32>> {
+    let folds = args.folds?;
+    let draws = match (&frame.clusters, &frame.unit_draws) {
+        // A cluster has no number of its own: that of its first row's unit or of that row.
+        (Some(clusters), units) => {
+            let mut first: Vec<Option<u64>> = vec![None; clusters.names().len()];
+            let numbers = units.as_ref().unwrap_or(&frame.draws);
+            let of_row = |row: &u32| {
+                let code = clusters.rows()[*row as usize];
+                let number = numbers[*row as usize];
+                if code == NONE { number } else { *first[code as usize].get_or_insert(number) }
+            };
+            set.rows.iter().map(of_row).collect()
+        }
+        (None, Some(units)) => gather(units, &set.rows),
+        (None, None) => gather(&frame.draws, &set.rows),
+    };
+    // The high bits, which the refuters' draws do not use alone.
+    Some(draws.iter().map(|draw| (((draw >> 32) * u64::from(folds)) >> 32) as u32).collect())
+}
+
+/// Every estimate of a set of rows, the primary one of each outcome first.
+fn estimates(
+    bound: &Bound,
+    set: &RowSet,
+    score: Option<&Score>,
+    folds: Option<&[u32]>,
+) -> Vec<Entry> {
+    let args = &bound.args;
+    let covariates: Vec<&[f64]> = set.covariates.iter().map(Vec::as_slice).collect();
+    let instruments: Vec<&[f64]> = set.instruments.iter().map(Vec::as_slice).collect();
+    let n_treated = set.n_treated();
+    let n_clusters =
+        set.correlated().map(|codes| codes.iter().max().map_or(0, |last| *last as usize + 1));
+    let mut entries = Vec::new();
+    for (at, comparison) in set.comparisons.iter().enumerate() {
+        let position = args.outcomes.iter().position(|name| *name == comparison.outcome);
+        let identified = &bound.identified[position.unwrap_or(0)];
+        let sample = sample(set, at, &covariates, &instruments, folds);
+        let n_pairs = set
+            .units
+            .as_ref()
+            .map(|units| Pairs::of(&set.treated, &comparison.values, units).rows.len());
+        for (order, estimator) in args.estimators().into_iter().enumerate() {
+            let result =
+                match withheld(args, set, identified, comparison.refused.as_ref(), estimator) {
+                    Some(result) => result,
+                    None => match estimate(args, estimator, &sample, score) {
+                        Ok(found) => Outcome::Ok(found),
+                        Err(refusal) => Outcome::Refused(named(&refusal, &set.names)),
+                    },
+                };
+            entries.push(Entry {
+                outcome: comparison.outcome.clone(),
+                contrast: set.contrast.clone(),
+                estimator,
+                primary: order == 0,
+                n: set.rows.len(),
+                n_treated,
+                n_pairs,
+                n_clusters,
+                n_missing: comparison.missing,
+                adjusted_for: adjusted_for(estimator, set),
+                result,
+                p_adjusted: None,
+                refutations: Vec::new(),
+            });
+        }
+    }
+    entries
+}
+
+fn adjusted_for(estimator: Estimator, set: &RowSet) -> Vec<String> {
+    if estimator.adjusts() { set.names.clone() } else { Vec::new() }
+}
+
+/// Why an estimator gives no number, as far as that is known before it is asked.
+fn withheld(
+    args: &Args,
+    set: &RowSet,
+    identified: &Identified,
+    refused: Option<&String>,
+    estimator: Estimator,
+) -> Option<Outcome> {
+    if let Some(reason) = refused {
+        return Some(Outcome::Refused(reason.clone()));
+    }
+    if !estimator.estimates(args.estimand) {
+        let (name, estimand) = (estimator.name(), args.estimand.name());
+        let reason = format!("`{name}` does not estimate the {estimand}");
+        return Some(Outcome::NotApplicable(reason));
+    }
+    let reason = match estimator {
+        Estimator::Paired => None,
+        Estimator::Difference => set.unadjusted_refused.clone(),
+        Estimator::Iv => identified.instruments_refused.clone().or_else(|| {
+            // The graph's word on backdoor paths is not about instruments.
+            let graph = identified.adjusting_refused.as_ref();
+            set.adjusting_refused.clone().filter(|reason| Some(reason) != graph)
+        }),
+        _ => set.adjusting_refused.clone(),
+    };
+    if let Some(reason) = reason {
+        return Some(Outcome::Refused(reason));
+    }
+    (estimator.needs_propensity() && set.names.is_empty()).then(|| {
+        let reason = "there is nothing to adjust for, and so no propensity score";
+        Outcome::NotApplicable(reason.into())
+    })
+}
+
+/// Refutes the estimates there are.
+#[allow(clippy::too_many_arguments)]
+fn refutations(
+    args: &Args,
+    frame: &Frame,
+    set: &RowSet,
+    score: Option<&Score>,
+    folds: Option<&[u32]>,
+    entries: &mut [Entry],
+    tell: impl Fn(usize) + Sync,
+    stop: &AtomicBool,
+) -> Result<(), StepError> {
+    let place = |entry: &Entry| {
+        set.comparisons.iter().position(|comparison| comparison.outcome == entry.outcome)
+    };
+    let mut results = {
+        let refuted: Vec<Refuted> = entries
+            .iter()
+            .filter_map(|entry| match &entry.result {
+                Outcome::Ok(_) => {
+                    Some(Refuted { comparison: place(entry)?, estimator: entry.estimator })
+                }
+                _ => None,
+            })
+            .collect();
+        if refuted.is_empty() {
+            return Ok(());
+        }
+        let rows = gather(&frame.draws, &set.rows);
+        let units = frame.unit_draws.as_ref().map(|draws| gather(draws, &set.rows));
+        let draws = Draws { rows: &rows, units: units.as_deref(), folds };
+        let constant = matches!(score, Some(Ok(score)) if score.constant().is_some());
+        let watch = Watch { stop, done: &AtomicUsize::new(0), tell: &tell };
+        refute(args, set, &draws, &refuted, constant, &watch)?.into_iter()
+    };
+    for entry in entries.iter_mut().filter(|entry| matches!(entry.result, Outcome::Ok(_))) {
+        entry.refutations = results.next().unwrap_or_default();
+    }
+    Ok(())
+}
+
+/// Adjusts p-values over the contrasts and outcomes of each estimator.
+fn adjust_entries(args: &Args, entries: &mut [Entry]) {
+    for estimator in args.estimators() {
+        let mut tested: Vec<&mut Entry> =
+            entries.iter_mut().filter(|entry| entry.estimator == estimator).collect();
+        let p: Vec<Option<f64>> = tested.iter().map(|entry| entry.p_value()).collect();
+        let known: Vec<f64> = p.iter().copied().flatten().collect();
+        let mut adjusted = adjust(&known, args.adjust.into()).into_iter();
+        for (entry, p) in tested.iter_mut().zip(p) {
+            entry.p_adjusted = p.and_then(|_| adjusted.next());
+        }
+    }
+}
+
+/// Benjamini and Hochberg's q-values of the slopes of a contrast, over outcomes and modifiers.
+fn adjust_slopes(rows: &mut [Vec<Cell>]) {
+    let p_value = |row: &Vec<Cell>| match row[SLOPE_P] {
+        Cell::Number(p) => Some(p),
+        _ => None,
+    };
+    let known: Vec<f64> = rows.iter().filter_map(p_value).collect();
+    let mut q = adjust(&known, crate::causal::Adjustment::BenjaminiHochberg).into_iter();
+    for row in rows {
+        if p_value(row).is_some() {
+            row[SLOPE_P + 1] = q.next().into();
+        }
+    }
+}
+
+/// Friedman's test of whether any of three and more arms differs, over complete units.
+fn omnibus(args: &Args, frame: &Frame, contrasts: &[Contrast]) -> Vec<Vec<Cell>> {
+    let Some(units) = &frame.units else { return Vec::new() };
+    let mut arms = vec![args.control.as_str()];
+    let others = contrasts.iter().filter(|contrast| contrast.control == args.control);
+    arms.extend(others.map(|contrast| contrast.treatment.as_str()));
+    let codes: Option<Vec<u32>> = arms.iter().map(|arm| frame.arms.code(arm)).collect();
+    let Some(codes) = codes.filter(|codes| codes.len() > 2) else { return Vec::new() };
+    let mut rows = Vec::new();
+    for outcome in &args.outcomes {
+        let columns = complete(frame, units.rows(), units.names().len(), &codes, outcome);
+        let slices: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
+        let n = count(columns[0].len(), "unit", "units");
+        let found = friedman(&slices).map_err(|refusal| refusal.to_string());
+        let mut add = |measure: &str, value: Result<f64, String>, note: String| {
+            rows.push(tables::omnibus_row(outcome, &arms, measure, value, note));
+        };
+        match found {
+            Ok(found) => {
+                let p = p_equals(found.p_value);
+                let statistic = short(found.statistic);
+                add(
+                    "friedman_chi2",
+                    Ok(found.statistic),
+                    format!(
+                        "Friedman's test of any difference between {} arms over {n}: chi-squared \
+                         {statistic}, p {p}.",
+                        arms.len()
+                    ),
+                );
+                add("friedman_p", Ok(found.p_value), format!("Its p-value: p {p}."));
+            }
+            Err(reason) => add("friedman_chi2", Err(reason), String::new()),
+        }
+    }
+    rows
+}
+
+/// The means of an outcome under each arm, for the units that have rows under all.
+fn complete(
+    frame: &Frame,
+    units: &[u32],
+    n_units: usize,
+    arms: &[u32],
+    outcome: &str,
+) -> Vec<Vec<f64>> {
+    let values = &frame.numbers[outcome];
+    let mut sums = vec![(0.0, 0u32); n_units * arms.len()];
+    for (row, unit) in units.iter().enumerate() {
+        let arm = arms.iter().position(|code| *code == frame.arms.rows()[row]);
+        if let Some(arm) = arm.filter(|_| *unit != NONE && values[row].is_finite()) {
+            let (sum, n) = &mut sums[*unit as usize * arms.len() + arm];
+            *sum += values[row];
+            *n += 1;
+        }
+    }
+    let mut columns = vec![Vec::new(); arms.len()];
+    for unit in sums.chunks_exact(arms.len()) {
+        if unit.iter().all(|(_, n)| *n > 0) {
+            for (column, (sum, n)) in columns.iter_mut().zip(unit) {
+                column.push(sum / f64::from(*n));
+            }
+        }
+    }
+    columns
+}
+
+impl Entry {
+    /// The p-value, if there is an estimate.
+    pub(super) fn p_value(&self) -> Option<f64> {
+        match &self.result {
+            Outcome::Ok(Found { estimate, .. }) => Some(estimate.p_value()),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,588 @@
+//! The arguments of `regress`: names, defaults, and what is wrong with them before anything runs.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::super::support::require_column;
+use crate::causal::{Adjustment, Covariance, Estimand, Graph, Refuter};
+use crate::operator::{ArgError, BindContext};
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Args {
+    /// The column that says which arm a row belongs to.
+    pub(super) treatment: String,
+    /// The arm that others are compared with: its value in the column, as a text.
+    pub(super) control: String,
+    /// The arms that are compared with it, in this order; all others if absent.
+    #[serde(default)]
+    pub(super) treatments: Option<Vec<String>>,
+    /// Whether every arm is compared with `control` only, or with every other one too.
+    #[serde(default)]
+    pub(super) contrasts: Contrasts,
+    /// The columns on which an effect is estimated; numbers or true and false.
+    #[schemars(length(min = 1))]
+    pub(super) outcomes: Vec<String>,
+    /// The column that tells which rows belong together: a data point that is answered under
+    /// every treatment. With it the analysis is paired.
+    #[serde(default)]
+    pub(super) unit: Option<String>,
+    /// The column of the clusters within which errors may be correlated; the unit if absent.
+    #[serde(default)]
+    pub(super) cluster: Option<String>,
+    /// Covariates that are adjusted for.
+    #[serde(default)]
+    pub(super) confounders: Vec<String>,
+    /// Columns with which the effect may change.
+    #[serde(default)]
+    pub(super) modifiers: Vec<String>,
+    /// Columns that change the treatment and touch the outcome in no other way, for `iv`.
+    #[serde(default)]
+    pub(super) instruments: Vec<String>,
+    /// A causal graph in DOT or dagitty syntax over column names; it decides what is adjusted
+    /// for.
+    #[serde(default)]
+    pub(super) graph: Option<String>,
+    /// What is estimated with; the first is the primary one. If absent: `paired` with a unit,
+    /// `difference` without confounders, else `ols` and `aipw`.
+    #[serde(default)]
+    pub(super) estimators: Vec<Estimator>,
+    /// For whom the effect is averaged, where an estimator can tell them apart: all units (ate),
+    /// the treated (att), the controls (atc), or those in the overlap (ato).
+    #[serde(default)]
+    pub(super) estimand: EstimandName,
+    /// The standard errors of regressions; if absent CR2 with clusters or units, else HC2.
+    #[serde(default)]
+    pub(super) standard_errors: Option<StandardErrors>,
+    /// Ridge penalty of the propensity model as scikit-learn's `C`; without it maximum
+    /// likelihood.
+    #[serde(default)]
+    pub(super) penalty: Option<f64>,
+    /// The range to which propensity scores are clipped for weights.
+    #[serde(default = "clip")]
+    #[schemars(length(min = 2, max = 2))]
+    pub(super) clip: Vec<f64>,
+    /// The number of strata; if absent as many as hold more than ten rows of each arm.
+    #[serde(default)]
+    #[schemars(range(min = 2))]
+    pub(super) strata: Option<usize>,
+    /// Fits the models of `aipw` on other folds than those they are used on; so many of them.
+    #[serde(default)]
+    #[schemars(range(min = 2))]
+    pub(super) folds: Option<u32>,
+    /// Checks that estimate again on changed data.
+    #[serde(default = "refuters")]
+    pub(super) refuters: Vec<RefuterName>,
+    /// How often each refuter changes the data.
+    #[serde(default = "simulations")]
+    #[schemars(range(min = 1, max = 100000))]
+    pub(super) simulations: usize,
+    /// The share of units that the refuter `subset` keeps.
+    #[serde(default = "subset_fraction")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub(super) subset_fraction: f64,
+    /// The seed of every random choice.
+    pub(super) seed: i64,
+    /// Intervals cover with probability `1 - alpha`.
+    #[serde(default = "alpha")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub(super) alpha: f64,
+    /// How p-values are adjusted for the number of contrasts and outcomes.
+    #[serde(default)]
+    pub(super) adjust: AdjustmentName,
+    /// What is done about rows without a value: `refuse` the estimate, or `drop` the rows and
+    /// say how many.
+    #[serde(default)]
+    pub(super) missing: Missing,
+}
+
+fn clip() -> Vec<f64> {
+    vec![0.05, 0.95]
+}
+
+fn refuters() -> Vec<RefuterName> {
+    RefuterName::ALL.to_vec()
+}
+
+fn simulations() -> usize {
+    100
+}
+
+fn subset_fraction() -> f64 {
+    0.9
+}
+
+fn alpha() -> f64 {
+    0.05
+}
+
+/// Which arms are compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Contrasts {
+    /// Each with control.
+    #[default]
+    Control,
+    /// Each with each.
+    All,
+}
+
+/// How an effect is estimated.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Estimator {
+    /// The mean of the differences within units, with a t interval.
+    Paired,
+    /// The difference of the means of the arms, with Welch's interval.
+    Difference,
+    /// Linear regression on the treatment and the confounders.
+    Ols,
+    /// Linear regression with every confounder centred and interacted with the treatment
+    /// (Lin 2013).
+    Lin,
+    /// Each row against its nearest neighbours by propensity score in the other arm.
+    Matching,
+    /// Differences of means within strata of the propensity score.
+    Stratification,
+    /// Means weighted by the inverse of the propensity (Hájek).
+    Weighting,
+    /// Augmented inverse propensity weighting: doubly robust.
+    Aipw,
+    /// Two-stage least squares with the instruments.
+    Iv,
+}
+
+impl Estimator {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Paired => "paired",
+            Self::Difference => "difference",
+            Self::Ols => "ols",
+            Self::Lin => "lin",
+            Self::Matching => "matching",
+            Self::Stratification => "stratification",
+            Self::Weighting => "weighting",
+            Self::Aipw => "aipw",
+            Self::Iv => "iv",
+        }
+    }
+
+    /// Whether it uses the confounders.
+    pub(super) fn adjusts(self) -> bool {
+        !matches!(self, Self::Paired | Self::Difference)
+    }
+
+    /// Whether it is built on a propensity score alone or together with regressions.
+    pub(super) fn needs_propensity(self) -> bool {
+        matches!(self, Self::Matching | Self::Stratification | Self::Weighting | Self::Aipw)
+    }
+
+    /// Whether it knows this estimand.
+    pub(super) fn estimates(self, estimand: EstimandName) -> bool {
+        match self {
+            Self::Matching | Self::Stratification => estimand != EstimandName::Ato,
+            Self::Weighting => true,
+            _ => estimand == EstimandName::Ate,
+        }
+    }
+}
+
+/// For whom an effect is averaged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum EstimandName {
+    /// All units.
+    #[default]
+    Ate,
+    /// Treated units.
+    Att,
+    /// Control units.
+    Atc,
+    /// Units in the overlap of both arms, by overlap weights.
+    Ato,
+}
+
+impl EstimandName {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Ate => "ate",
+            Self::Att => "att",
+            Self::Atc => "atc",
+            Self::Ato => "ato",
+        }
+    }
+}
+
+impl From<EstimandName> for Estimand {
+    fn from(name: EstimandName) -> Self {
+        match name {
+            EstimandName::Ate => Self::Ate,
+            EstimandName::Att => Self::Att,
+            EstimandName::Atc => Self::Atc,
+            EstimandName::Ato => Self::Ato,
+        }
+    }
+}
+
+/// Standard errors of a linear regression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub(super) enum StandardErrors {
+    /// Equal variances.
+    #[serde(rename = "classic")]
+    Classic,
+    /// White's, robust against unequal variances.
+    HC0,
+    /// HC0 with a correction for the degrees of freedom.
+    HC1,
+    /// Unbiased under equal variances.
+    HC2,
+    /// Nearly the jackknife.
+    HC3,
+    /// Robust within clusters.
+    CR0,
+    /// CR0 with Stata's correction.
+    CR1,
+    /// Bias-reduced (Bell and McCaffrey), with Satterthwaite's degrees of freedom.
+    CR2,
+    /// Nearly the jackknife over clusters.
+    CR3,
+}
+
+impl From<StandardErrors> for Covariance {
+    fn from(name: StandardErrors) -> Self {
+        match name {
+            StandardErrors::Classic => Self::Classic,
+            StandardErrors::HC0 => Self::Hc0,
+            StandardErrors::HC1 => Self::Hc1,
+            StandardErrors::HC2 => Self::Hc2,
+            StandardErrors::HC3 => Self::Hc3,
+            StandardErrors::CR0 => Self::Cr0,
+            StandardErrors::CR1 => Self::Cr1,
+            StandardErrors::CR2 => Self::Cr2,
+            StandardErrors::CR3 => Self::Cr3,
+        }
+    }
+}
+
+/// A check on changed data.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum RefuterName {
+    /// The treatment is permuted, within the unit if there is one: the effect should vanish.
+    Placebo,
+    /// A confounder of noise is added: the effect should stay.
+    RandomCommonCause,
+    /// A share of the units is kept: the effect should stay.
+    Subset,
+    /// Clusters, units or rows are drawn with replacement: the effect should stay.
+    Bootstrap,
+}
+
+impl RefuterName {
+    const ALL: [Self; 4] = [Self::Placebo, Self::RandomCommonCause, Self::Subset, Self::Bootstrap];
+}
+
+impl From<RefuterName> for Refuter {
+    fn from(name: RefuterName) -> Self {
+        match name {
+            RefuterName::Placebo => Self::Placebo,
+            RefuterName::RandomCommonCause => Self::RandomCommonCause,
+            RefuterName::Subset => Self::Subset,
+            RefuterName::Bootstrap => Self::Bootstrap,
+        }
+    }
+}
+
+/// How p-values of several tests are adjusted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum AdjustmentName {
+    /// Holm's step-down method: family-wise error.
+    #[default]
+    Holm,
+    /// Bonferroni's: family-wise error.
+    Bonferroni,
+    /// Simes and Hochberg's step-up method: family-wise error, independent tests.
+    SimesHochberg,
+    /// Hommel's: family-wise error, independent tests.
+    Hommel,
+    /// Benjamini and Hochberg's: false discovery rate.
+    BenjaminiHochberg,
+    /// Benjamini and Yekutieli's: false discovery rate, any dependence.
+    BenjaminiYekutieli,
+}
+
+impl From<AdjustmentName> for Adjustment {
+    fn from(name: AdjustmentName) -> Self {
+        match name {
+            AdjustmentName::Holm => Self::Holm,
+            AdjustmentName::Bonferroni => Self::Bonferroni,
+            AdjustmentName::SimesHochberg => Self::SimesHochberg,
+            AdjustmentName::Hommel => Self::Hommel,
+            AdjustmentName::BenjaminiHochberg => Self::BenjaminiHochberg,
+            AdjustmentName::BenjaminiYekutieli => Self::BenjaminiYekutieli,
+        }
+    }
+}
+
+impl fmt::Display for AdjustmentName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Holm => "Holm",
+            Self::Bonferroni => "Bonferroni",
+            Self::SimesHochberg => "Hochberg",
+            Self::Hommel => "Hommel",
+            Self::BenjaminiHochberg => "Benjamini-Hochberg",
+            Self::BenjaminiYekutieli => "Benjamini-Yekutieli",
+        })
+    }
+}
+
+/// What is done about rows without a value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Missing {
+    /// The estimate is refused and says how many there are.
+    #[default]
+    Refuse,
+    /// They are left out, and the result says how many.
+    Drop,
+}
+
+impl Args {
+    /// The estimators, with the default filled in; the primary one is the first.
+    pub(super) fn estimators(&self) -> Vec<Estimator> {
+        let mut chosen = match (self.estimators.as_slice(), &self.unit) {
+            ([], Some(_)) => vec![Estimator::Paired],
+            ([], None) if self.confounders.is_empty() && self.graph.is_none() => {
+                vec![Estimator::Difference]
+            }
+            ([], None) => vec![Estimator::Ols, Estimator::Aipw],
+            (given, _) => given.to_vec(),
+        };
+        // With a unit the design is paired, and so is its primary analysis.
+        if let Some(at) = chosen.iter().position(|one| *one == Estimator::Paired) {
+            chosen[..=at].rotate_right(1);
+        }
+        chosen
+    }
+
+    /// The standard errors of regressions, with the default filled in.
+    pub(super) fn covariance(&self) -> Covariance {
+        match self.standard_errors {
+            Some(given) => given.into(),
+            None if self.unit.is_some() || self.cluster.is_some() => Covariance::Cr2,
+            None => Covariance::Hc2,
+        }
+    }
+
+    /// Every numeric column that is read, each once.
+    pub(super) fn numbers(&self, adjusted: &[String]) -> Vec<String> {
+        let given = [&self.outcomes, &self.confounders, &self.modifiers, &self.instruments];
+        let mut names: Vec<String> = Vec::new();
+        for name in given.into_iter().flatten().chain(adjusted) {
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        names
+    }
+}
+
+/// Checks the arguments against the input; the graph, if there is one.
+pub(super) fn check(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) -> Option<Graph> {
+    columns(args, cx, errors);
+    roles(args, errors);
+    numbers(args, errors);
+    estimators(args, errors);
+    graph(args, cx, errors)
+}
+
+/// Every column is there and has a fitting type.
+fn columns(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) {
+    let plain = |t: &arrow::datatypes::DataType| !t.is_nested();
+    require_column(cx, "treatment", &args.treatment, "a plain value", plain, errors);
+    for (path, name) in [("unit", &args.unit), ("cluster", &args.cluster)] {
+        if let Some(name) = name {
+            require_column(cx, path, name, "a plain value", plain, errors);
+        }
+    }
+    for (list, names) in lists(args) {
+        for (at, name) in names.iter().enumerate() {
+            let path = format!("{list}[{at}]");
+            require_column(cx, &path, name, "a number", is_number, errors);
+            if names[..at].contains(name) {
+                let message = format!("column `{name}` is named twice");
+                errors.push(ArgError::new(path, "duplicate-column", message));
+            }
+        }
+    }
+}
+
+/// Whether values of the type are numbers, or true and false.
+pub(super) fn is_number(data_type: &arrow::datatypes::DataType) -> bool {
+    data_type.is_numeric() || *data_type == arrow::datatypes::DataType::Boolean
+}
+
+/// The arguments that list numeric columns.
+fn lists(args: &Args) -> [(&'static str, &Vec<String>); 4] {
+    [
+        ("outcomes", &args.outcomes),
+        ("confounders", &args.confounders),
+        ("modifiers", &args.modifiers),
+        ("instruments", &args.instruments),
+    ]
+}
+
+/// A column plays one role; only a modifier may be a confounder too.
+fn roles(args: &Args, errors: &mut Vec<ArgError>) {
+    let mut taken = vec![("treatment", &args.treatment)];
+    taken.extend(args.unit.iter().map(|name| ("unit", name)));
+    let taken = |name: &String| taken.iter().find(|(_, column)| *column == name).map(|(r, _)| *r);
+    for (list, names) in lists(args) {
+        for (at, name) in names.iter().enumerate() {
+            let mut role = taken(name);
+            if list != "outcomes" && args.outcomes.contains(name) {
+                role = Some("outcome");
+            }
+            if list == "instruments" && args.confounders.contains(name) {
+                role = Some("confounder");
+            }
+            if let Some(role) = role {
+                let message = format!("column `{name}` is already the {role}");
+                let path = format!("{list}[{at}]");
+                errors.push(ArgError::new(path, "conflicting-arguments", message));
+            }
+        }
+    }
+    if args.unit.as_ref() == Some(&args.treatment) {
+        let message = "the treatment cannot be the unit: it differs within units";
+        errors.push(ArgError::new("unit", "conflicting-arguments", message));
+    }
+}
+
+/// Every number lies in its range.
+fn numbers(args: &Args, errors: &mut Vec<ArgError>) {
+    let mut refuse = |path: &str, message: &str| {
+        errors.push(ArgError::new(path, "out-of-range", message));
+    };
+    if !(args.alpha > 0.0 && args.alpha < 1.0) {
+        refuse("alpha", "`alpha` lies between 0 and 1");
+    }
+    if !(args.subset_fraction > 0.0 && args.subset_fraction < 1.0) {
+        refuse("subset_fraction", "a share lies between 0 and 1");
+    }
+    if args.penalty.is_some_and(|c| !(c > 0.0 && c.is_finite())) {
+        refuse("penalty", "`penalty` is above 0 (scikit-learn's `C`)");
+    }
+    match args.clip.as_slice() {
+        [low, high] if 0.0 < *low && low < high && *high < 1.0 => {}
+        _ => refuse("clip", "`clip` is a low and a high score, between 0 and 1"),
+    }
+}
+
+/// The estimators fit the rest.
+fn estimators(args: &Args, errors: &mut Vec<ArgError>) {
+    let mut conflict = |path: String, message: &str, help: &str| {
+        errors.push(ArgError::new(path, "conflicting-arguments", message).help(help));
+    };
+    for (at, estimator) in args.estimators.iter().enumerate() {
+        let path = format!("estimators[{at}]");
+        let name = estimator.name();
+        if args.estimators[..at].contains(estimator) {
+            conflict(path.clone(), &format!("`{name}` is there twice"), "remove one of them");
+        }
+        match estimator {
+            Estimator::Paired if args.unit.is_none() => {
+                conflict(path, "`paired` needs a unit", "add `unit: <column>`");
+            }
+            Estimator::Iv if args.instruments.is_empty() && args.graph.is_none() => {
+                conflict(path, "`iv` needs an instrument", "add `instruments: [<column>]`");
+            }
+            _ if estimator.needs_propensity()
+                && args.confounders.is_empty()
+                && args.graph.is_none() =>
+            {
+                let message = format!("`{name}` needs confounders");
+                conflict(path, &message, "add `confounders: [<column>, …]` or a `graph`");
+            }
+            _ => {}
+        }
+    }
+    for (at, refuter) in args.refuters.iter().enumerate() {
+        if args.refuters[..at].contains(refuter) {
+            conflict(format!("refuters[{at}]"), "the refuter is there twice", "remove one");
+        }
+    }
+    if let Some(kind) = args.standard_errors
+        && Covariance::from(kind).is_clustered()
+        && args.unit.is_none()
+        && args.cluster.is_none()
+    {
+        let message = format!("{kind:?} needs clusters");
+        conflict("standard_errors".into(), &message, "add `cluster: <column>` or a `unit`");
+    }
+    if let Some(treatments) = &args.treatments {
+        for (at, name) in treatments.iter().enumerate() {
+            let path = format!("treatments[{at}]");
+            if *name == args.control {
+                conflict(path, "control cannot be compared with itself", "remove it");
+            } else if treatments[..at].contains(name) {
+                conflict(path, "the arm is there twice", "remove one of them");
+            }
+        }
+    }
+}
+
+/// The graph is well-formed, names columns, and has the treatment and every outcome.
+fn graph(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) -> Option<Graph> {
+    let text = args.graph.as_ref()?;
+    let graph = match Graph::parse(text) {
+        Ok(graph) => graph,
+        Err(error) => {
+            let line = text[..error.offset.min(text.len())].matches('\n').count() + 1;
+            let message = format!("line {line} of the graph: {}", error.message);
+            let mut shown = ArgError::new("graph", "bad-graph", message);
+            if let Some(help) = error.help {
+                shown = shown.help(help);
+            }
+            errors.push(shown);
+            return None;
+        }
+    };
+    let mut refuse = |message: String, help: &str| {
+        errors.push(ArgError::new("graph", "bad-graph", message).help(help));
+    };
+    if !graph.contains(&args.treatment) {
+        let message = format!("the graph has no node `{}`", args.treatment);
+        refuse(message, "nodes are column names; the treatment must be one of them");
+    }
+    for outcome in args.outcomes.iter().filter(|name| !graph.contains(name)) {
+        let message = format!("the graph has no node `{outcome}`");
+        refuse(message, "add an edge to it from everything that has an effect on it");
+    }
+    let input = cx.input();
+    for name in graph.names() {
+        if graph.is_latent(name) {
+            continue;
+        }
+        match input.field(name) {
+            None => {
+                let message = format!("the graph has a node `{name}`, the input no such column");
+                refuse(message, "declare it latent if it is not observed: `name [latent]`");
+            }
+            Some(field) if *name != args.treatment && !is_number(field.data_type()) => {
+                let message = format!("the node `{name}` of the graph is no column of numbers");
+                refuse(message, "use a column of numbers, or declare it latent");
+            }
+            Some(_) => {}
+        }
+    }
+    Some(graph)
+}

@@ -1,0 +1,299 @@
+//! One estimator on one sample: which function of `causal` answers, and for what it refuses.
+
+use super::super::support::words::{count, short, thousands};
+use super::args::{Args, EstimandName, Estimator};
+use crate::causal::{
+    Estimate, LinearFit, Propensity, Refusal, adjusted, aipw, cross_fit_aipw, difference_in_means,
+    interacted, matching, paired, stratification, two_stage, weighting,
+};
+
+/// AIPW clips to this range, as statsmodels and Stata would leave scores as they are.
+const AIPW_CLIP: (f64, f64) = (0.01, 0.99);
+/// A first stage with a smaller F is called weak (Staiger and Stock 1997).
+const WEAK_F: f64 = 10.0;
+
+/// What is estimated from: columns of the same number of rows.
+#[derive(Clone, Copy)]
+pub(super) struct Sample<'a> {
+    pub(super) treated: &'a [bool],
+    pub(super) outcome: &'a [f64],
+    pub(super) covariates: &'a [&'a [f64]],
+    pub(super) instruments: &'a [&'a [f64]],
+    pub(super) units: Option<&'a [u32]>,
+    /// Clusters as given, without units in their place.
+    pub(super) clusters: Option<&'a [u32]>,
+    /// The fold of each row, for cross-fitting.
+    pub(super) folds: Option<&'a [u32]>,
+}
+
+impl Sample<'_> {
+    /// What errors may be correlated within.
+    pub(super) fn correlated(&self) -> Option<&[u32]> {
+        self.clusters.or(self.units)
+    }
+}
+
+/// An estimate and how it came about.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    pub(super) estimate: Estimate,
+    pub(super) estimand: &'static str,
+    pub(super) se_kind: String,
+    /// Units with rows under both treatments, where pairs were compared.
+    pub(super) pairs: Option<usize>,
+    /// What else a reader must know, in whole sentences.
+    pub(super) remarks: Vec<String>,
+}
+
+/// The propensity model that a sample's estimators share, fitted when it is first needed.
+pub(super) type Score = Result<Propensity, Refusal>;
+
+/// The propensity model of a sample.
+pub(super) fn score(args: &Args, sample: &Sample<'_>) -> Score {
+    Propensity::fit(sample.covariates, sample.treated, args.penalty)
+}
+
+/// Estimates the effect. `score` is there if the estimator needs one.
+pub(super) fn estimate(
+    args: &Args,
+    estimator: Estimator,
+    sample: &Sample<'_>,
+    score: Option<&Score>,
+) -> Result<Found, Refusal> {
+    match estimator {
+        Estimator::Paired => by_pairs(args, sample),
+        Estimator::Difference => difference(sample),
+        Estimator::Ols | Estimator::Lin => regression(args, estimator, sample),
+        Estimator::Iv => instrumental(args, sample),
+        _ => {
+            let missing = || Refusal::Other("a defect: no propensity score".into());
+            let score = score.ok_or_else(missing)?.as_ref().map_err(Refusal::clone)?;
+            by_propensity(args, estimator, sample, score)
+        }
+    }
+}
+
+fn found(estimate: Estimate, estimand: &'static str, se_kind: impl Into<String>) -> Found {
+    Found { estimate, estimand, se_kind: se_kind.into(), pairs: None, remarks: Vec::new() }
+}
+
+/// The means of the units under both arms, for units that have rows in both.
+pub(super) struct Pairs {
+    pub(super) treatment: Vec<f64>,
+    pub(super) control: Vec<f64>,
+    /// The unit of each pair.
+    pub(super) units: Vec<u32>,
+    /// The first row of each pair.
+    pub(super) rows: Vec<u32>,
+    /// Units with rows in one arm only.
+    pub(super) incomplete: usize,
+    /// Whether some unit has several rows in an arm.
+    pub(super) averaged: bool,
+}
+
+impl Pairs {
+    /// The pairs of a sample with units.
+    pub(super) fn of(treated: &[bool], outcome: &[f64], units: &[u32]) -> Self {
+        let size = units.iter().max().map_or(0, |last| *last as usize + 1);
+        let mut sums = vec![[(0.0, 0u32); 2]; size];
+        let mut first = vec![0u32; size];
+        for (row, (unit, treated)) in units.iter().zip(treated).enumerate() {
+            let arms = &mut sums[*unit as usize];
+            if arms[0].1 + arms[1].1 == 0 {
+                first[*unit as usize] = row as u32;
+            }
+            let (sum, n) = &mut arms[usize::from(*treated)];
+            *sum += outcome[row];
+            *n += 1;
+        }
+        let mut pairs = Self {
+            treatment: Vec::with_capacity(size),
+            control: Vec::with_capacity(size),
+            units: Vec::with_capacity(size),
+            rows: Vec::with_capacity(size),
+            incomplete: 0,
+            averaged: false,
+        };
+        for (unit, [(control, n0), (treatment, n1)]) in sums.into_iter().enumerate() {
+            if n0 == 0 || n1 == 0 {
+                pairs.incomplete += 1;
+                continue;
+            }
+            pairs.averaged |= n0 > 1 || n1 > 1;
+            pairs.treatment.push(treatment / f64::from(n1));
+            pairs.control.push(control / f64::from(n0));
+            pairs.units.push(unit as u32);
+            pairs.rows.push(first[unit]);
+        }
+        pairs
+    }
+
+    /// Treatment minus control, of each pair.
+    pub(super) fn differences(&self) -> Vec<f64> {
+        self.treatment.iter().zip(&self.control).map(|(t, c)| t - c).collect()
+    }
+}
+
+fn by_pairs(args: &Args, sample: &Sample<'_>) -> Result<Found, Refusal> {
+    let no_units = || Refusal::Other("a defect: no units".into());
+    let units = sample.units.ok_or_else(no_units)?;
+    let pairs = Pairs::of(sample.treated, sample.outcome, units);
+    if pairs.rows.len() < 10 {
+        return Err(Refusal::TooFew { what: "pairs", found: pairs.rows.len(), needed: 10 });
+    }
+    let mut result = match sample.clusters {
+        None => {
+            let paired = paired(&pairs.treatment, &pairs.control)?;
+            found(paired.estimate, "ate", "paired t")
+        }
+        Some(clusters) => {
+            let mut of_unit = vec![u32::MAX; units.len()];
+            for (unit, cluster) in units.iter().zip(clusters) {
+                let known = &mut of_unit[*unit as usize];
+                if *known != u32::MAX && known != cluster {
+                    let message = "a unit has rows in two clusters: units must lie within one";
+                    return Err(Refusal::Other(message.into()));
+                }
+                *known = *cluster;
+            }
+            let of_pairs = crate::causal::dense(pairs.units.iter().map(|u| of_unit[*u as usize]));
+            let kind = args.covariance();
+            let fit = LinearFit::fit(&[], &pairs.differences())?;
+            let estimate = fit.estimate(0, kind, Some(&of_pairs))?;
+            found(estimate, "ate", format!("{kind} of pair differences"))
+        }
+    };
+    if pairs.incomplete > 0 {
+        let units = count(pairs.incomplete, "unit is", "units are");
+        result.remarks.push(format!("{units} without rows under one of the two and not used."));
+    }
+    if pairs.averaged {
+        result.remarks.push("Several rows of a unit under one arm are averaged first.".into());
+    }
+    result.pairs = Some(pairs.rows.len());
+    Ok(result)
+}
+
+fn difference(sample: &Sample<'_>) -> Result<Found, Refusal> {
+    let means = difference_in_means(sample.treated, sample.outcome)?;
+    let mut result = found(means.estimate, "ate", "Welch");
+    if sample.units.is_some() {
+        let remark = "The standard error ignores that rows are paired.";
+        result.remarks.push(remark.into());
+    } else if sample.clusters.is_some() {
+        result.remarks.push("The standard error ignores clusters.".into());
+    }
+    Ok(result)
+}
+
+fn regression(args: &Args, estimator: Estimator, sample: &Sample<'_>) -> Result<Found, Refusal> {
+    let kind = args.covariance();
+    let clusters = sample.correlated();
+    let fit = if estimator == Estimator::Ols { adjusted } else { interacted };
+    let fit = fit(sample.treated, sample.outcome, sample.covariates, kind, clusters)?;
+    Ok(found(fit.estimate, "ate", kind.to_string()))
+}
+
+fn instrumental(args: &Args, sample: &Sample<'_>) -> Result<Found, Refusal> {
+    let endogenous: Vec<f64> = sample.treated.iter().map(|t| f64::from(u8::from(*t))).collect();
+    let kind = args.covariance();
+    let fit = two_stage(
+        sample.outcome,
+        &endogenous,
+        sample.instruments,
+        sample.covariates,
+        kind,
+        sample.correlated(),
+    )?;
+    let mut result = found(fit.estimate, "late", kind.to_string());
+    let f = fit.first_stage_f;
+    result.remarks.push(format!("First-stage F = {}.", short(f)));
+    if f < WEAK_F {
+        result.remarks.push("The instrument is weak (F < 10): the interval may not hold.".into());
+    }
+    Ok(result)
+}
+
+fn by_propensity(
+    args: &Args,
+    estimator: Estimator,
+    sample: &Sample<'_>,
+    score: &Propensity,
+) -> Result<Found, Refusal> {
+    let clusters = sample.correlated();
+    let (treated, outcome) = (sample.treated, sample.outcome);
+    let name = args.estimand.name();
+    let clip = (args.clip[0], args.clip[1]);
+    let mut result = match estimator {
+        Estimator::Matching => {
+            let matched = matching(&score.scores, treated, outcome)?;
+            let estimate = match args.estimand {
+                EstimandName::Att => matched.att,
+                EstimandName::Atc => matched.atc,
+                _ => matched.ate,
+            };
+            let mut result = found(estimate, name, "Abadie-Imbens");
+            if clusters.is_some() {
+                result.remarks.push("The standard error ignores clusters and pairs.".into());
+            }
+            result
+        }
+        Estimator::Stratification => {
+            let strata = stratification(&score.scores, treated, outcome, args.strata, clusters)?;
+            let estimate = match args.estimand {
+                EstimandName::Att => strata.att,
+                EstimandName::Atc => strata.atc,
+                _ => strata.ate,
+            };
+            let kind =
+                if clusters.is_some() { "within strata, clustered" } else { "within strata" };
+            let mut result = found(estimate, name, kind);
+            let kept = count(strata.strata_kept, "stratum", "strata");
+            result.remarks.push(format!("{kept} with {} rows.", thousands(strata.rows_kept)));
+            result
+        }
+        Estimator::Weighting => {
+            let estimand = args.estimand.into();
+            let weighted =
+                weighting(sample.covariates, treated, outcome, score, estimand, clip, clusters)?;
+            let kind = if clusters.is_some() { "sandwich, clustered" } else { "sandwich" };
+            let mut result = found(weighted.estimate, name, kind);
+            if weighted.clipped > 0 {
+                let rows = count(weighted.clipped, "score was", "scores were");
+                result.remarks.push(format!("{rows} clipped to {} to {}.", clip.0, clip.1));
+            }
+            result
+        }
+        _ => match sample.folds {
+            None => {
+                let robust =
+                    aipw(sample.covariates, treated, outcome, score, AIPW_CLIP, false, clusters)?;
+                let kind = if clusters.is_some() { "sandwich, clustered" } else { "sandwich" };
+                found(robust.estimate, name, kind)
+            }
+            Some(folds) => {
+                let robust = cross_fit_aipw(
+                    sample.covariates,
+                    treated,
+                    outcome,
+                    folds,
+                    args.penalty,
+                    false,
+                    AIPW_CLIP,
+                    clusters,
+                )?;
+                let mut result = found(robust.estimate, name, "influence function");
+                let folds = folds.iter().max().map_or(0, |last| last + 1);
+                result.remarks.push(format!("Models were fitted on other folds of {folds}."));
+                result
+            }
+        },
+    };
+    if let Some(constant) = score.constant() {
+        result.remarks.push(format!(
+            "Every propensity score is {constant:.4}, so that nothing is adjusted: this is the \
+             difference in means."
+        ));
+    }
+    Ok(result)
+}

@@ -1,0 +1,164 @@
+//! The input as columns of numbers, in the order of its key.
+//!
+//! A value that is missing is NaN (so a NaN of the file counts as missing), a missing arm, unit
+//! or cluster is [`NONE`]. Which rows are used for what is decided in `sample`.
+
+use std::collections::{BTreeMap, HashMap};
+
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::datatypes::{DataType, Float64Type, UInt64Type};
+use datafusion::dataframe::DataFrame;
+use datafusion::logical_expr::{Expr, cast, lit};
+use futures::StreamExt;
+
+use super::args::Args;
+use crate::engine::column;
+use crate::functions::{KeyedHash, RowId, call};
+use crate::id::ID;
+use crate::operator::StepError;
+
+/// The code of a row without an arm, unit or cluster.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// Texts as codes, in the order in which they appear.
+#[derive(Default)]
+pub(super) struct Codes {
+    names: Vec<String>,
+    known: HashMap<String, u32>,
+    of_rows: Vec<u32>,
+}
+
+impl Codes {
+    fn push(&mut self, name: Option<&str>) {
+        let code = match name {
+            None => NONE,
+            Some(name) => match self.known.get(name) {
+                Some(code) => *code,
+                None => {
+                    let code = self.names.len() as u32;
+                    self.names.push(name.to_string());
+                    self.known.insert(name.to_string(), code);
+                    code
+                }
+            },
+        };
+        self.of_rows.push(code);
+    }
+
+    /// The code of each row.
+    pub(super) fn rows(&self) -> &[u32] {
+        &self.of_rows
+    }
+
+    /// The names, by code.
+    pub(super) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The code of a name.
+    pub(super) fn code(&self, name: &str) -> Option<u32> {
+        self.known.get(name).copied()
+    }
+}
+
+/// The columns that an analysis reads.
+#[derive(Default)]
+pub(super) struct Frame {
+    /// The arm of each row.
+    pub(super) arms: Codes,
+    /// The unit of each row, if there are units.
+    pub(super) units: Option<Codes>,
+    /// The cluster of each row, if clusters are given.
+    pub(super) clusters: Option<Codes>,
+    /// Columns of numbers, by name.
+    pub(super) numbers: BTreeMap<String, Vec<f64>>,
+    /// A random number of each row.
+    pub(super) draws: Vec<u64>,
+    /// A random number of the unit of each row.
+    pub(super) unit_draws: Option<Vec<u64>>,
+}
+
+impl Frame {
+    /// How many rows there are.
+    pub(super) fn len(&self) -> usize {
+        self.draws.len()
+    }
+}
+
+/// Reads `numbers`, the treatment, unit and cluster of `input`, in the order of `key`.
+pub(super) async fn read(
+    input: DataFrame,
+    key: &[String],
+    args: &Args,
+    numbers: &[String],
+) -> Result<Frame, StepError> {
+    let text = |name: &str| cast(column(name), DataType::Utf8);
+    let hash = |purpose: &str, id: Expr| call::<KeyedHash>(vec![lit(args.seed), lit(purpose), id]);
+    let id = match key {
+        [only] if only == ID => text(ID),
+        _ => call::<RowId>(key.iter().map(|name| column(name)).collect()),
+    };
+    let mut columns = vec![hash("regress", id).alias("draw"), text(&args.treatment).alias("arm")];
+    if let Some(unit) = &args.unit {
+        columns.push(text(unit).alias("unit"));
+        columns.push(hash("regress/unit", text(unit)).alias("unit_draw"));
+    }
+    if let Some(cluster) = &args.cluster {
+        columns.push(text(cluster).alias("cluster"));
+    }
+    for (at, name) in numbers.iter().enumerate() {
+        columns.push(cast(column(name), DataType::Float64).alias(format!("n{at}")));
+    }
+    let sorted = input.sort(key.iter().map(|name| column(name).sort(true, true)).collect())?;
+    let mut stream = sorted.select(columns)?.execute_stream().await?;
+    let mut frame = Frame::default();
+    frame.units = args.unit.as_ref().map(|_| Codes::default());
+    frame.unit_draws = args.unit.as_ref().map(|_| Vec::new());
+    frame.clusters = args.cluster.as_ref().map(|_| Codes::default());
+    let mut values: Vec<Vec<f64>> = vec![Vec::new(); numbers.len()];
+    while let Some(batch) = stream.next().await {
+        frame.push(&batch?, &mut values)?;
+    }
+    frame.numbers = numbers.iter().cloned().zip(values).collect();
+    if frame.len() > NONE as usize / 2 {
+        return Err(StepError::new("`regress` takes up to 2³¹ rows"));
+    }
+    Ok(frame)
+}
+
+impl Frame {
+    fn push(&mut self, batch: &RecordBatch, values: &mut [Vec<f64>]) -> Result<(), StepError> {
+        let mut columns = batch.columns().iter();
+        let mut next = || columns.next().ok_or_else(|| StepError::new("a defect: no column"));
+        self.draws.extend(next()?.as_primitive::<UInt64Type>().values());
+        self.push_codes(next()?.as_string::<i32>(), |frame| Some(&mut frame.arms));
+        if self.units.is_some() {
+            self.push_codes(next()?.as_string::<i32>(), |frame| frame.units.as_mut());
+            let draws = next()?;
+            let draws = draws.as_primitive::<UInt64Type>().iter().map(|draw| draw.unwrap_or(0));
+            self.unit_draws.get_or_insert_default().extend(draws);
+        }
+        if self.clusters.is_some() {
+            self.push_codes(next()?.as_string::<i32>(), |frame| frame.clusters.as_mut());
+        }
+        for column in values {
+            let array = next()?.as_primitive::<Float64Type>();
+            if array.null_count() == 0 {
+                column.extend_from_slice(array.values());
+            } else {
+                column.extend(array.iter().map(|value| value.unwrap_or(f64::NAN)));
+            }
+        }
+        Ok(())
+    }
+
+    fn push_codes(
+        &mut self,
+        texts: &arrow::array::StringArray,
+        place: impl Fn(&mut Self) -> Option<&mut Codes>,
+    ) {
+        if let Some(codes) = place(self) {
+            texts.iter().for_each(|text| codes.push(text));
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! What is adjusted for: the confounders as given, or what the causal graph says; and the table
+//! of what follows from the graph.
+
+use super::super::support::cells::Cell;
+use super::super::support::words::{list, p_equals, short, thousands};
+use super::args::{Args, Estimator};
+use super::frame::Frame;
+use crate::causal::{Graph, Identification, QueryError, Refusal, identify, partial};
+
+/// More rows of one kind than a table of a graph should have.
+const MOST_SETS: usize = 100;
+
+/// What the estimators of an outcome use.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Identified {
+    /// The covariates.
+    pub(super) adjusted: Vec<String>,
+    /// The instruments.
+    pub(super) instruments: Vec<String>,
+    /// Why no estimator may adjust for them.
+    pub(super) adjusting_refused: Option<String>,
+    /// Why the arms may not be compared without an adjustment.
+    pub(super) unadjusted_refused: Option<String>,
+    /// Why the instruments are none.
+    pub(super) instruments_refused: Option<String>,
+}
+
+/// What the estimators of `outcome` use.
+pub(super) fn identified(
+    args: &Args,
+    graph: Option<&Graph>,
+    outcome: &str,
+) -> Result<Identified, QueryError> {
+    let mut result = Identified {
+        adjusted: args.confounders.clone(),
+        instruments: args.instruments.clone(),
+        ..Identified::default()
+    };
+    let Some(graph) = graph else { return Ok(result) };
+    let treatment = args.treatment.as_str();
+    if !graph.is_valid_backdoor(treatment, outcome, &[])? {
+        let reason = "by the graph, the arms differ in more than the treatment: something has to \
+                      be adjusted for";
+        result.unadjusted_refused = Some(reason.into());
+    }
+    let answer = identify(graph, treatment, outcome)?;
+    if args.confounders.is_empty() {
+        match answer.by {
+            Identification::Backdoor { adjustment, .. } => result.adjusted = adjustment,
+            Identification::Frontdoor { mediators, .. } => {
+                result.adjusting_refused = Some(format!(
+                    "by the graph no set of columns blocks the backdoor paths; the effect is \
+                     identified by the front door ({}), for which there is no estimator here",
+                    list(&mediators)
+                ));
+            }
+            Identification::Instrument { instrument, .. } => {
+                result.adjusting_refused = Some(format!(
+                    "by the graph no set of columns blocks the backdoor paths; the effect is \
+                     identified by the instrument `{instrument}` only (estimators: [iv])"
+                ));
+            }
+            Identification::NotIdentified { reason } => {
+                let reason = format!("by the graph the effect is not identified: {reason}");
+                result.adjusting_refused = Some(reason.clone());
+                result.unadjusted_refused = Some(reason);
+            }
+        }
+    } else {
+        let names: Vec<&str> = args.confounders.iter().map(String::as_str).collect();
+        if let Some(stranger) = names.iter().find(|name| !graph.contains(name)) {
+            let reason = format!("the confounder `{stranger}` is not in the graph");
+            result.adjusting_refused = Some(reason);
+        } else if !graph.is_valid_backdoor(treatment, outcome, &names)? {
+            let names = list(&args.confounders);
+            result.adjusting_refused = Some(format!(
+                "by the graph, {names} may not be adjusted for, or do not block every backdoor \
+                 path"
+            ));
+        }
+    }
+    if args.estimators().contains(&Estimator::Iv) {
+        instruments(args, graph, outcome, &mut result)?;
+    }
+    Ok(result)
+}
+
+/// Takes the instruments from the graph, or checks those given.
+fn instruments(
+    args: &Args,
+    graph: &Graph,
+    outcome: &str,
+    result: &mut Identified,
+) -> Result<(), QueryError> {
+    let known = graph.instruments(&args.treatment, outcome)?.list;
+    if args.instruments.is_empty() {
+        // The one that asks for the least.
+        match known.iter().min_by_key(|instrument| instrument.given.len()) {
+            Some(instrument) => {
+                result.instruments = vec![instrument.name.clone()];
+                if args.confounders.is_empty() && result.adjusting_refused.is_some() {
+                    result.adjusted.clone_from(&instrument.given);
+                }
+            }
+            None => {
+                result.instruments_refused = Some("the graph has no instrument".into());
+            }
+        }
+        return Ok(());
+    }
+    let stranger = args.instruments.iter().find(|name| !known.iter().any(|one| one.name == **name));
+    result.instruments_refused =
+        stranger.map(|name| format!("by the graph, `{name}` is not an instrument"));
+    Ok(())
+}
+
+/// The rows of the port `graph`.
+pub(super) fn rows(
+    args: &Args,
+    graph: &Graph,
+    identified: &[Identified],
+    frame: &Frame,
+) -> Result<Vec<Vec<Cell>>, QueryError> {
+    let mut rows = Vec::new();
+    for (outcome, found) in args.outcomes.iter().zip(identified) {
+        sets(args, graph, outcome, found, &mut rows)?;
+    }
+    for independence in graph.implied_independencies().list.iter().take(MOST_SETS) {
+        for given in &independence.given {
+            rows.push(independence_row(args, frame, &independence.a, &independence.b, given));
+        }
+    }
+    Ok(rows)
+}
+
+/// A row: outcome, kind, variables, given, status, reason, coefficient, p, note.
+fn row(
+    outcome: &str,
+    kind: &str,
+    variables: &[String],
+    given: &[String],
+    refused: Option<String>,
+    note: String,
+) -> Vec<Cell> {
+    let status = if refused.is_some() { "refused" } else { "ok" };
+    vec![
+        outcome.into(),
+        kind.into(),
+        variables.join(", ").into(),
+        given.join(", ").into(),
+        status.into(),
+        refused.into(),
+        Cell::Null,
+        Cell::Null,
+        note.into(),
+    ]
+}
+
+fn sets(
+    args: &Args,
+    graph: &Graph,
+    outcome: &str,
+    found: &Identified,
+    rows: &mut Vec<Vec<Cell>>,
+) -> Result<(), QueryError> {
+    let treatment = args.treatment.as_str();
+    let answer = identify(graph, treatment, outcome)?;
+    let effect = format!("the effect of `{treatment}` on `{outcome}`");
+    let notes: String = answer.notes.iter().map(|note| format!(" Note that {note}.")).collect();
+    let (way, refused) = match &answer.by {
+        Identification::Backdoor { .. } => ("backdoor", None),
+        Identification::Frontdoor { .. } => ("frontdoor", None),
+        Identification::Instrument { .. } => ("instrument", None),
+        Identification::NotIdentified { reason } => ("none", Some(reason.clone())),
+    };
+    let note = match &refused {
+        None => format!("By the graph, {effect} is identified ({way}).{notes}"),
+        Some(reason) => format!("By the graph, {effect} is not identified: {reason}.{notes}"),
+    };
+    rows.push(row(outcome, "identification", &[way.to_string()], &[], refused, note));
+    let note = match &found.adjusting_refused {
+        None if found.adjusted.is_empty() => format!("For {effect} nothing is adjusted for."),
+        None => format!("For {effect}, {} are adjusted for.", list(&found.adjusted)),
+        Some(reason) => format!("For {effect} no set is used: {reason}."),
+    };
+    let refused = found.adjusting_refused.clone();
+    rows.push(row(outcome, "adjustment_set", &found.adjusted, &[], refused, note));
+    for set in graph.minimal_backdoor(treatment, outcome)?.sets.iter().take(MOST_SETS) {
+        let note = format!("Adjusting for {} is enough, and for no part of it.", list(set));
+        rows.push(row(outcome, "minimal_adjustment_set", set, &[], None, note));
+    }
+    if let Some(set) = graph.optimal_adjustment(treatment, outcome)? {
+        let note = format!("Adjusting for {} gives the smallest variance.", list(&set));
+        rows.push(row(outcome, "optimal_adjustment_set", &set, &[], None, note));
+    }
+    for set in graph.minimal_frontdoor(treatment, outcome)?.sets.iter().take(MOST_SETS) {
+        let note = format!("The whole effect goes through {}, unconfounded.", list(set));
+        rows.push(row(outcome, "frontdoor_set", set, &[], None, note));
+    }
+    for one in graph.instruments(treatment, outcome)?.list.iter().take(MOST_SETS) {
+        let name = std::slice::from_ref(&one.name);
+        let note = format!("`{}` is an instrument given {}.", one.name, list(&one.given));
+        rows.push(row(outcome, "instrument", name, &one.given, None, note));
+    }
+    Ok(())
+}
+
+/// A testable implication, tested by a partial correlation where all its variables are numbers.
+fn independence_row(args: &Args, frame: &Frame, a: &str, b: &str, given: &[String]) -> Vec<Cell> {
+    let pair = [a.to_string(), b.to_string()];
+    let mut made = row("", "independence", &pair, given, None, String::new());
+    let condition =
+        if given.is_empty() { String::new() } else { format!(" given {}", list(given)) };
+    let claim = format!("By the graph, `{a}` and `{b}` are independent{condition}");
+    let column = |name: &str| -> Option<Vec<f64>> {
+        (name != args.treatment).then(|| frame.numbers.get(name).cloned()).flatten()
+    };
+    let columns: Option<Vec<Vec<f64>>> =
+        [a, b].into_iter().chain(given.iter().map(String::as_str)).map(column).collect();
+    let tested = match columns {
+        None => {
+            made[4] = "not_applicable".into();
+            Err("the treatment has no order, so that it has no correlation".to_string())
+        }
+        Some(columns) => {
+            let rows: Vec<u32> = (0..frame.len() as u32)
+                .filter(|row| columns.iter().all(|column| column[*row as usize].is_finite()))
+                .collect();
+            let kept: Vec<Vec<f64>> =
+                columns.iter().map(|column| super::sample::gather(column, &rows)).collect();
+            let slices: Vec<&[f64]> = kept.iter().map(Vec::as_slice).collect();
+            made[4] = "refused".into();
+            let mut names = vec![a.to_string(), b.to_string()];
+            names.extend_from_slice(given);
+            partial(slices[0], slices[1], &slices[2..], args.alpha).map_err(|refusal| {
+                // Columns are called `x`, `y` and by their position in what is given.
+                let position = |name: &str| match name {
+                    "x" => "#0".to_string(),
+                    "y" => "#1".to_string(),
+                    at => format!("#{}", at.parse::<usize>().map_or(0, |at| at + 2)),
+                };
+                let numbered = match refusal {
+                    Refusal::Constant(name) => Refusal::Constant(position(&name)),
+                    Refusal::Collinear { column } => {
+                        Refusal::Collinear { column: position(&column) }
+                    }
+                    other => other,
+                };
+                super::named(&numbered, &names)
+            })
+        }
+    };
+    match tested {
+        Ok(found) => {
+            made[4] = "ok".into();
+            made[6] = found.coefficient.into();
+            made[7] = found.p_value.into();
+            made[8] = format!(
+                "{claim}. In {} rows their partial correlation is {} (p {}).",
+                thousands(found.n),
+                short(found.coefficient),
+                p_equals(found.p_value)
+            )
+            .into();
+        }
+        Err(reason) => {
+            made[8] = format!("{claim}. Not tested: {reason}.").into();
+            made[5] = reason.into();
+        }
+    }
+    made
+}

@@ -1,0 +1,222 @@
+//! `regress`: the effect of a treatment on outcomes, with its uncertainty, checks and refusals.
+//!
+//! The arithmetic is in `causal`. Here: arguments (`args`), the input as columns (`frame`), which
+//! rows are compared and what forbids it (`sample`), what is adjusted for (`identify`), one
+//! estimate (`estimate`), the refuters (`refutations`), the diagnostics (`diagnostics`), the
+//! analysis of all contrasts (`analysis`) and the rows of the tables (`tables`, `ports`).
+
+mod analysis;
+mod args;
+mod diagnostics;
+mod estimate;
+mod frame;
+mod identify;
+mod ports;
+mod refutations;
+mod sample;
+mod tables;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::dataframe::DataFrame;
+use serde_json::Value;
+
+use self::args::Args;
+use self::identify::Identified;
+use super::support::cells::{Cell, batch};
+use super::support::threads::{StopOnDrop, on_thread};
+use crate::causal::{Graph, Refusal};
+use crate::operator::{
+    ArgError, BindContext, Effect, Grain, INPUT, InputPorts, LowerContext, Lowering, MAIN,
+    Operator, Port, Ports, Reads, SUMMARY, Step, StepError, TableStep, Tell, args_schema,
+    parse_args,
+};
+
+/// The operator.
+pub(super) struct Regress;
+
+#[async_trait]
+impl Operator for Regress {
+    fn name(&self) -> &'static str {
+        "regress"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn grain(&self) -> Grain {
+        Grain::Table
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Seeded
+    }
+
+    fn inputs(&self) -> InputPorts {
+        InputPorts::One
+    }
+
+    fn doc(&self) -> &'static str {
+        include_str!("doc.md")
+    }
+
+    fn args_schema(&self) -> Value {
+        args_schema::<Args>()
+    }
+
+    async fn bind(&self, args: &Value, cx: &BindContext) -> Result<Box<dyn Step>, Vec<ArgError>> {
+        let args: Args = parse_args(args)?;
+        let mut errors = Vec::new();
+        let graph = args::check(&args, cx, &mut errors);
+        let mut identified = Vec::new();
+        if errors.is_empty() {
+            for outcome in &args.outcomes {
+                match identify::identified(&args, graph.as_ref(), outcome) {
+                    Ok(found) => identified.push(found),
+                    Err(error) => {
+                        errors.push(ArgError::new("graph", "bad-graph", error.to_string()));
+                    }
+                }
+            }
+        }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let key = cx.input().key;
+        Ok(Box::new(BoundRegress {
+            analysis: Arc::new(Bound { args, graph, identified }),
+            key,
+            ports: ports::ports(),
+        }))
+    }
+}
+
+/// What an analysis knows before it sees a row.
+#[derive(Debug)]
+struct Bound {
+    args: Args,
+    graph: Option<Graph>,
+    /// For each outcome.
+    identified: Vec<Identified>,
+}
+
+impl Bound {
+    /// Every column of numbers that is read.
+    fn numbers(&self) -> Vec<String> {
+        let mut more: Vec<String> = self
+            .identified
+            .iter()
+            .flat_map(|one| one.adjusted.iter().chain(&one.instruments).cloned())
+            .collect();
+        if let Some(graph) = &self.graph {
+            // Testable implications may speak of any of them.
+            let observed = graph.names().iter().filter(|name| !graph.is_latent(name));
+            more.extend(observed.filter(|name| **name != self.args.treatment).cloned());
+        }
+        self.args.numbers(&more)
+    }
+}
+
+#[derive(Debug)]
+struct BoundRegress {
+    analysis: Arc<Bound>,
+    /// The key of the input: the order of rows.
+    key: Vec<String>,
+    ports: Vec<Port>,
+}
+
+impl Step for BoundRegress {
+    fn args(&self) -> Value {
+        serde_json::to_value(&self.analysis.args).unwrap_or_default()
+    }
+
+    fn ports(&self) -> &[Port] {
+        &self.ports
+    }
+
+    fn reads(&self, _: &str) -> Reads {
+        let args = &self.analysis.args;
+        let mut columns = self.key.clone();
+        columns.push(args.treatment.clone());
+        columns.extend(args.unit.iter().chain(&args.cluster).cloned());
+        columns.extend(self.analysis.numbers());
+        columns.sort();
+        columns.dedup();
+        Reads::Columns(columns)
+    }
+
+    fn lowering(&self) -> Lowering<'_> {
+        Lowering::Table(self)
+    }
+}
+
+/// The rows of each port.
+#[derive(Default)]
+struct Tables {
+    estimates: Vec<Vec<Cell>>,
+    summary: Vec<Vec<Cell>>,
+    refutations: Vec<Vec<Cell>>,
+    balance: Vec<Vec<Cell>>,
+    overlap: Vec<Vec<Cell>>,
+    sensitivity: Vec<Vec<Cell>>,
+    modifiers: Vec<Vec<Cell>>,
+    graph: Vec<Vec<Cell>>,
+    /// What the user should be told at once.
+    warnings: Vec<String>,
+}
+
+#[async_trait]
+impl TableStep for BoundRegress {
+    async fn lower(
+        &self,
+        cx: &LowerContext,
+        mut inputs: BTreeMap<String, DataFrame>,
+    ) -> Result<Ports, StepError> {
+        let missing = || StepError::new("`regress` needs an input table");
+        let input = inputs.remove(INPUT).ok_or_else(missing)?;
+        let bound = Arc::clone(&self.analysis);
+        let frame = frame::read(input, &self.key, &bound.args, &bound.numbers()).await?;
+        let stop = StopOnDrop::default();
+        let (flag, jobs) = (stop.flag(), cx.jobs);
+        let tell = Arc::clone(&cx.tell);
+        let tables = on_thread(move || {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.max(1)).build();
+            let pool = pool.map_err(|error| StepError::new(error.to_string()))?;
+            let activity = |text: String| tell(Tell::Activity(text));
+            pool.install(|| analysis::analyse(&bound, &frame, &flag, &activity))
+        })
+        .await?;
+        for warning in &tables.warnings {
+            (cx.tell)(Tell::Warning(warning.clone()));
+        }
+        let table = |columns, rows: &[Vec<Cell>]| -> Result<DataFrame, StepError> {
+            Ok(cx.session.read_batch(batch(columns, rows)?)?)
+        };
+        Ok(vec![
+            (MAIN, table(ports::ESTIMATES, &tables.estimates)?),
+            (SUMMARY, table(ports::SUMMARY_COLUMNS, &tables.summary)?),
+            (ports::REFUTATIONS, table(ports::REFUTATION_COLUMNS, &tables.refutations)?),
+            (ports::BALANCE, table(ports::BALANCE_COLUMNS, &tables.balance)?),
+            (ports::OVERLAP, table(ports::OVERLAP_COLUMNS, &tables.overlap)?),
+            (ports::SENSITIVITY, table(ports::SENSITIVITY_COLUMNS, &tables.sensitivity)?),
+            (ports::MODIFIERS, table(ports::MODIFIER_COLUMNS, &tables.modifiers)?),
+            (ports::GRAPH, table(ports::GRAPH_COLUMNS, &tables.graph)?),
+        ])
+    }
+}
+
+/// A refusal in words, with the names of columns in the place of their positions.
+fn named(refusal: &Refusal, names: &[String]) -> String {
+    let name = |text: &String| {
+        let at = text.strip_prefix('#').and_then(|at| at.parse::<usize>().ok());
+        at.and_then(|at| names.get(at)).unwrap_or(text).clone()
+    };
+    match refusal {
+        Refusal::Collinear { column } => Refusal::Collinear { column: name(column) }.to_string(),
+        Refusal::Constant(column) => Refusal::Constant(name(column)).to_string(),
+        other => other.to_string(),
+    }
+}

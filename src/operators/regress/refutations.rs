@@ -1,0 +1,185 @@
+//! Runs the refuters: every estimate of a set of rows again, on changed data.
+//!
+//! How data are changed is in `causal::refute`. Simulations run on all threads; each is a function
+//! of the seed and the ids alone, so their number changes nothing.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
+
+use super::args::{Args, Estimator, RefuterName};
+use super::estimate::{Sample, estimate, score};
+use super::sample::{RowSet, gather};
+use crate::causal::{Design, Refuter, Resample, Resampler};
+use crate::operator::StepError;
+
+/// What came of a refuter for one estimate.
+pub(super) enum Refutation {
+    /// The estimates on changed data, in the order of simulations, and how many were refused.
+    Ran { estimates: Vec<f64>, failed: usize },
+    /// The refuter says nothing about this estimator here, and why.
+    NotApplicable(String),
+}
+
+/// An estimate that is refuted: the comparison and the estimator by their positions.
+pub(super) struct Refuted {
+    pub(super) comparison: usize,
+    pub(super) estimator: Estimator,
+}
+
+/// The numbers that rows have besides their columns.
+pub(super) struct Draws<'a> {
+    pub(super) rows: &'a [u64],
+    pub(super) units: Option<&'a [u64]>,
+    pub(super) folds: Option<&'a [u32]>,
+}
+
+/// A task that may be stopped, and counts what it has done.
+pub(super) struct Watch<'a> {
+    pub(super) stop: &'a AtomicBool,
+    pub(super) done: &'a AtomicUsize,
+    pub(super) tell: &'a (dyn Fn(usize) + Sync),
+}
+
+/// Why a refuter says nothing about an estimator, if it does not.
+fn inapplicable(
+    refuter: RefuterName,
+    estimator: Estimator,
+    constant: bool,
+) -> Option<&'static str> {
+    if constant && estimator.needs_propensity() {
+        return Some("every propensity score is the same: there is no adjustment to refute");
+    }
+    match (refuter, estimator) {
+        (RefuterName::RandomCommonCause, _) if !estimator.adjusts() => {
+            Some("the estimator uses no covariates, so that one more changes nothing")
+        }
+        (RefuterName::Placebo, Estimator::Iv) => {
+            Some("the instrument does not act on a permuted treatment")
+        }
+        (RefuterName::Bootstrap, Estimator::Matching) => {
+            Some("the bootstrap is not valid for matching (Abadie and Imbens 2008)")
+        }
+        _ => None,
+    }
+}
+
+/// Refutes the estimates of a set of rows: for each of them, one result per refuter.
+pub(super) fn refute(
+    args: &Args,
+    set: &RowSet,
+    draws: &Draws<'_>,
+    refuted: &[Refuted],
+    constant: bool,
+    watch: &Watch<'_>,
+) -> Result<Vec<Vec<Refutation>>, StepError> {
+    let design = Design {
+        treated: &set.treated,
+        units: set.units.as_deref(),
+        clusters: set.clusters.as_deref(),
+        rows: draws.rows,
+        unit_numbers: draws.units,
+    };
+    let resampler = Resampler::new(design);
+    let mut results: Vec<Vec<Refutation>> = refuted.iter().map(|_| Vec::new()).collect();
+    for refuter in &args.refuters {
+        let reasons: Vec<Option<&str>> =
+            refuted.iter().map(|one| inapplicable(*refuter, one.estimator, constant)).collect();
+        let applicable: Vec<usize> =
+            (0..refuted.len()).filter(|at| reasons[*at].is_none()).collect();
+        let simulate = |simulation: usize| -> Vec<Option<f64>> {
+            if watch.stop.load(Ordering::Relaxed) {
+                return Vec::new();
+            }
+            let made =
+                resampler.resample(Refuter::from(*refuter), simulation, args.subset_fraction);
+            let estimates = again(args, set, draws, refuted, &applicable, *refuter, &made);
+            (watch.tell)(watch.done.fetch_add(1, Ordering::Relaxed) + 1);
+            estimates
+        };
+        let simulated: Vec<Vec<Option<f64>>> = if applicable.is_empty() {
+            Vec::new()
+        } else {
+            (0..args.simulations).into_par_iter().map(simulate).collect()
+        };
+        if watch.stop.load(Ordering::Relaxed) {
+            return Err(StepError::new("interrupted"));
+        }
+        for (at, reason) in reasons.into_iter().enumerate() {
+            results[at].push(match reason {
+                Some(reason) => Refutation::NotApplicable(reason.into()),
+                None => {
+                    let place = applicable.iter().position(|one| *one == at).unwrap_or(0);
+                    let all = simulated.iter().map(|estimates| estimates[place]);
+                    let estimates: Vec<f64> = all.flatten().collect();
+                    let failed = simulated.len() - estimates.len();
+                    Refutation::Ran { estimates, failed }
+                }
+            });
+        }
+    }
+    Ok(results)
+}
+
+/// The estimates on a changed data set; none where it gives no number.
+fn again(
+    args: &Args,
+    set: &RowSet,
+    draws: &Draws<'_>,
+    refuted: &[Refuted],
+    applicable: &[usize],
+    refuter: RefuterName,
+    made: &Resample,
+) -> Vec<Option<f64>> {
+    // With the same rows in the same order nothing is copied.
+    let same_rows = matches!(refuter, RefuterName::Placebo | RefuterName::RandomCommonCause);
+    let copied = |columns: &[Vec<f64>]| -> Vec<Vec<f64>> {
+        if same_rows {
+            return Vec::new();
+        }
+        columns.iter().map(|column| gather(column, &made.rows)).collect()
+    };
+    let (covariates, instruments) = (copied(&set.covariates), copied(&set.instruments));
+    fn slices<'a>(copies: &'a [Vec<f64>], all: &'a [Vec<f64>], same: bool) -> Vec<&'a [f64]> {
+        if same { all } else { copies }.iter().map(Vec::as_slice).collect()
+    }
+    let mut covariates = slices(&covariates, &set.covariates, same_rows);
+    covariates.extend(made.cause.as_deref());
+    let instruments = slices(&instruments, &set.instruments, same_rows);
+    let folds = draws.folds.map(|folds| gather(folds, &made.rows));
+    let mut outcomes: Vec<(usize, Vec<f64>)> = Vec::new();
+    if !same_rows {
+        for at in applicable {
+            let comparison = refuted[*at].comparison;
+            if !outcomes.iter().any(|(known, _)| *known == comparison) {
+                let values = gather(&set.comparisons[comparison].values, &made.rows);
+                outcomes.push((comparison, values));
+            }
+        }
+    }
+    let sample = |comparison: usize| Sample {
+        treated: &made.treated,
+        outcome: outcomes
+            .iter()
+            .find(|(known, _)| *known == comparison)
+            .map_or(&set.comparisons[comparison].values, |(_, values)| values),
+        covariates: &covariates,
+        instruments: &instruments,
+        units: made.units.as_deref(),
+        clusters: made.clusters.as_deref(),
+        folds: folds.as_deref(),
+    };
+    let mut shared = None;
+    applicable
+        .iter()
+        .map(|at| {
+            let Refuted { comparison, estimator, .. } = &refuted[*at];
+            let sample = sample(*comparison);
+            if estimator.needs_propensity() && shared.is_none() {
+                shared = Some(score(args, &sample));
+            }
+            let found = estimate(args, *estimator, &sample, shared.as_ref()).ok()?;
+            Some(found.estimate.value).filter(|value| value.is_finite())
+        })
+        .collect()
+}

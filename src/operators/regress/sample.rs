@@ -1,0 +1,350 @@
+//! Which rows are compared: contrasts of arms, complete rows, and what forbids an estimate before
+//! anything is estimated.
+
+use super::super::support::words::{count, list};
+use super::args::{Args, Contrasts, Missing};
+use super::frame::{Frame, NONE};
+use super::identify::Identified;
+use crate::causal::dense;
+
+/// Fewer units than these give no estimate.
+const FEWEST_UNITS: usize = 10;
+
+/// Two arms that are compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Contrast {
+    pub(super) treatment: String,
+    pub(super) control: String,
+}
+
+/// The contrasts, in the order in which they are told: each arm with control, then with the arms
+/// before it.
+pub(super) fn contrasts(args: &Args, frame: &Frame) -> Vec<Contrast> {
+    let mut arms: Vec<String> = match &args.treatments {
+        Some(given) => given.clone(),
+        None => {
+            let mut found = frame.arms.names().to_vec();
+            found.retain(|name| *name != args.control);
+            found.sort();
+            found
+        }
+    };
+    if arms.is_empty() {
+        // Nothing to compare: one row says so.
+        arms.push(args.control.clone());
+    }
+    let contrast = |treatment: &String, control: &String| Contrast {
+        treatment: treatment.clone(),
+        control: control.clone(),
+    };
+    let mut all: Vec<Contrast> = arms.iter().map(|arm| contrast(arm, &args.control)).collect();
+    if args.contrasts == Contrasts::All {
+        for (at, arm) in arms.iter().enumerate() {
+            all.extend(arms[..at].iter().map(|before| contrast(arm, before)));
+        }
+    }
+    all
+}
+
+/// An outcome on the rows of a [`RowSet`].
+pub(super) struct Comparison {
+    pub(super) outcome: String,
+    pub(super) values: Vec<f64>,
+    /// Rows without a value that is needed.
+    pub(super) missing: usize,
+    /// Why nothing is estimated.
+    pub(super) refused: Option<String>,
+}
+
+/// The rows of a contrast that are complete, for the outcomes that have the same ones and are
+/// adjusted for the same covariates.
+pub(super) struct RowSet {
+    pub(super) contrast: Contrast,
+    /// Positions in the frame.
+    pub(super) rows: Vec<u32>,
+    pub(super) treated: Vec<bool>,
+    pub(super) units: Option<Vec<u32>>,
+    /// Clusters as given; a unit is a cluster where there are none.
+    pub(super) clusters: Option<Vec<u32>>,
+    pub(super) names: Vec<String>,
+    pub(super) covariates: Vec<Vec<f64>>,
+    pub(super) instruments: Vec<Vec<f64>>,
+    /// Why no estimator may use the covariates.
+    pub(super) adjusting_refused: Option<String>,
+    /// Why the arms may not be compared without an adjustment.
+    pub(super) unadjusted_refused: Option<String>,
+    pub(super) comparisons: Vec<Comparison>,
+}
+
+impl RowSet {
+    /// What errors may be correlated within.
+    pub(super) fn correlated(&self) -> Option<&[u32]> {
+        self.clusters.as_deref().or(self.units.as_deref())
+    }
+
+    /// Rows under the treatment.
+    pub(super) fn n_treated(&self) -> usize {
+        self.treated.iter().filter(|treated| **treated).count()
+    }
+}
+
+/// The rows of a contrast, by outcomes that share them.
+pub(super) fn row_sets(
+    args: &Args,
+    frame: &Frame,
+    identified: &[Identified],
+    contrast: &Contrast,
+) -> Vec<RowSet> {
+    let mut sets: Vec<RowSet> = Vec::new();
+    let arms = (frame.arms.code(&contrast.treatment), frame.arms.code(&contrast.control));
+    let in_arm = |row: &u32| {
+        let arm = Some(frame.arms.rows()[*row as usize]);
+        arm == arms.0 || arm == arms.1
+    };
+    let candidates: Vec<u32> = (0..frame.len() as u32).filter(in_arm).collect();
+    for (outcome, identified) in args.outcomes.iter().zip(identified) {
+        let rows = Rows::of(args, frame, identified, outcome, &candidates);
+        let comparison = Comparison {
+            values: gather(&frame.numbers[outcome], &rows.kept),
+            refused: refused(args, frame, contrast, outcome, &rows),
+            missing: rows.missing,
+            outcome: outcome.clone(),
+        };
+        let same = |set: &&mut RowSet| {
+            set.rows == rows.kept
+                && set.names == identified.adjusted
+                && set.adjusting_refused == adjusting(args, frame, identified, &rows)
+                && set.unadjusted_refused == identified.unadjusted_refused
+        };
+        match sets.iter_mut().find(same) {
+            Some(set) => set.comparisons.push(comparison),
+            None => {
+                let mut set = row_set(args, frame, identified, contrast, rows);
+                set.comparisons.push(comparison);
+                sets.push(set);
+            }
+        }
+    }
+    sets
+}
+
+fn row_set(
+    args: &Args,
+    frame: &Frame,
+    identified: &Identified,
+    contrast: &Contrast,
+    rows: Rows,
+) -> RowSet {
+    let adjusting_refused = adjusting(args, frame, identified, &rows);
+    let treatment = frame.arms.code(&contrast.treatment);
+    let is_treated = |row: &u32| Some(frame.arms.rows()[*row as usize]) == treatment;
+    let codes = |codes: &super::frame::Codes| {
+        dense(rows.kept.iter().map(|row| codes.rows()[*row as usize]))
+    };
+    // Values that are not used, because they are incomplete, are not copied.
+    let columns = |names: &[String]| match adjusting_refused {
+        None => names.iter().map(|name| gather(&frame.numbers[name], &rows.kept)).collect(),
+        Some(_) => Vec::new(),
+    };
+    RowSet {
+        contrast: contrast.clone(),
+        treated: rows.kept.iter().map(is_treated).collect(),
+        units: frame.units.as_ref().map(codes),
+        clusters: frame.clusters.as_ref().map(codes),
+        names: identified.adjusted.clone(),
+        covariates: columns(&identified.adjusted),
+        instruments: columns(&identified.instruments),
+        unadjusted_refused: identified.unadjusted_refused.clone(),
+        adjusting_refused,
+        comparisons: Vec::new(),
+        rows: rows.kept,
+    }
+}
+
+/// The values of a column in some rows.
+pub(super) fn gather<T: Copy>(column: &[T], rows: &[u32]) -> Vec<T> {
+    rows.iter().map(|row| column[*row as usize]).collect()
+}
+
+/// The rows that are used for an outcome, and what is missing in those that could be.
+struct Rows {
+    kept: Vec<u32>,
+    /// Rows without an arm, or of these arms without a value that is needed.
+    missing: usize,
+    /// The part of them that no estimator can do without.
+    missing_always: usize,
+    /// Per covariate, how many rows lack it.
+    missing_covariates: Vec<(String, usize)>,
+}
+
+impl Rows {
+    fn of(
+        args: &Args,
+        frame: &Frame,
+        identified: &Identified,
+        outcome: &str,
+        candidates: &[u32],
+    ) -> Self {
+        let values = &frame.numbers[outcome];
+        let codes = [&frame.units, &frame.clusters];
+        let group_missing = |row: usize| codes.into_iter().flatten().any(|c| c.rows()[row] == NONE);
+        let covariates: Vec<(&String, &Vec<f64>)> = identified
+            .adjusted
+            .iter()
+            .chain(&identified.instruments)
+            .map(|name| (name, &frame.numbers[name]))
+            .collect();
+        let without_arm = frame.arms.rows().iter().filter(|arm| **arm == NONE).count();
+        let mut found = Self {
+            kept: Vec::with_capacity(candidates.len()),
+            missing: without_arm,
+            missing_always: without_arm,
+            missing_covariates: covariates.iter().map(|(name, _)| ((*name).clone(), 0)).collect(),
+        };
+        for row in candidates {
+            let at = *row as usize;
+            let always = values[at].is_nan() || group_missing(at);
+            let mut lacking = false;
+            for ((_, column), (_, missing)) in covariates.iter().zip(&mut found.missing_covariates)
+            {
+                if column[at].is_nan() {
+                    *missing += 1;
+                    lacking = true;
+                }
+            }
+            found.missing_always += usize::from(always);
+            found.missing += usize::from(always || lacking);
+            // A row without an outcome is of no use; one without a covariate is, to estimators
+            // that use none, unless the user wants all of them to have the same rows.
+            if !always && !(lacking && args.missing == Missing::Drop) {
+                found.kept.push(*row);
+            }
+        }
+        found
+    }
+}
+
+/// Why nothing is estimated from these rows.
+fn refused(
+    args: &Args,
+    frame: &Frame,
+    contrast: &Contrast,
+    outcome: &str,
+    rows: &Rows,
+) -> Option<String> {
+    for arm in [&contrast.control, &contrast.treatment] {
+        if frame.arms.code(arm).is_none() {
+            let known = frame.arms.names();
+            return Some(match known {
+                [] => format!("there is no row with a value of `{}`", args.treatment),
+                _ => {
+                    format!("no row has `{arm}` as `{}`; there is {}", args.treatment, list(known))
+                }
+            });
+        }
+    }
+    if contrast.treatment == contrast.control {
+        let message = "has one level only, so that there is nothing to compare";
+        return Some(format!("`{}` {message}", args.treatment));
+    }
+    if args.missing == Missing::Refuse && rows.missing_always > 0 {
+        return Some(format!(
+            "{} without a value of `{outcome}`{} (missing: drop leaves such rows out)",
+            count(rows.missing_always, "row is", "rows are"),
+            groups(args),
+        ));
+    }
+    let values = &frame.numbers[outcome];
+    let infinite = rows.kept.iter().filter(|row| values[**row as usize].is_infinite()).count();
+    if infinite > 0 {
+        return Some(format!("`{outcome}` is infinite in {}", count(infinite, "row", "rows")));
+    }
+    let mut arms = [0usize; 2];
+    let treatment = frame.arms.code(&contrast.treatment);
+    for row in &rows.kept {
+        arms[usize::from(Some(frame.arms.rows()[*row as usize]) == treatment)] += 1;
+    }
+    for (found, arm) in arms.into_iter().zip([&contrast.control, &contrast.treatment]) {
+        if found < 2 {
+            let found = count(found, "row", "rows");
+            return Some(format!("too few rows: {found} of `{arm}`, at least 2 are needed"));
+        }
+    }
+    let (units, what) = match &frame.units {
+        Some(units) => {
+            let codes = dense(rows.kept.iter().map(|row| units.rows()[*row as usize]));
+            (codes.iter().max().map_or(0, |last| *last as usize + 1), "units")
+        }
+        None => (rows.kept.len(), "rows"),
+    };
+    if units < FEWEST_UNITS {
+        return Some(format!("too few {what}: {units}, at least {FEWEST_UNITS} are needed"));
+    }
+    let first = values[rows.kept[0] as usize];
+    if rows.kept.iter().all(|row| values[*row as usize] == first) {
+        return Some(format!("`{outcome}` is constant: it is {first} in all rows"));
+    }
+    None
+}
+
+/// The group columns of an analysis, as the end of a list.
+fn groups(args: &Args) -> String {
+    let names = [&args.unit, &args.cluster];
+    let mut names: Vec<&str> = names.into_iter().flatten().map(String::as_str).collect();
+    names.push(&args.treatment);
+    names.iter().map(|name| format!(" or `{name}`")).collect()
+}
+
+/// Why no estimator may use the covariates of these rows.
+fn adjusting(args: &Args, frame: &Frame, identified: &Identified, rows: &Rows) -> Option<String> {
+    if let Some(reason) = &identified.adjusting_refused {
+        return Some(reason.clone());
+    }
+    let missing: Vec<String> = rows
+        .missing_covariates
+        .iter()
+        .filter(|(_, missing)| *missing > 0)
+        .map(|(name, missing)| format!("{missing} of `{name}`"))
+        .collect();
+    if args.missing == Missing::Refuse && !missing.is_empty() {
+        return Some(format!(
+            "values are missing: {} (missing: drop leaves such rows out)",
+            missing.join(", ")
+        ));
+    }
+    for name in identified.adjusted.iter().chain(&identified.instruments) {
+        let column = &frame.numbers[name];
+        let infinite = rows.kept.iter().filter(|row| column[**row as usize].is_infinite()).count();
+        if infinite > 0 {
+            return Some(format!("`{name}` is infinite in {}", count(infinite, "row", "rows")));
+        }
+    }
+    let units = frame.units.as_ref()?;
+    let units = gather(units.rows(), &rows.kept);
+    identified.adjusted.iter().find_map(|name| {
+        let differing = differing_units(&units, &gather(&frame.numbers[name], &rows.kept));
+        (differing > 0).then(|| {
+            format!(
+                "`{name}` is a bad control: it differs between the rows of {}, so that the \
+                 treatment may have changed it",
+                count(differing, "unit", "units")
+            )
+        })
+    })
+}
+
+/// How many units have rows in which the column differs. Both are of the same rows.
+pub(super) fn differing_units(units: &[u32], column: &[f64]) -> usize {
+    let size = units.iter().max().map_or(0, |last| *last as usize + 1);
+    // The first value of a unit, and whether another one was seen.
+    let mut first: Vec<Option<(f64, bool)>> = vec![None; size];
+    for (unit, value) in units.iter().zip(column) {
+        match &mut first[*unit as usize] {
+            Some((known, differs)) => {
+                *differs |= *known != *value && !(known.is_nan() && value.is_nan());
+            }
+            empty => *empty = Some((*value, false)),
+        }
+    }
+    first.into_iter().flatten().filter(|(_, differs)| *differs).count()
+}
