@@ -55,7 +55,6 @@ pub use propensity::{
     Stratification, Weighting, aipw, cross_fit_aipw, matching, partially_linear,
     regression_adjustment, stratification, weighting,
 };
-pub use quantile::{QuantileBins, quantile, quantile_bins};
 pub use rank::{Ranks, average_ranks};
 pub use refusal::Refusal;
 pub use refute::{Design, Refuter, Resample, Resampler, dense, refutation_p};

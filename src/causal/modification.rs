@@ -6,6 +6,7 @@
 mod tests;
 
 use super::balance::{Moments, moments};
+use super::quantile::quantile;
 use super::{Estimate, Refusal};
 
 /// Fewer units than this are refused.
@@ -228,21 +229,6 @@ fn edges(column: &[f64]) -> Vec<f64> {
     let mut edges: Vec<f64> = (0..=FIFTHS).map(|at| quantile(&sorted, at, FIFTHS)).collect();
     edges.dedup();
     edges
-}
-
-/// The quantile at `part / parts` of sorted values, interpolated linearly between the two that
-/// it falls between (Hyndman and Fan 1996, type 7). The position is split in whole numbers, so
-/// that a quantile that is a value is exactly that value. 0 if there are no values.
-pub(super) fn quantile(sorted: &[f64], part: usize, parts: usize) -> f64 {
-    let position = sorted.len().saturating_sub(1) * part;
-    let (Some(&low), share) =
-        (sorted.get(position / parts), (position % parts) as f64 / parts as f64)
-    else {
-        return 0.0;
-    };
-    let high = sorted.get(position / parts + 1).copied().unwrap_or(low);
-    // From the nearer end, so that the result never leaves the interval.
-    if share < 0.5 { low + (high - low) * share } else { high - (high - low) * (1.0 - share) }
 }
 
 /// The refusal of a column with one value only.

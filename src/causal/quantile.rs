@@ -1,43 +1,11 @@
-//! Quantiles by linear interpolation, and bins between them.
+//! Quantiles by linear interpolation.
 
-#[cfg(test)]
-mod tests;
-
-use super::{column::check_column, refusal::Refusal};
-
-/// Bins of a column between its quantiles.
-#[derive(Clone, Debug, PartialEq)]
-pub struct QuantileBins {
-    /// The lower and the upper edge of each bin, ascending; the upper edge of a bin is the
-    /// lower edge of the next one. A bin holds its upper edge and not its lower one, but for the
-    /// first bin, which holds both.
-    pub edges: Vec<(f64, f64)>,
-    /// The bin of every row, from 0. Where many values are equal, a bin beside them may be empty.
-    pub codes: Vec<u32>,
-}
-
-/// The quantile at `probability` (of [0, 1], else the nearest end) of values in ascending
-/// order, by linear interpolation between the neighbours of (n - 1) * probability: definition 7
-/// of R. J. Hyndman & Y. Fan, "Sample quantiles in statistical packages", The American
-/// Statistician 50, 1996, the default of numpy.
-///
-/// # Errors
-/// An empty column, a probability that is not a number.
-pub fn quantile(sorted: &[f64], probability: f64) -> Result<f64, Refusal> {
-    if sorted.is_empty() {
-        return Err(Refusal::TooFew { what: "rows", found: 0, needed: 1 });
-    }
-    if probability.is_nan() {
-        return Err(Refusal::Other("the probability of a quantile is not a number".to_owned()));
-    }
-    let position = (sorted.len() - 1) as f64 * probability.clamp(0.0, 1.0);
-    let below = position.floor();
-    Ok(interpolate(sorted, below as usize, position - below))
-}
-
-/// The quantile at `part / parts`; 0 for an empty column. The position is computed in integers,
-/// so that a quantile which is one of the values is exactly that value.
-pub(super) fn sorted_quantile(sorted: &[f64], part: usize, parts: usize) -> f64 {
+/// The quantile at `part / parts` of values in ascending order, by linear interpolation between the
+/// neighbours of (n - 1) * part / parts: definition 7 of R. J. Hyndman & Y. Fan, "Sample quantiles
+/// in statistical packages", The American Statistician 50, 1996, the default of numpy. 0 for an
+/// empty column. The position is computed in integers, so that a quantile which is one of the
+/// values is exactly that value.
+pub(super) fn quantile(sorted: &[f64], part: usize, parts: usize) -> f64 {
     let position = sorted.len().saturating_sub(1) as u128 * part as u128;
     let (below, rest) = (position / parts.max(1) as u128, position % parts.max(1) as u128);
     interpolate(sorted, below as usize, rest as f64 / parts as f64)
@@ -60,33 +28,29 @@ fn interpolate(sorted: &[f64], below: usize, share: f64) -> f64 {
     }
 }
 
-/// Bins of about equal size between the quantiles 0, 1 / bins, ..., 1 of the values, as
-/// `pandas.qcut(..., duplicates="drop")`: quantiles that coincide are one edge, so that there
-/// may be fewer bins than asked for. The edges are the quantiles themselves; pandas writes the
-/// lowest one a little smaller in its labels. O(n log n).
-///
-/// # Errors
-/// No bins asked for, an empty column, a value that is not finite, a column with one value only.
-pub fn quantile_bins(values: &[f64], bins: usize) -> Result<QuantileBins, Refusal> {
-    check_column(values, "values", values.len())?;
-    if bins == 0 {
-        return Err(Refusal::TooFew { what: "bins", found: 0, needed: 1 });
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_equal_numpy() {
+        let mut state = 77u64;
+        let mut values: Vec<f64> = (0..37)
+            .map(|_| {
+                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                let value = ((state >> 33) % 60) as f64;
+                1.1 * if value < 25.0 { 3.0 } else { value }
+            })
+            .collect();
+        values.sort_unstable_by(f64::total_cmp);
+        let expected = [3.3000000000000003, 3.3000000000000003, 34.1, 48.884];
+        for (percent, expected) in [10, 25, 50, 77].into_iter().zip(expected) {
+            let found = quantile(&values, percent, 100);
+            assert!((found - expected).abs() < 1e-14 * expected, "{found} {expected}");
+        }
+        assert_eq!(quantile(&values, 1, 1), values[36]);
+        assert_eq!(quantile(&[-f64::MAX, f64::MAX], 1, 2), 0.0);
+        assert_eq!(quantile(&[], 1, 2), 0.0);
     }
-    if values.is_empty() {
-        return Err(Refusal::TooFew { what: "rows", found: 0, needed: 1 });
-    }
-    let mut sorted: Vec<f64> = values.iter().map(|value| value + 0.0).collect();
-    sorted.sort_unstable_by(f64::total_cmp);
-    // More bins than values would only add empty ones.
-    let bins = bins.min(sorted.len()).min(u32::MAX as usize);
-    let mut cuts: Vec<f64> = (0..=bins).map(|i| sorted_quantile(&sorted, i, bins)).collect();
-    cuts.dedup();
-    if cuts.len() < 2 {
-        return Err(Refusal::Constant("values".to_owned()));
-    }
-    let code = |value: &f64| cuts[1..].partition_point(|upper| upper < value) as u32;
-    Ok(QuantileBins {
-        codes: values.iter().map(code).collect(),
-        edges: cuts.windows(2).map(|pair| (pair[0], pair[1])).collect(),
-    })
 }

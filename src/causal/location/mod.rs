@@ -80,7 +80,7 @@ pub fn location(differences: &[f64]) -> Result<Location, Refusal> {
     let signed_rank = signs::signed_rank(&sorted);
     let shape = shape(&sorted);
     Ok(Location {
-        median: quantile::sorted_quantile(&sorted, 1, 2),
+        median: quantile::quantile(&sorted, 1, 2),
         hodges_lehmann: hodges_lehmann::pseudomedian(&sorted),
         trimmed_mean: compensated::mean(&sorted[cut..n - cut]),
         wilcoxon_statistic: signed_rank.statistic,

@@ -3,8 +3,8 @@
 //! Strata that lack either arm are left out, and their number is halved until enough are kept.
 
 use super::logistic::constant;
-use super::rows::{Rows, ascending, finite, same_length};
-use crate::causal::{Estimate, Refusal};
+use super::rows::{Rows, finite, same_length};
+use crate::causal::{Estimate, Refusal, average_ranks};
 
 /// Each arm of a stratum that is kept has more rows than this.
 const LEAST: usize = 10;
@@ -86,14 +86,7 @@ fn ranks(scores: &[f64]) -> Vec<f64> {
     if constant(scores).is_some() {
         return vec![(n as f64 + 1.0) / 2.0; n];
     }
-    let mut ranks = vec![0.0; n];
-    let mut below = 0;
-    for tied in ascending(scores, |_| true).chunk_by(|a, b| a.0 == b.0) {
-        let rank = below as f64 + (tied.len() as f64 + 1.0) / 2.0;
-        tied.iter().for_each(|(_, row)| ranks[*row] = rank);
-        below += tied.len();
-    }
-    ranks
+    average_ranks(scores).ranks
 }
 
 /// The rows cut into strata.
