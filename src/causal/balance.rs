@@ -174,9 +174,18 @@ pub(super) fn moments(pairs: impl Iterator<Item = (f64, f64)> + Clone) -> Moment
 }
 
 /// A difference in units of a standard deviation: 0 if there is neither, `None` if it is infinite.
+/// The same values in another order have means that differ by rounding: that is no difference.
 fn standardised(difference: f64, deviation: f64) -> Option<f64> {
-    if deviation > 0.0 { Some(difference / deviation) } else { (difference == 0.0).then_some(0.0) }
+    if deviation > 0.0 {
+        let share = difference / deviation;
+        Some(if share.abs() < ROUNDING { 0.0 } else { share })
+    } else {
+        (difference == 0.0).then_some(0.0)
+    }
 }
+
+/// A smaller share of a standard deviation is rounding.
+const ROUNDING: f64 = 1e-11;
 
 /// The ratio of two variances by their roots.
 fn ratio(treated: Option<f64>, control: Option<f64>) -> Option<f64> {

@@ -38,8 +38,9 @@ pub enum Refusal {
     Constant(String),
     /// A row's leverage is 1, so that its residual is 0 whatever its outcome is.
     #[error(
-        "row {row} has a leverage of {leverage}: its residual is zero by construction, so \
-             that HC2 and HC3 are not defined"
+        "a row has a leverage of 1: no other row is like it in the covariates, so that its \
+             residual is zero whatever its outcome is, and HC2 and HC3 are not defined (HC0, HC1 and \
+             classic are)"
     )]
     Leverage {
         /// The position of the row.

@@ -16,9 +16,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::support::cells::{Cell, Column, batch, schema};
-use super::support::require_column;
 use super::support::threads::on_thread;
-use super::support::words::{interval, p_equals, short, significant, thousands};
+use super::support::words::{interval, level, p_equals, short, thousands};
+use super::support::{in_key_order, require_column};
 use crate::causal::{Method, Refusal, correlation};
 use crate::engine::column;
 use crate::functions::{RowId, call};
@@ -342,16 +342,14 @@ impl BoundCorrelate {
         for (at, name) in names.iter().enumerate() {
             columns.push(cast(column(name), DataType::Float64).alias(format!("n{at}")));
         }
-        let sorted =
-            input.sort(self.order.iter().map(|name| column(name).sort(true, true)).collect())?;
-        let mut stream = sorted.select(columns)?.execute_stream().await?;
+        let mut stream = in_key_order(input, &self.order, columns)?.execute_stream().await?;
         let mut groups: BTreeMap<String, Group> = BTreeMap::new();
         while let Some(batch) = stream.next().await {
             let batch = batch?;
             let of_rows = cast_text(batch.column(0))?;
             let of_rows = of_rows.as_string::<i32>();
-            let values: Vec<_> =
-                batch.columns()[1..].iter().map(|c| c.as_primitive::<Float64Type>()).collect();
+            let numbers = batch.columns()[1..].iter().take(names.len());
+            let values: Vec<_> = numbers.map(|c| c.as_primitive::<Float64Type>()).collect();
             for row in 0..batch.num_rows() {
                 let name = of_rows.value(row);
                 if !groups.contains_key(name) {
@@ -429,8 +427,7 @@ fn row(args: &Args, (outcome, variable): (&str, &str), x: &[f64], y: &[f64]) -> 
         Ok(found) => {
             let covered = match found.interval {
                 Some(ends) => {
-                    let level = significant(100.0 * (1.0 - args.alpha), 3);
-                    format!("{level} % CI {}, ", interval(ends))
+                    format!("{} % CI {}, ", level(args.alpha), interval(ends))
                 }
                 None => String::new(),
             };

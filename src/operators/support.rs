@@ -56,6 +56,19 @@ pub(super) fn project(
     Ok(rows.select(columns)?)
 }
 
+/// `columns` of `rows` in the order of `key`, whose columns come after them. The sort comes last:
+/// above a sort, functions would be computed in parallel and their rows put together in any order.
+pub(super) fn in_key_order(
+    rows: DataFrame,
+    key: &[String],
+    mut columns: Vec<Expr>,
+) -> Result<DataFrame, StepError> {
+    let name = |at: usize| format!("__key{at}");
+    columns.extend(key.iter().enumerate().map(|(at, key)| column(key).alias(name(at))));
+    let order = (0..key.len()).map(|at| column(&name(at)).sort(true, true)).collect();
+    Ok(rows.select(columns)?.sort(order)?)
+}
+
 /// The reject columns filled in, for [`project`].
 pub(super) fn reject_values(rule: Expr, reason: Expr) -> Vec<(&'static str, Expr)> {
     vec![("rule", rule), ("reason", reason)]

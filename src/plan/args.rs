@@ -85,7 +85,8 @@ impl Checker<'_> {
                 }
                 let least = schema.get("minItems").and_then(Value::as_u64).unwrap_or(0);
                 if (items.len() as u64) < least {
-                    let message = format!("{} needs at least {least} entry", quote(path));
+                    let entries = if least == 1 { "entry" } else { "entries" };
+                    let message = format!("{} needs at least {least} {entries}", quote(path));
                     found.push(self.error(workflow_code::WRONG_VALUE, message, node.span));
                 }
             }

@@ -1,21 +1,32 @@
-"""Writes tests/reference/correlations.json: correlations of columns of the reference tables.
+#!/usr/bin/env python3
+"""Regenerates correlations.json, what the tests of src/causal/correlation compare with.
 
-Run with `pip install scipy==1.16.3 numpy==2.4.6`, from the directory with the CSV files:
-    python correlations.py causal > correlations.json
+    python3 tests/reference/correlations.py
 
-Every entry names a file, the number of its first rows that are used, two columns and a method.
-`low` and `high` are scipy's interval at 95 % (Pearson only); partial correlations are those of
-the least squares residuals given the columns in `given`, with Student's t (n - 2 - k).
+The pinned peer is installed into a virtual environment at first use (`in_venv`, harness.py).
+Every entry names a file of tests/reference/causal, the number of its first rows that are used, two
+columns and a method. `low` and `high` are scipy's interval at 95 % (Pearson only); partial
+correlations are those of the least squares residuals given the columns in `given`, with Student's
+t (n - 2 - k).
 """
+
 import csv
 import itertools
 import json
 import pathlib
 import sys
 
-import numpy
-import scipy
-from scipy import stats
+sys.dont_write_bytecode = True
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "scripts"))
+from harness import in_venv, pinned  # noqa: E402
+
+PINS = {"scipy": "1.16.3", "numpy": "2.4.6"}
+in_venv(*pinned(PINS))
+
+import numpy  # noqa: E402
+import scipy  # noqa: E402
+from scipy import stats  # noqa: E402
 
 COLUMNS = {
     "card_iv.csv": "nearc4 educ black smsa south married exper lwage".split(),
@@ -42,8 +53,8 @@ def columns_of(path):
     return {name: numpy.array([float(row[name]) for row in rows]) for name in rows[0]}
 
 
-def main(folder):
-    tables = {name: columns_of(pathlib.Path(folder) / name) for name in COLUMNS}
+def main():
+    tables = {name: columns_of(HERE / "causal" / name) for name in COLUMNS}
     entries = []
     for file, names in COLUMNS.items():
         table = tables[file]
@@ -75,18 +86,18 @@ def main(folder):
         t = r * numpy.sqrt(degrees / ((1 - r) * (1 + r)))
         partial.append(dict(file=file, x=a, y=b, given=given, r=r,
                             p=float(2 * stats.t.sf(abs(t), degrees))))
-    print("{")
     # scipy's coefficient of a perfect order of ranks may miss 1 by a rounding error, which makes
     # a p-value of it that is not zero: such an entry is written as what it is.
     for entry in entries:
         if entry["method"] == "spearman" and abs(entry["r"]) > 1 - 1e-15:
             entry |= dict(r=float(numpy.sign(entry["r"])), p=0.0)
-    print(f' "scipy": "{scipy.__version__}", "numpy": "{numpy.__version__}",')
+    lines = ["{", f' "scipy": "{scipy.__version__}", "numpy": "{numpy.__version__}",']
     for key, items, end in (("pairs", entries, ","), ("partial", partial, "")):
-        print(f' "{key}": [')
-        print(",\n".join("  " + json.dumps(item) for item in items))
-        print(f" ]{end}")
-    print("}")
+        lines.append(f' "{key}": [')
+        lines.append(",\n".join("  " + json.dumps(item) for item in items))
+        lines.append(f" ]{end}")
+    (HERE / "correlations.json").write_text("\n".join([*lines, "}"]) + "\n")
 
 
-main(sys.argv[1])
+if __name__ == "__main__":
+    main()

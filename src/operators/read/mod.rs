@@ -316,12 +316,14 @@ impl TableStep for BoundRead {
         cx: &LowerContext,
         _: BTreeMap<String, DataFrame>,
     ) -> Result<Ports, StepError> {
-        let raw = open(&cx.session, &self.file, self.format).await?;
+        let position = self.args.position.as_ref().filter(|_| self.positioned);
+        let session = if position.is_some() { in_order(&cx.session) } else { cx.session.clone() };
+        let raw = open(&session, &self.file, self.format).await?;
         let mut columns: Vec<Expr> =
             self.names.iter().map(|(from, to)| column(from).alias(to)).collect();
         let mut renamed = raw.select(columns.clone())?;
         let mut names: Vec<&str> = self.names.iter().map(|(_, name)| name.as_str()).collect();
-        if let Some(position) = self.args.position.as_ref().filter(|_| self.positioned) {
+        if let Some(position) = position {
             renamed = with_positions(&cx.session, renamed, position).await?;
             names.push(&position.column);
         }
@@ -338,7 +340,14 @@ impl TableStep for BoundRead {
     }
 }
 
-/// The rows with their positions, in memory: a plan may deal rows out in any order.
+/// A session that keeps the order of a file: with one partition no plan deals rows out.
+fn in_order(session: &SessionContext) -> SessionContext {
+    let mut state = session.state();
+    state.config_mut().options_mut().execution.target_partitions = 1;
+    SessionContext::new_with_state(state)
+}
+
+/// The rows with their positions, in memory.
 async fn with_positions(
     session: &SessionContext,
     rows: DataFrame,
@@ -351,9 +360,7 @@ async fn with_positions(
     };
     let rows = rows.with_column(GROUP, group)?;
     let schema = Arc::new(rows.schema().as_arrow().clone());
-    // Partitions are parts of the file, in its order.
-    let mut batches: Vec<RecordBatch> =
-        rows.collect_partitioned().await?.into_iter().flatten().collect();
+    let mut batches = rows.collect().await?;
     if batches.is_empty() {
         batches.push(RecordBatch::new_empty(schema));
     }

@@ -1,7 +1,9 @@
 //! The analysis of every contrast and outcome: what is estimated, refuted and diagnosed, in which
 //! order. The rows of results are made in `tables` and `diagnostics`.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::time::{Duration, Instant};
 
 use super::super::support::cells::Cell;
 use super::super::support::words::{count, p_equals, short};
@@ -17,15 +19,36 @@ use super::{Bound, Tables, identify, named};
 use crate::causal::{adjust, friedman};
 use crate::operator::StepError;
 
-/// A call with a text about what is going on.
-type Activity<'a> = &'a (dyn Fn(String) + Sync);
+/// Tells the user what is going on, at most once in a while.
+pub(super) struct Activity {
+    say: Box<dyn Fn(String) + Send + Sync>,
+    said: Mutex<Instant>,
+}
+
+impl Activity {
+    const PAUSE: Duration = Duration::from_secs(1);
+
+    pub(super) fn new(say: impl Fn(String) + Send + Sync + 'static) -> Self {
+        Self { say: Box::new(say), said: Mutex::new(Instant::now()) }
+    }
+
+    /// Says the text, unless the last one was said just now, or is being said.
+    fn tell(&self, text: impl FnOnce() -> String) {
+        if let Ok(mut said) = self.said.try_lock()
+            && said.elapsed() >= Self::PAUSE
+        {
+            *said = Instant::now();
+            (self.say)(text());
+        }
+    }
+}
 
 /// Analyses every contrast.
 pub(super) fn analyse(
     bound: &Bound,
     frame: &Frame,
     stop: &AtomicBool,
-    activity: Activity<'_>,
+    activity: &Activity,
 ) -> Result<Tables, StepError> {
     let args = &bound.args;
     let mut tables = Tables::default();
@@ -33,16 +56,14 @@ pub(super) fn analyse(
     let contrasts = contrasts(args, frame);
     for contrast in &contrasts {
         let versus = format!("{} against {}", contrast.treatment, contrast.control);
-        activity(format!("{versus}: estimating"));
+        activity.tell(|| format!("{versus}: estimating"));
         let sets = row_sets(args, frame, &bound.identified, contrast);
         let mut modifiers: Vec<Vec<Cell>> = Vec::new();
-        for (at, set) in sets.iter().enumerate() {
+        for set in &sets {
             let folds = folds(args, frame, set);
             let score = shared_score(args, set, folds.as_deref());
-            if at == 0 {
-                tables.balance.extend(balance_rows(args, frame, set, score.as_ref()));
-                tables.overlap.extend(overlap_row(args, set, score.as_ref()));
-            }
+            tables.balance.extend(balance_rows(args, frame, set, score.as_ref()));
+            tables.overlap.extend(overlap_row(args, set, score.as_ref()));
             let mut found = estimates(bound, set, score.as_ref(), folds.as_deref());
             refutations(
                 args,
@@ -53,7 +74,7 @@ pub(super) fn analyse(
                 &mut found,
                 |done| {
                     let all = args.simulations * args.refuters.len();
-                    activity(format!("{versus}: refuting, {done} of {all} data sets"));
+                    activity.tell(|| format!("{versus}: refuting, {done} of {all} data sets"));
                 },
                 stop,
             )?;
@@ -87,7 +108,7 @@ pub(super) fn analyse(
 
 /// The propensity model of a set of rows, if anything needs one.
 fn shared_score(args: &Args, set: &RowSet, folds: Option<&[u32]>) -> Option<Score> {
-    if set.adjusting_refused.is_some() || set.covariates.is_empty() {
+    if set.adjusting_refused().is_some() || set.covariates.is_empty() {
         return None;
     }
     if set.comparisons.iter().all(|comparison| comparison.refused.is_some()) {
@@ -112,6 +133,7 @@ fn sample<'a>(
         units: set.units.as_deref(),
         clusters: set.clusters.as_deref(),
         folds,
+        only_value: false,
     }
 }
 
@@ -211,12 +233,11 @@ fn withheld(
     let reason = match estimator {
         Estimator::Paired => None,
         Estimator::Difference => set.unadjusted_refused.clone(),
-        Estimator::Iv => identified.instruments_refused.clone().or_else(|| {
-            // The graph's word on backdoor paths is not about instruments.
-            let graph = identified.adjusting_refused.as_ref();
-            set.adjusting_refused.clone().filter(|reason| Some(reason) != graph)
-        }),
-        _ => set.adjusting_refused.clone(),
+        // The graph's word on backdoor paths is not about instruments.
+        Estimator::Iv => {
+            identified.instruments_refused.clone().or_else(|| set.covariates_refused.clone())
+        }
+        _ => set.adjusting_refused().cloned(),
     };
     if let Some(reason) = reason {
         return Some(Outcome::Refused(reason));

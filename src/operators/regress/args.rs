@@ -45,8 +45,8 @@ pub(super) struct Args {
     /// for.
     #[serde(default)]
     pub(super) graph: Option<String>,
-    /// What is estimated with; the first is the primary one. If absent: `paired` with a unit,
-    /// `difference` without confounders, else `ols` and `aipw`.
+    /// What is estimated with; the first is the primary one. With a unit that is `paired`, named or
+    /// not. If absent and without a unit: `difference` without confounders, else `ols` and `aipw`.
     #[serde(default)]
     pub(super) estimators: Vec<Estimator>,
     /// For whom the effect is averaged, where an estimator can tell them apart: all units (ate),
@@ -367,8 +367,9 @@ impl Args {
             (given, _) => given.to_vec(),
         };
         // With a unit the design is paired, and so is its primary analysis.
-        if let Some(at) = chosen.iter().position(|one| *one == Estimator::Paired) {
-            chosen[..=at].rotate_right(1);
+        if self.unit.is_some() {
+            chosen.retain(|one| *one != Estimator::Paired);
+            chosen.insert(0, Estimator::Paired);
         }
         chosen
     }

@@ -2,7 +2,7 @@
 //! function gives the rows of one port.
 
 use super::super::support::cells::Cell;
-use super::super::support::words::{count, interval, p_equals, short, thousands};
+use super::super::support::words::{count, interval, level, p_equals, short, thousands};
 use super::args::Args;
 use super::estimate::{Found, Pairs, Score};
 use super::frame::Frame;
@@ -63,7 +63,7 @@ pub(super) fn balance_rows(
             };
             let found = found.ok();
             let found = found.as_ref();
-            let mut row: Vec<Cell> = contrast(set);
+            let mut row = outcomes_and_contrast(set);
             row.extend([name.as_str().into(), status, reason]);
             row.extend([
                 found.map(|f| f.mean_treated).into(),
@@ -105,11 +105,20 @@ fn contrast(set: &RowSet) -> Vec<Cell> {
     vec![set.contrast.treatment.as_str().into(), set.contrast.control.as_str().into()]
 }
 
+/// The outcomes that a set of rows is about, and the contrast.
+fn outcomes_and_contrast(set: &RowSet) -> Vec<Cell> {
+    let outcomes: Vec<&str> =
+        set.comparisons.iter().map(|comparison| comparison.outcome.as_str()).collect();
+    let mut cells = vec![outcomes.join(", ").into()];
+    cells.extend(contrast(set));
+    cells
+}
+
 /// The row of the port `overlap`; none without covariates.
 pub(super) fn overlap_row(args: &Args, set: &RowSet, score: Option<&Score>) -> Option<Vec<Cell>> {
     let clip = (args.clip[0], args.clip[1]);
     let refused = |reason: &str| Refusal::Other(reason.to_string());
-    let found = match (score, &set.adjusting_refused) {
+    let found = match (score, set.adjusting_refused()) {
         (_, Some(reason)) => Err(refused(reason)),
         (Some(Ok(score)), _) => {
             let weights = weights(args, &score.scores, &set.treated);
@@ -120,7 +129,7 @@ pub(super) fn overlap_row(args: &Args, set: &RowSet, score: Option<&Score>) -> O
     };
     let constant = score.and_then(|score| score.as_ref().ok()?.constant());
     let [status, reason] = status(&found);
-    let mut row = contrast(set);
+    let mut row = outcomes_and_contrast(set);
     row.extend([status, reason]);
     let note = match (&found, constant) {
         (Err(reason), _) => format!("There are no propensity scores: {reason}."),
@@ -315,7 +324,7 @@ fn regression_bias(
     if set.names.is_empty() {
         return;
     }
-    if let Some(reason) = &set.adjusting_refused {
+    if let Some(reason) = set.adjusting_refused() {
         return measures.refused("robustness", "robustness_value", reason);
     }
     let covariates: Vec<&[f64]> = set.covariates.iter().map(Vec::as_slice).collect();
@@ -411,7 +420,8 @@ fn robust_location(measures: &mut Measures<'_>, pairs: &Pairs) {
     ];
     for (measure, value, words) in values {
         if let Some(value) = value {
-            let note = format!("{words} over {n} pairs: {}.", short(value));
+            let shown = if value.fract() == 0.0 { format!("{value}") } else { short(value) };
+            let note = format!("{words}, of {n} pairs: {shown}.");
             measures.add("location", measure, Ok(value), note);
         }
     }
@@ -473,7 +483,7 @@ pub(super) fn modifier_rows(
                  {}, p {}).",
                 comparison.outcome,
                 short(slope.value),
-                short(100.0 * (1.0 - args.alpha)),
+                level(args.alpha),
                 interval((low, high)),
                 p_equals(slope.p_value())
             )
@@ -523,7 +533,16 @@ fn modified(
     modifier: &str,
 ) -> Result<(crate::causal::Modification, usize), String> {
     let column = gather(&frame.numbers[modifier], &set.rows);
-    let words = |refusal: Refusal| super::named(&refusal, &[modifier.to_string()]);
+    let words = |refusal: Refusal| match &refusal {
+        Refusal::Constant(what) if what == "modifier" => {
+            Refusal::Constant(modifier.into()).to_string()
+        }
+        Refusal::Constant(what) if what == "modifier in one arm" => {
+            format!("`{modifier}` has one value only in one of the arms")
+        }
+        Refusal::Constant(what) => format!("the {what} have one value only"),
+        other => other.to_string(),
+    };
     let finite = |value: &f64| value.is_finite();
     let check = |column: &[f64]| {
         let missing = column.iter().filter(|value| value.is_nan()).count();

@@ -3,8 +3,8 @@
 use super::super::support::words::{count, short, thousands};
 use super::args::{Args, EstimandName, Estimator};
 use crate::causal::{
-    Estimate, LinearFit, Propensity, Refusal, adjusted, aipw, cross_fit_aipw, difference_in_means,
-    interacted, matching, paired, stratification, two_stage, weighting,
+    Covariance, Estimate, LinearFit, Propensity, Refusal, adjusted, aipw, cross_fit_aipw,
+    difference_in_means, interacted, matching, paired, stratification, two_stage, weighting,
 };
 
 /// AIPW clips to this range, as statsmodels and Stata would leave scores as they are.
@@ -24,12 +24,22 @@ pub(super) struct Sample<'a> {
     pub(super) clusters: Option<&'a [u32]>,
     /// The fold of each row, for cross-fitting.
     pub(super) folds: Option<&'a [u32]>,
+    /// Only the estimate is wanted: a regression may leave out its expensive standard errors.
+    pub(super) only_value: bool,
 }
 
 impl Sample<'_> {
     /// What errors may be correlated within.
     pub(super) fn correlated(&self) -> Option<&[u32]> {
         self.clusters.or(self.units)
+    }
+
+    /// The covariance of a regression, and the clusters for it.
+    fn covariance(&self, args: &Args) -> (Covariance, Option<&[u32]>) {
+        if self.only_value {
+            return (Covariance::Classic, None);
+        }
+        (args.covariance(), self.correlated())
     }
 }
 
@@ -157,9 +167,9 @@ fn by_pairs(args: &Args, sample: &Sample<'_>) -> Result<Found, Refusal> {
                 *known = *cluster;
             }
             let of_pairs = crate::causal::dense(pairs.units.iter().map(|u| of_unit[*u as usize]));
-            let kind = args.covariance();
+            let (kind, clusters) = sample.covariance(args);
             let fit = LinearFit::fit(&[], &pairs.differences())?;
-            let estimate = fit.estimate(0, kind, Some(&of_pairs))?;
+            let estimate = fit.estimate(0, kind, clusters.map(|_| of_pairs.as_slice()))?;
             found(estimate, "ate", format!("{kind} of pair differences"))
         }
     };
@@ -187,8 +197,7 @@ fn difference(sample: &Sample<'_>) -> Result<Found, Refusal> {
 }
 
 fn regression(args: &Args, estimator: Estimator, sample: &Sample<'_>) -> Result<Found, Refusal> {
-    let kind = args.covariance();
-    let clusters = sample.correlated();
+    let (kind, clusters) = sample.covariance(args);
     let fit = if estimator == Estimator::Ols { adjusted } else { interacted };
     let fit = fit(sample.treated, sample.outcome, sample.covariates, kind, clusters)?;
     Ok(found(fit.estimate, "ate", kind.to_string()))
@@ -196,14 +205,14 @@ fn regression(args: &Args, estimator: Estimator, sample: &Sample<'_>) -> Result<
 
 fn instrumental(args: &Args, sample: &Sample<'_>) -> Result<Found, Refusal> {
     let endogenous: Vec<f64> = sample.treated.iter().map(|t| f64::from(u8::from(*t))).collect();
-    let kind = args.covariance();
+    let (kind, clusters) = sample.covariance(args);
     let fit = two_stage(
         sample.outcome,
         &endogenous,
         sample.instruments,
         sample.covariates,
         kind,
-        sample.correlated(),
+        clusters,
     )?;
     let mut result = found(fit.estimate, "late", kind.to_string());
     let f = fit.first_stage_f;

@@ -11,6 +11,7 @@ use datafusion::dataframe::DataFrame;
 use datafusion::logical_expr::{Expr, cast, lit};
 use futures::StreamExt;
 
+use super::super::support::in_key_order;
 use super::args::Args;
 use crate::engine::column;
 use crate::functions::{KeyedHash, RowId, call};
@@ -109,8 +110,7 @@ pub(super) async fn read(
     for (at, name) in numbers.iter().enumerate() {
         columns.push(cast(column(name), DataType::Float64).alias(format!("n{at}")));
     }
-    let sorted = input.sort(key.iter().map(|name| column(name).sort(true, true)).collect())?;
-    let mut stream = sorted.select(columns)?.execute_stream().await?;
+    let mut stream = in_key_order(input, key, columns)?.execute_stream().await?;
     let mut frame = Frame::default();
     frame.units = args.unit.as_ref().map(|_| Codes::default());
     frame.unit_draws = args.unit.as_ref().map(|_| Vec::new());

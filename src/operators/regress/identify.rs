@@ -17,8 +17,8 @@ pub(super) struct Identified {
     pub(super) adjusted: Vec<String>,
     /// The instruments.
     pub(super) instruments: Vec<String>,
-    /// Why no estimator may adjust for them.
-    pub(super) adjusting_refused: Option<String>,
+    /// Why adjusting for them does not give the effect, by the graph.
+    pub(super) backdoor_refused: Option<String>,
     /// Why the arms may not be compared without an adjustment.
     pub(super) unadjusted_refused: Option<String>,
     /// Why the instruments are none.
@@ -48,21 +48,21 @@ pub(super) fn identified(
         match answer.by {
             Identification::Backdoor { adjustment, .. } => result.adjusted = adjustment,
             Identification::Frontdoor { mediators, .. } => {
-                result.adjusting_refused = Some(format!(
+                result.backdoor_refused = Some(format!(
                     "by the graph no set of columns blocks the backdoor paths; the effect is \
                      identified by the front door ({}), for which there is no estimator here",
                     list(&mediators)
                 ));
             }
             Identification::Instrument { instrument, .. } => {
-                result.adjusting_refused = Some(format!(
+                result.backdoor_refused = Some(format!(
                     "by the graph no set of columns blocks the backdoor paths; the effect is \
                      identified by the instrument `{instrument}` only (estimators: [iv])"
                 ));
             }
             Identification::NotIdentified { reason } => {
                 let reason = format!("by the graph the effect is not identified: {reason}");
-                result.adjusting_refused = Some(reason.clone());
+                result.backdoor_refused = Some(reason.clone());
                 result.unadjusted_refused = Some(reason);
             }
         }
@@ -70,10 +70,10 @@ pub(super) fn identified(
         let names: Vec<&str> = args.confounders.iter().map(String::as_str).collect();
         if let Some(stranger) = names.iter().find(|name| !graph.contains(name)) {
             let reason = format!("the confounder `{stranger}` is not in the graph");
-            result.adjusting_refused = Some(reason);
+            result.backdoor_refused = Some(reason);
         } else if !graph.is_valid_backdoor(treatment, outcome, &names)? {
             let names = list(&args.confounders);
-            result.adjusting_refused = Some(format!(
+            result.backdoor_refused = Some(format!(
                 "by the graph, {names} may not be adjusted for, or do not block every backdoor \
                  path"
             ));
@@ -98,7 +98,7 @@ fn instruments(
         match known.iter().min_by_key(|instrument| instrument.given.len()) {
             Some(instrument) => {
                 result.instruments = vec![instrument.name.clone()];
-                if args.confounders.is_empty() && result.adjusting_refused.is_some() {
+                if args.confounders.is_empty() && result.backdoor_refused.is_some() {
                     result.adjusted.clone_from(&instrument.given);
                 }
             }
@@ -178,12 +178,12 @@ fn sets(
         Some(reason) => format!("By the graph, {effect} is not identified: {reason}.{notes}"),
     };
     rows.push(row(outcome, "identification", &[way.to_string()], &[], refused, note));
-    let note = match &found.adjusting_refused {
+    let note = match &found.backdoor_refused {
         None if found.adjusted.is_empty() => format!("For {effect} nothing is adjusted for."),
         None => format!("For {effect}, {} are adjusted for.", list(&found.adjusted)),
         Some(reason) => format!("For {effect} no set is used: {reason}."),
     };
-    let refused = found.adjusting_refused.clone();
+    let refused = found.backdoor_refused.clone();
     rows.push(row(outcome, "adjustment_set", &found.adjusted, &[], refused, note));
     for set in graph.minimal_backdoor(treatment, outcome)?.sets.iter().take(MOST_SETS) {
         let note = format!("Adjusting for {} is enough, and for no part of it.", list(set));

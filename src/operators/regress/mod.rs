@@ -185,7 +185,7 @@ impl TableStep for BoundRegress {
         let tables = on_thread(move || {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.max(1)).build();
             let pool = pool.map_err(|error| StepError::new(error.to_string()))?;
-            let activity = |text: String| tell(Tell::Activity(text));
+            let activity = analysis::Activity::new(move |text| tell(Tell::Activity(text)));
             pool.install(|| analysis::analyse(&bound, &frame, &flag, &activity))
         })
         .await?;
@@ -208,15 +208,37 @@ impl TableStep for BoundRegress {
     }
 }
 
-/// A refusal in words, with the names of columns in the place of their positions.
+/// A refusal in words: columns have their names in the place of `#` and a position.
 fn named(refusal: &Refusal, names: &[String]) -> String {
-    let name = |text: &String| {
-        let at = text.strip_prefix('#').and_then(|at| at.parse::<usize>().ok());
-        at.and_then(|at| names.get(at)).unwrap_or(text).clone()
-    };
-    match refusal {
-        Refusal::Collinear { column } => Refusal::Collinear { column: name(column) }.to_string(),
-        Refusal::Constant(column) => Refusal::Constant(name(column)).to_string(),
-        other => other.to_string(),
+    let text = refusal.to_string();
+    let mut parts = text.split('#');
+    let mut told = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        let digits = part.len() - part.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let (position, rest) = part.split_at(digits);
+        match position.parse::<usize>().ok().and_then(|at| names.get(at)) {
+            Some(name) if told.matches('`').count() % 2 == 1 => told.push_str(name),
+            Some(name) => told.push_str(&format!("`{name}`")),
+            None => told.push_str(&format!("#{position}")),
+        }
+        told.push_str(rest);
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_become_names() {
+        let names = ["size".to_string(), "age".to_string()];
+        let told = |text: &str| named(&Refusal::Other(text.into()), &names);
+        assert_eq!(
+            told("`treatment x #0` and covariate #1."),
+            "`treatment x size` and covariate `age`."
+        );
+        assert_eq!(told("#7 of `outcome`"), "#7 of `outcome`");
+        assert_eq!(named(&Refusal::Constant("#1".into()), &names), "`age` has one value only");
     }
 }

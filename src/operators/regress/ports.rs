@@ -31,6 +31,10 @@ const fn count(name: &'static str, about: &'static str, unit: &'static str) -> C
 }
 
 const OUTCOME: Column = text("outcome", "the column on which the effect is");
+const OUTCOMES: Column = text(
+    "outcomes",
+    "the outcomes, with commas, that are compared in these rows and adjusted for these covariates",
+);
 const TREATMENT: Column = text("treatment", "the arm that is compared");
 const CONTROL: Column = text("control", "the arm that it is compared with");
 const STATUS: Column = text("status", "ok, refused or not_applicable");
@@ -84,7 +88,7 @@ pub(super) const ESTIMATES: &[Column] = &[
     NOTE,
 ];
 
-/// The primary estimates, in few columns.
+/// The primary estimates, in so few columns that they fit a terminal.
 pub(super) const SUMMARY_COLUMNS: &[Column] = &[
     OUTCOME,
     TREATMENT,
@@ -93,7 +97,6 @@ pub(super) const SUMMARY_COLUMNS: &[Column] = &[
     text("p_adj", "the adjusted p-value, to two digits"),
     count("n", "rows that were used; units with paired rows", "rows"),
     STATUS,
-    NOTE,
 ];
 
 /// Refutations, one for each estimate and refuter.
@@ -115,8 +118,10 @@ pub(super) const REFUTATION_COLUMNS: &[Column] = &[
     NOTE,
 ];
 
-/// Balance of covariates, one row for each contrast and covariate.
+/// Balance of covariates, one row for each contrast and covariate (apart for outcomes that are
+/// compared in other rows, or adjusted for other covariates).
 pub(super) const BALANCE_COLUMNS: &[Column] = &[
+    OUTCOMES,
     TREATMENT,
     CONTROL,
     text("covariate", "the confounder or modifier"),
@@ -137,6 +142,7 @@ pub(super) const BALANCE_COLUMNS: &[Column] = &[
 
 /// Overlap of propensity scores, one row for each contrast.
 pub(super) const OVERLAP_COLUMNS: &[Column] = &[
+    OUTCOMES,
     TREATMENT,
     CONTROL,
     STATUS,
@@ -219,10 +225,10 @@ pub(super) fn ports() -> Vec<Port> {
     let with = |more: &[&'static str]| [&contrast[..], more].concat();
     vec![
         port(MAIN, ESTIMATES, &with(&["estimator", "estimand"])),
-        port(SUMMARY, SUMMARY_COLUMNS, &["outcome", "treatment", "note"]),
+        port(SUMMARY, SUMMARY_COLUMNS, &["outcome", "treatment"]),
         port(REFUTATIONS, REFUTATION_COLUMNS, &with(&["estimator", "refuter"])),
-        port(BALANCE, BALANCE_COLUMNS, &["treatment", "control", "covariate"]),
-        port(OVERLAP, OVERLAP_COLUMNS, &["treatment", "control"]),
+        port(BALANCE, BALANCE_COLUMNS, &["outcomes", "treatment", "control", "covariate"]),
+        port(OVERLAP, OVERLAP_COLUMNS, &["outcomes", "treatment", "control"]),
         port(SENSITIVITY, SENSITIVITY_COLUMNS, &with(&["analysis", "measure"])),
         port(MODIFIERS, MODIFIER_COLUMNS, &with(&["modifier", "bin"])),
         port(GRAPH, GRAPH_COLUMNS, &["outcome", "kind", "variables", "given"]),

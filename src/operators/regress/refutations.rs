@@ -168,6 +168,7 @@ fn again(
         units: made.units.as_deref(),
         clusters: made.clusters.as_deref(),
         folds: folds.as_deref(),
+        only_value: true,
     };
     let mut shared = None;
     applicable

@@ -68,9 +68,12 @@ pub(super) struct RowSet {
     pub(super) clusters: Option<Vec<u32>>,
     pub(super) names: Vec<String>,
     pub(super) covariates: Vec<Vec<f64>>,
+    pub(super) instrument_names: Vec<String>,
     pub(super) instruments: Vec<Vec<f64>>,
-    /// Why no estimator may use the covariates.
-    pub(super) adjusting_refused: Option<String>,
+    /// Why no estimator may use the covariates: what is wrong with their values.
+    pub(super) covariates_refused: Option<String>,
+    /// Why adjusting for them does not give the effect, by the graph.
+    pub(super) backdoor_refused: Option<String>,
     /// Why the arms may not be compared without an adjustment.
     pub(super) unadjusted_refused: Option<String>,
     pub(super) comparisons: Vec<Comparison>,
@@ -80,6 +83,11 @@ impl RowSet {
     /// What errors may be correlated within.
     pub(super) fn correlated(&self) -> Option<&[u32]> {
         self.clusters.as_deref().or(self.units.as_deref())
+    }
+
+    /// Why there is no estimate that is adjusted for the covariates.
+    pub(super) fn adjusting_refused(&self) -> Option<&String> {
+        self.backdoor_refused.as_ref().or(self.covariates_refused.as_ref())
     }
 
     /// Rows under the treatment.
@@ -110,16 +118,19 @@ pub(super) fn row_sets(
             missing: rows.missing,
             outcome: outcome.clone(),
         };
+        let covariates_refused = covariates_refused(args, frame, identified, &rows);
         let same = |set: &&mut RowSet| {
             set.rows == rows.kept
                 && set.names == identified.adjusted
-                && set.adjusting_refused == adjusting(args, frame, identified, &rows)
+                && set.instrument_names == identified.instruments
+                && set.covariates_refused == covariates_refused
+                && set.backdoor_refused == identified.backdoor_refused
                 && set.unadjusted_refused == identified.unadjusted_refused
         };
         match sets.iter_mut().find(same) {
             Some(set) => set.comparisons.push(comparison),
             None => {
-                let mut set = row_set(args, frame, identified, contrast, rows);
+                let mut set = row_set(frame, identified, contrast, rows, covariates_refused);
                 set.comparisons.push(comparison);
                 sets.push(set);
             }
@@ -129,20 +140,19 @@ pub(super) fn row_sets(
 }
 
 fn row_set(
-    args: &Args,
     frame: &Frame,
     identified: &Identified,
     contrast: &Contrast,
     rows: Rows,
+    covariates_refused: Option<String>,
 ) -> RowSet {
-    let adjusting_refused = adjusting(args, frame, identified, &rows);
     let treatment = frame.arms.code(&contrast.treatment);
     let is_treated = |row: &u32| Some(frame.arms.rows()[*row as usize]) == treatment;
     let codes = |codes: &super::frame::Codes| {
         dense(rows.kept.iter().map(|row| codes.rows()[*row as usize]))
     };
     // Values that are not used, because they are incomplete, are not copied.
-    let columns = |names: &[String]| match adjusting_refused {
+    let columns = |names: &[String]| match covariates_refused {
         None => names.iter().map(|name| gather(&frame.numbers[name], &rows.kept)).collect(),
         Some(_) => Vec::new(),
     };
@@ -154,8 +164,10 @@ fn row_set(
         names: identified.adjusted.clone(),
         covariates: columns(&identified.adjusted),
         instruments: columns(&identified.instruments),
+        instrument_names: identified.instruments.clone(),
         unadjusted_refused: identified.unadjusted_refused.clone(),
-        adjusting_refused,
+        backdoor_refused: identified.backdoor_refused.clone(),
+        covariates_refused,
         comparisons: Vec::new(),
         rows: rows.kept,
     }
@@ -295,11 +307,13 @@ fn groups(args: &Args) -> String {
     names.iter().map(|name| format!(" or `{name}`")).collect()
 }
 
-/// Why no estimator may use the covariates of these rows.
-fn adjusting(args: &Args, frame: &Frame, identified: &Identified, rows: &Rows) -> Option<String> {
-    if let Some(reason) = &identified.adjusting_refused {
-        return Some(reason.clone());
-    }
+/// Why no estimator may use the covariates and instruments in these rows.
+fn covariates_refused(
+    args: &Args,
+    frame: &Frame,
+    identified: &Identified,
+    rows: &Rows,
+) -> Option<String> {
     let missing: Vec<String> = rows
         .missing_covariates
         .iter()

@@ -2,7 +2,7 @@
 
 use super::super::support::cells::Cell;
 use super::super::support::words::{
-    count, degrees, interval, list, p, p_equals, short, significant, thousands,
+    count, degrees, interval, level, list, p, p_equals, short, thousands,
 };
 use super::args::{Args, Estimator};
 use super::estimate::Found;
@@ -158,7 +158,7 @@ fn note(args: &Args, entry: &Entry) -> String {
         short(estimate.value),
         found.se_kind,
         short(estimate.standard_error),
-        significant(100.0 * (1.0 - args.alpha), 3),
+        level(args.alpha),
         interval(estimate.interval(args.alpha)),
         p_equals(estimate.p_value()),
     );
@@ -193,7 +193,6 @@ fn summary_row(args: &Args, entry: &Entry) -> Vec<Cell> {
         entry.p_adjusted.map_or_else(String::new, p).into(),
         n.into(),
         status,
-        note(args, entry).into(),
     ]
 }
 
@@ -215,9 +214,13 @@ fn refutation_row(
     row.extend([entry.estimator.name().into(), refuter.name().into()]);
     let empty = |row: &mut Vec<Cell>, status: &str, reason: String, estimate: Option<f64>| {
         let note = format!("Refuter {}: {reason}.", refuter.name());
+        let failed = match refutation {
+            Some(Refutation::Ran { failed, .. }) => *failed,
+            _ => 0,
+        };
         row.extend([status.into(), reason.into(), estimate.into()]);
         row.extend(std::iter::repeat_n(Cell::Null, 4));
-        row.extend([0usize.into(), 0usize.into(), note.into()]);
+        row.extend([0usize.into(), failed.into(), note.into()]);
     };
     let found = match &entry.result {
         Outcome::Ok(found) => found,

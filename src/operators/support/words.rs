@@ -70,6 +70,11 @@ pub(in crate::operators) fn interval((low, high): (f64, f64)) -> String {
     format!("{} to {}", short(low), short(high))
 }
 
+/// The level of confidence of an interval, in percent: `95`.
+pub(in crate::operators) fn level(alpha: f64) -> String {
+    format!("{}", (1e8 * (1.0 - alpha)).round() / 1e6)
+}
+
 /// Degrees of freedom: a whole number without decimals.
 pub(in crate::operators) fn degrees(df: f64) -> String {
     if df.fract() == 0.0 { thousands(df as usize) } else { format!("{df:.1}") }
@@ -100,6 +105,7 @@ mod tests {
         assert_eq!(count(1_234_567, "row", "rows"), "1,234,567 rows");
         assert_eq!(list(&["a", "b", "c"]), "`a`, `b` and `c`");
         assert_eq!(list(&["a"]), "`a`");
+        assert_eq!((level(0.05), level(0.001)), ("95".into(), "99.9".into()));
         assert_eq!(degrees(2922.0), "2,922");
         assert_eq!(degrees(615.92), "615.9");
     }

@@ -1,0 +1,467 @@
+#!/usr/bin/env python3
+"""Must-show: the analysis of treatment effects by `regress` against DoWhy, in one go.
+
+What it shows: the effects of T1 and T2 against control on the Levenshtein distance of the
+published experiment, by propensity matching, stratification and weighting, each with three
+refuters (placebo, random common cause, subset of 0.9) of 100 simulations; by `galeras run` of
+`read -> sql -> regress` (`--jobs 2`, an empty store each time) and by DoWhy 0.14. Times are
+those of whole processes, start and reading included; the two take turns; medians are compared.
+
+There are two races:
+- `fair`, the main one: even snippets give control, odd ones T1 and T2, so that propensities
+  vary and every estimator has its work to do.
+- `degenerate`: all rows. All covariates are equal in all arms, every propensity is 0.5:
+  `regress` refuses to match and to refute by propensities there, DoWhy gives numbers.
+
+DoWhy takes part in several ways: `default` (as it comes: n_jobs=1), `one thread` (the same, with
+one thread for linear algebra: more of them slow small fits down, most of all on a busy machine),
+`two processes` (n_jobs=2), and `refitted`. By default DoWhy 0.14 keeps the first fit's scores in
+a column of its table and takes them again in every simulation: it refits nothing, its random
+common cause changes nothing and its placebo is judged by the scores of the real treatment (known
+upstream as issue 1728). `refitted` takes that column away before the refuters (with one thread),
+which is what `regress` does and what the refuters are described to do. The ratio to `default` is
+told first; what is demanded is judged by the fastest way.
+
+How to run it: `python3 benches/causal_vs_dowhy.py [--data FILE.parquet] [--rounds 3]
+[--simulations 100] [--races fair,degenerate] [--engines dowhy,galeras] [--dowhy-simulations N]
+[--jobs 2] [--faster-than-dowhy X] [--numbers] [--venv FOLDER] [--work FOLDER] [--galeras PATH]`.
+DoWhy needs some minutes per race and round; with `--dowhy-simulations` it runs that many, its
+time in the refuters is scaled up in proportion, and the output says so (few of them overstate
+it, most of all with two processes, whose start is scaled as well). `--numbers` measures nothing:
+it prints DoWhy's estimates beside ours, which must agree to 1e-6 with DoWhy on a logistic
+regression that is fitted to its end (scikit-learn's default stops early).
+
+What it prints: a line per race and engine with wall and processor seconds and the ratio; the
+refuters' results side by side. Exit code 1 if a demanded ratio is missed, or with `--numbers` an
+estimate does not agree.
+"""
+
+import csv
+import json
+import logging
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "scripts"))
+from harness import (  # noqa: E402
+    ROOT, Verdict, arguments, in_venv, pinned, run, table, work_folder,
+)
+
+PINS = {
+    "dowhy": "0.14", "numpy": "2.4.6", "pandas": "3.1.1", "scipy": "1.15.3",
+    "scikit-learn": "1.9.1", "statsmodels": "0.15.0", "networkx": "3.6.1", "joblib": "1.6.0",
+    "pyarrow": "26.0.1",
+}
+OUTCOME, CONTROL, ARMS = "y_levenshtein", "control", ["T1", "T2"]
+CONFOUNDERS = ["z_prompt_size", "z_n_whitespaces", "z_token_counts", "z_nloc"]
+ESTIMATORS = ["matching", "stratification", "weighting"]
+FRACTION, SEED, PARITY = 0.9, 42, 1e-6
+
+# Refuter of `regress` -> DoWhy's and its arguments.
+REFUTERS = {
+    "placebo": ("placebo_treatment_refuter", {"placebo_type": "permute"}),
+    "random_common_cause": ("random_common_cause", {}),
+    "subset": ("data_subset_refuter", {"subset_fraction": FRACTION}),
+}
+
+# Race -> which rows take part, and what more `regress` is told.
+WHERE = {
+    "fair": "(snippet % 2 = 0) = (t_treatment = 'control')",
+    "degenerate": "true",
+}
+MORE = {"fair": "", "degenerate": "\n      unit: snippet"}
+
+# Race -> DoWhy's ways: name, n_jobs, whether with one thread, whether refitted.
+WAYS = {
+    "fair": [("default", 1, False, False), ("one thread", 1, True, False),
+             ("two processes", 2, False, False), ("refitted", 1, True, True)],
+    "degenerate": [("default", 1, False, False), ("two processes", 2, False, False)],
+}
+THREADS = ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"]
+
+# `penalty: 1.0` is the C=1 of scikit-learn's LogisticRegression, DoWhy's model.
+WORKFLOW = """\
+galeras: 1
+name: causal-bench
+steps:
+  data:
+    op: read
+    with: {{ path: {data} }}
+  arms:
+    op: sql
+    from: data
+    with:
+      query: >
+        SELECT id, CAST(snippet AS varchar) AS snippet, t_treatment AS treatment,
+               {columns}
+        FROM input WHERE {where}
+  effects:
+    op: regress
+    from: arms
+    with:
+      treatment: treatment
+      control: control
+      outcomes: [{outcome}]
+      confounders: [{confounders}]
+      estimators: [{estimators}]
+      refuters: [{refuters}]
+      simulations: {simulations}
+      penalty: 1.0
+      seed: {seed}{more}
+outputs:
+  estimates:   {{ from: effects, path: estimates.csv }}
+  refutations: {{ from: effects.refutations, path: refutations.csv }}
+"""
+
+# Where the outputs of `regress` have what is compared: the name here -> names of the column,
+# the first one that is there.
+ESTIMATE = {
+    "arm": ["treatment", "contrast", "arm"],
+    "estimator": ["estimator"],
+    "estimand": ["estimand"],
+    "value": ["estimate", "effect", "value"],
+    "status": ["status"],
+}
+REFUTATION = {
+    "arm": ["treatment", "contrast", "arm"],
+    "estimator": ["estimator"],
+    "refuter": ["refuter"],
+    "value": ["new_effect", "mean", "effect", "value"],
+    "p": ["p", "p_value"],
+    "status": ["status"],
+}
+
+
+def processor_seconds() -> float:
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return ended.ru_utime + ended.ru_stime
+
+
+# ---------------------------------------------------------------- DoWhy
+
+
+def frame(data: Path, race: str, arm: str):
+    """The rows of an arm and of control, as DoWhy takes them."""
+    import pandas
+
+    rows = pandas.read_parquet(data)
+    control = rows["t_treatment"] == CONTROL
+    if race == "fair":
+        rows = rows[(rows["snippet"] % 2 == 0) == control]
+    rows = rows[rows["t_treatment"].isin([CONTROL, arm])].reset_index(drop=True)
+    rows["treated"] = rows["t_treatment"] == arm
+    return rows[["treated", OUTCOME, *CONFOUNDERS]]
+
+
+def tie_averaged(scores, treated, outcome) -> float:
+    """The effect by matching on these scores, where all nearest neighbours count alike.
+
+    DoWhy takes one of them, whichever its search meets first."""
+    import numpy
+
+    scores = numpy.round(scores, 12)
+
+    def matched(asked, given, outcomes):
+        levels, at = numpy.unique(given, return_inverse=True)
+        count = numpy.bincount(at)
+        total = numpy.bincount(at, outcomes)
+        above = numpy.clip(numpy.searchsorted(levels, asked), 0, len(levels) - 1)
+        below = numpy.clip(above - 1, 0, len(levels) - 1)
+        up, down = numpy.abs(levels[above] - asked), numpy.abs(asked - levels[below])
+        use_up, use_down = up <= down, (down <= up) & (below != above)
+        weight = use_up * count[above] + use_down * count[below]
+        return (use_up * total[above] + use_down * total[below]) / weight
+
+    one, other = treated, ~treated
+    on_treated = outcome[one] - matched(scores[one], scores[other], outcome[other])
+    on_control = matched(scores[other], scores[one], outcome[one]) - outcome[other]
+    return float(numpy.concatenate([on_treated, on_control]).mean())
+
+
+def dowhy_worker(task: dict) -> dict:
+    """What a user of DoWhy would write, and no more. Runs in a process of its own."""
+    warnings.simplefilter("ignore")
+    logging.disable(logging.CRITICAL)
+    import numpy
+    from dowhy import CausalModel
+    from sklearn.linear_model import LogisticRegression
+
+    # Not by `random_state`: with a number there, DoWhy 0.14 draws one subset a hundred times,
+    # and in several processes one permutation many times.
+    numpy.random.seed(SEED)
+    made = {"estimates": {}, "refutations": {}, "refuting": 0.0, "scores": {}}
+    for arm in ARMS:
+        rows = frame(Path(task["data"]), task["race"], arm)
+        model = CausalModel(rows, treatment="treated", outcome=OUTCOME, common_causes=CONFOUNDERS)
+        estimand = model.identify_effect(proceed_when_unidentifiable=True)
+        for estimator in ESTIMATORS:
+            params = None
+            if task["tight"]:
+                logit = LogisticRegression(
+                    C=1.0, solver="newton-cholesky", tol=1e-12, max_iter=10_000
+                )
+                params = {"init_params": {"propensity_score_model": logit}}
+            found = model.estimate_effect(
+                estimand, method_name=f"backdoor.propensity_score_{estimator}",
+                target_units="ate", method_params=params,
+            )
+            made["estimates"][f"{arm} {estimator}"] = float(found.value)
+            scores = model._data["propensity_score"].to_numpy(copy=True)
+            if estimator == "matching":
+                made["estimates"][f"{arm} ties averaged"] = tie_averaged(
+                    scores, rows["treated"].to_numpy(), rows[OUTCOME].to_numpy(float)
+                )
+                made["scores"][arm] = [float(min(scores)), float(max(scores)), len(set(scores))]
+            if task["refit"]:
+                del model._data["propensity_score"]
+            for refuter, (method, more) in REFUTERS.items() if task["simulations"] else ():
+                started = time.perf_counter()
+                refuted = model.refute_estimate(
+                    estimand, found, method_name=method, num_simulations=task["simulations"],
+                    n_jobs=task["jobs"], **more,
+                )
+                made["refuting"] += time.perf_counter() - started
+                result = refuted.refutation_result or {}
+                made["refutations"][f"{arm} {estimator} {refuter}"] = [
+                    float(refuted.new_effect), float(result.get("p_value", "nan")),
+                ]
+    return made
+
+
+def by_dowhy(
+    args, work: Path, race: str, simulations: int, jobs=1, one=False, refit=False, tight=False
+) -> tuple:
+    """A run of DoWhy in a process of its own: wall and processor seconds, its numbers."""
+    out = work / "dowhy.json"
+    task = {"data": str(args.data), "race": race, "simulations": simulations, "jobs": jobs,
+            "refit": refit, "tight": tight, "out": str(out)}
+    used, started = processor_seconds(), time.perf_counter()
+    subprocess.run(
+        [sys.executable, os.path.abspath(__file__), "--dowhy-worker", json.dumps(task)],
+        env={**os.environ, "GALERAS_IN_VENV": "1", **(dict.fromkeys(THREADS, "1") if one else {})},
+        check=True,
+    )
+    wall, used = time.perf_counter() - started, processor_seconds() - used
+    return wall, used, json.loads(out.read_text())
+
+
+# ---------------------------------------------------------------- Galeras
+
+
+def workflow(args, work: Path, race: str, simulations: int) -> Path:
+    path = work / f"{race}_{simulations}.yaml"
+    path.write_text(WORKFLOW.format(
+        data=json.dumps(str(args.data)), columns=", ".join([OUTCOME, *CONFOUNDERS]),
+        where=WHERE[race], outcome=OUTCOME, confounders=", ".join(CONFOUNDERS),
+        estimators=", ".join(ESTIMATORS), refuters=", ".join(REFUTERS) if simulations else "",
+        simulations=simulations or 100, seed=SEED, more=MORE[race],
+    ))
+    return path
+
+
+def read_output(out: Path, name: str, columns: dict) -> list:
+    """The rows of an output file, by the names that this script uses."""
+    file = next(iter(sorted(out.rglob(name))), None)
+    if file is None:
+        return []
+    with file.open(newline="", encoding="utf-8") as lines:
+        rows = list(csv.DictReader(lines))
+    header = rows[0].keys() if rows else []
+    names = {ours: next((n for n in names if n in header), None) for ours, names in columns.items()}
+    return [{ours: row[n] if n else "" for ours, n in names.items()} for row in rows]
+
+
+def number(text: str) -> float | None:
+    return float(text) if text else None
+
+
+def arm_of(text: str) -> str:
+    """`T1` also if the contrast is written as a pair."""
+    return next((arm for arm in ARMS if text.startswith(arm)), text)
+
+
+def by_galeras(args, work: Path, race: str, simulations: int) -> tuple:
+    """A run on an empty store: wall and processor seconds, its numbers."""
+    cache = work / "cache"
+    out = work / "cache-out"
+    for folder in (cache, out):
+        shutil.rmtree(folder, ignore_errors=True)
+    flow = workflow(args, work, race, simulations)
+    used = processor_seconds()
+    done = run(args.galeras, flow, cache, "--jobs", str(args.jobs))
+    used = processor_seconds() - used
+    made = {"estimates": {}, "refutations": {}, "status": {}}
+    for row in read_output(out, "estimates.csv", ESTIMATE):
+        if row["estimand"].upper() in ("", "ATE"):
+            key = f"{arm_of(row['arm'])} {row['estimator']}"
+            made["estimates"][key] = number(row["value"])
+            made["status"][key] = row["status"]
+    for row in read_output(out, "refutations.csv", REFUTATION):
+        key = f"{arm_of(row['arm'])} {row['estimator']} {row['refuter']}"
+        made["refutations"][key] = [number(row["value"]), number(row["p"])]
+        made["status"][key] = row["status"]
+    return done.wall, used, made
+
+
+# ---------------------------------------------------------------- what is printed
+
+
+def shown(value: float | None, digits: int = 4) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def numbers(args, work: Path) -> int:
+    """DoWhy's estimates beside ours."""
+    verdict = Verdict()
+    for race in args.races:
+        ours = {"estimates": {}, "status": {}}
+        default = by_dowhy(args, work, race, 0)[2]
+        tight = by_dowhy(args, work, race, 0, tight=True)[2]
+        if "galeras" in args.engines:
+            ours = by_galeras(args, work, race, 0)[2]
+        lines = []
+        for key, peer in tight["estimates"].items():
+            name = key.replace("ties averaged", "matching")
+            mine, status = ours["estimates"].get(name), ours["status"].get(name, "")
+            relative = None if mine is None else abs(mine - peer) / abs(peer)
+            lines.append([
+                key, shown(default["estimates"][key], 9), shown(peer, 9), shown(mine, 9),
+                "-" if relative is None else f"{relative:.1e}", status,
+            ])
+            # Of tied neighbours DoWhy takes any; `regress` averages them.
+            if race == "fair" and "galeras" in args.engines and not key.endswith(" matching"):
+                verdict.check(
+                    relative is not None and relative <= PARITY, f"{key}: {mine} and {peer}"
+                )
+        print(f"\n{race}: average treatment effects")
+        table(["estimate", "DoWhy", "DoWhy, fitted to the end", "ours", "relative", "status"],
+              lines)
+        for arm, (low, high, distinct) in tight["scores"].items():
+            print(f"propensities of {arm}: {low:.4f} to {high:.4f}, {distinct} distinct")
+    return verdict.end()
+
+
+def refutations(race: str, results: dict) -> None:
+    """The refuters' mean effects and p-values side by side."""
+    engines = list(results)
+    keys = list(dict.fromkeys(k for made in results.values() for k in made["refutations"]))
+    lines = []
+    for key in keys:
+        cells = [key]
+        for engine in engines:
+            value, p = results[engine]["refutations"].get(key, (None, None))
+            status = results[engine].get("status", {}).get(key, "")
+            cells.append(f"{shown(value, 3)} (p {shown(p, 2)})" if value is not None
+                         else status or "-")
+        lines.append(cells)
+    print(f"\n{race}: mean effect over the simulations, and p")
+    table(["refuter", *engines], lines)
+
+
+def race_once(args, work: Path, race: str, times: dict, results: dict) -> None:
+    """One round of a race: ours, then every way of DoWhy."""
+    if "galeras" in args.engines:
+        wall, used, results["ours"] = by_galeras(args, work, race, args.simulations)
+        times.setdefault("ours", []).append((wall, used))
+    if "dowhy" not in args.engines:
+        return
+    for way, jobs, one, refit in WAYS[race]:
+        simulations = args.dowhy_simulations or args.simulations
+        load = os.getloadavg()[0]
+        wall, used, made = by_dowhy(args, work, race, simulations, jobs, one, refit)
+        if simulations != args.simulations:
+            more = made["refuting"] * (args.simulations / simulations - 1)
+            wall, used = wall + more, used * (wall + more) / wall
+        times.setdefault(f"DoWhy, {way}", []).append((wall, used))
+        results[f"DoWhy, {way}"] = made
+        print(f"  {race}, DoWhy, {way}: {wall:.1f} s, processor {used:.1f} s, load {load:.1f} "
+              f"before and {os.getloadavg()[0]:.1f} after", file=sys.stderr, flush=True)
+
+
+def main() -> int:
+    parser = arguments(__doc__)
+    base = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    parser.add_argument("--data", type=Path,
+                        default=ROOT.parent / "shared" / "data" / "galeras_treatments.parquet")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--simulations", type=int, default=100)
+    parser.add_argument("--dowhy-simulations", type=int,
+                        help="fewer simulations of DoWhy; its time is scaled")
+    parser.add_argument("--races", type=lambda t: t.split(","), default=list(WHERE))
+    parser.add_argument("--engines", type=lambda t: t.split(","), default=["dowhy", "galeras"])
+    parser.add_argument("--jobs", type=int, default=2, help="threads of ours")
+    parser.add_argument("--faster-than-dowhy", type=float,
+                        help="the least ratio of the main race")
+    parser.add_argument("--numbers", action="store_true", help="print the estimates side by side")
+    parser.add_argument("--venv", type=Path, default=base / "galeras-bench" / "venv-causal")
+    parser.add_argument("--dowhy-worker", help="(this script starts itself so)")
+    args = parser.parse_args()
+    in_venv(*pinned(PINS), folder=args.venv)
+    if args.dowhy_worker:
+        task = json.loads(args.dowhy_worker)
+        Path(task["out"]).write_text(json.dumps(dowhy_worker(task)))
+        return 0
+    if not args.data.exists():
+        sys.exit(f"there is no {args.data}: give the published data with --data")
+    args.data = args.data.resolve()
+    work = work_folder(args)
+    versions = ", ".join(f"{name} {version}" for name, version in PINS.items())
+    print(f"{versions}; Python {sys.version.split()[0]}; {os.cpu_count()} cores", flush=True)
+    if args.numbers:
+        return numbers(args, work)
+
+    verdict = Verdict()
+    times: dict = {race: {} for race in args.races}
+    results: dict = {race: {} for race in args.races}
+    for at in range(args.rounds):
+        for race in args.races:
+            race_once(args, work, race, times[race], results[race])
+        print(f"round {at + 1} of {args.rounds}", file=sys.stderr, flush=True)
+    for race in args.races:
+        refutations(race, results[race])
+
+    lines, ratios = [], {}
+    for race in args.races:
+        middles = {
+            name: [statistics.median(seconds) for seconds in zip(*found)]
+            for name, found in times[race].items()
+        }
+        for name, (wall, used) in middles.items():
+            walls = [wall for wall, _ in times[race][name]]
+            both = ["", ""]
+            if "ours" in middles and name != "ours":
+                ratio, by_processor = wall / middles["ours"][0], used / middles["ours"][1]
+                both = [f"{ratio:.1f}", f"{by_processor:.1f}"]
+                if race == "fair":
+                    ratios[name] = ratio
+            lines.append([
+                race, name, f"{wall:.2f}", f"{min(walls):.2f}", f"{max(walls):.2f}",
+                f"{used:.2f}", *both,
+            ])
+    print(f"\n{args.simulations} simulations, {args.rounds} rounds, whole processes")
+    if args.dowhy_simulations and args.dowhy_simulations != args.simulations:
+        print(f"DoWhy ran {args.dowhy_simulations} simulations: its times are SCALED, in "
+              f"proportion to the simulations, which overstates them; run all {args.simulations} "
+              "for the real ratio")
+    table(["race", "engine", "median s", "min s", "max s", "processor s", "DoWhy / ours",
+           "by processor s"], lines)
+    if ratios:
+        fastest = min(ratios, key=ratios.get)
+        print(f"DoWhy / ours in the main race: {ratios['DoWhy, default']:.1f}; the fastest way "
+              f"({fastest}): {ratios[fastest]:.1f}")
+    if args.faster_than_dowhy:
+        verdict.check(bool(ratios) and min(ratios.values()) >= args.faster_than_dowhy,
+                      f"at least {args.faster_than_dowhy} times DoWhy's speed")
+    return verdict.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
