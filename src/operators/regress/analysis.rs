@@ -1,5 +1,5 @@
 //! The analysis of every contrast and outcome: what is estimated, refuted and diagnosed, in which
-//! order. The rows of results are made in `tables` and `diagnostics`.
+//! order. The rows of results are made in `tables`, `balance`, `sensitivity` and `modifiers`.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
@@ -8,15 +8,17 @@ use std::time::{Duration, Instant};
 use super::super::support::cells::Cell;
 use super::super::support::words::{count, p_equals, short};
 use super::args::{Args, Estimator};
-use super::diagnostics::{SLOPE_P, balance_rows, modifier_rows, overlap_row, sensitivity_rows};
+use super::balance::{balance_rows, overlap_row};
 use super::estimate::{Found, Pairs, Sample, Score, estimate, score};
 use super::frame::{Frame, NONE};
 use super::identify::Identified;
+use super::modifiers::{SLOPE_P, modifier_rows};
 use super::refutations::{Draws, Refuted, Watch, refute};
 use super::sample::{Contrast, RowSet, contrasts, gather, row_sets};
+use super::sensitivity::sensitivity_rows;
 use super::tables::{self, Entry, Outcome};
 use super::{Bound, Tables, identify, named};
-use crate::causal::{adjust, friedman};
+use crate::causal::{Refusal, adjust, friedman};
 use crate::operator::StepError;
 
 /// Tells the user what is going on, at most once in a while.
@@ -99,7 +101,9 @@ pub(super) fn analyse(
     tables.sensitivity.extend(omnibus(args, frame, &contrasts));
     if let Some(graph) = &bound.graph {
         let rows = identify::rows(args, graph, &bound.identified, frame);
-        tables.graph = rows.map_err(|error| StepError::new(error.to_string()))?;
+        let (rows, cut) = rows.map_err(|error| StepError::new(error.to_string()))?;
+        tables.graph = rows;
+        tables.warnings.extend(cut);
     }
     adjust_entries(args, &mut entries);
     tables::write(args, &entries, &mut tables);
@@ -187,7 +191,9 @@ fn estimates(
                     Some(result) => result,
                     None => match estimate(args, estimator, &sample, score) {
                         Ok(found) => Outcome::Ok(found),
-                        Err(refusal) => Outcome::Refused(named(&refusal, &set.names)),
+                        Err(refusal) => {
+                            Outcome::Refused(reason(args, set, &comparison.outcome, &refusal))
+                        }
                     },
                 };
             entries.push(Entry {
@@ -208,6 +214,19 @@ fn estimates(
         }
     }
     entries
+}
+
+/// A refusal in words, with the names of the table's columns.
+fn reason(args: &Args, set: &RowSet, outcome: &str, refusal: &Refusal) -> String {
+    let mut text = refusal.to_string();
+    for (at, name) in set.instrument_names.iter().enumerate().rev() {
+        text = text.replace(&format!("instrument #{at}"), name);
+    }
+    let roles = [("`outcome`", outcome), ("`treatment`", &args.treatment)];
+    for (role, name) in roles.into_iter().chain([("`endogenous`", args.treatment.as_str())]) {
+        text = text.replace(role, &format!("`{name}`"));
+    }
+    named(&Refusal::Other(text), &set.names)
 }
 
 fn adjusted_for(estimator: Estimator, set: &RowSet) -> Vec<String> {

@@ -281,6 +281,14 @@ fn by_propensity(
                 found(robust.estimate, name, kind)
             }
             Some(folds) => {
+                let wanted = args.folds.unwrap_or_default();
+                let mut seen = vec![false; wanted as usize];
+                folds.iter().for_each(|fold| seen[*fold as usize] = true);
+                if seen.contains(&false) {
+                    let rows = count(folds.len(), "row", "rows");
+                    let reason = format!("{wanted} folds are too many for {rows}: one is empty");
+                    return Err(Refusal::Other(reason));
+                }
                 let robust = cross_fit_aipw(
                     sample.covariates,
                     treated,

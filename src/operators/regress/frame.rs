@@ -7,8 +7,10 @@ use std::collections::{BTreeMap, HashMap};
 
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Float64Type, UInt64Type};
+use datafusion::common::ScalarValue;
 use datafusion::dataframe::DataFrame;
-use datafusion::logical_expr::{Expr, cast, lit};
+use datafusion::logical_expr::{Expr, cast, lit, when};
+use datafusion::prelude::isnan;
 use futures::StreamExt;
 
 use super::super::support::in_key_order;
@@ -93,19 +95,29 @@ pub(super) async fn read(
     args: &Args,
     numbers: &[String],
 ) -> Result<Frame, StepError> {
-    let text = |name: &str| cast(column(name), DataType::Utf8);
+    let types = input.schema().clone();
+    // A label that is no number is missing, as pandas writes it.
+    let text = |name: &str| {
+        let label = cast(column(name), DataType::Utf8);
+        match types.field_with_unqualified_name(name) {
+            Ok(field) if field.data_type().is_floating() => {
+                when(isnan(column(name)), lit(ScalarValue::Utf8(None))).otherwise(label)
+            }
+            _ => Ok(label),
+        }
+    };
     let hash = |purpose: &str, id: Expr| call::<KeyedHash>(vec![lit(args.seed), lit(purpose), id]);
     let id = match key {
-        [only] if only == ID => text(ID),
+        [only] if only == ID => text(ID)?,
         _ => call::<RowId>(key.iter().map(|name| column(name)).collect()),
     };
-    let mut columns = vec![hash("regress", id).alias("draw"), text(&args.treatment).alias("arm")];
+    let mut columns = vec![hash("regress", id).alias("draw"), text(&args.treatment)?.alias("arm")];
     if let Some(unit) = &args.unit {
-        columns.push(text(unit).alias("unit"));
-        columns.push(hash("regress/unit", text(unit)).alias("unit_draw"));
+        columns.push(text(unit)?.alias("unit"));
+        columns.push(hash("regress/unit", text(unit)?).alias("unit_draw"));
     }
     if let Some(cluster) = &args.cluster {
-        columns.push(text(cluster).alias("cluster"));
+        columns.push(text(cluster)?.alias("cluster"));
     }
     for (at, name) in numbers.iter().enumerate() {
         columns.push(cast(column(name), DataType::Float64).alias(format!("n{at}")));

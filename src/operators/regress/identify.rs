@@ -8,7 +8,7 @@ use super::frame::Frame;
 use crate::causal::{Graph, Identification, QueryError, Refusal, identify, partial};
 
 /// More rows of one kind than a table of a graph should have.
-const MOST_SETS: usize = 100;
+const MOST_SETS: usize = 1000;
 
 /// What the estimators of an outcome use.
 #[derive(Clone, Debug, Default)]
@@ -114,23 +114,34 @@ fn instruments(
     Ok(())
 }
 
-/// The rows of the port `graph`.
+/// The rows of the port `graph`, and what was left out of them.
 pub(super) fn rows(
     args: &Args,
     graph: &Graph,
     identified: &[Identified],
     frame: &Frame,
-) -> Result<Vec<Vec<Cell>>, QueryError> {
-    let mut rows = Vec::new();
+) -> Result<(Vec<Vec<Cell>>, Vec<String>), QueryError> {
+    let (mut rows, mut cut) = (Vec::new(), Vec::new());
     for (outcome, found) in args.outcomes.iter().zip(identified) {
-        sets(args, graph, outcome, found, &mut rows)?;
+        sets(args, graph, outcome, found, &mut rows, &mut cut)?;
     }
-    for independence in graph.implied_independencies().list.iter().take(MOST_SETS) {
+    let implied = graph.implied_independencies();
+    note_cut(&mut cut, "implied independencies", implied.list.len(), implied.complete);
+    for independence in implied.list.iter().take(MOST_SETS) {
         for given in &independence.given {
             rows.push(independence_row(args, frame, &independence.a, &independence.b, given));
         }
     }
-    Ok(rows)
+    Ok((rows, cut))
+}
+
+/// Notes that a list is not shown as a whole, or was not found as a whole.
+fn note_cut(cut: &mut Vec<String>, what: &str, found: usize, complete: bool) {
+    if found > MOST_SETS {
+        cut.push(format!("the port `graph` shows {MOST_SETS} of {} {what}", thousands(found)));
+    } else if !complete {
+        cut.push(format!("the graph is too large to find all {what}"));
+    }
 }
 
 /// A row: outcome, kind, variables, given, status, reason, coefficient, p, note.
@@ -162,6 +173,7 @@ fn sets(
     outcome: &str,
     found: &Identified,
     rows: &mut Vec<Vec<Cell>>,
+    cut: &mut Vec<String>,
 ) -> Result<(), QueryError> {
     let treatment = args.treatment.as_str();
     let answer = identify(graph, treatment, outcome)?;
@@ -180,12 +192,14 @@ fn sets(
     rows.push(row(outcome, "identification", &[way.to_string()], &[], refused, note));
     let note = match &found.backdoor_refused {
         None if found.adjusted.is_empty() => format!("For {effect} nothing is adjusted for."),
-        None => format!("For {effect}, {} are adjusted for.", list(&found.adjusted)),
+        None => format!("For {effect}, the adjustment is for {}.", list(&found.adjusted)),
         Some(reason) => format!("For {effect} no set is used: {reason}."),
     };
     let refused = found.backdoor_refused.clone();
     rows.push(row(outcome, "adjustment_set", &found.adjusted, &[], refused, note));
-    for set in graph.minimal_backdoor(treatment, outcome)?.sets.iter().take(MOST_SETS) {
+    let minimal = graph.minimal_backdoor(treatment, outcome)?;
+    note_cut(cut, "minimal adjustment sets", minimal.sets.len(), minimal.complete);
+    for set in minimal.sets.iter().take(MOST_SETS) {
         let note = format!("Adjusting for {} is enough, and for no part of it.", list(set));
         rows.push(row(outcome, "minimal_adjustment_set", set, &[], None, note));
     }
@@ -193,11 +207,15 @@ fn sets(
         let note = format!("Adjusting for {} gives the smallest variance.", list(&set));
         rows.push(row(outcome, "optimal_adjustment_set", &set, &[], None, note));
     }
-    for set in graph.minimal_frontdoor(treatment, outcome)?.sets.iter().take(MOST_SETS) {
+    let doors = graph.minimal_frontdoor(treatment, outcome)?;
+    note_cut(cut, "front doors", doors.sets.len(), doors.complete);
+    for set in doors.sets.iter().take(MOST_SETS) {
         let note = format!("The whole effect goes through {}, unconfounded.", list(set));
         rows.push(row(outcome, "frontdoor_set", set, &[], None, note));
     }
-    for one in graph.instruments(treatment, outcome)?.list.iter().take(MOST_SETS) {
+    let instruments = graph.instruments(treatment, outcome)?;
+    note_cut(cut, "instruments", instruments.list.len(), instruments.complete);
+    for one in instruments.list.iter().take(MOST_SETS) {
         let name = std::slice::from_ref(&one.name);
         let note = format!("`{}` is an instrument given {}.", one.name, list(&one.given));
         rows.push(row(outcome, "instrument", name, &one.given, None, note));

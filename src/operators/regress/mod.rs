@@ -1,19 +1,22 @@
 //! `regress`: the effect of a treatment on outcomes, with its uncertainty, checks and refusals.
 //!
-//! The arithmetic is in `causal`. Here: arguments (`args`), the input as columns (`frame`), which
-//! rows are compared and what forbids it (`sample`), what is adjusted for (`identify`), one
-//! estimate (`estimate`), the refuters (`refutations`), the diagnostics (`diagnostics`), the
-//! analysis of all contrasts (`analysis`) and the rows of the tables (`tables`, `ports`).
+//! The arithmetic is in `causal`. Here: arguments (`args`, `check`), the input as columns (`frame`),
+//! which rows are compared and what forbids it (`sample`), what is adjusted for (`identify`), one
+//! estimate (`estimate`), the refuters (`refutations`), the diagnostics (`balance`, `sensitivity`,
+//! `modifiers`), the analysis of all contrasts (`analysis`) and the tables (`tables`, `ports`).
 
 mod analysis;
 mod args;
-mod diagnostics;
+mod balance;
+mod check;
 mod estimate;
 mod frame;
 mod identify;
+mod modifiers;
 mod ports;
 mod refutations;
 mod sample;
+mod sensitivity;
 mod tables;
 
 use std::collections::BTreeMap;
@@ -70,7 +73,7 @@ impl Operator for Regress {
     async fn bind(&self, args: &Value, cx: &BindContext) -> Result<Box<dyn Step>, Vec<ArgError>> {
         let args: Args = parse_args(args)?;
         let mut errors = Vec::new();
-        let graph = args::check(&args, cx, &mut errors);
+        let graph = check::check(&args, cx, &mut errors);
         let mut identified = Vec::new();
         if errors.is_empty() {
             for outcome in &args.outcomes {

@@ -66,7 +66,7 @@ pub(super) const ESTIMATES: &[Column] = &[
     maybe("ci_high", Float64, "upper end of the confidence interval"),
     maybe("p_value", Float64, "two-sided p-value of no effect"),
     maybe("p_adjusted", Float64, "adjusted over the contrasts and outcomes of the estimator"),
-    count("n", "rows that were used, or would have been", "rows"),
+    count("n", "complete rows of both arms; the note says which of them were not used", "rows"),
     count("n_treatment", "of them under the treatment", "rows"),
     count("n_control", "of them under control", "rows"),
     Column {
@@ -95,7 +95,7 @@ pub(super) const SUMMARY_COLUMNS: &[Column] = &[
     maybe("estimate", Float64, "the effect, to four digits"),
     text("interval", "the confidence interval, to four digits"),
     text("p_adj", "the adjusted p-value, to two digits"),
-    count("n", "rows that were used; units with paired rows", "rows"),
+    count("n", "complete rows of both arms; pairs where these are compared", "rows"),
     STATUS,
 ];
 

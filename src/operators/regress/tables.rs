@@ -81,6 +81,7 @@ fn estimate_row(args: &Args, entry: &Entry) -> Vec<Cell> {
     let estimand = match (found, entry.estimator) {
         (Some(found), _) => found.estimand,
         (None, Estimator::Iv) => "late",
+        (None, Estimator::Paired) => "ate",
         (None, estimator) if estimator.estimates(args.estimand) => args.estimand.name(),
         (None, _) => "ate",
     };
@@ -244,7 +245,9 @@ fn refutation_row(
             let placebo = refuter == crate::causal::Refuter::Placebo;
             let p = refutation_p(estimates, if placebo { 0.0 } else { estimate });
             let n = estimates.len() as f64;
-            let mean = estimates.iter().sum::<f64>() / n;
+            // Centred, so that equal numbers have exactly their mean, and no deviation.
+            let first = estimates[0];
+            let mean = first + estimates.iter().map(|x| x - first).sum::<f64>() / n;
             let variance =
                 estimates.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
             let as_large = estimates.iter().filter(|x| x.abs() >= estimate.abs()).count();

@@ -77,7 +77,8 @@ pub(in crate::operators) fn level(alpha: f64) -> String {
 
 /// Degrees of freedom: a whole number without decimals.
 pub(in crate::operators) fn degrees(df: f64) -> String {
-    if df.fract() == 0.0 { thousands(df as usize) } else { format!("{df:.1}") }
+    let whole = df.round();
+    if (df - whole).abs() < 1e-6 * whole { thousands(whole as usize) } else { format!("{df:.1}") }
 }
 
 #[cfg(test)]

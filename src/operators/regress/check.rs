@@ -1,0 +1,200 @@
+//! What is wrong with the arguments of `regress`, found before anything runs.
+
+use arrow::datatypes::DataType;
+
+use super::super::support::require_column;
+use super::args::{Args, Estimator};
+use crate::causal::{Covariance, Graph};
+use crate::operator::{ArgError, BindContext};
+
+/// Checks the arguments against the input; the graph, if there is one.
+pub(super) fn check(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) -> Option<Graph> {
+    columns(args, cx, errors);
+    roles(args, errors);
+    numbers(args, errors);
+    estimators(args, errors);
+    graph(args, cx, errors)
+}
+
+/// Every column is there and has a fitting type.
+fn columns(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) {
+    let plain = |t: &DataType| !t.is_nested();
+    require_column(cx, "treatment", &args.treatment, "a plain value", plain, errors);
+    for (path, name) in [("unit", &args.unit), ("cluster", &args.cluster)] {
+        if let Some(name) = name {
+            require_column(cx, path, name, "a plain value", plain, errors);
+        }
+    }
+    for (list, names) in lists(args) {
+        for (at, name) in names.iter().enumerate() {
+            let path = format!("{list}[{at}]");
+            require_column(cx, &path, name, "a number", is_number, errors);
+            if names[..at].contains(name) {
+                let message = format!("column `{name}` is named twice");
+                errors.push(ArgError::new(path, "duplicate-column", message));
+            }
+        }
+    }
+}
+
+/// Whether values of the type are numbers, or true and false.
+fn is_number(data_type: &DataType) -> bool {
+    data_type.is_numeric() || *data_type == DataType::Boolean
+}
+
+/// The arguments that list numeric columns.
+fn lists(args: &Args) -> [(&'static str, &Vec<String>); 4] {
+    [
+        ("outcomes", &args.outcomes),
+        ("confounders", &args.confounders),
+        ("modifiers", &args.modifiers),
+        ("instruments", &args.instruments),
+    ]
+}
+
+/// A column plays one role; only a modifier may be a confounder too.
+fn roles(args: &Args, errors: &mut Vec<ArgError>) {
+    let mut taken = vec![("treatment", &args.treatment)];
+    taken.extend(args.unit.iter().map(|name| ("unit", name)));
+    let taken = |name: &String| taken.iter().find(|(_, column)| *column == name).map(|(r, _)| *r);
+    for (list, names) in lists(args) {
+        for (at, name) in names.iter().enumerate() {
+            let mut role = taken(name);
+            if list != "outcomes" && args.outcomes.contains(name) {
+                role = Some("outcome");
+            }
+            if list == "instruments" && args.confounders.contains(name) {
+                role = Some("confounder");
+            }
+            if let Some(role) = role {
+                let message = format!("column `{name}` is already the {role}");
+                let path = format!("{list}[{at}]");
+                errors.push(ArgError::new(path, "conflicting-arguments", message));
+            }
+        }
+    }
+    if args.unit.as_ref() == Some(&args.treatment) {
+        let message = "the treatment cannot be the unit: it differs within units";
+        errors.push(ArgError::new("unit", "conflicting-arguments", message));
+    }
+}
+
+/// Every number lies in its range.
+fn numbers(args: &Args, errors: &mut Vec<ArgError>) {
+    let mut refuse = |path: &str, message: &str| {
+        errors.push(ArgError::new(path, "out-of-range", message));
+    };
+    if !(args.alpha > 0.0 && args.alpha < 1.0) {
+        refuse("alpha", "`alpha` lies between 0 and 1");
+    }
+    if !(args.subset_fraction > 0.0 && args.subset_fraction < 1.0) {
+        refuse("subset_fraction", "a share lies between 0 and 1");
+    }
+    if args.penalty.is_some_and(|c| !(c > 0.0 && c.is_finite())) {
+        refuse("penalty", "`penalty` is above 0 (scikit-learn's `C`)");
+    }
+    match args.clip.as_slice() {
+        [low, high] if 0.0 < *low && low < high && *high < 1.0 => {}
+        _ => refuse("clip", "`clip` is a low and a high score, between 0 and 1"),
+    }
+}
+
+/// The estimators fit the rest.
+fn estimators(args: &Args, errors: &mut Vec<ArgError>) {
+    let mut conflict = |path: String, message: &str, help: &str| {
+        errors.push(ArgError::new(path, "conflicting-arguments", message).help(help));
+    };
+    for (at, estimator) in args.estimators.iter().enumerate() {
+        let path = format!("estimators[{at}]");
+        let name = estimator.name();
+        if args.estimators[..at].contains(estimator) {
+            conflict(path.clone(), &format!("`{name}` is there twice"), "remove one of them");
+        }
+        match estimator {
+            Estimator::Paired if args.unit.is_none() => {
+                conflict(path, "`paired` needs a unit", "add `unit: <column>`");
+            }
+            Estimator::Iv if args.instruments.is_empty() && args.graph.is_none() => {
+                conflict(path, "`iv` needs an instrument", "add `instruments: [<column>]`");
+            }
+            _ if estimator.needs_propensity()
+                && args.confounders.is_empty()
+                && args.graph.is_none() =>
+            {
+                let message = format!("`{name}` needs confounders");
+                conflict(path, &message, "add `confounders: [<column>, …]` or a `graph`");
+            }
+            _ => {}
+        }
+    }
+    for (at, refuter) in args.refuters.iter().enumerate() {
+        if args.refuters[..at].contains(refuter) {
+            conflict(format!("refuters[{at}]"), "the refuter is there twice", "remove one");
+        }
+    }
+    if let Some(kind) = args.standard_errors
+        && Covariance::from(kind).is_clustered()
+        && args.unit.is_none()
+        && args.cluster.is_none()
+    {
+        let message = format!("{kind:?} needs clusters");
+        conflict("standard_errors".into(), &message, "add `cluster: <column>` or a `unit`");
+    }
+    if let Some(treatments) = &args.treatments {
+        for (at, name) in treatments.iter().enumerate() {
+            let path = format!("treatments[{at}]");
+            if *name == args.control {
+                conflict(path, "control cannot be compared with itself", "remove it");
+            } else if treatments[..at].contains(name) {
+                conflict(path, "the arm is there twice", "remove one of them");
+            }
+        }
+    }
+}
+
+/// The graph is well-formed, names columns, and has the treatment and every outcome.
+fn graph(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) -> Option<Graph> {
+    let text = args.graph.as_ref()?;
+    let graph = match Graph::parse(text) {
+        Ok(graph) => graph,
+        Err(error) => {
+            let line = text[..error.offset.min(text.len())].matches('\n').count() + 1;
+            let message = format!("line {line} of the graph: {}", error.message);
+            let mut shown = ArgError::new("graph", "bad-graph", message);
+            if let Some(help) = error.help {
+                shown = shown.help(help);
+            }
+            errors.push(shown);
+            return None;
+        }
+    };
+    let mut refuse = |message: String, help: &str| {
+        errors.push(ArgError::new("graph", "bad-graph", message).help(help));
+    };
+    if !graph.contains(&args.treatment) {
+        let message = format!("the graph has no node `{}`", args.treatment);
+        refuse(message, "nodes are column names; the treatment must be one of them");
+    }
+    for outcome in args.outcomes.iter().filter(|name| !graph.contains(name)) {
+        let message = format!("the graph has no node `{outcome}`");
+        refuse(message, "add an edge to it from everything that has an effect on it");
+    }
+    let input = cx.input();
+    for name in graph.names() {
+        if graph.is_latent(name) {
+            continue;
+        }
+        match input.field(name) {
+            None => {
+                let message = format!("the graph has a node `{name}`, the input no such column");
+                refuse(message, "declare it latent if it is not observed: `name [latent]`");
+            }
+            Some(field) if *name != args.treatment && !is_number(field.data_type()) => {
+                let message = format!("the node `{name}` of the graph is no column of numbers");
+                refuse(message, "use a column of numbers, or declare it latent");
+            }
+            Some(_) => {}
+        }
+    }
+    Some(graph)
+}

@@ -1,0 +1,283 @@
+//! Sensitivity of one estimate: the rows of this port.
+
+use super::super::support::cells::Cell;
+use super::super::support::words::{short, thousands};
+use super::args::Args;
+use super::balance::contrast;
+use super::estimate::{Found, Pairs};
+use super::sample::{Comparison, RowSet};
+use crate::causal::{
+    Covariance::Classic, Estimate, SignedRanks, adjusted, difference_in_means, evalue_difference,
+    location, minimum_detectable, paired_gain, pooled_deviation, relative, robustness,
+};
+
+/// Hidden bias for which the signed-rank test is told.
+const GAMMAS: [f64; 5] = [1.0, 1.25, 1.5, 2.0, 3.0];
+/// The power of the minimum detectable effect.
+const POWER: f64 = 0.8;
+/// Collects the rows of the port `sensitivity` of one comparison.
+struct Measures<'a> {
+    set: &'a RowSet,
+    outcome: &'a str,
+    rows: Vec<Vec<Cell>>,
+}
+
+impl Measures<'_> {
+    fn add(&mut self, analysis: &str, measure: &str, value: Result<f64, String>, note: String) {
+        let mut row: Vec<Cell> = vec![self.outcome.into()];
+        row.extend(contrast(self.set));
+        row.extend([analysis.into(), measure.into()]);
+        match value {
+            Ok(value) => {
+                row.extend(["ok".into(), Cell::Null, value.into(), note.into()]);
+            }
+            Err(reason) => {
+                let note = format!("Not computed: {reason}.");
+                row.extend(["refused".into(), reason.into(), Cell::Null, note.into()]);
+            }
+        }
+        self.rows.push(row);
+    }
+
+    fn refused(&mut self, analysis: &str, measure: &str, reason: impl ToString) {
+        self.add(analysis, measure, Err(reason.to_string()), String::new());
+    }
+}
+
+/// The rows of the port `sensitivity` of one comparison, whose primary estimate is `primary`.
+pub(super) fn sensitivity_rows(
+    args: &Args,
+    set: &RowSet,
+    comparison: &Comparison,
+    primary: Result<&Found, &str>,
+) -> Vec<Vec<Cell>> {
+    let mut measures = Measures { set, outcome: &comparison.outcome, rows: Vec::new() };
+    match primary {
+        Err(reason) => measures.refused("evalue", "evalue", reason),
+        Ok(found) => {
+            evalue(&mut measures, set, comparison, &found.estimate);
+            power(args, &mut measures, set, comparison, found);
+        }
+    }
+    if comparison.refused.is_none() {
+        regression_bias(args, &mut measures, set, comparison);
+        if let Some(units) = &set.units {
+            let pairs = Pairs::of(&set.treated, &comparison.values, units);
+            if pairs.rows.len() >= 2 {
+                hidden_bias(args, &mut measures, &pairs);
+                robust_location(&mut measures, &pairs);
+            }
+        }
+    }
+    measures.rows
+}
+
+fn evalue(measures: &mut Measures<'_>, set: &RowSet, comparison: &Comparison, found: &Estimate) {
+    let arm = |wanted: bool| -> Vec<f64> {
+        let rows = comparison.values.iter().zip(&set.treated);
+        rows.filter(|(_, treated)| **treated == wanted).map(|(value, _)| *value).collect()
+    };
+    let result = pooled_deviation(&arm(true), &arm(false))
+        .and_then(|sd| Ok((sd, evalue_difference(found.value, found.standard_error, sd)?)));
+    let (deviation, evalue) = match result {
+        Ok(found) => found,
+        Err(reason) => return measures.refused("evalue", "evalue", reason),
+    };
+    let d = found.value / deviation;
+    measures.add(
+        "evalue",
+        "standardised_effect",
+        Ok(d),
+        format!("The effect is {} standard deviations of the outcome.", short(d)),
+    );
+    measures.add(
+        "evalue",
+        "risk_ratio",
+        Ok(evalue.ratio),
+        format!("As an approximate risk ratio: {}.", short(evalue.ratio)),
+    );
+    if let Some((low, high)) = evalue.interval {
+        let note = |end: &str| format!("The {end} end of the interval of the risk ratio.");
+        measures.add("evalue", "risk_ratio_low", Ok(low), note("lower"));
+        measures.add("evalue", "risk_ratio_high", Ok(high), note("upper"));
+    }
+    measures.add(
+        "evalue",
+        "evalue",
+        Ok(evalue.point),
+        format!(
+            "To explain the effect away, an unobserved confounder would have to be associated \
+             with both treatment and outcome by a risk ratio of {} each (VanderWeele and Ding \
+             2017).",
+            short(evalue.point)
+        ),
+    );
+    if let Some(limit) = evalue.limit {
+        let note = format!("To move the interval to no effect, {} each.", short(limit));
+        measures.add("evalue", "evalue_ci", Ok(limit), note);
+    }
+}
+
+fn power(
+    args: &Args,
+    measures: &mut Measures<'_>,
+    set: &RowSet,
+    comparison: &Comparison,
+    found: &Found,
+) {
+    let error = found.estimate.standard_error;
+    match minimum_detectable(error, args.alpha, POWER) {
+        Ok(effect) => {
+            let note = format!(
+                "With this standard error an effect of {} is found with 80 % power at the {} \
+                 level.",
+                short(effect),
+                args.alpha
+            );
+            measures.add("power", "minimum_detectable_effect", Ok(effect), note);
+        }
+        Err(reason) => measures.refused("power", "minimum_detectable_effect", reason),
+    }
+    if found.pairs.is_none() {
+        return;
+    }
+    let gain = difference_in_means(&set.treated, &comparison.values)
+        .and_then(|means| paired_gain(error, means.estimate.standard_error, args.alpha, POWER));
+    if let Ok(gain) = gain {
+        let note = format!("If pairs were ignored, only one of {}.", short(gain.unpaired));
+        measures.add("power", "minimum_detectable_unpaired", Ok(gain.unpaired), note);
+        let note = format!(
+            "Without pairs, {} times as many data points would be needed.",
+            short(gain.variance_ratio)
+        );
+        measures.add("power", "variance_ratio_unpaired", Ok(gain.variance_ratio), note);
+    }
+}
+
+/// Cinelli and Hazlett's robustness of the linear regression with the covariates.
+fn regression_bias(
+    args: &Args,
+    measures: &mut Measures<'_>,
+    set: &RowSet,
+    comparison: &Comparison,
+) {
+    if set.names.is_empty() {
+        return;
+    }
+    if let Some(reason) = set.adjusting_refused() {
+        return measures.refused("robustness", "robustness_value", reason);
+    }
+    let covariates: Vec<&[f64]> = set.covariates.iter().map(Vec::as_slice).collect();
+    let values = &comparison.values;
+    let result = adjusted(&set.treated, values, &covariates, Classic, None).and_then(|fit| {
+        let estimate = fit.estimate;
+        robustness(estimate.statistic(), estimate.degrees, 1.0, args.alpha)
+    });
+    let found = match result {
+        Ok(found) => found,
+        Err(reason) => {
+            let reason = super::named(&reason, &set.names);
+            return measures.refused("robustness", "robustness_value", reason);
+        }
+    };
+    let percent = |share: f64| short(100.0 * share);
+    for (measure, value, note) in [
+        (
+            "partial_r2",
+            found.partial_r2,
+            format!(
+                "The treatment explains {} % of what the covariates leave of the outcome.",
+                percent(found.partial_r2)
+            ),
+        ),
+        ("partial_f2", found.partial_f2, "Cohen's partial f squared.".to_string()),
+        (
+            "robustness_value",
+            found.value,
+            format!(
+                "A confounder that explains {} % of what is left of both treatment and outcome \
+                 would bring the estimate to zero (Cinelli and Hazlett 2020).",
+                percent(found.value)
+            ),
+        ),
+        (
+            "robustness_value_alpha",
+            found.value_alpha,
+            if found.value_alpha > 0.0 {
+                let percent = percent(found.value_alpha);
+                format!("One that explains {percent} % of both would make it insignificant.")
+            } else {
+                "It is insignificant without any confounder.".to_string()
+            },
+        ),
+    ] {
+        measures.add("robustness", measure, Ok(value), note);
+    }
+}
+
+/// Rosenbaum's bounds of the signed-rank test.
+fn hidden_bias(args: &Args, measures: &mut Measures<'_>, pairs: &Pairs) {
+    let ranks = match SignedRanks::new(&pairs.differences()) {
+        Ok(ranks) => ranks,
+        Err(reason) => return measures.refused("rosenbaum", "gamma_star", reason),
+    };
+    match ranks.gamma_star(args.alpha) {
+        Ok(gamma) => {
+            let note = format!(
+                "The signed-rank test stays significant if hidden bias changes the odds of \
+                 treatment within a pair by a factor of up to {} (Rosenbaum 2002).",
+                short(gamma)
+            );
+            measures.add("rosenbaum", "gamma_star", Ok(gamma), note);
+        }
+        Err(reason) => measures.refused("rosenbaum", "gamma_star", reason),
+    }
+    for gamma in GAMMAS {
+        if let Ok(p) = ranks.p_upper(gamma) {
+            let note = format!("With a bias of {gamma} the one-sided p is at most {}.", short(p));
+            measures.add("rosenbaum", &format!("p_upper_{gamma}"), Ok(p), note);
+        }
+    }
+}
+
+fn robust_location(measures: &mut Measures<'_>, pairs: &Pairs) {
+    let n = thousands(pairs.rows.len());
+    let found = match location(&pairs.differences()) {
+        Ok(found) => found,
+        Err(reason) => return measures.refused("location", "median", reason),
+    };
+    let values = [
+        ("median", Some(found.median), "Median paired difference"),
+        ("hodges_lehmann", Some(found.hodges_lehmann), "Hodges-Lehmann estimate of the shift"),
+        ("trimmed_mean", Some(found.trimmed_mean), "Mean difference without 10 % at each end"),
+        ("wilcoxon_w", Some(found.wilcoxon_statistic), "Wilcoxon's signed-rank statistic"),
+        ("wilcoxon_z", Some(found.wilcoxon_z), "Its normal approximation"),
+        ("wilcoxon_p", Some(found.wilcoxon_p), "Its two-sided p-value"),
+        ("sign_p", Some(found.sign_p), "Two-sided p-value of the sign test"),
+        ("positive", Some(found.positive as f64), "Pairs with a positive difference"),
+        ("negative", Some(found.negative as f64), "Pairs with a negative difference"),
+        ("zero", Some(found.zero as f64), "Pairs without a difference"),
+        ("skewness", found.skewness, "Skewness of the differences"),
+        ("excess_kurtosis", found.excess_kurtosis, "Excess kurtosis of the differences"),
+    ];
+    for (measure, value, words) in values {
+        if let Some(value) = value {
+            let shown = if value.fract() == 0.0 { format!("{value}") } else { short(value) };
+            let note = format!("{words}, of {n} pairs: {shown}.");
+            measures.add("location", measure, Ok(value), note);
+        }
+    }
+    if let Ok(found) = relative(&pairs.treatment, &pairs.control) {
+        let ratio = found.ratio_of_means;
+        let note =
+            format!("The mean under the treatment is {} times that of control.", short(ratio));
+        measures.add("location", "ratio_of_means", Ok(ratio), note);
+        let se = found.log_ratio_standard_error;
+        let note = "Standard error of the logarithm of that ratio, by the delta method.";
+        measures.add("location", "log_ratio_se", Ok(se), note.into());
+        if let Some(mean) = found.mean_log1p_difference {
+            let note = "Mean difference of the logarithms of one plus the outcome.";
+            measures.add("location", "mean_diff_log1p", Ok(mean), note.into());
+        }
+    }
+}
