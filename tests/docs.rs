@@ -104,8 +104,35 @@ fn shipped_workflows_have_no_problem() {
         if path.extension().is_some_and(|suffix| suffix == "csv") {
             continue; // what a workflow reads
         }
-        galeras(&["check", path.to_str().unwrap()]);
+        let path = path.to_str().unwrap();
+        if path.ends_with("table3.yaml") {
+            // Its data are on a server; what is checked is the rest of it.
+            let folder = tempfile::tempdir().unwrap();
+            let copy = folder.path().join("data.json");
+            fs::write(&copy, published()).unwrap();
+            galeras(&["check", path, "--set", &format!("data={}", copy.display())]);
+        } else {
+            galeras(&["check", path]);
+        }
     }
+}
+
+/// Two rows in the form of the published data.
+fn published() -> String {
+    let numbers = [
+        "y_levenshtein",
+        "z_prompt_size",
+        "z_n_whitespaces",
+        "z_token_counts",
+        "z_nloc",
+        "z_complexity",
+        "z_n_ast_nodes",
+        "z_n_ast_errors",
+        "z_ast_levels",
+    ];
+    let columns = numbers.map(|name| format!("\"{name}\": {{\"0\": 1, \"1\": 2}}"));
+    let arms = "\"t_treatment\": {\"0\": \"control\", \"1\": \"T1\"}";
+    format!("{{{}, {arms}}}", columns.join(", "))
 }
 
 /// Their examples name repositories on GitHub: they are checked, not run.

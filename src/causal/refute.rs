@@ -280,25 +280,20 @@ fn normal(bits: u64) -> f64 {
 mod tests {
     use super::*;
 
-    /// `n` units of one row in each of two arms; every ten of them are a cluster.
-    fn paired(n: u32) -> (Vec<bool>, Vec<u32>, Vec<u32>, Vec<u64>, Vec<u64>) {
-        let treated = (0..2 * n).map(|row| row >= n).collect();
-        let units: Vec<u32> = (0..2 * n).map(|row| row % n).collect();
-        let clusters = units.iter().map(|unit| unit / 10).collect();
-        let rows = (0..2 * u64::from(n)).map(|row| mix(row ^ 77)).collect();
-        let unit_numbers = units.iter().map(|unit| mix(u64::from(*unit) ^ 5)).collect();
-        (treated, units, clusters, rows, unit_numbers)
-    }
-
+    /// Calls `check` with 200 units of one row in each of two arms; every ten are a cluster.
     fn each(check: impl Fn(&Resampler<'_>, &[u32])) {
-        let (treated, units, clusters, rows, unit_numbers) = paired(200);
-        let (units_in, numbers) = (Some(units.as_slice()), Some(unit_numbers.as_slice()));
+        let n = 200u32;
+        let treated: Vec<bool> = (0..2 * n).map(|row| row >= n).collect();
+        let units: Vec<u32> = (0..2 * n).map(|row| row % n).collect();
+        let clusters: Vec<u32> = units.iter().map(|unit| unit / 10).collect();
+        let rows: Vec<u64> = (0..2 * u64::from(n)).map(|row| mix(row ^ 77)).collect();
+        let unit_numbers: Vec<u64> = units.iter().map(|unit| mix(u64::from(*unit) ^ 5)).collect();
         let design = Design {
             treated: &treated,
-            units: units_in,
+            units: Some(&units),
             clusters: Some(&clusters),
             rows: &rows,
-            unit_numbers: numbers,
+            unit_numbers: Some(&unit_numbers),
         };
         check(&Resampler::new(design), &units);
     }

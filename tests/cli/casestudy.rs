@@ -53,6 +53,32 @@ fn means_are_right(csv: &str, rows: &[Value]) {
     }
 }
 
+/// The primary effects are the differences of the means, within their intervals, or are refused for
+/// a reason that the rows have.
+#[track_caller]
+fn effects_are_right(csv: &str, rows: &[Value], outcomes: usize) {
+    let primary: Vec<_> = table(csv).into_iter().filter(|line| line["primary"] == "true").collect();
+    assert_eq!(primary.len(), 2 * outcomes, "{csv}");
+    for line in primary {
+        let (outcome, treatment) = (&line["outcome"], &line["treatment"]);
+        let what = format!("{treatment} on {outcome}");
+        assert_eq!(line["estimator"], "paired", "{what}");
+        if line["status"] == "refused" {
+            let units = rows.len() / 3;
+            let known = if units < 10 { "too few units" } else { "" };
+            let constant = ["constant", "difference"].iter().any(|w| line["reason"].contains(w));
+            assert!(constant || (!known.is_empty() && line["reason"].contains(known)), "{line:?}");
+            continue;
+        }
+        let difference = mean(rows, treatment, outcome) - mean(rows, "control", outcome);
+        same(&line["estimate"], difference, &what);
+        let number = |column: &str| line[column].parse::<f64>().unwrap();
+        let (low, high) = (number("ci_low"), number("ci_high"));
+        assert!(low < number("estimate") && number("estimate") < high, "{what}: {low} to {high}");
+        assert!((0.0..=1.0).contains(&number("p_adjusted")), "{what}");
+    }
+}
+
 /// Every data point is there once under each treatment.
 #[track_caller]
 fn paired(rows: &[Value], points: usize) {
@@ -90,6 +116,7 @@ fn the_quickstart_goes_from_methods_to_scores_without_a_server() {
     assert!(exact <= 9, "{exact} of 90 methods were known");
     // What is printed, and what is in the file, is the mean of the rows.
     means_are_right(&project.read("scores/table_2.csv"), &scores);
+    effects_are_right(&project.read("effects/effects.csv"), &scores, 5);
     for word in ["table_1 (", "table_2 (", "control", "T1", "T2", "codebleu"] {
         assert!(shown.stdout.contains(word), "{word}\n{shown}");
     }
@@ -164,6 +191,7 @@ fn every_data_point_is_answered_and_scored_under_three_treatments() {
     // T2 has two turns.
     assert_eq!(study.api.count(), 4 * points);
     means_are_right(&study.project.read("casestudy/table_scores.csv"), &scores);
+    effects_are_right(&study.project.read("casestudy/effects.csv"), &scores, 8);
     // The tokens of the methods are counted once, those of the answers under each treatment.
     let tokens = study.rows("tokens");
     for line in table(&study.project.read("casestudy/table_tokens.csv")) {

@@ -39,7 +39,7 @@ fn what_init_writes_runs() {
     assert_eq!(
         larger.statuses(),
         "methods=hit features=hit valid=hit unique=hit sampled=ran testbed=ran table_1=ran \
-         prompts=ran answers=ran scores=ran table_2=ran"
+         prompts=ran answers=ran scores=ran table_2=ran effects=ran"
     );
     let testbed = larger.step("testbed");
     assert_eq!((&testbed["computed_rows"], &testbed["reused_rows"]), (&10.into(), &50.into()));

@@ -3,9 +3,9 @@
 use super::super::support::cells::Cell;
 use super::super::support::words::{count, interval, short};
 use super::args::{Args, Missing};
+use super::comparison::{RowSet, gather};
 use super::estimate::Score;
 use super::frame::Frame;
-use super::sample::{RowSet, gather};
 use crate::causal::{Refusal, balance, overlap};
 
 /// Above this, arms are called different in a covariate (Stuart 2010).

@@ -1,7 +1,7 @@
 //! The input as columns of numbers, in the order of its key.
 //!
 //! A value that is missing is NaN (so a NaN of the file counts as missing), a missing arm, unit
-//! or cluster is [`NONE`]. Which rows are used for what is decided in `sample`.
+//! or cluster is [`NONE`]. Which rows are used for what is decided in `comparison`.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -245,7 +245,7 @@ fn independence_row(args: &Args, frame: &Frame, a: &str, b: &str, given: &[Strin
                 .filter(|row| columns.iter().all(|column| column[*row as usize].is_finite()))
                 .collect();
             let kept: Vec<Vec<f64>> =
-                columns.iter().map(|column| super::sample::gather(column, &rows)).collect();
+                columns.iter().map(|column| super::comparison::gather(column, &rows)).collect();
             let slices: Vec<&[f64]> = kept.iter().map(Vec::as_slice).collect();
             made[4] = "refused".into();
             let mut names = vec![a.to_string(), b.to_string()];

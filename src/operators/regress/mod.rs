@@ -1,7 +1,7 @@
 //! `regress`: the effect of a treatment on outcomes, with its uncertainty, checks and refusals.
 //!
 //! The arithmetic is in `causal`. Here: arguments (`args`, `check`), the input as columns (`frame`),
-//! which rows are compared and what forbids it (`sample`), what is adjusted for (`identify`), one
+//! which rows are compared and what forbids it (`comparison`), what is adjusted for (`identify`), one
 //! estimate (`estimate`), the refuters (`refutations`), the diagnostics (`balance`, `sensitivity`,
 //! `modifiers`), the analysis of all contrasts (`analysis`) and the tables (`tables`, `ports`).
 
@@ -9,13 +9,13 @@ mod analysis;
 mod args;
 mod balance;
 mod check;
+mod comparison;
 mod estimate;
 mod frame;
 mod identify;
 mod modifiers;
 mod ports;
 mod refutations;
-mod sample;
 mod sensitivity;
 mod tables;
 

@@ -4,9 +4,9 @@ use super::super::support::cells::Cell;
 use super::super::support::words::{count, interval, level, p_equals, short};
 use super::args::{Args, Missing};
 use super::balance::contrast;
+use super::comparison::{Comparison, RowSet, differing_units, gather};
 use super::estimate::Pairs;
 use super::frame::Frame;
-use super::sample::{Comparison, RowSet, differing_units, gather};
 use crate::causal::{Estimate, Modification, Refusal, interaction, modification};
 
 /// The rows of the port `modifiers` of one comparison, without adjusted p-values: the position of

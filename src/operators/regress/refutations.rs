@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::args::{Args, Estimator, RefuterName};
+use super::comparison::{RowSet, gather};
 use super::estimate::{Sample, estimate, score};
-use super::sample::{RowSet, gather};
 use crate::causal::{Design, Refuter, Resample, Resampler};
 use crate::operator::StepError;
 

@@ -4,8 +4,8 @@ use super::super::support::cells::Cell;
 use super::super::support::words::{short, thousands};
 use super::args::Args;
 use super::balance::contrast;
+use super::comparison::{Comparison, RowSet};
 use super::estimate::{Found, Pairs};
-use super::sample::{Comparison, RowSet};
 use crate::causal::{
     Covariance::Classic, Estimate, SignedRanks, adjusted, difference_in_means, evalue_difference,
     location, minimum_detectable, paired_gain, pooled_deviation, relative, robustness,

@@ -5,9 +5,9 @@ use super::super::support::words::{
     count, degrees, interval, level, list, p, p_equals, short, thousands,
 };
 use super::args::{Args, Estimator};
+use super::comparison::Contrast;
 use super::estimate::Found;
 use super::refutations::Refutation;
-use super::sample::Contrast;
 use super::{Tables, ports};
 use crate::causal::{Estimate, refutation_p};
 

@@ -1,0 +1,190 @@
+//! `regress` and `correlate` on columns of other types and with odd names: the numbers are the
+//! same as those of plain ones.
+
+use serde_json::{Value, json};
+
+use crate::harness::Project;
+use crate::regress_tables::{csv, find, noise, number, ran, text};
+
+/// 60 units under two arms: outcome and covariate as numbers, `passed` as true and false.
+fn table(header: &str, arms: [&str; 2]) -> String {
+    let rows = (0..120u64).map(|i| {
+        let (unit, arm) = (i / 2, arms[(i % 2) as usize]);
+        let y = noise(unit, 0) + noise(i, 1) + if i % 2 == 1 { 40 } else { 0 };
+        format!("u{unit},{arm},{y},{},{},{}", y > 100, u8::from(y > 100), noise(unit, 2))
+    });
+    csv(header, rows)
+}
+
+const PLAIN: &str = "unit,arm,y,passed,bit,x";
+
+/// The rows of every port of a step, without what names columns and arms.
+#[track_caller]
+fn numbers(project: &Project, step: &str) -> Vec<Vec<Value>> {
+    let mut all = Vec::new();
+    for port in ["", ".refutations", ".balance", ".overlap", ".sensitivity", ".modifiers"] {
+        let rows = project.rows(&format!("{step}{port}"));
+        assert!(!rows.is_empty(), "{port}");
+        let cells = |row: &Value| -> Vec<Value> {
+            row.as_object().unwrap().values().filter(|cell| cell.is_number()).cloned().collect()
+        };
+        all.extend(rows.iter().map(cells));
+    }
+    all
+}
+
+const STEP: &str = "outcomes: [y], unit: unit, confounders: [x], modifiers: [x],
+      estimators: [paired, ols, weighting], refuters: [placebo, subset], simulations: 5";
+
+#[test]
+fn arms_may_be_numbers_or_true_and_false() {
+    let with = format!("treatment: arm, control: c, {STEP}");
+    let plain = numbers(&ran(&table(PLAIN, ["c", "t"]), &[("effects", &with)]), "effects");
+    for (arms, control) in [
+        (["0", "1"], "0"),
+        (["false", "true"], "false"),
+        (["0.5", "1.5"], "0.5"),
+        (["-3", "12"], "-3"),
+    ] {
+        let with = format!("treatment: arm, control: '{control}', {STEP}");
+        let project = ran(&table(PLAIN, arms), &[("effects", &with)]);
+        assert_eq!(numbers(&project, "effects"), plain, "{arms:?}");
+        assert_eq!(text(&project.rows("effects")[0], "treatment"), arms[1]);
+    }
+}
+
+#[test]
+fn true_and_false_are_one_and_zero() {
+    let with = "treatment: arm, control: c, unit: unit, estimators: [paired, ols],
+      refuters: [placebo], simulations: 5";
+    let project = ran(
+        &table(PLAIN, ["c", "t"]),
+        &[
+            ("passed", &format!("{with}, outcomes: [passed]")),
+            ("bit", &format!("{with}, outcomes: [bit]")),
+        ],
+    );
+    for port in ["", ".refutations", ".sensitivity"] {
+        let of = |step: &str| -> Vec<Vec<Value>> {
+            let rows = project.rows(&format!("{step}{port}"));
+            let cells = |row: &Value| {
+                row.as_object().unwrap().values().filter(|cell| cell.is_number()).cloned().collect()
+            };
+            rows.iter().map(cells).collect()
+        };
+        assert_eq!(of("passed"), of("bit"), "{port}");
+    }
+    let rows = project.rows("passed");
+    let share = |wanted: u64| {
+        let passed = (0..120u64).filter(|i| {
+            let y = noise(i / 2, 0) + noise(*i, 1) + if i % 2 == 1 { 40 } else { 0 };
+            i % 2 == wanted && y > 100
+        });
+        passed.count() as f64 / 60.0
+    };
+    let row = find(&rows, &[("estimator", "paired")]);
+    assert!((number(row, "estimate") - (share(1) - share(0))).abs() < 1e-9, "{row}");
+}
+
+#[test]
+fn odd_names_of_columns_and_arms() {
+    let with = format!("treatment: arm, control: c, {STEP}");
+    let plain = numbers(&ran(&table(PLAIN, ["c", "t"]), &[("effects", &with)]), "effects");
+    let odd = "treatment: Arm Name, control: 'é, \"c\"', outcomes: [Y.1], unit: select,
+      confounders: ['größe''s'], modifiers: ['größe''s'], estimators: [paired, ols, weighting],
+      refuters: [placebo, subset], simulations: 5";
+    let arms = ["\"é, \"\"c\"\"\"", "#0"];
+    let table = table("select,Arm Name,Y.1,passed,bit,größe's", arms);
+    let project = ran(&table, &[("effects", odd)]);
+    assert_eq!(numbers(&project, "effects"), plain);
+    let rows = project.rows("effects");
+    let row = find(&rows, &[("estimator", "ols"), ("outcome", "Y.1"), ("treatment", "#0")]);
+    assert_eq!((text(row, "control"), text(row, "adjusted_for")), ("é, \"c\"", "größe's"));
+    assert!(text(row, "note").contains("effect of #0 against é, \"c\" on Y.1"), "{row}");
+}
+
+#[test]
+fn units_may_be_numbers_and_clusters_times() {
+    let rows = (0..120u64).map(|i| {
+        let arm = ["c", "t"][(i % 2) as usize];
+        let day = i / 2 % 9 + 1;
+        format!("{},{arm},{},2024-01-0{day},{day}", i / 2, noise(i, 1) + noise(i / 2, 0))
+    });
+    let with = "treatment: arm, control: c, outcomes: [y], unit: unit";
+    let project = ran(
+        &csv("unit,arm,y,day,number", rows),
+        &[
+            ("day", &format!("{with}, cluster: day")),
+            ("number", &format!("{with}, cluster: number")),
+        ],
+    );
+    let (day, number) = (project.rows("day"), project.rows("number"));
+    assert_eq!(day, number);
+    assert_eq!(day[0]["n_clusters"], 9);
+}
+
+#[test]
+fn numbers_that_are_none_are_no_arms_units_or_clusters() {
+    let rows = |place: usize| {
+        let rows = (0..120u64).map(move |i| {
+            let mut cells = [
+                format!("{}.5", i / 2),
+                format!("{}.5", i % 2),
+                format!("{}.5", i / 20),
+                (noise(i, 1) + noise(i / 2, 0)).to_string(),
+            ];
+            if i % 50 == 7 {
+                cells[place] = "NaN".into();
+            }
+            cells.join(",")
+        });
+        csv("unit,arm,place,y", rows)
+    };
+    let with = "treatment: arm, control: '0.5', outcomes: [y], unit: unit, cluster: place";
+    for place in 0..3 {
+        let project =
+            ran(&rows(place), &[("refuse", with), ("drop", &format!("{with}, missing: drop"))]);
+        let refused = project.rows("refuse");
+        assert_eq!(refused.len(), 1, "one arm besides control: {refused:#?}");
+        let reason = "3 rows are without a value of `y` or `unit` or `place` or `arm` (missing: \
+                      drop leaves such rows out)";
+        assert_eq!(text(&refused[0], "reason"), reason);
+        let row = &project.rows("drop")[0];
+        assert_eq!((number(row, "n"), number(row, "n_missing")), (117.0, 3.0), "{row}");
+        assert_eq!((number(row, "n_pairs"), number(row, "n_clusters")), (57.0, 6.0), "{row}");
+    }
+}
+
+#[test]
+fn columns_of_groups_keep_their_types_in_correlations() {
+    let rows = (0..120u64).map(|i| {
+        let day = i % 2 + 1;
+        format!("{day},2024-01-0{day},{},{},{}", day == 1, noise(i, 0), noise(i, 0) + noise(i, 1))
+    });
+    let project = Project::new(
+        "galeras: 1
+steps:
+  data: { op: read, with: { path: data.csv, position: { column: row }, key: [row] } }
+  found:
+    op: correlate
+    from: data
+    with: { outcomes: [x], variables: [y, on], by: [k, day] }
+  other:
+    op: correlate
+    from: data
+    with: { outcomes: [on], variables: [y] }
+",
+    );
+    project.write("data.csv", csv("k,day,on,x,y", rows));
+    project.run_ok(&[]);
+    let rows = project.rows("found");
+    assert_eq!(rows.len(), 4);
+    for row in rows.iter().filter(|row| row["variable"] == "y") {
+        assert_eq!((&row["k"].is_i64(), &row["method"]), (&true, &json!("pearson")), "{row}");
+        assert!(text(row, "day").starts_with("2024-01-0"), "{row}");
+    }
+    for row in rows.iter().filter(|row| row["variable"] == "on") {
+        assert_eq!(text(row, "reason"), "`on` has one value only");
+    }
+    assert_eq!(text(&project.rows("other")[0], "status"), "ok");
+}

@@ -1,0 +1,485 @@
+//! The graph of `regress`: what it says of adjustment, the front door, instruments and
+//! independencies, on the graphs of `tests/reference/causal/dags.json` (all sets by brute force,
+//! and those of pgmpy and DoWhy); and what the estimators make of it.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::harness::Project;
+use crate::regress_paired::reference;
+use crate::regress_tables::{OPTIMUM, analysed, csv, find, holds, noise, ran, text};
+
+fn dags() -> Value {
+    serde_json::from_str(include_str!("../reference/causal/dags.json")).unwrap()
+}
+
+fn names(of: &Value) -> Vec<&str> {
+    of.as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect()
+}
+
+/// A graph of the file in dagitty's words.
+fn dagitty(dag: &Value) -> String {
+    let mut text = String::from("dag { ");
+    for name in names(&dag["latent"]) {
+        text += &format!("{name} [latent] ");
+    }
+    for edge in names(&dag["edges"]) {
+        text += &format!("{} ", edge.replace('>', " -> "));
+    }
+    text + "}"
+}
+
+/// The same in DOT.
+fn dot(dag: &Value) -> String {
+    let mut text = String::from("digraph { ");
+    for name in names(&dag["latent"]) {
+        text += &format!("\"{name}\" [latent=\"yes\"]; ");
+    }
+    for edge in names(&dag["edges"]) {
+        let (from, to) = edge.split_once('>').unwrap();
+        text += &format!("{from} -> {{ {to} }}; ");
+    }
+    text + "}"
+}
+
+/// A table with a column for every node that is observed; the treatment has two values.
+fn table(dag: &Value) -> String {
+    let observed: BTreeSet<&str> = names(&dag["edges"])
+        .into_iter()
+        .flat_map(|edge| edge.split('>'))
+        .filter(|name| !names(&dag["latent"]).contains(name))
+        .collect();
+    let treatment = dag["treatment"].as_str().unwrap();
+    let rows = (0..120u64).map(|i| {
+        let values = observed.iter().enumerate().map(|(at, name)| {
+            let value = noise(i, at as u64);
+            if *name == treatment { (value % 2).to_string() } else { value.to_string() }
+        });
+        values.collect::<Vec<_>>().join(",")
+    });
+    let header: Vec<&str> = observed.iter().copied().collect();
+    csv(&header.join(","), rows)
+}
+
+fn roles(dag: &Value) -> String {
+    let (treatment, outcome) =
+        (dag["treatment"].as_str().unwrap(), dag["outcome"].as_str().unwrap());
+    format!("treatment: {treatment}, control: '0', outcomes: [{outcome}]")
+}
+
+/// A project that has asked a graph of the file, with the steps `effects` (dagitty) and `dot`.
+#[track_caller]
+fn asked(dag: &Value, with: &str) -> Project {
+    let step = |graph: String| format!("{}, graph: '{graph}'{with}", roles(dag));
+    ran(&table(dag), &[("effects", &step(dagitty(dag))), ("dot", &step(dot(dag)))])
+}
+
+/// The variables of the rows of a kind, as sets.
+fn sets(rows: &[Value], kind: &str) -> BTreeSet<BTreeSet<String>> {
+    let rows = rows.iter().filter(|row| row["kind"] == kind);
+    rows.map(|row| set(text(row, "variables"))).collect()
+}
+
+fn set(names: &str) -> BTreeSet<String> {
+    names.split(", ").filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+fn set_of(names: &Value) -> BTreeSet<String> {
+    self::names(names).into_iter().map(str::to_owned).collect()
+}
+
+fn sets_of(of: &Value) -> BTreeSet<BTreeSet<String>> {
+    of.as_array().unwrap().iter().map(set_of).collect()
+}
+
+#[test]
+fn sets_instruments_and_independencies_are_those_of_brute_force() {
+    for (name, dag) in dags().as_object().unwrap() {
+        let project = asked(dag, "");
+        let rows = project.rows("effects.graph");
+        assert_eq!(project.rows("dot.graph"), rows, "{name}: DOT says the same");
+        let minimal = sets(&rows, "minimal_adjustment_set");
+        assert_eq!(minimal, sets_of(&dag["backdoor_minimal"]), "{name}");
+        assert_eq!(sets(&rows, "frontdoor_set"), sets_of(&dag["frontdoor_minimal"]), "{name}");
+        let optimal = sets(&rows, "optimal_adjustment_set");
+        match dag.get("optimal_adjustment_set") {
+            Some(wanted) => assert_eq!(optimal, [set_of(wanted)].into(), "{name}"),
+            None => assert!(optimal.is_empty(), "{name}: {optimal:?}"),
+        }
+        let instruments: BTreeSet<(String, BTreeSet<String>)> = rows
+            .iter()
+            .filter(|row| row["kind"] == "instrument")
+            .map(|row| (text(row, "variables").to_owned(), set(text(row, "given"))))
+            .collect();
+        let wanted = dag["instruments_given"].as_array().unwrap().iter();
+        let wanted = wanted.map(|one| (one[0].as_str().unwrap().to_owned(), set_of(&one[1])));
+        assert_eq!(instruments, wanted.collect(), "{name}");
+        let independent: BTreeSet<(BTreeSet<String>, BTreeSet<String>)> = rows
+            .iter()
+            .filter(|row| row["kind"] == "independence")
+            .map(|row| (set(text(row, "variables")), set(text(row, "given"))))
+            .collect();
+        let mut wanted = BTreeSet::new();
+        for one in dag["implied_ci_minimal"].as_array().unwrap() {
+            let pair: BTreeSet<String> =
+                [&one[0], &one[1]].iter().map(|name| name.as_str().unwrap().to_owned()).collect();
+            for given in sets_of(&one[2]) {
+                wanted.insert((pair.clone(), given));
+            }
+        }
+        assert_eq!(independent, wanted, "{name}");
+        let used = find(&rows, &[("kind", "adjustment_set")]);
+        if minimal.is_empty() {
+            assert_eq!(text(used, "status"), "refused", "{name}");
+        } else {
+            let used = set(text(used, "variables"));
+            let least = minimal.iter().map(BTreeSet::len).min().unwrap();
+            assert!(minimal.contains(&used) && used.len() == least, "{name}: {used:?}");
+        }
+    }
+}
+
+/// The rows of the estimators of a graph of the file.
+#[track_caller]
+fn estimates(name: &str, with: &str) -> Vec<Value> {
+    asked(&dags()[name], with).rows("effects")
+}
+
+#[test]
+fn estimators_adjust_for_what_the_graph_says() {
+    let with = ", estimators: [difference, ols, lin, aipw]";
+    for (name, adjusted) in [
+        ("fork", "Z"),
+        ("pearl_six_covariates", "X1, X4"),
+        ("galeras_observational", "nloc, size, tok, ws"),
+        ("chain_mediator", ""),
+        ("collider", ""),
+        ("galeras_by_design", ""),
+    ] {
+        let rows = estimates(name, with);
+        for estimator in ["ols", "lin"] {
+            let row = find(&rows, &[("estimator", estimator), ("status", "ok")]);
+            assert_eq!(text(row, "adjusted_for"), adjusted, "{name}");
+        }
+        let difference = find(&rows, &[("estimator", "difference")]);
+        let aipw = find(&rows, &[("estimator", "aipw")]);
+        if adjusted.is_empty() {
+            assert_eq!(text(difference, "status"), "ok", "{difference}");
+            let reason = "there is nothing to adjust for, and so no propensity score";
+            assert_eq!((text(aipw, "status"), text(aipw, "reason")), ("not_applicable", reason));
+        } else {
+            let reason = "by the graph, the arms differ in more than the treatment: something has \
+                          to be adjusted for";
+            assert_eq!(
+                (text(difference, "status"), text(difference, "reason")),
+                ("refused", reason)
+            );
+            assert_eq!(text(aipw, "adjusted_for"), adjusted, "{name}");
+        }
+    }
+    // Without a choice of estimators a graph has those with confounders.
+    let rows = estimates("fork", "");
+    let names: Vec<&str> = rows.iter().map(|row| text(row, "estimator")).collect();
+    assert_eq!(names, ["aipw", "ols"]);
+}
+
+#[test]
+fn the_estimate_is_that_with_the_confounders_given() {
+    let dag = dags()["pearl_six_covariates"].clone();
+    let with = format!("{}, estimators: [ols, weighting]", roles(&dag));
+    let project = ran(
+        &table(&dag),
+        &[
+            ("graph", &format!("{with}, graph: '{}'", dagitty(&dag))),
+            ("given", &format!("{with}, confounders: [X1, X4]")),
+            ("both", &format!("{with}, confounders: [X4, X5], graph: '{}'", dagitty(&dag))),
+            ("same", &format!("{with}, confounders: [X4, X5]")),
+        ],
+    );
+    assert_eq!(project.rows("graph"), project.rows("given"));
+    assert_eq!(project.rows("both"), project.rows("same"));
+}
+
+#[test]
+fn confounders_are_checked_against_the_graph() {
+    for (name, confounders, reason) in [
+        (
+            "collider",
+            "C",
+            "by the graph, `C` may not be adjusted for, or do not block every backdoor path",
+        ),
+        (
+            "chain_mediator",
+            "M",
+            "by the graph, `M` may not be adjusted for, or do not block every backdoor path",
+        ),
+        (
+            "pearl_six_covariates",
+            "X3, X5",
+            "by the graph, `X3` and `X5` may not be adjusted for, or do not block every backdoor path",
+        ),
+    ] {
+        let with = format!(", confounders: [{confounders}], estimators: [ols, aipw]");
+        for row in estimates(name, &with) {
+            assert_eq!((text(&row, "status"), text(&row, "reason")), ("refused", reason), "{name}");
+            assert!(row["estimate"].is_null());
+        }
+    }
+    let dag = dags()["fork"].clone();
+    let table = table(&dag).replacen("X,Y,Z\n", "X,Y,Z,W\n", 1);
+    let table: Vec<String> = table
+        .lines()
+        .enumerate()
+        .map(|(at, line)| if at == 0 { line.into() } else { format!("{line},{}", at * at % 13) })
+        .collect();
+    let with = format!("{}, graph: '{}', confounders: [Z, W]", roles(&dag), dagitty(&dag));
+    let project = analysed(&(table.join("\n") + "\n"), &with);
+    for row in project.rows("effects") {
+        assert_eq!(text(&row, "reason"), "the confounder `W` is not in the graph");
+    }
+}
+
+#[test]
+fn the_front_door_is_told() {
+    let rows = estimates("frontdoor_smoking", ", estimators: [ols, aipw, difference]");
+    let reason = "by the graph no set of columns blocks the backdoor paths; the effect is \
+                  identified by the front door (`M`), for which there is no estimator here";
+    for estimator in ["ols", "aipw"] {
+        let row = find(&rows, &[("estimator", estimator)]);
+        assert_eq!((text(row, "status"), text(row, "reason")), ("refused", reason));
+    }
+    assert_eq!(text(find(&rows, &[("estimator", "difference")]), "status"), "refused");
+}
+
+#[test]
+fn effects_that_are_not_identified_are_refused_with_the_path() {
+    let project = asked(&dags()["bow"], ", estimators: [difference, ols, aipw]");
+    let reason = "by the graph the effect is not identified: `X <- U -> Y` cannot be blocked: `U` \
+                  is latent; no observed variables meet the frontdoor criterion, and no observed \
+                  variable is an instrument";
+    for row in project.rows("effects") {
+        assert_eq!((text(&row, "status"), text(&row, "reason")), ("refused", reason), "{row}");
+    }
+    let rows = project.rows("effects.graph");
+    let row = find(&rows, &[("kind", "identification")]);
+    assert_eq!((text(row, "status"), text(row, "variables")), ("refused", "none"));
+    assert!(reason.ends_with(text(row, "reason")), "{row}");
+}
+
+/// A treatment that an instrument moves and a latent cause too.
+fn instrument() -> String {
+    let rows = (0..300u64).map(|i| {
+        let (z, u) = (noise(i, 3) % 2, noise(i, 1));
+        let arm = i64::from(50 * z + u > 70);
+        format!("{z},{arm},{}", 2 * u + 40 * arm + noise(i, 0))
+    });
+    csv("Z,X,Y", rows)
+}
+
+#[test]
+fn instruments_of_the_graph_are_used() {
+    let dag = dags()["instrument"].clone();
+    let with = format!("{}, estimators: [iv, ols]", roles(&dag));
+    let graph = dagitty(&dag);
+    let project = ran(
+        &instrument(),
+        &[
+            ("graph", &format!("{with}, graph: '{graph}'")),
+            ("given", &format!("{with}, instruments: [Z]")),
+            ("both", &format!("{with}, instruments: [Z], graph: '{graph}'")),
+        ],
+    );
+    let given = project.rows("given");
+    let wanted = find(&given, &[("estimator", "iv"), ("status", "ok")]);
+    for step in ["graph", "both"] {
+        let rows = project.rows(step);
+        let row = find(&rows, &[("estimator", "iv")]);
+        assert_eq!(text(row, "status"), "ok", "{row}");
+        assert_eq!(row, wanted, "{step}");
+        let row = find(&rows, &[("estimator", "ols")]);
+        let reason = "by the graph no set of columns blocks the backdoor paths; the effect is \
+                      identified by the instrument `Z` only (estimators: [iv])";
+        assert_eq!((text(row, "status"), text(row, "reason")), ("refused", reason));
+    }
+}
+
+/// Z moves X; W is a cause of Z and of Y.
+const CONDITIONAL: &str =
+    "dag { U [latent] W -> Z; W -> Y; Z -> X; U -> X; U -> Y; X -> Y; V -> Y }";
+
+fn conditional_instrument() -> String {
+    let rows = (0..300u64).map(|i| {
+        let w = noise(i, 4);
+        let z = i64::from(noise(i, 3) + w > 100);
+        let u = noise(i, 1);
+        let arm = i64::from(50 * z + u > 70);
+        format!("{z},{arm},{},{w},{}", 2 * u + 40 * arm + noise(i, 0) + w, noise(i, 5))
+    });
+    csv("Z,X,Y,W,V", rows)
+}
+
+#[test]
+fn an_instrument_may_need_a_covariate() {
+    let with = "treatment: X, control: '0', outcomes: [Y], estimators: [iv]";
+    let project = ran(
+        &conditional_instrument(),
+        &[
+            ("graph", &format!("{with}, graph: '{CONDITIONAL}'")),
+            ("given", &format!("{with}, instruments: [Z], confounders: [W]")),
+            (
+                "both",
+                &format!("{with}, instruments: [Z], confounders: [W], graph: '{CONDITIONAL}'"),
+            ),
+        ],
+    );
+    let row = project.rows("graph")[0].clone();
+    assert_eq!((text(&row, "status"), text(&row, "adjusted_for")), ("ok", "W"), "{row}");
+    assert_eq!(row, project.rows("given")[0]);
+    assert_eq!(row, project.rows("both")[0]);
+}
+
+#[test]
+fn an_instrument_without_its_covariate_is_none() {
+    let with = "treatment: X, control: '0', outcomes: [Y], estimators: [iv], instruments: [Z]";
+    let project = ran(
+        &conditional_instrument(),
+        &[
+            ("alone", &format!("{with}, graph: '{CONDITIONAL}'")),
+            ("other", &format!("{with}, confounders: [V], graph: '{CONDITIONAL}'")),
+            (
+                "found",
+                &format!(
+                    "{}, confounders: [V], graph: '{CONDITIONAL}'",
+                    with.replace(", instruments: [Z]", "")
+                ),
+            ),
+        ],
+    );
+    for step in ["alone", "other", "found"] {
+        let row = &project.rows(step)[0];
+        // Z -> Y is open by way of W: no number, or one that is adjusted for W.
+        let adjusted = row["adjusted_for"].as_str().unwrap_or_default().contains('W');
+        assert!(text(row, "status") == "refused" || adjusted, "{step}: {row}");
+    }
+}
+
+#[test]
+fn instruments_are_checked_against_the_graph() {
+    let dag = dags()["instrument"].clone();
+    let graph = dagitty(&dag).replace("Z -> X", "Z -> X Z -> Y");
+    let with = format!("{}, estimators: [iv], graph: '{graph}'", roles(&dag));
+    let project =
+        ran(&instrument(), &[("none", &with), ("given", &format!("{with}, instruments: [Z]"))]);
+    for (step, reason) in [
+        ("none", "the graph has no instrument"),
+        ("given", "by the graph, `Z` is not an instrument"),
+    ] {
+        let row = &project.rows(step)[0];
+        assert_eq!((text(row, "status"), text(row, "reason")), ("refused", reason), "{row}");
+    }
+}
+
+#[test]
+fn implied_independencies_are_tested() {
+    let peer = reference()["partial"].clone();
+    let with = "treatment: arm, control: c, outcomes: [y], estimators: [difference],
+      graph: 'dag { x -> m -> y; arm -> y; w }'";
+    let project = analysed(peer["csv"].as_str().unwrap(), with);
+    let rows = project.rows("effects.graph");
+    let mut tested = 0;
+    for row in rows.iter().filter(|row| row["kind"] == "independence") {
+        assert_eq!(text(row, "outcome"), "");
+        let pair = text(row, "variables").replace(',', "");
+        let name = match text(row, "given") {
+            "" => pair.clone(),
+            given => format!("{pair} | {given}"),
+        };
+        if pair.contains("arm") {
+            let reason = "the treatment has no order, so that it has no correlation";
+            assert_eq!((text(row, "status"), text(row, "reason")), ("not_applicable", reason));
+            continue;
+        }
+        let turned = {
+            let (a, b) = pair.split_once(' ').unwrap();
+            name.replacen(&pair, &format!("{b} {a}"), 1)
+        };
+        let wanted = peer.get(&name).or(peer.get(&turned)).unwrap_or_else(|| panic!("{name}"));
+        holds(row, "coefficient", wanted["coefficient"].as_f64().unwrap(), OPTIMUM);
+        holds(row, "p_value", wanted["p_value"].as_f64().unwrap(), OPTIMUM);
+        assert!(text(row, "note").contains("In 120 rows their partial correlation is"), "{row}");
+        tested += 1;
+    }
+    assert_eq!(tested, 4, "{rows:#?}");
+}
+
+#[test]
+fn a_graph_without_an_effect_says_so() {
+    let with = "treatment: X, control: '0', outcomes: [Y], graph: 'dag { Z -> X; Z -> Y }'";
+    let dag = dags()["fork"].clone();
+    let project = analysed(&table(&dag), with);
+    let rows = project.rows("effects.graph");
+    let row = find(&rows, &[("kind", "identification")]);
+    assert!(text(row, "note").contains("the graph says that the effect is zero"), "{row}");
+    let estimates = project.rows("effects");
+    assert_eq!(find(&estimates, &[("estimator", "ols")])["adjusted_for"], json!("Z"));
+}
+
+#[test]
+fn outcomes_are_adjusted_for_what_each_needs() {
+    let graph = "dag { Z -> X; Z -> Y; X -> Y; X -> V; W -> X; W -> V }";
+    let rows = (0..120u64).map(|i| {
+        let values: Vec<String> = (0..4).map(|at| noise(i, at).to_string()).collect();
+        format!("{},{}", noise(i, 4) % 2, values.join(","))
+    });
+    let with = format!("treatment: X, control: '0', outcomes: [Y, V], graph: '{graph}'");
+    let project = analysed(&csv("X,Y,V,Z,W", rows), &with);
+    let rows = project.rows("effects");
+    for (outcome, adjusted) in [("Y", "Z"), ("V", "W")] {
+        let row = find(&rows, &[("outcome", outcome), ("estimator", "ols"), ("status", "ok")]);
+        assert_eq!(text(row, "adjusted_for"), adjusted);
+    }
+    let graph = project.rows("effects.graph");
+    for outcome in ["Y", "V"] {
+        find(&graph, &[("outcome", outcome), ("kind", "adjustment_set")]);
+    }
+    // Every covariate of either is in the tables of balance and overlap.
+    let balance = project.rows("effects.balance");
+    for covariate in ["W", "Z"] {
+        find(&balance, &[("covariate", covariate)]);
+    }
+}
+
+#[test]
+fn each_outcome_is_analysed_as_if_it_were_alone() {
+    // A is an instrument of Y without a covariate, B one of V.
+    let graph = "dag { A -> X; B -> X; A -> C -> V; B -> D -> Y; X -> Y; X -> V }";
+    let rows = (0..300u64).map(|i| {
+        let (a, b) = (noise(i, 1) % 2, noise(i, 2) % 2);
+        let (c, d) = (30 * a + noise(i, 3), 30 * b + noise(i, 4));
+        let arm = i64::from(40 * a + 40 * b + noise(i, 0) > 90);
+        format!("{arm},{},{},{a},{b},{c},{d}", 2 * d + 20 * arm + noise(i, 5), 2 * c + noise(i, 6))
+    });
+    let with = format!(
+        "treatment: X, control: '0', estimators: [iv, ols], confounders: [C, D], graph: '{graph}'"
+    );
+    let project = ran(
+        &csv("X,Y,V,A,B,C,D", rows),
+        &[
+            ("both", &format!("{with}, outcomes: [Y, V]")),
+            ("y", &format!("{with}, outcomes: [Y]")),
+            ("v", &format!("{with}, outcomes: [V]")),
+        ],
+    );
+    let both = project.rows("both");
+    for (step, outcome) in [("y", "Y"), ("v", "V")] {
+        for estimator in ["iv", "ols"] {
+            let one = project.rows(step);
+            let alone = find(&one, &[("estimator", estimator), ("status", "ok")]);
+            let row = find(&both, &[("estimator", estimator), ("outcome", outcome)]);
+            for column in ["estimate", "standard_error", "p_value", "adjusted_for", "n"] {
+                assert_eq!(row[column], alone[column], "{outcome} {estimator} {column}");
+            }
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! `regress` with a unit: the paired estimates, clusters, contrasts of all arms, adjusted
+//! p-values and effect modification. `tests/reference/regress.json` holds what SciPy and
+//! statsmodels find; the script beside it makes it.
+//!
+//! Does not live here: the published experiment (`table3`), what is refused (`regress_refusals`).
+
+use serde_json::{Value, json};
+
+use crate::harness::Project;
+use crate::regress_tables::{
+    CLOSED, OPTIMUM, analysed, csv, equal, find, holds, number, ran, status, text,
+};
+
+pub fn reference() -> Value {
+    serde_json::from_str(include_str!("../reference/regress.json")).unwrap()
+}
+
+const THREE: &str = "treatment: arm, control: c, unit: unit";
+
+/// A project that analyses the three arms.
+#[track_caller]
+fn three_arms(steps: &[(&str, &str)]) -> (Value, Project) {
+    let peer = reference()["three_arms"].clone();
+    let steps: Vec<(&str, String)> =
+        steps.iter().map(|(name, with)| (*name, format!("{THREE}, {with}"))).collect();
+    let steps: Vec<(&str, &str)> =
+        steps.iter().map(|(name, with)| (*name, with.as_str())).collect();
+    let project = ran(peer["csv"].as_str().unwrap(), &steps);
+    (peer, project)
+}
+
+/// The row of one contrast and outcome of the peers.
+#[track_caller]
+fn row_of<'a>(rows: &'a [Value], peer: &Value, estimator: &str) -> &'a Value {
+    let of = |column: &'static str| (column, peer[column].as_str().unwrap());
+    find(rows, &[of("outcome"), of("treatment"), of("control"), ("estimator", estimator)])
+}
+
+/// Estimate, standard error, statistic, degrees of freedom, interval and p-value.
+#[track_caller]
+fn agrees(row: &Value, peer: &Value) {
+    assert_eq!(row["status"], "ok", "{row}");
+    for column in ["estimate", "standard_error", "statistic", "df", "ci_low", "ci_high"] {
+        holds(row, column, peer[column].as_f64().unwrap(), CLOSED);
+    }
+    holds(row, "p_value", peer["p_value"].as_f64().unwrap(), OPTIMUM);
+}
+
+#[test]
+fn all_contrasts_are_paired_t_tests_adjusted_by_holm() {
+    let (peer, project) = three_arms(&[
+        ("effects", "outcomes: [y, z], contrasts: all"),
+        ("low", "outcomes: [y, z], contrasts: all, alpha: 0.1"),
+    ]);
+    let (rows, low) = (project.rows("effects"), project.rows("low"));
+    assert_eq!(rows.len(), 6);
+    for contrast in peer["contrasts"].as_array().unwrap() {
+        let row = row_of(&rows, contrast, "paired");
+        agrees(row, contrast);
+        agrees(row_of(&low, contrast, "paired"), &contrast["level_90"]);
+        holds(row, "p_adjusted", contrast["holm"].as_f64().unwrap(), OPTIMUM);
+        assert_eq!((&row["n"], &row["n_pairs"]), (&json!(120), &json!(60)));
+        assert_eq!((&row["n_treatment"], &row["n_control"]), (&json!(60), &json!(60)));
+        assert_eq!((text(row, "se_kind"), text(row, "estimand")), ("paired t", "ate"));
+        assert_eq!(row["primary"], true);
+        let note = text(row, "note");
+        for word in ["Mean paired difference", "60 pairs", "Holm-adjusted p", "95 % CI", "t(59)"] {
+            assert!(note.contains(word), "{word}: {note}");
+        }
+        assert!(text(row_of(&low, contrast, "paired"), "note").contains("90 % CI"));
+    }
+}
+
+#[test]
+fn contrasts_with_control_only_are_adjusted_for_fewer_tests() {
+    let (peer, project) = three_arms(&[
+        ("effects", "outcomes: [y, z]"),
+        ("chosen", "outcomes: [y, z], treatments: [t2]"),
+        ("turned", "outcomes: [y, z], treatments: [t2, t1], contrasts: all"),
+    ]);
+    let rows = project.rows("effects");
+    assert_eq!(rows.len(), 4);
+    let contrasts = peer["contrasts"].as_array().unwrap();
+    for (contrast, holm) in contrasts.iter().zip(peer["holm_control_only"].as_array().unwrap()) {
+        let row = row_of(&rows, contrast, "paired");
+        agrees(row, contrast);
+        holds(row, "p_adjusted", holm.as_f64().unwrap(), OPTIMUM);
+    }
+    let chosen = project.rows("chosen");
+    assert_eq!(chosen.len(), 2);
+    assert!(chosen.iter().all(|row| row["treatment"] == "t2" && row["control"] == "c"));
+    // Each arm is compared with those named before it: now t1 with t2.
+    let turned = project.rows("turned");
+    assert_eq!(turned.len(), 6);
+    for row in turned.iter().filter(|row| row["control"] == "t2") {
+        let other = contrasts
+            .iter()
+            .find(|contrast| contrast["control"] == "t1" && contrast["outcome"] == row["outcome"]);
+        let estimate = other.unwrap()["estimate"].as_f64().unwrap();
+        holds(row, "estimate", -estimate, CLOSED);
+    }
+}
+
+#[test]
+fn the_summary_has_a_line_for_each_primary_estimate() {
+    let (peer, project) =
+        three_arms(&[("effects", "outcomes: [y, z], contrasts: all, estimators: [ols, paired]")]);
+    let rows = project.rows("effects.summary");
+    assert_eq!(rows.len(), 6, "paired is primary wherever it stands");
+    for contrast in peer["contrasts"].as_array().unwrap() {
+        let name = match contrast["control"].as_str().unwrap() {
+            "c" => contrast["treatment"].as_str().unwrap().to_owned(),
+            control => format!("{} - {control}", contrast["treatment"].as_str().unwrap()),
+        };
+        let outcome = contrast["outcome"].as_str().unwrap();
+        let row = find(&rows, &[("treatment", &name), ("outcome", outcome)]);
+        holds(row, "estimate", contrast["estimate"].as_f64().unwrap(), 5e-4);
+        assert_eq!((&row["n"], text(row, "status")), (&json!(60), "ok"));
+        let (low, high) = text(row, "interval").split_once(" to ").unwrap();
+        equal(low.parse().unwrap(), contrast["ci_low"].as_f64().unwrap(), 5e-4, "low");
+        equal(high.parse().unwrap(), contrast["ci_high"].as_f64().unwrap(), 5e-4, "high");
+        let p: f64 = text(row, "p_adj").parse().unwrap();
+        equal(p, contrast["holm"].as_f64().unwrap(), 5e-2, "p");
+        assert!(text(row, "note").starts_with("Mean paired difference"));
+    }
+}
+
+#[test]
+fn clusters_of_units_have_robust_standard_errors() {
+    let kinds = ["CR0", "CR1", "CR2", "CR3"];
+    let with = "outcomes: [y, z], contrasts: all, cluster: place";
+    let steps = kinds.map(|kind| (kind.to_lowercase(), format!("{with}, standard_errors: {kind}")));
+    let mut steps: Vec<(&str, &str)> =
+        steps.iter().map(|(name, with)| (name.as_str(), with.as_str())).collect();
+    steps.push(("usual", with));
+    let (peer, project) = three_arms(&steps);
+    let usual = project.rows("usual");
+    for kind in kinds {
+        let rows = project.rows(&kind.to_lowercase());
+        for contrast in peer["contrasts"].as_array().unwrap() {
+            let row = row_of(&rows, contrast, "paired");
+            agrees(row, &contrast[kind]);
+            assert_eq!(text(row, "se_kind"), format!("{kind} of pair differences"));
+            assert_eq!((&row["n_clusters"], &row["n_pairs"]), (&json!(9), &json!(60)));
+            if kind == "CR2" {
+                assert_eq!(row_of(&usual, contrast, "paired"), row, "CR2 is the default");
+            }
+        }
+    }
+}
+
+#[test]
+fn regressions_are_clustered_by_unit_or_by_cluster() {
+    let kinds = ["CR0", "CR1", "CR2", "CR3"];
+    let with = "outcomes: [y, z], contrasts: all, confounders: [size]";
+    let mut steps = Vec::new();
+    for kind in kinds {
+        let name = kind.to_lowercase();
+        let kind = format!("{with}, standard_errors: {kind}");
+        steps.push((name.clone(), format!("{kind}, estimators: [ols, lin]")));
+        steps.push((format!("place_{name}"), format!("{kind}, cluster: place, estimators: [ols]")));
+    }
+    let steps: Vec<(&str, &str)> =
+        steps.iter().map(|(name, with)| (name.as_str(), with.as_str())).collect();
+    let (peer, project) = three_arms(&steps);
+    for kind in kinds {
+        let rows = project.rows(&kind.to_lowercase());
+        let places = project.rows(&format!("place_{}", kind.to_lowercase()));
+        for contrast in peer["contrasts"].as_array().unwrap() {
+            for estimator in ["ols", "lin"] {
+                let row = row_of(&rows, contrast, estimator);
+                agrees(row, &contrast[format!("{estimator}_{kind}")]);
+                assert_eq!((&row["n_clusters"], text(row, "se_kind")), (&json!(60), kind));
+                assert_eq!(text(row, "adjusted_for"), "size");
+            }
+            let row = row_of(&places, contrast, "ols");
+            agrees(row, &contrast[format!("place_{kind}")]);
+            assert_eq!(row["n_clusters"], 9);
+        }
+    }
+}
+
+#[test]
+fn effects_change_with_modifiers() {
+    let (peer, project) =
+        three_arms(&[("effects", "outcomes: [y, z], contrasts: all, modifiers: [size, depth]")]);
+    let rows = project.rows("effects.modifiers");
+    let mut groups = 0;
+    for contrast in peer["contrasts"].as_array().unwrap() {
+        for (modifier, slope) in contrast["modifiers"].as_object().unwrap() {
+            let of = |column: &'static str| (column, contrast[column].as_str().unwrap());
+            let about = [of("outcome"), of("treatment"), of("control")];
+            let here: Vec<Value> = rows
+                .iter()
+                .filter(|row| about.iter().all(|(column, text)| row[*column] == *text))
+                .filter(|row| row["modifier"] == *modifier)
+                .cloned()
+                .collect();
+            let bin = |at: usize| here.iter().find(|row| row["bin"] == at).unwrap();
+            for column in ["estimate", "standard_error", "ci_low", "ci_high"] {
+                holds(bin(0), column, slope[column].as_f64().unwrap(), CLOSED);
+            }
+            for column in ["p_value", "q_value"] {
+                holds(bin(0), column, slope[column].as_f64().unwrap(), OPTIMUM);
+            }
+            assert_eq!((&bin(0)["n"], &bin(0)["low"]), (&json!(60), &Value::Null));
+            for (at, group) in slope["groups"].as_array().unwrap().iter().enumerate() {
+                let row = bin(at + 1);
+                for column in ["low", "high"] {
+                    // An edge may be zero.
+                    let edge = group[column].as_f64().unwrap();
+                    assert!((number(row, column) - edge).abs() < 1e-9, "{row}");
+                }
+                for column in ["estimate", "standard_error"] {
+                    holds(row, column, group[column].as_f64().unwrap(), CLOSED);
+                }
+                assert_eq!((&row["n"], &row["p_value"]), (&group["n"], &Value::Null), "{row}");
+                groups += 1;
+            }
+            assert_eq!(here.len(), 1 + slope["groups"].as_array().unwrap().len());
+        }
+    }
+    assert_eq!(rows.len(), 12 + groups);
+}
+
+#[test]
+fn without_units_modifiers_interact_with_the_treatment() {
+    let peer = reference()["independent"].clone();
+    let with = "treatment: arm, control: c, outcomes: [y], modifiers: [x, w]";
+    let project = analysed(peer["csv"].as_str().unwrap(), with);
+    let rows = project.rows("effects.modifiers");
+    for (modifier, slope) in peer["modifiers"].as_object().unwrap() {
+        let row = rows.iter().find(|row| row["modifier"] == *modifier && row["bin"] == 0).unwrap();
+        for column in ["estimate", "standard_error", "ci_low", "ci_high"] {
+            holds(row, column, slope[column].as_f64().unwrap(), CLOSED);
+        }
+        for column in ["p_value", "q_value"] {
+            holds(row, column, slope[column].as_f64().unwrap(), OPTIMUM);
+        }
+    }
+    let balance = project.rows("effects.balance");
+    assert_eq!(balance.len(), 2, "modifiers are in the table of balance");
+    assert!(balance.iter().all(|row| row["status"] == "ok" && row["smd_weighted"].is_null()));
+}
+
+#[test]
+fn robust_locations_and_friedmans_test_are_scipys() {
+    let (peer, project) = three_arms(&[("effects", "outcomes: [y, z], contrasts: all")]);
+    let rows = project.rows("effects.sensitivity");
+    for contrast in peer["contrasts"].as_array().unwrap() {
+        let of = |column: &'static str| (column, contrast[column].as_str().unwrap());
+        let about = [of("outcome"), of("treatment"), of("control")];
+        for (measure, value) in contrast["location"].as_object().unwrap() {
+            let wanted = [&about[..], &[("analysis", "location"), ("measure", measure)]].concat();
+            holds(find(&rows, &wanted), "value", value.as_f64().unwrap(), OPTIMUM);
+        }
+        let wanted = [&about[..], &[("measure", "standardised_effect")]].concat();
+        let effect = contrast["standardised_effect"].as_f64().unwrap();
+        holds(find(&rows, &wanted), "value", effect, CLOSED);
+    }
+    for (outcome, test) in peer["friedman"].as_object().unwrap() {
+        let about = [("outcome", outcome.as_str()), ("analysis", "omnibus")];
+        for (measure, name) in [("friedman_chi2", "chi2"), ("friedman_p", "p")] {
+            let row = find(&rows, &[&about[..], &[("measure", measure)]].concat());
+            holds(row, "value", test[name].as_f64().unwrap(), OPTIMUM);
+            assert_eq!((text(row, "treatment"), text(row, "control")), ("t1, t2", "c"));
+        }
+    }
+}
+
+#[test]
+fn several_answers_of_a_unit_are_averaged_first() {
+    let peer = reference()["samples"].clone();
+    let with = "treatment: arm, control: c, outcomes: [y], unit: unit,
+      estimators: [paired, ols, difference]";
+    let project = analysed(peer["csv"].as_str().unwrap(), with);
+    let rows = project.rows("effects");
+    let row = find(&rows, &[("estimator", "paired")]);
+    agrees(row, &peer["paired"]);
+    assert_eq!((&row["n"], &row["n_pairs"]), (&peer["rows"], &peer["pairs"]));
+    for remark in [
+        "6 units are without rows under one of the two and not used.",
+        "Several rows of a unit under one arm are averaged first.",
+        "34 pairs",
+    ] {
+        assert!(text(row, "note").contains(remark), "{row}");
+    }
+    // A regression uses the other units too.
+    agrees(find(&rows, &[("estimator", "ols"), ("se_kind", "CR2")]), &peer["ols"]);
+    let row = find(&rows, &[("estimator", "difference")]);
+    for (column, relative) in [("statistic", CLOSED), ("df", CLOSED), ("p_value", OPTIMUM)] {
+        holds(row, column, peer["welch"][column].as_f64().unwrap(), relative);
+    }
+    let remark = "The standard error ignores that rows are paired.";
+    assert!(text(row, "note").contains(remark), "{row}");
+    let summary = &project.rows("effects.summary")[0];
+    assert_eq!(summary["n"], peer["pairs"]);
+}
+
+/// `units` pairs with the differences 1, 2 and so on.
+fn pairs(units: usize) -> String {
+    let rows = (0..units)
+        .flat_map(|unit| [format!("u{unit},t,{},k", 2 * unit + 1), format!("u{unit},c,{unit},k")]);
+    csv("unit,arm,y,town", rows)
+}
+
+#[test]
+fn ten_pairs_are_enough_and_nine_are_not() {
+    let with = "treatment: arm, control: c, outcomes: [y], unit: unit";
+    assert_eq!(status(&analysed(&pairs(10), with), "effects", "paired").0, "ok");
+    let (status, reason) = status(&analysed(&pairs(9), with), "effects", "paired");
+    assert_eq!(
+        (status.as_str(), reason.as_str()),
+        ("refused", "too few units: 9, at least 10 are needed")
+    );
+}
+
+#[test]
+fn one_cluster_is_none() {
+    let with = "treatment: arm, control: c, outcomes: [y], unit: unit, cluster: town";
+    let (status, reason) = status(&analysed(&pairs(20), with), "effects", "paired");
+    assert_eq!(
+        (status.as_str(), reason.as_str()),
+        ("refused", "too few clusters: 1, at least 2 are needed")
+    );
+}
+
+#[test]
+fn the_paired_estimate_is_primary_whether_it_is_named_or_not() {
+    for estimators in ["", ", estimators: [ols]", ", estimators: [ols, paired]"] {
+        let with = format!("treatment: arm, control: c, outcomes: [y], unit: unit{estimators}");
+        let project = analysed(&pairs(20), &with);
+        let rows = project.rows("effects");
+        let primary: Vec<&str> = rows
+            .iter()
+            .filter(|row| row["primary"] == true)
+            .map(|row| text(row, "estimator"))
+            .collect();
+        assert_eq!(primary, ["paired"], "{estimators}");
+        assert_eq!(rows.len(), if estimators.is_empty() { 1 } else { 2 });
+        assert!(text(&project.rows("effects.summary")[0], "note").starts_with("Mean paired"));
+    }
+}

@@ -1,0 +1,454 @@
+//! `regress`: what is refused, and in which words. A refusal is a row with a reason and without
+//! a number; it ends no run.
+//!
+//! Does not live here: mistakes found before anything runs (`regress_mistakes`), graphs that do
+//! not identify an effect (`regress_graph`).
+
+use serde_json::Value;
+
+use crate::harness::Project;
+use crate::regress_tables::{analysed, csv, find, noise, number, ran, text, workflow};
+
+/// Rows of two arms: `arm`, `y`, and covariates `x` and `w` that tell nobody apart.
+pub fn rows(n: u64, row: impl Fn(u64, &str, i64, i64, i64) -> String) -> String {
+    let made = (0..n).map(|i| {
+        let arm = if noise(i, 4) % 2 == 0 { "t" } else { "c" };
+        row(i, arm, noise(i, 0), noise(i, 1), noise(i, 2))
+    });
+    csv("arm,y,x,w", made)
+}
+
+pub const TWO: &str = "treatment: arm, control: c, outcomes: [y]";
+
+/// Fails unless every number of the row is missing and the reason is this one.
+#[track_caller]
+pub fn is_refused(row: &Value, reason: &str) {
+    assert_eq!((text(row, "status"), text(row, "reason")), ("refused", reason), "{row:#}");
+    for column in [
+        "estimate",
+        "standard_error",
+        "statistic",
+        "df",
+        "ci_low",
+        "ci_high",
+        "p_value",
+        "p_adjusted",
+    ] {
+        assert!(row[column].is_null(), "{column}: {row:#}");
+    }
+    let note = text(row, "note");
+    assert!(note.ends_with(&format!(": refused, because {reason}.")), "{note}");
+    for word in ["NaN", "inf,", "#", "defect"] {
+        assert!(!reason.contains(word), "{word}: {reason}");
+    }
+}
+
+/// The step's estimators all refuse for this reason, its refuters and its summary say so, and the
+/// run succeeds with a warning.
+#[track_caller]
+fn refuses(table: &str, with: &str, reason: &str) {
+    let project = Project::new(&workflow(&[("effects", with)]));
+    project.write("data.csv", table);
+    let outcome = project.run_ok(&[]);
+    let rows = project.rows("effects");
+    assert!(!rows.is_empty());
+    for row in &rows {
+        is_refused(row, reason);
+    }
+    let summary = project.rows("effects.summary");
+    for row in &summary {
+        assert_eq!((text(row, "status"), text(row, "interval")), ("refused", ""), "{row}");
+        assert!(text(row, "note").contains(reason), "{row}");
+    }
+    for row in project.rows("effects.refutations") {
+        assert_eq!((text(&row, "status"), &row["simulations"]), ("not_applicable", &0.into()));
+        assert!(text(&row, "reason").contains(reason), "{row}");
+    }
+    for row in project.rows("effects.sensitivity") {
+        assert!(row["value"].is_null() || text(&row, "analysis") == "omnibus", "{row}");
+    }
+    let told = outcome
+        .json_lines()
+        .iter()
+        .any(|event| event["message"].as_str().is_some_and(|message| message.contains(reason)));
+    assert!(told, "a warning\n{outcome}");
+}
+
+#[test]
+fn fewer_than_ten_rows_or_units() {
+    let nine = csv("arm,y,x,w", (0..9).map(|i| format!("{},{i},1,2", ["t", "c"][i % 2])));
+    refuses(&nine, TWO, "too few rows: 9, at least 10 are needed");
+    let units = csv(
+        "unit,arm,y",
+        (0..36).map(|i| format!("{},{},{}", i % 9, ["t", "c"][i / 9 % 2], noise(i as u64, 1))),
+    );
+    let with = format!("{TWO}, unit: unit, estimators: [paired, ols, difference]");
+    refuses(&units, &with, "too few units: 9, at least 10 are needed");
+}
+
+#[test]
+fn an_arm_with_one_row() {
+    let table = csv("arm,y", (0..20).map(|i| format!("{},{i}", if i == 7 { "t" } else { "c" })));
+    refuses(&table, TWO, "too few rows: 1 row of `t`, at least 2 are needed");
+    let table = csv("arm,y", (0..20).map(|i| format!("{},{i}", if i == 7 { "c" } else { "t" })));
+    refuses(&table, TWO, "too few rows: 1 row of `c`, at least 2 are needed");
+}
+
+#[test]
+fn a_control_that_no_row_has() {
+    let table = rows(40, |_, arm, y, x, w| format!("{arm},{y},{x},{w}"));
+    let with = TWO.replace("control: c", "control: Control");
+    let project = analysed(&table, &with);
+    for row in project.rows("effects") {
+        is_refused(&row, "no row has `Control` as `arm`; there is `c` and `t`");
+    }
+    assert_eq!(project.rows("effects").len(), 2, "one row for each arm there is");
+    let with = format!("{TWO}, treatments: [t, T1]");
+    let project = analysed(&table, &with);
+    let rows = project.rows("effects");
+    let row = find(&rows, &[("treatment", "T1")]);
+    is_refused(row, "no row has `T1` as `arm`; there is `c` and `t`");
+    // The other contrast has its number, adjusted for one test.
+    let row = find(&rows, &[("treatment", "t"), ("status", "ok")]);
+    assert_eq!(row["p_value"], row["p_adjusted"]);
+}
+
+#[test]
+fn a_treatment_with_one_level() {
+    let table = csv("arm,y", (0..20).map(|i| format!("c,{i}")));
+    refuses(&table, TWO, "`arm` has one level only, so that there is nothing to compare");
+}
+
+#[test]
+fn an_empty_table() {
+    let project = Project::new(
+        "galeras: 1
+steps:
+  data:
+    op: exec
+    with: { command: 'true', output: { id: utf8!, arm: utf8, y: float64, u: utf8 } }
+  effects:
+    op: regress
+    from: data
+    with: { treatment: arm, control: c, outcomes: [y], seed: 1 }
+  paired:
+    op: regress
+    from: data
+    with: { treatment: arm, control: c, outcomes: [y], unit: u, treatments: [t], seed: 1 }
+",
+    );
+    project.run_ok(&[]);
+    for step in ["effects", "paired"] {
+        let rows = project.rows(step);
+        assert_eq!(rows.len(), 1);
+        is_refused(&rows[0], "there is no row with a value of `arm`");
+        assert_eq!((number(&rows[0], "n"), number(&rows[0], "n_missing")), (0.0, 0.0));
+    }
+}
+
+#[test]
+fn a_constant_outcome() {
+    let table = rows(40, |_, arm, _, x, w| format!("{arm},7,{x},{w}"));
+    let with = format!("{TWO}, confounders: [x], estimators: [difference, ols, aipw, matching]");
+    refuses(&table, &with, "`y` is constant: it is 7 in all rows");
+    // Another outcome has its number.
+    let with = TWO.replace("[y]", "[y, w]");
+    let project = analysed(&table, &with);
+    assert_eq!(find(&project.rows("effects"), &[("outcome", "w")])["status"], "ok");
+    // Constant within each arm, but not the same: nothing to judge the difference by.
+    let table = rows(40, |_, arm, _, x, w| {
+        format!("{arm},{},{x},{w}", arm.len() + usize::from(arm == "t"))
+    });
+    let project = analysed(&table, TWO);
+    let reason = "the outcome is constant in both arms: the standard error would be zero";
+    is_refused(&project.rows("effects")[0], reason);
+}
+
+#[test]
+fn missing_outcomes_are_counted() {
+    let table = rows(60, |i, arm, y, x, w| {
+        let y = if i % 20 == 3 { String::new() } else { y.to_string() };
+        let arm = if i == 5 { "" } else { arm };
+        format!("{arm},{y},{x},{w}")
+    });
+    let told = "(missing: drop leaves such rows out)";
+    refuses(&table, TWO, &format!("4 rows are without a value of `y` or `arm` {told}"));
+    let project = analysed(&table, &format!("{TWO}, missing: drop"));
+    let row = &project.rows("effects")[0];
+    assert_eq!((number(row, "n"), number(row, "n_missing")), (56.0, 4.0));
+    assert!(text(row, "note").ends_with("4 rows without a value that is needed."), "{row}");
+    // One row, in the singular.
+    let one =
+        rows(
+            60,
+            |i, arm, y, x, w| {
+                if i == 3 { format!("{arm},,{x},{w}") } else { format!("{arm},{y},{x},{w}") }
+            },
+        );
+    refuses(&one, TWO, &format!("1 row is without a value of `y` or `arm` {told}"));
+}
+
+#[test]
+fn numbers_that_are_none_count_as_missing() {
+    let table = rows(60, |i, arm, y, x, w| {
+        let y = if i % 30 == 3 { "NaN".to_owned() } else { format!("{y}.5") };
+        format!("{arm},{y},{x},{w}")
+    });
+    let reason = "2 rows are without a value of `y` or `arm` (missing: drop leaves such rows out)";
+    refuses(&table, TWO, reason);
+}
+
+#[test]
+fn missing_units_and_clusters_are_counted() {
+    let table = csv(
+        "unit,place,arm,y",
+        (0..60u64).map(|i| {
+            let unit = if i == 7 { String::new() } else { format!("u{}", i / 2) };
+            let place = if i < 2 { String::new() } else { format!("p{}", i / 10) };
+            format!("{unit},{place},{},{}", ["t", "c"][i as usize % 2], noise(i, 1))
+        }),
+    );
+    let told = "(missing: drop leaves such rows out)";
+    let with = format!("{TWO}, unit: unit");
+    refuses(&table, &with, &format!("1 row is without a value of `y` or `unit` or `arm` {told}"));
+    let with = format!("{TWO}, unit: unit, cluster: place");
+    let words = "3 rows are without a value of `y` or `unit` or `place` or `arm`";
+    refuses(&table, &with, &format!("{words} {told}"));
+    let project = analysed(&table, &format!("{with}, missing: drop"));
+    let row = &project.rows("effects")[0];
+    assert_eq!((number(row, "n"), number(row, "n_missing")), (57.0, 3.0));
+    // u0 is gone, and u3 has one row left.
+    assert_eq!((number(row, "n_pairs"), number(row, "n_clusters")), (28.0, 6.0));
+}
+
+#[test]
+fn missing_confounders_stop_what_uses_them() {
+    let table = rows(60, |i, arm, y, x, w| {
+        let x = if i % 20 == 3 { String::new() } else { x.to_string() };
+        let w = if i == 4 { String::new() } else { w.to_string() };
+        format!("{arm},{y},{x},{w}")
+    });
+    let with = format!("{TWO}, confounders: [x, w], estimators: [ols, difference, aipw]");
+    let project = ran(&table, &[("effects", &with), ("drop", &format!("{with}, missing: drop"))]);
+    let rows = project.rows("effects");
+    let reason = "values are missing: 3 of `x`, 1 of `w` (missing: drop leaves such rows out)";
+    is_refused(find(&rows, &[("estimator", "ols")]), reason);
+    is_refused(find(&rows, &[("estimator", "aipw")]), reason);
+    let row = find(&rows, &[("estimator", "difference"), ("status", "ok")]);
+    assert_eq!(number(row, "n"), 60.0, "it needs no confounder");
+    for row in project.rows("drop") {
+        assert_eq!((text(&row, "status"), number(&row, "n")), ("ok", 56.0));
+        assert_eq!(number(&row, "n_missing"), 4.0);
+    }
+}
+
+#[test]
+fn infinite_values() {
+    let table = rows(60, |i, arm, y, x, w| {
+        let y = if i % 30 == 3 { "inf".to_owned() } else { format!("{y}.5") };
+        let x = if i == 4 { "-inf".to_owned() } else { format!("{x}.5") };
+        format!("{arm},{y},{x},{w}")
+    });
+    for missing in ["", ", missing: drop"] {
+        refuses(&table, &format!("{TWO}{missing}"), "`y` is infinite in 2 rows");
+        let with = TWO.replace("[y]", "[w]");
+        let project = analysed(&table, &format!("{with}, confounders: [x]{missing}"));
+        for row in project.rows("effects") {
+            is_refused(&row, "`x` is infinite in 1 row");
+        }
+    }
+}
+
+/// Pairs with covariates of the unit, `size`, and of the answer, `tokens`.
+fn pairs() -> String {
+    let row = |unit: u64, arm: &str| {
+        let (answer, tokens) = match arm {
+            "t" => (noise(unit, 1) + 9, noise(unit, 2) + i64::from(unit.is_multiple_of(4))),
+            _ => (noise(unit, 3), noise(unit, 2)),
+        };
+        format!("{unit},{arm},{answer},{},{tokens}", noise(unit, 4))
+    };
+    csv("unit,arm,y,size,tokens", (0..80).map(|i| row(i / 2, ["t", "c"][i as usize % 2])))
+}
+
+#[test]
+fn matching_where_every_propensity_is_the_same() {
+    let with = format!(
+        "{TWO}, unit: unit, confounders: [size],
+      estimators: [paired, matching, stratification, weighting, aipw, ols]"
+    );
+    let project = analysed(&pairs(), &with);
+    let rows = project.rows("effects");
+    let reason = "every propensity score is 0.5000: the confounders do not predict the treatment, \
+                  so the score cannot tell which units are alike";
+    is_refused(find(&rows, &[("estimator", "matching")]), reason);
+    let effect = number(find(&rows, &[("estimator", "paired")]), "estimate");
+    for estimator in ["stratification", "weighting", "aipw"] {
+        let row = find(&rows, &[("estimator", estimator), ("status", "ok")]);
+        crate::regress_tables::equal(number(row, "estimate"), effect, 1e-9, estimator);
+        let remark = "Every propensity score is 0.5000, so that nothing is adjusted: this is the \
+                      difference in means.";
+        assert!(text(row, "note").contains(remark), "{row}");
+    }
+    let overlap = &project.rows("effects.overlap")[0];
+    assert_eq!((number(overlap, "distinct_scores"), number(overlap, "outside")), (1.0, 0.0));
+    assert!(text(overlap, "note").contains("nothing to adjust for"), "{overlap}");
+    let balance = &project.rows("effects.balance")[0];
+    assert_eq!((number(balance, "smd"), number(balance, "variance_ratio")), (0.0, 1.0));
+}
+
+#[test]
+fn a_covariate_of_the_answer_is_a_bad_control() {
+    let with = format!(
+        "{TWO}, unit: unit, confounders: [size, tokens], estimators: [paired, ols, lin, weighting]"
+    );
+    let project = analysed(&pairs(), &with);
+    let rows = project.rows("effects");
+    let reason = "`tokens` is a bad control: it differs between the rows of 10 units, so that the \
+                  treatment may have changed it";
+    for estimator in ["ols", "lin", "weighting"] {
+        is_refused(find(&rows, &[("estimator", estimator)]), reason);
+    }
+    assert_eq!(find(&rows, &[("estimator", "paired")])["status"], "ok");
+    assert!(project.rows("effects.overlap").iter().all(|row| row["reason"] == reason));
+    let rows = project.rows("effects.sensitivity");
+    assert_eq!(text(find(&rows, &[("analysis", "robustness")]), "reason"), reason);
+    // Nor does an effect change with it.
+    let with = format!("{TWO}, unit: unit, modifiers: [tokens]");
+    let row = &analysed(&pairs(), &with).rows("effects.modifiers")[0];
+    assert_eq!(text(row, "status"), "refused");
+    let reason = "it differs between the rows of 10 units, so it is no modifier";
+    assert_eq!(text(row, "reason"), reason);
+}
+
+pub const PROPENSITY: &str = "estimators: [ols, matching, stratification, weighting, aipw]";
+
+#[test]
+fn arms_that_a_covariate_tells_apart_do_not_overlap() {
+    let made = (0..80u64).map(|i| {
+        let x = noise(i, 1);
+        format!("{},{},{x},{}", if x > 50 { "t" } else { "c" }, noise(i, 0), noise(i, 2))
+    });
+    let table = csv("arm,y,x,w", made);
+    let with = format!("{TWO}, confounders: [x, w], {PROPENSITY}");
+    let project = ran(&table, &[("effects", &with), ("ridge", &format!("{with}, penalty: 1.0"))]);
+    let reason = "no overlap: the covariates tell some treated units from all controls, or the \
+                  reverse, without error (complete or quasi-complete separation): their scores \
+                  are 0 or 1, and the coefficients grow without bound";
+    let rows = project.rows("effects");
+    for estimator in ["matching", "stratification", "weighting", "aipw"] {
+        is_refused(find(&rows, &[("estimator", estimator)]), reason);
+    }
+    assert_eq!(find(&rows, &[("estimator", "ols")])["status"], "ok", "it extrapolates");
+    let overlap = &project.rows("effects.overlap")[0];
+    assert_eq!(text(overlap, "reason"), reason);
+    // A penalty keeps the scores off 0 and 1: what is given then, the overlap judges.
+    let overlap = &project.rows("ridge.overlap")[0];
+    assert_eq!((text(overlap, "status"), number(overlap, "auc")), ("ok", 1.0));
+}
+
+#[test]
+fn collinear_and_constant_confounders() {
+    let table = rows(80, |_, arm, y, x, _| format!("{arm},{y},{x},{}", 5 - 2 * x));
+    let with = format!("{TWO}, confounders: [x, w], {PROPENSITY}");
+    refuses(&table, &with, "`w` is a linear combination of the other covariates");
+    let project = analysed(&table, &format!("{TWO}, confounders: [w, x], estimators: [lin]"));
+    is_refused(&project.rows("effects")[0], "`x` is a linear combination of the other covariates");
+    let table = rows(80, |_, arm, y, x, _| format!("{arm},{y},{x},3"));
+    refuses(&table, &with, "`w` has one value only");
+    // The treatment itself is no confounder.
+    let table = rows(80, |_, arm, y, x, _| format!("{arm},{y},{x},{}", u8::from(arm == "t")));
+    let project = analysed(&table, &format!("{TWO}, confounders: [x, w], estimators: [ols, lin]"));
+    for row in project.rows("effects") {
+        assert_eq!(text(&row, "status"), "refused", "{row}");
+        assert!(text(&row, "reason").contains("`w`"), "it names the column: {row}");
+    }
+}
+
+#[test]
+fn a_leverage_of_one() {
+    // One row alone has `w`: its residual is zero whatever its outcome.
+    let table = rows(60, |i, arm, y, x, _| format!("{arm},{y},{x},{}", u8::from(i == 11)));
+    let steps = ["classic", "HC0", "HC1", "HC2", "HC3"].map(|kind| {
+        let with = format!("{TWO}, confounders: [x, w], standard_errors: {kind}");
+        (kind.to_lowercase(), format!("{with}, estimators: [ols]"))
+    });
+    let steps: Vec<(&str, &str)> =
+        steps.iter().map(|(name, with)| (name.as_str(), with.as_str())).collect();
+    let project = ran(&table, &steps);
+    for kind in ["classic", "hc0", "hc1"] {
+        assert_eq!(project.rows(kind)[0]["status"], "ok", "{kind}");
+    }
+    for kind in ["hc2", "hc3"] {
+        let row = &project.rows(kind)[0];
+        assert_eq!(text(row, "status"), "refused");
+        let reason = text(row, "reason");
+        for word in ["leverage of 1", "HC2 and HC3 are not defined"] {
+            assert!(reason.contains(word), "{reason}");
+        }
+    }
+}
+
+#[test]
+fn a_fit_without_error() {
+    let table = rows(60, |_, arm, _, x, w| {
+        format!("{arm},{},{x},{w}", 4 + 3 * x + if arm == "t" { 5 } else { 0 })
+    });
+    let with = format!("{TWO}, confounders: [x, w], estimators: [ols, lin, aipw]");
+    let project = analysed(&table, &with);
+    for row in project.rows("effects") {
+        assert_eq!(text(&row, "status"), "refused", "{row}");
+        assert!(row["estimate"].is_null() && row["p_value"].is_null());
+    }
+    let pairs = csv(
+        "unit,arm,y",
+        (0..40).map(|i| format!("{},{},{}", i / 2, ["t", "c"][i % 2], i / 2 * 3 + i % 2)),
+    );
+    let row = analysed(&pairs, &format!("{TWO}, unit: unit")).rows("effects")[0].clone();
+    assert_eq!(text(&row, "status"), "refused");
+    assert!(text(&row, "reason").contains("-1"), "all differences are -1: {row}");
+}
+
+#[test]
+fn too_few_rows_for_strata() {
+    let table = rows(36, |_, arm, y, x, w| format!("{arm},{y},{x},{w}"));
+    let with = format!("{TWO}, confounders: [x], estimators: [stratification]");
+    let project = ran(&table, &[("usual", &with), ("many", &format!("{with}, strata: 12"))]);
+    is_refused(&project.rows("usual")[0], "too few strata: 1, at least 2 are needed");
+    let reason = "too few strata with more than ten rows in each arm: 0, at least 1 are needed";
+    is_refused(&project.rows("many")[0], reason);
+}
+
+#[test]
+fn a_unit_in_two_clusters() {
+    let table = csv(
+        "unit,place,arm,y",
+        (0..60u64)
+            .map(|i| format!("{},{},{},{}", i / 2, i % 7, ["t", "c"][i as usize % 2], noise(i, 1))),
+    );
+    let row =
+        analysed(&table, &format!("{TWO}, unit: unit, cluster: place")).rows("effects")[0].clone();
+    is_refused(&row, "a unit has rows in two clusters: units must lie within one");
+}
+
+#[test]
+fn what_an_estimator_does_not_estimate_is_not_applicable() {
+    let table = rows(200, |_, arm, y, x, w| format!("{arm},{y},{x},{w}"));
+    for estimand in ["att", "atc", "ato"] {
+        let with = format!(
+            "{TWO}, confounders: [x], estimand: {estimand},
+      estimators: [difference, ols, lin, aipw, weighting]"
+        );
+        let project = analysed(&table, &with);
+        for row in project.rows("effects") {
+            let estimator = text(&row, "estimator");
+            if estimator == "weighting" {
+                assert_eq!((text(&row, "status"), text(&row, "estimand")), ("ok", estimand));
+                continue;
+            }
+            let reason = format!("`{estimator}` does not estimate the {estimand}");
+            assert_eq!((text(&row, "status"), text(&row, "reason")), ("not_applicable", &*reason));
+            assert!(row["estimate"].is_null(), "{row}");
+        }
+    }
+}

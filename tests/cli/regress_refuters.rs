@@ -1,0 +1,344 @@
+//! The refuters of `regress`: the same seed gives the same numbers on any number of threads and
+//! for any order of rows; placebos vanish, effects survive, and what says nothing is not run.
+
+use serde_json::{Value, json};
+
+use crate::harness::Project;
+use crate::regress_tables::{analysed, csv, equal, find, noise, number, ran, text};
+
+const REFUTERS: [&str; 4] = ["placebo", "random_common_cause", "subset", "bootstrap"];
+
+/// A workflow with a step `effects` on rows that have the key `n`.
+fn workflow(with: &str) -> String {
+    format!(
+        "galeras: 1
+steps:
+  data: {{ op: read, with: {{ path: data.csv, key: [n] }} }}
+  effects:
+    op: regress
+    from: data
+    with: {{ treatment: arm, control: c, outcomes: [y, z], {with} }}
+"
+    )
+}
+
+/// 120 units under two arms, the effects 30 on `y` and none on `z`; without units, the covariate
+/// `x` has an influence on the arm.
+fn table(order: impl Fn(u64) -> u64) -> String {
+    let rows = (0..240).map(|at| {
+        let i = order(at);
+        let (unit, treated) = (i / 2, i % 2 == 1);
+        let arm = if treated { "t" } else { "c" };
+        let free = if noise(unit, 2) + noise(i, 5) > 100 { "t" } else { "c" };
+        let y = 2 * noise(unit, 0) + noise(i, 1) + if treated { 30 } else { 0 };
+        let z = noise(unit, 3) + noise(i, 4);
+        let place = unit % 24;
+        format!("{i},u{unit},p{place},{arm},{free},{y},{z},{}", noise(unit, 2))
+    });
+    csv("n,unit,place,arm,free,y,z,x", rows)
+}
+
+/// The digests of all ports of `effects`.
+#[track_caller]
+fn digests(project: &Project, cache: &str, jobs: &str) -> Vec<(String, String, String)> {
+    let found = project.run_ok(&["--cache", cache, "--jobs", jobs]).digests();
+    found.into_iter().filter(|(step, _, _)| step == "effects").collect()
+}
+
+const DESIGNS: [&str; 3] = [
+    "unit: unit, confounders: [x], estimators: [paired, ols, lin, aipw], modifiers: [x]",
+    "unit: unit, cluster: place, estimators: [paired]",
+    "confounders: [x], estimators: [difference, ols, matching, stratification, weighting, aipw],
+      folds: 3",
+];
+
+#[test]
+fn the_same_seed_gives_the_same_on_any_number_of_threads() {
+    for design in DESIGNS {
+        let mut design = design.to_owned();
+        if !design.contains("unit") {
+            design = design.replace("confounders", "cluster: place, confounders");
+        }
+        let project = Project::new(&workflow(&format!("{design}, seed: 7, simulations: 24")));
+        project.write("data.csv", table(|at| at));
+        let one = digests(&project, "one", "1");
+        assert_eq!(one.len(), 8, "eight ports");
+        assert_eq!(digests(&project, "two", "2"), one);
+        assert_eq!(digests(&project, "four", "4"), one);
+    }
+}
+
+#[test]
+fn the_order_of_rows_does_not_count() {
+    for design in DESIGNS {
+        let project = Project::new(&workflow(&format!("{design}, seed: 7, simulations: 24")));
+        project.write("data.csv", table(|at| at));
+        let straight = digests(&project, "straight", "2");
+        project.write("data.csv", table(|at| at * 101 % 240));
+        assert_eq!(digests(&project, "turned", "2"), straight);
+        project.write("data.csv", table(|at| 239 - at));
+        assert_eq!(digests(&project, "backwards", "2"), straight);
+    }
+}
+
+/// Many rows come in many batches, from several threads.
+#[test]
+fn a_large_table_gives_the_same_each_time() {
+    let design = "unit: unit, confounders: [x], estimators: [paired, ols, aipw], modifiers: [x]";
+    let project = Project::new(&workflow(&format!("{design}, seed: 7, simulations: 4")));
+    let table = |order: &dyn Fn(u64) -> u64| {
+        let rows = (0..20_000).map(|at| {
+            let i = order(at);
+            let (unit, arm) = (i / 2, if i % 2 == 1 { "t" } else { "c" });
+            let (y, z) = (noise(i, 1) * 7 + noise(unit, 0), noise(unit, 3) + noise(i, 4));
+            format!("{i},u{unit},{arm},{y}.{z},{z},{}.7", noise(unit, 2))
+        });
+        csv("n,unit,arm,y,z,x", rows)
+    };
+    project.write("data.csv", table(&|at| at));
+    let first = digests(&project, "first", "2");
+    for (place, jobs) in ["2", "1", "4", "2"].iter().enumerate() {
+        assert_eq!(digests(&project, &format!("again{place}"), jobs), first, "{jobs} jobs");
+    }
+    project.write("data.csv", table(&|at| at * 7_919 % 20_000));
+    assert_eq!(digests(&project, "turned", "2"), first, "another order of rows");
+}
+
+#[test]
+fn another_seed_gives_other_refutations_and_the_same_estimates() {
+    let with = "unit: unit, confounders: [x], estimators: [paired, ols], simulations: 24";
+    let project = Project::new(&workflow(&format!("{with}, seed: 7")));
+    project.write("data.csv", table(|at| at));
+    let first = digests(&project, "cache", "2");
+    for seed in ["8", "-7", "0", "9223372036854775807"] {
+        project.write("w.yaml", workflow(&format!("{with}, seed: {seed}")));
+        let other = digests(&project, "cache", "2");
+        let changed: Vec<&str> = first
+            .iter()
+            .zip(&other)
+            .filter(|(first, other)| first != other)
+            .map(|((_, port, _), _)| port.as_str())
+            .collect();
+        assert_eq!(changed, ["refutations"], "seed {seed}");
+    }
+}
+
+#[test]
+fn the_names_of_units_and_columns_that_are_not_named_do_not_matter() {
+    let with = "unit: unit, seed: 7, simulations: 10";
+    let project = Project::new(&workflow(with));
+    project.write("data.csv", table(|at| at));
+    let first = digests(&project, "cache", "2");
+    // A column that is not read does not even make the step run again.
+    let more = table(|at| at).replace(",x\n", ",spare\n");
+    project.write("data.csv", more);
+    let again = project.run_ok(&["--cache", "cache"]);
+    assert_eq!(again.status("effects"), "hit", "{again}");
+    let here: Vec<_> = again.digests().into_iter().filter(|(s, _, _)| s == "effects").collect();
+    assert_eq!(here, first);
+}
+
+/// The refutations of `effects`.
+#[track_caller]
+fn refutations(with: &str) -> (Project, Vec<Value>) {
+    let project = analysed(&table(|at| at), with);
+    let rows = project.rows("effects.refutations");
+    (project, rows)
+}
+
+const ALL: &str = "refuters: [placebo, random_common_cause, subset, bootstrap], simulations: 200";
+
+#[test]
+fn placebos_vanish_and_effects_survive() {
+    let with = format!(
+        "treatment: arm, control: c, outcomes: [y], unit: unit, confounders: [x],
+      estimators: [paired, ols, lin], seed: 3, {ALL}"
+    );
+    let (project, rows) = refutations(&with);
+    assert_eq!(rows.len(), 12);
+    let estimates = project.rows("effects");
+    for estimator in ["paired", "ols", "lin"] {
+        let found = find(&estimates, &[("estimator", estimator)]);
+        let (effect, error) = (number(found, "estimate"), number(found, "standard_error"));
+        assert!(effect > 6.0 * error, "{found}");
+        for refuter in REFUTERS {
+            let row = find(&rows, &[("estimator", estimator), ("refuter", refuter)]);
+            if estimator == "paired" && refuter == "random_common_cause" {
+                continue;
+            }
+            assert_eq!((text(row, "status"), &row["simulations"]), ("ok", &json!(200)), "{row}");
+            assert_eq!((&row["failed"], &row["estimate"]), (&json!(0), &found["estimate"]));
+            let (new, std) = (number(row, "new_effect"), number(row, "std"));
+            let expected = if refuter == "placebo" { 0.0 } else { effect };
+            // The mean of 200 estimates.
+            assert!((new - expected).abs() <= 4.0 * std / 200_f64.sqrt() + 1e-9, "{row}");
+            assert!((0.0..=1.0).contains(&number(row, "p_value")), "{row}");
+            match refuter {
+                "placebo" => {
+                    assert_eq!(row["as_large"], 0, "{row}");
+                    assert!(text(row, "note").contains("it should be near 0"), "{row}");
+                }
+                // The noise is that of rows: it moves the estimate by little.
+                "random_common_cause" => assert!(std < error / 2.0, "{row}"),
+                // Nine tenths of the units: the error of what was left out.
+                "subset" => equal(std, error * (0.1_f64 / 0.9).sqrt(), 0.3, "subset"),
+                _ => equal(std, error, 0.2, "bootstrap"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_placebo_flips_the_signs_of_pairs() {
+    let with = format!("treatment: arm, control: c, outcomes: [y], unit: unit, seed: 3, {ALL}");
+    let (project, rows) = refutations(&with);
+    let found = &project.rows("effects")[0];
+    let (effect, error) = (number(found, "estimate"), number(found, "standard_error"));
+    // Each difference has the same size with either sign: variance sum d^2 / n^2.
+    let wanted = (error * error * 119.0 / 120.0 + effect * effect / 120.0).sqrt();
+    let row = find(&rows, &[("refuter", "placebo")]);
+    equal(number(row, "std"), wanted, 0.2, "std");
+}
+
+#[test]
+fn an_effect_that_is_none_is_like_its_placebos() {
+    let with = format!("treatment: arm, control: c, outcomes: [z], unit: unit, seed: 3, {ALL}");
+    let (project, rows) = refutations(&with);
+    let p = number(&project.rows("effects")[0], "p_value");
+    let row = find(&rows, &[("refuter", "placebo")]);
+    // The share of placebos that are as large is a permutation test.
+    let share = number(row, "as_large") / 200.0;
+    assert!(p > 0.1 && (share - p).abs() < 0.1, "{p} {row}");
+}
+
+#[test]
+fn estimators_with_covariates_are_refuted_too() {
+    let with = format!(
+        "treatment: free, control: c, outcomes: [y], confounders: [x],
+      estimators: [difference, ols, lin, matching, stratification, weighting, aipw], seed: 3, {ALL}"
+    );
+    let (project, rows) = refutations(&with);
+    assert_eq!(rows.len(), 28);
+    for found in project.rows("effects") {
+        let estimator = text(&found, "estimator");
+        for refuter in REFUTERS {
+            let row = find(&rows, &[("estimator", estimator), ("refuter", refuter)]);
+            let inapplicable = match (refuter, estimator) {
+                ("random_common_cause", "difference") => {
+                    Some("the estimator uses no covariates, so that one more changes nothing")
+                }
+                ("bootstrap", "matching") => {
+                    Some("the bootstrap is not valid for matching (Abadie and Imbens 2008)")
+                }
+                _ => None,
+            };
+            if let Some(reason) = inapplicable {
+                let status = (text(row, "status"), text(row, "reason"));
+                assert_eq!(status, ("not_applicable", reason));
+                assert_eq!((&row["simulations"], &row["failed"]), (&json!(0), &json!(0)));
+                assert!(row["new_effect"].is_null() && row["p_value"].is_null(), "{row}");
+                assert_eq!(row["estimate"], found["estimate"]);
+                continue;
+            }
+            assert_eq!(text(row, "status"), "ok", "{row}");
+            assert_eq!(number(row, "simulations") + number(row, "failed"), 200.0);
+            let error = number(&found, "standard_error");
+            let expected = if refuter == "placebo" { 0.0 } else { number(&found, "estimate") };
+            assert!((number(row, "new_effect") - expected).abs() < error, "{row}");
+        }
+    }
+}
+
+#[test]
+fn a_placebo_says_nothing_about_an_instrument() {
+    let made = (0..200u64).map(|i| {
+        let z = i64::from(noise(i, 3) > 50);
+        let arm = if 60 * z + noise(i, 1) > 80 { "t" } else { "c" };
+        format!("{arm},{},{z}", noise(i, 0) + if arm == "t" { 40 } else { 0 })
+    });
+    let with = format!(
+        "treatment: arm, control: c, outcomes: [y], instruments: [z], estimators: [iv], seed: 1, {ALL}"
+    );
+    let project = analysed(&csv("arm,y,z", made), &with);
+    let rows = project.rows("effects.refutations");
+    let row = find(&rows, &[("refuter", "placebo")]);
+    assert_eq!(text(row, "reason"), "the instrument does not act on a permuted treatment");
+    for refuter in ["random_common_cause", "subset", "bootstrap"] {
+        let row = find(&rows, &[("refuter", refuter), ("status", "ok")]);
+        equal(number(row, "new_effect"), number(row, "estimate"), 0.2, refuter);
+    }
+}
+
+#[test]
+fn constant_propensities_have_nothing_to_refute() {
+    let with = format!(
+        "treatment: arm, control: c, outcomes: [y], unit: unit, confounders: [x],
+      estimators: [paired, weighting, aipw], seed: 3, {ALL}"
+    );
+    let (_, rows) = refutations(&with);
+    for estimator in ["weighting", "aipw"] {
+        for refuter in REFUTERS {
+            let row = find(&rows, &[("estimator", estimator), ("refuter", refuter)]);
+            let reason = "every propensity score is the same: there is no adjustment to refute";
+            assert_eq!((text(row, "status"), text(row, "reason")), ("not_applicable", reason));
+        }
+    }
+}
+
+#[test]
+fn refuters_and_their_number_are_chosen() {
+    let with = "treatment: arm, control: c, outcomes: [y, z], unit: unit, seed: 1";
+    let project = ran(
+        &table(|at| at),
+        &[
+            ("none", &format!("{with}, refuters: []")),
+            ("some", &format!("{with}, refuters: [bootstrap, subset], simulations: 1")),
+            ("small", &format!("{with}, refuters: [subset], subset_fraction: 0.001")),
+            ("large", &format!("{with}, refuters: [subset], subset_fraction: 0.9999")),
+        ],
+    );
+    assert!(project.rows("none.refutations").is_empty());
+    let rows = project.rows("some.refutations");
+    assert_eq!(rows.len(), 4);
+    for row in &rows {
+        assert_eq!((&row["simulations"], &row["std"]), (&json!(1), &Value::Null), "{row}");
+        assert!(number(row, "new_effect").is_finite());
+    }
+    // No unit is kept: the estimator refuses on every data set.
+    for row in project.rows("small.refutations") {
+        assert_eq!((text(&row, "status"), &row["failed"]), ("refused", &json!(100)), "{row}");
+        assert_eq!(text(&row, "reason"), "the estimator was refused on all 100 data sets");
+    }
+    // All units are kept: nothing changes.
+    for row in project.rows("large.refutations") {
+        assert_eq!((&row["new_effect"], &row["std"]), (&row["estimate"], &json!(0.0)), "{row}");
+        assert_eq!(row["p_value"], 1.0);
+    }
+}
+
+#[test]
+fn cross_fitting_is_seeded_and_near_the_usual_estimate() {
+    let with = "treatment: free, control: c, outcomes: [y], confounders: [x], estimators: [aipw]";
+    let project = ran(
+        &table(|at| at),
+        &[
+            ("usual", with),
+            ("five", &format!("{with}, folds: 5")),
+            ("same", &format!("{with}, folds: 5, seed: 1")),
+            ("other", &format!("{with}, folds: 5, seed: 2")),
+        ],
+    );
+    let row = |step: &str| project.rows(step)[0].clone();
+    assert_eq!(row("five"), row("same"));
+    assert_ne!(row("five")["estimate"], row("other")["estimate"]);
+    for step in ["five", "other"] {
+        let found = row(step);
+        assert_eq!((text(&found, "status"), text(&found, "se_kind")), ("ok", "influence function"));
+        assert!(
+            text(&found, "note").contains("Models were fitted on other folds of 5."),
+            "{found}"
+        );
+        let apart = number(&found, "estimate") - number(&row("usual"), "estimate");
+        assert!(apart.abs() < number(&found, "standard_error") / 2.0, "{found}");
+    }
+}

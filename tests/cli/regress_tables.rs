@@ -1,0 +1,117 @@
+//! What the tests of `regress` and `correlate` share: a table, the steps that read it, and the
+//! rows of results by what they are about. There are no tests here.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use crate::harness::Project;
+
+/// A workflow that reads `data.csv` and has these steps: name and arguments of `regress`.
+pub fn workflow(steps: &[(&str, &str)]) -> String {
+    let mut text = String::from(
+        "galeras: 1
+steps:
+  data:
+    op: read
+    with: { path: data.csv, position: { column: row }, key: [row] }
+",
+    );
+    for (name, with) in steps {
+        let seed = if with.contains("seed:") { "" } else { ", seed: 1" };
+        let refuters = if with.contains("refuters:") { "" } else { ", refuters: []" };
+        writeln!(text, "  {name}:\n    op: regress\n    from: data").unwrap();
+        writeln!(text, "    with: {{ {with}{seed}{refuters} }}").unwrap();
+    }
+    text
+}
+
+/// A project that has run these steps on a table.
+#[track_caller]
+pub fn ran(csv: &str, steps: &[(&str, &str)]) -> Project {
+    let project = Project::new(&workflow(steps));
+    project.write("data.csv", csv);
+    project.run_ok(&[]);
+    project
+}
+
+/// A project that has run one step, `effects`.
+#[track_caller]
+pub fn analysed(csv: &str, with: &str) -> Project {
+    ran(csv, &[("effects", with)])
+}
+
+/// The one row with these texts in these columns.
+#[track_caller]
+pub fn find<'a>(rows: &'a [Value], wanted: &[(&str, &str)]) -> &'a Value {
+    let fits = |row: &&Value| wanted.iter().all(|(column, text)| row[*column] == *text);
+    let mut found = rows.iter().filter(fits);
+    let row = found.next().unwrap_or_else(|| panic!("no row with {wanted:?} in {rows:#?}"));
+    assert!(found.next().is_none(), "one row with {wanted:?} in {rows:#?}");
+    row
+}
+
+/// The number in a column.
+#[track_caller]
+pub fn number(row: &Value, column: &str) -> f64 {
+    row[column].as_f64().unwrap_or_else(|| panic!("{column} of {row:#}"))
+}
+
+/// The text in a column.
+#[track_caller]
+pub fn text<'a>(row: &'a Value, column: &str) -> &'a str {
+    row[column].as_str().unwrap_or_else(|| panic!("{column} of {row:#}"))
+}
+
+/// The relative error that formulas may have; tables hold twelve digits.
+pub const CLOSED: f64 = 1e-9;
+/// The relative error that the optimum of a likelihood may have.
+pub const OPTIMUM: f64 = 1e-6;
+
+/// Fails unless two numbers are equal within a relative error.
+#[track_caller]
+pub fn equal(ours: f64, theirs: f64, relative: f64, about: &str) {
+    let apart = (ours - theirs).abs();
+    assert!(apart <= relative * theirs.abs(), "{about}: ours {ours:e}, theirs {theirs:e}");
+}
+
+/// Fails unless a column of the row holds the number.
+#[track_caller]
+pub fn holds(row: &Value, column: &str, theirs: f64, relative: f64) {
+    equal(number(row, column), theirs, relative, &format!("{column} of {row:#}"));
+}
+
+/// The row of a step's only outcome and contrast that this estimator gave.
+#[track_caller]
+pub fn estimate(project: &Project, step: &str, estimator: &str) -> Value {
+    find(&project.rows(step), &[("estimator", estimator)]).clone()
+}
+
+/// The status and the reason of an estimator.
+#[track_caller]
+pub fn status(project: &Project, step: &str, estimator: &str) -> (String, String) {
+    let row = estimate(project, step, estimator);
+    (text(&row, "status").to_owned(), row["reason"].as_str().unwrap_or_default().to_owned())
+}
+
+/// What a diagnostic says, in one line.
+pub fn told(diagnostic: &Value) -> String {
+    let text = |name: &str| diagnostic[name].as_str().unwrap_or_default().to_owned();
+    format!("{} {}", text("message"), text("help"))
+}
+
+/// A table in CSV: the names of columns, and rows of numbers and words.
+pub fn csv(header: &str, rows: impl IntoIterator<Item = String>) -> String {
+    let mut text = format!("{header}\n");
+    for row in rows {
+        text.push_str(&row);
+        text.push('\n');
+    }
+    text
+}
+
+/// A number from 0 to 100 that looks random: the `i`th of the sequence `k`.
+pub fn noise(i: u64, k: u64) -> i64 {
+    let mixed = (i * i * (31 + 2 * k) + i * (17 + 7 * k) + 5 * k) % 10_007;
+    (mixed * 7_919 % 10_007 % 101) as i64
+}
