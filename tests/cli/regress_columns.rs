@@ -188,3 +188,15 @@ steps:
     }
     assert_eq!(text(&project.rows("other")[0], "status"), "ok");
 }
+
+#[test]
+fn an_arm_may_be_called_like_a_contrast() {
+    let rows = (0..80u64).map(|i| {
+        let arm = ["c", "a", "b", "b - a"][(i % 4) as usize];
+        format!("{},{arm},{}", i / 4, noise(i, 0))
+    });
+    let with = "treatment: arm, control: c, outcomes: [y], unit: unit, contrasts: all";
+    let project = ran(&csv("unit,arm,y", rows), &[("effects", with)]);
+    assert_eq!(project.rows("effects").len(), 6);
+    assert_eq!(project.rows("effects.summary").len(), 6);
+}

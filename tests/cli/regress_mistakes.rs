@@ -15,7 +15,8 @@ steps:
     op: exec
     with:
       command: touch ran
-      output: {{ id: utf8!, arm: utf8, y: float64, x: float64, n: int64, unit: utf8, place: utf8, yes: bool, tags: 'list<utf8>' }}
+      output: {{ id: utf8!, arm: utf8, y: float64, x: float64, n: int64, unit: utf8,
+                place: utf8, yes: bool, tags: 'list<utf8>' }}
   effects:
     op: regress
     from: table

@@ -58,7 +58,7 @@ fn refuses(table: &str, with: &str, reason: &str) {
     let summary = project.rows("effects.summary");
     for row in &summary {
         assert_eq!((text(row, "status"), text(row, "interval")), ("refused", ""), "{row}");
-        assert!(text(row, "note").contains(reason), "{row}");
+        assert!(row["estimate"].is_null() && text(row, "p_adj").is_empty(), "{row}");
     }
     for row in project.rows("effects.refutations") {
         assert_eq!((text(&row, "status"), &row["simulations"]), ("not_applicable", &0.into()));
@@ -450,5 +450,16 @@ fn what_an_estimator_does_not_estimate_is_not_applicable() {
             assert_eq!((text(&row, "status"), text(&row, "reason")), ("not_applicable", &*reason));
             assert!(row["estimate"].is_null(), "{row}");
         }
+    }
+}
+
+#[test]
+fn another_estimand_is_weighted_for_unless_estimators_are_chosen() {
+    let table = rows(200, |_, arm, y, x, w| format!("{arm},{y},{x},{w}"));
+    for estimand in ["att", "atc", "ato"] {
+        let with = format!("{TWO}, confounders: [x], estimand: {estimand}");
+        let rows = analysed(&table, &with).rows("effects");
+        let row = find(&rows, &[("estimator", "weighting"), ("status", "ok")]);
+        assert_eq!((rows.len(), text(row, "estimand")), (1, estimand));
     }
 }

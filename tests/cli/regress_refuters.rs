@@ -342,3 +342,18 @@ fn cross_fitting_is_seeded_and_near_the_usual_estimate() {
         assert!(apart.abs() < number(&found, "standard_error") / 2.0, "{found}");
     }
 }
+
+#[test]
+fn folds_are_filled_as_long_as_there_are_rows_or_clusters_for_them() {
+    let with = "treatment: free, control: c, outcomes: [y], confounders: [x], estimators: [aipw]";
+    // 240 rows, 120 units, 24 places.
+    for more in ["folds: 50", "folds: 20, cluster: place", "folds: 24, cluster: place"] {
+        let row = analysed(&table(|at| at), &format!("{with}, {more}")).rows("effects")[0].clone();
+        assert_eq!(text(&row, "status"), "ok", "{more}: {row}");
+    }
+    for more in ["folds: 241", "folds: 25, cluster: place"] {
+        let row = analysed(&table(|at| at), &format!("{with}, {more}")).rows("effects")[0].clone();
+        assert_eq!(text(&row, "status"), "refused", "{more}: {row}");
+        assert!(text(&row, "reason").contains("folds are too many"), "{row}");
+    }
+}

@@ -38,6 +38,31 @@ pub struct Instruments {
 }
 
 impl Graph {
+    /// Whether a variable is an instrument given a set, minimal or not: without the edges that
+    /// leave the treatment, the set separates it from the outcome and not from the treatment.
+    ///
+    /// # Errors
+    /// A name that the graph does not have, and a treatment that is the outcome.
+    pub fn is_valid_instrument(
+        &self,
+        instrument: &str,
+        treatment: &str,
+        outcome: &str,
+        given: &[&str],
+    ) -> Result<bool, QueryError> {
+        let (x, y) = self.ends(treatment, outcome)?;
+        let (instrument, given) = (self.nodes(&[instrument])?, self.nodes(given)?);
+        let below = self.whole().descendants(&[x, y], &[]);
+        let allowed = |node: &usize| self.observed(*node) && !below[*node];
+        if !instrument.iter().chain(&given).all(allowed) || given.contains(&instrument[0]) {
+            return Ok(false);
+        }
+        let cut = self.mask(&[x]);
+        let view = self.without_edges_from(&cut);
+        let reached = reachable(view, &instrument, &given, &mut Meter::new(0));
+        Ok(reached[x] && !reached[y])
+    }
+
     /// All instruments with all their minimal conditioning sets.
     ///
     /// # Errors

@@ -160,6 +160,14 @@ fn rename(refusal: Refusal, name: impl Fn(usize) -> String) -> Refusal {
             Refusal::Collinear { column: renamed(&column).unwrap_or(column) }
         }
         Refusal::Constant(column) => Refusal::Constant(renamed(&column).unwrap_or(column)),
+        // "`#2` has values beyond ...": the column stands between the first two ticks.
+        Refusal::Other(text) => Refusal::Other(match text.splitn(3, '`').collect::<Vec<_>>()[..] {
+            [before, column, after] => {
+                let name = renamed(column).unwrap_or_else(|| column.to_owned());
+                format!("{before}`{name}`{after}")
+            }
+            _ => text,
+        }),
         other => other,
     }
 }

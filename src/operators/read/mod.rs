@@ -5,7 +5,7 @@ mod formats;
 mod pandas;
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
@@ -33,8 +33,8 @@ use crate::operator::{
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Args {
-    /// The file, relative to the workflow file, or else to the current folder. If it is given and
-    /// not empty, it is read in the place of `url`.
+    /// The file, relative to the workflow file. If it is given and not empty, it is read in the
+    /// place of `url`.
     #[serde(default)]
     path: Option<String>,
     /// The address of the file (http or https).
@@ -134,7 +134,16 @@ impl Operator for Read {
         let one = |error| vec![error];
         let path = args.path.as_deref().filter(|path| !path.is_empty());
         let (at, name, file) = match (path, &args.url) {
-            (Some(path), _) => ("path", path.to_string(), local(path, &cx.base).map_err(one)?),
+            (Some(path), _) => {
+                let file = cx.base.join(path);
+                if !file.is_file() {
+                    let what = if file.is_dir() { "is a folder" } else { "does not exist" };
+                    let message = format!("the file `{path}` {what}");
+                    let error = ArgError::new("path", "missing-file", message);
+                    return Err(one(error.help("paths are relative to the workflow file")));
+                }
+                ("path", path.to_string(), file)
+            }
             (None, Some(url)) => {
                 let file = fetch(url, args.sha256.as_deref(), &cx.downloads).await.map_err(one)?;
                 ("url", url.clone(), file)
@@ -172,22 +181,6 @@ impl Operator for Read {
         };
         step.bind_schema(raw.schema().as_arrow())?;
         Ok(Box::new(step))
-    }
-}
-
-/// The file of a path: relative to the folder of the workflow, or else to the current one.
-fn local(path: &str, base: &Path) -> Result<PathBuf, ArgError> {
-    let file = base.join(path);
-    let here = std::env::current_dir().map(|folder| folder.join(path));
-    match here {
-        _ if file.is_file() => Ok(file),
-        Ok(here) if here.is_file() => Ok(here),
-        _ => {
-            let what = if file.is_dir() { "is a folder" } else { "does not exist" };
-            let message = format!("the file `{path}` {what}");
-            let error = ArgError::new("path", "missing-file", message);
-            Err(error.help("paths are relative to the workflow file, or to the current folder"))
-        }
     }
 }
 

@@ -141,26 +141,26 @@ fn sample<'a>(
     }
 }
 
-/// The fold of each row for cross-fitting: those of a unit or cluster are in the same one.
+/// The fold of each row for cross-fitting: those of a cluster or unit are in the same one. Groups
+/// are dealt out in the order of their random numbers, so that folds are of equal size.
 fn folds(args: &Args, frame: &Frame, set: &RowSet) -> Option<Vec<u32>> {
     let folds = args.folds?;
-    let draws = match (&frame.clusters, &frame.unit_draws) {
-        // A cluster has no number of its own: that of its first row's unit or of that row.
-        (Some(clusters), units) => {
-            let mut first: Vec<Option<u64>> = vec![None; clusters.names().len()];
-            let numbers = units.as_ref().unwrap_or(&frame.draws);
-            let of_row = |row: &u32| {
-                let code = clusters.rows()[*row as usize];
-                let number = numbers[*row as usize];
-                if code == NONE { number } else { *first[code as usize].get_or_insert(number) }
-            };
-            set.rows.iter().map(of_row).collect()
-        }
-        (None, Some(units)) => gather(units, &set.rows),
-        (None, None) => gather(&frame.draws, &set.rows),
-    };
-    // The high bits, which the refuters' draws do not use alone.
-    Some(draws.iter().map(|draw| (((draw >> 32) * u64::from(folds)) >> 32) as u32).collect())
+    let numbers = gather(frame.unit_draws.as_ref().unwrap_or(&frame.draws), &set.rows);
+    let rows: Vec<u32> = (0..set.rows.len() as u32).collect();
+    let groups = set.correlated().unwrap_or(&rows);
+    // A group is known by the number of its first row.
+    let mut first: Vec<Option<u64>> = vec![None; set.rows.len()];
+    for (group, number) in groups.iter().zip(&numbers) {
+        first[*group as usize].get_or_insert(*number);
+    }
+    let mut order: Vec<(u64, u32)> =
+        first.iter().zip(0..).filter_map(|(number, group)| Some(((*number)?, group))).collect();
+    order.sort_unstable();
+    let mut fold = vec![0; set.rows.len()];
+    for ((_, group), place) in order.into_iter().zip(0u32..) {
+        fold[group as usize] = place % folds;
+    }
+    Some(groups.iter().map(|group| fold[*group as usize]).collect())
 }
 
 /// Every estimate of a set of rows, the primary one of each outcome first.
@@ -205,7 +205,11 @@ fn estimates(
                 n_treated,
                 n_pairs,
                 n_clusters,
-                n_missing: comparison.missing,
+                n_missing: if estimator.adjusts() {
+                    comparison.missing
+                } else {
+                    comparison.missing_always
+                },
                 adjusted_for: adjusted_for(estimator, set),
                 result,
                 p_adjusted: None,

@@ -50,8 +50,10 @@ pub(super) fn contrasts(args: &Args, frame: &Frame) -> Vec<Contrast> {
 pub(super) struct Comparison {
     pub(super) outcome: String,
     pub(super) values: Vec<f64>,
-    /// Rows without a value that is needed.
+    /// Rows without a value that an estimator with covariates needs.
     pub(super) missing: usize,
+    /// Rows without one that every estimator needs, or that were left out for all.
+    pub(super) missing_always: usize,
     /// Why nothing is estimated.
     pub(super) refused: Option<String>,
 }
@@ -116,6 +118,10 @@ pub(super) fn row_sets(
             values: gather(&frame.numbers[outcome], &rows.kept),
             refused: refused(args, frame, contrast, outcome, &rows),
             missing: rows.missing,
+            missing_always: match args.missing {
+                Missing::Refuse => rows.missing_always,
+                Missing::Drop => rows.missing,
+            },
             outcome: outcome.clone(),
         };
         let covariates_refused = covariates_refused(args, frame, identified, &rows);
@@ -228,7 +234,8 @@ impl Rows {
             found.missing += usize::from(always || lacking);
             // A row without an outcome is of no use; one without a covariate is, to estimators
             // that use none, unless the user wants all of them to have the same rows.
-            if !always && !(lacking && args.missing == Missing::Drop) {
+            let dropped = always || (lacking && args.missing == Missing::Drop);
+            if !dropped {
                 found.kept.push(*row);
             }
         }

@@ -285,8 +285,8 @@ fn by_propensity(
                 let mut seen = vec![false; wanted as usize];
                 folds.iter().for_each(|fold| seen[*fold as usize] = true);
                 if seen.contains(&false) {
-                    let rows = count(folds.len(), "row", "rows");
-                    let reason = format!("{wanted} folds are too many for {rows}: one is empty");
+                    let what = if clusters.is_some() { "units or clusters" } else { "rows" };
+                    let reason = format!("there are too few {what} for {wanted} folds");
                     return Err(Refusal::Other(reason));
                 }
                 let robust = cross_fit_aipw(

@@ -123,10 +123,12 @@ pub(super) async fn read(
         columns.push(cast(column(name), DataType::Float64).alias(format!("n{at}")));
     }
     let mut stream = in_key_order(input, key, columns)?.execute_stream().await?;
-    let mut frame = Frame::default();
-    frame.units = args.unit.as_ref().map(|_| Codes::default());
-    frame.unit_draws = args.unit.as_ref().map(|_| Vec::new());
-    frame.clusters = args.cluster.as_ref().map(|_| Codes::default());
+    let mut frame = Frame {
+        units: args.unit.as_ref().map(|_| Codes::default()),
+        unit_draws: args.unit.as_ref().map(|_| Vec::new()),
+        clusters: args.cluster.as_ref().map(|_| Codes::default()),
+        ..Frame::default()
+    };
     let mut values: Vec<Vec<f64>> = vec![Vec::new(); numbers.len()];
     while let Some(batch) = stream.next().await {
         frame.push(&batch?, &mut values)?;

@@ -10,6 +10,9 @@ use crate::causal::{Graph, Identification, QueryError, Refusal, identify, partia
 /// More rows of one kind than a table of a graph should have.
 const MOST_SETS: usize = 1000;
 
+/// More instruments of a graph are not tried.
+const MOST_TRIED: usize = 1000;
+
 /// What the estimators of an outcome use.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Identified {
@@ -85,7 +88,8 @@ pub(super) fn identified(
     Ok(result)
 }
 
-/// Takes the instruments from the graph, or checks those given.
+/// Takes the instruments from the graph, or checks those given: all must be instruments given what
+/// is adjusted for. Where nothing else decides that, it is what they need.
 fn instruments(
     args: &Args,
     graph: &Graph,
@@ -93,24 +97,53 @@ fn instruments(
     result: &mut Identified,
 ) -> Result<(), QueryError> {
     let known = graph.instruments(&args.treatment, outcome)?.list;
-    if args.instruments.is_empty() {
-        // The one that asks for the least.
-        match known.iter().min_by_key(|instrument| instrument.given.len()) {
-            Some(instrument) => {
-                result.instruments = vec![instrument.name.clone()];
-                if args.confounders.is_empty() && result.backdoor_refused.is_some() {
-                    result.adjusted.clone_from(&instrument.given);
-                }
-            }
-            None => {
-                result.instruments_refused = Some("the graph has no instrument".into());
+    let valid = |name: &str, given: &[String]| {
+        let given: Vec<&str> = given.iter().map(String::as_str).collect();
+        graph.is_valid_instrument(name, &args.treatment, outcome, &given)
+    };
+    // Confounders that are given, or that block every backdoor path, are adjusted for.
+    let free = args.confounders.is_empty() && result.backdoor_refused.is_some();
+    let mut candidates: Vec<Vec<String>> = vec![result.adjusted.clone()];
+    if free {
+        candidates = known.iter().map(|one| one.given.clone()).collect();
+        candidates.sort_by_key(Vec::len);
+    }
+    for given in candidates {
+        let names = match args.instruments.as_slice() {
+            [] => known.iter().map(|one| one.name.clone()).take(MOST_TRIED).collect(),
+            names => names.to_vec(),
+        };
+        let mut fit = Vec::new();
+        for name in &names {
+            if graph.contains(name) && valid(name, &given)? {
+                fit.push(name.clone());
             }
         }
-        return Ok(());
+        // Of those in the graph one is enough; those that the user names are all meant.
+        if args.instruments.is_empty() {
+            fit.truncate(1);
+        }
+        if !fit.is_empty() && (args.instruments.is_empty() || fit.len() == names.len()) {
+            (result.instruments, result.adjusted) = (fit, given);
+            return Ok(());
+        }
     }
-    let stranger = args.instruments.iter().find(|name| !known.iter().any(|one| one.name == **name));
-    result.instruments_refused =
-        stranger.map(|name| format!("by the graph, `{name}` is not an instrument"));
+    let adjusted = list(&result.adjusted);
+    result.instruments_refused = Some(match args.instruments.as_slice() {
+        [] if known.is_empty() => "the graph has no instrument".into(),
+        [] => format!("by the graph nothing is an instrument given {adjusted}"),
+        names => match names.iter().find(|name| !known.iter().any(|one| one.name == **name)) {
+            Some(stranger) => format!("by the graph, `{stranger}` is not an instrument"),
+            None => {
+                let needed = known.iter().find(|one| one.name == names[0]);
+                let needed = list(needed.map_or(&[][..], |one| &one.given));
+                format!(
+                    "by the graph, {} is an instrument given {needed}, not given {adjusted}",
+                    list(names)
+                )
+            }
+        },
+    });
     Ok(())
 }
 

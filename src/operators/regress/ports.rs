@@ -97,6 +97,7 @@ pub(super) const SUMMARY_COLUMNS: &[Column] = &[
     text("p_adj", "the adjusted p-value, to two digits"),
     count("n", "complete rows of both arms; pairs where these are compared", "rows"),
     STATUS,
+    CONTROL,
 ];
 
 /// Refutations, one for each estimate and refuter.
@@ -225,7 +226,7 @@ pub(super) fn ports() -> Vec<Port> {
     let with = |more: &[&'static str]| [&contrast[..], more].concat();
     vec![
         port(MAIN, ESTIMATES, &with(&["estimator", "estimand"])),
-        port(SUMMARY, SUMMARY_COLUMNS, &["outcome", "treatment"]),
+        port(SUMMARY, SUMMARY_COLUMNS, &contrast),
         port(REFUTATIONS, REFUTATION_COLUMNS, &with(&["estimator", "refuter"])),
         port(BALANCE, BALANCE_COLUMNS, &["outcomes", "treatment", "control", "covariate"]),
         port(OVERLAP, OVERLAP_COLUMNS, &["outcomes", "treatment", "control"]),

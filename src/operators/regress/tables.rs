@@ -194,6 +194,7 @@ fn summary_row(args: &Args, entry: &Entry) -> Vec<Cell> {
         entry.p_adjusted.map_or_else(String::new, p).into(),
         n.into(),
         status,
+        entry.contrast.control.as_str().into(),
     ]
 }
 
