@@ -1,17 +1,29 @@
-"""Makes regress.json: tables, and what numpy, SciPy, statsmodels and pandas say of them.
+#!/usr/bin/env python3
+"""Regenerates regress.json: tables, and what numpy, SciPy, statsmodels and pandas say of them.
 
-    pip install numpy==2.4.6 scipy==1.17.1 statsmodels==0.15.0 pandas==3.1.1
-    python regress.py > regress.json
+    python3 tests/reference/regress.py
+
+The pinned peers are installed into a virtual environment at first use (`in_venv`, harness.py).
 """
 
 import json
+import sys
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
-import statsmodels.api as sm
-from scipy import special, stats
-from statsmodels.stats.multitest import multipletests
+sys.dont_write_bytecode = True
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "scripts"))
+from harness import in_venv, pinned  # noqa: E402
+
+in_venv(*pinned({
+    "numpy": "2.4.6", "scipy": "1.17.1", "statsmodels": "0.15.0", "pandas": "3.1.1",
+}))
+
+import numpy as np  # noqa: E402
+import pandas as pd  # noqa: E402
+import statsmodels.api as sm  # noqa: E402
+from scipy import special, stats  # noqa: E402
+from statsmodels.stats.multitest import multipletests  # noqa: E402
 
 
 def noise(i, k):
@@ -432,9 +444,10 @@ def plain(value):
     return value.item() if hasattr(value, "item") else value
 
 
-print(json.dumps(plain({
+found = plain({
     "three_arms": three_arms(), "samples": samples(), "independent": independent(),
     "correlations": correlations(), "partial": partial(),
     "regressions": regressions(),
     "propensities": propensities(),
-}), indent=1))
+})
+(HERE / "regress.json").write_text(json.dumps(found, indent=1) + "\n")

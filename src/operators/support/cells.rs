@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn numbers_have_twelve_digits_and_zero_has_no_sign() {
-        assert_eq!(rounded(111.058_843_653_780_29), 111.058_843_653_78);
+        assert_eq!(rounded(111.058_843_653_780_29), 111.058_843_654);
         assert_eq!(rounded(1.959_129_915_175_365e-129), 1.959_129_915_18e-129);
         assert!(rounded(-0.0).is_sign_positive());
         assert_eq!(rounded(f64::INFINITY), f64::INFINITY);
