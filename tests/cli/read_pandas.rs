@@ -267,7 +267,7 @@ fn copied(url: &str) -> String {
         "path: '${{{{ params.data }}}}', url: '{url}', sha256: {SHA256},
       position: {{ column: unit, within: [arm] }}, key: [arm, unit]"
     ))
-    .replace("galeras: 1\n", "galeras: 1\nparams:\n  data: { type: string, default: '' }\n")
+    .replace("galeras: 1\n", "galeras: 1\nparams:\n  data: { type: path, default: '' }\n")
 }
 
 #[test]
@@ -296,13 +296,13 @@ fn a_path_is_read_in_the_place_of_a_url() {
 }
 
 #[test]
-fn a_copy_is_found_beside_the_workflow_or_in_the_current_folder() {
+fn a_copy_is_named_from_the_current_folder() {
     let (url, asked) = server(PANDAS);
     let project = Project::empty();
     project.write("flows/w.yaml", copied(&url));
     project.write("flows/beside.json", PANDAS);
     project.write("here.json", PANDAS);
-    for file in ["beside.json", "here.json"] {
+    for file in ["flows/beside.json", "here.json"] {
         let set = format!("data={file}");
         project.run(&["run", "flows/w.yaml", "--set", &set]).exits(0);
     }

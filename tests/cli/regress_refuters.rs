@@ -354,6 +354,6 @@ fn folds_are_filled_as_long_as_there_are_rows_or_clusters_for_them() {
     for more in ["folds: 241", "folds: 25, cluster: place"] {
         let row = analysed(&table(|at| at), &format!("{with}, {more}")).rows("effects")[0].clone();
         assert_eq!(text(&row, "status"), "refused", "{more}: {row}");
-        assert!(text(&row, "reason").contains("folds are too many"), "{row}");
+        assert!(text(&row, "reason").contains("too few"), "{row}");
     }
 }
