@@ -66,7 +66,7 @@ steps:
       unit: unit
       confounders: [{confounders}]
       modifiers: [x0]
-      estimators: [paired, difference, ols, lin, stratification, weighting, aipw]
+      estimators: [paired, difference, ols, lin, weighting, aipw]
       refuters: []
       seed: 1
 """
