@@ -180,6 +180,7 @@ fn summary_row(args: &Args, entry: &Entry) -> Vec<Cell> {
         _ => None,
     };
     let rounded = |x: f64| format!("{x:.3e}").parse::<f64>().unwrap_or(x);
+    let ends = estimate.map(|estimate| estimate.interval(args.alpha));
     let n = match (&entry.result, entry.n_pairs) {
         (Outcome::Ok(Found { pairs: Some(pairs), .. }), _) => *pairs,
         (_, Some(pairs)) if entry.estimator == Estimator::Paired => pairs,
@@ -190,7 +191,8 @@ fn summary_row(args: &Args, entry: &Entry) -> Vec<Cell> {
         entry.outcome.as_str().into(),
         treatment(args, &entry.contrast).into(),
         estimate.map(|e| rounded(e.value)).into(),
-        estimate.map_or_else(String::new, |e| interval(e.interval(args.alpha))).into(),
+        ends.map(|ends| rounded(ends.0)).into(),
+        ends.map(|ends| rounded(ends.1)).into(),
         entry.p_adjusted.map_or_else(String::new, p).into(),
         n.into(),
         status,
