@@ -16,9 +16,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::support::cells::{Cell, Column, batch, schema};
-use super::support::threads::on_thread;
+use super::support::missing::Missing;
+use super::support::threads::{on_thread, pool};
 use super::support::words::{interval, level, p_equals, short, thousands};
-use super::support::{in_key_order, require_column};
+use super::support::{in_key_order, is_number, require_column};
 use crate::causal::{Method, Refusal, correlation};
 use crate::engine::column;
 use crate::functions::{RowId, call};
@@ -85,16 +86,6 @@ impl MethodName {
             Self::Kendall => "Kendall's tau-b",
         }
     }
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-enum Missing {
-    /// The number is refused and says how many rows lack a value.
-    #[default]
-    Refuse,
-    /// They are left out, and the result says how many.
-    Drop,
 }
 
 /// The operator.
@@ -172,11 +163,10 @@ impl Operator for Correlate {
     async fn bind(&self, args: &Value, cx: &BindContext) -> Result<Box<dyn Step>, Vec<ArgError>> {
         let args: Args = parse_args(args)?;
         let mut errors = Vec::new();
-        let number = |t: &DataType| t.is_numeric() || *t == DataType::Boolean;
         for (list, names) in [("outcomes", &args.outcomes), ("variables", &args.variables)] {
             for (at, name) in names.iter().enumerate() {
                 let path = format!("{list}[{at}]");
-                require_column(cx, &path, name, "a number", number, &mut errors);
+                require_column(cx, &path, name, "a number", is_number, &mut errors);
                 if names[..at].contains(name) {
                     let message = format!("column `{name}` is named twice");
                     errors.push(ArgError::new(path, "duplicate-column", message));
@@ -297,12 +287,8 @@ impl TableStep for BoundCorrelate {
         };
         let groups = self.read(input.clone(), group.clone()).await?;
         let (args, jobs) = (self.args.clone(), cx.jobs);
-        let (names, rows) = on_thread(move || {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.max(1)).build();
-            let pool = pool.map_err(|error| StepError::new(error.to_string()))?;
-            Ok(pool.install(|| correlate(&args, &groups)))
-        })
-        .await?;
+        let (names, rows) =
+            on_thread(move || Ok(pool(jobs)?.install(|| correlate(&args, &groups)))).await?;
         let results = batch(COLUMNS, &rows)?;
         if self.args.by.is_empty() {
             return Ok(vec![(MAIN, cx.session.read_batch(results)?)]);
@@ -352,14 +338,15 @@ impl BoundCorrelate {
             let values: Vec<_> = numbers.map(|c| c.as_primitive::<Float64Type>()).collect();
             for row in 0..batch.num_rows() {
                 let name = of_rows.value(row);
-                if !groups.contains_key(name) {
-                    groups.insert(name.to_string(), vec![Vec::new(); values.len()]);
-                }
-                if let Some(group) = groups.get_mut(name) {
-                    for (column, values) in group.iter_mut().zip(&values) {
-                        let null = arrow::array::Array::is_null(*values, row);
-                        column.push(if null { f64::NAN } else { values.value(row) });
-                    }
+                let group = match groups.get_mut(name) {
+                    Some(group) => group,
+                    None => groups
+                        .entry(name.to_string())
+                        .or_insert_with(|| vec![Vec::new(); values.len()]),
+                };
+                for (column, values) in group.iter_mut().zip(&values) {
+                    let null = arrow::array::Array::is_null(*values, row);
+                    column.push(if null { f64::NAN } else { values.value(row) });
                 }
             }
         }

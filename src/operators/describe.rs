@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::support::require_column;
+use super::support::{is_number, require_column};
 use crate::operator::{
     ArgError, BindContext, Effect, Grain, INPUT, InputPorts, LowerContext, Lowering, MAIN,
     Operator, Port, Ports, Reads, Step, StepError, TableSchema, TableStep, args_schema, describe,
@@ -91,8 +91,7 @@ impl Operator for Describe {
         let mut errors = Vec::new();
         for (at, name) in args.columns.iter().enumerate() {
             let path = format!("columns[{at}]");
-            let number = |t: &DataType| t.is_numeric() || *t == DataType::Boolean;
-            require_column(cx, &path, name, "a number", number, &mut errors);
+            require_column(cx, &path, name, "a number", is_number, &mut errors);
             if args.columns[..at].contains(name) {
                 let message = format!("column `{name}` is named twice");
                 errors.push(ArgError::new(path, "duplicate-column", message));

@@ -1,8 +1,9 @@
 //! What several operators share: reject columns, hidden columns, checks of columns and patterns;
 //! threads (`threads`), tokenizer models (`models`), small tables (`cells`),
-//! numbers in sentences (`words`).
+//! numbers in sentences (`words`), what is done about missing values (`missing`).
 
 pub(super) mod cells;
+pub(super) mod missing;
 pub(super) mod models;
 pub(super) mod threads;
 pub(super) mod words;
@@ -118,6 +119,11 @@ pub(super) fn require_column(
         )),
         Some(_) => {}
     }
+}
+
+/// Whether values of the type are numbers, or true and false.
+pub(super) fn is_number(data_type: &DataType) -> bool {
+    data_type.is_numeric() || *data_type == DataType::Boolean
 }
 
 /// Whether the type is text.

@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::support::models::{MODEL, bad_model};
-use super::support::threads::on_thread;
+use super::support::threads::{on_thread, pool};
 use super::support::{is_text, require_column, text_field};
 use crate::engine::column;
 use crate::functions::bpe::{self, MIN_VOCAB};
@@ -179,8 +179,7 @@ impl TableStep for BoundTokenizer {
         let (jobs, vocab_size) = (cx.jobs, self.args.vocab_size);
         let learning = on_thread(move || {
             let mut texts = 0i64;
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.max(1)).build();
-            let pool = pool.map_err(|error| StepError::new(error.to_string()))?;
+            let pool = pool(jobs)?;
             let received = std::iter::from_fn(|| batches.blocking_recv());
             let texts_of = |batch: RecordBatch| {
                 let column = batch.column(0).as_string::<i32>();

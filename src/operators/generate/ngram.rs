@@ -13,7 +13,7 @@ use datafusion::dataframe::DataFrame;
 use datafusion::logical_expr::cast;
 use serde_json::{Value, json};
 
-use super::super::support::threads::{StopOnDrop, on_thread};
+use super::super::support::threads::{StopOnDrop, on_thread, pool};
 use super::super::support::{is_text, require_column};
 use super::TRAIN;
 use super::args::Args;
@@ -255,8 +255,7 @@ impl Work {
         let model = model.map_err(|error| StepError::new(error.to_string()))?;
         let codes = self.rows.texts(&self.code);
         let snippets = self.rows.texts(SNIPPET_ID);
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.max(1)).build();
-        let pool = pool.map_err(|error| StepError::new(error.to_string()))?;
+        let pool = pool(jobs)?;
         let done = AtomicU64::new(0);
         let chunk = |outcomes: &[Outcome]| {
             let mut scratch = Scratch::default();

@@ -5,6 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::super::support::missing::Missing;
 use crate::causal::{Adjustment, Covariance, Estimand, Refuter};
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -343,17 +344,6 @@ impl fmt::Display for AdjustmentName {
             Self::BenjaminiYekutieli => "Benjamini-Yekutieli",
         })
     }
-}
-
-/// What is done about rows without a value.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Missing {
-    /// The estimate is refused and says how many there are.
-    #[default]
-    Refuse,
-    /// They are left out, and the result says how many.
-    Drop,
 }
 
 impl Args {

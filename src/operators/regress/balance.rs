@@ -1,8 +1,9 @@
 //! Balance of covariates and overlap of propensity scores: the rows of these ports.
 
 use super::super::support::cells::Cell;
+use super::super::support::missing::Missing;
 use super::super::support::words::{count, interval, short};
-use super::args::{Args, Missing};
+use super::args::Args;
 use super::comparison::{RowSet, gather};
 use super::estimate::Score;
 use super::frame::Frame;

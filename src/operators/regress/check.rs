@@ -2,7 +2,7 @@
 
 use arrow::datatypes::DataType;
 
-use super::super::support::require_column;
+use super::super::support::{is_number, require_column};
 use super::args::{Args, Estimator};
 use crate::causal::{Covariance, Graph};
 use crate::operator::{ArgError, BindContext};
@@ -35,11 +35,6 @@ fn columns(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) {
             }
         }
     }
-}
-
-/// Whether values of the type are numbers, or true and false.
-fn is_number(data_type: &DataType) -> bool {
-    data_type.is_numeric() || *data_type == DataType::Boolean
 }
 
 /// The arguments that list numeric columns.

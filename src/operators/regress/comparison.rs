@@ -1,14 +1,15 @@
 //! Which rows are compared: contrasts of arms, complete rows, and what forbids an estimate before
 //! anything is estimated.
 
+use super::super::support::missing::Missing;
 use super::super::support::words::{count, list};
-use super::args::{Args, Contrasts, Missing};
+use super::args::{Args, Contrasts};
 use super::frame::{Frame, NONE};
 use super::identify::Identified;
 use crate::causal::dense;
 
 /// Fewer units than these give no estimate.
-const FEWEST_UNITS: usize = 10;
+pub(super) const FEWEST_UNITS: usize = 10;
 
 /// Two arms that are compared.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,12 +2,13 @@
 
 use super::super::support::words::{count, short, thousands};
 use super::args::{Args, EstimandName, Estimator};
+use super::comparison::FEWEST_UNITS;
 use crate::causal::{
     Covariance, Estimate, LinearFit, Propensity, Refusal, adjusted, aipw, cross_fit_aipw,
     difference_in_means, interacted, matching, paired, stratification, two_stage, weighting,
 };
 
-/// AIPW clips to this range, as statsmodels and Stata would leave scores as they are.
+/// The range to which AIPW clips scores: wide, as its regressions make up for extreme weights.
 const AIPW_CLIP: (f64, f64) = (0.01, 0.99);
 /// A first stage with a smaller F is called weak (Staiger and Stock 1997).
 const WEAK_F: f64 = 10.0;
@@ -148,8 +149,9 @@ fn by_pairs(args: &Args, sample: &Sample<'_>) -> Result<Found, Refusal> {
     let no_units = || Refusal::Other("a defect: no units".into());
     let units = sample.units.ok_or_else(no_units)?;
     let pairs = Pairs::of(sample.treated, sample.outcome, units);
-    if pairs.rows.len() < 10 {
-        return Err(Refusal::TooFew { what: "pairs", found: pairs.rows.len(), needed: 10 });
+    let found_pairs = pairs.rows.len();
+    if found_pairs < FEWEST_UNITS {
+        return Err(Refusal::TooFew { what: "pairs", found: found_pairs, needed: FEWEST_UNITS });
     }
     let mut result = match sample.clusters {
         None => {

@@ -29,7 +29,7 @@ use serde_json::Value;
 use self::args::Args;
 use self::identify::Identified;
 use super::support::cells::{Cell, batch};
-use super::support::threads::{StopOnDrop, on_thread};
+use super::support::threads::{StopOnDrop, on_thread, pool};
 use crate::causal::{Graph, Refusal};
 use crate::operator::{
     ArgError, BindContext, Effect, Grain, INPUT, InputPorts, LowerContext, Lowering, MAIN,
@@ -186,10 +186,8 @@ impl TableStep for BoundRegress {
         let (flag, jobs) = (stop.flag(), cx.jobs);
         let tell = Arc::clone(&cx.tell);
         let tables = on_thread(move || {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.max(1)).build();
-            let pool = pool.map_err(|error| StepError::new(error.to_string()))?;
             let activity = analysis::Activity::new(move |text| tell(Tell::Activity(text)));
-            pool.install(|| analysis::analyse(&bound, &frame, &flag, &activity))
+            pool(jobs)?.install(|| analysis::analyse(&bound, &frame, &flag, &activity))
         })
         .await?;
         for warning in &tables.warnings {

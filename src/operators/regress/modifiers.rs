@@ -1,8 +1,9 @@
 //! Effect modification: the rows of this port.
 
 use super::super::support::cells::Cell;
+use super::super::support::missing::Missing;
 use super::super::support::words::{count, interval, level, p_equals, short};
-use super::args::{Args, Missing};
+use super::args::Args;
 use super::balance::contrast;
 use super::comparison::{Comparison, RowSet, differing_units, gather};
 use super::estimate::Pairs;

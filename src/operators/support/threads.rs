@@ -37,6 +37,12 @@ pub(in crate::operators) async fn on_thread<T: Send + 'static>(
     done.await.map_err(|_| StepError::new("a defect: the thread panicked"))?
 }
 
+/// Threads for parallel iterators: `jobs` of them, at least one.
+pub(in crate::operators) fn pool(jobs: usize) -> Result<rayon::ThreadPool, StepError> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.max(1)).build();
+    pool.map_err(|error| StepError::new(error.to_string()))
+}
+
 /// Runs `work` where it may block.
 pub(in crate::operators) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, GitError> + Send + 'static,

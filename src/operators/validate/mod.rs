@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 
 use self::calls::share_calls;
 use self::named::{Named, NamedCheck};
-use super::support::{keep_hidden, project, reject_table, reject_values};
+use super::support::{is_number, keep_hidden, project, reject_table, reject_values};
 use crate::engine::{RowExpr, column, parse_row_expr};
 use crate::operator::{
     ArgError, BindContext, Effect, Grain, InputPorts, Lowering, MAIN, Operator, Port, Ports,
@@ -361,7 +361,7 @@ impl BoundValidate {
         let mut before = " (";
         for name in &rule.checked.columns {
             let Some(field) = self.input.field(name) else { continue };
-            let short = field.data_type().is_numeric() || *field.data_type() == DataType::Boolean;
+            let short = is_number(field.data_type());
             if short {
                 let value = cast(column(name), DataType::Utf8);
                 parts.push(lit(format!("{before}{name} = ")));
