@@ -246,7 +246,12 @@ fn send(from: &mut impl Read, out: &mut TcpStream, fault: Option<&Fault>) -> std
         Some(Fault::Cut(bytes) | Fault::Short(bytes)) => *bytes,
         _ => usize::MAX,
     };
-    let mut buffer = vec![0; if matches!(fault, Some(Fault::Slow(_))) { 4096 } else { 65536 }];
+    // However much the backend has ready, no more than a tenth of a second's bytes go at once.
+    let most = match fault {
+        Some(Fault::Slow(rate)) => (rate / 10).clamp(1, 65536),
+        _ => 65536,
+    };
+    let mut buffer = vec![0; most];
     let mut sent = 0;
     while sent < limit {
         let most = buffer.len().min(limit - sent);
