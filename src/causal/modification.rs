@@ -1,13 +1,13 @@
 //! Effect modification: does the effect of the treatment depend on a covariate? A regression on
-//! the standardised covariate with an HC3 standard error, and the effect in each of its fifths.
-//! Adjusting p-values for the number of modifiers is the caller's business.
+//! the standardised covariate with an HC3 standard error (CR2 by clusters), and the effect in each
+//! of its fifths. Adjusting p-values for the number of modifiers is the caller's business.
 
 #[cfg(test)]
 mod tests;
 
-use super::balance::{Moments, moments};
+use super::balance::moments;
 use super::quantile::quantile;
-use super::{Estimate, Refusal};
+use super::{Covariance, Estimate, LinearFit, Refusal, adjusted, dense, difference_in_means};
 
 /// Fewer units than this are refused.
 const MINIMUM: usize = 10;
@@ -18,15 +18,16 @@ const FIFTHS: usize = 5;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Modification {
     /// By how much the effect grows with one standard deviation (n - 1) of the modifier, with
-    /// its HC3 standard error, to be judged by Student's t.
+    /// its standard error (HC3, or CR2 by clusters), to be judged by Student's t.
     pub estimate: Estimate,
-    /// The effect by fifths of the modifier, from low to high. There are fewer than five where
-    /// quantiles coincide.
+    /// The effect by fifths of the modifier, from low to high, or by its values where there are
+    /// two. There are fewer than five where quantiles coincide.
     pub groups: Vec<Group>,
 }
 
 /// The units whose modifier is above `low` and at most `high`; the first group includes `low`.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// Where both are equal, those that have this value.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Group {
     /// The lower edge, in units of the modifier.
     pub low: f64,
@@ -34,56 +35,98 @@ pub struct Group {
     pub high: f64,
     /// How many units there are; it may be none.
     pub n: usize,
-    /// The effect among them: the mean paired difference or the difference in means. `None`
-    /// without units, or without units of both arms.
-    pub mean: Option<f64>,
-    /// Its standard error. `None` with fewer than two units, or fewer than two of an arm.
-    pub standard_error: Option<f64>,
+    /// The effect among them: the mean paired difference, the difference in means (Welch), or
+    /// the coefficient of the treatment in a regression on covariates too.
+    pub effect: Result<Estimate, Refusal>,
 }
 
 /// Regresses the differences within pairs on a modifier: ordinary least squares with intercept
-/// and HC3 (MacKinnon and White 1985, Journal of Econometrics 29:305), t with n - 2 degrees.
+/// and HC3 (MacKinnon and White 1985, Journal of Econometrics 29:305), t with n - 2 degrees; with
+/// `clusters` CR2 and Satterthwaite's degrees.
 ///
-/// Both slices have one entry for each pair, the differences in units of the outcome.
+/// All slices have one entry for each pair, the differences in units of the outcome.
 ///
 /// # Errors
 ///
-/// [`Refusal::TooFew`] with fewer than 10 pairs; [`Refusal::Constant`] if the modifier or the
-/// differences have one value only; [`Refusal::Leverage`] if one pair alone determines the slope;
-/// [`Refusal::Other`] if the fit is exact, the lengths differ, or a value is not finite.
-pub fn modification(differences: &[f64], modifier: &[f64]) -> Result<Modification, Refusal> {
+/// [`Refusal::TooFew`] with fewer than 10 pairs or too few clusters; [`Refusal::Constant`] if the
+/// modifier or the differences have one value only; [`Refusal::Leverage`] if one pair alone
+/// determines the slope; [`Refusal::Other`] if the fit is exact, the lengths differ, or a value is
+/// not finite.
+pub fn modification(
+    differences: &[f64],
+    modifier: &[f64],
+    clusters: Option<&[u32]>,
+) -> Result<Modification, Refusal> {
     check(differences, modifier)?;
     if differences.len() < MINIMUM {
         return Err(Refusal::TooFew { what: "pairs", found: differences.len(), needed: MINIMUM });
     }
     let standardised = standardise(modifier)?;
-    let rows = (0..differences.len()).map(|row| (row, standardised[row], differences[row]));
-    let slope = slope(rows)?.ok_or_else(|| constant("differences"))?;
-    let degrees = differences.len() as f64 - 2.0;
-    let estimate = estimate(slope.value, slope.standard_error, degrees)?;
-    let groups = groups(modifier, |inside| {
-        let pairs = modifier.iter().zip(differences).filter(|(at, _)| inside(**at));
-        let found = moments(pairs.map(|(_, difference)| (*difference, 1.0)));
-        let mean = (found.count > 0).then_some(found.mean);
-        (found.count, mean, standard_error(&found))
+    let estimate = match clusters {
+        None => {
+            let rows = (0..differences.len()).map(|row| (row, standardised[row], differences[row]));
+            let slope = slope(rows)?.ok_or_else(|| constant("differences"))?;
+            estimate(slope.value, slope.standard_error, differences.len() as f64 - 2.0)?
+        }
+        Some(_) => LinearFit::fit(&[&standardised], differences)
+            .and_then(|fit| fit.estimate(1, Covariance::Cr2, clusters))
+            .map_err(differing)?,
+    };
+    let groups = groups(modifier, |units| {
+        let of_group: Vec<f64> = units.iter().map(|unit| differences[*unit]).collect();
+        mean(&of_group, clusters.map(|codes| within(codes, units)).as_deref())
     });
     Ok(Modification { estimate, groups })
 }
 
-/// Regresses the outcome on treatment, modifier and their product, for units that are treated or
-/// not: the coefficient of the product with HC3, t with n - 4 degrees.
+/// The mean of differences: Student's t, or CR2 by clusters.
+fn mean(differences: &[f64], clusters: Option<&[u32]>) -> Result<Estimate, Refusal> {
+    let found = moments(differences.iter().map(|difference| (*difference, 1.0)));
+    let Some(deviation) = found.deviation else {
+        return Err(Refusal::TooFew { what: "pairs", found: found.count, needed: 2 });
+    };
+    if deviation == 0.0 {
+        return Err(constant("differences"));
+    }
+    if clusters.is_some() {
+        let fit = LinearFit::fit(&[], differences).map_err(differing)?;
+        return fit.estimate(0, Covariance::Cr2, clusters);
+    }
+    let n = found.count as f64;
+    estimate(found.mean, deviation / n.sqrt(), n - 1.0)
+}
+
+/// A refusal of a regression whose outcome are differences.
+fn differing(refusal: Refusal) -> Refusal {
+    match refusal {
+        Refusal::Constant(name) if name == "outcome" => constant("differences"),
+        other => other,
+    }
+}
+
+/// The codes of some units.
+fn within(codes: &[u32], units: &[usize]) -> Vec<u32> {
+    dense(units.iter().map(|unit| codes[*unit]))
+}
+
+/// Regresses the outcome on treatment, modifier, their product and `covariates`, for units that
+/// are treated or not: the coefficient of the product with HC3, t with n - 4 degrees (less one for
+/// each covariate); with `clusters` CR2 and Satterthwaite's degrees.
 ///
-/// The model gives each arm a line of its own, so it falls apart into a regression for each arm:
-/// the coefficient is the difference of the slopes, its variance the sum of theirs. All slices
-/// have one entry for each unit.
+/// Without covariates the model gives each arm a line of its own, so it falls apart into a
+/// regression for each arm: the coefficient is the difference of the slopes, its variance the sum
+/// of theirs. All slices have one entry for each unit; the modifier may be one of the covariates.
 ///
 /// # Errors
 ///
-/// As [`modification`]; in addition every arm needs 3 units and a modifier that varies in it.
+/// As [`modification`]; in addition every arm needs 3 units and a modifier that varies in it, and
+/// covariates must not be constant or collinear (`#j` is `covariates[j]`).
 pub fn interaction(
     treated: &[bool],
     outcome: &[f64],
     modifier: &[f64],
+    covariates: &[&[f64]],
+    clusters: Option<&[u32]>,
 ) -> Result<Modification, Refusal> {
     check(outcome, modifier)?;
     if treated.len() != outcome.len() {
@@ -99,6 +142,40 @@ pub fn interaction(
         }
     }
     let standardised = standardise(modifier)?;
+    let plain = covariates.is_empty() && clusters.is_none();
+    let estimate = if plain {
+        difference_of_slopes(treated, outcome, &standardised)?
+    } else {
+        product(treated, outcome, modifier, &standardised, covariates, clusters)?
+    };
+    let groups = groups(modifier, |units| {
+        let treated: Vec<bool> = units.iter().map(|unit| treated[*unit]).collect();
+        let outcome: Vec<f64> = units.iter().map(|unit| outcome[*unit]).collect();
+        if plain {
+            return Ok(difference_in_means(&treated, &outcome)?.estimate);
+        }
+        // What is the same in the whole group needs no adjustment there.
+        let of_group = covariates.iter().map(|column| units.iter().map(|unit| column[*unit]));
+        let mut of_group: Vec<Vec<f64>> = of_group.map(Iterator::collect).collect();
+        of_group.retain(|column| column.iter().any(|value| *value != column[0]));
+        let columns: Vec<&[f64]> = of_group.iter().map(Vec::as_slice).collect();
+        let clusters = clusters.map(|codes| within(codes, units));
+        let kind = covariance(clusters.as_deref());
+        Ok(adjusted(&treated, &outcome, &columns, kind, clusters.as_deref())?.estimate)
+    });
+    Ok(Modification { estimate, groups })
+}
+
+fn covariance(clusters: Option<&[u32]>) -> Covariance {
+    if clusters.is_some() { Covariance::Cr2 } else { Covariance::Hc3 }
+}
+
+/// The coefficient of the product in a regression without covariates.
+fn difference_of_slopes(
+    treated: &[bool],
+    outcome: &[f64],
+    standardised: &[f64],
+) -> Result<Estimate, Refusal> {
     let line = |arm: bool| {
         let rows = (0..outcome.len()).filter(move |row| treated[*row] == arm);
         slope(rows.map(|row| (row, standardised[row], outcome[row])))
@@ -109,19 +186,37 @@ pub fn interaction(
         (one, zero) => (one.unwrap_or_default(), zero.unwrap_or_default()),
     };
     let spread = one.standard_error.hypot(zero.standard_error);
-    let estimate = estimate(one.value - zero.value, spread, outcome.len() as f64 - 4.0)?;
-    let groups = groups(modifier, |inside| {
-        let arm = |which: bool| {
-            let units = (0..outcome.len()).filter(|row| treated[*row] == which);
-            moments(units.filter(|row| inside(modifier[*row])).map(|row| (outcome[row], 1.0)))
-        };
-        let (one, zero) = (arm(true), arm(false));
-        let both = one.count > 0 && zero.count > 0;
-        let error = standard_error(&one).zip(standard_error(&zero));
-        let mean = both.then_some(one.mean - zero.mean);
-        (one.count + zero.count, mean, error.map(|(one, zero)| one.hypot(zero)))
-    });
-    Ok(Modification { estimate, groups })
+    estimate(one.value - zero.value, spread, outcome.len() as f64 - 4.0)
+}
+
+/// The coefficient of the product in a regression with covariates.
+fn product(
+    treated: &[bool],
+    outcome: &[f64],
+    modifier: &[f64],
+    standardised: &[f64],
+    covariates: &[&[f64]],
+    clusters: Option<&[u32]>,
+) -> Result<Estimate, Refusal> {
+    let arm: Vec<f64> = treated.iter().map(|t| f64::from(u8::from(*t))).collect();
+    let both: Vec<f64> = arm.iter().zip(standardised).map(|(t, z)| t * z).collect();
+    let mut columns = vec![both.as_slice(), &arm, standardised];
+    let others = || covariates.iter().enumerate().filter(|(_, column)| **column != modifier);
+    columns.extend(others().map(|(_, column)| *column));
+    let name = |column: String| {
+        let position = column.strip_prefix('#').and_then(|digits| digits.parse::<usize>().ok());
+        match position.map(|at| at.checked_sub(3)) {
+            Some(None) => "modifier in one arm".to_owned(),
+            Some(Some(at)) => others().nth(at).map_or(column, |(place, _)| format!("#{place}")),
+            None => column,
+        }
+    };
+    let fit = LinearFit::fit(&columns, outcome).map_err(|refusal| match refusal {
+        Refusal::Constant(column) => Refusal::Constant(name(column)),
+        Refusal::Collinear { column } => Refusal::Collinear { column: name(column) },
+        other => other,
+    })?;
+    fit.estimate(1, covariance(clusters), clusters)
 }
 
 /// A regression line's slope.
@@ -185,11 +280,6 @@ fn estimate(value: f64, standard_error: f64, degrees: f64) -> Result<Estimate, R
     }
 }
 
-/// The standard error of a mean.
-fn standard_error(found: &Moments) -> Option<f64> {
-    found.deviation.map(|deviation| deviation / (found.count as f64).sqrt())
-}
-
 /// The modifier with mean 0 and standard deviation (n - 1) 1.
 fn standardise(modifier: &[f64]) -> Result<Vec<f64>, Refusal> {
     let found = moments(modifier.iter().map(|value| (*value, 1.0)));
@@ -203,32 +293,26 @@ fn standardise(modifier: &[f64]) -> Result<Vec<f64>, Refusal> {
     Ok(modifier.iter().map(|value| (value - found.mean) / deviation).collect())
 }
 
-/// Cuts the modifier at its quintiles, and asks for number, effect and standard error of each
-/// group by a test whether a value of the modifier belongs to it.
-fn groups(
-    modifier: &[f64],
-    effect: impl Fn(&dyn Fn(f64) -> bool) -> (usize, Option<f64>, Option<f64>),
-) -> Vec<Group> {
-    let edges = edges(modifier);
-    let cuts = edges.windows(2).enumerate();
-    cuts.map(|(position, edge)| {
-        let (low, high) = (edge[0], edge[1]);
-        let inside = |at: f64| at <= high && (at > low || position == 0);
-        let (n, mean, standard_error) = effect(&inside);
-        let finite = |number: &f64| number.is_finite();
-        let (mean, standard_error) = (mean.filter(finite), standard_error.filter(finite));
-        Group { low, high, n, mean, standard_error }
-    })
-    .collect()
-}
-
-/// The quintiles of a column from minimum to maximum, each once.
-fn edges(column: &[f64]) -> Vec<f64> {
-    let mut sorted = column.to_vec();
+/// Groups units by the modifier: by its values if there are two, else by its quintiles. `effect` is asked about the positions of the units of each group.
+fn groups(modifier: &[f64], effect: impl Fn(&[usize]) -> Result<Estimate, Refusal>) -> Vec<Group> {
+    let mut sorted = modifier.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let mut edges: Vec<f64> = (0..=FIFTHS).map(|at| quantile(&sorted, at, FIFTHS)).collect();
     edges.dedup();
-    edges
+    sorted.dedup();
+    let cuts: Vec<(f64, f64)> = if sorted.len() == 2 {
+        sorted.iter().map(|value| (*value, *value)).collect()
+    } else {
+        edges.windows(2).map(|edge| (edge[0], edge[1])).collect()
+    };
+    let group = |(position, (low, high)): (usize, (f64, f64))| {
+        let first = position == 0 || low == high;
+        let inside = |at: f64| at <= high && (at > low || (first && at == low));
+        let units: Vec<usize> =
+            (0..modifier.len()).filter(|unit| inside(modifier[*unit])).collect();
+        Group { low, high, n: units.len(), effect: effect(&units) }
+    };
+    cuts.into_iter().enumerate().map(group).collect()
 }
 
 /// The refusal of a column with one value only.

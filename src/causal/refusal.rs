@@ -20,9 +20,16 @@ pub enum Refusal {
         /// The position of the column in the design, resolved to a name by the caller.
         column: String,
     },
-    /// The treatment can be told from the covariates without error, or nearly so.
+    /// The treatment of some rows can be told from the covariates without error, or nearly so.
     #[error("no overlap: {0}")]
     NoOverlap(String),
+    /// The treatment of every row can be told from the covariates: the arms have nothing in
+    /// common, and any adjusted comparison of them is an extrapolation.
+    #[error(
+        "no overlap: the covariates tell all treated units from all controls without error \
+             (complete separation), so that no unit has its like in the other arm"
+    )]
+    Separated,
     /// There are too few rows, units, clusters or strata.
     #[error("too few {what}: {found}, at least {needed} are needed")]
     TooFew {

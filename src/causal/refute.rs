@@ -7,7 +7,8 @@
 /// A check that refits an estimate on changed data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Refuter {
-    /// The treatment is permuted, within the unit if there are units: the effect should vanish.
+    /// The treatment is permuted, within the unit if there are units, over whole clusters if each
+    /// lies in one arm: the effect should vanish.
     Placebo,
     /// A covariate of standard normal noise is added: the effect should stay.
     RandomCommonCause,
@@ -66,6 +67,8 @@ pub struct Resampler<'a> {
     units: Groups,
     /// Rows by what a bootstrap draws.
     drawn: Groups,
+    /// Whether the treatment is one of clusters.
+    treats_clusters: bool,
 }
 
 impl<'a> Resampler<'a> {
@@ -74,7 +77,9 @@ impl<'a> Resampler<'a> {
         let n = design.treated.len();
         let units = Groups::new(design.units, n);
         let drawn = Groups::new(design.clusters.or(design.units), n);
-        Self { design, units, drawn }
+        let mut made = Self { design, units, drawn, treats_clusters: false };
+        made.treats_clusters = made.treats_clusters_only();
+        made
     }
 
     /// The data set of a simulation. `fraction` is the share that [`Refuter::Subset`] keeps.
@@ -101,8 +106,40 @@ impl<'a> Resampler<'a> {
         }
     }
 
+    /// Whether each cluster lies in one arm, where there are clusters and no units.
+    fn treats_clusters_only(&self) -> bool {
+        let arm = |row: &u32| self.design.treated[*row as usize];
+        let one_arm = |group: usize| {
+            let rows = self.drawn.rows(group);
+            rows.iter().all(|row| arm(row) == arm(&rows[0]))
+        };
+        self.design.units.is_none()
+            && self.design.clusters.is_some()
+            && (0..self.drawn.len()).all(one_arm)
+    }
+
+    /// As many clusters are treated as were, those with the smallest draws.
+    fn placebo_of_clusters(&self, key: u64) -> Resample {
+        let mut treated = vec![false; self.design.treated.len()];
+        let first = |group: usize| self.drawn.rows(group).first().map_or(0, |row| *row as usize);
+        let count =
+            (0..self.drawn.len()).filter(|group| self.design.treated[first(*group)]).count();
+        let draw = |group: usize| (mix(self.design.rows[first(group)] ^ key), group);
+        let mut draws: Vec<(u64, usize)> = (0..self.drawn.len()).map(draw).collect();
+        if count < draws.len() && count > 0 {
+            draws.select_nth_unstable(count - 1);
+        }
+        for (_, group) in &draws[..count] {
+            self.drawn.rows(*group).iter().for_each(|row| treated[*row as usize] = true);
+        }
+        Resample { treated, ..self.all() }
+    }
+
     /// In each unit as many rows are treated as were, those with the smallest draws.
     fn placebo(&self, key: u64) -> Resample {
+        if self.treats_clusters {
+            return self.placebo_of_clusters(key);
+        }
         let mut treated = vec![false; self.design.treated.len()];
         let mut permute = |rows: &mut [(u64, u32)]| {
             let arm = rows.iter().filter(|(_, row)| self.design.treated[*row as usize]).count();
@@ -311,6 +348,31 @@ mod tests {
             assert!((60..140).contains(&flipped), "{flipped}");
             assert_ne!(made.treated, resampler.resample(Refuter::Placebo, 1, 0.9).treated);
         });
+    }
+
+    #[test]
+    fn a_placebo_of_clusters_moves_them_whole() {
+        let clusters: Vec<u32> = (0..200).map(|row| row / 10).collect();
+        let treated: Vec<bool> = clusters.iter().map(|cluster| cluster % 4 == 0).collect();
+        let rows: Vec<u64> = (0..200).map(|row| mix(row ^ 77)).collect();
+        let design = Design {
+            treated: &treated,
+            units: None,
+            clusters: Some(&clusters),
+            rows: &rows,
+            unit_numbers: None,
+        };
+        let resampler = Resampler::new(design);
+        let made = resampler.resample(Refuter::Placebo, 0, 0.9).treated;
+        assert_eq!(made.iter().filter(|treated| **treated).count(), 50);
+        assert!(made.chunks(10).all(|cluster| cluster.iter().all(|arm| *arm == cluster[0])));
+        assert_ne!(made, resampler.resample(Refuter::Placebo, 1, 0.9).treated);
+        // One row of another arm, and rows are permuted.
+        let mut mixed = treated.clone();
+        mixed[0] = !mixed[0];
+        let made = Resampler::new(Design { treated: &mixed, ..design });
+        let made = made.resample(Refuter::Placebo, 0, 0.9).treated;
+        assert!(made.chunks(10).any(|cluster| cluster.iter().any(|arm| *arm != cluster[0])));
     }
 
     #[test]

@@ -7,8 +7,12 @@ use std::collections::BTreeMap;
 use arrow::array::AsArray;
 use arrow::datatypes::{DataType, FieldRef, Float64Type};
 use async_trait::async_trait;
+use datafusion::common::ScalarValue;
 use datafusion::dataframe::DataFrame;
-use datafusion::logical_expr::{cast, lit};
+use datafusion::logical_expr::{
+    Expr, Operator as DataFusionOperator, binary_expr, cast, lit, when,
+};
+use datafusion::prelude::coalesce;
 use futures::StreamExt;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use schemars::JsonSchema;
@@ -18,7 +22,7 @@ use serde_json::Value;
 use super::support::cells::{Cell, Column, batch, schema};
 use super::support::missing::Missing;
 use super::support::threads::{on_thread, pool};
-use super::support::words::{interval, level, p_equals, short, thousands};
+use super::support::words::{count, interval, level, p_equals, short, thousands};
 use super::support::{in_key_order, is_number, require_column};
 use crate::causal::{Method, Refusal, correlation};
 use crate::engine::column;
@@ -104,7 +108,8 @@ into the tail), `n`, and a `note` that can be pasted into a paper.
 | `spearman` | Fisher's transformation, standard error of Bonett and Wright (2000) | Student's t |
 | `kendall` (tau-b) | Fisher's transformation, standard error of Fieller (1957) | exact without ties in small samples, else normal with the correction for ties |
 
-Coefficients and p-values are those of SciPy.
+Coefficients and p-values are those of SciPy. For a Spearman coefficient of exactly 1 or -1, where
+SciPy gives 0, the p-value is the exact probability of such an order.
 
 A correlation that cannot be right is not given: `status` is `refused` and `reason` says why
 (fewer than three rows, a column that is constant, values that are missing or infinite). Missing
@@ -203,7 +208,7 @@ impl Operator for Correlate {
         key.extend(["outcome", "variable"]);
         let table = TableSchema::default().with(&groups).with(&produced).keyed(&key);
         let order = input.key;
-        Ok(Box::new(BoundCorrelate { args, order, ports: vec![Port::new(MAIN, table)] }))
+        Ok(Box::new(BoundCorrelate { args, groups, order, ports: vec![Port::new(MAIN, table)] }))
     }
 }
 
@@ -215,7 +220,7 @@ const fn text(name: &'static str, nullable: bool, about: &'static str) -> Column
     Column { name, data_type: DataType::Utf8, nullable, about, unit: None }
 }
 
-const fn count(name: &'static str, about: &'static str) -> Column {
+const fn integer(name: &'static str, about: &'static str) -> Column {
     Column { name, data_type: DataType::Int64, nullable: false, about, unit: Some("rows") }
 }
 
@@ -230,14 +235,16 @@ const COLUMNS: &[Column] = &[
     number("ci_low", "lower end of its confidence interval; null in very small samples"),
     number("ci_high", "upper end"),
     number("p_value", "two-sided p-value of no correlation"),
-    count("n", "rows that were used"),
-    count("n_missing", "rows of the group without one of the two values"),
+    integer("n", "rows that were used"),
+    integer("n_missing", "rows of the group without one of the two values"),
     text("note", false, "the row in words"),
 ];
 
 #[derive(Debug)]
 struct BoundCorrelate {
     args: Args,
+    /// The columns of `by`.
+    groups: Vec<FieldRef>,
     /// The key of the input: the order of rows.
     order: Vec<String>,
     ports: Vec<Port>,
@@ -266,6 +273,20 @@ impl Step for BoundCorrelate {
     }
 }
 
+/// A group column, in which the two zeros of floating-point numbers are one value.
+fn one_zero(field: &FieldRef) -> Result<Expr, StepError> {
+    let value = column(field.name());
+    if !field.data_type().is_floating() {
+        return Ok(value);
+    }
+    let zero = ScalarValue::new_zero(field.data_type())?;
+    let is_zero = value
+        .clone()
+        .gt_eq(lit(zero.arithmetic_negate()?))
+        .and(value.clone().lt_eq(lit(zero.clone())));
+    Ok(when(is_zero, lit(zero)).otherwise(value)?)
+}
+
 /// A hidden column: which group a row belongs to.
 const GROUP: &str = "__group";
 
@@ -281,9 +302,11 @@ impl TableStep for BoundCorrelate {
     ) -> Result<Ports, StepError> {
         let missing = || StepError::new("`correlate` needs an input table");
         let input = inputs.remove(INPUT).ok_or_else(missing)?;
-        let group = match self.args.by.as_slice() {
+        let by: Vec<Expr> =
+            self.groups.iter().map(|field| one_zero(field)).collect::<Result<_, _>>()?;
+        let group = match by.as_slice() {
             [] => lit(""),
-            by => call::<RowId>(by.iter().flat_map(|n| [column(n).is_null(), column(n)]).collect()),
+            by => call::<RowId>(by.iter().flat_map(|n| [n.clone().is_null(), n.clone()]).collect()),
         };
         let groups = self.read(input.clone(), group.clone()).await?;
         let (args, jobs) = (self.args.clone(), cx.jobs);
@@ -300,8 +323,8 @@ impl TableStep for BoundCorrelate {
             columns.push((column.name, results.column(at).clone()));
         }
         let results = cx.session.read_batch(arrow::array::RecordBatch::try_from_iter(columns)?)?;
-        let by: Vec<_> = self.args.by.iter().map(|name| column(name)).collect();
-        let mut kept = by.clone();
+        let mut kept: Vec<Expr> =
+            by.into_iter().zip(&self.args.by).map(|(value, name)| value.alias(name)).collect();
         kept.push(group.alias("__of"));
         let groups = input.select(kept)?.distinct()?;
         let joined = results.join(
@@ -311,17 +334,35 @@ impl TableStep for BoundCorrelate {
             &["__of"],
             None,
         )?;
-        let all: Vec<_> = self.ports[0].table.names().map(column).collect();
-        Ok(vec![(MAIN, joined.select(all)?)])
+        let all = self.ports[0].table.names().map(|name| match name {
+            "note" => self.where_it_holds().alias(name),
+            _ => column(name),
+        });
+        Ok(vec![(MAIN, joined.select(all.collect::<Vec<_>>())?)])
     }
 }
 
 impl BoundCorrelate {
+    /// The note of a row, which says of which group it is.
+    fn where_it_holds(&self) -> Expr {
+        let join = |left, right| binary_expr(left, DataFusionOperator::StringConcat, right);
+        let mut before = "Where ";
+        let mut text = None;
+        for name in &self.args.by {
+            let value = coalesce(vec![cast(column(name), DataType::Utf8), lit("missing")]);
+            let part = join(lit(format!("{before}`{name}` is ")), value);
+            text = Some(text.map_or(part.clone(), |text| join(text, part)));
+            before = " and ";
+        }
+        let note = column("note");
+        text.map_or(note.clone(), |text| join(join(text, lit(": ")), note))
+    }
+
     /// The columns of numbers by group, in the order of the input's key.
     async fn read(
         &self,
         input: DataFrame,
-        group: datafusion::logical_expr::Expr,
+        group: Expr,
     ) -> Result<BTreeMap<String, Group>, StepError> {
         let names: Vec<&String> = self.args.outcomes.iter().chain(&self.args.variables).collect();
         let mut columns = vec![group.alias("group")];
@@ -398,7 +439,7 @@ fn row(args: &Args, (outcome, variable): (&str, &str), x: &[f64], y: &[f64]) -> 
             thousands(missing + x.len())
         ))
     } else if infinite > 0 {
-        Err(format!("values are infinite in {} rows", thousands(infinite)))
+        Err(format!("values are infinite in {}", count(infinite, "row", "rows")))
     } else {
         correlation(&x, &y, method, args.alpha).map_err(|refusal| match refusal {
             Refusal::Constant(name) => {
@@ -420,7 +461,14 @@ fn row(args: &Args, (outcome, variable): (&str, &str), x: &[f64], y: &[f64]) -> 
             };
             let left_out = match missing {
                 0 => String::new(),
-                rows => format!(" {} rows without one of the two are left out.", thousands(rows)),
+                rows => {
+                    let rows = count(
+                        rows,
+                        "row without one of the two is",
+                        "rows without one of the two are",
+                    );
+                    format!(" {rows} left out.")
+                }
             };
             let note = format!(
                 "{what}: {} ({covered}p {}, n = {}).{left_out}",

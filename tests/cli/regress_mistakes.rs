@@ -100,6 +100,7 @@ fn a_column_with_two_roles() {
     more(with, "conflicting-arguments", &["`x` is already the confounder"]);
     more("unit: n\nconfounders: [«n]", "conflicting-arguments", &["`n` is already the unit"]);
     more("unit: «arm", "conflicting-arguments", &["it differs within units"]);
+    more("cluster: «arm", "conflicting-arguments", &["each arm would be a single one"]);
     let with = "treatment: n\ncontrol: '1'\noutcomes: [y]\nconfounders: [«n]\nseed: 1";
     refused(with, "conflicting-arguments", &["`n` is already the treatment"]);
     sound("confounders: [x]\nmodifiers: [x]");
@@ -181,6 +182,14 @@ fn estimators_that_lack_something() {
     more("confounders: [x]\nestimators: [«iv]", "conflicting-arguments", &words);
     more("estimators: [ols, «ols]", "conflicting-arguments", &["`ols` is there twice"]);
     more("refuters: [subset, «subset]", "conflicting-arguments", &["twice"]);
+    for (argument, estimator) in
+        [("instruments: «[x]", "iv"), ("folds: «3", "aipw"), ("strata: «5", "stratification")]
+    {
+        let words = format!("is for `{estimator}`, which is not one of `estimators`");
+        more(argument, "conflicting-arguments", &[&words, &format!("add `{estimator}`")]);
+    }
+    let words = ["HC2 ignores `cluster`"];
+    more("cluster: place\nstandard_errors: «HC2", "conflicting-arguments", &words);
     for kind in ["CR0", "CR1", "CR2", "CR3"] {
         let words = format!("{kind} needs clusters");
         more(&format!("standard_errors: «{kind}"), "conflicting-arguments", &[&words, "cluster:"]);
@@ -237,7 +246,7 @@ fn graphs_that_go_in_circles() {
 fn graphs_without_what_is_asked() {
     more("graph: «'dag { x -> y }'", "bad-graph", &["the graph has no node `arm`"]);
     more("graph: «'dag { arm -> x }'", "bad-graph", &["the graph has no node `y`"]);
-    let words = ["a node `z`, the input no such column", "`name [latent]`"];
+    let words = ["a node `z`, but the input has no such column", "`name [latent]`"];
     more("graph: «'dag { arm -> y; z -> y }'", "bad-graph", &words);
     let words = ["the node `place` of the graph is no column of numbers"];
     more("graph: «'dag { arm -> y; place -> y }'", "bad-graph", &words);

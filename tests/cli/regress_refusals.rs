@@ -102,14 +102,14 @@ fn a_control_that_no_row_has() {
     let with = TWO.replace("control: c", "control: Control");
     let project = analysed(&table, &with);
     for row in project.rows("effects") {
-        is_refused(&row, "no row has `Control` as `arm`; there is `c` and `t`");
+        is_refused(&row, "no row has `Control` as `arm`: it is `c` and `t`");
     }
     assert_eq!(project.rows("effects").len(), 2, "one row for each arm there is");
     let with = format!("{TWO}, treatments: [t, T1]");
     let project = analysed(&table, &with);
     let rows = project.rows("effects");
     let row = find(&rows, &[("treatment", "T1")]);
-    is_refused(row, "no row has `T1` as `arm`; there is `c` and `t`");
+    is_refused(row, "no row has `T1` as `arm`: it is `c` and `t`");
     // The other contrast has its number, adjusted for one test.
     let row = find(&rows, &[("treatment", "t"), ("status", "ok")]);
     assert_eq!(row["p_value"], row["p_adjusted"]);
@@ -178,7 +178,10 @@ fn missing_outcomes_are_counted() {
     let project = analysed(&table, &format!("{TWO}, missing: drop"));
     let row = &project.rows("effects")[0];
     assert_eq!((number(row, "n"), number(row, "n_missing")), (56.0, 4.0));
-    assert!(text(row, "note").ends_with("4 rows without a value that is needed."), "{row}");
+    assert!(
+        text(row, "note").ends_with("4 rows without a value that is needed are left out."),
+        "{row}"
+    );
     // One row, in the singular.
     let one =
         rows(
@@ -288,9 +291,12 @@ fn matching_where_every_propensity_is_the_same() {
     for estimator in ["stratification", "weighting", "aipw"] {
         let row = find(&rows, &[("estimator", estimator), ("status", "ok")]);
         crate::regress_tables::equal(number(row, "estimate"), effect, 1e-9, estimator);
-        let remark = "Every propensity score is 0.5000, so that nothing is adjusted: this is the \
-                      difference in means.";
-        assert!(text(row, "note").contains(remark), "{row}");
+        let what = match estimator {
+            "aipw" => "only its regressions adjust",
+            _ => "nothing is adjusted: this is the difference in means",
+        };
+        let remark = format!("Every propensity score is 0.5000, so that {what}.");
+        assert!(text(row, "note").contains(&remark), "{row}");
     }
     let overlap = &project.rows("effects.overlap")[0];
     assert_eq!((number(overlap, "distinct_scores"), number(overlap, "outside")), (1.0, 0.0));
@@ -332,21 +338,40 @@ fn arms_that_a_covariate_tells_apart_do_not_overlap() {
         format!("{},{},{x},{}", if x > 50 { "t" } else { "c" }, noise(i, 0), noise(i, 2))
     });
     let table = csv("arm,y,x,w", made);
-    let with = format!("{TWO}, confounders: [x, w], {PROPENSITY}");
+    let with = format!("{TWO}, confounders: [x, w], modifiers: [w], {PROPENSITY}");
     let project = ran(&table, &[("effects", &with), ("ridge", &format!("{with}, penalty: 1.0"))]);
-    let reason = "no overlap: the covariates tell some treated units from all controls, or the \
-                  reverse, without error (complete or quasi-complete separation): their scores \
-                  are 0 or 1, and the coefficients grow without bound";
+    let reason = "no overlap: the covariates tell all treated units from all controls without \
+                  error (complete separation), so that no unit has its like in the other arm";
+    // A penalty keeps the scores off 0 and 1, and the arms as far apart as they are.
+    for step in ["effects", "ridge"] {
+        let rows = project.rows(step);
+        for estimator in ["ols", "matching", "stratification", "weighting", "aipw"] {
+            is_refused(find(&rows, &[("estimator", estimator)]), reason);
+        }
+        let overlap = &project.rows(&format!("{step}.overlap"))[0];
+        assert_eq!(text(overlap, "reason"), reason);
+        let modifier = &project.rows(&format!("{step}.modifiers"))[0];
+        assert_eq!(text(modifier, "reason"), reason);
+    }
+}
+
+#[test]
+fn rows_that_a_covariate_tells_apart_are_extrapolated_to() {
+    // Above 80 all are treated.
+    let made = (0..120u64).map(|i| {
+        let x = noise(i, 1);
+        let arm = if x > 80 || noise(i, 3) > 50 { "t" } else { "c" };
+        format!("{arm},{},{x},{}", noise(i, 0), i64::from(x > 80))
+    });
+    let table = csv("arm,y,x,high", made);
+    let project = analysed(&table, &format!("{TWO}, confounders: [high], {PROPENSITY}"));
     let rows = project.rows("effects");
     for estimator in ["matching", "stratification", "weighting", "aipw"] {
-        is_refused(find(&rows, &[("estimator", estimator)]), reason);
+        let row = find(&rows, &[("estimator", estimator)]);
+        assert!(text(row, "reason").contains("(quasi-complete separation)"), "{row}");
     }
-    assert_eq!(find(&rows, &[("estimator", "ols")])["status"], "ok", "it extrapolates");
-    let overlap = &project.rows("effects.overlap")[0];
-    assert_eq!(text(overlap, "reason"), reason);
-    // A penalty keeps the scores off 0 and 1: what is given then, the overlap judges.
-    let overlap = &project.rows("ridge.overlap")[0];
-    assert_eq!((text(overlap, "status"), number(overlap, "auc")), ("ok", 1.0));
+    let row = find(&rows, &[("estimator", "ols"), ("status", "ok")]);
+    assert!(text(row, "note").contains("for them the regression extrapolates."), "{row}");
 }
 
 #[test]
@@ -361,9 +386,10 @@ fn collinear_and_constant_confounders() {
     // The treatment itself is no confounder.
     let table = rows(80, |_, arm, y, x, _| format!("{arm},{y},{x},{}", u8::from(arm == "t")));
     let project = analysed(&table, &format!("{TWO}, confounders: [x, w], estimators: [ols, lin]"));
+    let reason = "no overlap: the covariates tell all treated units from all controls without \
+                  error (complete separation), so that no unit has its like in the other arm";
     for row in project.rows("effects") {
-        assert_eq!(text(&row, "status"), "refused", "{row}");
-        assert!(text(&row, "reason").contains("`w`"), "it names the column: {row}");
+        is_refused(&row, reason);
     }
 }
 

@@ -5,7 +5,7 @@
 //! `GALERAS_PUBLISHED_DATA` names, else from a folder beside the repository; where there is
 //! neither, the tests say so and check nothing.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
@@ -17,8 +17,7 @@ const WORKFLOW: &str = include_str!("../../workflows/table3.yaml");
 /// The published data, if they are here.
 fn published() -> Option<PathBuf> {
     let given = std::env::var_os("GALERAS_PUBLISHED_DATA").map(PathBuf::from);
-    let beside =
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/galeras_treatments.parquet");
+    let beside = || PathBuf::from("../shared/data/galeras_treatments.parquet");
     let path = given.unwrap_or_else(beside);
     if path.is_file() {
         return Some(path.canonicalize().unwrap());

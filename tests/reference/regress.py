@@ -131,6 +131,11 @@ def three_arms():
                 row["place_" + kind] = estimate(*sandwich(x, y, 1, kind, two.place.values))
             columns = {n: unit[n].astype(float).values for n in ("size", "depth")}
             row["modifiers"] = modifiers(d.values, columns)
+            row["modifiers_place"] = {}
+            for name, column in columns.items():
+                x = sm.add_constant((column - column.mean()) / column.std(ddof=1))
+                slope = sandwich(x, d.values, 1, "CR2", unit.place.values)
+                row["modifiers_place"][name] = estimate(*slope)
             wilcoxon = stats.wilcoxon(d, zero_method="wilcox", correction=False, method="asymptotic")
             walsh = (d.values[:, None] + d.values[None, :])[np.triu_indices(60)] / 2
             row["location"] = {
@@ -210,6 +215,57 @@ def independent():
     return {"csv": frame.to_csv(index=False), "modifiers": found}
 
 
+def confounded():
+    """240 rows of which `x` moves arm and outcome, and `m` the effect; rows lie in 24 places."""
+    rows = []
+    for i in range(240):
+        x, m = noise(i, 0), noise(i, 1)
+        treated = x + noise(i, 2) > 100
+        y = 300 + 3 * x + noise(i, 3) + (10 + m // 5) * treated
+        rows.append((f"g{i % 24:02}", "t" if treated else "c", y, x, m, int(m > 60)))
+    frame = pd.DataFrame(rows, columns=["place", "arm", "y", "x", "m", "flag"])
+    t, y = (frame.arm == "t").values.astype(float), frame.y.values.astype(float)
+    place, x = frame.place.values, frame.x.values.astype(float)
+    found = {"csv": frame.to_csv(index=False), "modifiers": {}, "balance": {}}
+    for name in ("m", "flag"):
+        m = frame[name].values.astype(float)
+        z = (m - m.mean()) / m.std(ddof=1)
+        design = np.column_stack([np.ones(240), t * z, t, z, x])
+        fit = sm.OLS(y, design).fit(cov_type="HC3", use_t=True)
+        cut = pd.Categorical(m).codes if name == "flag" else pd.qcut(m, 5).codes
+        groups, of_place, welch = [], [], []
+        for code in np.unique(cut):
+            at = cut == code
+            columns = np.column_stack([np.ones(at.sum()), t[at], x[at]])
+            one = sm.OLS(y[at], columns).fit(cov_type="HC3", use_t=True)
+            groups.append(estimate(one.params[1], one.bse[1], one.df_resid))
+            of_place.append(estimate(*sandwich(columns, y[at], 1, "CR2", place[at])))
+            test = stats.ttest_ind(y[at & (t == 1)], y[at & (t == 0)], equal_var=False)
+            ends = test.confidence_interval()
+            welch.append({"ci_low": ends.low, "ci_high": ends.high, "n": int(at.sum())})
+        found["modifiers"][name] = {
+            "slope": estimate(fit.params[1], fit.bse[1], fit.df_resid),
+            "slope_place": estimate(*sandwich(design, y, 1, "CR2", place)),
+            "groups": groups, "groups_place": of_place, "welch": welch,
+        }
+    z, beta = fitted(x[:, None], t)
+    e = np.clip(special.expit(z @ beta), 0.05, 0.95)
+    pooled = np.sqrt((x[t == 1].var(ddof=1) + x[t == 0].var(ddof=1)) / 2)
+    for name, one, zero in (
+        ("ate", 1 / e, 1 / (1 - e)), ("att", 1 + 0 * e, e / (1 - e)),
+        ("atc", (1 - e) / e, 1 + 0 * e), ("ato", 1 - e, e),
+    ):
+        one, zero = one * t, zero * (1 - t)
+        found["balance"][name] = {
+            "smd_weighted": ((one @ x) / one.sum() - (zero @ x) / zero.sum()) / pooled,
+            "effective_treatment": one.sum() ** 2 / (one**2).sum(),
+            "effective_control": zero.sum() ** 2 / (zero**2).sum(),
+        }
+    clustered = weighted(x[:, None], t, y, "ate", (0.05, 0.95), place)
+    found["weighting"] = estimate(clustered["estimate"], clustered["standard_error"], 23)
+    return found
+
+
 def correlations():
     """Columns with ties, a group column, and some that are missing."""
     n = 90
@@ -271,10 +327,11 @@ def partial():
         y = 2 * m + noise(i, 2)
         rows.append(("t" if noise(i, 3) > 50 else "c", x, m, y, noise(i, 4)))
     frame = pd.DataFrame(rows, columns=["arm", "x", "m", "y", "w"])
+    numbers = frame.assign(arm=frame.arm == "t").astype(float)
 
     def of(a, b, given):
-        z = sm.add_constant(frame[given].astype(float)) if given else np.ones((n, 1))
-        u, v = (sm.OLS(frame[c].astype(float), z).fit().resid for c in (a, b))
+        z = sm.add_constant(numbers[given]) if given else np.ones((n, 1))
+        u, v = (sm.OLS(numbers[c], z).fit().resid for c in (a, b))
         r = np.corrcoef(u, v)[0, 1]
         df = n - 2 - len(given)
         t = r * np.sqrt(df / (1 - r * r))
@@ -284,6 +341,7 @@ def partial():
         "csv": frame.to_csv(index=False),
         "x y | m": of("x", "y", ["m"]), "w x": of("w", "x", []), "w y": of("w", "y", []),
         "m w": of("m", "w", []),
+        "arm x": of("arm", "x", []), "arm m": of("arm", "m", []), "arm w": of("arm", "w", []),
     }
 
 
@@ -446,7 +504,7 @@ def plain(value):
 
 found = plain({
     "three_arms": three_arms(), "samples": samples(), "independent": independent(),
-    "correlations": correlations(), "partial": partial(),
+    "confounded": confounded(), "correlations": correlations(), "partial": partial(),
     "regressions": regressions(),
     "propensities": propensities(),
 })

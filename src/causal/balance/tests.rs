@@ -10,7 +10,7 @@ use super::*;
 
 /// The folder of the reference numbers.
 fn reference_dir() -> PathBuf {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reference/causal")).to_owned()
+    Path::new("tests/reference/causal").to_owned()
 }
 
 /// A reference data set: its numbers, its treatment, and a column by name.

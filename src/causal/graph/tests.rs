@@ -21,7 +21,7 @@ const CASES: u32 = if cfg!(debug_assertions) { 400 } else { 2_000 };
 const PATIENCE: f64 = if cfg!(debug_assertions) { 200.0 } else { 20.0 };
 
 fn reference_dir() -> PathBuf {
-    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reference/causal"))
+    PathBuf::from("tests/reference/causal")
 }
 
 fn graph(text: &str) -> Graph {

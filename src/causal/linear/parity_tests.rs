@@ -10,7 +10,7 @@ use super::*;
 use crate::causal::difference_in_means;
 
 fn reference_dir() -> PathBuf {
-    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reference/causal"))
+    PathBuf::from("tests/reference/causal")
 }
 
 fn json(name: &str) -> Value {
@@ -236,4 +236,28 @@ fn two_stage_equals_the_reference() {
         close(sargan.p, 0.3267406108704488, 1e-9);
         assert_eq!(sargan.degrees, 2);
     }
+}
+
+#[test]
+fn the_first_stage_is_as_strong_as_its_variances_say() {
+    // OLS(t ~ x3 + x1 + x2).fit(cov_type=..., use_t=True).f_test("x1 = x2 = 0") of statsmodels.
+    let table = Table::read("formula_splitmix42.csv");
+    let (y, t) = (table.column("y"), table.column("t"));
+    let (both, given) = ([table.column("x1"), table.column("x2")], [table.column("x3")]);
+    let clusters: Vec<u32> = (0..y.len() as u32).map(|row| row / 20).collect();
+    for (kind, two, one) in [
+        (Covariance::Hc1, 40.43669264047997, None),
+        (Covariance::Hc3, 40.22188789234441, None),
+        (Covariance::Cr1, 39.74704716056961, Some(65.76610879908738)),
+    ] {
+        let found = two_stage(y, t, &both, &given, kind, Some(&clusters)).unwrap();
+        close(found.robust_first_stage_f.unwrap(), two, 1e-9);
+        if let Some(f) = one {
+            let (first, second) = ([table.column("x1")], [table.column("x3"), table.column("x2")]);
+            let found = two_stage(y, t, &first, &second, kind, Some(&clusters)).unwrap();
+            close(found.robust_first_stage_f.unwrap(), f, 1e-9);
+        }
+    }
+    let classic = two_stage(y, t, &both, &given, Covariance::Classic, None).unwrap();
+    close(classic.robust_first_stage_f.unwrap(), classic.first_stage_f, 1e-9);
 }

@@ -1,6 +1,7 @@
 //! Two-stage least squares: the effect of a treatment that instruments move.
 
 use super::super::{Estimate, Refusal, tail};
+use super::symmetric::{cholesky, divide_rows};
 use super::{Covariance, LinearFit, rename};
 
 /// What two-stage least squares found.
@@ -14,7 +15,10 @@ pub struct TwoStage {
     pub first_stage_coefficients: Vec<f64>,
     /// The F statistic of all instruments in the first stage, for equal variances.
     pub first_stage_f: f64,
-    /// Its degrees of freedom: instruments, and rows less first-stage coefficients.
+    /// The same for the variances that the estimate assumes: Wald's statistic of the instruments
+    /// over their number. `None` where that covariance is not defined or singular.
+    pub robust_first_stage_f: Option<f64>,
+    /// Degrees of freedom of `first_stage_f`: instruments, and rows less first-stage coefficients.
     pub first_stage_degrees: (usize, usize),
     /// Sargan's test where there are more instruments than one.
     pub sargan: Option<Sargan>,
@@ -125,9 +129,26 @@ pub fn two_stage(
         ols,
         first_stage_coefficients: first.coefficients()[position..].to_vec(),
         first_stage_f,
+        robust_first_stage_f: wald(&first, position, kind, clusters).map(|w| w / count as f64),
         first_stage_degrees: (count, first.residual_degrees()),
         sargan: (count > 1).then(|| sargan(&first, &second, count)),
     })
+}
+
+/// Wald's statistic of the coefficients from position `from` on being zero.
+fn wald(fit: &LinearFit, from: usize, kind: Covariance, clusters: Option<&[u32]>) -> Option<f64> {
+    let covariance = fit.covariance(kind, clusters).ok()?;
+    let tested = &covariance[from..];
+    let width = tested.len();
+    let error = |at: usize| tested[at][from + at].sqrt();
+    let correlation = (0..width * width)
+        .map(|at| (at / width, at % width))
+        .map(|(a, b)| tested[a][from + b] / (error(a) * error(b)));
+    let factor = cholesky(&correlation.collect::<Vec<f64>>(), width, |_| 1e-12).ok()?;
+    let values = fit.coefficients()[from..].iter().enumerate();
+    let mut statistics: Vec<f64> = values.map(|(at, value)| value / error(at)).collect();
+    divide_rows(&mut statistics, &factor, width);
+    Some(statistics.iter().map(|value| value * value).sum()).filter(|wald: &f64| wald.is_finite())
 }
 
 /// The share of the structural residuals that lies in the space of the instruments.

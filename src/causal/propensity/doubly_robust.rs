@@ -20,6 +20,8 @@ pub struct DoublyRobust {
     /// The standard error that takes scores and outcome models for known: the root of the sum of
     /// squared influence over n, added up within clusters first where there are any.
     pub se_influence: f64,
+    /// How many scores lay outside the bounds.
+    pub clipped: usize,
 }
 
 /// What regression adjustment gives.
@@ -86,6 +88,7 @@ pub fn aipw(
         estimate: rows.estimate(value, &influence)?,
         control_mean: control_mean * share,
         se_influence,
+        clipped: propensity.scores.iter().filter(|e| **e < clip.0 || **e > clip.1).count(),
     })
 }
 

@@ -49,11 +49,15 @@ impl Propensity {
     /// One arm is empty; a covariate is constant, not finite, or a linear combination of those
     /// before it (named by its position, `#0` the first); the treatment can be told from the
     /// covariates without error, so that the maximum of the likelihood is at infinity (complete
-    /// or quasi-complete separation, see Albert & Anderson 1984); no optimum is found.
+    /// or quasi-complete separation, see Albert & Anderson 1984); with a penalty, every treated row
+    /// has a higher score than every control; no optimum is found.
     pub fn fit(covariates: &[&[f64]], treated: &[bool], c: Option<f64>) -> Result<Self, Refusal> {
         arms(treated)?;
         let design = Design::new(covariates, treated.len())?;
         let solution = solve(&design, &indicator(treated), c)?;
+        if disjoint(&solution.scores, treated) {
+            return Err(Refusal::Separated);
+        }
         let (intercept, coefficients) = design.raw(&solution.coefficients);
         Ok(Self {
             intercept,
@@ -81,6 +85,19 @@ impl Propensity {
     pub fn range(&self) -> (f64, f64) {
         range(&self.scores)
     }
+}
+
+/// Whether every treated row has a higher score than every control.
+fn disjoint(scores: &[f64], treated: &[bool]) -> bool {
+    let mut ends = (f64::INFINITY, f64::NEG_INFINITY);
+    for (score, treated) in scores.iter().zip(treated) {
+        if *treated {
+            ends.0 = ends.0.min(*score);
+        } else {
+            ends.1 = ends.1.max(*score);
+        }
+    }
+    ends.0 > ends.1
 }
 
 /// The least and the greatest score.
@@ -154,13 +171,17 @@ pub(super) fn solve(
     independent(&point, &penalty)?;
     let limit = (CERTAIN.recip() - 1.0).ln();
     for iterations in 0..MOST_STEPS {
-        let factor = Cholesky::new(&point.hessian, width, f64::EPSILON)
-            .map_err(|_| if unpenalised { separated() } else { not_converged() })?;
+        let Ok(factor) = Cholesky::new(&point.hessian, width, f64::EPSILON) else {
+            return Err(match unpenalised {
+                true => pass.separated(coefficients, point),
+                false => not_converged(),
+            });
+        };
         let step = factor.solve(&point.gradient);
         let decrement = dot(&step, &point.gradient);
         // Near the optimum only: a first step may pass far beyond it and come back.
         if unpenalised && point.farthest >= limit && decrement < 1.0 {
-            return Err(separated());
+            return Err(pass.separated(coefficients, point));
         }
         let exact = decrement <= ROUNDING * point.objective.abs().max(1.0);
         if exact || decrement <= CONVERGED {
@@ -170,7 +191,7 @@ pub(super) fn solve(
             let scores: Vec<f64> = design.predict(&coefficients).into_iter().map(expit).collect();
             let (low, high) = range(&scores);
             if unpenalised && (low <= CERTAIN || high >= 1.0 - CERTAIN) {
-                return Err(separated());
+                return Err(pass.separated(coefficients, point));
             }
             let iterations = iterations + usize::from(!exact);
             return Ok(Solution { coefficients, scores, iterations });
@@ -190,7 +211,11 @@ pub(super) fn solve(
             }
         }
     }
-    Err(if unpenalised && point.farthest >= limit { separated() } else { not_converged() })
+    Err(if unpenalised && point.farthest >= limit {
+        pass.separated(coefficients, point)
+    } else {
+        not_converged()
+    })
 }
 
 /// Refuses covariates of which one is explained by those before it. At zero all rows weigh the
@@ -212,15 +237,6 @@ fn independent(point: &Point, penalty: &[f64]) -> Result<(), Refusal> {
         .map_err(|column| Refusal::Collinear { column: format!("#{}", column.saturating_sub(1)) })
 }
 
-fn separated() -> Refusal {
-    Refusal::NoOverlap(
-        "the covariates tell some treated units from all controls, or the reverse, without error \
-         (complete or quasi-complete separation): their scores are 0 or 1, and the coefficients \
-         grow without bound"
-            .into(),
-    )
-}
-
 fn not_converged() -> Refusal {
     Refusal::Other("the logistic regression of the treatment did not converge".into())
 }
@@ -234,6 +250,34 @@ struct Pass<'a> {
 }
 
 impl Pass<'_> {
+    /// The refusal of a fit whose coefficients grow without bound: whether the covariates tell all
+    /// rows apart, or some, shows as they grow further.
+    fn separated(&mut self, mut coefficients: Vec<f64>, mut point: Point) -> Refusal {
+        let width = self.design.width();
+        // In a complete separation every step divides the objective by e.
+        for _ in 0..MOST_STEPS {
+            // A row on the wrong side of its arm adds at least ln 2: below that, there is none.
+            if point.objective < std::f64::consts::LN_2 {
+                return Refusal::Separated;
+            }
+            let Ok(factor) = Cholesky::new(&point.hessian, width, f64::EPSILON) else { break };
+            let step = factor.solve(&point.gradient);
+            coefficients.iter_mut().zip(&step).for_each(|(g, d)| *g -= d);
+            let next = self.evaluate(&coefficients);
+            // What is left is of rows that are not told apart.
+            if next.objective.is_nan() || next.objective > 0.99 * point.objective {
+                break;
+            }
+            point = next;
+        }
+        Refusal::NoOverlap(
+            "the covariates tell some treated units from all controls, or the reverse, without \
+             error (quasi-complete separation): their scores are 0 or 1, and the coefficients grow \
+             without bound"
+                .into(),
+        )
+    }
+
     /// One pass over the rows.
     fn evaluate(&mut self, coefficients: &[f64]) -> Point {
         let width = self.design.width();

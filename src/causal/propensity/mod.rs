@@ -4,7 +4,8 @@
 //! cross-fitted estimators use a linear outcome model too. Designs that know the pairs of units,
 //! and regressions of the outcome without a score, live elsewhere.
 //!
-//! Every interval is a normal one: the degrees of freedom of each [`Estimate`] are infinite.
+//! Intervals are normal (the degrees of freedom of an [`Estimate`] are infinite), or with clusters
+//! those of Student's t.
 //!
 //! [`Estimate`]: super::Estimate
 

@@ -25,12 +25,13 @@ impl<'a> Rows<'a> {
         clusters: Option<&'a [u32]>,
     ) -> Result<Self, Refusal> {
         let n = treated.len();
+        let rows = Self { treated, outcome, clusters };
         arms(treated)?;
         same_length("outcomes", outcome.len(), n)?;
         finite("outcome", outcome)?;
         if let Some(codes) = clusters {
             same_length("cluster codes", codes.len(), n)?;
-            let groups = codes.iter().max().map_or(0, |code| *code as usize + 1);
+            let groups = rows.groups().unwrap_or_default();
             if groups > n {
                 return Err(Refusal::Other("cluster codes are not dense".into()));
             }
@@ -38,15 +39,25 @@ impl<'a> Rows<'a> {
                 return Err(Refusal::TooFew { what: "clusters", found: groups, needed: 2 });
             }
         }
-        Ok(Self { treated, outcome, clusters })
+        Ok(rows)
     }
 
-    /// An estimate from what each row contributes to its error.
+    /// An estimate from what each row contributes to its error: a normal one, with clusters one
+    /// of Student's t with as many degrees of freedom as there are clusters less one.
     ///
     /// # Errors
     /// As [`estimate`].
     pub(super) fn estimate(&self, value: f64, influence: &[f64]) -> Result<Estimate, Refusal> {
-        estimate(value, self.variance(influence), self.outcome)
+        let found = estimate(value, self.variance(influence), self.outcome)?;
+        // As many contributions are independent as there are clusters.
+        let degrees = self.groups().map_or(f64::INFINITY, |groups| groups as f64 - 1.0);
+        Ok(Estimate { degrees, ..found })
+    }
+
+    /// How many clusters there are.
+    fn groups(&self) -> Option<usize> {
+        let codes = self.clusters?;
+        Some(codes.iter().max().map_or(0, |code| *code as usize + 1))
     }
 
     /// The sum of squared contributions, added up within each cluster first.
@@ -54,8 +65,7 @@ impl<'a> Rows<'a> {
         match self.clusters {
             None => influence.iter().map(|value| value * value).sum(),
             Some(codes) => {
-                let groups = codes.iter().max().map_or(0, |code| *code as usize + 1);
-                let mut sums = vec![0.0; groups];
+                let mut sums = vec![0.0; self.groups().unwrap_or_default()];
                 for (code, value) in codes.iter().zip(influence) {
                     sums[*code as usize] += value;
                 }

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 /// Where the reference files are.
 pub(super) fn reference_dir() -> PathBuf {
-    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reference/causal"))
+    PathBuf::from("tests/reference/causal")
 }
 
 /// Columns of a data set, with its expected numbers.

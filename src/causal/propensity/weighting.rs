@@ -47,7 +47,7 @@ pub struct Weighting {
 
 impl Estimand {
     /// The weight of a row that has this score and arm.
-    fn weight(self, e: f64, treated: bool) -> f64 {
+    pub fn weight(self, e: f64, treated: bool) -> f64 {
         match (self, treated) {
             (Self::Ate, true) => 1.0 / e,
             (Self::Ate, false) => 1.0 / (1.0 - e),

@@ -11,7 +11,7 @@ use crate::causal::Refusal;
 
 /// The folder of the reference numbers.
 fn reference_dir() -> PathBuf {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reference/causal")).to_owned()
+    Path::new("tests/reference/causal").to_owned()
 }
 
 fn read(name: &str) -> Value {

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reference/text_metrics.json");
+const PATH: &str = "tests/reference/text_metrics.json";
 
 pub(super) static ALL: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(&std::fs::read_to_string(PATH).unwrap()).unwrap());

@@ -9,13 +9,13 @@ use super::super::support::cells::Cell;
 use super::super::support::words::{count, p_equals, short};
 use super::args::{Args, Estimator};
 use super::balance::{balance_rows, overlap_row};
-use super::comparison::{Contrast, RowSet, contrasts, gather, row_sets};
+use super::comparison::{Comparison, Contrast, FEWEST_UNITS, RowSet, contrasts, gather, row_sets};
 use super::estimate::{Found, Pairs, Sample, Score, estimate, score};
 use super::frame::{Frame, NONE};
 use super::identify::Identified;
 use super::modifiers::{SLOPE_P, modifier_rows};
 use super::refutations::{Draws, Refuted, Watch, refute};
-use super::sensitivity::sensitivity_rows;
+use super::sensitivity::{CLUSTERED, sensitivity_rows};
 use super::tables::{self, Entry, Outcome};
 use super::{Bound, Tables, identify, named};
 use crate::causal::{Refusal, adjust, friedman};
@@ -81,7 +81,7 @@ pub(super) fn analyse(
                 stop,
             )?;
             for comparison in &set.comparisons {
-                modifiers.extend(modifier_rows(args, frame, set, comparison));
+                modifiers.extend(modifier_rows(args, frame, set, comparison, score.as_ref()));
                 let primary = found
                     .iter()
                     .find(|entry| entry.outcome == comparison.outcome)
@@ -98,7 +98,7 @@ pub(super) fn analyse(
         adjust_slopes(&mut modifiers);
         tables.modifiers.extend(modifiers);
     }
-    tables.sensitivity.extend(omnibus(args, frame, &contrasts));
+    tables.sensitivity.extend(omnibus(args, frame, &contrasts, &entries));
     if let Some(graph) = &bound.graph {
         let rows = identify::rows(args, graph, &bound.identified, frame);
         let (rows, cut) = rows.map_err(|error| StepError::new(error.to_string()))?;
@@ -186,16 +186,15 @@ fn estimates(
             .as_ref()
             .map(|units| Pairs::of(&set.treated, &comparison.values, units).rows.len());
         for (order, estimator) in args.estimators().into_iter().enumerate() {
-            let result =
-                match withheld(args, set, identified, comparison.refused.as_ref(), estimator) {
-                    Some(result) => result,
-                    None => match estimate(args, estimator, &sample, score) {
-                        Ok(found) => Outcome::Ok(found),
-                        Err(refusal) => {
-                            Outcome::Refused(reason(args, set, &comparison.outcome, &refusal))
-                        }
-                    },
-                };
+            let result = match withheld(args, set, identified, comparison, estimator, score) {
+                Some(result) => result,
+                None => match estimate(args, estimator, &sample, score) {
+                    Ok(found) => Outcome::Ok(warned(found, identified, estimator, score)),
+                    Err(refusal) => {
+                        Outcome::Refused(reason(args, set, &comparison.outcome, &refusal))
+                    }
+                },
+            };
             entries.push(Entry {
                 outcome: comparison.outcome.clone(),
                 contrast: set.contrast.clone(),
@@ -237,15 +236,40 @@ fn adjusted_for(estimator: Estimator, set: &RowSet) -> Vec<String> {
     if estimator.adjusts() { set.names.clone() } else { Vec::new() }
 }
 
+/// An estimate with what it rests on that only the graph, or the propensity, tells.
+fn warned(
+    mut found: Found,
+    identified: &Identified,
+    estimator: Estimator,
+    score: Option<&Score>,
+) -> Found {
+    match estimator {
+        Estimator::Paired if identified.unadjusted_refused.is_some() => found.remarks.push(
+            "By the graph something confounds the effect: within units it is balanced only if it \
+             is a property of the unit."
+                .into(),
+        ),
+        Estimator::Ols | Estimator::Lin if matches!(score, Some(Err(Refusal::NoOverlap(_)))) => {
+            found.remarks.push(
+                "Some rows have no like in the other arm: for them the regression extrapolates."
+                    .into(),
+            );
+        }
+        _ => {}
+    }
+    found
+}
+
 /// Why an estimator gives no number, as far as that is known before it is asked.
 fn withheld(
     args: &Args,
     set: &RowSet,
     identified: &Identified,
-    refused: Option<&String>,
+    comparison: &Comparison,
     estimator: Estimator,
+    score: Option<&Score>,
 ) -> Option<Outcome> {
-    if let Some(reason) = refused {
+    if let Some(reason) = &comparison.refused {
         return Some(Outcome::Refused(reason.clone()));
     }
     if !estimator.estimates(args.estimand) {
@@ -264,6 +288,12 @@ fn withheld(
     };
     if let Some(reason) = reason {
         return Some(Outcome::Refused(reason));
+    }
+    // A regression would give a number here, of its form and not of the data.
+    if let (Estimator::Ols | Estimator::Lin, Some(Err(reason @ Refusal::Separated))) =
+        (estimator, score)
+    {
+        return Some(Outcome::Refused(reason.to_string()));
     }
     (estimator.needs_propensity() && set.names.is_empty()).then(|| {
         let reason = "there is nothing to adjust for, and so no propensity score";
@@ -342,7 +372,12 @@ fn adjust_slopes(rows: &mut [Vec<Cell>]) {
 }
 
 /// Friedman's test of whether any of three and more arms differs, over complete units.
-fn omnibus(args: &Args, frame: &Frame, contrasts: &[Contrast]) -> Vec<Vec<Cell>> {
+fn omnibus(
+    args: &Args,
+    frame: &Frame,
+    contrasts: &[Contrast],
+    entries: &[Entry],
+) -> Vec<Vec<Cell>> {
     let Some(units) = &frame.units else { return Vec::new() };
     let mut arms = vec![args.control.as_str()];
     let others = contrasts.iter().filter(|contrast| contrast.control == args.control);
@@ -354,7 +389,20 @@ fn omnibus(args: &Args, frame: &Frame, contrasts: &[Contrast]) -> Vec<Vec<Cell>>
         let columns = complete(frame, units.rows(), units.names().len(), &codes, outcome);
         let slices: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
         let n = count(columns[0].len(), "unit", "units");
-        let found = friedman(&slices).map_err(|refusal| refusal.to_string());
+        // What forbids the comparison of two arms forbids that of all.
+        let of_pairs = entries.iter().find_map(|entry| match &entry.result {
+            Outcome::Refused(reason) if entry.primary && entry.outcome == *outcome => Some(reason),
+            _ => None,
+        });
+        let found = match of_pairs {
+            Some(reason) => Err(reason.clone()),
+            None if args.cluster.is_some() => Err(CLUSTERED.into()),
+            None if columns[0].len() < FEWEST_UNITS => {
+                let (what, found) = ("units with rows under all arms", columns[0].len());
+                Err(Refusal::TooFew { what, found, needed: FEWEST_UNITS }.to_string())
+            }
+            None => friedman(&slices).map_err(|refusal| refusal.to_string()),
+        };
         let mut add = |measure: &str, value: Result<f64, String>, note: String| {
             rows.push(tables::omnibus_row(outcome, &arms, measure, value, note));
         };

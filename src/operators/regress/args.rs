@@ -45,8 +45,8 @@ pub(super) struct Args {
     #[serde(default)]
     pub(super) graph: Option<String>,
     /// What is estimated with; the first is the primary one. With a unit that is `paired`, named or
-    /// not. If absent and without a unit: `difference` without confounders, else `ols` and `aipw`, or
-    /// `weighting` for another estimand than the ate.
+    /// not. If absent and without a unit: `difference` without confounders (with clusters `ols`), else
+    /// `ols` and `aipw`, or `weighting` for another estimand than the ate.
     #[serde(default)]
     pub(super) estimators: Vec<Estimator>,
     /// For whom the effect is averaged, where an estimator can tell them apart: all units (ate),
@@ -60,11 +60,16 @@ pub(super) struct Args {
     /// likelihood.
     #[serde(default)]
     pub(super) penalty: Option<f64>,
-    /// The range to which propensity scores are clipped for weights.
+    /// The range to which propensity scores are clipped for the weights of `weighting`, of
+    /// `balance` and `overlap`. (`aipw`, whose regressions make up for extreme weights, clips to
+    /// 0.01 and 0.99.)
     #[serde(default = "clip")]
     #[schemars(length(min = 2, max = 2))]
     pub(super) clip: Vec<f64>,
-    /// The number of strata; if absent as many as hold more than ten rows of each arm.
+    /// Cuts the ranks of the scores into so many parts, rounded to the nearest: that are one more
+    /// strata, the two at the ends half as large, as DoWhy cuts. If absent n / 20, halved until at
+    /// least half of the strata hold more than ten rows of each arm. Others are left out, and the
+    /// note says how many rows are used.
     #[serde(default)]
     #[schemars(range(min = 2))]
     pub(super) strata: Option<usize>,
@@ -353,7 +358,8 @@ impl Args {
             ([], Some(_)) => vec![Estimator::Paired],
             ([], None) if self.estimand != EstimandName::Ate => vec![Estimator::Weighting],
             ([], None) if self.confounders.is_empty() && self.graph.is_none() => {
-                vec![Estimator::Difference]
+                // Welch's interval knows no clusters, that of a regression on the arm does.
+                vec![if self.cluster.is_some() { Estimator::Ols } else { Estimator::Difference }]
             }
             ([], None) => vec![Estimator::Ols, Estimator::Aipw],
             (given, _) => given.to_vec(),

@@ -7,16 +7,16 @@ use super::args::Args;
 use super::comparison::{RowSet, gather};
 use super::estimate::Score;
 use super::frame::Frame;
-use crate::causal::{Refusal, balance, overlap};
+use crate::causal::{Estimand, Refusal, balance, overlap};
 
 /// Above this, arms are called different in a covariate (Stuart 2010).
 const BALANCED: f64 = 0.1;
 
-/// The weights of the average treatment effect.
+/// The weights of the estimand.
 fn weights(args: &Args, score: &[f64], treated: &[bool]) -> Vec<f64> {
+    let estimand = Estimand::from(args.estimand);
     let weight = |(score, treated): (&f64, &bool)| {
-        let clipped = score.clamp(args.clip[0], args.clip[1]);
-        if *treated { 1.0 / clipped } else { 1.0 / (1.0 - clipped) }
+        estimand.weight(score.clamp(args.clip[0], args.clip[1]), *treated)
     };
     score.iter().zip(treated).map(weight).collect()
 }
@@ -142,8 +142,8 @@ pub(super) fn overlap_row(args: &Args, set: &RowSet, score: Option<&Score>) -> O
             let n = set.rows.len();
             let percent = 100.0 * found.outside as f64 / n.max(1) as f64;
             format!(
-                "Propensity scores are {} under the treatment and {} under control; {} ({} %) \
-                 outside of what both have; AUC {}.",
+                "Propensity scores are {} under the treatment and {} under control; {} outside of \
+                 what both have ({} %); AUC {}.",
                 interval((found.min_treated, found.max_treated)),
                 interval((found.min_control, found.max_control)),
                 count(found.outside, "row is", "rows are"),

@@ -72,6 +72,10 @@ fn roles(args: &Args, errors: &mut Vec<ArgError>) {
         let message = "the treatment cannot be the unit: it differs within units";
         errors.push(ArgError::new("unit", "conflicting-arguments", message));
     }
+    if args.cluster.as_ref() == Some(&args.treatment) {
+        let message = "the treatment cannot be the cluster: each arm would be a single one";
+        errors.push(ArgError::new("cluster", "conflicting-arguments", message));
+    }
 }
 
 /// Every number lies in its range.
@@ -121,6 +125,25 @@ fn estimators(args: &Args, errors: &mut Vec<ArgError>) {
             }
             _ => {}
         }
+    }
+    let chosen = args.estimators();
+    for (path, given, estimator) in [
+        ("instruments", !args.instruments.is_empty(), Estimator::Iv),
+        ("folds", args.folds.is_some(), Estimator::Aipw),
+        ("strata", args.strata.is_some(), Estimator::Stratification),
+    ] {
+        if given && !chosen.contains(&estimator) {
+            let name = estimator.name();
+            let message = format!("`{path}` is for `{name}`, which is not one of `estimators`");
+            conflict(path.into(), &message, &format!("add `{name}` to `estimators`"));
+        }
+    }
+    if let Some(kind) = args.standard_errors
+        && !Covariance::from(kind).is_clustered()
+        && args.cluster.is_some()
+    {
+        let message = format!("{kind:?} ignores `cluster`");
+        conflict("standard_errors".into(), &message, "use CR2, or remove `cluster`");
     }
     for (at, refuter) in args.refuters.iter().enumerate() {
         if args.refuters[..at].contains(refuter) {
@@ -181,7 +204,8 @@ fn graph(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) -> Option<Gr
         }
         match input.field(name) {
             None => {
-                let message = format!("the graph has a node `{name}`, the input no such column");
+                let message =
+                    format!("the graph has a node `{name}`, but the input has no such column");
                 refuse(message, "declare it latent if it is not observed: `name [latent]`");
             }
             Some(field) if *name != args.treatment && !is_number(field.data_type()) => {

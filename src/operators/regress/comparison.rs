@@ -79,6 +79,8 @@ pub(super) struct RowSet {
     pub(super) backdoor_refused: Option<String>,
     /// Why the arms may not be compared without an adjustment.
     pub(super) unadjusted_refused: Option<String>,
+    /// Modifiers that the treatment changes, by the graph.
+    pub(super) affected: Vec<String>,
     pub(super) comparisons: Vec<Comparison>,
 }
 
@@ -173,6 +175,7 @@ fn row_set(
         instruments: columns(&identified.instruments),
         instrument_names: identified.instruments.clone(),
         unadjusted_refused: identified.unadjusted_refused.clone(),
+        affected: identified.affected.clone(),
         backdoor_refused: identified.backdoor_refused.clone(),
         covariates_refused,
         comparisons: Vec::new(),
@@ -258,7 +261,7 @@ fn refused(
             return Some(match known {
                 [] => format!("there is no row with a value of `{}`", args.treatment),
                 _ => {
-                    format!("no row has `{arm}` as `{}`; there is {}", args.treatment, list(known))
+                    format!("no row has `{arm}` as `{}`: it is {}", args.treatment, list(known))
                 }
             });
         }
@@ -299,6 +302,25 @@ fn refused(
     };
     if units < FEWEST_UNITS {
         return Some(format!("too few {what}: {units}, at least {FEWEST_UNITS} are needed"));
+    }
+    if let Some(clusters) = &frame.clusters {
+        let cluster = |row: &u32| clusters.rows()[*row as usize];
+        if rows.kept.iter().all(|row| cluster(row) == cluster(&rows.kept[0])) {
+            return Some("too few clusters: 1, at least 2 are needed".into());
+        }
+        for arm in [&contrast.control, &contrast.treatment] {
+            let code = frame.arms.code(arm);
+            let of_arm =
+                rows.kept.iter().filter(|row| Some(frame.arms.rows()[**row as usize]) == code);
+            let mut found = of_arm.map(cluster);
+            let first = found.next();
+            if found.all(|cluster| Some(cluster) == first) {
+                return Some(format!(
+                    "all rows of `{arm}` lie in one cluster, so that its effect cannot be told \
+                     from that of the treatment"
+                ));
+            }
+        }
     }
     let first = values[rows.kept[0] as usize];
     if rows.kept.iter().all(|row| values[*row as usize] == first) {

@@ -4,11 +4,11 @@ use super::super::support::words::{count, short, thousands};
 use super::args::{Args, EstimandName, Estimator};
 use super::comparison::FEWEST_UNITS;
 use crate::causal::{
-    Covariance, Estimate, LinearFit, Propensity, Refusal, adjusted, aipw, cross_fit_aipw,
+    Covariance, Estimate, LinearFit, Propensity, Refusal, adjusted, aipw, cross_fit_aipw, dense,
     difference_in_means, interacted, matching, paired, stratification, two_stage, weighting,
 };
 
-/// The range to which AIPW clips scores: wide, as its regressions make up for extreme weights.
+/// The range to which `aipw` clips scores: wide, as its regressions make up for extreme weights.
 const AIPW_CLIP: (f64, f64) = (0.01, 0.99);
 /// A first stage with a smaller F is called weak (Staiger and Stock 1997).
 const WEAK_F: f64 = 10.0;
@@ -139,6 +139,23 @@ impl Pairs {
         pairs
     }
 
+    /// The cluster of each pair, from the unit and the cluster of each row.
+    ///
+    /// # Errors
+    /// A unit has rows in two clusters.
+    pub(super) fn clusters(&self, units: &[u32], clusters: &[u32]) -> Result<Vec<u32>, Refusal> {
+        let mut of_unit = vec![u32::MAX; units.len()];
+        for (unit, cluster) in units.iter().zip(clusters) {
+            let known = &mut of_unit[*unit as usize];
+            if *known != u32::MAX && known != cluster {
+                let message = "a unit has rows in two clusters: units must lie within one";
+                return Err(Refusal::Other(message.into()));
+            }
+            *known = *cluster;
+        }
+        Ok(self.units.iter().map(|unit| of_unit[*unit as usize]).collect())
+    }
+
     /// Treatment minus control, of each pair.
     pub(super) fn differences(&self) -> Vec<f64> {
         self.treatment.iter().zip(&self.control).map(|(t, c)| t - c).collect()
@@ -150,8 +167,10 @@ fn by_pairs(args: &Args, sample: &Sample<'_>) -> Result<Found, Refusal> {
     let units = sample.units.ok_or_else(no_units)?;
     let pairs = Pairs::of(sample.treated, sample.outcome, units);
     let found_pairs = pairs.rows.len();
-    if found_pairs < FEWEST_UNITS {
-        return Err(Refusal::TooFew { what: "pairs", found: found_pairs, needed: FEWEST_UNITS });
+    // A refuter may leave some out: whether there are enough is asked of the data as they are.
+    let needed = if sample.only_value { 2 } else { FEWEST_UNITS };
+    if found_pairs < needed {
+        return Err(Refusal::TooFew { what: "pairs", found: found_pairs, needed });
     }
     let mut result = match sample.clusters {
         None => {
@@ -159,18 +178,15 @@ fn by_pairs(args: &Args, sample: &Sample<'_>) -> Result<Found, Refusal> {
             found(paired.estimate, "ate", "paired t")
         }
         Some(clusters) => {
-            let mut of_unit = vec![u32::MAX; units.len()];
-            for (unit, cluster) in units.iter().zip(clusters) {
-                let known = &mut of_unit[*unit as usize];
-                if *known != u32::MAX && known != cluster {
-                    let message = "a unit has rows in two clusters: units must lie within one";
-                    return Err(Refusal::Other(message.into()));
-                }
-                *known = *cluster;
-            }
-            let of_pairs = crate::causal::dense(pairs.units.iter().map(|u| of_unit[*u as usize]));
+            let of_pairs = dense(pairs.clusters(units, clusters)?.into_iter());
             let (kind, clusters) = sample.covariance(args);
-            let fit = LinearFit::fit(&[], &pairs.differences())?;
+            let fit =
+                LinearFit::fit(&[], &pairs.differences()).map_err(|refusal| match refusal {
+                    Refusal::Constant(_) => {
+                        Refusal::Other("all paired differences are equal".into())
+                    }
+                    other => other,
+                })?;
             let estimate = fit.estimate(0, kind, clusters.map(|_| of_pairs.as_slice()))?;
             found(estimate, "ate", format!("{kind} of pair differences"))
         }
@@ -202,7 +218,12 @@ fn regression(args: &Args, estimator: Estimator, sample: &Sample<'_>) -> Result<
     let (kind, clusters) = sample.covariance(args);
     let fit = if estimator == Estimator::Ols { adjusted } else { interacted };
     let fit = fit(sample.treated, sample.outcome, sample.covariates, kind, clusters)?;
-    Ok(found(fit.estimate, "ate", kind.to_string()))
+    let mut result = found(fit.estimate, "ate", kind.to_string());
+    if sample.units.is_some() && !kind.is_clustered() {
+        let remark = "The standard error ignores that rows are paired.";
+        result.remarks.push(remark.into());
+    }
+    Ok(result)
 }
 
 fn instrumental(args: &Args, sample: &Sample<'_>) -> Result<Found, Refusal> {
@@ -217,8 +238,12 @@ fn instrumental(args: &Args, sample: &Sample<'_>) -> Result<Found, Refusal> {
         clusters,
     )?;
     let mut result = found(fit.estimate, "late", kind.to_string());
-    let f = fit.first_stage_f;
-    result.remarks.push(format!("First-stage F = {}.", short(f)));
+    // By the same variances as the estimate, so that clusters do not make an instrument stronger.
+    let (f, kind) = match fit.robust_first_stage_f {
+        Some(f) => (f, kind.to_string()),
+        None => (fit.first_stage_f, "equal variances".into()),
+    };
+    result.remarks.push(format!("First-stage F = {} ({kind}).", short(f)));
     if f < WEAK_F {
         result.remarks.push("The instrument is weak (F < 10): the interval may not hold.".into());
     }
@@ -232,6 +257,15 @@ fn by_propensity(
     score: &Propensity,
 ) -> Result<Found, Refusal> {
     let clusters = sample.correlated();
+    let n_clusters = clusters.and_then(|codes| codes.iter().max());
+    if let Some(last) = n_clusters.filter(|last| (**last as usize) + 1 < FEWEST_UNITS)
+        && estimator != Estimator::Matching
+        && !sample.only_value
+    {
+        // Their variance is one for many clusters, without a correction as CR2 has.
+        let found = *last as usize + 1;
+        return Err(Refusal::TooFew { what: "clusters", found, needed: FEWEST_UNITS });
+    }
     let (treated, outcome) = (sample.treated, sample.outcome);
     let name = args.estimand.name();
     let clip = (args.clip[0], args.clip[1]);
@@ -269,10 +303,7 @@ fn by_propensity(
                 weighting(sample.covariates, treated, outcome, score, estimand, clip, clusters)?;
             let kind = if clusters.is_some() { "sandwich, clustered" } else { "sandwich" };
             let mut result = found(weighted.estimate, name, kind);
-            if weighted.clipped > 0 {
-                let rows = count(weighted.clipped, "score was", "scores were");
-                result.remarks.push(format!("{rows} clipped to {} to {}.", clip.0, clip.1));
-            }
+            result.remarks.extend(clipped(weighted.clipped, clip));
             result
         }
         _ => match sample.folds {
@@ -280,7 +311,9 @@ fn by_propensity(
                 let robust =
                     aipw(sample.covariates, treated, outcome, score, AIPW_CLIP, false, clusters)?;
                 let kind = if clusters.is_some() { "sandwich, clustered" } else { "sandwich" };
-                found(robust.estimate, name, kind)
+                let mut result = found(robust.estimate, name, kind);
+                result.remarks.extend(clipped(robust.clipped, AIPW_CLIP));
+                result
             }
             Some(folds) => {
                 let wanted = args.folds.unwrap_or_default();
@@ -301,7 +334,12 @@ fn by_propensity(
                     AIPW_CLIP,
                     clusters,
                 )?;
-                let mut result = found(robust.estimate, name, "influence function");
+                let kind = match clusters {
+                    Some(_) => "influence function, clustered",
+                    None => "influence function",
+                };
+                let mut result = found(robust.estimate, name, kind);
+                result.remarks.extend(clipped(robust.clipped, AIPW_CLIP));
                 let folds = folds.iter().max().map_or(0, |last| last + 1);
                 result.remarks.push(format!("Models were fitted on other folds of {folds}."));
                 result
@@ -309,10 +347,18 @@ fn by_propensity(
         },
     };
     if let Some(constant) = score.constant() {
-        result.remarks.push(format!(
-            "Every propensity score is {constant:.4}, so that nothing is adjusted: this is the \
-             difference in means."
-        ));
+        let what = match estimator {
+            Estimator::Aipw => "only its regressions adjust",
+            _ => "nothing is adjusted: this is the difference in means",
+        };
+        let remark = format!("Every propensity score is {constant:.4}, so that {what}.");
+        result.remarks.push(remark);
     }
     Ok(result)
+}
+
+/// What is said of scores outside of the range of weights.
+fn clipped(scores: usize, (low, high): (f64, f64)) -> Option<String> {
+    let scores = (scores > 0).then(|| count(scores, "score was", "scores were"));
+    scores.map(|scores| format!("{scores} clipped to {low} to {high}."))
 }

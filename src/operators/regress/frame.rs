@@ -96,12 +96,14 @@ pub(super) async fn read(
     numbers: &[String],
 ) -> Result<Frame, StepError> {
     let types = input.schema().clone();
-    // A label that is no number is missing, as pandas writes it.
+    // A label that is no number is missing, as pandas writes it; the two zeros are one label.
     let text = |name: &str| {
         let label = cast(column(name), DataType::Utf8);
         match types.field_with_unqualified_name(name) {
             Ok(field) if field.data_type().is_floating() => {
-                when(isnan(column(name)), lit(ScalarValue::Utf8(None))).otherwise(label)
+                when(isnan(column(name)), lit(ScalarValue::Utf8(None)))
+                    .when(label.clone().eq(lit("-0.0")), lit("0.0"))
+                    .otherwise(label)
             }
             _ => Ok(label),
         }

@@ -2,7 +2,8 @@
 //! of what follows from the graph.
 
 use super::super::support::cells::Cell;
-use super::super::support::words::{list, p_equals, short, thousands};
+use super::super::support::missing::Missing;
+use super::super::support::words::{count, list, p_equals, short, thousands};
 use super::args::{Args, Estimator};
 use super::frame::Frame;
 use crate::causal::{Graph, Identification, QueryError, Refusal, identify, partial};
@@ -26,6 +27,8 @@ pub(super) struct Identified {
     pub(super) unadjusted_refused: Option<String>,
     /// Why the instruments are none.
     pub(super) instruments_refused: Option<String>,
+    /// Modifiers that the treatment changes, by the graph.
+    pub(super) affected: Vec<String>,
 }
 
 /// What the estimators of `outcome` use.
@@ -41,6 +44,11 @@ pub(super) fn identified(
     };
     let Some(graph) = graph else { return Ok(result) };
     let treatment = args.treatment.as_str();
+    for modifier in args.modifiers.iter().filter(|name| graph.contains(name)) {
+        if graph.has_directed_path(treatment, modifier)? {
+            result.affected.push(modifier.clone());
+        }
+    }
     if !graph.is_valid_backdoor(treatment, outcome, &[])? {
         let reason = "by the graph, the arms differ in more than the treatment: something has to \
                       be adjusted for";
@@ -77,8 +85,8 @@ pub(super) fn identified(
         } else if !graph.is_valid_backdoor(treatment, outcome, &names)? {
             let names = list(&args.confounders);
             result.backdoor_refused = Some(format!(
-                "by the graph, {names} may not be adjusted for, or do not block every backdoor \
-                 path"
+                "by the graph, adjusting for {names} does not give the effect: that leaves a \
+                 backdoor path open, or blocks a part of the effect"
             ));
         }
     }
@@ -233,11 +241,18 @@ fn sets(
     let minimal = graph.minimal_backdoor(treatment, outcome)?;
     note_cut(cut, "minimal adjustment sets", minimal.sets.len(), minimal.complete);
     for set in minimal.sets.iter().take(MOST_SETS) {
-        let note = format!("Adjusting for {} is enough, and for no part of it.", list(set));
+        let note = match set.as_slice() {
+            [] => "Nothing has to be adjusted for.".into(),
+            [_] => format!("Adjusting for {} is enough.", list(set)),
+            _ => format!("Adjusting for {} is enough, and for no part of it.", list(set)),
+        };
         rows.push(row(outcome, "minimal_adjustment_set", set, &[], None, note));
     }
     if let Some(set) = graph.optimal_adjustment(treatment, outcome)? {
-        let note = format!("Adjusting for {} gives the smallest variance.", list(&set));
+        let note = match set.as_slice() {
+            [] => "Adjusting for nothing gives the smallest variance.".into(),
+            _ => format!("Adjusting for {} gives the smallest variance.", list(&set)),
+        };
         rows.push(row(outcome, "optimal_adjustment_set", &set, &[], None, note));
     }
     let doors = graph.minimal_frontdoor(treatment, outcome)?;
@@ -256,6 +271,49 @@ fn sets(
     Ok(())
 }
 
+/// A column to test implications of the graph with: one value for each cluster or unit, the mean,
+/// as their rows depend on each other.
+///
+/// # Errors
+/// The treatment has more than two arms, which have no order; a value is missing and may not be,
+/// or is infinite.
+fn tested(args: &Args, frame: &Frame, name: &str) -> Result<Vec<f64>, String> {
+    let indicator;
+    let column = if name == args.treatment {
+        if frame.arms.names().len() != 2 {
+            return Err("the treatment has no order, so that it has no correlation".into());
+        }
+        let treated = |arm: &u32| match frame.arms.names().get(*arm as usize) {
+            None => f64::NAN,
+            Some(arm) => f64::from(u8::from(*arm != args.control)),
+        };
+        indicator = frame.arms.rows().iter().map(treated).collect::<Vec<f64>>();
+        &indicator
+    } else {
+        frame.numbers.get(name).ok_or_else(|| format!("`{name}` is not a column of numbers"))?
+    };
+    let missing = column.iter().filter(|value| value.is_nan()).count();
+    if missing > 0 && args.missing == Missing::Refuse {
+        let rows = count(missing, "row has", "rows have");
+        return Err(format!("{rows} no `{name}` (missing: drop leaves such rows out)"));
+    }
+    let infinite = column.iter().filter(|value| value.is_infinite()).count();
+    if infinite > 0 {
+        return Err(format!("`{name}` is infinite in {}", count(infinite, "row", "rows")));
+    }
+    let Some(groups) = frame.clusters.as_ref().or(frame.units.as_ref()) else {
+        return Ok(column.clone());
+    };
+    let mut sums = vec![(0.0, 0u32); groups.names().len()];
+    for (group, value) in groups.rows().iter().zip(column) {
+        if let Some((sum, n)) = sums.get_mut(*group as usize).filter(|_| !value.is_nan()) {
+            *sum += value;
+            *n += 1;
+        }
+    }
+    Ok(sums.into_iter().map(|(sum, n)| sum / f64::from(n)).collect())
+}
+
 /// A testable implication, tested by a partial correlation where all its variables are numbers.
 fn independence_row(args: &Args, frame: &Frame, a: &str, b: &str, given: &[String]) -> Vec<Cell> {
     let pair = [a.to_string(), b.to_string()];
@@ -263,20 +321,22 @@ fn independence_row(args: &Args, frame: &Frame, a: &str, b: &str, given: &[Strin
     let condition =
         if given.is_empty() { String::new() } else { format!(" given {}", list(given)) };
     let claim = format!("By the graph, `{a}` and `{b}` are independent{condition}");
-    let column = |name: &str| -> Option<Vec<f64>> {
-        (name != args.treatment).then(|| frame.numbers.get(name).cloned()).flatten()
-    };
-    let columns: Option<Vec<Vec<f64>>> =
-        [a, b].into_iter().chain(given.iter().map(String::as_str)).map(column).collect();
+    let names = || [a, b].into_iter().chain(given.iter().map(String::as_str));
+    let columns: Result<Vec<Vec<f64>>, String> =
+        names().map(|name| tested(args, frame, name)).collect();
+    let mut left_out = 0;
     let tested = match columns {
-        None => {
-            made[4] = "not_applicable".into();
-            Err("the treatment has no order, so that it has no correlation".to_string())
+        Err(reason) => {
+            let of_treatment = names().any(|name| name == args.treatment);
+            made[4] = if of_treatment { "not_applicable" } else { "refused" }.into();
+            Err(reason)
         }
-        Some(columns) => {
-            let rows: Vec<u32> = (0..frame.len() as u32)
+        Ok(columns) => {
+            let all = columns[0].len();
+            let rows: Vec<u32> = (0..all as u32)
                 .filter(|row| columns.iter().all(|column| column[*row as usize].is_finite()))
                 .collect();
+            left_out = all - rows.len();
             let kept: Vec<Vec<f64>> =
                 columns.iter().map(|column| super::comparison::gather(column, &rows)).collect();
             let slices: Vec<&[f64]> = kept.iter().map(Vec::as_slice).collect();
@@ -306,8 +366,17 @@ fn independence_row(args: &Args, frame: &Frame, a: &str, b: &str, given: &[Strin
             made[4] = "ok".into();
             made[6] = found.coefficient.into();
             made[7] = found.p_value.into();
+            let what = match (&args.cluster, &args.unit) {
+                (Some(_), _) => "clusters (by their means)",
+                (None, Some(_)) => "units (by their means)",
+                (None, None) => "rows",
+            };
+            let incomplete = match left_out {
+                0 => String::new(),
+                n => format!(" {} left out.", count(n, "incomplete one is", "incomplete ones are")),
+            };
             made[8] = format!(
-                "{claim}. In {} rows their partial correlation is {} (p {}).",
+                "{claim}. In {} {what} their partial correlation is {} (p {}).{incomplete}",
                 thousands(found.n),
                 short(found.coefficient),
                 p_equals(found.p_value)

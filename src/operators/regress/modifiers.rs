@@ -2,13 +2,13 @@
 
 use super::super::support::cells::Cell;
 use super::super::support::missing::Missing;
-use super::super::support::words::{count, interval, level, p_equals, short};
+use super::super::support::words::{count, interval, level, list, p_equals, short};
 use super::args::Args;
 use super::balance::contrast;
 use super::comparison::{Comparison, RowSet, differing_units, gather};
-use super::estimate::Pairs;
+use super::estimate::{Pairs, Score};
 use super::frame::Frame;
-use crate::causal::{Estimate, Modification, Refusal, interaction, modification};
+use crate::causal::{Estimate, Group, Modification, Refusal, dense, interaction, modification};
 
 /// The rows of the port `modifiers` of one comparison, without adjusted p-values: the position of
 /// a slope's p-value in a row is [`SLOPE_P`], that of its adjusted one comes after.
@@ -17,144 +17,253 @@ pub(super) fn modifier_rows(
     frame: &Frame,
     set: &RowSet,
     comparison: &Comparison,
+    score: Option<&Score>,
 ) -> Vec<Vec<Cell>> {
     let mut rows = Vec::new();
     for modifier in &args.modifiers {
-        let start = |bin: usize, low: Option<f64>, high: Option<f64>| -> Vec<Cell> {
-            let mut row: Vec<Cell> = vec![comparison.outcome.as_str().into()];
-            row.extend(contrast(set));
-            row.extend([modifier.as_str().into(), bin.into(), low.into(), high.into()]);
-            row
-        };
-        let found = match &comparison.refused {
-            Some(reason) => Err(reason.clone()),
+        let about = About { args, set, outcome: &comparison.outcome, modifier };
+        let found = match withheld(set, comparison, modifier, score) {
+            Some(reason) => Err(reason),
             None => modified(args, frame, set, comparison, modifier),
         };
-        let (found, n) = match found {
-            Ok(found) => found,
+        match found {
+            Ok(found) => {
+                rows.push(about.slope(&found));
+                let groups = found.of.groups.iter().enumerate();
+                rows.extend(groups.map(|(at, group)| about.group(at, group)));
+            }
             Err(reason) => {
                 let note = format!("Whether the effect changes with `{modifier}`: {reason}.");
-                let mut row = start(0, None, None);
-                row.extend(["refused".into(), reason.into()]);
-                row.extend(std::iter::repeat_n(Cell::Null, 6));
-                row.extend([0usize.into(), note.into()]);
-                rows.push(row);
-                continue;
+                rows.push(about.row(0, None, Err(reason), None, 0, note));
             }
-        };
-        let missing = gather(&frame.numbers[modifier], &set.rows);
-        let missing = missing.iter().filter(|value| value.is_nan()).count();
-        let left_out = match missing {
-            0 => String::new(),
-            rows => {
-                format!(" {} no value of it and are left out.", count(rows, "row has", "rows have"))
-            }
-        };
-        let slope = found.estimate;
-        let (low, high) = slope.interval(args.alpha);
-        let mut row = start(0, None, None);
-        row.extend(["ok".into(), Cell::Null, slope.value.into(), slope.standard_error.into()]);
-        row.extend([low.into(), high.into(), slope.p_value().into(), Cell::Null, n.into()]);
-        row.push(
-            format!(
-                "The effect on {} changes by {} per standard deviation of `{modifier}` ({} % CI \
-                 {}, p {}).{left_out}",
-                comparison.outcome,
-                short(slope.value),
-                level(args.alpha),
-                interval((low, high)),
-                p_equals(slope.p_value())
-            )
-            .into(),
-        );
-        rows.push(row);
-        for (at, group) in found.groups.iter().enumerate() {
-            let estimate = group.mean.zip(group.standard_error).map(|(value, standard_error)| {
-                let degrees = (group.n as f64 - 1.0).max(1.0);
-                Estimate { value, standard_error, degrees }
-            });
-            let ends = estimate.filter(|e| e.standard_error > 0.0).map(|e| e.interval(args.alpha));
-            let mut row = start(at + 1, Some(group.low), Some(group.high));
-            row.extend(match group.mean {
-                Some(_) => ["ok".into(), Cell::Null],
-                None => ["refused".into(), "no units in one of the arms".into()],
-            });
-            row.extend([group.mean.into(), group.standard_error.into()]);
-            row.extend([ends.map(|e| e.0).into(), ends.map(|e| e.1).into()]);
-            row.extend([Cell::Null, Cell::Null, group.n.into()]);
-            let edges = if at == 0 { "from" } else { "above" };
-            let words = count(group.n, "unit", "units");
-            let effect = group.mean.map_or("unknown".into(), short);
-            row.push(
-                format!(
-                    "Where `{modifier}` is {edges} {} to {} ({words}), the effect is {effect}.",
-                    short(group.low),
-                    short(group.high)
-                )
-                .into(),
-            );
-            rows.push(row);
         }
     }
     rows
 }
 
 /// The position of a p-value in a row of [`modifier_rows`].
-pub(super) const SLOPE_P: usize = 13;
+pub(super) const SLOPE_P: usize = 8;
 
-/// How the effect changes with a modifier, and over how many units.
-fn modified(
-    args: &Args,
-    frame: &Frame,
+/// What the rows of a modifier are about.
+struct About<'a> {
+    args: &'a Args,
+    set: &'a RowSet,
+    outcome: &'a str,
+    modifier: &'a str,
+}
+
+impl About<'_> {
+    fn row(
+        &self,
+        bin: usize,
+        edges: Option<(f64, f64)>,
+        effect: Result<Estimate, String>,
+        p_value: Option<f64>,
+        n: usize,
+        note: String,
+    ) -> Vec<Cell> {
+        let estimate = effect.as_ref().ok();
+        let ends = estimate.map(|estimate| estimate.interval(self.args.alpha));
+        let mut row: Vec<Cell> = vec![self.outcome.into()];
+        row.extend(contrast(self.set));
+        row.extend([self.modifier.into(), bin.into(), estimate.map(|e| e.value).into()]);
+        row.extend([ends.map(|ends| ends.0).into(), ends.map(|ends| ends.1).into()]);
+        row.extend([p_value.into(), Cell::Null]);
+        row.extend([edges.map(|edges| edges.0).into(), edges.map(|edges| edges.1).into()]);
+        let error = estimate.map(|estimate| estimate.standard_error);
+        row.extend(match effect {
+            Ok(_) => ["ok".into(), Cell::Null],
+            Err(reason) => ["refused".into(), reason.into()],
+        });
+        row.extend([error.into(), n.into(), note.into()]);
+        row
+    }
+
+    /// How much the effect changes per standard deviation.
+    fn slope(&self, found: &Modified) -> Vec<Cell> {
+        let slope = found.of.estimate;
+        let note = format!(
+            "The effect on {} changes by {} per standard deviation of `{}` ({} % CI {}, p {}{}).{}",
+            self.outcome,
+            short(slope.value),
+            self.modifier,
+            level(self.args.alpha),
+            interval(slope.interval(self.args.alpha)),
+            p_equals(slope.p_value()),
+            adjusted(self.set),
+            left_out(self.set, found.left_out)
+        );
+        self.row(0, None, Ok(slope), Some(slope.p_value()), found.n, note)
+    }
+
+    /// The effect in the group at this position.
+    fn group(&self, at: usize, group: &Group) -> Vec<Cell> {
+        let (modifier, low, high) = (self.modifier, short(group.low), short(group.high));
+        let range = if group.low == group.high {
+            format!("`{modifier}` is {low}")
+        } else {
+            let edges = if at == 0 { "from" } else { "above" };
+            format!("`{modifier}` is {edges} {low} to {high}")
+        };
+        let words = match self.set.units {
+            Some(_) => count(group.n, "unit", "units"),
+            None => count(group.n, "row", "rows"),
+        };
+        let effect = match &group.effect {
+            Ok(effect) => Ok(*effect),
+            Err(refusal) => Err(words_of(refusal, self.set, modifier)),
+        };
+        let told = match &effect {
+            Ok(effect) => format!(
+                "the effect is {} ({} % CI {})",
+                short(effect.value),
+                level(self.args.alpha),
+                interval(effect.interval(self.args.alpha))
+            ),
+            Err(reason) => format!("no effect is given, because {reason}"),
+        };
+        let note = format!("Where {range} ({words}), {told}.");
+        self.row(at + 1, Some((group.low, group.high)), effect, None, group.n, note)
+    }
+}
+
+/// What a slope is adjusted for and what its errors know, as the end of a parenthesis.
+fn adjusted(set: &RowSet) -> String {
+    let mut text = String::new();
+    if set.units.is_none() && !set.names.is_empty() {
+        text.push_str(&format!(", adjusted for {}", list(&set.names)));
+    }
+    if set.clusters.is_some() {
+        text.push_str(", errors by clusters");
+    }
+    text
+}
+
+/// What is said of units without a value of the modifier.
+fn left_out(set: &RowSet, missing: usize) -> String {
+    let (one, many) = match set.units {
+        Some(_) => ("unit without a value of it is", "units without a value of it are"),
+        None => ("row without a value of it is", "rows without a value of it are"),
+    };
+    match missing {
+        0 => String::new(),
+        _ => format!(" {} left out.", count(missing, one, many)),
+    }
+}
+
+/// A modification and the units it is known for.
+struct Modified {
+    of: Modification,
+    /// Units, without a unit rows.
+    n: usize,
+    /// How many have no value of the modifier.
+    left_out: usize,
+}
+
+/// Why nothing is said of a modifier, as far as that is known before it is looked at. A comparison
+/// of arms that may not be made for an estimate may not be made by fifths either.
+fn withheld(
     set: &RowSet,
     comparison: &Comparison,
     modifier: &str,
-) -> Result<(Modification, usize), String> {
-    let column = gather(&frame.numbers[modifier], &set.rows);
-    let words = |refusal: Refusal| match &refusal {
+    score: Option<&Score>,
+) -> Option<String> {
+    if let Some(reason) = &comparison.refused {
+        return Some(reason.clone());
+    }
+    if set.affected.iter().any(|name| name == modifier) {
+        return Some("by the graph the treatment changes it, so it is no modifier".into());
+    }
+    if set.units.is_some() {
+        return None;
+    }
+    if set.names.is_empty() {
+        return set.unadjusted_refused.clone();
+    }
+    if let Some(reason) = set.adjusting_refused() {
+        return Some(reason.clone());
+    }
+    match score {
+        Some(Err(reason @ Refusal::Separated)) => Some(reason.to_string()),
+        _ => None,
+    }
+}
+
+/// A refusal in words.
+fn words_of(refusal: &Refusal, set: &RowSet, modifier: &str) -> String {
+    match refusal {
         Refusal::Constant(what) if what == "modifier" => {
             Refusal::Constant(modifier.into()).to_string()
         }
         Refusal::Constant(what) if what == "modifier in one arm" => {
             format!("`{modifier}` has one value only in one of the arms")
         }
-        Refusal::Constant(what) => format!("the {what} have one value only"),
-        other => other.to_string(),
-    };
-    let finite = |value: &f64| value.is_finite();
-    let check = |column: &[f64]| {
-        let missing = column.iter().filter(|value| value.is_nan()).count();
-        if missing > 0 && args.missing == Missing::Refuse {
-            let rows = count(missing, "row has", "rows have");
-            return Err(format!("{rows} no value of it (missing: drop leaves such rows out)"));
+        Refusal::Constant(what) if what == "differences" => "all differences are equal".into(),
+        Refusal::Constant(what) if what == "outcome" => "the outcome has one value only".into(),
+        Refusal::Collinear { column } if column == "modifier in one arm" => {
+            format!("`{modifier}` tells the arms apart")
         }
-        match column.iter().filter(|value| value.is_infinite()).count() {
-            0 => Ok(()),
-            rows => Err(format!("it is infinite in {}", count(rows, "row", "rows"))),
-        }
-    };
-    check(&column)?;
+        other => super::named(other, &set.names),
+    }
+}
+
+/// How the effect changes with a modifier.
+fn modified(
+    args: &Args,
+    frame: &Frame,
+    set: &RowSet,
+    comparison: &Comparison,
+    modifier: &str,
+) -> Result<Modified, String> {
+    let column = gather(&frame.numbers[modifier], &set.rows);
+    let missing = column.iter().filter(|value| value.is_nan()).count();
+    if missing > 0 && args.missing == Missing::Refuse {
+        let rows = count(missing, "row has", "rows have");
+        return Err(format!("{rows} no value of it (missing: drop leaves such rows out)"));
+    }
+    let infinite = column.iter().filter(|value| value.is_infinite()).count();
+    if infinite > 0 {
+        return Err(format!("it is infinite in {}", count(infinite, "row", "rows")));
+    }
+    let words = |refusal: Refusal| words_of(&refusal, set, modifier);
+    let known: Vec<u32> =
+        (0..column.len() as u32).filter(|row| !column[*row as usize].is_nan()).collect();
     let Some(units) = &set.units else {
-        let rows: Vec<u32> =
-            (0..column.len() as u32).filter(|row| finite(&column[*row as usize])).collect();
+        let covariates: Vec<Vec<f64>> =
+            set.covariates.iter().map(|column| gather(column, &known)).collect();
+        let covariates: Vec<&[f64]> = covariates.iter().map(Vec::as_slice).collect();
+        let clusters = set.clusters.as_ref().map(|codes| dense(gather(codes, &known).into_iter()));
         let found = interaction(
-            &gather(&set.treated, &rows),
-            &gather(&comparison.values, &rows),
-            &gather(&column, &rows),
+            &gather(&set.treated, &known),
+            &gather(&comparison.values, &known),
+            &gather(&column, &known),
+            &covariates,
+            clusters.as_deref(),
         );
-        return Ok((found.map_err(words)?, rows.len()));
+        let of = found.map_err(words)?;
+        return Ok(Modified { of, n: known.len(), left_out: missing });
     };
-    let pairs = Pairs::of(&set.treated, &comparison.values, units);
+    let of_known = (gather(units, &known), gather(&column, &known));
     // A modifier is a property of the unit: what the treatment changes cannot modify it.
-    let differing = differing_units(units, &column);
+    let differing = differing_units(&of_known.0, &of_known.1);
     if differing > 0 {
         let units = count(differing, "unit", "units");
         return Err(format!("it differs between the rows of {units}, so it is no modifier"));
     }
-    let values: Vec<f64> = pairs.rows.iter().map(|row| column[*row as usize]).collect();
+    let size = units.iter().max().map_or(0, |last| *last as usize + 1);
+    let mut of_unit = vec![f64::NAN; size];
+    of_known.0.iter().zip(&of_known.1).for_each(|(unit, value)| of_unit[*unit as usize] = *value);
+    let pairs = Pairs::of(&set.treated, &comparison.values, units);
+    let values: Vec<f64> = pairs.units.iter().map(|unit| of_unit[*unit as usize]).collect();
     let kept: Vec<u32> =
-        (0..values.len() as u32).filter(|pair| finite(&values[*pair as usize])).collect();
+        (0..values.len() as u32).filter(|pair| !values[*pair as usize].is_nan()).collect();
+    let clusters = match &set.clusters {
+        None => None,
+        Some(codes) => Some(gather(&pairs.clusters(units, codes).map_err(words)?, &kept)),
+    };
+    let clusters = clusters.map(|codes| dense(codes.into_iter()));
     let differences = gather(&pairs.differences(), &kept);
-    let found = modification(&differences, &gather(&values, &kept)).map_err(words)?;
-    Ok((found, kept.len()))
+    let of = modification(&differences, &gather(&values, &kept), clusters.as_deref());
+    let left_out = values.len() - kept.len();
+    Ok(Modified { of: of.map_err(words)?, n: kept.len(), left_out })
 }

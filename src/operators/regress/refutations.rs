@@ -46,6 +46,7 @@ fn inapplicable(
     refuter: RefuterName,
     estimator: Estimator,
     constant: bool,
+    in_pairs: bool,
 ) -> Option<&'static str> {
     if constant && estimator.needs_propensity() {
         return Some("every propensity score is the same: there is no adjustment to refute");
@@ -57,11 +58,27 @@ fn inapplicable(
         (RefuterName::Placebo, Estimator::Iv) => {
             Some("the instrument does not act on a permuted treatment")
         }
+        (RefuterName::Placebo, _) if !in_pairs && estimator != Estimator::Paired => {
+            Some("most rows are of units with one arm only, in which there is nothing to permute")
+        }
         (RefuterName::Bootstrap, Estimator::Matching) => {
             Some("the bootstrap is not valid for matching (Abadie and Imbens 2008)")
         }
         _ => None,
     }
+}
+
+/// Whether most rows are of units that have rows under both arms; so it is without units.
+fn mostly_in_pairs(set: &RowSet) -> bool {
+    let Some(units) = &set.units else { return true };
+    let size = units.iter().max().map_or(0, |last| *last as usize + 1);
+    let mut arms = vec![[false; 2]; size];
+    units
+        .iter()
+        .zip(&set.treated)
+        .for_each(|(unit, treated)| arms[*unit as usize][usize::from(*treated)] = true);
+    let in_pairs = units.iter().filter(|unit| arms[**unit as usize] == [true; 2]).count();
+    2 * in_pairs >= units.len()
 }
 
 /// Refutes the estimates of a set of rows: for each of them, one result per refuter.
@@ -81,10 +98,12 @@ pub(super) fn refute(
         unit_numbers: draws.units,
     };
     let resampler = Resampler::new(design);
+    let in_pairs = mostly_in_pairs(set);
     let mut results: Vec<Vec<Refutation>> = refuted.iter().map(|_| Vec::new()).collect();
     for refuter in &args.refuters {
-        let reasons: Vec<Option<&str>> =
-            refuted.iter().map(|one| inapplicable(*refuter, one.estimator, constant)).collect();
+        let reasons =
+            refuted.iter().map(|one| inapplicable(*refuter, one.estimator, constant, in_pairs));
+        let reasons: Vec<Option<&str>> = reasons.collect();
         let applicable: Vec<usize> =
             (0..refuted.len()).filter(|at| reasons[*at].is_none()).collect();
         let simulate = |simulation: usize| -> Vec<Option<f64>> {

@@ -15,6 +15,10 @@ use crate::causal::{
 const GAMMAS: [f64; 5] = [1.0, 1.25, 1.5, 2.0, 3.0];
 /// The power of the minimum detectable effect.
 const POWER: f64 = 0.8;
+/// Why a test that takes units as independent is not made.
+pub(super) const CLUSTERED: &str =
+    "units of a cluster depend on each other, which it does not know";
+
 /// Collects the rows of the port `sensitivity` of one comparison.
 struct Measures<'a> {
     set: &'a RowSet,
@@ -64,8 +68,13 @@ pub(super) fn sensitivity_rows(
         if let Some(units) = &set.units {
             let pairs = Pairs::of(&set.treated, &comparison.values, units);
             if pairs.rows.len() >= 2 {
-                hidden_bias(args, &mut measures, &pairs);
-                robust_location(&mut measures, &pairs);
+                let clustered = set.clusters.is_some();
+                if clustered {
+                    measures.refused("rosenbaum", "gamma_star", CLUSTERED);
+                } else {
+                    hidden_bias(args, &mut measures, &pairs);
+                }
+                robust_location(&mut measures, &pairs, clustered);
             }
         }
     }
@@ -97,7 +106,7 @@ fn evalue(measures: &mut Measures<'_>, set: &RowSet, comparison: &Comparison, fo
         format!("As an approximate risk ratio: {}.", short(evalue.ratio)),
     );
     if let Some((low, high)) = evalue.interval {
-        let note = |end: &str| format!("The {end} end of the interval of the risk ratio.");
+        let note = |end: &str| format!("The {end} end of its 95 % interval.");
         measures.add("evalue", "risk_ratio_low", Ok(low), note("lower"));
         measures.add("evalue", "risk_ratio_high", Ok(high), note("upper"));
     }
@@ -113,7 +122,7 @@ fn evalue(measures: &mut Measures<'_>, set: &RowSet, comparison: &Comparison, fo
         ),
     );
     if let Some(limit) = evalue.limit {
-        let note = format!("To move the interval to no effect, {} each.", short(limit));
+        let note = format!("To move its 95 % interval to no effect, {} each.", short(limit));
         measures.add("evalue", "evalue_ci", Ok(limit), note);
     }
 }
@@ -138,7 +147,8 @@ fn power(
         }
         Err(reason) => measures.refused("power", "minimum_detectable_effect", reason),
     }
-    if found.pairs.is_none() {
+    // Welch's standard error knows no clusters, so that there is nothing to compare with.
+    if found.pairs.is_none() || set.clusters.is_some() {
         return;
     }
     let gain = difference_in_means(&set.treated, &comparison.values)
@@ -181,12 +191,19 @@ fn regression_bias(
         }
     };
     let percent = |share: f64| short(100.0 * share);
+    let alpha = args.alpha;
+    let assumed = if set.correlated().is_some() {
+        " (by the classic standard error, which takes rows as independent)"
+    } else {
+        " (by the classic standard error)"
+    };
     for (measure, value, note) in [
         (
             "partial_r2",
             found.partial_r2,
             format!(
-                "The treatment explains {} % of what the covariates leave of the outcome.",
+                "In a linear regression the treatment explains {} % of what the covariates leave \
+                 of the outcome.",
                 percent(found.partial_r2)
             ),
         ),
@@ -205,9 +222,12 @@ fn regression_bias(
             found.value_alpha,
             if found.value_alpha > 0.0 {
                 let percent = percent(found.value_alpha);
-                format!("One that explains {percent} % of both would make it insignificant.")
+                format!(
+                    "One that explains {percent} % of both would make it insignificant at the \
+                     {alpha} level{assumed}."
+                )
             } else {
-                "It is insignificant without any confounder.".to_string()
+                format!("It is insignificant at the {alpha} level without any{assumed}.")
             },
         ),
     ] {
@@ -223,11 +243,16 @@ fn hidden_bias(args: &Args, measures: &mut Measures<'_>, pairs: &Pairs) {
     };
     match ranks.gamma_star(args.alpha) {
         Ok(gamma) => {
-            let note = format!(
-                "The signed-rank test stays significant if hidden bias changes the odds of \
-                 treatment within a pair by a factor of up to {} (Rosenbaum 2002).",
-                short(gamma)
-            );
+            let significant = ranks.p_upper(1.0).is_ok_and(|p| p <= args.alpha);
+            let note = if significant {
+                format!(
+                    "The one-sided signed-rank test stays significant if hidden bias changes the \
+                     odds of treatment within a pair by a factor of up to {} (Rosenbaum 2002).",
+                    short(gamma)
+                )
+            } else {
+                "The one-sided signed-rank test is not significant without any hidden bias.".into()
+            };
             measures.add("rosenbaum", "gamma_star", Ok(gamma), note);
         }
         Err(reason) => measures.refused("rosenbaum", "gamma_star", reason),
@@ -240,7 +265,7 @@ fn hidden_bias(args: &Args, measures: &mut Measures<'_>, pairs: &Pairs) {
     }
 }
 
-fn robust_location(measures: &mut Measures<'_>, pairs: &Pairs) {
+fn robust_location(measures: &mut Measures<'_>, pairs: &Pairs, clustered: bool) {
     let n = thousands(pairs.rows.len());
     let found = match location(&pairs.differences()) {
         Ok(found) => found,
@@ -261,7 +286,9 @@ fn robust_location(measures: &mut Measures<'_>, pairs: &Pairs) {
         ("excess_kurtosis", found.excess_kurtosis, "Excess kurtosis of the differences"),
     ];
     for (measure, value, words) in values {
-        if let Some(value) = value {
+        if clustered && ["wilcoxon_z", "wilcoxon_p", "sign_p"].contains(&measure) {
+            measures.refused("location", measure, CLUSTERED);
+        } else if let Some(value) = value {
             let shown = if value.fract() == 0.0 { format!("{value}") } else { short(value) };
             let note = format!("{words}, of {n} pairs: {shown}.");
             measures.add("location", measure, Ok(value), note);
@@ -274,7 +301,11 @@ fn robust_location(measures: &mut Measures<'_>, pairs: &Pairs) {
         measures.add("location", "ratio_of_means", Ok(ratio), note);
         let se = found.log_ratio_standard_error;
         let note = "Standard error of the logarithm of that ratio, by the delta method.";
-        measures.add("location", "log_ratio_se", Ok(se), note.into());
+        if clustered {
+            measures.refused("location", "log_ratio_se", CLUSTERED);
+        } else {
+            measures.add("location", "log_ratio_se", Ok(se), note.into());
+        }
         if let Some(mean) = found.mean_log1p_difference {
             let note = "Mean difference of the logarithms of one plus the outcome.";
             measures.add("location", "mean_diff_log1p", Ok(mean), note.into());

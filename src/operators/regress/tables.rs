@@ -86,18 +86,22 @@ fn estimate_row(args: &Args, entry: &Entry) -> Vec<Cell> {
         (None, _) => "ate",
     };
     let mut row = contrast(entry);
-    row.extend([entry.estimator.name().into(), estimand.into(), entry.primary.into()]);
-    row.extend(status(&entry.result));
     row.extend([
+        entry.estimator.name().into(),
         estimate.map(|e| e.value).into(),
-        estimate.map(|e| e.standard_error).into(),
-        found.map(|found| found.se_kind.clone()).into(),
-        estimate.map(|e| e.statistic()).into(),
-        estimate.map(|e| e.degrees).filter(|df| df.is_finite()).into(),
         ends.map(|ends| ends.0).into(),
         ends.map(|ends| ends.1).into(),
         estimate.map(|e| e.p_value()).into(),
         entry.p_adjusted.into(),
+    ]);
+    row.extend(status(&entry.result));
+    row.extend([
+        estimand.into(),
+        entry.primary.into(),
+        estimate.map(|e| e.standard_error).into(),
+        found.map(|found| found.se_kind.clone()).into(),
+        estimate.map(|e| e.statistic()).into(),
+        estimate.map(|e| e.degrees).filter(|df| df.is_finite()).into(),
         entry.n.into(),
         entry.n_treated.into(),
         (entry.n - entry.n_treated).into(),
@@ -168,8 +172,9 @@ fn note(args: &Args, entry: &Entry) -> String {
         text.push_str(remark);
     }
     if entry.n_missing > 0 {
-        let rows = count(entry.n_missing, "row", "rows");
-        text.push_str(&format!(" {rows} without a value that is needed."));
+        let (one, many) =
+            ("row without a value that is needed is", "rows without a value that is needed are");
+        text.push_str(&format!(" {} left out.", count(entry.n_missing, one, many)));
     }
     text
 }
@@ -222,9 +227,9 @@ fn refutation_row(
             Some(Refutation::Ran { failed, .. }) => *failed,
             _ => 0,
         };
-        row.extend([status.into(), reason.into(), estimate.into()]);
+        row.push(estimate.into());
         row.extend(std::iter::repeat_n(Cell::Null, 4));
-        row.extend([0usize.into(), failed.into(), note.into()]);
+        row.extend([0usize.into(), failed.into(), status.into(), reason.into(), note.into()]);
     };
     let found = match &entry.result {
         Outcome::Ok(found) => found,
@@ -254,10 +259,10 @@ fn refutation_row(
             let variance =
                 estimates.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
             let as_large = estimates.iter().filter(|x| x.abs() >= estimate.abs()).count();
-            row.extend(["ok".into(), Cell::Null, estimate.into(), mean.into()]);
+            row.extend([estimate.into(), mean.into()]);
             let std = (estimates.len() > 1).then(|| variance.sqrt());
             row.extend([std.into(), p.into(), as_large.into()]);
-            row.extend([estimates.len().into(), (*failed).into()]);
+            row.extend([estimates.len().into(), (*failed).into(), "ok".into(), Cell::Null]);
             row.push(refutation_note(refuter, estimates.len(), estimate, mean, p, as_large).into());
         }
     }
@@ -279,14 +284,15 @@ fn refutation_note(
         Subset => ("On random subsets", "it should not change"),
         Bootstrap => ("On bootstrap samples", "it should not change"),
     };
-    let p = p_equals(p);
+    // None of so many: a smaller share than that was not looked for.
+    let p = if p == 0.0 { format!("< {}", short(2.0 / simulations as f64)) } else { p_equals(p) };
     let mut text = format!(
         "{how} ({simulations} times), the effect of {} becomes {} ({expected}; p {p}).",
         short(estimate),
         short(mean)
     );
     if refuter == Placebo {
-        let share = format!(" {as_large} of them were at least as large as the estimate.");
+        let share = format!(" {as_large} of them are at least as large as the estimate.");
         text.push_str(&share);
     }
     text

@@ -195,11 +195,15 @@ fn scores_refuse_what_they_cannot_tell() {
     let mut quasi = vec![0.0; 200];
     let only = t.iter().position(|t| *t).unwrap();
     quasi[only] = 1.0;
-    for column in [&complete, &noisy, &quasi] {
-        assert!(matches!(fit(&[column], None), Err(Refusal::NoOverlap(_))), "{column:?}");
-        assert!(matches!(fit(&[column, &a], None), Err(Refusal::NoOverlap(_))));
-        assert!(fit(&[column, &a], Some(1.0)).is_ok());
+    for column in [&complete, &noisy] {
+        for c in [None, Some(1.0), Some(1e-3)] {
+            assert_eq!(fit(&[column], c), Err(Refusal::Separated), "{column:?}");
+        }
+        assert_eq!(fit(&[column, &a], None), Err(Refusal::Separated));
     }
+    assert!(matches!(fit(&[&quasi], None), Err(Refusal::NoOverlap(_))));
+    assert!(matches!(fit(&[&quasi, &a], None), Err(Refusal::NoOverlap(_))));
+    assert!(fit(&[&quasi, &a], Some(1.0)).is_ok());
     for c in [0.0, -1.0, f64::NAN] {
         assert!(matches!(fit(&[&a], Some(c)), Err(Refusal::Other(_))));
     }
@@ -291,7 +295,13 @@ fn estimators_refuse_what_they_cannot_compute() {
     assert!(aipw(&x[..1], &t, &y, &fit, clip, false, None).is_err());
     // A treatment that is a sum of covariates leaves an additive model nothing to tell.
     let column: Vec<f64> = t.iter().map(|t| f64::from(u8::from(*t))).collect();
-    let apart = Propensity::fit(&[&column], &t, Some(1.0)).unwrap();
+    let apart = Propensity {
+        intercept: -3.0,
+        coefficients: vec![6.0],
+        scores: column.iter().map(|arm| 0.1 + 0.8 * arm).collect(),
+        iterations: 0,
+        c: Some(1.0),
+    };
     assert!(matches!(
         aipw(&[&column], &t, &y, &apart, clip, true, None),
         Err(Refusal::NoOverlap(_))
@@ -355,7 +365,11 @@ fn small_samples_are_refused_exactly_when_separated() {
             }
             Err(Refusal::NoOverlap(_)) => {
                 separated += 1;
-                assert!(none.1 <= one.0 || one.1 <= none.0, "{x:?} {t:?}");
+                assert!(none.1 == one.0 || one.1 == none.0, "{x:?} {t:?}");
+            }
+            Err(Refusal::Separated) => {
+                separated += 1;
+                assert!(none.1 < one.0 || one.1 < none.0, "{x:?} {t:?}");
             }
             Err(refusal) => {
                 assert!(constant || t.iter().all(|arm| *arm == t[0]), "{refusal} {x:?} {t:?}");

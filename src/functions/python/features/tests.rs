@@ -9,7 +9,7 @@ use super::*;
 use crate::functions::python::{Size, size};
 
 fn reference() -> Value {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reference/python_features.json");
+    let path = "tests/reference/python_features.json";
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 

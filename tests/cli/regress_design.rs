@@ -1,0 +1,291 @@
+//! `regress`: what the design of the data forbids or changes: clusters, confounders of modifiers,
+//! arms without overlap, units in one arm, weights of the estimand.
+//! `tests/reference/regress.json` holds what statsmodels and SciPy find; the script beside it
+//! makes it.
+
+use serde_json::Value;
+
+use crate::harness::Project;
+use crate::regress_paired::reference;
+use crate::regress_refusals::{TWO, is_refused};
+use crate::regress_tables::{
+    CLOSED, OPTIMUM, analysed, csv, estimate, find, holds, noise, number, ran, status, text,
+};
+
+/// Rows whose covariate moves arm and outcome, and what peers say of them.
+fn confounded(steps: &[(&str, &str)]) -> (Value, Project) {
+    let peer = reference()["confounded"].clone();
+    let project = ran(peer["csv"].as_str().unwrap(), steps);
+    (peer, project)
+}
+
+#[track_caller]
+fn agrees(row: &Value, peer: &Value, columns: &[&str]) {
+    assert_eq!((text(row, "status"), &row["reason"]), ("ok", &Value::Null), "{row}");
+    for column in columns {
+        let tolerance = if *column == "p_value" { OPTIMUM } else { CLOSED };
+        holds(row, column, peer[*column].as_f64().unwrap(), tolerance);
+    }
+}
+
+const NUMBERS: [&str; 5] = ["estimate", "standard_error", "ci_low", "ci_high", "p_value"];
+
+#[test]
+fn modifiers_are_adjusted_for_confounders_and_know_clusters() {
+    let with = format!("{TWO}, confounders: [x], modifiers: [m, flag]");
+    let steps = [
+        ("adjusted", with.as_str()),
+        ("places", &format!("{with}, cluster: place")),
+        ("plain", &format!("{TWO}, modifiers: [m, flag]")),
+    ];
+    let (peer, project) = confounded(&steps);
+    for (step, slope, groups) in
+        [("adjusted", "slope", "groups"), ("places", "slope_place", "groups_place")]
+    {
+        let rows = project.rows(&format!("{step}.modifiers"));
+        for name in ["m", "flag"] {
+            let peer = &peer["modifiers"][name];
+            let of = |bin: usize| {
+                rows.iter().find(|row| row["modifier"] == name && row["bin"] == bin).unwrap()
+            };
+            agrees(of(0), &peer[slope], &NUMBERS);
+            assert!(text(of(0), "note").contains("adjusted for `x`"), "{}", of(0));
+            let groups = peer[groups].as_array().unwrap();
+            assert_eq!(groups.len(), if name == "flag" { 2 } else { 5 });
+            for (at, group) in groups.iter().enumerate() {
+                agrees(of(at + 1), group, &NUMBERS[..4]);
+                assert!(text(of(at + 1), "note").contains("(95 % CI "), "{}", of(at + 1));
+            }
+        }
+    }
+    let rows = project.rows("places.modifiers");
+    assert!(text(&rows[0], "note").contains("errors by clusters"), "{}", rows[0]);
+    // Two values are two groups, each with its own.
+    let flags: Vec<&Value> = rows.iter().filter(|row| row["modifier"] == "flag").collect();
+    assert_eq!((&flags[1]["high"], &flags[2]["low"]), (&0.0.into(), &1.0.into()));
+    assert!(text(flags[2], "note").starts_with("Where `flag` is 1.000 ("), "{}", flags[2]);
+    // Without confounders the fifths are Welch's.
+    let rows = project.rows("plain.modifiers");
+    for (at, group) in peer["modifiers"]["m"]["welch"].as_array().unwrap().iter().enumerate() {
+        let row = rows.iter().find(|row| row["modifier"] == "m" && row["bin"] == at + 1).unwrap();
+        agrees(row, group, &["ci_low", "ci_high"]);
+        assert_eq!(row["n"], group["n"]);
+    }
+}
+
+#[test]
+fn modifiers_of_pairs_know_clusters() {
+    let peer = reference()["three_arms"].clone();
+    let with = "treatment: arm, control: c, outcomes: [y, z], contrasts: all, unit: unit,
+      cluster: place, modifiers: [size, depth], estimators: [paired]";
+    let project = analysed(peer["csv"].as_str().unwrap(), with);
+    let rows = project.rows("effects.modifiers");
+    for contrast in peer["contrasts"].as_array().unwrap() {
+        for (name, slope) in contrast["modifiers_place"].as_object().unwrap() {
+            let of = |column: &str| contrast[column].as_str().unwrap();
+            let row = rows
+                .iter()
+                .find(|row| {
+                    row["bin"] == 0
+                        && row["modifier"] == **name
+                        && ["outcome", "treatment", "control"]
+                            .iter()
+                            .all(|column| row[*column] == of(column))
+                })
+                .unwrap();
+            agrees(row, slope, &NUMBERS);
+        }
+    }
+    // Tests that take units as independent are not made.
+    let rows = project.rows("effects.sensitivity");
+    for measure in ["gamma_star", "wilcoxon_p", "wilcoxon_z", "sign_p", "friedman_chi2"] {
+        let mut found = rows.iter().filter(|row| row["measure"] == measure).peekable();
+        assert!(found.peek().is_some(), "{measure}");
+        for row in found {
+            assert_eq!((text(row, "status"), &row["value"]), ("refused", &Value::Null), "{row}");
+            assert!(text(row, "reason").contains("cluster"), "{row}");
+        }
+    }
+    assert!(rows.iter().all(|row| row["measure"] != "variance_ratio_unpaired"));
+}
+
+#[test]
+fn what_forbids_an_estimate_forbids_its_modification() {
+    let graphs = [
+        // Something that is not observed confounds.
+        ("u [latent]; u -> arm; u -> y; arm -> y; m -> y", "not identified"),
+        // The treatment changes the modifier.
+        ("arm -> m; m -> y; arm -> y", "by the graph the treatment changes it"),
+    ];
+    for (graph, reason) in graphs {
+        let with = format!("{TWO}, graph: 'dag {{ {graph} }}', modifiers: [m]");
+        let (_, project) = confounded(&[("effects", &with)]);
+        let rows = project.rows("effects.modifiers");
+        assert_eq!((rows.len(), text(&rows[0], "status")), (1, "refused"), "{rows:?}");
+        assert!(text(&rows[0], "reason").contains(reason), "{}", rows[0]);
+    }
+}
+
+#[test]
+fn weights_are_those_of_the_estimand() {
+    let with = format!("{TWO}, confounders: [x], estimators: [weighting]");
+    let steps: Vec<(&str, String)> = ["ate", "att", "atc", "ato"]
+        .iter()
+        .map(|name| (*name, format!("{with}, estimand: {name}")))
+        .collect();
+    let steps: Vec<(&str, &str)> = steps.iter().map(|(name, with)| (*name, &**with)).collect();
+    let (peer, project) = confounded(&steps);
+    for (name, _) in steps {
+        let peer = &peer["balance"][name];
+        let theirs = |column: &str| peer[column].as_f64().unwrap();
+        let balance = &project.rows(&format!("{name}.balance"))[0];
+        // Weighted differences may be near zero.
+        let apart = number(balance, "smd_weighted") - theirs("smd_weighted");
+        assert!(apart.abs() < 1e-8, "{name}: {balance}");
+        let overlap = &project.rows(&format!("{name}.overlap"))[0];
+        for column in ["effective_treatment", "effective_control"] {
+            holds(overlap, column, theirs(column), OPTIMUM);
+        }
+    }
+}
+
+#[test]
+fn clusters_have_students_t_and_there_must_be_ten() {
+    let with = format!("{TWO}, confounders: [x], cluster: place");
+    let estimators = "estimators: [weighting, stratification, aipw, ols]";
+    let (peer, project) = confounded(&[("effects", &format!("{with}, {estimators}"))]);
+    let row = estimate(&project, "effects", "weighting");
+    for column in ["estimate", "standard_error", "ci_low", "ci_high", "p_value", "df"] {
+        holds(&row, column, peer["weighting"][column].as_f64().unwrap(), OPTIMUM);
+    }
+    let table = peer["csv"].as_str().unwrap().lines().enumerate();
+    let few = table.map(|(at, line)| match at {
+        0 => format!("{line},few"),
+        _ => format!("{line},{}", at % 9),
+    });
+    let few: String = few.map(|line| line + "\n").collect();
+    let project = analysed(&few, &format!("{}, {estimators}", with.replace("place", "few")));
+    for estimator in ["weighting", "stratification", "aipw"] {
+        let row = estimate(&project, "effects", estimator);
+        is_refused(&row, "too few clusters: 9, at least 10 are needed");
+    }
+    assert_eq!(status(&project, "effects", "ols").0, "ok", "CR2 is made for few clusters");
+}
+
+#[test]
+fn an_arm_in_one_cluster_is_none() {
+    let table = csv(
+        "arm,y,x,place",
+        (0..60u64).map(|i| {
+            let place = if i < 20 { 0 } else { 1 + i % 11 };
+            let arm = if i < 20 { "t" } else { "c" };
+            format!("{arm},{},{},{place}", noise(i, 0), noise(i, 1))
+        }),
+    );
+    let with = format!("{TWO}, confounders: [x], cluster: place, estimators: [ols, aipw]");
+    for row in analysed(&table, &with).rows("effects") {
+        let reason = "all rows of `t` lie in one cluster, so that its effect cannot be told from \
+                      that of the treatment";
+        is_refused(&row, reason);
+    }
+}
+
+#[test]
+fn with_clusters_the_default_knows_them() {
+    let (_, project) = confounded(&[("effects", &format!("{TWO}, cluster: place"))]);
+    let rows = project.rows("effects");
+    assert_eq!(rows.len(), 1);
+    assert_eq!((text(&rows[0], "estimator"), text(&rows[0], "se_kind")), ("ols", "CR2"));
+}
+
+/// 40 units with rows in one arm only.
+fn halves() -> String {
+    csv(
+        "unit,arm,y,x",
+        (0..80u64).map(|i| {
+            let unit = i % 40;
+            let arm = if noise(unit, 7) > 50 { "t" } else { "c" };
+            format!("{unit},{arm},{},{}", noise(i, 0), noise(unit, 2))
+        }),
+    )
+}
+
+#[test]
+fn a_placebo_needs_units_in_both_arms() {
+    let with = format!(
+        "{TWO}, unit: unit, estimators: [paired, ols], confounders: [x], simulations: 3,
+          refuters: [placebo, subset]"
+    );
+    let project = analysed(&halves(), &with);
+    let rows = project.rows("effects.refutations");
+    let row = find(&rows, &[("estimator", "ols"), ("refuter", "placebo")]);
+    assert_eq!(text(row, "status"), "not_applicable", "{row}");
+    assert!(text(row, "reason").contains("units with one arm only"), "{row}");
+    let row = find(&rows, &[("estimator", "ols"), ("refuter", "subset")]);
+    assert_eq!(text(row, "status"), "ok", "{row}");
+}
+
+#[test]
+fn ten_pairs_are_refuted() {
+    let rows =
+        (0..20u64).map(|i| format!("{},{},{}", i / 2, ["t", "c"][i as usize % 2], noise(i, 0)));
+    let with = format!("{TWO}, unit: unit, refuters: [subset, placebo], simulations: 5");
+    for row in analysed(&csv("unit,arm,y", rows), &with).rows("effects.refutations") {
+        assert_eq!((text(&row, "status"), &row["simulations"]), ("ok", &5.into()), "{row}");
+        assert!(!text(&row, "note").contains("1e-300"), "{row}");
+    }
+}
+
+#[test]
+fn friedmans_test_is_refused_with_the_estimates() {
+    let table = |units: u64, gap: Option<u64>| {
+        let row = |i: u64| {
+            let arm = ["c", "t", "u"][i as usize % 3];
+            let y = if gap == Some(i) { String::new() } else { noise(i, 0).to_string() };
+            format!("{},{arm},{y}", i / 3)
+        };
+        csv("unit,arm,y", (0..3 * units).map(row))
+    };
+    for (table, reason) in [
+        (table(9, None), "too few units: 9"),
+        (table(30, Some(7)), "1 row is without a value of `y`"),
+    ] {
+        let project = analysed(&table, &format!("{TWO}, unit: unit"));
+        let rows = project.rows("effects.sensitivity");
+        let row = find(&rows, &[("measure", "friedman_chi2")]);
+        assert_eq!((text(row, "status"), &row["value"]), ("refused", &Value::Null), "{row}");
+        assert!(text(row, "reason").starts_with(reason), "{row}");
+    }
+    let project = analysed(&table(10, None), &format!("{TWO}, unit: unit"));
+    let rows = project.rows("effects.sensitivity");
+    assert_eq!(text(find(&rows, &[("measure", "friedman_chi2")]), "status"), "ok");
+}
+
+#[test]
+fn the_two_zeros_are_one_arm_and_one_group() {
+    let table = csv(
+        "arm,y,x,g",
+        (0..60u64).map(|i| {
+            let arm = ["1.5", "0.0", "1.5", "-0.0"][i as usize % 4];
+            format!("{arm},{},{},{}", noise(i, 0), noise(i, 1), ["0.0", "-0.0"][i as usize / 30])
+        }),
+    );
+    let with = "treatment: arm, control: '0.0', outcomes: [y]";
+    let rows = analysed(&table, with).rows("effects");
+    assert_eq!((rows.len(), &rows[0]["n_control"]), (1, &30.into()), "{rows:?}");
+    let project = Project::new(
+        "galeras: 1
+steps:
+  data: { op: read, with: { path: data.csv, position: { column: row }, key: [row] } }
+  found:
+    op: correlate
+    from: data
+    with: { outcomes: [y], variables: [x], by: [g] }
+",
+    );
+    project.write("data.csv", table);
+    project.run_ok(&[]);
+    let rows = project.rows("found");
+    assert_eq!((rows.len(), &rows[0]["n"]), (1, &60.into()), "{rows:?}");
+    assert!(text(&rows[0], "note").starts_with("Where `g` is 0.0: Pearson's r of"), "{rows:?}");
+}
