@@ -156,14 +156,46 @@ pub fn interaction(
         }
         // What is the same in the whole group needs no adjustment there.
         let of_group = covariates.iter().map(|column| units.iter().map(|unit| column[*unit]));
-        let mut of_group: Vec<Vec<f64>> = of_group.map(Iterator::collect).collect();
-        of_group.retain(|column| column.iter().any(|value| *value != column[0]));
-        let columns: Vec<&[f64]> = of_group.iter().map(Vec::as_slice).collect();
+        let of_group = of_group.map(Iterator::collect::<Vec<f64>>).enumerate();
+        let varying = |(_, column): &(usize, Vec<f64>)| column.iter().any(|x| *x != column[0]);
+        let (places, columns): (Vec<usize>, Vec<Vec<f64>>) = of_group.filter(varying).unzip();
+        let columns: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
         let clusters = clusters.map(|codes| within(codes, units));
+        if let Some(codes) = &clusters {
+            two_clusters(&treated, codes)?;
+        }
         let kind = covariance(clusters.as_deref());
-        Ok(adjusted(&treated, &outcome, &columns, kind, clusters.as_deref())?.estimate)
+        let fit = adjusted(&treated, &outcome, &columns, kind, clusters.as_deref());
+        let name = |at: usize| places.get(at).map(|place| format!("#{place}"));
+        Ok(fit.map_err(|refusal| renamed(refusal, name))?.estimate)
     });
     Ok(Modification { estimate, groups })
+}
+
+/// Refuses an arm that lies in one cluster: its effect cannot be told from the treatment's.
+fn two_clusters(treated: &[bool], codes: &[u32]) -> Result<(), Refusal> {
+    for arm in [true, false] {
+        let mut of_arm =
+            treated.iter().zip(codes).filter(|(t, _)| **t == arm).map(|(_, code)| code);
+        let first = of_arm.next();
+        if of_arm.all(|code| Some(code) == first) {
+            return Err(Refusal::TooFew { what: "clusters of an arm", found: 1, needed: 2 });
+        }
+    }
+    Ok(())
+}
+
+/// A refusal that names columns (`#j`) by what `name` calls the one at a position.
+fn renamed(refusal: Refusal, name: impl Fn(usize) -> Option<String>) -> Refusal {
+    let known = |column: String| {
+        let position = column.strip_prefix('#').and_then(|digits| digits.parse().ok());
+        position.and_then(&name).unwrap_or(column)
+    };
+    match refusal {
+        Refusal::Constant(column) => Refusal::Constant(known(column)),
+        Refusal::Collinear { column } => Refusal::Collinear { column: known(column) },
+        other => other,
+    }
 }
 
 fn covariance(clusters: Option<&[u32]>) -> Covariance {
@@ -203,19 +235,11 @@ fn product(
     let mut columns = vec![both.as_slice(), &arm, standardised];
     let others = || covariates.iter().enumerate().filter(|(_, column)| **column != modifier);
     columns.extend(others().map(|(_, column)| *column));
-    let name = |column: String| {
-        let position = column.strip_prefix('#').and_then(|digits| digits.parse::<usize>().ok());
-        match position.map(|at| at.checked_sub(3)) {
-            Some(None) => "modifier in one arm".to_owned(),
-            Some(Some(at)) => others().nth(at).map_or(column, |(place, _)| format!("#{place}")),
-            None => column,
-        }
+    let name = |at: usize| match at.checked_sub(3) {
+        None => Some("modifier in one arm".to_owned()),
+        Some(at) => others().nth(at).map(|(place, _)| format!("#{place}")),
     };
-    let fit = LinearFit::fit(&columns, outcome).map_err(|refusal| match refusal {
-        Refusal::Constant(column) => Refusal::Constant(name(column)),
-        Refusal::Collinear { column } => Refusal::Collinear { column: name(column) },
-        other => other,
-    })?;
+    let fit = LinearFit::fit(&columns, outcome).map_err(|refusal| renamed(refusal, name))?;
     fit.estimate(1, covariance(clusters), clusters)
 }
 
@@ -293,7 +317,8 @@ fn standardise(modifier: &[f64]) -> Result<Vec<f64>, Refusal> {
     Ok(modifier.iter().map(|value| (value - found.mean) / deviation).collect())
 }
 
-/// Groups units by the modifier: by its values if there are two, else by its quintiles. `effect` is asked about the positions of the units of each group.
+/// Groups units by the modifier: by its values if there are two, else by its quintiles. `effect`
+/// is asked about the positions of the units of each group.
 fn groups(modifier: &[f64], effect: impl Fn(&[usize]) -> Result<Estimate, Refusal>) -> Vec<Group> {
     let mut sorted = modifier.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);

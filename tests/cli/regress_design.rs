@@ -247,8 +247,8 @@ fn friedmans_test_is_refused_with_the_estimates() {
         csv("unit,arm,y", (0..3 * units).map(row))
     };
     for (table, reason) in [
-        (table(9, None), "too few units: 9"),
-        (table(30, Some(7)), "1 row is without a value of `y`"),
+        (table(9, None), "too few units with rows under all arms: 9, at least 10 are needed"),
+        (table(30, Some(7)), "1 row is without a value that is needed"),
     ] {
         let project = analysed(&table, &format!("{TWO}, unit: unit"));
         let rows = project.rows("effects.sensitivity");
@@ -259,6 +259,37 @@ fn friedmans_test_is_refused_with_the_estimates() {
     let project = analysed(&table(10, None), &format!("{TWO}, unit: unit"));
     let rows = project.rows("effects.sensitivity");
     assert_eq!(text(find(&rows, &[("measure", "friedman_chi2")]), "status"), "ok");
+}
+
+#[test]
+fn a_unit_that_is_the_cluster_is_a_unit() {
+    let peer = reference()["three_arms"].clone();
+    let with = "treatment: arm, control: c, outcomes: [y], unit: unit, modifiers: [size]";
+    let both = format!("{with}, cluster: unit");
+    let project = ran(peer["csv"].as_str().unwrap(), &[("unit", with), ("both", &both)]);
+    for port in ["", ".sensitivity", ".modifiers"] {
+        let rows = |step: &str| project.rows(&format!("{step}{port}"));
+        assert_eq!(rows("unit"), rows("both"), "{port}");
+    }
+}
+
+#[test]
+fn a_group_with_an_arm_in_one_cluster_has_no_effect() {
+    // Where m is 1, all treated rows are in the first place.
+    let row = |i: u64| {
+        let m = i % 2;
+        let arm = if noise(i, 3) > 50 { "t" } else { "c" };
+        let place = if m == 1 && arm == "t" { 0 } else { i % 23 };
+        format!("{arm},{},{m},{place}", noise(i, 0))
+    };
+    let table = csv("arm,y,m,place", (0..200).map(row));
+    let project = analysed(&table, &format!("{TWO}, cluster: place, modifiers: [m]"));
+    let rows = project.rows("effects.modifiers");
+    assert_eq!(text(&rows[1], "status"), "ok", "{rows:?}");
+    let reason = "too few clusters of an arm: 1, at least 2 are needed";
+    assert_eq!((text(&rows[2], "status"), text(&rows[2], "reason")), ("refused", reason));
+    let note = "no effect is given, because too few clusters of an arm: 1, at least 2 are needed.";
+    assert!(text(&rows[2], "note").ends_with(note), "{}", rows[2]);
 }
 
 #[test]

@@ -352,6 +352,8 @@ fn arms_that_a_covariate_tells_apart_do_not_overlap() {
         assert_eq!(text(overlap, "reason"), reason);
         let modifier = &project.rows(&format!("{step}.modifiers"))[0];
         assert_eq!(text(modifier, "reason"), reason);
+        let rows = project.rows(&format!("{step}.sensitivity"));
+        assert_eq!(text(find(&rows, &[("measure", "robustness_value")]), "reason"), reason);
     }
 }
 

@@ -279,7 +279,7 @@ fn constant_propensities_have_nothing_to_refute() {
     for estimator in ["weighting", "aipw"] {
         for refuter in REFUTERS {
             let row = find(&rows, &[("estimator", estimator), ("refuter", refuter)]);
-            let reason = "every propensity score is the same: there is no adjustment to refute";
+            let reason = "every propensity score is the same: it adjusts for nothing to be refuted";
             assert_eq!((text(row, "status"), text(row, "reason")), ("not_applicable", reason));
         }
     }

@@ -11,6 +11,8 @@ use crate::causal::Refusal;
 
 /// Newton steps after which a fit is given up; fits that have an optimum need about ten.
 const MOST_STEPS: usize = 200;
+/// Newton steps of little progress after which rows are taken for such that are not told apart.
+const SLOW_STEPS: usize = 20;
 /// The squared Newton step, in standard errors, after which one more full step is exact.
 const CONVERGED: f64 = 1e-16;
 /// The squared Newton step that is nothing but rounding, per unit of the objective.
@@ -254,7 +256,8 @@ impl Pass<'_> {
     /// rows apart, or some, shows as they grow further.
     fn separated(&mut self, mut coefficients: Vec<f64>, mut point: Point) -> Refusal {
         let width = self.design.width();
-        // In a complete separation every step divides the objective by e.
+        // In a complete separation every step divides the objective by e, in the end.
+        let mut slow = 0;
         for _ in 0..MOST_STEPS {
             // A row on the wrong side of its arm adds at least ln 2: below that, there is none.
             if point.objective < std::f64::consts::LN_2 {
@@ -264,8 +267,9 @@ impl Pass<'_> {
             let step = factor.solve(&point.gradient);
             coefficients.iter_mut().zip(&step).for_each(|(g, d)| *g -= d);
             let next = self.evaluate(&coefficients);
-            // What is left is of rows that are not told apart.
-            if next.objective.is_nan() || next.objective > 0.99 * point.objective {
+            // What is left is of rows that are not told apart, or of rows that nearly are not.
+            slow += usize::from(next.objective > 0.99 * point.objective);
+            if next.objective.is_nan() || slow > SLOW_STEPS {
                 break;
             }
             point = next;

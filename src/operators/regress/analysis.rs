@@ -1,24 +1,25 @@
 //! The analysis of every contrast and outcome: what is estimated, refuted and diagnosed, in which
-//! order. The rows of results are made in `tables`, `balance`, `sensitivity` and `modifiers`.
+//! order. The rows of results are made in `tables`, `balance`, `sensitivity`, `omnibus` and
+//! `modifiers`.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::time::{Duration, Instant};
 
 use super::super::support::cells::Cell;
-use super::super::support::words::{count, p_equals, short};
 use super::args::{Args, Estimator};
 use super::balance::{balance_rows, overlap_row};
-use super::comparison::{Comparison, Contrast, FEWEST_UNITS, RowSet, contrasts, gather, row_sets};
+use super::comparison::{Comparison, RowSet, contrasts, gather, row_sets};
 use super::estimate::{Found, Pairs, Sample, Score, estimate, score};
-use super::frame::{Frame, NONE};
+use super::frame::Frame;
 use super::identify::Identified;
 use super::modifiers::{SLOPE_P, modifier_rows};
+use super::omnibus::omnibus;
 use super::refutations::{Draws, Refuted, Watch, refute};
-use super::sensitivity::{CLUSTERED, sensitivity_rows};
+use super::sensitivity::sensitivity_rows;
 use super::tables::{self, Entry, Outcome};
 use super::{Bound, Tables, identify, named};
-use crate::causal::{Refusal, adjust, friedman};
+use crate::causal::{Refusal, adjust};
 use crate::operator::StepError;
 
 /// Tells the user what is going on, at most once in a while.
@@ -91,14 +92,20 @@ pub(super) fn analyse(
                             Err(reason.as_str())
                         }
                     });
-                tables.sensitivity.extend(sensitivity_rows(args, set, comparison, primary));
+                tables.sensitivity.extend(sensitivity_rows(
+                    args,
+                    set,
+                    comparison,
+                    primary,
+                    score.as_ref(),
+                ));
             }
             entries.extend(found);
         }
         adjust_slopes(&mut modifiers);
         tables.modifiers.extend(modifiers);
     }
-    tables.sensitivity.extend(omnibus(args, frame, &contrasts, &entries));
+    tables.sensitivity.extend(omnibus(args, frame, &contrasts));
     if let Some(graph) = &bound.graph {
         let rows = identify::rows(args, graph, &bound.identified, frame);
         let (rows, cut) = rows.map_err(|error| StepError::new(error.to_string()))?;
@@ -369,91 +376,6 @@ fn adjust_slopes(rows: &mut [Vec<Cell>]) {
             row[SLOPE_P + 1] = q.next().into();
         }
     }
-}
-
-/// Friedman's test of whether any of three and more arms differs, over complete units.
-fn omnibus(
-    args: &Args,
-    frame: &Frame,
-    contrasts: &[Contrast],
-    entries: &[Entry],
-) -> Vec<Vec<Cell>> {
-    let Some(units) = &frame.units else { return Vec::new() };
-    let mut arms = vec![args.control.as_str()];
-    let others = contrasts.iter().filter(|contrast| contrast.control == args.control);
-    arms.extend(others.map(|contrast| contrast.treatment.as_str()));
-    let codes: Option<Vec<u32>> = arms.iter().map(|arm| frame.arms.code(arm)).collect();
-    let Some(codes) = codes.filter(|codes| codes.len() > 2) else { return Vec::new() };
-    let mut rows = Vec::new();
-    for outcome in &args.outcomes {
-        let columns = complete(frame, units.rows(), units.names().len(), &codes, outcome);
-        let slices: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
-        let n = count(columns[0].len(), "unit", "units");
-        // What forbids the comparison of two arms forbids that of all.
-        let of_pairs = entries.iter().find_map(|entry| match &entry.result {
-            Outcome::Refused(reason) if entry.primary && entry.outcome == *outcome => Some(reason),
-            _ => None,
-        });
-        let found = match of_pairs {
-            Some(reason) => Err(reason.clone()),
-            None if args.cluster.is_some() => Err(CLUSTERED.into()),
-            None if columns[0].len() < FEWEST_UNITS => {
-                let (what, found) = ("units with rows under all arms", columns[0].len());
-                Err(Refusal::TooFew { what, found, needed: FEWEST_UNITS }.to_string())
-            }
-            None => friedman(&slices).map_err(|refusal| refusal.to_string()),
-        };
-        let mut add = |measure: &str, value: Result<f64, String>, note: String| {
-            rows.push(tables::omnibus_row(outcome, &arms, measure, value, note));
-        };
-        match found {
-            Ok(found) => {
-                let p = p_equals(found.p_value);
-                let statistic = short(found.statistic);
-                add(
-                    "friedman_chi2",
-                    Ok(found.statistic),
-                    format!(
-                        "Friedman's test of any difference between {} arms over {n}: chi-squared \
-                         {statistic}, p {p}.",
-                        arms.len()
-                    ),
-                );
-                add("friedman_p", Ok(found.p_value), format!("Its p-value: p {p}."));
-            }
-            Err(reason) => add("friedman_chi2", Err(reason), String::new()),
-        }
-    }
-    rows
-}
-
-/// The means of an outcome under each arm, for the units that have rows under all.
-fn complete(
-    frame: &Frame,
-    units: &[u32],
-    n_units: usize,
-    arms: &[u32],
-    outcome: &str,
-) -> Vec<Vec<f64>> {
-    let values = &frame.numbers[outcome];
-    let mut sums = vec![(0.0, 0u32); n_units * arms.len()];
-    for (row, unit) in units.iter().enumerate() {
-        let arm = arms.iter().position(|code| *code == frame.arms.rows()[row]);
-        if let Some(arm) = arm.filter(|_| *unit != NONE && values[row].is_finite()) {
-            let (sum, n) = &mut sums[*unit as usize * arms.len() + arm];
-            *sum += values[row];
-            *n += 1;
-        }
-    }
-    let mut columns = vec![Vec::new(); arms.len()];
-    for unit in sums.chunks_exact(arms.len()) {
-        if unit.iter().all(|(_, n)| *n > 0) {
-            for (column, (sum, n)) in columns.iter_mut().zip(unit) {
-                column.push(sum / f64::from(*n));
-            }
-        }
-    }
-    columns
 }
 
 impl Entry {

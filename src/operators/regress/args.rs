@@ -44,9 +44,9 @@ pub(super) struct Args {
     /// for.
     #[serde(default)]
     pub(super) graph: Option<String>,
-    /// What is estimated with; the first is the primary one. With a unit that is `paired`, named or
-    /// not. If absent and without a unit: `difference` without confounders (with clusters `ols`), else
-    /// `ols` and `aipw`, or `weighting` for another estimand than the ate.
+    /// What is estimated with; the first is the primary one. With a unit that is `paired`, named
+    /// or not. If absent and without a unit: `difference` without confounders (with clusters
+    /// `ols`), else `ols` and `aipw`, or `weighting` for another estimand than the ate.
     #[serde(default)]
     pub(super) estimators: Vec<Estimator>,
     /// For whom the effect is averaged, where an estimator can tell them apart: all units (ate),
@@ -66,10 +66,10 @@ pub(super) struct Args {
     #[serde(default = "clip")]
     #[schemars(length(min = 2, max = 2))]
     pub(super) clip: Vec<f64>,
-    /// Cuts the ranks of the scores into so many parts, rounded to the nearest: that are one more
-    /// strata, the two at the ends half as large, as DoWhy cuts. If absent n / 20, halved until at
-    /// least half of the strata hold more than ten rows of each arm. Others are left out, and the
-    /// note says how many rows are used.
+    /// Cuts the ranks of the scores into so many parts, rounded to the nearest: that makes one
+    /// stratum more, and the two at the ends half as large, as DoWhy cuts. If absent n / 20,
+    /// halved until at least half of the strata hold more than ten rows of each arm. Others are
+    /// left out, and the note says how many rows are used.
     #[serde(default)]
     #[schemars(range(min = 2))]
     pub(super) strata: Option<usize>,
@@ -281,7 +281,8 @@ impl From<StandardErrors> for Covariance {
 )]
 #[serde(rename_all = "snake_case")]
 pub(super) enum RefuterName {
-    /// The treatment is permuted, within the unit if there is one: the effect should vanish.
+    /// The treatment is permuted, within the unit if there is one, over whole clusters if each lies
+    /// in one arm: the effect should vanish.
     Placebo,
     /// A confounder of noise is added: the effect should stay.
     RandomCommonCause,

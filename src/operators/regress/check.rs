@@ -142,7 +142,7 @@ fn estimators(args: &Args, errors: &mut Vec<ArgError>) {
         && !Covariance::from(kind).is_clustered()
         && args.cluster.is_some()
     {
-        let message = format!("{kind:?} ignores `cluster`");
+        let message = format!("{} ignores `cluster`", Covariance::from(kind));
         conflict("standard_errors".into(), &message, "use CR2, or remove `cluster`");
     }
     for (at, refuter) in args.refuters.iter().enumerate() {

@@ -219,11 +219,14 @@ fn regression(args: &Args, estimator: Estimator, sample: &Sample<'_>) -> Result<
     let fit = if estimator == Estimator::Ols { adjusted } else { interacted };
     let fit = fit(sample.treated, sample.outcome, sample.covariates, kind, clusters)?;
     let mut result = found(fit.estimate, "ate", kind.to_string());
-    if sample.units.is_some() && !kind.is_clustered() {
-        let remark = "The standard error ignores that rows are paired.";
-        result.remarks.push(remark.into());
-    }
+    result.remarks.extend(unpaired(sample, kind));
     Ok(result)
+}
+
+/// What is said of a standard error that takes the rows of a unit as independent.
+fn unpaired(sample: &Sample<'_>, kind: Covariance) -> Option<String> {
+    let ignored = sample.units.is_some() && !kind.is_clustered();
+    ignored.then(|| "The standard error ignores that rows are paired.".into())
 }
 
 fn instrumental(args: &Args, sample: &Sample<'_>) -> Result<Found, Refusal> {
@@ -238,6 +241,7 @@ fn instrumental(args: &Args, sample: &Sample<'_>) -> Result<Found, Refusal> {
         clusters,
     )?;
     let mut result = found(fit.estimate, "late", kind.to_string());
+    result.remarks.extend(unpaired(sample, kind));
     // By the same variances as the estimate, so that clusters do not make an instrument stronger.
     let (f, kind) = match fit.robust_first_stage_f {
         Some(f) => (f, kind.to_string()),

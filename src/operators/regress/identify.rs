@@ -1,12 +1,15 @@
 //! What is adjusted for: the confounders as given, or what the causal graph says; and the table
 //! of what follows from the graph.
 
+use std::borrow::Cow;
+
 use super::super::support::cells::Cell;
 use super::super::support::missing::Missing;
 use super::super::support::words::{count, list, p_equals, short, thousands};
 use super::args::{Args, Estimator};
-use super::frame::Frame;
-use crate::causal::{Graph, Identification, QueryError, Refusal, identify, partial};
+use super::comparison::gather;
+use super::frame::{Frame, NONE};
+use crate::causal::{Graph, Identification, QueryError, Refusal, dense, identify, partial};
 
 /// More rows of one kind than a table of a graph should have.
 const MOST_SETS: usize = 1000;
@@ -271,47 +274,51 @@ fn sets(
     Ok(())
 }
 
-/// A column to test implications of the graph with: one value for each cluster or unit, the mean,
-/// as their rows depend on each other.
-///
-/// # Errors
-/// The treatment has more than two arms, which have no order; a value is missing and may not be,
-/// or is infinite.
-fn tested(args: &Args, frame: &Frame, name: &str) -> Result<Vec<f64>, String> {
-    let indicator;
-    let column = if name == args.treatment {
+/// Why an implication of the graph is not tested: status and reason.
+type Untested = (&'static str, String);
+
+/// A column to test implications of the graph with: the treatment of two arms is 0 or 1.
+fn tested<'a>(args: &Args, frame: &'a Frame, name: &str) -> Result<Cow<'a, [f64]>, Untested> {
+    let not_applicable = |reason: &str| Err(("not_applicable", reason.to_string()));
+    if name == args.treatment {
         if frame.arms.names().len() != 2 {
-            return Err("the treatment has no order, so that it has no correlation".into());
+            return not_applicable("the treatment has no order, so that it has no correlation");
+        }
+        if frame.units.is_some() {
+            return not_applicable("the treatment differs within units, not between them");
         }
         let treated = |arm: &u32| match frame.arms.names().get(*arm as usize) {
             None => f64::NAN,
             Some(arm) => f64::from(u8::from(*arm != args.control)),
         };
-        indicator = frame.arms.rows().iter().map(treated).collect::<Vec<f64>>();
-        &indicator
-    } else {
-        frame.numbers.get(name).ok_or_else(|| format!("`{name}` is not a column of numbers"))?
+        return Ok(frame.arms.rows().iter().map(treated).collect());
+    }
+    let column = frame.numbers.get(name);
+    let refused = |reason| Err(("refused", reason));
+    let Some(column) = column else {
+        return refused(format!("`{name}` is not a column of numbers"));
     };
     let missing = column.iter().filter(|value| value.is_nan()).count();
     if missing > 0 && args.missing == Missing::Refuse {
         let rows = count(missing, "row has", "rows have");
-        return Err(format!("{rows} no `{name}` (missing: drop leaves such rows out)"));
+        return refused(format!("{rows} no `{name}` (missing: drop leaves such rows out)"));
     }
-    let infinite = column.iter().filter(|value| value.is_infinite()).count();
-    if infinite > 0 {
-        return Err(format!("`{name}` is infinite in {}", count(infinite, "row", "rows")));
+    match column.iter().filter(|value| value.is_infinite()).count() {
+        0 => Ok(column.into()),
+        n => refused(format!("`{name}` is infinite in {}", count(n, "row", "rows"))),
     }
-    let Some(groups) = frame.clusters.as_ref().or(frame.units.as_ref()) else {
-        return Ok(column.clone());
-    };
-    let mut sums = vec![(0.0, 0u32); groups.names().len()];
-    for (group, value) in groups.rows().iter().zip(column) {
-        if let Some((sum, n)) = sums.get_mut(*group as usize).filter(|_| !value.is_nan()) {
-            *sum += value;
-            *n += 1;
-        }
+}
+
+/// The values of a column in some rows, which have these groups: the mean of each group, as its
+/// rows depend on each other.
+fn means(column: &[f64], rows: &[u32], groups: &[u32]) -> Vec<f64> {
+    let mut sums = vec![(0.0, 0u32); groups.iter().max().map_or(0, |last| *last as usize + 1)];
+    for (group, row) in groups.iter().zip(rows) {
+        let (sum, n) = &mut sums[*group as usize];
+        *sum += column[*row as usize];
+        *n += 1;
     }
-    Ok(sums.into_iter().map(|(sum, n)| sum / f64::from(n)).collect())
+    sums.into_iter().map(|(sum, n)| sum / f64::from(n)).collect()
 }
 
 /// A testable implication, tested by a partial correlation where all its variables are numbers.
@@ -322,23 +329,30 @@ fn independence_row(args: &Args, frame: &Frame, a: &str, b: &str, given: &[Strin
         if given.is_empty() { String::new() } else { format!(" given {}", list(given)) };
     let claim = format!("By the graph, `{a}` and `{b}` are independent{condition}");
     let names = || [a, b].into_iter().chain(given.iter().map(String::as_str));
-    let columns: Result<Vec<Vec<f64>>, String> =
+    let columns: Result<Vec<Cow<'_, [f64]>>, Untested> =
         names().map(|name| tested(args, frame, name)).collect();
+    let groups = frame.clusters.as_ref().or(frame.units.as_ref());
     let mut left_out = 0;
     let tested = match columns {
-        Err(reason) => {
-            let of_treatment = names().any(|name| name == args.treatment);
-            made[4] = if of_treatment { "not_applicable" } else { "refused" }.into();
+        Err((status, reason)) => {
+            made[4] = status.into();
             Err(reason)
         }
         Ok(columns) => {
-            let all = columns[0].len();
-            let rows: Vec<u32> = (0..all as u32)
+            let grouped = |row: usize| groups.is_none_or(|groups| groups.rows()[row] != NONE);
+            let rows: Vec<u32> = (0..frame.len() as u32)
+                .filter(|row| grouped(*row as usize))
                 .filter(|row| columns.iter().all(|column| column[*row as usize].is_finite()))
                 .collect();
-            left_out = all - rows.len();
-            let kept: Vec<Vec<f64>> =
-                columns.iter().map(|column| super::comparison::gather(column, &rows)).collect();
+            left_out = frame.len() - rows.len();
+            let codes = groups.map(|groups| dense(gather(groups.rows(), &rows).into_iter()));
+            let kept: Vec<Vec<f64>> = columns
+                .iter()
+                .map(|column| match &codes {
+                    None => gather(column, &rows),
+                    Some(codes) => means(column, &rows, codes),
+                })
+                .collect();
             let slices: Vec<&[f64]> = kept.iter().map(Vec::as_slice).collect();
             made[4] = "refused".into();
             let mut names = vec![a.to_string(), b.to_string()];
@@ -373,7 +387,7 @@ fn independence_row(args: &Args, frame: &Frame, a: &str, b: &str, given: &[Strin
             };
             let incomplete = match left_out {
                 0 => String::new(),
-                n => format!(" {} left out.", count(n, "incomplete one is", "incomplete ones are")),
+                n => format!(" {} left out.", count(n, "incomplete row is", "incomplete rows are")),
             };
             made[8] = format!(
                 "{claim}. In {} {what} their partial correlation is {} (p {}).{incomplete}",

@@ -1,9 +1,10 @@
 //! `regress`: the effect of a treatment on outcomes, with its uncertainty, checks and refusals.
 //!
-//! The arithmetic is in `causal`. Here: arguments (`args`, `check`), the input as columns (`frame`),
-//! which rows are compared and what forbids it (`comparison`), what is adjusted for (`identify`), one
-//! estimate (`estimate`), the refuters (`refutations`), the diagnostics (`balance`, `sensitivity`,
-//! `modifiers`), the analysis of all contrasts (`analysis`) and the tables (`tables`, `ports`).
+//! The arithmetic is in `causal`. Here: arguments (`args`, `check`), the input as columns
+//! (`frame`), which rows are compared and what forbids it (`comparison`), what is adjusted for
+//! (`identify`), one estimate (`estimate`), the refuters (`refutations`), the diagnostics
+//! (`balance`, `sensitivity`, `omnibus`, `modifiers`), the analysis of all contrasts (`analysis`)
+//! and the tables (`tables`, `ports`).
 
 mod analysis;
 mod args;
@@ -14,6 +15,7 @@ mod estimate;
 mod frame;
 mod identify;
 mod modifiers;
+mod omnibus;
 mod ports;
 mod refutations;
 mod sensitivity;
@@ -71,7 +73,9 @@ impl Operator for Regress {
     }
 
     async fn bind(&self, args: &Value, cx: &BindContext) -> Result<Box<dyn Step>, Vec<ArgError>> {
-        let args: Args = parse_args(args)?;
+        let mut args: Args = parse_args(args)?;
+        // A unit is a cluster where there are no others.
+        args.cluster = args.cluster.filter(|cluster| args.unit.as_ref() != Some(cluster));
         let mut errors = Vec::new();
         let graph = check::check(&args, cx, &mut errors);
         let mut identified = Vec::new();

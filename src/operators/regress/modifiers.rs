@@ -195,14 +195,13 @@ fn words_of(refusal: &Refusal, set: &RowSet, modifier: &str) -> String {
         Refusal::Constant(what) if what == "modifier" => {
             Refusal::Constant(modifier.into()).to_string()
         }
-        Refusal::Constant(what) if what == "modifier in one arm" => {
+        Refusal::Constant(what) | Refusal::Collinear { column: what }
+            if what == "modifier in one arm" =>
+        {
             format!("`{modifier}` has one value only in one of the arms")
         }
         Refusal::Constant(what) if what == "differences" => "all differences are equal".into(),
         Refusal::Constant(what) if what == "outcome" => "the outcome has one value only".into(),
-        Refusal::Collinear { column } if column == "modifier in one arm" => {
-            format!("`{modifier}` tells the arms apart")
-        }
         other => super::named(other, &set.names),
     }
 }

@@ -49,7 +49,7 @@ fn inapplicable(
     in_pairs: bool,
 ) -> Option<&'static str> {
     if constant && estimator.needs_propensity() {
-        return Some("every propensity score is the same: there is no adjustment to refute");
+        return Some("every propensity score is the same: it adjusts for nothing to be refuted");
     }
     match (refuter, estimator) {
         (RefuterName::RandomCommonCause, _) if !estimator.adjusts() => {

@@ -5,19 +5,20 @@ use super::super::support::words::{short, thousands};
 use super::args::Args;
 use super::balance::contrast;
 use super::comparison::{Comparison, RowSet};
-use super::estimate::{Found, Pairs};
+use super::estimate::{Found, Pairs, Score};
 use crate::causal::{
-    Covariance::Classic, Estimate, SignedRanks, adjusted, difference_in_means, evalue_difference,
-    location, minimum_detectable, paired_gain, pooled_deviation, relative, robustness,
+    Covariance::Classic, Estimate, Refusal, SignedRanks, adjusted, difference_in_means,
+    evalue_difference, location, minimum_detectable, paired_gain, pooled_deviation, relative,
+    robustness,
 };
 
 /// Hidden bias for which the signed-rank test is told.
 const GAMMAS: [f64; 5] = [1.0, 1.25, 1.5, 2.0, 3.0];
 /// The power of the minimum detectable effect.
 const POWER: f64 = 0.8;
-/// Why a test that takes units as independent is not made.
+/// Why nothing is computed that takes units as independent.
 pub(super) const CLUSTERED: &str =
-    "units of a cluster depend on each other, which it does not know";
+    "units of a cluster depend on each other, and it would take them as independent";
 
 /// Collects the rows of the port `sensitivity` of one comparison.
 struct Measures<'a> {
@@ -54,6 +55,7 @@ pub(super) fn sensitivity_rows(
     set: &RowSet,
     comparison: &Comparison,
     primary: Result<&Found, &str>,
+    score: Option<&Score>,
 ) -> Vec<Vec<Cell>> {
     let mut measures = Measures { set, outcome: &comparison.outcome, rows: Vec::new() };
     match primary {
@@ -64,7 +66,7 @@ pub(super) fn sensitivity_rows(
         }
     }
     if comparison.refused.is_none() {
-        regression_bias(args, &mut measures, set, comparison);
+        regression_bias(args, &mut measures, set, comparison, score);
         if let Some(units) = &set.units {
             let pairs = Pairs::of(&set.treated, &comparison.values, units);
             if pairs.rows.len() >= 2 {
@@ -170,11 +172,15 @@ fn regression_bias(
     measures: &mut Measures<'_>,
     set: &RowSet,
     comparison: &Comparison,
+    score: Option<&Score>,
 ) {
     if set.names.is_empty() {
         return;
     }
     if let Some(reason) = set.adjusting_refused() {
+        return measures.refused("robustness", "robustness_value", reason);
+    }
+    if let Some(Err(reason @ Refusal::Separated)) = score {
         return measures.refused("robustness", "robustness_value", reason);
     }
     let covariates: Vec<&[f64]> = set.covariates.iter().map(Vec::as_slice).collect();
@@ -227,7 +233,7 @@ fn regression_bias(
                      {alpha} level{assumed}."
                 )
             } else {
-                format!("It is insignificant at the {alpha} level without any{assumed}.")
+                format!("It is insignificant at the {alpha} level without one{assumed}.")
             },
         ),
     ] {

@@ -2,13 +2,13 @@
 
 use super::super::support::cells::Cell;
 use super::super::support::words::{
-    count, degrees, interval, level, list, p, p_equals, short, thousands,
+    count, degrees, interval, level, list, p, p_equals, short, significant, thousands,
 };
+use super::Tables;
 use super::args::{Args, Estimator};
 use super::comparison::Contrast;
 use super::estimate::Found;
 use super::refutations::Refutation;
-use super::{Tables, ports};
 use crate::causal::{Estimate, refutation_p};
 
 /// What came of an estimator.
@@ -285,37 +285,17 @@ fn refutation_note(
         Bootstrap => ("On bootstrap samples", "it should not change"),
     };
     // None of so many: a smaller share than that was not looked for.
-    let p = if p == 0.0 { format!("< {}", short(2.0 / simulations as f64)) } else { p_equals(p) };
+    let least = significant((2.0 / simulations as f64).min(1.0), 2);
+    let p = if p == 0.0 { format!("< {least}") } else { p_equals(p) };
     let mut text = format!(
         "{how} ({simulations} times), the effect of {} becomes {} ({expected}; p {p}).",
         short(estimate),
         short(mean)
     );
     if refuter == Placebo {
-        let share = format!(" {as_large} of them are at least as large as the estimate.");
+        let verb = if as_large == 1 { "is" } else { "are" };
+        let share = format!(" {as_large} of them {verb} at least as large as the estimate.");
         text.push_str(&share);
     }
     text
-}
-
-/// A row of the port `sensitivity` about all arms.
-pub(super) fn omnibus_row(
-    outcome: &str,
-    arms: &[&str],
-    measure: &str,
-    value: Result<f64, String>,
-    note: String,
-) -> Vec<Cell> {
-    let others = arms[1..].join(", ");
-    let mut row: Vec<Cell> = vec![outcome.into(), others.into(), arms[0].into()];
-    row.extend(["omnibus".into(), measure.into()]);
-    debug_assert_eq!(row.len() + 4, ports::SENSITIVITY_COLUMNS.len());
-    match value {
-        Ok(value) => row.extend(["ok".into(), Cell::Null, value.into(), note.into()]),
-        Err(reason) => {
-            let note = format!("Not computed: {reason}.");
-            row.extend(["refused".into(), reason.into(), Cell::Null, note.into()]);
-        }
-    }
-    row
 }

@@ -1,0 +1,131 @@
+//! Friedman's test of all arms at once: its rows of the port `sensitivity`.
+
+use super::super::support::cells::Cell;
+use super::super::support::missing::Missing;
+use super::super::support::words::{count, p_equals, short};
+use super::args::Args;
+use super::comparison::{Contrast, FEWEST_UNITS};
+use super::frame::{Frame, NONE};
+use super::ports;
+use super::sensitivity::CLUSTERED;
+use crate::causal::{Refusal, friedman};
+
+/// Friedman's test of whether any of three and more arms differs, over complete units.
+pub(super) fn omnibus(args: &Args, frame: &Frame, contrasts: &[Contrast]) -> Vec<Vec<Cell>> {
+    let Some(units) = &frame.units else { return Vec::new() };
+    let mut arms = vec![args.control.as_str()];
+    let others = contrasts.iter().filter(|contrast| contrast.control == args.control);
+    arms.extend(others.map(|contrast| contrast.treatment.as_str()));
+    let codes: Option<Vec<u32>> = arms.iter().map(|arm| frame.arms.code(arm)).collect();
+    let Some(codes) = codes.filter(|codes| codes.len() > 2) else { return Vec::new() };
+    let mut rows = Vec::new();
+    for outcome in &args.outcomes {
+        let columns = complete(frame, units.rows(), units.names().len(), &codes, outcome);
+        let slices: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
+        let n = count(columns[0].len(), "unit", "units");
+        let found = match unusable(args, frame, units.rows(), &codes, outcome) {
+            Some(reason) => Err(reason),
+            None if args.cluster.is_some() => Err(CLUSTERED.into()),
+            None if columns[0].len() < FEWEST_UNITS => {
+                let (what, found) = ("units with rows under all arms", columns[0].len());
+                Err(Refusal::TooFew { what, found, needed: FEWEST_UNITS }.to_string())
+            }
+            None => friedman(&slices).map_err(|refusal| refusal.to_string()),
+        };
+        let mut add = |measure: &str, value: Result<f64, String>, note: String| {
+            rows.push(row(outcome, &arms, measure, value, note));
+        };
+        match found {
+            Ok(found) => {
+                let p = p_equals(found.p_value);
+                let statistic = short(found.statistic);
+                add(
+                    "friedman_chi2",
+                    Ok(found.statistic),
+                    format!(
+                        "Friedman's test of any difference between {} arms over {n}: chi-squared \
+                         {statistic}, p {p}.",
+                        arms.len()
+                    ),
+                );
+                add("friedman_p", Ok(found.p_value), format!("Its p-value: p {p}."));
+            }
+            Err(reason) => add("friedman_chi2", Err(reason), String::new()),
+        }
+    }
+    rows
+}
+
+/// Why the values of an outcome under these arms cannot be compared.
+fn unusable(
+    args: &Args,
+    frame: &Frame,
+    units: &[u32],
+    arms: &[u32],
+    outcome: &str,
+) -> Option<String> {
+    let (mut missing, mut infinite) = (0, 0);
+    for ((value, arm), unit) in frame.numbers[outcome].iter().zip(frame.arms.rows()).zip(units) {
+        let compared = *arm == NONE || arms.contains(arm);
+        missing += usize::from(compared && (value.is_nan() || *unit == NONE || *arm == NONE));
+        infinite += usize::from(compared && value.is_infinite());
+    }
+    if missing > 0 && args.missing == Missing::Refuse {
+        let rows = count(missing, "row is", "rows are");
+        return Some(format!(
+            "{rows} without a value that is needed (missing: drop leaves such rows out)"
+        ));
+    }
+    (infinite > 0).then(|| format!("`{outcome}` is infinite in {}", count(infinite, "row", "rows")))
+}
+
+/// The means of an outcome under each arm, for the units that have rows under all.
+fn complete(
+    frame: &Frame,
+    units: &[u32],
+    n_units: usize,
+    arms: &[u32],
+    outcome: &str,
+) -> Vec<Vec<f64>> {
+    let values = &frame.numbers[outcome];
+    let mut sums = vec![(0.0, 0u32); n_units * arms.len()];
+    for (row, unit) in units.iter().enumerate() {
+        let arm = arms.iter().position(|code| *code == frame.arms.rows()[row]);
+        if let Some(arm) = arm.filter(|_| *unit != NONE && values[row].is_finite()) {
+            let (sum, n) = &mut sums[*unit as usize * arms.len() + arm];
+            *sum += values[row];
+            *n += 1;
+        }
+    }
+    let mut columns = vec![Vec::new(); arms.len()];
+    for unit in sums.chunks_exact(arms.len()) {
+        if unit.iter().all(|(_, n)| *n > 0) {
+            for (column, (sum, n)) in columns.iter_mut().zip(unit) {
+                column.push(sum / f64::from(*n));
+            }
+        }
+    }
+    columns
+}
+
+/// A row of the port, which is about all arms.
+fn row(
+    outcome: &str,
+    arms: &[&str],
+    measure: &str,
+    value: Result<f64, String>,
+    note: String,
+) -> Vec<Cell> {
+    let others = arms[1..].join(", ");
+    let mut row: Vec<Cell> = vec![outcome.into(), others.into(), arms[0].into()];
+    row.extend(["omnibus".into(), measure.into()]);
+    debug_assert_eq!(row.len() + 4, ports::SENSITIVITY_COLUMNS.len());
+    match value {
+        Ok(value) => row.extend(["ok".into(), Cell::Null, value.into(), note.into()]),
+        Err(reason) => {
+            let note = format!("Not computed: {reason}.");
+            row.extend(["refused".into(), reason.into(), Cell::Null, note.into()]);
+        }
+    }
+    row
+}
