@@ -302,8 +302,7 @@ impl TableStep for BoundCorrelate {
     ) -> Result<Ports, StepError> {
         let missing = || StepError::new("`correlate` needs an input table");
         let input = inputs.remove(INPUT).ok_or_else(missing)?;
-        let by: Vec<Expr> =
-            self.groups.iter().map(|field| one_zero(field)).collect::<Result<_, _>>()?;
+        let by: Vec<Expr> = self.groups.iter().map(one_zero).collect::<Result<_, _>>()?;
         let group = match by.as_slice() {
             [] => lit(""),
             by => call::<RowId>(by.iter().flat_map(|n| [n.clone().is_null(), n.clone()]).collect()),
