@@ -326,3 +326,12 @@ fn mistakes_are_found_before_anything_runs() {
         &["did you mean `pearson`?"],
     );
 }
+
+#[test]
+fn the_two_zeros_are_one_group() {
+    let row =
+        |i: u64| format!("{},{},{}", noise(i, 0), noise(i, 1), ["0.0", "-0.0"][i as usize / 30]);
+    let found = rows(&csv("y,x,g", (0..60).map(row)), "outcomes: [y], variables: [x], by: [g]");
+    assert_eq!((found.len(), &found[0]["n"]), (1, &60.into()), "{found:?}");
+    assert!(text(&found[0], "note").starts_with("Where `g` is 0.0: Pearson's r of"), "{found:?}");
+}
