@@ -8,7 +8,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
-use galeras::causal::{
+use galeras_causal::{
     Covariance, Estimand, Estimate, Propensity, adjusted, aipw, cross_fit_aipw, interacted,
     matching, paired, stratification, weighting,
 };
@@ -137,7 +137,7 @@ type Regression = fn(
     &[&[f64]],
     Covariance,
     Option<&[u32]>,
-) -> Result<galeras::causal::Adjusted, galeras::causal::Refusal>;
+) -> Result<galeras_causal::Adjusted, galeras_causal::Refusal>;
 
 /// 20 clusters of unequal sizes, six of them treated as a whole: few clusters, and few treated,
 /// is where CR0 and CR1 are known to fail and CR2 with Satterthwaite's degrees of freedom is not.

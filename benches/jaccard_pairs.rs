@@ -13,7 +13,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use galeras::functions::similarity::{
+use galeras_similarity::{
     Corpus, Limits, Method, PairSink, Reader, Thresholds, expected_recall,
 };
 

@@ -7,9 +7,9 @@
 //! `benches/scores_vs_peers.py` runs it beside the Python packages.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
-use galeras::functions::codebleu::{CodeBleu, EQUAL_WEIGHTS, Mode};
-use galeras::functions::python::PythonParser;
-use galeras::functions::text::{Bleu, Chrf, Levenshtein, Options, RougeL, Words};
+use galeras_metrics::codebleu::{CodeBleu, EQUAL_WEIGHTS, Mode};
+use galeras_python::PythonParser;
+use galeras_metrics::text::{Bleu, Chrf, Levenshtein, Options, RougeL, Words};
 use serde_json::{Map, Value};
 
 type Pair = (String, String);

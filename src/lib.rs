@@ -24,21 +24,16 @@
 //! - Nothing here prints, except through a writer that it was given, and progress bars.
 //! - A result is stored before the manifest that names it.
 
-pub mod cache;
-pub mod causal;
-pub mod chat;
+pub mod store;
 pub mod cli;
 pub mod digest;
-pub mod engine;
+pub mod session;
 pub mod event;
-pub mod exec;
+pub mod runner;
 pub mod functions;
-pub mod git;
-pub mod github;
 pub mod id;
 pub mod operator;
 pub mod operators;
 pub mod plan;
 pub mod report;
-pub mod secret;
 pub mod workflow;

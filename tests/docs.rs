@@ -14,7 +14,7 @@ fn root() -> PathBuf {
 }
 
 fn galeras(args: &[&str]) -> String {
-    let out = Command::new(env!("CARGO_BIN_EXE_galeras")).args(args).output().unwrap();
+    let out = Command::new(env!("CARGO_BIN_EXE_galeras-under-test")).args(args).output().unwrap();
     assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
     String::from_utf8(out.stdout).unwrap()
 }
@@ -158,7 +158,7 @@ fn the_examples_of_the_operators_run() {
 }
 
 fn run_in(folder: &Path, verb: &str, name: &str) {
-    let out = Command::new(env!("CARGO_BIN_EXE_galeras"))
+    let out = Command::new(env!("CARGO_BIN_EXE_galeras-under-test"))
         .args([verb, "w.yaml"])
         .current_dir(folder)
         .env_remove("GALERAS_CACHE")

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::context::{Exit, fail, fail_cache, open_store, print, print_json};
 use super::{Format, StoreArgs};
-use crate::cache::GcPolicy;
+use crate::store::GcPolicy;
 use crate::report::{bytes, count};
 
 #[derive(Subcommand)]

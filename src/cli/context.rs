@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{DEFAULT_CACHE, Format, WorkflowArgs};
-use crate::cache::{CacheError, Store};
+use crate::store::{CacheError, Store};
 use crate::event::RunStatus;
-use crate::exec::{RunError, State, StepState, survey};
+use crate::runner::{RunError, State, StepState, survey};
 use crate::operators::REGISTRY;
 use crate::plan::{Locking, Plan, Settings, plan, preflight};
 use crate::workflow::{Diagnostics, render, to_json};
@@ -198,7 +198,7 @@ impl Surveyed {
     }
 
     /// The results that are stored, by position in the plan.
-    pub(super) fn done(&self) -> Vec<Option<Arc<crate::cache::Manifest>>> {
+    pub(super) fn done(&self) -> Vec<Option<Arc<crate::store::Manifest>>> {
         self.states.iter().map(|s| s.manifest.clone()).collect()
     }
 

@@ -14,9 +14,9 @@ use parquet::arrow::ArrowWriter;
 
 use super::context::{Exit, Surveyed, fail, fail_run, print, width};
 use super::{Format, WorkflowArgs};
-use crate::cache::Store;
-use crate::engine::{column, explain, parse_row_expr, session};
-use crate::exec::{open, open_port, survey};
+use crate::store::Store;
+use crate::session::{column, explain, parse_row_expr, session};
+use crate::runner::{open, open_port, survey};
 use crate::operator::{MAIN, plain_message};
 use crate::plan::Plan;
 use crate::report::{TableFormat, write_table};

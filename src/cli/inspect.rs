@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::context::{Exit, Surveyed, fail, load, plan_file, print, print_json, show_diagnostics};
 use super::{Format, StoreArgs, WorkflowArgs};
 use crate::event::StepStatus;
-use crate::exec::{State, StepState};
+use crate::runner::{State, StepState};
 use crate::plan::{Locking, Plan};
 use crate::report::{Graph, GraphEdge, GraphFormat, GraphNode, count, render_graph};
 

@@ -16,10 +16,10 @@ use super::context::{
 };
 use super::run::{DEFAULT_MEMORY, all_threads, watch_signals};
 use super::{Format, WorkflowArgs};
-use crate::cache::{Manifest, Store, timestamp};
-use crate::engine::{column, session};
+use crate::store::{Manifest, Store, timestamp};
+use crate::session::{column, session};
 use crate::event::{EventSink, RunStatus};
-use crate::exec::{Resources, RunError, RunOptions, open_port, run as run_plan, survey};
+use crate::runner::{Resources, RunError, RunOptions, open_port, run as run_plan, survey};
 use crate::operator::{Fact, MAIN, REJECTS, answer_digest};
 use crate::plan::{
     LockFile, LockedFile, LockedSnapshot, LockedVersion, Locking, Plan, lock_path, preflight,

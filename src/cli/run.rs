@@ -14,9 +14,9 @@ use super::context::{
 };
 use super::data::show_outputs;
 use super::{Format, WorkflowArgs};
-use crate::cache::Store;
+use crate::store::Store;
 use crate::event::{EventSink, RunEvent, RunStatus};
-use crate::exec::{Resources, RunOptions, State, run as run_plan, survey};
+use crate::runner::{Resources, RunOptions, State, run as run_plan, survey};
 use crate::plan::{Locking, Plan, preflight};
 use crate::report::{HumanReporter, JsonReporter};
 

@@ -14,7 +14,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::python::{cut_points, docstring_end, signature_end, with_parser};
+use galeras_python::{cut_points, docstring_end, signature_end, with_parser};
 use crate::id::{keyed_hash, unit_interval};
 
 /// The field that says why a method was not cut.

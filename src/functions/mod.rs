@@ -6,13 +6,8 @@
 
 pub mod aggregate;
 pub mod bpe;
-pub mod codebleu;
-pub mod ngram;
-pub mod python;
 pub mod scores;
-pub mod similarity;
 pub mod template;
-pub mod text;
 
 mod cut;
 mod keyed_hash;

@@ -11,7 +11,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::python::{calls, with_parser};
+use galeras_python::{calls, with_parser};
 
 /// A list of the distinct names in the order of their first call; null for a text that is null
 /// or cannot be parsed.

@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::python::{Features, features, with_parser};
+use galeras_python::{Features, features, with_parser};
 use crate::operator::describe;
 
 /// The features in the order of the output: name, whether it is null for methods without one,

@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::python::{Method, decode_source, methods, with_parser};
+use galeras_python::{Method, decode_source, methods, with_parser};
 use crate::operator::describe;
 
 /// The columns of a method: name, type, description.

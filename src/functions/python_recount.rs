@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::python::{BodyFacts, Recount, Recounter, with_parser};
+use galeras_python::{BodyFacts, Recount, Recounter, with_parser};
 
 /// The numbers, in the order of the struct.
 type Number = (&'static str, fn(&Recount, &BodyFacts) -> Option<i64>);

@@ -12,7 +12,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::python::{CATEGORIES, taxonomy, taxonomy_published};
+use galeras_python::{CATEGORIES, taxonomy, taxonomy_published};
 
 /// A struct with a count for each category, null for a null text; with the lists as they were
 /// published if the second argument says so.

@@ -17,7 +17,7 @@ use datafusion::logical_expr::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::python::words;
+use galeras_python::words;
 use super::template::{RenderError, Row, Templates};
 
 /// A message of a conversation; of a treatment, with a template for its content.

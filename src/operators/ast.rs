@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::support::{
     is_text, keep_hidden, project, reject_table, reject_values, require_column, text,
 };
-use crate::engine::column;
+use crate::session::column;
 use crate::functions::{PythonFeatures, call, features_type};
 use crate::operator::{
     ArgError, BindContext, Effect, Grain, InputPorts, Lowering, MAIN, Operator, Port, Ports,

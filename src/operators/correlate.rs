@@ -24,8 +24,8 @@ use super::support::missing::Missing;
 use super::support::threads::{on_thread, pool};
 use super::support::words::{count, interval, level, p_equals, short, thousands};
 use super::support::{in_key_order, is_number, require_column};
-use crate::causal::{Method, Refusal, correlation};
-use crate::engine::column;
+use galeras_causal::{Method, Refusal, correlation};
+use crate::session::column;
 use crate::functions::{RowId, call};
 use crate::operator::{
     ArgError, BindContext, Effect, Grain, INPUT, InputPorts, LowerContext, Lowering, MAIN,

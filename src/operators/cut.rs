@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::support::{
     is_text, keep_hidden, project, reject_table, reject_values, require_column, text,
 };
-use crate::engine::column;
+use crate::session::column;
 use crate::functions::{CUT_REASON, RandomCut, call};
 use crate::id::ID;
 use crate::operator::{

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::support::{project, reject_table, reject_values, require_column, text};
-use crate::engine::column;
+use crate::session::column;
 use crate::functions::{KeyedHash, RowId, call};
 use crate::id::ID;
 use crate::operator::{

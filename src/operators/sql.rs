@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::engine::{check_deterministic, empty_table, explain};
+use crate::session::{check_deterministic, empty_table, explain};
 use crate::operator::{
     ArgError, BindContext, Effect, Grain, InputPorts, LowerContext, Lowering, MAIN, Operator, Port,
     Ports, Reads, Step, StepError, TableSchema, TableStep, args_schema, parse_args, stored_type,

@@ -13,7 +13,7 @@ use datafusion::dataframe::DataFrame;
 use datafusion::logical_expr::{Expr, lit};
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
-use crate::engine::column;
+use crate::session::column;
 use crate::id::ROW_DIGEST;
 use crate::operator::{ArgError, BindContext, StepError, TableSchema, describe, virtual_step};
 

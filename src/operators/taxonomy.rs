@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::support::{is_text, keep_hidden, project, require_column};
-use crate::engine::column;
-use crate::functions::python::CATEGORIES;
+use crate::session::column;
+use galeras_python::CATEGORIES;
 use crate::functions::{PythonTaxonomy, call};
 use crate::operator::{
     ArgError, BindContext, Effect, Grain, InputPorts, Lowering, MAIN, Operator, Port, Ports,

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use super::support::models::{MODEL, bad_model};
 use super::support::threads::{on_thread, pool};
 use super::support::{is_text, require_column, text_field};
-use crate::engine::column;
+use crate::session::column;
 use crate::functions::bpe::{self, MIN_VOCAB};
 use crate::operator::{
     ArgError, BindContext, Effect, Grain, INPUT, InputPorts, LowerContext, Lowering, Operator,

@@ -13,7 +13,7 @@ use super::expand::{Expander, Site, Target, Targets};
 use super::load::{Locking, covers};
 use super::model::{Cell, Check, CheckKind, Input, PlannedStep, cell_suffix, plain};
 use crate::digest::type_name;
-use crate::engine::{parse_row_expr, session};
+use crate::session::{parse_row_expr, session};
 use crate::operator::Step as BoundStep;
 use crate::operator::{
     ArgError, BindContext, Fact, INPUT, InputPorts, Operator, Port, TableSchema, describe,

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::chat_api::{ChatApi, Fault, MODEL};
+use galeras_test_servers::chat_api::{ChatApi, Fault, MODEL};
 use crate::harness::{Outcome, Project};
 use crate::paper::{history, table, text};
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::chat_api::{ChatApi, Fault, error};
+use galeras_test_servers::chat_api::{ChatApi, Fault, error};
 use crate::generate_openai::{only, project, warnings};
 use crate::harness::Outcome;
 

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::chat_api::{Asked, ChatApi, Fault};
+use galeras_test_servers::chat_api::{Asked, ChatApi, Fault};
 use crate::generate_openai::{answers, data, project, workflow};
 use crate::harness::{Outcome, Project, Running, files_below, wait_for};
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::chat_api::{Asked, ChatApi, Fault};
+use galeras_test_servers::chat_api::{Asked, ChatApi, Fault};
 use crate::generate_openai::{answers, only, project, warnings};
 use crate::harness::{Outcome, Project, Running, wait_for};
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::chat_api::{Asked, ChatApi, Fault, MODEL, VERSION};
+use galeras_test_servers::chat_api::{Asked, ChatApi, Fault, MODEL, VERSION};
 use crate::generate_openai::{answers, data, project, workflow};
 use crate::harness::{Outcome, Project, marked};
 

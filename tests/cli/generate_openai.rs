@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::chat_api::{Asked, ChatApi, Fault, MODEL, TOKENS, VERSION, code, content};
+use galeras_test_servers::chat_api::{Asked, ChatApi, Fault, MODEL, TOKENS, VERSION, code, content};
 use crate::harness::{Outcome, Project};
 
 const WORKFLOW: &str = "galeras: 1

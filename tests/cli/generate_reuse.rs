@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::chat_api::{Asked, ChatApi, Fault};
+use galeras_test_servers::chat_api::{Asked, ChatApi, Fault};
 use crate::generate_openai::{answers, data, only, project, warnings, workflow};
 use crate::harness::{Outcome, Project};
 

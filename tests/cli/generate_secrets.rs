@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::json;
 
-use crate::chat_api::{Asked, ChatApi, Fault};
+use galeras_test_servers::chat_api::{Asked, ChatApi, Fault};
 use crate::generate_openai::{data, project, workflow};
 use crate::harness::{Outcome, Project, Running, files_below, marked, wait_for};
 

@@ -17,7 +17,7 @@ pub const TIME_OUT: Duration = Duration::from_secs(60);
 pub fn binary() -> PathBuf {
     let given = std::env::var_os("GALERAS_BIN").map(PathBuf::from);
     given
-        .or_else(|| option_env!("CARGO_BIN_EXE_galeras").map(PathBuf::from))
+        .or_else(|| option_env!("CARGO_BIN_EXE_galeras-under-test").map(PathBuf::from))
         .expect("GALERAS_BIN names the program")
 }
 

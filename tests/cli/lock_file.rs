@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::harness::{Outcome, Project, marked};
-use crate::http_git::{Fault, HttpGit};
+use galeras_test_servers::http_git::{Fault, HttpGit};
 use crate::repository::{Repository, at, day, def, mined, workflow};
 
 /// A project with the repository `r` of one commit.

@@ -8,11 +8,8 @@
 #![allow(unreachable_pub)]
 
 #[allow(dead_code)]
-mod chat_api;
 #[allow(dead_code)]
-mod github_api;
 mod harness;
-mod http_git;
 mod repository;
 
 mod assertions;

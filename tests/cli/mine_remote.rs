@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::harness::{Outcome, Project, Running, files_below, wait_for};
-use crate::http_git::{Fault, HttpGit};
+use galeras_test_servers::http_git::{Fault, HttpGit};
 use crate::repository::{NEW_YEAR, Repository, at, day, def, defs, git, mined, workflow};
 
 /// The POSTs of the repository `r`.

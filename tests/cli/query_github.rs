@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::github_api::{Fault, GithubApi, Repo};
+use galeras_test_servers::github_api::{Fault, GithubApi, Repo};
 use crate::harness::{Outcome, Project, Running, files_below, marked};
-use crate::http_git::HttpGit;
+use galeras_test_servers::http_git::HttpGit;
 use crate::repository::{Repository, at, day, def};
 
 /// The search of the Galeras paper.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::github_api::{Fault, GithubApi, Repo};
+use galeras_test_servers::github_api::{Fault, GithubApi, Repo};
 use crate::harness::{Outcome, Project, Running, files_below, wait_for};
 use crate::query_github::{
     PAPER, TOKEN, heads, hidden, names, project, project_at, repos, run_with,

@@ -9,7 +9,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
-use crate::functions::text::pass_at_k;
+use galeras_metrics::text::pass_at_k;
 
 /// The unbiased estimator of Chen et al. 2021; null where a number is null or there is no such
 /// chance (`c > n`, `k > n`, `k < 1`).

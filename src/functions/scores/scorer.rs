@@ -7,9 +7,9 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::spec::{Metric, Spec};
-use crate::functions::codebleu::{CodeBleu, Counts, Reference, Scores};
-use crate::functions::python::{is_space, with_parser};
-use crate::functions::text::{Bleu, Chrf, Levenshtein, RougeL, Statistics};
+use galeras_metrics::codebleu::{CodeBleu, Counts, Reference, Scores};
+use galeras_python::{is_space, with_parser};
+use galeras_metrics::text::{Bleu, Chrf, Levenshtein, RougeL, Statistics};
 
 /// How many counts a pair has: those of BLEU, then those of CodeBLEU.
 pub const COUNT: usize = BLEU + CODEBLEU;

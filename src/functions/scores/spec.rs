@@ -8,8 +8,8 @@ use datafusion::logical_expr::ColumnarValue;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::functions::codebleu;
-use crate::functions::text::{Options, Smoothing, Tokenizer, Words};
+use galeras_metrics::codebleu;
+use galeras_metrics::text::{Options, Smoothing, Tokenizer, Words};
 
 /// A score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]

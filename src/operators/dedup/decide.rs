@@ -17,8 +17,8 @@ use futures::StreamExt;
 
 use super::super::support::threads::{StopOnDrop, on_thread};
 use super::{BoundDedup, Keep};
-use crate::engine::column;
-use crate::functions::similarity::{Corpus, Counts};
+use crate::session::column;
+use galeras_similarity::{Corpus, Counts};
 use crate::id::ID;
 use crate::operator::{LowerContext, StepError, Tell};
 

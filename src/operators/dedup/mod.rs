@@ -22,8 +22,8 @@ use self::read::read;
 use super::support::models::{MODEL, read_model};
 use super::support::{is_text, project, reject_table, reject_values, require_column, text_field};
 use crate::digest::Digest;
-use crate::engine::column;
-use crate::functions::similarity::{self, Method, Thresholds, expected_recall};
+use crate::session::column;
+use galeras_similarity::{Method, Thresholds, expected_recall};
 use crate::id::ID;
 use crate::operator::{
     ArgError, BindContext, Effect, Grain, INPUT, InputPorts, LowerContext, Lowering, MAIN,
@@ -359,9 +359,9 @@ impl BoundDedup {
     }
 }
 
-impl From<similarity::Error> for StepError {
-    fn from(error: similarity::Error) -> Self {
-        let vocabulary = matches!(error, similarity::Error::Vocabulary { .. });
+impl From<galeras_similarity::Error> for StepError {
+    fn from(error: galeras_similarity::Error) -> Self {
+        let vocabulary = matches!(error, galeras_similarity::Error::Vocabulary { .. });
         let error = Self::new(error.to_string());
         if vocabulary {
             return error.help("allow more with `galeras run --memory`, or use `tokens: bpe`");

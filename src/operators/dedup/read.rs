@@ -14,9 +14,9 @@ use tokio::sync::mpsc;
 use super::super::support::models::{model, read_model};
 use super::super::support::threads::{StopOnDrop, on_thread};
 use super::{BoundDedup, Keywords, Tokens};
-use crate::engine::column;
+use crate::session::column;
 use crate::functions::bpe::Bpe;
-use crate::functions::similarity::{Corpus, Limits, Reader, Stop};
+use galeras_similarity::{Corpus, Limits, Reader, Stop};
 use crate::id::ID;
 use crate::operator::{LowerContext, StepError, Tell};
 

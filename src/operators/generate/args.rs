@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::str::FromStr;
 
-use crate::chat::{self, Usd};
+use galeras_chat::Usd;
 use crate::operator::ArgError;
 
 /// The address of OpenAI's own server.
@@ -151,9 +151,9 @@ pub(super) struct Price {
 
 impl Price {
     /// The exact price of a token.
-    pub(super) fn per_million(&self) -> Result<chat::Price, String> {
+    pub(super) fn per_million(&self) -> Result<galeras_chat::Price, String> {
         let usd = |price: f64| Usd::from_str(&price.to_string());
-        chat::Price::per_million(usd(self.input)?, usd(self.output)?)
+        galeras_chat::Price::per_million(usd(self.input)?, usd(self.output)?)
     }
 }
 
@@ -198,7 +198,7 @@ impl Args {
     }
 
     pub(super) fn order(&self) -> usize {
-        self.order.unwrap_or(crate::functions::ngram::Model::DEFAULT_ORDER)
+        self.order.unwrap_or(galeras_ngram::Model::DEFAULT_ORDER)
     }
 
     pub(super) fn answer(&self) -> &str {
@@ -255,7 +255,7 @@ impl Args {
             let message = "`provider: openai` needs a `model`";
             errors.push(ArgError::new("model", "missing-argument", message));
         }
-        if let Err(error) = chat::Endpoint::new(self.base_url(), None) {
+        if let Err(error) = galeras_chat::Endpoint::new(self.base_url(), None) {
             errors.push(ArgError::new("base_url", "bad-url", error.to_string()));
         }
         for name in ["model", "messages", "stream", "n"] {

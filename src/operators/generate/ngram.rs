@@ -18,9 +18,9 @@ use super::super::support::{is_text, require_column};
 use super::TRAIN;
 use super::args::Args;
 use super::rows::{Answer, Form, NoAnswer, Outcome, Rows, Said, tables};
-use crate::engine::column;
+use crate::session::column;
 use crate::functions::Message;
-use crate::functions::ngram::{Model, Prompt, Scratch, Settings, count_tokens};
+use galeras_ngram::{Model, Prompt, Scratch, Settings, count_tokens};
 use crate::id::{ID, keyed_hash};
 use crate::operator::{
     ArgError, BindContext, INPUT, LowerContext, Lowering, Port, Ports, Reads, Step, StepError,

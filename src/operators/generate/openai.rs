@@ -20,14 +20,14 @@ use tokio_util::sync::CancellationToken;
 use super::args::Args;
 use super::conversation::Chat;
 use super::rows::{Answer, Form, NoAnswer, Outcome, REFUSAL, Rows, Said, tables};
-use crate::chat::{Ask, Budget, ChatError, Client, Endpoint, Notice, Price, Settings, Usd};
+use galeras_chat::{Ask, Budget, ChatError, Client, Endpoint, Notice, Price, Settings, Usd};
 use crate::digest::Digest;
 use crate::functions::Message;
 use crate::operator::{
     Answers, ArgError, AskStep, Asked, Fact, INPUT, LowerContext, Lowering, Port, Step, StepError,
     Tell, Versioned,
 };
-use crate::secret::Secret;
+use galeras_net::Secret;
 
 /// The version of what questions are made of.
 const QUESTION: u32 = 1;

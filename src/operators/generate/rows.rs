@@ -20,9 +20,9 @@ use serde::{Deserialize, Serialize};
 
 use super::extract;
 use super::ports::{PROMPT_ID, SAMPLE};
-use crate::chat::{Price, Usd};
+use galeras_chat::{Price, Usd};
 use crate::digest::Digest;
-use crate::engine::column;
+use crate::session::column;
 use crate::functions::{Message, RowId, call, conversation};
 use crate::id::{ID, row_id};
 use crate::operator::{LowerContext, MAIN, Port, Ports, REJECTS, SUMMARY, StepError};

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use self::source::{Origin, Source};
 use super::support::{keep_hidden, project, reject_columns, reject_values, text};
-use crate::engine::column;
+use crate::session::column;
 use crate::functions::{METHOD_FIELDS, PythonMethods, RowId, call, methods_type};
 use crate::id::ID;
 use crate::operator::{

@@ -10,7 +10,7 @@ use arrow::array::{
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 use tokio::sync::mpsc;
 
-use crate::git::{ChangedMethod, CommitFacts, GitError, GitErrorKind, Sink};
+use galeras_git::{ChangedMethod, CommitFacts, GitError, GitErrorKind, Sink};
 use crate::id::{ID, row_id};
 use crate::operator::{StepError, TableSchema, describe};
 

@@ -21,9 +21,9 @@ use tokio::sync::mpsc;
 use self::columns::{Batches, HEAD, made_schema, methods_table, rejected_fields};
 use self::work::Task;
 use super::support::{glob_set, is_text, project, reject_columns, require_column};
-use crate::engine::column;
+use crate::session::column;
 use crate::functions::moment;
-use crate::git::{MineOptions, Window};
+use galeras_git::{MineOptions, Window};
 use crate::operator::{
     ArgError, BindContext, EachContext, EachError, EachStep, Effect, Fact, Grain, InputPorts,
     Lowering, MAIN, Operator, Port, Ports, REJECTS, Reads, Step, StepError, TableSchema,

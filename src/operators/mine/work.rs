@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use arrow::array::RecordBatch;
-use gix::ObjectId;
+use galeras_git::ObjectId;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 use super::super::support::threads::{StopOnDrop, blocking};
 use super::columns::Batches;
 use crate::digest::Digest;
-use crate::git::{
+use galeras_git::{
     Activity, Fetcher, GitError, GitErrorKind, Location, MineOptions, Network, Plan, Repository,
     mine, plan, remote_head, trees,
 };

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::support::{keep_hidden, project, reject_table, reject_values, text_field};
-use crate::engine::column;
+use crate::session::column;
 use crate::functions::{
     Message, RenderPrompts, RowId, SYSTEM, Treatment, call, compile, messages_type,
 };

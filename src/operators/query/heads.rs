@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::super::support::threads::{StopOnDrop, blocking};
 use super::table::Found;
-use crate::git::{
+use galeras_git::{
     Activity, GitError, GitErrorKind, Head, Location, Network, Repository, remote_head,
 };
 use crate::operator::{LowerContext, StepError, Tell};
@@ -98,7 +98,7 @@ pub(super) async fn resolve(
                 (cx.tell)(Tell::Warning(told));
                 resolved.retry += u64::from(retry);
                 let Found { repo, address, .. } = found;
-                let address = crate::git::shown_url(&address);
+                let address = galeras_git::shown_url(&address);
                 let reason = error.message;
                 resolved.headless.push(Headless { repo, address, rule: "reachable", reason });
             }
@@ -135,7 +135,7 @@ fn row(found: Found, (branch, commit): Tip) -> Value {
     let mut row = found.facts;
     if let Some(map) = row.as_object_mut() {
         map.insert("repo".into(), found.repo.into());
-        map.insert("clone_url".into(), crate::git::shown_url(&found.address).into());
+        map.insert("clone_url".into(), galeras_git::shown_url(&found.address).into());
         map.insert("default_branch".into(), branch.into());
         map.insert("head_sha".into(), commit.into());
     }

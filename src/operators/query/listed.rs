@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::table::Found;
-use crate::git::{GitError, Location, shown_url};
-use crate::github::GITHUB;
+use galeras_git::{GitError, Location, shown_url};
+use galeras_github::GITHUB;
 use crate::operator::ArgError;
 
 /// One entry of `repos`.

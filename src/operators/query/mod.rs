@@ -18,14 +18,14 @@ use self::listed::{Entry, Listed};
 use self::table::{Found, pinned_rejects, rejects, repositories, repositories_table};
 use super::support::{reject_columns, text_field};
 use crate::digest::Digest;
-use crate::github::{Client, GITHUB, GithubError, GithubErrorKind, Notice, Query, Search};
-use crate::github::{Repository, Sort, search};
+use galeras_github::{Client, GITHUB, GithubError, GithubErrorKind, Notice, Query, Search};
+use galeras_github::{Repository, Sort, search};
 use crate::operator::{
     ArgError, BindContext, Effect, Fact, Grain, InputPorts, LowerContext, Lowering, MAIN, Operator,
     Port, Ports, REJECTS, SideFile, Snapshot, Step, StepError, TableSchema, TableStep, Tell,
     args_schema, parse_args,
 };
-use crate::secret::Secret;
+use galeras_net::Secret;
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 use self::fetch::fetch;
 use self::formats::{Format, check_whole, open};
 use crate::digest::Digest;
-use crate::engine::column;
+use crate::session::column;
 use crate::functions::{RowId, call};
 use crate::id::ID;
 use crate::operator::{

@@ -19,7 +19,7 @@ use super::refutations::{Draws, Refuted, Watch, refute};
 use super::sensitivity::sensitivity_rows;
 use super::tables::{self, Entry, Outcome};
 use super::{Bound, Tables, identify, named};
-use crate::causal::{Refusal, adjust};
+use galeras_causal::{Refusal, adjust};
 use crate::operator::StepError;
 
 /// Tells the user what is going on, at most once in a while.
@@ -370,7 +370,7 @@ fn adjust_slopes(rows: &mut [Vec<Cell>]) {
         _ => None,
     };
     let known: Vec<f64> = rows.iter().filter_map(p_value).collect();
-    let mut q = adjust(&known, crate::causal::Adjustment::BenjaminiHochberg).into_iter();
+    let mut q = adjust(&known, galeras_causal::Adjustment::BenjaminiHochberg).into_iter();
     for row in rows {
         if p_value(row).is_some() {
             row[SLOPE_P + 1] = q.next().into();

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::super::support::missing::Missing;
-use crate::causal::{Adjustment, Covariance, Estimand, Refuter};
+use galeras_causal::{Adjustment, Covariance, Estimand, Refuter};
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

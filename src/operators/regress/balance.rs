@@ -7,7 +7,7 @@ use super::args::Args;
 use super::comparison::{RowSet, gather};
 use super::estimate::Score;
 use super::frame::Frame;
-use crate::causal::{Estimand, Refusal, balance, overlap};
+use galeras_causal::{Estimand, Refusal, balance, overlap};
 
 /// Above this, arms are called different in a covariate (Stuart 2010).
 const BALANCED: f64 = 0.1;

@@ -4,7 +4,7 @@ use arrow::datatypes::DataType;
 
 use super::super::support::{is_number, require_column};
 use super::args::{Args, Estimator};
-use crate::causal::{Covariance, Graph};
+use galeras_causal::{Covariance, Graph};
 use crate::operator::{ArgError, BindContext};
 
 /// Checks the arguments against the input; the graph, if there is one.

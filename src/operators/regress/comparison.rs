@@ -6,7 +6,7 @@ use super::super::support::words::{count, list};
 use super::args::{Args, Contrasts};
 use super::frame::{Frame, NONE};
 use super::identify::Identified;
-use crate::causal::dense;
+use galeras_causal::dense;
 
 /// Fewer units than these give no estimate.
 pub(super) const FEWEST_UNITS: usize = 10;

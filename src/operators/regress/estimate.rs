@@ -3,7 +3,7 @@
 use super::super::support::words::{count, short, thousands};
 use super::args::{Args, EstimandName, Estimator};
 use super::comparison::FEWEST_UNITS;
-use crate::causal::{
+use galeras_causal::{
     Covariance, Estimate, LinearFit, Propensity, Refusal, adjusted, aipw, cross_fit_aipw, dense,
     difference_in_means, interacted, matching, paired, stratification, two_stage, weighting,
 };

@@ -15,7 +15,7 @@ use futures::StreamExt;
 
 use super::super::support::in_key_order;
 use super::args::Args;
-use crate::engine::column;
+use crate::session::column;
 use crate::functions::{KeyedHash, RowId, call};
 use crate::id::ID;
 use crate::operator::StepError;

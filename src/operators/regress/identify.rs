@@ -9,7 +9,7 @@ use super::super::support::words::{count, list, p_equals, short, thousands};
 use super::args::{Args, Estimator};
 use super::comparison::gather;
 use super::frame::{Frame, NONE};
-use crate::causal::{Graph, Identification, QueryError, Refusal, dense, identify, partial};
+use galeras_causal::{Graph, Identification, QueryError, Refusal, dense, identify, partial};
 
 /// More rows of one kind than a table of a graph should have.
 const MOST_SETS: usize = 1000;

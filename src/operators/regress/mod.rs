@@ -32,7 +32,7 @@ use self::args::Args;
 use self::identify::Identified;
 use super::support::cells::{Cell, batch};
 use super::support::threads::{StopOnDrop, on_thread, pool};
-use crate::causal::{Graph, Refusal};
+use galeras_causal::{Graph, Refusal};
 use crate::operator::{
     ArgError, BindContext, Effect, Grain, INPUT, InputPorts, LowerContext, Lowering, MAIN,
     Operator, Port, Ports, Reads, SUMMARY, Step, StepError, TableStep, Tell, args_schema,

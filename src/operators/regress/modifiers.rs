@@ -8,7 +8,7 @@ use super::balance::contrast;
 use super::comparison::{Comparison, RowSet, differing_units, gather};
 use super::estimate::{Pairs, Score};
 use super::frame::Frame;
-use crate::causal::{Estimate, Group, Modification, Refusal, dense, interaction, modification};
+use galeras_causal::{Estimate, Group, Modification, Refusal, dense, interaction, modification};
 
 /// The rows of the port `modifiers` of one comparison, without adjusted p-values: the position of
 /// a slope's p-value in a row is [`SLOPE_P`], that of its adjusted one comes after.

@@ -8,7 +8,7 @@ use super::comparison::{Contrast, FEWEST_UNITS};
 use super::frame::{Frame, NONE};
 use super::ports;
 use super::sensitivity::CLUSTERED;
-use crate::causal::{Refusal, friedman};
+use galeras_causal::{Refusal, friedman};
 
 /// Friedman's test of whether any of three and more arms differs, over complete units.
 pub(super) fn omnibus(args: &Args, frame: &Frame, contrasts: &[Contrast]) -> Vec<Vec<Cell>> {

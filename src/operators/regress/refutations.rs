@@ -10,7 +10,7 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use super::args::{Args, Estimator, RefuterName};
 use super::comparison::{RowSet, gather};
 use super::estimate::{Sample, estimate, score};
-use crate::causal::{Design, Refuter, Resample, Resampler};
+use galeras_causal::{Design, Refuter, Resample, Resampler};
 use crate::operator::StepError;
 
 /// What came of a refuter for one estimate.

@@ -6,7 +6,7 @@ use super::args::Args;
 use super::balance::contrast;
 use super::comparison::{Comparison, RowSet};
 use super::estimate::{Found, Pairs, Score};
-use crate::causal::{
+use galeras_causal::{
     Covariance::Classic, Estimate, Refusal, SignedRanks, adjusted, difference_in_means,
     evalue_difference, location, minimum_detectable, paired_gain, pooled_deviation, relative,
     robustness,

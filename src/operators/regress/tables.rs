@@ -9,7 +9,7 @@ use super::args::{Args, Estimator};
 use super::comparison::Contrast;
 use super::estimate::Found;
 use super::refutations::Refutation;
-use crate::causal::{Estimate, refutation_p};
+use galeras_causal::{Estimate, refutation_p};
 
 /// What came of an estimator.
 pub(super) enum Outcome {
@@ -51,7 +51,7 @@ pub(super) fn write(args: &Args, entries: &[Entry], tables: &mut Tables) {
             }
         }
         for (at, refuter) in args.refuters.iter().enumerate() {
-            let refuter = crate::causal::Refuter::from(*refuter);
+            let refuter = galeras_causal::Refuter::from(*refuter);
             tables.refutations.push(refutation_row(entry, refuter, entry.refutations.get(at)));
         }
     }
@@ -216,7 +216,7 @@ fn treatment(args: &Args, contrast: &Contrast) -> String {
 
 fn refutation_row(
     entry: &Entry,
-    refuter: crate::causal::Refuter,
+    refuter: galeras_causal::Refuter,
     refutation: Option<&Refutation>,
 ) -> Vec<Cell> {
     let mut row = contrast(entry);
@@ -250,7 +250,7 @@ fn refutation_row(
             empty(&mut row, "refused", reason, Some(estimate));
         }
         Some(Refutation::Ran { estimates, failed }) => {
-            let placebo = refuter == crate::causal::Refuter::Placebo;
+            let placebo = refuter == galeras_causal::Refuter::Placebo;
             let p = refutation_p(estimates, if placebo { 0.0 } else { estimate });
             let n = estimates.len() as f64;
             // Centred, so that equal numbers have exactly their mean, and no deviation.
@@ -270,14 +270,14 @@ fn refutation_row(
 }
 
 fn refutation_note(
-    refuter: crate::causal::Refuter,
+    refuter: galeras_causal::Refuter,
     simulations: usize,
     estimate: f64,
     mean: f64,
     p: f64,
     as_large: usize,
 ) -> String {
-    use crate::causal::Refuter::{Bootstrap, Placebo, RandomCommonCause, Subset};
+    use galeras_causal::Refuter::{Bootstrap, Placebo, RandomCommonCause, Subset};
     let (how, expected) = match refuter {
         Placebo => ("With the treatment permuted", "it should be near 0"),
         RandomCommonCause => ("With a random common cause added", "it should not change"),

@@ -12,12 +12,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::support::{is_text, keep_hidden, project, require_column, text_field};
-use crate::engine::column;
+use crate::session::column;
 use crate::functions::scores::{
     BleuSmooth, CORPUS_FIELDS, COUNT, COUNTS, CorpusScores, Metric, Mode, ScorePair, Spec,
     Tokenize, score_type,
 };
-use crate::functions::{call, codebleu};
+use crate::functions::call;
+use galeras_metrics::codebleu;
 use crate::operator::{
     ArgError, BindContext, Effect, Grain, InputPorts, Lowering, MAIN, Operator, Port, Ports,
     RowStep, Step, StepError, TableSchema, args_schema, describe, parse_args,

@@ -6,7 +6,7 @@ use std::path::Path;
 use arrow::array::AsArray;
 use datafusion::dataframe::DataFrame;
 
-use crate::engine::column;
+use crate::session::column;
 use crate::functions::bpe::{Bpe, BpeError};
 use crate::operator::StepError;
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::oneshot;
 
-use crate::git::{GitError, GitErrorKind};
+use galeras_git::{GitError, GitErrorKind};
 use crate::operator::StepError;
 
 /// A flag that stops the threads which work for a future, set when that future is dropped: at

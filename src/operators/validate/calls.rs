@@ -8,7 +8,7 @@ use datafusion::dataframe::DataFrame;
 use datafusion::logical_expr::Expr;
 
 use super::BoundRule;
-use crate::engine::column;
+use crate::session::column;
 use crate::operator::StepError;
 
 /// The functions that parse a method begin so.

@@ -21,7 +21,7 @@ use serde_json::{Map, Value};
 use self::calls::share_calls;
 use self::named::{Named, NamedCheck};
 use super::support::{is_number, keep_hidden, project, reject_table, reject_values};
-use crate::engine::{RowExpr, column, parse_row_expr};
+use crate::session::{RowExpr, column, parse_row_expr};
 use crate::operator::{
     ArgError, BindContext, Effect, Grain, InputPorts, Lowering, MAIN, Operator, Port, Ports,
     REJECTS, RowStep, SUMMARY, Step, StepError, TableSchema, args_schema, describe, parse_args,

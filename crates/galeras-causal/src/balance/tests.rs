@@ -1,0 +1,256 @@
+//! Tests of covariate balance: the reference data sets, brute force, and degenerate columns.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::*;
+
+/// The folder of the reference numbers.
+fn reference_dir() -> PathBuf {
+    Path::new("../../tests/reference/causal").to_owned()
+}
+
+/// A reference data set: its numbers, its treatment, and a column by name.
+struct Reference {
+    numbers: Value,
+    names: Vec<String>,
+    columns: Vec<Vec<f64>>,
+}
+
+impl Reference {
+    fn read(name: &str) -> Self {
+        let text = std::fs::read_to_string(reference_dir().join(format!("{name}.json"))).unwrap();
+        let mut reader =
+            csv::Reader::from_path(reference_dir().join(format!("{name}.csv"))).unwrap();
+        let names: Vec<String> = reader.headers().unwrap().iter().map(str::to_owned).collect();
+        let mut columns = vec![Vec::new(); names.len()];
+        for record in reader.records() {
+            for (column, field) in columns.iter_mut().zip(&record.unwrap()) {
+                column.push(field.parse().unwrap());
+            }
+        }
+        Self { numbers: serde_json::from_str(&text).unwrap(), names, columns }
+    }
+
+    fn column(&self, name: &str) -> &[f64] {
+        &self.columns[self.names.iter().position(|other| other == name).unwrap()]
+    }
+
+    fn treated(&self) -> Vec<bool> {
+        let name = self.numbers["meta"]["treatment"].as_str().unwrap();
+        self.column(name).iter().map(|value| *value == 1.0).collect()
+    }
+
+    /// Propensity scores from the reference coefficients.
+    fn scores(&self, model: &str) -> Vec<f64> {
+        let model = &self.numbers["propensity"][model];
+        let coefficients = model["coef"].as_array().unwrap();
+        let covariates = self.numbers["meta"]["covariates"].as_array().unwrap();
+        let mut linear = vec![model["intercept"].as_f64().unwrap(); self.columns[0].len()];
+        for (name, coefficient) in covariates.iter().zip(coefficients) {
+            for (sum, value) in linear.iter_mut().zip(self.column(name.as_str().unwrap())) {
+                *sum += coefficient.as_f64().unwrap() * value;
+            }
+        }
+        linear.into_iter().map(|linear| 1.0 / (1.0 + (-linear).exp())).collect()
+    }
+}
+
+fn close(found: f64, expected: f64) {
+    let scale = expected.abs().max(1e-3);
+    assert!((found - expected).abs() <= 1e-9 * scale, "{found} is not {expected}");
+}
+
+/// Weights of the average effect, clipped.
+fn weights(scores: &[f64], treated: &[bool]) -> Vec<f64> {
+    let of = |(score, treated): (&f64, &bool)| {
+        let score = score.clamp(0.05, 0.95);
+        if *treated { 1.0 / score } else { 1.0 / (1.0 - score) }
+    };
+    scores.iter().zip(treated).map(of).collect()
+}
+
+#[test]
+fn balance_is_that_of_the_reference() {
+    for name in ["nhefs", "nsw_dw", "ihdp_A_seed0", "formula_splitmix42"] {
+        let reference = Reference::read(name);
+        let treated = reference.treated();
+        for (covariate, expected) in reference.numbers["balance"].as_object().unwrap() {
+            let found = balance(reference.column(covariate), &treated, None).unwrap();
+            close(found.smd_before.unwrap(), expected["smd"].as_f64().unwrap());
+            close(found.variance_ratio.unwrap(), expected["variance_ratio"].as_f64().unwrap());
+            close(found.ks, expected["ks"].as_f64().unwrap());
+            assert_eq!((found.smd_after, found.ks_after), (None, None));
+        }
+        for model in ["ridge_C1", "mle"] {
+            let weights = weights(&reference.scores(model), &treated);
+            let after = &reference.numbers["propensity"][model]["smd_after_ate_weights"];
+            for (covariate, expected) in after.as_object().unwrap() {
+                let found = balance(reference.column(covariate), &treated, Some(&weights));
+                close(found.unwrap().smd_after.unwrap(), expected.as_f64().unwrap());
+            }
+        }
+    }
+}
+
+#[test]
+fn weighted_distributions_are_compared() {
+    // Computed with numpy from the definitions, at every distinct value.
+    let reference = Reference::read("nsw_dw");
+    let treated = reference.treated();
+    let weights = weights(&reference.scores("mle"), &treated);
+    let found = balance(reference.column("age"), &treated, Some(&weights)).unwrap();
+    close(found.ks_after.unwrap(), 0.041_833_593_313_447_38);
+    close(found.variance_ratio_after.unwrap(), 0.978_401_924_891_873_2);
+    let found = balance(reference.column("re74"), &treated, Some(&weights)).unwrap();
+    close(found.ks_after.unwrap(), 0.046_859_549_556_611_2);
+    close(found.variance_ratio_after.unwrap(), 0.784_807_338_462_491_6);
+}
+
+#[test]
+fn arms_that_are_alike_are_balanced_exactly() {
+    let column = [0.1, 0.7, 1e9, 0.1, 0.7, 1e9];
+    let found = balance(&column, &[true, true, true, false, false, false], None).unwrap();
+    assert_eq!(found.smd_before, Some(0.0));
+    assert_eq!(found.variance_ratio, Some(1.0));
+    assert_eq!(found.ks, 0.0);
+}
+
+#[test]
+fn constant_columns_have_no_spread_to_be_measured_in() {
+    let treated = [true, true, true, false, false, false, false];
+    let found = balance(&[0.1; 7], &treated, Some(&[0.3; 7])).unwrap();
+    assert_eq!((found.mean_treated, found.mean_control), (0.1, 0.1));
+    assert_eq!((found.smd_before, found.smd_after), (Some(0.0), Some(0.0)));
+    assert_eq!((found.variance_ratio, found.variance_ratio_after), (None, None));
+    assert_eq!((found.ks, found.ks_after), (0.0, Some(0.0)));
+    assert!(found.constant_within_arms);
+    // It tells the arms apart: infinitely unbalanced, but no number.
+    let found = balance(&[0.1, 0.1, 0.1, 0.3, 0.3, 0.3, 0.3], &treated, None).unwrap();
+    assert_eq!((found.smd_before, found.ks), (None, 1.0));
+    assert!(found.constant_within_arms);
+    // Only the control arm is constant.
+    let found = balance(&[1.0, 2.0, 3.0, 0.3, 0.3, 0.3, 0.3], &treated, None).unwrap();
+    close(found.smd_before.unwrap(), 1.7 * std::f64::consts::SQRT_2);
+    assert_eq!(found.variance_ratio, None);
+}
+
+#[test]
+fn what_is_no_comparison_is_refused() {
+    let other = |column: &[f64], treated: &[bool], weights: Option<&[f64]>| {
+        assert!(matches!(balance(column, treated, weights), Err(Refusal::Other(_))));
+    };
+    let arms = [true, true, false, false];
+    other(&[1.0], &arms, None);
+    other(&[1.0, f64::NAN, 2.0, 3.0], &arms, None);
+    other(&[1.0, f64::INFINITY, 2.0, 3.0], &arms, None);
+    other(&[1.0, 2.0, 3.0, 4.0], &arms, Some(&[1.0]));
+    other(&[1.0, 2.0, 3.0, 4.0], &arms, Some(&[1.0, 1.0, 1.0, -1.0]));
+    other(&[1.0, 2.0, 3.0, 4.0], &arms, Some(&[1.0, 1.0, 0.0, 0.0]));
+    other(&[f64::MAX, f64::MIN, f64::MAX, 0.0], &arms, None);
+    for (treated, what, found) in [
+        (&[][..], "treated units", 0),
+        (&[true, true, true], "control units", 0),
+        (&[true, false, false], "treated units", 1),
+    ] {
+        let column = vec![1.0; treated.len()];
+        let refusal = Refusal::TooFew { what, found, needed: 2 };
+        assert_eq!(balance(&column, treated, None), Err(refusal));
+    }
+}
+
+/// The statistic by its definition: at every value, the shares of weight at or below it.
+fn brute(column: &[f64], treated: &[bool], weights: &[f64]) -> f64 {
+    let share = |arm: bool, at: f64| {
+        let rows = || (0..column.len()).filter(|row| treated[*row] == arm);
+        let total: f64 = rows().map(|row| weights[row]).sum();
+        rows().filter(|row| column[*row] <= at).map(|row| weights[row]).sum::<f64>() / total
+    };
+    column.iter().map(|at| (share(true, *at) - share(false, *at)).abs()).fold(0.0, f64::max)
+}
+
+/// Columns with ties, both arms with two units at least, and weights above zero.
+fn units() -> impl Strategy<Value = Vec<(f64, bool, f64)>> {
+    let unit = ((-6_i32..6).prop_map(|value| f64::from(value) / 4.0), any::<bool>(), 0.1..5.0);
+    proptest::collection::vec(unit, 0..40).prop_map(|mut units| {
+        units.extend([(0.0, true, 1.0), (1.5, true, 2.0), (0.25, false, 1.0), (9.0, false, 0.5)]);
+        units
+    })
+}
+
+fn of(units: &[(f64, bool, f64)], scale: f64, shift: f64) -> Balance {
+    let column: Vec<f64> = units.iter().map(|unit| unit.0 * scale + shift).collect();
+    let treated: Vec<bool> = units.iter().map(|unit| unit.1).collect();
+    let weights: Vec<f64> = units.iter().map(|unit| unit.2).collect();
+    balance(&column, &treated, Some(&weights)).unwrap()
+}
+
+fn same(a: &Balance, b: &Balance) {
+    close(a.smd_before.unwrap(), b.smd_before.unwrap());
+    close(a.smd_after.unwrap(), b.smd_after.unwrap());
+    close(a.variance_ratio.unwrap(), b.variance_ratio.unwrap());
+    close(a.variance_ratio_after.unwrap(), b.variance_ratio_after.unwrap());
+    close(a.ks, b.ks);
+    close(a.ks_after.unwrap(), b.ks_after.unwrap());
+}
+
+proptest! {
+    #[test]
+    fn distances_are_those_of_the_definition(units in units()) {
+        let column: Vec<f64> = units.iter().map(|unit| unit.0).collect();
+        let treated: Vec<bool> = units.iter().map(|unit| unit.1).collect();
+        let weights: Vec<f64> = units.iter().map(|unit| unit.2).collect();
+        let found = of(&units, 1.0, 0.0);
+        close(found.ks, brute(&column, &treated, &vec![1.0; units.len()]));
+        close(found.ks_after.unwrap(), brute(&column, &treated, &weights));
+    }
+
+    #[test]
+    fn balance_knows_no_units(units in units()) {
+        let found = of(&units, 1.0, 0.0);
+        same(&of(&units, 1.0, 1_048_576.0), &found);
+        same(&of(&units, 1e-200, 0.0), &found);
+        same(&of(&units, 1e200, 0.0), &found);
+    }
+
+    #[test]
+    fn balance_knows_no_order_and_no_size_of_weights(units in units()) {
+        let found = of(&units, 1.0, 0.0);
+        let turned: Vec<_> = units.iter().rev().map(|unit| (unit.0, unit.1, unit.2 * 7.0)).collect();
+        same(&of(&turned, 1.0, 0.0), &found);
+        let equal: Vec<_> = units.iter().map(|unit| (unit.0, unit.1, 0.3)).collect();
+        let equal = of(&equal, 1.0, 0.0);
+        close(equal.smd_after.unwrap(), found.smd_before.unwrap());
+        close(equal.variance_ratio_after.unwrap(), found.variance_ratio.unwrap());
+        close(equal.ks_after.unwrap(), found.ks);
+    }
+
+    #[test]
+    fn exchanged_arms_exchange_the_sign(units in units()) {
+        let found = of(&units, 1.0, 0.0);
+        let other: Vec<_> = units.iter().map(|unit| (unit.0, !unit.1, unit.2)).collect();
+        let other = of(&other, 1.0, 0.0);
+        close(other.smd_before.unwrap(), -found.smd_before.unwrap());
+        close(other.variance_ratio.unwrap(), 1.0 / found.variance_ratio.unwrap());
+        close(other.ks_after.unwrap(), found.ks_after.unwrap());
+    }
+
+    #[test]
+    fn nothing_panics(
+        column in proptest::collection::vec(any::<f64>(), 0..8),
+        treated in proptest::collection::vec(any::<bool>(), 0..8),
+        weights in proptest::collection::vec(any::<f64>(), 0..8),
+    ) {
+        let all = column.len().min(treated.len()).min(weights.len());
+        for found in [
+            balance(&column, &treated, Some(&weights)),
+            balance(&column[..all], &treated[..all], Some(&weights[..all])),
+            balance(&column[..all], &treated[..all], None),
+        ].into_iter().flatten() {
+            prop_assert!(found.ks.is_finite() && found.smd_before.is_none_or(f64::is_finite));
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! Tests of effect modification: numbers of statsmodels and pandas, invariances, refusals.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// The folder of the reference numbers.
+fn reference_dir() -> PathBuf {
+    Path::new("../../tests/reference/causal").to_owned()
+}
+
+/// Columns of a reference data set.
+fn read<const N: usize>(name: &str, wanted: [&str; N]) -> [Vec<f64>; N] {
+    let mut reader = csv::Reader::from_path(reference_dir().join(name)).unwrap();
+    let header = reader.headers().unwrap().clone();
+    let at = wanted.map(|name| header.iter().position(|other| other == name).unwrap());
+    let mut columns = wanted.map(|_| Vec::new());
+    for record in reader.records() {
+        let record = record.unwrap();
+        for (column, at) in columns.iter_mut().zip(at) {
+            column.push(record[at].parse().unwrap());
+        }
+    }
+    columns
+}
+
+fn close(found: f64, expected: f64) {
+    let scale = expected.abs().max(1e-12);
+    assert!((found - expected).abs() <= 1e-9 * scale, "{found} is not {expected}");
+}
+
+fn estimated(found: &Modification, value: f64, error: f64, degrees: f64, p: f64) {
+    close(found.estimate.value, value);
+    close(found.estimate.standard_error, error);
+    assert_eq!(found.estimate.degrees, degrees);
+    assert!((found.estimate.p_value() / p - 1.0).abs() < 1e-6, "{}", found.estimate.p_value());
+}
+
+fn grouped(found: &Modification, low: f64, expected: &[(f64, usize, f64, f64)]) {
+    assert_eq!(found.groups.len(), expected.len());
+    let mut edge = low;
+    for (found, (high, n, mean, error)) in found.groups.iter().zip(expected) {
+        close(found.low, edge);
+        close(found.high, *high);
+        assert_eq!(found.n, *n);
+        let effect = found.effect.as_ref().unwrap();
+        close(effect.value, *mean);
+        close(effect.standard_error, *error);
+        edge = *high;
+    }
+}
+
+#[test]
+fn paired_slopes_are_those_of_statsmodels() {
+    // OLS(...).fit(cov_type="HC3", use_t=True) and pandas.qcut on differences y - 2 x2.
+    let [y, x1, x2, x3] = read("formula_splitmix42.csv", ["y", "x1", "x2", "x3"]);
+    let differences: Vec<f64> = y.iter().zip(&x2).map(|(y, x2)| y - 2.0 * x2).collect();
+    let found = modification(&differences, &x1, None).unwrap();
+    let (value, error) = (2.235_489_492_248_615_5, 0.042_818_878_250_652_95);
+    estimated(&found, value, error, 998.0, 1.320_856_094_137_289e-287);
+    grouped(
+        &found,
+        -0.999_110_913_473_703_5,
+        &[
+            (-0.621_405_796_507_886_6, 200, 8.045_075_161_841_412, 0.077_764_096_241_443_19),
+            (-0.242_987_823_873_459_07, 200, 9.292_079_356_101_139, 0.079_760_596_216_298_34),
+            (0.183_930_287_962_560_56, 200, 10.858_261_034_377_426, 0.087_385_394_729_356_44),
+            (0.574_484_701_128_954_4, 200, 12.432_597_082_888_856, 0.104_154_835_460_407_34),
+            (0.998_105_344_842_652_5, 200, 14.268_407_065_057_676, 0.115_454_022_703_189_4),
+        ],
+    );
+    let found = modification(&differences, &x3, None).unwrap();
+    let (value, error) = (-0.482_415_283_283_781_4, 0.081_772_720_421_688_98);
+    estimated(&found, value, error, 998.0, 4.989_568_745_238_708e-9);
+}
+
+#[test]
+fn quintiles_that_coincide_are_one() {
+    let modifier = [0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 2.0, 3.0, 5.0, 8.0];
+    let differences = [1.0, 3.0, 2.0, 5.0, 4.0, 2.0, 7.0, 1.0, 0.0, 6.0, 3.0, 9.0, 2.0, 11.0];
+    let found = modification(&differences, &modifier, None).unwrap();
+    let (value, error) = (1.720_998_153_689_585_5, 1.503_279_234_709_618);
+    estimated(&found, value, error, 12.0, 0.274_600_736_986_493_73);
+    let edges: Vec<f64> = found.groups.iter().map(|group| group.high).collect();
+    assert_eq!(edges, [1.0, 2.0, 2.4, 8.0]);
+    let sizes: Vec<usize> = found.groups.iter().map(|group| group.n).collect();
+    assert_eq!(sizes, [7, 4, 0, 3]);
+    // No unit lies above 2 and at most 2.4.
+    let few = Refusal::TooFew { what: "pairs", found: 0, needed: 2 };
+    assert_eq!(found.groups[2].effect, Err(few));
+    let effect = found.groups[3].effect.as_ref().unwrap();
+    close(effect.value, 22.0 / 3.0);
+    close(effect.standard_error, 2.728_450_923_957_484);
+    // All but the highest quintile coincide: two values are two groups.
+    let rare: Vec<f64> = (0..20).map(|row| f64::from(u8::from(row >= 18))).collect();
+    let differences: Vec<f64> = (0..20).map(|row| f64::from(row * row % 7)).collect();
+    let found = modification(&differences, &rare, None).unwrap();
+    let groups: Vec<_> = found.groups.iter().map(|one| (one.low, one.high, one.n)).collect();
+    assert_eq!(groups, [(0.0, 0.0, 18), (1.0, 1.0, 2)]);
+}
+
+#[test]
+fn interactions_are_those_of_statsmodels() {
+    let [treated, outcome, age] = read("nsw_dw.csv", ["treat", "re78", "age"]);
+    let treated: Vec<bool> = treated.iter().map(|value| *value == 1.0).collect();
+    let found = interaction(&treated, &outcome, &age, &[], None).unwrap();
+    let (value, error) = (607.596_597_202_328_7, 559.771_301_209_425_8);
+    estimated(&found, value, error, 441.0, 0.278_321_045_609_424_6);
+    grouped(
+        &found,
+        17.0,
+        &[
+            (19.0, 106, 918.252_416_770_154_9, 959.952_464_328_272_3),
+            (23.0, 97, 757.871_707_663_718_6, 1_185.780_502_745_077_7),
+            (25.4, 64, 292.947_627_234_626_45, 1_793.280_053_676_936_9),
+            (30.0, 95, 3_380.577_083_962_974, 1_966.530_668_739_843),
+            (55.0, 83, 3_050.171_036_109_293, 1_357.204_850_563_232_2),
+        ],
+    );
+    let [treated, outcome, weight] = read("nhefs.csv", ["qsmk", "wt82_71", "wt71"]);
+    let treated: Vec<bool> = treated.iter().map(|value| *value == 1.0).collect();
+    let found = interaction(&treated, &outcome, &weight, &[], None).unwrap();
+    let (value, error) = (0.492_111_549_835_148_3, 0.536_854_860_321_724_2);
+    estimated(&found, value, error, 1562.0, 0.359_464_117_132_347_1);
+    let [treated, outcome, x1] = read("formula_splitmix42.csv", ["t", "y", "x1"]);
+    let treated: Vec<bool> = treated.iter().map(|value| *value == 1.0).collect();
+    let found = interaction(&treated, &outcome, &x1, &[], None).unwrap();
+    let (value, error) = (0.708_566_648_457_647_9, 0.089_272_815_521_453_8);
+    estimated(&found, value, error, 996.0, 5.550_650_868_004_907e-15);
+}
+
+#[test]
+fn interactions_are_adjusted_as_by_statsmodels() {
+    // OLS(re78 ~ treat x age + educ + black).fit(cov_type="HC3", use_t=True), age standardised;
+    // by fifths of age OLS(re78 ~ treat + educ + black + age) with the same errors.
+    let [treated, outcome, age, educ, black] =
+        read("nsw_dw.csv", ["treat", "re78", "age", "educ", "black"]);
+    let treated: Vec<bool> = treated.iter().map(|value| *value == 1.0).collect();
+    let found = interaction(&treated, &outcome, &age, &[&educ, &black, &age], None).unwrap();
+    let (value, error) = (594.151_823_786_579_6, 567.410_476_915_720_8);
+    estimated(&found, value, error, 439.0, 0.295_616_375_381_261_2);
+    grouped(
+        &found,
+        17.0,
+        &[
+            (19.0, 106, 842.307_913_444_247_8, 952.937_424_880_441_3),
+            (23.0, 97, 85.950_648_703_181_73, 1_216.895_254_413_303_2),
+            (25.4, 64, 736.721_958_217_974_4, 1_686.088_905_635_660_7),
+            (30.0, 95, 3_237.381_904_618_711, 1_910.570_525_176_989),
+            (55.0, 83, 3_210.370_107_148_572, 1_397.115_058_709_665_8),
+        ],
+    );
+    let twice = interaction(&treated, &outcome, &age, &[&educ, &black, &educ], None);
+    assert_eq!(twice, Err(Refusal::Collinear { column: "#2".into() }));
+    let arm: Vec<f64> = treated.iter().map(|arm| f64::from(u8::from(*arm))).collect();
+    let same = interaction(&treated, &outcome, &age, &[&arm], None);
+    assert_eq!(same, Err(Refusal::Collinear { column: "#0".into() }));
+}
+
+#[test]
+fn clusters_widen_and_narrow_as_bell_and_mccaffrey_say() {
+    // The definition of CR2, with numpy: clusters of 20 rows in order; of every 30th row.
+    let [y, x1, x2] = read("formula_splitmix42.csv", ["y", "x1", "x2"]);
+    let differences: Vec<f64> = y.iter().zip(&x2).map(|(y, x2)| y - 2.0 * x2).collect();
+    let clusters: Vec<u32> = (0..y.len() as u32).map(|row| row / 20).collect();
+    let found = modification(&differences, &x1, Some(&clusters)).unwrap();
+    close(found.estimate.value, 2.235_489_492_248_615_5);
+    close(found.estimate.standard_error, 0.041_296_297_389_950_67);
+    assert!((30.0..50.0).contains(&found.estimate.degrees), "{}", found.estimate.degrees);
+    let first = found.groups[0].effect.as_ref().unwrap();
+    close(first.value, 8.045_075_161_841_412);
+    close(first.standard_error, 0.080_011_414_207_296_42);
+    // HC2 of statsmodels, where every row is a cluster.
+    let alone: Vec<u32> = (0..y.len() as u32).collect();
+    let found = modification(&differences, &x1, Some(&alone)).unwrap();
+    close(found.estimate.standard_error, 0.042_756_127_568_166_12);
+    let [treated, outcome, age] = read("nsw_dw.csv", ["treat", "re78", "age"]);
+    let treated: Vec<bool> = treated.iter().map(|value| *value == 1.0).collect();
+    let clusters: Vec<u32> = (0..age.len() as u32).map(|row| row % 30).collect();
+    let found = interaction(&treated, &outcome, &age, &[], Some(&clusters)).unwrap();
+    close(found.estimate.value, 607.596_597_202_329_5);
+    close(found.estimate.standard_error, 521.262_735_899_322);
+}
+
+#[test]
+fn modifiers_that_modify_nothing_are_refused() {
+    let rows: Vec<f64> = (0..12).map(f64::from).collect();
+    let wild = [3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0, 5.0, 3.0, 5.0, 8.0];
+    let constant = |name: &str| Err(Refusal::Constant(name.to_owned()));
+    assert_eq!(modification(&wild, &[0.1; 12], None), constant("modifier"));
+    assert_eq!(modification(&[0.1; 12], &rows, None), constant("differences"));
+    let few = |what, found, needed| Err(Refusal::TooFew { what, found, needed });
+    assert_eq!(modification(&wild[..9], &rows[..9], None), few("pairs", 9, 10));
+    assert_eq!(modification(&[], &[], None), few("pairs", 0, 10));
+    // A line through all points.
+    let line: Vec<f64> = rows.iter().map(|row| 0.3 * row + 0.7).collect();
+    assert!(matches!(modification(&line, &rows, None), Err(Refusal::Other(_))));
+    // One row alone has another value, so that its residual is zero whatever it is.
+    let mut alone = [0.0; 12];
+    alone[7] = 1.0;
+    let found = modification(&wild, &alone, None);
+    assert!(matches!(found, Err(Refusal::Leverage { row: 7, .. })), "{found:?}");
+    assert!(matches!(modification(&wild, &rows[..11], None), Err(Refusal::Other(_))));
+    assert!(matches!(modification(&[f64::NAN; 12], &rows, None), Err(Refusal::Other(_))));
+    assert!(modification(&[f64::MAX, f64::MIN].repeat(6), &rows, None).is_err());
+
+    let arms: Vec<bool> = (0..12).map(|row| row % 2 == 0).collect();
+    assert_eq!(interaction(&arms, &wild, &[0.1; 12], &[], None), constant("modifier"));
+    assert_eq!(interaction(&arms, &[0.1; 12], &rows, &[], None), constant("outcome"));
+    let halves: Vec<f64> = arms.iter().map(|arm| f64::from(u8::from(*arm))).collect();
+    assert_eq!(interaction(&arms, &wild, &halves, &[], None), constant("modifier in one arm"));
+    assert_eq!(interaction(&arms[..9], &wild[..9], &rows[..9], &[], None), few("units", 9, 10));
+    let all = [true; 12];
+    assert_eq!(interaction(&all, &wild, &rows, &[], None), few("control units", 0, 3));
+    assert!(matches!(interaction(&all[..11], &wild, &rows, &[], None), Err(Refusal::Other(_))));
+}
+
+#[test]
+fn groups_without_an_arm_have_no_effect() {
+    let arms: Vec<bool> = (0..20).map(|row| row >= 8).collect();
+    let rows: Vec<f64> = (0..20).map(f64::from).collect();
+    let outcome: Vec<f64> = (0..20).map(|row| f64::from(row * row % 11)).collect();
+    let found = interaction(&arms, &outcome, &rows, &[], None).unwrap();
+    let known: Vec<bool> = found.groups.iter().map(|group| group.effect.is_ok()).collect();
+    assert_eq!(known, [false; 5]);
+    let arms: Vec<bool> = (0..20).map(|row| row >= 9 || row == 1).collect();
+    let found = interaction(&arms, &outcome, &rows, &[], None).unwrap();
+    let known: Vec<bool> = found.groups.iter().map(|group| group.effect.is_ok()).collect();
+    // The first group has one row in an arm, and so no standard error.
+    assert_eq!(known, [false; 5]);
+    let few = Refusal::TooFew { what: "treated rows", found: 1, needed: 2 };
+    assert_eq!(found.groups[0].effect, Err(few));
+}
+
+/// Twelve units and more with different modifiers.
+fn units() -> impl Strategy<Value = Vec<(bool, f64, f64)>> {
+    let unit = (any::<bool>(), -8.0..8.0, (-6_i32..6).prop_map(f64::from));
+    proptest::collection::vec(unit, 0..40).prop_map(|mut units| {
+        for row in 0..12 {
+            units.push((row % 2 == 0, f64::from(row * row % 5), f64::from(row * row % 7)));
+        }
+        units
+    })
+}
+
+fn of(units: &[(bool, f64, f64)], scale: f64, shift: f64, unit: f64) -> [Modification; 2] {
+    let treated: Vec<bool> = units.iter().map(|unit| unit.0).collect();
+    let outcome: Vec<f64> = units.iter().map(|row| row.1 * unit + shift).collect();
+    let modifier: Vec<f64> = units.iter().map(|unit| unit.2 * scale + shift).collect();
+    [
+        modification(&outcome, &modifier, None).unwrap(),
+        interaction(&treated, &outcome, &modifier, &[], None).unwrap(),
+    ]
+}
+
+fn alike(a: &[Modification; 2], b: &[Modification; 2], sign: f64, tolerance: f64) {
+    for (a, b) in a.iter().zip(b) {
+        let scale = tolerance * b.estimate.standard_error;
+        assert!((a.estimate.value - sign * b.estimate.value).abs() < scale, "{a:?} {b:?}");
+        assert!((a.estimate.standard_error - b.estimate.standard_error).abs() < scale);
+    }
+}
+
+proptest! {
+    #[test]
+    fn slopes_are_per_deviation(units in units()) {
+        let found = of(&units, 1.0, 0.0, 1.0);
+        alike(&of(&units, 3.7, 0.0, 1.0), &found, 1.0, 1e-9);
+        alike(&of(&units, -1.0, 0.0, 1.0), &found, -1.0, 1e-9);
+        alike(&of(&units, 1.0, 1048.0, 1.0), &found, 1.0, 1e-8);
+        alike(&of(&units, 1e150, 0.0, 1.0), &found, 1.0, 1e-9);
+        alike(&of(&units, 1e-200, 0.0, 1.0), &found, 1.0, 1e-9);
+        alike(&of(&units, 1.0, 0.0, -1.0), &found, -1.0, 1e-9);
+        let mut turned = units.clone();
+        turned.reverse();
+        alike(&of(&turned, 1.0, 0.0, 1.0), &found, 1.0, 1e-9);
+    }
+
+    #[test]
+    fn groups_are_a_partition(units in units()) {
+        for found in of(&units, 1.0, 0.0, 1.0) {
+            prop_assert_eq!(found.groups.iter().map(|group| group.n).sum::<usize>(), units.len());
+            let values = found.groups.iter().all(|group| group.low == group.high);
+            let touches = |two: &[Group]| (two[0].high < two[1].low) == values;
+            prop_assert!(found.groups.windows(2).all(touches));
+            prop_assert!(found.groups.windows(2).all(|two| two[0].high <= two[1].low));
+            prop_assert!(values || found.groups.iter().all(|group| group.low < group.high));
+        }
+    }
+
+    #[test]
+    fn exchanged_arms_exchange_the_sign(units in units()) {
+        let found = of(&units, 1.0, 0.0, 1.0);
+        let other: Vec<_> = units.iter().map(|unit| (!unit.0, unit.1, unit.2)).collect();
+        let other = of(&other, 1.0, 0.0, 1.0);
+        close(other[1].estimate.value, -found[1].estimate.value);
+    }
+
+    #[test]
+    fn nothing_panics(
+        treated in proptest::collection::vec(any::<bool>(), 0..20),
+        outcome in proptest::collection::vec(any::<f64>(), 0..20),
+        modifier in proptest::collection::vec(any::<f64>(), 0..20),
+    ) {
+        let all = treated.len().min(outcome.len()).min(modifier.len());
+        for found in [
+            modification(&outcome, &modifier, None),
+            modification(&outcome[..all], &modifier[..all], None),
+            interaction(&treated[..all], &outcome[..all], &modifier[..all], &[], None),
+        ].into_iter().flatten() {
+            prop_assert!(found.estimate.standard_error > 0.0);
+            prop_assert!(found.estimate.value.is_finite());
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Cross-fitting: each row's score and expected outcome come from the other folds (Chernozhukov
+//! et al. 2018, DML2).
+//!
+//! The folds are given, so that nothing is drawn here. What each fold fits lives beside this file.
+
+use super::design::Design;
+use super::logistic::{expit, range, solve};
+use super::outcome_model::{OutcomeModel, pooled, residuals};
+use super::rows::{Rows, arms, bounds, indicator, same_length};
+use super::stacked::clipped;
+use crate::{Estimate, Refusal};
+
+/// What cross-fitted augmented weighting gives.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CrossFit {
+    /// The average effect over all units, with the standard error of its influence function.
+    pub estimate: Estimate,
+    /// The cross-fitted score of each row, before clipping.
+    pub scores: Vec<f64>,
+    /// How many scores lay outside the bounds.
+    pub clipped: usize,
+}
+
+/// What the partially linear model gives.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PartiallyLinear {
+    /// The effect, taken to be the same for all units, with the standard error of HC0.
+    pub estimate: Estimate,
+    /// The cross-fitted score of each row.
+    pub scores: Vec<f64>,
+}
+
+/// The rows within and outside one fold.
+struct Fold {
+    training: Vec<usize>,
+    held: Vec<usize>,
+}
+
+/// Columns of some of the rows.
+fn gather(columns: &[&[f64]], rows: &[usize]) -> Vec<Vec<f64>> {
+    columns.iter().map(|column| rows.iter().map(|row| column[*row]).collect()).collect()
+}
+
+fn slices(columns: &[Vec<f64>]) -> Vec<&[f64]> {
+    columns.iter().map(Vec::as_slice).collect()
+}
+
+/// The folds in the order of their codes.
+///
+/// # Errors
+/// Fewer than two folds, or codes that are not dense.
+fn split(folds: &[u32]) -> Result<Vec<Fold>, Refusal> {
+    let count = folds.iter().max().map_or(0, |code| *code as usize + 1);
+    if count > folds.len() {
+        return Err(Refusal::Other("fold codes are not dense".into()));
+    }
+    let mut sizes = vec![0_usize; count];
+    folds.iter().for_each(|code| sizes[*code as usize] += 1);
+    let filled = sizes.iter().filter(|size| **size > 0).count();
+    if filled < 2 {
+        return Err(Refusal::TooFew { what: "folds", found: filled, needed: 2 });
+    }
+    let codes = (0..count).filter(|code| sizes[*code] > 0);
+    Ok(codes
+        .map(|code| {
+            let (held, training) = (0..folds.len()).partition(|row| folds[*row] as usize == code);
+            Fold { training, held }
+        })
+        .collect())
+}
+
+/// A covariate must have the rows that the folds index.
+fn check(covariates: &[&[f64]], folds: &[u32], rows: usize) -> Result<(), Refusal> {
+    same_length("fold codes", folds.len(), rows)?;
+    covariates
+        .iter()
+        .try_for_each(|column| same_length("values of a covariate", column.len(), rows))
+}
+
+/// Scores of the held rows by a logistic regression on the training rows.
+fn held_scores(
+    training: &[&[f64]],
+    treatment: &[f64],
+    held: &[&[f64]],
+    rows: usize,
+    c: Option<f64>,
+) -> Result<Vec<f64>, Refusal> {
+    let design = Design::new(training, treatment.len())?;
+    let solution = solve(&design, treatment, c)?;
+    Ok(design.over(held, rows).predict(&solution.coefficients).into_iter().map(expit).collect())
+}
+
+/// Cross-fitted augmented weighting.
+///
+/// `folds` holds each row's fold, codes from zero; `c` and `additive` are as for the propensity
+/// and for augmented weighting; `clip` bounds the scores. Influence is added up within
+/// `clusters`; rows of one cluster should share a fold.
+///
+/// # Errors
+/// As the fits on the rows outside each fold, fewer than two folds or clusters, bounds that are
+/// none.
+#[expect(clippy::too_many_arguments, reason = "each is a column or a choice of the estimator")]
+pub fn cross_fit_aipw(
+    covariates: &[&[f64]],
+    treated: &[bool],
+    outcome: &[f64],
+    folds: &[u32],
+    c: Option<f64>,
+    additive: bool,
+    clip: (f64, f64),
+    clusters: Option<&[u32]>,
+) -> Result<CrossFit, Refusal> {
+    let rows = Rows::new(treated, outcome, clusters)?;
+    check(covariates, folds, treated.len())?;
+    bounds(clip)?;
+    let n = treated.len();
+    let treatment = indicator(treated);
+    let mut scores = vec![0.0; n];
+    let mut effect = vec![0.0; n];
+    let mut outside = 0;
+    for fold in split(folds)? {
+        let labels: Vec<bool> = fold.training.iter().map(|row| treated[*row]).collect();
+        arms(&labels)?;
+        let training = gather(covariates, &fold.training);
+        let held = gather(covariates, &fold.held);
+        let (training, held) = (slices(&training), slices(&held));
+        let known = gather(&[&treatment, outcome], &fold.training);
+        let new = gather(&[&treatment, outcome], &fold.held);
+        let size = fold.held.len();
+        let fitted = held_scores(&training, &known[0], &held, size, c)?;
+        let model = OutcomeModel::fit(&training, &known[0], &known[1], additive)?;
+        let (control, one) = model.predict(&held, size);
+        let residual = residuals(&new[0], &new[1], &control, &one);
+        for (place, row) in fold.held.iter().enumerate() {
+            let e = fitted[place];
+            scores[*row] = e;
+            outside += usize::from(e < clip.0 || e > clip.1);
+            let (e, _) = clipped(e, clip);
+            let weight = if treated[*row] { e.recip() } else { -(1.0 - e).recip() };
+            effect[*row] = one[place] - control[place] + weight * residual[place];
+        }
+    }
+    let share = (n as f64).recip();
+    let value = effect.iter().sum::<f64>() * share;
+    let influence: Vec<f64> = effect.iter().map(|psi| (psi - value) * share).collect();
+    Ok(CrossFit { estimate: rows.estimate(value, &influence)?, scores, clipped: outside })
+}
+
+/// The partially linear model: what the covariates do not explain of the outcome, regressed on
+/// what they do not explain of the treatment (Robinson 1988), cross-fitted.
+///
+/// The outcome is explained by a linear regression on the covariates, the treatment by the
+/// logistic regression with `c`; the last regression has no intercept. Arguments are as for
+/// [`cross_fit_aipw`].
+///
+/// # Errors
+/// As [`cross_fit_aipw`].
+pub fn partially_linear(
+    covariates: &[&[f64]],
+    treated: &[bool],
+    outcome: &[f64],
+    folds: &[u32],
+    c: Option<f64>,
+    clusters: Option<&[u32]>,
+) -> Result<PartiallyLinear, Refusal> {
+    let rows = Rows::new(treated, outcome, clusters)?;
+    check(covariates, folds, treated.len())?;
+    let n = treated.len();
+    let treatment = indicator(treated);
+    let mut scores = vec![0.0; n];
+    let mut rest = vec![0.0; n];
+    for fold in split(folds)? {
+        let labels: Vec<bool> = fold.training.iter().map(|row| treated[*row]).collect();
+        arms(&labels)?;
+        let training = gather(covariates, &fold.training);
+        let held = gather(covariates, &fold.held);
+        let (training, held) = (slices(&training), slices(&held));
+        let known = gather(&[&treatment, outcome], &fold.training);
+        let size = fold.held.len();
+        let fitted = held_scores(&training, &known[0], &held, size, c)?;
+        let expected = pooled(&training, &known[1], &held, size)?;
+        for (place, row) in fold.held.iter().enumerate() {
+            scores[*row] = fitted[place];
+            rest[*row] = outcome[*row] - expected[place];
+        }
+    }
+    let moved: Vec<f64> = treatment.iter().zip(&scores).map(|(t, e)| t - e).collect();
+    let spread: f64 = moved.iter().map(|v| v * v).sum();
+    let value = moved.iter().zip(&rest).map(|(v, u)| v * u).sum::<f64>() / spread;
+    let influence: Vec<f64> =
+        moved.iter().zip(&rest).map(|(v, u)| v * (u - value * v) / spread).collect();
+    Ok(PartiallyLinear { estimate: rows.estimate(value, &influence)?, scores })
+}
+
+impl CrossFit {
+    /// The least and the greatest score.
+    pub fn range(&self) -> (f64, f64) {
+        range(&self.scores)
+    }
+}

@@ -1,0 +1,216 @@
+//! A design matrix that is never stored: an intercept and standardised columns, block by block.
+//!
+//! Standardising keeps the Gram matrix well conditioned whatever the units are. A block of rows
+//! fits the cache, so that a pass reads each column once. No model lives here.
+
+use crate::Refusal;
+
+/// Rows per block: a block of ten columns stays within the first-level cache.
+pub(super) const BLOCK: usize = 256;
+
+/// Below this share of its largest value, the range of a column is rounding.
+const ROUNDING: f64 = 1e-13;
+
+/// An intercept followed by columns with their means taken out, in units of their deviations.
+pub(super) struct Design<'a> {
+    columns: Vec<&'a [f64]>,
+    mean: Vec<f64>,
+    scale: Vec<f64>,
+    rows: usize,
+}
+
+impl<'a> Design<'a> {
+    /// Standardises columns of `rows` values each.
+    ///
+    /// # Errors
+    /// A column of another length, with one value only, or with values that are not finite or
+    /// beyond what can be squared.
+    pub(super) fn new(columns: &[&'a [f64]], rows: usize) -> Result<Self, Refusal> {
+        let mut mean = Vec::with_capacity(columns.len());
+        let mut scale = Vec::with_capacity(columns.len());
+        for (position, column) in columns.iter().enumerate() {
+            if column.len() != rows {
+                return Err(Refusal::Other(format!(
+                    "covariate #{position} has {} rows, not {rows}",
+                    column.len()
+                )));
+            }
+            let (low, high, centre) = extent(column);
+            let deviation = (squares(column, centre) / rows as f64).sqrt();
+            // Before all else: infinite values would pass for rounding of themselves.
+            let measurable = (high - low).is_finite();
+            if measurable && high - low <= ROUNDING * low.abs().max(high.abs()) {
+                return Err(Refusal::Constant(format!("#{position}")));
+            }
+            if !(measurable && deviation.is_finite() && deviation.recip().is_finite()) {
+                return Err(Refusal::Other(format!(
+                    "covariate #{position} has values that are not finite, or too large or too \
+                     small to be squared"
+                )));
+            }
+            mean.push(centre);
+            scale.push(deviation);
+        }
+        Ok(Self { columns: columns.to_vec(), mean, scale, rows })
+    }
+
+    /// The same standardisation over other rows, which is what a prediction needs.
+    pub(super) fn over<'b>(&self, columns: &[&'b [f64]], rows: usize) -> Design<'b> {
+        Design {
+            columns: columns.to_vec(),
+            mean: self.mean.clone(),
+            scale: self.scale.clone(),
+            rows,
+        }
+    }
+
+    /// How many coefficients there are, with the intercept.
+    pub(super) fn width(&self) -> usize {
+        self.columns.len() + 1
+    }
+
+    /// The mean of a column, and the deviation by which it is divided.
+    pub(super) fn standard(&self, position: usize) -> (f64, f64) {
+        (self.mean[position], self.scale[position])
+    }
+
+    /// Intercept and coefficients in the units of the columns.
+    pub(super) fn raw(&self, standardised: &[f64]) -> (f64, Vec<f64>) {
+        let coefficients: Vec<f64> =
+            standardised[1..].iter().zip(&self.scale).map(|(g, scale)| g / scale).collect();
+        let shift: f64 = coefficients.iter().zip(&self.mean).map(|(b, mean)| b * mean).sum();
+        (standardised[0] - shift, coefficients)
+    }
+
+    /// The inverse of [`Design::raw`].
+    pub(super) fn standardised(&self, intercept: f64, coefficients: &[f64]) -> Vec<f64> {
+        let shift: f64 = coefficients.iter().zip(&self.mean).map(|(b, mean)| b * mean).sum();
+        let scaled = coefficients.iter().zip(&self.scale).map(|(b, scale)| b * scale);
+        std::iter::once(intercept + shift).chain(scaled).collect()
+    }
+
+    /// Room for one block: each column has [`BLOCK`] places, the first one holds ones.
+    pub(super) fn scratch(&self) -> Vec<f64> {
+        let mut scratch = vec![0.0; self.width() * BLOCK];
+        scratch[..BLOCK].fill(1.0);
+        scratch
+    }
+
+    /// Calls `visit(start, length, block)` for each block of rows, in their order.
+    pub(super) fn blocks(&self, scratch: &mut [f64], mut visit: impl FnMut(usize, usize, &[f64])) {
+        let mut start = 0;
+        while start < self.rows {
+            let length = BLOCK.min(self.rows - start);
+            for (position, column) in self.columns.iter().enumerate() {
+                let (mean, inverse) = (self.mean[position], self.scale[position].recip());
+                let place = &mut scratch[(position + 1) * BLOCK..][..length];
+                for (z, x) in place.iter_mut().zip(&column[start..start + length]) {
+                    *z = (x - mean) * inverse;
+                }
+            }
+            visit(start, length, scratch);
+            start += length;
+        }
+    }
+
+    /// The linear predictor of each row.
+    pub(super) fn predict(&self, standardised: &[f64]) -> Vec<f64> {
+        let mut predictor = vec![0.0; self.rows];
+        self.blocks(&mut self.scratch(), |start, length, block| {
+            combine(block, standardised, &mut predictor[start..start + length]);
+        });
+        predictor
+    }
+
+    /// The sum of the rows, each times its value.
+    pub(super) fn cross(&self, values: &[f64]) -> Vec<f64> {
+        let mut total = vec![0.0; self.width()];
+        self.blocks(&mut self.scratch(), |start, length, block| {
+            for (position, sum) in total.iter_mut().enumerate() {
+                *sum += dot(&block[position * BLOCK..][..length], &values[start..start + length]);
+            }
+        });
+        total
+    }
+
+    /// The lower triangle of the weighted Gram matrix, row-major.
+    pub(super) fn gram(&self, weights: &[f64]) -> Vec<f64> {
+        let mut total = vec![0.0; self.width() * self.width()];
+        let mut weighted = [0.0; BLOCK];
+        self.blocks(&mut self.scratch(), |start, length, block| {
+            add_gram(block, &weights[start..start + length], &mut weighted, &mut total);
+        });
+        total
+    }
+}
+
+/// The least and the greatest value and the mean, in eight running lanes.
+fn extent(column: &[f64]) -> (f64, f64, f64) {
+    let (mut low, mut high, mut sums) = ([f64::INFINITY; 8], [f64::NEG_INFINITY; 8], [0.0; 8]);
+    for values in column.chunks(8) {
+        for (lane, value) in values.iter().enumerate() {
+            low[lane] = if *value < low[lane] { *value } else { low[lane] };
+            high[lane] = if *value > high[lane] { *value } else { high[lane] };
+            sums[lane] += value;
+        }
+    }
+    let low = low.into_iter().fold(f64::INFINITY, f64::min);
+    let high = high.into_iter().fold(f64::NEG_INFINITY, f64::max);
+    (low, high, sums.iter().sum::<f64>() / column.len() as f64)
+}
+
+/// The sum of squares about a centre, in eight running lanes.
+fn squares(column: &[f64], centre: f64) -> f64 {
+    let mut sums = [0.0; 8];
+    for values in column.chunks(8) {
+        for (lane, value) in values.iter().enumerate() {
+            sums[lane] += (value - centre) * (value - centre);
+        }
+    }
+    sums.iter().sum()
+}
+
+/// Writes the linear combination of a block's columns.
+pub(super) fn combine(block: &[f64], coefficients: &[f64], out: &mut [f64]) {
+    out.fill(coefficients.first().copied().unwrap_or(0.0));
+    for (position, coefficient) in coefficients.iter().enumerate().skip(1) {
+        let column = &block[position * BLOCK..][..out.len()];
+        for (value, z) in out.iter_mut().zip(column) {
+            *value += coefficient * z;
+        }
+    }
+}
+
+/// Adds a block's weighted Gram matrix to the lower triangle of `total`.
+pub(super) fn add_gram(
+    block: &[f64],
+    weights: &[f64],
+    weighted: &mut [f64; BLOCK],
+    total: &mut [f64],
+) {
+    let width = block.len() / BLOCK;
+    let length = weights.len();
+    for row in 0..width {
+        let column = &block[row * BLOCK..][..length];
+        for ((product, z), weight) in weighted.iter_mut().zip(column).zip(weights) {
+            *product = z * weight;
+        }
+        for other in 0..=row {
+            total[row * width + other] +=
+                dot(&weighted[..length], &block[other * BLOCK..][..length]);
+        }
+    }
+}
+
+/// The inner product, in eight running sums so that it is vectorised and rounds less.
+pub(super) fn dot(left: &[f64], right: &[f64]) -> f64 {
+    let mut sums = [0.0; 8];
+    let (mut lefts, mut rights) = (left.chunks_exact(8), right.chunks_exact(8));
+    for (a, b) in lefts.by_ref().zip(rights.by_ref()) {
+        for lane in 0..8 {
+            sums[lane] += a[lane] * b[lane];
+        }
+    }
+    let rest: f64 = lefts.remainder().iter().zip(rights.remainder()).map(|(a, b)| a * b).sum();
+    ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7])) + rest
+}

@@ -1,0 +1,157 @@
+//! What every estimator checks before it starts, and how it turns influence into an [`Estimate`].
+
+use crate::{Estimate, Refusal};
+
+/// A standard error below this share of the largest outcome is rounding, not uncertainty.
+const ROUNDING: f64 = 1e-14;
+
+/// The rows that an estimator works on, checked.
+#[derive(Clone, Copy)]
+pub(super) struct Rows<'a> {
+    pub(super) treated: &'a [bool],
+    pub(super) outcome: &'a [f64],
+    pub(super) clusters: Option<&'a [u32]>,
+}
+
+impl<'a> Rows<'a> {
+    /// Checks lengths, values and cluster codes.
+    ///
+    /// # Errors
+    /// Lengths that differ, an empty arm, an outcome that is not finite, cluster codes that are
+    /// not dense, fewer than two clusters.
+    pub(super) fn new(
+        treated: &'a [bool],
+        outcome: &'a [f64],
+        clusters: Option<&'a [u32]>,
+    ) -> Result<Self, Refusal> {
+        let n = treated.len();
+        let rows = Self { treated, outcome, clusters };
+        arms(treated)?;
+        same_length("outcomes", outcome.len(), n)?;
+        finite("outcome", outcome)?;
+        if let Some(codes) = clusters {
+            same_length("cluster codes", codes.len(), n)?;
+            let groups = rows.groups().unwrap_or_default();
+            if groups > n {
+                return Err(Refusal::Other("cluster codes are not dense".into()));
+            }
+            if groups < 2 {
+                return Err(Refusal::TooFew { what: "clusters", found: groups, needed: 2 });
+            }
+        }
+        Ok(rows)
+    }
+
+    /// An estimate from what each row contributes to its error: a normal one, with clusters one
+    /// of Student's t with as many degrees of freedom as there are clusters less one.
+    ///
+    /// # Errors
+    /// As [`estimate`].
+    pub(super) fn estimate(&self, value: f64, influence: &[f64]) -> Result<Estimate, Refusal> {
+        let found = estimate(value, self.variance(influence), self.outcome)?;
+        // As many contributions are independent as there are clusters.
+        let degrees = self.groups().map_or(f64::INFINITY, |groups| groups as f64 - 1.0);
+        Ok(Estimate { degrees, ..found })
+    }
+
+    /// How many clusters there are.
+    fn groups(&self) -> Option<usize> {
+        let codes = self.clusters?;
+        Some(codes.iter().max().map_or(0, |code| *code as usize + 1))
+    }
+
+    /// The sum of squared contributions, added up within each cluster first.
+    pub(super) fn variance(&self, influence: &[f64]) -> f64 {
+        match self.clusters {
+            None => influence.iter().map(|value| value * value).sum(),
+            Some(codes) => {
+                let mut sums = vec![0.0; self.groups().unwrap_or_default()];
+                for (code, value) in codes.iter().zip(influence) {
+                    sums[*code as usize] += value;
+                }
+                sums.iter().map(|sum| sum * sum).sum()
+            }
+        }
+    }
+}
+
+/// How many are treated, and how many are not.
+///
+/// # Errors
+/// One arm is empty.
+pub(super) fn arms(treated: &[bool]) -> Result<(usize, usize), Refusal> {
+    let count = treated.iter().filter(|t| **t).count();
+    let rest = treated.len() - count;
+    if count == 0 {
+        return Err(Refusal::TooFew { what: "treated units", found: 0, needed: 1 });
+    }
+    if rest == 0 {
+        return Err(Refusal::TooFew { what: "control units", found: 0, needed: 1 });
+    }
+    Ok((count, rest))
+}
+
+/// Refuses columns of different lengths.
+pub(super) fn same_length(what: &str, found: usize, rows: usize) -> Result<(), Refusal> {
+    if found == rows {
+        Ok(())
+    } else {
+        Err(Refusal::Other(format!("there are {found} {what} for {rows} rows")))
+    }
+}
+
+/// Refuses values that are not finite.
+pub(super) fn finite(what: &str, values: &[f64]) -> Result<(), Refusal> {
+    if values.iter().all(|value| value.is_finite()) {
+        Ok(())
+    } else {
+        Err(Refusal::Other(format!("`{what}` has values that are not finite")))
+    }
+}
+
+/// Some of the scores, ascending, with their rows; rows of equal score keep their order.
+pub(super) fn ascending(scores: &[f64], chosen: impl Fn(usize) -> bool) -> Vec<(f64, usize)> {
+    // Adding zero turns the negative zero into the positive one, which it ties with.
+    let chosen = scores.iter().enumerate().filter(|(row, _)| chosen(*row));
+    let mut order: Vec<(f64, usize)> = chosen.map(|(row, score)| (score + 0.0, row)).collect();
+    order.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    order
+}
+
+/// The treatment as zeros and ones.
+pub(super) fn indicator(treated: &[bool]) -> Vec<f64> {
+    treated.iter().map(|t| f64::from(u8::from(*t))).collect()
+}
+
+/// Refuses bounds that are not an interval within \[0, 1\].
+pub(super) fn bounds(clip: (f64, f64)) -> Result<(), Refusal> {
+    if 0.0 <= clip.0 && clip.0 < clip.1 && clip.1 <= 1.0 {
+        Ok(())
+    } else {
+        Err(Refusal::Other(format!("scores cannot be clipped to [{}, {}]", clip.0, clip.1)))
+    }
+}
+
+/// A normal estimate.
+///
+/// # Errors
+/// A value or a variance that is not finite, or a standard error that is only rounding: then the
+/// outcome is explained without error and no interval means anything.
+pub(super) fn estimate(value: f64, variance: f64, outcome: &[f64]) -> Result<Estimate, Refusal> {
+    let standard_error = variance.sqrt();
+    if !(value.is_finite() && standard_error.is_finite()) {
+        return Err(Refusal::Other(
+            "the estimate or its standard error is not a finite number: a score of 0 or 1, or \
+             values that are too large"
+                .into(),
+        ));
+    }
+    let size = outcome.iter().fold(0.0_f64, |size, y| size.max(y.abs()));
+    if standard_error <= ROUNDING * size || standard_error <= 0.0 {
+        return Err(Refusal::Other(
+            "the standard error is zero: the outcome does not vary, or is explained without error"
+                .into(),
+        ));
+    }
+    Ok(Estimate { value, standard_error, degrees: f64::INFINITY })
+}

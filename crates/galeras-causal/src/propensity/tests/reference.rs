@@ -1,0 +1,232 @@
+//! The numbers of the reference data sets: scores, matching, strata, weights, augmented weights.
+
+use serde_json::Value;
+
+use super::{Data, close, reference_dir};
+use crate::propensity::{
+    Estimand, Propensity, aipw, cross_fit_aipw, matching, partially_linear, regression_adjustment,
+    stratification, weighting,
+};
+
+const CLOSED: f64 = 1e-9;
+const OPTIMISED: f64 = 1e-6;
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("no number: {value}"))
+}
+
+/// The quantile by linear interpolation.
+fn quantile(sorted: &[f64], probability: f64) -> f64 {
+    let place = probability * (sorted.len() - 1) as f64;
+    let below = place.floor() as usize;
+    let above = (below + 1).min(sorted.len() - 1);
+    sorted[below] + (place - below as f64) * (sorted[above] - sorted[below])
+}
+
+fn scores(data: &Data, c: Option<f64>, expected: &Value) -> Propensity {
+    let fit = Propensity::fit(&data.covariates(), &data.treated, c).unwrap();
+    close("intercept", fit.intercept, number(&expected["intercept"]), OPTIMISED);
+    for (found, coefficient) in fit.coefficients.iter().zip(expected["coef"].as_array().unwrap()) {
+        close("coefficient", *found / number(coefficient), 1.0, OPTIMISED);
+    }
+    let (low, high) = fit.range();
+    close("least score", low, number(&expected["min"]), CLOSED);
+    close("greatest score", high, number(&expected["max"]), CLOSED);
+    let mut sorted = fit.scores.clone();
+    sorted.sort_by(f64::total_cmp);
+    let quantiles = expected["quantiles_1_25_50_75_99"].as_array().unwrap();
+    for (probability, value) in [0.01, 0.25, 0.5, 0.75, 0.99].into_iter().zip(quantiles) {
+        close("quantile", quantile(&sorted, probability), number(value), CLOSED);
+    }
+    let outside = sorted.iter().filter(|e| **e < 0.05 || **e > 0.95).count();
+    assert_eq!(outside as u64, expected["n_outside_0.05_0.95"].as_u64().unwrap());
+    fit
+}
+
+fn weights(data: &Data, fit: &Propensity, clip: (f64, f64), expected: &Value) {
+    let run = |estimand| {
+        weighting(&data.covariates(), &data.treated, &data.outcome, fit, estimand, clip, None)
+            .unwrap()
+    };
+    let ate = run(Estimand::Ate);
+    close("ate", ate.estimate.value, number(&expected["ate_hajek"]), CLOSED);
+    close("horvitz", ate.horvitz_thompson, number(&expected["ate_horvitz_thompson"]), CLOSED);
+    close("atm", ate.matching_weights, number(&expected["atm_matching_weights"]), CLOSED);
+    close("ess", ate.effective_treated, number(&expected["ess_ate_t1_t0"][0]), CLOSED);
+    close("ess", ate.effective_control, number(&expected["ess_ate_t1_t0"][1]), CLOSED);
+    close("att", run(Estimand::Att).estimate.value, number(&expected["att"]), CLOSED);
+    close("atc", run(Estimand::Atc).estimate.value, number(&expected["atc"]), CLOSED);
+    close("ato", run(Estimand::Ato).estimate.value, number(&expected["ato_overlap"]), CLOSED);
+}
+
+fn augmented(data: &Data, fit: &Propensity, additive: bool, expected: &Value) {
+    let covariates = data.covariates();
+    let found =
+        aipw(&covariates, &data.treated, &data.outcome, fit, (0.01, 0.99), additive, None).unwrap();
+    close("aipw", found.estimate.value, number(&expected["ate"]), CLOSED);
+    close("aipw se", found.se_influence, number(&expected["se_if"]), CLOSED);
+}
+
+fn model(data: &Data, c: Option<f64>, expected: &Value) {
+    let fit = scores(data, c, expected);
+    let matched = matching(&fit.scores, &data.treated, &data.outcome).unwrap();
+    let pairs = &expected["match_tie_averaged"];
+    close("match ate", matched.ate.value, number(&pairs["ate"]), CLOSED);
+    close("match att", matched.att.value, number(&pairs["att"]), CLOSED);
+    close("match atc", matched.atc.value, number(&pairs["atc"]), CLOSED);
+    let strata = &expected["stratify"];
+    let found = stratification(&fit.scores, &data.treated, &data.outcome, None, None).unwrap();
+    close("strata ate", found.ate.value, number(&strata["ate"]), CLOSED);
+    close("strata att", found.att.value, number(&strata["att"]), CLOSED);
+    close("strata atc", found.atc.value, number(&strata["atc"]), CLOSED);
+    close("k", found.strata_parameter, number(&strata["num_strata_param"]), 0.0);
+    assert_eq!(found.strata_kept as u64, strata["strata_kept"].as_u64().unwrap());
+    assert_eq!(found.rows_kept as u64, strata["rows_kept"].as_u64().unwrap());
+    weights(data, &fit, (0.05, 0.95), &expected["ipw_clip_05_95"]);
+    weights(data, &fit, (0.0, 1.0), &expected["ipw_noclip"]);
+    let stacked = weighting(
+        &data.covariates(),
+        &data.treated,
+        &data.outcome,
+        &fit,
+        Estimand::Ate,
+        (0.0, 1.0),
+        None,
+    )
+    .unwrap();
+    let ipw = &expected["ipw_stacked_noclip"];
+    close("ipw", stacked.estimate.value, number(&ipw["ate"]), CLOSED);
+    close("ipw se", stacked.estimate.standard_error, number(&ipw["se"]), CLOSED);
+    augmented(data, &fit, false, &expected["aipw_armwise_clip_01_99"]);
+    augmented(data, &fit, true, &expected["aipw_additive_dowhy_clip_01_99"]);
+}
+
+fn stack(data: &Data, expected: &Value) {
+    let covariates = data.covariates();
+    let (treated, outcome) = (&data.treated, &data.outcome);
+    let fit = Propensity::fit(&covariates, treated, None).unwrap();
+    let clip = (0.0, 1.0);
+    let ra = regression_adjustment(&covariates, treated, outcome, None).unwrap();
+    let ipw = weighting(&covariates, treated, outcome, &fit, Estimand::Ate, clip, None).unwrap();
+    let robust = aipw(&covariates, treated, outcome, &fit, clip, false, None).unwrap();
+    for (name, estimate, mean) in [
+        ("ra", ra.estimate, ra.control_mean),
+        ("ipw", ipw.estimate, ipw.control_mean),
+        ("aipw", robust.estimate, robust.control_mean),
+    ] {
+        let numbers = &expected[name];
+        close(name, estimate.value, number(&numbers["ate"]), CLOSED);
+        close(name, mean, number(&numbers["pom0"]), CLOSED);
+        close(name, estimate.standard_error, number(&numbers["se"]), CLOSED);
+    }
+}
+
+fn all(name: &str) {
+    let data = Data::read(name);
+    model(&data, Some(1.0), &data.expected["propensity"]["ridge_C1"]);
+    model(&data, None, &data.expected["propensity"]["mle"]);
+    stack(&data, &data.expected["teffects_stack_logit"]);
+}
+
+#[test]
+fn equals_the_reference_on_nhefs() {
+    all("nhefs");
+}
+
+#[test]
+fn equals_the_reference_on_ihdp() {
+    all("ihdp_A_seed0");
+}
+
+#[test]
+fn equals_the_reference_on_the_formula() {
+    all("formula_splitmix42");
+}
+
+#[test]
+fn equals_the_reference_on_nsw() {
+    all("nsw_dw");
+}
+
+#[test]
+fn equals_the_cross_fitted_reference() {
+    let file = std::fs::File::open(reference_dir().join("crossfit.json")).unwrap();
+    let expected: Value = serde_json::from_reader(file).unwrap();
+    for name in ["formula_splitmix42", "nsw_dw"] {
+        let data = Data::read(name);
+        let numbers = &expected[name];
+        let covariates = data.covariates();
+        let folds: Vec<u32> = (0..data.treated.len() as u32).map(|row| row % 5).collect();
+        let (treated, outcome) = (&data.treated, &data.outcome);
+        let linear = partially_linear(&covariates, treated, outcome, &folds, None, None).unwrap();
+        let plr = &numbers["plr_dml2"];
+        close("theta", linear.estimate.value, number(&plr["theta"]), CLOSED);
+        close("theta se", linear.estimate.standard_error, number(&plr["se_HC0"]), CLOSED);
+        let clip = (0.0, 1.0);
+        let fit =
+            cross_fit_aipw(&covariates, treated, outcome, &folds, None, true, clip, None).unwrap();
+        let aipw = &numbers["crossfit_aipw_additive"];
+        close("aipw", fit.estimate.value, number(&aipw["ate"]), CLOSED);
+        close("aipw se", fit.estimate.standard_error, number(&aipw["se"]), CLOSED);
+        close("least", fit.range().0, number(&numbers["e_min_max"][0]), CLOSED);
+        close("greatest", fit.range().1, number(&numbers["e_min_max"][1]), CLOSED);
+    }
+}
+
+/// The numbers below are those of the reference algorithms for clusters of four rows each.
+#[test]
+fn equals_the_reference_with_clusters() {
+    let data = Data::read("formula_splitmix42");
+    let x = data.covariates();
+    let (t, y) = (&data.treated, &data.outcome);
+    let clusters: Vec<u32> = (0..t.len() as u32).map(|row| row / 4).collect();
+    let clusters = Some(clusters.as_slice());
+    let fit = Propensity::fit(&x, t, None).unwrap();
+    let all = (0.0, 1.0);
+    let ra = regression_adjustment(&x, t, y, clusters).unwrap().estimate;
+    close("ra", ra.standard_error, 0.039082805546390785, CLOSED);
+    let ipw = weighting(&x, t, y, &fit, Estimand::Ate, all, clusters).unwrap().estimate;
+    close("ipw", ipw.standard_error, 0.04033800274000907, CLOSED);
+    let robust = aipw(&x, t, y, &fit, all, false, clusters).unwrap().estimate;
+    close("aipw", robust.standard_error, 0.03921613645261484, CLOSED);
+    let ridge = Propensity::fit(&x, t, Some(1.0)).unwrap();
+    let ipw = weighting(&x, t, y, &ridge, Estimand::Ate, all, clusters).unwrap().estimate;
+    close("ridge", ipw.standard_error, 0.04024807119681362, CLOSED);
+    for (additive, expected) in [(false, 0.039047247963392165), (true, 0.03971498195210862)] {
+        let found = aipw(&x, t, y, &ridge, (0.01, 0.99), additive, clusters).unwrap();
+        close("influence", found.se_influence, expected, CLOSED);
+    }
+}
+
+/// The numbers below are those of the reference algorithms for scores with ties and few strata.
+#[test]
+fn equals_the_reference_with_ties() {
+    let data = Data::read("formula_splitmix42");
+    let x = data.covariates();
+    let (t, y) = (&data.treated, &data.outcome);
+    let fit = Propensity::fit(&x, t, Some(1.0)).unwrap();
+    let six = stratification(&fit.scores, t, y, Some(6), None).unwrap();
+    close("ate", six.ate.value, 2.007289802346608, CLOSED);
+    close("att", six.att.value, 2.1370865827501624, CLOSED);
+    close("atc", six.atc.value, 1.8855424346812577, CLOSED);
+    assert_eq!((six.strata_parameter, six.strata_kept, six.rows_kept), (6.0, 7, 1000));
+    let coarse: Vec<f64> =
+        fit.scores.iter().map(|e| (e * 100.0).round_ties_even() / 100.0).collect();
+    let strata = stratification(&coarse, t, y, None, None).unwrap();
+    close("ate", strata.ate.value, 2.1231626657553786, CLOSED);
+    close("att", strata.att.value, 2.194668645628307, CLOSED);
+    close("atc", strata.atc.value, 2.0497749495700046, CLOSED);
+    assert_eq!((strata.strata_parameter, strata.strata_kept, strata.rows_kept), (25.0, 18, 770));
+    let coarse: Vec<f64> = fit.scores.iter().map(|e| (e * 64.0).round_ties_even() / 64.0).collect();
+    let matched = matching(&coarse, t, y).unwrap();
+    close("ate", matched.ate.value, 2.0082718056758875, CLOSED);
+    close("att", matched.att.value, 2.109151775288214, CLOSED);
+    close("atc", matched.atc.value, 1.9136479582100627, CLOSED);
+    let expected = serde_json::json!({
+        "ate_hajek": 1.97387919786639, "att": 2.101000302313796, "atc": 1.847958046614714,
+        "ato_overlap": 1.977006569138025, "atm_matching_weights": 1.9839681410294947,
+        "ate_horvitz_thompson": 1.8336823975991439,
+        "ess_ate_t1_t0": [453.08970432858314, 482.5928852144421],
+    });
+    weights(&data, &fit, (0.3, 0.7), &expected);
+}

@@ -1,0 +1,275 @@
+//! The standard errors against sandwiches of the whole stack whose derivatives are numerical.
+
+use super::{Uniform, close, slices};
+use crate::propensity::{
+    DoublyRobust, Estimand, Propensity, aipw, regression_adjustment, weighting,
+};
+
+/// A made-up sample: two covariates, a treatment that depends on them, clusters of three rows.
+struct Sample {
+    columns: Vec<Vec<f64>>,
+    treated: Vec<bool>,
+    outcome: Vec<f64>,
+    clusters: Vec<u32>,
+}
+
+fn sample(seed: u64, n: usize) -> Sample {
+    let mut draw = Uniform(seed);
+    let mut columns = vec![Vec::new(), Vec::new()];
+    let (mut treated, mut outcome) = (Vec::new(), Vec::new());
+    for _ in 0..n {
+        let (a, b) = (draw.normal(), 3.0 + 2.0 * draw.normal());
+        let eta = 0.9 * a - 0.6 * (b - 3.0);
+        let t = draw.next() < 1.0 / (1.0 + (-eta).exp());
+        columns[0].push(a);
+        columns[1].push(b);
+        treated.push(t);
+        let effect = if t { 1.0 + 0.5 * a } else { 0.0 };
+        outcome.push(2.0 + a * a + 0.4 * b + effect + draw.normal());
+    }
+    let clusters = (0..n as u32).map(|row| row / 3).collect();
+    Sample { columns, treated, outcome, clusters }
+}
+
+/// Solves a square system by elimination with pivoting.
+fn eliminate(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Vec<f64> {
+    let n = right.len();
+    for column in 0..n {
+        let best = (column..n)
+            .max_by(|a, b| matrix[*a][column].abs().total_cmp(&matrix[*b][column].abs()))
+            .unwrap();
+        matrix.swap(column, best);
+        right.swap(column, best);
+        for row in 0..n {
+            if row != column {
+                let factor = matrix[row][column] / matrix[column][column];
+                let pivot = matrix[column].clone();
+                matrix[row].iter_mut().zip(&pivot).for_each(|(a, b)| *a -= factor * b);
+                right[row] -= factor * right[column];
+            }
+        }
+    }
+    (0..n).map(|row| right[row] / matrix[row][row]).collect()
+}
+
+/// The root of L A⁻¹ B A⁻ᵀ Lᵀ for equations g(parameters, row), A by central differences.
+fn sandwich(
+    equations: impl Fn(&[f64], usize) -> Vec<f64>,
+    parameters: &[f64],
+    contrast: &[f64],
+    rows: usize,
+    clusters: Option<&[u32]>,
+) -> f64 {
+    let size = parameters.len();
+    let total = |at: &[f64]| {
+        (0..rows).fold(vec![0.0; size], |mut sum, row| {
+            sum.iter_mut().zip(equations(at, row)).for_each(|(s, g)| *s += g);
+            sum
+        })
+    };
+    for (position, value) in total(parameters).iter().enumerate() {
+        assert!(value.abs() < 1e-6, "equation {position} is not solved: {value}");
+    }
+    // The transpose of A, of which L A⁻¹ needs the solution.
+    let mut bread = vec![vec![0.0; size]; size];
+    for (position, row) in bread.iter_mut().enumerate() {
+        let width = 1e-5 * parameters[position].abs().max(1.0);
+        let mut at = parameters.to_vec();
+        at[position] += width;
+        let above = total(&at);
+        at[position] -= 2.0 * width;
+        let below = total(&at);
+        for (place, value) in row.iter_mut().enumerate() {
+            *value = -(above[place] - below[place]) / (2.0 * width);
+        }
+    }
+    let direction = eliminate(bread, contrast.to_vec());
+    let groups = clusters.map_or(rows, |codes| *codes.iter().max().unwrap() as usize + 1);
+    let mut sums = vec![0.0; groups];
+    for row in 0..rows {
+        let group = clusters.map_or(row, |codes| codes[row] as usize);
+        sums[group] +=
+            equations(parameters, row).iter().zip(&direction).map(|(g, d)| g * d).sum::<f64>();
+    }
+    sums.iter().map(|sum| sum * sum).sum::<f64>().sqrt()
+}
+
+impl Sample {
+    fn row(&self, row: usize) -> [f64; 3] {
+        [1.0, self.columns[0][row], self.columns[1][row]]
+    }
+
+    fn t(&self, row: usize) -> f64 {
+        f64::from(u8::from(self.treated[row]))
+    }
+
+    fn score(&self, theta: &[f64], row: usize) -> f64 {
+        let eta: f64 = self.row(row).iter().zip(theta).map(|(x, b)| x * b).sum();
+        1.0 / (1.0 + (-eta).exp())
+    }
+
+    /// The logistic equations, each row with its share of the penalty.
+    fn logistic(&self, theta: &[f64], row: usize, c: Option<f64>) -> Vec<f64> {
+        let residual = self.t(row) - self.score(theta, row);
+        let strength = c.map_or(0.0, |c| 1.0 / c) / self.treated.len() as f64;
+        let x = self.row(row);
+        (0..3).map(|j| x[j] * residual - if j == 0 { 0.0 } else { strength * theta[j] }).collect()
+    }
+
+    /// Least squares on the rows that are told, with a design of any width.
+    fn least_squares(&self, design: &[Vec<f64>], used: &[bool]) -> Vec<f64> {
+        let width = design[0].len();
+        let mut gram = vec![vec![0.0; width]; width];
+        let mut right = vec![0.0; width];
+        for (row, x) in design.iter().enumerate().filter(|(row, _)| used[*row]) {
+            for a in 0..width {
+                right[a] += x[a] * self.outcome[row];
+                for b in 0..width {
+                    gram[a][b] += x[a] * x[b];
+                }
+            }
+        }
+        eliminate(gram, right)
+    }
+}
+
+fn theta(fit: &Propensity) -> Vec<f64> {
+    [&[fit.intercept], fit.coefficients.as_slice()].concat()
+}
+
+#[test]
+fn weighting_has_the_sandwich_of_its_stack() {
+    let data = sample(7, 240);
+    let covariates = slices(&data.columns);
+    for c in [None, Some(0.05)] {
+        let fit = Propensity::fit(&covariates, &data.treated, c).unwrap();
+        for estimand in [Estimand::Ate, Estimand::Att, Estimand::Atc, Estimand::Ato] {
+            for (clip, clusters) in [
+                ((0.0, 1.0), None),
+                ((0.2, 0.8), None),
+                ((0.0, 1.0), Some(data.clusters.as_slice())),
+                ((0.2, 0.8), Some(data.clusters.as_slice())),
+            ] {
+                let found = weighting(
+                    &covariates,
+                    &data.treated,
+                    &data.outcome,
+                    &fit,
+                    estimand,
+                    clip,
+                    clusters,
+                )
+                .unwrap();
+                assert_eq!(found.clipped > 0, clip.0 > 0.0);
+                let equations = |at: &[f64], row: usize| {
+                    let e = data.score(at, row).clamp(clip.0, clip.1);
+                    let (t, y) = (data.t(row), data.outcome[row]);
+                    let (one, none) = match estimand {
+                        Estimand::Ate => (1.0 / e, 1.0 / (1.0 - e)),
+                        Estimand::Att => (1.0, e / (1.0 - e)),
+                        Estimand::Atc => ((1.0 - e) / e, 1.0),
+                        Estimand::Ato => (1.0 - e, e),
+                    };
+                    let mut g = data.logistic(at, row, c);
+                    g.push(t * one * (y - at[3]));
+                    g.push((1.0 - t) * none * (y - at[4]));
+                    g
+                };
+                let mut at = theta(&fit);
+                at.push(found.control_mean + found.estimate.value);
+                at.push(found.control_mean);
+                let expected = sandwich(equations, &at, &[0.0, 0.0, 0.0, 1.0, -1.0], 240, clusters);
+                let what = format!("{estimand:?} {c:?} {clip:?}");
+                close(&what, found.estimate.standard_error, expected, 1e-7);
+            }
+        }
+    }
+}
+
+fn robust(data: &Sample, fit: &Propensity, clip: (f64, f64), additive: bool, cl: bool) -> f64 {
+    let covariates = slices(&data.columns);
+    let n = data.treated.len();
+    let clusters = cl.then_some(data.clusters.as_slice());
+    let DoublyRobust { estimate, .. } =
+        aipw(&covariates, &data.treated, &data.outcome, fit, clip, additive, clusters).unwrap();
+    let plain: Vec<Vec<f64>> = (0..n).map(|row| data.row(row).to_vec()).collect();
+    let with = |row: usize, t: f64| [data.row(row).as_slice(), &[t]].concat();
+    let wide: Vec<Vec<f64>> = (0..n).map(|row| with(row, data.t(row))).collect();
+    let mut at = theta(fit);
+    if additive {
+        at.extend(data.least_squares(&wide, &vec![true; n]));
+    } else {
+        at.extend(data.least_squares(&plain, &data.treated));
+        let rest: Vec<bool> = data.treated.iter().map(|t| !t).collect();
+        at.extend(data.least_squares(&plain, &rest));
+    }
+    at.push(estimate.value);
+    let last = at.len() - 1;
+    let equations = |at: &[f64], row: usize| {
+        let e = data.score(at, row).clamp(clip.0, clip.1);
+        let (t, y) = (data.t(row), data.outcome[row]);
+        let mut g = data.logistic(at, row, fit.c);
+        let inner = |x: &[f64], b: &[f64]| x.iter().zip(b).map(|(x, b)| x * b).sum::<f64>();
+        let (one, none);
+        if additive {
+            one = inner(&with(row, 1.0), &at[3..7]);
+            none = inner(&with(row, 0.0), &at[3..7]);
+            let u = y - if t > 0.5 { one } else { none };
+            g.extend(wide[row].iter().map(|x| x * u));
+        } else {
+            one = inner(&plain[row], &at[3..6]);
+            none = inner(&plain[row], &at[6..9]);
+            g.extend(plain[row].iter().map(|x| x * t * (y - one)));
+            g.extend(plain[row].iter().map(|x| x * (1.0 - t) * (y - none)));
+        }
+        let psi = one - none + t * (y - one) / e - (1.0 - t) * (y - none) / (1.0 - e);
+        g.push(psi - at[last]);
+        g
+    };
+    let mut contrast = vec![0.0; at.len()];
+    contrast[last] = 1.0;
+    let expected = sandwich(equations, &at, &contrast, n, clusters);
+    let what = format!("aipw {clip:?} {additive} {cl} {:?}", fit.c);
+    close(&what, estimate.standard_error, expected, 1e-7);
+    estimate.standard_error
+}
+
+#[test]
+fn augmented_weighting_has_the_sandwich_of_its_stack() {
+    let data = sample(11, 240);
+    let covariates = slices(&data.columns);
+    for c in [None, Some(0.05)] {
+        let fit = Propensity::fit(&covariates, &data.treated, c).unwrap();
+        for additive in [false, true] {
+            let plain = robust(&data, &fit, (0.0, 1.0), additive, false);
+            let clipped = robust(&data, &fit, (0.2, 0.8), additive, false);
+            let clustered = robust(&data, &fit, (0.2, 0.8), additive, true);
+            assert!(plain != clipped && clipped != clustered);
+        }
+    }
+}
+
+#[test]
+fn regression_adjustment_has_the_sandwich_of_its_stack() {
+    let data = sample(13, 240);
+    let covariates = slices(&data.columns);
+    let clusters = Some(data.clusters.as_slice());
+    let found = regression_adjustment(&covariates, &data.treated, &data.outcome, clusters).unwrap();
+    let plain: Vec<Vec<f64>> = (0..240).map(|row| data.row(row).to_vec()).collect();
+    let rest: Vec<bool> = data.treated.iter().map(|t| !t).collect();
+    let mut at = data.least_squares(&plain, &data.treated);
+    at.extend(data.least_squares(&plain, &rest));
+    at.push(found.estimate.value);
+    let equations = |at: &[f64], row: usize| {
+        let inner = |b: &[f64]| plain[row].iter().zip(b).map(|(x, b)| x * b).sum::<f64>();
+        let (t, y) = (data.t(row), data.outcome[row]);
+        let (one, none) = (inner(&at[0..3]), inner(&at[3..6]));
+        let mut g: Vec<f64> = plain[row].iter().map(|x| x * t * (y - one)).collect();
+        g.extend(plain[row].iter().map(|x| x * (1.0 - t) * (y - none)));
+        g.push(one - none - at[6]);
+        g
+    };
+    let contrast = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0];
+    let expected = sandwich(equations, &at, &contrast, 240, clusters);
+    close("ra", found.estimate.standard_error, expected, 1e-7);
+}

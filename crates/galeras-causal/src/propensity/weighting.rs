@@ -1,0 +1,171 @@
+//! Inverse-propensity weighting for four populations.
+//!
+//! All weights end in a Hájek ratio, whose sandwich knows that the scores are estimated. The
+//! outcome is not modelled here: see augmented weighting for that.
+
+use super::logistic::Propensity;
+use super::rows::{Rows, bounds, indicator};
+use super::stacked::{ScoreEquations, clipped};
+use crate::{Estimate, Refusal};
+
+/// The population over which an effect is averaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Estimand {
+    /// All units.
+    Ate,
+    /// The treated units.
+    Att,
+    /// The control units.
+    Atc,
+    /// The units that could have been in either arm (overlap weights: Li, Morgan & Zaslavsky
+    /// 2018).
+    Ato,
+}
+
+/// What weighting gives.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Weighting {
+    /// The difference of weighted means (Hájek), with the standard error of the sandwich of the
+    /// stacked estimating equations; no small-sample factor.
+    pub estimate: Estimate,
+    /// The weighted mean of the controls' outcomes.
+    pub control_mean: f64,
+    /// The average effect over all units by sums of weighted outcomes over n (Horvitz &
+    /// Thompson 1952), whatever the estimand is.
+    pub horvitz_thompson: f64,
+    /// The difference of means under matching weights (Li & Greene 2013), whatever the estimand
+    /// is.
+    pub matching_weights: f64,
+    /// The effective number of treated units: the squared sum of their weights over the sum of
+    /// the squares (Kish 1965).
+    pub effective_treated: f64,
+    /// The effective number of control units.
+    pub effective_control: f64,
+    /// How many scores lay outside the bounds.
+    pub clipped: usize,
+}
+
+impl Estimand {
+    /// The weight of a row that has this score and arm.
+    pub fn weight(self, e: f64, treated: bool) -> f64 {
+        match (self, treated) {
+            (Self::Ate, true) => 1.0 / e,
+            (Self::Ate, false) => 1.0 / (1.0 - e),
+            (Self::Att, true) | (Self::Atc, false) => 1.0,
+            (Self::Att, false) => e / (1.0 - e),
+            (Self::Atc, true) => (1.0 - e) / e,
+            (Self::Ato, true) => 1.0 - e,
+            (Self::Ato, false) => e,
+        }
+    }
+
+    /// The derivative of that weight by the score.
+    fn slope(self, e: f64, treated: bool) -> f64 {
+        match (self, treated) {
+            (Self::Ate | Self::Atc, true) => -1.0 / (e * e),
+            (Self::Ate | Self::Att, false) => 1.0 / ((1.0 - e) * (1.0 - e)),
+            (Self::Att, true) | (Self::Atc, false) => 0.0,
+            (Self::Ato, true) => -1.0,
+            (Self::Ato, false) => 1.0,
+        }
+    }
+}
+
+/// The weighted mean of one arm.
+#[derive(Default)]
+struct Arm {
+    total: f64,
+    squares: f64,
+    outcomes: f64,
+}
+
+impl Arm {
+    fn add(&mut self, weight: f64, outcome: f64) {
+        self.total += weight;
+        self.squares += weight * weight;
+        self.outcomes += weight * outcome;
+    }
+
+    fn mean(&self) -> f64 {
+        self.outcomes / self.total
+    }
+
+    fn effective(&self) -> f64 {
+        self.total * self.total / self.squares
+    }
+}
+
+/// Weights each arm to the population of the estimand and compares the means.
+///
+/// `covariates` are those of the propensity's fit, columns of n values; `clip` bounds the scores
+/// in the weights. A score outside the bounds does not move with the coefficients, so that its
+/// derivative in the sandwich is zero. With `clusters` (codes from zero) influence is added up
+/// within clusters first. A constant score gives the difference in means and is not refused.
+///
+/// # Errors
+/// Lengths that do not agree, an empty arm, an outcome that is not finite or does not vary
+/// within the arms, bounds that are none, an unclipped score of 0 or 1, fewer than two clusters.
+pub fn weighting(
+    covariates: &[&[f64]],
+    treated: &[bool],
+    outcome: &[f64],
+    propensity: &Propensity,
+    estimand: Estimand,
+    clip: (f64, f64),
+    clusters: Option<&[u32]>,
+) -> Result<Weighting, Refusal> {
+    let rows = Rows::new(treated, outcome, clusters)?;
+    bounds(clip)?;
+    let treatment = indicator(treated);
+    let equations = ScoreEquations::new(covariates, &treatment, propensity)?;
+    let n = treated.len() as f64;
+    // Outcomes are centred so that weighted sums do not cancel.
+    let centre = outcome.iter().sum::<f64>() / n;
+    let mut arms = [Arm::default(), Arm::default()];
+    let mut matched = [Arm::default(), Arm::default()];
+    let mut horvitz = [0.0; 2];
+    let mut outside = 0;
+    for ((e, t), y) in propensity.scores.iter().zip(treated).zip(outcome) {
+        outside += usize::from(*e < clip.0 || *e > clip.1);
+        let (e, _) = clipped(*e, clip);
+        let arm = usize::from(*t);
+        let inverse = Estimand::Ate.weight(e, *t);
+        arms[arm].add(estimand.weight(e, *t), y - centre);
+        matched[arm].add(e.min(1.0 - e) * inverse, y - centre);
+        horvitz[arm] += inverse * y;
+    }
+    let [control, treatment] = &arms;
+    let means = [control.mean(), treatment.mean()];
+    let signed = [-control.total.recip(), treatment.total.recip()];
+    let mut influence = Vec::with_capacity(treated.len());
+    let mut slope = Vec::with_capacity(treated.len());
+    for ((e, t), y) in propensity.scores.iter().zip(treated).zip(outcome) {
+        let (e, derivative) = clipped(*e, clip);
+        let arm = usize::from(*t);
+        let part = signed[arm] * (y - centre - means[arm]);
+        influence.push(estimand.weight(e, *t) * part);
+        // The derivative is tested first: at a score of 0 or 1 the weight's slope is infinite.
+        slope.push(if derivative > 0.0 { estimand.slope(e, *t) * derivative * part } else { 0.0 });
+    }
+    equations.correct(&slope, &mut influence);
+    let horvitz_thompson = (horvitz[1] - horvitz[0]) / n;
+    let matching_weights = matched[1].mean() - matched[0].mean();
+    let effective = [control.effective(), treatment.effective()];
+    if ![horvitz_thompson, matching_weights, effective[0], effective[1]]
+        .iter()
+        .all(|value| value.is_finite())
+    {
+        return Err(Refusal::NoOverlap(
+            "a propensity score is 0 or 1, so that a weight is infinite; clip the scores".into(),
+        ));
+    }
+    Ok(Weighting {
+        estimate: rows.estimate(means[1] - means[0], &influence)?,
+        control_mean: means[0] + centre,
+        horvitz_thompson,
+        matching_weights,
+        effective_treated: effective[1],
+        effective_control: effective[0],
+        clipped: outside,
+    })
+}

@@ -1,0 +1,144 @@
+//! E-values of risk ratios and of standardised mean differences.
+
+use crate::Refusal;
+use crate::balance::moments;
+
+/// The factor from a standardised difference to the logarithm of an approximate risk ratio.
+const LOG_RATIO: f64 = 0.91;
+/// The same times the 97.5 % quantile of the normal distribution, as published with two digits.
+const LOG_RATIO_INTERVAL: f64 = 1.78;
+
+/// How strongly, on the scale of risk ratios, an unmeasured confounder would have to be tied to
+/// both treatment and outcome to explain an effect away (VanderWeele and Ding 2017, Annals of
+/// Internal Medicine 167:268).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EValue {
+    /// The (approximate) risk ratio.
+    pub ratio: f64,
+    /// The 95 % interval of the risk ratio, if known.
+    pub interval: Option<(f64, f64)>,
+    /// The E-value of the risk ratio, at least 1.
+    pub point: f64,
+    /// The E-value of the limit of the interval that is closer to 1; 1 if it includes 1.
+    pub limit: Option<f64>,
+}
+
+/// The E-value of a risk ratio, with the interval's lower and upper limit if there is one.
+///
+/// # Errors
+///
+/// [`Refusal::Other`] if the ratio or a limit is not above zero and finite, or the ratio is not
+/// between its limits.
+pub fn evalue_ratio(ratio: f64, interval: Option<(f64, f64)>) -> Result<EValue, Refusal> {
+    let (low, high) = interval.unwrap_or((ratio, ratio));
+    if ![ratio, low, high].iter().all(|number| *number > 0.0 && number.is_finite()) {
+        return Err(Refusal::Other("a risk ratio is not above zero and finite".to_owned()));
+    }
+    if low > ratio || ratio > high {
+        return Err(Refusal::Other("the risk ratio is not within its interval".to_owned()));
+    }
+    // Through the excess over 1, which the subtraction gives without rounding near 1.
+    let of = |ratio: f64| {
+        let ratio = ratio.max(1.0 / ratio);
+        from_excess(ratio, ratio - 1.0)
+    };
+    let point = of(ratio);
+    let limit = interval.map(|_| {
+        if low <= 1.0 && 1.0 <= high {
+            1.0
+        } else if ratio > 1.0 {
+            of(low)
+        } else {
+            of(high)
+        }
+    });
+    finite(EValue { ratio, interval, point, limit })
+}
+
+/// The E-value of a mean difference, by the approximation of a risk ratio from the difference in
+/// standard deviations of the outcome: exp(0.91 d), with exp(0.91 d +- 1.78 SE) as its interval
+/// of 95 % (VanderWeele 2017, Annals of Internal Medicine 167:268, and Chinn 2000).
+///
+/// `deviation` is that of the outcome, as of [`pooled_deviation`], in the same units as the
+/// estimate and its standard error. For pairs the standard error is that of the mean difference,
+/// but the deviation still that of the outcomes.
+///
+/// # Errors
+///
+/// [`Refusal::Other`] if a number is not finite, the standard error is below zero, the deviation
+/// is not above zero, or the difference is hundreds of deviations.
+pub fn evalue_difference(
+    estimate: f64,
+    standard_error: f64,
+    deviation: f64,
+) -> Result<EValue, Refusal> {
+    let (difference, error) = (estimate / deviation, standard_error / deviation);
+    let usable = deviation > 0.0 && deviation.is_finite() && standard_error >= 0.0;
+    if !(usable && difference.is_finite() && error.is_finite()) {
+        return Err(Refusal::Other(
+            "an E-value needs a finite estimate, a standard error that is not negative and a \
+             standard deviation above zero"
+                .to_owned(),
+        ));
+    }
+    let (middle, half) = (LOG_RATIO * difference, LOG_RATIO_INTERVAL * error);
+    let (low, high) = (middle - half, middle + half);
+    // exp_m1 keeps the digits of a ratio close to 1.
+    let of = |log: f64| from_excess(log.abs().exp(), log.abs().exp_m1());
+    let limit = if low <= 0.0 && 0.0 <= high {
+        1.0
+    } else if middle > 0.0 {
+        of(low)
+    } else {
+        of(high)
+    };
+    finite(EValue {
+        ratio: middle.exp(),
+        interval: Some((low.exp(), high.exp())),
+        point: of(middle),
+        limit: Some(limit),
+    })
+}
+
+/// The standard deviation that a difference of two arms is measured in: the root of the mean of
+/// both variances (n - 1), whatever the sizes of the arms.
+///
+/// # Errors
+///
+/// [`Refusal::TooFew`] if an arm has fewer than two values; [`Refusal::Constant`] if neither
+/// varies; [`Refusal::Other`] if the deviation is not finite.
+pub fn pooled_deviation(treated: &[f64], control: &[f64]) -> Result<f64, Refusal> {
+    let of = |values: &[f64]| {
+        moments(values.iter().map(|value| (*value, 1.0))).deviation.ok_or(Refusal::TooFew {
+            what: "outcomes in an arm",
+            found: values.len(),
+            needed: 2,
+        })
+    };
+    let pooled = of(treated)?.hypot(of(control)?) / std::f64::consts::SQRT_2;
+    // A missing value is lost in a maximum, but not in the sums.
+    if !pooled.is_finite() || treated.iter().chain(control).any(|value| !value.is_finite()) {
+        Err(Refusal::Other("the standard deviation is not finite".to_owned()))
+    } else if pooled == 0.0 {
+        Err(Refusal::Constant("outcome".to_owned()))
+    } else {
+        Ok(pooled)
+    }
+}
+
+/// The E-value of a risk ratio that is at least 1, given what it exceeds 1 by.
+fn from_excess(ratio: f64, excess: f64) -> f64 {
+    // Two roots, because the product would overflow long before they do.
+    ratio + ratio.sqrt() * excess.sqrt()
+}
+
+/// Refuses what has overflowed.
+fn finite(found: EValue) -> Result<EValue, Refusal> {
+    let (low, high) = found.interval.unwrap_or((found.ratio, found.ratio));
+    let numbers = [found.ratio, found.point, found.limit.unwrap_or(1.0), low, high];
+    if numbers.iter().all(|number| number.is_finite()) && found.ratio > 0.0 {
+        Ok(found)
+    } else {
+        Err(Refusal::Other("the effect is too large for a risk ratio".to_owned()))
+    }
+}

@@ -1,0 +1,78 @@
+//! The robustness value of a regression coefficient.
+
+use crate::{Refusal, tail};
+
+/// How much of the residual variance of both treatment and outcome an unmeasured confounder
+/// would have to explain to change a conclusion (Cinelli and Hazlett 2020, Journal of the Royal
+/// Statistical Society B 82:39).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Robustness {
+    /// The share of the outcome's residual variance that the treatment explains, 0 to 1.
+    pub partial_r2: f64,
+    /// Cohen's partial f squared of the treatment.
+    pub partial_f2: f64,
+    /// The robustness value: the share that reduces the estimate by the fraction q.
+    pub value: f64,
+    /// The share that makes the reduced estimate insignificant at alpha; 0 if it is already.
+    pub value_alpha: f64,
+}
+
+/// The robustness value from the t statistic of the treatment in an ordinary regression (with
+/// the classic standard error) and the residual degrees of freedom n - k.
+///
+/// `reduction` is the fraction q of the estimate to be explained away, 1 for all of it.
+///
+/// # Errors
+///
+/// [`Refusal::TooFew`] without two degrees of freedom; [`Refusal::Other`] if the statistic or
+/// the degrees are not finite, `reduction` is not above zero, or not 0 < `alpha` < 1.
+pub fn robustness(
+    statistic: f64,
+    degrees: f64,
+    reduction: f64,
+    alpha: f64,
+) -> Result<Robustness, Refusal> {
+    // More degrees than rows can be counted are a mistake, and strain the quantile of t.
+    if !statistic.is_finite() || degrees.is_nan() || degrees > 1e15 {
+        return Err(Refusal::Other("the t statistic or its degrees are not finite".to_owned()));
+    }
+    if degrees < 2.0 {
+        let found = degrees.max(0.0) as usize;
+        return Err(Refusal::TooFew { what: "degrees of freedom", found, needed: 2 });
+    }
+    if !(reduction > 0.0 && reduction.is_finite() && alpha > 0.0 && alpha < 1.0) {
+        return Err(Refusal::Other(format!(
+            "a reduction by {reduction} at level {alpha} does not exist: \
+             the reduction must be above 0, and the level between 0 and 1"
+        )));
+    }
+    let plain = statistic.abs() / degrees.sqrt();
+    let effect = reduction * plain;
+    // The confounder takes one degree of freedom.
+    let critical = tail::t_quantile(alpha / 2.0, degrees - 1.0).abs() / (degrees - 1.0).sqrt();
+    let value_alpha = if effect <= critical {
+        0.0
+    } else if effect * critical > 1.0 {
+        // The constraint that both shares are equal does not bind any more.
+        (effect - critical) * (effect + critical) / (1.0 + effect * effect)
+    } else {
+        balanced(effect - critical)
+    };
+    let found = Robustness {
+        partial_r2: 1.0 / (1.0 + (1.0 / plain).powi(2)),
+        partial_f2: plain * plain,
+        value: balanced(effect),
+        value_alpha,
+    };
+    let numbers = [found.partial_r2, found.partial_f2, found.value, found.value_alpha];
+    if critical.is_finite() && numbers.iter().all(|number| number.is_finite()) {
+        Ok(found)
+    } else {
+        Err(Refusal::Other("the t statistic is too large".to_owned()))
+    }
+}
+
+/// (sqrt(f^4 + 4 f^2) - f^2) / 2, written so that no digits cancel where f is large.
+fn balanced(effect: f64) -> f64 {
+    2.0 / (1.0 + 1.0_f64.hypot(2.0 / effect))
+}

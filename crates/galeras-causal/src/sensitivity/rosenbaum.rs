@@ -1,0 +1,118 @@
+//! Rosenbaum's bounds for the signed-rank test of paired differences.
+
+use crate::{Refusal, tail};
+
+/// Fewer differences than this are refused: the normal approximation is too coarse for them.
+const MINIMUM: usize = 10;
+
+/// The signed ranks of paired differences, of which the bounds for any gamma follow at once
+/// (Rosenbaum 2002, Observational Studies, section 4.3).
+///
+/// Gamma is the factor by which an unmeasured confounder may change the odds of treatment
+/// within a pair; with gamma 1 the pairs are as good as randomised.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SignedRanks {
+    /// How many differences are not zero; the others are dropped.
+    pub pairs: usize,
+    /// Whether the positive differences have the larger rank sum. The bounds are those of the
+    /// one-sided test in the direction of the larger.
+    pub positive: bool,
+    /// The larger of both rank sums, with average ranks for ties: the test's statistic.
+    pub statistic: f64,
+    /// The smaller of both rank sums.
+    pub smaller: f64,
+    /// The sum of the squared ranks.
+    pub squares: f64,
+}
+
+impl SignedRanks {
+    /// Ranks the differences within pairs (treated minus control) by their size.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::TooFew`] if fewer than 10 differ from zero; [`Refusal::Other`] if one is not
+    /// finite.
+    pub fn new(differences: &[f64]) -> Result<Self, Refusal> {
+        if differences.iter().any(|difference| !difference.is_finite()) {
+            return Err(Refusal::Other("a difference is missing or infinite".to_owned()));
+        }
+        let mut sorted: Vec<f64> =
+            differences.iter().copied().filter(|difference| *difference != 0.0).collect();
+        let pairs = sorted.len();
+        if pairs < MINIMUM {
+            let what = "differences other than zero";
+            return Err(Refusal::TooFew { what, found: pairs, needed: MINIMUM });
+        }
+        sorted.sort_unstable_by(|a, b| a.abs().total_cmp(&b.abs()));
+        let (mut sums, mut squares, mut ranked) = ([0.0; 2], 0.0, 0_usize);
+        for ties in sorted.chunk_by(|a, b| a.abs() == b.abs()) {
+            let rank = ranked as f64 + (ties.len() as f64 + 1.0) / 2.0;
+            let above = ties.iter().filter(|difference| **difference > 0.0).count();
+            sums[1] += rank * above as f64;
+            sums[0] += rank * (ties.len() - above) as f64;
+            squares += rank * rank * ties.len() as f64;
+            ranked += ties.len();
+        }
+        let [below, above] = sums;
+        let (statistic, smaller) = (above.max(below), above.min(below));
+        Ok(Self { pairs, positive: above >= below, statistic, smaller, squares })
+    }
+
+    /// The upper bound of the one-sided p-value of no effect, by the normal approximation
+    /// without a correction for continuity.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Other`] if gamma is below 1 or not finite.
+    pub fn p_upper(&self, gamma: f64) -> Result<f64, Refusal> {
+        if gamma >= 1.0 && gamma.is_finite() {
+            Ok(self.bound(gamma))
+        } else {
+            Err(Refusal::Other(format!("gamma is {gamma}, but must be at least 1 and finite")))
+        }
+    }
+
+    /// The largest gamma for which the bound is still at most `alpha`: how much hidden bias the
+    /// finding endures. 1 if it is insignificant without any.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Other`] if not 0 < `alpha` < 0.5; beyond, no bias may ever suffice.
+    pub fn gamma_star(&self, alpha: f64) -> Result<f64, Refusal> {
+        if !(alpha > 0.0 && alpha < 0.5) {
+            return Err(Refusal::Other(format!(
+                "alpha is {alpha}, but must be above 0, below 0.5"
+            )));
+        }
+        let (mut low, mut high) = (1.0, 2.0);
+        if self.bound(low) > alpha {
+            return Ok(low);
+        }
+        // The bound grows with gamma, to more than a half: both searches end.
+        while self.bound(high) <= alpha && high < f64::MAX / 4.0 {
+            (low, high) = (high, high * 2.0);
+        }
+        loop {
+            let middle = low + (high - low) / 2.0;
+            if middle <= low || middle >= high {
+                return Ok(low);
+            }
+            if self.bound(middle) <= alpha {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+    }
+
+    /// The bound for a gamma that is at least 1 and finite.
+    ///
+    /// With S the sum of all ranks, p = gamma / (1 + gamma) and T the statistic, the deviate is
+    /// (T - pS) / sqrt(p (1 - p) squares). Multiplied by 1 + gamma and told through S - T, it
+    /// keeps its digits for any gamma.
+    fn bound(&self, gamma: f64) -> f64 {
+        let deviate =
+            (self.statistic - gamma * self.smaller) / (gamma.sqrt() * self.squares.sqrt());
+        tail::normal_upper(deviate)
+    }
+}

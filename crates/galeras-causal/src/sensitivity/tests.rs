@@ -1,0 +1,340 @@
+//! Tests of the sensitivity analyses: the reference numbers, brute force, and degenerate input.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::*;
+use crate::Refusal;
+
+/// The folder of the reference numbers.
+fn reference_dir() -> PathBuf {
+    Path::new("../../tests/reference/causal").to_owned()
+}
+
+fn read(name: &str) -> Value {
+    let text = std::fs::read_to_string(reference_dir().join(name)).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+fn close(found: f64, expected: f64) {
+    assert!((found - expected).abs() <= 1e-9 * expected.abs(), "{found} is not {expected}");
+}
+
+/// For p-values, whose last digits are those of the deviate times its square.
+fn near(found: f64, expected: f64) {
+    assert!((found / expected - 1.0).abs() <= 1e-9, "{found} is not {expected}");
+}
+
+fn numbers(list: &Value) -> Vec<f64> {
+    list.as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
+}
+
+#[test]
+fn evalues_of_ratios_are_those_of_the_reference() {
+    let reference = read("closed_form.json");
+    for (ratio, expected) in reference["evalue_rr"].as_object().unwrap() {
+        let found = evalue_ratio(ratio.parse().unwrap(), None).unwrap();
+        close(found.point, expected.as_f64().unwrap());
+        assert_eq!(found.limit, None);
+    }
+    // The published example: 3.9 with 1.8 to 8.7 has 7.26 and 3.0.
+    let found = evalue_ratio(3.9, Some((1.8, 8.7))).unwrap();
+    close(found.limit.unwrap(), 3.0);
+    assert_eq!(evalue_ratio(1.2, Some((0.9, 1.6))).unwrap().limit, Some(1.0));
+    assert_eq!(evalue_ratio(0.5, Some((0.25, 0.5))).unwrap().limit, Some(2.0 + 2.0_f64.sqrt()));
+    assert!(evalue_ratio(1e300, None).unwrap().point > 1.9e300);
+}
+
+#[test]
+fn evalues_of_differences_are_those_of_the_reference() {
+    let reference = read("closed_form.json");
+    let expected = &reference["evalue_smd"]["est=0.5,se=0.1,sd=1"];
+    let found = evalue_difference(0.5, 0.1, 1.0).unwrap();
+    let (low, high) = found.interval.unwrap();
+    for (found, name) in [
+        (found.ratio, "rr"),
+        (low, "rr_lo"),
+        (high, "rr_hi"),
+        (found.point, "evalue_point"),
+        (found.limit.unwrap(), "evalue_ci"),
+    ] {
+        close(found, expected[name].as_f64().unwrap());
+    }
+    // By the same formulas in numpy: a difference below zero, and one that may be zero.
+    let found = evalue_difference(-2.5, 0.4, 3.1).unwrap();
+    close(found.ratio, 0.480_047_141_837_166_46);
+    close(found.point, 3.585_226_152_544_872_3);
+    close(found.limit.unwrap(), 2.697_535_770_009_839_7);
+    let found = evalue_difference(0.1, 0.4, 3.1).unwrap();
+    close(found.point, 1.204_939_530_620_695_4);
+    assert_eq!(found.limit, Some(1.0));
+    // No effect needs no confounder; a tiny one needs one of its square root.
+    assert_eq!(evalue_difference(0.0, 0.1, 1.0).unwrap().point, 1.0);
+    let tiny = evalue_difference(1e-20, 0.0, 1.0).unwrap().point - 1.0;
+    assert!((tiny / 0.91e-20_f64.sqrt() - 1.0).abs() < 1e-5, "{tiny}");
+}
+
+#[test]
+fn evalues_that_are_none_are_refused() {
+    for (ratio, interval) in [
+        (0.0, None),
+        (-1.0, None),
+        (f64::NAN, None),
+        (f64::INFINITY, None),
+        (1.5, Some((f64::NAN, 2.0))),
+        (1.5, Some((0.0, 2.0))),
+        (1.5, Some((1.6, 2.0))),
+        (f64::MAX, None),
+        (f64::MIN_POSITIVE / 16.0, None),
+    ] {
+        assert!(evalue_ratio(ratio, interval).is_err(), "{ratio} {interval:?}");
+    }
+    for (estimate, error, deviation) in [
+        (1.0, 0.1, 0.0),
+        (1.0, 0.1, -1.0),
+        (1.0, -0.1, 1.0),
+        (f64::NAN, 0.1, 1.0),
+        (1.0, f64::NAN, 1.0),
+        (1.0, 0.1, f64::NAN),
+        (1.0, 0.1, f64::INFINITY),
+        (1000.0, 0.1, 1.0),
+        (-1000.0, 0.1, 1.0),
+    ] {
+        assert!(evalue_difference(estimate, error, deviation).is_err(), "{estimate}");
+    }
+}
+
+#[test]
+fn deviations_are_pooled_evenly() {
+    let found = pooled_deviation(&[1.0, 3.0], &[0.0, 0.0, 3.0, 3.0, 1.5]).unwrap();
+    close(found, f64::midpoint(2.0, 2.25).sqrt());
+    let few = Refusal::TooFew { what: "outcomes in an arm", found: 1, needed: 2 };
+    assert_eq!(pooled_deviation(&[1.0], &[1.0, 2.0]), Err(few));
+    let constant = Refusal::Constant("outcome".to_owned());
+    assert_eq!(pooled_deviation(&[0.1, 0.1, 0.1], &[0.3, 0.3]), Err(constant));
+    assert!(pooled_deviation(&[1.0, f64::NAN], &[1.0, 2.0]).is_err());
+    assert!(pooled_deviation(&[f64::MAX, f64::MIN], &[1.0, 2.0]).is_err());
+}
+
+#[test]
+fn robustness_is_that_of_the_reference() {
+    for name in ["nhefs.json", "nsw_dw.json", "ihdp_A_seed0.json", "formula_splitmix42.json"] {
+        let reference = read(name);
+        let number = |name: &str| reference["ols"][name].as_f64().unwrap();
+        let statistic = number("ate") / number("se_classic");
+        let columns = reference["meta"]["covariates"].as_array().unwrap().len() + 2;
+        let degrees = reference["meta"]["n"].as_f64().unwrap() - columns as f64;
+        let found = robustness(statistic, degrees, 1.0, 0.05).unwrap();
+        for (found, name) in [
+            (found.partial_r2, "partial_r2"),
+            (found.partial_f2, "partial_f2"),
+            (found.value, "rv_q"),
+            (found.value_alpha, "rv_q_alpha"),
+        ] {
+            // The coefficients of both files come from different solvers.
+            let expected = reference["sensemakr"][name].as_f64().unwrap();
+            assert!((found / expected - 1.0).abs() <= 1e-7, "{found} is not {expected}");
+        }
+    }
+}
+
+#[test]
+fn robustness_has_three_regimes() {
+    // By the same formulas in numpy and scipy.
+    let found = robustness(120.0, 100.0, 1.0, 0.05).unwrap();
+    close(found.partial_r2, 0.993_103_448_275_862);
+    close(found.value, 0.993_150_363_578_635_6);
+    close(found.value_alpha, 0.992_829_180_291_817_3);
+    let found = robustness(30.0, 8.0, 1.0, 0.05).unwrap();
+    close(found.value_alpha, 0.984_151_733_352_774_4);
+    let found = robustness(-3.0, 50.0, 0.5, 0.01).unwrap();
+    close(found.partial_r2, 0.152_542_372_881_355_96);
+    close(found.value, 0.190_821_939_799_918_38);
+    assert_eq!(found.value_alpha, 0.0);
+    let found = robustness(0.0, 50.0, 1.0, 0.05).unwrap();
+    assert_eq!((found.partial_r2, found.value, found.value_alpha), (0.0, 0.0, 0.0));
+    // Where f is large, the published form has lost all digits of what is missing to 1.
+    let found = robustness(1e12, 100.0, 1.0, 0.05).unwrap();
+    assert!(found.value <= 1.0 && found.value_alpha <= 1.0 && found.partial_r2 <= 1.0);
+}
+
+#[test]
+fn robustness_needs_a_regression() {
+    for degrees in [-3.0_f64, 0.0, 1.0] {
+        let found = degrees.max(0.0) as usize;
+        let few = Refusal::TooFew { what: "degrees of freedom", found, needed: 2 };
+        assert_eq!(robustness(2.0, degrees, 1.0, 0.05), Err(few));
+    }
+    for (statistic, degrees, reduction, alpha) in [
+        (f64::NAN, 9.0, 1.0, 0.05),
+        (f64::INFINITY, 9.0, 1.0, 0.05),
+        (2.0, f64::NAN, 1.0, 0.05),
+        (2.0, f64::INFINITY, 1.0, 0.05),
+        (2.0, 9.0, 0.0, 0.05),
+        (2.0, 9.0, f64::NAN, 0.05),
+        (2.0, 9.0, 1.0, 0.0),
+        (2.0, 9.0, 1.0, 1.0),
+        (2.0, 9.0, 1.0, f64::NAN),
+    ] {
+        let found = robustness(statistic, degrees, reduction, alpha);
+        assert!(matches!(found, Err(Refusal::Other(_))), "{found:?}");
+    }
+}
+
+#[test]
+fn bounds_are_those_of_the_reference() {
+    let reference = read("closed_form.json");
+    let tiny = &reference["rosenbaum_tiny"];
+    let ranks = SignedRanks::new(&numbers(&tiny["d"])).unwrap();
+    for (gamma, expected) in tiny["p"].as_object().unwrap() {
+        near(ranks.p_upper(gamma.parse().unwrap()).unwrap(), expected.as_f64().unwrap());
+    }
+    close(ranks.gamma_star(0.05).unwrap(), 2.024_845_359_381_549);
+
+    let lead = &reference["lead_33_pairs"];
+    let (treated, control) = (numbers(&lead["treated"]), numbers(&lead["control"]));
+    let differences: Vec<f64> =
+        treated.iter().zip(&control).map(|(one, zero)| one - zero).collect();
+    let ranks = SignedRanks::new(&differences).unwrap();
+    for (gamma, expected) in lead["p_upper"].as_object().unwrap() {
+        near(ranks.p_upper(gamma.parse().unwrap()).unwrap(), expected.as_f64().unwrap());
+    }
+    close(ranks.gamma_star(0.05).unwrap(), lead["gamma_star"].as_f64().unwrap());
+    assert!(ranks.positive);
+}
+
+#[test]
+fn ranks_are_averaged_and_zeros_dropped() {
+    // By the same formulas in numpy and scipy; with ties and a zero, and without any minus.
+    let differences = [
+        -1.0, 2.0, 3.0, -4.0, 0.0, -7.0, -7.0, 8.0, 9.0, -10.0, 11.0, 12.0, -13.0, 14.0, 15.0,
+        -16.0, 17.0, 18.0, -19.0, 20.0,
+    ];
+    let ranks = SignedRanks::new(&differences).unwrap();
+    assert_eq!(ranks.pairs, 19);
+    near(ranks.p_upper(1.0).unwrap(), 0.157_170_173_578_822_96);
+    near(ranks.p_upper(1.3).unwrap(), 0.304_386_617_556_731_6);
+    near(ranks.p_upper(4.0).unwrap(), 0.946_284_720_868_673_2);
+    close(ranks.gamma_star(0.2).unwrap(), 1.090_387_669_059_042_4);
+    assert_eq!(ranks.gamma_star(0.05), Ok(1.0));
+    let differences: Vec<f64> = (1..=20).map(f64::from).collect();
+    let ranks = SignedRanks::new(&differences).unwrap();
+    near(ranks.p_upper(5.0).unwrap(), 0.039_797_044_639_638_11);
+    close(ranks.gamma_star(0.05).unwrap(), 5.679_396_364_999_095);
+    close(ranks.p_upper(f64::MAX).unwrap(), 0.5);
+}
+
+#[test]
+fn bounds_are_right_far_out() {
+    // A million differences above zero: the deviate is sqrt(3 n / 4), and the bound of gamma is
+    // where the deviate has shrunk by sqrt(gamma).
+    let differences: Vec<f64> = (1..=1_000_000).map(f64::from).collect();
+    let ranks = SignedRanks::new(&differences).unwrap();
+    let deviate = 500_000_500_000.0 / 333_333_833_333_500_000.0_f64.sqrt();
+    close(ranks.gamma_star(0.05).unwrap(), (deviate / 1.644_853_626_951_472_2_f64).powi(2));
+    // scipy.stats.norm.sf(30).
+    near(ranks.p_upper((deviate / 30.0).powi(2)).unwrap(), 4.906_713_927_148_187e-198);
+}
+
+#[test]
+fn bounds_without_ranks_are_refused() {
+    let few = |found| Refusal::TooFew { what: "differences other than zero", found, needed: 10 };
+    assert_eq!(SignedRanks::new(&[]), Err(few(0)));
+    assert_eq!(SignedRanks::new(&[0.0; 100]), Err(few(0)));
+    assert_eq!(SignedRanks::new(&[1.0; 9]), Err(few(9)));
+    assert!(matches!(SignedRanks::new(&[f64::NAN; 20]), Err(Refusal::Other(_))));
+    let ranks = SignedRanks::new(&[1.0; 10]).unwrap();
+    for gamma in [0.9, 0.0, -1.0, f64::NAN, f64::INFINITY] {
+        assert!(ranks.p_upper(gamma).is_err());
+    }
+    for alpha in [0.0, 0.5, 1.0, -1.0, f64::NAN] {
+        assert!(ranks.gamma_star(alpha).is_err());
+    }
+}
+
+/// The bound as published, with ranks by counting.
+fn brute(differences: &[f64], gamma: f64) -> f64 {
+    let kept: Vec<f64> = differences.iter().copied().filter(|d| *d != 0.0).collect();
+    let rank = |at: f64| {
+        let below = kept.iter().filter(|d| d.abs() < at.abs()).count() as f64;
+        let ties = kept.iter().filter(|d| d.abs() == at.abs()).count() as f64;
+        below + (ties + 1.0) / 2.0
+    };
+    let sum = |sign: f64| kept.iter().filter(|d| **d * sign > 0.0).map(|d| rank(*d)).sum::<f64>();
+    let p = gamma / (1.0 + gamma);
+    let all: f64 = kept.iter().map(|d| rank(*d)).sum();
+    let squares: f64 = kept.iter().map(|d| rank(*d).powi(2)).sum();
+    let deviate = (sum(1.0).max(sum(-1.0)) - p * all) / (p * (1.0 - p) * squares).sqrt();
+    crate::tail::normal_upper(deviate)
+}
+
+fn differences() -> impl Strategy<Value = Vec<f64>> {
+    proptest::collection::vec((-4_i32..12).prop_map(f64::from), 0..60).prop_map(|mut drawn| {
+        drawn.extend((1..=10).map(f64::from));
+        drawn
+    })
+}
+
+proptest! {
+    #[test]
+    fn bounds_follow_the_definition(differences in differences(), gamma in 1.0..20.0) {
+        let ranks = SignedRanks::new(&differences).unwrap();
+        near(ranks.p_upper(gamma).unwrap(), brute(&differences, gamma));
+        prop_assert!(ranks.p_upper(gamma + 0.1).unwrap() >= ranks.p_upper(gamma).unwrap());
+        let star = ranks.gamma_star(0.05).unwrap();
+        if star > 1.0 {
+            prop_assert!(ranks.p_upper(star).unwrap() <= 0.05);
+            prop_assert!(ranks.p_upper(star.next_up()).unwrap() > 0.05);
+        }
+    }
+
+    #[test]
+    fn bounds_know_no_order_sign_or_unit(differences in differences()) {
+        let ranks = SignedRanks::new(&differences).unwrap();
+        let other: Vec<f64> = differences.iter().rev().map(|d| -d * 0.37).collect();
+        let other = SignedRanks::new(&other).unwrap();
+        prop_assert_eq!(other.statistic, ranks.statistic);
+        prop_assert_eq!(other.gamma_star(0.05).unwrap(), ranks.gamma_star(0.05).unwrap());
+        prop_assert!(other.positive != ranks.positive || ranks.statistic == ranks.smaller);
+    }
+
+    #[test]
+    fn inverted_ratios_have_the_same_evalue(ratio in 0.01..100.0, wide in 1.0..3.0) {
+        let found = evalue_ratio(ratio, Some((ratio / wide, ratio * wide))).unwrap();
+        let inverse = 1.0 / ratio;
+        let other = evalue_ratio(inverse, Some((inverse / wide, inverse * wide))).unwrap();
+        prop_assert!((found.point - other.point).abs() < 1e-6 * found.point);
+        prop_assert!(found.point >= 1.0 && found.limit.unwrap() <= found.point + 1e-6);
+    }
+
+    #[test]
+    fn robustness_is_a_share(statistic in -50.0..50.0, degrees in 2.0..5000.0) {
+        let found = robustness(statistic, degrees, 1.0, 0.05).unwrap();
+        prop_assert!((0.0..=1.0).contains(&found.value));
+        prop_assert!(found.value_alpha >= 0.0 && found.value_alpha <= found.value);
+        prop_assert_eq!(robustness(-statistic, degrees, 1.0, 0.05).unwrap(), found);
+        // The share r explains the estimate away if r^2 / (1 - r) is f squared.
+        let share = found.value;
+        prop_assert!((share * share - found.partial_f2 * (1.0 - share)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn nothing_panics(
+        a in any::<f64>(), b in any::<f64>(), c in any::<f64>(), d in any::<f64>(),
+        degrees in -3.0..1e6,
+        list in proptest::collection::vec(any::<f64>(), 0..30),
+    ) {
+        let _ = evalue_ratio(a, Some((b, c)));
+        let _ = evalue_difference(a, b, c);
+        let _ = pooled_deviation(&list, &[a, b, c]);
+        let _ = robustness(a, degrees, c, 0.05);
+        let _ = robustness(a, b.abs().max(1e18), c, d);
+        if let Ok(ranks) = SignedRanks::new(&list) {
+            let _ = (ranks.p_upper(a), ranks.gamma_star(b));
+            prop_assert!(ranks.gamma_star(0.05).is_ok());
+        }
+    }
+}

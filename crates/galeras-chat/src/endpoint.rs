@@ -1,0 +1,169 @@
+//! Where requests go.
+//!
+//! Lives here: checking the address that a user wrote. Does not live here: sending anything
+//! (`transport`).
+
+use std::fmt;
+
+use url::{Host, Url};
+
+use super::error::ChatError;
+use galeras_net::Secret;
+
+/// What follows the base of every server.
+const CHAT: &str = "/chat/completions";
+
+/// An OpenAI-compatible endpoint for chat completions, and the key for it.
+///
+/// The key is sent to this address only, as redirects are not followed. `Debug` and `Display`
+/// show neither it nor the query of the address, which may hold another one.
+#[derive(Clone)]
+pub struct Endpoint {
+    url: Url,
+    key: Option<Secret>,
+}
+
+impl Endpoint {
+    /// The endpoint below `base_url`, which is written as for OpenAI's own clients, with or
+    /// without a slash at its end: `http://host:8000/v1`. An address that already ends in
+    /// `/chat/completions` is taken as well, and a query (Azure's `?api-version=…`) is kept.
+    ///
+    /// # Errors
+    /// [`ChatError::Fatal`] if it is no such address, or holds a user or password.
+    pub fn new(base_url: &str, key: Option<Secret>) -> Result<Self, ChatError> {
+        let wrong = |why: &str| ChatError::Fatal(format!("the address of the endpoint {why}"));
+        // Not quoted before it is known to hold no password.
+        let mut url = Url::parse(base_url.trim()).map_err(|error| match error {
+            url::ParseError::RelativeUrlWithoutBase => {
+                wrong("has to begin with https:// or http://")
+            }
+            error => wrong(&format!("is invalid: {error}")),
+        })?;
+        if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+            return Err(wrong("has to begin with https:// or http://"));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(wrong("must not hold a user or password; keys are given by variables"));
+        }
+        if url.fragment().is_some() {
+            return Err(wrong("must not hold `#`"));
+        }
+        let base = url.path().trim_end_matches('/');
+        let base = base.strip_suffix(CHAT).unwrap_or(base).trim_end_matches('/').to_string();
+        for (end, instead) in [
+            ("/completions", "takes chats, not prompts: it ends before `/completions`"),
+            ("/responses", "is that of chat completions: it ends before `/responses`"),
+            ("/api/chat", "is the OpenAI-compatible one: `/v1` instead of `/api/chat`"),
+            ("/api/generate", "is the OpenAI-compatible one: `/v1` instead of `/api/generate`"),
+        ] {
+            if base.ends_with(end) {
+                return Err(wrong(instead));
+            }
+        }
+        url.set_path(&format!("{base}{CHAT}"));
+        Ok(Self { url, key })
+    }
+
+    /// The key.
+    pub fn key(&self) -> Option<&Secret> {
+        self.key.as_ref()
+    }
+
+    /// Whether the key goes over a network without encryption.
+    pub fn shows_key(&self) -> bool {
+        let here = match self.url.host() {
+            Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+            Some(Host::Ipv4(address)) => address.is_loopback(),
+            Some(Host::Ipv6(address)) => address.is_loopback(),
+            None => false,
+        };
+        self.key.is_some() && self.url.scheme() == "http" && !here
+    }
+
+    pub(super) fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// Scheme, host and port.
+    pub(super) fn origin(&self) -> String {
+        self.url.origin().ascii_serialization()
+    }
+
+    /// `text` of the server without the key.
+    pub(super) fn scrub(&self, text: &str) -> String {
+        self.key.as_ref().map_or_else(|| text.to_string(), |key| key.scrub(text))
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.origin(), self.url.path())
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Endpoint({self}, {:?})", self.key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_taken_as_users_write_them() {
+        for (written, sent) in [
+            ("http://host:8000/v1", "http://host:8000/v1/chat/completions"),
+            ("http://host:8000/v1/", "http://host:8000/v1/chat/completions"),
+            (" https://host/v1//", "https://host/v1/chat/completions"),
+            ("http://host:11434", "http://host:11434/chat/completions"),
+            ("http://host/v1/chat/completions", "http://host/v1/chat/completions"),
+            ("http://host/v1/chat/completions/", "http://host/v1/chat/completions"),
+            (
+                "https://host/openai/v1?api-version=p",
+                "https://host/openai/v1/chat/completions?api-version=p",
+            ),
+            ("http://[::1]:80/v1", "http://[::1]/v1/chat/completions"),
+        ] {
+            let endpoint = Endpoint::new(written, None).unwrap();
+            assert_eq!(endpoint.url().as_str(), sent);
+            assert!(!endpoint.to_string().contains('?'));
+        }
+    }
+
+    #[test]
+    fn wrong_addresses_are_explained_without_quoting_them() {
+        for (written, told) in [
+            ("host:8000/v1", "https://"),
+            ("/v1", "https://"),
+            ("", "https://"),
+            ("ftp://host/v1", "https://"),
+            ("http://", "empty host"),
+            ("http://me:hunter2@host/v1", "user or password"),
+            ("http://hunter2@host/v1", "user or password"),
+            ("http://host/v1#hunter2", "`#`"),
+            ("http://host/v1/completions", "chats"),
+            ("http://host:11434/api/chat", "/v1"),
+            ("http://ho st/v1", "invalid"),
+        ] {
+            let error = Endpoint::new(written, None).unwrap_err().to_string();
+            assert!(error.contains(told), "{written}: {error}");
+            assert!(!error.contains("hunter2"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_key_in_the_clear_is_noticed() {
+        let key = || Some(Secret::new("K", "sk-0123456789").unwrap());
+        let shows = |url: &str| Endpoint::new(url, key()).unwrap().shows_key();
+        assert!(shows("http://10.0.0.1/v1"));
+        assert!(!shows("https://10.0.0.1/v1"));
+        for here in ["http://localhost/v1", "http://127.0.0.1:8000/v1", "http://[::1]/v1"] {
+            assert!(!shows(here), "{here}");
+        }
+        assert!(!Endpoint::new("http://10.0.0.1/v1", None).unwrap().shows_key());
+        let shown = format!("{:?}", Endpoint::new("http://h/v1?key=hunter2", key()).unwrap());
+        assert_eq!(shown, "Endpoint(http://h/v1/chat/completions, Some(Secret($K)))");
+    }
+}

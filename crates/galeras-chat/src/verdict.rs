@@ -1,0 +1,348 @@
+//! What an answer that is not good means: what is tried again, and what ends it all.
+//!
+//! Lives here: the table of `mod.rs`, as far as servers answer at all. Does not live here:
+//! connections that fail (`transport`), and trying again (`client`).
+
+use std::time::Duration;
+
+use super::answer::Usage;
+use super::ask::{Ask, LimitName};
+use super::endpoint::Endpoint;
+use super::error::rules;
+use super::told::Told;
+use super::words;
+
+/// Why one try gave no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Trouble {
+    pub(super) kind: Kind,
+    /// One sentence, fit to be shown.
+    pub(super) reason: String,
+    pub(super) cost: Cost,
+}
+
+/// What a trouble means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// No request will succeed.
+    Fatal,
+    /// This request will not succeed.
+    Refused(&'static str),
+    /// Another try may succeed, this time at the earliest.
+    Again { rule: &'static str, often: bool, after: Duration },
+    /// All have to wait, so long if it told.
+    Limited(Option<Duration>),
+    /// There is nobody who answers, or the model is not loaded yet.
+    Down { loading: bool },
+}
+
+/// What a try may have cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cost {
+    Nothing,
+    Known(Usage),
+    Unknown,
+}
+
+impl Trouble {
+    pub(super) fn new(kind: Kind, reason: impl Into<String>, cost: Cost) -> Self {
+        Self { kind, reason: reason.into(), cost }
+    }
+
+    /// One that may have been billed; it is tried again once.
+    pub(super) fn once(rule: &'static str, reason: impl Into<String>, cost: Cost) -> Self {
+        Self::new(Kind::Again { rule, often: false, after: Duration::ZERO }, reason, cost)
+    }
+}
+
+/// An answer with a status that is not good, or with an error in its body.
+pub(super) struct Bad<'a> {
+    pub(super) status: u16,
+    pub(super) told: &'a Told,
+    /// How long it asks us to wait.
+    pub(super) wait: Option<Duration>,
+    /// Where it redirects to.
+    pub(super) location: Option<&'a str>,
+    /// Whether the server says that another try is of no use.
+    pub(super) never: bool,
+}
+
+impl Bad<'_> {
+    /// The verdict, for a user who sent `ask` to `endpoint`.
+    pub(super) fn judge(&self, ask: &Ask, endpoint: &Endpoint) -> Trouble {
+        let status = self.status;
+        let quote = words::line(&endpoint.scrub(&self.told.message));
+        let told = if quote.is_empty() { String::new() } else { format!(": {quote}") };
+        let key = endpoint.key().map(|key| format!("${}", key.variable()));
+        let fatal = |text: String| Trouble::new(Kind::Fatal, text, Cost::Nothing);
+        match status {
+            300..=399 => fatal(self.redirect(endpoint)),
+            401 => fatal(match key {
+                Some(key) => format!("{endpoint} does not take the key in {key}{told}"),
+                None => format!("{endpoint} wants a key{told}"),
+            }),
+            402 => fatal(format!("the account has no money left at {}{told}", endpoint.origin())),
+            403 if self.told.says(&["moderation", "flagged"]) => {
+                self.refused(rules::CONTENT_FILTER, "a filter stopped the prompt", &told)
+            }
+            403 => fatal(match key {
+                Some(key) => format!("{endpoint} refuses (HTTP 403) the key in {key}{told}"),
+                None => format!("{endpoint} refuses (HTTP 403){told}"),
+            }),
+            404 | 410 if self.told.says(&["model"]) || self.told.is(&["model_not_found"]) => {
+                fatal(no_model(ask, endpoint, &told))
+            }
+            404 | 405 | 410 | 501 => fatal(format!(
+                "there are no chat completions at {endpoint} (HTTP {status}){told}; the address \
+                 of most servers ends in /v1"
+            )),
+            407 => fatal(format!("the proxy wants a login (HTTP 407){told}")),
+            400 | 422 => self.bad_request(ask, endpoint, &told),
+            413 => self.refused(rules::REFUSED, "the request is too long for the server", &told),
+            429 if self.told.is(QUOTA) => {
+                fatal(format!("the quota of {} is used up{told}", endpoint.origin()))
+            }
+            429 if self.told.says(&["request too large"]) => {
+                self.refused(rules::REFUSED, "the request is longer than its limit allows", &told)
+            }
+            429 => Trouble::new(
+                Kind::Limited(self.wait),
+                format!("the server limits requests (HTTP 429){told}"),
+                Cost::Nothing,
+            ),
+            503 if self.told.says(&[
+                "loading model",
+                "model is loading",
+                "is currently loading",
+            ]) =>
+            {
+                let reason = format!("the server loads its model (HTTP 503){told}");
+                Trouble::new(Kind::Down { loading: true }, reason, Cost::Nothing)
+            }
+            500..=599 if self.fits_not() => {
+                self.refused(rules::REFUSED, "the prompt does not fit into the context", &told)
+            }
+            503 if self.wait.is_some() => {
+                let reason = format!("the server is busy (HTTP 503){told}");
+                Trouble::new(Kind::Limited(self.wait), reason, Cost::Nothing)
+            }
+            408 | 409 | 425 | 500..=599 => self.failed(&told),
+            _ => {
+                self.refused(rules::REFUSED, &format!("the server refuses (HTTP {status})"), &told)
+            }
+        }
+    }
+
+    fn redirect(&self, endpoint: &Endpoint) -> String {
+        let to = self.location.and_then(|to| endpoint.url().join(to).ok());
+        let Some(to) = to else {
+            return format!("{endpoint} redirects to nowhere (HTTP {})", self.status);
+        };
+        // Without the query, which may hold anything.
+        let to = format!("{}{}", to.origin().ascii_serialization(), to.path());
+        let to = words::line(&endpoint.scrub(&to));
+        format!(
+            "{endpoint} redirects to {to}, which is not followed, as the key is not for there; \
+             if you trust it, make it the address"
+        )
+    }
+
+    fn bad_request(&self, ask: &Ask, endpoint: &Endpoint, told: &str) -> Trouble {
+        let fatal = |text: String| Trouble::new(Kind::Fatal, text, Cost::Nothing);
+        let filtered = self.told.is(FILTERED) || self.told.says(&["content management policy"]);
+        if filtered {
+            return self.refused(rules::CONTENT_FILTER, "a filter stopped the prompt", told);
+        }
+        if self.told.says(&["https server", "https port"]) {
+            return fatal(format!("{} speaks https:// only{told}", endpoint.origin()));
+        }
+        if self.fits_not() {
+            return self.refused(rules::REFUSED, "the prompt does not fit into the context", told);
+        }
+        let gone = ["does not exist", "not found", "not a valid model", "unknown model"];
+        let model = self.told.says(&["model"]) && self.told.says(&gone);
+        if self.told.is(&["model_not_found", "invalid_model"]) || model {
+            return fatal(no_model(ask, endpoint, told));
+        }
+        let unknown = self.told.is(UNSUPPORTED) || self.told.says(UNSUPPORTED_WORDS);
+        if !unknown {
+            return self.refused(rules::REFUSED, "the server refuses the request", told);
+        }
+        let [old, new] =
+            [LimitName::MaxTokens, LimitName::MaxCompletionTokens].map(LimitName::field);
+        let named = |name: &str| self.told.param == name || self.told.says(&[&format!("'{name}'")]);
+        fatal(if named(old) && ask.completion_limit().is_some() && self.told.param != new {
+            format!("the server does not know `{old}`; limit answers by `{new}` instead{told}")
+        } else if named(new) && ask.completion_limit().is_some() {
+            format!("the server does not know `{new}`; limit answers by `{old}` instead{told}")
+        } else {
+            format!("the server does not take a parameter of the request; leave it out{told}")
+        })
+    }
+
+    /// Whether the prompt, with the answer asked for, is longer than the context.
+    fn fits_not(&self) -> bool {
+        self.told.is(&["context_length_exceeded", "exceed_context_size_error"])
+            || self.told.says(&[
+                "context length",
+                "context size",
+                "context window",
+                "maximum context",
+                "max_tokens must be at least 1, got -",
+            ])
+    }
+
+    fn refused(&self, rule: &'static str, text: &str, told: &str) -> Trouble {
+        Trouble::new(Kind::Refused(rule), format!("{text}{told}"), Cost::Nothing)
+    }
+
+    fn failed(&self, told: &str) -> Trouble {
+        let reason = format!("the server failed (HTTP {}){told}", self.status);
+        // The backend behind a gateway may have answered, but too late.
+        let cost =
+            if matches!(self.status, 408 | 504 | 524) { Cost::Unknown } else { Cost::Nothing };
+        let rule = rules::SERVER_ERROR;
+        let kind = if self.never {
+            Kind::Refused(rule)
+        } else {
+            Kind::Again { rule, often: true, after: self.wait.unwrap_or_default() }
+        };
+        Trouble::new(kind, reason, cost)
+    }
+}
+
+const QUOTA: &[&str] = &[
+    "insufficient_quota",
+    "billing_hard_limit_reached",
+    "billing_not_active",
+    "insufficient_balance",
+];
+
+const FILTERED: &[&str] = &[
+    "content_filter",
+    "content_policy_violation",
+    "responsibleaipolicyviolation",
+    "invalid_prompt",
+    "data_inspection_failed",
+];
+
+const UNSUPPORTED: &[&str] =
+    &["unsupported_parameter", "unsupported_value", "unknown_parameter", "extra_forbidden"];
+
+const UNSUPPORTED_WORDS: &[&str] = &[
+    "unsupported parameter",
+    "unsupported value",
+    "unknown parameter",
+    "unrecognized request argument",
+    "extra inputs are not permitted",
+    "extra fields not permitted",
+];
+
+fn no_model(ask: &Ask, endpoint: &Endpoint, told: &str) -> String {
+    let model = words::line(ask.model());
+    format!("{} has no model `{model}`{told}", endpoint.origin())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use galeras_net::Secret;
+
+    fn judged(status: u16, body: &str) -> Trouble {
+        judged_with(status, body, None)
+    }
+
+    fn judged_with(status: u16, body: &str, wait: Option<Duration>) -> Trouble {
+        let body = Told::read(body.as_bytes());
+        let bad =
+            Bad { status, told: &body, wait, location: Some("https://evil/x?k=1"), never: false };
+        let request = json!({"model": "m", "messages": [{}], "max_tokens": 5});
+        let ask = Ask::new(request.as_object().unwrap().clone()).unwrap();
+        let key = Secret::new("KEY", "sk-0123456789abcdef").unwrap();
+        bad.judge(&ask, &Endpoint::new("http://host/v1", Some(key)).unwrap())
+    }
+
+    fn error(message: &str, code: &str) -> String {
+        json!({"error": {"message": message, "code": code}}).to_string()
+    }
+
+    #[test]
+    fn what_ends_it_all() {
+        let quota = error("You exceeded your current quota", "insufficient_quota");
+        let vllm = r#"{"object":"error","message":"The model `m` does not exist.","code":404}"#;
+        let tokens = "Unsupported parameter: 'max_tokens' is not supported with this model. Use \
+                      'max_completion_tokens' instead.";
+        for (status, body, told) in [
+            (
+                401,
+                error("Incorrect API key provided: sk-01234****cdef", "invalid_api_key"),
+                "key in $KEY",
+            ),
+            (402, error("Insufficient Balance", ""), "no money"),
+            (403, error("Country not supported", ""), "refuses"),
+            (404, "404 page not found".into(), "/v1"),
+            (404, vllm.into(), "has no model `m`"),
+            (400, error("m is not a valid model ID", ""), "has no model `m`"),
+            (404, error("model 'm' not found, try pulling it", ""), "has no model `m`"),
+            (400, error(tokens, "unsupported_parameter"), "`max_completion_tokens` instead"),
+            (400, error("Unrecognized request argument supplied: top_k", ""), "top_k"),
+            (400, "Client sent an HTTP request to an HTTPS server.".into(), "https://"),
+            (405, String::new(), "/v1"),
+            (407, String::new(), "proxy"),
+            (429, quota, "quota"),
+            (307, String::new(), "redirects to https://evil/x,"),
+        ] {
+            let trouble = judged(status, &body);
+            assert_eq!((trouble.kind, trouble.cost), (Kind::Fatal, Cost::Nothing), "{trouble:?}");
+            assert!(trouble.reason.contains(told), "{}", trouble.reason);
+            assert!(!trouble.reason.contains("cdef"), "{}", trouble.reason);
+        }
+    }
+
+    #[test]
+    fn what_ends_one_request() {
+        let azure = error("The response was filtered due to the prompt", "content_filter");
+        let llama = r#"{"error":{"code":500,"message":"Context size has been exceeded.","type":"server_error"}}"#;
+        let llama_400 = r#"{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}}"#;
+        for (status, body, rule, told) in [
+            (400, azure, rules::CONTENT_FILTER, "filter"),
+            (403, error("your input was flagged", ""), rules::CONTENT_FILTER, "flagged"),
+            (400, error("This model's maximum context length is 5", ""), rules::REFUSED, "context"),
+            (400, error("max_tokens must be at least 1, got -186.", ""), rules::REFUSED, "context"),
+            (500, llama.into(), rules::REFUSED, "context"),
+            (400, llama_400.into(), rules::REFUSED, "context"),
+            (400, error("something else", ""), rules::REFUSED, "something else"),
+            (413, String::new(), rules::REFUSED, "too long"),
+            (418, String::new(), rules::REFUSED, "418"),
+            (429, error("Request too large for gpt-4 on TPM", ""), rules::REFUSED, "longer"),
+        ] {
+            let trouble = judged(status, &body);
+            assert_eq!(trouble.kind, Kind::Refused(rule), "{trouble:?}");
+            assert!(trouble.reason.contains(told), "{}", trouble.reason);
+        }
+    }
+
+    #[test]
+    fn what_is_tried_again() {
+        let again = |after| Kind::Again { rule: rules::SERVER_ERROR, often: true, after };
+        let wait = Duration::from_secs(9);
+        for status in [408, 409, 425, 500, 502, 503, 504, 529] {
+            assert_eq!(judged(status, "").kind, again(Duration::ZERO), "{status}");
+        }
+        assert_eq!(judged_with(500, "", Some(wait)).kind, again(wait));
+        assert_eq!(judged_with(503, "", Some(wait)).kind, Kind::Limited(Some(wait)));
+        assert_eq!(judged(504, "").cost, Cost::Unknown);
+        assert_eq!(judged(500, "").cost, Cost::Nothing);
+        let gemini = "You exceeded your current quota, please check your plan";
+        assert_eq!(
+            judged(429, &error(gemini, "429")).kind,
+            Kind::Limited(None),
+            "passes by itself"
+        );
+        let loading =
+            r#"{"error":{"code":503,"message":"Loading model","type":"unavailable_error"}}"#;
+        assert_eq!(judged(503, loading).kind, Kind::Down { loading: true });
+    }
+}

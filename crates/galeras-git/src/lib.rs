@@ -1,0 +1,26 @@
+//! Git repositories: fetching what a time window needs, and the methods that its commits
+//! changed.
+//!
+//! `location` tells folders from servers and `net` brings objects from the latter;
+//! `repository`, `commit`, `history` and `changes` read them; `renames`, `lines`, `sources` and `miner`
+//! find changed methods. Nothing here knows of tables.
+
+mod changes;
+mod commit;
+mod error;
+mod history;
+mod lines;
+mod location;
+mod miner;
+mod net;
+mod renames;
+mod repository;
+mod sources;
+
+pub use error::{GitError, GitErrorKind};
+pub use gix::ObjectId;
+pub use history::Window;
+pub use location::{Location, shown_url};
+pub use miner::{ChangedMethod, CommitFacts, MineOptions, Plan, Sink, mine, plan, trees};
+pub use net::{Activity, Fetcher, Head, Network, Received, http_client, remote_head};
+pub use repository::Repository;

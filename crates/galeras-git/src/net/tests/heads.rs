@@ -1,0 +1,69 @@
+//! Branches and their commits.
+
+use galeras_test_servers::http_git::HttpGit;
+use super::{Daemon, Net, Source};
+use crate::{GitErrorKind, Head, remote_head};
+
+/// The same repository over HTTP in two protocols, and from the daemon.
+fn everywhere(source: &Source, check: impl Fn(&str)) {
+    let server = HttpGit::start(source.root.path());
+    check(&server.url("repo/.git"));
+    server.use_old_protocol();
+    check(&server.url("repo/.git"));
+    let daemon = Daemon::start(source.root.path());
+    check(&daemon.url("repo"));
+}
+
+#[test]
+fn default_and_named_branches() {
+    let (source, net) = (Source::empty("trunk"), Net::new());
+    let first = source.commit(1);
+    source.git(&["branch", "feature/x"]);
+    source.git(&["branch", "feature/x-more"]);
+    source.git(&["tag", "-a", "-m", "tag", "v1"]);
+    let second = source.commit(2);
+    everywhere(&source, |url| {
+        let head = remote_head(url, None, &net.net).unwrap();
+        assert_eq!(head, Head { branch: "trunk".to_string(), commit: second });
+        let head = remote_head(url, Some("feature/x"), &net.net).unwrap();
+        assert_eq!(head, Head { branch: "feature/x".to_string(), commit: first });
+        let error = remote_head(url, Some("feature"), &net.net).unwrap_err();
+        assert_eq!(error.kind, GitErrorKind::NotFound);
+        assert!(error.message.contains("has no branch `feature`"), "{error}");
+    });
+    assert_eq!(net.waits(), 0);
+}
+
+#[test]
+fn detached() {
+    let (source, net) = (Source::new(), Net::new());
+    source.git(&["checkout", "-q", "--detach", "HEAD~1"]);
+    let head = source.head();
+    everywhere(&source, |url| {
+        let found = remote_head(url, None, &net.net).unwrap();
+        assert_eq!(found, Head { branch: "HEAD".to_string(), commit: head });
+    });
+}
+
+#[test]
+fn empty_repository() {
+    let (source, net) = (Source::empty("main"), Net::new());
+    everywhere(&source, |url| {
+        let error = remote_head(url, None, &net.net).unwrap_err();
+        assert_eq!(error.kind, GitErrorKind::NotFound, "{error}");
+        assert!(error.message.contains("has no commits"), "{error}");
+    });
+}
+
+#[test]
+fn no_such_repository() {
+    let (source, net) = (Source::new(), Net::new());
+    let server = HttpGit::start(source.root.path());
+    let error = remote_head(&server.url("nothing.git"), None, &net.net).unwrap_err();
+    assert_eq!(error.kind, GitErrorKind::NotFound, "{error}");
+    assert_eq!(server.count(""), 1);
+    let daemon = Daemon::start(source.root.path());
+    let error = remote_head(&daemon.url("nothing"), None, &net.net).unwrap_err();
+    assert_eq!(error.kind, GitErrorKind::NotFound, "{error}");
+    assert_eq!(net.waits(), 0);
+}

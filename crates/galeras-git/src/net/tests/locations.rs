@@ -1,0 +1,92 @@
+//! Folders and URLs.
+
+use std::fs;
+use std::path::Path;
+
+use super::{Source, git};
+use crate::{GitErrorKind, Location, shown_url};
+
+#[test]
+fn urls() {
+    let here = Path::new("/nowhere");
+    for text in [
+        "https://github.com/a/b",
+        "HTTPS://github.com/a/b.git",
+        "http://localhost:8080/x",
+        "https://user:secret@example.org/x",
+        "git://example.org/x",
+        "ssh://git@example.org:22/x",
+        "git@github.com:a/b.git",
+        "example.org:x",
+        "git://[::1]:9418/x",
+        "[::1]:x",
+    ] {
+        let location = Location::parse(text, here).unwrap();
+        assert_eq!(location, Location::Remote(text.to_string()));
+    }
+}
+
+#[test]
+fn hostile_texts() {
+    let here = Path::new("/nowhere");
+    for text in [
+        "",
+        "ext::sh -c touch% /tmp/x",
+        "fd::17",
+        "ftp://example.org/x",
+        "ext://example.org/x",
+        "-oProxyCommand=sh:x",
+        "-oProxyCommand=sh",
+        "user@-oProxyCommand=sh:x",
+        "ssh://-oProxyCommand=sh/x",
+        "ssh://-l@example.org/x",
+        "git://example.org/x\nhost=other",
+        "git://example.org:99999/x",
+        "https:///x",
+        "https://exa mple.org/x",
+        "host:",
+        "a b:x",
+        "file://elsewhere.example/x",
+        "file:///nowhere/x",
+        "missing",
+    ] {
+        let error = Location::parse(text, here).unwrap_err();
+        assert!(!error.message.is_empty() && !error.message.contains('\n'), "{text}: {error}");
+    }
+}
+
+#[test]
+fn folders() {
+    let source = Source::new();
+    let root = source.root.path();
+    git(root, &["clone", "-q", "--bare", "repo", "bare:of -it"]);
+    git(root, &["clone", "-q", "--bare", "repo", "ext::sh"]);
+    fs::create_dir(root.join("plain")).unwrap();
+    for name in ["repo", "bare:of -it", "ext::sh", "./repo", "repo/.git"] {
+        let location = Location::parse(name, root).unwrap();
+        assert_eq!(location, Location::Folder(root.join(name)));
+    }
+    let url = url::Url::from_file_path(source.repo()).unwrap();
+    let location = Location::parse(url.as_str(), Path::new("/")).unwrap();
+    assert_eq!(location, Location::Folder(source.repo()));
+    let error = Location::parse("plain", root).unwrap_err();
+    assert_eq!(error.kind, GitErrorKind::NotFound);
+    assert!(error.message.contains("not a git repository"), "{error}");
+}
+
+#[test]
+fn no_credentials_are_shown() {
+    for (url, shown) in [
+        ("https://user:secret@example.org/x?token=secret", "https://example.org/x"),
+        ("https://secret@example.org", "https://example.org"),
+        ("ssh://git:secret@example.org/x", "ssh://git@example.org/x"),
+        ("git@example.org:x", "git@example.org:x"),
+        ("https://u:p@ss@example.org/x@y", "https://example.org/x@y"),
+    ] {
+        assert_eq!(shown_url(url), shown);
+    }
+    for text in ["ftp://user:secret@example.org/x", "https://user:secret@exa mple.org/x"] {
+        let error = Location::parse(text, Path::new("/nowhere")).unwrap_err();
+        assert!(!error.message.contains("secret"), "{error}");
+    }
+}

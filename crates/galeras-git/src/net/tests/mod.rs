@@ -1,0 +1,196 @@
+//! Tests of this module against real git servers on loopback.
+//!
+//! Lives here: repositories to serve, the daemon, and a network for tests. The server over HTTP
+//! is in `http_git`.
+
+mod fetching;
+mod heads;
+mod locations;
+mod stages;
+mod troubles;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use gix::ObjectId;
+
+use super::{Activity, Network};
+
+/// Runs git in `folder` and returns what it prints.
+fn git(folder: &Path, args: &[&str]) -> String {
+    let output = Command::new("git")
+        .args(["-c", "user.name=T", "-c", "user.email=t@example.org", "-c", "gc.auto=0"])
+        .args(args)
+        .current_dir(folder)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .output()
+        .unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "git {args:?}: {error}");
+    String::from_utf8(output.stdout).unwrap().trim().to_string()
+}
+
+fn ids(text: &str) -> Vec<ObjectId> {
+    text.lines().map(|line| ObjectId::from_hex(&line.as_bytes()[..40]).unwrap()).collect()
+}
+
+/// A folder with a repository to serve in `repo`, and room for others.
+struct Source {
+    root: tempfile::TempDir,
+}
+
+impl Source {
+    /// An empty repository with this default branch.
+    fn empty(branch: &str) -> Self {
+        let root = tempfile::tempdir().unwrap();
+        git(root.path(), &["init", "-q", "-b", branch, "repo"]);
+        let source = Self { root };
+        source.git(&["config", "uploadpack.allowFilter", "true"]);
+        source
+    }
+
+    /// A repository with some commits, folders and files.
+    fn new() -> Self {
+        let source = Self::empty("main");
+        for round in 0..5 {
+            source.commit(round);
+        }
+        source
+    }
+
+    fn repo(&self) -> PathBuf {
+        self.root.path().join("repo")
+    }
+
+    fn git(&self, args: &[&str]) -> String {
+        git(&self.repo(), args)
+    }
+
+    /// Adds a commit that changes three files in two folders.
+    fn commit(&self, round: usize) -> ObjectId {
+        for name in ["top.py", "a/one.py", "a/b/two.py"] {
+            let file = self.repo().join(name);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            let lines: Vec<_> = (0..50).map(|line| format!("x{line} = {}", line * round)).collect();
+            fs::write(file, format!("# {name} {round}\n{}\n", lines.join("\n"))).unwrap();
+        }
+        self.git(&["add", "."]);
+        self.git(&["commit", "-q", "-m", &format!("round {round}")]);
+        self.head()
+    }
+
+    /// Adds a commit with a file of random bytes.
+    fn bulk(&self, bytes: usize) -> ObjectId {
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        let random = |_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state.to_le_bytes()[0]
+        };
+        let bytes: Vec<u8> = (0..bytes).map(random).collect();
+        fs::write(self.repo().join("bulk.bin"), bytes).unwrap();
+        self.git(&["add", "."]);
+        self.git(&["commit", "-q", "-m", "bulk"]);
+        self.head()
+    }
+
+    fn head(&self) -> ObjectId {
+        ids(&self.git(&["rev-parse", "HEAD"]))[0]
+    }
+
+    /// The ids of all objects of a kind that can be reached from `HEAD`.
+    fn objects(&self, kind: &str) -> BTreeSet<ObjectId> {
+        let all = self.git(&["rev-list", "--objects", "HEAD"]);
+        let all: BTreeSet<ObjectId> = ids(&all).into_iter().collect();
+        let typed = self.git(&["cat-file", "--batch-all-objects", "--batch-check"]);
+        let fits = typed.lines().filter(|line| line.split(' ').nth(1) == Some(kind));
+        fits.flat_map(ids).filter(|id| all.contains(id)).collect()
+    }
+
+    fn root_trees(&self) -> Vec<ObjectId> {
+        ids(&self.git(&["log", "--format=%T"]))
+    }
+}
+
+/// All objects in a folder that was fetched into.
+fn local(folder: &Path) -> BTreeSet<ObjectId> {
+    let format = "--batch-check=%(objectname)";
+    ids(&git(folder, &["cat-file", "--batch-all-objects", format])).into_iter().collect()
+}
+
+/// A `git daemon`, which ends when it is dropped.
+struct Daemon {
+    child: Child,
+    port: u16,
+}
+
+impl Daemon {
+    fn start(root: &Path) -> Self {
+        let program = Path::new(&git(root, &["--exec-path"])).join("git-daemon");
+        let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
+        let child = Command::new(program)
+            .args(["--listen=127.0.0.1", "--export-all", "--reuseaddr", "--informative-errors"])
+            .arg(format!("--port={port}"))
+            .arg(format!("--base-path={}", root.display()))
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        for _ in 0..200 {
+            if TcpStream::connect(("127.0.0.1", port)).is_ok() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Self { child, port }
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("git://127.0.0.1:{}/{path}", self.port)
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+/// A network with short waits, and what it reported.
+struct Net {
+    net: Network,
+    reports: Arc<Mutex<Vec<Activity>>>,
+    // Ends after the network.
+    _runtime: tokio::runtime::Runtime,
+}
+
+impl Net {
+    fn new() -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let reports = Arc::new(Mutex::new(Vec::new()));
+        let all = Arc::clone(&reports);
+        let activity = Arc::new(move |activity| all.lock().unwrap().push(activity));
+        let interrupt = Arc::new(AtomicBool::new(false));
+        let mut net = Network::new(runtime.handle().clone(), interrupt, activity).unwrap();
+        net.backoff = Duration::from_millis(5);
+        Self { net, reports, _runtime: runtime }
+    }
+
+    fn waits(&self) -> usize {
+        let reports = self.reports.lock().unwrap();
+        reports.iter().filter(|activity| activity.what == "waiting").count()
+    }
+}

@@ -1,0 +1,191 @@
+//! Partial and full clones over every transport.
+
+use std::collections::BTreeSet;
+
+use gix::ObjectId;
+
+use galeras_test_servers::http_git::HttpGit;
+use super::{Daemon, Net, Source, git, local};
+use crate::Fetcher;
+
+fn union(sets: &[&BTreeSet<ObjectId>]) -> BTreeSet<ObjectId> {
+    sets.iter().flat_map(|set| set.iter().copied()).collect()
+}
+
+/// Commits, then trees, then some files: after each stage, exactly those are there.
+fn partial(url: &str, source: &Source, net: &Net) {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("clone");
+    let mut fetcher = Fetcher::open(url, &dir, &net.net).unwrap();
+    assert!(fetcher.supports_filter().unwrap());
+    let received = fetcher.commits(source.head()).unwrap();
+    let commits = source.objects("commit");
+    assert_eq!(local(&dir), commits);
+    assert_eq!(received.objects, commits.len() as u64);
+    assert!(received.bytes > 0);
+
+    fetcher.objects(&source.root_trees(), Some("blob:none"), "trees").unwrap();
+    let trees = source.objects("tree");
+    assert_eq!(local(&dir), union(&[&commits, &trees]));
+
+    let blobs: Vec<ObjectId> = source.objects("blob").into_iter().collect();
+    let some: BTreeSet<ObjectId> = blobs.iter().copied().take(4).collect();
+    let wanted: Vec<ObjectId> = some.iter().chain(&some).copied().collect();
+    let received = fetcher.objects(&wanted, None, "files").unwrap();
+    assert_eq!(received.objects, 4);
+    assert_eq!(local(&dir), union(&[&commits, &trees, &some]));
+    // Nothing is asked for twice.
+    let again = fetcher.objects(&wanted, None, "files").unwrap();
+    assert_eq!((again.bytes, again.objects), (0, 0));
+    assert_eq!(fetcher.commits(source.head()).unwrap().bytes, 0);
+
+    fetcher.batch = 3;
+    fetcher.objects(&blobs, None, "files").unwrap();
+    let all: BTreeSet<ObjectId> = blobs.iter().copied().collect();
+    assert_eq!(local(&dir), union(&[&commits, &trees, &all]));
+    drop(fetcher);
+
+    let repo = gix::open(&dir).unwrap();
+    let head = repo.find_commit(source.head()).unwrap();
+    assert_eq!(head.ancestors().all().unwrap().count(), commits.len());
+    git(&dir, &["fsck", "--no-dangling"]);
+    let reports = net.reports.lock().unwrap();
+    for what in ["commits", "trees", "files"] {
+        assert!(reports.iter().any(|report| report.what == what && report.bytes > 0), "{what}");
+    }
+}
+
+fn full(url: &str, source: &Source, net: &Net) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut fetcher = Fetcher::open(url, folder.path(), &net.net).unwrap();
+    assert!(!fetcher.supports_filter().unwrap());
+    fetcher.everything(source.head()).unwrap();
+    let all = ["commit", "tree", "blob"].map(|kind| source.objects(kind));
+    assert_eq!(local(folder.path()), union(&[&all[0], &all[1], &all[2]]));
+    assert_eq!(fetcher.everything(source.head()).unwrap().bytes, 0);
+    // An update, without what is there.
+    let commit = source.commit(100 + source.root_trees().len());
+    assert_eq!(fetcher.everything(commit).unwrap().objects, 7);
+    assert!(fetcher.contains(&commit));
+    git(folder.path(), &["fsck", "--no-dangling"]);
+}
+
+#[test]
+fn partial_over_http() {
+    let (source, net) = (Source::new(), Net::new());
+    let server = HttpGit::start(source.root.path());
+    partial(&server.url("repo/.git"), &source, &net);
+    let seen = server.take_seen();
+    let agent = |seen: &galeras_test_servers::http_git::Seen| {
+        seen.header("user-agent").unwrap().starts_with("git/galeras-")
+    };
+    assert!(seen.iter().all(agent));
+    // One handshake, and one request for each stage or batch that had something to ask for.
+    let posts = seen.iter().filter(|seen| seen.method == "POST").count();
+    assert_eq!(seen.len(), posts + 1);
+}
+
+#[test]
+fn partial_over_git() {
+    let (source, net) = (Source::new(), Net::new());
+    let daemon = Daemon::start(source.root.path());
+    partial(&daemon.url("repo"), &source, &net);
+}
+
+/// A program in the place of ssh, which runs the command here after doing `first`.
+#[cfg(unix)]
+fn ssh(source: &Source, first: &str) -> std::ffi::OsString {
+    use std::os::unix::fs::PermissionsExt as _;
+    let script = source.root.path().join("ssh");
+    let text = format!(
+        "#!/bin/sh\nwhile [ \"$1\" != example.test ]; do shift; done\nshift\n{first}\n\
+         exec sh -c \"$*\"\n"
+    );
+    std::fs::write(&script, text).unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    script.into()
+}
+
+#[cfg(unix)]
+#[test]
+fn partial_over_ssh() {
+    let (source, mut net) = (Source::new(), Net::new());
+    net.net.ssh = Some(ssh(&source, ""));
+    partial(&format!("ssh://example.test{}", source.repo().display()), &source, &net);
+    let short = format!("example.test:{}", source.repo().display());
+    let head = crate::remote_head(&short, None, &net.net).unwrap();
+    assert_eq!(head.commit, source.head());
+}
+
+#[cfg(unix)]
+#[test]
+fn full_over_ssh_in_the_oldest_protocol() {
+    let (source, mut net) = (Source::new(), Net::new());
+    net.net.ssh = Some(ssh(&source, "unset GIT_PROTOCOL"));
+    full(&format!("ssh://example.test{}", source.repo().display()), &source, &net);
+    net.net.ssh = Some(ssh(&source, "echo 'git@example.test: Permission denied.' >&2; exit 255"));
+    let url = format!("ssh://example.test{}", source.repo().display());
+    let error = crate::remote_head(&url, None, &net.net).unwrap_err();
+    assert_eq!(error.kind, crate::GitErrorKind::Denied, "{error}");
+}
+
+#[test]
+fn full_without_filters() {
+    let (source, net) = (Source::new(), Net::new());
+    source.git(&["config", "uploadpack.allowFilter", "false"]);
+    let server = HttpGit::start(source.root.path());
+    full(&server.url("repo/.git"), &source, &net);
+    let daemon = Daemon::start(source.root.path());
+    full(&daemon.url("repo"), &source, &net);
+}
+
+#[test]
+fn full_in_the_oldest_protocol() {
+    let (source, net) = (Source::new(), Net::new());
+    let server = HttpGit::start(source.root.path());
+    server.use_old_protocol();
+    full(&server.url("repo/.git"), &source, &net);
+}
+
+#[test]
+#[ignore = "large"]
+fn many_objects() {
+    use std::fmt::Write as _;
+    use std::time::Instant;
+    let (source, net) = (Source::empty("main"), Net::new());
+    let mut text = String::new();
+    for n in 1..=30_000_u32 {
+        let body = format!("def f{n}():\n    return {n}\n");
+        write!(text, "commit refs/heads/main\ncommitter T <t@e> {n} +0000\ndata 2\nm\n").unwrap();
+        let file = format!("d{}/e{}/f{}.py", n % 40, n % 7, n % 200);
+        write!(text, "M 100644 inline {file}\ndata {}\n{body}\n", body.len()).unwrap();
+    }
+    let input = source.root.path().join("stream");
+    std::fs::write(&input, text).unwrap();
+    let done = std::process::Command::new("git")
+        .args(["fast-import", "--quiet"])
+        .current_dir(source.repo())
+        .stdin(std::fs::File::open(&input).unwrap())
+        .status()
+        .unwrap();
+    assert!(done.success());
+    source.git(&["repack", "-adq"]);
+    let server = HttpGit::start(source.root.path());
+    let folder = tempfile::tempdir().unwrap();
+    let mut fetcher = Fetcher::open(&server.url("repo/.git"), folder.path(), &net.net).unwrap();
+    let start = Instant::now();
+    println!("{:?} {:?}", fetcher.commits(source.head()).unwrap(), start.elapsed());
+    let trees = source.root_trees();
+    let start = Instant::now();
+    println!(
+        "{:?} {:?}",
+        fetcher.objects(&trees, Some("blob:none"), "t").unwrap(),
+        start.elapsed()
+    );
+    let blobs: Vec<ObjectId> = source.objects("blob").into_iter().collect();
+    let start = Instant::now();
+    println!("{:?} {:?}", fetcher.objects(&blobs, None, "files").unwrap(), start.elapsed());
+    let start = Instant::now();
+    assert_eq!(fetcher.objects(&blobs, None, "files").unwrap().objects, 0);
+    println!("{:?}", start.elapsed());
+}

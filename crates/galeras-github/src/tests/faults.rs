@@ -1,0 +1,392 @@
+//! Tests of everything that can go wrong between GitHub and us, and that no token gets out.
+
+use std::time::Instant;
+
+use galeras_test_servers::github_api::Fault;
+use super::*;
+
+const TOKEN: &str = "ghp_SECRETsecret0123456789";
+
+fn secret() -> Secret {
+    Secret::new("GITHUB_TOKEN", TOKEN).unwrap()
+}
+
+fn raw(status: u16, headers: &[(&str, &str)], body: &str) -> Fault {
+    let headers = headers.iter().map(|(n, v)| (n.to_string(), v.to_string())).collect();
+    Fault::Raw(status, headers, body.into())
+}
+
+/// 250 repositories in three pages, the second of which has the faults.
+async fn with(faults: &[Fault]) -> (Ran, usize) {
+    let api = GithubApi::start(repos(250, |id| id));
+    api.faults(faults.iter().cloned().enumerate().map(|(i, f)| (i + 1, f)).collect());
+    let ran = run(&api, &query("r")).await;
+    (ran, api.requests().len())
+}
+
+#[tokio::test]
+async fn limits_are_waited_for() {
+    let secondary = |status, retry_after| Fault::Secondary { status, retry_after };
+    for (faults, waits) in [
+        (vec![Fault::Primary { reset_in: 50 }], vec![50..=52]),
+        (vec![Fault::Primary { reset_in: 0 }], vec![1..=2]),
+        (vec![secondary(403, Some(17))], vec![17..=17]),
+        (vec![secondary(429, Some(90)), secondary(429, Some(5))], vec![90..=90, 5..=5]),
+        (vec![secondary(403, None); 3], vec![60..=60, 120..=120, 240..=240]),
+        (vec![Fault::LastOne { reset_in: 30 }], vec![30..=32]),
+    ] {
+        let (ran, requests) = with(&faults).await;
+        assert_eq!(ran.ids().len(), 250);
+        let good = usize::from(matches!(faults[0], Fault::LastOne { .. }));
+        assert_eq!(requests, 3 + faults.len() - good);
+        let told = ran.waits();
+        assert_eq!(told.len(), waits.len(), "{faults:?}");
+        for (told, wait) in told.iter().zip(waits) {
+            assert!(wait.contains(told), "{faults:?}: {told}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn limits_without_end_are_an_error() {
+    let (ran, requests) =
+        with(&vec![Fault::Secondary { status: 403, retry_after: None }; 20]).await;
+    let (kind, text) = ran.error();
+    assert_eq!((kind, requests), (GithubErrorKind::RateLimited, 1 + 7), "{text}");
+    assert_eq!(ran.waits(), [60, 120, 240, 480, 960, 1_920]);
+    let (ran, _) = with(&[Fault::Primary { reset_in: 8_000 }]).await;
+    let (kind, text) = ran.error();
+    assert_eq!(kind, GithubErrorKind::RateLimited);
+    assert!(text.contains("until 20") && text.ends_with("start again then"), "{text}");
+    let at = ran.result.unwrap_err().retry_at().unwrap();
+    assert!(at >= SystemClock.now() + 7_990);
+    assert_eq!(ran.notices, []);
+    let huge = raw(403, &[("retry-after", "18446744073709551615")], "{}");
+    assert_eq!(with(&[huge]).await.0.error().0, GithubErrorKind::RateLimited);
+}
+
+#[tokio::test]
+async fn passing_failures_are_tried_again() {
+    for fault in [
+        Fault::BadGateway,
+        Fault::CutBody,
+        Fault::InvalidJson,
+        raw(200, &[], "{}"),
+        raw(200, &[], "\u{ff}"),
+        raw(304, &[], ""),
+    ] {
+        let (ran, requests) = with(&vec![fault.clone(); 3]).await;
+        assert_eq!((ran.ids().len(), requests), (250, 6), "{fault:?}");
+        assert_eq!(ran.waits(), [1, 2, 4]);
+        let (ran, requests) = with(&vec![fault.clone(); 20]).await;
+        let (kind, text) = ran.error();
+        assert_eq!((kind, requests), (GithubErrorKind::Transient, 9), "{text}");
+        assert!(text.contains("(8 tries)"), "{text}");
+        assert_eq!(ran.waits(), [1, 2, 4, 8, 16, 32, 64]);
+    }
+    let (ran, _) = with(&[raw(503, &[("retry-after", "9")], "")]).await;
+    assert_eq!((ran.ids().len(), ran.waits()), (250, vec![9]));
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_told() {
+    let client = Client::new("http://127.0.0.1:1", None).unwrap();
+    let client = client.with_clock(TestClock::new(false));
+    let journal = tempfile::tempdir().unwrap();
+    let (kind, text) = run_with(&client, &query("r"), journal.path()).await.error();
+    assert_eq!(kind, GithubErrorKind::Transient);
+    assert!(text.contains("cannot be reached") && text.contains("refused"), "{text}");
+}
+
+#[tokio::test]
+async fn slow_answers_are_tried_again() {
+    let api = GithubApi::start(repos(50, |id| id));
+    api.faults(vec![(0, Fault::Slow(Duration::from_millis(900)))]);
+    let client = client(&api).with_timeout(Duration::from_millis(400));
+    let journal = tempfile::tempdir().unwrap();
+    let ran = run_with(&client, &query("r"), journal.path()).await;
+    assert_eq!((ran.ids().len(), ran.waits()), (50, vec![1]));
+}
+
+#[tokio::test]
+async fn permanent_refusals_are_final() {
+    let unknown = r#"{"message":"Validation Failed","errors":[{"message":"no such thing"},
+        {"field":"q","code":"missing"}]}"#;
+    for (fault, kind, words) in [
+        (Fault::Unauthorized, GithubErrorKind::Denied, "asks for a token: Bad credentials"),
+        (raw(403, &[], r#"{"message":"Blocked"}"#), GithubErrorKind::Denied, "refuses: Blocked"),
+        (raw(422, &[], unknown), GithubErrorKind::InvalidQuery, "no such thing; q: missing"),
+        (raw(404, &[], ""), GithubErrorKind::Other, "HTTP 404"),
+        (raw(418, &[], "<b>"), GithubErrorKind::Other, "HTTP 418"),
+        (raw(302, &[], ""), GithubErrorKind::Other, "nowhere"),
+    ] {
+        let (ran, requests) = with(&[fault]).await;
+        let (found, text) = ran.error();
+        assert_eq!((found, requests), (kind, 2), "{text}");
+        assert!(text.contains(words), "{text}");
+        assert_eq!(ran.waits(), Vec::<u64>::new());
+    }
+}
+
+#[tokio::test]
+async fn redirects_are_followed_on_the_same_server_only() {
+    let (api, other) = (GithubApi::start(repos(5, |id| id)), GithubApi::start(Vec::new()));
+    let client = Client::new(&api.url(), Some(secret())).unwrap();
+    let to = "/api/v3/search/repositories?q=r&per_page=100&page=1";
+    for status in [301, 302, 307, 308] {
+        api.forget();
+        api.faults(vec![(0, raw(status, &[("location", to)], ""))]);
+        let journal = tempfile::tempdir().unwrap();
+        assert_eq!(run_with(&client, &query("r"), journal.path()).await.ids().len(), 5);
+        let requests = api.requests();
+        assert_eq!(requests[1].path, "/api/v3/search/repositories");
+        for request in &requests {
+            assert_eq!(request.header("authorization"), [format!("Bearer {TOKEN}")]);
+        }
+    }
+    let port = api.url().rsplit(':').next().unwrap().to_string();
+    for to in [
+        format!("{}{to}", other.url()),
+        format!("//{}{to}", other.url().trim_start_matches("http://")),
+        format!("https://127.0.0.1:{port}{to}"),
+        format!("http://user@127.0.0.1:{port}{to}"),
+    ] {
+        api.forget();
+        api.faults(vec![(0, raw(302, &[("location", &to)], ""))]);
+        let journal = tempfile::tempdir().unwrap();
+        let (kind, text) = run_with(&client, &query("r"), journal.path()).await.error();
+        assert_eq!(kind, GithubErrorKind::Other);
+        assert!(text.contains("not followed"), "{text}");
+        assert_eq!((api.requests().len(), other.requests().len()), (1, 0));
+    }
+    api.script(move |_, _| Some(raw(302, &[("location", "/search/repositories?q=r")], "")));
+    let journal = tempfile::tempdir().unwrap();
+    let (_, text) = run_with(&client, &query("r"), journal.path()).await.error();
+    assert!(text.contains("circle"), "{text}");
+}
+
+#[tokio::test]
+async fn pages_on_another_server_are_asked_here() {
+    let (api, other) = (GithubApi::start(repos(150, |id| id)), GithubApi::start(Vec::new()));
+    let away = format!("<{}/search/repositories?q=x>; rel=\"next\"", other.url());
+    let source = GithubApi::start(repos(150, |id| id));
+    // The first page as the server gives it, with another link.
+    run(&source, &query("r")).await;
+    let mut items = repos(150, |id| id);
+    items.reverse();
+    let page = first_page(&source).await;
+    api.faults(vec![(0, raw(200, &[("link", &away)], &page))]);
+    assert_eq!(run(&api, &query("r")).await.ids().len(), 150);
+    assert_eq!(api.searches()[1].1, "2");
+    assert_eq!(other.requests().len(), 0);
+}
+
+/// The body of the first page of `r`, by stars.
+async fn first_page(api: &GithubApi) -> String {
+    get(api, "/search/repositories?q=r&sort=stars&order=desc&per_page=100").await
+}
+
+/// The body of an answer, asked for without the client.
+async fn get(api: &GithubApi, target: &str) -> String {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let url = api.url();
+    let host = url.trim_start_matches("http://");
+    let mut stream = tokio::net::TcpStream::connect(host).await.unwrap();
+    stream.write_all(format!("GET {target} HTTP/1.1\r\n\r\n").as_bytes()).await.unwrap();
+    stream.shutdown().await.unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.unwrap();
+    text.split_once("\r\n\r\n").unwrap().1.to_string()
+}
+
+#[tokio::test]
+async fn the_server_tells_git_its_commits() {
+    let api = GithubApi::start(repos(3, |id| id));
+    let body = get(&api, "/o2/r2.git/info/refs?service=git-upload-pack").await;
+    let head = format!("{:040x}", 2);
+    assert!(body.starts_with("001e# service=git-upload-pack\n0000"), "{body}");
+    assert!(
+        body.contains(&format!("{head} HEAD\0")) && body.contains("symref=HEAD:refs/heads/main")
+    );
+    assert!(body.ends_with(&format!("003d{head} refs/heads/main\n0000")), "{body}");
+    assert_eq!(
+        get(&api, "/o/none.git/info/refs?service=git-upload-pack").await,
+        "Repository not found."
+    );
+    if std::env::var_os("GIT_WAIT").is_some() {
+        eprintln!("{}", api.url());
+        std::thread::sleep(Duration::from_secs(8));
+    }
+}
+
+#[tokio::test]
+async fn the_token_gets_out_nowhere() {
+    let api = GithubApi::start(repos(3, |id| id));
+    let client = || Client::new(&api.url(), Some(secret())).unwrap();
+    let text = format!("bad {TOKEN} here\u{1b}[31m\n{}", "x".repeat(2_000));
+    let body = serde_json::json!({ "message": text, "errors": [TOKEN] }).to_string();
+    let location = format!("http://{TOKEN}.example/");
+    for fault in [
+        raw(401, &[], &body),
+        raw(403, &[], &body),
+        raw(404, &[], &body),
+        raw(422, &[], &body),
+        raw(500, &[], &body),
+        raw(302, &[("location", &location.to_lowercase())], ""),
+        raw(200, &[], &format!("{{\"{TOKEN}\": 1}}")),
+        raw(200, &[], &format!("{{\"total_count\": \"{TOKEN}\"}}")),
+    ] {
+        api.script(move |_, _| Some(fault.clone()));
+        let client = client().with_clock(TestClock::new(false));
+        let journal = tempfile::tempdir().unwrap();
+        let ran = run_with(&client, &query("r"), journal.path()).await;
+        let (kind, text) = ran.error();
+        let all = format!("{text} {kind:?} {:?} {:?} {client:?}", ran.result, ran.notices);
+        assert!(!all.contains(TOKEN), "{all}");
+        assert!(text.chars().count() < 400 && !text.contains('\u{1b}'), "{text}");
+        for entry in std::fs::read_dir(journal.path()).unwrap() {
+            assert!(!std::fs::read_to_string(entry.unwrap().path()).unwrap().contains(TOKEN));
+        }
+    }
+    api.script(|_, _| Some(Fault::Unauthorized));
+    let journal = tempfile::tempdir().unwrap();
+    let (kind, text) = run_with(&client(), &query("r"), journal.path()).await.error();
+    assert_eq!(kind, GithubErrorKind::Denied);
+    assert_eq!(text, "the token in $GITHUB_TOKEN is not accepted: Bad credentials");
+    assert_eq!(format!("{:?}", secret()), "Secret($GITHUB_TOKEN)");
+    for (value, words) in [("", "is empty"), (" \n", "is empty"), ("a\nb", "no key has")] {
+        let error = Secret::new("T", value).unwrap_err().to_string();
+        assert!(error.contains(words) && error.contains("$T"), "{error}");
+    }
+    assert_eq!(Secret::new("T", " abc\n").unwrap().expose(), "abc");
+}
+
+#[test]
+fn what_is_no_address_of_an_api_is_refused() {
+    for url in [
+        "",
+        "api.github.com",
+        "ftp://x",
+        "https://u:hunter2@x",
+        "https://hunter2@x",
+        "http://x/?a=hunter2",
+        "http://x/#hunter2",
+        "file:///hunter2",
+    ] {
+        let error = Client::new(url, None).unwrap_err();
+        assert!(!error.to_string().contains("hunter2"), "{error}");
+    }
+    assert_eq!(Client::new(GITHUB, None).unwrap().base_url(), GITHUB);
+}
+
+#[tokio::test]
+async fn a_wait_ends_at_once_when_cancelled() {
+    let api = GithubApi::start(repos(3, |id| id));
+    for fault in [Fault::Primary { reset_in: 600 }, Fault::BadGateway, Fault::Incomplete] {
+        api.script(move |_, _| Some(fault.clone()));
+        let client = Client::new(&api.url(), None).unwrap().with_clock(TestClock::new(true));
+        let (cancel, journal) = (CancellationToken::new(), tempfile::tempdir().unwrap());
+        let started = Instant::now();
+        let on_wait = cancel.clone();
+        let notify = move |_| on_wait.cancel();
+        let ran = search(&client, &query("r"), journal.path(), &notify, &cancel).await;
+        assert_eq!(ran.unwrap_err().kind(), GithubErrorKind::Interrupted);
+        assert!(started.elapsed() < Duration::from_secs(5));
+    }
+    let (cancel, journal) = (CancellationToken::new(), tempfile::tempdir().unwrap());
+    cancel.cancel();
+    api.forget();
+    let ran = search(&client(&api), &query("r"), journal.path(), &|_| (), &cancel).await;
+    assert_eq!(ran.unwrap_err().kind(), GithubErrorKind::Interrupted);
+    assert_eq!(api.requests().len(), 0);
+}
+
+#[tokio::test]
+async fn incomplete_answers_are_never_taken() {
+    let (ran, requests) = with(&[Fault::Incomplete, Fault::Incomplete]).await;
+    assert_eq!((ran.ids().len(), requests), (250, 5));
+    assert_eq!(ran.waits(), [2, 4]);
+    // Too large a slice for GitHub's patience: it is cut.
+    let api = GithubApi::start(repos(250, |id| id));
+    api.script(|_, r| (!r.param("q").contains("..")).then_some(Fault::Incomplete));
+    let ran = run(&api, &query("r stars:1..10000")).await;
+    assert_eq!(ran.ids().len(), 250);
+    api.script(|_, r| (r.param("q") == "r stars:1..10000").then_some(Fault::Incomplete));
+    let ran = run(&api, &query("r stars:1..10000")).await;
+    assert_eq!(ran.ids().len(), 250);
+    assert_eq!(ran.incomplete(), []);
+    api.script(|_, _| Some(Fault::Incomplete));
+    api.forget();
+    for limit in [None, Some(5)] {
+        let ran = run(&api, &Search { limit, ..query("r") }).await;
+        let (kind, text) = ran.error();
+        assert_eq!(kind, GithubErrorKind::Transient);
+        assert!(text.contains("incomplete"), "{text}");
+    }
+    assert!(api.requests().len() <= 20);
+}
+
+#[tokio::test]
+async fn lists_that_fall_short_of_the_count_are_asked_again_then_cut_then_told() {
+    // Missing once: the second round has it.
+    let (ran, requests) = with(&[Fault::Omit(1)]).await;
+    assert_eq!((ran.ids().len(), requests, ran.incomplete()), (250, 6, vec![]));
+    // Missing in the whole, not in its parts.
+    let api = GithubApi::start(repos(250, |id| id));
+    api.script(|_, r| (r.param("q") == "r").then_some(Fault::Omit(1)));
+    let ran = run(&api, &query("r")).await;
+    assert_eq!((ran.ids().len(), ran.incomplete()), (250, vec![]));
+    // Never listed: told, with the numbers, also when it comes from the journal.
+    api.script(|_, _| Some(Fault::Omit(1)));
+    let (client, journal) = (client(&api), tempfile::tempdir().unwrap());
+    for _ in 0..2 {
+        let ran = run_with(&client, &query("r"), journal.path()).await;
+        let missing: u64 = ran.incomplete().iter().map(|(e, f)| e - f).sum();
+        assert_eq!(ran.ids().len() as u64 + missing, 250);
+        assert!(missing > 0);
+    }
+    let ran = run(&api, &Search { limit: Some(10), ..query("r") }).await;
+    assert_eq!(ran.incomplete(), [(10, 9)]);
+}
+
+#[tokio::test]
+async fn a_repository_that_is_renamed_and_starred_meanwhile_counts_once() {
+    let api = GithubApi::start(repos(2_000, |id| id));
+    let moved = api.clone();
+    let journal = tempfile::tempdir().unwrap();
+    let cancel = CancellationToken::new();
+    let notify = move |notice| {
+        if matches!(notice, Notice::Progress { found, .. } if found < 1_500) {
+            let mut all = repos(2_000, |id| id);
+            all[4].full_name = "new/r".into();
+            all[4].stars = 9_999;
+            moved.set_repos(all);
+        }
+    };
+    let client = client(&api);
+    let found = search(&client, &query("r stars:>0"), journal.path(), &notify, &cancel).await;
+    let found = found.unwrap();
+    assert_eq!(found.len(), 2_000);
+    let five: Vec<_> = found.iter().filter(|r| r.id == 5).collect();
+    assert_eq!((five.len(), five[0].stars), (1, 9_999));
+}
+
+#[tokio::test]
+async fn parts_that_do_not_add_up_are_told() {
+    let api = GithubApi::start(repos(2_000, |id| id));
+    let shrinking = api.clone();
+    let notices = Mutex::new(Vec::new());
+    let notify = |notice: Notice| {
+        if notices.lock().unwrap().is_empty() {
+            shrinking.set_repos(repos(1_990, |id| id));
+        }
+        notices.lock().unwrap().push(notice);
+    };
+    let (client, journal) = (client(&api), tempfile::tempdir().unwrap());
+    let cancel = CancellationToken::new();
+    let found = search(&client, &query("r"), journal.path(), &notify, &cancel).await.unwrap();
+    assert_eq!(found.len(), 1_990);
+    let notices = notices.into_inner().unwrap();
+    let told = Notice::Incomplete { query: "r".into(), expected: 2_000, found: 1_990 };
+    assert_eq!(notices.last(), Some(&told));
+}

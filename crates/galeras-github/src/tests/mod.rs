@@ -1,0 +1,148 @@
+//! Tests of the search against a GitHub on the loopback address.
+//!
+//! Lives here: the server's repositories, a clock that does not wait, and running a search.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod complete;
+mod faults;
+mod queries;
+mod resume;
+
+use std::future::Future;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use galeras_net::Secret;
+use galeras_test_servers::github_api::{GithubApi, Repo};
+
+const PAPER: &str = "language:Python fork:false size:>=30000 pushed:>2021-12-31 stars:>1000";
+
+/// A clock on which sleeping takes no time, or all of it.
+struct TestClock {
+    now: AtomicU64,
+    endless: bool,
+}
+
+impl TestClock {
+    fn new(endless: bool) -> Arc<Self> {
+        Arc::new(Self { now: AtomicU64::new(SystemClock.now()), endless })
+    }
+}
+
+impl Clock for TestClock {
+    fn now(&self) -> u64 {
+        self.now.load(Ordering::Relaxed)
+    }
+
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        if self.endless {
+            return Box::pin(std::future::pending());
+        }
+        self.now.fetch_add(duration.as_secs(), Ordering::Relaxed);
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// A result, and what was noticed on the way.
+struct Ran {
+    result: Result<Vec<Repository>, GithubError>,
+    notices: Vec<Notice>,
+}
+
+impl Ran {
+    #[track_caller]
+    fn names(&self) -> Vec<&str> {
+        self.result.as_ref().unwrap().iter().map(|r| r.full_name.as_str()).collect()
+    }
+
+    #[track_caller]
+    fn ids(&self) -> Vec<u64> {
+        self.result.as_ref().unwrap().iter().map(|r| r.id).collect()
+    }
+
+    #[track_caller]
+    fn error(&self) -> (GithubErrorKind, String) {
+        let error = self.result.as_ref().unwrap_err();
+        (error.kind(), error.to_string())
+    }
+
+    fn waits(&self) -> Vec<u64> {
+        let seconds = |notice: &Notice| match notice {
+            Notice::Waiting { seconds, .. } => Some(*seconds),
+            _ => None,
+        };
+        self.notices.iter().filter_map(seconds).collect()
+    }
+
+    fn incomplete(&self) -> Vec<(u64, u64)> {
+        let numbers = |notice: &Notice| match notice {
+            Notice::Incomplete { expected, found, .. } => Some((*expected, *found)),
+            _ => None,
+        };
+        self.notices.iter().filter_map(numbers).collect()
+    }
+}
+
+fn client(api: &GithubApi) -> Client {
+    Client::new(&api.url(), None).unwrap().with_clock(TestClock::new(false))
+}
+
+fn query(text: &str) -> Search {
+    Search { query: text.into(), sort: None, limit: None }
+}
+
+async fn run_with(client: &Client, what: &Search, journal: &Path) -> Ran {
+    let notices = Mutex::new(Vec::new());
+    let notify = |notice| notices.lock().unwrap().push(notice);
+    let result = search(client, what, journal, &notify, &CancellationToken::new()).await;
+    Ran { result, notices: notices.into_inner().unwrap() }
+}
+
+/// Searches with a new client and a new journal.
+async fn run(api: &GithubApi, what: &Search) -> Ran {
+    let journal = tempfile::tempdir().unwrap();
+    run_with(&client(api), what, journal.path()).await
+}
+
+/// `count` repositories, the first with id 1, with `stars` by their number.
+fn repos(count: u64, stars: impl Fn(u64) -> u64) -> Vec<Repo> {
+    (1..=count).map(|id| Repo::new(id, &format!("o{}/r{id}", id % 97), stars(id))).collect()
+}
+
+/// 3,700 repositories of the paper's kind and 300 others. The stars are as skewed as GitHub's;
+/// 1,500 have the same number, created over ten years, 400 of them in two seconds.
+fn population() -> Vec<Repo> {
+    let mut repos = repos(4_000, |id| if id <= 1_500 { 1_234 } else { 400_000_000 / (id * id) });
+    for repo in &mut repos {
+        repo.stars = if repo.id > 3_700 { 900 } else { repo.stars.max(1_001) };
+        let (id, day) = (repo.id, repo.id % 28 + 1);
+        repo.created_at = match id {
+            1..=300 => "2016-05-05T05:05:05Z".into(),
+            301..=400 => "2016-05-05T05:05:06Z".into(),
+            _ => format!("20{}-{:02}-{day:02}T11:{:02}:00Z", 10 + id % 10, id % 12 + 1, id % 60),
+        };
+        if id > 1_500 && id <= 3_700 {
+            repo.stars = 1_001 + 400_000 / (id - 1_500);
+        }
+    }
+    for repo in &mut repos[3_750..3_800] {
+        (repo.fork, repo.stars) = (true, 5_000);
+    }
+    for repo in &mut repos[3_800..3_850] {
+        (repo.size, repo.stars) = (29_999, 5_000);
+    }
+    for repo in &mut repos[3_850..3_900] {
+        (repo.language, repo.stars) = (Some("Rust".into()), 5_000);
+    }
+    for repo in &mut repos[3_900..3_950] {
+        (repo.pushed_at, repo.stars) = ("2021-12-31T23:59:59Z".into(), 5_000);
+    }
+    repos
+}

@@ -1,0 +1,220 @@
+//! n-grams of a reference, and how many of them a hypothesis has.
+//!
+//! Here: tokens separated by white space, the exact table of a reference's n-grams of orders
+//! 1 to 4, keywords. Not here: what becomes of the counts (`counts`).
+//!
+//! An n-gram is a number: that of its first n - 1 tokens together with its last token, looked
+//! up in one table. So nothing is hashed approximately, and a hypothesis is counted in one
+//! pass, whatever the order.
+
+use super::Mode;
+use super::counts::Counts;
+use super::names::{Names, fold};
+use galeras_python::is_space;
+
+/// Keywords of CodeXGLUE's list for Python.
+const KEYWORDS: [&str; 35] = [
+    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue",
+    "def", "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import",
+    "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while",
+    "with", "yield",
+];
+
+/// Soft keywords, which the other modes count too.
+const SOFT_KEYWORDS: [&str; 3] = ["match", "case", "type"];
+
+fn tokens(text: &str) -> impl Iterator<Item = &str> {
+    text.split(is_space).filter(|token| !token.is_empty())
+}
+
+/// The n-grams of one reference.
+#[derive(Clone, Debug)]
+pub(super) struct Grams {
+    /// Tokens; their numbers are those of the unigrams.
+    names: Names,
+    /// (number of the n-gram before, token) as one word -> number + 1; 0 if free.
+    table: Vec<(u64, u32)>,
+    /// How often each n-gram occurs.
+    counts: Vec<u32>,
+    /// Whether a token is a keyword.
+    keyword: Vec<bool>,
+    len: usize,
+    fifths: u64,
+}
+
+fn key(before: u32, token: u32) -> u64 {
+    (u64::from(before) << 32) | u64::from(token)
+}
+
+impl Grams {
+    pub(super) fn of(text: &str, mode: Mode) -> Self {
+        let mut grams = Self {
+            names: Names::default(),
+            table: Vec::new(),
+            counts: Vec::new(),
+            keyword: Vec::new(),
+            len: 0,
+            fifths: 0,
+        };
+        let mut numbers = Vec::with_capacity(text.len() / 6);
+        for token in tokens(text) {
+            let number = grams.names.intern(token.as_bytes());
+            if number as usize == grams.keyword.len() {
+                let soft = mode != Mode::CodeXGlue && SOFT_KEYWORDS.contains(&token);
+                grams.keyword.push(soft || KEYWORDS.contains(&token));
+                grams.counts.push(0);
+            }
+            grams.counts[number as usize] += 1;
+            grams.fifths += if grams.keyword[number as usize] { 5 } else { 1 };
+            numbers.push(number);
+        }
+        grams.len = numbers.len();
+        grams.table.resize((grams.len * 6).next_power_of_two(), (0, 0));
+        let mut before = [None; 3];
+        for &token in &numbers {
+            let mut now = [Some(token), None, None];
+            for (order, shorter) in before.into_iter().enumerate() {
+                let Some(shorter) = shorter else { break };
+                let number = grams.insert(key(shorter, token));
+                if let Some(next) = now.get_mut(order + 1) {
+                    *next = Some(number);
+                }
+            }
+            before = now;
+        }
+        grams
+    }
+
+    fn slot(&self, key: u64) -> usize {
+        let mask = self.table.len() - 1;
+        let mut slot = fold(key ^ 0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9) as usize & mask;
+        while self.table[slot].1 != 0 && self.table[slot].0 != key {
+            slot = (slot + 1) & mask;
+        }
+        slot
+    }
+
+    fn insert(&mut self, key: u64) -> u32 {
+        let slot = self.slot(key);
+        if self.table[slot].1 == 0 {
+            self.counts.push(0);
+            self.table[slot] = (key, self.counts.len() as u32);
+        }
+        let number = self.table[slot].1 - 1;
+        self.counts[number as usize] += 1;
+        number
+    }
+
+    /// Counts the n-grams of a hypothesis; `left` is memory to work in.
+    pub(super) fn count(&self, hypothesis: &str, left: &mut Vec<u32>, counts: &mut Counts) {
+        left.clear();
+        left.extend_from_slice(&self.counts);
+        let mut take = |number: u32| {
+            let left = &mut left[number as usize];
+            let taken = u32::from(*left > 0);
+            *left -= taken;
+            u64::from(taken)
+        };
+        let mut len = 0;
+        let mut before = [None; 3];
+        for token in tokens(hypothesis) {
+            len += 1;
+            let Some(token) = self.names.get(token.as_bytes()) else {
+                before = [None; 3];
+                continue;
+            };
+            let taken = take(token);
+            counts.matched[0] += taken;
+            counts.matched_fifths += if self.keyword[token as usize] { 5 * taken } else { taken };
+            let mut now = [Some(token), None, None];
+            for (order, shorter) in before.into_iter().enumerate() {
+                let Some(shorter) = shorter else { break };
+                let Some(number) = self.table[self.slot(key(shorter, token))].1.checked_sub(1)
+                else {
+                    break;
+                };
+                counts.matched[order + 1] += take(number);
+                if let Some(next) = now.get_mut(order + 1) {
+                    *next = Some(number);
+                }
+            }
+            before = now;
+        }
+        let ngrams = |len: usize, n: usize| (len + 1).saturating_sub(n).max(1) as u64;
+        counts.hypothesis_tokens += len as u64;
+        counts.reference_tokens += self.len as u64;
+        for n in 1..=4 {
+            counts.hypothesis_ngrams[n - 1] += ngrams(len, n);
+        }
+        for n in 2..=4 {
+            counts.reference_ngrams[n - 2] += ngrams(self.len, n);
+        }
+        counts.reference_fifths += self.fifths.max(5);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    fn counted(reference: &str, hypothesis: &str) -> Counts {
+        let mut counts = Counts::default();
+        Grams::of(reference, Mode::Correct).count(hypothesis, &mut Vec::new(), &mut counts);
+        counts
+    }
+
+    /// Clipped matches of one order, by the book.
+    fn clipped(reference: &str, hypothesis: &str, n: usize) -> u64 {
+        let bag = |text: &str| {
+            let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+            let mut bag = HashMap::<Vec<String>, u64>::new();
+            words.windows(n).for_each(|gram| *bag.entry(gram.to_vec()).or_default() += 1);
+            bag
+        };
+        let reference = bag(reference);
+        bag(hypothesis).iter().map(|(g, n)| *n.min(reference.get(g).unwrap_or(&0))).sum()
+    }
+
+    #[test]
+    fn matches_are_clipped_in_every_order() {
+        let texts =
+            ["a b a b a b", "a b c a b", "b a", "", "a a a a a a", "c d a b a b c", "x y z"];
+        for reference in texts {
+            for hypothesis in texts {
+                let counts = counted(reference, hypothesis);
+                for n in 1..=4 {
+                    let expected = clipped(reference, hypothesis, n);
+                    assert_eq!(counts.matched[n - 1], expected, "{reference:?} {hypothesis:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn keywords_weigh_five_fifths() {
+        let counts = counted("if x : return y", "return x");
+        assert_eq!((counts.matched_fifths, counts.reference_fifths), (6, 13));
+        assert_eq!(counts.hypothesis_ngrams, [2, 1, 1, 1]);
+        assert_eq!(counts.reference_ngrams, [4, 3, 2]);
+    }
+
+    #[test]
+    fn an_empty_side_has_one_ngram_of_each_order() {
+        let counts = counted("", "");
+        assert_eq!((counts.reference_fifths, counts.reference_ngrams), (5, [1; 3]));
+        assert_eq!((counts.hypothesis_ngrams, counts.matched), ([1; 4], [0; 4]));
+    }
+
+    #[test]
+    fn white_space_is_pythons() {
+        assert_eq!(tokens("a\u{1c}b\u{a0}c\u{2003}d\u{feff}e\u{200b}f").count(), 4);
+    }
+
+    #[test]
+    fn soft_keywords_are_none_for_codexglue() {
+        assert_eq!(Grams::of("match case type x", Mode::CodeXGlue).fifths, 4);
+        assert_eq!(Grams::of("match case type x", Mode::Compat).fifths, 16);
+    }
+}

@@ -1,0 +1,223 @@
+//! A key or token that cannot be shown by accident.
+//!
+//! Lives here: the key, the name of the variable it came from, and taking it out of texts that a
+//! server wrote. Does not live here: reading variables, and sending the key (`github`, `chat`).
+
+use std::fmt;
+
+/// What stands where the key stood.
+const MASK: &str = "***";
+
+/// A piece of the key is taken out if it has as many characters, wherever it stands.
+const TELLING: usize = 8;
+
+/// A piece is taken out if it has as many characters and stands beside a server's own mask.
+const TELLING_BESIDE_MASK: usize = 3;
+
+/// Keys shorter than this (`EMPTY`, `ollama`) are no secrets: many servers take any word. They
+/// are taken out of messages, but not out of answers, which may hold such words for other
+/// reasons.
+const SERIOUS: usize = 16;
+
+/// Why a text is no key. Names the variable, never its value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct InvalidSecret(String);
+
+/// The key of a server. Its `Debug` shows the name of its variable only; it has no `Display`.
+#[derive(Clone)]
+pub struct Secret {
+    variable: String,
+    key: String,
+}
+
+impl Secret {
+    /// The key that the environment variable `variable` holds; white space around it is dropped.
+    ///
+    /// # Errors
+    /// If it is empty or no key: a key has letters, digits and punctuation of ASCII only.
+    pub fn new(variable: impl Into<String>, key: &str) -> Result<Self, InvalidSecret> {
+        let (variable, key) = (variable.into(), key.trim().to_string());
+        if key.is_empty() {
+            return Err(InvalidSecret(format!("${variable} is empty; it has to hold a key")));
+        }
+        // Anything else cannot be sent in a header.
+        if !key.bytes().all(|b| b.is_ascii_graphic()) {
+            return Err(InvalidSecret(format!("${variable} holds characters that no key has")));
+        }
+        Ok(Self { variable, key })
+    }
+
+    /// The variable that held the key, without `$`.
+    pub fn variable(&self) -> &str {
+        &self.variable
+    }
+
+    /// The key itself, for the header that sends it and nothing else.
+    pub fn expose(&self) -> &str {
+        &self.key
+    }
+
+    /// `text` without the key and without telling pieces of it, should they occur there: plain,
+    /// percent-encoded, as escapes of JSON, cut short, or with a mask in the middle.
+    ///
+    /// Takes time in proportion to `text` times the key: meant for messages, not for answers.
+    pub fn scrub(&self, text: &str) -> String {
+        let units = units(text);
+        let key = self.key.as_bytes();
+        let whole = TELLING.min(key.len());
+        let mut out = String::with_capacity(text.len());
+        let mut at = 0;
+        while let Some(unit) = units.get(at) {
+            let length = longest(&units[at..], key);
+            let telling = length >= whole
+                || (length >= TELLING_BESIDE_MASK && beside_mask(&units, at, length, key));
+            if telling {
+                if !out.ends_with(MASK) {
+                    out.push_str(MASK);
+                }
+                at += length;
+            } else {
+                out.push_str(unit.written);
+                at += 1;
+            }
+        }
+        out
+    }
+
+    /// `text`, part of an answer, without the key as it is.
+    pub fn scrub_answer(&self, text: String) -> String {
+        if self.key.len() >= SERIOUS && text.contains(&self.key) {
+            return text.replace(&self.key, MASK);
+        }
+        text
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Secret(${})", self.variable)
+    }
+}
+
+/// One character, and how it was written.
+struct Unit<'a> {
+    meant: char,
+    written: &'a str,
+}
+
+/// The characters of `text`, with `%2D` and `\u002d` read as what they stand for.
+fn units(text: &str) -> Vec<Unit<'_>> {
+    let mut units = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let (meant, length) = escaped(rest).unwrap_or((first, first.len_utf8()));
+        let (written, after) = rest.split_at(length);
+        units.push(Unit { meant, written });
+        rest = after;
+    }
+    units
+}
+
+/// The ASCII character that an escape at the beginning of `text` stands for, and its length.
+/// A percent sign may itself be escaped, as often as somebody encoded the text.
+fn escaped(text: &str) -> Option<(char, usize)> {
+    let hex = |from: usize, to: usize| {
+        let digits = text.get(from..to)?;
+        let right = digits.bytes().all(|b| b.is_ascii_hexdigit());
+        right.then(|| u8::from_str_radix(digits, 16).ok())?.filter(u8::is_ascii).map(char::from)
+    };
+    if text.starts_with("\\u00") {
+        return Some((hex(4, 6)?, 6));
+    }
+    let mut from = 1;
+    text.strip_prefix('%')?;
+    while text.get(from..from + 2) == Some("25") && hex(from + 2, from + 4).is_some() {
+        from += 2;
+    }
+    Some((hex(from, from + 2)?, from + 2))
+}
+
+/// The most characters at the beginning of `units` that stand in the key, too.
+fn longest(units: &[Unit<'_>], key: &[u8]) -> usize {
+    let common = |key: &[u8]| {
+        units.iter().zip(key).take_while(|(unit, byte)| unit.meant == char::from(**byte)).count()
+    };
+    (0..key.len()).map(|from| common(&key[from..])).max().unwrap_or(0)
+}
+
+/// Whether the piece is what a mask beside it left of the key's beginning or end.
+fn beside_mask(units: &[Unit<'_>], at: usize, length: usize, key: &[u8]) -> bool {
+    let piece: String = units[at..at + length].iter().map(|unit| unit.meant).collect();
+    let masks = |unit: &Unit<'_>| matches!(unit.meant, '*' | '.' | '•' | '…' | 'x' | 'X' | '#');
+    let before = at.checked_sub(1).and_then(|i| units.get(i)).is_some_and(masks);
+    let after = units.get(at + length).is_some_and(masks);
+    (after && key.starts_with(piece.as_bytes())) || (before && key.ends_with(piece.as_bytes()))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "sk-proj-AbCdEf0123456789/+=ZyXw";
+
+    fn key() -> Secret {
+        Secret::new("KEY", KEY).unwrap()
+    }
+
+    #[test]
+    fn the_key_is_taken_out_however_it_is_written() {
+        let percent: String = KEY.bytes().map(|b| format!("%{b:02X}")).collect();
+        let twice = percent.replace('%', "%25");
+        let json: String = KEY.bytes().map(|b| format!("\\u{b:04x}")).collect();
+        let form = KEY.replace('/', "%2f").replace('+', "%2B").replace('=', "%3d");
+        for written in [KEY.to_string(), percent, twice, json, form, format!("{KEY}{KEY}")] {
+            assert_eq!(key().scrub(&format!("bad key: {written}!")), "bad key: ***!", "{written}");
+        }
+    }
+
+    #[test]
+    fn pieces_that_a_server_left_are_taken_out() {
+        for (text, scrubbed) in [
+            ("key sk-proj-****=ZyXw is", "key ******* is"),
+            ("key AbCdEf01… is", "key ***… is"),
+            ("key ...=ZyXw.", "key ...***."),
+            ("key sk-…yXw", "key ***…***"),
+            ("ends in 6789/+=ZyXw", "ends in ***"),
+        ] {
+            let found = key().scrub(text);
+            for length in 4..=KEY.len() {
+                for from in 0..=KEY.len() - length {
+                    let piece = &KEY[from..from + length];
+                    assert!(!found.contains(piece), "{text}: {found} holds {piece}");
+                }
+            }
+            assert_eq!(found, scrubbed);
+        }
+    }
+
+    #[test]
+    fn other_texts_stay_as_they_are() {
+        for text in ["", "100 %", "50%2", "\\u00", "é%C3%A9", "a sky, project", "…", "%2", "%25"]
+        {
+            assert_eq!(key().scrub(text), text);
+        }
+        assert_eq!(Secret::new("K", "EMPTY").unwrap().scrub("key EMPTY, EMP"), "key ***, EMP");
+    }
+
+    #[test]
+    fn answers_lose_only_what_is_a_secret() {
+        assert_eq!(key().scrub_answer(format!("a {KEY} b")), "a *** b");
+        assert_eq!(Secret::new("K", "x").unwrap().scrub_answer("x = 1".into()), "x = 1");
+    }
+
+    #[test]
+    fn nothing_shows_the_key() {
+        assert_eq!(format!("{:?}", key()), "Secret($KEY)");
+        for bad in ["", "  ", "two words", "ключ", "a\nb"] {
+            let error = Secret::new("KEY", bad).unwrap_err();
+            assert!(error.to_string().starts_with("$KEY "), "{error}");
+        }
+    }
+}

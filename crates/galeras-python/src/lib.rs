@@ -1,0 +1,44 @@
+//! Pure algorithms over Python source: decoding, finding methods, measuring them.
+//!
+//! Nothing in here knows Arrow, DataFusion or files; the operators and user-defined
+//! functions above wrap it. Every function gives the same result for the same text on every
+//! machine, and ends in bounded time and memory on any text.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `decode` | bytes -> text (byte-order mark, PEP 263) |
+//! | `parse` | text -> tree-sitter tree within a budget |
+//! | `methods` | text -> its methods |
+//! | `features` | the text of a method -> the columns of operator `ast` |
+//! | `recount` | the same columns counted by other means, as a check |
+//! | `calls` | the text of a method -> the names of what it calls |
+//! | `taxonomy` | any text -> its tokens by category |
+//! | `lizard` | size metrics of a method's text as lizard counts them |
+//! | `tokens`, `scan` | the tokenizer of `lizard`; the ends of words and strings |
+
+mod calls;
+mod cut_points;
+mod decode;
+mod features;
+mod lizard;
+mod methods;
+mod outline;
+mod parse;
+mod recount;
+mod scan;
+mod taxonomy;
+mod tokens;
+
+pub use calls::calls;
+pub use cut_points::{cut_points, docstring_end, signature_end};
+pub use decode::{DecodeError, Decoded, decode_source};
+pub use features::words;
+pub use features::{DocstringRule, Features, features, features_with};
+pub use lizard::{Size, size};
+pub use methods::{Method, methods};
+pub use outline::{Outline, OutlineMethod, Pieces};
+pub use parse::with_parser;
+pub use parse::{ParseError, PythonParser};
+pub use recount::{BodyFacts, Recount, Recounter};
+pub use scan::is_space;
+pub use taxonomy::{CATEGORIES, taxonomy, taxonomy_published};

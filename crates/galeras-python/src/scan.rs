@@ -1,0 +1,143 @@
+//! Where the pieces of Python text end that need more than one look ahead.
+//!
+//! Here: byte scanners for `tokens`, each after one alternative of lizard's expression. Not
+//! here: which of them applies, what a token means.
+
+pub(super) fn count_newlines(bytes: &[u8]) -> u32 {
+    let count = bytes.iter().filter(|&&byte| byte == b'\n').count();
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+pub(super) fn find_newline(bytes: &[u8], from: usize) -> usize {
+    let rest = bytes[from..].iter().position(|&byte| byte == b'\n');
+    rest.map_or(bytes.len(), |offset| from + offset)
+}
+
+/// The end of `*/` at or after `from`.
+pub(super) fn find_pair(bytes: &[u8], from: usize) -> Option<usize> {
+    let offset = bytes.get(from..)?.windows(2).position(|two| two == b"*/")?;
+    Some(from + offset + 2)
+}
+
+pub(super) fn word_end(text: &str, start: usize, end: usize) -> usize {
+    let bytes = &text.as_bytes()[..end];
+    let mut at = start;
+    while let Some(&byte) = bytes.get(at) {
+        if byte == b'_' || byte.is_ascii_alphanumeric() {
+            at += 1;
+        } else if byte >= 0x80 {
+            match text[at..end].chars().next() {
+                Some(c) if c.is_alphanumeric() => at += c.len_utf8(),
+                _ => break,
+            }
+        } else {
+            break;
+        }
+    }
+    at
+}
+
+/// Digits in groups separated by `'` (C++), at least two groups.
+pub(super) fn separated(bytes: &[u8], digits: usize, is: fn(&u8) -> bool) -> Option<usize> {
+    let run = |at: usize| bytes.get(at..).unwrap_or_default().iter().take_while(|b| is(b)).count();
+    let mut at = digits + run(digits);
+    let mut last = None;
+    while at > digits && bytes.get(at) == Some(&b'\'') {
+        match run(at + 1) {
+            0 => break,
+            count => at += 1 + count,
+        }
+        last = Some(at);
+    }
+    last
+}
+
+/// The end of a triple-quoted string whose content starts at `from`.
+pub(super) fn triple_end(bytes: &[u8], from: usize, quote: u8) -> Option<usize> {
+    let mut at = from;
+    while let Some(&byte) = bytes.get(at) {
+        if byte == b'\\' {
+            at += 2;
+        } else if byte == quote && bytes.get(at..at + 3) == Some(&[quote; 3]) {
+            return Some(at + 3);
+        } else {
+            at += 1;
+        }
+    }
+    None
+}
+
+/// As [`triple_end`] when no unescaped end exists: a backslash may then stand for itself,
+/// as the backtracking of lizard's expression allows; the last such end is preferred.
+pub(super) fn triple_end_last(bytes: &[u8], from: usize, quote: u8) -> Option<usize> {
+    // next[k]: where a string ends whose content continues k + 1 bytes after `at`.
+    let mut next = [None; 2];
+    for at in (from..bytes.len()).rev() {
+        let mut here = match bytes[at] {
+            b'\\' if at + 1 < bytes.len() => next[1].or(next[0]),
+            byte if byte != quote => next[0],
+            _ if bytes.get(at + 1) != Some(&quote) || bytes.get(at + 2) != Some(&quote) => next[0],
+            _ => None,
+        };
+        if here.is_none() && bytes.get(at..at + 3) == Some(&[quote; 3]) {
+            here = Some(at + 3);
+        }
+        next = [here, next[0]];
+    }
+    next[0]
+}
+
+/// The end of `<A, B?>`: word characters, white space, `,`, `.` and at least one `?`.
+pub(super) fn generic_end(text: &str, start: usize) -> Option<usize> {
+    let mut optional = false;
+    for (offset, c) in text[start + 1..].char_indices() {
+        match c {
+            '?' => optional = true,
+            '>' => return optional.then_some(start + 1 + offset + 1),
+            ',' | '.' | '_' => {}
+            c if c.is_alphanumeric() || is_space(c) => {}
+            _ => return None,
+        }
+    }
+    None
+}
+
+/// Whether Python's `str.split()` splits at `c`: Unicode white space and U+001C to U+001F.
+pub fn is_space(c: char) -> bool {
+    c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
+}
+
+/// The position after the `}` that closes the `{` at `open`, or the end of the text.
+pub(super) fn interpolation_end(bytes: &[u8], open: usize) -> usize {
+    let mut depth = 1;
+    let mut at = open + 1;
+    while depth > 0 && at < bytes.len() {
+        match bytes[at] {
+            b'"' | b'\'' => {
+                at = literal_end(bytes, at);
+                continue;
+            }
+            b'{' => depth += 1,
+            b'}' => depth -= 1,
+            _ => {}
+        }
+        at += 1;
+    }
+    at.min(bytes.len())
+}
+
+/// The end of the string literal that starts at `start`, inside an interpolation.
+fn literal_end(bytes: &[u8], start: usize) -> usize {
+    let quote = bytes[start];
+    if bytes.get(start..start + 3) == Some(&[quote; 3]) {
+        return triple_end(bytes, start + 3, quote).unwrap_or(bytes.len());
+    }
+    let mut at = start + 1;
+    while let Some(&byte) = bytes.get(at) {
+        if byte == quote {
+            return at + 1;
+        }
+        at += if byte == b'\\' { 2 } else { 1 };
+    }
+    bytes.len()
+}

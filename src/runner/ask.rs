@@ -1,0 +1,147 @@
+//! Steps that ask: no answer that was once given is asked for again.
+//!
+//! While the step runs, every answer goes to a journal and is on disk before it counts. At
+//! the end the journal becomes a part of the recipe, like the finished rows of other steps,
+//! whether the step succeeds or not; a killed run leaves the journal, which the next one takes
+//! up. Does not live here: the journal's file (`cache`), what is asked (the operator).
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow::array::{Array, AsArray, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use async_trait::async_trait;
+use datafusion::dataframe::DataFrame;
+
+use super::error::RunError;
+use super::step::StepContext;
+use crate::store::{Journal, JournalEntry, MemoPart, timestamp};
+use crate::digest::Digest;
+use crate::session::{encode, scan_files};
+use crate::operator::{Answers, AskStep, Asked, StepError};
+
+/// The folder of the journals, beside what is downloaded.
+const FOLDER: &str = "answers";
+
+/// Rows of a batch of answers in a part.
+const BATCH: usize = 1024;
+
+/// The answers of a recipe.
+struct Kept {
+    /// Batches of questions and answers, as parts hold them.
+    batches: Vec<RecordBatch>,
+    /// Where the answers to a question are: batch and row, the oldest first.
+    places: HashMap<Digest, Vec<(u32, u32)>>,
+    journal: Journal,
+    /// What the journal holds.
+    fresh: Mutex<Vec<JournalEntry>>,
+}
+
+/// Asks what no earlier run has asked.
+pub(super) async fn run(
+    cx: &StepContext,
+    ask: &dyn AskStep,
+    inputs: BTreeMap<String, DataFrame>,
+    recipe: Digest,
+) -> Result<Asked, RunError> {
+    let (journal, unfinished) = Journal::open(&cx.lower.downloads.join(FOLDER), &recipe).await?;
+    let mut batches = Vec::new();
+    if !cx.forced {
+        let mut parts = cx.store.memo_parts(&recipe).await?;
+        parts.sort_by(|a, b| a.created.cmp(&b.created).then(a.blob.cmp(&b.blob)));
+        for part in parts {
+            let read = async {
+                Ok::<_, RunError>(
+                    scan_files(&cx.lower.session, &cx.store, &[part.blob], schema())?
+                        .collect()
+                        .await?,
+                )
+            };
+            match read.await {
+                Ok(read) => batches.extend(read),
+                // A damaged part is a miss.
+                Err(error) => {
+                    cx.warn(format!("part {} cannot be read: {error}", part.blob.short()))
+                }
+            }
+        }
+        batches.extend(table(&unfinished)?);
+    }
+    let places = places(&batches);
+    let kept = Kept { batches, places, journal, fresh: Mutex::new(unfinished) };
+    let asked = ask.lower(&cx.lower, &kept, inputs).await;
+    let stored = kept.store(cx, &recipe).await;
+    // Why the step failed says more than what became of its answers, which are in the journal.
+    let asked = asked?;
+    stored?;
+    Ok(asked)
+}
+
+fn schema() -> SchemaRef {
+    let text = |name| Field::new(name, DataType::Utf8, false);
+    Arc::new(Schema::new(vec![text("question"), text("answer")]))
+}
+
+/// Entries in the form of a part.
+fn table(entries: &[JournalEntry]) -> Result<Vec<RecordBatch>, RunError> {
+    let batch = |entries: &[JournalEntry]| {
+        let questions = StringArray::from_iter_values(entries.iter().map(|e| e.0.to_string()));
+        let answers = StringArray::from_iter_values(entries.iter().map(|e| e.1.as_str()));
+        Ok(RecordBatch::try_new(schema(), vec![Arc::new(questions), Arc::new(answers)])?)
+    };
+    entries.chunks(BATCH).map(batch).collect()
+}
+
+fn places(batches: &[RecordBatch]) -> HashMap<Digest, Vec<(u32, u32)>> {
+    let mut places: HashMap<Digest, Vec<(u32, u32)>> = HashMap::new();
+    for (at, batch) in batches.iter().enumerate() {
+        let questions = batch.column(0).as_string::<i32>();
+        for row in 0..questions.len() {
+            // What is no digest is no question that could be asked again.
+            if let Ok(question) = questions.value(row).parse() {
+                places.entry(question).or_default().push((at as u32, row as u32));
+            }
+        }
+    }
+    places
+}
+
+impl Kept {
+    /// Makes a part of the journal, and removes it.
+    async fn store(self, cx: &StepContext, recipe: &Digest) -> Result<(), RunError> {
+        let fresh = self.fresh.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if !fresh.is_empty() {
+            let rows = fresh.len() as u64;
+            let mut batches = table(&fresh)?.into_iter();
+            let blob = cx.store.blob_writer()?;
+            let encoded =
+                tokio::task::spawn_blocking(move || encode(blob, schema(), 1, || batches.next()));
+            let blob = encoded.await.map_err(|_| StepError::new("a writer thread panicked"))??;
+            let (blob, bytes) = blob.commit(&cx.store).await?;
+            let part = MemoPart { blob, bytes, rows, created: timestamp(), row: None };
+            cx.store.put_memo_part(recipe, &part).await?;
+        }
+        Ok(self.journal.remove()?)
+    }
+}
+
+#[async_trait]
+impl Answers for Kept {
+    fn known(&self, question: &Digest) -> Vec<&str> {
+        let places = self.places.get(question).map(Vec::as_slice).unwrap_or_default();
+        let answer = |(batch, row): &(u32, u32)| {
+            self.batches[*batch as usize].column(1).as_string::<i32>().value(*row as usize)
+        };
+        places.iter().map(answer).collect()
+    }
+
+    async fn keep(&self, question: &Digest, answer: &str) -> Result<(), StepError> {
+        self.journal.keep(question, answer).await.map_err(|error| {
+            StepError::new(error.to_string())
+                .help("an answer that cannot be kept is lost: the step stops")
+        })?;
+        let mut fresh = self.fresh.lock().unwrap_or_else(PoisonError::into_inner);
+        fresh.push((*question, answer.to_string()));
+        Ok(())
+    }
+}

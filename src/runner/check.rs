@@ -1,0 +1,120 @@
+//! Data tests of stored results. Outcomes are remembered by test and table digest.
+
+use datafusion::logical_expr::{Expr, cast, lit, not};
+use datafusion::prelude::coalesce;
+use serde_json::{Value, json};
+
+use super::error::RunError;
+use super::input::open_port;
+use super::key::Done;
+use crate::store::Store;
+use crate::digest::Digest;
+use crate::session::{column, session};
+use crate::operator::StepError;
+use crate::plan::{Check, CheckKind, Plan};
+
+/// What is wrong, or nothing if the test holds.
+pub(super) async fn check(
+    plan: &Plan,
+    at: usize,
+    test: &Check,
+    store: &Store,
+    done: &Done,
+) -> Result<Option<String>, RunError> {
+    let missing = || StepError::new("the step has no result to test");
+    let artifact = super::key::artifact(done, at, test.port).ok_or_else(missing)?;
+    if let CheckKind::Rows { min, max } = &test.kind {
+        let rows = artifact.rows;
+        let few = min.is_some_and(|min| rows < min);
+        let many = max.is_some_and(|max| rows > max);
+        return Ok((few || many).then(|| format!("{rows} rows")));
+    }
+    if let CheckKind::Unique(columns) = &test.kind
+        && artifact.key.iter().all(|k| columns.contains(k))
+    {
+        // A table cannot be stored with two rows of one key.
+        return Ok(None);
+    }
+    let key = Digest::of_json(&json!({
+        "check": test.kind.preimage(),
+        "table": artifact.digest,
+        "step": if reads_virtual(plan, at, test) { Some(&plan.steps[at].name) } else { None },
+    }));
+    if let Some(known) = store.check_result(&key).await {
+        return Ok(known.get("problem").and_then(Value::as_str).map(String::from));
+    }
+    let problem = count_violations(plan, at, test, store, done).await?;
+    let outcome = json!({"problem": problem});
+    // The outcome can be found again at any time; a read-only store is no reason to fail.
+    let _ = store.put_check_result(&key, &outcome).await;
+    Ok(problem)
+}
+
+fn reads_virtual(plan: &Plan, at: usize, test: &Check) -> bool {
+    let fields = plan.steps[at].port(test.port).map(|p| p.table.schema.fields().clone());
+    fields.is_some_and(|fields| fields.iter().any(|f| crate::operator::is_virtual(f)))
+}
+
+async fn count_violations(
+    plan: &Plan,
+    at: usize,
+    test: &Check,
+    store: &Store,
+    done: &Done,
+) -> Result<Option<String>, RunError> {
+    let session = session(1);
+    let df = open_port(&session, store, plan, at, test.port, done)?;
+    let key: Vec<String> =
+        plan.steps[at].port(test.port).map(|p| p.table.key.clone()).unwrap_or_default();
+    let violated: Expr = match &test.kind {
+        CheckKind::Rows { .. } => return Ok(None),
+        CheckKind::Unique(columns) => {
+            let rows = datafusion::functions_aggregate::expr_fn::count(lit(1));
+            let groups = df
+                .aggregate(columns.iter().map(|c| column(c)).collect(), vec![rows.alias("n")])?
+                .filter(column("n").gt(lit(1)))?;
+            let number = groups.clone().count().await?;
+            if number == 0 {
+                return Ok(None);
+            }
+            let order = columns.iter().map(|c| column(c).sort(true, true)).collect();
+            let first = groups.sort(order)?.limit(0, Some(1))?.collect().await?;
+            return Ok(Some(format!(
+                "{number} values occur more than once, first {}",
+                first_row(&first)
+            )));
+        }
+        CheckKind::NotNull(columns) => {
+            let any = columns.iter().map(|c| column(c).is_null());
+            any.reduce(Expr::or).unwrap_or_else(|| lit(false))
+        }
+        CheckKind::AcceptedValues { column: name, values } => {
+            let text = cast(column(name), arrow::datatypes::DataType::Utf8);
+            let allowed = values.iter().map(|v| lit(v.as_str())).collect();
+            coalesce(vec![not(text.in_list(allowed, false)), lit(false)])
+        }
+        CheckKind::Holds { expr, .. } => not(coalesce(vec![(**expr).clone(), lit(false)])),
+    };
+    let bad = df.filter(violated)?;
+    let number = bad.clone().count().await?;
+    if number == 0 {
+        return Ok(None);
+    }
+    let order = key.iter().map(|c| column(c).sort(true, true)).collect();
+    let keys: Vec<Expr> = key.iter().map(|c| column(c)).collect();
+    let first = bad.select(keys)?.sort(order)?.limit(0, Some(1))?.collect().await?;
+    Ok(Some(format!("{number} rows do not, first {}", first_row(&first))))
+}
+
+/// The first row as `name = value, …`.
+fn first_row(batches: &[arrow::array::RecordBatch]) -> String {
+    let Some(batch) = batches.iter().find(|b| b.num_rows() > 0) else { return String::new() };
+    let options = arrow::util::display::FormatOptions::default().with_null("null");
+    let values = batch.columns().iter().zip(batch.schema_ref().fields()).map(|(array, field)| {
+        let value = arrow::util::display::ArrayFormatter::try_new(array, &options)
+            .map(|f| f.value(0).to_string())
+            .unwrap_or_default();
+        format!("{} = {value}", field.name())
+    });
+    values.collect::<Vec<_>>().join(", ")
+}

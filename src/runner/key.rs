@@ -1,0 +1,89 @@
+//! Action keys: what can change a step's result, and nothing else.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::json;
+
+use crate::store::{FORMAT_VERSION, Manifest, PortArtifact, Preimage};
+use crate::digest::Digest;
+use crate::operator::{Reads, SideFile, StepError, is_virtual};
+use crate::plan::{Input, Plan, PlannedStep};
+
+/// The manifests of the steps that are done, by position in the plan.
+pub(crate) type Done = [Option<Arc<Manifest>>];
+
+/// A key's pre-image with the names of its files.
+pub(crate) struct Keyed {
+    pub(crate) preimage: Preimage,
+    pub(crate) files: Vec<SideFile>,
+}
+
+/// The pre-image of a step whose inputs are all done. Reads and hashes its side files.
+pub(crate) fn keyed(plan: &Plan, step: &PlannedStep, done: &Done) -> Result<Keyed, StepError> {
+    let mut inputs = BTreeMap::new();
+    for input in &step.inputs {
+        let digest = input_digest(plan, input, &step.step.reads(&input.port), done)
+            .ok_or_else(|| StepError::new("an input has not been computed"))?;
+        inputs.insert(input.port.clone(), digest);
+    }
+    let files = step.step.side_files()?;
+    let preimage = Preimage {
+        format: FORMAT_VERSION,
+        operator: step.operator.name().to_string(),
+        version: step.operator.version(),
+        args: step.step.args(),
+        inputs,
+        files: files.iter().map(|f| f.digest).collect(),
+        recipe_args: step.step.recipe_args(),
+    };
+    Ok(Keyed { preimage, files })
+}
+
+/// The logical digest of an input, or of the columns of it that are read.
+pub(crate) fn input_digest(
+    plan: &Plan,
+    input: &Input,
+    reads: &Reads,
+    done: &Done,
+) -> Option<Digest> {
+    let columns = match reads {
+        Reads::All => None,
+        Reads::Columns(names) => Some(names.as_slice()),
+    };
+    let read = |name: &str| columns.is_none_or(|names| names.iter().any(|n| n == name));
+    let mut parts = Vec::with_capacity(input.tables.len());
+    for table in &input.tables {
+        let artifact = artifact(done, table.step, table.port)?;
+        let digest = artifact.digest_of(columns);
+        // A column that is filled in on reading is content like any other, if it is read.
+        let filled = plan.steps[table.step]
+            .port(table.port)?
+            .table
+            .schema
+            .fields()
+            .iter()
+            .any(|f| is_virtual(f) && read(f.name()));
+        let step = filled.then(|| plan.steps[table.step].name.as_str());
+        parts.push((digest, step, &table.cell));
+    }
+    match parts.as_slice() {
+        [(digest, None, _)] if !input.united => Some(*digest),
+        _ => {
+            let parts: Vec<_> = parts
+                .iter()
+                .map(|(digest, step, cell)| {
+                    let cell: serde_json::Map<_, _> =
+                        cell.iter().filter(|(key, _)| read(key)).cloned().collect();
+                    json!({"digest": digest, "step": step, "cell": cell})
+                })
+                .collect();
+            Some(Digest::of_json(&json!({"united": parts})))
+        }
+    }
+}
+
+/// The stored table of a step's port.
+pub(crate) fn artifact<'a>(done: &'a Done, step: usize, port: &str) -> Option<&'a PortArtifact> {
+    done.get(step)?.as_ref()?.port(port)
+}

@@ -1,0 +1,189 @@
+//! Why a step runs: its key's pre-image against the one of its last result.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::sync::OnceCell;
+
+use super::key::Keyed;
+use crate::store::{Manifest, RunRecord, Store};
+use crate::event::{Reason, StepStatus};
+use crate::plan::PlannedStep;
+
+/// Runs that are looked at for the last result of a step.
+const RECENT_RUNS: usize = 30;
+
+/// The earlier runs of a workflow, read from the store when they are first needed.
+pub(crate) struct History {
+    store: Store,
+    workflow: String,
+    runs: OnceCell<Arc<Vec<RunRecord>>>,
+}
+
+/// What is known of a step's last run.
+enum Last {
+    /// It left this result.
+    Result(Box<Manifest>),
+    /// It left a result that is no longer in the store.
+    Gone,
+    /// It failed, or was never reached because the run was interrupted.
+    Failed(&'static str),
+    /// There was none.
+    None,
+}
+
+impl History {
+    pub(crate) fn new(store: &Store, workflow: &str) -> Self {
+        Self { store: store.clone(), workflow: workflow.to_string(), runs: OnceCell::new() }
+    }
+
+    async fn runs(&self) -> Arc<Vec<RunRecord>> {
+        let load = || async {
+            let mut runs = self.store.recent_runs(RECENT_RUNS).await.unwrap_or_default();
+            runs.retain(|run| run.workflow == self.workflow);
+            Arc::new(runs)
+        };
+        Arc::clone(self.runs.get_or_init(load).await)
+    }
+
+    async fn last(&self, step: &str) -> Last {
+        let mut interrupted = None;
+        for run in self.runs().await.iter() {
+            match run.steps.iter().find(|s| s.step == step) {
+                None => {
+                    if run.status.is_none() {
+                        interrupted = Some("the last run was killed before this step was done");
+                    }
+                }
+                Some(found) => match (found.status, found.key) {
+                    (StepStatus::Hit | StepStatus::Ran, Some(key)) => {
+                        return match self.store.manifest(&key).await {
+                            Ok(Some(manifest)) => Last::Result(Box::new(manifest)),
+                            _ => Last::Gone,
+                        };
+                    }
+                    (StepStatus::Failed, _) => {
+                        interrupted.get_or_insert("it failed in the last run");
+                    }
+                    _ => {
+                        interrupted.get_or_insert("the last run stopped before this step");
+                    }
+                },
+            }
+        }
+        interrupted.map_or(Last::None, Last::Failed)
+    }
+
+    /// Why `step` has no result under its present key, and the details in words.
+    pub(crate) async fn explain(
+        &self,
+        step: &PlannedStep,
+        now: &Keyed,
+    ) -> (Reason, Option<String>) {
+        match self.last(&step.name).await {
+            Last::None => (Reason::New, None),
+            Last::Failed(why) => (Reason::PrevFailed, Some(why.to_string())),
+            Last::Gone => {
+                (Reason::BlobMissing, Some("the last result is no longer in the store".into()))
+            }
+            Last::Result(before) => compare(step, &before, now),
+        }
+    }
+}
+
+fn compare(step: &PlannedStep, before: &Manifest, now: &Keyed) -> (Reason, Option<String>) {
+    let (old, new) = (&before.preimage, &now.preimage);
+    if old.operator != new.operator {
+        let detail = format!("operator {} → {}", old.operator, new.operator);
+        return (Reason::OpChanged, Some(detail));
+    }
+    if old.version != new.version || old.format != new.format {
+        let detail = format!("{} version {} → {}", new.operator, old.version, new.version);
+        return (Reason::OpChanged, Some(detail));
+    }
+    let mut changes = Vec::new();
+    differences("", &old.args, &new.args, &mut changes);
+    if !changes.is_empty() {
+        let lines = changes.iter().map(|(path, old, new)| {
+            format!("with.{path}: {} → {} ({})", shown(old), shown(new), step.place_of(path))
+        });
+        return (Reason::ArgChanged, Some(lines.collect::<Vec<_>>().join("; ")));
+    }
+    if old.files != new.files {
+        let changed = now
+            .files
+            .iter()
+            .filter(|f| !old.files.contains(&f.digest))
+            .map(|f| f.name.as_str())
+            .collect::<Vec<_>>();
+        let detail = match changed.as_slice() {
+            [] => "the list of files is another".to_string(),
+            names => format!("{} has other content", names.join(", ")),
+        };
+        return (Reason::SourceMoved, Some(detail));
+    }
+    let changed: Vec<String> = new
+        .inputs
+        .iter()
+        .filter(|(port, digest)| old.inputs.get(*port) != Some(digest))
+        .map(|(port, digest)| match old.inputs.get(port) {
+            Some(old) => format!("{port}: {} → {}", old.short(), digest.short()),
+            None => format!("{port} is new"),
+        })
+        .collect();
+    if !changed.is_empty() || old.inputs.len() != new.inputs.len() {
+        return (Reason::InputChanged, Some(changed.join("; ")));
+    }
+    (Reason::BlobMissing, Some("the last result is no longer complete".into()))
+}
+
+/// The paths at which two values differ, with both values.
+fn differences(path: &str, old: &Value, new: &Value, out: &mut Vec<(String, Value, Value)>) {
+    match (old, new) {
+        (Value::Object(a), Value::Object(b)) => {
+            let names = a.keys().chain(b.keys().filter(|k| !a.contains_key(*k)));
+            for name in names {
+                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                let of = |map: &serde_json::Map<String, Value>| {
+                    map.get(name).cloned().unwrap_or(Value::Null)
+                };
+                differences(&path, &of(a), &of(b), out);
+            }
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            for (at, (a, b)) in a.iter().zip(b).enumerate() {
+                differences(&format!("{path}[{at}]"), a, b, out);
+            }
+        }
+        _ if old == new => {}
+        _ => out.push((path.to_string(), old.clone(), new.clone())),
+    }
+}
+
+/// A value short enough for a line.
+fn shown(value: &Value) -> String {
+    const WIDTH: usize = 60;
+    let text = value.to_string();
+    if text.chars().count() <= WIDTH {
+        return text;
+    }
+    let head: String = text.chars().take(WIDTH).collect();
+    format!("{head}…")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn differences_name_the_deepest_place() {
+        let mut found = Vec::new();
+        let old = json!({"rules": [{"name": "a", "check": "x"}], "n": 1});
+        let new = json!({"rules": [{"name": "a", "check": "y"}], "n": 1, "m": 2});
+        differences("", &old, &new, &mut found);
+        let paths: Vec<&str> = found.iter().map(|f| f.0.as_str()).collect();
+        assert_eq!(paths, ["rules[0].check", "m"]);
+    }
+}

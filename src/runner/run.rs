@@ -1,0 +1,485 @@
+//! The scheduler: independent steps side by side, failures kept to what depends on them.
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::sync::{Mutex, Semaphore};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::check::check;
+use super::error::RunError;
+use super::key::keyed;
+use super::output;
+use super::reason::History;
+use super::step::{Lookup, Resources, StepContext, compute, lookup, retries};
+use crate::store::{CacheErrorKind, Manifest, RunRecord, Store};
+use crate::digest::Digest;
+use crate::event::{EventSink, PortSummary, Reason, RunEvent, RunStatus, StepStatus, StepSummary};
+use crate::plan::Plan;
+use crate::workflow::AssertSeverity;
+
+/// How to run a plan.
+pub struct RunOptions {
+    /// Threads, which are also the steps that are computed side by side, and memory.
+    pub resources: Resources,
+    /// The positions of the steps that are wanted, with all they need; `None` for all.
+    pub select: Option<Vec<usize>>,
+    /// The positions of steps that are computed even if their result is stored.
+    pub force: HashSet<usize>,
+    /// Whether output files are written.
+    pub outputs: bool,
+    /// After a failure go on with the steps that do not depend on it.
+    pub keep_going: bool,
+    /// The folder of the output files.
+    pub out: PathBuf,
+    /// Cancelled to stop the run.
+    pub cancel: CancellationToken,
+    /// Who is told.
+    pub events: Arc<dyn EventSink>,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The whole.
+    pub status: RunStatus,
+    /// The steps, in the order of the plan.
+    pub steps: Vec<StepSummary>,
+}
+
+/// What a step's task returns.
+struct Finished {
+    summary: StepSummary,
+    manifest: Option<Arc<Manifest>>,
+    failure: Option<RunStatus>,
+}
+
+/// Runs the plan against the store.
+pub async fn run(plan: Arc<Plan>, store: Store, options: RunOptions) -> Outcome {
+    let started = Instant::now();
+    let mut record = RunRecord::new(plan.name.as_str(), plan.file.as_str());
+    record.params = plan.params.clone().into();
+    let runner = Arc::new(Runner {
+        history: History::new(&store, &plan.name),
+        computing: Semaphore::new(options.resources.jobs.max(1)),
+        recipes: Mutex::default(),
+        recorded: tokio::sync::OnceCell::new(),
+        record: record.clone(),
+        plan,
+        store,
+        options,
+    });
+    let names = runner.plan.steps.iter().map(|s| s.name.clone()).collect();
+    runner.options.events.send(RunEvent::Started {
+        workflow: runner.plan.name.clone(),
+        run: record.id.clone(),
+        steps: names,
+    });
+    let lock = runner.store.shared_lock().await;
+    let (mut status, steps, done) = match &lock {
+        Ok(_) => runner.schedule().await,
+        Err(error) => {
+            runner.warn(None, error.to_string());
+            (RunStatus::CacheFailed, Vec::new(), Vec::new())
+        }
+    };
+    if runner.options.outputs && (status == RunStatus::Ok || runner.options.keep_going) {
+        let written = runner.outputs(&done).await;
+        if status == RunStatus::Ok {
+            status = written;
+        }
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    record.status = Some(status);
+    record.steps = steps.clone();
+    record.seconds = seconds;
+    if let Err(error) = runner.store.put_run(&record).await
+        && status != RunStatus::CacheFailed
+    {
+        let all_hits = steps.iter().all(|s| s.status == StepStatus::Hit);
+        if !(all_hits && error.kind() == CacheErrorKind::ReadOnly) {
+            runner.warn(None, format!("the run is not recorded: {error}"));
+        }
+    }
+    runner.options.events.send(RunEvent::Finished { status, steps: steps.clone(), seconds });
+    Outcome { status, steps }
+}
+
+struct Runner {
+    plan: Arc<Plan>,
+    store: Store,
+    options: RunOptions,
+    history: History,
+    computing: Semaphore,
+    /// One lock for each recipe that this run computes.
+    recipes: Mutex<HashMap<Digest, Arc<Mutex<()>>>>,
+    /// The run is recorded when its first step is computed, so that a kill leaves a trace.
+    recorded: tokio::sync::OnceCell<()>,
+    record: RunRecord,
+}
+
+impl Runner {
+    fn warn(&self, step: Option<String>, message: String) {
+        self.options.events.send(RunEvent::Warning { step, message });
+    }
+
+    async fn schedule(
+        self: &Arc<Self>,
+    ) -> (RunStatus, Vec<StepSummary>, Vec<Option<Arc<Manifest>>>) {
+        let count = self.plan.steps.len();
+        let wanted: Vec<bool> = match &self.options.select {
+            None => vec![true; count],
+            Some(steps) => {
+                let needed = self.plan.with_ancestors(steps);
+                (0..count).map(|i| needed.contains(&i)).collect()
+            }
+        };
+        let mut downstream: Vec<Vec<usize>> = vec![Vec::new(); count];
+        let mut waiting = vec![0; count];
+        for (i, step) in self.plan.steps.iter().enumerate().filter(|(i, _)| wanted[*i]) {
+            let upstream: HashSet<usize> = step.upstream().collect();
+            waiting[i] = upstream.len();
+            upstream.into_iter().for_each(|u| downstream[u].push(i));
+        }
+        let mut done: Vec<Option<Arc<Manifest>>> = vec![None; count];
+        let mut summaries: Vec<Option<StepSummary>> = vec![None; count];
+        let mut status = RunStatus::Ok;
+        let mut tasks: JoinSet<Finished> = JoinSet::new();
+        let mut running: HashMap<tokio::task::Id, usize> = HashMap::new();
+        let mut ready: Vec<usize> = (0..count).filter(|i| wanted[*i] && waiting[*i] == 0).collect();
+        ready.reverse();
+        loop {
+            let stop = self.options.cancel.is_cancelled()
+                || (status != RunStatus::Ok && !self.options.keep_going)
+                || status == RunStatus::CacheFailed;
+            while let Some(i) = ready.pop().filter(|_| !stop) {
+                let runner = Arc::clone(self);
+                let inputs = done.clone();
+                let task = tasks.spawn(async move { runner.step(i, inputs).await });
+                running.insert(task.id(), i);
+            }
+            let joined = tokio::select! {
+                joined = tasks.join_next_with_id() => joined,
+                () = self.options.cancel.cancelled(), if !tasks.is_empty() => {
+                    // Dropping a task ends it at its next await; what it wrote so far are
+                    // finished parts and temporary files.
+                    tasks.shutdown().await;
+                    None
+                }
+            };
+            let ended = match joined {
+                None => break,
+                Some(Ok((id, finished))) => running.remove(&id).map(|i| (i, finished)),
+                Some(Err(error)) => {
+                    running.remove(&error.id()).map(|i| (i, self.panicked(i, error)))
+                }
+            };
+            match ended {
+                None => status = RunStatus::Failed,
+                Some((i, finished)) => {
+                    self.options.events.send(RunEvent::StepFinished(finished.summary.clone()));
+                    summaries[i] = Some(finished.summary);
+                    match finished.failure {
+                        Some(failure) => status = worse(status, failure),
+                        None => {
+                            for next in &downstream[i] {
+                                waiting[*next] -= 1;
+                                if waiting[*next] == 0 {
+                                    ready.push(*next);
+                                }
+                            }
+                        }
+                    }
+                    // A table that fails its tests is not passed on, nor written as an output.
+                    done[i] = finished.manifest.filter(|_| finished.failure.is_none());
+                }
+            }
+        }
+        if self.options.cancel.is_cancelled() {
+            status = RunStatus::Interrupted;
+        }
+        for i in (0..count).filter(|i| wanted[*i]) {
+            if summaries[i].is_none() {
+                let summary = self.summary(i, StepStatus::Skipped);
+                self.options.events.send(RunEvent::StepFinished(summary.clone()));
+                summaries[i] = Some(summary);
+            }
+        }
+        (status, summaries.into_iter().flatten().collect(), done)
+    }
+
+    /// The end of a step whose task panicked: a defect, but only of this step.
+    fn panicked(&self, i: usize, error: tokio::task::JoinError) -> Finished {
+        let mut summary = self.summary(i, StepStatus::Failed);
+        summary.detail = Some(format!("a defect in the operator: {error}"));
+        Finished { summary, manifest: None, failure: Some(RunStatus::Failed) }
+    }
+
+    fn summary(&self, i: usize, status: StepStatus) -> StepSummary {
+        StepSummary {
+            step: self.plan.steps[i].name.clone(),
+            status,
+            reason: None,
+            detail: None,
+            rows: 0,
+            computed_rows: 0,
+            reused_rows: 0,
+            digest: None,
+            ports: Vec::new(),
+            seconds: 0.0,
+            key: None,
+        }
+    }
+
+    async fn step(&self, i: usize, mut done: Vec<Option<Arc<Manifest>>>) -> Finished {
+        let started = Instant::now();
+        let mut summary = self.summary(i, StepStatus::Hit);
+        let result = self.manifest(i, &done, &mut summary).await;
+        summary.seconds = started.elapsed().as_secs_f64();
+        let manifest = match result {
+            Ok(manifest) => Arc::new(manifest),
+            Err(error) => {
+                summary.status = StepStatus::Failed;
+                summary.detail = Some(error.explained());
+                let failure = match error {
+                    RunError::Interrupted => RunStatus::Interrupted,
+                    _ if error.is_cache() => RunStatus::CacheFailed,
+                    _ => RunStatus::Failed,
+                };
+                return Finished { summary, manifest: None, failure: Some(failure) };
+            }
+        };
+        summary.key = Some(manifest.key);
+        summary.ports = manifest
+            .ports
+            .iter()
+            .map(|p| PortSummary { port: p.port.clone(), digest: p.digest, rows: p.rows })
+            .collect();
+        if let Some(main) = manifest.ports.first() {
+            summary.rows = main.rows;
+            summary.digest = Some(main.digest);
+        }
+        match summary.status {
+            StepStatus::Hit => summary.reused_rows = manifest.computed_rows + manifest.reused_rows,
+            _ => {
+                summary.computed_rows = manifest.computed_rows;
+                summary.reused_rows = manifest.reused_rows;
+            }
+        }
+        done[i] = Some(Arc::clone(&manifest));
+        let failure = self.checks(i, &done, &mut summary).await;
+        summary.seconds = started.elapsed().as_secs_f64();
+        Finished { summary, manifest: Some(manifest), failure }
+    }
+
+    /// The stored result of a step: found, or computed. If that fails because a stored file
+    /// of an input is damaged, the input is computed again first.
+    async fn manifest(
+        &self,
+        i: usize,
+        done: &[Option<Arc<Manifest>>],
+        summary: &mut StepSummary,
+    ) -> Result<Manifest, RunError> {
+        match self.attempt(i, done, summary).await {
+            Err(RunError::Step(error)) => match self.repaired_inputs(i, done).await? {
+                Some(done) => self.attempt(i, &done, summary).await,
+                None => Err(error.into()),
+            },
+            other => other,
+        }
+    }
+
+    /// One attempt at the stored result of a step. No lock outlives it.
+    async fn attempt(
+        &self,
+        i: usize,
+        done: &[Option<Arc<Manifest>>],
+        summary: &mut StepSummary,
+    ) -> Result<Manifest, RunError> {
+        let step = &self.plan.steps[i];
+        let keyed = tokio::task::block_in_place(|| keyed(&self.plan, step, done))?;
+        let key = keyed.preimage.key();
+        let forced = self.options.force.contains(&i);
+        let mut found = if forced { Lookup::Miss } else { lookup(&self.store, &key).await? };
+        match found {
+            Lookup::Hit(manifest) if manifest.retry_rows == 0 => return Ok(*manifest),
+            _ => {}
+        }
+        let _turn = self.computing.acquire().await.map_err(|_| RunError::Interrupted)?;
+        let waits = || {
+            self.warn(Some(step.name.clone()), "waiting for another run of the same step".into());
+        };
+        // One at a time computes a recipe; the other then finds the rows in the store. Steps of
+        // this run queue up first, so that the lock is only ever held by another run.
+        let recipe = keyed.preimage.recipe();
+        let queue = Arc::clone(self.recipes.lock().await.entry(recipe).or_default());
+        let _queue = queue.lock().await;
+        let name = recipe.to_string();
+        let _lock = self.store.lock(&name, waits).await?;
+        if !forced {
+            found = lookup(&self.store, &key).await?;
+        }
+        let (reason, detail) = match found {
+            Lookup::Hit(manifest) if manifest.retry_rows == 0 => return Ok(*manifest),
+            Lookup::Hit(manifest) => (Reason::PrevFailed, Some(retries(&manifest))),
+            _ if forced => (Reason::Forced, None),
+            Lookup::Incomplete(missing) => {
+                let detail = format!("{} stored files are missing or damaged", missing.len());
+                self.warn(Some(step.name.clone()), format!("{detail}; computing again"));
+                (Reason::BlobMissing, Some(detail))
+            }
+            Lookup::Miss => self.history.explain(step, &keyed).await,
+        };
+        self.recorded
+            .get_or_init(|| async {
+                let _ = self.store.put_run(&self.record).await;
+            })
+            .await;
+        summary.status = StepStatus::Ran;
+        summary.reason = Some(reason);
+        summary.detail = detail.clone();
+        self.options.events.send(RunEvent::StepStarted {
+            step: step.name.clone(),
+            reason,
+            detail,
+            total: None,
+        });
+        let cx = StepContext::new(
+            &self.plan,
+            step,
+            &self.store,
+            &self.options.events,
+            &self.options.cancel,
+            self.options.resources,
+            forced,
+        )?;
+        compute(&self.plan, i, &keyed, done, &cx).await
+    }
+
+    /// The manifests of the inputs of a step, after those with damaged files were computed
+    /// again; `None` if no file is damaged.
+    async fn repaired_inputs(
+        &self,
+        i: usize,
+        done: &[Option<Arc<Manifest>>],
+    ) -> Result<Option<Vec<Option<Arc<Manifest>>>>, RunError> {
+        let mut done = done.to_vec();
+        let mut repaired = false;
+        for upstream in self.plan.steps[i].upstream() {
+            let Some(manifest) = done[upstream].clone() else { continue };
+            if !tokio::task::block_in_place(|| damaged(&self.store, &manifest)) {
+                continue;
+            }
+            let name = self.plan.steps[upstream].name.clone();
+            self.warn(Some(name), "a stored file is damaged; computing again".into());
+            self.store.forget(&manifest.key).await?;
+            let mut summary = self.summary(upstream, StepStatus::Ran);
+            done[upstream] =
+                Some(Arc::new(Box::pin(self.manifest(upstream, &done, &mut summary)).await?));
+            repaired = true;
+        }
+        Ok(repaired.then_some(done))
+    }
+
+    /// Runs the data tests; the worst outcome counts.
+    async fn checks(
+        &self,
+        i: usize,
+        done: &[Option<Arc<Manifest>>],
+        summary: &mut StepSummary,
+    ) -> Option<RunStatus> {
+        let mut failure = None;
+        for test in &self.plan.steps[i].checks {
+            let problem = match check(&self.plan, i, test, &self.store, done).await {
+                Ok(None) => continue,
+                Ok(Some(problem)) => problem,
+                Err(error) => {
+                    summary.status = StepStatus::Failed;
+                    summary.detail = Some(error.explained());
+                    return Some(RunStatus::Failed);
+                }
+            };
+            let at = test.place.source.position(test.place.start);
+            let port = if test.port == crate::operator::MAIN {
+                String::new()
+            } else {
+                format!(" (port {})", test.port)
+            };
+            let message = format!(
+                "{}{port}: {problem} ({}:{}:{})",
+                test.kind,
+                test.place.source.path(),
+                at.line,
+                at.column
+            );
+            let severity = test.severity;
+            self.options.events.send(RunEvent::Assertion {
+                step: self.plan.steps[i].name.clone(),
+                severity: if severity == AssertSeverity::Error { "error" } else { "warn" }.into(),
+                message: message.clone(),
+            });
+            if severity == AssertSeverity::Error {
+                summary.status = StepStatus::Failed;
+                summary.detail = Some(format!("assertion failed: {message}"));
+                failure = Some(RunStatus::AssertFailed);
+            }
+        }
+        failure
+    }
+
+    async fn outputs(&self, done: &[Option<Arc<Manifest>>]) -> RunStatus {
+        let mut status = RunStatus::Ok;
+        for planned in &self.plan.outputs {
+            let complete =
+                planned.input.tables.iter().all(|t| done.get(t.step).is_some_and(Option::is_some));
+            if !complete {
+                continue;
+            }
+            match output::write(&self.plan, planned, &self.options.out, &self.store, done).await {
+                Ok(written) => self.options.events.send(RunEvent::Output {
+                    output: planned.name.clone(),
+                    path: written.path.display().to_string(),
+                    rows: written.rows,
+                    written: written.written,
+                }),
+                Err(error) => {
+                    let message = format!("output {}: {}", planned.name, error.explained());
+                    self.warn(None, message);
+                    let rows = matches!(error, RunError::Rows(_));
+                    let failed = if rows { RunStatus::Failed } else { RunStatus::CacheFailed };
+                    status = worse(status, failed);
+                }
+            }
+        }
+        status
+    }
+}
+
+/// Whether a stored file of a result does not have the content it should have.
+fn damaged(store: &Store, manifest: &Manifest) -> bool {
+    manifest.ports.iter().any(|port| {
+        store.local_blob(&port.blob).is_some_and(|path| {
+            let hash = std::fs::File::open(path).and_then(|file| {
+                let mut hasher = blake3::Hasher::new();
+                hasher.update_reader(file)?;
+                Ok(Digest::from(hasher.finalize()))
+            });
+            hash.map_or(true, |hash| hash != port.blob)
+        })
+    })
+}
+
+/// The status that a run with both has.
+fn worse(a: RunStatus, b: RunStatus) -> RunStatus {
+    let rank = |s: RunStatus| match s {
+        RunStatus::Ok => 0,
+        RunStatus::AssertFailed => 1,
+        RunStatus::Failed => 2,
+        RunStatus::CacheFailed => 3,
+        RunStatus::Interrupted => 4,
+    };
+    if rank(a) >= rank(b) { a } else { b }
+}

@@ -1,0 +1,91 @@
+//! The state of every step as the workflow and the store stand now; nothing is computed.
+
+use std::sync::Arc;
+
+use super::error::RunError;
+use super::key::{Keyed, keyed};
+use super::reason::History;
+use super::step::{Lookup, lookup, retries};
+use crate::store::{Manifest, Preimage, Store};
+use crate::event::Reason;
+use crate::plan::Plan;
+
+/// What a run would find.
+pub enum State {
+    /// The result is stored.
+    Hit,
+    /// The step would run, for this reason.
+    Runs {
+        /// The reason.
+        reason: Reason,
+        /// What changed, in words.
+        detail: Option<String>,
+    },
+    /// A step that it reads would run; whether this one does depends on the result.
+    Waits {
+        /// The positions of those steps in the plan.
+        on: Vec<usize>,
+    },
+    /// Its key cannot be computed, for this reason.
+    Broken(String),
+}
+
+/// A step's state with its stored result and the pre-image of its key, where known.
+pub struct StepState {
+    /// What a run would find.
+    pub state: State,
+    /// The stored result.
+    pub manifest: Option<Arc<Manifest>>,
+    /// The pre-image of its key.
+    pub preimage: Option<Preimage>,
+}
+
+/// The state of every step of the plan, in its order.
+pub async fn survey(plan: &Plan, store: &Store) -> Result<Vec<StepState>, RunError> {
+    let history = History::new(store, &plan.name);
+    let mut states: Vec<StepState> = Vec::with_capacity(plan.steps.len());
+    let mut done: Vec<Option<Arc<Manifest>>> = Vec::with_capacity(plan.steps.len());
+    for step in &plan.steps {
+        let mut on: Vec<usize> = step.upstream().filter(|u| done[*u].is_none()).collect();
+        on.dedup();
+        let state = if on.is_empty() {
+            match keyed(plan, step, &done) {
+                Ok(keyed) => stored(&history, step, store, keyed).await?,
+                Err(error) => StepState {
+                    state: State::Broken(error.to_string()),
+                    manifest: None,
+                    preimage: None,
+                },
+            }
+        } else {
+            StepState { state: State::Waits { on }, manifest: None, preimage: None }
+        };
+        done.push(state.manifest.clone());
+        states.push(state);
+    }
+    Ok(states)
+}
+
+async fn stored(
+    history: &History,
+    step: &crate::plan::PlannedStep,
+    store: &Store,
+    keyed: Keyed,
+) -> Result<StepState, RunError> {
+    let (state, manifest) = match lookup(store, &keyed.preimage.key()).await? {
+        Lookup::Hit(manifest) if manifest.retry_rows > 0 => {
+            let (reason, detail) = (Reason::PrevFailed, Some(retries(&manifest)));
+            (State::Runs { reason, detail }, Some(Arc::new(*manifest)))
+        }
+        Lookup::Hit(manifest) => (State::Hit, Some(Arc::new(*manifest))),
+        Lookup::Incomplete(missing) => {
+            let detail = format!("{} stored files are missing", missing.len());
+            (State::Runs { reason: Reason::BlobMissing, detail: Some(detail) }, None)
+        }
+        Lookup::Miss => {
+            let (reason, detail) = history.explain(step, &keyed).await;
+            (State::Runs { reason, detail }, None)
+        }
+    };
+    Ok(StepState { state, manifest, preimage: Some(keyed.preimage) })
+}

@@ -1,0 +1,273 @@
+//! Refuses plans whose result could differ from run to run.
+//!
+//! Results are reused and shared by digest, so a query may not read the clock, draw random
+//! numbers, or depend on the order in which rows arrive.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr::{AggregateFunction, Sort, WindowFunction};
+use datafusion::logical_expr::{
+    Distinct, Expr, LogicalPlan, UNNAMED_TABLE, Volatility, WindowFrameUnits,
+    WindowFunctionDefinition,
+};
+
+use crate::functions::aggregate::{APPROXIMATE, ORDER_DEPENDENT};
+
+/// The key columns of tables, by name.
+pub type Keys = BTreeMap<String, Vec<String>>;
+
+/// What in `plan` makes its result depend on anything but its input rows: one sentence for
+/// each finding. `keys` are the key columns of the tables that it reads, by their names.
+pub fn check_deterministic(plan: &LogicalPlan, keys: &Keys) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    plan.apply_with_subqueries(|node| {
+        match node {
+            LogicalPlan::Limit(limit) if !takes_fixed_rows(&limit.input, keys) => found.push(
+                "LIMIT keeps an arbitrary set of rows unless ORDER BY includes the key columns"
+                    .to_string(),
+            ),
+            LogicalPlan::Distinct(Distinct::On(on)) => {
+                let order = names(on.sort_expr.iter().flatten().map(|s| &s.expr));
+                if !is_total(&order, &on.input, keys) {
+                    found.push(
+                        "DISTINCT ON keeps an arbitrary row unless ORDER BY includes the key \
+                         columns"
+                            .to_string(),
+                    );
+                }
+            }
+            LogicalPlan::Explain(_) | LogicalPlan::Analyze(_) | LogicalPlan::DescribeTable(_) => {
+                found.push("the query must be a SELECT".to_string());
+            }
+            _ => {}
+        }
+        node.apply_expressions(|expr| {
+            expr.apply(|e| {
+                found.extend(problem_of(e, node, keys));
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })?;
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    // Rows in a random order are one mistake, not two.
+    if found.iter().any(|f| f.contains(VOLATILE)) {
+        found.retain(|f| f.contains(VOLATILE));
+    }
+    found.sort();
+    found.dedup();
+    Ok(found)
+}
+
+const VOLATILE: &str = "gives another value in every run";
+
+/// The names of those expressions that are plain columns.
+fn names<'a>(exprs: impl Iterator<Item = &'a Expr>) -> BTreeSet<String> {
+    exprs
+        .filter_map(|e| match e {
+            Expr::Column(c) => Some(c.name.clone()),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Whether rows in the order of these columns have no ties, or only ties between equal rows.
+fn is_total(order: &BTreeSet<String>, input: &LogicalPlan, keys: &Keys) -> bool {
+    let all = || input.schema().fields().iter().all(|f| order.contains(f.name()));
+    unique_columns(input, keys).is_some_and(|unique| unique.is_subset(order)) || all()
+}
+
+/// Columns that are unique together in the rows of a plan, where that is plain to see.
+fn unique_columns(plan: &LogicalPlan, keys: &Keys) -> Option<BTreeSet<String>> {
+    match plan {
+        LogicalPlan::TableScan(scan) => key_of(scan.table_name.table(), keys),
+        LogicalPlan::Aggregate(aggregate) => {
+            let groups = aggregate.schema.fields().iter().take(aggregate.group_expr.len());
+            Some(groups.map(|f| f.name().clone()).collect())
+        }
+        LogicalPlan::Distinct(Distinct::All(input)) => {
+            Some(input.schema().fields().iter().map(|f| f.name().clone()).collect())
+        }
+        LogicalPlan::Projection(p) => {
+            // `x AS id` is no `id`.
+            let kept = |name: &String| {
+                p.expr.iter().any(|expr| matches!(expr, Expr::Column(c) if c.name == *name))
+            };
+            unique_columns(&p.input, keys).filter(|unique| unique.iter().all(kept))
+        }
+        // An input is a view: the alias of a scan without a name.
+        LogicalPlan::SubqueryAlias(a) => match &*a.input {
+            LogicalPlan::TableScan(scan) if scan.table_name.table() == UNNAMED_TABLE => {
+                key_of(a.alias.table(), keys)
+            }
+            input => unique_columns(input, keys),
+        },
+        LogicalPlan::Filter(f) => unique_columns(&f.input, keys),
+        LogicalPlan::Sort(s) => unique_columns(&s.input, keys),
+        LogicalPlan::Limit(l) => unique_columns(&l.input, keys),
+        LogicalPlan::Window(w) => unique_columns(&w.input, keys),
+        _ => None,
+    }
+}
+
+fn key_of(table: &str, keys: &Keys) -> Option<BTreeSet<String>> {
+    keys.get(table).map(|key| key.iter().cloned().collect())
+}
+
+/// Whether the first rows of a plan are always the same.
+fn takes_fixed_rows(plan: &LogicalPlan, keys: &Keys) -> bool {
+    match plan {
+        LogicalPlan::Sort(sort) => {
+            is_total(&names(sort.expr.iter().map(|s| &s.expr)), &sort.input, keys)
+        }
+        LogicalPlan::Projection(p) => takes_fixed_rows(&p.input, keys),
+        LogicalPlan::SubqueryAlias(a) => takes_fixed_rows(&a.input, keys),
+        LogicalPlan::Filter(f) => takes_fixed_rows(&f.input, keys),
+        LogicalPlan::Aggregate(a) => a.group_expr.is_empty(),
+        LogicalPlan::Limit(l) => takes_fixed_rows(&l.input, keys),
+        _ => false,
+    }
+}
+
+fn problem_of(expr: &Expr, node: &LogicalPlan, keys: &Keys) -> Option<String> {
+    match expr {
+        Expr::ScalarFunction(f) if f.func.signature().volatility != Volatility::Immutable => {
+            let name = f.func.name();
+            Some(format!("{name}() {VOLATILE}; pass the value as a param instead"))
+        }
+        Expr::AggregateFunction(f) => aggregate_problem(f, node, keys),
+        Expr::WindowFunction(w) => window_problem(w, node, keys),
+        _ => None,
+    }
+}
+
+fn approximate(name: &str) -> Option<String> {
+    APPROXIMATE.contains(&name).then(|| {
+        format!("{name}() depends on how rows are split over threads; use an exact function")
+    })
+}
+
+fn aggregate_problem(f: &AggregateFunction, node: &LogicalPlan, keys: &Keys) -> Option<String> {
+    let name = f.func.name();
+    if let Some(problem) = approximate(name) {
+        return Some(problem);
+    }
+    if !ORDER_DEPENDENT.contains(&name) {
+        return None;
+    }
+    let mut order = names(f.params.order_by.iter().map(|s: &Sort| &s.expr));
+    // Ties between rows with equal values change nothing.
+    let values = f.params.args.iter().filter(|a| !matches!(a, Expr::Literal(..)));
+    let by_value = !order.is_empty()
+        && values.clone().count() == names(values.clone()).len()
+        && names(values).is_subset(&order);
+    if let LogicalPlan::Aggregate(aggregate) = node {
+        let ordered = !order.is_empty();
+        order.extend(names(aggregate.group_expr.iter()));
+        if by_value || (ordered && is_total(&order, &aggregate.input, keys)) {
+            return None;
+        }
+    } else if by_value {
+        return None;
+    }
+    Some(format!(
+        "{name}() depends on the order of rows with ties; write {name}(… ORDER BY …) with the key \
+         columns last"
+    ))
+}
+
+/// Window functions that give rows with ties the same value.
+const TIE_SAFE: &[&str] = &["rank", "dense_rank", "percent_rank", "cume_dist"];
+
+fn window_problem(w: &WindowFunction, node: &LogicalPlan, keys: &Keys) -> Option<String> {
+    let name = w.fun.name();
+    if let Some(problem) = approximate(name) {
+        return Some(problem);
+    }
+    let by_rows =
+        w.params.window_frame.units != WindowFrameUnits::Range && !w.params.order_by.is_empty();
+    let needs_total_order = match &w.fun {
+        WindowFunctionDefinition::WindowUDF(_) => !TIE_SAFE.contains(&name),
+        WindowFunctionDefinition::AggregateUDF(f) => ORDER_DEPENDENT.contains(&f.name()) || by_rows,
+    };
+    if !needs_total_order {
+        return None;
+    }
+    let mut order = names(w.params.order_by.iter().map(|s| &s.expr));
+    order.extend(names(w.params.partition_by.iter()));
+    if let LogicalPlan::Window(window) = node
+        && !w.params.order_by.is_empty()
+        && is_total(&order, &window.input, keys)
+    {
+        return None;
+    }
+    Some(format!(
+        "{name}() OVER … depends on the order of rows with ties; end its ORDER BY with the key \
+         columns"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::session::session;
+
+    async fn findings(sql: &str) -> Vec<String> {
+        let session = session(2);
+        session.sql("CREATE TABLE t (id TEXT, x DOUBLE) AS VALUES ('a', 1.0)").await.unwrap();
+        session.sql("CREATE TABLE u (id TEXT, x DOUBLE) AS VALUES ('a', 1.0)").await.unwrap();
+        let df = session.sql(sql).await.unwrap();
+        let keys = [("t", vec!["id"]), ("u", vec!["x", "id"])]
+            .map(|(table, key)| (table.to_string(), key.into_iter().map(String::from).collect()));
+        super::check_deterministic(df.logical_plan(), &keys.into()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn what_may_differ_from_run_to_run_is_found() {
+        for sql in [
+            "SELECT now() AS n FROM t",
+            "SELECT id, random() AS r FROM t",
+            "SELECT id FROM t WHERE random() < 0.5",
+            "SELECT id FROM t LIMIT 1",
+            "SELECT * FROM (SELECT id FROM t LIMIT 1) ORDER BY id",
+            "SELECT array_agg(id) AS a FROM t",
+            "SELECT approx_median(x) AS m FROM t",
+            "SELECT first_value(id) AS f FROM t",
+            "SELECT id, row_number() OVER () AS n FROM t",
+            "SELECT id FROM t WHERE x = (SELECT first_value(x) FROM t)",
+            "SELECT array_agg(id ORDER BY x) AS a FROM t",
+            "SELECT id, row_number() OVER (PARTITION BY x ORDER BY x) AS n FROM t",
+            "SELECT DISTINCT ON (x) id, x FROM t ORDER BY x",
+            "SELECT a.id FROM t a JOIN t b ON a.id = b.id ORDER BY a.x LIMIT 10",
+            "SELECT x, count(*) AS n FROM t GROUP BY x ORDER BY n LIMIT 1",
+            "EXPLAIN SELECT id FROM t",
+            "SELECT id, row_number() OVER (ORDER BY id) AS n FROM u",
+            "SELECT id, y, row_number() OVER (ORDER BY id) AS n
+             FROM (SELECT x AS id, id AS y FROM t)",
+            "SELECT id, row_number() OVER (ORDER BY id) AS n FROM u AS t",
+            "WITH t AS (SELECT id FROM u) SELECT id, row_number() OVER (ORDER BY x) AS n FROM u",
+        ] {
+            assert!(!findings(sql).await.is_empty(), "{sql}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_depends_on_the_rows_only_is_allowed() {
+        for sql in [
+            "SELECT id, sum(x) AS s, avg(x), stddev(x), count(*), min(id) FROM t GROUP BY id",
+            "SELECT id FROM t ORDER BY id LIMIT 1",
+            "SELECT array_agg(id ORDER BY id) AS a FROM t",
+            "SELECT id, row_number() OVER (ORDER BY id) AS n FROM t",
+            "SELECT id, sum(x) OVER (ORDER BY id) AS n FROM t",
+            "SELECT count(*) AS n FROM t LIMIT 1",
+            "SELECT x, array_agg(id ORDER BY x, id) AS a FROM t GROUP BY x",
+            "SELECT x, count(*) AS n FROM t GROUP BY x ORDER BY n DESC, x LIMIT 1",
+            "SELECT DISTINCT ON (x) id, x FROM t ORDER BY x, id",
+            "SELECT id, rank() OVER (ORDER BY x) AS n FROM t",
+            "SELECT id, row_number() OVER (ORDER BY id, x) AS n FROM u AS t",
+            "SELECT id, row_number() OVER (PARTITION BY x ORDER BY id) AS n FROM t",
+        ] {
+            assert_eq!(findings(sql).await, Vec::<String>::new(), "{sql}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! SQL expressions over the columns of one table: the `check:` of a rule, the `expr:` of an
+//! assertion, `--where`.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, SchemaRef};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, SchemaError};
+use datafusion::datasource::MemTable;
+use datafusion::error::DataFusionError;
+use datafusion::execution::context::SessionContext;
+use datafusion::logical_expr::Expr;
+
+use super::determinism::{Keys, check_deterministic};
+use crate::operator::{ArgError, plain_message};
+
+/// A checked expression.
+#[derive(Clone, Debug)]
+pub struct RowExpr {
+    /// The expression, over unqualified columns.
+    pub expr: Expr,
+    /// The columns it reads, sorted.
+    pub columns: Vec<String>,
+    /// The type of its value.
+    pub data_type: DataType,
+}
+
+/// Parses and types `sql` as an expression over one row of `schema`.
+///
+/// Errors (at `path`): syntax, unknown columns and functions, types that do not go together,
+/// aggregates and windows, and anything whose value changes from run to run.
+pub fn parse_row_expr(
+    session: &SessionContext,
+    schema: &SchemaRef,
+    sql: &str,
+    path: &str,
+) -> Result<RowExpr, ArgError> {
+    let explain = |error: DataFusionError| explain(&error, schema, path);
+    let df_schema = DFSchema::try_from(Arc::clone(schema)).map_err(explain)?;
+    let expr = session.parse_sql_expr(sql, &df_schema).map_err(explain)?;
+    let mut columns = BTreeSet::new();
+    let mut whole_table = false;
+    expr.apply(|e| {
+        match e {
+            Expr::Column(c) => {
+                columns.insert(c.name.clone());
+            }
+            Expr::AggregateFunction(_) | Expr::WindowFunction(_) => whole_table = true,
+            Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_) => whole_table = true,
+            _ => {}
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })
+    .map_err(explain)?;
+    if whole_table {
+        return Err(ArgError::new(
+            path,
+            "not-a-row-expression",
+            "the expression sees one row at a time, so it cannot aggregate or query",
+        )
+        .help("use a step with `op: sql` for aggregates"));
+    }
+    let table = MemTable::try_new(Arc::clone(schema), vec![vec![]]).map_err(explain)?;
+    let df = session.read_table(Arc::new(table)).map_err(explain)?;
+    let plan = df
+        .select(vec![expr.clone().alias("value")])
+        .and_then(|df| df.into_optimized_plan())
+        .map_err(explain)?;
+    if let Some(problem) =
+        check_deterministic(&plan, &Keys::new()).map_err(explain)?.into_iter().next()
+    {
+        return Err(ArgError::new(path, "not-deterministic", problem));
+    }
+    let data_type = plan.schema().field(0).data_type().clone();
+    Ok(RowExpr { expr, columns: columns.into_iter().collect(), data_type })
+}
+
+/// The error of a plan as a mistake at `path`, with a suggestion for unknown columns.
+pub fn explain(error: &DataFusionError, schema: &SchemaRef, path: &str) -> ArgError {
+    if let DataFusionError::SchemaError(inner, _) = error.find_root()
+        && let SchemaError::FieldNotFound { field, valid_fields } = inner.as_ref()
+    {
+        let known: Vec<&str> = if schema.fields().is_empty() {
+            valid_fields.iter().map(|c| c.name.as_str()).collect()
+        } else {
+            schema.fields().iter().map(|f| f.name().as_str()).collect()
+        };
+        return ArgError::unknown_column(path, &field.name, known);
+    }
+    let code = match error.find_root() {
+        DataFusionError::SQL(..) => "sql-syntax",
+        _ => "sql",
+    };
+    ArgError::new(path, code, plain_message(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::{Field, Schema};
+
+    use super::*;
+    use crate::session::session;
+
+    fn parse(sql: &str) -> Result<RowExpr, ArgError> {
+        let schema = Arc::new(Schema::new(vec![
+            Field::new("nloc", DataType::Int64, true),
+            Field::new("code", DataType::Utf8, true),
+        ]));
+        parse_row_expr(&session(1), &schema, sql, "rules[0].check")
+    }
+
+    #[test]
+    fn an_expression_knows_its_type_and_columns() {
+        let expr = parse("nloc > 1 OR char_length(code) > 100").unwrap();
+        assert_eq!(expr.data_type, DataType::Boolean);
+        assert_eq!(expr.columns, ["code", "nloc"]);
+    }
+
+    #[test]
+    fn mistakes_have_codes_and_suggestions() {
+        let code = |sql: &str| parse(sql).unwrap_err().code;
+        assert_eq!(code("nlok > 1"), "unknown-column");
+        assert_eq!(parse("nlok > 1").unwrap_err().help.unwrap(), "did you mean `nloc`?");
+        assert_eq!(code("nloc >"), "sql-syntax");
+        assert_eq!(code("sum(nloc) > 1"), "not-a-row-expression");
+        assert_eq!(code("random() > 0.5"), "not-deterministic");
+        assert_eq!(code("no_such_function(nloc)"), "sql");
+    }
+}

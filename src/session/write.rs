@@ -1,0 +1,344 @@
+//! Tables into artifacts: cast to stored types, sorted by key, checked for duplicate keys,
+//! hashed and written as Parquet.
+//!
+//! Hashing and encoding run on threads of their own, behind bounded channels, while the plan
+//! computes the next rows. Does not live here: files and names (`cache`).
+
+use std::sync::Arc;
+
+use arrow::array::{Array, RecordBatch, RecordBatchOptions};
+use arrow::datatypes::SchemaRef;
+use arrow::row::{OwnedRow, RowConverter, Rows, SortField};
+use datafusion::common::Column;
+use datafusion::dataframe::DataFrame;
+use datafusion::datasource::MemTable;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::logical_expr::{Expr, cast};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use futures::StreamExt;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::encode::encode;
+use super::session::session;
+use crate::store::{BlobWriter, CacheError, PortArtifact, Store};
+use crate::digest::{ColumnDigest, TableHasher, table_digest};
+use crate::id::ID;
+use crate::operator::{StepError, TableSchema, stored_type};
+
+/// Batches that may wait for a writer thread.
+const QUEUE: usize = 8;
+
+/// Why a table was not stored.
+#[derive(Debug, thiserror::Error)]
+pub enum Stored {
+    /// The rows could not be computed or are not a valid table.
+    #[error(transparent)]
+    Step(#[from] StepError),
+    /// The store failed.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
+}
+
+impl From<datafusion::error::DataFusionError> for Stored {
+    fn from(error: datafusion::error::DataFusionError) -> Self {
+        Self::Step(error.into())
+    }
+}
+
+/// The column of exactly that name (SQL's rules of case and quoting do not apply).
+pub fn column(name: &str) -> Expr {
+    Expr::Column(Column::from_name(name))
+}
+
+/// What is known of a table before it is stored.
+#[derive(Clone, Copy, Debug)]
+pub struct Hints {
+    /// Threads to encode with.
+    pub threads: usize,
+    /// Its rows are in memory and probably in the order of the key already.
+    pub sorted: bool,
+}
+
+/// Computes `df` and stores it as the artifact of `port`, in the order of its key.
+///
+/// `on_rows` is told the number of rows of each finished batch.
+pub async fn store_table(
+    df: DataFrame,
+    port: &str,
+    table: &TableSchema,
+    store: &Store,
+    hints: Hints,
+    on_rows: impl Fn(u64),
+) -> Result<PortArtifact, Stored> {
+    let schema = table.stored();
+    let fields = df.schema().as_arrow().clone();
+    let columns = schema.fields().iter().map(|field| {
+        let expr = column(field.name());
+        match fields.field_with_name(field.name()) {
+            Ok(found) if found.data_type() == field.data_type() => expr,
+            _ => cast(expr, field.data_type().clone()).alias(field.name()),
+        }
+    });
+    let key: Vec<String> =
+        table.key.iter().filter(|name| schema.field_with_name(name).is_ok()).cloned().collect();
+    let df = df.select(columns.collect::<Vec<_>>())?;
+    let mut stream = sorted(df, &schema, &key, hints).await?;
+    let mut duplicates = DuplicateKeys::new(&schema, &key)?;
+    let mut sink = ArtifactSink::new(store, Arc::clone(&schema), hints.threads)?;
+    while let Some(batch) = stream.next().await {
+        let batch = conform(batch?, &schema)?;
+        duplicates.check(&batch)?;
+        on_rows(batch.num_rows() as u64);
+        if !sink.send(batch).await {
+            break;
+        }
+    }
+    sink.finish(store, port, key).await
+}
+
+/// The rows in the order of the key. Sorting copies every row, so rows that may be in order
+/// are looked at first.
+async fn sorted(
+    df: DataFrame,
+    schema: &SchemaRef,
+    key: &[String],
+    hints: Hints,
+) -> Result<SendableRecordBatchStream, Stored> {
+    if key.is_empty() {
+        return Ok(df.execute_stream().await?);
+    }
+    let order = || key.iter().map(|name| column(name).sort(true, true)).collect::<Vec<_>>();
+    if !hints.sorted {
+        return Ok(df.sort(order())?.execute_stream().await?);
+    }
+    let computed: SchemaRef = Arc::new(df.schema().as_arrow().clone());
+    let batches = df.collect().await?;
+    if is_sorted(&batches, schema, key)? {
+        let batches = futures::stream::iter(batches.into_iter().map(Ok));
+        return Ok(Box::pin(RecordBatchStreamAdapter::new(computed, batches)));
+    }
+    let table = MemTable::try_new(computed, vec![batches])?;
+    let df = session(hints.threads).read_table(Arc::new(table))?;
+    Ok(df.sort(order())?.execute_stream().await?)
+}
+
+fn is_sorted(
+    batches: &[RecordBatch],
+    schema: &SchemaRef,
+    key: &[String],
+) -> Result<bool, StepError> {
+    let mut converter = KeyRows::new(schema, key)?;
+    let mut last: Option<OwnedRow> = None;
+    for batch in batches.iter().filter(|b| b.num_rows() > 0) {
+        let rows = converter.rows(batch)?;
+        let first_fits = last.as_ref().is_none_or(|last| last.row() <= rows.row(0));
+        if !first_fits || (1..rows.num_rows()).any(|i| rows.row(i - 1) > rows.row(i)) {
+            return Ok(false);
+        }
+        last = Some(rows.row(rows.num_rows() - 1).owned());
+    }
+    Ok(true)
+}
+
+/// The key columns of batches as comparable rows.
+struct KeyRows {
+    converter: RowConverter,
+    columns: Vec<usize>,
+}
+
+impl KeyRows {
+    fn new(schema: &SchemaRef, key: &[String]) -> Result<Self, StepError> {
+        let columns =
+            key.iter().map(|name| schema.index_of(name)).collect::<Result<Vec<_>, _>>()?;
+        let fields = columns
+            .iter()
+            .map(|i| SortField::new(stored_type(schema.field(*i).data_type())))
+            .collect();
+        Ok(Self { converter: RowConverter::new(fields)?, columns })
+    }
+
+    fn rows(&mut self, batch: &RecordBatch) -> Result<Rows, StepError> {
+        let keys: Vec<_> = self.columns.iter().map(|i| Arc::clone(batch.column(*i))).collect();
+        Ok(self.converter.convert_columns(&keys)?)
+    }
+}
+
+/// The batch under the declared schema; fails if a column that may not be null has nulls.
+fn conform(batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, StepError> {
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    let columns = batch
+        .columns()
+        .iter()
+        .zip(schema.fields())
+        .map(|(array, field)| {
+            if array.data_type() == field.data_type() {
+                Ok(Arc::clone(array))
+            } else {
+                arrow::compute::cast(array, field.data_type())
+            }
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
+}
+
+/// The threads that hash and encode batches into one blob.
+pub(crate) struct ArtifactSink {
+    to_hasher: mpsc::Sender<RecordBatch>,
+    to_writer: mpsc::Sender<RecordBatch>,
+    hasher: JoinHandle<Result<(Vec<ColumnDigest>, u64), StepError>>,
+    writer: JoinHandle<Result<BlobWriter, StepError>>,
+}
+
+impl ArtifactSink {
+    fn new(store: &Store, schema: SchemaRef, threads: usize) -> Result<Self, CacheError> {
+        let blob = store.blob_writer()?;
+        let (to_hasher, mut hash_queue) = mpsc::channel::<RecordBatch>(QUEUE);
+        let (to_writer, mut write_queue) = mpsc::channel::<RecordBatch>(QUEUE);
+        let hash_schema = Arc::clone(&schema);
+        let hasher = tokio::task::spawn_blocking(move || {
+            let mut hasher = TableHasher::new(&hash_schema);
+            while let Some(batch) = hash_queue.blocking_recv() {
+                hasher.update(&batch).map_err(|e| StepError::new(e.to_string()))?;
+            }
+            Ok(hasher.finish())
+        });
+        let writer = tokio::task::spawn_blocking(move || {
+            encode(blob, schema, threads, || write_queue.blocking_recv())
+        });
+        Ok(Self { to_hasher, to_writer, hasher, writer })
+    }
+
+    /// Hands a batch on; false if a thread has ended early, which `finish` explains.
+    async fn send(&mut self, batch: RecordBatch) -> bool {
+        self.to_hasher.send(batch.clone()).await.is_ok() && self.to_writer.send(batch).await.is_ok()
+    }
+
+    async fn finish(
+        self,
+        store: &Store,
+        port: &str,
+        key: Vec<String>,
+    ) -> Result<PortArtifact, Stored> {
+        let Self { to_hasher, to_writer, hasher, writer } = self;
+        drop((to_hasher, to_writer));
+        let panicked = |_| StepError::new("a writer thread panicked");
+        let blob = writer.await.map_err(panicked)?;
+        let (columns, rows) = hasher.await.map_err(panicked)??;
+        let (blob, bytes) = blob?.commit(store).await?;
+        let digest = table_digest(&columns, rows);
+        Ok(PortArtifact { port: port.to_string(), digest, blob, bytes, rows, key, columns })
+    }
+}
+
+/// Finds neighbouring rows with equal keys in sorted batches.
+struct DuplicateKeys {
+    keys: KeyRows,
+    last: Option<(OwnedRow, RecordBatch)>,
+}
+
+impl DuplicateKeys {
+    fn new(schema: &SchemaRef, key: &[String]) -> Result<Self, StepError> {
+        Ok(Self { keys: KeyRows::new(schema, key)?, last: None })
+    }
+
+    fn check(&mut self, batch: &RecordBatch) -> Result<(), StepError> {
+        if batch.num_rows() == 0 || self.keys.columns.is_empty() {
+            return Ok(());
+        }
+        for at in self.keys.columns.iter().filter(|at| batch.schema_ref().field(**at).name() == ID)
+        {
+            if batch.column(*at).null_count() > 0 {
+                return Err(StepError::new("the column `id` has nulls")
+                    .help("every row needs an id; drop these rows or give another key"));
+            }
+        }
+        let rows = self.keys.rows(batch)?;
+        if let Some((last, row)) = &self.last
+            && last.row() == rows.row(0)
+        {
+            return Err(self.report(row, &batch.slice(0, 1)));
+        }
+        for i in 1..rows.num_rows() {
+            if rows.row(i - 1) == rows.row(i) {
+                return Err(self.report(&batch.slice(i - 1, 1), &batch.slice(i, 1)));
+            }
+        }
+        let end = rows.num_rows() - 1;
+        self.last = Some((rows.row(end).owned(), batch.slice(end, 1)));
+        Ok(())
+    }
+
+    fn report(&self, one: &RecordBatch, other: &RecordBatch) -> StepError {
+        let schema = one.schema();
+        let names: Vec<&str> =
+            self.keys.columns.iter().map(|i| schema.field(*i).name().as_str()).collect();
+        StepError::new(format!(
+            "two rows have the same key ({}):\n  {}\n  {}",
+            names.join(", "),
+            row_text(one),
+            row_text(other)
+        ))
+        .help("key columns must be unique together; choose other key columns or drop duplicates")
+    }
+}
+
+/// One row as `{name: value, …}`, long values cropped.
+fn row_text(row: &RecordBatch) -> String {
+    const WIDTH: usize = 60;
+    let options = arrow::util::display::FormatOptions::default().with_null("null");
+    let values = row.columns().iter().zip(row.schema_ref().fields()).map(|(array, field)| {
+        let text = arrow::util::display::ArrayFormatter::try_new(array, &options)
+            .map(|f| f.value(0).to_string())
+            .unwrap_or_default();
+        let mut cropped: String = text.chars().take(WIDTH).collect();
+        if cropped.len() < text.len() {
+            cropped.push('…');
+        }
+        format!("{}: {}", field.name(), cropped.replace('\n', "\\n"))
+    });
+    format!("{{{}}}", values.collect::<Vec<_>>().join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::StringArray;
+    use arrow::datatypes::{DataType, Field, Schema};
+
+    use super::*;
+
+    fn batch(ids: &[&str]) -> RecordBatch {
+        let schema = Schema::new(vec![Field::new("id", DataType::Utf8, false)]);
+        let column = Arc::new(StringArray::from(ids.to_vec()));
+        RecordBatch::try_new(Arc::new(schema), vec![column]).unwrap()
+    }
+
+    fn check(batches: &[&[&str]]) -> Result<(), StepError> {
+        let schema = batch(&[]).schema();
+        let mut duplicates = DuplicateKeys::new(&schema, &["id".to_string()]).unwrap();
+        batches.iter().try_for_each(|ids| duplicates.check(&batch(ids)))
+    }
+
+    #[test]
+    fn equal_keys_are_found_within_and_between_batches() {
+        assert!(check(&[&["a", "b"], &[], &["c", "d"]]).is_ok());
+        for batches in [&[&["a", "a"][..]][..], &[&["a", "b"], &[], &["b", "c"]]] {
+            let message = check(batches).unwrap_err().to_string();
+            assert_eq!(message.matches("id: ").count(), 2, "{message}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_table_is_stored_in_the_order_of_its_key_whatever_order_it_comes_in() {
+        let store = Store::open("memory://").await.unwrap();
+        let table = TableSchema::new(batch(&[]).schema(), None);
+        let mut digests = Vec::new();
+        let hints = Hints { threads: 2, sorted: true };
+        for ids in [["a", "b", "c"], ["c", "a", "b"]] {
+            let df = crate::session::session(2).read_batch(batch(&ids)).unwrap();
+            let stored = store_table(df, "out", &table, &store, hints, |_| {}).await.unwrap();
+            digests.push((stored.digest, stored.rows));
+        }
+        assert_eq!(digests[0], digests[1]);
+    }
+}
