@@ -13,9 +13,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use galeras_similarity::{
-    Corpus, Limits, Method, PairSink, Reader, Thresholds, expected_recall,
-};
+use galeras_similarity::{Corpus, Limits, Method, PairSink, Reader, Thresholds, expected_recall};
 
 /// Two rows and their similarities.
 type Pair = (u32, u32, f64, f64);

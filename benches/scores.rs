@@ -8,8 +8,8 @@
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 use galeras_metrics::codebleu::{CodeBleu, EQUAL_WEIGHTS, Mode};
-use galeras_python::PythonParser;
 use galeras_metrics::text::{Bleu, Chrf, Levenshtein, Options, RougeL, Words};
+use galeras_python::PythonParser;
 use serde_json::{Map, Value};
 
 type Pair = (String, String);

@@ -24,16 +24,16 @@
 //! - Nothing here prints, except through a writer that it was given, and progress bars.
 //! - A result is stored before the manifest that names it.
 
-pub mod store;
 pub mod cli;
 pub mod digest;
-pub mod session;
 pub mod event;
-pub mod runner;
 pub mod functions;
 pub mod id;
 pub mod operator;
 pub mod operators;
 pub mod plan;
 pub mod report;
+pub mod runner;
+pub mod session;
+pub mod store;
 pub mod workflow;

@@ -8,8 +8,8 @@ use serde_json::json;
 
 use super::context::{Exit, fail, fail_cache, open_store, print, print_json};
 use super::{Format, StoreArgs};
-use crate::store::GcPolicy;
 use crate::report::{bytes, count};
+use crate::store::GcPolicy;
 
 #[derive(Subcommand)]
 pub(crate) enum CacheVerb {

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{DEFAULT_CACHE, Format, WorkflowArgs};
-use crate::store::{CacheError, Store};
 use crate::event::RunStatus;
-use crate::runner::{RunError, State, StepState, survey};
 use crate::operators::REGISTRY;
 use crate::plan::{Locking, Plan, Settings, plan, preflight};
+use crate::runner::{RunError, State, StepState, survey};
+use crate::store::{CacheError, Store};
 use crate::workflow::{Diagnostics, render, to_json};
 
 /// How the program ends.

@@ -14,12 +14,12 @@ use parquet::arrow::ArrowWriter;
 
 use super::context::{Exit, Surveyed, fail, fail_run, print, width};
 use super::{Format, WorkflowArgs};
-use crate::store::Store;
-use crate::session::{column, explain, parse_row_expr, session};
-use crate::runner::{open, open_port, survey};
 use crate::operator::{MAIN, plain_message};
 use crate::plan::Plan;
 use crate::report::{TableFormat, write_table};
+use crate::runner::{open, open_port, survey};
+use crate::session::{column, explain, parse_row_expr, session};
+use crate::store::Store;
 use crate::workflow::did_you_mean;
 
 /// How rows are written.

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use super::context::{Exit, Surveyed, fail, load, plan_file, print, print_json, show_diagnostics};
 use super::{Format, StoreArgs, WorkflowArgs};
 use crate::event::StepStatus;
-use crate::runner::{State, StepState};
 use crate::plan::{Locking, Plan};
 use crate::report::{Graph, GraphEdge, GraphFormat, GraphNode, count, render_graph};
+use crate::runner::{State, StepState};
 
 #[derive(Args)]
 pub(crate) struct PlanArgs {

@@ -16,15 +16,15 @@ use super::context::{
 };
 use super::run::{DEFAULT_MEMORY, all_threads, watch_signals};
 use super::{Format, WorkflowArgs};
-use crate::store::{Manifest, Store, timestamp};
-use crate::session::{column, session};
 use crate::event::{EventSink, RunStatus};
-use crate::runner::{Resources, RunError, RunOptions, open_port, run as run_plan, survey};
 use crate::operator::{Fact, MAIN, REJECTS, answer_digest};
 use crate::plan::{
     LockFile, LockedFile, LockedSnapshot, LockedVersion, Locking, Plan, lock_path, preflight,
 };
 use crate::report::HumanReporter;
+use crate::runner::{Resources, RunError, RunOptions, open_port, run as run_plan, survey};
+use crate::session::{column, session};
+use crate::store::{Manifest, Store, timestamp};
 
 #[derive(Args)]
 pub(crate) struct LockArgs {

@@ -14,11 +14,11 @@ use super::context::{
 };
 use super::data::show_outputs;
 use super::{Format, WorkflowArgs};
-use crate::store::Store;
 use crate::event::{EventSink, RunEvent, RunStatus};
-use crate::runner::{Resources, RunOptions, State, run as run_plan, survey};
 use crate::plan::{Locking, Plan, preflight};
 use crate::report::{HumanReporter, JsonReporter};
+use crate::runner::{Resources, RunOptions, State, run as run_plan, survey};
+use crate::store::Store;
 
 #[derive(Args)]
 pub(crate) struct RunArgs {

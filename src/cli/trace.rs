@@ -10,11 +10,11 @@ use serde_json::{Map, Value, json};
 
 use super::context::{Exit, Surveyed, fail, print, print_json};
 use super::{Format, WorkflowArgs};
-use crate::session::{column, session};
-use crate::runner::open_port;
 use crate::id::ID;
 use crate::operator::{MAIN, REJECTS, plain_message};
 use crate::report::count;
+use crate::runner::open_port;
+use crate::session::{column, session};
 
 #[derive(Args)]
 pub(crate) struct TraceArgs {

@@ -14,8 +14,8 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
-use galeras_python::{cut_points, docstring_end, signature_end, with_parser};
 use crate::id::{keyed_hash, unit_interval};
+use galeras_python::{cut_points, docstring_end, signature_end, with_parser};
 
 /// The field that says why a method was not cut.
 pub const CUT_REASON: &str = "reason";

@@ -13,8 +13,8 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
-use galeras_python::{Features, features, with_parser};
 use crate::operator::describe;
+use galeras_python::{Features, features, with_parser};
 
 /// The features in the order of the output: name, whether it is null for methods without one,
 /// description, unit.

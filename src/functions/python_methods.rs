@@ -13,8 +13,8 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
-use galeras_python::{Method, decode_source, methods, with_parser};
 use crate::operator::describe;
+use galeras_python::{Method, decode_source, methods, with_parser};
 
 /// The columns of a method: name, type, description.
 pub const METHOD_FIELDS: &[(&str, DataType, &str)] = &[

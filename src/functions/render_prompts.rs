@@ -17,8 +17,8 @@ use datafusion::logical_expr::{
 };
 use serde::{Deserialize, Serialize};
 
-use galeras_python::words;
 use super::template::{RenderError, Row, Templates};
+use galeras_python::words;
 
 /// A message of a conversation; of a treatment, with a template for its content.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -12,9 +12,9 @@ use std::sync::atomic::AtomicU64;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::context::SessionContext;
+use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::{Mutex, mpsc};
@@ -83,7 +83,6 @@ pub enum InputPorts {
 ///
 /// Every operator is one value in the registry's list; help, JSON Schema, documentation page
 /// and plan-time checks all derive from it.
-#[async_trait]
 pub trait Operator: Send + Sync {
     /// The name in `op:`.
     fn name(&self) -> &'static str;
@@ -103,7 +102,11 @@ pub trait Operator: Send + Sync {
     ///
     /// Everything that is wrong is returned, not just the first. Nothing is computed; files
     /// named by arguments may be opened to learn their schema.
-    async fn bind(&self, args: &Value, cx: &BindContext) -> Result<Box<dyn Step>, Vec<ArgError>>;
+    fn bind<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a BindContext,
+    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>>;
 }
 
 /// What an operator knows when its arguments are bound.
@@ -185,10 +188,12 @@ pub trait Step: Send + Sync + Debug {
 }
 
 /// A step that depends on something in the world which has a version.
-#[async_trait]
 pub trait Versioned: Send + Sync {
     /// Asks for the version that it has now.
-    async fn version(&self, cancel: &CancellationToken) -> Result<String, StepError>;
+    fn version<'a>(
+        &'a self,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<String, StepError>>;
 }
 
 /// The ways in which a step is computed.
@@ -233,7 +238,6 @@ pub trait RowStep: Send + Sync {
 /// The engine stores what is made of a row as soon as it is complete, and takes it from there
 /// whenever a row with the same digest turns up again. The tables of all rows together may be
 /// larger than memory.
-#[async_trait]
 pub trait EachStep: Send + Sync {
     /// The input columns that the result of a row depends on. Others may be used to find the
     /// way to it, such as the place of a repository whose content is known by its commit.
@@ -244,12 +248,12 @@ pub trait EachStep: Send + Sync {
     fn made(&self) -> SchemaRef;
     /// Does the work: `row` is a batch of one row with all input columns; what is made of it
     /// goes to `out`, in any order and in batches of some megabytes.
-    async fn each(
-        &self,
-        cx: &EachContext<'_>,
+    fn each<'a>(
+        &'a self,
+        cx: &'a EachContext<'a>,
         row: RecordBatch,
         out: mpsc::Sender<RecordBatch>,
-    ) -> Result<(), EachError>;
+    ) -> BoxFuture<'a, Result<(), EachError>>;
     /// What is made of a row whose work failed; all that had been sent is dropped.
     fn failed(&self, row: &RecordBatch, error: &EachError) -> Result<RecordBatch, StepError>;
     /// The output ports, from the input and what was made of all its rows.
@@ -276,7 +280,6 @@ pub struct EachContext<'a> {
 }
 
 /// A step whose result depends on its inputs as a whole.
-#[async_trait]
 pub trait TableStep: Send + Sync {
     /// Whether the session's sorts keep to the memory of the context: for tables that may be
     /// larger than memory, and plans that only scan, filter, project, join a small table from
@@ -285,26 +288,25 @@ pub trait TableStep: Send + Sync {
         false
     }
     /// The output tables. Small global work may be done here.
-    async fn lower(
-        &self,
-        cx: &LowerContext,
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
         inputs: BTreeMap<String, DataFrame>,
-    ) -> Result<Ports, StepError>;
+    ) -> BoxFuture<'a, Result<Ports, StepError>>;
 }
 
 /// A step that asks the world question by question, where an answer costs time or money.
 ///
 /// Every answer that the step hands to [`Answers::keep`] is found by every later run of its
 /// recipe, however this one ends.
-#[async_trait]
 pub trait AskStep: Send + Sync {
     /// The output tables. Tells [`Tell::Total`] and [`Tell::Progress`].
-    async fn lower(
-        &self,
-        cx: &LowerContext,
-        answers: &dyn Answers,
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
+        answers: &'a dyn Answers,
         inputs: BTreeMap<String, DataFrame>,
-    ) -> Result<Asked, StepError>;
+    ) -> BoxFuture<'a, Result<Asked, StepError>>;
 }
 
 /// What came of a step that asks.
@@ -318,13 +320,16 @@ pub struct Asked {
 }
 
 /// The answers that a recipe has been given so far.
-#[async_trait]
 pub trait Answers: Send + Sync {
     /// The answers to a question from before this run, the oldest first; none if the user
     /// wants new ones.
     fn known(&self, question: &Digest) -> Vec<&str>;
     /// Keeps an answer: it is on disk when this returns.
-    async fn keep(&self, question: &Digest, answer: &str) -> Result<(), StepError>;
+    fn keep<'a>(
+        &'a self,
+        question: &'a Digest,
+        answer: &'a str,
+    ) -> BoxFuture<'a, Result<(), StepError>>;
 }
 
 /// What a step may use while it runs.

@@ -1,8 +1,8 @@
 //! `ast`: syntax-tree and text features of methods.
 
-use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use datafusion::functions::core::expr_fn::get_field;
+use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -10,12 +10,12 @@ use serde_json::Value;
 use super::support::{
     is_text, keep_hidden, project, reject_table, reject_values, require_column, text,
 };
-use crate::session::column;
 use crate::functions::{PythonFeatures, call, features_type};
 use crate::operator::{
     ArgError, BindContext, Effect, Grain, InputPorts, Lowering, MAIN, Operator, Port, Ports,
     REJECTS, RowStep, Step, StepError, args_schema, parse_args,
 };
+use crate::session::column;
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -100,7 +100,6 @@ Row by row: about twice the time of the bare parse (13 MB/s and core). Only rows
 was never measured before are parsed, whatever else changed in the table.
 "#;
 
-#[async_trait]
 impl Operator for Ast {
     fn name(&self) -> &'static str {
         "ast"
@@ -130,24 +129,32 @@ impl Operator for Ast {
         args_schema::<Args>()
     }
 
-    async fn bind(&self, args: &Value, cx: &BindContext) -> Result<Box<dyn Step>, Vec<ArgError>> {
-        let args: Args = parse_args(args)?;
-        let mut errors = Vec::new();
-        require_column(cx, "column", &args.column, "utf8", is_text, &mut errors);
-        if !errors.is_empty() {
-            return Err(errors);
-        }
-        let input = cx.input();
-        let all = features_type();
-        let chosen: Vec<_> = match &args.features {
-            None => all,
-            // The features of the list and the variants stand in the same order.
-            Some(list) => list.iter().filter_map(|f| all.get(*f as usize).cloned()).collect(),
-        };
-        let ports =
-            vec![Port::new(MAIN, input.with(&chosen)), Port::new(REJECTS, reject_table(&input))];
-        let features = chosen.iter().map(|f| f.name().clone()).collect();
-        Ok(Box::new(BoundAst { args, features, ports }))
+    fn bind<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a BindContext,
+    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>> {
+        Box::pin(async move {
+            let args: Args = parse_args(args)?;
+            let mut errors = Vec::new();
+            require_column(cx, "column", &args.column, "utf8", is_text, &mut errors);
+            if !errors.is_empty() {
+                return Err(errors);
+            }
+            let input = cx.input();
+            let all = features_type();
+            let chosen: Vec<_> = match &args.features {
+                None => all,
+                // The features of the list and the variants stand in the same order.
+                Some(list) => list.iter().filter_map(|f| all.get(*f as usize).cloned()).collect(),
+            };
+            let ports = vec![
+                Port::new(MAIN, input.with(&chosen)),
+                Port::new(REJECTS, reject_table(&input)),
+            ];
+            let features = chosen.iter().map(|f| f.name().clone()).collect();
+            Ok(Box::new(BoundAst { args, features, ports }) as Box<dyn Step>)
+        })
     }
 }
 

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 
 use arrow::array::AsArray;
 use arrow::datatypes::{DataType, FieldRef, Float64Type};
-use async_trait::async_trait;
 use datafusion::common::ScalarValue;
 use datafusion::dataframe::DataFrame;
 use datafusion::logical_expr::{
@@ -14,6 +13,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::prelude::coalesce;
 use futures::StreamExt;
+use futures::future::BoxFuture;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,13 +24,13 @@ use super::support::missing::Missing;
 use super::support::threads::{on_thread, pool};
 use super::support::words::{count, interval, level, p_equals, short, thousands};
 use super::support::{in_key_order, is_number, require_column};
-use galeras_causal::{Method, Refusal, correlation};
-use crate::session::column;
 use crate::functions::{RowId, call};
 use crate::operator::{
     ArgError, BindContext, Effect, Grain, INPUT, InputPorts, LowerContext, Lowering, MAIN,
     Operator, Port, Ports, Reads, Step, StepError, TableSchema, TableStep, args_schema, parse_args,
 };
+use crate::session::column;
+use galeras_causal::{Method, Refusal, correlation};
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -135,7 +135,6 @@ Sorting, for ranks: n log n per pair of columns. Runs as a whole, but only when 
 columns has changed.
 "#;
 
-#[async_trait]
 impl Operator for Correlate {
     fn name(&self) -> &'static str {
         "correlate"
@@ -165,50 +164,63 @@ impl Operator for Correlate {
         args_schema::<Args>()
     }
 
-    async fn bind(&self, args: &Value, cx: &BindContext) -> Result<Box<dyn Step>, Vec<ArgError>> {
-        let args: Args = parse_args(args)?;
-        let mut errors = Vec::new();
-        for (list, names) in [("outcomes", &args.outcomes), ("variables", &args.variables)] {
-            for (at, name) in names.iter().enumerate() {
-                let path = format!("{list}[{at}]");
-                require_column(cx, &path, name, "a number", is_number, &mut errors);
-                if names[..at].contains(name) {
+    fn bind<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a BindContext,
+    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>> {
+        Box::pin(async move {
+            let args: Args = parse_args(args)?;
+            let mut errors = Vec::new();
+            for (list, names) in [("outcomes", &args.outcomes), ("variables", &args.variables)] {
+                for (at, name) in names.iter().enumerate() {
+                    let path = format!("{list}[{at}]");
+                    require_column(cx, &path, name, "a number", is_number, &mut errors);
+                    if names[..at].contains(name) {
+                        let message = format!("column `{name}` is named twice");
+                        errors.push(ArgError::new(path, "duplicate-column", message));
+                    } else if list == "variables" && args.outcomes.contains(name) {
+                        let message = format!("column `{name}` is already an outcome");
+                        errors.push(ArgError::new(path, "duplicate-column", message));
+                    }
+                }
+            }
+            for (at, name) in args.by.iter().enumerate() {
+                let path = format!("by[{at}]");
+                require_column(cx, &path, name, "a plain value", |t| !t.is_nested(), &mut errors);
+                if COLUMNS.iter().any(|column| column.name == name) {
+                    let message = format!("`{name}` is the name of a column of the result");
+                    errors.push(ArgError::new(path.as_str(), "duplicate-column", message));
+                }
+                if args.by[..at].contains(name) {
                     let message = format!("column `{name}` is named twice");
-                    errors.push(ArgError::new(path, "duplicate-column", message));
-                } else if list == "variables" && args.outcomes.contains(name) {
-                    let message = format!("column `{name}` is already an outcome");
                     errors.push(ArgError::new(path, "duplicate-column", message));
                 }
             }
-        }
-        for (at, name) in args.by.iter().enumerate() {
-            let path = format!("by[{at}]");
-            require_column(cx, &path, name, "a plain value", |t| !t.is_nested(), &mut errors);
-            if COLUMNS.iter().any(|column| column.name == name) {
-                let message = format!("`{name}` is the name of a column of the result");
-                errors.push(ArgError::new(path.as_str(), "duplicate-column", message));
+            if !(args.alpha > 0.0 && args.alpha < 1.0) {
+                let message = "`alpha` lies between 0 and 1";
+                errors.push(ArgError::new("alpha", "out-of-range", message));
             }
-            if args.by[..at].contains(name) {
-                let message = format!("column `{name}` is named twice");
-                errors.push(ArgError::new(path, "duplicate-column", message));
+            if !errors.is_empty() {
+                return Err(errors);
             }
-        }
-        if !(args.alpha > 0.0 && args.alpha < 1.0) {
-            let message = "`alpha` lies between 0 and 1";
-            errors.push(ArgError::new("alpha", "out-of-range", message));
-        }
-        if !errors.is_empty() {
-            return Err(errors);
-        }
-        let input = cx.input();
-        let groups: Vec<FieldRef> =
-            args.by.iter().filter_map(|name| input.field(name).cloned()).collect();
-        let produced: Vec<FieldRef> = schema(COLUMNS).schema.fields().to_vec();
-        let mut key: Vec<&str> = args.by.iter().map(String::as_str).collect();
-        key.extend(["outcome", "variable"]);
-        let table = TableSchema::default().with(&groups).with(&produced).keyed(&key);
-        let order = input.key;
-        Ok(Box::new(BoundCorrelate { args, groups, order, ports: vec![Port::new(MAIN, table)] }))
+            let input = cx.input();
+            let groups: Vec<FieldRef> =
+                args.by.iter().filter_map(|name| input.field(name).cloned()).collect();
+            let produced: Vec<FieldRef> = schema(COLUMNS).schema.fields().to_vec();
+            let mut key: Vec<&str> = args.by.iter().map(String::as_str).collect();
+            key.extend(["outcome", "variable"]);
+            let table = TableSchema::default().with(&groups).with(&produced).keyed(&key);
+            let order = input.key;
+            Ok(
+                Box::new(BoundCorrelate {
+                    args,
+                    groups,
+                    order,
+                    ports: vec![Port::new(MAIN, table)],
+                }) as Box<dyn Step>,
+            )
+        })
     }
 }
 
@@ -293,51 +305,55 @@ const GROUP: &str = "__group";
 /// The columns of a group, by position in outcomes and then variables.
 type Group = Vec<Vec<f64>>;
 
-#[async_trait]
 impl TableStep for BoundCorrelate {
-    async fn lower(
-        &self,
-        cx: &LowerContext,
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
         mut inputs: BTreeMap<String, DataFrame>,
-    ) -> Result<Ports, StepError> {
-        let missing = || StepError::new("`correlate` needs an input table");
-        let input = inputs.remove(INPUT).ok_or_else(missing)?;
-        let by: Vec<Expr> = self.groups.iter().map(one_zero).collect::<Result<_, _>>()?;
-        let group = match by.as_slice() {
-            [] => lit(""),
-            by => call::<RowId>(by.iter().flat_map(|n| [n.clone().is_null(), n.clone()]).collect()),
-        };
-        let groups = self.read(input.clone(), group.clone()).await?;
-        let (args, jobs) = (self.args.clone(), cx.jobs);
-        let (names, rows) =
-            on_thread(move || Ok(pool(jobs)?.install(|| correlate(&args, &groups)))).await?;
-        let results = batch(COLUMNS, &rows)?;
-        if self.args.by.is_empty() {
-            return Ok(vec![(MAIN, cx.session.read_batch(results)?)]);
-        }
-        // The values of the group columns come from the input again, with their types.
-        let names: arrow::array::StringArray = names.iter().map(Some).collect();
-        let mut columns = vec![(GROUP, std::sync::Arc::new(names) as arrow::array::ArrayRef)];
-        for (at, column) in COLUMNS.iter().enumerate() {
-            columns.push((column.name, results.column(at).clone()));
-        }
-        let results = cx.session.read_batch(arrow::array::RecordBatch::try_from_iter(columns)?)?;
-        let mut kept: Vec<Expr> =
-            by.into_iter().zip(&self.args.by).map(|(value, name)| value.alias(name)).collect();
-        kept.push(group.alias("__of"));
-        let groups = input.select(kept)?.distinct()?;
-        let joined = results.join(
-            groups,
-            datafusion::logical_expr::JoinType::Inner,
-            &[GROUP],
-            &["__of"],
-            None,
-        )?;
-        let all = self.ports[0].table.names().map(|name| match name {
-            "note" => self.where_it_holds().alias(name),
-            _ => column(name),
-        });
-        Ok(vec![(MAIN, joined.select(all.collect::<Vec<_>>())?)])
+    ) -> BoxFuture<'a, Result<Ports, StepError>> {
+        Box::pin(async move {
+            let missing = || StepError::new("`correlate` needs an input table");
+            let input = inputs.remove(INPUT).ok_or_else(missing)?;
+            let by: Vec<Expr> = self.groups.iter().map(one_zero).collect::<Result<_, _>>()?;
+            let group = match by.as_slice() {
+                [] => lit(""),
+                by => call::<RowId>(
+                    by.iter().flat_map(|n| [n.clone().is_null(), n.clone()]).collect(),
+                ),
+            };
+            let groups = self.read(input.clone(), group.clone()).await?;
+            let (args, jobs) = (self.args.clone(), cx.jobs);
+            let (names, rows) =
+                on_thread(move || Ok(pool(jobs)?.install(|| correlate(&args, &groups)))).await?;
+            let results = batch(COLUMNS, &rows)?;
+            if self.args.by.is_empty() {
+                return Ok(vec![(MAIN, cx.session.read_batch(results)?)]);
+            }
+            // The values of the group columns come from the input again, with their types.
+            let names: arrow::array::StringArray = names.iter().map(Some).collect();
+            let mut columns = vec![(GROUP, std::sync::Arc::new(names) as arrow::array::ArrayRef)];
+            for (at, column) in COLUMNS.iter().enumerate() {
+                columns.push((column.name, results.column(at).clone()));
+            }
+            let results =
+                cx.session.read_batch(arrow::array::RecordBatch::try_from_iter(columns)?)?;
+            let mut kept: Vec<Expr> =
+                by.into_iter().zip(&self.args.by).map(|(value, name)| value.alias(name)).collect();
+            kept.push(group.alias("__of"));
+            let groups = input.select(kept)?.distinct()?;
+            let joined = results.join(
+                groups,
+                datafusion::logical_expr::JoinType::Inner,
+                &[GROUP],
+                &["__of"],
+                None,
+            )?;
+            let all = self.ports[0].table.names().map(|name| match name {
+                "note" => self.where_it_holds().alias(name),
+                _ => column(name),
+            });
+            Ok(vec![(MAIN, joined.select(all.collect::<Vec<_>>())?)])
+        })
     }
 }
 

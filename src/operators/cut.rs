@@ -1,10 +1,10 @@
 //! `cut`: a random prefix of a method, for completion tasks.
 
 use arrow::datatypes::DataType;
-use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use datafusion::functions::core::expr_fn::get_field;
 use datafusion::logical_expr::{cast, lit};
+use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -12,13 +12,13 @@ use serde_json::Value;
 use super::support::{
     is_text, keep_hidden, project, reject_table, reject_values, require_column, text,
 };
-use crate::session::column;
 use crate::functions::{CUT_REASON, RandomCut, call};
 use crate::id::ID;
 use crate::operator::{
     ArgError, BindContext, Effect, Grain, InputPorts, Lowering, MAIN, Operator, Port, Ports,
     REJECTS, RowStep, Step, StepError, args_schema, describe, parse_args,
 };
+use crate::session::column;
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -130,7 +130,6 @@ testbed:
 Row by row: only rows with a new `id` or text are cut.
 "#;
 
-#[async_trait]
 impl Operator for Cut {
     fn name(&self) -> &'static str {
         "cut"
@@ -160,32 +159,44 @@ impl Operator for Cut {
         args_schema::<Args>()
     }
 
-    async fn bind(&self, args: &Value, cx: &BindContext) -> Result<Box<dyn Step>, Vec<ArgError>> {
-        let args: Args = parse_args(args)?;
-        let mut errors = Vec::new();
-        require_column(cx, "column", &args.column, "utf8", is_text, &mut errors);
-        require_column(cx, "", ID, "an id", |_| true, &mut errors);
-        for (path, value) in [("min", args.min), ("max", args.max)] {
-            if !(0.0..=1.0).contains(&value) {
-                errors.push(ArgError::new(path, "out-of-range", "a share lies in 0 to 1"));
+    fn bind<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a BindContext,
+    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>> {
+        Box::pin(async move {
+            let args: Args = parse_args(args)?;
+            let mut errors = Vec::new();
+            require_column(cx, "column", &args.column, "utf8", is_text, &mut errors);
+            require_column(cx, "", ID, "an id", |_| true, &mut errors);
+            for (path, value) in [("min", args.min), ("max", args.max)] {
+                if !(0.0..=1.0).contains(&value) {
+                    errors.push(ArgError::new(path, "out-of-range", "a share lies in 0 to 1"));
+                }
             }
-        }
-        if args.min > args.max {
-            let message = format!("`min` ({}) is larger than `max` ({})", args.min, args.max);
-            errors.push(ArgError::new("min", "out-of-range", message));
-        }
-        if !errors.is_empty() {
-            return Err(errors);
-        }
-        let input = cx.input();
-        let added = [
-            describe("random_cut", DataType::Utf8, true, "the text before the cut", None),
-            describe("cut_rest", DataType::Utf8, true, "the text after the cut", None),
-            describe("cut_at", DataType::Int64, true, "length before the cut", Some("characters")),
-        ];
-        let ports =
-            vec![Port::new(MAIN, input.with(&added)), Port::new(REJECTS, reject_table(&input))];
-        Ok(Box::new(BoundCut { args, ports }))
+            if args.min > args.max {
+                let message = format!("`min` ({}) is larger than `max` ({})", args.min, args.max);
+                errors.push(ArgError::new("min", "out-of-range", message));
+            }
+            if !errors.is_empty() {
+                return Err(errors);
+            }
+            let input = cx.input();
+            let added = [
+                describe("random_cut", DataType::Utf8, true, "the text before the cut", None),
+                describe("cut_rest", DataType::Utf8, true, "the text after the cut", None),
+                describe(
+                    "cut_at",
+                    DataType::Int64,
+                    true,
+                    "length before the cut",
+                    Some("characters"),
+                ),
+            ];
+            let ports =
+                vec![Port::new(MAIN, input.with(&added)), Port::new(REJECTS, reject_table(&input))];
+            Ok(Box::new(BoundCut { args, ports }) as Box<dyn Step>)
+        })
     }
 }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use arrow::datatypes::{DataType, FieldRef};
-use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
+use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -56,7 +56,6 @@ table:
 Runs as a whole, but only when one of the named columns has changed.
 "#;
 
-#[async_trait]
 impl Operator for Describe {
     fn name(&self) -> &'static str {
         "describe"
@@ -86,39 +85,46 @@ impl Operator for Describe {
         args_schema::<Args>()
     }
 
-    async fn bind(&self, args: &Value, cx: &BindContext) -> Result<Box<dyn Step>, Vec<ArgError>> {
-        let args: Args = parse_args(args)?;
-        let mut errors = Vec::new();
-        for (at, name) in args.columns.iter().enumerate() {
-            let path = format!("columns[{at}]");
-            require_column(cx, &path, name, "a number", is_number, &mut errors);
-            if args.columns[..at].contains(name) {
-                let message = format!("column `{name}` is named twice");
-                errors.push(ArgError::new(path, "duplicate-column", message));
+    fn bind<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a BindContext,
+    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>> {
+        Box::pin(async move {
+            let args: Args = parse_args(args)?;
+            let mut errors = Vec::new();
+            for (at, name) in args.columns.iter().enumerate() {
+                let path = format!("columns[{at}]");
+                require_column(cx, &path, name, "a number", is_number, &mut errors);
+                if args.columns[..at].contains(name) {
+                    let message = format!("column `{name}` is named twice");
+                    errors.push(ArgError::new(path, "duplicate-column", message));
+                }
             }
-        }
-        for (at, name) in args.by.iter().enumerate() {
-            let path = format!("by[{at}]");
-            require_column(cx, &path, name, "a plain value", |t| !t.is_nested(), &mut errors);
-            if STATISTICS.iter().any(|(s, _, _)| s == name) || name == "column" {
-                let message = format!("`{name}` is the name of a column of the result");
-                errors.push(ArgError::new(format!("by[{at}]"), "duplicate-column", message));
+            for (at, name) in args.by.iter().enumerate() {
+                let path = format!("by[{at}]");
+                require_column(cx, &path, name, "a plain value", |t| !t.is_nested(), &mut errors);
+                if STATISTICS.iter().any(|(s, _, _)| s == name) || name == "column" {
+                    let message = format!("`{name}` is the name of a column of the result");
+                    errors.push(ArgError::new(format!("by[{at}]"), "duplicate-column", message));
+                }
             }
-        }
-        if !errors.is_empty() {
-            return Err(errors);
-        }
-        let input = cx.input();
-        let mut fields: Vec<FieldRef> =
-            args.by.iter().filter_map(|name| input.field(name).cloned()).collect();
-        fields.push(describe("column", DataType::Utf8, false, "the described column", None));
-        for (name, data_type, description) in STATISTICS {
-            fields.push(describe(name, data_type.clone(), true, description, None));
-        }
-        let mut key: Vec<&str> = args.by.iter().map(String::as_str).collect();
-        key.push("column");
-        let table = TableSchema::default().with(&fields).keyed(&key);
-        Ok(Box::new(BoundDescribe { args, ports: vec![Port::new(MAIN, table)] }))
+            if !errors.is_empty() {
+                return Err(errors);
+            }
+            let input = cx.input();
+            let mut fields: Vec<FieldRef> =
+                args.by.iter().filter_map(|name| input.field(name).cloned()).collect();
+            fields.push(describe("column", DataType::Utf8, false, "the described column", None));
+            for (name, data_type, description) in STATISTICS {
+                fields.push(describe(name, data_type.clone(), true, description, None));
+            }
+            let mut key: Vec<&str> = args.by.iter().map(String::as_str).collect();
+            key.push("column");
+            let table = TableSchema::default().with(&fields).keyed(&key);
+            Ok(Box::new(BoundDescribe { args, ports: vec![Port::new(MAIN, table)] })
+                as Box<dyn Step>)
+        })
     }
 }
 
@@ -163,22 +169,22 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-#[async_trait]
 impl TableStep for BoundDescribe {
-    async fn lower(
-        &self,
-        cx: &LowerContext,
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
         mut inputs: BTreeMap<String, DataFrame>,
-    ) -> Result<Ports, StepError> {
-        let input = inputs
-            .remove(INPUT)
-            .ok_or_else(|| StepError::new("`describe` needs an input table"))?;
-        cx.session.register_table(INPUT, input.into_view())?;
-        let by: Vec<String> = self.args.by.iter().map(|name| quoted(name)).collect();
-        let group =
-            if by.is_empty() { String::new() } else { format!("GROUP BY {}", by.join(", ")) };
-        let by = by.iter().map(|name| format!("{name}, ")).collect::<String>();
-        let selects = self.args.columns.iter().map(|name| {
+    ) -> BoxFuture<'a, Result<Ports, StepError>> {
+        Box::pin(async move {
+            let input = inputs
+                .remove(INPUT)
+                .ok_or_else(|| StepError::new("`describe` needs an input table"))?;
+            cx.session.register_table(INPUT, input.into_view())?;
+            let by: Vec<String> = self.args.by.iter().map(|name| quoted(name)).collect();
+            let group =
+                if by.is_empty() { String::new() } else { format!("GROUP BY {}", by.join(", ")) };
+            let by = by.iter().map(|name| format!("{name}, ")).collect::<String>();
+            let selects = self.args.columns.iter().map(|name| {
             let label = name.replace('\'', "''");
             let value = format!("CAST({} AS DOUBLE)", quoted(name));
             format!(
@@ -190,7 +196,8 @@ impl TableStep for BoundDescribe {
                  max({value}) AS max FROM {INPUT} {group}"
             )
         });
-        let query = selects.collect::<Vec<_>>().join(" UNION ALL ");
-        Ok(vec![(MAIN, cx.session.sql(&query).await?)])
+            let query = selects.collect::<Vec<_>>().join(" UNION ALL ");
+            Ok(vec![(MAIN, cx.session.sql(&query).await?)])
+        })
     }
 }

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Schema, SchemaRef};
-use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use datafusion::datasource::MemTable;
+use futures::future::BoxFuture;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use schemars::JsonSchema;
@@ -86,7 +86,6 @@ Runs as a whole when an input, the command or a declared file has changed. An in
 ends the program and everything it started.
 "#;
 
-#[async_trait]
 impl Operator for Exec {
     fn name(&self) -> &'static str {
         "exec"
@@ -116,41 +115,52 @@ impl Operator for Exec {
         args_schema::<Args>()
     }
 
-    async fn bind(&self, args: &Value, cx: &BindContext) -> Result<Box<dyn Step>, Vec<ArgError>> {
-        let args: Args = parse_args(args)?;
-        let mut errors = Vec::new();
-        let mut fields = Vec::new();
-        for (name, kind) in &args.output {
-            match parse_column(name, kind.as_str().unwrap_or_default()) {
-                Ok(field) => fields.push(field),
-                Err(why) => {
-                    errors.push(ArgError::new(format!("output.{name}"), "unknown-type", why));
+    fn bind<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a BindContext,
+    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>> {
+        Box::pin(async move {
+            let args: Args = parse_args(args)?;
+            let mut errors = Vec::new();
+            let mut fields = Vec::new();
+            for (name, kind) in &args.output {
+                match parse_column(name, kind.as_str().unwrap_or_default()) {
+                    Ok(field) => fields.push(field),
+                    Err(why) => {
+                        errors.push(ArgError::new(format!("output.{name}"), "unknown-type", why));
+                    }
                 }
             }
-        }
-        if args.output.is_empty() {
-            errors.push(ArgError::new("output", "missing-argument", "`output` names no column"));
-        }
-        let schema: SchemaRef = Arc::new(Schema::new(fields));
-        for (at, name) in args.key.iter().flatten().enumerate() {
-            if schema.field_with_name(name).is_err() {
-                let known = args.output.keys().map(String::as_str);
-                errors.push(ArgError::unknown_column(format!("key[{at}]"), name, known));
+            if args.output.is_empty() {
+                errors.push(ArgError::new(
+                    "output",
+                    "missing-argument",
+                    "`output` names no column",
+                ));
             }
-        }
-        for (at, name) in args.files.iter().enumerate() {
-            if !cx.base.join(name).is_file() {
-                let message = format!("there is no file `{name}`");
-                let error = ArgError::new(format!("files[{at}]"), "missing-file", message);
-                errors.push(error.help("paths are relative to the workflow file"));
+            let schema: SchemaRef = Arc::new(Schema::new(fields));
+            for (at, name) in args.key.iter().flatten().enumerate() {
+                if schema.field_with_name(name).is_err() {
+                    let known = args.output.keys().map(String::as_str);
+                    errors.push(ArgError::unknown_column(format!("key[{at}]"), name, known));
+                }
             }
-        }
-        if !errors.is_empty() {
-            return Err(errors);
-        }
-        let table = TableSchema::new(Arc::clone(&schema), args.key.clone());
-        let base = cx.base.clone();
-        Ok(Box::new(BoundExec { args, schema, base, ports: vec![Port::new(MAIN, table)] }))
+            for (at, name) in args.files.iter().enumerate() {
+                if !cx.base.join(name).is_file() {
+                    let message = format!("there is no file `{name}`");
+                    let error = ArgError::new(format!("files[{at}]"), "missing-file", message);
+                    errors.push(error.help("paths are relative to the workflow file"));
+                }
+            }
+            if !errors.is_empty() {
+                return Err(errors);
+            }
+            let table = TableSchema::new(Arc::clone(&schema), args.key.clone());
+            let base = cx.base.clone();
+            Ok(Box::new(BoundExec { args, schema, base, ports: vec![Port::new(MAIN, table)] })
+                as Box<dyn Step>)
+        })
     }
 }
 
@@ -196,26 +206,27 @@ impl Step for BoundExec {
     }
 }
 
-#[async_trait]
 impl TableStep for BoundExec {
-    async fn lower(
-        &self,
-        cx: &LowerContext,
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
         inputs: BTreeMap<String, DataFrame>,
-    ) -> Result<Ports, StepError> {
-        let mut files = Vec::new();
-        for (name, df) in inputs {
-            let path = cx.scratch.join(format!("input-{name}"));
-            let schema: SchemaRef = Arc::new(df.schema().as_arrow().clone());
-            let batches = df.collect().await?;
-            write_table(&path, self.args.format, &schema, &batches)?;
-            files.push((name, path));
-        }
-        let output = cx.scratch.join("output");
-        self.run(cx, &files, &output).await?;
-        let batches = read_table(&output, self.args.format, &self.schema)?;
-        let table = MemTable::try_new(Arc::clone(&self.schema), vec![batches])?;
-        Ok(vec![(MAIN, cx.session.read_table(Arc::new(table))?)])
+    ) -> BoxFuture<'a, Result<Ports, StepError>> {
+        Box::pin(async move {
+            let mut files = Vec::new();
+            for (name, df) in inputs {
+                let path = cx.scratch.join(format!("input-{name}"));
+                let schema: SchemaRef = Arc::new(df.schema().as_arrow().clone());
+                let batches = df.collect().await?;
+                write_table(&path, self.args.format, &schema, &batches)?;
+                files.push((name, path));
+            }
+            let output = cx.scratch.join("output");
+            self.run(cx, &files, &output).await?;
+            let batches = read_table(&output, self.args.format, &self.schema)?;
+            let table = MemTable::try_new(Arc::clone(&self.schema), vec![batches])?;
+            Ok(vec![(MAIN, cx.session.read_table(Arc::new(table))?)])
+        })
     }
 }
 

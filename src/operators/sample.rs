@@ -6,23 +6,23 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray, UInt64Array};
 use arrow::datatypes::{DataType, UInt64Type};
-use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::{Expr, JoinType, cast, lit};
 use datafusion::prelude::coalesce;
+use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::support::{project, reject_table, reject_values, require_column, text};
-use crate::session::column;
 use crate::functions::{KeyedHash, RowId, call};
 use crate::id::ID;
 use crate::operator::{
     ArgError, BindContext, Effect, Grain, INPUT, InputPorts, LowerContext, Lowering, MAIN,
     Operator, Port, Ports, REJECTS, Step, StepError, TableStep, args_schema, parse_args,
 };
+use crate::session::column;
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -78,7 +78,6 @@ sampled:
 One pass over the ids, one over the rows. Runs as a whole when its input changes.
 "#;
 
-#[async_trait]
 impl Operator for Sample {
     fn name(&self) -> &'static str {
         "sample"
@@ -108,38 +107,45 @@ impl Operator for Sample {
         args_schema::<Args>()
     }
 
-    async fn bind(&self, args: &Value, cx: &BindContext) -> Result<Box<dyn Step>, Vec<ArgError>> {
-        let args: Args = parse_args(args)?;
-        let mut errors = Vec::new();
-        match (args.n, args.fraction) {
-            (None, None) => {
-                let error =
-                    ArgError::new("", "missing-argument", "`sample` needs `n` or `fraction`");
-                errors.push(error);
+    fn bind<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a BindContext,
+    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>> {
+        Box::pin(async move {
+            let args: Args = parse_args(args)?;
+            let mut errors = Vec::new();
+            match (args.n, args.fraction) {
+                (None, None) => {
+                    let error =
+                        ArgError::new("", "missing-argument", "`sample` needs `n` or `fraction`");
+                    errors.push(error);
+                }
+                (Some(_), Some(_)) => errors.push(ArgError::new(
+                    "fraction",
+                    "conflicting-arguments",
+                    "give either `n` or `fraction`, not both",
+                )),
+                _ => {}
             }
-            (Some(_), Some(_)) => errors.push(ArgError::new(
-                "fraction",
-                "conflicting-arguments",
-                "give either `n` or `fraction`, not both",
-            )),
-            _ => {}
-        }
-        if let Some(share) = args.fraction
-            && !(0.0..=1.0).contains(&share)
-        {
-            errors.push(ArgError::new("fraction", "out-of-range", "a fraction lies in 0 to 1"));
-        }
-        require_column(cx, "", ID, "an id", |_| true, &mut errors);
-        for (at, name) in args.stratify.iter().enumerate() {
-            let path = format!("stratify[{at}]");
-            require_column(cx, &path, name, "a plain value", |t| !t.is_nested(), &mut errors);
-        }
-        if !errors.is_empty() {
-            return Err(errors);
-        }
-        let input = cx.input();
-        let ports = vec![Port::new(MAIN, input.clone()), Port::new(REJECTS, reject_table(&input))];
-        Ok(Box::new(BoundSample { args, ports }))
+            if let Some(share) = args.fraction
+                && !(0.0..=1.0).contains(&share)
+            {
+                errors.push(ArgError::new("fraction", "out-of-range", "a fraction lies in 0 to 1"));
+            }
+            require_column(cx, "", ID, "an id", |_| true, &mut errors);
+            for (at, name) in args.stratify.iter().enumerate() {
+                let path = format!("stratify[{at}]");
+                require_column(cx, &path, name, "a plain value", |t| !t.is_nested(), &mut errors);
+            }
+            if !errors.is_empty() {
+                return Err(errors);
+            }
+            let input = cx.input();
+            let ports =
+                vec![Port::new(MAIN, input.clone()), Port::new(REJECTS, reject_table(&input))];
+            Ok(Box::new(BoundSample { args, ports }) as Box<dyn Step>)
+        })
     }
 }
 
@@ -274,54 +280,56 @@ impl BoundSample {
     }
 }
 
-#[async_trait]
 impl TableStep for BoundSample {
-    async fn lower(
-        &self,
-        cx: &LowerContext,
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
         mut inputs: BTreeMap<String, DataFrame>,
-    ) -> Result<Ports, StepError> {
-        let input =
-            inputs.remove(INPUT).ok_or_else(|| StepError::new("`sample` needs an input table"))?;
-        let numbers = input
-            .clone()
-            .select(vec![self.stratum().alias("stratum"), self.number().alias("number")])?
-            .collect()
-            .await?;
-        let mut strata: BTreeMap<String, Stratum> = BTreeMap::new();
-        for batch in &numbers {
-            let digests = batch.column(0).as_string::<i32>();
-            let numbers = batch.column(1).as_primitive::<UInt64Type>();
-            for (digest, number) in digests.iter().zip(numbers.iter()) {
-                let (Some(digest), Some(number)) = (digest, number) else {
-                    return Err(StepError::new("`id` is null in some rows"));
-                };
-                match strata.get_mut(digest) {
-                    Some(stratum) => stratum.push(number),
-                    None => {
-                        strata.insert(digest.to_string(), vec![number]);
+    ) -> BoxFuture<'a, Result<Ports, StepError>> {
+        Box::pin(async move {
+            let input = inputs
+                .remove(INPUT)
+                .ok_or_else(|| StepError::new("`sample` needs an input table"))?;
+            let numbers = input
+                .clone()
+                .select(vec![self.stratum().alias("stratum"), self.number().alias("number")])?
+                .collect()
+                .await?;
+            let mut strata: BTreeMap<String, Stratum> = BTreeMap::new();
+            for batch in &numbers {
+                let digests = batch.column(0).as_string::<i32>();
+                let numbers = batch.column(1).as_primitive::<UInt64Type>();
+                for (digest, number) in digests.iter().zip(numbers.iter()) {
+                    let (Some(digest), Some(number)) = (digest, number) else {
+                        return Err(StepError::new("`id` is null in some rows"));
+                    };
+                    match strata.get_mut(digest) {
+                        Some(stratum) => stratum.push(number),
+                        None => {
+                            strata.insert(digest.to_string(), vec![number]);
+                        }
                     }
                 }
             }
-        }
-        let total: usize = strata.values().map(Vec::len).sum();
-        let thresholds = self.thresholds(strata);
-        let (input, chosen) = match thresholds.as_slice() {
-            [] => (input, lit(false)),
-            [(_, last)] if self.args.stratify.is_empty() => {
-                (input, self.number().lt_eq(lit(*last)))
-            }
-            many => (self.with_thresholds(&cx.session, input, many)?, {
-                coalesce(vec![self.number().lt_eq(column(LAST)), lit(false)])
-            }),
-        };
-        let reason = format!("not among the drawn rows of {total} (seed {})", self.args.seed);
-        let kept =
-            project(input.clone().filter(chosen.clone())?, &self.ports[0].table, Vec::new())?;
-        let others = input.filter(datafusion::logical_expr::not(chosen))?;
-        let rejected =
-            project(others, &self.ports[1].table, reject_values(text("sample"), lit(reason)))?;
-        Ok(vec![(MAIN, kept), (REJECTS, rejected)])
+            let total: usize = strata.values().map(Vec::len).sum();
+            let thresholds = self.thresholds(strata);
+            let (input, chosen) = match thresholds.as_slice() {
+                [] => (input, lit(false)),
+                [(_, last)] if self.args.stratify.is_empty() => {
+                    (input, self.number().lt_eq(lit(*last)))
+                }
+                many => (self.with_thresholds(&cx.session, input, many)?, {
+                    coalesce(vec![self.number().lt_eq(column(LAST)), lit(false)])
+                }),
+            };
+            let reason = format!("not among the drawn rows of {total} (seed {})", self.args.seed);
+            let kept =
+                project(input.clone().filter(chosen.clone())?, &self.ports[0].table, Vec::new())?;
+            let others = input.filter(datafusion::logical_expr::not(chosen))?;
+            let rejected =
+                project(others, &self.ports[1].table, reject_values(text("sample"), lit(reason)))?;
+            Ok(vec![(MAIN, kept), (REJECTS, rejected)])
+        })
     }
 }
 

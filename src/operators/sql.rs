@@ -4,20 +4,20 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::datatypes::{Field, Schema, SchemaRef};
-use async_trait::async_trait;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::context::{SQLOptions, SessionContext};
 use datafusion::logical_expr::LogicalPlan;
+use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::session::{check_deterministic, empty_table, explain};
 use crate::operator::{
     ArgError, BindContext, Effect, Grain, InputPorts, LowerContext, Lowering, MAIN, Operator, Port,
     Ports, Reads, Step, StepError, TableSchema, TableStep, args_schema, parse_args, stored_type,
 };
+use crate::session::{check_deterministic, empty_table, explain};
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -64,7 +64,6 @@ per_file:
 Runs as a whole, but only when a column that the query names has changed.
 "#;
 
-#[async_trait]
 impl Operator for Sql {
     fn name(&self) -> &'static str {
         "sql"
@@ -94,53 +93,60 @@ impl Operator for Sql {
         args_schema::<Args>()
     }
 
-    async fn bind(&self, args: &Value, cx: &BindContext) -> Result<Box<dyn Step>, Vec<ArgError>> {
-        let args: Args = parse_args(args)?;
-        let session = &cx.session;
-        let one = |error| vec![error];
-        let nothing: SchemaRef = Arc::new(Schema::empty());
-        let tables: Vec<&str> = cx.inputs.keys().map(String::as_str).collect();
-        let failed = |e: datafusion::error::DataFusionError| {
-            one(with_tables(explain(&e, &nothing, "query"), &tables))
-        };
-        for (name, table) in &cx.inputs {
-            let df = empty_table(session, table).map_err(failed)?;
-            let _ = session.deregister_table(name.as_str()).map_err(failed)?;
-            session.register_table(name.as_str(), df.into_view()).map_err(failed)?;
-        }
-        let df = query(session, &args.query).await.map_err(failed)?;
-        let plan = df.clone().into_optimized_plan().map_err(failed)?;
-        let keys =
-            cx.inputs.iter().map(|(name, table)| (name.clone(), table.key.clone())).collect();
-        let problems = check_deterministic(df.logical_plan(), &keys).map_err(failed)?;
-        if !problems.is_empty() {
-            return Err(problems
-                .into_iter()
-                .map(|problem| ArgError::new("query", "not-deterministic", problem))
-                .collect());
-        }
-        let fields = df.schema().fields().iter().map(|f| {
-            Field::new(f.name(), stored_type(f.data_type()), f.is_nullable())
-                .with_metadata(f.metadata().clone())
-        });
-        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        if let Some(twice) = duplicate_name(&schema) {
-            let error = ArgError::new(
-                "query",
-                "duplicate-column",
-                format!("the query gives two columns `{twice}`"),
-            );
-            return Err(one(error.help("name one of them with AS")));
-        }
-        for (at, name) in args.key.iter().flatten().enumerate() {
-            if schema.field_with_name(name).is_err() {
-                let known = schema.fields().iter().map(|f| f.name().as_str());
-                return Err(one(ArgError::unknown_column(format!("key[{at}]"), name, known)));
+    fn bind<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a BindContext,
+    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>> {
+        Box::pin(async move {
+            let args: Args = parse_args(args)?;
+            let session = &cx.session;
+            let one = |error| vec![error];
+            let nothing: SchemaRef = Arc::new(Schema::empty());
+            let tables: Vec<&str> = cx.inputs.keys().map(String::as_str).collect();
+            let failed = |e: datafusion::error::DataFusionError| {
+                one(with_tables(explain(&e, &nothing, "query"), &tables))
+            };
+            for (name, table) in &cx.inputs {
+                let df = empty_table(session, table).map_err(failed)?;
+                let _ = session.deregister_table(name.as_str()).map_err(failed)?;
+                session.register_table(name.as_str(), df.into_view()).map_err(failed)?;
             }
-        }
-        let table = TableSchema::new(schema, args.key.clone());
-        let reads = columns_read(&plan, &cx.inputs);
-        Ok(Box::new(BoundSql { args, ports: vec![Port::new(MAIN, table)], reads }))
+            let df = query(session, &args.query).await.map_err(failed)?;
+            let plan = df.clone().into_optimized_plan().map_err(failed)?;
+            let keys =
+                cx.inputs.iter().map(|(name, table)| (name.clone(), table.key.clone())).collect();
+            let problems = check_deterministic(df.logical_plan(), &keys).map_err(failed)?;
+            if !problems.is_empty() {
+                return Err(problems
+                    .into_iter()
+                    .map(|problem| ArgError::new("query", "not-deterministic", problem))
+                    .collect());
+            }
+            let fields = df.schema().fields().iter().map(|f| {
+                Field::new(f.name(), stored_type(f.data_type()), f.is_nullable())
+                    .with_metadata(f.metadata().clone())
+            });
+            let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+            if let Some(twice) = duplicate_name(&schema) {
+                let error = ArgError::new(
+                    "query",
+                    "duplicate-column",
+                    format!("the query gives two columns `{twice}`"),
+                );
+                return Err(one(error.help("name one of them with AS")));
+            }
+            for (at, name) in args.key.iter().flatten().enumerate() {
+                if schema.field_with_name(name).is_err() {
+                    let known = schema.fields().iter().map(|f| f.name().as_str());
+                    return Err(one(ArgError::unknown_column(format!("key[{at}]"), name, known)));
+                }
+            }
+            let table = TableSchema::new(schema, args.key.clone());
+            let reads = columns_read(&plan, &cx.inputs);
+            Ok(Box::new(BoundSql { args, ports: vec![Port::new(MAIN, table)], reads })
+                as Box<dyn Step>)
+        })
     }
 }
 
@@ -234,16 +240,17 @@ impl Step for BoundSql {
     }
 }
 
-#[async_trait]
 impl TableStep for BoundSql {
-    async fn lower(
-        &self,
-        cx: &LowerContext,
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
         inputs: BTreeMap<String, DataFrame>,
-    ) -> Result<Ports, StepError> {
-        for (name, df) in inputs {
-            cx.session.register_table(name.as_str(), df.into_view())?;
-        }
-        Ok(vec![(MAIN, query(&cx.session, &self.args.query).await?)])
+    ) -> BoxFuture<'a, Result<Ports, StepError>> {
+        Box::pin(async move {
+            for (name, df) in inputs {
+                cx.session.register_table(name.as_str(), df.into_view())?;
+            }
+            Ok(vec![(MAIN, query(&cx.session, &self.args.query).await?)])
+        })
     }
 }

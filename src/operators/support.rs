@@ -13,9 +13,9 @@ use datafusion::dataframe::DataFrame;
 use datafusion::logical_expr::{Expr, lit};
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
-use crate::session::column;
 use crate::id::ROW_DIGEST;
 use crate::operator::{ArgError, BindContext, StepError, TableSchema, describe, virtual_step};
+use crate::session::column;
 
 /// The columns that a `rejects` port adds: `step` (filled in when the table is read), `rule`
 /// and `reason`.

@@ -1,22 +1,22 @@
 //! `taxonomy`: the token categories of the Galeras paper.
 
 use arrow::datatypes::{DataType, FieldRef};
-use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use datafusion::functions::core::expr_fn::get_field;
 use datafusion::logical_expr::lit;
+use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::support::{is_text, keep_hidden, project, require_column};
-use crate::session::column;
-use galeras_python::CATEGORIES;
 use crate::functions::{PythonTaxonomy, call};
 use crate::operator::{
     ArgError, BindContext, Effect, Grain, InputPorts, Lowering, MAIN, Operator, Port, Ports,
     RowStep, Step, StepError, args_schema, describe, parse_args,
 };
+use crate::session::column;
+use galeras_python::CATEGORIES;
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -86,7 +86,6 @@ tokens:
 Row by row: some 100 MB/s and core, without a syntax tree.
 "#;
 
-#[async_trait]
 impl Operator for Taxonomy {
     fn name(&self) -> &'static str {
         "taxonomy"
@@ -116,25 +115,32 @@ impl Operator for Taxonomy {
         args_schema::<Args>()
     }
 
-    async fn bind(&self, args: &Value, cx: &BindContext) -> Result<Box<dyn Step>, Vec<ArgError>> {
-        let args: Args = parse_args(args)?;
-        let mut errors = Vec::new();
-        require_column(cx, "column", &args.column, "utf8", is_text, &mut errors);
-        if !errors.is_empty() {
-            return Err(errors);
-        }
-        let counts = CATEGORIES.iter().map(|name| {
-            let about = format!("tokens of the category {name}");
-            describe(
-                &format!("{}{name}", args.prefix),
-                DataType::Int64,
-                true,
-                &about,
-                Some("tokens"),
-            )
-        });
-        let table = cx.input().with(&counts.collect::<Vec<FieldRef>>());
-        Ok(Box::new(BoundTaxonomy { args, ports: vec![Port::new(MAIN, table)] }))
+    fn bind<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a BindContext,
+    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>> {
+        Box::pin(async move {
+            let args: Args = parse_args(args)?;
+            let mut errors = Vec::new();
+            require_column(cx, "column", &args.column, "utf8", is_text, &mut errors);
+            if !errors.is_empty() {
+                return Err(errors);
+            }
+            let counts = CATEGORIES.iter().map(|name| {
+                let about = format!("tokens of the category {name}");
+                describe(
+                    &format!("{}{name}", args.prefix),
+                    DataType::Int64,
+                    true,
+                    &about,
+                    Some("tokens"),
+                )
+            });
+            let table = cx.input().with(&counts.collect::<Vec<FieldRef>>());
+            Ok(Box::new(BoundTaxonomy { args, ports: vec![Port::new(MAIN, table)] })
+                as Box<dyn Step>)
+        })
     }
 }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::DataType;
-use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use futures::StreamExt;
+use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,12 +16,12 @@ use tokio::sync::mpsc;
 use super::support::models::{MODEL, bad_model};
 use super::support::threads::{on_thread, pool};
 use super::support::{is_text, require_column, text_field};
-use crate::session::column;
 use crate::functions::bpe::{self, MIN_VOCAB};
 use crate::operator::{
     ArgError, BindContext, Effect, Grain, INPUT, InputPorts, LowerContext, Lowering, Operator,
     Port, Ports, Reads, Step, StepError, TableSchema, TableStep, args_schema, describe, parse_args,
 };
+use crate::session::column;
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -84,7 +84,6 @@ About a second for 10 MB of code. Runs as a whole, but only when the named colum
 the model does not depend on the order of rows.
 "#;
 
-#[async_trait]
 impl Operator for Tokenizer {
     fn name(&self) -> &'static str {
         "tokenizer"
@@ -114,26 +113,33 @@ impl Operator for Tokenizer {
         args_schema::<Args>()
     }
 
-    async fn bind(&self, args: &Value, cx: &BindContext) -> Result<Box<dyn Step>, Vec<ArgError>> {
-        let args: Args = parse_args(args)?;
-        let mut errors = Vec::new();
-        require_column(cx, "column", &args.column, "text", is_text, &mut errors);
-        if !(MIN_VOCAB..=1_000_000).contains(&args.vocab_size) {
-            let message = format!("a vocabulary has {MIN_VOCAB} (the bytes) to 1000000 tokens");
-            errors.push(ArgError::new("vocab_size", "out-of-range", message));
-        }
-        if !errors.is_empty() {
-            return Err(errors);
-        }
-        let table = TableSchema::default()
-            .with(&[
-                text_field("kind", "the kind of model"),
-                describe("vocab_size", DataType::Int64, false, "tokens", Some("tokens")),
-                describe("texts", DataType::Int64, false, "texts it was learned from", None),
-                text_field(MODEL, "the content of a tokenizer.json"),
-            ])
-            .keyed(&["kind"]);
-        Ok(Box::new(BoundTokenizer { args, ports: vec![Port::new(MODEL, table)] }))
+    fn bind<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a BindContext,
+    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>> {
+        Box::pin(async move {
+            let args: Args = parse_args(args)?;
+            let mut errors = Vec::new();
+            require_column(cx, "column", &args.column, "text", is_text, &mut errors);
+            if !(MIN_VOCAB..=1_000_000).contains(&args.vocab_size) {
+                let message = format!("a vocabulary has {MIN_VOCAB} (the bytes) to 1000000 tokens");
+                errors.push(ArgError::new("vocab_size", "out-of-range", message));
+            }
+            if !errors.is_empty() {
+                return Err(errors);
+            }
+            let table = TableSchema::default()
+                .with(&[
+                    text_field("kind", "the kind of model"),
+                    describe("vocab_size", DataType::Int64, false, "tokens", Some("tokens")),
+                    describe("texts", DataType::Int64, false, "texts it was learned from", None),
+                    text_field(MODEL, "the content of a tokenizer.json"),
+                ])
+                .keyed(&["kind"]);
+            Ok(Box::new(BoundTokenizer { args, ports: vec![Port::new(MODEL, table)] })
+                as Box<dyn Step>)
+        })
     }
 }
 
@@ -164,48 +170,50 @@ impl Step for BoundTokenizer {
 /// Batches of texts that wait to be learned from.
 const QUEUE: usize = 4;
 
-#[async_trait]
 impl TableStep for BoundTokenizer {
-    async fn lower(
-        &self,
-        cx: &LowerContext,
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
         mut inputs: BTreeMap<String, DataFrame>,
-    ) -> Result<Ports, StepError> {
-        let input = inputs
-            .remove(INPUT)
-            .ok_or_else(|| StepError::new("`tokenizer` needs an input table"))?;
-        let mut stream = input.select(vec![column(&self.args.column)])?.execute_stream().await?;
-        let (send, mut batches) = mpsc::channel::<RecordBatch>(QUEUE);
-        let (jobs, vocab_size) = (cx.jobs, self.args.vocab_size);
-        let learning = on_thread(move || {
-            let mut texts = 0i64;
-            let pool = pool(jobs)?;
-            let received = std::iter::from_fn(|| batches.blocking_recv());
-            let texts_of = |batch: RecordBatch| {
-                let column = batch.column(0).as_string::<i32>();
-                let texts: Vec<String> = column.iter().flatten().map(str::to_string).collect();
-                texts
-            };
-            let all = received.flat_map(texts_of).inspect(|_| texts += 1);
-            let bpe = pool.install(|| bpe::train(all, vocab_size)).map_err(bad_model)?;
-            Ok::<_, StepError>((bpe, texts))
-        });
-        let feeding = async move {
-            while let Some(batch) = stream.next().await {
-                // A closed channel means that the thread has failed; it says why.
-                if send.send(batch?).await.is_err() {
-                    break;
+    ) -> BoxFuture<'a, Result<Ports, StepError>> {
+        Box::pin(async move {
+            let input = inputs
+                .remove(INPUT)
+                .ok_or_else(|| StepError::new("`tokenizer` needs an input table"))?;
+            let mut stream =
+                input.select(vec![column(&self.args.column)])?.execute_stream().await?;
+            let (send, mut batches) = mpsc::channel::<RecordBatch>(QUEUE);
+            let (jobs, vocab_size) = (cx.jobs, self.args.vocab_size);
+            let learning = on_thread(move || {
+                let mut texts = 0i64;
+                let pool = pool(jobs)?;
+                let received = std::iter::from_fn(|| batches.blocking_recv());
+                let texts_of = |batch: RecordBatch| {
+                    let column = batch.column(0).as_string::<i32>();
+                    let texts: Vec<String> = column.iter().flatten().map(str::to_string).collect();
+                    texts
+                };
+                let all = received.flat_map(texts_of).inspect(|_| texts += 1);
+                let bpe = pool.install(|| bpe::train(all, vocab_size)).map_err(bad_model)?;
+                Ok::<_, StepError>((bpe, texts))
+            });
+            let feeding = async move {
+                while let Some(batch) = stream.next().await {
+                    // A closed channel means that the thread has failed; it says why.
+                    if send.send(batch?).await.is_err() {
+                        break;
+                    }
                 }
-            }
-            Ok(())
-        };
-        let ((bpe, texts), ()) = tokio::try_join!(learning, feeding)?;
-        let row: [(&str, ArrayRef); 4] = [
-            ("kind", Arc::new(StringArray::from(vec!["byte_bpe"]))),
-            ("vocab_size", Arc::new(Int64Array::from(vec![bpe.vocab_size() as i64]))),
-            ("texts", Arc::new(Int64Array::from(vec![texts]))),
-            (MODEL, Arc::new(StringArray::from(vec![bpe.to_json().map_err(bad_model)?]))),
-        ];
-        Ok(vec![(MODEL, cx.session.read_batch(RecordBatch::try_from_iter(row)?)?)])
+                Ok(())
+            };
+            let ((bpe, texts), ()) = tokio::try_join!(learning, feeding)?;
+            let row: [(&str, ArrayRef); 4] = [
+                ("kind", Arc::new(StringArray::from(vec!["byte_bpe"]))),
+                ("vocab_size", Arc::new(Int64Array::from(vec![bpe.vocab_size() as i64]))),
+                ("texts", Arc::new(Int64Array::from(vec![texts]))),
+                (MODEL, Arc::new(StringArray::from(vec![bpe.to_json().map_err(bad_model)?]))),
+            ];
+            Ok(vec![(MODEL, cx.session.read_batch(RecordBatch::try_from_iter(row)?)?)])
+        })
     }
 }

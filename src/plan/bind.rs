@@ -13,11 +13,11 @@ use super::expand::{Expander, Site, Target, Targets};
 use super::load::{Locking, covers};
 use super::model::{Cell, Check, CheckKind, Input, PlannedStep, cell_suffix, plain};
 use crate::digest::type_name;
-use crate::session::{parse_row_expr, session};
 use crate::operator::Step as BoundStep;
 use crate::operator::{
     ArgError, BindContext, Fact, INPUT, InputPorts, Operator, Port, TableSchema, describe,
 };
+use crate::session::{parse_row_expr, session};
 use crate::workflow::{
     Assert, AssertKind, AssertSeverity, Contract, Diagnostic, From, Node, SchemaField, SourceSpan,
     Span, Step, StepKind, StepRef, Text, quote, substitute_node,

@@ -10,15 +10,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::{Array, AsArray, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
+use futures::future::BoxFuture;
 
 use super::error::RunError;
 use super::step::StepContext;
-use crate::store::{Journal, JournalEntry, MemoPart, timestamp};
 use crate::digest::Digest;
-use crate::session::{encode, scan_files};
 use crate::operator::{Answers, AskStep, Asked, StepError};
+use crate::session::{encode, scan_files};
+use crate::store::{Journal, JournalEntry, MemoPart, timestamp};
 
 /// The folder of the journals, beside what is downloaded.
 const FOLDER: &str = "answers";
@@ -125,7 +125,6 @@ impl Kept {
     }
 }
 
-#[async_trait]
 impl Answers for Kept {
     fn known(&self, question: &Digest) -> Vec<&str> {
         let places = self.places.get(question).map(Vec::as_slice).unwrap_or_default();
@@ -135,13 +134,19 @@ impl Answers for Kept {
         places.iter().map(answer).collect()
     }
 
-    async fn keep(&self, question: &Digest, answer: &str) -> Result<(), StepError> {
-        self.journal.keep(question, answer).await.map_err(|error| {
-            StepError::new(error.to_string())
-                .help("an answer that cannot be kept is lost: the step stops")
-        })?;
-        let mut fresh = self.fresh.lock().unwrap_or_else(PoisonError::into_inner);
-        fresh.push((*question, answer.to_string()));
-        Ok(())
+    fn keep<'a>(
+        &'a self,
+        question: &'a Digest,
+        answer: &'a str,
+    ) -> BoxFuture<'a, Result<(), StepError>> {
+        Box::pin(async move {
+            self.journal.keep(question, answer).await.map_err(|error| {
+                StepError::new(error.to_string())
+                    .help("an answer that cannot be kept is lost: the step stops")
+            })?;
+            let mut fresh = self.fresh.lock().unwrap_or_else(PoisonError::into_inner);
+            fresh.push((*question, answer.to_string()));
+            Ok(())
+        })
     }
 }

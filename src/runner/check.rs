@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use super::error::RunError;
 use super::input::open_port;
 use super::key::Done;
-use crate::store::Store;
 use crate::digest::Digest;
-use crate::session::{column, session};
 use crate::operator::StepError;
 use crate::plan::{Check, CheckKind, Plan};
+use crate::session::{column, session};
+use crate::store::Store;
 
 /// What is wrong, or nothing if the test holds.
 pub(super) async fn check(

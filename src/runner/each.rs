@@ -18,12 +18,12 @@ use tokio::sync::{Mutex, mpsc};
 
 use super::error::RunError;
 use super::step::StepContext;
-use crate::store::{MemoPart, timestamp};
 use crate::digest::Digest;
-use crate::session::{column, encode, scan_files};
 use crate::functions::{RowDigest, call};
 use crate::id::ROW_DIGEST;
 use crate::operator::{EachContext, EachError, EachStep, Ports, StepError};
+use crate::session::{column, encode, scan_files};
+use crate::store::{MemoPart, timestamp};
 
 /// Rows that are worked on side by side; most of that time they wait for a network.
 const AT_ONCE: usize = 4;

@@ -1,8 +1,8 @@
 //! Why a step, or the run as a whole, stopped.
 
-use crate::store::{CacheError, CacheErrorKind};
-use crate::session::Stored;
 use crate::operator::StepError;
+use crate::session::Stored;
+use crate::store::{CacheError, CacheErrorKind};
 
 /// An error of a running step.
 #[derive(Debug, thiserror::Error)]

@@ -7,10 +7,10 @@ use datafusion::logical_expr::{Expr, cast, lit};
 use serde_json::Value;
 
 use super::key::{Done, artifact};
-use crate::store::Store;
-use crate::session::{column, scan};
 use crate::operator::StepError;
 use crate::plan::{Input, Plan};
+use crate::session::{column, scan};
+use crate::store::Store;
 
 /// The table of an input, with united cells and virtual columns.
 pub fn open(

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::store::{FORMAT_VERSION, Manifest, PortArtifact, Preimage};
 use crate::digest::Digest;
 use crate::operator::{Reads, SideFile, StepError, is_virtual};
 use crate::plan::{Input, Plan, PlannedStep};
+use crate::store::{FORMAT_VERSION, Manifest, PortArtifact, Preimage};
 
 /// The manifests of the steps that are done, by position in the plan.
 pub(crate) type Done = [Option<Arc<Manifest>>];

@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 use super::error::RunError;
 use super::input::open;
 use super::key::{Done, artifact, input_digest};
-use crate::store::Store;
 use crate::digest::Digest;
-use crate::session::{column, session};
 use crate::operator::{Reads, StepError, is_virtual};
 use crate::plan::{OutputFormat, Plan, PlannedOutput, TableRef};
 use crate::report::{TableFormat, TableWriter};
+use crate::session::{column, session};
+use crate::store::Store;
 
 /// What became of an output.
 pub(super) struct Written {

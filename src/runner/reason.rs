@@ -6,9 +6,9 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use super::key::Keyed;
-use crate::store::{Manifest, RunRecord, Store};
 use crate::event::{Reason, StepStatus};
 use crate::plan::PlannedStep;
+use crate::store::{Manifest, RunRecord, Store};
 
 /// Runs that are looked at for the last result of a step.
 const RECENT_RUNS: usize = 30;

@@ -26,12 +26,12 @@ use tokio::task::JoinHandle;
 
 use super::error::RunError;
 use super::step::StepContext;
-use crate::store::{CacheError, MemoPart, Store, timestamp};
 use crate::digest::Digest;
-use crate::session::{column, empty_table, encode, scan_files, session};
 use crate::functions::{RowDigest, call};
 use crate::id::ROW_DIGEST;
 use crate::operator::{Ports, RowStep, StepError, TableSchema};
+use crate::session::{column, empty_table, encode, scan_files, session};
+use crate::store::{CacheError, MemoPart, Store, timestamp};
 
 /// A part is finished after this time at the latest, so that not more than this is lost.
 const PART_TIME: Duration = Duration::from_millis(500);

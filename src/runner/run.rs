@@ -15,10 +15,10 @@ use super::key::keyed;
 use super::output;
 use super::reason::History;
 use super::step::{Lookup, Resources, StepContext, compute, lookup, retries};
-use crate::store::{CacheErrorKind, Manifest, RunRecord, Store};
 use crate::digest::Digest;
 use crate::event::{EventSink, PortSummary, Reason, RunEvent, RunStatus, StepStatus, StepSummary};
 use crate::plan::Plan;
+use crate::store::{CacheErrorKind, Manifest, RunRecord, Store};
 use crate::workflow::AssertSeverity;
 
 /// How to run a plan.

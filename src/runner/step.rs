@@ -13,12 +13,12 @@ use super::error::RunError;
 use super::input::open;
 use super::key::{Done, Keyed, keyed};
 use super::row;
-use crate::store::{FORMAT_VERSION, Manifest, ManifestLabels, Store, timestamp};
 use crate::digest::Digest;
-use crate::session::{Hints, bounded_session, ordered_session, session, store_table};
 use crate::event::{EventSink, RunEvent};
 use crate::operator::{LowerContext, Lowering, Ports, StepError, Tell};
 use crate::plan::{Plan, PlannedStep};
+use crate::session::{Hints, bounded_session, ordered_session, session, store_table};
+use crate::store::{FORMAT_VERSION, Manifest, ManifestLabels, Store, timestamp};
 
 /// What a step may take of the machine.
 #[derive(Clone, Copy, Debug)]

@@ -6,9 +6,9 @@ use super::error::RunError;
 use super::key::{Keyed, keyed};
 use super::reason::History;
 use super::step::{Lookup, lookup, retries};
-use crate::store::{Manifest, Preimage, Store};
 use crate::event::Reason;
 use crate::plan::Plan;
+use crate::store::{Manifest, Preimage, Store};
 
 /// What a run would find.
 pub enum State {

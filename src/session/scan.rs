@@ -15,9 +15,9 @@ use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::{Expr, SortExpr, lit};
 
 use super::write::column;
-use crate::store::Store;
 use crate::digest::Digest;
 use crate::operator::{TableSchema, is_virtual};
+use crate::store::Store;
 
 /// The artifact `blob` as a table of the planned schema; `step` fills the virtual column that
 /// names the step a row comes from.

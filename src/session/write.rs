@@ -21,10 +21,10 @@ use tokio::task::JoinHandle;
 
 use super::encode::encode;
 use super::session::session;
-use crate::store::{BlobWriter, CacheError, PortArtifact, Store};
 use crate::digest::{ColumnDigest, TableHasher, table_digest};
 use crate::id::ID;
 use crate::operator::{StepError, TableSchema, stored_type};
+use crate::store::{BlobWriter, CacheError, PortArtifact, Store};
 
 /// Batches that may wait for a writer thread.
 const QUEUE: usize = 8;

@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use galeras_test_servers::chat_api::{ChatApi, Fault, MODEL};
 use crate::harness::{Outcome, Project};
 use crate::paper::{history, table, text};
+use galeras_test_servers::chat_api::{ChatApi, Fault, MODEL};
 
 const QUICKSTART: &str = include_str!("../../workflows/quickstart.yaml");
 const CASESTUDY: &str = include_str!("../../workflows/casestudy.yaml");

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use galeras_test_servers::chat_api::{ChatApi, Fault, error};
 use crate::generate_openai::{only, project, warnings};
 use crate::harness::Outcome;
+use galeras_test_servers::chat_api::{ChatApi, Fault, error};
 
 /// Quick tries, so that a test of all that fails takes seconds.
 const QUICK: &str = "tries: 2, timeout_seconds: 1";

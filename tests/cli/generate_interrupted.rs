@@ -7,9 +7,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use galeras_test_servers::chat_api::{Asked, ChatApi, Fault};
 use crate::generate_openai::{answers, data, project, workflow};
 use crate::harness::{Outcome, Project, Running, files_below, wait_for};
+use galeras_test_servers::chat_api::{Asked, ChatApi, Fault};
 
 const ROWS: usize = 60;
 const BEFORE: usize = 30;

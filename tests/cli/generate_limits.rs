@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use galeras_test_servers::chat_api::{Asked, ChatApi, Fault};
 use crate::generate_openai::{answers, only, project, warnings};
 use crate::harness::{Outcome, Project, Running, wait_for};
+use galeras_test_servers::chat_api::{Asked, ChatApi, Fault};
 
 /// An answer of ten tokens, the most, costs ten dollars; prompts cost nothing.
 const TEN: &str = "price: { input: 0, output: 1000000 }, max_tokens: 10";

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use galeras_test_servers::chat_api::{Asked, ChatApi, Fault, MODEL, VERSION};
 use crate::generate_openai::{answers, data, project, workflow};
 use crate::harness::{Outcome, Project, marked};
+use galeras_test_servers::chat_api::{Asked, ChatApi, Fault, MODEL, VERSION};
 
 #[track_caller]
 fn lock(project: &Project) -> Outcome {

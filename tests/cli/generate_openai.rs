@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use galeras_test_servers::chat_api::{Asked, ChatApi, Fault, MODEL, TOKENS, VERSION, code, content};
 use crate::harness::{Outcome, Project};
+use galeras_test_servers::chat_api::{
+    Asked, ChatApi, Fault, MODEL, TOKENS, VERSION, code, content,
+};
 
 const WORKFLOW: &str = "galeras: 1
 steps:

@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use galeras_test_servers::chat_api::{Asked, ChatApi, Fault};
 use crate::generate_openai::{answers, data, only, project, warnings, workflow};
 use crate::harness::{Outcome, Project};
+use galeras_test_servers::chat_api::{Asked, ChatApi, Fault};
 
 /// The last messages of the requests since the last call, sorted.
 fn taken(api: &ChatApi) -> Vec<String> {

@@ -5,9 +5,9 @@ use std::process::Command;
 
 use serde_json::json;
 
-use galeras_test_servers::chat_api::{Asked, ChatApi, Fault};
 use crate::generate_openai::{data, project, workflow};
 use crate::harness::{Outcome, Project, Running, files_below, marked, wait_for};
+use galeras_test_servers::chat_api::{Asked, ChatApi, Fault};
 
 const NAME: &str = "SECRET_OF_MINE";
 const KEY: &str = "sk-proj-0aVerySecretKey_7f3d9b21c5";

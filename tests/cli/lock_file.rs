@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::harness::{Outcome, Project, marked};
-use galeras_test_servers::http_git::{Fault, HttpGit};
 use crate::repository::{Repository, at, day, def, mined, workflow};
+use galeras_test_servers::http_git::{Fault, HttpGit};
 
 /// A project with the repository `r` of one commit.
 fn project() -> (Project, Repository) {

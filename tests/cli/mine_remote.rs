@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::harness::{Outcome, Project, Running, files_below, wait_for};
-use galeras_test_servers::http_git::{Fault, HttpGit};
 use crate::repository::{NEW_YEAR, Repository, at, day, def, defs, git, mined, workflow};
+use galeras_test_servers::http_git::{Fault, HttpGit};
 
 /// The POSTs of the repository `r`.
 const FETCH: &str = "/r/git-upload-pack";

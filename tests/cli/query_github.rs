@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use galeras_test_servers::github_api::{Fault, GithubApi, Repo};
 use crate::harness::{Outcome, Project, Running, files_below, marked};
-use galeras_test_servers::http_git::HttpGit;
 use crate::repository::{Repository, at, day, def};
+use galeras_test_servers::github_api::{Fault, GithubApi, Repo};
+use galeras_test_servers::http_git::HttpGit;
 
 /// The search of the Galeras paper.
 pub const PAPER: &str = "language:Python fork:false size:>=30000 pushed:>2021-12-31 stars:>1000";

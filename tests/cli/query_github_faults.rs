@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use galeras_test_servers::github_api::{Fault, GithubApi, Repo};
 use crate::harness::{Outcome, Project, Running, files_below, wait_for};
 use crate::query_github::{
     PAPER, TOKEN, heads, hidden, names, project, project_at, repos, run_with,
 };
+use galeras_test_servers::github_api::{Fault, GithubApi, Repo};
 
 /// The texts of what the run was busy with.
 fn activities(outcome: &Outcome) -> Vec<String> {

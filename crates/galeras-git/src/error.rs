@@ -31,7 +31,7 @@ pub struct GitError {
     /// What happened, in one sentence.
     pub message: String,
     /// How long the server asked us to wait.
-    pub(in crate) retry_after: Option<Duration>,
+    pub(crate) retry_after: Option<Duration>,
 }
 
 impl GitError {
@@ -40,25 +40,25 @@ impl GitError {
         Self { kind, message: message.into(), retry_after: None }
     }
 
-    pub(in crate) fn transient(message: impl Into<String>) -> Self {
+    pub(crate) fn transient(message: impl Into<String>) -> Self {
         Self::new(GitErrorKind::Transient, message)
     }
 
-    pub(in crate) fn other(message: impl Into<String>) -> Self {
+    pub(crate) fn other(message: impl Into<String>) -> Self {
         Self::new(GitErrorKind::Other, message)
     }
 
-    pub(in crate) fn interrupted() -> Self {
+    pub(crate) fn interrupted() -> Self {
         Self::new(GitErrorKind::Interrupted, "the transfer was interrupted")
     }
 
     /// An object that cannot be read.
-    pub(in crate) fn damaged(message: &str) -> Self {
+    pub(crate) fn damaged(message: &str) -> Self {
         Self::new(GitErrorKind::Damaged, message)
     }
 
     /// An error of the local file system.
-    pub(in crate) fn io(doing: &str, path: &std::path::Path, error: &std::io::Error) -> Self {
+    pub(crate) fn io(doing: &str, path: &std::path::Path, error: &std::io::Error) -> Self {
         Self::other(format!("cannot {doing} `{}`: {error}", path.display()))
     }
 }

@@ -11,9 +11,7 @@ use gix::objs::Kind;
 
 use super::error::{GitError, GitErrorKind};
 use super::repository::Objects;
-use galeras_python::{
-    Outline, ParseError, Pieces, PythonParser, decode_source, with_parser,
-};
+use galeras_python::{Outline, ParseError, Pieces, PythonParser, decode_source, with_parser};
 
 /// Bytes of sources that are kept, in each of two generations.
 const KEPT: usize = 48 << 20;

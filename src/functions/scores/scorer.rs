@@ -8,8 +8,8 @@ use std::rc::Rc;
 
 use super::spec::{Metric, Spec};
 use galeras_metrics::codebleu::{CodeBleu, Counts, Reference, Scores};
-use galeras_python::{is_space, with_parser};
 use galeras_metrics::text::{Bleu, Chrf, Levenshtein, RougeL, Statistics};
+use galeras_python::{is_space, with_parser};
 
 /// How many counts a pair has: those of BLEU, then those of CodeBLEU.
 pub const COUNT: usize = BLEU + CODEBLEU;

@@ -17,10 +17,10 @@ use futures::StreamExt;
 
 use super::super::support::threads::{StopOnDrop, on_thread};
 use super::{BoundDedup, Keep};
-use crate::session::column;
-use galeras_similarity::{Corpus, Counts};
 use crate::id::ID;
 use crate::operator::{LowerContext, StepError, Tell};
+use crate::session::column;
+use galeras_similarity::{Corpus, Counts};
 
 /// The columns of [`Decided::duplicates`]: the id of a row that is set aside, why, the kept row
 /// of its cluster, and the similarities with it. Hidden names: the input may have the others.

@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use arrow::datatypes::DataType;
-use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use datafusion::logical_expr::{JoinType, lit};
+use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -22,14 +22,14 @@ use self::read::read;
 use super::support::models::{MODEL, read_model};
 use super::support::{is_text, project, reject_table, reject_values, require_column, text_field};
 use crate::digest::Digest;
-use crate::session::column;
-use galeras_similarity::{Method, Thresholds, expected_recall};
 use crate::id::ID;
 use crate::operator::{
     ArgError, BindContext, Effect, Grain, INPUT, InputPorts, LowerContext, Lowering, MAIN,
     Operator, Port, Ports, REJECTS, Reads, SUMMARY, SideFile, Step, StepError, TableSchema,
     TableStep, args_schema, describe, parse_args,
 };
+use crate::session::column;
+use galeras_similarity::{Method, Thresholds, expected_recall};
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -127,7 +127,6 @@ const CLUSTERS: &str = "clusters";
 /// The input port for a tokenizer.
 const TOKENIZER: &str = "tokenizer";
 
-#[async_trait]
 impl Operator for Dedup {
     fn name(&self) -> &'static str {
         "dedup"
@@ -157,45 +156,57 @@ impl Operator for Dedup {
         args_schema::<Args>()
     }
 
-    async fn bind(&self, args: &Value, cx: &BindContext) -> Result<Box<dyn Step>, Vec<ArgError>> {
-        let args: Args = parse_args(args)?;
-        let mut errors = Vec::new();
-        require_column(cx, "column", &args.column, "text", is_text, &mut errors);
-        require_column(cx, "", ID, "text", is_text, &mut errors);
-        let input = cx.input();
-        if input.field(ID).is_some() && input.key != [ID] {
-            let message = format!("`dedup` needs a table whose key is `{ID}`");
-            let error = ArgError::new("", "wrong-key", message);
-            errors.push(error.help(format!("the key is {}", input.key.join(", "))));
-        }
-        for (at, name) in args.order_by.iter().enumerate() {
-            let path = format!("order_by[{at}]");
-            require_column(cx, &path, name, "a plain value", |t| !t.is_nested(), &mut errors);
-        }
-        check_thresholds(&args, &mut errors);
-        let file = check_tokenizer(&args, cx, &mut errors);
-        if !errors.is_empty() {
-            return Err(errors);
-        }
-        let similarities = [
-            describe("jaccard", DataType::Float64, false, "Jaccard similarity of the sets", None),
-            describe(
-                "multiset_jaccard",
-                DataType::Float64,
-                false,
-                "Jaccard similarity of the multisets",
-                None,
-            ),
-        ];
-        let duplicate_of = text_field("duplicate_of", "the kept row of the cluster");
-        let rejects = reject_table(&input).with(&[duplicate_of]).with(&similarities);
-        let ports = vec![
-            Port::new(MAIN, input),
-            Port::new(REJECTS, rejects),
-            Port::new(CLUSTERS, clusters_table().with(&similarities)),
-            Port::new(SUMMARY, summary_table()),
-        ];
-        Ok(Box::new(BoundDedup { args, file, ports }))
+    fn bind<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a BindContext,
+    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>> {
+        Box::pin(async move {
+            let args: Args = parse_args(args)?;
+            let mut errors = Vec::new();
+            require_column(cx, "column", &args.column, "text", is_text, &mut errors);
+            require_column(cx, "", ID, "text", is_text, &mut errors);
+            let input = cx.input();
+            if input.field(ID).is_some() && input.key != [ID] {
+                let message = format!("`dedup` needs a table whose key is `{ID}`");
+                let error = ArgError::new("", "wrong-key", message);
+                errors.push(error.help(format!("the key is {}", input.key.join(", "))));
+            }
+            for (at, name) in args.order_by.iter().enumerate() {
+                let path = format!("order_by[{at}]");
+                require_column(cx, &path, name, "a plain value", |t| !t.is_nested(), &mut errors);
+            }
+            check_thresholds(&args, &mut errors);
+            let file = check_tokenizer(&args, cx, &mut errors);
+            if !errors.is_empty() {
+                return Err(errors);
+            }
+            let similarities = [
+                describe(
+                    "jaccard",
+                    DataType::Float64,
+                    false,
+                    "Jaccard similarity of the sets",
+                    None,
+                ),
+                describe(
+                    "multiset_jaccard",
+                    DataType::Float64,
+                    false,
+                    "Jaccard similarity of the multisets",
+                    None,
+                ),
+            ];
+            let duplicate_of = text_field("duplicate_of", "the kept row of the cluster");
+            let rejects = reject_table(&input).with(&[duplicate_of]).with(&similarities);
+            let ports = vec![
+                Port::new(MAIN, input),
+                Port::new(REJECTS, rejects),
+                Port::new(CLUSTERS, clusters_table().with(&similarities)),
+                Port::new(SUMMARY, summary_table()),
+            ];
+            Ok(Box::new(BoundDedup { args, file, ports }) as Box<dyn Step>)
+        })
     }
 }
 
@@ -370,39 +381,40 @@ impl From<galeras_similarity::Error> for StepError {
     }
 }
 
-#[async_trait]
 impl TableStep for BoundDedup {
     fn bounded(&self) -> bool {
         true
     }
 
-    async fn lower(
-        &self,
-        cx: &LowerContext,
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
         mut inputs: BTreeMap<String, DataFrame>,
-    ) -> Result<Ports, StepError> {
-        let missing = || StepError::new("`dedup` needs an input table");
-        let input = inputs.remove(INPUT).ok_or_else(missing)?;
-        let corpus = read(self, cx, input.clone(), inputs.remove(TOKENIZER)).await?;
-        let Decided { duplicates, clusters, summary } =
-            decide(self, cx, input.clone(), corpus).await?;
-        // The small table stands on the left: its rows are looked up by those of the input,
-        // which stay in their order.
-        let small = || cx.session.read_batch(duplicates.clone());
-        let (here, there) = ([decide::DUPLICATE], [ID]);
-        let kept = small()?.join(input.clone(), JoinType::RightAnti, &here, &there, None)?;
-        let others = small()?.join(input, JoinType::Inner, &here, &there, None)?;
-        let mut values = reject_values(lit("duplicate"), column(decide::REASON));
-        values.extend([
-            ("duplicate_of", column(decide::DUPLICATE_OF)),
-            ("jaccard", column(decide::JACCARD)),
-            ("multiset_jaccard", column(decide::MULTISET_JACCARD)),
-        ]);
-        Ok(vec![
-            (MAIN, kept),
-            (REJECTS, project(others, &self.ports[1].table, values)?),
-            (CLUSTERS, cx.session.read_batch(clusters)?),
-            (SUMMARY, cx.session.read_batch(summary)?),
-        ])
+    ) -> BoxFuture<'a, Result<Ports, StepError>> {
+        Box::pin(async move {
+            let missing = || StepError::new("`dedup` needs an input table");
+            let input = inputs.remove(INPUT).ok_or_else(missing)?;
+            let corpus = read(self, cx, input.clone(), inputs.remove(TOKENIZER)).await?;
+            let Decided { duplicates, clusters, summary } =
+                decide(self, cx, input.clone(), corpus).await?;
+            // The small table stands on the left: its rows are looked up by those of the input,
+            // which stay in their order.
+            let small = || cx.session.read_batch(duplicates.clone());
+            let (here, there) = ([decide::DUPLICATE], [ID]);
+            let kept = small()?.join(input.clone(), JoinType::RightAnti, &here, &there, None)?;
+            let others = small()?.join(input, JoinType::Inner, &here, &there, None)?;
+            let mut values = reject_values(lit("duplicate"), column(decide::REASON));
+            values.extend([
+                ("duplicate_of", column(decide::DUPLICATE_OF)),
+                ("jaccard", column(decide::JACCARD)),
+                ("multiset_jaccard", column(decide::MULTISET_JACCARD)),
+            ]);
+            Ok(vec![
+                (MAIN, kept),
+                (REJECTS, project(others, &self.ports[1].table, values)?),
+                (CLUSTERS, cx.session.read_batch(clusters)?),
+                (SUMMARY, cx.session.read_batch(summary)?),
+            ])
+        })
     }
 }

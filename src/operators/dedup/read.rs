@@ -14,11 +14,11 @@ use tokio::sync::mpsc;
 use super::super::support::models::{model, read_model};
 use super::super::support::threads::{StopOnDrop, on_thread};
 use super::{BoundDedup, Keywords, Tokens};
-use crate::session::column;
 use crate::functions::bpe::Bpe;
-use galeras_similarity::{Corpus, Limits, Reader, Stop};
 use crate::id::ID;
 use crate::operator::{LowerContext, StepError, Tell};
+use crate::session::column;
+use galeras_similarity::{Corpus, Limits, Reader, Stop};
 
 /// Batches that wait for a thread.
 const QUEUE: usize = 8;

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::str::FromStr;
 
-use galeras_chat::Usd;
 use crate::operator::ArgError;
+use galeras_chat::Usd;
 
 /// The address of OpenAI's own server.
 const OPENAI: &str = "https://api.openai.com/v1";

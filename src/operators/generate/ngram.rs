@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arrow::array::AsArray;
 use arrow::datatypes::DataType;
-use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use datafusion::logical_expr::cast;
+use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::super::support::threads::{StopOnDrop, on_thread, pool};
@@ -18,14 +18,14 @@ use super::super::support::{is_text, require_column};
 use super::TRAIN;
 use super::args::Args;
 use super::rows::{Answer, Form, NoAnswer, Outcome, Rows, Said, tables};
-use crate::session::column;
 use crate::functions::Message;
-use galeras_ngram::{Model, Prompt, Scratch, Settings, count_tokens};
 use crate::id::{ID, keyed_hash};
 use crate::operator::{
     ArgError, BindContext, INPUT, LowerContext, Lowering, Port, Ports, Reads, Step, StepError,
     TableStep, Tell,
 };
+use crate::session::column;
+use galeras_ngram::{Model, Prompt, Scratch, Settings, count_tokens};
 
 /// What an answer may have if `max_tokens` is not given.
 const MAX_TOKENS: u64 = 256;
@@ -161,52 +161,53 @@ impl Corpus {
     }
 }
 
-#[async_trait]
 impl TableStep for Ngram {
-    async fn lower(
-        &self,
-        cx: &LowerContext,
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
         mut inputs: BTreeMap<String, DataFrame>,
-    ) -> Result<Ports, StepError> {
-        let mut take = |name: &str| {
-            let table = inputs.remove(name);
-            table.ok_or_else(|| StepError::new(format!("`generate` needs a table `{name}`")))
-        };
-        let (input, train) = (take(INPUT)?, take(TRAIN)?);
-        let rows = Rows::read(input, &self.key).await?;
-        let corpus = Corpus::read(train, self.args.train_column()).await?;
-        let conversations = rows.conversations(self.args.messages());
-        let work = Work {
-            settings: self.settings(),
-            order: self.args.order(),
-            corpus,
-            rows,
-            conversations,
-            code: self.args.code().to_string(),
-        };
-        let samples = self.args.samples();
-        let outcomes: Vec<Outcome> = (0..work.rows.len())
-            .flat_map(|row| (0..samples).map(move |sample| (row, sample)))
-            .enumerate()
-            .map(|(answer, (row, sample))| Outcome { row, sample, answer })
-            .collect();
-        (cx.tell)(Tell::Activity(format!("learning from {} texts", work.corpus.texts.len())));
-        (cx.tell)(Tell::Total { rows: outcomes.len() as u64, reused: 0 });
-        let stop = StopOnDrop::default();
-        let (stopped, jobs, tell) = (stop.flag(), cx.jobs, std::sync::Arc::clone(&cx.tell));
-        let (work, outcomes, answers) = on_thread(move || {
-            let answers =
-                work.answers(&outcomes, jobs, &stopped, &|done| tell(Tell::Progress(done)))?;
-            Ok((work, outcomes, answers))
+    ) -> BoxFuture<'a, Result<Ports, StepError>> {
+        Box::pin(async move {
+            let mut take = |name: &str| {
+                let table = inputs.remove(name);
+                table.ok_or_else(|| StepError::new(format!("`generate` needs a table `{name}`")))
+            };
+            let (input, train) = (take(INPUT)?, take(TRAIN)?);
+            let rows = Rows::read(input, &self.key).await?;
+            let corpus = Corpus::read(train, self.args.train_column()).await?;
+            let conversations = rows.conversations(self.args.messages());
+            let work = Work {
+                settings: self.settings(),
+                order: self.args.order(),
+                corpus,
+                rows,
+                conversations,
+                code: self.args.code().to_string(),
+            };
+            let samples = self.args.samples();
+            let outcomes: Vec<Outcome> = (0..work.rows.len())
+                .flat_map(|row| (0..samples).map(move |sample| (row, sample)))
+                .enumerate()
+                .map(|(answer, (row, sample))| Outcome { row, sample, answer })
+                .collect();
+            (cx.tell)(Tell::Activity(format!("learning from {} texts", work.corpus.texts.len())));
+            (cx.tell)(Tell::Total { rows: outcomes.len() as u64, reused: 0 });
+            let stop = StopOnDrop::default();
+            let (stopped, jobs, tell) = (stop.flag(), cx.jobs, std::sync::Arc::clone(&cx.tell));
+            let (work, outcomes, answers) = on_thread(move || {
+                let answers =
+                    work.answers(&outcomes, jobs, &stopped, &|done| tell(Tell::Progress(done)))?;
+                Ok((work, outcomes, answers))
+            })
+            .await?;
+            let form = Form {
+                model: &self.model,
+                extract: self.args.extract.is_code(),
+                price: None,
+                ports: &self.ports,
+            };
+            tables(cx, &form, &work.rows, &outcomes, &answers)
         })
-        .await?;
-        let form = Form {
-            model: &self.model,
-            extract: self.args.extract.is_code(),
-            price: None,
-            ports: &self.ports,
-        };
-        tables(cx, &form, &work.rows, &outcomes, &answers)
     }
 }
 

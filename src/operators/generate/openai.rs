@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use futures::StreamExt;
+use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
 use tokio::sync::{OnceCell, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -20,13 +20,13 @@ use tokio_util::sync::CancellationToken;
 use super::args::Args;
 use super::conversation::Chat;
 use super::rows::{Answer, Form, NoAnswer, Outcome, REFUSAL, Rows, Said, tables};
-use galeras_chat::{Ask, Budget, ChatError, Client, Endpoint, Notice, Price, Settings, Usd};
 use crate::digest::Digest;
 use crate::functions::Message;
 use crate::operator::{
     Answers, ArgError, AskStep, Asked, Fact, INPUT, LowerContext, Lowering, Port, Step, StepError,
     Tell, Versioned,
 };
+use galeras_chat::{Ask, Budget, ChatError, Client, Endpoint, Notice, Price, Settings, Usd};
 use galeras_net::Secret;
 
 /// The version of what questions are made of.
@@ -184,70 +184,75 @@ impl Step for OpenAi {
     }
 }
 
-#[async_trait]
 impl Versioned for OpenAi {
-    async fn version(&self, cancel: &CancellationToken) -> Result<String, StepError> {
-        let hello = [Message { role: "user".into(), content: "Hi".into() }];
-        let mut body = self.body(&hello, 0);
-        // The shortest answer that a server gives; where it is limited under another name, it is
-        // left at that.
-        if !body.contains_key("max_completion_tokens") {
-            body.insert("max_tokens".into(), json!(1));
-        }
-        let failed = |error: ChatError| StepError::new(error.to_string());
-        let ask = Ask::new(body).map_err(failed)?;
-        let answer = self.client()?.ask(&ask, &|_| {}, cancel).await.map_err(failed)?;
-        answer.model.ok_or_else(|| StepError::new("the server does not say which model it is"))
+    fn version<'a>(
+        &'a self,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<String, StepError>> {
+        Box::pin(async move {
+            let hello = [Message { role: "user".into(), content: "Hi".into() }];
+            let mut body = self.body(&hello, 0);
+            // The shortest answer that a server gives; where it is limited under another name, it is
+            // left at that.
+            if !body.contains_key("max_completion_tokens") {
+                body.insert("max_tokens".into(), json!(1));
+            }
+            let failed = |error: ChatError| StepError::new(error.to_string());
+            let ask = Ask::new(body).map_err(failed)?;
+            let answer = self.client()?.ask(&ask, &|_| {}, cancel).await.map_err(failed)?;
+            answer.model.ok_or_else(|| StepError::new("the server does not say which model it is"))
+        })
     }
 }
 
-#[async_trait]
 impl AskStep for OpenAi {
-    async fn lower(
-        &self,
-        cx: &LowerContext,
-        answers: &dyn Answers,
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
+        answers: &'a dyn Answers,
         mut inputs: BTreeMap<String, DataFrame>,
-    ) -> Result<Asked, StepError> {
-        let input = inputs
-            .remove(INPUT)
-            .ok_or_else(|| StepError::new("`generate` needs an input table"))?;
-        let rows = Rows::read(input, &self.key).await?;
-        let work = Work::new(self, &rows, answers);
-        let (outcomes, fresh) = (work.outcomes, work.fresh);
-        let mut results = work.results;
-        let waiting: Vec<bool> = results.iter().map(Option::is_none).collect();
-        let computed = outcomes.iter().filter(|o| waiting[o.answer]).count() as u64;
-        let reused = outcomes.len() as u64 - computed;
-        (cx.tell)(Tell::Total { rows: computed, reused });
-        if !fresh.is_empty() {
-            let mut rows_of = vec![0; results.len()];
-            outcomes.iter().for_each(|outcome| rows_of[outcome.answer] += 1);
-            let client = self.client()?;
-            if client.endpoint().shows_key() {
-                let to = client.endpoint();
-                let text = format!("the key goes to {to} without encryption; use https://");
-                (cx.tell)(Tell::Warning(text));
+    ) -> BoxFuture<'a, Result<Asked, StepError>> {
+        Box::pin(async move {
+            let input = inputs
+                .remove(INPUT)
+                .ok_or_else(|| StepError::new("`generate` needs an input table"))?;
+            let rows = Rows::read(input, &self.key).await?;
+            let work = Work::new(self, &rows, answers);
+            let (outcomes, fresh) = (work.outcomes, work.fresh);
+            let mut results = work.results;
+            let waiting: Vec<bool> = results.iter().map(Option::is_none).collect();
+            let computed = outcomes.iter().filter(|o| waiting[o.answer]).count() as u64;
+            let reused = outcomes.len() as u64 - computed;
+            (cx.tell)(Tell::Total { rows: computed, reused });
+            if !fresh.is_empty() {
+                let mut rows_of = vec![0; results.len()];
+                outcomes.iter().for_each(|outcome| rows_of[outcome.answer] += 1);
+                let client = self.client()?;
+                if client.endpoint().shows_key() {
+                    let to = client.endpoint();
+                    let text = format!("the key goes to {to} without encryption; use https://");
+                    (cx.tell)(Tell::Warning(text));
+                }
+                let places = Semaphore::new(self.args.concurrency());
+                let (asked, stopped) = (Mutex::default(), AtomicBool::new(false));
+                let asking = Asking { step: self, cx, answers, client, places, asked, stopped };
+                asking.all(fresh, &rows_of, &mut results).await?;
             }
-            let places = Semaphore::new(self.args.concurrency());
-            let (asked, stopped) = (Mutex::default(), AtomicBool::new(false));
-            let asking = Asking { step: self, cx, answers, client, places, asked, stopped };
-            asking.all(fresh, &rows_of, &mut results).await?;
-        }
-        let failed = |answer: &Found| matches!(answer, Some(Err(why)) if why.again);
-        let retry = outcomes.iter().filter(|o| failed(&results[o.answer])).count();
-        cx.retry.fetch_add(retry as u64, Ordering::Relaxed);
-        let results: Option<Vec<_>> = results.into_iter().collect();
-        let results =
-            results.ok_or_else(|| StepError::new("a defect: a question was not asked"))?;
-        let form = Form {
-            model: &self.model,
-            extract: self.args.extract.is_code(),
-            price: self.price(),
-            ports: &self.ports,
-        };
-        let ports = tables(cx, &form, &rows, &outcomes, &results)?;
-        Ok(Asked { ports, computed, reused })
+            let failed = |answer: &Found| matches!(answer, Some(Err(why)) if why.again);
+            let retry = outcomes.iter().filter(|o| failed(&results[o.answer])).count();
+            cx.retry.fetch_add(retry as u64, Ordering::Relaxed);
+            let results: Option<Vec<_>> = results.into_iter().collect();
+            let results =
+                results.ok_or_else(|| StepError::new("a defect: a question was not asked"))?;
+            let form = Form {
+                model: &self.model,
+                extract: self.args.extract.is_code(),
+                price: self.price(),
+                ports: &self.ports,
+            };
+            let ports = tables(cx, &form, &rows, &outcomes, &results)?;
+            Ok(Asked { ports, computed, reused })
+        })
     }
 }
 

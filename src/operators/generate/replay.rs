@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use arrow::array::{Array, ArrayRef, RecordBatch};
-use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
+use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::super::support::is_text;
@@ -112,41 +112,42 @@ impl Step for Replay {
 /// The key of an answer and its sample.
 type Key = (Vec<Option<String>>, u32);
 
-#[async_trait]
 impl TableStep for Replay {
-    async fn lower(
-        &self,
-        cx: &LowerContext,
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
         mut inputs: BTreeMap<String, DataFrame>,
-    ) -> Result<Ports, StepError> {
-        let mut take = |name: &str| {
-            let table = inputs.remove(name);
-            table.ok_or_else(|| StepError::new(format!("`generate` needs a table `{name}`")))
-        };
-        let (input, answers) = (take(INPUT)?, take(ANSWERS)?);
-        let rows = Rows::read(input, &self.key).await?;
-        let (left, right) = self.on();
-        let known = self.known(&answers.collect().await?, &right)?;
-        let columns = rows.as_texts(&left)?;
-        let (mut outcomes, mut found) = (Vec::new(), Vec::new());
-        for row in 0..rows.len() {
-            let key = rows.key_of(row, &columns);
-            for sample in 0..self.args.samples() {
-                outcomes.push(Outcome { row, sample, answer: found.len() });
-                let key = (key.clone(), sample);
-                found.push(known.get(&key).cloned().ok_or_else(|| {
-                    let reason = format!("the table has no answer for {}", shown(&left, &key));
-                    NoAnswer::of_row("answer", reason)
-                }));
+    ) -> BoxFuture<'a, Result<Ports, StepError>> {
+        Box::pin(async move {
+            let mut take = |name: &str| {
+                let table = inputs.remove(name);
+                table.ok_or_else(|| StepError::new(format!("`generate` needs a table `{name}`")))
+            };
+            let (input, answers) = (take(INPUT)?, take(ANSWERS)?);
+            let rows = Rows::read(input, &self.key).await?;
+            let (left, right) = self.on();
+            let known = self.known(&answers.collect().await?, &right)?;
+            let columns = rows.as_texts(&left)?;
+            let (mut outcomes, mut found) = (Vec::new(), Vec::new());
+            for row in 0..rows.len() {
+                let key = rows.key_of(row, &columns);
+                for sample in 0..self.args.samples() {
+                    outcomes.push(Outcome { row, sample, answer: found.len() });
+                    let key = (key.clone(), sample);
+                    found.push(known.get(&key).cloned().ok_or_else(|| {
+                        let reason = format!("the table has no answer for {}", shown(&left, &key));
+                        NoAnswer::of_row("answer", reason)
+                    }));
+                }
             }
-        }
-        let form = Form {
-            model: &self.model,
-            extract: self.args.extract.is_code(),
-            price: None,
-            ports: &self.ports,
-        };
-        tables(cx, &form, &rows, &outcomes, &found)
+            let form = Form {
+                model: &self.model,
+                extract: self.args.extract.is_code(),
+                price: None,
+                ports: &self.ports,
+            };
+            tables(cx, &form, &rows, &outcomes, &found)
+        })
     }
 }
 

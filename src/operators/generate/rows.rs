@@ -20,12 +20,12 @@ use serde::{Deserialize, Serialize};
 
 use super::extract;
 use super::ports::{PROMPT_ID, SAMPLE};
-use galeras_chat::{Price, Usd};
 use crate::digest::Digest;
-use crate::session::column;
 use crate::functions::{Message, RowId, call, conversation};
 use crate::id::{ID, row_id};
 use crate::operator::{LowerContext, MAIN, Port, Ports, REJECTS, SUMMARY, StepError};
+use crate::session::column;
+use galeras_chat::{Price, Usd};
 
 /// Rows of a batch that is made.
 const BATCH: usize = 8192;

@@ -4,19 +4,18 @@ mod corpus;
 mod source;
 
 use arrow::datatypes::DataType;
-use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use datafusion::datasource::MemTable;
 use datafusion::functions::core::expr_fn::get_field;
 use datafusion::functions::regex::expr_fn::regexp_replace;
 use datafusion::logical_expr::lit;
+use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::source::{Origin, Source};
 use super::support::{keep_hidden, project, reject_columns, reject_values, text};
-use crate::session::column;
 use crate::functions::{METHOD_FIELDS, PythonMethods, RowId, call, methods_type};
 use crate::id::ID;
 use crate::operator::{
@@ -24,6 +23,7 @@ use crate::operator::{
     Ports, REJECTS, RowStep, SideFile, Step, StepError, TableSchema, args_schema, describe,
     parse_args,
 };
+use crate::session::column;
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -91,7 +91,6 @@ Row by row, where a row is a file: only files with new content are parsed (13 MB
 The content of all files is hashed on every run.
 "#;
 
-#[async_trait]
 impl Operator for Methods {
     fn name(&self) -> &'static str {
         "methods"
@@ -121,32 +120,38 @@ impl Operator for Methods {
         args_schema::<Args>()
     }
 
-    async fn bind(&self, args: &Value, cx: &BindContext) -> Result<Box<dyn Step>, Vec<ArgError>> {
-        let args: Args = parse_args(args)?;
-        let one = |error| vec![error];
-        let origin = match (&args.corpus, &args.dir) {
-            (Some(Corpus::PythonStdlib), None) => Origin::Stdlib,
-            (None, Some(name)) => {
-                let path = cx.base.join(name);
-                if !path.is_dir() {
-                    let message = format!("there is no folder `{name}`");
-                    let error = ArgError::new("dir", "missing-file", message);
-                    return Err(one(error.help("paths are relative to the workflow file")));
+    fn bind<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a BindContext,
+    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>> {
+        Box::pin(async move {
+            let args: Args = parse_args(args)?;
+            let one = |error| vec![error];
+            let origin = match (&args.corpus, &args.dir) {
+                (Some(Corpus::PythonStdlib), None) => Origin::Stdlib,
+                (None, Some(name)) => {
+                    let path = cx.base.join(name);
+                    if !path.is_dir() {
+                        let message = format!("there is no folder `{name}`");
+                        let error = ArgError::new("dir", "missing-file", message);
+                        return Err(one(error.help("paths are relative to the workflow file")));
+                    }
+                    Origin::Folder { name: name.clone(), path }
                 }
-                Origin::Folder { name: name.clone(), path }
-            }
-            (None, None) => {
-                let message = "`methods` needs `corpus` or `dir`";
-                let error = ArgError::new("", "missing-argument", message);
-                return Err(one(error.help("corpus: python-stdlib needs nothing else")));
-            }
-            (Some(_), Some(_)) => {
-                let message = "give either `corpus` or `dir`, not both";
-                return Err(one(ArgError::new("dir", "conflicting-arguments", message)));
-            }
-        };
-        let source = Source::new(origin, &args.include, &args.exclude).map_err(one)?;
-        Ok(Box::new(BoundMethods { args, source, ports: ports() }))
+                (None, None) => {
+                    let message = "`methods` needs `corpus` or `dir`";
+                    let error = ArgError::new("", "missing-argument", message);
+                    return Err(one(error.help("corpus: python-stdlib needs nothing else")));
+                }
+                (Some(_), Some(_)) => {
+                    let message = "give either `corpus` or `dir`, not both";
+                    return Err(one(ArgError::new("dir", "conflicting-arguments", message)));
+                }
+            };
+            let source = Source::new(origin, &args.include, &args.exclude).map_err(one)?;
+            Ok(Box::new(BoundMethods { args, source, ports: ports() }) as Box<dyn Step>)
+        })
     }
 }
 

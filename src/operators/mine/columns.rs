@@ -10,9 +10,9 @@ use arrow::array::{
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 use tokio::sync::mpsc;
 
-use galeras_git::{ChangedMethod, CommitFacts, GitError, GitErrorKind, Sink};
 use crate::id::{ID, row_id};
 use crate::operator::{StepError, TableSchema, describe};
+use galeras_git::{ChangedMethod, CommitFacts, GitError, GitErrorKind, Sink};
 
 /// Rows of a batch at most.
 const BATCH_ROWS: usize = 1024;

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::SchemaRef;
-use async_trait::async_trait;
 use datafusion::common::JoinType;
 use datafusion::dataframe::DataFrame;
 use datafusion::functions::regex::expr_fn::regexp_replace;
 use datafusion::logical_expr::lit;
+use futures::future::BoxFuture;
 use globset::GlobSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,14 +21,14 @@ use tokio::sync::mpsc;
 use self::columns::{Batches, HEAD, made_schema, methods_table, rejected_fields};
 use self::work::Task;
 use super::support::{glob_set, is_text, project, reject_columns, require_column};
-use crate::session::column;
 use crate::functions::moment;
-use galeras_git::{MineOptions, Window};
 use crate::operator::{
     ArgError, BindContext, EachContext, EachError, EachStep, Effect, Fact, Grain, InputPorts,
     Lowering, MAIN, Operator, Port, Ports, REJECTS, Reads, Step, StepError, TableSchema,
     args_schema, parse_args,
 };
+use crate::session::column;
+use galeras_git::{MineOptions, Window};
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -70,7 +70,6 @@ pub(super) struct Mine;
 
 const DOC: &str = include_str!("doc.md");
 
-#[async_trait]
 impl Operator for Mine {
     fn name(&self) -> &'static str {
         "mine"
@@ -100,41 +99,50 @@ impl Operator for Mine {
         args_schema::<Args>()
     }
 
-    async fn bind(&self, args: &Value, cx: &BindContext) -> Result<Box<dyn Step>, Vec<ArgError>> {
-        let mut args: Args = parse_args(args)?;
-        let mut errors = Vec::new();
-        for name in ["repo", "clone_url", "head_sha"] {
-            require_column(cx, "", name, "text", is_text, &mut errors);
-        }
-        let mut read = |path: &str, text: &str| {
-            let found = moment(text);
-            if found.is_none() {
-                let message = format!("`{text}` is no date");
-                let help = "write 2022-01-31, or 2022-01-31T12:00:00Z";
-                errors.push(ArgError::new(path, "wrong-type", message).help(help));
+    fn bind<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a BindContext,
+    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>> {
+        Box::pin(async move {
+            let mut args: Args = parse_args(args)?;
+            let mut errors = Vec::new();
+            for name in ["repo", "clone_url", "head_sha"] {
+                require_column(cx, "", name, "text", is_text, &mut errors);
             }
-            found
-        };
-        let window = match (read("since", &args.since), read("until", &args.until)) {
-            (Some((since, from)), Some((until, to))) => {
-                // However the window is written, it is the same window.
-                (args.since, args.until) = (from, to);
-                Some(Window { since, until })
+            let mut read = |path: &str, text: &str| {
+                let found = moment(text);
+                if found.is_none() {
+                    let message = format!("`{text}` is no date");
+                    let help = "write 2022-01-31, or 2022-01-31T12:00:00Z";
+                    errors.push(ArgError::new(path, "wrong-type", message).help(help));
+                }
+                found
+            };
+            let window = match (read("since", &args.since), read("until", &args.until)) {
+                (Some((since, from)), Some((until, to))) => {
+                    // However the window is written, it is the same window.
+                    (args.since, args.until) = (from, to);
+                    Some(Window { since, until })
+                }
+                _ => None,
+            };
+            if window.is_some_and(|window| window.since >= window.until) {
+                let message =
+                    format!("the window from {} until {} is empty", args.since, args.until);
+                let help = "`until` is the first moment after the window";
+                errors.push(ArgError::new("until", "empty-window", message).help(help));
             }
-            _ => None,
-        };
-        if window.is_some_and(|window| window.since >= window.until) {
-            let message = format!("the window from {} until {} is empty", args.since, args.until);
-            let help = "`until` is the first moment after the window";
-            errors.push(ArgError::new("until", "empty-window", message).help(help));
-        }
-        let include = glob_set("include", &args.include).map_err(|error| errors.push(error)).ok();
-        match (window, include) {
-            (Some(window), Some(include)) if errors.is_empty() => {
-                Ok(Box::new(BoundMine { args, window, include, ports: ports() }))
+            let include =
+                glob_set("include", &args.include).map_err(|error| errors.push(error)).ok();
+            match (window, include) {
+                (Some(window), Some(include)) if errors.is_empty() => {
+                    Ok(Box::new(BoundMine { args, window, include, ports: ports() })
+                        as Box<dyn Step>)
+                }
+                _ => Err(errors),
             }
-            _ => Err(errors),
-        }
+        })
     }
 }
 
@@ -188,7 +196,6 @@ impl Step for BoundMine {
     }
 }
 
-#[async_trait]
 impl EachStep for BoundMine {
     fn reads(&self) -> Vec<String> {
         // A commit names its content wherever the repository is.
@@ -203,20 +210,22 @@ impl EachStep for BoundMine {
         made_schema()
     }
 
-    async fn each(
-        &self,
-        cx: &EachContext<'_>,
+    fn each<'a>(
+        &'a self,
+        cx: &'a EachContext<'a>,
         row: RecordBatch,
         out: mpsc::Sender<RecordBatch>,
-    ) -> Result<(), EachError> {
-        let task = Task {
-            repo: text(&row, "repo"),
-            address: text(&row, "clone_url"),
-            head: text(&row, "head_sha"),
-            branch: self.args.branch.clone(),
-            options: Arc::new(self.options(cx.lower.jobs)),
-        };
-        task.run(cx, out).await
+    ) -> BoxFuture<'a, Result<(), EachError>> {
+        Box::pin(async move {
+            let task = Task {
+                repo: text(&row, "repo"),
+                address: text(&row, "clone_url"),
+                head: text(&row, "head_sha"),
+                branch: self.args.branch.clone(),
+                options: Arc::new(self.options(cx.lower.jobs)),
+            };
+            task.run(cx, out).await
+        })
     }
 
     fn failed(&self, row: &RecordBatch, error: &EachError) -> Result<RecordBatch, StepError> {

@@ -15,11 +15,11 @@ use tokio::sync::mpsc;
 use super::super::support::threads::{StopOnDrop, blocking};
 use super::columns::Batches;
 use crate::digest::Digest;
+use crate::operator::{EachContext, EachError, Tell};
 use galeras_git::{
     Activity, Fetcher, GitError, GitErrorKind, Location, MineOptions, Network, Plan, Repository,
     mine, plan, remote_head, trees,
 };
-use crate::operator::{EachContext, EachError, Tell};
 
 /// Commits after which progress is shown.
 const SAY_COMMITS: usize = 64;

@@ -3,16 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use arrow::datatypes::DataType;
-use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use datafusion::functions::core::expr_fn::get_field;
 use datafusion::logical_expr::{Expr, cast, lit};
+use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::support::{keep_hidden, project, reject_table, reject_values, text_field};
-use crate::session::column;
 use crate::functions::{
     Message, RenderPrompts, RowId, SYSTEM, Treatment, call, compile, messages_type,
 };
@@ -21,6 +20,7 @@ use crate::operator::{
     ArgError, BindContext, Effect, Grain, InputPorts, Lowering, MAIN, Operator, Port, Ports,
     REJECTS, RowStep, Step, StepError, args_schema, describe, parse_args,
 };
+use crate::session::column;
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -83,7 +83,6 @@ pub(super) struct Prompt;
 
 const DOC: &str = include_str!("doc.md");
 
-#[async_trait]
 impl Operator for Prompt {
     fn name(&self) -> &'static str {
         "prompt"
@@ -113,59 +112,75 @@ impl Operator for Prompt {
         args_schema::<Args>()
     }
 
-    async fn bind(&self, args: &Value, cx: &BindContext) -> Result<Box<dyn Step>, Vec<ArgError>> {
-        let args: Args = parse_args(args)?;
-        let given = given(&args)?;
-        let treatments: Vec<Treatment> =
-            given.iter().map(|given| given.treatment.clone()).collect();
-        let input = cx.input();
-        let mut errors = Vec::new();
-        let mut reads = BTreeSet::new();
-        let messages =
-            || given.iter().flat_map(|g| g.paths.iter().enumerate().map(move |p| (g, p)));
-        match compile(&treatments) {
-            Err(found) => {
-                for error in found {
-                    let named =
-                        messages().find(|(g, (at, _))| g.treatment.template(*at) == error.template);
-                    let path = named.map_or("treatments", |(_, (_, path))| path);
-                    errors.push(ArgError::new(path, "bad-template", error.message));
+    fn bind<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a BindContext,
+    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>> {
+        Box::pin(async move {
+            let args: Args = parse_args(args)?;
+            let given = given(&args)?;
+            let treatments: Vec<Treatment> =
+                given.iter().map(|given| given.treatment.clone()).collect();
+            let input = cx.input();
+            let mut errors = Vec::new();
+            let mut reads = BTreeSet::new();
+            let messages =
+                || given.iter().flat_map(|g| g.paths.iter().enumerate().map(move |p| (g, p)));
+            match compile(&treatments) {
+                Err(found) => {
+                    for error in found {
+                        let named = messages()
+                            .find(|(g, (at, _))| g.treatment.template(*at) == error.template);
+                        let path = named.map_or("treatments", |(_, (_, path))| path);
+                        errors.push(ArgError::new(path, "bad-template", error.message));
+                    }
                 }
-            }
-            Ok(templates) => {
-                let is_column = |name: &str| input.field(name).is_some();
-                for (given, (at, path)) in messages() {
-                    for variable in templates.variables(&given.treatment.template(at), is_column) {
-                        if input.field(&variable).is_none() {
-                            errors.push(ArgError::unknown_column(path, &variable, input.names()));
+                Ok(templates) => {
+                    let is_column = |name: &str| input.field(name).is_some();
+                    for (given, (at, path)) in messages() {
+                        for variable in
+                            templates.variables(&given.treatment.template(at), is_column)
+                        {
+                            if input.field(&variable).is_none() {
+                                errors.push(ArgError::unknown_column(
+                                    path,
+                                    &variable,
+                                    input.names(),
+                                ));
+                            }
+                            reads.insert(variable);
                         }
-                        reads.insert(variable);
                     }
                 }
             }
-        }
-        // A template for all treatments is wrong once.
-        errors.dedup_by(|a, b| a.path == b.path && a.message == b.message);
-        if !errors.is_empty() {
-            return Err(errors);
-        }
-        let count = |name, about, unit| describe(name, DataType::Int64, false, about, Some(unit));
-        let added = [
-            text_field(ID, "the row's identity: of the data point and the treatment"),
-            text_field(SNIPPET, "the `id` of the data point that the prompt is about"),
-            text_field("treatment", "the treatment's name"),
-            describe("messages", messages_type(), false, "the conversation so far", None),
-            text_field("prompt", "the messages without that of the system, one below the other"),
-            count("prompt_size", "words of the prompt", "words"),
-            count("p_vocab_size", "distinct words of the prompt", "words"),
-            count("p_n_whitespaces", "spaces of the prompt", "characters"),
-        ];
-        let ports = vec![
-            Port::new(MAIN, input.with(&added).keyed(&[ID])),
-            Port::new(REJECTS, reject_table(&input)),
-        ];
-        let reads = reads.into_iter().collect();
-        Ok(Box::new(BoundPrompt { treatments, reads, key: input.key, ports }))
+            // A template for all treatments is wrong once.
+            errors.dedup_by(|a, b| a.path == b.path && a.message == b.message);
+            if !errors.is_empty() {
+                return Err(errors);
+            }
+            let count =
+                |name, about, unit| describe(name, DataType::Int64, false, about, Some(unit));
+            let added = [
+                text_field(ID, "the row's identity: of the data point and the treatment"),
+                text_field(SNIPPET, "the `id` of the data point that the prompt is about"),
+                text_field("treatment", "the treatment's name"),
+                describe("messages", messages_type(), false, "the conversation so far", None),
+                text_field(
+                    "prompt",
+                    "the messages without that of the system, one below the other",
+                ),
+                count("prompt_size", "words of the prompt", "words"),
+                count("p_vocab_size", "distinct words of the prompt", "words"),
+                count("p_n_whitespaces", "spaces of the prompt", "characters"),
+            ];
+            let ports = vec![
+                Port::new(MAIN, input.with(&added).keyed(&[ID])),
+                Port::new(REJECTS, reject_table(&input)),
+            ];
+            let reads = reads.into_iter().collect();
+            Ok(Box::new(BoundPrompt { treatments, reads, key: input.key, ports }) as Box<dyn Step>)
+        })
     }
 }
 

@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 use super::super::support::threads::{StopOnDrop, blocking};
 use super::table::Found;
+use crate::operator::{LowerContext, StepError, Tell};
 use galeras_git::{
     Activity, GitError, GitErrorKind, Head, Location, Network, Repository, remote_head,
 };
-use crate::operator::{LowerContext, StepError, Tell};
 
 /// Servers that are asked side by side.
 const AT_ONCE: usize = 8;

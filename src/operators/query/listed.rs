@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::table::Found;
+use crate::operator::ArgError;
 use galeras_git::{GitError, Location, shown_url};
 use galeras_github::GITHUB;
-use crate::operator::ArgError;
 
 /// One entry of `repos`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

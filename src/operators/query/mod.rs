@@ -7,8 +7,8 @@ mod table;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
+use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -18,13 +18,13 @@ use self::listed::{Entry, Listed};
 use self::table::{Found, pinned_rejects, rejects, repositories, repositories_table};
 use super::support::{reject_columns, text_field};
 use crate::digest::Digest;
-use galeras_github::{Client, GITHUB, GithubError, GithubErrorKind, Notice, Query, Search};
-use galeras_github::{Repository, Sort, search};
 use crate::operator::{
     ArgError, BindContext, Effect, Fact, Grain, InputPorts, LowerContext, Lowering, MAIN, Operator,
     Port, Ports, REJECTS, SideFile, Snapshot, Step, StepError, TableSchema, TableStep, Tell,
     args_schema, parse_args,
 };
+use galeras_github::{Client, GITHUB, GithubError, GithubErrorKind, Notice, Query, Search};
+use galeras_github::{Repository, Sort, search};
 use galeras_net::Secret;
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -100,7 +100,6 @@ pub(super) struct QueryRepositories;
 const NAME: &str = "query";
 const DOC: &str = include_str!("doc.md");
 
-#[async_trait]
 impl Operator for QueryRepositories {
     fn name(&self) -> &'static str {
         NAME
@@ -130,59 +129,66 @@ impl Operator for QueryRepositories {
         args_schema::<Args>()
     }
 
-    async fn bind(&self, args: &Value, cx: &BindContext) -> Result<Box<dyn Step>, Vec<ArgError>> {
-        let args: Args = parse_args(args)?;
-        let one = |error| vec![error];
-        if let Some(query) = &args.github {
-            let checked = Query::parse(query).and_then(|_| args.search().check());
-            checked
-                .map_err(|error| one(ArgError::new("github", "bad-query", error.to_string())))?;
-        }
-        let repos = args.repos.as_ref().filter(|repos| match repos {
-            Repos::List(list) => !list.is_empty() || args.github.is_none(),
-            Repos::Text(text) => !text.trim().is_empty(),
-        });
-        let from = match (&args.github, repos) {
-            (_, Some(repos)) => {
-                // With a search to fall back on, its arguments may be there for it.
-                if args.github.is_none() && (args.limit.is_some() || args.sort.is_some()) {
-                    let at = if args.limit.is_some() { "limit" } else { "sort" };
-                    let message = format!("`{at}` belongs to `github`; a list is taken whole");
-                    return Err(one(ArgError::new(at, "conflicting-arguments", message)));
+    fn bind<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a BindContext,
+    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>> {
+        Box::pin(async move {
+            let args: Args = parse_args(args)?;
+            let one = |error| vec![error];
+            if let Some(query) = &args.github {
+                let checked = Query::parse(query).and_then(|_| args.search().check());
+                checked.map_err(|error| {
+                    one(ArgError::new("github", "bad-query", error.to_string()))
+                })?;
+            }
+            let repos = args.repos.as_ref().filter(|repos| match repos {
+                Repos::List(list) => !list.is_empty() || args.github.is_none(),
+                Repos::Text(text) => !text.trim().is_empty(),
+            });
+            let from = match (&args.github, repos) {
+                (_, Some(repos)) => {
+                    // With a search to fall back on, its arguments may be there for it.
+                    if args.github.is_none() && (args.limit.is_some() || args.sort.is_some()) {
+                        let at = if args.limit.is_some() { "limit" } else { "sort" };
+                        let message = format!("`{at}` belongs to `github`; a list is taken whole");
+                        return Err(one(ArgError::new(at, "conflicting-arguments", message)));
+                    }
+                    From::List(match repos {
+                        Repos::List(entries) => Listed::inline(entries, &args.base_url, &cx.base)?,
+                        Repos::Text(path) if path.trim().ends_with(".csv") => {
+                            Listed::csv(path.trim(), &args.base_url, &cx.base).map_err(one)?
+                        }
+                        Repos::Text(list) => {
+                            Listed::inline(&Entry::separated(list), &args.base_url, &cx.base)?
+                        }
+                    })
                 }
-                From::List(match repos {
-                    Repos::List(entries) => Listed::inline(entries, &args.base_url, &cx.base)?,
-                    Repos::Text(path) if path.trim().ends_with(".csv") => {
-                        Listed::csv(path.trim(), &args.base_url, &cx.base).map_err(one)?
-                    }
-                    Repos::Text(list) => {
-                        Listed::inline(&Entry::separated(list), &args.base_url, &cx.base)?
-                    }
-                })
+                (Some(_), None) => From::Search,
+                (None, None) => {
+                    let message = "`query` needs `github` or `repos`";
+                    let help = "repos: [psf/requests, ./a/local/clone]";
+                    return Err(one(ArgError::new("", "missing-argument", message).help(help)));
+                }
+            };
+            if let Err(error) = Client::new(&args.base_url, None) {
+                return Err(one(ArgError::new("base_url", "bad-url", error.to_string())));
             }
-            (Some(_), None) => From::Search,
-            (None, None) => {
-                let message = "`query` needs `github` or `repos`";
-                let help = "repos: [psf/requests, ./a/local/clone]";
-                return Err(one(ArgError::new("", "missing-argument", message).help(help)));
+            let mut step =
+                BoundQuery { args, from, base: cx.base.clone(), pinned: None, ports: ports() };
+            let pinned = cx.pins.snapshot(NAME, &step.question()).cloned();
+            if let Some(snapshot) = &pinned {
+                let read = repositories(&snapshot.rows).and(pinned_rejects(&snapshot.rejects));
+                read.map_err(|error| {
+                    let message = format!("what galeras.lock pins for this step: {error}");
+                    let error = ArgError::new("", "bad-lock", message);
+                    one(error.help("write the lock file anew with `galeras lock`"))
+                })?;
             }
-        };
-        if let Err(error) = Client::new(&args.base_url, None) {
-            return Err(one(ArgError::new("base_url", "bad-url", error.to_string())));
-        }
-        let mut step =
-            BoundQuery { args, from, base: cx.base.clone(), pinned: None, ports: ports() };
-        let pinned = cx.pins.snapshot(NAME, &step.question()).cloned();
-        if let Some(snapshot) = &pinned {
-            let read = repositories(&snapshot.rows).and(pinned_rejects(&snapshot.rejects));
-            read.map_err(|error| {
-                let message = format!("what galeras.lock pins for this step: {error}");
-                let error = ArgError::new("", "bad-lock", message);
-                one(error.help("write the lock file anew with `galeras lock`"))
-            })?;
-        }
-        step.pinned = pinned;
-        Ok(Box::new(step))
+            step.pinned = pinned;
+            Ok(Box::new(step) as Box<dyn Step>)
+        })
     }
 }
 
@@ -338,21 +344,27 @@ impl Step for BoundQuery {
     }
 }
 
-#[async_trait]
 impl TableStep for BoundQuery {
-    async fn lower(
-        &self,
-        cx: &LowerContext,
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
         _: BTreeMap<String, DataFrame>,
-    ) -> Result<Ports, StepError> {
-        let (rows, rejected) = match &self.pinned {
-            Some(snapshot) => (repositories(&snapshot.rows)?, pinned_rejects(&snapshot.rejects)?),
-            None => {
-                let (rows, headless) = self.ask(cx).await?;
-                (repositories(&rows)?, rejects(&headless)?)
-            }
-        };
-        Ok(vec![(MAIN, cx.session.read_batch(rows)?), (REJECTS, cx.session.read_batch(rejected)?)])
+    ) -> BoxFuture<'a, Result<Ports, StepError>> {
+        Box::pin(async move {
+            let (rows, rejected) = match &self.pinned {
+                Some(snapshot) => {
+                    (repositories(&snapshot.rows)?, pinned_rejects(&snapshot.rejects)?)
+                }
+                None => {
+                    let (rows, headless) = self.ask(cx).await?;
+                    (repositories(&rows)?, rejects(&headless)?)
+                }
+            };
+            Ok(vec![
+                (MAIN, cx.session.read_batch(rows)?),
+                (REJECTS, cx.session.read_batch(rejected)?),
+            ])
+        })
     }
 }
 

@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema};
-use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::Expr;
+use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -21,7 +21,6 @@ use serde_json::{Map, Value, json};
 use self::fetch::fetch;
 use self::formats::{Format, check_whole, open};
 use crate::digest::Digest;
-use crate::session::column;
 use crate::functions::{RowId, call};
 use crate::id::ID;
 use crate::operator::{
@@ -29,6 +28,7 @@ use crate::operator::{
     Port, Ports, SideFile, Step, StepError, TableSchema, TableStep, args_schema, describe,
     parse_args, stored_type,
 };
+use crate::session::column;
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -99,7 +99,6 @@ data:
 Reads the file as a whole whenever its content has changed.
 "#;
 
-#[async_trait]
 impl Operator for Read {
     fn name(&self) -> &'static str {
         "read"
@@ -129,58 +128,66 @@ impl Operator for Read {
         args_schema::<Args>()
     }
 
-    async fn bind(&self, args: &Value, cx: &BindContext) -> Result<Box<dyn Step>, Vec<ArgError>> {
-        let args: Args = parse_args(args)?;
-        let one = |error| vec![error];
-        let path = args.path.as_deref().filter(|path| !path.is_empty());
-        let (at, name, file) = match (path, &args.url) {
-            (Some(path), _) => {
-                let file = cx.base.join(path);
-                if !file.is_file() {
-                    let what = if file.is_dir() { "is a folder" } else { "does not exist" };
-                    let message = format!("the file `{path}` {what}");
-                    let error = ArgError::new("path", "missing-file", message);
-                    return Err(one(error.help("paths are relative to the workflow file")));
+    fn bind<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a BindContext,
+    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>> {
+        Box::pin(async move {
+            let args: Args = parse_args(args)?;
+            let one = |error| vec![error];
+            let path = args.path.as_deref().filter(|path| !path.is_empty());
+            let (at, name, file) = match (path, &args.url) {
+                (Some(path), _) => {
+                    let file = cx.base.join(path);
+                    if !file.is_file() {
+                        let what = if file.is_dir() { "is a folder" } else { "does not exist" };
+                        let message = format!("the file `{path}` {what}");
+                        let error = ArgError::new("path", "missing-file", message);
+                        return Err(one(error.help("paths are relative to the workflow file")));
+                    }
+                    ("path", path.to_string(), file)
                 }
-                ("path", path.to_string(), file)
+                (None, Some(url)) => {
+                    let file =
+                        fetch(url, args.sha256.as_deref(), &cx.downloads).await.map_err(one)?;
+                    ("url", url.clone(), file)
+                }
+                (None, None) => {
+                    let error =
+                        ArgError::new("", "missing-argument", "`read` needs `path` or `url`");
+                    return Err(one(error));
+                }
+            };
+            if args.sha256.is_some() && args.url.is_none() {
+                let message = "`sha256` belongs to `url`; a file counts by its content anyway";
+                return Err(one(ArgError::new("sha256", "conflicting-arguments", message)));
             }
-            (None, Some(url)) => {
-                let file = fetch(url, args.sha256.as_deref(), &cx.downloads).await.map_err(one)?;
-                ("url", url.clone(), file)
+            let Some(format) = args.format.or_else(|| Format::of_suffix(&name)) else {
+                let error =
+                    ArgError::new(at, "unknown-format", format!("`{name}` has no known suffix"));
+                return Err(one(error.help("add `format: parquet`, `jsonl`, `csv` or `json`")));
+            };
+            if let Err(why) = check_whole(&file, format) {
+                let message = format!("cannot read `{name}`: {why}");
+                return Err(one(ArgError::new(at, "unreadable-file", message)));
             }
-            (None, None) => {
-                let error = ArgError::new("", "missing-argument", "`read` needs `path` or `url`");
-                return Err(one(error));
-            }
-        };
-        if args.sha256.is_some() && args.url.is_none() {
-            let message = "`sha256` belongs to `url`; a file counts by its content anyway";
-            return Err(one(ArgError::new("sha256", "conflicting-arguments", message)));
-        }
-        let Some(format) = args.format.or_else(|| Format::of_suffix(&name)) else {
-            let error =
-                ArgError::new(at, "unknown-format", format!("`{name}` has no known suffix"));
-            return Err(one(error.help("add `format: parquet`, `jsonl`, `csv` or `json`")));
-        };
-        if let Err(why) = check_whole(&file, format) {
-            let message = format!("cannot read `{name}`: {why}");
-            return Err(one(ArgError::new(at, "unreadable-file", message)));
-        }
-        let raw = open(&cx.session, &file, format).await.map_err(|e| {
-            let text = crate::operator::plain_message(&e);
-            one(ArgError::new(at, "unreadable-file", format!("cannot read `{name}`: {text}")))
-        })?;
-        let mut step = BoundRead {
-            args,
-            name,
-            file,
-            format,
-            names: Vec::new(),
-            positioned: false,
-            ports: Vec::new(),
-        };
-        step.bind_schema(raw.schema().as_arrow())?;
-        Ok(Box::new(step))
+            let raw = open(&cx.session, &file, format).await.map_err(|e| {
+                let text = crate::operator::plain_message(&e);
+                one(ArgError::new(at, "unreadable-file", format!("cannot read `{name}`: {text}")))
+            })?;
+            let mut step = BoundRead {
+                args,
+                name,
+                file,
+                format,
+                names: Vec::new(),
+                positioned: false,
+                ports: Vec::new(),
+            };
+            step.bind_schema(raw.schema().as_arrow())?;
+            Ok(Box::new(step) as Box<dyn Step>)
+        })
     }
 }
 
@@ -302,34 +309,36 @@ impl Step for BoundRead {
     }
 }
 
-#[async_trait]
 impl TableStep for BoundRead {
-    async fn lower(
-        &self,
-        cx: &LowerContext,
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
         _: BTreeMap<String, DataFrame>,
-    ) -> Result<Ports, StepError> {
-        let position = self.args.position.as_ref().filter(|_| self.positioned);
-        let session = if position.is_some() { in_order(&cx.session) } else { cx.session.clone() };
-        let raw = open(&session, &self.file, self.format).await?;
-        let mut columns: Vec<Expr> =
-            self.names.iter().map(|(from, to)| column(from).alias(to)).collect();
-        let mut renamed = raw.select(columns.clone())?;
-        let mut names: Vec<&str> = self.names.iter().map(|(_, name)| name.as_str()).collect();
-        if let Some(position) = position {
-            renamed = with_positions(&cx.session, renamed, position).await?;
-            names.push(&position.column);
-        }
-        if self.has_id() {
-            return Ok(vec![(MAIN, renamed)]);
-        }
-        let identity: Vec<Expr> = match &self.args.key {
-            Some(key) => key.iter().map(|name| column(name)).collect(),
-            None => names.iter().map(|name| column(name)).collect(),
-        };
-        columns = vec![call::<RowId>(identity).alias(ID)];
-        columns.extend(names.into_iter().map(column));
-        Ok(vec![(MAIN, renamed.select(columns)?)])
+    ) -> BoxFuture<'a, Result<Ports, StepError>> {
+        Box::pin(async move {
+            let position = self.args.position.as_ref().filter(|_| self.positioned);
+            let session =
+                if position.is_some() { in_order(&cx.session) } else { cx.session.clone() };
+            let raw = open(&session, &self.file, self.format).await?;
+            let mut columns: Vec<Expr> =
+                self.names.iter().map(|(from, to)| column(from).alias(to)).collect();
+            let mut renamed = raw.select(columns.clone())?;
+            let mut names: Vec<&str> = self.names.iter().map(|(_, name)| name.as_str()).collect();
+            if let Some(position) = position {
+                renamed = with_positions(&cx.session, renamed, position).await?;
+                names.push(&position.column);
+            }
+            if self.has_id() {
+                return Ok(vec![(MAIN, renamed)]);
+            }
+            let identity: Vec<Expr> = match &self.args.key {
+                Some(key) => key.iter().map(|name| column(name)).collect(),
+                None => names.iter().map(|name| column(name)).collect(),
+            };
+            columns = vec![call::<RowId>(identity).alias(ID)];
+            columns.extend(names.into_iter().map(column));
+            Ok(vec![(MAIN, renamed.select(columns)?)])
+        })
     }
 }
 

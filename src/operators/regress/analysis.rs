@@ -19,8 +19,8 @@ use super::refutations::{Draws, Refuted, Watch, refute};
 use super::sensitivity::sensitivity_rows;
 use super::tables::{self, Entry, Outcome};
 use super::{Bound, Tables, identify, named};
-use galeras_causal::{Refusal, adjust};
 use crate::operator::StepError;
+use galeras_causal::{Refusal, adjust};
 
 /// Tells the user what is going on, at most once in a while.
 pub(super) struct Activity {

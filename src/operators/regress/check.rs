@@ -4,8 +4,8 @@ use arrow::datatypes::DataType;
 
 use super::super::support::{is_number, require_column};
 use super::args::{Args, Estimator};
-use galeras_causal::{Covariance, Graph};
 use crate::operator::{ArgError, BindContext};
+use galeras_causal::{Covariance, Graph};
 
 /// Checks the arguments against the input; the graph, if there is one.
 pub(super) fn check(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) -> Option<Graph> {

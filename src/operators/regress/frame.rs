@@ -15,10 +15,10 @@ use futures::StreamExt;
 
 use super::super::support::in_key_order;
 use super::args::Args;
-use crate::session::column;
 use crate::functions::{KeyedHash, RowId, call};
 use crate::id::ID;
 use crate::operator::StepError;
+use crate::session::column;
 
 /// The code of a row without an arm, unit or cluster.
 pub(super) const NONE: u32 = u32::MAX;

@@ -24,25 +24,24 @@ mod tables;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
+use futures::future::BoxFuture;
 use serde_json::Value;
 
 use self::args::Args;
 use self::identify::Identified;
 use super::support::cells::{Cell, batch};
 use super::support::threads::{StopOnDrop, on_thread, pool};
-use galeras_causal::{Graph, Refusal};
 use crate::operator::{
     ArgError, BindContext, Effect, Grain, INPUT, InputPorts, LowerContext, Lowering, MAIN,
     Operator, Port, Ports, Reads, SUMMARY, Step, StepError, TableStep, Tell, args_schema,
     parse_args,
 };
+use galeras_causal::{Graph, Refusal};
 
 /// The operator.
 pub(super) struct Regress;
 
-#[async_trait]
 impl Operator for Regress {
     fn name(&self) -> &'static str {
         "regress"
@@ -72,32 +71,38 @@ impl Operator for Regress {
         args_schema::<Args>()
     }
 
-    async fn bind(&self, args: &Value, cx: &BindContext) -> Result<Box<dyn Step>, Vec<ArgError>> {
-        let mut args: Args = parse_args(args)?;
-        // A unit is a cluster where there are no others.
-        args.cluster = args.cluster.filter(|cluster| args.unit.as_ref() != Some(cluster));
-        let mut errors = Vec::new();
-        let graph = check::check(&args, cx, &mut errors);
-        let mut identified = Vec::new();
-        if errors.is_empty() {
-            for outcome in &args.outcomes {
-                match identify::identified(&args, graph.as_ref(), outcome) {
-                    Ok(found) => identified.push(found),
-                    Err(error) => {
-                        errors.push(ArgError::new("graph", "bad-graph", error.to_string()));
+    fn bind<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a BindContext,
+    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>> {
+        Box::pin(async move {
+            let mut args: Args = parse_args(args)?;
+            // A unit is a cluster where there are no others.
+            args.cluster = args.cluster.filter(|cluster| args.unit.as_ref() != Some(cluster));
+            let mut errors = Vec::new();
+            let graph = check::check(&args, cx, &mut errors);
+            let mut identified = Vec::new();
+            if errors.is_empty() {
+                for outcome in &args.outcomes {
+                    match identify::identified(&args, graph.as_ref(), outcome) {
+                        Ok(found) => identified.push(found),
+                        Err(error) => {
+                            errors.push(ArgError::new("graph", "bad-graph", error.to_string()));
+                        }
                     }
                 }
             }
-        }
-        if !errors.is_empty() {
-            return Err(errors);
-        }
-        let key = cx.input().key;
-        Ok(Box::new(BoundRegress {
-            analysis: Arc::new(Bound { args, graph, identified }),
-            key,
-            ports: ports::ports(),
-        }))
+            if !errors.is_empty() {
+                return Err(errors);
+            }
+            let key = cx.input().key;
+            Ok(Box::new(BoundRegress {
+                analysis: Arc::new(Bound { args, graph, identified }),
+                key,
+                ports: ports::ports(),
+            }) as Box<dyn Step>)
+        })
     }
 }
 
@@ -175,41 +180,42 @@ struct Tables {
     warnings: Vec<String>,
 }
 
-#[async_trait]
 impl TableStep for BoundRegress {
-    async fn lower(
-        &self,
-        cx: &LowerContext,
+    fn lower<'a>(
+        &'a self,
+        cx: &'a LowerContext,
         mut inputs: BTreeMap<String, DataFrame>,
-    ) -> Result<Ports, StepError> {
-        let missing = || StepError::new("`regress` needs an input table");
-        let input = inputs.remove(INPUT).ok_or_else(missing)?;
-        let bound = Arc::clone(&self.analysis);
-        let frame = frame::read(input, &self.key, &bound.args, &bound.numbers()).await?;
-        let stop = StopOnDrop::default();
-        let (flag, jobs) = (stop.flag(), cx.jobs);
-        let tell = Arc::clone(&cx.tell);
-        let tables = on_thread(move || {
-            let activity = analysis::Activity::new(move |text| tell(Tell::Activity(text)));
-            pool(jobs)?.install(|| analysis::analyse(&bound, &frame, &flag, &activity))
+    ) -> BoxFuture<'a, Result<Ports, StepError>> {
+        Box::pin(async move {
+            let missing = || StepError::new("`regress` needs an input table");
+            let input = inputs.remove(INPUT).ok_or_else(missing)?;
+            let bound = Arc::clone(&self.analysis);
+            let frame = frame::read(input, &self.key, &bound.args, &bound.numbers()).await?;
+            let stop = StopOnDrop::default();
+            let (flag, jobs) = (stop.flag(), cx.jobs);
+            let tell = Arc::clone(&cx.tell);
+            let tables = on_thread(move || {
+                let activity = analysis::Activity::new(move |text| tell(Tell::Activity(text)));
+                pool(jobs)?.install(|| analysis::analyse(&bound, &frame, &flag, &activity))
+            })
+            .await?;
+            for warning in &tables.warnings {
+                (cx.tell)(Tell::Warning(warning.clone()));
+            }
+            let table = |columns, rows: &[Vec<Cell>]| -> Result<DataFrame, StepError> {
+                Ok(cx.session.read_batch(batch(columns, rows)?)?)
+            };
+            Ok(vec![
+                (MAIN, table(ports::ESTIMATES, &tables.estimates)?),
+                (SUMMARY, table(ports::SUMMARY_COLUMNS, &tables.summary)?),
+                (ports::REFUTATIONS, table(ports::REFUTATION_COLUMNS, &tables.refutations)?),
+                (ports::BALANCE, table(ports::BALANCE_COLUMNS, &tables.balance)?),
+                (ports::OVERLAP, table(ports::OVERLAP_COLUMNS, &tables.overlap)?),
+                (ports::SENSITIVITY, table(ports::SENSITIVITY_COLUMNS, &tables.sensitivity)?),
+                (ports::MODIFIERS, table(ports::MODIFIER_COLUMNS, &tables.modifiers)?),
+                (ports::GRAPH, table(ports::GRAPH_COLUMNS, &tables.graph)?),
+            ])
         })
-        .await?;
-        for warning in &tables.warnings {
-            (cx.tell)(Tell::Warning(warning.clone()));
-        }
-        let table = |columns, rows: &[Vec<Cell>]| -> Result<DataFrame, StepError> {
-            Ok(cx.session.read_batch(batch(columns, rows)?)?)
-        };
-        Ok(vec![
-            (MAIN, table(ports::ESTIMATES, &tables.estimates)?),
-            (SUMMARY, table(ports::SUMMARY_COLUMNS, &tables.summary)?),
-            (ports::REFUTATIONS, table(ports::REFUTATION_COLUMNS, &tables.refutations)?),
-            (ports::BALANCE, table(ports::BALANCE_COLUMNS, &tables.balance)?),
-            (ports::OVERLAP, table(ports::OVERLAP_COLUMNS, &tables.overlap)?),
-            (ports::SENSITIVITY, table(ports::SENSITIVITY_COLUMNS, &tables.sensitivity)?),
-            (ports::MODIFIERS, table(ports::MODIFIER_COLUMNS, &tables.modifiers)?),
-            (ports::GRAPH, table(ports::GRAPH_COLUMNS, &tables.graph)?),
-        ])
     }
 }
 

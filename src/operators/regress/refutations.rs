@@ -10,8 +10,8 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use super::args::{Args, Estimator, RefuterName};
 use super::comparison::{RowSet, gather};
 use super::estimate::{Sample, estimate, score};
-use galeras_causal::{Design, Refuter, Resample, Resampler};
 use crate::operator::StepError;
+use galeras_causal::{Design, Refuter, Resample, Resampler};
 
 /// What came of a refuter for one estimate.
 pub(super) enum Refutation {

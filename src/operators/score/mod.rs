@@ -1,28 +1,28 @@
 //! `score`: how near predictions come to their references.
 
 use arrow::datatypes::{DataType, FieldRef};
-use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use datafusion::functions::core::expr_fn::get_field;
 use datafusion::functions_aggregate::expr_fn::{count, sum};
 use datafusion::functions_nested::expr_fn::{array_element, make_array};
 use datafusion::logical_expr::{Expr, lit};
+use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::support::{is_text, keep_hidden, project, require_column, text_field};
-use crate::session::column;
+use crate::functions::call;
 use crate::functions::scores::{
     BleuSmooth, CORPUS_FIELDS, COUNT, COUNTS, CorpusScores, Metric, Mode, ScorePair, Spec,
     Tokenize, score_type,
 };
-use crate::functions::call;
-use galeras_metrics::codebleu;
 use crate::operator::{
     ArgError, BindContext, Effect, Grain, InputPorts, Lowering, MAIN, Operator, Port, Ports,
     RowStep, Step, StepError, TableSchema, args_schema, describe, parse_args,
 };
+use crate::session::column;
+use galeras_metrics::codebleu;
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -69,7 +69,6 @@ pub(super) struct Score;
 
 const DOC: &str = include_str!("doc.md");
 
-#[async_trait]
 impl Operator for Score {
     fn name(&self) -> &'static str {
         "score"
@@ -99,51 +98,61 @@ impl Operator for Score {
         args_schema::<Args>()
     }
 
-    async fn bind(&self, args: &Value, cx: &BindContext) -> Result<Box<dyn Step>, Vec<ArgError>> {
-        let args: Args = parse_args(args)?;
-        let mut errors = Vec::new();
-        require_column(cx, "reference", &args.reference, "utf8", is_text, &mut errors);
-        require_column(cx, "prediction", &args.prediction, "utf8", is_text, &mut errors);
-        let input = cx.input();
-        for (at, name) in args.by.iter().enumerate() {
-            let path = format!("by[{at}]");
-            require_column(cx, &path, name, "a group", |_| true, &mut errors);
-            if CORPUS_FIELDS.contains(&name.as_str()) {
-                let message = format!("the port `corpus` has a column `{name}` of its own");
-                errors.push(ArgError::new(path.as_str(), "conflicting-arguments", message));
+    fn bind<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a BindContext,
+    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>> {
+        Box::pin(async move {
+            let args: Args = parse_args(args)?;
+            let mut errors = Vec::new();
+            require_column(cx, "reference", &args.reference, "utf8", is_text, &mut errors);
+            require_column(cx, "prediction", &args.prediction, "utf8", is_text, &mut errors);
+            let input = cx.input();
+            for (at, name) in args.by.iter().enumerate() {
+                let path = format!("by[{at}]");
+                require_column(cx, &path, name, "a group", |_| true, &mut errors);
+                if CORPUS_FIELDS.contains(&name.as_str()) {
+                    let message = format!("the port `corpus` has a column `{name}` of its own");
+                    errors.push(ArgError::new(path.as_str(), "conflicting-arguments", message));
+                }
+                if args.by[..at].contains(name) {
+                    let message = format!("`{name}` is there twice");
+                    errors.push(ArgError::new(path, "conflicting-arguments", message));
+                }
             }
-            if args.by[..at].contains(name) {
-                let message = format!("`{name}` is there twice");
-                errors.push(ArgError::new(path, "conflicting-arguments", message));
+            if args.metrics.is_empty() {
+                errors.push(ArgError::new(
+                    "metrics",
+                    "out-of-range",
+                    "at least one score is needed",
+                ));
             }
-        }
-        if args.metrics.is_empty() {
-            errors.push(ArgError::new("metrics", "out-of-range", "at least one score is needed"));
-        }
-        for (at, metric) in args.metrics.iter().enumerate() {
-            if args.metrics[..at].contains(metric) {
-                let message = format!("`{}` is there twice", metric.columns()[0]);
-                let path = format!("metrics[{at}]");
-                errors.push(ArgError::new(path, "conflicting-arguments", message));
+            for (at, metric) in args.metrics.iter().enumerate() {
+                if args.metrics[..at].contains(metric) {
+                    let message = format!("`{}` is there twice", metric.columns()[0]);
+                    let path = format!("metrics[{at}]");
+                    errors.push(ArgError::new(path, "conflicting-arguments", message));
+                }
             }
-        }
-        let weights = weights(&args.codebleu_weights, &mut errors);
-        if !errors.is_empty() {
-            return Err(errors);
-        }
-        let spec = Spec {
-            metrics: args.metrics,
-            mode: args.mode,
-            bleu_tokenize: args.bleu_tokenize,
-            bleu_smooth: args.bleu_smooth,
-            codebleu_weights: weights,
-        };
-        let ports = vec![
-            Port::new(MAIN, input.with(&added(&spec))),
-            Port::new(CORPUS, corpus(&input, &args.by)),
-        ];
-        let Args { reference, prediction, by, .. } = args;
-        Ok(Box::new(BoundScore { spec, reference, prediction, by, ports }))
+            let weights = weights(&args.codebleu_weights, &mut errors);
+            if !errors.is_empty() {
+                return Err(errors);
+            }
+            let spec = Spec {
+                metrics: args.metrics,
+                mode: args.mode,
+                bleu_tokenize: args.bleu_tokenize,
+                bleu_smooth: args.bleu_smooth,
+                codebleu_weights: weights,
+            };
+            let ports = vec![
+                Port::new(MAIN, input.with(&added(&spec))),
+                Port::new(CORPUS, corpus(&input, &args.by)),
+            ];
+            let Args { reference, prediction, by, .. } = args;
+            Ok(Box::new(BoundScore { spec, reference, prediction, by, ports }) as Box<dyn Step>)
+        })
     }
 }
 

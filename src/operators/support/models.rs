@@ -6,9 +6,9 @@ use std::path::Path;
 use arrow::array::AsArray;
 use datafusion::dataframe::DataFrame;
 
-use crate::session::column;
 use crate::functions::bpe::{Bpe, BpeError};
 use crate::operator::StepError;
+use crate::session::column;
 
 /// The port and the column with the content of the `tokenizer.json`.
 pub(in crate::operators) const MODEL: &str = "model";

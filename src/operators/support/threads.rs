@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::oneshot;
 
-use galeras_git::{GitError, GitErrorKind};
 use crate::operator::StepError;
+use galeras_git::{GitError, GitErrorKind};
 
 /// A flag that stops the threads which work for a future, set when that future is dropped: at
 /// its end, or when the run is cancelled.

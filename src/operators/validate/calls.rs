@@ -8,8 +8,8 @@ use datafusion::dataframe::DataFrame;
 use datafusion::logical_expr::Expr;
 
 use super::BoundRule;
-use crate::session::column;
 use crate::operator::StepError;
+use crate::session::column;
 
 /// The functions that parse a method begin so.
 const EXPENSIVE: &str = "python_";

@@ -6,7 +6,6 @@ mod named;
 use std::collections::BTreeSet;
 
 use arrow::datatypes::DataType;
-use async_trait::async_trait;
 use datafusion::dataframe::DataFrame;
 use datafusion::functions::core::expr_fn::named_struct;
 use datafusion::functions::string::expr_fn::concat;
@@ -14,6 +13,7 @@ use datafusion::functions_nested::make_array::make_array;
 use datafusion::logical_expr::conditional_expressions::CaseBuilder;
 use datafusion::logical_expr::{Expr, cast, lit, when};
 use datafusion::prelude::coalesce;
+use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -21,11 +21,11 @@ use serde_json::{Map, Value};
 use self::calls::share_calls;
 use self::named::{Named, NamedCheck};
 use super::support::{is_number, keep_hidden, project, reject_table, reject_values};
-use crate::session::{RowExpr, column, parse_row_expr};
 use crate::operator::{
     ArgError, BindContext, Effect, Grain, InputPorts, Lowering, MAIN, Operator, Port, Ports,
     REJECTS, RowStep, SUMMARY, Step, StepError, TableSchema, args_schema, describe, parse_args,
 };
+use crate::session::{RowExpr, column, parse_row_expr};
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -134,7 +134,6 @@ valid:
 Row by row: a row whose columns named by the rules are unchanged is not checked again.
 "#;
 
-#[async_trait]
 impl Operator for Validate {
     fn name(&self) -> &'static str {
         "validate"
@@ -164,76 +163,82 @@ impl Operator for Validate {
         args_schema::<Args>()
     }
 
-    async fn bind(&self, args: &Value, cx: &BindContext) -> Result<Box<dyn Step>, Vec<ArgError>> {
-        let args: Args = parse_args(args)?;
-        let input = cx.input();
-        let mut errors = Vec::new();
-        let mut rules = Vec::new();
-        let mut names = BTreeSet::new();
-        for (at, rule) in args.rules.iter().enumerate() {
-            let rule = match condition(rule, at, &input) {
-                Ok(rule) => rule,
-                Err(error) => {
-                    errors.push(error);
-                    continue;
-                }
-            };
-            if !names.insert(rule.name.clone()) {
-                errors.push(ArgError::new(
-                    format!("rules[{at}].name"),
-                    "duplicate-rule",
-                    format!("there is another rule `{}` above", rule.name),
-                ));
-            }
-            if rule.on_fail == OnFail::Flag && input.field(&rule.name).is_some() {
-                errors.push(
-                    ArgError::new(
+    fn bind<'a>(
+        &'a self,
+        args: &'a Value,
+        cx: &'a BindContext,
+    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>> {
+        Box::pin(async move {
+            let args: Args = parse_args(args)?;
+            let input = cx.input();
+            let mut errors = Vec::new();
+            let mut rules = Vec::new();
+            let mut names = BTreeSet::new();
+            for (at, rule) in args.rules.iter().enumerate() {
+                let rule = match condition(rule, at, &input) {
+                    Ok(rule) => rule,
+                    Err(error) => {
+                        errors.push(error);
+                        continue;
+                    }
+                };
+                if !names.insert(rule.name.clone()) {
+                    errors.push(ArgError::new(
                         format!("rules[{at}].name"),
-                        "duplicate-column",
-                        format!("the input already has a column `{}`", rule.name),
-                    )
-                    .help("a flag rule adds a column of its name; choose another name"),
-                );
-            }
-            let written = if args.rules[at].named.is_some() { "use" } else { "check" };
-            let path = format!("rules[{at}].{written}");
-            match parse_row_expr(&cx.session, &input.schema, &rule.check, &path) {
-                Ok(checked) if checked.data_type == DataType::Boolean => {
-                    rules.push(BoundRule { rule, checked });
+                        "duplicate-rule",
+                        format!("there is another rule `{}` above", rule.name),
+                    ));
                 }
-                Ok(checked) => errors.push(
-                    ArgError::new(
-                        path,
-                        "wrong-type",
-                        format!(
-                            "a check is true or false, but this one has type {}",
-                            crate::digest::type_name(&checked.data_type)
-                        ),
-                    )
-                    .help("compare the value, as in `nloc > 1`"),
-                ),
-                Err(error) => errors.push(error),
+                if rule.on_fail == OnFail::Flag && input.field(&rule.name).is_some() {
+                    errors.push(
+                        ArgError::new(
+                            format!("rules[{at}].name"),
+                            "duplicate-column",
+                            format!("the input already has a column `{}`", rule.name),
+                        )
+                        .help("a flag rule adds a column of its name; choose another name"),
+                    );
+                }
+                let written = if args.rules[at].named.is_some() { "use" } else { "check" };
+                let path = format!("rules[{at}].{written}");
+                match parse_row_expr(&cx.session, &input.schema, &rule.check, &path) {
+                    Ok(checked) if checked.data_type == DataType::Boolean => {
+                        rules.push(BoundRule { rule, checked });
+                    }
+                    Ok(checked) => errors.push(
+                        ArgError::new(
+                            path,
+                            "wrong-type",
+                            format!(
+                                "a check is true or false, but this one has type {}",
+                                crate::digest::type_name(&checked.data_type)
+                            ),
+                        )
+                        .help("compare the value, as in `nloc > 1`"),
+                    ),
+                    Err(error) => errors.push(error),
+                }
             }
-        }
-        if errors.is_empty() && rules.iter().all(|rule| rule.checked.columns.is_empty()) {
-            let message = "no rule reads a column: all rows would pass, or none";
-            errors.push(ArgError::new("rules", "constant-rules", message));
-        }
-        if !errors.is_empty() {
-            return Err(errors);
-        }
-        let flags: Vec<_> = rules
-            .iter()
-            .map(|bound: &BoundRule| &bound.rule)
-            .filter(|rule| rule.on_fail == OnFail::Flag)
-            .map(|rule| describe(&rule.name, DataType::Boolean, true, &rule.check, None))
-            .collect();
-        let ports = vec![
-            Port::new(MAIN, input.with(&flags)),
-            Port::new(REJECTS, reject_table(&input)),
-            Port::new(SUMMARY, summary_table()),
-        ];
-        Ok(Box::new(BoundValidate { rules, input, ports }))
+            if errors.is_empty() && rules.iter().all(|rule| rule.checked.columns.is_empty()) {
+                let message = "no rule reads a column: all rows would pass, or none";
+                errors.push(ArgError::new("rules", "constant-rules", message));
+            }
+            if !errors.is_empty() {
+                return Err(errors);
+            }
+            let flags: Vec<_> = rules
+                .iter()
+                .map(|bound: &BoundRule| &bound.rule)
+                .filter(|rule| rule.on_fail == OnFail::Flag)
+                .map(|rule| describe(&rule.name, DataType::Boolean, true, &rule.check, None))
+                .collect();
+            let ports = vec![
+                Port::new(MAIN, input.with(&flags)),
+                Port::new(REJECTS, reject_table(&input)),
+                Port::new(SUMMARY, summary_table()),
+            ];
+            Ok(Box::new(BoundValidate { rules, input, ports }) as Box<dyn Step>)
+        })
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use galeras_test_servers::github_api::Fault;
 use super::*;
+use galeras_test_servers::github_api::Fault;
 
 const TOKEN: &str = "ghp_SECRETsecret0123456789";
 

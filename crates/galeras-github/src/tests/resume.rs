@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use galeras_test_servers::github_api::Fault;
 use super::*;
+use galeras_test_servers::github_api::Fault;
 
 /// Runs the search until the `stop`th request hangs, then cancels it.
 async fn interrupted(api: &GithubApi, what: &Search, journal: &Path, stop: usize) {

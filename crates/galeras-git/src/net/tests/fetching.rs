@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use gix::ObjectId;
 
-use galeras_test_servers::http_git::{Fault, HttpGit};
 use super::{Net, Source, git, local};
 use crate::{Fetcher, GitErrorKind};
+use galeras_test_servers::http_git::{Fault, HttpGit};
 
 #[test]
 fn update_brings_only_what_is_new() {

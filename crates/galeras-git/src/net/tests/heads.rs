@@ -1,8 +1,8 @@
 //! Branches and their commits.
 
-use galeras_test_servers::http_git::HttpGit;
 use super::{Daemon, Net, Source};
 use crate::{GitErrorKind, Head, remote_head};
+use galeras_test_servers::http_git::HttpGit;
 
 /// The same repository over HTTP in two protocols, and from the daemon.
 fn everywhere(source: &Source, check: impl Fn(&str)) {

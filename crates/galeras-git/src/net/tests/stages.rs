@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use gix::ObjectId;
 
-use galeras_test_servers::http_git::HttpGit;
 use super::{Daemon, Net, Source, git, local};
 use crate::Fetcher;
+use galeras_test_servers::http_git::HttpGit;
 
 fn union(sets: &[&BTreeSet<ObjectId>]) -> BTreeSet<ObjectId> {
     sets.iter().flat_map(|set| set.iter().copied()).collect()

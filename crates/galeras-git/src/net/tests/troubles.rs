@@ -6,9 +6,9 @@ use std::net::TcpListener;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use galeras_test_servers::http_git::{Fault, HttpGit};
 use super::{Daemon, Net, Source, local};
 use crate::{Fetcher, GitError, GitErrorKind, remote_head};
+use galeras_test_servers::http_git::{Fault, HttpGit};
 
 fn commits(url: &str, source: &Source, net: &Net) -> Result<(), GitError> {
     let folder = tempfile::tempdir().unwrap();
