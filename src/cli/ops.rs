@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
 
 use super::context::{Exit, fail, print, print_json};
-use crate::operator::{Effect, Operator};
+use crate::operator::{Descriptor, Effect};
 use crate::operators::REGISTRY;
 use crate::workflow::{did_you_mean, json_schema};
 
@@ -31,21 +31,21 @@ pub(crate) struct OpsArgs {
 }
 
 pub(crate) fn ops(args: &OpsArgs) -> Exit {
-    let chosen: Vec<&dyn Operator> = match &args.name {
-        None => REGISTRY.iter().collect(),
+    let chosen: Vec<&Descriptor> = match &args.name {
+        None => REGISTRY.iter().map(|o| o.descriptor()).collect(),
         Some(name) => match REGISTRY.get(name) {
-            Some(operator) => vec![operator],
-            None => return unknown(name, REGISTRY.iter().map(|o| o.name())),
+            Some(operator) => vec![operator.descriptor()],
+            None => return unknown(name, REGISTRY.iter().map(|o| o.descriptor().name)),
         },
     };
     match (args.format, args.name.is_some()) {
         (OpsFormat::Json, _) => {
             for operator in chosen {
                 let exit = print_json(&json!({
-                    "name": operator.name(), "version": operator.version(),
-                    "grain": operator.grain().name(), "effect": operator.effect().name(),
-                    "summary": summary(operator), "doc": operator.doc(),
-                    "args": operator.args_schema(),
+                    "name": operator.name, "version": operator.version,
+                    "grain": operator.grain.name(), "effect": operator.effect.name(),
+                    "summary": operator.summary(), "doc": operator.doc,
+                    "args": (operator.args_schema)(),
                 }));
                 if exit != Exit::Done {
                     return exit;
@@ -58,7 +58,7 @@ pub(crate) fn ops(args: &OpsArgs) -> Exit {
         (OpsFormat::Human, false) => {
             let mut text = String::new();
             for operator in chosen {
-                let _ = writeln!(text, "{:9}  {}", operator.name(), summary(operator));
+                let _ = writeln!(text, "{:9}  {}", operator.name, operator.summary());
             }
             text.push_str("\ngaleras ops NAME documents one of them.\n");
             print(&text)
@@ -69,17 +69,17 @@ pub(crate) fn ops(args: &OpsArgs) -> Exit {
 /// The operators as a Markdown table.
 fn markdown_table() -> String {
     let mut text = "| op | grain | what it does | arguments |\n|---|---|---|---|\n".to_string();
-    for operator in REGISTRY.iter() {
+    for operator in REGISTRY.iter().map(|o| o.descriptor()) {
         let arguments: Vec<String> = arguments(operator).into_iter().map(|a| a.short()).collect();
-        let grain = match operator.effect() {
-            Effect::Pure => operator.grain().name().to_string(),
-            effect => format!("{}, {}", operator.grain().name(), effect.name()),
+        let grain = match operator.effect {
+            Effect::Pure => operator.grain.name().to_string(),
+            effect => format!("{}, {}", operator.grain.name(), effect.name()),
         };
         let _ = writeln!(
             text,
             "| `{}` | {grain} | {} | {} |",
-            operator.name(),
-            summary(operator),
+            operator.name,
+            operator.summary(),
             arguments.join(", ")
         );
     }
@@ -87,23 +87,19 @@ fn markdown_table() -> String {
 }
 
 /// An operator's documentation with its arguments.
-fn page(operator: &dyn Operator) -> String {
-    let mut text = format!("# {}\n\n{}\n## Arguments\n", operator.name(), operator.doc());
+fn page(operator: &Descriptor) -> String {
+    let mut text = format!("# {}\n\n{}\n## Arguments\n", operator.name, operator.doc);
     for argument in arguments(operator) {
         let _ = writeln!(text, "- {}", argument.line());
     }
     let _ = writeln!(
         text,
         "\nGrain {}, effect {}, version {}.",
-        operator.grain().name(),
-        operator.effect().name(),
-        operator.version()
+        operator.grain.name(),
+        operator.effect.name(),
+        operator.version
     );
     text
-}
-
-fn summary(operator: &dyn Operator) -> &'static str {
-    operator.doc().lines().next().unwrap_or_default()
 }
 
 struct Argument {
@@ -144,8 +140,8 @@ fn plain(value: &Value) -> String {
 }
 
 /// The arguments as the JSON Schema describes them.
-fn arguments(operator: &dyn Operator) -> Vec<Argument> {
-    let schema = operator.args_schema();
+fn arguments(operator: &Descriptor) -> Vec<Argument> {
+    let schema = (operator.args_schema)();
     let none = Map::new();
     let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
     let required = schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -208,17 +204,23 @@ pub(crate) struct SchemaArgs {
 pub(crate) async fn schema(args: &SchemaArgs) -> Exit {
     let value = match &args.name {
         None => {
-            let operators: Vec<(&str, &str, Value)> =
-                REGISTRY.iter().map(|o| (o.name(), summary(o), o.args_schema())).collect();
+            let operators: Vec<(&str, &str, Value)> = REGISTRY
+                .iter()
+                .map(|o| o.descriptor())
+                .map(|d| (d.name, d.summary(), (d.args_schema)()))
+                .collect();
             json_schema(&operators)
         }
         Some(name) => match REGISTRY.get(name) {
-            Some(operator) => operator.args_schema(),
+            Some(operator) => (operator.descriptor().args_schema)(),
             None => match super::contracts::contract(name).await {
                 Some(Ok(contract)) => contract,
                 Some(Err(message)) => return fail(&message, Exit::Failed),
                 None => {
-                    let known = REGISTRY.iter().map(|o| o.name()).chain(super::contracts::names());
+                    let known = REGISTRY
+                        .iter()
+                        .map(|o| o.descriptor().name)
+                        .chain(super::contracts::names());
                     return unknown(name, known);
                 }
             },

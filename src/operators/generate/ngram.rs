@@ -21,7 +21,7 @@ use super::rows::{Answer, Form, NoAnswer, Outcome, Rows, Said, tables};
 use crate::functions::Message;
 use crate::id::{ID, keyed_hash};
 use crate::operator::{
-    ArgError, BindContext, INPUT, LowerContext, Lowering, Port, Ports, Reads, Step, StepError,
+    ArgError, BindContext, BoundStep, INPUT, LowerContext, Lowering, Port, Ports, Reads, StepError,
     TableStep, Tell,
 };
 use crate::session::column;
@@ -62,7 +62,7 @@ impl Ngram {
     }
 }
 
-impl Step for Ngram {
+impl BoundStep for Ngram {
     fn args(&self) -> Value {
         let args = &self.args;
         json!({

@@ -23,8 +23,8 @@ use super::rows::{Answer, Form, NoAnswer, Outcome, REFUSAL, Rows, Said, tables};
 use crate::digest::Digest;
 use crate::functions::Message;
 use crate::operator::{
-    Answers, ArgError, AskStep, Asked, Fact, INPUT, LowerContext, Lowering, Port, Step, StepError,
-    Tell, Versioned,
+    Answers, ArgError, AskStep, Asked, BoundStep, Fact, INPUT, LowerContext, Lowering, Port,
+    StepError, Tell, Versioned,
 };
 use galeras_chat::{Ask, Budget, ChatError, Client, Endpoint, Notice, Price, Settings, Usd};
 use galeras_net::Secret;
@@ -136,7 +136,7 @@ fn missing_key(name: &str) -> String {
     format!("the environment variable {name} is not set; it has to hold the key of the server")
 }
 
-impl Step for OpenAi {
+impl BoundStep for OpenAi {
     fn args(&self) -> Value {
         let args = &self.args;
         json!({

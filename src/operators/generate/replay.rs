@@ -16,7 +16,7 @@ use super::ports::{PROMPT_ID, SAMPLE};
 use super::rows::{Answer, Form, NoAnswer, Outcome, Rows, Said, tables, text_of, texts_of};
 use crate::id::ID;
 use crate::operator::{
-    ArgError, BindContext, INPUT, LowerContext, Lowering, Port, Ports, Step, StepError,
+    ArgError, BindContext, BoundStep, INPUT, LowerContext, Lowering, Port, Ports, StepError,
     TableSchema, TableStep,
 };
 
@@ -88,7 +88,7 @@ impl Replay {
     }
 }
 
-impl Step for Replay {
+impl BoundStep for Replay {
     fn args(&self) -> Value {
         json!({
             "provider": "replay",

@@ -23,9 +23,9 @@ use self::work::Task;
 use super::support::{glob_set, is_text, project, reject_columns, require_column};
 use crate::functions::moment;
 use crate::operator::{
-    ArgError, BindContext, EachContext, EachError, EachStep, Effect, Fact, Grain, InputPorts,
-    Lowering, MAIN, Operator, Port, Ports, REJECTS, Reads, Step, StepError, TableSchema,
-    args_schema, parse_args,
+    ArgError, BindContext, BoundStep, Descriptor, EachContext, EachError, EachStep, Effect, Fact,
+    Grain, InputPorts, Lowering, MAIN, Operator, Port, Ports, REJECTS, Reads, StepError,
+    TableSchema, args_schema, parse_args,
 };
 use crate::session::column;
 use galeras_git::{MineOptions, Window};
@@ -66,44 +66,30 @@ fn max_file_kb() -> u64 {
 }
 
 /// The operator.
-pub(super) struct Mine;
+pub(super) struct MineOperator;
 
 const DOC: &str = include_str!("doc.md");
 
-impl Operator for Mine {
-    fn name(&self) -> &'static str {
-        "mine"
-    }
+const DESCRIPTOR: Descriptor = Descriptor {
+    name: "mine",
+    version: 1,
+    grain: Grain::of::<BoundMine, _>(),
+    effect: Effect::External,
+    inputs: InputPorts::One,
+    doc: DOC,
+    args_schema: args_schema::<Args>,
+};
 
-    fn version(&self) -> u32 {
-        1
-    }
-
-    fn grain(&self) -> Grain {
-        Grain::Row
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::External
-    }
-
-    fn inputs(&self) -> InputPorts {
-        InputPorts::One
-    }
-
-    fn doc(&self) -> &'static str {
-        DOC
-    }
-
-    fn args_schema(&self) -> Value {
-        args_schema::<Args>()
+impl Operator for MineOperator {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
     }
 
     fn bind<'a>(
         &'a self,
         args: &'a Value,
         cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>> {
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
         Box::pin(async move {
             let mut args: Args = parse_args(args)?;
             let mut errors = Vec::new();
@@ -138,7 +124,7 @@ impl Operator for Mine {
             match (window, include) {
                 (Some(window), Some(include)) if errors.is_empty() => {
                     Ok(Box::new(BoundMine { args, window, include, ports: ports() })
-                        as Box<dyn Step>)
+                        as Box<dyn BoundStep>)
                 }
                 _ => Err(errors),
             }
@@ -172,7 +158,7 @@ impl BoundMine {
     }
 }
 
-impl Step for BoundMine {
+impl BoundStep for BoundMine {
     fn args(&self) -> Value {
         serde_json::to_value(&self.args).unwrap_or_default()
     }

@@ -17,8 +17,8 @@ use crate::functions::{
 };
 use crate::id::ID;
 use crate::operator::{
-    ArgError, BindContext, Effect, Grain, InputPorts, Lowering, MAIN, Operator, Port, Ports,
-    REJECTS, RowStep, Step, StepError, args_schema, describe, parse_args,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, Lowering, MAIN,
+    Operator, Port, Ports, REJECTS, RowStep, StepError, args_schema, describe, parse_args,
 };
 use crate::session::column;
 
@@ -79,44 +79,30 @@ impl Role {
 }
 
 /// The operator.
-pub(super) struct Prompt;
+pub(super) struct PromptOperator;
 
 const DOC: &str = include_str!("doc.md");
 
-impl Operator for Prompt {
-    fn name(&self) -> &'static str {
-        "prompt"
-    }
+const DESCRIPTOR: Descriptor = Descriptor {
+    name: "prompt",
+    version: 1,
+    grain: Grain::of::<BoundPrompt, _>(),
+    effect: Effect::Pure,
+    inputs: InputPorts::One,
+    doc: DOC,
+    args_schema: args_schema::<Args>,
+};
 
-    fn version(&self) -> u32 {
-        1
-    }
-
-    fn grain(&self) -> Grain {
-        Grain::Row
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Pure
-    }
-
-    fn inputs(&self) -> InputPorts {
-        InputPorts::One
-    }
-
-    fn doc(&self) -> &'static str {
-        DOC
-    }
-
-    fn args_schema(&self) -> Value {
-        args_schema::<Args>()
+impl Operator for PromptOperator {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
     }
 
     fn bind<'a>(
         &'a self,
         args: &'a Value,
         cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>> {
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
         Box::pin(async move {
             let args: Args = parse_args(args)?;
             let given = given(&args)?;
@@ -179,7 +165,8 @@ impl Operator for Prompt {
                 Port::new(REJECTS, reject_table(&input)),
             ];
             let reads = reads.into_iter().collect();
-            Ok(Box::new(BoundPrompt { treatments, reads, key: input.key, ports }) as Box<dyn Step>)
+            Ok(Box::new(BoundPrompt { treatments, reads, key: input.key, ports })
+                as Box<dyn BoundStep>)
         })
     }
 }
@@ -249,7 +236,7 @@ struct BoundPrompt {
     ports: Vec<Port>,
 }
 
-impl Step for BoundPrompt {
+impl BoundStep for BoundPrompt {
     fn args(&self) -> Value {
         json!({"treatments": self.treatments})
     }

@@ -19,9 +19,9 @@ use self::table::{Found, pinned_rejects, rejects, repositories, repositories_tab
 use super::support::{reject_columns, text_field};
 use crate::digest::Digest;
 use crate::operator::{
-    ArgError, BindContext, Effect, Fact, Grain, InputPorts, LowerContext, Lowering, MAIN, Operator,
-    Port, Ports, REJECTS, SideFile, Snapshot, Step, StepError, TableSchema, TableStep, Tell,
-    args_schema, parse_args,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Fact, Grain, InputPorts, LowerContext,
+    Lowering, MAIN, Operator, Port, Ports, REJECTS, SideFile, Snapshot, StepError, TableSchema,
+    TableStep, Tell, args_schema, parse_args,
 };
 use galeras_github::{Client, GITHUB, GithubError, GithubErrorKind, Notice, Query, Search};
 use galeras_github::{Repository, Sort, search};
@@ -95,45 +95,31 @@ fn base_url() -> String {
 }
 
 /// The operator.
-pub(super) struct QueryRepositories;
+pub(super) struct QueryOperator;
 
 const NAME: &str = "query";
 const DOC: &str = include_str!("doc.md");
 
-impl Operator for QueryRepositories {
-    fn name(&self) -> &'static str {
-        NAME
-    }
+const DESCRIPTOR: Descriptor = Descriptor {
+    name: NAME,
+    version: 1,
+    grain: Grain::of::<BoundQuery, _>(),
+    effect: Effect::External,
+    inputs: InputPorts::None,
+    doc: DOC,
+    args_schema: args_schema::<Args>,
+};
 
-    fn version(&self) -> u32 {
-        1
-    }
-
-    fn grain(&self) -> Grain {
-        Grain::Table
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::External
-    }
-
-    fn inputs(&self) -> InputPorts {
-        InputPorts::None
-    }
-
-    fn doc(&self) -> &'static str {
-        DOC
-    }
-
-    fn args_schema(&self) -> Value {
-        args_schema::<Args>()
+impl Operator for QueryOperator {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
     }
 
     fn bind<'a>(
         &'a self,
         args: &'a Value,
         cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>> {
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
         Box::pin(async move {
             let args: Args = parse_args(args)?;
             let one = |error| vec![error];
@@ -187,7 +173,7 @@ impl Operator for QueryRepositories {
                 })?;
             }
             step.pinned = pinned;
-            Ok(Box::new(step) as Box<dyn Step>)
+            Ok(Box::new(step) as Box<dyn BoundStep>)
         })
     }
 }
@@ -303,7 +289,7 @@ fn told(notice: Notice) -> Tell {
     }
 }
 
-impl Step for BoundQuery {
+impl BoundStep for BoundQuery {
     fn args(&self) -> Value {
         let mut args = self.question();
         if let (Some(map), Some(pinned)) = (args.as_object_mut(), &self.pinned) {

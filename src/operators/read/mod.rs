@@ -24,9 +24,9 @@ use crate::digest::Digest;
 use crate::functions::{RowId, call};
 use crate::id::ID;
 use crate::operator::{
-    ArgError, BindContext, Effect, Fact, Grain, InputPorts, LowerContext, Lowering, MAIN, Operator,
-    Port, Ports, SideFile, Step, StepError, TableSchema, TableStep, args_schema, describe,
-    parse_args, stored_type,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Fact, Grain, InputPorts, LowerContext,
+    Lowering, MAIN, Operator, Port, Ports, SideFile, StepError, TableSchema, TableStep,
+    args_schema, describe, parse_args, stored_type,
 };
 use crate::session::column;
 
@@ -71,7 +71,7 @@ struct Position {
 }
 
 /// The operator.
-pub(super) struct Read;
+pub(super) struct ReadOperator;
 
 const DOC: &str = r#"Read a table from a file or a URL.
 
@@ -99,40 +99,26 @@ data:
 Reads the file as a whole whenever its content has changed.
 "#;
 
-impl Operator for Read {
-    fn name(&self) -> &'static str {
-        "read"
-    }
+const DESCRIPTOR: Descriptor = Descriptor {
+    name: "read",
+    version: 2,
+    grain: Grain::of::<BoundRead, _>(),
+    effect: Effect::Pure,
+    inputs: InputPorts::None,
+    doc: DOC,
+    args_schema: args_schema::<Args>,
+};
 
-    fn version(&self) -> u32 {
-        2
-    }
-
-    fn grain(&self) -> Grain {
-        Grain::Table
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Pure
-    }
-
-    fn inputs(&self) -> InputPorts {
-        InputPorts::None
-    }
-
-    fn doc(&self) -> &'static str {
-        DOC
-    }
-
-    fn args_schema(&self) -> Value {
-        args_schema::<Args>()
+impl Operator for ReadOperator {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
     }
 
     fn bind<'a>(
         &'a self,
         args: &'a Value,
         cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>> {
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
         Box::pin(async move {
             let args: Args = parse_args(args)?;
             let one = |error| vec![error];
@@ -186,7 +172,7 @@ impl Operator for Read {
                 ports: Vec::new(),
             };
             step.bind_schema(raw.schema().as_arrow())?;
-            Ok(Box::new(step) as Box<dyn Step>)
+            Ok(Box::new(step) as Box<dyn BoundStep>)
         })
     }
 }
@@ -273,7 +259,7 @@ impl BoundRead {
     }
 }
 
-impl Step for BoundRead {
+impl BoundStep for BoundRead {
     fn args(&self) -> Value {
         // Path and address do not count, the content does: it is a side file.
         let mut args = json!({
