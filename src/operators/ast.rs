@@ -7,9 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::support::{
-    is_text, keep_hidden, project, reject_table, reject_values, require_column, text,
-};
+use super::columns::{is_text, require_column};
+use super::projection::{keep_hidden, project, text};
+use super::rejects::{reject_table, reject_values};
 use crate::functions::{PythonFeatures, call, features_type};
 use crate::operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, Lowering, MAIN,

@@ -9,9 +9,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::support::{
-    is_text, keep_hidden, project, reject_table, reject_values, require_column, text,
-};
+use super::columns::{is_text, require_column};
+use super::projection::{keep_hidden, project, text};
+use super::rejects::{reject_table, reject_values};
 use crate::functions::{CUT_REASON, RandomCut, call};
 use crate::id::ID;
 use crate::operator::{

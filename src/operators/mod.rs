@@ -19,10 +19,19 @@ mod regress;
 mod sample;
 mod score;
 mod sql;
-mod support;
 mod taxonomy;
 mod tokenizer;
 mod validate;
+
+// What several operators share.
+mod columns;
+mod git_threads;
+mod patterns;
+mod projection;
+mod rejects;
+mod support;
+mod tokenizer_model;
+mod worker_threads;
 
 use crate::operator::{Operator, Registry};
 

@@ -15,7 +15,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::support::{project, reject_table, reject_values, require_column, text};
+use super::columns::require_column;
+use super::projection::{project, text};
+use super::rejects::{reject_table, reject_values};
 use crate::functions::{KeyedHash, RowId, call};
 use crate::id::ID;
 use crate::operator::{

@@ -9,7 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::support::{is_text, keep_hidden, project, require_column};
+use super::columns::{is_text, require_column};
+use super::projection::{keep_hidden, project};
 use crate::functions::{PythonTaxonomy, call};
 use crate::operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, Lowering, MAIN,

@@ -19,8 +19,10 @@ use serde_json::Value;
 
 use self::decide::{Decided, decide};
 use self::read::read;
-use super::support::models::{MODEL, read_model};
-use super::support::{is_text, project, reject_table, reject_values, require_column, text_field};
+use super::tokenizer_model::{MODEL, read_model};
+use super::columns::{is_text, require_column, text_field};
+use super::projection::project;
+use super::rejects::{reject_table, reject_values};
 use crate::digest::Digest;
 use crate::id::ID;
 use crate::operator::{

@@ -17,7 +17,7 @@ use self::args::{Args, Provider};
 use self::ngram::Ngram;
 use self::openai::OpenAi;
 use self::replay::Replay;
-use super::support::{is_text, require_column};
+use super::columns::{is_text, require_column};
 use crate::functions::messages_type;
 use crate::operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, Operator, args_schema,

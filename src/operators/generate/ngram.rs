@@ -13,8 +13,8 @@ use datafusion::logical_expr::cast;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::super::support::threads::{StopOnDrop, on_thread, pool};
-use super::super::support::{is_text, require_column};
+use super::super::worker_threads::{StopOnDrop, on_thread, pool};
+use super::super::columns::{is_text, require_column};
 use super::TRAIN;
 use super::args::Args;
 use super::rows::{Answer, Form, NoAnswer, Outcome, Rows, Said, tables};

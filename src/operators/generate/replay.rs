@@ -9,7 +9,7 @@ use datafusion::dataframe::DataFrame;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::super::support::is_text;
+use super::super::columns::is_text;
 use super::ANSWERS;
 use super::args::Args;
 use super::ports::{PROMPT_ID, SAMPLE};

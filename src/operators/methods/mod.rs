@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::source::{Origin, Source};
-use super::support::{keep_hidden, project, reject_columns, reject_values, text};
+use super::projection::{keep_hidden, project, text};
+use super::rejects::{reject_columns, reject_values};
 use crate::functions::{METHOD_FIELDS, PythonMethods, RowId, call, methods_type};
 use crate::id::ID;
 use crate::operator::{

@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use globset::GlobSet;
 use walkdir::WalkDir;
 
-use super::super::support::glob_set;
+use super::super::patterns::glob_set;
 use super::corpus;
 use crate::digest::Digest;
 use crate::operator::{ArgError, SideFile, StepError};

@@ -20,7 +20,10 @@ use tokio::sync::mpsc;
 
 use self::columns::{Batches, HEAD, made_schema, methods_table, rejected_fields};
 use self::work::Task;
-use super::support::{glob_set, is_text, project, reject_columns, require_column};
+use super::columns::{is_text, require_column};
+use super::patterns::glob_set;
+use super::projection::project;
+use super::rejects::reject_columns;
 use crate::functions::moment;
 use crate::operator::{
     ArgError, BindContext, BoundStep, Descriptor, EachContext, EachError, EachStep, Effect, Fact,

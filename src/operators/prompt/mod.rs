@@ -11,7 +11,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::support::{keep_hidden, project, reject_table, reject_values, text_field};
+use super::columns::text_field;
+use super::projection::{keep_hidden, project};
+use super::rejects::{reject_table, reject_values};
 use crate::functions::{
     Message, RenderPrompts, RowId, SYSTEM, Treatment, call, compile, messages_type,
 };

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use futures::StreamExt;
 use serde_json::{Value, json};
 
-use super::super::support::threads::{StopOnDrop, blocking};
+use super::super::git_threads::blocking;
+use super::super::worker_threads::StopOnDrop;
 use super::table::Found;
 use crate::operator::{LowerContext, StepError, Tell};
 use galeras_git::{

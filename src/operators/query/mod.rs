@@ -16,7 +16,8 @@ use serde_json::{Value, json};
 use self::heads::{Headless, resolve};
 use self::listed::{Entry, Listed};
 use self::table::{Found, pinned_rejects, rejects, repositories, repositories_table};
-use super::support::{reject_columns, text_field};
+use super::columns::text_field;
+use super::rejects::reject_columns;
 use crate::digest::Digest;
 use crate::operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Fact, Grain, InputPorts, LowerContext,

@@ -7,7 +7,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use arrow::json::ReaderBuilder;
 use serde_json::Value;
 
-use super::super::support::text_field;
+use super::super::columns::text_field;
 use super::heads::Headless;
 use crate::operator::{StepError, TableSchema, describe};
 

@@ -31,7 +31,7 @@ use serde_json::Value;
 use self::args::Args;
 use self::identify::Identified;
 use super::support::cells::{Cell, batch};
-use super::support::threads::{StopOnDrop, on_thread, pool};
+use super::worker_threads::{StopOnDrop, on_thread, pool};
 use crate::operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
     Lowering, MAIN, Operator, Port, Ports, Reads, SUMMARY, StepError, TableStep, Tell, args_schema,

@@ -11,7 +11,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::support::{is_text, keep_hidden, project, require_column, text_field};
+use super::columns::{is_text, require_column, text_field};
+use super::projection::{keep_hidden, project};
 use crate::functions::call;
 use crate::functions::scores::{
     BleuSmooth, CORPUS_FIELDS, COUNT, COUNTS, CorpusScores, Metric, Mode, ScorePair, Spec,

@@ -20,7 +20,9 @@ use serde_json::{Map, Value};
 
 use self::calls::share_calls;
 use self::named::{Named, NamedCheck};
-use super::support::{is_number, keep_hidden, project, reject_table, reject_values};
+use super::columns::is_number;
+use super::projection::{keep_hidden, project};
+use super::rejects::{reject_table, reject_values};
 use crate::operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, Lowering, MAIN,
     Operator, Port, Ports, REJECTS, RowStep, SUMMARY, StepError, TableSchema, args_schema,
