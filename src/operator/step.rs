@@ -88,7 +88,7 @@ pub trait Versioned: Send + Sync {
 pub enum Lowering<'a> {
     /// Row by row, with row-precise reuse.
     Row(&'a dyn RowStep),
-    /// Row by row, where each row is the work of minutes and gives a table of its own.
+    /// Row by row, where each row takes minutes and gives a table of its own.
     Each(&'a dyn EachStep),
     /// As a whole, from answers to questions that each cost time or money.
     Ask(&'a dyn AskStep),
@@ -120,11 +120,11 @@ pub trait RowStep: Send + Sync {
     fn ports(&self, rows: DataFrame) -> Result<Ports, StepError>;
 }
 
-/// A step that makes a table of each input row, in long work of its own: a repository is
-/// mined, say.
+/// A step that turns each input row into a table, which takes minutes: a repository is mined,
+/// say.
 ///
-/// The engine stores what is made of a row as soon as it is complete, and takes it from there
-/// whenever a row with the same digest turns up again. The tables of all rows together may be
+/// The engine stores the table of a row as soon as it is complete, and uses it again whenever
+/// a row with the same digest turns up. The tables of all rows together may be
 /// larger than memory.
 pub trait EachStep: Send + Sync {
     /// The input columns that the result of a row depends on. Others may be used to find the
@@ -132,20 +132,20 @@ pub trait EachStep: Send + Sync {
     fn reads(&self) -> Vec<String>;
     /// The column that names a row in messages.
     fn label(&self) -> &'static str;
-    /// The columns of what is made of a row.
-    fn made(&self) -> SchemaRef;
-    /// Does the work: `row` is a batch of one row with all input columns; what is made of it
-    /// goes to `out`, in any order and in batches of some megabytes.
-    fn each<'a>(
+    /// The columns of the table that a row gives.
+    fn output_schema(&self) -> SchemaRef;
+    /// Does the work: `row` is a batch of one row with all input columns; its table goes to
+    /// `out`, in any order and in batches of some megabytes.
+    fn work_on<'a>(
         &'a self,
         cx: &'a EachContext<'a>,
         row: RecordBatch,
         out: mpsc::Sender<RecordBatch>,
     ) -> BoxFuture<'a, Result<(), EachError>>;
-    /// What is made of a row whose work failed; all that had been sent is dropped.
+    /// The table of a row whose work failed; all that had been sent is dropped.
     fn failed(&self, row: &RecordBatch, error: &EachError) -> Result<RecordBatch, StepError>;
-    /// The output ports, from the input and what was made of all its rows.
-    fn ports(&self, input: DataFrame, made: DataFrame) -> Result<Ports, StepError>;
+    /// The output ports, from the input and the tables of all its rows.
+    fn ports(&self, input: DataFrame, output: DataFrame) -> Result<Ports, StepError>;
 }
 
 /// Why the work on a row failed. It ends that row, not the step.
@@ -194,11 +194,11 @@ pub trait AskStep: Send + Sync {
         cx: &'a LowerContext,
         answers: &'a dyn Answers,
         inputs: BTreeMap<String, DataFrame>,
-    ) -> BoxFuture<'a, Result<Asked, StepError>>;
+    ) -> BoxFuture<'a, Result<AskOutput, StepError>>;
 }
 
-/// What came of a step that asks.
-pub struct Asked {
+/// The tables of a step that asks, and how many rows were asked for.
+pub struct AskOutput {
     /// The output ports.
     pub ports: Ports,
     /// Rows for which something was asked now.
@@ -254,13 +254,13 @@ pub enum Tell {
     Waiting(String),
     /// Something worth knowing that stops nothing.
     Warning(String),
-    /// How many rows there are to make, and how many were made before.
+    /// How many rows there are to compute, and how many were computed before.
     Total {
-        /// Those to make.
+        /// Those to compute.
         rows: u64,
-        /// Those that were made before.
+        /// Those that were computed before.
         reused: u64,
     },
-    /// How many rows it has made so far.
+    /// How many rows it has computed so far.
     Progress(u64),
 }

@@ -19,12 +19,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::support::cells::{Cell, Column, batch, schema};
-use super::support::missing::Missing;
-use super::worker_threads::{on_thread, pool};
-use super::support::words::{count, interval, level, p_equals, short, thousands};
 use super::columns::{is_number, require_column};
 use super::projection::in_key_order;
+use super::support::cells::{Cell, Column, batch, schema};
+use super::support::missing::Missing;
+use super::support::words::{count, interval, level, p_equals, short, thousands};
+use super::worker_threads::{on_thread, pool};
 use crate::functions::{RowId, call};
 use crate::operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,

@@ -402,8 +402,9 @@ fn json_fits(value: &Value, data_type: &DataType) -> bool {
 
 /// The batch with its columns in the declared order and of the declared types.
 fn fit(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, String> {
-    let found = batch.schema();
-    if let Some(extra) = found.fields().iter().find(|f| schema.field_with_name(f.name()).is_err()) {
+    let printed = batch.schema();
+    if let Some(extra) = printed.fields().iter().find(|f| schema.field_with_name(f.name()).is_err())
+    {
         return Err(format!("column `{}` is not declared", extra.name()));
     }
     let mut columns = Vec::with_capacity(schema.fields().len());

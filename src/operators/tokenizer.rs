@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use super::columns::{is_text, require_column, text_field};
 use super::tokenizer_model::{MODEL, bad_model};
 use super::worker_threads::{on_thread, pool};
-use super::columns::{is_text, require_column, text_field};
 use crate::functions::bpe::{self, MIN_VOCAB};
 use crate::operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,

@@ -19,10 +19,10 @@ use serde_json::Value;
 
 use self::decide::{Decided, decide};
 use self::read::read;
-use super::tokenizer_model::{MODEL, read_model};
 use super::columns::{is_text, require_column, text_field};
 use super::projection::project;
 use super::rejects::{reject_table, reject_values};
+use super::tokenizer_model::{MODEL, read_model};
 use crate::digest::Digest;
 use crate::id::ID;
 use crate::operator::{

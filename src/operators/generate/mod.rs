@@ -13,7 +13,7 @@ use arrow::datatypes::DataType;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use self::args::{Args, Provider};
+use self::args::{GenerateArgs, Provider};
 use self::ngram::Ngram;
 use self::openai::OpenAi;
 use self::replay::Replay;
@@ -43,7 +43,7 @@ const DESCRIPTOR: Descriptor = Descriptor {
     effect: Effect::External,
     inputs: InputPorts::OneAnd(&[TRAIN, ANSWERS]),
     doc: DOC,
-    args_schema: args_schema::<Args>,
+    args_schema: args_schema::<GenerateArgs>,
 };
 
 impl Operator for GenerateOperator {
@@ -57,7 +57,7 @@ impl Operator for GenerateOperator {
         cx: &'a BindContext,
     ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
         Box::pin(async move {
-            let args: Args = parse_args(args)?;
+            let args: GenerateArgs = parse_args(args)?;
             let mut errors = args.check();
             if args.provider != Provider::Replay {
                 let said = |kind: &DataType| is_text(kind) || *kind == messages_type();

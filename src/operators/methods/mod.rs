@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use self::source::{Origin, Source};
+use self::source::{FileSource, Origin};
 use super::projection::{keep_hidden, project, text};
 use super::rejects::{reject_columns, reject_values};
 use crate::functions::{METHOD_FIELDS, PythonMethods, RowId, call, methods_type};
@@ -136,7 +136,7 @@ impl Operator for MethodsOperator {
                     return Err(one(ArgError::new("dir", "conflicting-arguments", message)));
                 }
             };
-            let source = Source::new(origin, &args.include, &args.exclude).map_err(one)?;
+            let source = FileSource::new(origin, &args.include, &args.exclude).map_err(one)?;
             Ok(Box::new(BoundMethods { args, source, ports: ports() }) as Box<dyn BoundStep>)
         })
     }
@@ -157,7 +157,7 @@ fn ports() -> Vec<Port> {
 #[derive(Debug)]
 struct BoundMethods {
     args: Args,
-    source: Source,
+    source: FileSource,
     ports: Vec<Port>,
 }
 

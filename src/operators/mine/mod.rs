@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use self::columns::{Batches, HEAD, made_schema, methods_table, rejected_fields};
+use self::columns::{Batches, HEAD, methods_table, output_schema, rejected_fields};
 use self::work::Task;
 use super::columns::{is_text, require_column};
 use super::patterns::glob_set;
@@ -100,13 +100,13 @@ impl Operator for MineOperator {
                 require_column(cx, "", name, "text", is_text, &mut errors);
             }
             let mut read = |path: &str, text: &str| {
-                let found = moment(text);
-                if found.is_none() {
-                    let message = format!("`{text}` is no date");
+                let moment = moment(text);
+                if moment.is_none() {
+                    let message = format!("`{text}` is not a date");
                     let help = "write 2022-01-31, or 2022-01-31T12:00:00Z";
                     errors.push(ArgError::new(path, "wrong-type", message).help(help));
                 }
-                found
+                moment
             };
             let window = match (read("since", &args.since), read("until", &args.until)) {
                 (Some((since, from)), Some((until, to))) => {
@@ -195,11 +195,11 @@ impl EachStep for BoundMine {
         "repo"
     }
 
-    fn made(&self) -> SchemaRef {
-        made_schema()
+    fn output_schema(&self) -> SchemaRef {
+        output_schema()
     }
 
-    fn each<'a>(
+    fn work_on<'a>(
         &'a self,
         cx: &'a EachContext<'a>,
         row: RecordBatch,
@@ -221,7 +221,7 @@ impl EachStep for BoundMine {
         Batches::rejected((&text(row, "repo"), &text(row, "head_sha")), error.rule, &error.reason)
     }
 
-    fn ports(&self, input: DataFrame, made: DataFrame) -> Result<Ports, StepError> {
+    fn ports(&self, input: DataFrame, output: DataFrame) -> Result<Ports, StepError> {
         // Whoever gave the table may have put a password into it.
         let url = regexp_replace(column("clone_url"), lit("^(https?://)[^/]*@"), lit("$1"), None);
         let addresses = input.select(vec![
@@ -230,10 +230,10 @@ impl EachStep for BoundMine {
             url.alias("url"),
         ])?;
         // The left side of a join is held in memory: that of the few repositories.
-        let kept = made.clone().filter(column("rule").is_null())?;
+        let kept = output.clone().filter(column("rule").is_null())?;
         let (left, right) = (["__repo", "__sha"], ["repo", HEAD]);
         let kept = addresses.join(kept, JoinType::Inner, &left, &right, None)?;
-        let rejected = made.filter(column("rule").is_not_null())?;
+        let rejected = output.filter(column("rule").is_not_null())?;
         Ok(vec![
             (MAIN, project(kept, &self.ports[0].table, Vec::new())?),
             (REJECTS, project(rejected, &self.ports[1].table, Vec::new())?),

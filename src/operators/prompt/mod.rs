@@ -116,8 +116,8 @@ impl Operator for PromptOperator {
             let messages =
                 || given.iter().flat_map(|g| g.paths.iter().enumerate().map(move |p| (g, p)));
             match compile(&treatments) {
-                Err(found) => {
-                    for error in found {
+                Err(mistakes) => {
+                    for error in mistakes {
                         let named = messages()
                             .find(|(g, (at, _))| g.treatment.template(*at) == error.template);
                         let path = named.map_or("treatments", |(_, (_, path))| path);
@@ -255,7 +255,7 @@ impl BoundStep for BoundPrompt {
 /// The column with the data point's `id`.
 const SNIPPET: &str = "snippet_id";
 /// The struct that the function returns for a row.
-const MADE: &str = "__prompts";
+const RENDERED: &str = "__prompts";
 /// The prompt of one treatment.
 const ONE: &str = "__prompt";
 /// The data point's `id`, while the prompt's own takes its place.
@@ -270,22 +270,22 @@ impl RowStep for BoundPrompt {
         let literal = |value: Value| lit(value.to_string());
         let mut args = vec![literal(json!(self.treatments)), literal(json!(self.reads))];
         args.extend(self.reads.iter().map(|name| column(name)));
-        keep_hidden(rows, vec![call::<RenderPrompts>(args).alias(MADE)])
+        keep_hidden(rows, vec![call::<RenderPrompts>(args).alias(RENDERED)])
     }
 
     fn ports(&self, rows: DataFrame) -> Result<Ports, StepError> {
-        let made = |name: &str| get_field(column(MADE), name);
+        let rendered = |name: &str| get_field(column(RENDERED), name);
         let one = |name: &str| get_field(column(ONE), name);
-        let rejected = rows.clone().filter(made("reason").is_not_null())?;
-        let reject = reject_values(made("treatment"), made("reason"));
+        let rejected = rows.clone().filter(rendered("reason").is_not_null())?;
+        let reject = reject_values(rendered("treatment"), rendered("reason"));
         let parent = match self.key.as_slice() {
             [id] => cast(column(id), DataType::Utf8),
             keys => call::<RowId>(keys.iter().map(|name| column(name)).collect()),
         };
         let kept = rows
-            .filter(made("reason").is_null())?
+            .filter(rendered("reason").is_null())?
             .with_column(PARENT, parent)?
-            .with_column(ONE, made("prompts"))?
+            .with_column(ONE, rendered("prompts"))?
             .unnest_columns(&[ONE])?;
         let mut produced: Vec<(&str, Expr)> =
             ["treatment", "messages", "prompt", "prompt_size", "p_vocab_size", "p_n_whitespaces"]

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use self::fetch::fetch;
-use self::formats::{Format, check_whole, open};
+use self::formats::{FileFormat, check_whole, open};
 use crate::digest::Digest;
 use crate::functions::{RowId, call};
 use crate::id::ID;
@@ -46,7 +46,7 @@ struct Args {
     sha256: Option<String>,
     /// The file's format; by its suffix if absent.
     #[serde(default)]
-    format: Option<Format>,
+    format: Option<FileFormat>,
     /// New names for columns: name in the file -> name in the table.
     #[serde(default)]
     columns: Map<String, Value>,
@@ -149,7 +149,7 @@ impl Operator for ReadOperator {
                 let message = "`sha256` belongs to `url`; a file counts by its content anyway";
                 return Err(one(ArgError::new("sha256", "conflicting-arguments", message)));
             }
-            let Some(format) = args.format.or_else(|| Format::of_suffix(&name)) else {
+            let Some(format) = args.format.or_else(|| FileFormat::of_suffix(&name)) else {
                 let error =
                     ArgError::new(at, "unknown-format", format!("`{name}` has no known suffix"));
                 return Err(one(error.help("add `format: parquet`, `jsonl`, `csv` or `json`")));
@@ -182,7 +182,7 @@ struct BoundRead {
     args: Args,
     name: String,
     file: PathBuf,
-    format: Format,
+    format: FileFormat,
     /// Column in the file, column in the table.
     names: Vec<(String, String)>,
     /// Whether a column of positions is added.
