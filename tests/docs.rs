@@ -1,23 +1,13 @@
 //! What is generated from the code and committed is fresh: schemas, contracts, the README's
 //! operator table. `GALERAS_UPDATE=1 cargo test --release --test docs` writes it anew.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, unreachable_pub)]
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
-/// Where cargo runs tests. (What it says while it compiles may be of another clone, with which a
-/// folder for build output is shared.)
-fn root() -> PathBuf {
-    PathBuf::from(".")
-}
+mod examples;
 
-fn galeras(args: &[&str]) -> String {
-    let out = Command::new(env!("CARGO_BIN_EXE_galeras-under-test")).args(args).output().unwrap();
-    assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
-    String::from_utf8(out.stdout).unwrap()
-}
+use examples::{example, galeras, galeras_in, needs_a_network, operators, project, root};
 
 /// Compares a committed file with what it should be, or writes it.
 fn fresh(path: &str, wanted: &str) {
@@ -31,16 +21,6 @@ fn fresh(path: &str, wanted: &str) {
         found == wanted,
         "{path} is stale; run GALERAS_UPDATE=1 cargo test --release --test docs"
     );
-}
-
-fn operators() -> Vec<String> {
-    galeras(&["ops", "--format", "json"])
-        .lines()
-        .map(|line| {
-            let value: serde_json::Value = serde_json::from_str(line).unwrap();
-            value["name"].as_str().unwrap().to_string()
-        })
-        .collect()
 }
 
 #[test]
@@ -57,7 +37,7 @@ fn the_contracts_of_published_tables_are_fresh() {
 
 #[test]
 fn the_pages_of_the_operators_are_fresh() {
-    for name in operators() {
+    for (name, _) in operators() {
         fresh(&format!("docs/operators/{name}.md"), &galeras(&["ops", &name]));
     }
 }
@@ -67,7 +47,10 @@ fn no_page_is_left_of_an_operator_that_is_gone() {
     let known = operators();
     for entry in fs::read_dir(root().join("docs/operators")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        assert!(known.iter().any(|k| name == format!("{k}.md")), "docs/operators/{name}");
+        assert!(
+            known.iter().any(|(known, _)| name == format!("{known}.md")),
+            "docs/operators/{name}"
+        );
     }
 }
 
@@ -137,32 +120,13 @@ fn published() -> String {
     format!("{{{}, {arms}}}", columns.join(", "))
 }
 
-/// Their examples name repositories on GitHub: they are checked, not run.
-const NEED_A_NETWORK: [&str; 2] = ["query", "mine"];
-
-/// The example of every operator's page is a workflow that runs.
+/// The example of every operator's page is a workflow that runs. (Its results are pinned by
+/// `example_digests`.)
 #[test]
 fn the_examples_of_the_operators_run() {
-    for name in operators() {
-        let verb = if NEED_A_NETWORK.contains(&name.as_str()) { "check" } else { "run" };
-        let page = galeras(&["ops", &name]);
-        let example = page.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next());
-        let example = example.unwrap_or_else(|| panic!("{name} has no example"));
-        let steps: String = example.lines().map(|line| format!("  {line}\n")).collect();
-        let folder = tempfile::tempdir().unwrap();
-        let workflow = format!("galeras: 1\nname: example\nsteps:\n{steps}");
-        fs::write(folder.path().join("w.yaml"), workflow).unwrap();
-        fs::write(folder.path().join("data.csv"), "source,n\ndef f(): pass,1\nx,2\n").unwrap();
-        run_in(folder.path(), verb, &name);
+    for (name, _) in operators() {
+        let verb = if needs_a_network(&name) { "check" } else { "run" };
+        let folder = project(&example(&name));
+        galeras_in(folder.path(), &[verb, "w.yaml"]);
     }
-}
-
-fn run_in(folder: &Path, verb: &str, name: &str) {
-    let out = Command::new(env!("CARGO_BIN_EXE_galeras-under-test"))
-        .args([verb, "w.yaml"])
-        .current_dir(folder)
-        .env_remove("GALERAS_CACHE")
-        .output()
-        .unwrap();
-    assert!(out.status.success(), "{name}: {}", String::from_utf8_lossy(&out.stderr));
 }

@@ -35,7 +35,7 @@ pub(crate) async fn plan(args: PlanArgs) -> Exit {
             .zip(&surveyed.states)
             .map(|(step, state)| {
                 let (word, reason, detail) = words(plan, state);
-                json!({"step": step.name, "op": step.operator.name(), "state": word,
+                json!({"step": step.name, "op": step.operator.descriptor().name, "state": word,
                     "reason": reason, "detail": detail, "rows": rows(state)})
             })
             .collect();
@@ -147,15 +147,15 @@ pub(crate) async fn explain(args: ExplainArgs) -> Exit {
     let key = state.preimage.as_ref().map(|p| p.key());
     if args.format == Format::Json {
         return print_json(&json!({
-            "event": "explain", "step": step.name, "op": step.operator.name(),
-            "version": step.operator.version(), "state": word, "reason": reason,
+            "event": "explain", "step": step.name, "op": step.operator.descriptor().name,
+            "version": step.operator.descriptor().version, "state": word, "reason": reason,
             "detail": detail, "key": key, "preimage": state.preimage,
             "files": files, "manifest": state.manifest.as_deref(),
         }));
     }
     let mut text = String::new();
     let operator = step.operator;
-    let _ = writeln!(text, "{}: op {} version {}", step.name, operator.name(), operator.version());
+    let _ = writeln!(text, "{}: op {} version {}", step.name, operator.descriptor().name, operator.descriptor().version);
     let reason = if reason.is_empty() { String::new() } else { format!(", {reason}") };
     let _ = writeln!(text, "state     {word}{reason}");
     for line in detail.iter().flat_map(|d| d.split("; ")) {
@@ -233,7 +233,7 @@ pub(crate) async fn graph(args: GraphArgs) -> Exit {
         .iter()
         .map(|step| GraphNode {
             name: step.name.clone(),
-            label: step.operator.name().to_string(),
+            label: step.operator.descriptor().name.to_string(),
             state: None::<StepStatus>,
         })
         .collect();

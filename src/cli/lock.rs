@@ -59,7 +59,7 @@ pub(crate) async fn lock(args: LockArgs) -> Exit {
                 Err(error) => return fail(&error.to_string(), Exit::Failed),
             },
             Some(Fact::Version { of }) => {
-                let operator = step.operator.name().to_string();
+                let operator = step.operator.descriptor().name.to_string();
                 // The cells of a matrix may all use the same model.
                 if versions.iter().any(|known| known.operator == operator && known.of == of) {
                     continue;
@@ -148,7 +148,7 @@ async fn ask(
         };
         if let Some(Fact::Snapshot { of }) = step.step.fact() {
             snapshots.push(LockedSnapshot {
-                operator: step.operator.name().to_string(),
+                operator: step.operator.descriptor().name.to_string(),
                 of,
                 asked: timestamp(),
                 workflows: vec![workflow.to_string()],

@@ -1,103 +1,27 @@
-//! The traits: an [`Operator`] binds arguments and input schemas to a [`Step`], and a step
-//! lowers to DataFusion plans.
-//!
-//! Does not live here: caching, row reuse, ordering and storage, which the engine adds
-//! around every step alike.
+//! An [`Operator`]: what it states about itself, and how its arguments are bound to the schemas
+//! of its inputs.
 
 use std::collections::BTreeMap;
-use std::fmt::Debug;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
-use datafusion::dataframe::DataFrame;
 use datafusion::execution::context::SessionContext;
 use futures::future::BoxFuture;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokio::sync::{Mutex, mpsc};
-use tokio_util::sync::CancellationToken;
 
-use super::error::{ArgError, StepError};
-use super::pins::{Fact, Pins};
-use super::table::{Port, TableSchema};
-use crate::digest::Digest;
+use super::descriptor::Descriptor;
+use super::error::ArgError;
+use super::pins::Pins;
+use super::step::BoundStep;
+use super::table::TableSchema;
 
-/// What an operator's result may depend on besides its inputs and arguments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
-    /// Nothing.
-    Pure,
-    /// An explicit seed argument.
-    Seeded,
-    /// The world: a network, another program.
-    External,
-}
-
-impl Effect {
-    /// The word for documentation.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Pure => "pure",
-            Self::Seeded => "seeded",
-            Self::External => "external",
-        }
-    }
-}
-
-/// How much of the input one output row depends on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Grain {
-    /// One input row; results are reused row by row.
-    Row,
-    /// The whole input.
-    Table,
-}
-
-impl Grain {
-    /// The word for documentation.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Row => "row",
-            Self::Table => "table",
-        }
-    }
-}
-
-/// The inputs an operator takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InputPorts {
-    /// None: the operator is a source.
-    None,
-    /// One table, called `input`.
-    One,
-    /// A table called `input`, and if the workflow gives them, tables of these names.
-    OneAnd(&'static [&'static str]),
-    /// Any number of tables (also none), under the names that the workflow gives.
-    Any,
-}
-
-/// An operator: a name, its documentation, and how its arguments become a step.
+/// An operator: what it states about itself, and how its arguments become a step.
 ///
 /// Every operator is one value in the registry's list; help, JSON Schema, documentation page
 /// and plan-time checks all derive from it.
 pub trait Operator: Send + Sync {
-    /// The name in `op:`.
-    fn name(&self) -> &'static str;
-    /// Increased whenever the same arguments and inputs give another result.
-    fn version(&self) -> u32;
-    /// What one output row depends on.
-    fn grain(&self) -> Grain;
-    /// What the result depends on besides inputs and arguments.
-    fn effect(&self) -> Effect;
-    /// The tables it takes.
-    fn inputs(&self) -> InputPorts;
-    /// Markdown: a one-line summary, then the sections What it does, Example, Cost and reuse.
-    fn doc(&self) -> &'static str;
-    /// The JSON Schema of the arguments (`with:`).
-    fn args_schema(&self) -> Value;
+    /// What it states about itself.
+    fn descriptor(&self) -> &'static Descriptor;
     /// Checks the arguments against the input schemas and returns a step with known outputs.
     ///
     /// Everything that is wrong is returned, not just the first. Nothing is computed; files
@@ -106,7 +30,7 @@ pub trait Operator: Send + Sync {
         &'a self,
         args: &'a Value,
         cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>>;
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>>;
 }
 
 /// What an operator knows when its arguments are bound.
@@ -132,247 +56,3 @@ impl BindContext {
 
 /// The name of the only input port of most operators.
 pub const INPUT: &str = "input";
-
-/// The columns of an input that can change a step's result.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reads {
-    /// All of them, in their order.
-    All,
-    /// Just these; a change of any other column is no reason to run.
-    Columns(Vec<String>),
-}
-
-/// A file that a step reads, by content.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct SideFile {
-    /// What it is called in messages: the path as written in the workflow.
-    pub name: String,
-    /// The digest of its content.
-    pub digest: Digest,
-}
-
-/// An operator with its arguments, bound to input schemas: immutable, ready to be lowered.
-pub trait Step: Send + Sync + Debug {
-    /// The arguments with every default filled in, as they enter the action key.
-    fn args(&self) -> Value;
-    /// The output ports; the first is the main one.
-    fn ports(&self) -> &[Port];
-    /// The columns of the named input that the result depends on.
-    fn reads(&self, _input: &str) -> Reads {
-        Reads::All
-    }
-    /// The files it reads, hashed now.
-    fn side_files(&self) -> Result<Vec<SideFile>, StepError> {
-        Ok(Vec::new())
-    }
-    /// The arguments that an earlier result of a row depends on, if those are not all: that a
-    /// model is asked for one sample more, say, takes nothing from the answers it has given.
-    fn recipe_args(&self) -> Option<Value> {
-        None
-    }
-    /// What it asks of the world, if it does.
-    fn fact(&self) -> Option<Fact> {
-        None
-    }
-    /// What it needs of its surroundings, and only when it runs: an environment variable, say.
-    /// Everything that is missing is returned.
-    fn missing(&self) -> Vec<ArgError> {
-        Vec::new()
-    }
-    /// How to learn the version of a [`Fact::Version`].
-    fn versioned(&self) -> Option<&dyn Versioned> {
-        None
-    }
-    /// How it is computed.
-    fn lowering(&self) -> Lowering<'_>;
-}
-
-/// A step that depends on something in the world which has a version.
-pub trait Versioned: Send + Sync {
-    /// Asks for the version that it has now.
-    fn version<'a>(
-        &'a self,
-        cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<String, StepError>>;
-}
-
-/// The ways in which a step is computed.
-pub enum Lowering<'a> {
-    /// Row by row, with row-precise reuse.
-    Row(&'a dyn RowStep),
-    /// Row by row, where each row is the work of minutes and gives a table of its own.
-    Each(&'a dyn EachStep),
-    /// As a whole, from answers to questions that each cost time or money.
-    Ask(&'a dyn AskStep),
-    /// As a whole.
-    Table(&'a dyn TableStep),
-}
-
-/// Output tables by port name.
-pub type Ports = Vec<(&'static str, DataFrame)>;
-
-/// A step whose output rows each depend on exactly one input row.
-///
-/// The engine evaluates rows that it has no earlier result for, joins the results to the
-/// input, and hands the join to [`RowStep::ports`].
-pub trait RowStep: Send + Sync {
-    /// The rows of a step without an input port. Never called for other steps.
-    fn source(&self, _cx: &LowerContext) -> Result<DataFrame, StepError> {
-        Err(StepError::new("this operator needs an input table"))
-    }
-    /// The input columns that an output row depends on.
-    fn reads(&self) -> Vec<String>;
-    /// Adds the produced columns to `rows`, which has the columns of [`RowStep::reads`] and
-    /// hidden ones, and gives exactly one row for each: several results of a row are a list,
-    /// none is a null. Hidden columns must be kept, read columns may be dropped. The expensive
-    /// work happens here, best in one function call per row: its result is what is reused.
-    fn evaluate(&self, rows: DataFrame) -> Result<DataFrame, StepError>;
-    /// The output ports, from the input columns together with the produced ones (which
-    /// replace input columns of the same name).
-    fn ports(&self, rows: DataFrame) -> Result<Ports, StepError>;
-}
-
-/// A step that makes a table of each input row, in long work of its own: a repository is
-/// mined, say.
-///
-/// The engine stores what is made of a row as soon as it is complete, and takes it from there
-/// whenever a row with the same digest turns up again. The tables of all rows together may be
-/// larger than memory.
-pub trait EachStep: Send + Sync {
-    /// The input columns that the result of a row depends on. Others may be used to find the
-    /// way to it, such as the place of a repository whose content is known by its commit.
-    fn reads(&self) -> Vec<String>;
-    /// The column that names a row in messages.
-    fn label(&self) -> &'static str;
-    /// The columns of what is made of a row.
-    fn made(&self) -> SchemaRef;
-    /// Does the work: `row` is a batch of one row with all input columns; what is made of it
-    /// goes to `out`, in any order and in batches of some megabytes.
-    fn each<'a>(
-        &'a self,
-        cx: &'a EachContext<'a>,
-        row: RecordBatch,
-        out: mpsc::Sender<RecordBatch>,
-    ) -> BoxFuture<'a, Result<(), EachError>>;
-    /// What is made of a row whose work failed; all that had been sent is dropped.
-    fn failed(&self, row: &RecordBatch, error: &EachError) -> Result<RecordBatch, StepError>;
-    /// The output ports, from the input and what was made of all its rows.
-    fn ports(&self, input: DataFrame, made: DataFrame) -> Result<Ports, StepError>;
-}
-
-/// Why the work on a row failed. It ends that row, not the step.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EachError {
-    /// A stable word for the kind of failure.
-    pub rule: &'static str,
-    /// What happened, in one sentence.
-    pub reason: String,
-    /// Whether the next run tries again: the failure says nothing about the row itself.
-    pub retry: bool,
-}
-
-/// What a step may use while it works on a row.
-pub struct EachContext<'a> {
-    /// What every step may use.
-    pub lower: &'a LowerContext,
-    /// Held while threads are busy: rows are fetched side by side and computed in turn.
-    pub turn: Mutex<()>,
-}
-
-/// A step whose result depends on its inputs as a whole.
-pub trait TableStep: Send + Sync {
-    /// Whether the session's sorts keep to the memory of the context: for tables that may be
-    /// larger than memory, and plans that only scan, filter, project, join a small table from
-    /// the left, and sort.
-    fn bounded(&self) -> bool {
-        false
-    }
-    /// The output tables. Small global work may be done here.
-    fn lower<'a>(
-        &'a self,
-        cx: &'a LowerContext,
-        inputs: BTreeMap<String, DataFrame>,
-    ) -> BoxFuture<'a, Result<Ports, StepError>>;
-}
-
-/// A step that asks the world question by question, where an answer costs time or money.
-///
-/// Every answer that the step hands to [`Answers::keep`] is found by every later run of its
-/// recipe, however this one ends.
-pub trait AskStep: Send + Sync {
-    /// The output tables. Tells [`Tell::Total`] and [`Tell::Progress`].
-    fn lower<'a>(
-        &'a self,
-        cx: &'a LowerContext,
-        answers: &'a dyn Answers,
-        inputs: BTreeMap<String, DataFrame>,
-    ) -> BoxFuture<'a, Result<Asked, StepError>>;
-}
-
-/// What came of a step that asks.
-pub struct Asked {
-    /// The output ports.
-    pub ports: Ports,
-    /// Rows for which something was asked now.
-    pub computed: u64,
-    /// Rows whose answers were all there.
-    pub reused: u64,
-}
-
-/// The answers that a recipe has been given so far.
-pub trait Answers: Send + Sync {
-    /// The answers to a question from before this run, the oldest first; none if the user
-    /// wants new ones.
-    fn known(&self, question: &Digest) -> Vec<&str>;
-    /// Keeps an answer: it is on disk when this returns.
-    fn keep<'a>(
-        &'a self,
-        question: &'a Digest,
-        answer: &'a str,
-    ) -> BoxFuture<'a, Result<(), StepError>>;
-}
-
-/// What a step may use while it runs.
-pub struct LowerContext {
-    /// The session that runs the plans.
-    pub session: SessionContext,
-    /// A folder for temporary files, removed after the step.
-    pub scratch: PathBuf,
-    /// The folder of the workflow file.
-    pub base: PathBuf,
-    /// A folder for what is fetched. It outlives the run.
-    pub downloads: PathBuf,
-    /// Threads for work that keeps them busy.
-    pub jobs: usize,
-    /// Bytes of memory that work on large tables may take before it uses files in `scratch`.
-    pub memory: usize,
-    /// The user wants a new answer: what an earlier attempt found out may not be used.
-    pub forced: bool,
-    /// Cancelled when the run is interrupted.
-    pub cancel: CancellationToken,
-    /// Rows that failed for reasons outside of them are counted here: the result is used, but
-    /// the next run computes it again.
-    pub retry: Arc<AtomicU64>,
-    /// Tells the user.
-    pub tell: Arc<dyn Fn(Tell) + Send + Sync>,
-}
-
-/// What a running step says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Tell {
-    /// What it is busy with, in a few words; the next one replaces it.
-    Activity(String),
-    /// For whom or what it waits, and how long.
-    Waiting(String),
-    /// Something worth knowing that stops nothing.
-    Warning(String),
-    /// How many rows there are to make, and how many were made before.
-    Total {
-        /// Those to make.
-        rows: u64,
-        /// Those that were made before.
-        reused: u64,
-    },
-    /// How many rows it has made so far.
-    Progress(u64),
-}

@@ -2,26 +2,30 @@
 //!
 //! Lives here: the traits an operator implements, the tables and ports it speaks of, the
 //! errors it reports, the registry that finds it by name. Does not live here: any operator
-//! (`operators`), how a step is run (`exec`) or checked (`plan`).
+//! (`operators`), how a step is run (`runner`) or checked (`plan`).
 
 mod args;
 mod contract;
+mod descriptor;
 mod error;
+mod grain;
 mod pins;
 mod registry;
+mod step;
 mod table;
 mod types;
 
 pub use args::{args_schema, parse_args};
-pub use contract::INPUT;
-pub use contract::{
-    Answers, AskStep, Asked, BindContext, EachContext, EachError, EachStep, Effect, Grain,
-    InputPorts, LowerContext, Lowering, Operator, Ports, Reads, RowStep, SideFile, Step, TableStep,
-    Tell, Versioned,
-};
+pub use contract::{BindContext, INPUT, Operator};
+pub use descriptor::{Descriptor, Effect, InputPorts};
 pub use error::{ArgError, StepError, plain_message};
+pub use grain::{Grain, LoweredBy};
 pub use pins::{Fact, Pins, Snapshot, answer_digest, question};
 pub use registry::Registry;
+pub use step::{
+    Answers, AskOutput, AskStep, BoundStep, EachContext, EachError, EachStep, LowerContext,
+    Lowering, Ports, Reads, RowStep, SideFile, TableStep, Tell, Versioned,
+};
 pub use table::{
     MAIN, Port, REJECTS, SUMMARY, TableSchema, describe, is_virtual, stored_type, virtual_step,
 };

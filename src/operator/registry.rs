@@ -16,7 +16,7 @@ impl Registry {
 
     /// The operator of that name.
     pub fn get(&self, name: &str) -> Option<&'static dyn Operator> {
-        self.iter().find(|op| op.name() == name)
+        self.iter().find(|op| op.descriptor().name == name)
     }
 
     /// All operators, in the order of the list.

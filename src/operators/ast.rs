@@ -7,13 +7,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::support::{
-    is_text, keep_hidden, project, reject_table, reject_values, require_column, text,
-};
+use super::columns::{is_text, require_column};
+use super::projection::{keep_hidden, project, text};
+use super::rejects::{reject_table, reject_values};
 use crate::functions::{PythonFeatures, call, features_type};
 use crate::operator::{
-    ArgError, BindContext, Effect, Grain, InputPorts, Lowering, MAIN, Operator, Port, Ports,
-    REJECTS, RowStep, Step, StepError, args_schema, parse_args,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, Lowering, MAIN,
+    Operator, Port, Ports, REJECTS, RowStep, StepError, args_schema, parse_args,
 };
 use crate::session::column;
 
@@ -63,7 +63,7 @@ enum Feature {
 }
 
 /// The operator.
-pub(super) struct Ast;
+pub(super) struct AstOperator;
 
 const DOC: &str = r#"Measure methods: syntax tree, lines, tokens, words, complexity.
 
@@ -100,40 +100,26 @@ Row by row: about twice the time of the bare parse (13 MB/s and core). Only rows
 was never measured before are parsed, whatever else changed in the table.
 "#;
 
-impl Operator for Ast {
-    fn name(&self) -> &'static str {
-        "ast"
-    }
+const DESCRIPTOR: Descriptor = Descriptor {
+    name: "ast",
+    version: 1,
+    grain: Grain::of::<BoundAst, _>(),
+    effect: Effect::Pure,
+    inputs: InputPorts::One,
+    doc: DOC,
+    args_schema: args_schema::<Args>,
+};
 
-    fn version(&self) -> u32 {
-        1
-    }
-
-    fn grain(&self) -> Grain {
-        Grain::Row
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Pure
-    }
-
-    fn inputs(&self) -> InputPorts {
-        InputPorts::One
-    }
-
-    fn doc(&self) -> &'static str {
-        DOC
-    }
-
-    fn args_schema(&self) -> Value {
-        args_schema::<Args>()
+impl Operator for AstOperator {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
     }
 
     fn bind<'a>(
         &'a self,
         args: &'a Value,
         cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>> {
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
         Box::pin(async move {
             let args: Args = parse_args(args)?;
             let mut errors = Vec::new();
@@ -153,7 +139,7 @@ impl Operator for Ast {
                 Port::new(REJECTS, reject_table(&input)),
             ];
             let features = chosen.iter().map(|f| f.name().clone()).collect();
-            Ok(Box::new(BoundAst { args, features, ports }) as Box<dyn Step>)
+            Ok(Box::new(BoundAst { args, features, ports }) as Box<dyn BoundStep>)
         })
     }
 }
@@ -165,7 +151,7 @@ struct BoundAst {
     ports: Vec<Port>,
 }
 
-impl Step for BoundAst {
+impl BoundStep for BoundAst {
     fn args(&self) -> Value {
         serde_json::json!({
             "column": self.args.column,

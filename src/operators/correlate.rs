@@ -19,15 +19,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::columns::{is_number, require_column};
+use super::projection::in_key_order;
 use super::support::cells::{Cell, Column, batch, schema};
 use super::support::missing::Missing;
-use super::support::threads::{on_thread, pool};
 use super::support::words::{count, interval, level, p_equals, short, thousands};
-use super::support::{in_key_order, is_number, require_column};
+use super::worker_threads::{on_thread, pool};
 use crate::functions::{RowId, call};
 use crate::operator::{
-    ArgError, BindContext, Effect, Grain, INPUT, InputPorts, LowerContext, Lowering, MAIN,
-    Operator, Port, Ports, Reads, Step, StepError, TableSchema, TableStep, args_schema, parse_args,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
+    Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep, args_schema,
+    parse_args,
 };
 use crate::session::column;
 use galeras_causal::{Method, Refusal, correlation};
@@ -93,7 +95,7 @@ impl MethodName {
 }
 
 /// The operator.
-pub(super) struct Correlate;
+pub(super) struct CorrelateOperator;
 
 const DOC: &str = r#"Correlate outcomes with other columns: Pearson, Spearman, Kendall.
 
@@ -135,40 +137,26 @@ Sorting, for ranks: n log n per pair of columns. Runs as a whole, but only when 
 columns has changed.
 "#;
 
-impl Operator for Correlate {
-    fn name(&self) -> &'static str {
-        "correlate"
-    }
+const DESCRIPTOR: Descriptor = Descriptor {
+    name: "correlate",
+    version: 1,
+    grain: Grain::of::<BoundCorrelate, _>(),
+    effect: Effect::Pure,
+    inputs: InputPorts::One,
+    doc: DOC,
+    args_schema: args_schema::<Args>,
+};
 
-    fn version(&self) -> u32 {
-        1
-    }
-
-    fn grain(&self) -> Grain {
-        Grain::Table
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Pure
-    }
-
-    fn inputs(&self) -> InputPorts {
-        InputPorts::One
-    }
-
-    fn doc(&self) -> &'static str {
-        DOC
-    }
-
-    fn args_schema(&self) -> Value {
-        args_schema::<Args>()
+impl Operator for CorrelateOperator {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
     }
 
     fn bind<'a>(
         &'a self,
         args: &'a Value,
         cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>> {
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
         Box::pin(async move {
             let args: Args = parse_args(args)?;
             let mut errors = Vec::new();
@@ -218,7 +206,7 @@ impl Operator for Correlate {
                     groups,
                     order,
                     ports: vec![Port::new(MAIN, table)],
-                }) as Box<dyn Step>,
+                }) as Box<dyn BoundStep>,
             )
         })
     }
@@ -262,7 +250,7 @@ struct BoundCorrelate {
     ports: Vec<Port>,
 }
 
-impl Step for BoundCorrelate {
+impl BoundStep for BoundCorrelate {
     fn args(&self) -> Value {
         serde_json::to_value(&self.args).unwrap_or_default()
     }

@@ -9,14 +9,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::support::{
-    is_text, keep_hidden, project, reject_table, reject_values, require_column, text,
-};
+use super::columns::{is_text, require_column};
+use super::projection::{keep_hidden, project, text};
+use super::rejects::{reject_table, reject_values};
 use crate::functions::{CUT_REASON, RandomCut, call};
 use crate::id::ID;
 use crate::operator::{
-    ArgError, BindContext, Effect, Grain, InputPorts, Lowering, MAIN, Operator, Port, Ports,
-    REJECTS, RowStep, Step, StepError, args_schema, describe, parse_args,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, Lowering, MAIN,
+    Operator, Port, Ports, REJECTS, RowStep, StepError, args_schema, describe, parse_args,
 };
 use crate::session::column;
 
@@ -101,7 +101,7 @@ impl After {
 }
 
 /// The operator.
-pub(super) struct Cut;
+pub(super) struct CutOperator;
 
 const DOC: &str = r#"Cut methods at a random place, for completion tasks.
 
@@ -130,40 +130,26 @@ testbed:
 Row by row: only rows with a new `id` or text are cut.
 "#;
 
-impl Operator for Cut {
-    fn name(&self) -> &'static str {
-        "cut"
-    }
+const DESCRIPTOR: Descriptor = Descriptor {
+    name: "cut",
+    version: 2,
+    grain: Grain::of::<BoundCut, _>(),
+    effect: Effect::Seeded,
+    inputs: InputPorts::One,
+    doc: DOC,
+    args_schema: args_schema::<Args>,
+};
 
-    fn version(&self) -> u32 {
-        2
-    }
-
-    fn grain(&self) -> Grain {
-        Grain::Row
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Seeded
-    }
-
-    fn inputs(&self) -> InputPorts {
-        InputPorts::One
-    }
-
-    fn doc(&self) -> &'static str {
-        DOC
-    }
-
-    fn args_schema(&self) -> Value {
-        args_schema::<Args>()
+impl Operator for CutOperator {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
     }
 
     fn bind<'a>(
         &'a self,
         args: &'a Value,
         cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>> {
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
         Box::pin(async move {
             let args: Args = parse_args(args)?;
             let mut errors = Vec::new();
@@ -195,7 +181,7 @@ impl Operator for Cut {
             ];
             let ports =
                 vec![Port::new(MAIN, input.with(&added)), Port::new(REJECTS, reject_table(&input))];
-            Ok(Box::new(BoundCut { args, ports }) as Box<dyn Step>)
+            Ok(Box::new(BoundCut { args, ports }) as Box<dyn BoundStep>)
         })
     }
 }
@@ -209,7 +195,7 @@ struct BoundCut {
 /// The struct that the function returns.
 const STRUCT: &str = "__cut";
 
-impl Step for BoundCut {
+impl BoundStep for BoundCut {
     fn args(&self) -> Value {
         serde_json::to_value(&self.args).unwrap_or_default()
     }

@@ -9,11 +9,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::support::{is_number, require_column};
+use super::columns::{is_number, require_column};
 use crate::operator::{
-    ArgError, BindContext, Effect, Grain, INPUT, InputPorts, LowerContext, Lowering, MAIN,
-    Operator, Port, Ports, Reads, Step, StepError, TableSchema, TableStep, args_schema, describe,
-    parse_args,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
+    Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep, args_schema,
+    describe, parse_args,
 };
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -28,7 +28,7 @@ struct Args {
 }
 
 /// The operator.
-pub(super) struct Describe;
+pub(super) struct DescribeOperator;
 
 const DOC: &str = r#"Summarise numeric columns: count, mean, deviation, quartiles.
 
@@ -56,40 +56,26 @@ table:
 Runs as a whole, but only when one of the named columns has changed.
 "#;
 
-impl Operator for Describe {
-    fn name(&self) -> &'static str {
-        "describe"
-    }
+const DESCRIPTOR: Descriptor = Descriptor {
+    name: "describe",
+    version: 1,
+    grain: Grain::of::<BoundDescribe, _>(),
+    effect: Effect::Pure,
+    inputs: InputPorts::One,
+    doc: DOC,
+    args_schema: args_schema::<Args>,
+};
 
-    fn version(&self) -> u32 {
-        1
-    }
-
-    fn grain(&self) -> Grain {
-        Grain::Table
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Pure
-    }
-
-    fn inputs(&self) -> InputPorts {
-        InputPorts::One
-    }
-
-    fn doc(&self) -> &'static str {
-        DOC
-    }
-
-    fn args_schema(&self) -> Value {
-        args_schema::<Args>()
+impl Operator for DescribeOperator {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
     }
 
     fn bind<'a>(
         &'a self,
         args: &'a Value,
         cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>> {
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
         Box::pin(async move {
             let args: Args = parse_args(args)?;
             let mut errors = Vec::new();
@@ -123,7 +109,7 @@ impl Operator for Describe {
             key.push("column");
             let table = TableSchema::default().with(&fields).keyed(&key);
             Ok(Box::new(BoundDescribe { args, ports: vec![Port::new(MAIN, table)] })
-                as Box<dyn Step>)
+                as Box<dyn BoundStep>)
         })
     }
 }
@@ -146,7 +132,7 @@ struct BoundDescribe {
     ports: Vec<Port>,
 }
 
-impl Step for BoundDescribe {
+impl BoundStep for BoundDescribe {
     fn args(&self) -> Value {
         serde_json::to_value(&self.args).unwrap_or_default()
     }

@@ -20,9 +20,9 @@ use serde_json::{Map, Value, json};
 
 use crate::digest::{Digest, type_name};
 use crate::operator::{
-    ArgError, BindContext, Effect, Grain, InputPorts, LowerContext, Lowering, MAIN, Operator, Port,
-    Ports, SideFile, Step, StepError, TableSchema, TableStep, args_schema, parse_args,
-    parse_column,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, LowerContext,
+    Lowering, MAIN, Operator, Port, Ports, SideFile, StepError, TableSchema, TableStep,
+    args_schema, parse_args, parse_column,
 };
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -57,7 +57,7 @@ enum Format {
 }
 
 /// The operator.
-pub(super) struct Exec;
+pub(super) struct ExecOperator;
 
 const DOC: &str = r#"Compute a table with a program of your own.
 
@@ -86,40 +86,26 @@ Runs as a whole when an input, the command or a declared file has changed. An in
 ends the program and everything it started.
 "#;
 
-impl Operator for Exec {
-    fn name(&self) -> &'static str {
-        "exec"
-    }
+const DESCRIPTOR: Descriptor = Descriptor {
+    name: "exec",
+    version: 1,
+    grain: Grain::of::<BoundExec, _>(),
+    effect: Effect::External,
+    inputs: InputPorts::Any,
+    doc: DOC,
+    args_schema: args_schema::<Args>,
+};
 
-    fn version(&self) -> u32 {
-        1
-    }
-
-    fn grain(&self) -> Grain {
-        Grain::Table
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::External
-    }
-
-    fn inputs(&self) -> InputPorts {
-        InputPorts::Any
-    }
-
-    fn doc(&self) -> &'static str {
-        DOC
-    }
-
-    fn args_schema(&self) -> Value {
-        args_schema::<Args>()
+impl Operator for ExecOperator {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
     }
 
     fn bind<'a>(
         &'a self,
         args: &'a Value,
         cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>> {
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
         Box::pin(async move {
             let args: Args = parse_args(args)?;
             let mut errors = Vec::new();
@@ -159,7 +145,7 @@ impl Operator for Exec {
             let table = TableSchema::new(Arc::clone(&schema), args.key.clone());
             let base = cx.base.clone();
             Ok(Box::new(BoundExec { args, schema, base, ports: vec![Port::new(MAIN, table)] })
-                as Box<dyn Step>)
+                as Box<dyn BoundStep>)
         })
     }
 }
@@ -172,7 +158,7 @@ struct BoundExec {
     ports: Vec<Port>,
 }
 
-impl Step for BoundExec {
+impl BoundStep for BoundExec {
     fn args(&self) -> Value {
         // The order of the columns is part of the result, so it must enter the key.
         let output: Vec<Value> =
@@ -416,8 +402,9 @@ fn json_fits(value: &Value, data_type: &DataType) -> bool {
 
 /// The batch with its columns in the declared order and of the declared types.
 fn fit(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, String> {
-    let found = batch.schema();
-    if let Some(extra) = found.fields().iter().find(|f| schema.field_with_name(f.name()).is_err()) {
+    let printed = batch.schema();
+    if let Some(extra) = printed.fields().iter().find(|f| schema.field_with_name(f.name()).is_err())
+    {
         return Err(format!("column `{}` is not declared", extra.name()));
     }
     let mut columns = Vec::with_capacity(schema.fields().len());

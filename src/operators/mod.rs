@@ -19,34 +19,43 @@ mod regress;
 mod sample;
 mod score;
 mod sql;
-mod support;
 mod taxonomy;
 mod tokenizer;
 mod validate;
+
+// What several operators share.
+mod columns;
+mod git_threads;
+mod patterns;
+mod projection;
+mod rejects;
+mod support;
+mod tokenizer_model;
+mod worker_threads;
 
 use crate::operator::{Operator, Registry};
 
 /// Every operator, in the order of the documentation.
 pub const ALL: &[&dyn Operator] = &[
-    &read::Read,
-    &methods::Methods,
-    &query::QueryRepositories,
-    &mine::Mine,
-    &ast::Ast,
-    &validate::Validate,
-    &tokenizer::Tokenizer,
-    &dedup::Dedup,
-    &sample::Sample,
-    &cut::Cut,
-    &prompt::Prompt,
-    &generate::Generate,
-    &score::Score,
-    &taxonomy::Taxonomy,
-    &sql::Sql,
-    &describe::Describe,
-    &correlate::Correlate,
-    &regress::Regress,
-    &exec::Exec,
+    &read::ReadOperator,
+    &methods::MethodsOperator,
+    &query::QueryOperator,
+    &mine::MineOperator,
+    &ast::AstOperator,
+    &validate::ValidateOperator,
+    &tokenizer::TokenizerOperator,
+    &dedup::DedupOperator,
+    &sample::SampleOperator,
+    &cut::CutOperator,
+    &prompt::PromptOperator,
+    &generate::GenerateOperator,
+    &score::ScoreOperator,
+    &taxonomy::TaxonomyOperator,
+    &sql::SqlOperator,
+    &describe::DescribeOperator,
+    &correlate::CorrelateOperator,
+    &regress::RegressOperator,
+    &exec::ExecOperator,
 ];
 
 /// The registry of [`ALL`].

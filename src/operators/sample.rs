@@ -15,12 +15,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::support::{project, reject_table, reject_values, require_column, text};
+use super::columns::require_column;
+use super::projection::{project, text};
+use super::rejects::{reject_table, reject_values};
 use crate::functions::{KeyedHash, RowId, call};
 use crate::id::ID;
 use crate::operator::{
-    ArgError, BindContext, Effect, Grain, INPUT, InputPorts, LowerContext, Lowering, MAIN,
-    Operator, Port, Ports, REJECTS, Step, StepError, TableStep, args_schema, parse_args,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
+    Lowering, MAIN, Operator, Port, Ports, REJECTS, StepError, TableStep, args_schema, parse_args,
 };
 use crate::session::column;
 
@@ -45,7 +47,7 @@ struct Args {
 }
 
 /// The operator.
-pub(super) struct Sample;
+pub(super) struct SampleOperator;
 
 const DOC: &str = r#"Draw rows at random, the same ones every time.
 
@@ -78,40 +80,26 @@ sampled:
 One pass over the ids, one over the rows. Runs as a whole when its input changes.
 "#;
 
-impl Operator for Sample {
-    fn name(&self) -> &'static str {
-        "sample"
-    }
+const DESCRIPTOR: Descriptor = Descriptor {
+    name: "sample",
+    version: 2,
+    grain: Grain::of::<BoundSample, _>(),
+    effect: Effect::Seeded,
+    inputs: InputPorts::One,
+    doc: DOC,
+    args_schema: args_schema::<Args>,
+};
 
-    fn version(&self) -> u32 {
-        2
-    }
-
-    fn grain(&self) -> Grain {
-        Grain::Table
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Seeded
-    }
-
-    fn inputs(&self) -> InputPorts {
-        InputPorts::One
-    }
-
-    fn doc(&self) -> &'static str {
-        DOC
-    }
-
-    fn args_schema(&self) -> Value {
-        args_schema::<Args>()
+impl Operator for SampleOperator {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
     }
 
     fn bind<'a>(
         &'a self,
         args: &'a Value,
         cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>> {
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
         Box::pin(async move {
             let args: Args = parse_args(args)?;
             let mut errors = Vec::new();
@@ -144,7 +132,7 @@ impl Operator for Sample {
             let input = cx.input();
             let ports =
                 vec![Port::new(MAIN, input.clone()), Port::new(REJECTS, reject_table(&input))];
-            Ok(Box::new(BoundSample { args, ports }) as Box<dyn Step>)
+            Ok(Box::new(BoundSample { args, ports }) as Box<dyn BoundStep>)
         })
     }
 }
@@ -155,7 +143,7 @@ struct BoundSample {
     ports: Vec<Port>,
 }
 
-impl Step for BoundSample {
+impl BoundStep for BoundSample {
     fn args(&self) -> Value {
         serde_json::to_value(&self.args).unwrap_or_default()
     }

@@ -14,8 +14,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::operator::{
-    ArgError, BindContext, Effect, Grain, InputPorts, LowerContext, Lowering, MAIN, Operator, Port,
-    Ports, Reads, Step, StepError, TableSchema, TableStep, args_schema, parse_args, stored_type,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, LowerContext,
+    Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep, args_schema,
+    parse_args, stored_type,
 };
 use crate::session::{check_deterministic, empty_table, explain};
 
@@ -30,7 +31,7 @@ struct Args {
 }
 
 /// The operator.
-pub(super) struct Sql;
+pub(super) struct SqlOperator;
 
 const DOC: &str = r#"Compute a table with SQL.
 
@@ -64,40 +65,26 @@ per_file:
 Runs as a whole, but only when a column that the query names has changed.
 "#;
 
-impl Operator for Sql {
-    fn name(&self) -> &'static str {
-        "sql"
-    }
+const DESCRIPTOR: Descriptor = Descriptor {
+    name: "sql",
+    version: 1,
+    grain: Grain::of::<BoundSql, _>(),
+    effect: Effect::Pure,
+    inputs: InputPorts::Any,
+    doc: DOC,
+    args_schema: args_schema::<Args>,
+};
 
-    fn version(&self) -> u32 {
-        1
-    }
-
-    fn grain(&self) -> Grain {
-        Grain::Table
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Pure
-    }
-
-    fn inputs(&self) -> InputPorts {
-        InputPorts::Any
-    }
-
-    fn doc(&self) -> &'static str {
-        DOC
-    }
-
-    fn args_schema(&self) -> Value {
-        args_schema::<Args>()
+impl Operator for SqlOperator {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
     }
 
     fn bind<'a>(
         &'a self,
         args: &'a Value,
         cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>> {
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
         Box::pin(async move {
             let args: Args = parse_args(args)?;
             let session = &cx.session;
@@ -145,7 +132,7 @@ impl Operator for Sql {
             let table = TableSchema::new(schema, args.key.clone());
             let reads = columns_read(&plan, &cx.inputs);
             Ok(Box::new(BoundSql { args, ports: vec![Port::new(MAIN, table)], reads })
-                as Box<dyn Step>)
+                as Box<dyn BoundStep>)
         })
     }
 }
@@ -222,7 +209,7 @@ struct BoundSql {
     reads: BTreeMap<String, Vec<String>>,
 }
 
-impl Step for BoundSql {
+impl BoundStep for BoundSql {
     fn args(&self) -> Value {
         serde_json::to_value(&self.args).unwrap_or_default()
     }

@@ -9,11 +9,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::support::{is_text, keep_hidden, project, require_column};
+use super::columns::{is_text, require_column};
+use super::projection::{keep_hidden, project};
 use crate::functions::{PythonTaxonomy, call};
 use crate::operator::{
-    ArgError, BindContext, Effect, Grain, InputPorts, Lowering, MAIN, Operator, Port, Ports,
-    RowStep, Step, StepError, args_schema, describe, parse_args,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, Lowering, MAIN,
+    Operator, Port, Ports, RowStep, StepError, args_schema, describe, parse_args,
 };
 use crate::session::column;
 use galeras_python::CATEGORIES;
@@ -43,7 +44,7 @@ enum Mode {
 }
 
 /// The operator.
-pub(super) struct Taxonomy;
+pub(super) struct TaxonomyOperator;
 
 const DOC: &str = r#"Count the tokens of a text by category.
 
@@ -86,40 +87,26 @@ tokens:
 Row by row: some 100 MB/s and core, without a syntax tree.
 "#;
 
-impl Operator for Taxonomy {
-    fn name(&self) -> &'static str {
-        "taxonomy"
-    }
+const DESCRIPTOR: Descriptor = Descriptor {
+    name: "taxonomy",
+    version: 1,
+    grain: Grain::of::<BoundTaxonomy, _>(),
+    effect: Effect::Pure,
+    inputs: InputPorts::One,
+    doc: DOC,
+    args_schema: args_schema::<Args>,
+};
 
-    fn version(&self) -> u32 {
-        1
-    }
-
-    fn grain(&self) -> Grain {
-        Grain::Row
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Pure
-    }
-
-    fn inputs(&self) -> InputPorts {
-        InputPorts::One
-    }
-
-    fn doc(&self) -> &'static str {
-        DOC
-    }
-
-    fn args_schema(&self) -> Value {
-        args_schema::<Args>()
+impl Operator for TaxonomyOperator {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
     }
 
     fn bind<'a>(
         &'a self,
         args: &'a Value,
         cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>> {
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
         Box::pin(async move {
             let args: Args = parse_args(args)?;
             let mut errors = Vec::new();
@@ -139,7 +126,7 @@ impl Operator for Taxonomy {
             });
             let table = cx.input().with(&counts.collect::<Vec<FieldRef>>());
             Ok(Box::new(BoundTaxonomy { args, ports: vec![Port::new(MAIN, table)] })
-                as Box<dyn Step>)
+                as Box<dyn BoundStep>)
         })
     }
 }
@@ -150,7 +137,7 @@ struct BoundTaxonomy {
     ports: Vec<Port>,
 }
 
-impl Step for BoundTaxonomy {
+impl BoundStep for BoundTaxonomy {
     fn args(&self) -> Value {
         serde_json::to_value(&self.args).unwrap_or_default()
     }

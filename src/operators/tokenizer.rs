@@ -13,13 +13,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::support::models::{MODEL, bad_model};
-use super::support::threads::{on_thread, pool};
-use super::support::{is_text, require_column, text_field};
+use super::columns::{is_text, require_column, text_field};
+use super::tokenizer_model::{MODEL, bad_model};
+use super::worker_threads::{on_thread, pool};
 use crate::functions::bpe::{self, MIN_VOCAB};
 use crate::operator::{
-    ArgError, BindContext, Effect, Grain, INPUT, InputPorts, LowerContext, Lowering, Operator,
-    Port, Ports, Reads, Step, StepError, TableSchema, TableStep, args_schema, describe, parse_args,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
+    Lowering, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep, args_schema,
+    describe, parse_args,
 };
 use crate::session::column;
 
@@ -50,7 +51,7 @@ enum Kind {
 }
 
 /// The operator.
-pub(super) struct Tokenizer;
+pub(super) struct TokenizerOperator;
 
 const DOC: &str = r#"Learn a tokenizer from a column.
 
@@ -84,40 +85,26 @@ About a second for 10 MB of code. Runs as a whole, but only when the named colum
 the model does not depend on the order of rows.
 "#;
 
-impl Operator for Tokenizer {
-    fn name(&self) -> &'static str {
-        "tokenizer"
-    }
+const DESCRIPTOR: Descriptor = Descriptor {
+    name: "tokenizer",
+    version: 1,
+    grain: Grain::of::<BoundTokenizer, _>(),
+    effect: Effect::Pure,
+    inputs: InputPorts::One,
+    doc: DOC,
+    args_schema: args_schema::<Args>,
+};
 
-    fn version(&self) -> u32 {
-        1
-    }
-
-    fn grain(&self) -> Grain {
-        Grain::Table
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Pure
-    }
-
-    fn inputs(&self) -> InputPorts {
-        InputPorts::One
-    }
-
-    fn doc(&self) -> &'static str {
-        DOC
-    }
-
-    fn args_schema(&self) -> Value {
-        args_schema::<Args>()
+impl Operator for TokenizerOperator {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
     }
 
     fn bind<'a>(
         &'a self,
         args: &'a Value,
         cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>> {
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
         Box::pin(async move {
             let args: Args = parse_args(args)?;
             let mut errors = Vec::new();
@@ -138,7 +125,7 @@ impl Operator for Tokenizer {
                 ])
                 .keyed(&["kind"]);
             Ok(Box::new(BoundTokenizer { args, ports: vec![Port::new(MODEL, table)] })
-                as Box<dyn Step>)
+                as Box<dyn BoundStep>)
         })
     }
 }
@@ -149,7 +136,7 @@ struct BoundTokenizer {
     ports: Vec<Port>,
 }
 
-impl Step for BoundTokenizer {
+impl BoundStep for BoundTokenizer {
     fn args(&self) -> Value {
         serde_json::to_value(&self.args).unwrap_or_default()
     }

@@ -13,9 +13,9 @@ use super::expand::{Expander, Site, Target, Targets};
 use super::load::{Locking, covers};
 use super::model::{Cell, Check, CheckKind, Input, PlannedStep, cell_suffix, plain};
 use crate::digest::type_name;
-use crate::operator::Step as BoundStep;
 use crate::operator::{
-    ArgError, BindContext, Fact, INPUT, InputPorts, Operator, Port, TableSchema, describe,
+    ArgError, BindContext, BoundStep, Fact, INPUT, InputPorts, Operator, Port, TableSchema,
+    describe,
 };
 use crate::session::{parse_row_expr, session};
 use crate::workflow::{
@@ -40,7 +40,7 @@ impl Expander {
         let inputs = self.inputs(site, step, cell, targets);
         let Some(operator) = self.registry.get(&op.value) else {
             let message = format!("there is no operator {}", quote(&op.value));
-            let known: Vec<&str> = self.registry.iter().map(|o| o.name()).collect();
+            let known: Vec<&str> = self.registry.iter().map(|o| o.descriptor().name).collect();
             let found = Diagnostic::error(code::UNKNOWN_OPERATOR, message, source, op.span);
             self.diagnostics.push(found.with_suggestion(&op.value, known));
             self.check_expressions(site, step);
@@ -55,9 +55,9 @@ impl Expander {
         // Where `with` could not be read, its mistake has been reported.
         let mut fits = with.is_some() || !covers(&self.diagnostics, source, step.span);
         if fits && self.diagnostics.len() == before {
-            let schema = operator.args_schema();
+            let schema = (operator.descriptor().args_schema)();
             let place = with.as_ref().map_or(op.span, |_| step.name.span);
-            let (with, name) = (with.as_ref(), operator.name());
+            let (with, name) = (with.as_ref(), operator.descriptor().name);
             fits = args::check(with, &schema, name, source, place, &mut self.diagnostics);
         }
         let ports_fit = self.check_ports(site, step, operator);
@@ -86,10 +86,12 @@ impl Expander {
                 return Target::Broken;
             }
         };
-        let bound: Arc<dyn crate::operator::Step> = Arc::from(bound);
+        let bound: Arc<dyn BoundStep> = Arc::from(bound);
         let before = self.diagnostics.len();
         let pinned = match bound.fact() {
-            Some(Fact::Snapshot { of }) => self.pins.snapshot(operator.name(), &of).is_some(),
+            Some(Fact::Snapshot { of }) => {
+                self.pins.snapshot(operator.descriptor().name, &of).is_some()
+            }
             Some(Fact::Version { .. } | Fact::File { .. } | Fact::Moving(_)) | None => false,
         };
         if let Some(problem) = self.unpinned(operator, bound.as_ref()) {
@@ -127,11 +129,11 @@ impl Expander {
             return None;
         }
         match step.fact()? {
-            Fact::Snapshot { of } => match self.pins.snapshot(operator.name(), &of) {
+            Fact::Snapshot { of } => match self.pins.snapshot(operator.descriptor().name, &of) {
                 Some(_) => None,
                 None => Some("asks what galeras.lock has no answer to".to_string()),
             },
-            Fact::Version { of } => match self.pins.version(operator.name(), &of) {
+            Fact::Version { of } => match self.pins.version(operator.descriptor().name, &of) {
                 Some(_) => None,
                 None => Some("uses what galeras.lock pins no version of".to_string()),
             },
@@ -149,9 +151,9 @@ impl Expander {
 
     /// Whether `from` gives what the operator takes.
     fn check_ports(&mut self, site: &Site<'_>, step: &Step, operator: &dyn Operator) -> bool {
-        let name = operator.name();
+        let name = operator.descriptor().name;
         let first = step.from.iter().flat_map(From::refs).next().map(|r| r.span);
-        let (message, span, help) = match (operator.inputs(), &step.from) {
+        let (message, span, help) = match (operator.descriptor().inputs, &step.from) {
             (InputPorts::None, Some(From::One(_) | From::Ports(_))) => (
                 format!("operator {} takes no input", quote(name)),
                 first.unwrap_or(step.name.span),

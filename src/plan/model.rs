@@ -7,7 +7,7 @@ use std::sync::Arc;
 use datafusion::logical_expr::Expr;
 use serde_json::{Map, Value, json};
 
-use crate::operator::{Operator, Port, Step, TableSchema};
+use crate::operator::{BoundStep, Operator, Port, TableSchema};
 use crate::workflow::{AssertSeverity, Node, Source, SourceSpan};
 
 /// A bound, typed, acyclic workflow.
@@ -83,7 +83,7 @@ pub struct PlannedStep {
     /// The operator.
     pub operator: &'static dyn Operator,
     /// The operator bound to arguments and input schemas.
-    pub step: Arc<dyn Step>,
+    pub step: Arc<dyn BoundStep>,
     /// The tables it reads, by input port.
     pub inputs: Vec<Input>,
     /// The data tests of its results.

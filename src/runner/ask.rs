@@ -16,7 +16,7 @@ use futures::future::BoxFuture;
 use super::error::RunError;
 use super::step::StepContext;
 use crate::digest::Digest;
-use crate::operator::{Answers, AskStep, Asked, StepError};
+use crate::operator::{Answers, AskStep, AskOutput, StepError};
 use crate::session::{encode, scan_files};
 use crate::store::{Journal, JournalEntry, MemoPart, timestamp};
 
@@ -43,7 +43,7 @@ pub(super) async fn run(
     ask: &dyn AskStep,
     inputs: BTreeMap<String, DataFrame>,
     recipe: Digest,
-) -> Result<Asked, RunError> {
+) -> Result<AskOutput, RunError> {
     let (journal, unfinished) = Journal::open(&cx.lower.downloads.join(FOLDER), &recipe).await?;
     let mut batches = Vec::new();
     if !cx.forced {

@@ -88,9 +88,9 @@ pub(super) async fn run(
     blobs.sort_unstable();
     blobs.dedup();
     let made = if blobs.is_empty() {
-        cx.lower.session.read_table(Arc::new(MemTable::try_new(each.made(), vec![vec![]])?))?
+        cx.lower.session.read_table(Arc::new(MemTable::try_new(each.output_schema(), vec![vec![]])?))?
     } else {
-        scan_files(&cx.lower.session, &cx.store, &blobs, each.made())?
+        scan_files(&cx.lower.session, &cx.store, &blobs, each.output_schema())?
     };
     Ok(EachResult { ports: each.ports(input, made)?, computed, reused })
 }
@@ -128,9 +128,9 @@ async fn one(
     recipe: &Digest,
 ) -> Result<Digest, RunError> {
     let (out, made) = mpsc::channel(QUEUE);
-    let writing = Writing::start(cx, each.made(), made)?;
+    let writing = Writing::start(cx, each.output_schema(), made)?;
     let (label, digest) = (row.label.clone(), row.digest);
-    let error = match each.each(context, row.batch.clone(), out).await {
+    let error = match each.work_on(context, row.batch.clone(), out).await {
         Ok(()) => {
             return writing.finish(cx, recipe, Some(digest)).await;
         }
@@ -142,7 +142,7 @@ async fn one(
     writing.abandon().await;
     cx.warn(format!("{label}: {}{}", error.reason, again(&error)));
     let (out, made) = mpsc::channel(1);
-    let writing = Writing::start(cx, each.made(), made)?;
+    let writing = Writing::start(cx, each.output_schema(), made)?;
     // If the encoder is gone, `finish` says why.
     let _ = out.send(each.failed(&row.batch, &error)?).await;
     drop(out);

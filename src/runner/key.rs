@@ -30,8 +30,8 @@ pub(crate) fn keyed(plan: &Plan, step: &PlannedStep, done: &Done) -> Result<Keye
     let files = step.step.side_files()?;
     let preimage = Preimage {
         format: FORMAT_VERSION,
-        operator: step.operator.name().to_string(),
-        version: step.operator.version(),
+        operator: step.operator.descriptor().name.to_string(),
+        version: step.operator.descriptor().version,
         args: step.step.args(),
         inputs,
         files: files.iter().map(|f| f.digest).collect(),

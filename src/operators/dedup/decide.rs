@@ -15,7 +15,7 @@ use arrow::row::{OwnedRow, RowConverter, SortField};
 use datafusion::dataframe::DataFrame;
 use futures::StreamExt;
 
-use super::super::support::threads::{StopOnDrop, on_thread};
+use super::super::worker_threads::{StopOnDrop, on_thread};
 use super::{BoundDedup, Keep};
 use crate::id::ID;
 use crate::operator::{LowerContext, StepError, Tell};

@@ -19,14 +19,16 @@ use serde_json::Value;
 
 use self::decide::{Decided, decide};
 use self::read::read;
-use super::support::models::{MODEL, read_model};
-use super::support::{is_text, project, reject_table, reject_values, require_column, text_field};
+use super::columns::{is_text, require_column, text_field};
+use super::projection::project;
+use super::rejects::{reject_table, reject_values};
+use super::tokenizer_model::{MODEL, read_model};
 use crate::digest::Digest;
 use crate::id::ID;
 use crate::operator::{
-    ArgError, BindContext, Effect, Grain, INPUT, InputPorts, LowerContext, Lowering, MAIN,
-    Operator, Port, Ports, REJECTS, Reads, SUMMARY, SideFile, Step, StepError, TableSchema,
-    TableStep, args_schema, describe, parse_args,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
+    Lowering, MAIN, Operator, Port, Ports, REJECTS, Reads, SUMMARY, SideFile, StepError,
+    TableSchema, TableStep, args_schema, describe, parse_args,
 };
 use crate::session::column;
 use galeras_similarity::{Method, Thresholds, expected_recall};
@@ -120,47 +122,33 @@ enum Keep {
 }
 
 /// The operator.
-pub(super) struct Dedup;
+pub(super) struct DedupOperator;
 
 /// The port with the members of clusters.
 const CLUSTERS: &str = "clusters";
 /// The input port for a tokenizer.
 const TOKENIZER: &str = "tokenizer";
 
-impl Operator for Dedup {
-    fn name(&self) -> &'static str {
-        "dedup"
-    }
+const DESCRIPTOR: Descriptor = Descriptor {
+    name: "dedup",
+    version: 1,
+    grain: Grain::of::<BoundDedup, _>(),
+    effect: Effect::Pure,
+    inputs: InputPorts::OneAnd(&[TOKENIZER]),
+    doc: include_str!("doc.md"),
+    args_schema: args_schema::<Args>,
+};
 
-    fn version(&self) -> u32 {
-        1
-    }
-
-    fn grain(&self) -> Grain {
-        Grain::Table
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Pure
-    }
-
-    fn inputs(&self) -> InputPorts {
-        InputPorts::OneAnd(&[TOKENIZER])
-    }
-
-    fn doc(&self) -> &'static str {
-        include_str!("doc.md")
-    }
-
-    fn args_schema(&self) -> Value {
-        args_schema::<Args>()
+impl Operator for DedupOperator {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
     }
 
     fn bind<'a>(
         &'a self,
         args: &'a Value,
         cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>> {
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
         Box::pin(async move {
             let args: Args = parse_args(args)?;
             let mut errors = Vec::new();
@@ -205,7 +193,7 @@ impl Operator for Dedup {
                 Port::new(CLUSTERS, clusters_table().with(&similarities)),
                 Port::new(SUMMARY, summary_table()),
             ];
-            Ok(Box::new(BoundDedup { args, file, ports }) as Box<dyn Step>)
+            Ok(Box::new(BoundDedup { args, file, ports }) as Box<dyn BoundStep>)
         })
     }
 }
@@ -311,7 +299,7 @@ struct BoundDedup {
     ports: Vec<Port>,
 }
 
-impl Step for BoundDedup {
+impl BoundStep for BoundDedup {
     fn args(&self) -> Value {
         let mut args = serde_json::to_value(&self.args).unwrap_or_default();
         // Its content counts, not its place.

@@ -11,8 +11,8 @@ use futures::StreamExt;
 use futures::future::try_join_all;
 use tokio::sync::mpsc;
 
-use super::super::support::models::{model, read_model};
-use super::super::support::threads::{StopOnDrop, on_thread};
+use super::super::tokenizer_model::{model, read_model};
+use super::super::worker_threads::{StopOnDrop, on_thread};
 use super::{BoundDedup, Keywords, Tokens};
 use crate::functions::bpe::Bpe;
 use crate::id::ID;

@@ -17,7 +17,8 @@ const MAX_SAMPLES: u32 = 10_000;
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Args {
+#[schemars(rename = "Args")]
+pub(super) struct GenerateArgs {
     /// Who answers.
     #[serde(default)]
     pub(super) provider: Provider,
@@ -90,7 +91,7 @@ pub(super) struct Args {
     pub(super) max_usd: Option<f64>,
     /// `openai`: what tokens cost.
     #[serde(default)]
-    pub(super) price: Option<Price>,
+    pub(super) price: Option<PriceArgs>,
 
     /// `ngram`: the column with the code to go on from (`random_cut`).
     #[serde(default)]
@@ -142,14 +143,14 @@ impl Extract {
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Price {
+pub(super) struct PriceArgs {
     /// US dollars for a million tokens of prompts.
     input: f64,
     /// US dollars for a million tokens of answers.
     output: f64,
 }
 
-impl Price {
+impl PriceArgs {
     /// The exact price of a token.
     pub(super) fn per_million(&self) -> Result<galeras_chat::Price, String> {
         let usd = |price: f64| Usd::from_str(&price.to_string());
@@ -157,7 +158,7 @@ impl Price {
     }
 }
 
-impl Args {
+impl GenerateArgs {
     pub(super) fn messages(&self) -> &str {
         self.messages.as_deref().unwrap_or("messages")
     }
@@ -265,7 +266,7 @@ impl Args {
                 errors.push(ArgError::new(path, "conflicting-arguments", message));
             }
         }
-        if let Some(Err(why)) = self.price.as_ref().map(Price::per_million) {
+        if let Some(Err(why)) = self.price.as_ref().map(PriceArgs::per_million) {
             errors.push(ArgError::new("price", "out-of-range", why));
         }
         let Some(limit) = self.max_usd else { return };

@@ -1,8 +1,6 @@
 //! A conversation between a prompt and a model, turn by turn.
-//!
-//! Does not live here: what a request says besides its messages, and who answers (`openai`).
 
-use super::rows::{Answer, Said};
+use super::rows::{ModelAnswer, ModelTurn};
 use crate::functions::Message;
 
 /// A conversation on its way to its answer.
@@ -12,14 +10,18 @@ pub(super) struct Chat {
     /// The messages that come after that.
     rest: std::vec::IntoIter<Message>,
     pub(super) sample: u32,
-    pub(super) answer: Answer,
+    pub(super) answer: ModelAnswer,
 }
 
 impl Chat {
     pub(super) fn new(all: &[Message], sample: u32) -> Self {
         let all: Vec<Message> = all.to_vec();
-        let mut chat =
-            Self { messages: Vec::new(), rest: all.into_iter(), sample, answer: Answer::new() };
+        let mut chat = Self {
+            messages: Vec::new(),
+            rest: all.into_iter(),
+            sample,
+            answer: ModelAnswer::new(),
+        };
         chat.advance();
         chat
     }
@@ -39,7 +41,7 @@ impl Chat {
     }
 
     /// Takes an answer; whether another one is wanted.
-    pub(super) fn answered(&mut self, said: Said) -> bool {
+    pub(super) fn answered(&mut self, said: ModelTurn) -> bool {
         self.messages.push(Message { role: "assistant".into(), content: said.content.clone() });
         self.answer.push(said);
         self.advance()
@@ -69,7 +71,7 @@ mod tests {
         ];
         let mut chat = Chat::new(&all, 0);
         assert_eq!(contents(&chat), ["s", "shown", "like this", "first"]);
-        let answer = |text: &str| Said { content: text.into(), ..Said::default() };
+        let answer = |text: &str| ModelTurn { content: text.into(), ..ModelTurn::default() };
         assert!(chat.answered(answer("one")));
         assert_eq!(contents(&chat), ["s", "shown", "like this", "first", "one", "second"]);
         assert!(!chat.answered(answer("two")));

@@ -43,7 +43,7 @@ const BLANKS: [char; 2] = [' ', '\t'];
 ///
 /// Takes time linear in the answer.
 pub(super) fn code(answer: &str) -> Cow<'_, str> {
-    let mut found = Found::default();
+    let mut blocks = CodeBlocks::default();
     let mut kept: Vec<Range<usize>> = Vec::new();
     let mut open: Option<Open> = None;
     // The column at which the text of the innermost list item begins.
@@ -61,7 +61,7 @@ pub(super) fn code(answer: &str) -> Cow<'_, str> {
         at = end;
         if let Some(block) = &open {
             if block.is_closed_by(line) {
-                found.add(answer, block, start);
+                blocks.add(answer, block, start);
                 open = None;
             }
             continue;
@@ -78,7 +78,7 @@ pub(super) fn code(answer: &str) -> Cow<'_, str> {
             margin = 0;
         } else if text.starts_with(END_THINK) {
             kept.clear();
-            found = Found::default();
+            blocks = CodeBlocks::default();
             at = tag + END_THINK.len();
             kept_from = at;
             margin = 0;
@@ -97,9 +97,9 @@ pub(super) fn code(answer: &str) -> Cow<'_, str> {
         }
     }
     if let Some(block) = &open {
-        found.add(answer, block, answer.len());
+        blocks.add(answer, block, answer.len());
     }
-    match found.best() {
+    match blocks.best() {
         Some(block) => block.text(answer),
         None => join(answer, kept, kept_from),
     }
@@ -233,14 +233,14 @@ impl Block {
 
 /// The first block of each kind.
 #[derive(Default)]
-struct Found {
+struct CodeBlocks {
     python: Option<Block>,
     def: Option<Block>,
     filled: Option<Block>,
     any: Option<Block>,
 }
 
-impl Found {
+impl CodeBlocks {
     fn add(&mut self, answer: &str, open: &Open, to: usize) {
         if self.python.is_some() {
             return;

@@ -13,14 +13,15 @@ use arrow::datatypes::DataType;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use self::args::{Args, Provider};
+use self::args::{GenerateArgs, Provider};
 use self::ngram::Ngram;
 use self::openai::OpenAi;
 use self::replay::Replay;
-use super::support::{is_text, require_column};
+use super::columns::{is_text, require_column};
 use crate::functions::messages_type;
 use crate::operator::{
-    ArgError, BindContext, Effect, Grain, InputPorts, Operator, Step, args_schema, parse_args,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, Operator, args_schema,
+    parse_args,
 };
 
 /// The operator's name.
@@ -31,46 +32,32 @@ const TRAIN: &str = "train";
 const ANSWERS: &str = "answers";
 
 /// The operator.
-pub(super) struct Generate;
+pub(super) struct GenerateOperator;
 
 const DOC: &str = include_str!("doc.md");
 
-impl Operator for Generate {
-    fn name(&self) -> &'static str {
-        NAME
-    }
+const DESCRIPTOR: Descriptor = Descriptor {
+    name: NAME,
+    version: 1,
+    grain: Grain::of::<OpenAi, _>(),
+    effect: Effect::External,
+    inputs: InputPorts::OneAnd(&[TRAIN, ANSWERS]),
+    doc: DOC,
+    args_schema: args_schema::<GenerateArgs>,
+};
 
-    fn version(&self) -> u32 {
-        1
-    }
-
-    fn grain(&self) -> Grain {
-        Grain::Row
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::External
-    }
-
-    fn inputs(&self) -> InputPorts {
-        InputPorts::OneAnd(&[TRAIN, ANSWERS])
-    }
-
-    fn doc(&self) -> &'static str {
-        DOC
-    }
-
-    fn args_schema(&self) -> Value {
-        args_schema::<Args>()
+impl Operator for GenerateOperator {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
     }
 
     fn bind<'a>(
         &'a self,
         args: &'a Value,
         cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>> {
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
         Box::pin(async move {
-            let args: Args = parse_args(args)?;
+            let args: GenerateArgs = parse_args(args)?;
             let mut errors = args.check();
             if args.provider != Provider::Replay {
                 let said = |kind: &DataType| is_text(kind) || *kind == messages_type();
@@ -106,7 +93,7 @@ impl Operator for Generate {
             let input = cx.input();
             let ports = ports::ports(&input);
             let named = |default: &str| args.model.clone().unwrap_or_else(|| default.to_string());
-            let step: Box<dyn Step> = match args.provider {
+            let step: Box<dyn BoundStep> = match args.provider {
                 Provider::Openai => {
                     let model = named("");
                     let of = OpenAi::of(args.base_url(), &model);

@@ -1,7 +1,5 @@
-//! Answers of an n-gram model that is trained on a table of the same workflow.
-//!
-//! Lives here: which texts a row must not have been learned from, and the form of the answers.
-//! Does not live here: the model (`functions::ngram`).
+//! Answers of an n-gram model that is trained on a table of the same workflow: which texts a row
+//! must not have been learned from, and the form of the answers. The model is `galeras_ngram`'s.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,15 +11,17 @@ use datafusion::logical_expr::cast;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::super::support::threads::{StopOnDrop, on_thread, pool};
-use super::super::support::{is_text, require_column};
+use super::super::columns::{is_text, require_column};
+use super::super::worker_threads::{StopOnDrop, on_thread, pool};
 use super::TRAIN;
-use super::args::Args;
-use super::rows::{Answer, Form, NoAnswer, Outcome, Rows, Said, tables};
+use super::args::GenerateArgs;
+use super::rows::{
+    AnswerForm, ModelAnswer, ModelTurn, NoAnswer, PromptRows, SampleOutcome, tables,
+};
 use crate::functions::Message;
 use crate::id::{ID, keyed_hash};
 use crate::operator::{
-    ArgError, BindContext, INPUT, LowerContext, Lowering, Port, Ports, Reads, Step, StepError,
+    ArgError, BindContext, BoundStep, INPUT, LowerContext, Lowering, Port, Ports, Reads, StepError,
     TableStep, Tell,
 };
 use crate::session::column;
@@ -37,7 +37,7 @@ const SNIPPET_ID: &str = "snippet_id";
 /// A step that lets an n-gram model answer.
 #[derive(Debug)]
 pub(super) struct Ngram {
-    pub(super) args: Args,
+    pub(super) args: GenerateArgs,
     pub(super) model: String,
     pub(super) key: Vec<String>,
     pub(super) ports: Vec<Port>,
@@ -45,7 +45,7 @@ pub(super) struct Ngram {
 
 impl Ngram {
     /// What is wrong with the inputs.
-    pub(super) fn check(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) {
+    pub(super) fn check(args: &GenerateArgs, cx: &BindContext, errors: &mut Vec<ArgError>) {
         require_column(cx, "code", args.code(), "utf8", is_text, errors);
         let Some(train) = cx.inputs.get(TRAIN) else { return };
         match train.field(args.train_column()) {
@@ -54,7 +54,7 @@ impl Ngram {
                 errors.push(ArgError::unknown_column("train_column", args.train_column(), names));
             }
             Some(field) if !is_text(field.data_type()) => {
-                let message = format!("the column `{}` is no text", args.train_column());
+                let message = format!("the column `{}` is not text", args.train_column());
                 errors.push(ArgError::new("train_column", "wrong-type", message));
             }
             Some(_) => {}
@@ -62,7 +62,7 @@ impl Ngram {
     }
 }
 
-impl Step for Ngram {
+impl BoundStep for Ngram {
     fn args(&self) -> Value {
         let args = &self.args;
         json!({
@@ -140,8 +140,8 @@ impl Corpus {
         let mut add =
             |begin: &str, whole: bool| {
                 let first = self.texts.partition_point(|text| text.as_str() < begin);
-                let found = self.texts[first..].iter().map(String::as_str);
-                own.extend(found.take_while(|text| {
+                let from_there = self.texts[first..].iter().map(String::as_str);
+                own.extend(from_there.take_while(|text| {
                     if whole { *text == begin } else { text.starts_with(begin) }
                 }));
             };
@@ -173,7 +173,7 @@ impl TableStep for Ngram {
                 table.ok_or_else(|| StepError::new(format!("`generate` needs a table `{name}`")))
             };
             let (input, train) = (take(INPUT)?, take(TRAIN)?);
-            let rows = Rows::read(input, &self.key).await?;
+            let rows = PromptRows::read(input, &self.key).await?;
             let corpus = Corpus::read(train, self.args.train_column()).await?;
             let conversations = rows.conversations(self.args.messages());
             let work = Work {
@@ -185,10 +185,10 @@ impl TableStep for Ngram {
                 code: self.args.code().to_string(),
             };
             let samples = self.args.samples();
-            let outcomes: Vec<Outcome> = (0..work.rows.len())
+            let outcomes: Vec<SampleOutcome> = (0..work.rows.len())
                 .flat_map(|row| (0..samples).map(move |sample| (row, sample)))
                 .enumerate()
-                .map(|(answer, (row, sample))| Outcome { row, sample, answer })
+                .map(|(answer, (row, sample))| SampleOutcome { row, sample, answer })
                 .collect();
             (cx.tell)(Tell::Activity(format!("learning from {} texts", work.corpus.texts.len())));
             (cx.tell)(Tell::Total { rows: outcomes.len() as u64, reused: 0 });
@@ -200,7 +200,7 @@ impl TableStep for Ngram {
                 Ok((work, outcomes, answers))
             })
             .await?;
-            let form = Form {
+            let form = AnswerForm {
                 model: &self.model,
                 extract: self.args.extract.is_code(),
                 price: None,
@@ -235,7 +235,7 @@ struct Work {
     settings: Chosen,
     order: usize,
     corpus: Corpus,
-    rows: Rows,
+    rows: PromptRows,
     conversations: Vec<Result<Vec<Message>, NoAnswer>>,
     code: String,
 }
@@ -246,11 +246,11 @@ const CHUNK: usize = 32;
 impl Work {
     fn answers(
         &self,
-        outcomes: &[Outcome],
+        outcomes: &[SampleOutcome],
         jobs: usize,
         stopped: &AtomicBool,
         progress: &(dyn Fn(u64) + Sync),
-    ) -> Result<Vec<Result<Answer, NoAnswer>>, StepError> {
+    ) -> Result<Vec<Result<ModelAnswer, NoAnswer>>, StepError> {
         let texts: Vec<&str> = self.corpus.texts.iter().map(String::as_str).collect();
         let model = Model::train(self.order, &texts);
         let model = model.map_err(|error| StepError::new(error.to_string()))?;
@@ -258,9 +258,9 @@ impl Work {
         let snippets = self.rows.texts(SNIPPET_ID);
         let pool = pool(jobs)?;
         let done = AtomicU64::new(0);
-        let chunk = |outcomes: &[Outcome]| {
+        let chunk = |outcomes: &[SampleOutcome]| {
             let mut scratch = Scratch::default();
-            let answers: Vec<Result<Answer, NoAnswer>> = outcomes
+            let answers: Vec<Result<ModelAnswer, NoAnswer>> = outcomes
                 .iter()
                 .take_while(|_| !stopped.load(Ordering::Relaxed))
                 .map(|outcome| {
@@ -268,8 +268,8 @@ impl Work {
                     self.answer(&model, &mut scratch, outcome, codes[outcome.row], &ids)
                 })
                 .collect();
-            let made = outcomes.len() as u64;
-            progress(done.fetch_add(made, Ordering::Relaxed) + made);
+            let answered = outcomes.len() as u64;
+            progress(done.fetch_add(answered, Ordering::Relaxed) + answered);
             answers
         };
         let answers: Vec<_> = pool.install(|| {
@@ -286,10 +286,10 @@ impl Work {
         &self,
         model: &Model,
         scratch: &mut Scratch,
-        outcome: &Outcome,
+        outcome: &SampleOutcome,
         code: Option<&str>,
         ids: &[Option<&str>],
-    ) -> Result<Answer, NoAnswer> {
+    ) -> Result<ModelAnswer, NoAnswer> {
         let Some(code) = code else {
             let reason = format!("the column `{}` is null", self.code);
             return Err(NoAnswer::of_row("code", reason));
@@ -313,7 +313,7 @@ impl Work {
                 ),
             },
         );
-        Ok(vec![Said {
+        Ok(vec![ModelTurn {
             content: fenced(&format!("{code}{}", completion.text)),
             finish_reason: Some(completion.finish_reason.as_str().into()),
             model: None,

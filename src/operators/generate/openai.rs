@@ -1,8 +1,7 @@
 //! Answers of an OpenAI-compatible server, each kept as soon as it is there.
 //!
-//! Lives here: what a request says, whose answer serves which rows, conversations turn by turn,
-//! the versions of models. Does not live here: sending requests (`chat`), keeping answers (the
-//! engine).
+//! What a request says, which rows share an answer, conversations turn by turn, the versions of
+//! models. `galeras_chat` sends the requests, the runner keeps the answers.
 
 use std::collections::{BTreeMap, HashMap};
 use std::str::FromStr;
@@ -17,14 +16,16 @@ use serde_json::{Map, Value, json};
 use tokio::sync::{OnceCell, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use super::args::Args;
+use super::args::GenerateArgs;
 use super::conversation::Chat;
-use super::rows::{Answer, Form, NoAnswer, Outcome, REFUSAL, Rows, Said, tables};
+use super::rows::{
+    AnswerForm, ModelAnswer, ModelTurn, NoAnswer, PromptRows, REFUSAL, SampleOutcome, tables,
+};
 use crate::digest::Digest;
 use crate::functions::Message;
 use crate::operator::{
-    Answers, ArgError, AskStep, Asked, Fact, INPUT, LowerContext, Lowering, Port, Step, StepError,
-    Tell, Versioned,
+    Answers, ArgError, AskOutput, AskStep, BoundStep, Fact, INPUT, LowerContext, Lowering, Port,
+    StepError, Tell, Versioned,
 };
 use galeras_chat::{Ask, Budget, ChatError, Client, Endpoint, Notice, Price, Settings, Usd};
 use galeras_net::Secret;
@@ -35,7 +36,7 @@ const QUESTION: u32 = 1;
 /// A step that asks a server.
 #[derive(Debug)]
 pub(super) struct OpenAi {
-    pub(super) args: Args,
+    pub(super) args: GenerateArgs,
     pub(super) model: String,
     pub(super) key: Vec<String>,
     /// The version that the lock file pins.
@@ -120,14 +121,14 @@ impl OpenAi {
     }
 
     /// The first of the answers to a question that is of the pinned version, newest first.
-    fn known(&self, answers: &dyn Answers, question: &Digest) -> Option<Said> {
+    fn known(&self, answers: &dyn Answers, question: &Digest) -> Option<ModelTurn> {
         let all = answers.known(question);
-        let said = all.iter().rev().filter_map(|text| serde_json::from_str::<Said>(text).ok());
-        let found = said.into_iter().find(|said| self.has_pinned_version(said));
-        found.map(|said| Said { question: Some(*question), ..said })
+        let said = all.iter().rev().filter_map(|text| serde_json::from_str::<ModelTurn>(text).ok());
+        let turn = said.into_iter().find(|said| self.has_pinned_version(said));
+        turn.map(|said| ModelTurn { question: Some(*question), ..said })
     }
 
-    fn has_pinned_version(&self, said: &Said) -> bool {
+    fn has_pinned_version(&self, said: &ModelTurn) -> bool {
         self.pinned.as_ref().is_none_or(|pinned| said.model.as_ref() == Some(pinned))
     }
 }
@@ -136,7 +137,7 @@ fn missing_key(name: &str) -> String {
     format!("the environment variable {name} is not set; it has to hold the key of the server")
 }
 
-impl Step for OpenAi {
+impl BoundStep for OpenAi {
     fn args(&self) -> Value {
         let args = &self.args;
         json!({
@@ -211,12 +212,12 @@ impl AskStep for OpenAi {
         cx: &'a LowerContext,
         answers: &'a dyn Answers,
         mut inputs: BTreeMap<String, DataFrame>,
-    ) -> BoxFuture<'a, Result<Asked, StepError>> {
+    ) -> BoxFuture<'a, Result<AskOutput, StepError>> {
         Box::pin(async move {
             let input = inputs
                 .remove(INPUT)
                 .ok_or_else(|| StepError::new("`generate` needs an input table"))?;
-            let rows = Rows::read(input, &self.key).await?;
+            let rows = PromptRows::read(input, &self.key).await?;
             let work = Work::new(self, &rows, answers);
             let (outcomes, fresh) = (work.outcomes, work.fresh);
             let mut results = work.results;
@@ -238,38 +239,38 @@ impl AskStep for OpenAi {
                 let asking = Asking { step: self, cx, answers, client, places, asked, stopped };
                 asking.all(fresh, &rows_of, &mut results).await?;
             }
-            let failed = |answer: &Found| matches!(answer, Some(Err(why)) if why.again);
+            let failed = |answer: &Resolution| matches!(answer, Some(Err(why)) if why.again);
             let retry = outcomes.iter().filter(|o| failed(&results[o.answer])).count();
             cx.retry.fetch_add(retry as u64, Ordering::Relaxed);
             let results: Option<Vec<_>> = results.into_iter().collect();
             let results =
                 results.ok_or_else(|| StepError::new("a defect: a question was not asked"))?;
-            let form = Form {
+            let form = AnswerForm {
                 model: &self.model,
                 extract: self.args.extract.is_code(),
                 price: self.price(),
                 ports: &self.ports,
             };
             let ports = tables(cx, &form, &rows, &outcomes, &results)?;
-            Ok(Asked { ports, computed, reused })
+            Ok(AskOutput { ports, computed, reused })
         })
     }
 }
 
-/// What came of a conversation, or nothing yet.
-type Found = Option<Result<Answer, NoAnswer>>;
+/// The answer to a conversation, or why there is none; nothing as long as it is asked.
+type Resolution = Option<Result<ModelAnswer, NoAnswer>>;
 
 /// What there is to ask.
 struct Work {
-    outcomes: Vec<Outcome>,
-    results: Vec<Found>,
+    outcomes: Vec<SampleOutcome>,
+    results: Vec<Resolution>,
     /// Conversations that want an answer, with their place among the results.
     fresh: Vec<(usize, Chat)>,
 }
 
 impl Work {
     /// Rows with equal conversations share their answers. What is known is taken from there.
-    fn new(step: &OpenAi, rows: &Rows, answers: &dyn Answers) -> Self {
+    fn new(step: &OpenAi, rows: &PromptRows, answers: &dyn Answers) -> Self {
         let conversations = rows.conversations(step.args.messages());
         let samples = step.args.samples();
         let mut work = Self { outcomes: Vec::new(), results: Vec::new(), fresh: Vec::new() };
@@ -289,13 +290,13 @@ impl Work {
                     };
                     work.results.push(result);
                 }
-                work.outcomes.push(Outcome { row, sample, answer });
+                work.outcomes.push(SampleOutcome { row, sample, answer });
             }
         }
         work
     }
 
-    fn look_up(&mut self, step: &OpenAi, mut chat: Chat, answers: &dyn Answers) -> Found {
+    fn look_up(&mut self, step: &OpenAi, mut chat: Chat, answers: &dyn Answers) -> Resolution {
         while let Some(said) = step.known(answers, &step.question(&chat).1) {
             if !chat.answered(said) {
                 return Some(Ok(chat.answer));
@@ -315,7 +316,7 @@ struct Asking<'a> {
     /// As many requests go side by side. An answer that is being kept takes no place.
     places: Semaphore,
     /// What is being asked: conversations that begin the same share the beginning.
-    asked: Mutex<HashMap<Digest, Arc<OnceCell<Said>>>>,
+    asked: Mutex<HashMap<Digest, Arc<OnceCell<ModelTurn>>>>,
     /// Nothing more is sent; what is under way comes to its end, as it may have been paid.
     stopped: AtomicBool,
 }
@@ -336,10 +337,10 @@ impl Asking<'_> {
         &self,
         fresh: Vec<(usize, Chat)>,
         rows_of: &[u64],
-        results: &mut [Found],
+        results: &mut [Resolution],
     ) -> Result<(), StepError> {
         // The warnings of a server that is down would be as many as rows.
-        let mut told = false;
+        let mut warned = false;
         let (mut done, mut kept) = (0, 0);
         let mut stop = None;
         let mut asked = futures::stream::iter(fresh)
@@ -352,7 +353,7 @@ impl Asking<'_> {
                     Ok(answer)
                 }
                 Err(Ended::Unanswered(why)) => {
-                    if !std::mem::replace(&mut told, true) {
+                    if !std::mem::replace(&mut warned, true) {
                         let text = format!("{} (the next run tries again)", why.reason);
                         (self.cx.tell)(Tell::Warning(text));
                     }
@@ -378,7 +379,7 @@ impl Asking<'_> {
     }
 
     /// Goes through the turns of a conversation.
-    async fn one(&self, mut chat: Chat) -> Result<Answer, Ended> {
+    async fn one(&self, mut chat: Chat) -> Result<ModelAnswer, Ended> {
         loop {
             if self.stopped.load(Ordering::Relaxed) {
                 return Err(Ended::Skipped);
@@ -402,7 +403,7 @@ impl Asking<'_> {
     }
 
     /// Asks, and keeps the answer.
-    async fn ask(&self, body: Map<String, Value>, question: &Digest) -> Result<Said, Ended> {
+    async fn ask(&self, body: Map<String, Value>, question: &Digest) -> Result<ModelTurn, Ended> {
         let all = |error: StepError| Ended::All(error);
         let ask = Ask::new(body).map_err(|error| all(StepError::new(error.to_string())))?;
         let notice = |notice: Notice| match notice {
@@ -438,7 +439,7 @@ impl Asking<'_> {
             }
         };
         let refused = answer.content.is_empty() && answer.refusal.is_some();
-        let said = Said {
+        let said = ModelTurn {
             content: if refused { answer.refusal.unwrap_or_default() } else { answer.content },
             finish_reason: if refused { Some(REFUSAL.into()) } else { answer.finish_reason },
             model: answer.model,

@@ -2,7 +2,8 @@
 
 use arrow::datatypes::DataType;
 
-use super::super::support::{reject_columns, text_field};
+use super::super::columns::text_field;
+use super::super::rejects::reject_columns;
 use crate::id::ID;
 use crate::operator::{MAIN, Port, REJECTS, SUMMARY, TableSchema, describe};
 

@@ -1,6 +1,4 @@
 //! Answers from a table: those of an earlier study, or of another tool.
-//!
-//! Lives here: finding the answer of each row. Does not live here: reading files (`read`).
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,21 +7,24 @@ use datafusion::dataframe::DataFrame;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::super::support::is_text;
+use super::super::columns::is_text;
 use super::ANSWERS;
-use super::args::Args;
+use super::args::GenerateArgs;
 use super::ports::{PROMPT_ID, SAMPLE};
-use super::rows::{Answer, Form, NoAnswer, Outcome, Rows, Said, tables, text_of, texts_of};
+use super::rows::{
+    AnswerForm, ModelAnswer, ModelTurn, NoAnswer, PromptRows, SampleOutcome, tables, text_of,
+    texts_of,
+};
 use crate::id::ID;
 use crate::operator::{
-    ArgError, BindContext, INPUT, LowerContext, Lowering, Port, Ports, Step, StepError,
+    ArgError, BindContext, BoundStep, INPUT, LowerContext, Lowering, Port, Ports, StepError,
     TableSchema, TableStep,
 };
 
 /// A step that takes answers from a table.
 #[derive(Debug)]
 pub(super) struct Replay {
-    pub(super) args: Args,
+    pub(super) args: GenerateArgs,
     pub(super) model: String,
     pub(super) key: Vec<String>,
     pub(super) ports: Vec<Port>,
@@ -34,7 +35,7 @@ const FACTS: [&str; 4] = ["finish_reason", "reported_model", "prompt_tokens", "c
 
 impl Replay {
     /// What is wrong with the inputs.
-    pub(super) fn check(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) {
+    pub(super) fn check(args: &GenerateArgs, cx: &BindContext, errors: &mut Vec<ArgError>) {
         let Some(answers) = cx.inputs.get(ANSWERS) else { return };
         let input = cx.input();
         let mut wants = |table: &TableSchema, path: &str, name: &str| {
@@ -61,7 +62,7 @@ impl Replay {
                 errors.push(ArgError::unknown_column("answer", args.answer(), answers.names()));
             }
             Some(field) if !is_text(field.data_type()) => {
-                let message = format!("the column `{}` is no text", args.answer());
+                let message = format!("the column `{}` is not text", args.answer());
                 errors.push(ArgError::new("answer", "wrong-type", message));
             }
             Some(_) => {}
@@ -88,7 +89,7 @@ impl Replay {
     }
 }
 
-impl Step for Replay {
+impl BoundStep for Replay {
     fn args(&self) -> Value {
         json!({
             "provider": "replay",
@@ -124,29 +125,29 @@ impl TableStep for Replay {
                 table.ok_or_else(|| StepError::new(format!("`generate` needs a table `{name}`")))
             };
             let (input, answers) = (take(INPUT)?, take(ANSWERS)?);
-            let rows = Rows::read(input, &self.key).await?;
+            let rows = PromptRows::read(input, &self.key).await?;
             let (left, right) = self.on();
             let known = self.known(&answers.collect().await?, &right)?;
             let columns = rows.as_texts(&left)?;
-            let (mut outcomes, mut found) = (Vec::new(), Vec::new());
+            let (mut outcomes, mut results) = (Vec::new(), Vec::new());
             for row in 0..rows.len() {
                 let key = rows.key_of(row, &columns);
                 for sample in 0..self.args.samples() {
-                    outcomes.push(Outcome { row, sample, answer: found.len() });
+                    outcomes.push(SampleOutcome { row, sample, answer: results.len() });
                     let key = (key.clone(), sample);
-                    found.push(known.get(&key).cloned().ok_or_else(|| {
+                    results.push(known.get(&key).cloned().ok_or_else(|| {
                         let reason = format!("the table has no answer for {}", shown(&left, &key));
                         NoAnswer::of_row("answer", reason)
                     }));
                 }
             }
-            let form = Form {
+            let form = AnswerForm {
                 model: &self.model,
                 extract: self.args.extract.is_code(),
                 price: None,
                 ports: &self.ports,
             };
-            tables(cx, &form, &rows, &outcomes, &found)
+            tables(cx, &form, &rows, &outcomes, &results)
         })
     }
 }
@@ -170,7 +171,7 @@ impl Replay {
         &self,
         batches: &[RecordBatch],
         on: &[String],
-    ) -> Result<HashMap<Key, Answer>, StepError> {
+    ) -> Result<HashMap<Key, ModelAnswer>, StepError> {
         let keys: Vec<Vec<ArrayRef>> =
             on.iter().map(|name| texts_of(batches, name)).collect::<Result<_, _>>()?;
         let texts = texts_of(batches, self.args.answer())?;
@@ -195,7 +196,7 @@ impl Replay {
                 if texts[at].is_null(row) {
                     continue;
                 }
-                let said = Said {
+                let said = ModelTurn {
                     content: text_of(&texts[at], row).unwrap_or_default(),
                     finish_reason: of(&facts[0]),
                     model: of(&facts[1]),

@@ -1,8 +1,5 @@
-//! The rows that are answered, and the tables that are made of them.
-//!
-//! Lives here: reading conversations, answers as columns beside the row's own, rows without an
-//! answer, the summary. Does not live here: where answers come from (`openai`, `ngram`,
-//! `replay`).
+//! The rows that are answered, and the output tables: answers as columns beside the row's own,
+//! rows without an answer, the summary.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -27,12 +24,12 @@ use crate::operator::{LowerContext, MAIN, Port, Ports, REJECTS, SUMMARY, StepErr
 use crate::session::column;
 use galeras_chat::{Price, Usd};
 
-/// Rows of a batch that is made.
+/// Rows of a batch of the output.
 const BATCH: usize = 8192;
 
-/// What a model said, once.
+/// A message of the model: one turn of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Said {
+pub(super) struct ModelTurn {
     /// The text, as it came.
     pub(super) content: String,
     /// Why the text ends, in the server's word.
@@ -48,8 +45,8 @@ pub(super) struct Said {
     pub(super) question: Option<Digest>,
 }
 
-/// The answer to a conversation: what was said in each turn of the model.
-pub(super) type Answer = Vec<Said>;
+/// The answer to a conversation: every turn of the model.
+pub(super) type ModelAnswer = Vec<ModelTurn>;
 
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +67,7 @@ impl NoAnswer {
 }
 
 /// The input in memory.
-pub(super) struct Rows {
+pub(super) struct PromptRows {
     batches: Vec<RecordBatch>,
     /// Batch and row of each.
     places: Vec<(usize, usize)>,
@@ -78,7 +75,7 @@ pub(super) struct Rows {
     pub(super) ids: Vec<String>,
 }
 
-impl Rows {
+impl PromptRows {
     /// Reads all rows; `key` identifies them.
     pub(super) async fn read(input: DataFrame, key: &[String]) -> Result<Self, StepError> {
         let id = match key {
@@ -172,8 +169,8 @@ pub(super) fn text_of(column: &ArrayRef, at: usize) -> Option<String> {
     texts.is_valid(at).then(|| texts.value(at).to_string())
 }
 
-/// What came of each row and sample.
-pub(super) struct Outcome {
+/// Which answer a row and a sample have.
+pub(super) struct SampleOutcome {
     /// The row.
     pub(super) row: usize,
     /// The sample, from 0.
@@ -183,7 +180,7 @@ pub(super) struct Outcome {
 }
 
 /// How answers become columns.
-pub(super) struct Form<'a> {
+pub(super) struct AnswerForm<'a> {
     pub(super) model: &'a str,
     pub(super) extract: bool,
     pub(super) price: Option<Price>,
@@ -193,10 +190,10 @@ pub(super) struct Form<'a> {
 /// The output ports: answered rows, rows without an answer, the summary.
 pub(super) fn tables(
     cx: &LowerContext,
-    form: &Form<'_>,
-    rows: &Rows,
-    outcomes: &[Outcome],
-    answers: &[Result<Answer, NoAnswer>],
+    form: &AnswerForm<'_>,
+    rows: &PromptRows,
+    outcomes: &[SampleOutcome],
+    answers: &[Result<ModelAnswer, NoAnswer>],
 ) -> Result<Ports, StepError> {
     let (mut answered, mut failed) = (Vec::new(), Vec::new());
     for outcome in outcomes {
@@ -235,21 +232,21 @@ pub(super) fn tables(
 }
 
 /// One part of the output: outcomes with what came of them.
-type Part<'a, T> = [(&'a Outcome, &'a T)];
+type Part<'a, T> = [(&'a SampleOutcome, &'a T)];
 
-/// Batches of `schema`: columns that `made` gives, the others from the input.
+/// Batches of `schema`: columns that `produced` gives, the others from the input.
 fn batches<T>(
-    rows: &Rows,
+    rows: &PromptRows,
     schema: &SchemaRef,
     all: &Part<'_, T>,
-    made: impl Fn(&str, &Part<'_, T>) -> Option<ArrayRef>,
+    produced: impl Fn(&str, &Part<'_, T>) -> Option<ArrayRef>,
 ) -> Result<Vec<RecordBatch>, StepError> {
     let mut batches = Vec::with_capacity(all.len().div_ceil(BATCH));
     for part in all.chunks(BATCH) {
         let places: Vec<(usize, usize)> =
             part.iter().map(|(outcome, _)| rows.places[outcome.row]).collect();
         let column = |field: &Arc<arrow::datatypes::Field>| -> Result<ArrayRef, StepError> {
-            if let Some(array) = made(field.name(), part) {
+            if let Some(array) = produced(field.name(), part) {
                 return Ok(array);
             }
             let columns: Option<Vec<&dyn Array>> = rows
@@ -274,21 +271,21 @@ fn samples<T>(part: &Part<'_, T>) -> ArrayRef {
 
 /// A column that an answer makes; none if it is one of the input.
 fn answered_column(
-    form: &Form<'_>,
-    rows: &Rows,
+    form: &AnswerForm<'_>,
+    rows: &PromptRows,
     name: &str,
-    part: &Part<'_, Answer>,
+    part: &Part<'_, ModelAnswer>,
 ) -> Option<ArrayRef> {
-    let last = |answer: &Answer| answer.last().cloned().unwrap_or_default();
+    let last = |answer: &ModelAnswer| answer.last().cloned().unwrap_or_default();
     // Tokens are unknown if the server does not tell those of some turn.
-    let tokens = |of: fn(&Said) -> Option<u64>| -> ArrayRef {
+    let tokens = |of: fn(&ModelTurn) -> Option<u64>| -> ArrayRef {
         let sums = part.iter().map(|(_, answer)| {
             let sum: Option<u64> = answer.iter().map(of).sum();
             sum.and_then(|sum| i64::try_from(sum).ok())
         });
         Arc::new(sums.collect::<Int64Array>())
     };
-    let texts = |of: &dyn Fn(&Outcome, &Answer) -> Option<String>| -> ArrayRef {
+    let texts = |of: &dyn Fn(&SampleOutcome, &ModelAnswer) -> Option<String>| -> ArrayRef {
         let mut texts = StringBuilder::new();
         part.iter().for_each(|(outcome, answer)| texts.append_option(of(outcome, answer)));
         Arc::new(texts.finish())
@@ -335,10 +332,10 @@ pub(super) const REFUSAL: &str = "refusal";
 /// What the answers have in common, by the model that the server names. An answer that several
 /// rows share was paid once.
 fn summed(
-    form: &Form<'_>,
+    form: &AnswerForm<'_>,
     schema: &SchemaRef,
-    answered: &Part<'_, Answer>,
-    answers: &[Result<Answer, NoAnswer>],
+    answered: &Part<'_, ModelAnswer>,
+    answers: &[Result<ModelAnswer, NoAnswer>],
 ) -> Result<RecordBatch, StepError> {
     #[derive(Default)]
     struct Sums {
@@ -348,7 +345,7 @@ fn summed(
         /// The server did not tell the tokens of some answer.
         untold: bool,
     }
-    let reported = |answer: &Answer| {
+    let reported = |answer: &ModelAnswer| {
         answer.last().and_then(|said| said.model.clone()).unwrap_or_else(|| form.model.to_string())
     };
     let mut sums: BTreeMap<String, Sums> = BTreeMap::new();

@@ -14,14 +14,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use self::source::{Origin, Source};
-use super::support::{keep_hidden, project, reject_columns, reject_values, text};
+use self::source::{FileSource, Origin};
+use super::projection::{keep_hidden, project, text};
+use super::rejects::{reject_columns, reject_values};
 use crate::functions::{METHOD_FIELDS, PythonMethods, RowId, call, methods_type};
 use crate::id::ID;
 use crate::operator::{
-    ArgError, BindContext, Effect, Grain, InputPorts, LowerContext, Lowering, MAIN, Operator, Port,
-    Ports, REJECTS, RowStep, SideFile, Step, StepError, TableSchema, args_schema, describe,
-    parse_args,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, LowerContext,
+    Lowering, MAIN, Operator, Port, Ports, REJECTS, RowStep, SideFile, StepError, TableSchema,
+    args_schema, describe, parse_args,
 };
 use crate::session::column;
 
@@ -57,7 +58,7 @@ enum Corpus {
 }
 
 /// The operator.
-pub(super) struct Methods;
+pub(super) struct MethodsOperator;
 
 const DOC: &str = r#"Read the Python methods of a corpus or a folder.
 
@@ -91,40 +92,26 @@ Row by row, where a row is a file: only files with new content are parsed (13 MB
 The content of all files is hashed on every run.
 "#;
 
-impl Operator for Methods {
-    fn name(&self) -> &'static str {
-        "methods"
-    }
+const DESCRIPTOR: Descriptor = Descriptor {
+    name: "methods",
+    version: 1,
+    grain: Grain::of::<BoundMethods, _>(),
+    effect: Effect::Pure,
+    inputs: InputPorts::None,
+    doc: DOC,
+    args_schema: args_schema::<Args>,
+};
 
-    fn version(&self) -> u32 {
-        1
-    }
-
-    fn grain(&self) -> Grain {
-        Grain::Row
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Pure
-    }
-
-    fn inputs(&self) -> InputPorts {
-        InputPorts::None
-    }
-
-    fn doc(&self) -> &'static str {
-        DOC
-    }
-
-    fn args_schema(&self) -> Value {
-        args_schema::<Args>()
+impl Operator for MethodsOperator {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
     }
 
     fn bind<'a>(
         &'a self,
         args: &'a Value,
         cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>> {
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
         Box::pin(async move {
             let args: Args = parse_args(args)?;
             let one = |error| vec![error];
@@ -149,8 +136,8 @@ impl Operator for Methods {
                     return Err(one(ArgError::new("dir", "conflicting-arguments", message)));
                 }
             };
-            let source = Source::new(origin, &args.include, &args.exclude).map_err(one)?;
-            Ok(Box::new(BoundMethods { args, source, ports: ports() }) as Box<dyn Step>)
+            let source = FileSource::new(origin, &args.include, &args.exclude).map_err(one)?;
+            Ok(Box::new(BoundMethods { args, source, ports: ports() }) as Box<dyn BoundStep>)
         })
     }
 }
@@ -170,11 +157,11 @@ fn ports() -> Vec<Port> {
 #[derive(Debug)]
 struct BoundMethods {
     args: Args,
-    source: Source,
+    source: FileSource,
     ports: Vec<Port>,
 }
 
-impl Step for BoundMethods {
+impl BoundStep for BoundMethods {
     fn args(&self) -> Value {
         let mut args = serde_json::to_value(&self.args).unwrap_or_default();
         // The folder counts by its content and by the name that it gives to `repo`.

@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use globset::GlobSet;
 use walkdir::WalkDir;
 
-use super::super::support::glob_set;
+use super::super::patterns::glob_set;
 use super::corpus;
 use crate::digest::Digest;
 use crate::operator::{ArgError, SideFile, StepError};
@@ -27,13 +27,13 @@ pub(super) enum Origin {
 
 /// Files with their filters.
 #[derive(Clone, Debug)]
-pub(super) struct Source {
+pub(super) struct FileSource {
     pub(super) origin: Origin,
     include: GlobSet,
     exclude: GlobSet,
 }
 
-impl Source {
+impl FileSource {
     /// Files of `origin` that match one of `include` and none of `exclude`.
     pub(super) fn new(
         origin: Origin,
@@ -83,7 +83,7 @@ impl Source {
 
     /// The files below `root`, without links, as paths separated by `/`.
     fn folder_paths(&self, root: &Path) -> Result<Vec<(String, PathBuf)>, StepError> {
-        let mut found = Vec::new();
+        let mut paths = Vec::new();
         for entry in WalkDir::new(root).follow_root_links(true).sort_by_file_name() {
             let entry = entry.map_err(|e| StepError::new(e.to_string()))?;
             if !entry.file_type().is_file() {
@@ -94,11 +94,11 @@ impl Source {
                 relative.components().map(|c| c.as_os_str().to_string_lossy()).collect();
             let name = parts.join("/");
             if self.keeps(&name) {
-                found.push((name, entry.into_path()));
+                paths.push((name, entry.into_path()));
             }
         }
-        found.sort();
-        Ok(found)
+        paths.sort();
+        Ok(paths)
     }
 
     /// The content of all files as one entry of the action key.

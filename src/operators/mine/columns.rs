@@ -72,7 +72,7 @@ pub(super) const HEAD: &str = "__head";
 
 /// What is made of a repository: methods, and rejects as rows with a `rule`. The address of
 /// the repository is not among it, since the content does not depend on it.
-pub(super) fn made_schema() -> SchemaRef {
+pub(super) fn output_schema() -> SchemaRef {
     let table = methods_table();
     let kept = table.schema.fields().iter().filter(|field| field.name() != "url");
     let more = ["rule", "reason", HEAD];
@@ -121,7 +121,7 @@ impl Batches {
         Self {
             repo: repo.to_string(),
             head: head.into(),
-            schema: made_schema(),
+            schema: output_schema(),
             out,
             texts: TEXTS.iter().map(|_| StringBuilder::new()).collect(),
             times: [time(), time()],
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn text_columns_are_listed_in_the_order_of_the_schema() {
-        let schema = made_schema();
+        let schema = output_schema();
         let texts = schema.fields().iter().filter(|field| *field.data_type() == DataType::Utf8);
         assert_eq!(texts.map(|field| field.name().as_str()).collect::<Vec<_>>(), TEXTS);
     }

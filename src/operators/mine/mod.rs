@@ -18,14 +18,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use self::columns::{Batches, HEAD, made_schema, methods_table, rejected_fields};
+use self::columns::{Batches, HEAD, methods_table, output_schema, rejected_fields};
 use self::work::Task;
-use super::support::{glob_set, is_text, project, reject_columns, require_column};
+use super::columns::{is_text, require_column};
+use super::patterns::glob_set;
+use super::projection::project;
+use super::rejects::reject_columns;
 use crate::functions::moment;
 use crate::operator::{
-    ArgError, BindContext, EachContext, EachError, EachStep, Effect, Fact, Grain, InputPorts,
-    Lowering, MAIN, Operator, Port, Ports, REJECTS, Reads, Step, StepError, TableSchema,
-    args_schema, parse_args,
+    ArgError, BindContext, BoundStep, Descriptor, EachContext, EachError, EachStep, Effect, Fact,
+    Grain, InputPorts, Lowering, MAIN, Operator, Port, Ports, REJECTS, Reads, StepError,
+    TableSchema, args_schema, parse_args,
 };
 use crate::session::column;
 use galeras_git::{MineOptions, Window};
@@ -66,44 +69,30 @@ fn max_file_kb() -> u64 {
 }
 
 /// The operator.
-pub(super) struct Mine;
+pub(super) struct MineOperator;
 
 const DOC: &str = include_str!("doc.md");
 
-impl Operator for Mine {
-    fn name(&self) -> &'static str {
-        "mine"
-    }
+const DESCRIPTOR: Descriptor = Descriptor {
+    name: "mine",
+    version: 1,
+    grain: Grain::of::<BoundMine, _>(),
+    effect: Effect::External,
+    inputs: InputPorts::One,
+    doc: DOC,
+    args_schema: args_schema::<Args>,
+};
 
-    fn version(&self) -> u32 {
-        1
-    }
-
-    fn grain(&self) -> Grain {
-        Grain::Row
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::External
-    }
-
-    fn inputs(&self) -> InputPorts {
-        InputPorts::One
-    }
-
-    fn doc(&self) -> &'static str {
-        DOC
-    }
-
-    fn args_schema(&self) -> Value {
-        args_schema::<Args>()
+impl Operator for MineOperator {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
     }
 
     fn bind<'a>(
         &'a self,
         args: &'a Value,
         cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>> {
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
         Box::pin(async move {
             let mut args: Args = parse_args(args)?;
             let mut errors = Vec::new();
@@ -111,13 +100,13 @@ impl Operator for Mine {
                 require_column(cx, "", name, "text", is_text, &mut errors);
             }
             let mut read = |path: &str, text: &str| {
-                let found = moment(text);
-                if found.is_none() {
-                    let message = format!("`{text}` is no date");
+                let moment = moment(text);
+                if moment.is_none() {
+                    let message = format!("`{text}` is not a date");
                     let help = "write 2022-01-31, or 2022-01-31T12:00:00Z";
                     errors.push(ArgError::new(path, "wrong-type", message).help(help));
                 }
-                found
+                moment
             };
             let window = match (read("since", &args.since), read("until", &args.until)) {
                 (Some((since, from)), Some((until, to))) => {
@@ -138,7 +127,7 @@ impl Operator for Mine {
             match (window, include) {
                 (Some(window), Some(include)) if errors.is_empty() => {
                     Ok(Box::new(BoundMine { args, window, include, ports: ports() })
-                        as Box<dyn Step>)
+                        as Box<dyn BoundStep>)
                 }
                 _ => Err(errors),
             }
@@ -172,7 +161,7 @@ impl BoundMine {
     }
 }
 
-impl Step for BoundMine {
+impl BoundStep for BoundMine {
     fn args(&self) -> Value {
         serde_json::to_value(&self.args).unwrap_or_default()
     }
@@ -206,11 +195,11 @@ impl EachStep for BoundMine {
         "repo"
     }
 
-    fn made(&self) -> SchemaRef {
-        made_schema()
+    fn output_schema(&self) -> SchemaRef {
+        output_schema()
     }
 
-    fn each<'a>(
+    fn work_on<'a>(
         &'a self,
         cx: &'a EachContext<'a>,
         row: RecordBatch,
@@ -232,7 +221,7 @@ impl EachStep for BoundMine {
         Batches::rejected((&text(row, "repo"), &text(row, "head_sha")), error.rule, &error.reason)
     }
 
-    fn ports(&self, input: DataFrame, made: DataFrame) -> Result<Ports, StepError> {
+    fn ports(&self, input: DataFrame, output: DataFrame) -> Result<Ports, StepError> {
         // Whoever gave the table may have put a password into it.
         let url = regexp_replace(column("clone_url"), lit("^(https?://)[^/]*@"), lit("$1"), None);
         let addresses = input.select(vec![
@@ -241,10 +230,10 @@ impl EachStep for BoundMine {
             url.alias("url"),
         ])?;
         // The left side of a join is held in memory: that of the few repositories.
-        let kept = made.clone().filter(column("rule").is_null())?;
+        let kept = output.clone().filter(column("rule").is_null())?;
         let (left, right) = (["__repo", "__sha"], ["repo", HEAD]);
         let kept = addresses.join(kept, JoinType::Inner, &left, &right, None)?;
-        let rejected = made.filter(column("rule").is_not_null())?;
+        let rejected = output.filter(column("rule").is_not_null())?;
         Ok(vec![
             (MAIN, project(kept, &self.ports[0].table, Vec::new())?),
             (REJECTS, project(rejected, &self.ports[1].table, Vec::new())?),

@@ -12,7 +12,8 @@ use galeras_git::ObjectId;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
-use super::super::support::threads::{StopOnDrop, blocking};
+use super::super::git_threads::blocking;
+use super::super::worker_threads::StopOnDrop;
 use super::columns::Batches;
 use crate::digest::Digest;
 use crate::operator::{EachContext, EachError, Tell};

@@ -11,14 +11,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::support::{keep_hidden, project, reject_table, reject_values, text_field};
+use super::columns::text_field;
+use super::projection::{keep_hidden, project};
+use super::rejects::{reject_table, reject_values};
 use crate::functions::{
     Message, RenderPrompts, RowId, SYSTEM, Treatment, call, compile, messages_type,
 };
 use crate::id::ID;
 use crate::operator::{
-    ArgError, BindContext, Effect, Grain, InputPorts, Lowering, MAIN, Operator, Port, Ports,
-    REJECTS, RowStep, Step, StepError, args_schema, describe, parse_args,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, Lowering, MAIN,
+    Operator, Port, Ports, REJECTS, RowStep, StepError, args_schema, describe, parse_args,
 };
 use crate::session::column;
 
@@ -79,44 +81,30 @@ impl Role {
 }
 
 /// The operator.
-pub(super) struct Prompt;
+pub(super) struct PromptOperator;
 
 const DOC: &str = include_str!("doc.md");
 
-impl Operator for Prompt {
-    fn name(&self) -> &'static str {
-        "prompt"
-    }
+const DESCRIPTOR: Descriptor = Descriptor {
+    name: "prompt",
+    version: 1,
+    grain: Grain::of::<BoundPrompt, _>(),
+    effect: Effect::Pure,
+    inputs: InputPorts::One,
+    doc: DOC,
+    args_schema: args_schema::<Args>,
+};
 
-    fn version(&self) -> u32 {
-        1
-    }
-
-    fn grain(&self) -> Grain {
-        Grain::Row
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Pure
-    }
-
-    fn inputs(&self) -> InputPorts {
-        InputPorts::One
-    }
-
-    fn doc(&self) -> &'static str {
-        DOC
-    }
-
-    fn args_schema(&self) -> Value {
-        args_schema::<Args>()
+impl Operator for PromptOperator {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
     }
 
     fn bind<'a>(
         &'a self,
         args: &'a Value,
         cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>> {
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
         Box::pin(async move {
             let args: Args = parse_args(args)?;
             let given = given(&args)?;
@@ -128,8 +116,8 @@ impl Operator for Prompt {
             let messages =
                 || given.iter().flat_map(|g| g.paths.iter().enumerate().map(move |p| (g, p)));
             match compile(&treatments) {
-                Err(found) => {
-                    for error in found {
+                Err(mistakes) => {
+                    for error in mistakes {
                         let named = messages()
                             .find(|(g, (at, _))| g.treatment.template(*at) == error.template);
                         let path = named.map_or("treatments", |(_, (_, path))| path);
@@ -179,7 +167,8 @@ impl Operator for Prompt {
                 Port::new(REJECTS, reject_table(&input)),
             ];
             let reads = reads.into_iter().collect();
-            Ok(Box::new(BoundPrompt { treatments, reads, key: input.key, ports }) as Box<dyn Step>)
+            Ok(Box::new(BoundPrompt { treatments, reads, key: input.key, ports })
+                as Box<dyn BoundStep>)
         })
     }
 }
@@ -249,7 +238,7 @@ struct BoundPrompt {
     ports: Vec<Port>,
 }
 
-impl Step for BoundPrompt {
+impl BoundStep for BoundPrompt {
     fn args(&self) -> Value {
         json!({"treatments": self.treatments})
     }
@@ -266,7 +255,7 @@ impl Step for BoundPrompt {
 /// The column with the data point's `id`.
 const SNIPPET: &str = "snippet_id";
 /// The struct that the function returns for a row.
-const MADE: &str = "__prompts";
+const RENDERED: &str = "__prompts";
 /// The prompt of one treatment.
 const ONE: &str = "__prompt";
 /// The data point's `id`, while the prompt's own takes its place.
@@ -281,22 +270,22 @@ impl RowStep for BoundPrompt {
         let literal = |value: Value| lit(value.to_string());
         let mut args = vec![literal(json!(self.treatments)), literal(json!(self.reads))];
         args.extend(self.reads.iter().map(|name| column(name)));
-        keep_hidden(rows, vec![call::<RenderPrompts>(args).alias(MADE)])
+        keep_hidden(rows, vec![call::<RenderPrompts>(args).alias(RENDERED)])
     }
 
     fn ports(&self, rows: DataFrame) -> Result<Ports, StepError> {
-        let made = |name: &str| get_field(column(MADE), name);
+        let rendered = |name: &str| get_field(column(RENDERED), name);
         let one = |name: &str| get_field(column(ONE), name);
-        let rejected = rows.clone().filter(made("reason").is_not_null())?;
-        let reject = reject_values(made("treatment"), made("reason"));
+        let rejected = rows.clone().filter(rendered("reason").is_not_null())?;
+        let reject = reject_values(rendered("treatment"), rendered("reason"));
         let parent = match self.key.as_slice() {
             [id] => cast(column(id), DataType::Utf8),
             keys => call::<RowId>(keys.iter().map(|name| column(name)).collect()),
         };
         let kept = rows
-            .filter(made("reason").is_null())?
+            .filter(rendered("reason").is_null())?
             .with_column(PARENT, parent)?
-            .with_column(ONE, made("prompts"))?
+            .with_column(ONE, rendered("prompts"))?
             .unnest_columns(&[ONE])?;
         let mut produced: Vec<(&str, Expr)> =
             ["treatment", "messages", "prompt", "prompt_size", "p_vocab_size", "p_n_whitespaces"]

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use futures::StreamExt;
 use serde_json::{Value, json};
 
-use super::super::support::threads::{StopOnDrop, blocking};
-use super::table::Found;
+use super::super::git_threads::blocking;
+use super::super::worker_threads::StopOnDrop;
+use super::repository::{HeadlessRepository, UnresolvedRepository};
 use crate::operator::{LowerContext, StepError, Tell};
 use galeras_git::{
     Activity, GitError, GitErrorKind, Head, Location, Network, Repository, remote_head,
@@ -19,22 +20,13 @@ use galeras_git::{
 /// Servers that are asked side by side.
 const AT_ONCE: usize = 8;
 
-/// A repository without a commit to start from.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Headless {
-    pub(super) repo: String,
-    pub(super) address: String,
-    pub(super) rule: &'static str,
-    pub(super) reason: String,
-}
-
-/// What became of the repositories.
+/// The repositories by whether they have a head.
 #[derive(Default)]
-pub(super) struct Resolved {
+pub(super) struct ResolvedHeads {
     /// Rows of the port `out`.
     pub(super) rows: Vec<Value>,
     /// The others.
-    pub(super) headless: Vec<Headless>,
+    pub(super) headless: Vec<HeadlessRepository>,
     /// How many of them the next run asks again.
     pub(super) retry: u64,
 }
@@ -42,12 +34,12 @@ pub(super) struct Resolved {
 /// Finds the tip of the branch, or of the default branch, of every repository. Answers are
 /// remembered in the file `memory`, so that an interrupted run does not ask again.
 pub(super) async fn resolve(
-    found: Vec<Found>,
+    repositories: Vec<UnresolvedRepository>,
     base: &Path,
     branch: Option<&str>,
     memory: Option<&Path>,
     cx: &LowerContext,
-) -> Result<Resolved, StepError> {
+) -> Result<ResolvedHeads, StepError> {
     let stop = StopOnDrop::default();
     let tell = Arc::clone(&cx.tell);
     let waits = Arc::new(move |activity: Activity| {
@@ -60,47 +52,52 @@ pub(super) async fn resolve(
     let network = Network::new(runtime, stop.flag(), waits).map_err(failed)?;
     let known = memory.map(remembered).unwrap_or_default();
     let mut memory = memory.map(open_memory).transpose()?;
-    let total = found.len();
-    let mut answers = futures::stream::iter(found)
-        .map(|found| {
-            let known = known.get(&found.repo).cloned();
+    let total = repositories.len();
+    let mut answers = futures::stream::iter(repositories)
+        .map(|repository| {
+            let known = known.get(&repository.repo).cloned();
             let (network, base) = (network.clone(), base.to_path_buf());
             let branch = branch.map(str::to_string);
             async move {
                 let head = match known {
                     Some(head) => Ok((head, true)),
-                    None => ask(&found, base, branch, network).await.map(|head| (head, false)),
+                    None => ask(&repository, base, branch, network).await.map(|head| (head, false)),
                 };
-                (found, head)
+                (repository, head)
             }
         })
         .buffer_unordered(AT_ONCE);
-    let mut resolved = Resolved::default();
+    let mut resolved = ResolvedHeads::default();
     let mut done = 0;
-    while let Some((found, head)) = answers.next().await {
+    while let Some((repository, head)) = answers.next().await {
         if cx.cancel.is_cancelled() {
             return Err(StepError::new("interrupted"));
         }
         done += 1;
-        (cx.tell)(Tell::Activity(format!("head {done} of {total}: {}", found.repo)));
+        (cx.tell)(Tell::Activity(format!("head {done} of {total}: {}", repository.repo)));
         match head {
             Ok((head, known)) => {
                 if let (Some(memory), false) = (&mut memory, known) {
-                    let line = json!({"repo": found.repo, "head": [head.0, head.1]});
+                    let line = json!({"repo": repository.repo, "head": [head.0, head.1]});
                     writeln!(memory, "{line}")?;
                 }
-                resolved.rows.push(row(found, head));
+                resolved.rows.push(row(repository, head));
             }
             Err(error) => {
                 let retry = error.kind == GitErrorKind::Transient;
                 let again = if retry { " (the next run tries again)" } else { "" };
-                let told = format!("{}: {}{again}", found.repo, error.message);
-                (cx.tell)(Tell::Warning(told));
+                let warning = format!("{}: {}{again}", repository.repo, error.message);
+                (cx.tell)(Tell::Warning(warning));
                 resolved.retry += u64::from(retry);
-                let Found { repo, address, .. } = found;
+                let UnresolvedRepository { repo, address, .. } = repository;
                 let address = galeras_git::shown_url(&address);
                 let reason = error.message;
-                resolved.headless.push(Headless { repo, address, rule: "reachable", reason });
+                resolved.headless.push(HeadlessRepository {
+                    repo,
+                    address,
+                    rule: "reachable",
+                    reason,
+                });
             }
         }
     }
@@ -112,30 +109,30 @@ pub(super) async fn resolve(
 type Tip = (String, String);
 
 async fn ask(
-    found: &Found,
+    repository: &UnresolvedRepository,
     base: std::path::PathBuf,
     branch: Option<String>,
     network: Network,
 ) -> Result<Tip, GitError> {
-    let address = found.address.clone();
+    let address = repository.address.clone();
     let asked = blocking(move || match Location::parse(&address, &base)? {
         Location::Folder(folder) => Repository::open(&folder)?.head(branch.as_deref()),
         Location::Remote(url) => remote_head(&url, branch.as_deref(), &network),
     });
     let Head { branch, commit } = asked.await?;
     // What the server calls HEAD has a name if GitHub told it.
-    let branch = match (&found.known_branch, branch.as_str()) {
+    let branch = match (&repository.known_branch, branch.as_str()) {
         (Some(known), "HEAD") => known.clone(),
         _ => branch,
     };
     Ok((branch, commit.to_string()))
 }
 
-fn row(found: Found, (branch, commit): Tip) -> Value {
-    let mut row = found.facts;
+fn row(repository: UnresolvedRepository, (branch, commit): Tip) -> Value {
+    let mut row = repository.facts;
     if let Some(map) = row.as_object_mut() {
-        map.insert("repo".into(), found.repo.into());
-        map.insert("clone_url".into(), galeras_git::shown_url(&found.address).into());
+        map.insert("repo".into(), repository.repo.into());
+        map.insert("clone_url".into(), galeras_git::shown_url(&repository.address).into());
         map.insert("default_branch".into(), branch.into());
         map.insert("head_sha".into(), commit.into());
     }
@@ -151,7 +148,7 @@ pub(super) fn local(folders: &[&str], base: &Path, branch: Option<&str>) -> Vec<
         };
         Ok(format!("{} {}", head.branch, head.commit))
     };
-    let text = |found: Result<String, GitError>| found.unwrap_or_else(|error| error.message);
+    let text = |head: Result<String, GitError>| head.unwrap_or_else(|error| error.message);
     folders.iter().map(|folder| text(head(folder))).collect()
 }
 

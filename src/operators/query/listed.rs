@@ -1,6 +1,4 @@
 //! A list of repositories: inline or a CSV file.
-//!
-//! Does not live here: which commit their branches are at (`heads`).
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -9,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::table::Found;
+use super::repository::UnresolvedRepository;
 use crate::operator::ArgError;
 use galeras_git::{GitError, Location, shown_url};
 use galeras_github::GITHUB;
@@ -17,7 +15,7 @@ use galeras_github::GITHUB;
 /// One entry of `repos`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
-pub(super) enum Entry {
+pub(super) enum ListEntry {
     /// `owner/name`, a URL or a path.
     Short(String),
     /// The same with the name that the repository has in tables.
@@ -29,7 +27,7 @@ pub(super) enum Entry {
     },
 }
 
-impl Entry {
+impl ListEntry {
     /// The entries of a list that is written with commas.
     pub(super) fn separated(list: &str) -> Vec<Self> {
         let entries = list.split(',').map(str::trim).filter(|entry| !entry.is_empty());
@@ -45,20 +43,20 @@ impl Entry {
 
 /// The repositories of a list, each once, in its order.
 #[derive(Clone, Debug)]
-pub(super) struct Listed(Vec<Repository>);
+pub(super) struct RepositoryList(Vec<ListedRepository>);
 
 #[derive(Clone, Debug)]
-struct Repository {
+struct ListedRepository {
     repo: String,
     address: String,
     /// It is a folder of this machine.
     folder: bool,
 }
 
-impl Listed {
+impl RepositoryList {
     /// The repositories of an inline list; everything that is wrong with it otherwise.
     pub(super) fn inline(
-        entries: &[Entry],
+        entries: &[ListEntry],
         base_url: &str,
         base: &Path,
     ) -> Result<Self, Vec<ArgError>> {
@@ -115,14 +113,14 @@ impl Listed {
             let Some(url) = record.get(address).filter(|cell| !cell.is_empty()) else { continue };
             let repo = name.and_then(|at| record.get(at)).filter(|cell| !cell.is_empty());
             let entry = match repo {
-                Some(repo) => Entry::Named { repo: repo.into(), url: url.into() },
-                None => Entry::Short(url.into()),
+                Some(repo) => ListEntry::Named { repo: repo.into(), url: url.into() },
+                None => ListEntry::Short(url.into()),
             };
-            let found = repository(&entry, base_url, base).map_err(|error| {
+            let repository = repository(&entry, base_url, base).map_err(|error| {
                 let line = record.position().map_or(0, csv::Position::line);
                 bad(format!("`{path}`, line {line}: {}", problem("", &entry, &error).message))
             })?;
-            repositories.push(found);
+            repositories.push(repository);
         }
         if repositories.is_empty() {
             return Err(bad(format!("`{path}` lists no repositories")));
@@ -135,14 +133,14 @@ impl Listed {
 
     /// Leaves out what is listed twice. Two repositories of one name are told apart by their
     /// addresses.
-    fn distinct(mut repositories: Vec<Repository>) -> Result<Self, Vec<ArgError>> {
+    fn distinct(mut repositories: Vec<ListedRepository>) -> Result<Self, Vec<ArgError>> {
         let mut seen = HashSet::new();
-        repositories.retain(|found| seen.insert((found.repo.clone(), found.address.clone())));
+        repositories.retain(|one| seen.insert((one.repo.clone(), one.address.clone())));
         let mut names: HashMap<&str, &str> = HashMap::new();
-        for found in &repositories {
-            if let Some(other) = names.insert(&found.repo, &found.address) {
-                let (one, two) = (shown_url(other), shown_url(&found.address));
-                let message = format!("{one} and {two} would both be called `{}`", found.repo);
+        for repository in &repositories {
+            if let Some(other) = names.insert(&repository.repo, &repository.address) {
+                let (one, two) = (shown_url(other), shown_url(&repository.address));
+                let message = format!("{one} and {two} would both be called `{}`", repository.repo);
                 let error = ArgError::new("repos", "duplicate-repository", message);
                 let help = format!("name one of them: {{ repo: another-name, url: {two} }}");
                 return Err(vec![error.help(help)]);
@@ -151,29 +149,30 @@ impl Listed {
         Ok(Self(repositories))
     }
 
-    pub(super) fn found(&self) -> Vec<Found> {
-        let found = |listed: &Repository| Found {
+    /// The repositories as the search for heads takes them.
+    pub(super) fn unresolved(&self) -> Vec<UnresolvedRepository> {
+        let unresolved = |listed: &ListedRepository| UnresolvedRepository {
             repo: listed.repo.clone(),
             address: listed.address.clone(),
             facts: Value::Object(serde_json::Map::new()),
             known_branch: None,
         };
-        self.0.iter().map(found).collect()
+        self.0.iter().map(unresolved).collect()
     }
 
     /// What is asked for: names and addresses, without credentials.
     pub(super) fn as_asked(&self) -> Value {
-        let asked = |listed: &Repository| serde_json::json!({"repo": listed.repo, "url": shown_url(&listed.address)});
+        let asked = |listed: &ListedRepository| serde_json::json!({"repo": listed.repo, "url": shown_url(&listed.address)});
         self.0.iter().map(asked).collect()
     }
 
     /// The addresses that are folders.
     pub(super) fn folders(&self) -> Vec<&str> {
-        self.0.iter().filter(|found| found.folder).map(|found| found.address.as_str()).collect()
+        self.0.iter().filter(|listed| listed.folder).map(|listed| listed.address.as_str()).collect()
     }
 }
 
-fn problem(path: impl Into<String>, entry: &Entry, error: &GitError) -> ArgError {
+fn problem(path: impl Into<String>, entry: &ListEntry, error: &GitError) -> ArgError {
     let address = entry.address();
     let error = ArgError::new(path, "bad-repository", format!("`{}`: {error}", shown_url(address)));
     if address.contains("://") {
@@ -184,7 +183,11 @@ fn problem(path: impl Into<String>, entry: &Entry, error: &GitError) -> ArgError
 }
 
 /// Where a repository is and what it is called.
-fn repository(entry: &Entry, base_url: &str, base: &Path) -> Result<Repository, GitError> {
+fn repository(
+    entry: &ListEntry,
+    base_url: &str,
+    base: &Path,
+) -> Result<ListedRepository, GitError> {
     let address = entry.address();
     let (address, folder, name) = if is_shorthand(address) {
         (format!("{}/{address}.git", web_url(base_url)), false, address.to_string())
@@ -198,10 +201,10 @@ fn repository(entry: &Entry, base_url: &str, base: &Path) -> Result<Repository, 
         }
     };
     let repo = match entry {
-        Entry::Named { repo, .. } => repo.clone(),
-        Entry::Short(_) => name,
+        ListEntry::Named { repo, .. } => repo.clone(),
+        ListEntry::Short(_) => name,
     };
-    Ok(Repository { repo, address, folder })
+    Ok(ListedRepository { repo, address, folder })
 }
 
 /// Whether this is GitHub's `owner/name`. A path starts with a dot or a slash.
@@ -280,16 +283,16 @@ mod tests {
         );
     }
 
-    fn csv(text: &str) -> Result<Listed, ArgError> {
+    fn csv(text: &str) -> Result<RepositoryList, ArgError> {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("r.csv"), text).unwrap();
-        Listed::csv("r.csv", GITHUB, dir.path())
+        RepositoryList::csv("r.csv", GITHUB, dir.path())
     }
 
     #[test]
     fn a_csv_has_names_or_not() {
         let names = |text: &str| -> Vec<String> {
-            csv(text).unwrap().0.into_iter().map(|found| found.repo).collect()
+            csv(text).unwrap().0.into_iter().map(|listed| listed.repo).collect()
         };
         assert_eq!(names("a/b\n# remark\n\nc/d\n a/b\n"), ["a/b", "c/d"]);
         assert_eq!(names("stars,repo\n3,a/b\n4,c/d\n"), ["a/b", "c/d"]);

@@ -2,6 +2,7 @@
 
 mod heads;
 mod listed;
+mod repository;
 mod table;
 
 use std::collections::{BTreeMap, HashMap};
@@ -13,15 +14,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use self::heads::{Headless, resolve};
-use self::listed::{Entry, Listed};
-use self::table::{Found, pinned_rejects, rejects, repositories, repositories_table};
-use super::support::{reject_columns, text_field};
+use self::heads::resolve;
+use self::listed::{ListEntry, RepositoryList};
+use self::repository::{HeadlessRepository, UnresolvedRepository};
+use self::table::{pinned_rejects, rejects, repositories, repositories_table};
+use super::columns::text_field;
+use super::rejects::reject_columns;
 use crate::digest::Digest;
 use crate::operator::{
-    ArgError, BindContext, Effect, Fact, Grain, InputPorts, LowerContext, Lowering, MAIN, Operator,
-    Port, Ports, REJECTS, SideFile, Snapshot, Step, StepError, TableSchema, TableStep, Tell,
-    args_schema, parse_args,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Fact, Grain, InputPorts, LowerContext,
+    Lowering, MAIN, Operator, Port, Ports, REJECTS, SideFile, Snapshot, StepError, TableSchema,
+    TableStep, Tell, args_schema, parse_args,
 };
 use galeras_github::{Client, GITHUB, GithubError, GithubErrorKind, Notice, Query, Search};
 use galeras_github::{Repository, Sort, search};
@@ -73,7 +76,7 @@ enum SortName {
 enum Repos {
     /// Repositories as `owner/name`, as URLs, as paths (`./repo`, `../repo`, `/repo`), or as
     /// `{ repo: name, url: address }`.
-    List(Vec<Entry>),
+    List(Vec<ListEntry>),
     /// The path of a CSV file (`….csv`): one repository per line, or columns `repo` and `url`.
     /// Any other text is a list, separated by commas.
     Text(String),
@@ -95,45 +98,31 @@ fn base_url() -> String {
 }
 
 /// The operator.
-pub(super) struct QueryRepositories;
+pub(super) struct QueryOperator;
 
 const NAME: &str = "query";
 const DOC: &str = include_str!("doc.md");
 
-impl Operator for QueryRepositories {
-    fn name(&self) -> &'static str {
-        NAME
-    }
+const DESCRIPTOR: Descriptor = Descriptor {
+    name: NAME,
+    version: 1,
+    grain: Grain::of::<BoundQuery, _>(),
+    effect: Effect::External,
+    inputs: InputPorts::None,
+    doc: DOC,
+    args_schema: args_schema::<Args>,
+};
 
-    fn version(&self) -> u32 {
-        1
-    }
-
-    fn grain(&self) -> Grain {
-        Grain::Table
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::External
-    }
-
-    fn inputs(&self) -> InputPorts {
-        InputPorts::None
-    }
-
-    fn doc(&self) -> &'static str {
-        DOC
-    }
-
-    fn args_schema(&self) -> Value {
-        args_schema::<Args>()
+impl Operator for QueryOperator {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
     }
 
     fn bind<'a>(
         &'a self,
         args: &'a Value,
         cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>> {
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
         Box::pin(async move {
             let args: Args = parse_args(args)?;
             let one = |error| vec![error];
@@ -156,13 +145,18 @@ impl Operator for QueryRepositories {
                         return Err(one(ArgError::new(at, "conflicting-arguments", message)));
                     }
                     From::List(match repos {
-                        Repos::List(entries) => Listed::inline(entries, &args.base_url, &cx.base)?,
+                        Repos::List(entries) => {
+                            RepositoryList::inline(entries, &args.base_url, &cx.base)?
+                        }
                         Repos::Text(path) if path.trim().ends_with(".csv") => {
-                            Listed::csv(path.trim(), &args.base_url, &cx.base).map_err(one)?
+                            RepositoryList::csv(path.trim(), &args.base_url, &cx.base)
+                                .map_err(one)?
                         }
-                        Repos::Text(list) => {
-                            Listed::inline(&Entry::separated(list), &args.base_url, &cx.base)?
-                        }
+                        Repos::Text(list) => RepositoryList::inline(
+                            &ListEntry::separated(list),
+                            &args.base_url,
+                            &cx.base,
+                        )?,
                     })
                 }
                 (Some(_), None) => From::Search,
@@ -187,7 +181,7 @@ impl Operator for QueryRepositories {
                 })?;
             }
             step.pinned = pinned;
-            Ok(Box::new(step) as Box<dyn Step>)
+            Ok(Box::new(step) as Box<dyn BoundStep>)
         })
     }
 }
@@ -207,7 +201,7 @@ fn ports() -> Vec<Port> {
 #[derive(Debug)]
 enum From {
     Search,
-    List(Listed),
+    List(RepositoryList),
 }
 
 #[derive(Debug)]
@@ -239,23 +233,26 @@ impl BoundQuery {
     }
 
     /// The repositories of the list, or those that GitHub finds.
-    async fn found(&self, cx: &LowerContext) -> Result<Vec<Found>, StepError> {
+    async fn repositories(
+        &self,
+        cx: &LowerContext,
+    ) -> Result<Vec<UnresolvedRepository>, StepError> {
         match &self.from {
-            From::List(listed) => Ok(listed.found()),
+            From::List(listed) => Ok(listed.unresolved()),
             From::Search => {
                 let (client, wanted) = (self.client()?, self.args.search());
-                let tell = |notice: Notice| (cx.tell)(told(notice));
+                let tell = |notice: Notice| (cx.tell)(in_words(notice));
                 let journal = self.memory(cx);
-                let found = search(&client, &wanted, &journal, &tell, &cx.cancel).await;
-                let mut found = found.map_err(|error| self.failed(&error))?;
+                let answer = search(&client, &wanted, &journal, &tell, &cx.cancel).await;
+                let mut repositories = answer.map_err(|error| self.failed(&error))?;
                 // A name that was given up and taken again is that of the newer repository.
                 let mut newest: HashMap<String, u64> = HashMap::new();
-                for repository in &found {
+                for repository in &repositories {
                     let id = newest.entry(repository.full_name.clone()).or_default();
                     *id = repository.id.max(*id);
                 }
-                found.retain(|repository| newest[&repository.full_name] == repository.id);
-                Ok(found.into_iter().map(Found::from).collect())
+                repositories.retain(|repository| newest[&repository.full_name] == repository.id);
+                Ok(repositories.into_iter().map(UnresolvedRepository::from).collect())
             }
         }
     }
@@ -289,7 +286,7 @@ impl BoundQuery {
 }
 
 /// A notice in the step's words.
-fn told(notice: Notice) -> Tell {
+fn in_words(notice: Notice) -> Tell {
     match notice {
         Notice::Waiting { seconds, reason } => {
             Tell::Waiting(format!("waiting {seconds} s: {reason}"))
@@ -303,7 +300,7 @@ fn told(notice: Notice) -> Tell {
     }
 }
 
-impl Step for BoundQuery {
+impl BoundStep for BoundQuery {
     fn args(&self) -> Value {
         let mut args = self.question();
         if let (Some(map), Some(pinned)) = (args.as_object_mut(), &self.pinned) {
@@ -370,11 +367,14 @@ impl TableStep for BoundQuery {
 
 impl BoundQuery {
     /// Asks for the repositories and their heads: rows, and what has none.
-    async fn ask(&self, cx: &LowerContext) -> Result<(Vec<Value>, Vec<Headless>), StepError> {
+    async fn ask(
+        &self,
+        cx: &LowerContext,
+    ) -> Result<(Vec<Value>, Vec<HeadlessRepository>), StepError> {
         let branch = self.args.branch.as_deref();
         let From::Search = self.from else {
-            let found = self.found(cx).await?;
-            let resolved = resolve(found, &self.base, branch, None, cx).await?;
+            let repositories = self.repositories(cx).await?;
+            let resolved = resolve(repositories, &self.base, branch, None, cx).await?;
             return Ok((resolved.rows, resolved.headless));
         };
         let memory = self.memory(cx);
@@ -382,9 +382,9 @@ impl BoundQuery {
         if cx.forced && (answered.exists() || is_old(&memory)) {
             std::fs::remove_dir_all(&memory)?;
         }
-        let found = self.found(cx).await?;
+        let repositories = self.repositories(cx).await?;
         let heads = memory.join("heads.jsonl");
-        let resolved = resolve(found, &self.base, branch, Some(&heads), cx).await?;
+        let resolved = resolve(repositories, &self.base, branch, Some(&heads), cx).await?;
         if resolved.retry == 0 {
             // The answer is complete; it is about to be stored as the step's result.
             let _ = std::fs::remove_dir_all(&memory);
@@ -405,20 +405,20 @@ fn is_old(memory: &Path) -> bool {
     begun.is_ok_and(|begun| begun.elapsed().is_ok_and(|age| age.as_secs() > 86_400))
 }
 
-impl std::convert::From<Repository> for Found {
-    fn from(found: Repository) -> Self {
+impl std::convert::From<Repository> for UnresolvedRepository {
+    fn from(repository: Repository) -> Self {
         Self {
-            repo: found.full_name,
-            address: found.clone_url,
+            repo: repository.full_name,
+            address: repository.clone_url,
             facts: json!({
-                "stars": found.stars,
-                "size_kb": found.size_kb,
-                "pushed_at": found.pushed_at,
-                "fork": found.fork,
-                "language": found.language,
-                "license": found.license,
+                "stars": repository.stars,
+                "size_kb": repository.size_kb,
+                "pushed_at": repository.pushed_at,
+                "fork": repository.fork,
+                "language": repository.language,
+                "license": repository.license,
             }),
-            known_branch: Some(found.default_branch),
+            known_branch: Some(repository.default_branch),
         }
     }
 }

@@ -7,22 +7,9 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use arrow::json::ReaderBuilder;
 use serde_json::Value;
 
-use super::super::support::text_field;
-use super::heads::Headless;
+use super::super::columns::text_field;
+use super::repository::HeadlessRepository;
 use crate::operator::{StepError, TableSchema, describe};
-
-/// A repository before its head is known.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Found {
-    /// What it is called in tables.
-    pub(super) repo: String,
-    /// A URL or a folder.
-    pub(super) address: String,
-    /// Further columns as an object.
-    pub(super) facts: Value,
-    /// The default branch, if that is known already.
-    pub(super) known_branch: Option<String>,
-}
 
 /// The columns of the port `out`.
 pub(super) fn repositories_table() -> TableSchema {
@@ -68,8 +55,8 @@ fn rejects_schema() -> SchemaRef {
 }
 
 /// What was rejected as a batch of the port `rejects`.
-pub(super) fn rejects(headless: &[Headless]) -> Result<RecordBatch, StepError> {
-    let column = |text: fn(&Headless) -> &str| {
+pub(super) fn rejects(headless: &[HeadlessRepository]) -> Result<RecordBatch, StepError> {
+    let column = |text: fn(&HeadlessRepository) -> &str| {
         Arc::new(StringArray::from_iter_values(headless.iter().map(text))) as _
     };
     let columns = vec![

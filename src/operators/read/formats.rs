@@ -15,7 +15,7 @@ use super::pandas;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Format {
+pub(super) enum FileFormat {
     /// Apache Parquet.
     Parquet,
     /// One JSON object per line.
@@ -26,7 +26,7 @@ pub(super) enum Format {
     Json,
 }
 
-impl Format {
+impl FileFormat {
     pub(super) fn of_suffix(name: &str) -> Option<Self> {
         let name = name.split(['?', '#']).next().unwrap_or(name);
         match Path::new(name).extension()?.to_str()?.to_lowercase().as_str() {
@@ -41,17 +41,17 @@ impl Format {
 
 /// Finds what the readers below pass over: a list that does not end, or does not end the
 /// file, and a quote that is never closed.
-pub(super) fn check_whole(file: &Path, format: Format) -> Result<(), String> {
+pub(super) fn check_whole(file: &Path, format: FileFormat) -> Result<(), String> {
     let open = || std::fs::File::open(file).map_err(|e| e.to_string());
     match format {
-        Format::Json if pandas::is_object(file) => pandas::read(file).map(drop),
-        Format::Json => {
+        FileFormat::Json if pandas::is_object(file) => pandas::read(file).map(drop),
+        FileFormat::Json => {
             let reader = std::io::BufReader::new(open()?);
             let rows: Vec<IgnoredRow> =
                 serde_json::from_reader(reader).map_err(|e| format!("not a JSON list: {e}"))?;
             if rows.is_empty() { Err("the list is empty".into()) } else { Ok(()) }
         }
-        Format::Csv => {
+        FileFormat::Csv => {
             let mut reader = std::io::BufReader::new(open()?);
             let mut buffer = vec![0; 1 << 16];
             let (mut quotes, mut bytes) = (0usize, 0usize);
@@ -69,7 +69,7 @@ pub(super) fn check_whole(file: &Path, format: Format) -> Result<(), String> {
                 _ => check_header(open()?),
             }
         }
-        Format::Jsonl | Format::Parquet => Ok(()),
+        FileFormat::Jsonl | FileFormat::Parquet => Ok(()),
     }
 }
 
@@ -106,18 +106,18 @@ fn csv_schema(file: &Path) -> Result<Schema, datafusion::error::DataFusionError>
 pub(super) async fn open(
     session: &SessionContext,
     file: &Path,
-    format: Format,
+    format: FileFormat,
 ) -> Result<DataFrame, datafusion::error::DataFusionError> {
     let path = file.to_string_lossy();
     let path = path.as_ref();
     // A fetched file has no suffix; the format is known by now.
     let suffix = file.extension().map(|e| format!(".{}", e.to_string_lossy())).unwrap_or_default();
     match format {
-        Format::Parquet => {
+        FileFormat::Parquet => {
             let options = ParquetReadOptions { file_extension: &suffix, ..Default::default() };
             session.read_parquet(path, options).await
         }
-        Format::Csv => {
+        FileFormat::Csv => {
             let schema = csv_schema(file)?;
             let options = CsvReadOptions {
                 schema: Some(&schema),
@@ -127,15 +127,15 @@ pub(super) async fn open(
             };
             session.read_csv(path, options).await
         }
-        Format::Json if pandas::is_object(file) => {
+        FileFormat::Json if pandas::is_object(file) => {
             let failed = datafusion::error::DataFusionError::Execution;
             session.read_batch(pandas::read(file).map_err(failed)?)
         }
-        Format::Jsonl | Format::Json => {
+        FileFormat::Jsonl | FileFormat::Json => {
             let options = JsonReadOptions {
                 file_extension: &suffix,
                 schema_infer_max_records: usize::MAX,
-                newline_delimited: format == Format::Jsonl,
+                newline_delimited: format == FileFormat::Jsonl,
                 ..Default::default()
             };
             session.read_json(path, options).await

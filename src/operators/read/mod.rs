@@ -19,14 +19,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use self::fetch::fetch;
-use self::formats::{Format, check_whole, open};
+use self::formats::{FileFormat, check_whole, open};
 use crate::digest::Digest;
 use crate::functions::{RowId, call};
 use crate::id::ID;
 use crate::operator::{
-    ArgError, BindContext, Effect, Fact, Grain, InputPorts, LowerContext, Lowering, MAIN, Operator,
-    Port, Ports, SideFile, Step, StepError, TableSchema, TableStep, args_schema, describe,
-    parse_args, stored_type,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Fact, Grain, InputPorts, LowerContext,
+    Lowering, MAIN, Operator, Port, Ports, SideFile, StepError, TableSchema, TableStep,
+    args_schema, describe, parse_args, stored_type,
 };
 use crate::session::column;
 
@@ -46,7 +46,7 @@ struct Args {
     sha256: Option<String>,
     /// The file's format; by its suffix if absent.
     #[serde(default)]
-    format: Option<Format>,
+    format: Option<FileFormat>,
     /// New names for columns: name in the file -> name in the table.
     #[serde(default)]
     columns: Map<String, Value>,
@@ -71,7 +71,7 @@ struct Position {
 }
 
 /// The operator.
-pub(super) struct Read;
+pub(super) struct ReadOperator;
 
 const DOC: &str = r#"Read a table from a file or a URL.
 
@@ -99,40 +99,26 @@ data:
 Reads the file as a whole whenever its content has changed.
 "#;
 
-impl Operator for Read {
-    fn name(&self) -> &'static str {
-        "read"
-    }
+const DESCRIPTOR: Descriptor = Descriptor {
+    name: "read",
+    version: 2,
+    grain: Grain::of::<BoundRead, _>(),
+    effect: Effect::Pure,
+    inputs: InputPorts::None,
+    doc: DOC,
+    args_schema: args_schema::<Args>,
+};
 
-    fn version(&self) -> u32 {
-        2
-    }
-
-    fn grain(&self) -> Grain {
-        Grain::Table
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Pure
-    }
-
-    fn inputs(&self) -> InputPorts {
-        InputPorts::None
-    }
-
-    fn doc(&self) -> &'static str {
-        DOC
-    }
-
-    fn args_schema(&self) -> Value {
-        args_schema::<Args>()
+impl Operator for ReadOperator {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
     }
 
     fn bind<'a>(
         &'a self,
         args: &'a Value,
         cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>> {
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
         Box::pin(async move {
             let args: Args = parse_args(args)?;
             let one = |error| vec![error];
@@ -163,7 +149,7 @@ impl Operator for Read {
                 let message = "`sha256` belongs to `url`; a file counts by its content anyway";
                 return Err(one(ArgError::new("sha256", "conflicting-arguments", message)));
             }
-            let Some(format) = args.format.or_else(|| Format::of_suffix(&name)) else {
+            let Some(format) = args.format.or_else(|| FileFormat::of_suffix(&name)) else {
                 let error =
                     ArgError::new(at, "unknown-format", format!("`{name}` has no known suffix"));
                 return Err(one(error.help("add `format: parquet`, `jsonl`, `csv` or `json`")));
@@ -186,7 +172,7 @@ impl Operator for Read {
                 ports: Vec::new(),
             };
             step.bind_schema(raw.schema().as_arrow())?;
-            Ok(Box::new(step) as Box<dyn Step>)
+            Ok(Box::new(step) as Box<dyn BoundStep>)
         })
     }
 }
@@ -196,7 +182,7 @@ struct BoundRead {
     args: Args,
     name: String,
     file: PathBuf,
-    format: Format,
+    format: FileFormat,
     /// Column in the file, column in the table.
     names: Vec<(String, String)>,
     /// Whether a column of positions is added.
@@ -273,7 +259,7 @@ impl BoundRead {
     }
 }
 
-impl Step for BoundRead {
+impl BoundStep for BoundRead {
     fn args(&self) -> Value {
         // Path and address do not count, the content does: it is a side file.
         let mut args = json!({

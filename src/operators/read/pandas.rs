@@ -103,8 +103,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_table_is_told() {
-        for (text, told) in [
+    fn an_object_that_is_not_a_table_is_refused_with_a_reason() {
+        for (text, message) in [
             ("{}", "no columns"),
             (r#"{"a": 1}"#, "`a` holds no values"),
             (r#"{"a": {}}"#, "`a` is empty"),
@@ -113,7 +113,7 @@ mod tests {
             (r#"{"a": {"0": 1}"#, "not a JSON list"),
         ] {
             let error = read_text(text).unwrap_err();
-            assert!(error.contains(told), "{text}: {error}");
+            assert!(error.contains(message), "{text}: {error}");
         }
     }
 }

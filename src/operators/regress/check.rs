@@ -2,7 +2,7 @@
 
 use arrow::datatypes::DataType;
 
-use super::super::support::{is_number, require_column};
+use super::super::columns::{is_number, require_column};
 use super::args::{Args, Estimator};
 use crate::operator::{ArgError, BindContext};
 use galeras_causal::{Covariance, Graph};

@@ -13,7 +13,7 @@ use datafusion::logical_expr::{Expr, cast, lit, when};
 use datafusion::prelude::isnan;
 use futures::StreamExt;
 
-use super::super::support::in_key_order;
+use super::super::projection::in_key_order;
 use super::args::Args;
 use crate::functions::{KeyedHash, RowId, call};
 use crate::id::ID;

@@ -31,51 +31,37 @@ use serde_json::Value;
 use self::args::Args;
 use self::identify::Identified;
 use super::support::cells::{Cell, batch};
-use super::support::threads::{StopOnDrop, on_thread, pool};
+use super::worker_threads::{StopOnDrop, on_thread, pool};
 use crate::operator::{
-    ArgError, BindContext, Effect, Grain, INPUT, InputPorts, LowerContext, Lowering, MAIN,
-    Operator, Port, Ports, Reads, SUMMARY, Step, StepError, TableStep, Tell, args_schema,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
+    Lowering, MAIN, Operator, Port, Ports, Reads, SUMMARY, StepError, TableStep, Tell, args_schema,
     parse_args,
 };
 use galeras_causal::{Graph, Refusal};
 
 /// The operator.
-pub(super) struct Regress;
+pub(super) struct RegressOperator;
 
-impl Operator for Regress {
-    fn name(&self) -> &'static str {
-        "regress"
-    }
+const DESCRIPTOR: Descriptor = Descriptor {
+    name: "regress",
+    version: 1,
+    grain: Grain::of::<BoundRegress, _>(),
+    effect: Effect::Seeded,
+    inputs: InputPorts::One,
+    doc: include_str!("doc.md"),
+    args_schema: args_schema::<Args>,
+};
 
-    fn version(&self) -> u32 {
-        1
-    }
-
-    fn grain(&self) -> Grain {
-        Grain::Table
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Seeded
-    }
-
-    fn inputs(&self) -> InputPorts {
-        InputPorts::One
-    }
-
-    fn doc(&self) -> &'static str {
-        include_str!("doc.md")
-    }
-
-    fn args_schema(&self) -> Value {
-        args_schema::<Args>()
+impl Operator for RegressOperator {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
     }
 
     fn bind<'a>(
         &'a self,
         args: &'a Value,
         cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>> {
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
         Box::pin(async move {
             let mut args: Args = parse_args(args)?;
             // A unit is a cluster where there are no others.
@@ -101,7 +87,7 @@ impl Operator for Regress {
                 analysis: Arc::new(Bound { args, graph, identified }),
                 key,
                 ports: ports::ports(),
-            }) as Box<dyn Step>)
+            }) as Box<dyn BoundStep>)
         })
     }
 }
@@ -140,7 +126,7 @@ struct BoundRegress {
     ports: Vec<Port>,
 }
 
-impl Step for BoundRegress {
+impl BoundStep for BoundRegress {
     fn args(&self) -> Value {
         serde_json::to_value(&self.analysis.args).unwrap_or_default()
     }

@@ -11,15 +11,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::support::{is_text, keep_hidden, project, require_column, text_field};
+use super::columns::{is_text, require_column, text_field};
+use super::projection::{keep_hidden, project};
 use crate::functions::call;
 use crate::functions::scores::{
     BleuSmooth, CORPUS_FIELDS, COUNT, COUNTS, CorpusScores, Metric, Mode, ScorePair, Spec,
     Tokenize, score_type,
 };
 use crate::operator::{
-    ArgError, BindContext, Effect, Grain, InputPorts, Lowering, MAIN, Operator, Port, Ports,
-    RowStep, Step, StepError, TableSchema, args_schema, describe, parse_args,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, Lowering, MAIN,
+    Operator, Port, Ports, RowStep, StepError, TableSchema, args_schema, describe, parse_args,
 };
 use crate::session::column;
 use galeras_metrics::codebleu;
@@ -65,44 +66,30 @@ fn equal_weights() -> Vec<f64> {
 }
 
 /// The operator.
-pub(super) struct Score;
+pub(super) struct ScoreOperator;
 
 const DOC: &str = include_str!("doc.md");
 
-impl Operator for Score {
-    fn name(&self) -> &'static str {
-        "score"
-    }
+const DESCRIPTOR: Descriptor = Descriptor {
+    name: "score",
+    version: 1,
+    grain: Grain::of::<BoundScore, _>(),
+    effect: Effect::Pure,
+    inputs: InputPorts::One,
+    doc: DOC,
+    args_schema: args_schema::<Args>,
+};
 
-    fn version(&self) -> u32 {
-        1
-    }
-
-    fn grain(&self) -> Grain {
-        Grain::Row
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Pure
-    }
-
-    fn inputs(&self) -> InputPorts {
-        InputPorts::One
-    }
-
-    fn doc(&self) -> &'static str {
-        DOC
-    }
-
-    fn args_schema(&self) -> Value {
-        args_schema::<Args>()
+impl Operator for ScoreOperator {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
     }
 
     fn bind<'a>(
         &'a self,
         args: &'a Value,
         cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>> {
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
         Box::pin(async move {
             let args: Args = parse_args(args)?;
             let mut errors = Vec::new();
@@ -151,7 +138,8 @@ impl Operator for Score {
                 Port::new(CORPUS, corpus(&input, &args.by)),
             ];
             let Args { reference, prediction, by, .. } = args;
-            Ok(Box::new(BoundScore { spec, reference, prediction, by, ports }) as Box<dyn Step>)
+            Ok(Box::new(BoundScore { spec, reference, prediction, by, ports })
+                as Box<dyn BoundStep>)
         })
     }
 }
@@ -266,7 +254,7 @@ impl BoundScore {
 /// The number of rows of a group.
 const ROWS: &str = "__rows";
 
-impl Step for BoundScore {
+impl BoundStep for BoundScore {
     fn args(&self) -> Value {
         serde_json::json!({
             "reference": self.reference,

@@ -20,10 +20,13 @@ use serde_json::{Map, Value};
 
 use self::calls::share_calls;
 use self::named::{Named, NamedCheck};
-use super::support::{is_number, keep_hidden, project, reject_table, reject_values};
+use super::columns::is_number;
+use super::projection::{keep_hidden, project};
+use super::rejects::{reject_table, reject_values};
 use crate::operator::{
-    ArgError, BindContext, Effect, Grain, InputPorts, Lowering, MAIN, Operator, Port, Ports,
-    REJECTS, RowStep, SUMMARY, Step, StepError, TableSchema, args_schema, describe, parse_args,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, Lowering, MAIN,
+    Operator, Port, Ports, REJECTS, RowStep, SUMMARY, StepError, TableSchema, args_schema,
+    describe, parse_args,
 };
 use crate::session::{RowExpr, column, parse_row_expr};
 
@@ -68,7 +71,7 @@ enum OnFail {
 }
 
 /// The operator.
-pub(super) struct Validate;
+pub(super) struct ValidateOperator;
 
 const DOC: &str = r#"Keep the rows that pass every rule, and say of every other row why not.
 
@@ -134,40 +137,26 @@ valid:
 Row by row: a row whose columns named by the rules are unchanged is not checked again.
 "#;
 
-impl Operator for Validate {
-    fn name(&self) -> &'static str {
-        "validate"
-    }
+const DESCRIPTOR: Descriptor = Descriptor {
+    name: "validate",
+    version: 1,
+    grain: Grain::of::<BoundValidate, _>(),
+    effect: Effect::Pure,
+    inputs: InputPorts::One,
+    doc: DOC,
+    args_schema: args_schema::<Args>,
+};
 
-    fn version(&self) -> u32 {
-        1
-    }
-
-    fn grain(&self) -> Grain {
-        Grain::Row
-    }
-
-    fn effect(&self) -> Effect {
-        Effect::Pure
-    }
-
-    fn inputs(&self) -> InputPorts {
-        InputPorts::One
-    }
-
-    fn doc(&self) -> &'static str {
-        DOC
-    }
-
-    fn args_schema(&self) -> Value {
-        args_schema::<Args>()
+impl Operator for ValidateOperator {
+    fn descriptor(&self) -> &'static Descriptor {
+        &DESCRIPTOR
     }
 
     fn bind<'a>(
         &'a self,
         args: &'a Value,
         cx: &'a BindContext,
-    ) -> BoxFuture<'a, Result<Box<dyn Step>, Vec<ArgError>>> {
+    ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
         Box::pin(async move {
             let args: Args = parse_args(args)?;
             let input = cx.input();
@@ -237,7 +226,7 @@ impl Operator for Validate {
                 Port::new(REJECTS, reject_table(&input)),
                 Port::new(SUMMARY, summary_table()),
             ];
-            Ok(Box::new(BoundValidate { rules, input, ports }) as Box<dyn Step>)
+            Ok(Box::new(BoundValidate { rules, input, ports }) as Box<dyn BoundStep>)
         })
     }
 }
@@ -316,7 +305,7 @@ const FAILED: &str = "__failed";
 /// The reason of a rejected row.
 const REASON: &str = "__reason";
 
-impl Step for BoundValidate {
+impl BoundStep for BoundValidate {
     fn args(&self) -> Value {
         let rules: Vec<&Condition> = self.rules.iter().map(|bound| &bound.rule).collect();
         serde_json::json!({ "rules": rules })

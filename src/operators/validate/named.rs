@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::super::support::is_text;
+use super::super::columns::is_text;
 use crate::functions::moment;
 use crate::operator::{ArgError, TableSchema};
 use crate::workflow::did_you_mean;

@@ -11,10 +11,10 @@ use crate::operator::StepError;
 use crate::session::column;
 
 /// The port and the column with the content of the `tokenizer.json`.
-pub(in crate::operators) const MODEL: &str = "model";
+pub(super) const MODEL: &str = "model";
 
 /// The model in the table of a `tokenizer` step.
-pub(in crate::operators) async fn model(table: DataFrame) -> Result<Bpe, StepError> {
+pub(super) async fn model(table: DataFrame) -> Result<Bpe, StepError> {
     let rows = table.select(vec![column(MODEL)])?.collect().await?;
     let mut texts = rows.iter().flat_map(|batch| batch.column(0).as_string::<i32>().iter());
     match (texts.next(), texts.next()) {
@@ -24,7 +24,7 @@ pub(in crate::operators) async fn model(table: DataFrame) -> Result<Bpe, StepErr
 }
 
 /// The model in a file.
-pub(in crate::operators) fn read_model(path: &Path) -> Result<Bpe, StepError> {
+pub(super) fn read_model(path: &Path) -> Result<Bpe, StepError> {
     let shown = path.display();
     let content = std::fs::read(path)
         .map_err(|error| StepError::new(format!("cannot read {shown}: {error}")))?;
@@ -35,6 +35,6 @@ pub(in crate::operators) fn read_model(path: &Path) -> Result<Bpe, StepError> {
 }
 
 /// The error of a step.
-pub(in crate::operators) fn bad_model(error: BpeError) -> StepError {
+pub(super) fn bad_model(error: BpeError) -> StepError {
     StepError::new(error.to_string())
 }

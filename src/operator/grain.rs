@@ -1,0 +1,69 @@
+//! How much of its input a row of the result depends on, derived from the way in which a step
+//! is computed.
+
+use super::step::{AskStep, EachStep, Lowering, RowStep, TableStep};
+
+/// How much of the input one output row depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grain {
+    /// One input row; results are reused row by row.
+    Row,
+    /// The whole input.
+    Table,
+}
+
+impl Grain {
+    /// The grain of a type of step: it follows from the lowering that the type implements, and
+    /// nobody states it. Written `Grain::of::<BoundStep, _>()`, as the compiler finds the
+    /// lowering; it refuses a type with several of them, or none.
+    pub const fn of<S: LoweredBy<L>, L: ?Sized>() -> Self {
+        S::GRAIN
+    }
+
+    /// The word for documentation.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Row => "row",
+            Self::Table => "table",
+        }
+    }
+}
+
+/// A type of step that implements the lowering `L`: [`RowStep`], [`EachStep`], [`AskStep`] or
+/// [`TableStep`].
+pub trait LoweredBy<L: ?Sized> {
+    /// The grain of that lowering.
+    const GRAIN: Grain;
+}
+
+impl<S: RowStep + ?Sized> LoweredBy<dyn RowStep> for S {
+    const GRAIN: Grain = Grain::Row;
+}
+
+impl<S: EachStep + ?Sized> LoweredBy<dyn EachStep> for S {
+    const GRAIN: Grain = Grain::Row;
+}
+
+// The input is read as a whole, but each answer depends on one row and is reused for it.
+impl<S: AskStep + ?Sized> LoweredBy<dyn AskStep> for S {
+    const GRAIN: Grain = Grain::Row;
+}
+
+impl<S: TableStep + ?Sized> LoweredBy<dyn TableStep> for S {
+    const GRAIN: Grain = Grain::Table;
+}
+
+impl Lowering<'_> {
+    /// What one output row depends on.
+    pub fn grain(&self) -> Grain {
+        fn of<L: ?Sized, S: LoweredBy<L> + ?Sized>(_: &S) -> Grain {
+            S::GRAIN
+        }
+        match self {
+            Self::Row(step) => of::<dyn RowStep, _>(*step),
+            Self::Each(step) => of::<dyn EachStep, _>(*step),
+            Self::Ask(step) => of::<dyn AskStep, _>(*step),
+            Self::Table(step) => of::<dyn TableStep, _>(*step),
+        }
+    }
+}
