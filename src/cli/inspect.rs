@@ -154,8 +154,8 @@ pub(crate) async fn explain(args: ExplainArgs) -> Exit {
         }));
     }
     let mut text = String::new();
-    let operator = step.operator;
-    let _ = writeln!(text, "{}: op {} version {}", step.name, operator.descriptor().name, operator.descriptor().version);
+    let operator = step.operator.descriptor();
+    let _ = writeln!(text, "{}: op {} version {}", step.name, operator.name, operator.version);
     let reason = if reason.is_empty() { String::new() } else { format!(", {reason}") };
     let _ = writeln!(text, "state     {word}{reason}");
     for line in detail.iter().flat_map(|d| d.split("; ")) {

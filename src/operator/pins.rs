@@ -1,7 +1,5 @@
-//! Facts about the world, and those of them that `galeras.lock` pins.
-//!
-//! Lives here: what a step says it asks of the world, and how it finds the pinned answer.
-//! Does not live here: the file (`plan::lockfile`), who answers (the operators).
+//! Facts about the world, and those of them that `galeras.lock` pins: what a step asks, and how it
+//! finds the pinned answer.
 
 use std::collections::BTreeMap;
 

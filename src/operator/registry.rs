@@ -1,4 +1,4 @@
-//! Finds operators by name. Does not list them: `operators::ALL` does.
+//! Finds operators by name.
 
 use super::contract::Operator;
 

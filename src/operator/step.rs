@@ -26,7 +26,7 @@ use crate::digest::Digest;
 pub enum Reads {
     /// All of them, in their order.
     All,
-    /// Just these; a change of any other column is no reason to run.
+    /// Just these; a change of any other column does not make the step run.
     Columns(Vec<String>),
 }
 

@@ -1,6 +1,4 @@
 //! Tables as the planner sees them: schema, key columns, ports, column metadata.
-//!
-//! Does not live here: stored artifacts (`cache`), the reading of them (`engine`).
 
 use std::collections::HashMap;
 use std::sync::Arc;

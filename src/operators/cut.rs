@@ -157,7 +157,11 @@ impl Operator for CutOperator {
             require_column(cx, "", ID, "an id", |_| true, &mut errors);
             for (path, value) in [("min", args.min), ("max", args.max)] {
                 if !(0.0..=1.0).contains(&value) {
-                    errors.push(ArgError::new(path, "out-of-range", "a share lies in 0 to 1"));
+                    errors.push(ArgError::new(
+                        path,
+                        "out-of-range",
+                        "a share must be between 0 and 1",
+                    ));
                 }
             }
             if args.min > args.max {

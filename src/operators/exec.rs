@@ -122,7 +122,7 @@ impl Operator for ExecOperator {
                 errors.push(ArgError::new(
                     "output",
                     "missing-argument",
-                    "`output` names no column",
+                    "`output` declares no columns",
                 ));
             }
             let schema: SchemaRef = Arc::new(Schema::new(fields));

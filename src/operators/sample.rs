@@ -61,7 +61,7 @@ share of the rows (by the method of Sainte-Laguë, under which a larger sample k
 a smaller one), drawn in the same way within the combination.
 
 Two steps with the same seed draw the same rows as far as they can; with another `salt` their
-draws have nothing to do with each other.
+draws are independent.
 
 Ports: `out` (the sample) and `rejects` (the other rows, with `step, rule, reason`).
 
@@ -119,7 +119,11 @@ impl Operator for SampleOperator {
             if let Some(share) = args.fraction
                 && !(0.0..=1.0).contains(&share)
             {
-                errors.push(ArgError::new("fraction", "out-of-range", "a fraction lies in 0 to 1"));
+                errors.push(ArgError::new(
+                    "fraction",
+                    "out-of-range",
+                    "a fraction must be between 0 and 1",
+                ));
             }
             require_column(cx, "", ID, "an id", |_| true, &mut errors);
             for (at, name) in args.stratify.iter().enumerate() {

@@ -69,8 +69,8 @@ counts, too. A null has nulls.
 
 The published lists were made for Java and adapted: `elif`, `def` and `and` are missing, `import`,
 `from`, `break` and `:` stand in two categories, names such as `this` count. `mode: compat` counts by
-these lists. The numbers of the paper cannot be had from them: there, pieces of a BPE model were
-counted, within comments and strings as well.
+these lists. They do not give the numbers of the paper, which counted the pieces of a BPE model,
+within comments and strings as well.
 
 ## Example
 ```yaml

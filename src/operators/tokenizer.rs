@@ -110,7 +110,9 @@ impl Operator for TokenizerOperator {
             let mut errors = Vec::new();
             require_column(cx, "column", &args.column, "text", is_text, &mut errors);
             if !(MIN_VOCAB..=1_000_000).contains(&args.vocab_size) {
-                let message = format!("a vocabulary has {MIN_VOCAB} (the bytes) to 1000000 tokens");
+                let message = format!(
+                    "`vocab_size` must be between {MIN_VOCAB} (one token per byte) and 1000000"
+                );
                 errors.push(ArgError::new("vocab_size", "out-of-range", message));
             }
             if !errors.is_empty() {

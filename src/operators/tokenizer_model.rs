@@ -29,7 +29,7 @@ pub(super) fn read_model(path: &Path) -> Result<Bpe, StepError> {
     let content = std::fs::read(path)
         .map_err(|error| StepError::new(format!("cannot read {shown}: {error}")))?;
     let no_tokenizer =
-        |why: &dyn std::fmt::Display| StepError::new(format!("{shown} is no tokenizer: {why}"));
+        |why: &dyn std::fmt::Display| StepError::new(format!("{shown} is not a tokenizer: {why}"));
     let json = String::from_utf8(content).map_err(|error| no_tokenizer(&error))?;
     Bpe::from_json(&json).map_err(|error| no_tokenizer(&error))
 }

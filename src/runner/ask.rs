@@ -16,7 +16,7 @@ use futures::future::BoxFuture;
 use super::error::RunError;
 use super::step::StepContext;
 use crate::digest::Digest;
-use crate::operator::{Answers, AskStep, AskOutput, StepError};
+use crate::operator::{Answers, AskOutput, AskStep, StepError};
 use crate::session::{encode, scan_files};
 use crate::store::{Journal, JournalEntry, MemoPart, timestamp};
 

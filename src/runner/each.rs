@@ -88,7 +88,9 @@ pub(super) async fn run(
     blobs.sort_unstable();
     blobs.dedup();
     let made = if blobs.is_empty() {
-        cx.lower.session.read_table(Arc::new(MemTable::try_new(each.output_schema(), vec![vec![]])?))?
+        cx.lower
+            .session
+            .read_table(Arc::new(MemTable::try_new(each.output_schema(), vec![vec![]])?))?
     } else {
         scan_files(&cx.lower.session, &cx.store, &blobs, each.output_schema())?
     };

@@ -162,7 +162,7 @@ fn mistakes_in_named_checks_are_found_before_anything_runs() {
         ("{ use: commit_in_window }", "missing field `since`"),
         (
             "{ use: commit_in_window, with: { since: soon, until: 2023-01-01 } }",
-            "`soon` is no date",
+            "`soon` is not a date",
         ),
         (
             "{ use: commit_in_window, with: { since: 2022-01-01, until: 2023-01-01 } }",

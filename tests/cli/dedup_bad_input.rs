@@ -330,8 +330,8 @@ fn tokenizers_that_are_missing_or_too_many() {
     refused(&dropping, "conflicting-arguments", &["`keywords: drop` goes with `tokens: word`"]);
     for (from, with, said) in [
         (both, "tokens: bpe, tokenizer_file: t.json", "not both"),
-        (both, "threshold: 0.8", "words need no tokenizer"),
-        ("data", "tokenizer_file: t.json", "words need no tokenizer"),
+        (both, "threshold: 0.8", "`tokens: word` needs no tokenizer"),
+        ("data", "tokenizer_file: t.json", "`tokens: word` needs no tokenizer"),
     ] {
         let project = Project::new(&with_tokenizer(from, with));
         project.write("data.jsonl", "");

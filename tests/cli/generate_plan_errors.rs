@@ -164,7 +164,7 @@ fn values_out_of_range() {
         ("requests_per_minute: «0", "wrong-value", "1"),
         ("tokens_per_minute: «0", "wrong-value", "1"),
         ("tries: «0", "wrong-value", "1"),
-        ("timeout_seconds: «0", "out-of-range", "0 seconds"),
+        ("timeout_seconds: «0", "out-of-range", "more than 0"),
         ("timeout_seconds: «1e9", "out-of-range", "day"),
         ("stop: «['']", "out-of-range", "empty"),
         ("stop: «END", "wrong-type", "list"),
@@ -266,11 +266,11 @@ fn a_template_cannot_include_another() {
 #[test]
 fn turns_without_sense() {
     let code = "bad-turns";
-    wrong_prompt("treatments: { a: «[] }", code, &["ends with a message of the user"]);
+    wrong_prompt("treatments: { a: «[] }", code, &["end with a message of the user"]);
     let last = "treatments: { a: «[x, { role: assistant, content: y }] }";
-    wrong_prompt(last, code, &["ends with a message of the user"]);
+    wrong_prompt(last, code, &["end with a message of the user"]);
     let late = "treatments: { a: «[x, { role: system, content: y }, z] }";
-    wrong_prompt(late, code, &["comes first"]);
+    wrong_prompt(late, code, &["come first"]);
     wrong_prompt("treatments: «{}", "out-of-range", &["at least one treatment"]);
 }
 

@@ -245,7 +245,7 @@ fn two_answers_for_one_prompt_are_an_error() {
         assert!(detail.contains(part), "{detail}");
     }
     let shown = project.run(&["run", "w.yaml"]).exits(1);
-    assert!(shown.stderr.contains("`on` has to tell answers apart"), "{shown}");
+    assert!(shown.stderr.contains("the columns in `on` must identify an answer"), "{shown}");
     // Nor do answers pass that `on` is too short for.
     project.write("given.jsonl", lines(&given()));
     project.edit("w.yaml", "[snippet_id, treatment]", "[snippet_id]");

@@ -178,23 +178,23 @@ treatments:
 #[test]
 fn treatments_that_are_none() {
     refused("treatments: «{}", "out-of-range", &["at least one treatment"]);
-    refused("treatments: { a: «[] }", "bad-turns", &["ends with a message of the user"]);
+    refused("treatments: { a: «[] }", "bad-turns", &["end with a message of the user"]);
     refused(
         "treatments:\n  a: «\n    - Go.\n    - { role: assistant, content: Yes. }"
             .replace("a: «\n    - Go", "a:\n    «- Go")
             .as_str(),
         "bad-turns",
-        &["ends with a message of the user"],
+        &["end with a message of the user"],
     );
     refused(
         "treatments:\n  a:\n    «- { role: system, content: Be. }",
         "bad-turns",
-        &["ends with a message of the user"],
+        &["end with a message of the user"],
     );
     refused(
         "treatments:\n  a:\n    «- Go.\n    - { role: system, content: Be. }\n    - Go.",
         "bad-turns",
-        &["a system message comes first"],
+        &["a system message must come first"],
     );
     refused("treatments: { '': «Go. }", "bad-turns", &["needs a name"]);
 }

@@ -1,6 +1,6 @@
 //! What becomes of each row: clusters, the row of each that is kept, similarities with it.
 //!
-//! Only rows of clusters are looked at. Not here: which rows are similar.
+//! Only rows of clusters are looked at.
 
 use std::collections::HashMap;
 use std::sync::Arc;

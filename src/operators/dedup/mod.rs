@@ -1,7 +1,7 @@
 //! `dedup`: near-duplicates by Jaccard similarity; one row of each cluster is kept.
 //!
-//! Here: the arguments and the ports. Not here: the reading of tokens (`read`), what is
-//! decided of the rows (`decide`), the join itself (`functions::similarity`).
+//! Lives here: the arguments and the ports. Does not live here: the reading of tokens (`read`),
+//! which row is kept (`decide`), the join itself (`galeras_similarity`).
 
 mod decide;
 mod read;
@@ -46,7 +46,7 @@ struct Args {
     #[serde(default = "multiset_threshold")]
     #[schemars(range(min = 0.0, max = 1.0))]
     multiset_threshold: f64,
-    /// A row with fewer tokens is no duplicate.
+    /// A row with fewer tokens is never a duplicate.
     #[serde(default = "min_tokens")]
     min_tokens: u32,
     /// What the texts are compared by.
@@ -201,7 +201,7 @@ impl Operator for DedupOperator {
 /// Thresholds lie in 0 to 1; that of the sets is above 0.
 fn check_thresholds(args: &Args, errors: &mut Vec<ArgError>) {
     if !(args.threshold > 0.0 && args.threshold <= 1.0) {
-        let message = "`threshold` lies above 0 and goes up to 1";
+        let message = "`threshold` must be above 0 and at most 1";
         let mut error = ArgError::new("threshold", "out-of-range", message);
         if args.threshold == 0.0 {
             error = error.help("with 0 every row would be a duplicate of every other");
@@ -209,7 +209,7 @@ fn check_thresholds(args: &Args, errors: &mut Vec<ArgError>) {
         errors.push(error);
     }
     if !(0.0..=1.0).contains(&args.multiset_threshold) {
-        let message = "`multiset_threshold` lies in 0 to 1";
+        let message = "`multiset_threshold` must be between 0 and 1";
         errors.push(ArgError::new("multiset_threshold", "out-of-range", message));
     }
 }
@@ -236,7 +236,7 @@ fn check_tokenizer(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) ->
             "give either the port `tokenizer` or `tokenizer_file`, not both",
         )),
         (Tokens::Word, 1..) => errors.push(
-            ArgError::new("tokens", "conflicting-arguments", "words need no tokenizer")
+            ArgError::new("tokens", "conflicting-arguments", "`tokens: word` needs no tokenizer")
                 .help("write `tokens: bpe` to compare by the tokenizer's tokens"),
         ),
         _ => {}

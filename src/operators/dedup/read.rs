@@ -1,6 +1,6 @@
 //! The rows of a table as documents of a similarity join: tokens are read on all threads.
 //!
-//! A row is known by its position in the order of `id`. Not here: what similarity is.
+//! A row is known by its position in the order of `id`.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};

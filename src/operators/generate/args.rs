@@ -224,22 +224,25 @@ impl GenerateArgs {
             errors.push(ArgError::new(path, "out-of-range", message));
         };
         if !(1..=MAX_SAMPLES).contains(&self.samples()) {
-            refuse("samples", "1 to 10000 answers can be asked for");
+            refuse("samples", "`samples` must be between 1 and 10000");
         }
         if self.temperature.is_some_and(|t| !t.is_finite() || t < 0.0) {
-            refuse("temperature", "a temperature is 0 or more");
+            refuse("temperature", "`temperature` must be 0 or more");
         }
         if self.top_p.is_some_and(|p| !(0.0..=1.0).contains(&p)) {
-            refuse("top_p", "a share lies in 0 to 1");
+            refuse("top_p", "a share must be between 0 and 1");
         }
         if self.max_tokens == Some(0) {
-            refuse("max_tokens", "an answer has at least one token");
+            refuse("max_tokens", "`max_tokens` must be at least 1");
         }
         if self.stop.iter().any(String::is_empty) {
-            refuse("stop", "an empty text ends every answer");
+            refuse("stop", "an empty text would end every answer");
         }
         if !(self.timeout_seconds() > 0.0 && self.timeout_seconds() <= 86_400.0) {
-            refuse("timeout_seconds", "a time-out lies between 0 seconds and a day");
+            refuse(
+                "timeout_seconds",
+                "`timeout_seconds` must be more than 0 and at most 86400, which is a day",
+            );
         }
         if self.provider == Provider::Openai {
             self.check_openai(&mut errors);
@@ -261,7 +264,7 @@ impl GenerateArgs {
         }
         for name in ["model", "messages", "stream", "n"] {
             if self.extra_body.contains_key(name) {
-                let message = format!("`{name}` is not for `extra_body`: the step sets it");
+                let message = format!("`extra_body` must not have `{name}`: the step sets it");
                 let path = format!("extra_body.{name}");
                 errors.push(ArgError::new(path, "conflicting-arguments", message));
             }
@@ -271,14 +274,14 @@ impl GenerateArgs {
         }
         let Some(limit) = self.max_usd else { return };
         if !limit.is_finite() || limit < 0.0 {
-            errors.push(ArgError::new("max_usd", "out-of-range", "an amount is 0 or more"));
+            errors.push(ArgError::new("max_usd", "out-of-range", "`max_usd` must be 0 or more"));
         }
         let limited =
             self.max_tokens.is_some() || self.extra_body.contains_key("max_completion_tokens");
         for (name, given) in [("price", self.price.is_some()), ("max_tokens", limited)] {
             if !given {
                 let message = format!(
-                    "`max_usd` needs `{name}`: what a request may cost is known before it is sent"
+                    "`max_usd` needs `{name}`, to know what a request may cost before it is sent"
                 );
                 errors.push(ArgError::new("max_usd", "missing-argument", message));
             }

@@ -41,9 +41,9 @@ impl Chat {
     }
 
     /// Takes an answer; whether another one is wanted.
-    pub(super) fn answered(&mut self, said: ModelTurn) -> bool {
-        self.messages.push(Message { role: "assistant".into(), content: said.content.clone() });
-        self.answer.push(said);
+    pub(super) fn answered(&mut self, turn: ModelTurn) -> bool {
+        self.messages.push(Message { role: "assistant".into(), content: turn.content.clone() });
+        self.answer.push(turn);
         self.advance()
     }
 }
@@ -52,7 +52,7 @@ impl Chat {
 mod tests {
     use super::*;
 
-    fn said(role: &str, content: &str) -> Message {
+    fn message(role: &str, content: &str) -> Message {
         Message { role: role.into(), content: content.into() }
     }
 
@@ -63,11 +63,11 @@ mod tests {
     #[test]
     fn the_model_answers_after_each_message_of_the_user_without_an_answer() {
         let all = [
-            said("system", "s"),
-            said("user", "shown"),
-            said("assistant", "like this"),
-            said("user", "first"),
-            said("user", "second"),
+            message("system", "s"),
+            message("user", "shown"),
+            message("assistant", "like this"),
+            message("user", "first"),
+            message("user", "second"),
         ];
         let mut chat = Chat::new(&all, 0);
         assert_eq!(contents(&chat), ["s", "shown", "like this", "first"]);

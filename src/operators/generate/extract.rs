@@ -1,8 +1,5 @@
 //! The code in the answer of a chat model.
 //!
-//! Here: which part of an answer is code. Not here: asking a model, whether the part is valid
-//! Python, and putting it together with the prompt it continues.
-//!
 //! # Blocks
 //! Fenced code blocks are those of CommonMark 0.31, section 4.5: a line of at least three
 //! backticks or tildes, then any info string (without backticks after backticks), opens a

@@ -39,6 +39,7 @@ const DOC: &str = include_str!("doc.md");
 const DESCRIPTOR: Descriptor = Descriptor {
     name: NAME,
     version: 1,
+    // As the effect, the grain is that of a model behind a server.
     grain: Grain::of::<OpenAi, _>(),
     effect: Effect::External,
     inputs: InputPorts::OneAnd(&[TRAIN, ANSWERS]),

@@ -123,18 +123,19 @@ impl OpenAi {
     /// The first of the answers to a question that is of the pinned version, newest first.
     fn known(&self, answers: &dyn Answers, question: &Digest) -> Option<ModelTurn> {
         let all = answers.known(question);
-        let said = all.iter().rev().filter_map(|text| serde_json::from_str::<ModelTurn>(text).ok());
-        let turn = said.into_iter().find(|said| self.has_pinned_version(said));
-        turn.map(|said| ModelTurn { question: Some(*question), ..said })
+        let turns =
+            all.iter().rev().filter_map(|text| serde_json::from_str::<ModelTurn>(text).ok());
+        let turn = turns.into_iter().find(|turn| self.has_pinned_version(turn));
+        turn.map(|turn| ModelTurn { question: Some(*question), ..turn })
     }
 
-    fn has_pinned_version(&self, said: &ModelTurn) -> bool {
-        self.pinned.as_ref().is_none_or(|pinned| said.model.as_ref() == Some(pinned))
+    fn has_pinned_version(&self, turn: &ModelTurn) -> bool {
+        self.pinned.as_ref().is_none_or(|pinned| turn.model.as_ref() == Some(pinned))
     }
 }
 
 fn missing_key(name: &str) -> String {
-    format!("the environment variable {name} is not set; it has to hold the key of the server")
+    format!("the environment variable {name} is not set; it must hold the server's API key")
 }
 
 impl BoundStep for OpenAi {
@@ -231,7 +232,7 @@ impl AskStep for OpenAi {
                 let client = self.client()?;
                 if client.endpoint().shows_key() {
                     let to = client.endpoint();
-                    let text = format!("the key goes to {to} without encryption; use https://");
+                    let text = format!("the API key is sent to {to} unencrypted; use https://");
                     (cx.tell)(Tell::Warning(text));
                 }
                 let places = Semaphore::new(self.args.concurrency());
@@ -297,8 +298,8 @@ impl Work {
     }
 
     fn look_up(&mut self, step: &OpenAi, mut chat: Chat, answers: &dyn Answers) -> Resolution {
-        while let Some(said) = step.known(answers, &step.question(&chat).1) {
-            if !chat.answered(said) {
+        while let Some(turn) = step.known(answers, &step.question(&chat).1) {
+            if !chat.answered(turn) {
                 return Some(Ok(chat.answer));
             }
         }
@@ -386,8 +387,8 @@ impl Asking<'_> {
             }
             let (body, question) = self.step.question(&chat);
             // A turn after a new answer may have been asked before, when that answer was the same.
-            let said = match self.step.known(self.answers, &question) {
-                Some(said) => said,
+            let turn = match self.step.known(self.answers, &question) {
+                Some(turn) => turn,
                 None => {
                     let cell = {
                         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
@@ -396,7 +397,7 @@ impl Asking<'_> {
                     cell.get_or_try_init(|| self.ask(body, &question)).await?.clone()
                 }
             };
-            if !chat.answered(said) {
+            if !chat.answered(turn) {
                 return Ok(chat.answer);
             }
         }
@@ -439,7 +440,7 @@ impl Asking<'_> {
             }
         };
         let refused = answer.content.is_empty() && answer.refusal.is_some();
-        let said = ModelTurn {
+        let turn = ModelTurn {
             content: if refused { answer.refusal.unwrap_or_default() } else { answer.content },
             finish_reason: if refused { Some(REFUSAL.into()) } else { answer.finish_reason },
             model: answer.model,
@@ -447,22 +448,23 @@ impl Asking<'_> {
             completion_tokens: answer.completion_tokens,
             question: Some(*question),
         };
-        let kept = serde_json::to_string(&said).unwrap_or_default();
+        let kept = serde_json::to_string(&turn).unwrap_or_default();
         self.answers.keep(question, &kept).await.map_err(all)?;
-        if !self.step.has_pinned_version(&said) {
-            let now = match &said.model {
-                Some(now) => format!("says that it is `{now}`"),
-                None => "no longer says which one it is".to_string(),
+        if !self.step.has_pinned_version(&turn) {
+            let now = match &turn.model {
+                Some(now) => format!("reports `{now}`"),
+                None => "no longer reports a version".to_string(),
             };
             let message = format!(
                 "galeras.lock pins the model `{}` at `{}`, but the server {now}",
                 self.step.model,
                 self.step.pinned.as_deref().unwrap_or_default(),
             );
-            let help = "pin the new version with `galeras lock`, or ask a server that has the old";
+            let help =
+                "pin the new version with `galeras lock`, or use a server that has the old one";
             return Err(all(StepError::new(message).help(help)));
         }
-        Ok(said)
+        Ok(turn)
     }
 }
 

@@ -46,7 +46,8 @@ impl Replay {
         if args.on.is_empty() {
             wants(&input, "", ID);
             if answers.field(PROMPT_ID).is_none() {
-                let message = "say by which columns answers are found: they have no `prompt_id`";
+                let message =
+                    "the answers have no `prompt_id`: name the columns that identify them";
                 let error = ArgError::new("", "missing-argument", message);
                 errors.push(error.help("on: [snippet_id, treatment]"));
             }
@@ -74,7 +75,7 @@ impl Replay {
             ("stop", !args.stop.is_empty()),
         ] {
             if given {
-                let message = format!("`{name}` has no meaning for answers that are there");
+                let message = format!("`{name}` does not apply to recorded answers");
                 errors.push(ArgError::new(name, "conflicting-arguments", message));
             }
         }
@@ -190,13 +191,13 @@ impl Replay {
                 };
                 let key: Vec<_> = keys.iter().map(|column| text_of(&column[at], row)).collect();
                 let sample = of(&samples).map_or(Ok(0), |text| text.parse());
-                let sample =
-                    sample.map_err(|_| StepError::new("a `sample` of the answers is no number"))?;
+                let sample = sample
+                    .map_err(|_| StepError::new("a `sample` of the answers is not a number"))?;
                 // A row without an answer is one that has none.
                 if texts[at].is_null(row) {
                     continue;
                 }
-                let said = ModelTurn {
+                let turn = ModelTurn {
                     content: text_of(&texts[at], row).unwrap_or_default(),
                     finish_reason: of(&facts[0]),
                     model: of(&facts[1]),
@@ -205,11 +206,13 @@ impl Replay {
                     question: None,
                 };
                 let key = (key, sample);
-                if let Some(before) = known.insert(key.clone(), vec![said.clone()])
-                    && before != [said]
+                if let Some(before) = known.insert(key.clone(), vec![turn.clone()])
+                    && before != [turn]
                 {
                     let message = format!("two answers for {}", shown(on, &key));
-                    return Err(StepError::new(message).help("`on` has to tell answers apart"));
+                    return Err(
+                        StepError::new(message).help("the columns in `on` must identify an answer")
+                    );
                 }
             }
         }

@@ -269,7 +269,7 @@ fn samples<T>(part: &Part<'_, T>) -> ArrayRef {
     Arc::new(Int64Array::from_iter_values(part.iter().map(|(o, _)| i64::from(o.sample))))
 }
 
-/// A column that an answer makes; none if it is one of the input.
+/// A column that answers give; none if it is one of the input.
 fn answered_column(
     form: &AnswerForm<'_>,
     rows: &PromptRows,
@@ -300,23 +300,23 @@ fn answered_column(
         "model" => texts(&|_, _| Some(form.model.to_string())),
         SAMPLE => samples(part),
         "prediction" => texts(&|_, answer| {
-            let said = last(answer);
-            Some(match (said.finish_reason.as_deref(), form.extract) {
+            let turn = last(answer);
+            Some(match (turn.finish_reason.as_deref(), form.extract) {
                 (Some(REFUSAL), _) => String::new(),
-                (_, true) => extract::code(&said.content).trim_end_matches(['\r', '\n']).into(),
-                (_, false) => said.content,
+                (_, true) => extract::code(&turn.content).trim_end_matches(['\r', '\n']).into(),
+                (_, false) => turn.content,
             })
         }),
         "raw_response" => texts(&|_, answer| Some(last(answer).content)),
         "finish_reason" => texts(&|_, answer| last(answer).finish_reason),
-        "prompt_tokens" => tokens(|said| said.prompt_tokens),
-        "completion_tokens" => tokens(|said| said.completion_tokens),
+        "prompt_tokens" => tokens(|turn| turn.prompt_tokens),
+        "completion_tokens" => tokens(|turn| turn.completion_tokens),
         "reported_model" => texts(&|_, answer| last(answer).model),
         "earlier_responses" => {
             let mut lists = ListBuilder::new(StringBuilder::new());
             for (_, answer) in part {
-                for said in answer.iter().take(answer.len().saturating_sub(1)) {
-                    lists.values().append_value(&said.content);
+                for turn in answer.iter().take(answer.len().saturating_sub(1)) {
+                    lists.values().append_value(&turn.content);
                 }
                 lists.append(true);
             }
@@ -346,7 +346,7 @@ fn summed(
         untold: bool,
     }
     let reported = |answer: &ModelAnswer| {
-        answer.last().and_then(|said| said.model.clone()).unwrap_or_else(|| form.model.to_string())
+        answer.last().and_then(|turn| turn.model.clone()).unwrap_or_else(|| form.model.to_string())
     };
     let mut sums: BTreeMap<String, Sums> = BTreeMap::new();
     for (_, answer) in answered {
@@ -356,11 +356,11 @@ fn summed(
     for answer in answers.iter().flatten() {
         let sums = sums.entry(reported(answer)).or_default();
         // Conversations that begin the same share the answers to that.
-        for said in answer.iter().filter(|said| said.question.is_none_or(|q| counted.insert(q))) {
+        for turn in answer.iter().filter(|turn| turn.question.is_none_or(|q| counted.insert(q))) {
             sums.answers += 1;
-            sums.tokens[0] += said.prompt_tokens.unwrap_or(0);
-            sums.tokens[1] += said.completion_tokens.unwrap_or(0);
-            sums.untold |= said.prompt_tokens.is_none() || said.completion_tokens.is_none();
+            sums.tokens[0] += turn.prompt_tokens.unwrap_or(0);
+            sums.tokens[1] += turn.completion_tokens.unwrap_or(0);
+            sums.untold |= turn.prompt_tokens.is_none() || turn.completion_tokens.is_none();
         }
     }
     let count = |of: &dyn Fn(&Sums) -> i64| -> ArrayRef {

@@ -1,6 +1,4 @@
 //! The columns of mined methods, and the batches in which threads hand them on.
-//!
-//! Does not live here: which methods a commit changed (`git`).
 
 use std::sync::Arc;
 

@@ -138,7 +138,7 @@ impl Task {
             fetcher.everything(head)?;
             plan(&Repository::open(folder)?, head, &self.options, stop)?
         };
-        // Opened anew, to see what has come since.
+        // Opened again, to see what has come since.
         Ok(Ready { repository: Repository::open(folder)?, plan })
     }
 

@@ -220,10 +220,10 @@ fn given(args: &Args) -> Result<Vec<Given>, Vec<ArgError>> {
             refuse("a treatment needs a name");
         }
         if messages.last().is_none_or(|last| last.role != Role::User.name()) {
-            refuse("a treatment ends with a message of the user, which the model answers");
+            refuse("a treatment must end with a message of the user, which the model answers");
         }
         if messages.iter().skip(1).any(|message| message.role == SYSTEM) {
-            refuse("a system message comes first");
+            refuse("a system message must come first");
         }
         all.push(Given { treatment: Treatment { name: name.clone(), messages }, paths });
     }

@@ -141,7 +141,8 @@ impl Operator for QueryOperator {
                     // With a search to fall back on, its arguments may be there for it.
                     if args.github.is_none() && (args.limit.is_some() || args.sort.is_some()) {
                         let at = if args.limit.is_some() { "limit" } else { "sort" };
-                        let message = format!("`{at}` belongs to `github`; a list is taken whole");
+                        let message =
+                            format!("`{at}` belongs to `github`; a list is used as a whole");
                         return Err(one(ArgError::new(at, "conflicting-arguments", message)));
                     }
                     From::List(match repos {
@@ -177,7 +178,7 @@ impl Operator for QueryOperator {
                 read.map_err(|error| {
                     let message = format!("what galeras.lock pins for this step: {error}");
                     let error = ArgError::new("", "bad-lock", message);
-                    one(error.help("write the lock file anew with `galeras lock`"))
+                    one(error.help("write a new lock file with `galeras lock`"))
                 })?;
             }
             step.pinned = pinned;
@@ -275,7 +276,7 @@ impl BoundQuery {
         let failed = StepError::new(error.to_string());
         match error.kind() {
             GithubErrorKind::Transient | GithubErrorKind::RateLimited => {
-                failed.help("run again later: the slices that are finished are not asked again")
+                failed.help("run again later; finished slices are not asked for again")
             }
             GithubErrorKind::Denied => {
                 failed.help(format!("set the environment variable {}", self.args.token_env))

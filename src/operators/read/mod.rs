@@ -146,7 +146,7 @@ impl Operator for ReadOperator {
                 }
             };
             if args.sha256.is_some() && args.url.is_none() {
-                let message = "`sha256` belongs to `url`; a file counts by its content anyway";
+                let message = "`sha256` applies to `url` only; a local file is always identified by its content";
                 return Err(one(ArgError::new("sha256", "conflicting-arguments", message)));
             }
             let Some(format) = args.format.or_else(|| FileFormat::of_suffix(&name)) else {
@@ -205,7 +205,7 @@ impl BoundRead {
                 errors.push(ArgError::unknown_column(format!("columns.{from}"), from, known()));
             }
             if !to.is_string() {
-                let message = "the new name of a column is a text";
+                let message = "the new name of a column must be a text";
                 errors.push(ArgError::new(format!("columns.{from}"), "wrong-type", message));
             }
         }

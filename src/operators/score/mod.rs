@@ -104,7 +104,7 @@ impl Operator for ScoreOperator {
                     errors.push(ArgError::new(path.as_str(), "conflicting-arguments", message));
                 }
                 if args.by[..at].contains(name) {
-                    let message = format!("`{name}` is there twice");
+                    let message = format!("`{name}` is named twice");
                     errors.push(ArgError::new(path, "conflicting-arguments", message));
                 }
             }
@@ -117,7 +117,7 @@ impl Operator for ScoreOperator {
             }
             for (at, metric) in args.metrics.iter().enumerate() {
                 if args.metrics[..at].contains(metric) {
-                    let message = format!("`{}` is there twice", metric.columns()[0]);
+                    let message = format!("`{}` is named twice", metric.columns()[0]);
                     let path = format!("metrics[{at}]");
                     errors.push(ArgError::new(path, "conflicting-arguments", message));
                 }
@@ -151,14 +151,14 @@ fn weights(given: &[f64], errors: &mut Vec<ArgError>) -> [f64; 4] {
         codebleu::EQUAL_WEIGHTS
     };
     let Ok(weights) = <[f64; 4]>::try_from(given) else {
-        return refuse("CodeBLEU has four components");
+        return refuse("`codebleu_weights` needs four numbers, one per component");
     };
     if weights.iter().any(|weight| !weight.is_finite() || *weight < 0.0) {
-        return refuse("a weight is 0 or more");
+        return refuse("weights must be 0 or more");
     }
     let total: f64 = weights.iter().sum();
     if total <= 0.0 || !total.is_finite() {
-        return refuse("some weight is more than 0");
+        return refuse("at least one weight must be more than 0");
     }
     // As it is given if it needs no scaling: 0.1 + 0.2 + 0.3 + 0.4 is not quite 1.
     if (total - 1.0).abs() < 1e-9 { weights } else { weights.map(|weight| weight / total) }

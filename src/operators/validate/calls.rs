@@ -1,7 +1,7 @@
 //! Calls that several rules have in common are computed once per row.
 //!
 //! A rule is checked within a CASE, out of which the optimiser takes nothing: without this, a
-//! method would be parsed anew for every mention of a `python_` function.
+//! method would be parsed again for every mention of a `python_` function.
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::dataframe::DataFrame;

@@ -175,7 +175,7 @@ impl Operator for ValidateOperator {
                     errors.push(ArgError::new(
                         format!("rules[{at}].name"),
                         "duplicate-rule",
-                        format!("there is another rule `{}` above", rule.name),
+                        format!("the rule `{}` is defined twice", rule.name),
                     ));
                 }
                 if rule.on_fail == OnFail::Flag && input.field(&rule.name).is_some() {

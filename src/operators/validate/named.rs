@@ -1,8 +1,7 @@
 //! Named checks: the verification steps of the Galeras paper as ready-made conditions.
 //!
 //! A named check is a name, its arguments, and the SQL that it stands for, so that a reader of
-//! a reject sees the condition itself. Does not live here: how conditions are checked
-//! (`super`).
+//! a reject sees the condition itself.
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -125,7 +124,7 @@ impl NamedCheck {
                 Wanted::Date if !value.is_string() => "a date",
                 Wanted::Column | Wanted::TextColumn if !value.is_string() => "the name of a column",
                 Wanted::Count if value.as_u64().is_none_or(|n| n > u64::from(u32::MAX)) => {
-                    "a whole number from 0 on"
+                    "a whole number, 0 or more"
                 }
                 Wanted::Flag if !value.is_boolean() => "true or false",
                 _ => "",
@@ -309,7 +308,7 @@ impl Named {
                 let moment = |name: &str, text: &str| match moment(text) {
                     Some((_, canonical)) => Ok(canonical),
                     None => {
-                        let message = format!("`{text}` is no date");
+                        let message = format!("`{text}` is not a date");
                         let error = ArgError::new(format!("{path}.{name}"), "wrong-type", message);
                         Err(error.help("write 2022-01-31, or 2022-01-31T12:00:00Z"))
                     }
