@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::support::{
     is_text, keep_hidden, project, reject_table, reject_values, require_column, text,
 };
+use crate::code::Code;
 use crate::functions::{CUT_REASON, RandomCut, call};
 use crate::id::ID;
 use crate::operator::{
@@ -171,12 +172,12 @@ impl Operator for Cut {
             require_column(cx, "", ID, "an id", |_| true, &mut errors);
             for (path, value) in [("min", args.min), ("max", args.max)] {
                 if !(0.0..=1.0).contains(&value) {
-                    errors.push(ArgError::new(path, "out-of-range", "a share lies in 0 to 1"));
+                    errors.push(ArgError::new(path, Code::OutOfRange, "a share lies in 0 to 1"));
                 }
             }
             if args.min > args.max {
                 let message = format!("`min` ({}) is larger than `max` ({})", args.min, args.max);
-                errors.push(ArgError::new("min", "out-of-range", message));
+                errors.push(ArgError::new("min", Code::OutOfRange, message));
             }
             if !errors.is_empty() {
                 return Err(errors);

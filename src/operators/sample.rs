@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::support::{project, reject_table, reject_values, require_column, text};
+use crate::code::Code;
 use crate::functions::{KeyedHash, RowId, call};
 use crate::id::ID;
 use crate::operator::{
@@ -117,13 +118,16 @@ impl Operator for Sample {
             let mut errors = Vec::new();
             match (args.n, args.fraction) {
                 (None, None) => {
-                    let error =
-                        ArgError::new("", "missing-argument", "`sample` needs `n` or `fraction`");
+                    let error = ArgError::new(
+                        "",
+                        Code::MissingArgument,
+                        "`sample` needs `n` or `fraction`",
+                    );
                     errors.push(error);
                 }
                 (Some(_), Some(_)) => errors.push(ArgError::new(
                     "fraction",
-                    "conflicting-arguments",
+                    Code::ConflictingArguments,
                     "give either `n` or `fraction`, not both",
                 )),
                 _ => {}
@@ -131,7 +135,11 @@ impl Operator for Sample {
             if let Some(share) = args.fraction
                 && !(0.0..=1.0).contains(&share)
             {
-                errors.push(ArgError::new("fraction", "out-of-range", "a fraction lies in 0 to 1"));
+                errors.push(ArgError::new(
+                    "fraction",
+                    Code::OutOfRange,
+                    "a fraction lies in 0 to 1",
+                ));
             }
             require_column(cx, "", ID, "an id", |_| true, &mut errors);
             for (at, name) in args.stratify.iter().enumerate() {

@@ -13,6 +13,7 @@ use datafusion::dataframe::DataFrame;
 use datafusion::logical_expr::{Expr, lit};
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
+use crate::code::Code;
 use crate::id::ROW_DIGEST;
 use crate::operator::{ArgError, BindContext, StepError, TableSchema, describe, virtual_step};
 use crate::session::column;
@@ -78,7 +79,7 @@ pub(super) fn reject_values(rule: Expr, reason: Expr) -> Vec<(&'static str, Expr
 /// The glob patterns of an argument that is a list.
 pub(super) fn glob_set(argument: &str, patterns: &[String]) -> Result<GlobSet, ArgError> {
     let bad = |path: String| {
-        move |error: globset::Error| ArgError::new(path, "bad-pattern", error.to_string())
+        move |error: globset::Error| ArgError::new(path, Code::BadPattern, error.to_string())
     };
     let mut set = GlobSetBuilder::new();
     for (at, pattern) in patterns.iter().enumerate() {
@@ -111,7 +112,7 @@ pub(super) fn require_column(
         None => errors.push(ArgError::unknown_column(path, name, input.names())),
         Some(field) if !fits(field.data_type()) => errors.push(ArgError::new(
             path,
-            "wrong-type",
+            Code::WrongType,
             format!(
                 "column `{name}` has type {}, but {wanted} is needed",
                 crate::digest::type_name(field.data_type())

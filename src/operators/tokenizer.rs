@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 use super::support::models::{MODEL, bad_model};
 use super::support::threads::{on_thread, pool};
 use super::support::{is_text, require_column, text_field};
+use crate::code::Code;
 use crate::functions::bpe::{self, MIN_VOCAB};
 use crate::operator::{
     ArgError, BindContext, Effect, Grain, INPUT, InputPorts, LowerContext, Lowering, Operator,
@@ -124,7 +125,7 @@ impl Operator for Tokenizer {
             require_column(cx, "column", &args.column, "text", is_text, &mut errors);
             if !(MIN_VOCAB..=1_000_000).contains(&args.vocab_size) {
                 let message = format!("a vocabulary has {MIN_VOCAB} (the bytes) to 1000000 tokens");
-                errors.push(ArgError::new("vocab_size", "out-of-range", message));
+                errors.push(ArgError::new("vocab_size", Code::OutOfRange, message));
             }
             if !errors.is_empty() {
                 return Err(errors);

@@ -5,11 +5,9 @@
 
 use serde_json::Value;
 
-use super::code;
 use super::load::covers;
-use crate::workflow::{
-    Diagnostic, Diagnostics, Node, Source, Span, Value as NodeValue, code as workflow_code, quote,
-};
+use crate::code::Code;
+use crate::workflow::{Diagnostic, Diagnostics, Node, Source, Span, Value as NodeValue, quote};
 use std::sync::Arc;
 
 /// Reports everything in `node` that the schema does not allow, and returns whether that is
@@ -28,7 +26,7 @@ pub(super) fn check(
     let fits = problems.is_empty();
     for found in problems {
         // What the reader of the file has found wrong with a value is not said twice.
-        if found.code == code::MISSING_ARGUMENT
+        if found.code == Code::MissingArgument
             || !covers(diagnostics, source, Span::new(found.span.start, found.span.end()))
         {
             diagnostics.push(found);
@@ -69,7 +67,7 @@ impl Checker<'_> {
             let what = if path.is_empty() { "this".to_string() } else { quote(path) };
             let given = with_article(node.type_name());
             let message = format!("{what} must be {}, not {given}", wanted.join(" or "));
-            return vec![self.error(workflow_code::WRONG_TYPE, message, node.span)];
+            return vec![self.error(Code::WrongType, message, node.span)];
         }
         let mut found = self.check_bounds(node, schema, path);
         match &node.value {
@@ -87,7 +85,7 @@ impl Checker<'_> {
                 if (items.len() as u64) < least {
                     let entries = if least == 1 { "entry" } else { "entries" };
                     let message = format!("{} needs at least {least} {entries}", quote(path));
-                    found.push(self.error(workflow_code::WRONG_VALUE, message, node.span));
+                    found.push(self.error(Code::WrongValue, message, node.span));
                 }
             }
             _ => {}
@@ -123,9 +121,8 @@ impl Checker<'_> {
                 return found;
             }
             let is_null = choice.get("type").and_then(Value::as_str) == Some("null");
-            let type_fits = !found
-                .iter()
-                .any(|d| d.code == workflow_code::WRONG_TYPE && d.span.start == node.span.start);
+            let type_fits =
+                !found.iter().any(|d| d.code == Code::WrongType && d.span.start == node.span.start);
             if nearest.is_none() || (!is_null && type_fits) {
                 nearest = Some(found);
             }
@@ -142,7 +139,7 @@ impl Checker<'_> {
         let shown = super::model::plain(&given);
         let message = format!("{} cannot be {}", quote(path), quote(&shown));
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let mut found = self.error(workflow_code::WRONG_VALUE, message, node.span);
+        let mut found = self.error(Code::WrongValue, message, node.span);
         found = match crate::workflow::did_you_mean(&shown, names.iter().copied()) {
             Some(name) => found.with_help(format!("did you mean {}?", quote(name))),
             None => found.with_help(format!("allowed: {}", names.join(", "))),
@@ -159,7 +156,7 @@ impl Checker<'_> {
             _ => return Vec::new(),
         };
         let message = format!("{} must be {problem}", quote(path));
-        vec![self.error(workflow_code::WRONG_VALUE, message, node.span)]
+        vec![self.error(Code::WrongValue, message, node.span)]
     }
 
     fn check_object(
@@ -185,7 +182,7 @@ impl Checker<'_> {
                     "" => format!("operator {} has no argument {}", quote(self.owner), quote(name)),
                     _ => format!("{} has no key {}", quote(path), quote(name)),
                 };
-                let error = self.error(code::UNKNOWN_ARGUMENT, message, key.span);
+                let error = self.error(Code::UnknownArgument, message, key.span);
                 found.push(error.with_suggestion(name, properties.keys().map(String::as_str)));
             } else if let Some(schema @ Value::Object(_)) = rest {
                 found.extend(self.check(value, schema, &join(name), value.span));
@@ -207,7 +204,7 @@ impl Checker<'_> {
                     }
                     _ => format!("{} needs {}", quote(path), quote(name)),
                 };
-                let mut error = self.error(code::MISSING_ARGUMENT, message, place);
+                let mut error = self.error(Code::MissingArgument, message, place);
                 let description = properties.get(name).and_then(|p| p.get("description"));
                 if let Some(text) = description.and_then(Value::as_str) {
                     error = error.with_help(format!("{name}: {}", text.replace('\n', " ")));
@@ -218,7 +215,7 @@ impl Checker<'_> {
         found
     }
 
-    fn error(&self, code: &'static str, message: String, span: Span) -> Diagnostic {
+    fn error(&self, code: Code, message: String, span: Span) -> Diagnostic {
         Diagnostic::error(code, message, self.source, span)
     }
 }

@@ -8,10 +8,10 @@ use arrow::datatypes::{DataType, FieldRef};
 use serde_json::Value;
 
 use super::args;
-use super::code;
 use super::expand::{Expander, Site, Target, Targets};
 use super::load::{Locking, covers};
 use super::model::{Cell, Check, CheckKind, Input, PlannedStep, cell_suffix, plain};
+use crate::code::Code;
 use crate::digest::type_name;
 use crate::operator::Step as BoundStep;
 use crate::operator::{
@@ -41,7 +41,7 @@ impl Expander {
         let Some(operator) = self.registry.get(&op.value) else {
             let message = format!("there is no operator {}", quote(&op.value));
             let known: Vec<&str> = self.registry.iter().map(|o| o.name()).collect();
-            let found = Diagnostic::error(code::UNKNOWN_OPERATOR, message, source, op.span);
+            let found = Diagnostic::error(Code::UnknownOperator, message, source, op.span);
             self.diagnostics.push(found.with_suggestion(&op.value, known));
             self.check_expressions(site, step);
             return Target::Broken;
@@ -94,7 +94,7 @@ impl Expander {
         };
         if let Some(problem) = self.unpinned(operator, bound.as_ref()) {
             let message = format!("step {} {problem}", quote(&step.name.value));
-            let found = Diagnostic::error(code::NOT_LOCKED, message, source, step.name.span);
+            let found = Diagnostic::error(Code::NotLocked, message, source, step.name.span);
             let help = format!("run `galeras lock {}` and commit galeras.lock", source.path());
             self.diagnostics.push(found.with_help(help));
         }
@@ -181,7 +181,7 @@ impl Expander {
             }
             _ => return true,
         };
-        let found = Diagnostic::error(code::WRONG_INPUTS, message, &site.workflow.source, span);
+        let found = Diagnostic::error(Code::WrongInputs, message, &site.workflow.source, span);
         self.diagnostics.push(found.with_help(help));
         false
     }
@@ -204,7 +204,7 @@ impl Expander {
             let Some(found) = port.table.field(name) else {
                 let message = format!("the step gives no column {}", quote(name));
                 let found =
-                    Diagnostic::error(code::BROKEN_CONTRACT, message, source, field.column.span);
+                    Diagnostic::error(Code::BrokenContract, message, source, field.column.span);
                 self.diagnostics.push(found.with_suggestion(name, port.table.names()));
                 continue;
             };
@@ -214,7 +214,7 @@ impl Expander {
             if !same {
                 let message = format!("column {} has type {given}, not {wanted}", quote(name));
                 self.diagnostics.push(Diagnostic::error(
-                    code::BROKEN_CONTRACT,
+                    Code::BrokenContract,
                     message,
                     source,
                     field.span,
@@ -241,7 +241,7 @@ impl Expander {
         let source = &site.workflow.source;
         let mut refuse = |message: String| {
             self.diagnostics.push(
-                Diagnostic::error(code::MISSING_FILE, message, source, path.span)
+                Diagnostic::error(Code::MissingFile, message, source, path.span)
                     .with_help("a contract file maps columns to types: {\"id\": \"utf8!\"}"),
             );
         };
@@ -289,7 +289,7 @@ impl Expander {
                 Some(port) => port,
                 None => {
                     let message = format!("the step has no port {}", quote(&name.value));
-                    let found = Diagnostic::error(code::UNKNOWN_PORT, message, source, name.span);
+                    let found = Diagnostic::error(Code::UnknownPort, message, source, name.span);
                     let known = ports.iter().map(|p| p.name);
                     self.diagnostics.push(found.with_suggestion(&name.value, known));
                     return None;
@@ -331,7 +331,7 @@ impl Expander {
                             "an assertion is true or false, but this has type {}",
                             type_name(&e.data_type)
                         );
-                        let code = crate::workflow::code::WRONG_TYPE;
+                        let code = Code::WrongType;
                         self.diagnostics.push(Diagnostic::error(code, message, source, node.span));
                         return None;
                     }
@@ -349,7 +349,7 @@ impl Expander {
                         Some(rows) => Some(Some(rows)),
                         None => {
                             let message = "a number of rows is a natural number";
-                            let code = crate::workflow::code::WRONG_TYPE;
+                            let code = Code::WrongType;
                             let found = Diagnostic::error(code, message, source, node.span);
                             self.diagnostics.push(found);
                             None
@@ -392,7 +392,7 @@ fn covers_unknown_key(
     step: &Step,
 ) -> bool {
     diagnostics.iter().any(|d| {
-        d.code == crate::workflow::code::UNKNOWN_KEY
+        d.code == Code::UnknownKey
             && Arc::ptr_eq(&d.span.source, &site.workflow.source)
             && (step.span.start..step.span.end).contains(&d.span.start)
     })

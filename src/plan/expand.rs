@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::code;
 use super::graph;
 use super::load::{Settings, params, read, scope};
 use super::model::{Cell, Input, PlannedOutput, PlannedStep, cell_suffix, plain};
 use super::reference::lookup;
+use crate::code::Code;
 use crate::operator::{Pins, Registry};
 use crate::workflow::{
     Cells, Diagnostic, Diagnostics, From, Node, Span, Step, StepKind, Text, Workflow,
@@ -167,7 +167,7 @@ impl Expander {
             if cells.iter().any(|cell| lookup(cell, &key.value).is_some()) {
                 let message =
                     format!("the matrix key {} comes with the input already", quote(&key.value));
-                let code = crate::workflow::code::DUPLICATE_KEY;
+                let code = Code::DuplicateKey;
                 self.diagnostics.push(Diagnostic::error(code, message, source, key.span));
                 continue;
             }
@@ -177,7 +177,7 @@ impl Expander {
                 .collect();
             if cells.len() * values.len() > MAX_CELLS {
                 let message = format!("the matrix has more than {MAX_CELLS} cells");
-                let code = crate::workflow::code::WRONG_VALUE;
+                let code = Code::WrongValue;
                 self.diagnostics.push(Diagnostic::error(code, message, source, key.span));
                 return Vec::new();
             }
@@ -208,7 +208,7 @@ impl Expander {
         if !file.is_file() {
             let message = format!("there is no workflow file {}", quote(&path.value));
             return refuse(
-                code::MISSING_FILE,
+                Code::MissingFile,
                 message,
                 path.span,
                 "paths are relative to the workflow file",
@@ -216,13 +216,13 @@ impl Expander {
         }
         if self.embedding.contains(&file) || self.embedding.len() >= MAX_EMBEDDING {
             let message = format!("{} embeds itself", quote(&path.value));
-            return refuse(code::CYCLE, message, path.span, "a workflow cannot contain itself");
+            return refuse(Code::Cycle, message, path.span, "a workflow cannot contain itself");
         }
         if let Some(from) = &step.from {
             let span = from.refs().next().map_or(step.name.span, |r| r.span);
             let message = "a step with `uses` has no `from`".to_string();
             return refuse(
-                code::WRONG_INPUTS,
+                Code::WrongInputs,
                 message,
                 span,
                 "an embedded workflow has its own sources; give it values through `with`",
@@ -249,7 +249,7 @@ impl Expander {
                 None => {
                     let message = format!("{} has no param {}", quote(&path.value), quote(name));
                     let known = workflow.params.iter().map(|p| p.name.value.as_str());
-                    let code = crate::workflow::code::UNKNOWN_PARAM;
+                    let code = Code::UnknownParam;
                     let found = Diagnostic::error(code, message, source, key.span);
                     self.diagnostics.push(found.with_suggestion(name, known));
                 }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::code;
 use super::expand::Expander;
 use super::lockfile::LockFile;
 use super::model::Plan;
+use crate::code::Code;
 use crate::operator::{Pins, Registry};
 use crate::workflow::{
     Diagnostic, Diagnostics, MAX_FILE_BYTES, Node, Param, ParamType, Scope, Source, Span, Text,
@@ -61,7 +61,7 @@ pub async fn plan(
     };
     let pins = Arc::new(lock.unwrap_or_else(|problem| {
         let source = &workflow.source;
-        let found = Diagnostic::error(code::BAD_LOCK, problem, source, Span::new(0, 0));
+        let found = Diagnostic::error(Code::BadLock, problem, source, Span::new(0, 0));
         diagnostics.push(found.with_help("write it anew with `galeras lock`"));
         // That nothing is pinned then needs no mention.
         settings.lock = Locking::Pinned;
@@ -91,7 +91,7 @@ pub(super) fn read(
         Ok(text) => text,
         Err(problem) => {
             let source = Source::new(display, "");
-            let found = Diagnostic::error(code::MISSING_FILE, problem, &source, Span::new(0, 0));
+            let found = Diagnostic::error(Code::MissingFile, problem, &source, Span::new(0, 0));
             diagnostics.push(found.with_help("give the path of a workflow file"));
             return None;
         }
@@ -135,15 +135,14 @@ fn command_line_params(
         let whole = Span::new(0, setting.len());
         let Some((name, text)) = setting.split_once('=') else {
             let message = "a setting has the form name=value";
-            diagnostics.push(Diagnostic::error(code::UNKNOWN_OPTION, message, &source, whole));
+            diagnostics.push(Diagnostic::error(Code::UnknownOption, message, &source, whole));
             continue;
         };
         let Some(param) = workflow.param(name) else {
             let message = format!("the workflow has no param {}", quote(name));
             let span = Span::new(0, name.len());
             let known = workflow.params.iter().map(|p| p.name.value.as_str());
-            let found =
-                Diagnostic::error(crate::workflow::code::UNKNOWN_PARAM, message, &source, span);
+            let found = Diagnostic::error(Code::UnknownParam, message, &source, span);
             diagnostics.push(found.with_suggestion(name, known));
             continue;
         };
@@ -199,7 +198,7 @@ pub(super) fn params(
                         format!("add a default, or run with --set {name}=…"),
                     ),
                 };
-                let found = Diagnostic::error(code::MISSING_ARGUMENT, message, source, span);
+                let found = Diagnostic::error(Code::MissingArgument, message, source, span);
                 diagnostics.push(found.with_help(help));
                 Value::Null
             }

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 
-use super::code;
 use super::expand::{Expander, Site, Targets};
 use super::load::scope;
 use super::model::{Input, OutputFormat, PlannedOutput};
+use crate::code::Code;
 use crate::digest::type_name;
 use crate::workflow::{Diagnostic, Output, Source, output_path_problem, quote, substitute_node};
 
@@ -28,7 +28,7 @@ impl Expander {
         let path = substitute_node(&output.path, source, &scope, &mut self.diagnostics);
         let path = path.as_str()?.to_string();
         let bad_path = |problem: String| {
-            let code = crate::workflow::code::BAD_PATH;
+            let code = Code::BadPath;
             Diagnostic::error(code, problem, source, output.path.span)
         };
         if let Some(problem) = output_path_problem(&path) {
@@ -47,7 +47,7 @@ impl Expander {
                 return None;
             }
             (_, Some(column)) => {
-                let code = crate::workflow::code::CONFLICTING_KEYS;
+                let code = Code::ConflictingKeys;
                 let problem = format!("a .{suffix} file holds all columns");
                 let found = Diagnostic::error(code, problem, source, column.span);
                 self.diagnostics.push(found.with_help("`column` goes with .json and .txt files"));
@@ -84,13 +84,13 @@ fn column_problem(source: &Arc<Source>, output: &Output, input: &Input) -> Optio
     match input.schema.field(&column.value) {
         None => {
             let message = format!("there is no column {}", quote(&column.value));
-            let found = Diagnostic::error(code::UNKNOWN_COLUMN, message, source, column.span);
+            let found = Diagnostic::error(Code::UnknownColumn, message, source, column.span);
             Some(found.with_suggestion(&column.value, input.schema.names()))
         }
         Some(field) if *field.data_type() != DataType::Utf8 => {
             let given = type_name(field.data_type());
             let message = format!("column {} has type {given}, not utf8", quote(&column.value));
-            let code = crate::workflow::code::WRONG_TYPE;
+            let code = Code::WrongType;
             Some(Diagnostic::error(code, message, source, column.span))
         }
         Some(_) => None,

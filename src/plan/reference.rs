@@ -2,10 +2,10 @@
 //!
 //! Does not live here: how a reference is written (`workflow`), how its table is read (`exec`).
 
-use super::code;
 use super::expand::{Expander, Site, Target, Targets};
 use super::graph;
 use super::model::{Cell, Input, TableRef, plain};
+use crate::code::Code;
 use crate::operator::INPUT;
 use crate::workflow::{Cells, Diagnostic, From, Step, StepRef, quote};
 use serde_json::Value;
@@ -65,7 +65,7 @@ impl Expander {
         if found.is_empty() && upstream.iter().any(|(c, _)| !c.is_empty()) {
             let message = format!("{} is a matrix step", quote(&reference.step));
             let found = Diagnostic::error(
-                code::UNKNOWN_CELL,
+                Code::UnknownCell,
                 message,
                 &site.workflow.source,
                 reference.span,
@@ -94,7 +94,7 @@ impl Expander {
                         format!("the cells of {} have different columns", quote(&reference.step));
                     let source = &site.workflow.source;
                     self.diagnostics.push(Diagnostic::error(
-                        code::WRONG_INPUTS,
+                        Code::WrongInputs,
                         message,
                         source,
                         reference.span,
@@ -113,7 +113,7 @@ impl Expander {
                 .map_err(|message| {
                     let source = &site.workflow.source;
                     let found =
-                        Diagnostic::error(code::WRONG_INPUTS, message, source, reference.span);
+                        Diagnostic::error(Code::WrongInputs, message, source, reference.span);
                     self.diagnostics.push(found);
                 })
                 .ok()?;
@@ -147,7 +147,7 @@ impl Expander {
                 (message, key, keys)
             };
             let source = &site.workflow.source;
-            let found = Diagnostic::error(code::UNKNOWN_CELL, message, source, reference.span);
+            let found = Diagnostic::error(Code::UnknownCell, message, source, reference.span);
             self.diagnostics.push(found.with_suggestion(given, known));
             ok = None;
         }
@@ -169,13 +169,13 @@ impl Expander {
                 Some(name) => {
                     let message =
                         format!("step {} has no port {}", quote(&reference.step), quote(name));
-                    let found = Diagnostic::error(code::UNKNOWN_PORT, message, source, span);
+                    let found = Diagnostic::error(Code::UnknownPort, message, source, span);
                     found.with_suggestion(name, known)
                 }
                 None => {
                     let message =
                         format!("step {} has several outputs; name one", quote(&reference.step));
-                    let found = Diagnostic::error(code::UNKNOWN_PORT, message, source, span);
+                    let found = Diagnostic::error(Code::UnknownPort, message, source, span);
                     let step = &reference.step;
                     let choices = known.iter().map(|k| format!("{step}.{k}")).collect::<Vec<_>>();
                     found.with_help(format!("the outputs are {}", choices.join(", ")))

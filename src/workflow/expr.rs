@@ -7,9 +7,10 @@
 
 use std::sync::Arc;
 
-use super::diagnostic::{Diagnostic, Diagnostics, code, quote};
+use super::diagnostic::{Diagnostic, Diagnostics, quote};
 use super::node::{Node, Value};
 use super::source::{Source, Span};
+use crate::code::Code;
 
 const OPEN: &str = "${{";
 const CLOSE: &str = "}}";
@@ -114,7 +115,7 @@ pub fn parse_template(
         count += 1;
         if count > MAX_PER_STRING {
             let message = format!("a string may hold at most {MAX_PER_STRING} expressions");
-            diagnostics.push(Diagnostic::error(code::YAML_LIMIT, message, source, node.span));
+            diagnostics.push(Diagnostic::error(Code::YamlLimit, message, source, node.span));
             return None;
         }
         if open > at {
@@ -128,7 +129,7 @@ pub fn parse_template(
         let Some(length) = close.filter(|c| nested.is_none_or(|n| *c < n)) else {
             let span = node.part_span(source.text(), open, inner);
             diagnostics.push(
-                Diagnostic::error(code::BAD_EXPRESSION, "`${{` is never closed", source, span)
+                Diagnostic::error(Code::BadExpression, "`${{` is never closed", source, span)
                     .with_help("write `${{ params.name }}`"),
             );
             sound = false;
@@ -169,7 +170,7 @@ struct Problem {
 
 impl Problem {
     fn at(self, source: &Arc<Source>, span: Span) -> Diagnostic {
-        Diagnostic::error(code::BAD_EXPRESSION, self.message, source, span).with_help(self.help)
+        Diagnostic::error(Code::BadExpression, self.message, source, span).with_help(self.help)
     }
 }
 
@@ -253,7 +254,7 @@ fn collect(node: &Node, source: &Arc<Source>, diagnostics: &mut Diagnostics, out
 /// The diagnostic for an expression in a place that must not depend on parameters.
 pub(super) fn no_expression_here(what: &str, source: &Arc<Source>, span: Span) -> Diagnostic {
     Diagnostic::error(
-        code::BAD_EXPRESSION,
+        Code::BadExpression,
         format!("{what} cannot hold an expression"),
         source,
         span,

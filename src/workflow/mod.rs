@@ -29,7 +29,7 @@ mod suggest;
 mod tests;
 
 pub use columns::{ColumnType, ItemType, ScalarType};
-pub use diagnostic::{Diagnostic, Diagnostics, Severity, code, quote};
+pub use diagnostic::{Diagnostic, Diagnostics, Severity, quote};
 pub use expr::{
     Namespace, Piece, Ref, Template, collect_refs, has_expression, is_name, parse_template,
 };

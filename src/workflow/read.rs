@@ -5,12 +5,13 @@
 
 use std::sync::Arc;
 
-use super::diagnostic::{Diagnostic, Diagnostics, code, quote};
+use super::diagnostic::{Diagnostic, Diagnostics, quote};
 use super::expr::{collect_refs, has_expression, is_name, no_expression_here};
 use super::load::load;
 use super::node::{Node, Value};
 use super::source::{Source, Span};
 use super::spec::{Text, Workflow};
+use crate::code::Code;
 
 /// The only format version so far.
 const FORMAT: i64 = 1;
@@ -55,7 +56,7 @@ impl Reader<'_> {
         if let Some((key, value)) = node.entry("steps") {
             if value.as_map().is_some_and(<[_]>::is_empty) {
                 let message = "a workflow needs at least one step";
-                self.push(Diagnostic::error(code::MISSING_KEY, message, self.source, key.span));
+                self.push(Diagnostic::error(Code::MissingKey, message, self.source, key.span));
             }
         } else {
             let help = "add `steps:` with at least one step";
@@ -88,8 +89,7 @@ impl Reader<'_> {
             Value::Int(FORMAT) => {}
             Value::Int(other) => {
                 let message = format!("format version {other} is not known");
-                let problem =
-                    Diagnostic::error(code::WRONG_VALUE, message, self.source, value.span);
+                let problem = Diagnostic::error(Code::WrongValue, message, self.source, value.span);
                 self.push(problem.with_help("this Galeras reads `galeras: 1`"));
             }
             _ => self.wrong_type(value, "`galeras`", "the format version `1`"),
@@ -128,7 +128,7 @@ impl Reader<'_> {
     pub(super) fn wrong_type(&mut self, node: &Node, what: &str, wanted: &str) {
         let message = format!("{what} must be {wanted}, not {}", describe(node));
         let span = self.visible(node.span);
-        self.push(Diagnostic::error(code::WRONG_TYPE, message, self.source, span));
+        self.push(Diagnostic::error(Code::WrongType, message, self.source, span));
     }
 
     /// Reports the absence of a key in a mapping, at the mapping's beginning.
@@ -143,7 +143,7 @@ impl Reader<'_> {
     /// Reports the absence of a key at a place of the caller's choice.
     pub(super) fn missing_at(&mut self, what: &str, key: &str, span: Span, help: &str) {
         let message = format!("{what} needs the key {}", quote(key));
-        let problem = Diagnostic::error(code::MISSING_KEY, message, self.source, span);
+        let problem = Diagnostic::error(Code::MissingKey, message, self.source, span);
         self.push(problem.with_help(help));
     }
 
@@ -163,7 +163,7 @@ impl Reader<'_> {
                 continue;
             }
             let message = format!("{what} has no key {}", quote(name));
-            let problem = Diagnostic::error(code::UNKNOWN_KEY, message, self.source, key.span);
+            let problem = Diagnostic::error(Code::UnknownKey, message, self.source, key.span);
             // Keys that are set already are not what was meant.
             let free = known.iter().copied().filter(|k| node.get(k).is_none());
             self.push(problem.with_suggestion(name, free));
@@ -177,7 +177,7 @@ impl Reader<'_> {
             self.push(no_expression_here("a name", self.source, key.span));
         } else if !is_name(&value) {
             let message = format!("{} is not a valid name", quote(&value));
-            let problem = Diagnostic::error(code::BAD_NAME, message, self.source, key.span);
+            let problem = Diagnostic::error(Code::BadName, message, self.source, key.span);
             self.push(problem.with_help(
                 "names begin with a letter or `_` and go on with letters, digits, `_` and `-`",
             ));
@@ -206,7 +206,7 @@ impl Reader<'_> {
         }
         if text.value.trim().is_empty() {
             let message = format!("{what} is empty");
-            self.push(Diagnostic::error(code::WRONG_VALUE, message, self.source, node.span));
+            self.push(Diagnostic::error(Code::WrongValue, message, self.source, node.span));
             return None;
         }
         Some(text)

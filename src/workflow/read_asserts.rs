@@ -2,11 +2,12 @@
 //!
 //! Not here: whether the columns exist and the SQL is valid (the plan), and running them.
 
-use super::diagnostic::{Diagnostic, code, quote};
+use super::diagnostic::{Diagnostic, quote};
 use super::expr::has_expression;
 use super::node::Node;
 use super::read::{Reader, describe};
 use super::spec::{Assert, AssertKind, AssertSeverity, Text};
+use crate::code::Code;
 
 const OPTIONS: [&str; 2] = ["severity", "port"];
 
@@ -41,7 +42,7 @@ impl Reader<'_> {
             // An unknown key has been reported; it is probably the missing one.
             if entries.iter().all(|(key, _)| is_option(key)) {
                 let message = "an assertion needs something to check";
-                let problem = Diagnostic::error(code::MISSING_KEY, message, self.source, node.span);
+                let problem = Diagnostic::error(Code::MissingKey, message, self.source, node.span);
                 self.push(problem.with_suggestion("", AssertKind::NAMES));
             }
             return None;
@@ -49,7 +50,7 @@ impl Reader<'_> {
         for (other, _) in kinds.filter(|(key, _)| key.as_str() != first.as_str()) {
             let message = "an assertion checks one thing";
             let problem =
-                Diagnostic::error(code::CONFLICTING_KEYS, message, self.source, other.span);
+                Diagnostic::error(Code::ConflictingKeys, message, self.source, other.span);
             self.push(
                 problem
                     .with_related(self.source, first.span, "the first check")
@@ -73,7 +74,7 @@ impl Reader<'_> {
             "warn" => Some(AssertSeverity::Warn),
             other => {
                 let message = format!("there is no severity {}", quote(other));
-                let problem = Diagnostic::error(code::WRONG_VALUE, message, self.source, node.span);
+                let problem = Diagnostic::error(Code::WrongValue, message, self.source, node.span);
                 self.push(match other {
                     "warning" => problem.with_help("did you mean `warn`?"),
                     _ => problem.with_suggestion(other, ["error", "warn"]),
@@ -87,7 +88,7 @@ impl Reader<'_> {
     fn columns(&mut self, node: &Node, what: &str) -> Option<Vec<Text>> {
         let Some(items) = node.as_seq().filter(|items| !items.is_empty()) else {
             let message = format!("{what} must be a list of columns, not {}", describe(node));
-            let problem = Diagnostic::error(code::WRONG_TYPE, message, self.source, node.span);
+            let problem = Diagnostic::error(Code::WrongType, message, self.source, node.span);
             self.push(match node.as_str().filter(|s| s.len() < 100) {
                 Some(column) => problem.with_help(format!("write `[{column}]`")),
                 None => problem,
@@ -144,7 +145,7 @@ impl Reader<'_> {
         let text = self.text(node, "`expr`")?;
         if text.value.trim().is_empty() {
             let message = "`expr` is empty";
-            self.push(Diagnostic::error(code::WRONG_VALUE, message, self.source, node.span));
+            self.push(Diagnostic::error(Code::WrongValue, message, self.source, node.span));
             return None;
         }
         self.check_expressions(node);
@@ -178,7 +179,7 @@ impl Reader<'_> {
             && a > b
         {
             let message = "`rows` has a `min` above its `max`";
-            let problem = Diagnostic::error(code::WRONG_VALUE, message, self.source, low.span);
+            let problem = Diagnostic::error(Code::WrongValue, message, self.source, low.span);
             self.push(problem.with_related(self.source, high.span, "the `max`"));
         }
         Some(AssertKind::Rows { min: min.cloned(), max: max.cloned() })

@@ -7,13 +7,14 @@
 use std::collections::HashMap;
 
 use super::columns::ItemType;
-use super::diagnostic::{Diagnostic, code, quote};
+use super::diagnostic::{Diagnostic, quote};
 use super::expr::has_expression;
 use super::node::{Node, Value};
 use super::read::Reader;
 use super::reference::parse_reference;
 use super::source::Span;
 use super::spec::{Contract, From, Output, SchemaField, Step, StepKind, StepRef, Text};
+use crate::code::Code;
 
 const STEP_KEYS: [&str; 8] =
     ["op", "uses", "from", "with", "matrix", "schema", "assert", "description"];
@@ -56,7 +57,7 @@ impl Reader<'_> {
                 if let Some((uses, _)) = uses {
                     let message = format!("{what} has both `op` and `uses`");
                     let problem =
-                        Diagnostic::error(code::CONFLICTING_KEYS, message, self.source, uses.span);
+                        Diagnostic::error(Code::ConflictingKeys, message, self.source, uses.span);
                     self.push(
                         problem
                             .with_related(self.source, op.span, "the `op`")
@@ -95,7 +96,7 @@ impl Reader<'_> {
             None
         };
         if let Some((message, help)) = problem {
-            let problem = Diagnostic::error(code::BAD_PATH, message, self.source, node.span);
+            let problem = Diagnostic::error(Code::BadPath, message, self.source, node.span);
             self.push(problem.with_help(help));
             return None;
         }
@@ -142,7 +143,7 @@ impl Reader<'_> {
             return;
         };
         let message = format!("{what} cannot be a list");
-        let problem = Diagnostic::error(code::WRONG_TYPE, message, self.source, node.span);
+        let problem = Diagnostic::error(Code::WrongType, message, self.source, node.span);
         // `from: a[*]` is a string in YAML, but `from: [*]` and the like end up here.
         let help = match items {
             [a, b] if a.as_str().is_some() && b.as_str().is_some() => format!(
@@ -195,7 +196,7 @@ impl Reader<'_> {
                 if let Some(first) = seen.insert(item.to_json().to_string(), item.span) {
                     let message = format!("{what} lists a value twice");
                     let problem =
-                        Diagnostic::error(code::WRONG_VALUE, message, self.source, item.span);
+                        Diagnostic::error(Code::WrongValue, message, self.source, item.span);
                     self.push(problem.with_related(self.source, first, "first here"));
                 }
             }
@@ -230,7 +231,7 @@ impl Reader<'_> {
                 let (start, end) = error.range;
                 let span = node.part_span(self.source.text(), start, end);
                 let mut problem =
-                    Diagnostic::error(code::UNKNOWN_TYPE, error.message, self.source, span);
+                    Diagnostic::error(Code::UnknownType, error.message, self.source, span);
                 problem.help = error.help;
                 self.push(problem);
                 None
@@ -281,7 +282,7 @@ impl Reader<'_> {
         let Some(message) = output_path_problem(&path) else {
             return Some(node.clone());
         };
-        let problem = Diagnostic::error(code::BAD_PATH, message, self.source, node.span);
+        let problem = Diagnostic::error(Code::BadPath, message, self.source, node.span);
         self.push(problem.with_help(
             "outputs are `.parquet`, `.jsonl` or `.csv` files under `--out`: `folder/name.parquet`",
         ));

@@ -85,7 +85,7 @@ pub fn to_json(diagnostic: &Diagnostic) -> serde_json::Value {
         })
         .collect();
     serde_json::json!({
-        "code": diagnostic.code,
+        "code": diagnostic.code.name(),
         "severity": diagnostic.severity.as_str(),
         "message": diagnostic.message,
         "file": diagnostic.span.source.path(),
@@ -139,7 +139,7 @@ impl Report {
             labels.push(excerpt.label(span, Some(note), false));
         }
         Self {
-            code: Some(d.code),
+            code: Some(d.code.name()),
             message: clean(&d.message),
             severity: match d.severity {
                 Severity::Error => miette::Severity::Error,
@@ -307,15 +307,15 @@ impl SourceCode for Excerpt {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
+    use crate::code::Code;
     use super::*;
-    use crate::workflow::diagnostic::code;
     use crate::workflow::source::Span;
 
     fn at(text: &str, needle: &str) -> Diagnostic {
         let source = Source::new("flow.yaml", text);
         let start = text.find(needle).unwrap();
         let span = Span::new(start, start + needle.len());
-        Diagnostic::error(code::UNKNOWN_KEY, "unknown key `tresh`", &source, span)
+        Diagnostic::error(Code::UnknownKey, "unknown key `tresh`", &source, span)
             .with_label("not known here")
             .with_help("did you mean `threshold`?")
     }
@@ -371,7 +371,7 @@ mod tests {
         for text in ["", "a: 1\n", "a: 1"] {
             let source = Source::new("f", text);
             let end = Span::new(text.len(), text.len() + 9);
-            let d = Diagnostic::warning(code::EMPTY_FILE, "nothing", &source, end);
+            let d = Diagnostic::warning(Code::EmptyFile, "nothing", &source, end);
             assert!(render(&[d], true, 80).contains("nothing"));
         }
     }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::str::FromStr;
 
+use crate::code::Code;
 use crate::operator::ArgError;
 use galeras_chat::Usd;
 
@@ -216,11 +217,11 @@ impl Args {
                     Provider::Replay => "replay",
                 };
                 let message = format!("`{name}` belongs to `provider: {provider}`");
-                errors.push(ArgError::new(name, "conflicting-arguments", message));
+                errors.push(ArgError::new(name, Code::ConflictingArguments, message));
             }
         }
         let mut refuse = |path: &str, message: &str| {
-            errors.push(ArgError::new(path, "out-of-range", message));
+            errors.push(ArgError::new(path, Code::OutOfRange, message));
         };
         if !(1..=MAX_SAMPLES).contains(&self.samples()) {
             refuse("samples", "1 to 10000 answers can be asked for");
@@ -244,7 +245,8 @@ impl Args {
             self.check_openai(&mut errors);
         }
         if self.provider == Provider::Ngram && self.seed.is_none() {
-            let error = ArgError::new("", "missing-argument", "`provider: ngram` needs a `seed`");
+            let error =
+                ArgError::new("", Code::MissingArgument, "`provider: ngram` needs a `seed`");
             errors.push(error.help("seed: 42"));
         }
         errors
@@ -253,24 +255,24 @@ impl Args {
     fn check_openai(&self, errors: &mut Vec<ArgError>) {
         if self.model.as_ref().is_none_or(|model| model.trim().is_empty()) {
             let message = "`provider: openai` needs a `model`";
-            errors.push(ArgError::new("model", "missing-argument", message));
+            errors.push(ArgError::new("model", Code::MissingArgument, message));
         }
         if let Err(error) = galeras_chat::Endpoint::new(self.base_url(), None) {
-            errors.push(ArgError::new("base_url", "bad-url", error.to_string()));
+            errors.push(ArgError::new("base_url", Code::BadUrl, error.to_string()));
         }
         for name in ["model", "messages", "stream", "n"] {
             if self.extra_body.contains_key(name) {
                 let message = format!("`{name}` is not for `extra_body`: the step sets it");
                 let path = format!("extra_body.{name}");
-                errors.push(ArgError::new(path, "conflicting-arguments", message));
+                errors.push(ArgError::new(path, Code::ConflictingArguments, message));
             }
         }
         if let Some(Err(why)) = self.price.as_ref().map(Price::per_million) {
-            errors.push(ArgError::new("price", "out-of-range", why));
+            errors.push(ArgError::new("price", Code::OutOfRange, why));
         }
         let Some(limit) = self.max_usd else { return };
         if !limit.is_finite() || limit < 0.0 {
-            errors.push(ArgError::new("max_usd", "out-of-range", "an amount is 0 or more"));
+            errors.push(ArgError::new("max_usd", Code::OutOfRange, "an amount is 0 or more"));
         }
         let limited =
             self.max_tokens.is_some() || self.extra_body.contains_key("max_completion_tokens");
@@ -279,7 +281,7 @@ impl Args {
                 let message = format!(
                     "`max_usd` needs `{name}`: what a request may cost is known before it is sent"
                 );
-                errors.push(ArgError::new("max_usd", "missing-argument", message));
+                errors.push(ArgError::new("max_usd", Code::MissingArgument, message));
             }
         }
     }

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use super::args::Args;
 use super::conversation::Chat;
 use super::rows::{Answer, Form, NoAnswer, Outcome, REFUSAL, Rows, Said, tables};
+use crate::code::Code;
 use crate::digest::Digest;
 use crate::functions::Message;
 use crate::operator::{
@@ -172,7 +173,7 @@ impl Step for OpenAi {
     fn missing(&self) -> Vec<ArgError> {
         let Err(error) = self.secret() else { return Vec::new() };
         let path = if self.args.api_key_env.is_some() { "api_key_env" } else { "provider" };
-        vec![ArgError::new(path, "missing-secret", error.to_string())]
+        vec![ArgError::new(path, Code::MissingSecret, error.to_string())]
     }
 
     fn versioned(&self) -> Option<&dyn Versioned> {

@@ -14,6 +14,7 @@ use super::ANSWERS;
 use super::args::Args;
 use super::ports::{PROMPT_ID, SAMPLE};
 use super::rows::{Answer, Form, NoAnswer, Outcome, Rows, Said, tables, text_of, texts_of};
+use crate::code::Code;
 use crate::id::ID;
 use crate::operator::{
     ArgError, BindContext, INPUT, LowerContext, Lowering, Port, Ports, Step, StepError,
@@ -46,7 +47,7 @@ impl Replay {
             wants(&input, "", ID);
             if answers.field(PROMPT_ID).is_none() {
                 let message = "say by which columns answers are found: they have no `prompt_id`";
-                let error = ArgError::new("", "missing-argument", message);
+                let error = ArgError::new("", Code::MissingArgument, message);
                 errors.push(error.help("on: [snippet_id, treatment]"));
             }
         } else {
@@ -62,7 +63,7 @@ impl Replay {
             }
             Some(field) if !is_text(field.data_type()) => {
                 let message = format!("the column `{}` is no text", args.answer());
-                errors.push(ArgError::new("answer", "wrong-type", message));
+                errors.push(ArgError::new("answer", Code::WrongType, message));
             }
             Some(_) => {}
         }
@@ -74,7 +75,7 @@ impl Replay {
         ] {
             if given {
                 let message = format!("`{name}` has no meaning for answers that are there");
-                errors.push(ArgError::new(name, "conflicting-arguments", message));
+                errors.push(ArgError::new(name, Code::ConflictingArguments, message));
             }
         }
     }

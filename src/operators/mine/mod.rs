@@ -21,6 +21,7 @@ use tokio::sync::mpsc;
 use self::columns::{Batches, HEAD, made_schema, methods_table, rejected_fields};
 use self::work::Task;
 use super::support::{glob_set, is_text, project, reject_columns, require_column};
+use crate::code::Code;
 use crate::functions::moment;
 use crate::operator::{
     ArgError, BindContext, EachContext, EachError, EachStep, Effect, Fact, Grain, InputPorts,
@@ -115,7 +116,7 @@ impl Operator for Mine {
                 if found.is_none() {
                     let message = format!("`{text}` is no date");
                     let help = "write 2022-01-31, or 2022-01-31T12:00:00Z";
-                    errors.push(ArgError::new(path, "wrong-type", message).help(help));
+                    errors.push(ArgError::new(path, Code::WrongType, message).help(help));
                 }
                 found
             };
@@ -131,7 +132,7 @@ impl Operator for Mine {
                 let message =
                     format!("the window from {} until {} is empty", args.since, args.until);
                 let help = "`until` is the first moment after the window";
-                errors.push(ArgError::new("until", "empty-window", message).help(help));
+                errors.push(ArgError::new("until", Code::EmptyWindow, message).help(help));
             }
             let include =
                 glob_set("include", &args.include).map_err(|error| errors.push(error)).ok();

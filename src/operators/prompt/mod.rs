@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::support::{keep_hidden, project, reject_table, reject_values, text_field};
+use crate::code::Code;
 use crate::functions::{
     Message, RenderPrompts, RowId, SYSTEM, Treatment, call, compile, messages_type,
 };
@@ -133,7 +134,7 @@ impl Operator for Prompt {
                         let named = messages()
                             .find(|(g, (at, _))| g.treatment.template(*at) == error.template);
                         let path = named.map_or("treatments", |(_, (_, path))| path);
-                        errors.push(ArgError::new(path, "bad-template", error.message));
+                        errors.push(ArgError::new(path, Code::BadTemplate, error.message));
                     }
                 }
                 Ok(templates) => {
@@ -196,7 +197,7 @@ fn given(args: &Args) -> Result<Vec<Given>, Vec<ArgError>> {
     if args.treatments.is_empty() {
         errors.push(ArgError::new(
             "treatments",
-            "out-of-range",
+            Code::OutOfRange,
             "at least one treatment is needed",
         ));
     }
@@ -225,7 +226,7 @@ fn given(args: &Args) -> Result<Vec<Given>, Vec<ArgError>> {
             paths.insert(0, "system".into());
         }
         let mut refuse = |message: &str| {
-            errors.push(ArgError::new(path.as_str(), "bad-turns", message));
+            errors.push(ArgError::new(path.as_str(), Code::BadTurns, message));
         };
         if name.is_empty() {
             refuse("a treatment needs a name");

@@ -17,6 +17,7 @@ use self::heads::{Headless, resolve};
 use self::listed::{Entry, Listed};
 use self::table::{Found, pinned_rejects, rejects, repositories, repositories_table};
 use super::support::{reject_columns, text_field};
+use crate::code::Code;
 use crate::digest::Digest;
 use crate::operator::{
     ArgError, BindContext, Effect, Fact, Grain, InputPorts, LowerContext, Lowering, MAIN, Operator,
@@ -140,7 +141,7 @@ impl Operator for QueryRepositories {
             if let Some(query) = &args.github {
                 let checked = Query::parse(query).and_then(|_| args.search().check());
                 checked.map_err(|error| {
-                    one(ArgError::new("github", "bad-query", error.to_string()))
+                    one(ArgError::new("github", Code::BadQuery, error.to_string()))
                 })?;
             }
             let repos = args.repos.as_ref().filter(|repos| match repos {
@@ -153,7 +154,7 @@ impl Operator for QueryRepositories {
                     if args.github.is_none() && (args.limit.is_some() || args.sort.is_some()) {
                         let at = if args.limit.is_some() { "limit" } else { "sort" };
                         let message = format!("`{at}` belongs to `github`; a list is taken whole");
-                        return Err(one(ArgError::new(at, "conflicting-arguments", message)));
+                        return Err(one(ArgError::new(at, Code::ConflictingArguments, message)));
                     }
                     From::List(match repos {
                         Repos::List(entries) => Listed::inline(entries, &args.base_url, &cx.base)?,
@@ -169,11 +170,11 @@ impl Operator for QueryRepositories {
                 (None, None) => {
                     let message = "`query` needs `github` or `repos`";
                     let help = "repos: [psf/requests, ./a/local/clone]";
-                    return Err(one(ArgError::new("", "missing-argument", message).help(help)));
+                    return Err(one(ArgError::new("", Code::MissingArgument, message).help(help)));
                 }
             };
             if let Err(error) = Client::new(&args.base_url, None) {
-                return Err(one(ArgError::new("base_url", "bad-url", error.to_string())));
+                return Err(one(ArgError::new("base_url", Code::BadUrl, error.to_string())));
             }
             let mut step =
                 BoundQuery { args, from, base: cx.base.clone(), pinned: None, ports: ports() };
@@ -182,7 +183,7 @@ impl Operator for QueryRepositories {
                 let read = repositories(&snapshot.rows).and(pinned_rejects(&snapshot.rejects));
                 read.map_err(|error| {
                     let message = format!("what galeras.lock pins for this step: {error}");
-                    let error = ArgError::new("", "bad-lock", message);
+                    let error = ArgError::new("", Code::BadLock, message);
                     one(error.help("write the lock file anew with `galeras lock`"))
                 })?;
             }

@@ -32,6 +32,7 @@ use self::args::Args;
 use self::identify::Identified;
 use super::support::cells::{Cell, batch};
 use super::support::threads::{StopOnDrop, on_thread, pool};
+use crate::code::Code;
 use crate::operator::{
     ArgError, BindContext, Effect, Grain, INPUT, InputPorts, LowerContext, Lowering, MAIN,
     Operator, Port, Ports, Reads, SUMMARY, Step, StepError, TableStep, Tell, args_schema,
@@ -88,7 +89,7 @@ impl Operator for Regress {
                     match identify::identified(&args, graph.as_ref(), outcome) {
                         Ok(found) => identified.push(found),
                         Err(error) => {
-                            errors.push(ArgError::new("graph", "bad-graph", error.to_string()));
+                            errors.push(ArgError::new("graph", Code::BadGraph, error.to_string()));
                         }
                     }
                 }
