@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::{DEFAULT_CACHE, Format, WorkflowArgs};
 use crate::event::RunStatus;
 use crate::operators::REGISTRY;
-use crate::plan::{Locking, Plan, Settings, plan, preflight};
+use crate::plan::{Locking, Plan, PlanSettings, plan, preflight};
 use crate::runner::{RunError, State, StepState, survey};
 use crate::store::{CacheError, Store};
 use crate::workflow::{Diagnostics, render, to_json};
@@ -142,7 +142,7 @@ pub(super) async fn plan_file(
     cache: &str,
     lock: Locking,
 ) -> (Option<Plan>, Diagnostics) {
-    let settings = Settings {
+    let settings = PlanSettings {
         set: set.to_vec(),
         working_dir: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
         downloads: downloads(cache),

@@ -10,7 +10,7 @@ use super::context::{Exit, Surveyed, fail, load, plan_file, print, print_json, s
 use super::{Format, StoreArgs, WorkflowArgs};
 use crate::event::StepStatus;
 use crate::plan::{Locking, Plan};
-use crate::report::{Graph, GraphEdge, GraphFormat, GraphNode, count, render_graph};
+use crate::report::{GraphEdge, GraphFormat, GraphNode, StepGraph, count, render_graph};
 use crate::runner::{State, StepState};
 
 #[derive(Args)]
@@ -249,5 +249,5 @@ pub(crate) async fn graph(args: GraphArgs) -> Exit {
         Picture::Dot => GraphFormat::Dot,
         Picture::Svg => GraphFormat::Svg,
     };
-    print(&render_graph(&Graph { title: plan.name.clone(), nodes, edges }, format))
+    print(&render_graph(&StepGraph { title: plan.name.clone(), nodes, edges }, format))
 }

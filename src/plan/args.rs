@@ -3,12 +3,16 @@
 //! Understands what `schemars` writes for spec structs: types, properties, required, enums and
 //! constants, items, bounds, `anyOf` / `oneOf`. A schema it does not understand allows all.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
-use super::load::covers;
+use super::mistake::already_reported;
+use super::model::plain;
 use crate::code::Code;
-use crate::workflow::{Diagnostic, Diagnostics, Node, Source, Span, Value as NodeValue, quote};
-use std::sync::Arc;
+use crate::workflow::{
+    Diagnostic, Diagnostics, Node, Source, Span, Value as NodeValue, did_you_mean, quote,
+};
 
 /// Reports everything in `node` that the schema does not allow, and returns whether that is
 /// nothing. `owner` names the operator, `place` is where a missing argument is reported.
@@ -27,7 +31,7 @@ pub(super) fn check(
     for found in problems {
         // What the reader of the file has found wrong with a value is not said twice.
         if found.code == Code::MissingArgument
-            || !covers(diagnostics, source, Span::new(found.span.start, found.span.end()))
+            || !already_reported(diagnostics, source, Span::new(found.span.start, found.span.end()))
         {
             diagnostics.push(found);
         }
@@ -135,12 +139,12 @@ impl Checker<'_> {
         if allowed.contains(&&given) {
             return Vec::new();
         }
-        let names: Vec<String> = allowed.iter().map(|v| super::model::plain(v)).collect();
-        let shown = super::model::plain(&given);
+        let names: Vec<String> = allowed.iter().map(|v| plain(v)).collect();
+        let shown = plain(&given);
         let message = format!("{} cannot be {}", quote(path), quote(&shown));
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let mut found = self.error(Code::WrongValue, message, node.span);
-        found = match crate::workflow::did_you_mean(&shown, names.iter().copied()) {
+        found = match did_you_mean(&shown, names.iter().copied()) {
             Some(name) => found.with_help(format!("did you mean {}?", quote(name))),
             None => found.with_help(format!("allowed: {}", names.join(", "))),
         };
@@ -194,8 +198,7 @@ impl Checker<'_> {
             // A misspelt argument is one mistake.
             let misspelt = entries.iter().filter_map(|(key, _)| key.as_str()).any(|key| {
                 !properties.contains_key(key)
-                    && crate::workflow::did_you_mean(key, properties.keys().map(String::as_str))
-                        == Some(name)
+                    && did_you_mean(key, properties.keys().map(String::as_str)) == Some(name)
             });
             if !given && !misspelt {
                 let message = match path {

@@ -2,23 +2,33 @@
 //! expanded, operators bound, every table typed, the steps in topological order.
 //!
 //! [`plan`] is the way in. It finds everything that is wrong with a workflow at once and runs
-//! nothing. Does not live here: the YAML (`workflow`), the operators (it gets a registry), keys
-//! and results (`exec`).
+//! nothing. Imports go one way: `model`, `settings` → `mistake` → `params`, `args` → `expander`
+//! → `reference`, `checks`, `outputs` → `bind` → `expand` → `load`.
+//!
+//! Does not live here: the YAML (`workflow`), the operators (it gets a registry), keys and
+//! results (`runner`).
 
 mod args;
 mod bind;
+mod checks;
 mod expand;
+mod expander;
+mod file;
 mod graph;
 mod load;
 mod lockfile;
+mod mistake;
 mod model;
 mod outputs;
+mod params;
 mod preflight;
 mod reference;
+mod settings;
 
-pub use load::{Locking, Settings, plan};
+pub use load::plan;
 pub use lockfile::{LockFile, LockedFile, LockedSnapshot, LockedVersion, lock_path};
 pub use model::{
     Cell, Check, CheckKind, Input, OutputFormat, Plan, PlannedOutput, PlannedStep, TableRef,
 };
 pub use preflight::preflight;
+pub use settings::{Locking, PlanSettings};

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 
-use super::expand::{Expander, Site, Targets};
-use super::load::scope;
+use super::expander::{Expander, Site, StepTargets};
 use super::model::{Input, OutputFormat, PlannedOutput};
+use super::params::scope;
 use crate::code::Code;
 use crate::digest::type_name;
 use crate::workflow::{Diagnostic, Output, Source, output_path_problem, quote, substitute_node};
@@ -20,7 +20,7 @@ impl Expander {
         &mut self,
         site: &Site<'_>,
         output: &Output,
-        targets: &Targets,
+        targets: &StepTargets,
     ) -> Option<PlannedOutput> {
         let source = &site.workflow.source;
         let input = self.table(site, &output.from, &Vec::new(), targets, &output.name.value);

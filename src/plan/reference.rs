@@ -2,22 +2,27 @@
 //!
 //! Does not live here: how a reference is written (`workflow`), how its table is read (`exec`).
 
-use super::expand::{Expander, Site, Target, Targets};
-use super::graph;
-use super::model::{Cell, Input, TableRef, plain};
-use crate::code::Code;
-use crate::operator::INPUT;
-use crate::workflow::{Cells, Diagnostic, From, Step, StepRef, quote};
+use std::collections::{BTreeMap, HashSet};
+
+use arrow::datatypes::{DataType, FieldRef};
 use serde_json::Value;
+
+use super::expander::{Expander, Site, StepTarget, StepTargets};
+use super::graph;
+use super::model::{Cell, Input, TableRef, lookup, plain};
+use crate::code::Code;
+use crate::digest::type_name;
+use crate::operator::{INPUT, MAIN, TableSchema, describe};
+use crate::workflow::{Cells, Diagnostic, From, StepRef, StepSpec, quote};
 
 impl Expander {
     /// The tables behind the references of a step in one cell; `None` if one is broken.
     pub(super) fn inputs(
         &mut self,
         site: &Site<'_>,
-        step: &Step,
+        step: &StepSpec,
         cell: &Cell,
-        targets: &Targets,
+        targets: &StepTargets,
     ) -> Option<Vec<Input>> {
         match &step.from {
             None => Some(Vec::new()),
@@ -42,7 +47,7 @@ impl Expander {
         site: &Site<'_>,
         reference: &StepRef,
         cell: &Cell,
-        targets: &Targets,
+        targets: &StepTargets,
         port: &str,
     ) -> Option<Input> {
         let Some(upstream) = targets.get(&reference.step) else {
@@ -60,7 +65,7 @@ impl Expander {
                 None => reference.cells == Cells::All || lookup(cell, key) == Some(value),
             })
         };
-        let found: Vec<&(Cell, Target)> = upstream.iter().filter(|(c, _)| matches(c)).collect();
+        let found: Vec<&(Cell, StepTarget)> = upstream.iter().filter(|(c, _)| matches(c)).collect();
         let united = reference.cells == Cells::All;
         if found.is_empty() && upstream.iter().any(|(c, _)| !c.is_empty()) {
             let message = format!("{} is a matrix step", quote(&reference.step));
@@ -109,7 +114,7 @@ impl Expander {
         input.tables = tables;
         if united {
             input.united = true;
-            input.schema = super::bind::united_schema(&input)
+            input.schema = united_schema(&input)
                 .map_err(|message| {
                     let source = &site.workflow.source;
                     let found =
@@ -126,7 +131,7 @@ impl Expander {
         &mut self,
         site: &Site<'_>,
         reference: &StepRef,
-        upstream: &[(Cell, Target)],
+        upstream: &[(Cell, StepTarget)],
         fixed: &[(String, String)],
     ) -> Option<()> {
         let mut ok = Some(());
@@ -159,7 +164,7 @@ impl Expander {
         &mut self,
         site: &Site<'_>,
         reference: &StepRef,
-        target: &Target,
+        target: &StepTarget,
         port: &str,
     ) -> Option<Input> {
         let unknown = |known: Vec<&str>| {
@@ -183,8 +188,8 @@ impl Expander {
             }
         };
         match target {
-            Target::Broken => None,
-            Target::Step(i) => {
+            StepTarget::Broken => None,
+            StepTarget::Step(i) => {
                 let ports = self.steps[*i].step.ports();
                 let found = match &reference.port {
                     None => ports.first(),
@@ -203,11 +208,11 @@ impl Expander {
                     schema: found.table.materialised(),
                 })
             }
-            Target::Embedded(outputs) => {
+            StepTarget::Embedded(outputs) => {
                 let found = match &reference.port {
                     Some(name) => outputs.get(name),
                     None if outputs.len() == 1 => outputs.values().next(),
-                    None => outputs.get(crate::operator::MAIN),
+                    None => outputs.get(MAIN),
                 };
                 let Some(found) = found else {
                     let known = outputs.keys().map(String::as_str).collect();
@@ -222,10 +227,41 @@ impl Expander {
 
 fn names_and_types(input: &Input) -> Vec<(String, String)> {
     let fields = input.schema.schema.fields().iter();
-    fields.map(|f| (f.name().clone(), crate::digest::type_name(f.data_type()))).collect()
+    fields.map(|f| (f.name().clone(), type_name(f.data_type()))).collect()
 }
 
-/// The value of a key in a cell.
-pub(super) fn lookup<'a>(cell: &'a Cell, key: &str) -> Option<&'a Value> {
-    cell.iter().find(|(k, _)| k == key).map(|(_, value)| value)
+/// The columns of united cells: those of the step, and the matrix keys.
+fn united_schema(input: &Input) -> Result<TableSchema, String> {
+    let mut values: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+    let mut order: Vec<&str> = Vec::new();
+    for (key, value) in input.tables.iter().flat_map(|t| &t.cell) {
+        values.entry(key).or_default().push(value);
+        if !order.contains(&key.as_str()) {
+            order.push(key);
+        }
+    }
+    let existing: HashSet<&str> = input.schema.names().collect();
+    let mut fields: Vec<FieldRef> = Vec::new();
+    for key in &order {
+        if existing.contains(key) {
+            return Err(format!(
+                "the cells have a column {} already, which is also a matrix key",
+                quote(key)
+            ));
+        }
+        let all = &values[key];
+        let data_type = if all.iter().all(|v| v.is_i64()) {
+            DataType::Int64
+        } else if all.iter().all(|v| v.is_number()) {
+            DataType::Float64
+        } else if all.iter().all(|v| v.is_boolean()) {
+            DataType::Boolean
+        } else {
+            DataType::Utf8
+        };
+        fields.push(describe(key, data_type, false, "the key of the matrix cell", None));
+    }
+    let mut schema = input.schema.with(&fields);
+    schema.key.extend(order.iter().map(ToString::to_string));
+    Ok(schema)
 }

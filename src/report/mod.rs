@@ -8,6 +8,7 @@
 
 mod bars;
 mod cell;
+mod diagram;
 mod graph;
 mod human;
 mod json;
@@ -19,7 +20,8 @@ mod table;
 mod text;
 mod units;
 
-pub use graph::{Graph, GraphEdge, GraphFormat, GraphNode, render_graph};
+pub use diagram::render_graph;
+pub use graph::{GraphEdge, GraphFormat, GraphNode, StepGraph};
 pub use human::HumanReporter;
 pub use json::JsonReporter;
 pub use stream::TableWriter;

@@ -5,13 +5,13 @@
 use super::diagnostic::{Diagnostic, quote};
 use super::expr::has_expression;
 use super::node::Node;
-use super::read::{Reader, describe};
+use super::reader::{WorkflowReader, describe};
 use super::spec::{Assert, AssertKind, AssertSeverity, Text};
 use crate::code::Code;
 
 const OPTIONS: [&str; 2] = ["severity", "port"];
 
-impl Reader<'_> {
+impl WorkflowReader<'_> {
     pub(super) fn asserts(&mut self, node: &Node) -> Vec<Assert> {
         let Some(items) = node.as_seq() else {
             self.wrong_type(node, "`assert`", "a list such as `[{ unique: [id] }]`");

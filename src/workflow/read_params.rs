@@ -8,14 +8,14 @@ use std::sync::Arc;
 use super::diagnostic::{Diagnostic, Diagnostics, quote};
 use super::expr::{has_expression, no_expression_here};
 use super::node::{Node, Value};
-use super::read::{Reader, describe};
+use super::reader::{WorkflowReader, describe};
 use super::source::Source;
 use super::spec::{Param, ParamType, Text};
 use crate::code::Code;
 
 const KEYS: [&str; 6] = ["type", "default", "min", "max", "choices", "help"];
 
-impl Reader<'_> {
+impl WorkflowReader<'_> {
     pub(super) fn param(&mut self, name: Text, node: &Node) -> Option<Param> {
         let what = format!("parameter {}", quote(&name.value));
         let mut out = Param {

@@ -10,10 +10,10 @@ use super::columns::ItemType;
 use super::diagnostic::{Diagnostic, quote};
 use super::expr::has_expression;
 use super::node::{Node, Value};
-use super::read::Reader;
+use super::reader::WorkflowReader;
 use super::reference::parse_reference;
 use super::source::Span;
-use super::spec::{Contract, From, Output, SchemaField, Step, StepKind, StepRef, Text};
+use super::spec::{Contract, From, Output, SchemaField, StepKind, StepRef, StepSpec, Text};
 use crate::code::Code;
 
 const STEP_KEYS: [&str; 8] =
@@ -22,10 +22,10 @@ const OUTPUT_KEYS: [&str; 4] = ["from", "path", "column", "show"];
 /// The file formats that an output can have.
 const OUTPUT_SUFFIXES: [&str; 5] = [".parquet", ".jsonl", ".csv", ".json", ".txt"];
 
-impl Reader<'_> {
-    pub(super) fn step(&mut self, name: Text, node: &Node) -> Step {
+impl WorkflowReader<'_> {
+    pub(super) fn step(&mut self, name: Text, node: &Node) -> StepSpec {
         let what = format!("step {}", quote(&name.value));
-        let mut step = Step {
+        let mut step = StepSpec {
             name,
             kind: StepKind::Invalid,
             from: None,

@@ -307,8 +307,8 @@ impl SourceCode for Excerpt {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
-    use crate::code::Code;
     use super::*;
+    use crate::code::Code;
     use crate::workflow::source::Span;
 
     fn at(text: &str, needle: &str) -> Diagnostic {

@@ -35,7 +35,7 @@ pub struct Workflow {
     /// `params` in the order of the file; names may repeat after a `duplicate-key` error.
     pub params: Vec<Param>,
     /// `steps`, likewise.
-    pub steps: Vec<Step>,
+    pub steps: Vec<StepSpec>,
     /// `outputs`, likewise.
     pub outputs: Vec<Output>,
     /// The whole document.
@@ -49,7 +49,7 @@ impl Workflow {
     }
 
     /// The first step of a name.
-    pub fn step(&self, name: &str) -> Option<&Step> {
+    pub fn step(&self, name: &str) -> Option<&StepSpec> {
         self.steps.iter().find(|s| s.name.value == name)
     }
 }
@@ -278,7 +278,7 @@ pub struct Assert {
 
 /// An entry of `steps`.
 #[derive(Debug, Clone)]
-pub struct Step {
+pub struct StepSpec {
     /// The key.
     pub name: Text,
     /// `op` or `uses`.
