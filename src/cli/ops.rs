@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
 
-use super::context::{Exit, fail, print, print_json};
+use super::context::{Exit, fail, fail_unknown, print, print_json};
 use crate::operator::{Effect, Operator};
 use crate::operators::REGISTRY;
-use crate::workflow::{did_you_mean, json_schema};
+use crate::workflow::json_schema;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum OpsFormat {
@@ -231,10 +231,5 @@ pub(crate) async fn schema(args: &SchemaArgs) -> Exit {
 }
 
 fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Exit {
-    let known: Vec<&str> = known.collect();
-    let help = match did_you_mean(name, known.iter().copied()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("there are {}", known.join(", ")),
-    };
-    fail(&format!("there is no `{name}`; {help}"), Exit::Invalid)
+    fail_unknown(&format!("there is no `{name}`"), name, known, "there are")
 }

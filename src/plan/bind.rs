@@ -124,11 +124,11 @@ impl Expander {
         match step.fact()? {
             Fact::Snapshot { of } => match self.pins.snapshot(operator.name(), &of) {
                 Some(_) => None,
-                None => Some("asks what galeras.lock has no answer to".to_string()),
+                None => Some("asks a question that galeras.lock does not answer".to_string()),
             },
             Fact::Version { of } => match self.pins.version(operator.name(), &of) {
                 Some(_) => None,
-                None => Some("uses what galeras.lock pins no version of".to_string()),
+                None => Some("needs a version that galeras.lock does not pin".to_string()),
             },
             Fact::File { url } => {
                 let found = step.side_files().ok()?.first()?.digest;
@@ -188,7 +188,7 @@ fn port_problem(
     also: &[&str],
     ports: &[(Text, StepRef)],
 ) -> Option<(String, Span, String)> {
-    let takes = format!("it takes `{INPUT}` and, if you like, {}", also.join(", "));
+    let takes = format!("it takes `{INPUT}` and, optionally, {}", also.join(", "));
     let unknown =
         ports.iter().find(|(port, _)| port.value != INPUT && !also.contains(&&*port.value));
     if let Some((port, _)) = unknown {

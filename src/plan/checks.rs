@@ -33,7 +33,7 @@ impl Expander {
         for field in &fields {
             let name = &field.column.value;
             let Some(found) = port.table.field(name) else {
-                let message = format!("the step gives no column {}", quote(name));
+                let message = format!("the step does not produce the column {}", quote(name));
                 let found =
                     Diagnostic::error(Code::BrokenContract, message, source, field.column.span);
                 self.diagnostics.push(found.with_suggestion(name, port.table.names()));
@@ -99,7 +99,7 @@ impl Expander {
                 .collect()
         });
         if fields.is_none() {
-            refuse(format!("{} is no contract", quote(&path.value)));
+            refuse(format!("{} is not a contract", quote(&path.value)));
         }
         fields
     }
@@ -159,7 +159,7 @@ impl Expander {
                     }
                     Ok(e) => {
                         let message = format!(
-                            "an assertion is true or false, but this has type {}",
+                            "an assertion must be true or false, but this has type {}",
                             type_name(&e.data_type)
                         );
                         let code = Code::WrongType;
@@ -179,7 +179,7 @@ impl Expander {
                     match value.as_i64().and_then(|v| u64::try_from(v).ok()) {
                         Some(rows) => Some(Some(rows)),
                         None => {
-                            let message = "a number of rows is a natural number";
+                            let message = "a number of rows must be a whole number, 0 or more";
                             let code = Code::WrongType;
                             let found = Diagnostic::error(code, message, source, node.span);
                             self.diagnostics.push(found);

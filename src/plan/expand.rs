@@ -108,8 +108,7 @@ impl Expander {
         let scope = scope(site.params);
         for (key, values) in &step.matrix {
             if cells.iter().any(|cell| lookup(cell, &key.value).is_some()) {
-                let message =
-                    format!("the matrix key {} comes with the input already", quote(&key.value));
+                let message = format!("the input already has the matrix key {}", quote(&key.value));
                 let code = Code::DuplicateKey;
                 self.diagnostics.push(Diagnostic::error(code, message, source, key.span));
                 continue;
@@ -174,7 +173,7 @@ impl Expander {
                 Code::WrongInputs,
                 message,
                 span,
-                "an embedded workflow has its own sources; give it values through `with`",
+                "an embedded workflow reads its own sources; pass values to it through `with`",
             );
         }
         let display = site.base.join(&path.value).display().to_string();

@@ -39,7 +39,7 @@ impl Expander {
         let format = match (suffix, &output.column) {
             ("json" | "txt", Some(column)) => OutputFormat::Text { column: column.value.clone() },
             ("json" | "txt", None) => {
-                let problem = format!("a table is not written as .{suffix}");
+                let problem = format!("a table cannot be written as .{suffix}");
                 self.diagnostics.push(bad_path(problem).with_help(
                     "rows are written as .jsonl, .csv or .parquet; a .json or .txt file is the \
                      text in a `column` of a table of one row",
@@ -48,9 +48,9 @@ impl Expander {
             }
             (_, Some(column)) => {
                 let code = Code::ConflictingKeys;
-                let problem = format!("a .{suffix} file holds all columns");
+                let problem = format!("a .{suffix} file always has all columns");
                 let found = Diagnostic::error(code, problem, source, column.span);
-                self.diagnostics.push(found.with_help("`column` goes with .json and .txt files"));
+                self.diagnostics.push(found.with_help("`column` is for .json and .txt files"));
                 return None;
             }
             ("parquet", None) => OutputFormat::Parquet,

@@ -245,7 +245,7 @@ fn united_schema(input: &Input) -> Result<TableSchema, String> {
     for key in &order {
         if existing.contains(key) {
             return Err(format!(
-                "the cells have a column {} already, which is also a matrix key",
+                "the cells already have a column {}, which is also a matrix key",
                 quote(key)
             ));
         }

@@ -89,7 +89,7 @@ pub(super) fn check_columns(schema: &SchemaRef, batch: &RecordBatch) -> io::Resu
     if same {
         return Ok(());
     }
-    let message = "the columns of the batch are not those of the table";
+    let message = "the batch and the table have different columns";
     Err(io::Error::new(io::ErrorKind::InvalidInput, message))
 }
 

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
-use super::cell::{Cells, json_options};
+use super::cell::{CellFormatter, json_options};
 use super::stream::{TableWriter, check_columns};
 use super::text;
 
@@ -125,8 +125,11 @@ fn columns(batches: &[RecordBatch], schema: &SchemaRef) -> io::Result<Vec<Column
     for (i, field) in schema.fields().iter().enumerate() {
         let mut cells = Vec::new();
         for batch in batches {
-            let mut source =
-                Cells::new(&batch.schema_ref().fields()[i], batch.column(i).as_ref(), &options)?;
+            let mut source = CellFormatter::new(
+                &batch.schema_ref().fields()[i],
+                batch.column(i).as_ref(),
+                &options,
+            )?;
             for row in 0..batch.num_rows() {
                 cells.push(one_line(&source.text(row)?));
             }

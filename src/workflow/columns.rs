@@ -120,7 +120,7 @@ impl ItemType {
         let out = parser.item(0)?;
         parser.skip_space();
         if parser.at < text.len() {
-            return Err(parser.error("nothing more is expected after the type"));
+            return Err(parser.error("unexpected text after the type"));
         }
         Ok(out)
     }

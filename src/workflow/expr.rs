@@ -255,7 +255,7 @@ fn collect(node: &Node, source: &Arc<Source>, diagnostics: &mut Diagnostics, out
 pub(super) fn no_expression_here(what: &str, source: &Arc<Source>, span: Span) -> Diagnostic {
     Diagnostic::error(
         Code::BadExpression,
-        format!("{what} cannot hold an expression"),
+        format!("{what} cannot contain an expression"),
         source,
         span,
     )

@@ -53,7 +53,7 @@ pub fn load(source: &Arc<Source>, diagnostics: &mut Diagnostics) -> Option<Node>
                 diagnostics.push(
                     Diagnostic::error(
                         Code::EmptyFile,
-                        "the file holds no workflow",
+                        "the file has no workflow in it",
                         source,
                         Span::default(),
                     )
@@ -409,7 +409,7 @@ fn describe(error: &Error) -> (Code, String, Option<&'static str>) {
         }
         Error::MultipleDocuments { .. } => (
             Code::YamlSyntax,
-            "the file holds more than one YAML document".to_owned(),
+            "the file has more than one YAML document".to_owned(),
             Some("one file is one workflow: remove the `---` and what follows"),
         ),
         Error::UnsupportedTag { tag, .. } => (

@@ -105,7 +105,7 @@ impl WorkflowReader<'_> {
     fn bound(&mut self, what: &str, ty: ParamType, node: &Node, key: &str) -> Option<Node> {
         let (name, value) = node.entry(key)?;
         if !matches!(ty, ParamType::Int | ParamType::Float) {
-            let message = format!("`{key}` means nothing for a {}", ty.as_str());
+            let message = format!("`{key}` does not apply to a {}", ty.as_str());
             let problem = Diagnostic::error(Code::ConflictingKeys, message, self.source, name.span);
             self.push(problem.with_help("only an `int` or a `float` has bounds"));
             return None;

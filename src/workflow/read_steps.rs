@@ -299,7 +299,7 @@ pub fn output_path_problem(path: &str) -> Option<String> {
         return Some(format!("{quoted} is not a relative path"));
     }
     if path.contains(|c: char| c.is_control()) {
-        return Some(format!("{quoted} holds a control character"));
+        return Some(format!("{quoted} contains a control character"));
     }
     if path.split(['/', '\\']).any(|part| part == "..") {
         return Some(format!("{quoted} leaves the output folder"));
@@ -310,7 +310,7 @@ pub fn output_path_problem(path: &str) -> Option<String> {
     // An expression at the end may bring the suffix.
     let open_end = has_expression(path) && path.trim_end().ends_with("}}");
     if !named && !open_end {
-        return Some(format!("{quoted} has no suffix that says how to write it"));
+        return Some(format!("the suffix of {quoted} names no known format"));
     }
     None
 }

@@ -197,7 +197,7 @@ fn syntax_errors_have_their_place() {
         YAML is indented with spaces, never with tabs
         f:2:6: error[yaml-syntax]: while scanning a plain scalar, found a tab
 
-        f:3:1: error[yaml-syntax]: the file holds more than one YAML document
+        f:3:1: error[yaml-syntax]: the file has more than one YAML document
         one file is one workflow: remove the `---` and what follows
         f:2:9: error[yaml-syntax]: unknown YAML tag `!foo`
         workflows use no tags; write a value that begins with `!` in quotes
