@@ -85,7 +85,8 @@ pub enum Code {
     /// The path of a file cannot be used.
     ///
     /// Outputs are written below one folder, so their paths are relative, do not leave the folder
-    /// through `..`, and end in a suffix that says the format.
+    /// through `..`, and end in a suffix that says the format. `uses` names a `.yaml` file relative
+    /// to the workflow.
     ///
     /// ```yaml
     /// outputs:
@@ -160,8 +161,8 @@ pub enum Code {
     BadTurns,
     /// An address cannot be used.
     ///
-    /// An address starts with `http://` or `https://` and names a host. A key is sent in the
-    /// clear to no host but this machine.
+    /// An address starts with `http://` or `https://` and names a host. The message says what is
+    /// wrong with this one.
     ///
     /// ```yaml
     /// with: { provider: openai, model: gpt-4o-mini, base_url: "https://api.openai.com/v1" }
@@ -188,8 +189,8 @@ pub enum Code {
     ConflictingArguments,
     /// Two keys exclude each other.
     ///
-    /// A step has either `op` or `uses`, an assertion has one kind, a param has either `choices`
-    /// or bounds. Remove one of the keys.
+    /// A step has either `op` or `uses`, an assertion checks one thing, only numbers have `min` and
+    /// `max`, and only a `.txt` or `.json` output has a `column`. Remove one of the keys.
     ///
     /// ```yaml
     /// steps:
@@ -325,8 +326,8 @@ pub enum Code {
     MissingSecret,
     /// The expression needs more than one row.
     ///
-    /// A rule or an assertion sees one row at a time, so it can neither aggregate nor query. Compute
-    /// the aggregate in a step with `op: sql` and join it.
+    /// A rule or an assertion sees one row at a time, so it can neither aggregate nor query.
+    /// Compute the aggregate in a step with `op: sql` and join it.
     ///
     /// ```yaml
     /// assert: [{ expr: "nloc > 1" }]
@@ -409,7 +410,7 @@ pub enum Code {
     /// A column does not exist.
     ///
     /// The table that the step reads has no column of this name. Columns are known before anything
-    /// runs: `galeras explain FILE STEP` lists those of a step.
+    /// runs; `galeras show FILE STEP` shows those of a step that has run.
     ///
     /// ```yaml
     /// with: { column: code }
@@ -417,8 +418,8 @@ pub enum Code {
     UnknownColumn,
     /// The format of a file is not known.
     ///
-    /// The suffix says how a file is read: `.parquet`, `.csv`, `.tsv`, `.json`, `.jsonl`. A file
-    /// of another name needs `format`.
+    /// The suffix says how a file is read: `.parquet`, `.csv`, `.json` or `.jsonl`. A file with
+    /// another suffix needs `format`.
     ///
     /// ```yaml
     /// with: { path: data/methods.txt, format: csv }
@@ -435,18 +436,19 @@ pub enum Code {
     UnknownKey,
     /// `op` names no operator.
     ///
-    /// `galeras ops` lists all operators.
+    /// The name is misspelt, or it is that of a step: operators are named after `op`, steps after
+    /// `from`. `galeras ops` lists all operators.
     ///
     /// ```yaml
     /// features: { op: ast, from: methods }
     /// ```
     UnknownOperator,
-    /// An option of the command line names nothing in the workflow.
+    /// An option of the command line has the wrong form.
     ///
-    /// `--set` has the form `name=value` and names a param; `--select` and `--force` name steps.
+    /// `--set` has the form `name=value`: the name of a param, and the value it gets.
     ///
     /// ```yaml
-    /// # galeras run workflow.yaml --set seed=7 --select testbed
+    /// # galeras run workflow.yaml --set seed=7
     /// ```
     UnknownOption,
     /// A param or matrix key does not exist.
@@ -492,9 +494,8 @@ pub enum Code {
     UnknownTable,
     /// A type does not exist.
     ///
-    /// Params have the types `int`, `float`, `bool`, `string` and `path`, and lists of them. Columns
-    /// have those of Arrow, such as `utf8`, `int64`, `float64` and `boolean`; a `!` behind the type
-    /// excludes nulls.
+    /// Params have the types `int`, `float`, `bool`, `string` and `path`. Columns have types such
+    /// as `utf8`, `int64`, `float64`, `bool` and `list<utf8>`; a `!` after the type excludes nulls.
     ///
     /// ```yaml
     /// schema: { id: utf8!, nloc: int64, score: float64 }
@@ -569,7 +570,7 @@ pub enum Code {
     /// the operator needs another type: cast it in a step with `op: sql`.
     ///
     /// ```yaml
-    /// with: { n: 500, seed: 42, by: [repo] }
+    /// with: { n: 500, seed: 42, stratify: [repo] }
     /// ```
     WrongType,
     /// A value has the right type, but is not one of those allowed.
@@ -592,8 +593,8 @@ pub enum Code {
     YamlLimit,
     /// The text is not YAML.
     ///
-    /// Most often the indentation is uneven, a quote or bracket is not closed, or a text that starts
-    /// with one of `*`, `&`, `@`, `%`, `{`, `[` or contains `: ` is not quoted.
+    /// Most often the indentation is uneven, a quote or bracket is not closed, or a text that
+    /// starts with one of `*`, `&`, `@`, `%`, `{`, `[` or contains `: ` is not quoted.
     ///
     /// ```yaml
     /// description: "Complete a method: from a random cut"
