@@ -36,8 +36,8 @@ impl Expander {
         let Some(operator) = self.registry.get(&op.value) else {
             let message = format!("there is no operator {}", quote(&op.value));
             let known: Vec<&str> = self.registry.iter().map(|o| o.name()).collect();
-            let found = Diagnostic::error(Code::UnknownOperator, message, source, op.span);
-            self.diagnostics.push(found.with_suggestion(&op.value, known));
+            let problem = Diagnostic::error(Code::UnknownOperator, message, source, op.span);
+            self.diagnostics.push(problem.with_suggestion(&op.value, known));
             self.check_expressions(site, step);
             return StepTarget::Broken;
         };
@@ -75,8 +75,8 @@ impl Expander {
             Ok(bound) => bound,
             Err(errors) => {
                 for error in errors {
-                    let found = diagnostic_of(&error, source, with.as_ref(), step.name.span);
-                    self.diagnostics.push(found);
+                    let problem = diagnostic_of(&error, source, with.as_ref(), step.name.span);
+                    self.diagnostics.push(problem);
                 }
                 return StepTarget::Broken;
             }
@@ -89,9 +89,9 @@ impl Expander {
         };
         if let Some(problem) = self.unpinned(operator, bound.as_ref()) {
             let message = format!("step {} {problem}", quote(&step.name.value));
-            let found = Diagnostic::error(Code::NotLocked, message, source, step.name.span);
+            let problem = Diagnostic::error(Code::NotLocked, message, source, step.name.span);
             let help = format!("run `galeras lock {}` and commit galeras.lock", source.path());
-            self.diagnostics.push(found.with_help(help));
+            self.diagnostics.push(problem.with_help(help));
         }
         let mut checks = self.contract(site, step, &bound.ports()[0]);
         for assert in &step.asserts {
@@ -131,9 +131,9 @@ impl Expander {
                 None => Some("needs a version that galeras.lock does not pin".to_string()),
             },
             Fact::File { url } => {
-                let found = step.side_files().ok()?.first()?.digest;
+                let current = step.side_files().ok()?.first()?.digest;
                 match self.pins.files.get(&url) {
-                    Some(pinned) if *pinned == found => None,
+                    Some(pinned) if *pinned == current => None,
                     Some(_) => Some(format!("reads {url}, which has changed since it was locked")),
                     None => Some(format!("reads {url}, which galeras.lock does not pin")),
                 }
@@ -176,8 +176,8 @@ impl Expander {
             }
             _ => return true,
         };
-        let found = Diagnostic::error(Code::WrongInputs, message, &site.workflow.source, span);
-        self.diagnostics.push(found.with_help(help));
+        let problem = Diagnostic::error(Code::WrongInputs, message, &site.workflow.source, span);
+        self.diagnostics.push(problem.with_help(help));
         false
     }
 }

@@ -32,15 +32,15 @@ impl Expander {
         let mut not_null = Vec::new();
         for field in &fields {
             let name = &field.column.value;
-            let Some(found) = port.table.field(name) else {
+            let Some(column) = port.table.field(name) else {
                 let message = format!("the step does not produce the column {}", quote(name));
-                let found =
+                let problem =
                     Diagnostic::error(Code::BrokenContract, message, source, field.column.span);
-                self.diagnostics.push(found.with_suggestion(name, port.table.names()));
+                self.diagnostics.push(problem.with_suggestion(name, port.table.names()));
                 continue;
             };
             let wanted = field.ty.ty.to_string();
-            let given = type_name(found.data_type());
+            let given = type_name(column.data_type());
             let same = given == wanted || given.split('[').next() == Some(wanted.as_str());
             if !same {
                 let message = format!("column {} has type {given}, not {wanted}", quote(name));
@@ -51,7 +51,7 @@ impl Expander {
                     field.span,
                 ));
             }
-            if field.ty.non_null && found.is_nullable() {
+            if field.ty.non_null && column.is_nullable() {
                 not_null.push(name.clone());
             }
         }
@@ -120,9 +120,9 @@ impl Expander {
                 Some(port) => port,
                 None => {
                     let message = format!("the step has no port {}", quote(&name.value));
-                    let found = Diagnostic::error(Code::UnknownPort, message, source, name.span);
+                    let problem = Diagnostic::error(Code::UnknownPort, message, source, name.span);
                     let known = ports.iter().map(|p| p.name);
-                    self.diagnostics.push(found.with_suggestion(&name.value, known));
+                    self.diagnostics.push(problem.with_suggestion(&name.value, known));
                     return None;
                 }
             },
@@ -181,8 +181,8 @@ impl Expander {
                         None => {
                             let message = "a number of rows must be a whole number, 0 or more";
                             let code = Code::WrongType;
-                            let found = Diagnostic::error(code, message, source, node.span);
-                            self.diagnostics.push(found);
+                            let problem = Diagnostic::error(code, message, source, node.span);
+                            self.diagnostics.push(problem);
                             None
                         }
                     }

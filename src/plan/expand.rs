@@ -1,7 +1,5 @@
 //! From the steps of a file to the steps of a plan: matrices become cells, embedded workflows
 //! become steps with a path in their name, references become tables.
-//!
-//! Does not live here: the binding of one step (`bind`), the order of steps (`graph`).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -149,8 +147,8 @@ impl Expander {
         let file = site.base.join(&path.value);
         let file = file.canonicalize().unwrap_or(file);
         let mut refuse = |code, message: String, span: Span, help: &str| {
-            let found = Diagnostic::error(code, message, source, span);
-            self.diagnostics.push(found.with_help(help));
+            let problem = Diagnostic::error(code, message, source, span);
+            self.diagnostics.push(problem.with_help(help));
             StepTarget::Broken
         };
         if !file.is_file() {
@@ -198,8 +196,8 @@ impl Expander {
                     let message = format!("{} has no param {}", quote(&path.value), quote(name));
                     let known = workflow.params.iter().map(|p| p.name.value.as_str());
                     let code = Code::UnknownParam;
-                    let found = Diagnostic::error(code, message, source, key.span);
-                    self.diagnostics.push(found.with_suggestion(name, known));
+                    let problem = Diagnostic::error(code, message, source, key.span);
+                    self.diagnostics.push(problem.with_suggestion(name, known));
                 }
             }
         }
@@ -243,7 +241,7 @@ fn merge(cell: &Cell, other: &Cell, fixed: &[(String, String)]) -> Option<Cell> 
             continue;
         }
         match lookup(&merged, key) {
-            Some(found) if found != value => return None,
+            Some(existing) if existing != value => return None,
             Some(_) => {}
             None => merged.push((key.clone(), value.clone())),
         }

@@ -17,14 +17,14 @@ pub(super) fn read(
         Ok(text) => text,
         Err(problem) => {
             let source = Source::new(display, "");
-            let found = Diagnostic::error(Code::MissingFile, problem, &source, Span::new(0, 0));
-            diagnostics.push(found.with_help("give the path of a workflow file"));
+            let problem = Diagnostic::error(Code::MissingFile, problem, &source, Span::new(0, 0));
+            diagnostics.push(problem.with_help("give the path of a workflow file"));
             return None;
         }
     };
     let source = Source::new(display, text);
-    let (workflow, found) = parse_source(&source);
-    diagnostics.extend(found);
+    let (workflow, problems) = parse_source(&source);
+    diagnostics.extend(problems);
     let base = match file.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
         _ => PathBuf::from("."),

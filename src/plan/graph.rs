@@ -94,11 +94,11 @@ fn report(workflow: &Workflow, component: &[usize], diagnostics: &mut Diagnostic
         .flat_map(|f| f.refs())
         .find(|r| steps.iter().any(|i| workflow.steps[*i].name.value == r.step))
         .map_or(first.name.span, |r| r.span);
-    let mut found = Diagnostic::error(Code::Cycle, message, &workflow.source, span)
+    let mut problem = Diagnostic::error(Code::Cycle, message, &workflow.source, span)
         .with_help("a step can read only results that do not depend on it");
     for i in steps.iter().take(NAMED).skip(1) {
         let step = &workflow.steps[*i];
-        found = found.with_related(&workflow.source, step.name.span, "also on the cycle");
+        problem = problem.with_related(&workflow.source, step.name.span, "also on the cycle");
     }
-    diagnostics.push(found);
+    diagnostics.push(problem);
 }

@@ -33,8 +33,8 @@ pub async fn plan(
     };
     let pins = Arc::new(lock.unwrap_or_else(|problem| {
         let source = &workflow.source;
-        let found = Diagnostic::error(Code::BadLock, problem, source, Span::new(0, 0));
-        diagnostics.push(found.with_help("write a new one with `galeras lock`"));
+        let problem = Diagnostic::error(Code::BadLock, problem, source, Span::new(0, 0));
+        diagnostics.push(problem.with_help("write a new one with `galeras lock`"));
         // That nothing is pinned then needs no mention.
         settings.lock = Locking::Pinned;
         Pins::default()

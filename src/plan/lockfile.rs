@@ -1,8 +1,5 @@
 //! `galeras.lock`: the facts about the world that the workflows of a folder were run with.
 //!
-//! Lives here: the file's form, reading, and bringing it up to date. Does not live here: what
-//! a fact is (`operator::pins`), asking the world (`exec` runs the steps that do).
-//!
 //! The file is JSON with one row of an answer per line, so that a changed repository is one
 //! changed line.
 

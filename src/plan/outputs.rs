@@ -1,6 +1,4 @@
 //! The outputs of the workflow of the command line: what is written where, and as what.
-//!
-//! Does not live here: the writing itself (`exec`).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -49,8 +47,8 @@ impl Expander {
             (_, Some(column)) => {
                 let code = Code::ConflictingKeys;
                 let problem = format!("a .{suffix} file always has all columns");
-                let found = Diagnostic::error(code, problem, source, column.span);
-                self.diagnostics.push(found.with_help("`column` is for .json and .txt files"));
+                let problem = Diagnostic::error(code, problem, source, column.span);
+                self.diagnostics.push(problem.with_help("`column` is for .json and .txt files"));
                 return None;
             }
             ("parquet", None) => OutputFormat::Parquet,
@@ -84,8 +82,8 @@ fn column_problem(source: &Arc<Source>, output: &Output, input: &Input) -> Optio
     match input.schema.field(&column.value) {
         None => {
             let message = format!("there is no column {}", quote(&column.value));
-            let found = Diagnostic::error(Code::UnknownColumn, message, source, column.span);
-            Some(found.with_suggestion(&column.value, input.schema.names()))
+            let problem = Diagnostic::error(Code::UnknownColumn, message, source, column.span);
+            Some(problem.with_suggestion(&column.value, input.schema.names()))
         }
         Some(field) if *field.data_type() != DataType::Utf8 => {
             let given = type_name(field.data_type());

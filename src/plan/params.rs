@@ -33,8 +33,8 @@ pub(super) fn command_line_params(
             let message = format!("the workflow has no param {}", quote(name));
             let span = Span::new(0, name.len());
             let known = workflow.params.iter().map(|p| p.name.value.as_str());
-            let found = Diagnostic::error(Code::UnknownParam, message, &source, span);
-            diagnostics.push(found.with_suggestion(name, known));
+            let problem = Diagnostic::error(Code::UnknownParam, message, &source, span);
+            diagnostics.push(problem.with_suggestion(name, known));
             continue;
         };
         let span = Span::new(name.len() + 1, setting.len());
@@ -91,8 +91,8 @@ pub(super) fn params(
                         format!("add a default, or run with --set {name}=…"),
                     ),
                 };
-                let found = Diagnostic::error(Code::MissingArgument, message, source, span);
-                diagnostics.push(found.with_help(help));
+                let problem = Diagnostic::error(Code::MissingArgument, message, source, span);
+                diagnostics.push(problem.with_help(help));
                 Value::Null
             }
         };

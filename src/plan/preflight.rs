@@ -1,6 +1,4 @@
 //! What steps need of their surroundings when they run: asked before anything runs.
-//!
-//! Does not live here: which steps will run (`exec`), what each needs (the operators).
 
 use super::mistake::diagnostic_of;
 use super::model::Plan;

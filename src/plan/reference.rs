@@ -1,6 +1,4 @@
 //! From references (`a`, `a.rejects`, `a[*]`, `a[k=v]`) to the tables of planned steps.
-//!
-//! Does not live here: how a reference is written (`workflow`), how its table is read (`exec`).
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -65,11 +63,12 @@ impl Expander {
                 None => reference.cells == Cells::All || lookup(cell, key) == Some(value),
             })
         };
-        let found: Vec<&(Cell, StepTarget)> = upstream.iter().filter(|(c, _)| matches(c)).collect();
+        let chosen: Vec<&(Cell, StepTarget)> =
+            upstream.iter().filter(|(c, _)| matches(c)).collect();
         let united = reference.cells == Cells::All;
-        if found.is_empty() && upstream.iter().any(|(c, _)| !c.is_empty()) {
+        if chosen.is_empty() && upstream.iter().any(|(c, _)| !c.is_empty()) {
             let message = format!("{} is a matrix step", quote(&reference.step));
-            let found = Diagnostic::error(
+            let problem = Diagnostic::error(
                 Code::UnknownCell,
                 message,
                 &site.workflow.source,
@@ -78,12 +77,12 @@ impl Expander {
             let name = &reference.step;
             let help =
                 format!("write `{name}[*]` for all its cells, or `{name}[key=value]` for one");
-            self.diagnostics.push(found.with_help(help));
+            self.diagnostics.push(problem.with_help(help));
             return None;
         }
         let mut tables = Vec::new();
         let mut input: Option<Input> = None;
-        for (cell, target) in found {
+        for (cell, target) in chosen {
             let one = self.port(site, reference, target, port)?;
             if united {
                 for mut table in one.tables.clone() {
@@ -117,9 +116,9 @@ impl Expander {
             input.schema = united_schema(&input)
                 .map_err(|message| {
                     let source = &site.workflow.source;
-                    let found =
+                    let problem =
                         Diagnostic::error(Code::WrongInputs, message, source, reference.span);
-                    self.diagnostics.push(found);
+                    self.diagnostics.push(problem);
                 })
                 .ok()?;
         }
@@ -152,8 +151,8 @@ impl Expander {
                 (message, key, keys)
             };
             let source = &site.workflow.source;
-            let found = Diagnostic::error(Code::UnknownCell, message, source, reference.span);
-            self.diagnostics.push(found.with_suggestion(given, known));
+            let problem = Diagnostic::error(Code::UnknownCell, message, source, reference.span);
+            self.diagnostics.push(problem.with_suggestion(given, known));
             ok = None;
         }
         ok
@@ -174,16 +173,16 @@ impl Expander {
                 Some(name) => {
                     let message =
                         format!("step {} has no port {}", quote(&reference.step), quote(name));
-                    let found = Diagnostic::error(Code::UnknownPort, message, source, span);
-                    found.with_suggestion(name, known)
+                    let problem = Diagnostic::error(Code::UnknownPort, message, source, span);
+                    problem.with_suggestion(name, known)
                 }
                 None => {
                     let message =
                         format!("step {} has several outputs; name one", quote(&reference.step));
-                    let found = Diagnostic::error(Code::UnknownPort, message, source, span);
+                    let problem = Diagnostic::error(Code::UnknownPort, message, source, span);
                     let step = &reference.step;
                     let choices = known.iter().map(|k| format!("{step}.{k}")).collect::<Vec<_>>();
-                    found.with_help(format!("the outputs are {}", choices.join(", ")))
+                    problem.with_help(format!("the outputs are {}", choices.join(", ")))
                 }
             }
         };
@@ -191,35 +190,35 @@ impl Expander {
             StepTarget::Broken => None,
             StepTarget::Step(i) => {
                 let ports = self.steps[*i].step.ports();
-                let found = match &reference.port {
+                let output = match &reference.port {
                     None => ports.first(),
                     Some(name) => ports.iter().find(|p| p.name == name),
                 };
-                let Some(found) = found else {
+                let Some(output) = output else {
                     let known = ports.iter().map(|p| p.name).collect();
                     self.diagnostics.push(unknown(known));
                     return None;
                 };
-                let table = TableRef { step: *i, port: found.name, cell: Vec::new() };
+                let table = TableRef { step: *i, port: output.name, cell: Vec::new() };
                 Some(Input {
                     port: port.to_string(),
                     tables: vec![table],
                     united: false,
-                    schema: found.table.materialised(),
+                    schema: output.table.materialised(),
                 })
             }
             StepTarget::Embedded(outputs) => {
-                let found = match &reference.port {
+                let output = match &reference.port {
                     Some(name) => outputs.get(name),
                     None if outputs.len() == 1 => outputs.values().next(),
                     None => outputs.get(MAIN),
                 };
-                let Some(found) = found else {
+                let Some(output) = output else {
                     let known = outputs.keys().map(String::as_str).collect();
                     self.diagnostics.push(unknown(known));
                     return None;
                 };
-                Some(Input { port: port.to_string(), ..found.clone() })
+                Some(Input { port: port.to_string(), ..output.clone() })
             }
         }
     }

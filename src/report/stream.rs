@@ -9,7 +9,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::json;
 
 use super::cell::{as_json_text, failed};
-use super::table::TableFormat;
+use super::format::TableFormat;
 
 /// Writes batches to a file or a pipe as they come.
 ///

@@ -6,19 +6,9 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
 use super::cell::{CellFormatter, json_options};
+use super::format::TableFormat;
 use super::stream::{TableWriter, check_columns};
 use super::text;
-
-/// How a table is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TableFormat {
-    /// Aligned columns, for people.
-    Table,
-    /// One JSON object per line.
-    Json,
-    /// CSV with a header.
-    Csv,
-}
 
 /// Columns of text are not made narrower than this, unless their cells are.
 const NARROWEST: usize = 12;

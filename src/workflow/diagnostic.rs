@@ -1,8 +1,7 @@
 //! What can be wrong with a workflow: [`Diagnostic`] and the collector [`Diagnostics`]. Every
 //! layer that judges a workflow reports with these.
 //!
-//! Not here: places (`source`), how a diagnostic looks on a terminal or in JSON (`render`),
-//! and the wording of any particular mistake (the module that finds it).
+//! The wording of a mistake is with the module that detects it, its explanation in `crate::code`.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;

@@ -1,7 +1,7 @@
 //! YAML text to [`Node`]: the only place that knows the YAML library, its options and its
 //! limits.
 //!
-//! Not here: the meaning of any key. The library checks syntax and budgets (depth, nodes and
+//! The library checks syntax and budgets (depth, nodes and
 //! alias expansion all count what aliases repeat); duplicate keys, merge keys and key types
 //! are checked here, because we want all of them, with both places.
 

@@ -1,6 +1,8 @@
 //! Reading `assert`: the data tests of a step.
 //!
-//! Not here: whether the columns exist and the SQL is valid (the plan), and running them.
+//! Whether the columns exist and the SQL is valid is checked by the plan.
+
+use strum::VariantNames as _;
 
 use super::diagnostic::{Diagnostic, quote};
 use super::expr::has_expression;
@@ -25,7 +27,7 @@ impl WorkflowReader<'_> {
             self.wrong_type(node, "an assertion", "a mapping such as `unique: [id]`");
             return None;
         };
-        let known: Vec<&str> = AssertKind::NAMES.into_iter().chain(OPTIONS).collect();
+        let known: Vec<&str> = AssertKind::VARIANTS.iter().copied().chain(OPTIONS).collect();
         self.known_keys(node, "an assertion", &known);
         let severity = node
             .get("severity")
@@ -35,7 +37,7 @@ impl WorkflowReader<'_> {
             None => None,
         };
 
-        let is_kind = |key: &Node| AssertKind::NAMES.contains(&key.as_str().unwrap_or(""));
+        let is_kind = |key: &Node| AssertKind::VARIANTS.contains(&key.as_str().unwrap_or(""));
         let mut kinds = entries.iter().filter(|(key, _)| is_kind(key));
         let Some((first, value)) = kinds.next() else {
             let is_option = |key: &Node| OPTIONS.contains(&key.as_str().unwrap_or(""));
@@ -43,7 +45,7 @@ impl WorkflowReader<'_> {
             if entries.iter().all(|(key, _)| is_option(key)) {
                 let message = "an assertion needs something to check";
                 let problem = Diagnostic::error(Code::MissingKey, message, self.source, node.span);
-                self.push(problem.with_suggestion("", AssertKind::NAMES));
+                self.push(problem.with_suggestion("", AssertKind::VARIANTS.iter().copied()));
             }
             return None;
         };

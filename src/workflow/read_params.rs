@@ -1,9 +1,11 @@
 //! Reading `params`: types, bounds, choices and defaults.
 //!
-//! Not here: values from the command line; [`check_param_value`] checks those as well.
+//! [`check_param_value`] also checks the values of the command line.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
+
+use strum::VariantNames as _;
 
 use super::diagnostic::{Diagnostic, Diagnostics, quote};
 use super::expr::{has_expression, no_expression_here};
@@ -78,16 +80,14 @@ impl WorkflowReader<'_> {
     }
 
     fn param_type(&mut self, what: &str, name: &Text, node: &Node) -> Option<ParamType> {
-        let known = ParamType::ALL.iter().map(|(n, _)| *n);
         let Some(ty) = node.get("type") else {
             let help = "the types are `int`, `float`, `string`, `bool` and `path`";
             self.missing_at(what, "type", name.span, help);
             return None;
         };
         let text = self.text(ty, &format!("the type of {what}"))?;
-        let found = ParamType::ALL.iter().find(|(n, _)| *n == text.value);
-        if let Some((_, ty)) = found {
-            return Some(*ty);
+        if let Ok(ty) = text.value.parse() {
+            return Some(ty);
         }
         let message = format!("there is no parameter type {}", quote(&text.value));
         let problem = Diagnostic::error(Code::UnknownType, message, self.source, ty.span);
@@ -96,7 +96,7 @@ impl WorkflowReader<'_> {
             "integer" | "int64" => problem.with_help("did you mean `int`?"),
             "number" | "double" | "float64" => problem.with_help("did you mean `float`?"),
             "file" | "dir" => problem.with_help("did you mean `path`?"),
-            _ => problem.with_suggestion(&text.value, known),
+            _ => problem.with_suggestion(&text.value, ParamType::VARIANTS.iter().copied()),
         };
         self.push(problem);
         None

@@ -1,8 +1,6 @@
 //! Reading `steps` and `outputs`.
 //!
-//! Not here: assertions (`read_asserts`), the grammar of references (`reference`) and of
-//! column types (`columns`), and anything about graphs: cycles, unknown steps and ports are
-//! the plan's to find.
+//! Cycles, unknown steps and unknown ports are found by the plan.
 
 use std::collections::HashMap;
 
@@ -111,9 +109,9 @@ impl WorkflowReader<'_> {
                 let mut ports = Vec::with_capacity(entries.len());
                 for (port, value) in entries {
                     let port = self.name(port);
-                    let found = self.reference(value);
-                    if let (Some(port), Some(found)) = (port, found) {
-                        ports.push((port, found));
+                    let reference = self.reference(value);
+                    if let (Some(port), Some(reference)) = (port, reference) {
+                        ports.push((port, reference));
                     }
                 }
                 // A port that could not be read must not look like a missing one.

@@ -4,7 +4,7 @@
 //! reference = name [ "[" ( "*" | key "=" value { "," key "=" value } ) "]" ] [ "." name ]
 //! ```
 //!
-//! Not here: whether the step, its cells and its ports exist.
+//! Whether the step, its cells and its ports exist is checked by the plan.
 
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! Diagnostics as people and programs read them: [`render`] for terminals, [`to_json`] for
 //! `--format json`.
 //!
-//! Not here: what is wrong, and printing; the result is a string. Only the lines around a
-//! place are handed to the renderer, cut where they are very long, so that the output stays
-//! small whatever the file holds.
+//! The result is a string; nothing is printed. Only the lines around a place are handed to the
+//! renderer, cut where they are very long, so that the output stays small whatever the file
+//! contains.
 
 use std::fmt;
 use std::sync::Arc;
@@ -263,8 +263,8 @@ impl Excerpt {
 
     /// The label of a place, cut to the part of its first line that is shown.
     fn label(&self, span: &SourceSpan, note: Option<&str>, primary: bool) -> LabeledSpan {
-        let found = self.pieces.iter().rev().find(|p| p.0 <= span.start);
-        let (from, to, at) = found.copied().unwrap_or((span.start, span.start, 0));
+        let piece = self.pieces.iter().rev().find(|p| p.0 <= span.start);
+        let (from, to, at) = piece.copied().unwrap_or((span.start, span.start, 0));
         let start = span.start.min(to);
         let end = span.end().clamp(start, to);
         let shown = (at + start - from, end - start);
@@ -278,8 +278,8 @@ impl Excerpt {
 
     /// The source offset of an offset of the excerpt.
     fn original(&self, offset: usize) -> usize {
-        let found = self.pieces.iter().rev().find(|p| p.2 <= offset);
-        found.map_or(0, |(from, to, at)| (from + offset - at).min(*to))
+        let piece = self.pieces.iter().rev().find(|p| p.2 <= offset);
+        piece.map_or(0, |(from, to, at)| (from + offset - at).min(*to))
     }
 }
 

@@ -1,6 +1,4 @@
 //! Giving the expressions of a tree their values.
-//!
-//! Not here: the grammar of expressions (`expr`), and where values come from.
 
 use std::sync::Arc;
 
@@ -104,11 +102,11 @@ fn substitute_scalar(
         return null;
     };
     let value = |r: &Ref, diagnostics: &mut Diagnostics| {
-        let found = resolver.value(r);
-        if found.is_none() {
+        let value = resolver.value(r);
+        if value.is_none() {
             diagnostics.push(unknown(r, source, resolver));
         }
-        found
+        value
     };
     match template {
         Template::Literal(_) => node.clone(),
@@ -196,9 +194,9 @@ mod tests {
         scope.params.insert("list".into(), json!([1, "x"]));
         scope.matrix.insert("model".into(), json!("a/b"));
         let out = substitute(&node, &source, &scope, &mut all);
-        let found = all.into_sorted().into_iter();
+        let problems = all.into_sorted().into_iter();
         let place = |d: &Diagnostic| source.slice(Span::new(d.span.start, d.span.end())).to_owned();
-        (out, found.map(|d| (d.code, place(&d), d.help)).collect())
+        (out, problems.map(|d| (d.code, place(&d), d.help)).collect())
     }
 
     #[test]

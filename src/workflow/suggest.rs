@@ -1,6 +1,4 @@
 //! "Did you mean": the known name that a mistyped one probably stands for.
-//!
-//! Not here: where the known names come from.
 
 /// The longest name worth comparing; longer input is not a slip of the finger.
 const MAX_CHARS: usize = 64;
