@@ -9,7 +9,7 @@
 //!
 //! | layer | modules | what lives there |
 //! |---|---|---|
-//! | 0 | `id`, `digest`, `event`, `secret` | newtypes, hashing, run events, keys |
+//! | 0 | `code`, `id`, `digest`, `event`, `secret` | diagnostic codes, newtypes, hashing, run events, keys |
 //! | 1 | `workflow`, `operator`, `cache`, `engine` | YAML to a raw spec; the operator contract; the store; DataFusion sessions |
 //! | 2 | `functions`, `causal`, `git`, `github`, `chat` | algorithms as DataFusion functions; causal inference; repositories and their histories; searches; models |
 //! | 2 | `operators`, `plan` | the operators; the bound plan |
@@ -25,6 +25,7 @@
 //! - A result is stored before the manifest that names it.
 
 pub mod cli;
+pub mod code;
 pub mod digest;
 pub mod event;
 pub mod functions;

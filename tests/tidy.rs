@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// The modules from the bottom to the top. A module may use those before it only.
 const ORDER: &[&str] = &[
+    "code",
     "digest",
     "id",
     "event",

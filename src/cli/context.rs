@@ -1,4 +1,4 @@
-//! What the verbs share: exit codes, output, the loading of a workflow and its store.
+//! What the verbs share: exit codes, output, a workflow with its store and the state of its steps.
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
@@ -8,10 +8,10 @@ use std::sync::Arc;
 use super::{DEFAULT_CACHE, Format, WorkflowArgs};
 use crate::event::RunStatus;
 use crate::operators::REGISTRY;
-use crate::plan::{Locking, Plan, Settings, plan, preflight};
+use crate::plan::{Locking, Plan, PlanSettings, plan, preflight};
 use crate::runner::{RunError, State, StepState, survey};
 use crate::store::{CacheError, Store};
-use crate::workflow::{Diagnostics, render, to_json};
+use crate::workflow::{Diagnostics, did_you_mean, render, to_json};
 
 /// How the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl From<RunStatus> for Exit {
     }
 }
 
-/// Writes to standard output. A reader that has gone away (`| head`) is no error.
+/// Writes to standard output. That the reader has gone away (`| head`) is not an error.
 pub(super) fn print(text: &str) -> Exit {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -130,9 +130,9 @@ pub(super) fn show_diagnostics(diagnostics: &Diagnostics, format: Format) {
 
 /// Plans the workflow; shows what is wrong with it, and in that case returns the exit.
 pub(super) async fn load(args: &WorkflowArgs, format: Format, lock: Locking) -> Result<Plan, Exit> {
-    let (found, diagnostics) = plan_file(&args.file, &args.set, &args.store.cache, lock).await;
+    let (plan, diagnostics) = plan_file(&args.file, &args.set, &args.store.cache, lock).await;
     show_diagnostics(&diagnostics, format);
-    found.ok_or(Exit::Invalid)
+    plan.ok_or(Exit::Invalid)
 }
 
 /// Plans the workflow in `file`.
@@ -142,7 +142,7 @@ pub(super) async fn plan_file(
     cache: &str,
     lock: Locking,
 ) -> (Option<Plan>, Diagnostics) {
-    let settings = Settings {
+    let settings = PlanSettings {
         set: set.to_vec(),
         working_dir: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
         downloads: downloads(cache),
@@ -216,11 +216,11 @@ impl Surveyed {
         for (step, port) in candidates {
             let Some(at) = self.plan.steps.iter().position(|s| s.name == step) else { continue };
             let ports = self.plan.steps[at].step.ports();
-            let found = match port {
+            let named = match port {
                 None => ports.first(),
                 Some(port) => ports.iter().find(|p| p.name == port),
             };
-            return match found {
+            return match named {
                 Some(port) => Ok((at, port.name)),
                 None => {
                     let known: Vec<&str> = ports.iter().map(|p| p.name).collect();
@@ -254,10 +254,22 @@ impl Surveyed {
 
 /// Says that there is no such step, with a suggestion.
 pub(super) fn unknown_step(plan: &Plan, name: &str) -> Exit {
-    let known: Vec<&str> = plan.steps.iter().map(|s| s.name.as_str()).collect();
-    let help = match crate::workflow::did_you_mean(name, known.iter().copied()) {
+    let known = plan.steps.iter().map(|s| s.name.as_str());
+    fail_unknown(&format!("the workflow has no step `{name}`"), name, known, "the steps are")
+}
+
+/// Says that a name on the command line stands for nothing, with the name that was probably
+/// meant, or else with all that `known_as` introduces: `the steps are`.
+pub(super) fn fail_unknown<'a>(
+    message: &str,
+    name: &str,
+    known: impl IntoIterator<Item = &'a str>,
+    known_as: &str,
+) -> Exit {
+    let known: Vec<&str> = known.into_iter().collect();
+    let help = match did_you_mean(name, known.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("the steps are {}", known.join(", ")),
+        None => format!("{known_as} {}", known.join(", ")),
     };
-    fail(&format!("the workflow has no step `{name}`; {help}"), Exit::Invalid)
+    fail(&format!("{message}; {help}"), Exit::Invalid)
 }

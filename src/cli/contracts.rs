@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::digest::type_name;
 use crate::operators::REGISTRY;
-use crate::plan::{Locking, Settings, plan};
+use crate::plan::{Locking, PlanSettings, plan};
 
 /// The workflow that ships with the program: `galeras init` writes it, and the contracts of
 /// the tables derive from it.
@@ -33,7 +33,7 @@ async fn derive(name: &str, step: &str, description: &str) -> Result<Value, Stri
     let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
     let file = folder.path().join("quickstart.yaml");
     std::fs::write(&file, QUICKSTART).map_err(|e| e.to_string())?;
-    let settings = Settings {
+    let settings = PlanSettings {
         set: Vec::new(),
         working_dir: PathBuf::from("."),
         downloads: folder.path().to_path_buf(),

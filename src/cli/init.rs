@@ -10,7 +10,7 @@ use super::contracts::QUICKSTART;
 
 #[derive(Args)]
 pub(crate) struct InitArgs {
-    /// The folder, made if it does not exist.
+    /// The folder; it is created if it does not exist.
     #[arg(default_value = ".")]
     dir: PathBuf,
 }
@@ -29,13 +29,14 @@ pub(crate) fn init(args: &InitArgs) -> Exit {
         .collect();
     let file = args.dir.join(NAME);
     if let Err(e) = std::fs::create_dir_all(&args.dir) {
-        return fail(&format!("cannot make the folder {}: {e}", args.dir.display()), Exit::Disk);
+        return fail(&format!("cannot create the folder {}: {e}", args.dir.display()), Exit::Disk);
     }
-    let made = std::fs::File::create_new(&file).and_then(|mut out| out.write_all(text.as_bytes()));
-    match made {
+    let written =
+        std::fs::File::create_new(&file).and_then(|mut out| out.write_all(text.as_bytes()));
+    match written {
         Ok(()) => {}
         Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
-            let message = format!("{} exists already and is left as it is", file.display());
+            let message = format!("{} already exists; nothing was written", file.display());
             return fail(&message, Exit::Invalid);
         }
         Err(e) => return fail(&format!("cannot write {}: {e}", file.display()), Exit::Disk),
@@ -47,5 +48,5 @@ pub(crate) fn init(args: &InitArgs) -> Exit {
         return fail(&format!("cannot write {}: {e}", ignore.display()), Exit::Disk);
     }
     let shown = file.display();
-    print(&format!("wrote {shown}; now\n  galeras run {shown}\n"))
+    print(&format!("wrote {shown}; next, run\n  galeras run {shown}\n"))
 }

@@ -6,11 +6,14 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use super::context::{Exit, Surveyed, fail, load, plan_file, print, print_json, show_diagnostics};
+use super::context::{
+    Exit, Surveyed, fail, fail_unknown, load, plan_file, print, print_json, show_diagnostics,
+};
 use super::{Format, StoreArgs, WorkflowArgs};
+use crate::code::Code;
 use crate::event::StepStatus;
 use crate::plan::{Locking, Plan};
-use crate::report::{Graph, GraphEdge, GraphFormat, GraphNode, count, render_graph};
+use crate::report::{GraphEdge, GraphFormat, GraphNode, StepGraph, count, render_graph};
 use crate::runner::{State, StepState};
 
 #[derive(Args)]
@@ -86,8 +89,11 @@ fn words(plan: &Plan, state: &StepState) -> (&'static str, &'static str, Option<
 #[derive(Args)]
 pub(crate) struct CheckArgs {
     /// The workflow files.
-    #[arg(required = true)]
+    #[arg(required_unless_present = "explain")]
     files: Vec<PathBuf>,
+    /// Explain a diagnostic code, such as `unknown-column`, instead.
+    #[arg(long, value_name = "CODE", conflicts_with_all = ["files", "set"])]
+    explain: Option<String>,
     /// Give a param another value than its default.
     #[arg(long = "set", value_name = "NAME=VALUE")]
     set: Vec<String>,
@@ -99,6 +105,9 @@ pub(crate) struct CheckArgs {
 }
 
 pub(crate) async fn check(args: CheckArgs) -> Exit {
+    if let Some(code) = &args.explain {
+        return explain_code(code, args.format);
+    }
     let mut exit = Exit::Done;
     for file in &args.files {
         let (plan, diagnostics) =
@@ -112,13 +121,29 @@ pub(crate) async fn check(args: CheckArgs) -> Exit {
             None => {
                 let hidden = diagnostics.dropped();
                 if hidden > 0 {
-                    fail(&format!("{hidden} more problems are not shown"), Exit::Invalid);
+                    fail(&format!("{hidden} more problems were not shown"), Exit::Invalid);
                 }
                 exit = Exit::Invalid;
             }
         }
     }
     exit
+}
+
+/// Prints what a diagnostic code stands for.
+fn explain_code(name: &str, format: Format) -> Exit {
+    let Some(code) = Code::named(name) else {
+        let message = format!("there is no diagnostic code `{name}`");
+        return fail_unknown(&message, name, Code::all().map(Code::name), "the codes are");
+    };
+    let (title, explanation) = (code.title(), code.explanation());
+    match format {
+        Format::Human => print(&format!("{code}: {title}\n\n{explanation}\n")),
+        Format::Json => print_json(&json!({
+            "event": "explanation", "code": code.name(), "title": title,
+            "explanation": explanation,
+        })),
+    }
 }
 
 #[derive(Args)]
@@ -138,7 +163,7 @@ pub(crate) async fn explain(args: ExplainArgs) -> Exit {
         Err(exit) => return exit,
     };
     let (at, _) = match surveyed.find(&args.step) {
-        Ok(found) => found,
+        Ok(place) => place,
         Err(exit) => return exit,
     };
     let (step, state) = (&surveyed.plan.steps[at], &surveyed.states[at]);
@@ -249,5 +274,5 @@ pub(crate) async fn graph(args: GraphArgs) -> Exit {
         Picture::Dot => GraphFormat::Dot,
         Picture::Svg => GraphFormat::Svg,
     };
-    print(&render_graph(&Graph { title: plan.name.clone(), nodes, edges }, format))
+    print(&render_graph(&StepGraph { title: plan.name.clone(), nodes, edges }, format))
 }

@@ -1,4 +1,4 @@
-//! `lock`.
+//! `lock`: pins in galeras.lock what a workflow takes from the world.
 
 use std::collections::HashSet;
 use std::io::{IsTerminal, Write};
@@ -51,9 +51,9 @@ pub(crate) async fn lock(args: LockArgs) -> Exit {
             None => {}
             Some(Fact::Snapshot { .. }) => asking.push(at),
             Some(Fact::File { url }) => match step.step.side_files() {
-                Ok(found) => files.extend(found.first().map(|found| LockedFile {
+                Ok(side_files) => files.extend(side_files.first().map(|file| LockedFile {
                     url,
-                    blake3: found.digest,
+                    blake3: file.digest,
                     workflows: vec![workflow.clone()],
                 })),
                 Err(error) => return fail(&error.to_string(), Exit::Failed),
@@ -138,7 +138,7 @@ async fn ask(
             && manifest.retry_rows > 0
         {
             let text = format!("{} rows of step {} failed", manifest.retry_rows, step.name);
-            return Err(fail(&format!("{text}; galeras.lock is left as it was"), Exit::Failed));
+            return Err(fail(&format!("{text}; galeras.lock was not changed"), Exit::Failed));
         }
         let failed = |error: Box<dyn std::error::Error>| fail(&error.to_string(), Exit::Failed);
         let answer = rows(plan, store, (at, MAIN), &done).await.map_err(failed)?;
@@ -181,7 +181,7 @@ async fn rows(
     Ok(lines.map(serde_json::from_slice).collect::<Result<_, _>>()?)
 }
 
-/// What was found out.
+/// The answers of the world.
 struct Facts {
     snapshots: Vec<LockedSnapshot>,
     files: Vec<LockedFile>,
@@ -193,7 +193,7 @@ fn write(file: &Path, workflow: &str, facts: Facts) -> Exit {
     let path = lock_path(file);
     // One that cannot be read is replaced: writing it anew is what was asked for.
     let before = LockFile::beside(file).unwrap_or_else(|problem| {
-        note(&format!("{problem}; it is written anew"));
+        note(&format!("{problem}; writing a new one"));
         LockFile::default()
     });
     let mut lock = before.clone();

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
 
-use super::context::{Exit, fail, print, print_json};
+use super::context::{Exit, fail, fail_unknown, print, print_json};
 use crate::operator::{Descriptor, Effect};
 use crate::operators::REGISTRY;
-use crate::workflow::{did_you_mean, json_schema};
+use crate::workflow::json_schema;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum OpsFormat {
@@ -233,12 +233,7 @@ pub(crate) async fn schema(args: &SchemaArgs) -> Exit {
 }
 
 fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Exit {
-    let known: Vec<&str> = known.collect();
-    let help = match did_you_mean(name, known.iter().copied()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("there are {}", known.join(", ")),
-    };
-    fail(&format!("there is no `{name}`; {help}"), Exit::Invalid)
+    fail_unknown(&format!("there is no `{name}`"), name, known, "there are")
 }
 
 #[cfg(test)]
@@ -246,7 +241,7 @@ fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Exit {
 mod tests {
     use super::*;
     use crate::operator::Grain;
-    use crate::plan::{Settings, plan};
+    use crate::plan::{PlanSettings, plan};
 
     /// The documented grain is that of a type of step; here it is that of the step which the
     /// documented example gives.
@@ -263,7 +258,7 @@ mod tests {
             std::fs::write(&file, format!("galeras: 1\nsteps:\n{steps}")).unwrap();
             std::fs::write(folder.path().join("data.csv"), "source,n\nx,2\n").unwrap();
             let downloads = folder.path().join("downloads");
-            let settings = Settings { downloads, ..Settings::default() };
+            let settings = PlanSettings { downloads, ..PlanSettings::default() };
             let (plan, diagnostics) = plan(&file, REGISTRY, &settings).await;
             let plan = plan.unwrap_or_else(|| panic!("{}: {diagnostics:?}", operator.name));
             let of_operator =

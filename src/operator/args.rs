@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::error::ArgError;
+use crate::code::Code;
 
 /// The JSON Schema of `T`, with every subschema in place of a reference.
 pub fn args_schema<T: JsonSchema>() -> Value {
@@ -19,5 +20,5 @@ pub fn args_schema<T: JsonSchema>() -> Value {
 /// reported for the step as a whole.
 pub fn parse_args<T: DeserializeOwned>(args: &Value) -> Result<T, Vec<ArgError>> {
     serde_json::from_value(args.clone())
-        .map_err(|error| vec![ArgError::new("", "wrong-type", error.to_string())])
+        .map_err(|error| vec![ArgError::new("", Code::WrongType, error.to_string())])
 }

@@ -47,13 +47,15 @@ fn scalar_type(scalar: ScalarType) -> DataType {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use strum::VariantNames as _;
+
     use super::*;
     use crate::digest::type_name;
 
     #[test]
     fn names_and_types_are_inverse() {
         let nested = "struct<role: utf8, parts: list<struct<a: int64, b: utf8>>>";
-        let scalars = ScalarType::ALL.iter().map(|(name, _)| *name);
+        let scalars = ScalarType::VARIANTS.iter().copied();
         for text in scalars.chain(["list<utf8>", "list<list<int64>>", nested]) {
             let field = parse_column("c", text).unwrap();
             let name = type_name(field.data_type());

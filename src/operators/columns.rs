@@ -2,6 +2,7 @@
 
 use arrow::datatypes::{DataType, FieldRef};
 
+use crate::code::Code;
 use crate::operator::{ArgError, BindContext, describe};
 
 /// A text column that is never null.
@@ -23,7 +24,7 @@ pub(super) fn require_column(
         None => errors.push(ArgError::unknown_column(path, name, input.names())),
         Some(field) if !fits(field.data_type()) => errors.push(ArgError::new(
             path,
-            "wrong-type",
+            Code::WrongType,
             format!(
                 "column `{name}` has type {}, but {wanted} is needed",
                 crate::digest::type_name(field.data_type())

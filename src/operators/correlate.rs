@@ -25,6 +25,7 @@ use super::support::cells::{Cell, Column, batch, schema};
 use super::support::missing::Missing;
 use super::support::words::{count, interval, level, p_equals, short, thousands};
 use super::worker_threads::{on_thread, pool};
+use crate::code::Code;
 use crate::functions::{RowId, call};
 use crate::operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
@@ -166,10 +167,10 @@ impl Operator for CorrelateOperator {
                     require_column(cx, &path, name, "a number", is_number, &mut errors);
                     if names[..at].contains(name) {
                         let message = format!("column `{name}` is named twice");
-                        errors.push(ArgError::new(path, "duplicate-column", message));
+                        errors.push(ArgError::new(path, Code::DuplicateColumn, message));
                     } else if list == "variables" && args.outcomes.contains(name) {
                         let message = format!("column `{name}` is already an outcome");
-                        errors.push(ArgError::new(path, "duplicate-column", message));
+                        errors.push(ArgError::new(path, Code::DuplicateColumn, message));
                     }
                 }
             }
@@ -178,16 +179,16 @@ impl Operator for CorrelateOperator {
                 require_column(cx, &path, name, "a plain value", |t| !t.is_nested(), &mut errors);
                 if COLUMNS.iter().any(|column| column.name == name) {
                     let message = format!("`{name}` is the name of a column of the result");
-                    errors.push(ArgError::new(path.as_str(), "duplicate-column", message));
+                    errors.push(ArgError::new(path.as_str(), Code::DuplicateColumn, message));
                 }
                 if args.by[..at].contains(name) {
                     let message = format!("column `{name}` is named twice");
-                    errors.push(ArgError::new(path, "duplicate-column", message));
+                    errors.push(ArgError::new(path, Code::DuplicateColumn, message));
                 }
             }
             if !(args.alpha > 0.0 && args.alpha < 1.0) {
                 let message = "`alpha` lies between 0 and 1";
-                errors.push(ArgError::new("alpha", "out-of-range", message));
+                errors.push(ArgError::new("alpha", Code::OutOfRange, message));
             }
             if !errors.is_empty() {
                 return Err(errors);

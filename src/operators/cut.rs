@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::columns::{is_text, require_column};
 use super::projection::{keep_hidden, project, text};
 use super::rejects::{reject_table, reject_values};
+use crate::code::Code;
 use crate::functions::{CUT_REASON, RandomCut, call};
 use crate::id::ID;
 use crate::operator::{
@@ -159,14 +160,14 @@ impl Operator for CutOperator {
                 if !(0.0..=1.0).contains(&value) {
                     errors.push(ArgError::new(
                         path,
-                        "out-of-range",
+                        Code::OutOfRange,
                         "a share must be between 0 and 1",
                     ));
                 }
             }
             if args.min > args.max {
                 let message = format!("`min` ({}) is larger than `max` ({})", args.min, args.max);
-                errors.push(ArgError::new("min", "out-of-range", message));
+                errors.push(ArgError::new("min", Code::OutOfRange, message));
             }
             if !errors.is_empty() {
                 return Err(errors);

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::columns::{is_number, require_column};
+use crate::code::Code;
 use crate::operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
     Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep, args_schema,
@@ -84,7 +85,7 @@ impl Operator for DescribeOperator {
                 require_column(cx, &path, name, "a number", is_number, &mut errors);
                 if args.columns[..at].contains(name) {
                     let message = format!("column `{name}` is named twice");
-                    errors.push(ArgError::new(path, "duplicate-column", message));
+                    errors.push(ArgError::new(path, Code::DuplicateColumn, message));
                 }
             }
             for (at, name) in args.by.iter().enumerate() {
@@ -92,7 +93,7 @@ impl Operator for DescribeOperator {
                 require_column(cx, &path, name, "a plain value", |t| !t.is_nested(), &mut errors);
                 if STATISTICS.iter().any(|(s, _, _)| s == name) || name == "column" {
                     let message = format!("`{name}` is the name of a column of the result");
-                    errors.push(ArgError::new(format!("by[{at}]"), "duplicate-column", message));
+                    errors.push(ArgError::new(format!("by[{at}]"), Code::DuplicateColumn, message));
                 }
             }
             if !errors.is_empty() {

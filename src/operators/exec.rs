@@ -18,6 +18,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::code::Code;
 use crate::digest::{Digest, type_name};
 use crate::operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, LowerContext,
@@ -114,14 +115,18 @@ impl Operator for ExecOperator {
                 match parse_column(name, kind.as_str().unwrap_or_default()) {
                     Ok(field) => fields.push(field),
                     Err(why) => {
-                        errors.push(ArgError::new(format!("output.{name}"), "unknown-type", why));
+                        errors.push(ArgError::new(
+                            format!("output.{name}"),
+                            Code::UnknownType,
+                            why,
+                        ));
                     }
                 }
             }
             if args.output.is_empty() {
                 errors.push(ArgError::new(
                     "output",
-                    "missing-argument",
+                    Code::MissingArgument,
                     "`output` declares no columns",
                 ));
             }
@@ -135,7 +140,7 @@ impl Operator for ExecOperator {
             for (at, name) in args.files.iter().enumerate() {
                 if !cx.base.join(name).is_file() {
                     let message = format!("there is no file `{name}`");
-                    let error = ArgError::new(format!("files[{at}]"), "missing-file", message);
+                    let error = ArgError::new(format!("files[{at}]"), Code::MissingFile, message);
                     errors.push(error.help("paths are relative to the workflow file"));
                 }
             }

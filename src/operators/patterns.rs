@@ -2,12 +2,13 @@
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
+use crate::code::Code;
 use crate::operator::ArgError;
 
 /// The glob patterns of an argument that is a list.
 pub(super) fn glob_set(argument: &str, patterns: &[String]) -> Result<GlobSet, ArgError> {
     let bad = |path: String| {
-        move |error: globset::Error| ArgError::new(path, "bad-pattern", error.to_string())
+        move |error: globset::Error| ArgError::new(path, Code::BadPattern, error.to_string())
     };
     let mut set = GlobSetBuilder::new();
     for (at, pattern) in patterns.iter().enumerate() {

@@ -18,6 +18,7 @@ use serde_json::Value;
 use super::columns::require_column;
 use super::projection::{project, text};
 use super::rejects::{reject_table, reject_values};
+use crate::code::Code;
 use crate::functions::{KeyedHash, RowId, call};
 use crate::id::ID;
 use crate::operator::{
@@ -105,13 +106,16 @@ impl Operator for SampleOperator {
             let mut errors = Vec::new();
             match (args.n, args.fraction) {
                 (None, None) => {
-                    let error =
-                        ArgError::new("", "missing-argument", "`sample` needs `n` or `fraction`");
+                    let error = ArgError::new(
+                        "",
+                        Code::MissingArgument,
+                        "`sample` needs `n` or `fraction`",
+                    );
                     errors.push(error);
                 }
                 (Some(_), Some(_)) => errors.push(ArgError::new(
                     "fraction",
-                    "conflicting-arguments",
+                    Code::ConflictingArguments,
                     "give either `n` or `fraction`, not both",
                 )),
                 _ => {}
@@ -121,7 +125,7 @@ impl Operator for SampleOperator {
             {
                 errors.push(ArgError::new(
                     "fraction",
-                    "out-of-range",
+                    Code::OutOfRange,
                     "a fraction must be between 0 and 1",
                 ));
             }

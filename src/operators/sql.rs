@@ -13,6 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::code::Code;
 use crate::operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, LowerContext,
     Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep, args_schema,
@@ -107,7 +108,7 @@ impl Operator for SqlOperator {
             if !problems.is_empty() {
                 return Err(problems
                     .into_iter()
-                    .map(|problem| ArgError::new("query", "not-deterministic", problem))
+                    .map(|problem| ArgError::new("query", Code::NotDeterministic, problem))
                     .collect());
             }
             let fields = df.schema().fields().iter().map(|f| {
@@ -118,7 +119,7 @@ impl Operator for SqlOperator {
             if let Some(twice) = duplicate_name(&schema) {
                 let error = ArgError::new(
                     "query",
-                    "duplicate-column",
+                    Code::DuplicateColumn,
                     format!("the query gives two columns `{twice}`"),
                 );
                 return Err(one(error.help("name one of them with AS")));
@@ -147,14 +148,14 @@ fn with_tables(mut error: ArgError, tables: &[&str]) -> ArgError {
             },
         );
     if let Some(table) = table {
-        error = ArgError::new("query", "unknown-table", format!("there is no table `{table}`"));
+        error = ArgError::new("query", Code::UnknownTable, format!("there is no table `{table}`"));
         return error.help(match tables {
             [] => "the step has no input; add `from`".to_string(),
             _ => format!("the tables are {}", tables.join(", ")),
         });
     }
     if error.message.contains("not supported: ") {
-        return ArgError::new("query", "not-a-select", "the query must be one SELECT");
+        return ArgError::new("query", Code::NotASelect, "the query must be one SELECT");
     }
     error
 }

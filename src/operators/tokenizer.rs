@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 use super::columns::{is_text, require_column, text_field};
 use super::tokenizer_model::{MODEL, bad_model};
 use super::worker_threads::{on_thread, pool};
+use crate::code::Code;
 use crate::functions::bpe::{self, MIN_VOCAB};
 use crate::operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
@@ -113,7 +114,7 @@ impl Operator for TokenizerOperator {
                 let message = format!(
                     "`vocab_size` must be between {MIN_VOCAB} (one token per byte) and 1000000"
                 );
-                errors.push(ArgError::new("vocab_size", "out-of-range", message));
+                errors.push(ArgError::new("vocab_size", Code::OutOfRange, message));
             }
             if !errors.is_empty() {
                 return Err(errors);

@@ -3,14 +3,16 @@
 //! Understands what `schemars` writes for spec structs: types, properties, required, enums and
 //! constants, items, bounds, `anyOf` / `oneOf`. A schema it does not understand allows all.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
-use super::code;
-use super::load::covers;
+use super::mistake::already_reported;
+use super::model::plain;
+use crate::code::Code;
 use crate::workflow::{
-    Diagnostic, Diagnostics, Node, Source, Span, Value as NodeValue, code as workflow_code, quote,
+    Diagnostic, Diagnostics, Node, Source, Span, Value as NodeValue, did_you_mean, quote,
 };
-use std::sync::Arc;
 
 /// Reports everything in `node` that the schema does not allow, and returns whether that is
 /// nothing. `owner` names the operator, `place` is where a missing argument is reported.
@@ -26,12 +28,16 @@ pub(super) fn check(
     let checker = Checker { source, owner };
     let problems = checker.check(node.unwrap_or(&empty), schema, "", place);
     let fits = problems.is_empty();
-    for found in problems {
+    for problem in problems {
         // What the reader of the file has found wrong with a value is not said twice.
-        if found.code == code::MISSING_ARGUMENT
-            || !covers(diagnostics, source, Span::new(found.span.start, found.span.end()))
+        if problem.code == Code::MissingArgument
+            || !already_reported(
+                diagnostics,
+                source,
+                Span::new(problem.span.start, problem.span.end()),
+            )
         {
-            diagnostics.push(found);
+            diagnostics.push(problem);
         }
     }
     fits
@@ -69,30 +75,30 @@ impl Checker<'_> {
             let what = if path.is_empty() { "this".to_string() } else { quote(path) };
             let given = with_article(node.type_name());
             let message = format!("{what} must be {}, not {given}", wanted.join(" or "));
-            return vec![self.error(workflow_code::WRONG_TYPE, message, node.span)];
+            return vec![self.error(Code::WrongType, message, node.span)];
         }
-        let mut found = self.check_bounds(node, schema, path);
+        let mut problems = self.check_bounds(node, schema, path);
         match &node.value {
             NodeValue::Map(entries) => {
-                found.extend(self.check_object(entries, schema, path, place));
+                problems.extend(self.check_object(entries, schema, path, place));
             }
             NodeValue::Seq(items) => {
                 if let Some(items_schema) = schema.get("items") {
                     for (at, item) in items.iter().enumerate() {
                         let path = format!("{path}[{at}]");
-                        found.extend(self.check(item, items_schema, &path, item.span));
+                        problems.extend(self.check(item, items_schema, &path, item.span));
                     }
                 }
                 let least = schema.get("minItems").and_then(Value::as_u64).unwrap_or(0);
                 if (items.len() as u64) < least {
                     let entries = if least == 1 { "entry" } else { "entries" };
                     let message = format!("{} needs at least {least} {entries}", quote(path));
-                    found.push(self.error(workflow_code::WRONG_VALUE, message, node.span));
+                    problems.push(self.error(Code::WrongValue, message, node.span));
                 }
             }
             _ => {}
         }
-        found
+        problems
     }
 
     /// One of the alternatives must fit; of those that do not, the nearest explains why: the
@@ -118,16 +124,16 @@ impl Checker<'_> {
         }
         let mut nearest: Option<Vec<Diagnostic>> = None;
         for choice in choices {
-            let found = self.check(node, choice, path, place);
-            if found.is_empty() {
-                return found;
+            let problems = self.check(node, choice, path, place);
+            if problems.is_empty() {
+                return problems;
             }
             let is_null = choice.get("type").and_then(Value::as_str) == Some("null");
-            let type_fits = !found
+            let type_fits = !problems
                 .iter()
-                .any(|d| d.code == workflow_code::WRONG_TYPE && d.span.start == node.span.start);
+                .any(|d| d.code == Code::WrongType && d.span.start == node.span.start);
             if nearest.is_none() || (!is_null && type_fits) {
-                nearest = Some(found);
+                nearest = Some(problems);
             }
         }
         nearest.unwrap_or_default()
@@ -138,16 +144,16 @@ impl Checker<'_> {
         if allowed.contains(&&given) {
             return Vec::new();
         }
-        let names: Vec<String> = allowed.iter().map(|v| super::model::plain(v)).collect();
-        let shown = super::model::plain(&given);
+        let names: Vec<String> = allowed.iter().map(|v| plain(v)).collect();
+        let shown = plain(&given);
         let message = format!("{} cannot be {}", quote(path), quote(&shown));
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let mut found = self.error(workflow_code::WRONG_VALUE, message, node.span);
-        found = match crate::workflow::did_you_mean(&shown, names.iter().copied()) {
-            Some(name) => found.with_help(format!("did you mean {}?", quote(name))),
-            None => found.with_help(format!("allowed: {}", names.join(", "))),
+        let mut problem = self.error(Code::WrongValue, message, node.span);
+        problem = match did_you_mean(&shown, names.iter().copied()) {
+            Some(name) => problem.with_help(format!("did you mean {}?", quote(name))),
+            None => problem.with_help(format!("allowed: {}", names.join(", "))),
         };
-        vec![found]
+        vec![problem]
     }
 
     fn check_bounds(&self, node: &Node, schema: &Value, path: &str) -> Vec<Diagnostic> {
@@ -159,7 +165,7 @@ impl Checker<'_> {
             _ => return Vec::new(),
         };
         let message = format!("{} must be {problem}", quote(path));
-        vec![self.error(workflow_code::WRONG_VALUE, message, node.span)]
+        vec![self.error(Code::WrongValue, message, node.span)]
     }
 
     fn check_object(
@@ -169,7 +175,7 @@ impl Checker<'_> {
         path: &str,
         place: Span,
     ) -> Vec<Diagnostic> {
-        let mut found = Vec::new();
+        let mut problems = Vec::new();
         let none = serde_json::Map::new();
         let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
         let rest = schema.get("additionalProperties");
@@ -179,16 +185,16 @@ impl Checker<'_> {
         for (key, value) in entries {
             let Some(name) = key.as_str() else { continue };
             if let Some(schema) = properties.get(name) {
-                found.extend(self.check(value, schema, &join(name), value.span));
+                problems.extend(self.check(value, schema, &join(name), value.span));
             } else if rest == Some(&Value::Bool(false)) {
                 let message = match path {
                     "" => format!("operator {} has no argument {}", quote(self.owner), quote(name)),
                     _ => format!("{} has no key {}", quote(path), quote(name)),
                 };
-                let error = self.error(code::UNKNOWN_ARGUMENT, message, key.span);
-                found.push(error.with_suggestion(name, properties.keys().map(String::as_str)));
+                let error = self.error(Code::UnknownArgument, message, key.span);
+                problems.push(error.with_suggestion(name, properties.keys().map(String::as_str)));
             } else if let Some(schema @ Value::Object(_)) = rest {
-                found.extend(self.check(value, schema, &join(name), value.span));
+                problems.extend(self.check(value, schema, &join(name), value.span));
             }
         }
         let required = schema.get("required").and_then(Value::as_array);
@@ -197,8 +203,7 @@ impl Checker<'_> {
             // A misspelt argument is one mistake.
             let misspelt = entries.iter().filter_map(|(key, _)| key.as_str()).any(|key| {
                 !properties.contains_key(key)
-                    && crate::workflow::did_you_mean(key, properties.keys().map(String::as_str))
-                        == Some(name)
+                    && did_you_mean(key, properties.keys().map(String::as_str)) == Some(name)
             });
             if !given && !misspelt {
                 let message = match path {
@@ -207,18 +212,18 @@ impl Checker<'_> {
                     }
                     _ => format!("{} needs {}", quote(path), quote(name)),
                 };
-                let mut error = self.error(code::MISSING_ARGUMENT, message, place);
+                let mut error = self.error(Code::MissingArgument, message, place);
                 let description = properties.get(name).and_then(|p| p.get("description"));
                 if let Some(text) = description.and_then(Value::as_str) {
                     error = error.with_help(format!("{name}: {}", text.replace('\n', " ")));
                 }
-                found.push(error);
+                problems.push(error);
             }
         }
-        found
+        problems
     }
 
-    fn error(&self, code: &'static str, message: String, span: Span) -> Diagnostic {
+    fn error(&self, code: Code, message: String, span: Span) -> Diagnostic {
         Diagnostic::error(code, message, self.source, span)
     }
 }

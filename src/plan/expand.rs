@@ -1,23 +1,20 @@
 //! From the steps of a file to the steps of a plan: matrices become cells, embedded workflows
 //! become steps with a path in their name, references become tables.
-//!
-//! Does not live here: the binding of one step (`bind`), the order of steps (`graph`).
 
-use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::code;
+use super::expander::{Expander, Site, StepTarget, StepTargets};
+use super::file::read;
 use super::graph;
-use super::load::{Settings, params, read, scope};
-use super::model::{Cell, Input, PlannedOutput, PlannedStep, cell_suffix, plain};
-use super::reference::lookup;
-use crate::operator::{Pins, Registry};
+use super::model::{Cell, cell_suffix, lookup, plain};
+use super::params::{params, scope};
+use crate::code::Code;
 use crate::workflow::{
-    Cells, Diagnostic, Diagnostics, From, Node, Span, Step, StepKind, Text, Workflow,
-    check_param_value, collect_refs, quote, substitute_node,
+    Cells, Diagnostic, From, Node, Span, StepKind, StepSpec, Text, Workflow, check_param_value,
+    quote, substitute_node,
 };
 
 /// Workflows embed one another at most this deep.
@@ -25,63 +22,7 @@ const MAX_EMBEDDING: usize = 16;
 /// A matrix has at most this many cells: more is a mistake, and each costs planning time.
 const MAX_CELLS: usize = 10_000;
 
-/// What the name of a step stands for, in one cell.
-#[derive(Clone)]
-pub(super) enum Target {
-    /// A planned step.
-    Step(usize),
-    /// An embedded workflow: its outputs.
-    Embedded(BTreeMap<String, Input>),
-    /// Something that could not be planned; the reason is reported.
-    Broken,
-}
-
-/// The cells of the steps of one file.
-pub(super) type Targets = HashMap<String, Vec<(Cell, Target)>>;
-
-/// Builds the plan step by step.
-pub(super) struct Expander {
-    pub(super) registry: Registry,
-    pub(super) settings: Settings,
-    /// The facts that the lock file pins.
-    pub(super) pins: Arc<Pins>,
-    pub(super) diagnostics: Diagnostics,
-    pub(super) steps: Vec<PlannedStep>,
-    pub(super) outputs: Vec<PlannedOutput>,
-    /// The files that embed the one at hand.
-    embedding: Vec<PathBuf>,
-}
-
-/// A file at hand: its text, its folder, its parameters, the prefix of its steps' names.
-pub(super) struct Site<'a> {
-    pub(super) workflow: &'a Workflow,
-    pub(super) base: &'a Path,
-    pub(super) params: &'a Map<String, Value>,
-    pub(super) prefix: &'a str,
-}
-
 impl Expander {
-    pub(super) fn new(
-        registry: Registry,
-        settings: Settings,
-        pins: Arc<Pins>,
-        diagnostics: Diagnostics,
-    ) -> Self {
-        Self {
-            registry,
-            settings,
-            pins,
-            diagnostics,
-            steps: Vec::new(),
-            outputs: Vec::new(),
-            embedding: Vec::new(),
-        }
-    }
-
-    pub(super) fn finish(self) -> (Vec<PlannedStep>, Vec<PlannedOutput>, Diagnostics) {
-        (self.steps, self.outputs, self.diagnostics)
-    }
-
     /// Plans the workflow of the command line, with its outputs.
     pub(super) async fn top(
         &mut self,
@@ -99,9 +40,9 @@ impl Expander {
     }
 
     /// Plans the steps of one file.
-    async fn workflow(&mut self, site: &Site<'_>) -> Targets {
+    async fn workflow(&mut self, site: &Site<'_>) -> StepTargets {
         let order = graph::order(site.workflow, &mut self.diagnostics);
-        let mut targets = Targets::new();
+        let mut targets = StepTargets::new();
         let mut done = vec![false; site.workflow.steps.len()];
         for i in order {
             done[i] = true;
@@ -124,7 +65,7 @@ impl Expander {
             if !done[i] {
                 targets
                     .entry(step.name.value.clone())
-                    .or_insert_with(|| vec![(Vec::new(), Target::Broken)]);
+                    .or_insert_with(|| vec![(Vec::new(), StepTarget::Broken)]);
             }
         }
         for (i, step) in site.workflow.steps.iter().enumerate() {
@@ -136,7 +77,7 @@ impl Expander {
     }
 
     /// The cells of a step: those of the matrix steps it reads, times its own matrix.
-    fn cells(&mut self, site: &Site<'_>, step: &Step, targets: &Targets) -> Vec<Cell> {
+    fn cells(&mut self, site: &Site<'_>, step: &StepSpec, targets: &StepTargets) -> Vec<Cell> {
         let mut cells: Vec<Cell> = vec![Vec::new()];
         for reference in step.from.iter().flat_map(From::refs) {
             let Some(upstream) = targets.get(&reference.step) else { continue };
@@ -165,9 +106,8 @@ impl Expander {
         let scope = scope(site.params);
         for (key, values) in &step.matrix {
             if cells.iter().any(|cell| lookup(cell, &key.value).is_some()) {
-                let message =
-                    format!("the matrix key {} comes with the input already", quote(&key.value));
-                let code = crate::workflow::code::DUPLICATE_KEY;
+                let message = format!("the input already has the matrix key {}", quote(&key.value));
+                let code = Code::DuplicateKey;
                 self.diagnostics.push(Diagnostic::error(code, message, source, key.span));
                 continue;
             }
@@ -177,7 +117,7 @@ impl Expander {
                 .collect();
             if cells.len() * values.len() > MAX_CELLS {
                 let message = format!("the matrix has more than {MAX_CELLS} cells");
-                let code = crate::workflow::code::WRONG_VALUE;
+                let code = Code::WrongValue;
                 self.diagnostics.push(Diagnostic::error(code, message, source, key.span));
                 return Vec::new();
             }
@@ -196,19 +136,25 @@ impl Expander {
     }
 
     /// Plans an embedded workflow for one cell.
-    async fn embed(&mut self, site: &Site<'_>, step: &Step, path: &Text, cell: &Cell) -> Target {
+    async fn embed(
+        &mut self,
+        site: &Site<'_>,
+        step: &StepSpec,
+        path: &Text,
+        cell: &Cell,
+    ) -> StepTarget {
         let source = &site.workflow.source;
         let file = site.base.join(&path.value);
         let file = file.canonicalize().unwrap_or(file);
         let mut refuse = |code, message: String, span: Span, help: &str| {
-            let found = Diagnostic::error(code, message, source, span);
-            self.diagnostics.push(found.with_help(help));
-            Target::Broken
+            let problem = Diagnostic::error(code, message, source, span);
+            self.diagnostics.push(problem.with_help(help));
+            StepTarget::Broken
         };
         if !file.is_file() {
             let message = format!("there is no workflow file {}", quote(&path.value));
             return refuse(
-                code::MISSING_FILE,
+                Code::MissingFile,
                 message,
                 path.span,
                 "paths are relative to the workflow file",
@@ -216,21 +162,21 @@ impl Expander {
         }
         if self.embedding.contains(&file) || self.embedding.len() >= MAX_EMBEDDING {
             let message = format!("{} embeds itself", quote(&path.value));
-            return refuse(code::CYCLE, message, path.span, "a workflow cannot contain itself");
+            return refuse(Code::Cycle, message, path.span, "a workflow cannot contain itself");
         }
         if let Some(from) = &step.from {
             let span = from.refs().next().map_or(step.name.span, |r| r.span);
             let message = "a step with `uses` has no `from`".to_string();
             return refuse(
-                code::WRONG_INPUTS,
+                Code::WrongInputs,
                 message,
                 span,
-                "an embedded workflow has its own sources; give it values through `with`",
+                "an embedded workflow reads its own sources; pass values to it through `with`",
             );
         }
         let display = site.base.join(&path.value).display().to_string();
         let Some((workflow, base)) = read(&file, &display, &mut self.diagnostics) else {
-            return Target::Broken;
+            return StepTarget::Broken;
         };
         let scope = self.cell_scope(site, cell);
         let mut given = BTreeMap::new();
@@ -249,9 +195,9 @@ impl Expander {
                 None => {
                     let message = format!("{} has no param {}", quote(&path.value), quote(name));
                     let known = workflow.params.iter().map(|p| p.name.value.as_str());
-                    let code = crate::workflow::code::UNKNOWN_PARAM;
-                    let found = Diagnostic::error(code, message, source, key.span);
-                    self.diagnostics.push(found.with_suggestion(name, known));
+                    let code = Code::UnknownParam;
+                    let problem = Diagnostic::error(code, message, source, key.span);
+                    self.diagnostics.push(problem.with_suggestion(name, known));
                 }
             }
         }
@@ -268,24 +214,10 @@ impl Expander {
             let name = &output.name.value;
             match self.table(&inner, &output.from, &Vec::new(), &targets, name) {
                 Some(input) => outputs.insert(name.clone(), input),
-                None => return Target::Broken,
+                None => return StepTarget::Broken,
             };
         }
-        Target::Embedded(outputs)
-    }
-
-    /// The scope of expressions in a cell of a step.
-    pub(super) fn cell_scope(&self, site: &Site<'_>, cell: &Cell) -> crate::workflow::Scope {
-        let mut scope = scope(site.params);
-        scope.matrix = cell.iter().cloned().collect();
-        scope
-    }
-
-    /// Reports mistakes in expressions of a step that has no cell to be bound in.
-    pub(super) fn check_expressions(&mut self, site: &Site<'_>, step: &Step) {
-        if let Some(with) = &step.with {
-            collect_refs(with, &site.workflow.source, &mut self.diagnostics);
-        }
+        StepTarget::Embedded(outputs)
     }
 }
 
@@ -309,7 +241,7 @@ fn merge(cell: &Cell, other: &Cell, fixed: &[(String, String)]) -> Option<Cell> 
             continue;
         }
         match lookup(&merged, key) {
-            Some(found) if found != value => return None,
+            Some(existing) if existing != value => return None,
             Some(_) => {}
             None => merged.push((key.clone(), value.clone())),
         }

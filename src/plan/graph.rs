@@ -7,7 +7,7 @@ use petgraph::Direction;
 use petgraph::algo::tarjan_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 
-use super::code;
+use crate::code::Code;
 use crate::workflow::{Diagnostic, Diagnostics, StepRef, Workflow, quote};
 
 /// The steps (by position in the file) so that each comes after those it reads. Steps on a
@@ -68,7 +68,7 @@ pub(super) fn order(workflow: &Workflow, diagnostics: &mut Diagnostics) -> Vec<u
 pub(super) fn unknown_step(workflow: &Workflow, reference: &StepRef) -> Diagnostic {
     let message = format!("there is no step {}", quote(&reference.step));
     let known = workflow.steps.iter().map(|s| s.name.value.as_str());
-    Diagnostic::error(code::UNKNOWN_STEP, message, &workflow.source, reference.step_span)
+    Diagnostic::error(Code::UnknownStep, message, &workflow.source, reference.step_span)
         .with_suggestion(&reference.step, known)
 }
 
@@ -94,11 +94,11 @@ fn report(workflow: &Workflow, component: &[usize], diagnostics: &mut Diagnostic
         .flat_map(|f| f.refs())
         .find(|r| steps.iter().any(|i| workflow.steps[*i].name.value == r.step))
         .map_or(first.name.span, |r| r.span);
-    let mut found = Diagnostic::error(code::CYCLE, message, &workflow.source, span)
+    let mut problem = Diagnostic::error(Code::Cycle, message, &workflow.source, span)
         .with_help("a step can read only results that do not depend on it");
     for i in steps.iter().take(NAMED).skip(1) {
         let step = &workflow.steps[*i];
-        found = found.with_related(&workflow.source, step.name.span, "also on the cycle");
+        problem = problem.with_related(&workflow.source, step.name.span, "also on the cycle");
     }
-    diagnostics.push(found);
+    diagnostics.push(problem);
 }

@@ -1,8 +1,5 @@
 //! `galeras.lock`: the facts about the world that the workflows of a folder were run with.
 //!
-//! Lives here: the file's form, reading, and bringing it up to date. Does not live here: what
-//! a fact is (`operator::pins`), asking the world (`exec` runs the steps that do).
-//!
 //! The file is JSON with one row of an answer per line, so that a changed repository is one
 //! changed line.
 
@@ -101,13 +98,13 @@ impl LockFile {
         let version = serde_json::from_slice::<Value>(&text).map_err(|e| failed(&e))?;
         let version = version.get("galeras_lock").and_then(Value::as_u64);
         if version.is_some_and(|version| version > u64::from(VERSION)) {
-            return Err(failed(&"it was written by a newer galeras; use that"));
+            return Err(failed(&"a newer version of galeras wrote it; use that version"));
         }
         let lock: Self = serde_json::from_slice(&text).map_err(|e| failed(&e))?;
         for snapshot in &lock.snapshots {
             if answer_digest(&snapshot.rows, &snapshot.rejects) != snapshot.digest {
                 let cause =
-                    format!("the rows of `{}` are not those of its digest", snapshot.operator);
+                    format!("the rows of `{}` do not match their digest", snapshot.operator);
                 return Err(failed(&cause));
             }
         }
@@ -291,7 +288,7 @@ mod tests {
         assert_eq!(pins.version("generate", &json!({"model": "n"})), None);
         let edited = lock.render().replace("a/b", "a/x");
         std::fs::write(lock_path(&workflow), edited).unwrap();
-        assert!(LockFile::beside(&workflow).unwrap_err().contains("not those of its digest"));
+        assert!(LockFile::beside(&workflow).unwrap_err().contains("do not match their digest"));
     }
 
     #[test]

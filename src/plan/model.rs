@@ -68,6 +68,11 @@ pub(crate) fn cell_suffix(cell: &Cell) -> String {
     format!("[{}]", keys.collect::<Vec<_>>().join(","))
 }
 
+/// The value of a key in a cell.
+pub(super) fn lookup<'a>(cell: &'a Cell, key: &str) -> Option<&'a Value> {
+    cell.iter().find(|(k, _)| k == key).map(|(_, value)| value)
+}
+
 /// A scalar without quotes.
 pub(crate) fn plain(value: &Value) -> String {
     match value {

@@ -1,16 +1,14 @@
 //! The outputs of the workflow of the command line: what is written where, and as what.
-//!
-//! Does not live here: the writing itself (`exec`).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 
-use super::code;
-use super::expand::{Expander, Site, Targets};
-use super::load::scope;
+use super::expander::{Expander, Site, StepTargets};
 use super::model::{Input, OutputFormat, PlannedOutput};
+use super::params::scope;
+use crate::code::Code;
 use crate::digest::type_name;
 use crate::workflow::{Diagnostic, Output, Source, output_path_problem, quote, substitute_node};
 
@@ -20,7 +18,7 @@ impl Expander {
         &mut self,
         site: &Site<'_>,
         output: &Output,
-        targets: &Targets,
+        targets: &StepTargets,
     ) -> Option<PlannedOutput> {
         let source = &site.workflow.source;
         let input = self.table(site, &output.from, &Vec::new(), targets, &output.name.value);
@@ -28,7 +26,7 @@ impl Expander {
         let path = substitute_node(&output.path, source, &scope, &mut self.diagnostics);
         let path = path.as_str()?.to_string();
         let bad_path = |problem: String| {
-            let code = crate::workflow::code::BAD_PATH;
+            let code = Code::BadPath;
             Diagnostic::error(code, problem, source, output.path.span)
         };
         if let Some(problem) = output_path_problem(&path) {
@@ -39,7 +37,7 @@ impl Expander {
         let format = match (suffix, &output.column) {
             ("json" | "txt", Some(column)) => OutputFormat::Text { column: column.value.clone() },
             ("json" | "txt", None) => {
-                let problem = format!("a table is not written as .{suffix}");
+                let problem = format!("a table cannot be written as .{suffix}");
                 self.diagnostics.push(bad_path(problem).with_help(
                     "rows are written as .jsonl, .csv or .parquet; a .json or .txt file is the \
                      text in a `column` of a table of one row",
@@ -47,10 +45,10 @@ impl Expander {
                 return None;
             }
             (_, Some(column)) => {
-                let code = crate::workflow::code::CONFLICTING_KEYS;
-                let problem = format!("a .{suffix} file holds all columns");
-                let found = Diagnostic::error(code, problem, source, column.span);
-                self.diagnostics.push(found.with_help("`column` goes with .json and .txt files"));
+                let code = Code::ConflictingKeys;
+                let problem = format!("a .{suffix} file always has all columns");
+                let problem = Diagnostic::error(code, problem, source, column.span);
+                self.diagnostics.push(problem.with_help("`column` is for .json and .txt files"));
                 return None;
             }
             ("parquet", None) => OutputFormat::Parquet,
@@ -84,13 +82,13 @@ fn column_problem(source: &Arc<Source>, output: &Output, input: &Input) -> Optio
     match input.schema.field(&column.value) {
         None => {
             let message = format!("there is no column {}", quote(&column.value));
-            let found = Diagnostic::error(code::UNKNOWN_COLUMN, message, source, column.span);
-            Some(found.with_suggestion(&column.value, input.schema.names()))
+            let problem = Diagnostic::error(Code::UnknownColumn, message, source, column.span);
+            Some(problem.with_suggestion(&column.value, input.schema.names()))
         }
         Some(field) if *field.data_type() != DataType::Utf8 => {
             let given = type_name(field.data_type());
             let message = format!("column {} has type {given}, not utf8", quote(&column.value));
-            let code = crate::workflow::code::WRONG_TYPE;
+            let code = Code::WrongType;
             Some(Diagnostic::error(code, message, source, column.span))
         }
         Some(_) => None,

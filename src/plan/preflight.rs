@@ -1,8 +1,6 @@
 //! What steps need of their surroundings when they run: asked before anything runs.
-//!
-//! Does not live here: which steps will run (`exec`), what each needs (the operators).
 
-use super::bind::place;
+use super::mistake::diagnostic_of;
 use super::model::Plan;
 use crate::workflow::{Diagnostics, Span};
 
@@ -12,8 +10,8 @@ pub fn preflight(plan: &Plan, steps: impl IntoIterator<Item = usize>) -> Diagnos
     for step in steps.into_iter().map(|at| &plan.steps[at]) {
         for error in step.step.missing() {
             let fallback = Span::new(step.place.start, step.place.end());
-            let found = place(&error, &step.source, step.arguments.as_ref(), fallback);
-            diagnostics.push(found);
+            let problem = diagnostic_of(&error, &step.source, step.arguments.as_ref(), fallback);
+            diagnostics.push(problem);
         }
     }
     diagnostics

@@ -1,23 +1,26 @@
 //! From references (`a`, `a.rejects`, `a[*]`, `a[k=v]`) to the tables of planned steps.
-//!
-//! Does not live here: how a reference is written (`workflow`), how its table is read (`exec`).
 
-use super::code;
-use super::expand::{Expander, Site, Target, Targets};
-use super::graph;
-use super::model::{Cell, Input, TableRef, plain};
-use crate::operator::INPUT;
-use crate::workflow::{Cells, Diagnostic, From, Step, StepRef, quote};
+use std::collections::{BTreeMap, HashSet};
+
+use arrow::datatypes::{DataType, FieldRef};
 use serde_json::Value;
+
+use super::expander::{Expander, Site, StepTarget, StepTargets};
+use super::graph;
+use super::model::{Cell, Input, TableRef, lookup, plain};
+use crate::code::Code;
+use crate::digest::type_name;
+use crate::operator::{INPUT, MAIN, TableSchema, describe};
+use crate::workflow::{Cells, Diagnostic, From, StepRef, StepSpec, quote};
 
 impl Expander {
     /// The tables behind the references of a step in one cell; `None` if one is broken.
     pub(super) fn inputs(
         &mut self,
         site: &Site<'_>,
-        step: &Step,
+        step: &StepSpec,
         cell: &Cell,
-        targets: &Targets,
+        targets: &StepTargets,
     ) -> Option<Vec<Input>> {
         match &step.from {
             None => Some(Vec::new()),
@@ -42,7 +45,7 @@ impl Expander {
         site: &Site<'_>,
         reference: &StepRef,
         cell: &Cell,
-        targets: &Targets,
+        targets: &StepTargets,
         port: &str,
     ) -> Option<Input> {
         let Some(upstream) = targets.get(&reference.step) else {
@@ -60,12 +63,13 @@ impl Expander {
                 None => reference.cells == Cells::All || lookup(cell, key) == Some(value),
             })
         };
-        let found: Vec<&(Cell, Target)> = upstream.iter().filter(|(c, _)| matches(c)).collect();
+        let chosen: Vec<&(Cell, StepTarget)> =
+            upstream.iter().filter(|(c, _)| matches(c)).collect();
         let united = reference.cells == Cells::All;
-        if found.is_empty() && upstream.iter().any(|(c, _)| !c.is_empty()) {
+        if chosen.is_empty() && upstream.iter().any(|(c, _)| !c.is_empty()) {
             let message = format!("{} is a matrix step", quote(&reference.step));
-            let found = Diagnostic::error(
-                code::UNKNOWN_CELL,
+            let problem = Diagnostic::error(
+                Code::UnknownCell,
                 message,
                 &site.workflow.source,
                 reference.span,
@@ -73,12 +77,12 @@ impl Expander {
             let name = &reference.step;
             let help =
                 format!("write `{name}[*]` for all its cells, or `{name}[key=value]` for one");
-            self.diagnostics.push(found.with_help(help));
+            self.diagnostics.push(problem.with_help(help));
             return None;
         }
         let mut tables = Vec::new();
         let mut input: Option<Input> = None;
-        for (cell, target) in found {
+        for (cell, target) in chosen {
             let one = self.port(site, reference, target, port)?;
             if united {
                 for mut table in one.tables.clone() {
@@ -94,7 +98,7 @@ impl Expander {
                         format!("the cells of {} have different columns", quote(&reference.step));
                     let source = &site.workflow.source;
                     self.diagnostics.push(Diagnostic::error(
-                        code::WRONG_INPUTS,
+                        Code::WrongInputs,
                         message,
                         source,
                         reference.span,
@@ -109,12 +113,12 @@ impl Expander {
         input.tables = tables;
         if united {
             input.united = true;
-            input.schema = super::bind::united_schema(&input)
+            input.schema = united_schema(&input)
                 .map_err(|message| {
                     let source = &site.workflow.source;
-                    let found =
-                        Diagnostic::error(code::WRONG_INPUTS, message, source, reference.span);
-                    self.diagnostics.push(found);
+                    let problem =
+                        Diagnostic::error(Code::WrongInputs, message, source, reference.span);
+                    self.diagnostics.push(problem);
                 })
                 .ok()?;
         }
@@ -126,7 +130,7 @@ impl Expander {
         &mut self,
         site: &Site<'_>,
         reference: &StepRef,
-        upstream: &[(Cell, Target)],
+        upstream: &[(Cell, StepTarget)],
         fixed: &[(String, String)],
     ) -> Option<()> {
         let mut ok = Some(());
@@ -147,8 +151,8 @@ impl Expander {
                 (message, key, keys)
             };
             let source = &site.workflow.source;
-            let found = Diagnostic::error(code::UNKNOWN_CELL, message, source, reference.span);
-            self.diagnostics.push(found.with_suggestion(given, known));
+            let problem = Diagnostic::error(Code::UnknownCell, message, source, reference.span);
+            self.diagnostics.push(problem.with_suggestion(given, known));
             ok = None;
         }
         ok
@@ -159,7 +163,7 @@ impl Expander {
         &mut self,
         site: &Site<'_>,
         reference: &StepRef,
-        target: &Target,
+        target: &StepTarget,
         port: &str,
     ) -> Option<Input> {
         let unknown = |known: Vec<&str>| {
@@ -169,52 +173,52 @@ impl Expander {
                 Some(name) => {
                     let message =
                         format!("step {} has no port {}", quote(&reference.step), quote(name));
-                    let found = Diagnostic::error(code::UNKNOWN_PORT, message, source, span);
-                    found.with_suggestion(name, known)
+                    let problem = Diagnostic::error(Code::UnknownPort, message, source, span);
+                    problem.with_suggestion(name, known)
                 }
                 None => {
                     let message =
                         format!("step {} has several outputs; name one", quote(&reference.step));
-                    let found = Diagnostic::error(code::UNKNOWN_PORT, message, source, span);
+                    let problem = Diagnostic::error(Code::UnknownPort, message, source, span);
                     let step = &reference.step;
                     let choices = known.iter().map(|k| format!("{step}.{k}")).collect::<Vec<_>>();
-                    found.with_help(format!("the outputs are {}", choices.join(", ")))
+                    problem.with_help(format!("the outputs are {}", choices.join(", ")))
                 }
             }
         };
         match target {
-            Target::Broken => None,
-            Target::Step(i) => {
+            StepTarget::Broken => None,
+            StepTarget::Step(i) => {
                 let ports = self.steps[*i].step.ports();
-                let found = match &reference.port {
+                let output = match &reference.port {
                     None => ports.first(),
                     Some(name) => ports.iter().find(|p| p.name == name),
                 };
-                let Some(found) = found else {
+                let Some(output) = output else {
                     let known = ports.iter().map(|p| p.name).collect();
                     self.diagnostics.push(unknown(known));
                     return None;
                 };
-                let table = TableRef { step: *i, port: found.name, cell: Vec::new() };
+                let table = TableRef { step: *i, port: output.name, cell: Vec::new() };
                 Some(Input {
                     port: port.to_string(),
                     tables: vec![table],
                     united: false,
-                    schema: found.table.materialised(),
+                    schema: output.table.materialised(),
                 })
             }
-            Target::Embedded(outputs) => {
-                let found = match &reference.port {
+            StepTarget::Embedded(outputs) => {
+                let output = match &reference.port {
                     Some(name) => outputs.get(name),
                     None if outputs.len() == 1 => outputs.values().next(),
-                    None => outputs.get(crate::operator::MAIN),
+                    None => outputs.get(MAIN),
                 };
-                let Some(found) = found else {
+                let Some(output) = output else {
                     let known = outputs.keys().map(String::as_str).collect();
                     self.diagnostics.push(unknown(known));
                     return None;
                 };
-                Some(Input { port: port.to_string(), ..found.clone() })
+                Some(Input { port: port.to_string(), ..output.clone() })
             }
         }
     }
@@ -222,10 +226,41 @@ impl Expander {
 
 fn names_and_types(input: &Input) -> Vec<(String, String)> {
     let fields = input.schema.schema.fields().iter();
-    fields.map(|f| (f.name().clone(), crate::digest::type_name(f.data_type()))).collect()
+    fields.map(|f| (f.name().clone(), type_name(f.data_type()))).collect()
 }
 
-/// The value of a key in a cell.
-pub(super) fn lookup<'a>(cell: &'a Cell, key: &str) -> Option<&'a Value> {
-    cell.iter().find(|(k, _)| k == key).map(|(_, value)| value)
+/// The columns of united cells: those of the step, and the matrix keys.
+fn united_schema(input: &Input) -> Result<TableSchema, String> {
+    let mut values: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+    let mut order: Vec<&str> = Vec::new();
+    for (key, value) in input.tables.iter().flat_map(|t| &t.cell) {
+        values.entry(key).or_default().push(value);
+        if !order.contains(&key.as_str()) {
+            order.push(key);
+        }
+    }
+    let existing: HashSet<&str> = input.schema.names().collect();
+    let mut fields: Vec<FieldRef> = Vec::new();
+    for key in &order {
+        if existing.contains(key) {
+            return Err(format!(
+                "the cells already have a column {}, which is also a matrix key",
+                quote(key)
+            ));
+        }
+        let all = &values[key];
+        let data_type = if all.iter().all(|v| v.is_i64()) {
+            DataType::Int64
+        } else if all.iter().all(|v| v.is_number()) {
+            DataType::Float64
+        } else if all.iter().all(|v| v.is_boolean()) {
+            DataType::Boolean
+        } else {
+            DataType::Utf8
+        };
+        fields.push(describe(key, data_type, false, "the key of the matrix cell", None));
+    }
+    let mut schema = input.schema.with(&fields);
+    schema.key.extend(order.iter().map(ToString::to_string));
+    Ok(schema)
 }

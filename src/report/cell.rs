@@ -12,13 +12,13 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 const OPTIONS: FormatOptions<'static> = FormatOptions::new().with_null("null");
 
 /// How the values of one array are written in a table for people.
-pub(super) enum Cells<'a> {
+pub(super) enum CellFormatter<'a> {
     Float(&'a dyn Array),
     Nested(NullableEncoder<'a>),
     Other(ArrayFormatter<'a>),
 }
 
-impl<'a> Cells<'a> {
+impl<'a> CellFormatter<'a> {
     pub(super) fn new(
         field: &'a FieldRef,
         array: &'a dyn Array,

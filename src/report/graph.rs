@@ -1,10 +1,5 @@
-//! The graph of a workflow's steps as Mermaid or DOT text, and the types all formats share.
-//!
-//! Does not live here: the picture (`svg`) and where its boxes are (`layout`).
+//! The graph of a workflow's steps: what all formats are drawn from.
 
-use std::fmt::Write;
-
-use super::svg;
 use crate::event::StepStatus;
 
 /// A step.
@@ -31,7 +26,7 @@ pub struct GraphEdge {
 
 /// The steps of a workflow and the tables between them.
 #[derive(Clone, Debug)]
-pub struct Graph {
+pub struct StepGraph {
     /// The workflow's name.
     pub title: String,
     /// The steps.
@@ -51,16 +46,7 @@ pub enum GraphFormat {
     Svg,
 }
 
-/// `g` as text of the format `f`. Names may hold anything.
-pub fn render_graph(g: &Graph, f: GraphFormat) -> String {
-    match f {
-        GraphFormat::Mermaid => mermaid(g),
-        GraphFormat::Dot => dot(g),
-        GraphFormat::Svg => svg::render(g),
-    }
-}
-
-impl Graph {
+impl StepGraph {
     /// The edges between steps that exist.
     pub(super) fn valid_edges(&self) -> impl Iterator<Item = &GraphEdge> {
         let count = self.nodes.len();
@@ -75,158 +61,5 @@ pub(super) fn state_name(state: StepStatus) -> &'static str {
         StepStatus::Ran => "ran",
         StepStatus::Failed => "failed",
         StepStatus::Skipped => "skipped",
-    }
-}
-
-const STATES: [StepStatus; 4] =
-    [StepStatus::Hit, StepStatus::Ran, StepStatus::Failed, StepStatus::Skipped];
-
-/// Fill, line and text of a state, readable on light and on dark pages.
-fn colors(state: StepStatus) -> (&'static str, &'static str, &'static str) {
-    match state {
-        StepStatus::Hit => ("#e8eaed", "#80868b", "#202124"),
-        StepStatus::Ran => ("#d7f0dd", "#2e7d46", "#12351e"),
-        StepStatus::Failed => ("#fbdcd9", "#c5352b", "#5c1510"),
-        StepStatus::Skipped => ("#f6f0dc", "#a08a3c", "#4a3f15"),
-    }
-}
-
-fn mermaid(g: &Graph) -> String {
-    let mut out = String::new();
-    // Writing to a String does not fail.
-    let _ = writeln!(out, "---\ntitle: {}\n---\nflowchart TD", json_text(&g.title));
-    for (i, node) in g.nodes.iter().enumerate() {
-        let class = node.state.map(|s| format!(":::{}", state_name(s))).unwrap_or_default();
-        let (name, label) = (mermaid_text(&node.name), mermaid_text(&node.label));
-        let _ = writeln!(out, "  n{i}[\"{name}<br/><small>{label}</small>\"]{class}");
-    }
-    for edge in g.valid_edges() {
-        let label = match &edge.label {
-            Some(label) => format!("|\"{}\"|", mermaid_text(label)),
-            None => String::new(),
-        };
-        let _ = writeln!(out, "  n{} -->{label} n{}", edge.from, edge.to);
-    }
-    for state in STATES.into_iter().filter(|s| g.nodes.iter().any(|n| n.state == Some(*s))) {
-        let (fill, line, text) = colors(state);
-        let name = state_name(state);
-        let _ = writeln!(out, "  classDef {name} fill:{fill},stroke:{line},color:{text}");
-    }
-    out
-}
-
-/// A JSON string is also a YAML string.
-fn json_text(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
-}
-
-/// Mermaid reads HTML and Markdown in labels, and `#` starts its entities.
-fn mermaid_text(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut chars = text.chars().peekable();
-    let mut inside = false;
-    while let Some(c) = chars.next() {
-        let before = std::mem::replace(&mut inside, c.is_alphanumeric());
-        match c {
-            '_' if before && chars.peek().is_some_and(|c| c.is_alphanumeric()) => out.push(c),
-            '"' | '#' | '&' | '<' | '>' | '`' | '\\' | '*' | '_' | '|' | ';' | '{' | '}' => {
-                let _ = write!(out, "#{};", u32::from(c));
-            }
-            c if c.is_control() => out.push(' '),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-fn dot(g: &Graph) -> String {
-    let mut out = String::new();
-    let title = dot_text(&g.title);
-    let _ = writeln!(out, "digraph \"{title}\" {{");
-    let _ = writeln!(out, "  graph [label=\"{title}\", labelloc=t, fontname=\"sans-serif\"];");
-    let _ = writeln!(out, "  node [shape=box, style=\"rounded,filled\", fillcolor=\"#f8f9fa\",");
-    let _ = writeln!(out, "        color=\"#5f6368\", fontname=\"sans-serif\"];");
-    let _ = writeln!(out, "  edge [color=\"#5f6368\", fontname=\"sans-serif\", fontsize=10];");
-    for (i, node) in g.nodes.iter().enumerate() {
-        let (name, label) = (dot_text(&node.name), dot_text(&node.label));
-        let color = node.state.map(colors).map(|(fill, line, text)| {
-            format!(", fillcolor=\"{fill}\", color=\"{line}\", fontcolor=\"{text}\"")
-        });
-        let color = color.unwrap_or_default();
-        let _ = writeln!(out, "  n{i} [label=\"{name}\\n{label}\"{color}];");
-    }
-    for edge in g.valid_edges() {
-        let label = edge.label.as_deref().map(|l| format!(" [label=\"{}\"]", dot_text(l)));
-        let _ = writeln!(out, "  n{} -> n{}{};", edge.from, edge.to, label.unwrap_or_default());
-    }
-    out.push_str("}\n");
-    out
-}
-
-/// In a quoted DOT string, a backslash starts an escape (`\N` is the node's name) and `&` an
-/// HTML entity.
-fn dot_text(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '&' => out.push_str("&amp;"),
-            c if c.is_control() => out.push(' '),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn graph() -> Graph {
-        let node = |name: &str, label: &str, state| GraphNode {
-            name: name.into(),
-            label: label.into(),
-            state,
-        };
-        Graph {
-            title: "cut: \"x\"".into(),
-            nodes: vec![
-                node("methods", "methods", Some(StepStatus::Hit)),
-                node("gen[model=\"a\\N\"]", "generate", None),
-                node("the_end_", "sql\n", Some(StepStatus::Failed)),
-            ],
-            edges: vec![
-                GraphEdge { from: 0, to: 1, label: None },
-                GraphEdge { from: 1, to: 2, label: Some("a|b".into()) },
-                GraphEdge { from: 7, to: 2, label: None },
-            ],
-        }
-    }
-
-    #[test]
-    fn mermaid_ids_are_numbers_and_labels_hold_no_syntax() {
-        let expected = r##"---
-title: "cut: \"x\""
----
-flowchart TD
-  n0["methods<br/><small>methods</small>"]:::hit
-  n1["gen[model=#34;a#92;N#34;]<br/><small>generate</small>"]
-  n2["the_end#95;<br/><small>sql </small>"]:::failed
-  n0 --> n1
-  n1 -->|"a#124;b"| n2
-  classDef hit fill:#e8eaed,stroke:#80868b,color:#202124
-  classDef failed fill:#fbdcd9,stroke:#c5352b,color:#5c1510
-"##;
-        assert_eq!(render_graph(&graph(), GraphFormat::Mermaid), expected);
-    }
-
-    #[test]
-    fn dot_strings_are_closed_where_they_should() {
-        let text = render_graph(&graph(), GraphFormat::Dot);
-        assert!(text.starts_with("digraph \"cut: \\\"x\\\"\" {\n"), "{text}");
-        assert!(text.contains(r#"  n1 [label="gen[model=\"a\\N\"]\ngenerate"];"#), "{text}");
-        assert!(text.contains("  n1 -> n2 [label=\"a|b\"];"), "{text}");
-        assert!(!text.contains("n7"), "{text}");
     }
 }

@@ -3,11 +3,13 @@
 //! Everything is written to a writer that the caller hands in; only the bars of
 //! [`HumanReporter`] go to stderr by themselves, because they redraw what is on the screen.
 //!
-//! Does not live here: when events are sent (`exec`), what is in a table (`operators`), which
+//! Does not live here: when events are sent (`runner`), what is in a table (`operators`), which
 //! verb shows what (`cli`).
 
 mod bars;
 mod cell;
+mod diagram;
+mod format;
 mod graph;
 mod human;
 mod json;
@@ -19,9 +21,11 @@ mod table;
 mod text;
 mod units;
 
-pub use graph::{Graph, GraphEdge, GraphFormat, GraphNode, render_graph};
+pub use diagram::render_graph;
+pub use format::TableFormat;
+pub use graph::{GraphEdge, GraphFormat, GraphNode, StepGraph};
 pub use human::HumanReporter;
 pub use json::JsonReporter;
 pub use stream::TableWriter;
-pub use table::{TableFormat, write_table};
+pub use table::write_table;
 pub use units::{bytes, count, seconds};

@@ -9,7 +9,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::json;
 
 use super::cell::{as_json_text, failed};
-use super::table::TableFormat;
+use super::format::TableFormat;
 
 /// Writes batches to a file or a pipe as they come.
 ///
@@ -89,7 +89,7 @@ pub(super) fn check_columns(schema: &SchemaRef, batch: &RecordBatch) -> io::Resu
     if same {
         return Ok(());
     }
-    let message = "the columns of the batch are not those of the table";
+    let message = "the batch and the table have different columns";
     Err(io::Error::new(io::ErrorKind::InvalidInput, message))
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::graph::{Graph, GraphNode, state_name};
+use super::graph::{GraphNode, StepGraph, state_name};
 use super::layout::{HEIGHT, layout};
 use super::text;
 
@@ -39,7 +39,7 @@ stroke:#ffffff;stroke-width:4px;stroke-linejoin:round;paint-order:stroke}\
 }";
 
 /// The picture of `g`.
-pub(super) fn render(g: &Graph) -> String {
+pub(super) fn render(g: &StepGraph) -> String {
     // Two tables between the same steps are one line with both names.
     let mut edges: BTreeMap<(usize, usize), Vec<&str>> = BTreeMap::new();
     for edge in g.valid_edges() {
@@ -259,7 +259,7 @@ mod tests {
     #[test]
     fn names_are_text_and_never_markup() {
         let name = "</text><script>alert(1)</script>\u{1b}&\"";
-        let svg = render(&Graph {
+        let svg = render(&StepGraph {
             title: name.into(),
             nodes: vec![GraphNode {
                 name: name.into(),
@@ -276,7 +276,7 @@ mod tests {
     fn tables_between_the_same_steps_share_a_line() {
         let node = |name: &str| GraphNode { name: name.into(), label: "sql".into(), state: None };
         let edge = |label: &str| GraphEdge { from: 0, to: 1, label: Some(label.into()) };
-        let svg = render(&Graph {
+        let svg = render(&StepGraph {
             title: "t".into(),
             nodes: vec![node("a"), node("b")],
             edges: vec![edge("left"), edge("right")],

@@ -5,20 +5,10 @@ use std::io::{self, Write};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
-use super::cell::{Cells, json_options};
+use super::cell::{CellFormatter, json_options};
+use super::format::TableFormat;
 use super::stream::{TableWriter, check_columns};
 use super::text;
-
-/// How a table is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TableFormat {
-    /// Aligned columns, for people.
-    Table,
-    /// One JSON object per line.
-    Json,
-    /// CSV with a header.
-    Csv,
-}
 
 /// Columns of text are not made narrower than this, unless their cells are.
 const NARROWEST: usize = 12;
@@ -125,8 +115,11 @@ fn columns(batches: &[RecordBatch], schema: &SchemaRef) -> io::Result<Vec<Column
     for (i, field) in schema.fields().iter().enumerate() {
         let mut cells = Vec::new();
         for batch in batches {
-            let mut source =
-                Cells::new(&batch.schema_ref().fields()[i], batch.column(i).as_ref(), &options)?;
+            let mut source = CellFormatter::new(
+                &batch.schema_ref().fields()[i],
+                batch.column(i).as_ref(),
+                &options,
+            )?;
             for row in 0..batch.num_rows() {
                 cells.push(one_line(&source.text(row)?));
             }

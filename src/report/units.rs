@@ -1,16 +1,10 @@
 //! Numbers for people: counts with separators, sizes, durations.
 
+use indicatif::HumanCount;
+
 /// A count with thousands separators: `17,102`.
 pub fn count(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
+    HumanCount(n).to_string()
 }
 
 /// A size in binary units: `512 B`, `1.2 MiB`.
@@ -32,7 +26,7 @@ pub fn bytes(n: u64) -> String {
     format!("{value:.1} {unit}")
 }
 
-/// A duration: `0.61 s`, `12.3 s`, `3 min 12 s`, `2 h 5 min`. What is no duration is zero.
+/// A duration: `0.61 s`, `12.3 s`, `3 min 12 s`, `2 h 5 min`. NaN and negative numbers are shown as zero.
 pub fn seconds(s: f64) -> String {
     let s = s.max(0.0);
     if s < 9.995 {

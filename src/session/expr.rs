@@ -13,6 +13,7 @@ use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::Expr;
 
 use super::determinism::{Keys, check_deterministic};
+use crate::code::Code;
 use crate::operator::{ArgError, plain_message};
 
 /// A checked expression.
@@ -56,7 +57,7 @@ pub fn parse_row_expr(
     if whole_table {
         return Err(ArgError::new(
             path,
-            "not-a-row-expression",
+            Code::NotARowExpression,
             "the expression sees one row at a time, so it cannot aggregate or query",
         )
         .help("use a step with `op: sql` for aggregates"));
@@ -70,7 +71,7 @@ pub fn parse_row_expr(
     if let Some(problem) =
         check_deterministic(&plan, &Keys::new()).map_err(explain)?.into_iter().next()
     {
-        return Err(ArgError::new(path, "not-deterministic", problem));
+        return Err(ArgError::new(path, Code::NotDeterministic, problem));
     }
     let data_type = plan.schema().field(0).data_type().clone();
     Ok(RowExpr { expr, columns: columns.into_iter().collect(), data_type })
@@ -89,8 +90,8 @@ pub fn explain(error: &DataFusionError, schema: &SchemaRef, path: &str) -> ArgEr
         return ArgError::unknown_column(path, &field.name, known);
     }
     let code = match error.find_root() {
-        DataFusionError::SQL(..) => "sql-syntax",
-        _ => "sql",
+        DataFusionError::SQL(..) => Code::SqlSyntax,
+        _ => Code::Sql,
     };
     ArgError::new(path, code, plain_message(error))
 }
@@ -120,11 +121,11 @@ mod tests {
     #[test]
     fn mistakes_have_codes_and_suggestions() {
         let code = |sql: &str| parse(sql).unwrap_err().code;
-        assert_eq!(code("nlok > 1"), "unknown-column");
+        assert_eq!(code("nlok > 1"), Code::UnknownColumn);
         assert_eq!(parse("nlok > 1").unwrap_err().help.unwrap(), "did you mean `nloc`?");
-        assert_eq!(code("nloc >"), "sql-syntax");
-        assert_eq!(code("sum(nloc) > 1"), "not-a-row-expression");
-        assert_eq!(code("random() > 0.5"), "not-deterministic");
-        assert_eq!(code("no_such_function(nloc)"), "sql");
+        assert_eq!(code("nloc >"), Code::SqlSyntax);
+        assert_eq!(code("sum(nloc) > 1"), Code::NotARowExpression);
+        assert_eq!(code("random() > 0.5"), Code::NotDeterministic);
+        assert_eq!(code("no_such_function(nloc)"), Code::Sql);
     }
 }

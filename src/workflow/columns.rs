@@ -1,9 +1,11 @@
 //! Column types as a schema contract writes them: `utf8!`, `list<float64>`,
 //! `struct<role: utf8, content: utf8>`.
 //!
-//! Not here: Arrow, and the comparison of a contract with a real schema (the plan does it).
+//! The plan compares a contract with a real schema; nothing here knows Arrow.
 
 use std::fmt;
+
+use strum::VariantNames as _;
 
 /// The deepest nesting of list and struct types.
 const MAX_TYPE_DEPTH: usize = 16;
@@ -30,56 +32,50 @@ pub struct ItemType {
     pub non_null: bool,
 }
 
-macro_rules! scalar_types {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
-        /// The types without parts.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum ScalarType { $($(#[$doc])* $variant,)* }
-
-        impl ScalarType {
-            /// Every scalar type with its name in a workflow.
-            pub const ALL: &'static [(&'static str, ScalarType)] =
-                &[$(($name, ScalarType::$variant),)*];
-
-            /// The name in a workflow.
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $name,)* }
-            }
-        }
-    };
-}
-
-scalar_types! {
+/// The types without parts.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantNames,
+)]
+#[strum(serialize_all = "lowercase")]
+pub enum ScalarType {
     /// Text.
-    Utf8 = "utf8",
+    Utf8,
     /// True or false.
-    Bool = "bool",
+    Bool,
     /// 8-bit integer.
-    Int8 = "int8",
+    Int8,
     /// 16-bit integer.
-    Int16 = "int16",
+    Int16,
     /// 32-bit integer.
-    Int32 = "int32",
+    Int32,
     /// 64-bit integer.
-    Int64 = "int64",
-    /// 8-bit natural number.
-    UInt8 = "uint8",
-    /// 16-bit natural number.
-    UInt16 = "uint16",
-    /// 32-bit natural number.
-    UInt32 = "uint32",
-    /// 64-bit natural number.
-    UInt64 = "uint64",
+    Int64,
+    /// 8-bit integer without a sign.
+    UInt8,
+    /// 16-bit integer without a sign.
+    UInt16,
+    /// 32-bit integer without a sign.
+    UInt32,
+    /// 64-bit integer without a sign.
+    UInt64,
     /// Single-precision number.
-    Float32 = "float32",
+    Float32,
     /// Double-precision number.
-    Float64 = "float64",
+    Float64,
     /// Bytes.
-    Binary = "binary",
+    Binary,
     /// A day.
-    Date = "date",
+    Date,
     /// A moment.
-    Timestamp = "timestamp",
+    Timestamp,
 }
 
 /// Names that other systems use, and ours.
@@ -120,7 +116,7 @@ impl ItemType {
         let out = parser.item(0)?;
         parser.skip_space();
         if parser.at < text.len() {
-            return Err(parser.error("nothing more is expected after the type"));
+            return Err(parser.error("unexpected text after the type"));
         }
         Ok(out)
     }
@@ -148,7 +144,7 @@ impl fmt::Display for ItemType {
 impl fmt::Display for ColumnType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Scalar(scalar) => f.write_str(scalar.as_str()),
+            Self::Scalar(scalar) => f.write_str(scalar.into()),
             Self::List(item) => write!(f, "list<{item}>"),
             Self::Struct(fields) => {
                 f.write_str("struct<")?;
@@ -179,11 +175,11 @@ impl<'a> Parser<'a> {
 
     fn eat(&mut self, c: char) -> bool {
         self.skip_space();
-        let found = self.rest().starts_with(c);
-        if found {
+        let next = self.rest().starts_with(c);
+        if next {
             self.at += c.len_utf8();
         }
-        found
+        next
     }
 
     fn word(&mut self) -> &'a str {
@@ -218,9 +214,9 @@ impl<'a> Parser<'a> {
                 self.expect('<', "write `struct<name: utf8>`")?;
                 ColumnType::Struct(self.fields(depth)?)
             }
-            name => match ScalarType::ALL.iter().find(|(n, _)| *n == name) {
-                Some((_, scalar)) => ColumnType::Scalar(*scalar),
-                None => return Err(unknown(name, start)),
+            name => match name.parse() {
+                Ok(scalar) => ColumnType::Scalar(scalar),
+                Err(strum::ParseError::VariantNotFound) => return Err(unknown(name, start)),
             },
         };
         let non_null = self.eat('!');
@@ -257,7 +253,7 @@ impl<'a> Parser<'a> {
 }
 
 fn unknown(name: &str, start: usize) -> TypeError {
-    let names: Vec<&str> = ScalarType::ALL.iter().map(|(n, _)| *n).collect();
+    let names = ScalarType::VARIANTS;
     let lower = name.to_lowercase();
     let foreign = FOREIGN.iter().find(|(n, _)| *n == lower).map(|(_, ours)| *ours);
     let all = names.iter().copied().chain(["list", "struct"]);

@@ -1,48 +1,15 @@
 //! What can be wrong with a workflow: [`Diagnostic`] and the collector [`Diagnostics`]. Every
 //! layer that judges a workflow reports with these.
 //!
-//! Not here: places (`source`), how a diagnostic looks on a terminal or in JSON (`render`),
-//! and the wording of any particular mistake (the module that finds it).
+//! The wording of a mistake is with the module that detects it, its explanation in `crate::code`.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use super::source::{BOM, Source, SourceSpan, Span};
+use crate::code::Code;
 
-/// The codes of the diagnostics that this layer can produce. Later layers add their own.
-pub mod code {
-    /// The text is not YAML.
-    pub const YAML_SYNTAX: &str = "yaml-syntax";
-    /// The text is YAML, but larger, deeper or more repetitive than a workflow may be.
-    pub const YAML_LIMIT: &str = "yaml-limit";
-    /// The file holds no workflow.
-    pub const EMPTY_FILE: &str = "empty-file";
-    /// A mapping holds a key that means nothing there.
-    pub const UNKNOWN_KEY: &str = "unknown-key";
-    /// A required key is absent.
-    pub const MISSING_KEY: &str = "missing-key";
-    /// A key occurs twice in one mapping.
-    pub const DUPLICATE_KEY: &str = "duplicate-key";
-    /// A value has another type than the place wants.
-    pub const WRONG_TYPE: &str = "wrong-type";
-    /// A value has the right type, but is not one of those allowed.
-    pub const WRONG_VALUE: &str = "wrong-value";
-    /// Two keys exclude each other.
-    pub const CONFLICTING_KEYS: &str = "conflicting-keys";
-    /// A name is not of the form `[A-Za-z_][A-Za-z0-9_-]*`.
-    pub const BAD_NAME: &str = "bad-name";
-    /// A reference in `from` cannot be read.
-    pub const BAD_REFERENCE: &str = "bad-reference";
-    /// A `${{ … }}` expression cannot be read.
-    pub const BAD_EXPRESSION: &str = "bad-expression";
-    /// An expression names a parameter or matrix key that does not exist.
-    pub const UNKNOWN_PARAM: &str = "unknown-param";
-    /// A column type does not exist.
-    pub const UNKNOWN_TYPE: &str = "unknown-type";
-    /// A file path is absolute, escapes its folder, or has a suffix without a meaning.
-    pub const BAD_PATH: &str = "bad-path";
-}
+use super::source::{BOM, Source, SourceSpan, Span};
 
 /// Whether a diagnostic stops the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -67,8 +34,8 @@ impl Severity {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "a diagnostic does nothing until it is pushed"]
 pub struct Diagnostic {
-    /// A stable, kebab-case name of the kind of mistake; see [`code`].
-    pub code: &'static str,
+    /// The kind of mistake.
+    pub code: Code,
     /// Whether it stops the run.
     pub severity: Severity,
     /// One sentence, lower case, without the place.
@@ -85,12 +52,7 @@ pub struct Diagnostic {
 
 impl Diagnostic {
     /// An error at `span` of `source`.
-    pub fn error(
-        code: &'static str,
-        message: impl Into<String>,
-        source: &Arc<Source>,
-        span: Span,
-    ) -> Self {
+    pub fn error(code: Code, message: impl Into<String>, source: &Arc<Source>, span: Span) -> Self {
         Self {
             code,
             severity: Severity::Error,
@@ -104,7 +66,7 @@ impl Diagnostic {
 
     /// A warning at `span` of `source`.
     pub fn warning(
-        code: &'static str,
+        code: Code,
         message: impl Into<String>,
         source: &Arc<Source>,
         span: Span,
@@ -259,7 +221,7 @@ impl Diagnostics {
                 .key()
                 .cmp(&b.span.key())
                 .then_with(|| a.severity.cmp(&b.severity))
-                .then_with(|| a.code.cmp(b.code))
+                .then_with(|| a.code.name().cmp(b.code.name()))
                 .then_with(|| a.message.cmp(&b.message))
         });
         let mut seen = HashSet::new();
@@ -292,7 +254,7 @@ mod tests {
         let s = Source::new("f", "abcdef");
         let mut all = Diagnostics::new();
         for start in [4, 1, 4] {
-            all.push(Diagnostic::warning(code::UNKNOWN_KEY, "x", &s, Span::new(start, start + 1)));
+            all.push(Diagnostic::warning(Code::UnknownKey, "x", &s, Span::new(start, start + 1)));
         }
         assert!(!all.has_errors());
         let starts: Vec<usize> = all.into_sorted().iter().map(|d| d.span.start).collect();
@@ -304,7 +266,7 @@ mod tests {
         let s = Source::new("f", "a");
         let mut all = Diagnostics::new();
         for i in 0..1500 {
-            all.push(Diagnostic::error(code::UNKNOWN_KEY, format!("{i}"), &s, Span::default()));
+            all.push(Diagnostic::error(Code::UnknownKey, format!("{i}"), &s, Span::default()));
         }
         assert_eq!((all.len(), all.dropped(), all.has_errors()), (1000, 500, true));
     }

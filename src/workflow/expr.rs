@@ -1,15 +1,17 @@
 //! `${{ params.x }}` and `${{ matrix.y }}`: finding them in strings.
 //!
-//! Not here: their values (`substitute`), and which parameters exist (the plan knows). There are no
-//! operators, functions, loops or environment, on purpose: what a step computes must be
+//! There are no operators, functions, loops or environment, on purpose: what a step computes must be
 //! readable from the workflow and its parameters. `{{ }}` without `$` belongs to prompt
 //! templates and passes through untouched; there is no escape for `${{`.
 
 use std::sync::Arc;
 
-use super::diagnostic::{Diagnostic, Diagnostics, code, quote};
+use strum::VariantNames as _;
+
+use super::diagnostic::{Diagnostic, Diagnostics, quote};
 use super::node::{Node, Value};
 use super::source::{Source, Span};
+use crate::code::Code;
 
 const OPEN: &str = "${{";
 const CLOSE: &str = "}}";
@@ -17,7 +19,20 @@ const CLOSE: &str = "}}";
 const MAX_PER_STRING: usize = 200;
 
 /// Where an expression takes its value from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantNames,
+)]
+#[strum(serialize_all = "lowercase")]
 pub enum Namespace {
     /// The workflow's `params`.
     Params,
@@ -26,14 +41,9 @@ pub enum Namespace {
 }
 
 impl Namespace {
-    const NAMES: [&'static str; 2] = ["params", "matrix"];
-
     /// `params` or `matrix`.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Params => "params",
-            Self::Matrix => "matrix",
-        }
+        self.into()
     }
 }
 
@@ -109,12 +119,12 @@ pub fn parse_template(
     let mut pieces = Vec::new();
     let mut sound = true;
     let (mut at, mut count) = (0, 0);
-    while let Some(found) = text.get(at..).and_then(|rest| rest.find(OPEN)) {
-        let open = at + found;
+    while let Some(offset) = text.get(at..).and_then(|rest| rest.find(OPEN)) {
+        let open = at + offset;
         count += 1;
         if count > MAX_PER_STRING {
             let message = format!("a string may hold at most {MAX_PER_STRING} expressions");
-            diagnostics.push(Diagnostic::error(code::YAML_LIMIT, message, source, node.span));
+            diagnostics.push(Diagnostic::error(Code::YamlLimit, message, source, node.span));
             return None;
         }
         if open > at {
@@ -128,7 +138,7 @@ pub fn parse_template(
         let Some(length) = close.filter(|c| nested.is_none_or(|n| *c < n)) else {
             let span = node.part_span(source.text(), open, inner);
             diagnostics.push(
-                Diagnostic::error(code::BAD_EXPRESSION, "`${{` is never closed", source, span)
+                Diagnostic::error(Code::BadExpression, "`${{` is never closed", source, span)
                     .with_help("write `${{ params.name }}`"),
             );
             sound = false;
@@ -139,7 +149,7 @@ pub fn parse_template(
         let span = node.part_span(source.text(), open, end);
         let body = rest.get(..length).unwrap_or("");
         match parse_ref(body, span) {
-            Ok(found) => pieces.push(Piece::Ref(found)),
+            Ok(reference) => pieces.push(Piece::Ref(reference)),
             Err(problem) => {
                 diagnostics.push(problem.at(source, span));
                 sound = false;
@@ -156,7 +166,7 @@ pub fn parse_template(
     Some(match pieces.as_slice() {
         [] => Template::Literal(String::new()),
         [Piece::Text(text)] => Template::Literal(text.clone()),
-        [Piece::Ref(found)] => Template::Whole(found.clone()),
+        [Piece::Ref(reference)] => Template::Whole(reference.clone()),
         _ => Template::Mixed(pieces),
     })
 }
@@ -169,7 +179,7 @@ struct Problem {
 
 impl Problem {
     fn at(self, source: &Arc<Source>, span: Span) -> Diagnostic {
-        Diagnostic::error(code::BAD_EXPRESSION, self.message, source, span).with_help(self.help)
+        Diagnostic::error(Code::BadExpression, self.message, source, span).with_help(self.help)
     }
 }
 
@@ -181,7 +191,7 @@ fn parse_ref(body: &str, span: Span) -> Result<Ref, Problem> {
         return fail("the expression is empty".to_owned(), usage);
     }
     let Some((namespace, name)) = body.split_once('.') else {
-        if Namespace::NAMES.contains(&body) {
+        if Namespace::VARIANTS.contains(&body) {
             let help = format!("write `{body}.name`");
             return fail(format!("{} needs a name", quote(body)), &help);
         }
@@ -204,15 +214,15 @@ fn parse_ref(body: &str, span: Span) -> Result<Ref, Problem> {
         }
         return fail(format!("{} is not a valid reference", quote(body)), usage);
     }
-    let namespace = match namespace {
-        "params" => Namespace::Params,
-        "matrix" => Namespace::Matrix,
-        other => {
-            let help = match super::suggest::did_you_mean(other, Namespace::NAMES) {
+    let namespace = match namespace.parse() {
+        Ok(namespace) => namespace,
+        Err(strum::ParseError::VariantNotFound) => {
+            let known = Namespace::VARIANTS.iter().copied();
+            let help = match super::suggest::did_you_mean(namespace, known) {
                 Some(known) => format!("did you mean `{known}.{name}`?"),
                 None => usage.to_owned(),
             };
-            return fail(format!("there is no {} to refer to", quote(other)), &help);
+            return fail(format!("there is no {} to refer to", quote(namespace)), &help);
         }
     };
     Ok(Ref { namespace, name: name.to_owned(), span })
@@ -221,9 +231,9 @@ fn parse_ref(body: &str, span: Span) -> Result<Ref, Problem> {
 /// Reads the expressions of every string in a tree, and reports those in keys, where none
 /// may stand. Returns the references in the order of the file.
 pub fn collect_refs(node: &Node, source: &Arc<Source>, diagnostics: &mut Diagnostics) -> Vec<Ref> {
-    let mut found = Vec::new();
-    collect(node, source, diagnostics, &mut found);
-    found
+    let mut references = Vec::new();
+    collect(node, source, diagnostics, &mut references);
+    references
 }
 
 fn collect(node: &Node, source: &Arc<Source>, diagnostics: &mut Diagnostics, out: &mut Vec<Ref>) {
@@ -253,8 +263,8 @@ fn collect(node: &Node, source: &Arc<Source>, diagnostics: &mut Diagnostics, out
 /// The diagnostic for an expression in a place that must not depend on parameters.
 pub(super) fn no_expression_here(what: &str, source: &Arc<Source>, span: Span) -> Diagnostic {
     Diagnostic::error(
-        code::BAD_EXPRESSION,
-        format!("{what} cannot hold an expression"),
+        Code::BadExpression,
+        format!("{what} cannot contain an expression"),
         source,
         span,
     )

@@ -1,7 +1,7 @@
 //! YAML text to [`Node`]: the only place that knows the YAML library, its options and its
 //! limits.
 //!
-//! Not here: the meaning of any key. The library checks syntax and budgets (depth, nodes and
+//! The library checks syntax and budgets (depth, nodes and
 //! alias expansion all count what aliases repeat); duplicate keys, merge keys and key types
 //! are checked here, because we want all of them, with both places.
 
@@ -14,9 +14,10 @@ use serde_yaml::budget::BudgetBreach;
 use serde_yaml::options::{AliasLimits, DuplicateKeyPolicy, NonFiniteFloatPolicy};
 use serde_yaml::{Budget, Error, Location, MergeKeyPolicy, Options, Spanned};
 
-use super::diagnostic::{Diagnostic, Diagnostics, code, quote};
+use super::diagnostic::{Diagnostic, Diagnostics, quote};
 use super::node::{Node, Value};
 use super::source::{Source, Span};
+use crate::code::Code;
 
 /// The largest workflow file, in bytes.
 pub const MAX_FILE_BYTES: usize = 4 * 1024 * 1024;
@@ -37,7 +38,7 @@ pub fn load(source: &Arc<Source>, diagnostics: &mut Diagnostics) -> Option<Node>
     if text.len() > MAX_FILE_BYTES {
         diagnostics.push(
             Diagnostic::error(
-                code::YAML_LIMIT,
+                Code::YamlLimit,
                 format!("the file has {} bytes; a workflow may have {MAX_FILE_BYTES}", text.len()),
                 source,
                 Span::default(),
@@ -51,8 +52,8 @@ pub fn load(source: &Arc<Source>, diagnostics: &mut Diagnostics) -> Option<Node>
             if node.is_null() {
                 diagnostics.push(
                     Diagnostic::error(
-                        code::EMPTY_FILE,
-                        "the file holds no workflow",
+                        Code::EmptyFile,
+                        "the file has no workflow in it",
                         source,
                         Span::default(),
                     )
@@ -81,7 +82,7 @@ fn read(source: &Arc<Source>, diagnostics: &mut Diagnostics) -> Result<Node, Box
     let failed = |_| {
         let message = "the file could not be read: its parser did not finish";
         let span = Span::default();
-        Box::new(Diagnostic::error(code::YAML_LIMIT, message, source, span))
+        Box::new(Diagnostic::error(Code::YamlLimit, message, source, span))
     };
     std::thread::scope(|scope| {
         let thread =
@@ -259,7 +260,7 @@ impl Builder<'_> {
                 format!("{} is not a finite number", quote(written))
             };
             self.diagnostics.push(
-                Diagnostic::error(code::WRONG_VALUE, message, self.source, span)
+                Diagnostic::error(Code::WrongValue, message, self.source, span)
                     .with_help("write it in quotes if it is meant as text"),
             );
         }
@@ -297,7 +298,7 @@ impl Builder<'_> {
             let Some(name) = key.as_str() else {
                 let written = self.source.slice(key.span).trim().to_owned();
                 let mut problem = Diagnostic::error(
-                    code::WRONG_TYPE,
+                    Code::WrongType,
                     format!("a key must be a string, not a {}", key.type_name()),
                     self.source,
                     key.span,
@@ -311,7 +312,7 @@ impl Builder<'_> {
             if name == "<<" && !key.quoted {
                 self.diagnostics.push(
                     Diagnostic::error(
-                        code::UNKNOWN_KEY,
+                        Code::UnknownKey,
                         "merge keys (`<<`) are not part of a workflow",
                         self.source,
                         key.span,
@@ -323,7 +324,7 @@ impl Builder<'_> {
             if let Some(&earlier) = first.get(name) {
                 self.diagnostics.push(
                     Diagnostic::error(
-                        code::DUPLICATE_KEY,
+                        Code::DuplicateKey,
                         format!("{} is defined twice", quote(name)),
                         self.source,
                         key.span,
@@ -381,15 +382,15 @@ fn yaml_error(source: &Arc<Source>, error: &Error) -> Diagnostic {
     let indent = indent.split(|c: char| !c.is_whitespace()).next();
     if let Some(help) = help {
         out = out.with_help(help);
-    } else if code == code::YAML_SYNTAX && indent.is_some_and(|i| i.contains('\t')) {
+    } else if code == Code::YamlSyntax && indent.is_some_and(|i| i.contains('\t')) {
         out = out.with_help("YAML is indented with spaces, never with tabs");
     }
     out
 }
 
 /// Code, message without the place, and advice for an error of the YAML library.
-fn describe(error: &Error) -> (&'static str, String, Option<&'static str>) {
-    let limit = |message: String| (code::YAML_LIMIT, message, None);
+fn describe(error: &Error) -> (Code, String, Option<&'static str>) {
+    let limit = |message: String| (Code::YamlLimit, message, None);
     let depth = format!("lists and mappings are nested more than {MAX_DEPTH} deep");
     let aliases = "aliases in this file expand to too many values";
     match error {
@@ -404,15 +405,15 @@ fn describe(error: &Error) -> (&'static str, String, Option<&'static str>) {
         | Error::AliasExpansionLimitExceeded { .. }
         | Error::AliasReplayStackDepthExceeded { .. } => limit(aliases.to_owned()),
         Error::RecursiveReferencesRequireWeakTypes { .. } => {
-            (code::YAML_SYNTAX, "an alias refers to the value that contains it".to_owned(), None)
+            (Code::YamlSyntax, "an alias refers to the value that contains it".to_owned(), None)
         }
         Error::MultipleDocuments { .. } => (
-            code::YAML_SYNTAX,
-            "the file holds more than one YAML document".to_owned(),
+            Code::YamlSyntax,
+            "the file has more than one YAML document".to_owned(),
             Some("one file is one workflow: remove the `---` and what follows"),
         ),
         Error::UnsupportedTag { tag, .. } => (
-            code::YAML_SYNTAX,
+            Code::YamlSyntax,
             format!("unknown YAML tag {}", quote(tag)),
             Some("workflows use no tags; write a value that begins with `!` in quotes"),
         ),
@@ -425,7 +426,7 @@ fn describe(error: &Error) -> (&'static str, String, Option<&'static str>) {
             if line.contains("recursion limit") {
                 return limit(depth);
             }
-            (code::YAML_SYNTAX, line.to_owned(), None)
+            (Code::YamlSyntax, line.to_owned(), None)
         }
     }
 }

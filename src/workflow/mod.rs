@@ -18,6 +18,7 @@ mod read;
 mod read_asserts;
 mod read_params;
 mod read_steps;
+mod reader;
 mod reference;
 mod render;
 mod schema;
@@ -29,7 +30,7 @@ mod suggest;
 mod tests;
 
 pub use columns::{ColumnType, ItemType, ScalarType};
-pub use diagnostic::{Diagnostic, Diagnostics, Severity, code, quote};
+pub use diagnostic::{Diagnostic, Diagnostics, Severity, quote};
 pub use expr::{
     Namespace, Piece, Ref, Template, collect_refs, has_expression, is_name, parse_template,
 };
@@ -43,7 +44,7 @@ pub use schema::json_schema;
 pub use source::{Position, Source, SourceSpan, Span};
 pub use spec::{
     Assert, AssertKind, AssertSeverity, Cells, Contract, From, Output, Param, ParamType,
-    SchemaField, Step, StepKind, StepRef, Text, Workflow,
+    SchemaField, StepKind, StepRef, StepSpec, Text, Workflow,
 };
 pub use substitute::{Resolve, Scope, substitute, substitute_node};
 pub use suggest::did_you_mean;

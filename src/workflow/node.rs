@@ -1,7 +1,6 @@
 //! [`Node`]: a YAML value in which every key and value knows its bytes.
 //!
-//! Not here: how text becomes nodes (`load`), what the keys mean (`read`), and substitution
-//! (`expr`). Depth is bounded by the loader, so recursion over a node is safe.
+//! Depth is bounded by the loader, so recursion over a node is safe.
 
 use super::source::Span;
 
@@ -119,8 +118,8 @@ impl Node {
     /// The key and value of an entry of a mapping; of a duplicate key, the first.
     pub fn entry(&self, key: &str) -> Option<(&Node, &Node)> {
         let entries = self.as_map()?;
-        let found = entries.iter().find(|(k, _)| k.as_str() == Some(key))?;
-        Some((&found.0, &found.1))
+        let entry = entries.iter().find(|(k, _)| k.as_str() == Some(key))?;
+        Some((&entry.0, &entry.1))
     }
 
     /// The value of an entry of a mapping.
@@ -191,7 +190,7 @@ impl Node {
     /// empty path and `.` are the node itself. A key that itself holds dots is found too.
     pub fn at_pointer(&self, path: &str) -> Option<&Node> {
         match self.walk(path) {
-            (found, _, "") => Some(found),
+            (node, _, "") => Some(node),
             _ => None,
         }
     }
@@ -288,9 +287,8 @@ impl Node {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
-    use crate::workflow::diagnostic::Diagnostics;
-    use crate::workflow::load::load;
     use crate::workflow::source::Source;
+    use crate::workflow::{Diagnostics, load};
 
     #[test]
     fn paths_lead_to_nodes_and_keys() {

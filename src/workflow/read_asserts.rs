@@ -1,16 +1,19 @@
 //! Reading `assert`: the data tests of a step.
 //!
-//! Not here: whether the columns exist and the SQL is valid (the plan), and running them.
+//! Whether the columns exist and the SQL is valid is checked by the plan.
 
-use super::diagnostic::{Diagnostic, code, quote};
+use strum::VariantNames as _;
+
+use super::diagnostic::{Diagnostic, quote};
 use super::expr::has_expression;
 use super::node::Node;
-use super::read::{Reader, describe};
+use super::reader::{WorkflowReader, describe};
 use super::spec::{Assert, AssertKind, AssertSeverity, Text};
+use crate::code::Code;
 
 const OPTIONS: [&str; 2] = ["severity", "port"];
 
-impl Reader<'_> {
+impl WorkflowReader<'_> {
     pub(super) fn asserts(&mut self, node: &Node) -> Vec<Assert> {
         let Some(items) = node.as_seq() else {
             self.wrong_type(node, "`assert`", "a list such as `[{ unique: [id] }]`");
@@ -24,7 +27,7 @@ impl Reader<'_> {
             self.wrong_type(node, "an assertion", "a mapping such as `unique: [id]`");
             return None;
         };
-        let known: Vec<&str> = AssertKind::NAMES.into_iter().chain(OPTIONS).collect();
+        let known: Vec<&str> = AssertKind::VARIANTS.iter().copied().chain(OPTIONS).collect();
         self.known_keys(node, "an assertion", &known);
         let severity = node
             .get("severity")
@@ -34,22 +37,22 @@ impl Reader<'_> {
             None => None,
         };
 
-        let is_kind = |key: &Node| AssertKind::NAMES.contains(&key.as_str().unwrap_or(""));
+        let is_kind = |key: &Node| AssertKind::VARIANTS.contains(&key.as_str().unwrap_or(""));
         let mut kinds = entries.iter().filter(|(key, _)| is_kind(key));
         let Some((first, value)) = kinds.next() else {
             let is_option = |key: &Node| OPTIONS.contains(&key.as_str().unwrap_or(""));
             // An unknown key has been reported; it is probably the missing one.
             if entries.iter().all(|(key, _)| is_option(key)) {
                 let message = "an assertion needs something to check";
-                let problem = Diagnostic::error(code::MISSING_KEY, message, self.source, node.span);
-                self.push(problem.with_suggestion("", AssertKind::NAMES));
+                let problem = Diagnostic::error(Code::MissingKey, message, self.source, node.span);
+                self.push(problem.with_suggestion("", AssertKind::VARIANTS.iter().copied()));
             }
             return None;
         };
         for (other, _) in kinds.filter(|(key, _)| key.as_str() != first.as_str()) {
             let message = "an assertion checks one thing";
             let problem =
-                Diagnostic::error(code::CONFLICTING_KEYS, message, self.source, other.span);
+                Diagnostic::error(Code::ConflictingKeys, message, self.source, other.span);
             self.push(
                 problem
                     .with_related(self.source, first.span, "the first check")
@@ -73,7 +76,7 @@ impl Reader<'_> {
             "warn" => Some(AssertSeverity::Warn),
             other => {
                 let message = format!("there is no severity {}", quote(other));
-                let problem = Diagnostic::error(code::WRONG_VALUE, message, self.source, node.span);
+                let problem = Diagnostic::error(Code::WrongValue, message, self.source, node.span);
                 self.push(match other {
                     "warning" => problem.with_help("did you mean `warn`?"),
                     _ => problem.with_suggestion(other, ["error", "warn"]),
@@ -87,7 +90,7 @@ impl Reader<'_> {
     fn columns(&mut self, node: &Node, what: &str) -> Option<Vec<Text>> {
         let Some(items) = node.as_seq().filter(|items| !items.is_empty()) else {
             let message = format!("{what} must be a list of columns, not {}", describe(node));
-            let problem = Diagnostic::error(code::WRONG_TYPE, message, self.source, node.span);
+            let problem = Diagnostic::error(Code::WrongType, message, self.source, node.span);
             self.push(match node.as_str().filter(|s| s.len() < 100) {
                 Some(column) => problem.with_help(format!("write `[{column}]`")),
                 None => problem,
@@ -144,7 +147,7 @@ impl Reader<'_> {
         let text = self.text(node, "`expr`")?;
         if text.value.trim().is_empty() {
             let message = "`expr` is empty";
-            self.push(Diagnostic::error(code::WRONG_VALUE, message, self.source, node.span));
+            self.push(Diagnostic::error(Code::WrongValue, message, self.source, node.span));
             return None;
         }
         self.check_expressions(node);
@@ -178,7 +181,7 @@ impl Reader<'_> {
             && a > b
         {
             let message = "`rows` has a `min` above its `max`";
-            let problem = Diagnostic::error(code::WRONG_VALUE, message, self.source, low.span);
+            let problem = Diagnostic::error(Code::WrongValue, message, self.source, low.span);
             self.push(problem.with_related(self.source, high.span, "the `max`"));
         }
         Some(AssertKind::Rows { min: min.cloned(), max: max.cloned() })

@@ -1,20 +1,23 @@
 //! Reading `params`: types, bounds, choices and defaults.
 //!
-//! Not here: values from the command line; [`check_param_value`] checks those as well.
+//! [`check_param_value`] also checks the values of the command line.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::diagnostic::{Diagnostic, Diagnostics, code, quote};
+use strum::VariantNames as _;
+
+use super::diagnostic::{Diagnostic, Diagnostics, quote};
 use super::expr::{has_expression, no_expression_here};
 use super::node::{Node, Value};
-use super::read::{Reader, describe};
+use super::reader::{WorkflowReader, describe};
 use super::source::Source;
 use super::spec::{Param, ParamType, Text};
+use crate::code::Code;
 
 const KEYS: [&str; 6] = ["type", "default", "min", "max", "choices", "help"];
 
-impl Reader<'_> {
+impl WorkflowReader<'_> {
     pub(super) fn param(&mut self, name: Text, node: &Node) -> Option<Param> {
         let what = format!("parameter {}", quote(&name.value));
         let mut out = Param {
@@ -43,7 +46,7 @@ impl Reader<'_> {
             && compare(min, max) == Some(Ordering::Greater)
         {
             let message = format!("{what} has a `min` above its `max`");
-            let problem = Diagnostic::error(code::WRONG_VALUE, message, self.source, min.span);
+            let problem = Diagnostic::error(Code::WrongValue, message, self.source, min.span);
             self.push(problem.with_related(self.source, max.span, "the `max`"));
         }
         if let Some(choices) = node.get("choices") {
@@ -72,30 +75,28 @@ impl Reader<'_> {
             format!("write `{}: {{ type: {ty}, default: {written} }}`", name.value)
         };
         let message = format!("{what} must be a mapping, not {}", describe(node));
-        let problem = Diagnostic::error(code::WRONG_TYPE, message, self.source, node.span);
+        let problem = Diagnostic::error(Code::WrongType, message, self.source, node.span);
         self.push(problem.with_help(help.chars().take(200).collect::<String>()));
     }
 
     fn param_type(&mut self, what: &str, name: &Text, node: &Node) -> Option<ParamType> {
-        let known = ParamType::ALL.iter().map(|(n, _)| *n);
         let Some(ty) = node.get("type") else {
             let help = "the types are `int`, `float`, `string`, `bool` and `path`";
             self.missing_at(what, "type", name.span, help);
             return None;
         };
         let text = self.text(ty, &format!("the type of {what}"))?;
-        let found = ParamType::ALL.iter().find(|(n, _)| *n == text.value);
-        if let Some((_, ty)) = found {
-            return Some(*ty);
+        if let Ok(ty) = text.value.parse() {
+            return Some(ty);
         }
         let message = format!("there is no parameter type {}", quote(&text.value));
-        let problem = Diagnostic::error(code::UNKNOWN_TYPE, message, self.source, ty.span);
+        let problem = Diagnostic::error(Code::UnknownType, message, self.source, ty.span);
         let problem = match text.value.to_lowercase().as_str() {
             "str" | "text" | "utf8" => problem.with_help("did you mean `string`?"),
             "integer" | "int64" => problem.with_help("did you mean `int`?"),
             "number" | "double" | "float64" => problem.with_help("did you mean `float`?"),
             "file" | "dir" => problem.with_help("did you mean `path`?"),
-            _ => problem.with_suggestion(&text.value, known),
+            _ => problem.with_suggestion(&text.value, ParamType::VARIANTS.iter().copied()),
         };
         self.push(problem);
         None
@@ -104,9 +105,8 @@ impl Reader<'_> {
     fn bound(&mut self, what: &str, ty: ParamType, node: &Node, key: &str) -> Option<Node> {
         let (name, value) = node.entry(key)?;
         if !matches!(ty, ParamType::Int | ParamType::Float) {
-            let message = format!("`{key}` means nothing for a {}", ty.as_str());
-            let problem =
-                Diagnostic::error(code::CONFLICTING_KEYS, message, self.source, name.span);
+            let message = format!("`{key}` does not apply to a {}", ty.as_str());
+            let problem = Diagnostic::error(Code::ConflictingKeys, message, self.source, name.span);
             self.push(problem.with_help("only an `int` or a `float` has bounds"));
             return None;
         }
@@ -155,7 +155,7 @@ pub fn check_param_value(
     }
     if !fits(ty, value) {
         let message = format!("{what} must be {}, not {}", wanted(ty), describe(value));
-        return fail(Diagnostic::error(code::WRONG_TYPE, message, source, value.span));
+        return fail(Diagnostic::error(Code::WrongType, message, source, value.span));
     }
     let bounds = [(&param.min, Ordering::Less, "least"), (&param.max, Ordering::Greater, "most")];
     for (bound, wrong, word) in bounds {
@@ -164,7 +164,7 @@ pub fn check_param_value(
         {
             let limit = bound.to_json();
             let message = format!("{what} must be at {word} {limit}, not {}", value.to_json());
-            return fail(Diagnostic::error(code::WRONG_VALUE, message, source, value.span));
+            return fail(Diagnostic::error(Code::WrongValue, message, source, value.span));
         }
     }
     let same = |choice: &Node| compare(choice, value) == Some(Ordering::Equal);
@@ -179,7 +179,7 @@ pub fn check_param_value(
             })
             .collect();
         let given = value.as_str().unwrap_or("");
-        let problem = Diagnostic::error(code::WRONG_VALUE, message, source, value.span);
+        let problem = Diagnostic::error(Code::WrongValue, message, source, value.span);
         return fail(problem.with_suggestion(given, names.iter().map(String::as_str)));
     }
     true

@@ -1,19 +1,18 @@
 //! Reading `steps` and `outputs`.
 //!
-//! Not here: assertions (`read_asserts`), the grammar of references (`reference`) and of
-//! column types (`columns`), and anything about graphs: cycles, unknown steps and ports are
-//! the plan's to find.
+//! Cycles, unknown steps and unknown ports are found by the plan.
 
 use std::collections::HashMap;
 
 use super::columns::ItemType;
-use super::diagnostic::{Diagnostic, code, quote};
+use super::diagnostic::{Diagnostic, quote};
 use super::expr::has_expression;
 use super::node::{Node, Value};
-use super::read::Reader;
+use super::reader::WorkflowReader;
 use super::reference::parse_reference;
 use super::source::Span;
-use super::spec::{Contract, From, Output, SchemaField, Step, StepKind, StepRef, Text};
+use super::spec::{Contract, From, Output, SchemaField, StepKind, StepRef, StepSpec, Text};
+use crate::code::Code;
 
 const STEP_KEYS: [&str; 8] =
     ["op", "uses", "from", "with", "matrix", "schema", "assert", "description"];
@@ -21,10 +20,10 @@ const OUTPUT_KEYS: [&str; 4] = ["from", "path", "column", "show"];
 /// The file formats that an output can have.
 const OUTPUT_SUFFIXES: [&str; 5] = [".parquet", ".jsonl", ".csv", ".json", ".txt"];
 
-impl Reader<'_> {
-    pub(super) fn step(&mut self, name: Text, node: &Node) -> Step {
+impl WorkflowReader<'_> {
+    pub(super) fn step(&mut self, name: Text, node: &Node) -> StepSpec {
         let what = format!("step {}", quote(&name.value));
-        let mut step = Step {
+        let mut step = StepSpec {
             name,
             kind: StepKind::Invalid,
             from: None,
@@ -56,7 +55,7 @@ impl Reader<'_> {
                 if let Some((uses, _)) = uses {
                     let message = format!("{what} has both `op` and `uses`");
                     let problem =
-                        Diagnostic::error(code::CONFLICTING_KEYS, message, self.source, uses.span);
+                        Diagnostic::error(Code::ConflictingKeys, message, self.source, uses.span);
                     self.push(
                         problem
                             .with_related(self.source, op.span, "the `op`")
@@ -95,7 +94,7 @@ impl Reader<'_> {
             None
         };
         if let Some((message, help)) = problem {
-            let problem = Diagnostic::error(code::BAD_PATH, message, self.source, node.span);
+            let problem = Diagnostic::error(Code::BadPath, message, self.source, node.span);
             self.push(problem.with_help(help));
             return None;
         }
@@ -110,9 +109,9 @@ impl Reader<'_> {
                 let mut ports = Vec::with_capacity(entries.len());
                 for (port, value) in entries {
                     let port = self.name(port);
-                    let found = self.reference(value);
-                    if let (Some(port), Some(found)) = (port, found) {
-                        ports.push((port, found));
+                    let reference = self.reference(value);
+                    if let (Some(port), Some(reference)) = (port, reference) {
+                        ports.push((port, reference));
                     }
                 }
                 // A port that could not be read must not look like a missing one.
@@ -142,7 +141,7 @@ impl Reader<'_> {
             return;
         };
         let message = format!("{what} cannot be a list");
-        let problem = Diagnostic::error(code::WRONG_TYPE, message, self.source, node.span);
+        let problem = Diagnostic::error(Code::WrongType, message, self.source, node.span);
         // `from: a[*]` is a string in YAML, but `from: [*]` and the like end up here.
         let help = match items {
             [a, b] if a.as_str().is_some() && b.as_str().is_some() => format!(
@@ -195,7 +194,7 @@ impl Reader<'_> {
                 if let Some(first) = seen.insert(item.to_json().to_string(), item.span) {
                     let message = format!("{what} lists a value twice");
                     let problem =
-                        Diagnostic::error(code::WRONG_VALUE, message, self.source, item.span);
+                        Diagnostic::error(Code::WrongValue, message, self.source, item.span);
                     self.push(problem.with_related(self.source, first, "first here"));
                 }
             }
@@ -230,7 +229,7 @@ impl Reader<'_> {
                 let (start, end) = error.range;
                 let span = node.part_span(self.source.text(), start, end);
                 let mut problem =
-                    Diagnostic::error(code::UNKNOWN_TYPE, error.message, self.source, span);
+                    Diagnostic::error(Code::UnknownType, error.message, self.source, span);
                 problem.help = error.help;
                 self.push(problem);
                 None
@@ -281,7 +280,7 @@ impl Reader<'_> {
         let Some(message) = output_path_problem(&path) else {
             return Some(node.clone());
         };
-        let problem = Diagnostic::error(code::BAD_PATH, message, self.source, node.span);
+        let problem = Diagnostic::error(Code::BadPath, message, self.source, node.span);
         self.push(problem.with_help(
             "outputs are `.parquet`, `.jsonl` or `.csv` files under `--out`: `folder/name.parquet`",
         ));
@@ -298,7 +297,7 @@ pub fn output_path_problem(path: &str) -> Option<String> {
         return Some(format!("{quoted} is not a relative path"));
     }
     if path.contains(|c: char| c.is_control()) {
-        return Some(format!("{quoted} holds a control character"));
+        return Some(format!("{quoted} contains a control character"));
     }
     if path.split(['/', '\\']).any(|part| part == "..") {
         return Some(format!("{quoted} leaves the output folder"));
@@ -309,7 +308,7 @@ pub fn output_path_problem(path: &str) -> Option<String> {
     // An expression at the end may bring the suffix.
     let open_end = has_expression(path) && path.trim_end().ends_with("}}");
     if !named && !open_end {
-        return Some(format!("{quoted} has no suffix that says how to write it"));
+        return Some(format!("the suffix of {quoted} names no known format"));
     }
     None
 }

@@ -4,15 +4,16 @@
 //! reference = name [ "[" ( "*" | key "=" value { "," key "=" value } ) "]" ] [ "." name ]
 //! ```
 //!
-//! Not here: whether the step, its cells and its ports exist.
+//! Whether the step, its cells and its ports exist is checked by the plan.
 
 use std::sync::Arc;
 
-use super::diagnostic::{Diagnostic, code, quote};
+use super::diagnostic::{Diagnostic, quote};
 use super::expr::{has_expression, is_name, no_expression_here};
 use super::node::Node;
 use super::source::Source;
 use super::spec::{Cells, StepRef};
+use crate::code::Code;
 
 const SHAPES: &str = "a reference is `step`, `step.port`, `step[*]` or `step[key=value].port`";
 
@@ -27,7 +28,7 @@ pub(super) fn parse_reference(
     }
     let fail = |message: String, start: usize, end: usize| {
         let span = node.part_span(source.text(), start, end);
-        Box::new(Diagnostic::error(code::BAD_REFERENCE, message, source, span).with_help(SHAPES))
+        Box::new(Diagnostic::error(Code::BadReference, message, source, span).with_help(SHAPES))
     };
     let part = |start: usize, end: usize| node.part_span(source.text(), start, end);
 

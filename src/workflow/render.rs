@@ -1,9 +1,9 @@
 //! Diagnostics as people and programs read them: [`render`] for terminals, [`to_json`] for
 //! `--format json`.
 //!
-//! Not here: what is wrong, and printing; the result is a string. Only the lines around a
-//! place are handed to the renderer, cut where they are very long, so that the output stays
-//! small whatever the file holds.
+//! The result is a string; nothing is printed. Only the lines around a place are handed to the
+//! renderer, cut where they are very long, so that the output stays small whatever the file
+//! contains.
 
 use std::fmt;
 use std::sync::Arc;
@@ -85,7 +85,7 @@ pub fn to_json(diagnostic: &Diagnostic) -> serde_json::Value {
         })
         .collect();
     serde_json::json!({
-        "code": diagnostic.code,
+        "code": diagnostic.code.name(),
         "severity": diagnostic.severity.as_str(),
         "message": diagnostic.message,
         "file": diagnostic.span.source.path(),
@@ -139,7 +139,7 @@ impl Report {
             labels.push(excerpt.label(span, Some(note), false));
         }
         Self {
-            code: Some(d.code),
+            code: Some(d.code.name()),
             message: clean(&d.message),
             severity: match d.severity {
                 Severity::Error => miette::Severity::Error,
@@ -263,8 +263,8 @@ impl Excerpt {
 
     /// The label of a place, cut to the part of its first line that is shown.
     fn label(&self, span: &SourceSpan, note: Option<&str>, primary: bool) -> LabeledSpan {
-        let found = self.pieces.iter().rev().find(|p| p.0 <= span.start);
-        let (from, to, at) = found.copied().unwrap_or((span.start, span.start, 0));
+        let piece = self.pieces.iter().rev().find(|p| p.0 <= span.start);
+        let (from, to, at) = piece.copied().unwrap_or((span.start, span.start, 0));
         let start = span.start.min(to);
         let end = span.end().clamp(start, to);
         let shown = (at + start - from, end - start);
@@ -278,8 +278,8 @@ impl Excerpt {
 
     /// The source offset of an offset of the excerpt.
     fn original(&self, offset: usize) -> usize {
-        let found = self.pieces.iter().rev().find(|p| p.2 <= offset);
-        found.map_or(0, |(from, to, at)| (from + offset - at).min(*to))
+        let piece = self.pieces.iter().rev().find(|p| p.2 <= offset);
+        piece.map_or(0, |(from, to, at)| (from + offset - at).min(*to))
     }
 }
 
@@ -308,14 +308,14 @@ impl SourceCode for Excerpt {
 #[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use super::*;
-    use crate::workflow::diagnostic::code;
+    use crate::code::Code;
     use crate::workflow::source::Span;
 
     fn at(text: &str, needle: &str) -> Diagnostic {
         let source = Source::new("flow.yaml", text);
         let start = text.find(needle).unwrap();
         let span = Span::new(start, start + needle.len());
-        Diagnostic::error(code::UNKNOWN_KEY, "unknown key `tresh`", &source, span)
+        Diagnostic::error(Code::UnknownKey, "unknown key `tresh`", &source, span)
             .with_label("not known here")
             .with_help("did you mean `threshold`?")
     }
@@ -371,7 +371,7 @@ mod tests {
         for text in ["", "a: 1\n", "a: 1"] {
             let source = Source::new("f", text);
             let end = Span::new(text.len(), text.len() + 9);
-            let d = Diagnostic::warning(code::EMPTY_FILE, "nothing", &source, end);
+            let d = Diagnostic::warning(Code::EmptyFile, "nothing", &source, end);
             assert!(render(&[d], true, 80).contains("nothing"));
         }
     }

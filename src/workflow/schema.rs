@@ -1,10 +1,11 @@
 //! The JSON Schema (draft 2020-12) of a workflow file, for editors.
 //!
 //! The frame is written by hand beside the readers; the arguments of operators come from the
-//! caller, so that the registry stays the only list of operators. Not here: validation of a
-//! workflow. The readers are stricter (and kinder) than any schema.
+//! caller, so that the registry stays the only list of operators. Workflows are not
+//! validated with it: the readers are stricter (and kinder) than any schema.
 
 use serde_json::{Map, Value, json};
+use strum::VariantNames as _;
 
 use super::columns::ScalarType;
 use super::spec::{AssertKind, ParamType};
@@ -148,10 +149,11 @@ fn step(op: Value, rules: Vec<Value>) -> Value {
 }
 
 fn frame_definitions() -> Map<String, Value> {
-    let scalars: Vec<&str> = ScalarType::ALL.iter().map(|(name, _)| *name).collect();
+    let scalars = ScalarType::VARIANTS;
     let column = format!(r"^\s*(({})\s*!?\s*$|(list|struct)\s*<)", scalars.join("|"));
-    let types: Vec<&str> = ParamType::ALL.iter().map(|(name, _)| *name).collect();
-    let checks = AssertKind::NAMES.map(|name| json!({ "required": [name] }));
+    let types = ParamType::VARIANTS;
+    let checks: Vec<Value> =
+        AssertKind::VARIANTS.iter().map(|name| json!({ "required": [name] })).collect();
     let columns = json!({ "type": "array", "minItems": 1, "items": { "type": "string" } });
     let count = json!({
         "anyOf": [{ "type": "integer", "minimum": 0 }, { "$ref": "#/$defs/expression" }],

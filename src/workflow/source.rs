@@ -1,6 +1,4 @@
 //! Texts and places in them: [`Source`], [`Span`], [`SourceSpan`], [`Position`].
-//!
-//! Not here: what is wrong at a place (`diagnostic`), and reading files.
 
 use std::sync::Arc;
 

@@ -1,8 +1,7 @@
 //! The raw specification: what a workflow file says, with the place of everything.
 //!
 //! Nothing here is resolved: operators, ports, columns and steps are names, `with` is a tree,
-//! expressions are unsubstituted. Not here: how the file is read (`read*`), and whether the
-//! names exist (the plan).
+//! expressions are unsubstituted. Whether the names exist is checked by the plan.
 
 use std::fmt;
 use std::sync::Arc;
@@ -35,7 +34,7 @@ pub struct Workflow {
     /// `params` in the order of the file; names may repeat after a `duplicate-key` error.
     pub params: Vec<Param>,
     /// `steps`, likewise.
-    pub steps: Vec<Step>,
+    pub steps: Vec<StepSpec>,
     /// `outputs`, likewise.
     pub outputs: Vec<Output>,
     /// The whole document.
@@ -49,13 +48,24 @@ impl Workflow {
     }
 
     /// The first step of a name.
-    pub fn step(&self, name: &str) -> Option<&Step> {
+    pub fn step(&self, name: &str) -> Option<&StepSpec> {
         self.steps.iter().find(|s| s.name.value == name)
     }
 }
 
 /// The type of a parameter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantNames,
+)]
+#[strum(serialize_all = "lowercase")]
 pub enum ParamType {
     /// A 64-bit integer.
     Int,
@@ -70,24 +80,9 @@ pub enum ParamType {
 }
 
 impl ParamType {
-    /// Every type with its name in a workflow.
-    pub const ALL: [(&'static str, Self); 5] = [
-        ("int", Self::Int),
-        ("float", Self::Float),
-        ("string", Self::String),
-        ("bool", Self::Bool),
-        ("path", Self::Path),
-    ];
-
     /// The name in a workflow.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Int => "int",
-            Self::Float => "float",
-            Self::String => "string",
-            Self::Bool => "bool",
-            Self::Path => "path",
-        }
+        self.into()
     }
 }
 
@@ -218,12 +213,13 @@ pub enum AssertSeverity {
     /// Stops what is downstream.
     #[default]
     Error,
-    /// Is told.
+    /// Is only reported.
     Warn,
 }
 
-/// What an assertion checks.
-#[derive(Debug, Clone, PartialEq)]
+/// What an assertion checks. `VARIANTS` are the keys that name the kinds in a workflow.
+#[derive(Debug, Clone, PartialEq, strum::VariantNames)]
+#[strum(serialize_all = "snake_case")]
 pub enum AssertKind {
     /// `unique: [a, b]`: no two rows agree in all of these columns.
     Unique(Vec<Text>),
@@ -247,22 +243,6 @@ pub enum AssertKind {
     },
 }
 
-impl AssertKind {
-    /// The keys that name the kinds, in a workflow.
-    pub const NAMES: [&'static str; 5] = ["unique", "not_null", "accepted_values", "expr", "rows"];
-
-    /// The key of this kind.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Unique(_) => "unique",
-            Self::NotNull(_) => "not_null",
-            Self::AcceptedValues { .. } => "accepted_values",
-            Self::Expr(_) => "expr",
-            Self::Rows { .. } => "rows",
-        }
-    }
-}
-
 /// An entry of `assert`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Assert {
@@ -278,7 +258,7 @@ pub struct Assert {
 
 /// An entry of `steps`.
 #[derive(Debug, Clone)]
-pub struct Step {
+pub struct StepSpec {
     /// The key.
     pub name: Text,
     /// `op` or `uses`.

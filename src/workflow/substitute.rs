@@ -1,13 +1,12 @@
 //! Giving the expressions of a tree their values.
-//!
-//! Not here: the grammar of expressions (`expr`), and where values come from.
 
 use std::sync::Arc;
 
-use super::diagnostic::{Diagnostic, Diagnostics, code, quote};
+use super::diagnostic::{Diagnostic, Diagnostics, quote};
 use super::expr::{Namespace, Piece, Ref, Template, parse_template};
 use super::node::{Node, Value};
 use super::source::Source;
+use crate::code::Code;
 
 /// Gives expressions their values. Implemented by every `Fn(&Ref) -> Option<Value>`.
 pub trait Resolve {
@@ -103,11 +102,11 @@ fn substitute_scalar(
         return null;
     };
     let value = |r: &Ref, diagnostics: &mut Diagnostics| {
-        let found = resolver.value(r);
-        if found.is_none() {
+        let value = resolver.value(r);
+        if value.is_none() {
             diagnostics.push(unknown(r, source, resolver));
         }
-        found
+        value
     };
     match template {
         Template::Literal(_) => node.clone(),
@@ -146,14 +145,14 @@ fn unknown(r: &Ref, source: &Arc<Source>, resolver: &dyn Resolve) -> Diagnostic 
     };
     let known = resolver.names(r.namespace);
     let message = format!("there is no {what} {}", quote(&r.name));
-    Diagnostic::error(code::UNKNOWN_PARAM, message, source, r.span)
+    Diagnostic::error(Code::UnknownParam, message, source, r.span)
         .with_suggestion(&r.name, known.iter().map(String::as_str))
 }
 
 fn not_text(r: &Ref, kind: &str, source: &Arc<Source>) -> Diagnostic {
     let name = format!("{}.{}", r.namespace.as_str(), r.name);
     Diagnostic::error(
-        code::WRONG_TYPE,
+        Code::WrongType,
         format!("{} is {kind} and cannot stand inside a text", quote(&name)),
         source,
         r.span,
@@ -183,7 +182,7 @@ mod tests {
     use serde_json::json;
 
     /// Code, place and help.
-    type Found = Vec<(&'static str, String, Option<String>)>;
+    type Found = Vec<(Code, String, Option<String>)>;
 
     fn run(text: &str) -> (serde_json::Value, Found) {
         let source = Source::new("f", text);
@@ -195,9 +194,9 @@ mod tests {
         scope.params.insert("list".into(), json!([1, "x"]));
         scope.matrix.insert("model".into(), json!("a/b"));
         let out = substitute(&node, &source, &scope, &mut all);
-        let found = all.into_sorted().into_iter();
+        let problems = all.into_sorted().into_iter();
         let place = |d: &Diagnostic| source.slice(Span::new(d.span.start, d.span.end())).to_owned();
-        (out, found.map(|d| (d.code, place(&d), d.help)).collect())
+        (out, problems.map(|d| (d.code, place(&d), d.help)).collect())
     }
 
     #[test]
@@ -217,16 +216,16 @@ mod tests {
         let (_, problems) = run(
             "é: '${{ parms.n }} ${{ params.m }}'\nb: \"\\u00e9 ${{ }}\"\nc: x ${{ params.n\nd: ${{ n }}\ne: ${{ params.n + 1 }}\nf: '${{ params.list }}!'\n",
         );
-        let seen: Vec<(&str, &str)> = problems.iter().map(|p| (p.0, p.1.as_str())).collect();
+        let seen: Vec<(Code, &str)> = problems.iter().map(|p| (p.0, p.1.as_str())).collect();
         assert_eq!(
             seen,
             [
-                (code::BAD_EXPRESSION, "${{ parms.n }}"),
-                (code::BAD_EXPRESSION, "${{ }}"),
-                (code::BAD_EXPRESSION, "${{"),
-                (code::BAD_EXPRESSION, "${{ n }}"),
-                (code::BAD_EXPRESSION, "${{ params.n + 1 }}"),
-                (code::WRONG_TYPE, "${{ params.list }}"),
+                (Code::BadExpression, "${{ parms.n }}"),
+                (Code::BadExpression, "${{ }}"),
+                (Code::BadExpression, "${{"),
+                (Code::BadExpression, "${{ n }}"),
+                (Code::BadExpression, "${{ params.n + 1 }}"),
+                (Code::WrongType, "${{ params.list }}"),
             ]
         );
         assert_eq!(problems[0].2.as_deref(), Some("did you mean `params.n`?"));
@@ -237,7 +236,7 @@ mod tests {
     fn an_unknown_name_is_suggested() {
         let (out, problems) = run("a: ${{ matrix.modle }}\n");
         assert_eq!(out, json!({"a": null}));
-        assert_eq!(problems[0].0, code::UNKNOWN_PARAM);
+        assert_eq!(problems[0].0, Code::UnknownParam);
         assert_eq!(problems[0].2.as_deref(), Some("did you mean `model`?"));
     }
 

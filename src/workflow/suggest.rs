@@ -1,6 +1,4 @@
 //! "Did you mean": the known name that a mistyped one probably stands for.
-//!
-//! Not here: where the known names come from.
 
 /// The longest name worth comparing; longer input is not a slip of the finger.
 const MAX_CHARS: usize = 64;
@@ -25,7 +23,11 @@ pub fn did_you_mean<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -
             continue;
         }
         let distance = strsim::damerau_levenshtein(&wanted, &folded);
-        let allowed = if longer < 3 { 0 } else { (longer / 3).max(1) };
+        // Of two letters, one may be too many, but not another one.
+        let allowed = match longer {
+            0..3 => usize::from(folded.chars().count() != length),
+            _ => longer / 3,
+        };
         if distance <= allowed && best.is_none_or(|(d, _)| distance < d) {
             best = Some((distance, name));
         }
@@ -49,6 +51,7 @@ mod tests {
         assert_eq!(did_you_mean("treshold", KNOWN), Some("threshold"));
         assert_eq!(did_you_mean("colunm", KNOWN), Some("column"));
         assert_eq!(did_you_mean("sed", KNOWN), Some("seed"));
+        assert_eq!(did_you_mean("yy", ["x", "y"]), Some("y"));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use super::*;
+use crate::code::Code;
 
 const EXAMPLE: &str = r#"# yaml-language-server: $schema=../schemas/workflow.schema.json
 galeras: 1                          # format version, required
@@ -196,7 +197,7 @@ fn syntax_errors_have_their_place() {
         YAML is indented with spaces, never with tabs
         f:2:6: error[yaml-syntax]: while scanning a plain scalar, found a tab
 
-        f:3:1: error[yaml-syntax]: the file holds more than one YAML document
+        f:3:1: error[yaml-syntax]: the file has more than one YAML document
         one file is one workflow: remove the `---` and what follows
         f:2:9: error[yaml-syntax]: unknown YAML tag `!foo`
         workflows use no tags; write a value that begins with `!` in quotes
@@ -339,7 +340,7 @@ fn a_duplicate_step_shows_both_places() {
     let (w, all) = parse("f", text);
     assert_eq!(w.unwrap().steps.len(), 2);
     let d = &all.as_slice()[0];
-    assert_eq!(d.code, code::DUPLICATE_KEY);
+    assert_eq!(d.code, Code::DuplicateKey);
     assert_eq!(d.span.source.position(d.span.start), Position { line: 4, column: 3 });
     assert_eq!(d.related[0].0.start, text.find("a: {op: x}").unwrap());
     assert_eq!(all.len(), 1);

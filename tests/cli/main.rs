@@ -27,6 +27,7 @@ mod dedup_odd_tables;
 mod dedup_ports;
 mod dedup_reuse;
 mod exec_command;
+mod explain_codes;
 mod galeras_workflow;
 mod generate_faults;
 mod generate_interrupted;

@@ -171,7 +171,7 @@ fn columns_that_are_no_text_or_no_file() {
     refused(
         "path: o.csv, column: «note",
         "conflicting-keys",
-        &[".csv file holds all columns", ".txt"],
+        &[".csv file always has all columns", ".txt"],
     );
     refused("path: o.parquet, column: «note", "conflicting-keys", &[".parquet"]);
     refused("path: «o.json", "bad-path", &["not written as .json", ".jsonl", "`column`"]);

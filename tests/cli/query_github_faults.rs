@@ -402,7 +402,7 @@ fn lock_asks_anew_after_a_failure_too() {
     let (_api, gate, project) = half_answered();
     gate.set(500);
     let failed = project.run(&["lock", "w.yaml"]).exits(1);
-    assert!(failed.stderr.contains("galeras.lock is left as it was"), "{failed}");
+    assert!(failed.stderr.contains("galeras.lock was not changed"), "{failed}");
     assert!(!project.path("galeras.lock").exists());
     gate.set(OPEN);
     project.run(&["lock", "w.yaml"]).exits(0);

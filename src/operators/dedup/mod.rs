@@ -23,6 +23,7 @@ use super::columns::{is_text, require_column, text_field};
 use super::projection::project;
 use super::rejects::{reject_table, reject_values};
 use super::tokenizer_model::{MODEL, read_model};
+use crate::code::Code;
 use crate::digest::Digest;
 use crate::id::ID;
 use crate::operator::{
@@ -157,7 +158,7 @@ impl Operator for DedupOperator {
             let input = cx.input();
             if input.field(ID).is_some() && input.key != [ID] {
                 let message = format!("`dedup` needs a table whose key is `{ID}`");
-                let error = ArgError::new("", "wrong-key", message);
+                let error = ArgError::new("", Code::WrongKey, message);
                 errors.push(error.help(format!("the key is {}", input.key.join(", "))));
             }
             for (at, name) in args.order_by.iter().enumerate() {
@@ -202,7 +203,7 @@ impl Operator for DedupOperator {
 fn check_thresholds(args: &Args, errors: &mut Vec<ArgError>) {
     if !(args.threshold > 0.0 && args.threshold <= 1.0) {
         let message = "`threshold` must be above 0 and at most 1";
-        let mut error = ArgError::new("threshold", "out-of-range", message);
+        let mut error = ArgError::new("threshold", Code::OutOfRange, message);
         if args.threshold == 0.0 {
             error = error.help("with 0 every row would be a duplicate of every other");
         }
@@ -210,7 +211,7 @@ fn check_thresholds(args: &Args, errors: &mut Vec<ArgError>) {
     }
     if !(0.0..=1.0).contains(&args.multiset_threshold) {
         let message = "`multiset_threshold` must be between 0 and 1";
-        errors.push(ArgError::new("multiset_threshold", "out-of-range", message));
+        errors.push(ArgError::new("multiset_threshold", Code::OutOfRange, message));
     }
 }
 
@@ -221,38 +222,38 @@ fn check_tokenizer(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) ->
         && table.field(MODEL).is_none_or(|field| !is_text(field.data_type()))
     {
         let message = format!("the input `{TOKENIZER}` has no text column `{MODEL}`");
-        let error = ArgError::new("", "wrong-inputs", message);
+        let error = ArgError::new("", Code::WrongInputs, message);
         errors.push(error.help("give it the result of a `tokenizer` step"));
     }
     let given = usize::from(port.is_some()) + usize::from(args.tokenizer_file.is_some());
     match (args.tokens, given) {
         (Tokens::Bpe, 0) => errors.push(
-            ArgError::new("tokens", "missing-argument", "`tokens: bpe` needs a tokenizer")
+            ArgError::new("tokens", Code::MissingArgument, "`tokens: bpe` needs a tokenizer")
                 .help("add `tokenizer: <step>` under `from`, or `tokenizer_file`"),
         ),
         (Tokens::Bpe, 2) => errors.push(ArgError::new(
             "tokenizer_file",
-            "conflicting-arguments",
+            Code::ConflictingArguments,
             "give either the port `tokenizer` or `tokenizer_file`, not both",
         )),
         (Tokens::Word, 1..) => errors.push(
-            ArgError::new("tokens", "conflicting-arguments", "`tokens: word` needs no tokenizer")
+            ArgError::new("tokens", Code::ConflictingArguments, "`tokens: word` needs no tokenizer")
                 .help("write `tokens: bpe` to compare by the tokenizer's tokens"),
         ),
         _ => {}
     }
     if args.tokens == Tokens::Bpe && args.keywords == Keywords::Drop {
         let message = "`keywords: drop` goes with `tokens: word`";
-        errors.push(ArgError::new("keywords", "conflicting-arguments", message));
+        errors.push(ArgError::new("keywords", Code::ConflictingArguments, message));
     }
     let path = cx.base.join(args.tokenizer_file.as_ref()?);
     if !path.is_file() {
         let message = format!("there is no file {}", path.display());
-        errors.push(ArgError::new("tokenizer_file", "missing-file", message));
+        errors.push(ArgError::new("tokenizer_file", Code::MissingFile, message));
     } else if (args.tokens, given) == (Tokens::Bpe, 1)
         && let Err(error) = read_model(&path)
     {
-        errors.push(ArgError::new("tokenizer_file", "bad-file", error.to_string()));
+        errors.push(ArgError::new("tokenizer_file", Code::BadFile, error.to_string()));
     }
     Some(path)
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::str::FromStr;
 
+use crate::code::Code;
 use crate::operator::ArgError;
 use galeras_chat::Usd;
 
@@ -217,11 +218,11 @@ impl GenerateArgs {
                     Provider::Replay => "replay",
                 };
                 let message = format!("`{name}` belongs to `provider: {provider}`");
-                errors.push(ArgError::new(name, "conflicting-arguments", message));
+                errors.push(ArgError::new(name, Code::ConflictingArguments, message));
             }
         }
         let mut refuse = |path: &str, message: &str| {
-            errors.push(ArgError::new(path, "out-of-range", message));
+            errors.push(ArgError::new(path, Code::OutOfRange, message));
         };
         if !(1..=MAX_SAMPLES).contains(&self.samples()) {
             refuse("samples", "`samples` must be between 1 and 10000");
@@ -248,7 +249,8 @@ impl GenerateArgs {
             self.check_openai(&mut errors);
         }
         if self.provider == Provider::Ngram && self.seed.is_none() {
-            let error = ArgError::new("", "missing-argument", "`provider: ngram` needs a `seed`");
+            let error =
+                ArgError::new("", Code::MissingArgument, "`provider: ngram` needs a `seed`");
             errors.push(error.help("seed: 42"));
         }
         errors
@@ -257,24 +259,24 @@ impl GenerateArgs {
     fn check_openai(&self, errors: &mut Vec<ArgError>) {
         if self.model.as_ref().is_none_or(|model| model.trim().is_empty()) {
             let message = "`provider: openai` needs a `model`";
-            errors.push(ArgError::new("model", "missing-argument", message));
+            errors.push(ArgError::new("model", Code::MissingArgument, message));
         }
         if let Err(error) = galeras_chat::Endpoint::new(self.base_url(), None) {
-            errors.push(ArgError::new("base_url", "bad-url", error.to_string()));
+            errors.push(ArgError::new("base_url", Code::BadUrl, error.to_string()));
         }
         for name in ["model", "messages", "stream", "n"] {
             if self.extra_body.contains_key(name) {
                 let message = format!("`extra_body` must not have `{name}`: the step sets it");
                 let path = format!("extra_body.{name}");
-                errors.push(ArgError::new(path, "conflicting-arguments", message));
+                errors.push(ArgError::new(path, Code::ConflictingArguments, message));
             }
         }
         if let Some(Err(why)) = self.price.as_ref().map(PriceArgs::per_million) {
-            errors.push(ArgError::new("price", "out-of-range", why));
+            errors.push(ArgError::new("price", Code::OutOfRange, why));
         }
         let Some(limit) = self.max_usd else { return };
         if !limit.is_finite() || limit < 0.0 {
-            errors.push(ArgError::new("max_usd", "out-of-range", "`max_usd` must be 0 or more"));
+            errors.push(ArgError::new("max_usd", Code::OutOfRange, "`max_usd` must be 0 or more"));
         }
         let limited =
             self.max_tokens.is_some() || self.extra_body.contains_key("max_completion_tokens");
@@ -283,7 +285,7 @@ impl GenerateArgs {
                 let message = format!(
                     "`max_usd` needs `{name}`, to know what a request may cost before it is sent"
                 );
-                errors.push(ArgError::new("max_usd", "missing-argument", message));
+                errors.push(ArgError::new("max_usd", Code::MissingArgument, message));
             }
         }
     }

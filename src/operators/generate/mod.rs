@@ -18,6 +18,7 @@ use self::ngram::Ngram;
 use self::openai::OpenAi;
 use self::replay::Replay;
 use super::columns::{is_text, require_column};
+use crate::code::Code;
 use crate::functions::messages_type;
 use crate::operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, Operator, args_schema,
@@ -73,14 +74,14 @@ impl Operator for GenerateOperator {
             for name in cx.inputs.keys().filter(|name| [TRAIN, ANSWERS].contains(&name.as_str())) {
                 if port != Some(name) {
                     let message = format!("this provider takes no port `{name}`");
-                    errors.push(ArgError::new("provider", "wrong-inputs", message));
+                    errors.push(ArgError::new("provider", Code::WrongInputs, message));
                 }
             }
             if let Some(port) = port
                 && !cx.inputs.contains_key(port)
             {
                 let message = format!("this provider needs a table at the port `{port}`");
-                let error = ArgError::new("provider", "wrong-inputs", message);
+                let error = ArgError::new("provider", Code::WrongInputs, message);
                 errors.push(error.help(format!("from: {{ input: prompts, {port}: some_step }}")));
             }
             match args.provider {

@@ -18,6 +18,7 @@ use super::args::GenerateArgs;
 use super::rows::{
     AnswerForm, ModelAnswer, ModelTurn, NoAnswer, PromptRows, SampleOutcome, tables,
 };
+use crate::code::Code;
 use crate::functions::Message;
 use crate::id::{ID, keyed_hash};
 use crate::operator::{
@@ -55,7 +56,7 @@ impl Ngram {
             }
             Some(field) if !is_text(field.data_type()) => {
                 let message = format!("the column `{}` is not text", args.train_column());
-                errors.push(ArgError::new("train_column", "wrong-type", message));
+                errors.push(ArgError::new("train_column", Code::WrongType, message));
             }
             Some(_) => {}
         }

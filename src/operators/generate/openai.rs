@@ -21,6 +21,7 @@ use super::conversation::Chat;
 use super::rows::{
     AnswerForm, ModelAnswer, ModelTurn, NoAnswer, PromptRows, REFUSAL, SampleOutcome, tables,
 };
+use crate::code::Code;
 use crate::digest::Digest;
 use crate::functions::Message;
 use crate::operator::{
@@ -174,7 +175,7 @@ impl BoundStep for OpenAi {
     fn missing(&self) -> Vec<ArgError> {
         let Err(error) = self.secret() else { return Vec::new() };
         let path = if self.args.api_key_env.is_some() { "api_key_env" } else { "provider" };
-        vec![ArgError::new(path, "missing-secret", error.to_string())]
+        vec![ArgError::new(path, Code::MissingSecret, error.to_string())]
     }
 
     fn versioned(&self) -> Option<&dyn Versioned> {

@@ -15,6 +15,7 @@ use super::rows::{
     AnswerForm, ModelAnswer, ModelTurn, NoAnswer, PromptRows, SampleOutcome, tables, text_of,
     texts_of,
 };
+use crate::code::Code;
 use crate::id::ID;
 use crate::operator::{
     ArgError, BindContext, BoundStep, INPUT, LowerContext, Lowering, Port, Ports, StepError,
@@ -48,7 +49,7 @@ impl Replay {
             if answers.field(PROMPT_ID).is_none() {
                 let message =
                     "the answers have no `prompt_id`: name the columns that identify them";
-                let error = ArgError::new("", "missing-argument", message);
+                let error = ArgError::new("", Code::MissingArgument, message);
                 errors.push(error.help("on: [snippet_id, treatment]"));
             }
         } else {
@@ -64,7 +65,7 @@ impl Replay {
             }
             Some(field) if !is_text(field.data_type()) => {
                 let message = format!("the column `{}` is not text", args.answer());
-                errors.push(ArgError::new("answer", "wrong-type", message));
+                errors.push(ArgError::new("answer", Code::WrongType, message));
             }
             Some(_) => {}
         }
@@ -76,7 +77,7 @@ impl Replay {
         ] {
             if given {
                 let message = format!("`{name}` does not apply to recorded answers");
-                errors.push(ArgError::new(name, "conflicting-arguments", message));
+                errors.push(ArgError::new(name, Code::ConflictingArguments, message));
             }
         }
     }

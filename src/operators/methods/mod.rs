@@ -17,6 +17,7 @@ use serde_json::Value;
 use self::source::{FileSource, Origin};
 use super::projection::{keep_hidden, project, text};
 use super::rejects::{reject_columns, reject_values};
+use crate::code::Code;
 use crate::functions::{METHOD_FIELDS, PythonMethods, RowId, call, methods_type};
 use crate::id::ID;
 use crate::operator::{
@@ -121,19 +122,19 @@ impl Operator for MethodsOperator {
                     let path = cx.base.join(name);
                     if !path.is_dir() {
                         let message = format!("there is no folder `{name}`");
-                        let error = ArgError::new("dir", "missing-file", message);
+                        let error = ArgError::new("dir", Code::MissingFile, message);
                         return Err(one(error.help("paths are relative to the workflow file")));
                     }
                     Origin::Folder { name: name.clone(), path }
                 }
                 (None, None) => {
                     let message = "`methods` needs `corpus` or `dir`";
-                    let error = ArgError::new("", "missing-argument", message);
+                    let error = ArgError::new("", Code::MissingArgument, message);
                     return Err(one(error.help("corpus: python-stdlib needs nothing else")));
                 }
                 (Some(_), Some(_)) => {
                     let message = "give either `corpus` or `dir`, not both";
-                    return Err(one(ArgError::new("dir", "conflicting-arguments", message)));
+                    return Err(one(ArgError::new("dir", Code::ConflictingArguments, message)));
                 }
             };
             let source = FileSource::new(origin, &args.include, &args.exclude).map_err(one)?;

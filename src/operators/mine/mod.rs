@@ -24,6 +24,7 @@ use super::columns::{is_text, require_column};
 use super::patterns::glob_set;
 use super::projection::project;
 use super::rejects::reject_columns;
+use crate::code::Code;
 use crate::functions::moment;
 use crate::operator::{
     ArgError, BindContext, BoundStep, Descriptor, EachContext, EachError, EachStep, Effect, Fact,
@@ -104,7 +105,7 @@ impl Operator for MineOperator {
                 if moment.is_none() {
                     let message = format!("`{text}` is not a date");
                     let help = "write 2022-01-31, or 2022-01-31T12:00:00Z";
-                    errors.push(ArgError::new(path, "wrong-type", message).help(help));
+                    errors.push(ArgError::new(path, Code::WrongType, message).help(help));
                 }
                 moment
             };
@@ -120,7 +121,7 @@ impl Operator for MineOperator {
                 let message =
                     format!("the window from {} until {} is empty", args.since, args.until);
                 let help = "`until` is the first moment after the window";
-                errors.push(ArgError::new("until", "empty-window", message).help(help));
+                errors.push(ArgError::new("until", Code::EmptyWindow, message).help(help));
             }
             let include =
                 glob_set("include", &args.include).map_err(|error| errors.push(error)).ok();

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::columns::text_field;
 use super::projection::{keep_hidden, project};
 use super::rejects::{reject_table, reject_values};
+use crate::code::Code;
 use crate::functions::{
     Message, RenderPrompts, RowId, SYSTEM, Treatment, call, compile, messages_type,
 };
@@ -121,7 +122,7 @@ impl Operator for PromptOperator {
                         let named = messages()
                             .find(|(g, (at, _))| g.treatment.template(*at) == error.template);
                         let path = named.map_or("treatments", |(_, (_, path))| path);
-                        errors.push(ArgError::new(path, "bad-template", error.message));
+                        errors.push(ArgError::new(path, Code::BadTemplate, error.message));
                     }
                 }
                 Ok(templates) => {
@@ -185,7 +186,7 @@ fn given(args: &Args) -> Result<Vec<Given>, Vec<ArgError>> {
     if args.treatments.is_empty() {
         errors.push(ArgError::new(
             "treatments",
-            "out-of-range",
+            Code::OutOfRange,
             "at least one treatment is needed",
         ));
     }
@@ -214,7 +215,7 @@ fn given(args: &Args) -> Result<Vec<Given>, Vec<ArgError>> {
             paths.insert(0, "system".into());
         }
         let mut refuse = |message: &str| {
-            errors.push(ArgError::new(path.as_str(), "bad-turns", message));
+            errors.push(ArgError::new(path.as_str(), Code::BadTurns, message));
         };
         if name.is_empty() {
             refuse("a treatment needs a name");

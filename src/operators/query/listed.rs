@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::repository::UnresolvedRepository;
+use crate::code::Code;
 use crate::operator::ArgError;
 use galeras_git::{GitError, Location, shown_url};
 use galeras_github::GITHUB;
@@ -69,7 +70,7 @@ impl RepositoryList {
             }
         }
         if entries.is_empty() {
-            errors.push(ArgError::new("repos", "empty-list", "the list has no repositories"));
+            errors.push(ArgError::new("repos", Code::EmptyList, "the list has no repositories"));
         }
         if errors.is_empty() { Self::distinct(repositories) } else { Err(errors) }
     }
@@ -77,11 +78,11 @@ impl RepositoryList {
     /// The repositories of a CSV file. The first line names columns if one of them is `repo`
     /// or `url`; without names, the first column is what counts.
     pub(super) fn csv(path: &str, base_url: &str, base: &Path) -> Result<Self, ArgError> {
-        let bad = |message: String| ArgError::new("repos", "unreadable-file", message);
+        let bad = |message: String| ArgError::new("repos", Code::UnreadableFile, message);
         let file = base.join(path);
         if !file.is_file() {
             let message = format!("the file `{path}` does not exist");
-            let error = ArgError::new("repos", "missing-file", message);
+            let error = ArgError::new("repos", Code::MissingFile, message);
             return Err(error.help("a single repository is a list, too: `repos: [owner/name]`"));
         }
         let failed = |error: csv::Error| bad(format!("cannot read `{path}`: {error}"));
@@ -141,7 +142,7 @@ impl RepositoryList {
             if let Some(other) = names.insert(&repository.repo, &repository.address) {
                 let (one, two) = (shown_url(other), shown_url(&repository.address));
                 let message = format!("{one} and {two} would both be called `{}`", repository.repo);
-                let error = ArgError::new("repos", "duplicate-repository", message);
+                let error = ArgError::new("repos", Code::DuplicateRepository, message);
                 let help = format!("name one of them: {{ repo: another-name, url: {two} }}");
                 return Err(vec![error.help(help)]);
             }
@@ -174,7 +175,8 @@ impl RepositoryList {
 
 fn problem(path: impl Into<String>, entry: &ListEntry, error: &GitError) -> ArgError {
     let address = entry.address();
-    let error = ArgError::new(path, "bad-repository", format!("`{}`: {error}", shown_url(address)));
+    let error =
+        ArgError::new(path, Code::BadRepository, format!("`{}`: {error}", shown_url(address)));
     if address.contains("://") {
         error
     } else {

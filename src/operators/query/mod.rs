@@ -20,6 +20,7 @@ use self::repository::{HeadlessRepository, UnresolvedRepository};
 use self::table::{pinned_rejects, rejects, repositories, repositories_table};
 use super::columns::text_field;
 use super::rejects::reject_columns;
+use crate::code::Code;
 use crate::digest::Digest;
 use crate::operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Fact, Grain, InputPorts, LowerContext,
@@ -129,7 +130,7 @@ impl Operator for QueryOperator {
             if let Some(query) = &args.github {
                 let checked = Query::parse(query).and_then(|_| args.search().check());
                 checked.map_err(|error| {
-                    one(ArgError::new("github", "bad-query", error.to_string()))
+                    one(ArgError::new("github", Code::BadQuery, error.to_string()))
                 })?;
             }
             let repos = args.repos.as_ref().filter(|repos| match repos {
@@ -143,7 +144,7 @@ impl Operator for QueryOperator {
                         let at = if args.limit.is_some() { "limit" } else { "sort" };
                         let message =
                             format!("`{at}` belongs to `github`; a list is used as a whole");
-                        return Err(one(ArgError::new(at, "conflicting-arguments", message)));
+                        return Err(one(ArgError::new(at, Code::ConflictingArguments, message)));
                     }
                     From::List(match repos {
                         Repos::List(entries) => {
@@ -164,11 +165,11 @@ impl Operator for QueryOperator {
                 (None, None) => {
                     let message = "`query` needs `github` or `repos`";
                     let help = "repos: [psf/requests, ./a/local/clone]";
-                    return Err(one(ArgError::new("", "missing-argument", message).help(help)));
+                    return Err(one(ArgError::new("", Code::MissingArgument, message).help(help)));
                 }
             };
             if let Err(error) = Client::new(&args.base_url, None) {
-                return Err(one(ArgError::new("base_url", "bad-url", error.to_string())));
+                return Err(one(ArgError::new("base_url", Code::BadUrl, error.to_string())));
             }
             let mut step =
                 BoundQuery { args, from, base: cx.base.clone(), pinned: None, ports: ports() };
@@ -177,7 +178,7 @@ impl Operator for QueryOperator {
                 let read = repositories(&snapshot.rows).and(pinned_rejects(&snapshot.rejects));
                 read.map_err(|error| {
                     let message = format!("what galeras.lock pins for this step: {error}");
-                    let error = ArgError::new("", "bad-lock", message);
+                    let error = ArgError::new("", Code::BadLock, message);
                     one(error.help("write a new lock file with `galeras lock`"))
                 })?;
             }

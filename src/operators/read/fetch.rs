@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::Digest as _;
 
+use crate::code::Code;
 use crate::operator::ArgError;
 
 /// Fetches `url` into the folder of downloads, or finds it there by its SHA-256.
@@ -14,13 +15,13 @@ pub(super) async fn fetch(
     downloads: &Path,
 ) -> Result<PathBuf, ArgError> {
     let failed = |e: &dyn std::fmt::Display| {
-        ArgError::new("url", "unreachable-url", format!("cannot fetch {url}: {e}"))
+        ArgError::new("url", Code::UnreachableUrl, format!("cannot fetch {url}: {e}"))
     };
     let wanted = sha256.map(str::to_lowercase);
     if let Some(wanted) = &wanted {
         if wanted.len() != 64 || !wanted.bytes().all(|b| b.is_ascii_hexdigit()) {
             let message = "a SHA-256 has 64 hexadecimal digits";
-            return Err(ArgError::new("sha256", "wrong-type", message));
+            return Err(ArgError::new("sha256", Code::WrongType, message));
         }
         let stored = downloads.join(wanted);
         if stored.is_file() && sha256_of(&stored).is_ok_and(|found| found == *wanted) {
@@ -28,7 +29,7 @@ pub(super) async fn fetch(
         }
     }
     if !url.starts_with("http://") && !url.starts_with("https://") {
-        let error = ArgError::new("url", "unsupported-url", "only http and https are supported");
+        let error = ArgError::new("url", Code::UnsupportedUrl, "only http and https are supported");
         return Err(error.help("use `path:` for a local file"));
     }
     std::fs::create_dir_all(downloads).map_err(|e| failed(&e))?;
@@ -47,7 +48,7 @@ pub(super) async fn fetch(
         && wanted != found
     {
         let message = format!("the file behind {url} has the SHA-256 {found}");
-        return Err(ArgError::new("sha256", "wrong-content", message)
+        return Err(ArgError::new("sha256", Code::WrongContent, message)
             .help("the file has changed, or the digest was mistyped"));
     }
     let stored = downloads.join(&found);

@@ -20,6 +20,7 @@ use serde_json::{Map, Value, json};
 
 use self::fetch::fetch;
 use self::formats::{FileFormat, check_whole, open};
+use crate::code::Code;
 use crate::digest::Digest;
 use crate::functions::{RowId, call};
 use crate::id::ID;
@@ -129,7 +130,7 @@ impl Operator for ReadOperator {
                     if !file.is_file() {
                         let what = if file.is_dir() { "is a folder" } else { "does not exist" };
                         let message = format!("the file `{path}` {what}");
-                        let error = ArgError::new("path", "missing-file", message);
+                        let error = ArgError::new("path", Code::MissingFile, message);
                         return Err(one(error.help("paths are relative to the workflow file")));
                     }
                     ("path", path.to_string(), file)
@@ -141,26 +142,30 @@ impl Operator for ReadOperator {
                 }
                 (None, None) => {
                     let error =
-                        ArgError::new("", "missing-argument", "`read` needs `path` or `url`");
+                        ArgError::new("", Code::MissingArgument, "`read` needs `path` or `url`");
                     return Err(one(error));
                 }
             };
             if args.sha256.is_some() && args.url.is_none() {
                 let message = "`sha256` applies to `url` only; a local file is always identified by its content";
-                return Err(one(ArgError::new("sha256", "conflicting-arguments", message)));
+                return Err(one(ArgError::new("sha256", Code::ConflictingArguments, message)));
             }
             let Some(format) = args.format.or_else(|| FileFormat::of_suffix(&name)) else {
                 let error =
-                    ArgError::new(at, "unknown-format", format!("`{name}` has no known suffix"));
+                    ArgError::new(at, Code::UnknownFormat, format!("`{name}` has no known suffix"));
                 return Err(one(error.help("add `format: parquet`, `jsonl`, `csv` or `json`")));
             };
             if let Err(why) = check_whole(&file, format) {
                 let message = format!("cannot read `{name}`: {why}");
-                return Err(one(ArgError::new(at, "unreadable-file", message)));
+                return Err(one(ArgError::new(at, Code::UnreadableFile, message)));
             }
             let raw = open(&cx.session, &file, format).await.map_err(|e| {
                 let text = crate::operator::plain_message(&e);
-                one(ArgError::new(at, "unreadable-file", format!("cannot read `{name}`: {text}")))
+                one(ArgError::new(
+                    at,
+                    Code::UnreadableFile,
+                    format!("cannot read `{name}`: {text}"),
+                ))
             })?;
             let mut step = BoundRead {
                 args,
@@ -197,7 +202,7 @@ impl BoundRead {
             let message = format!("the file `{}` has no columns", self.name);
             let local = self.args.path.as_ref().is_some_and(|path| !path.is_empty());
             let at = if local { "path" } else { "url" };
-            return Err(vec![ArgError::new(at, "unreadable-file", message)]);
+            return Err(vec![ArgError::new(at, Code::UnreadableFile, message)]);
         }
         let known = || schema.fields().iter().map(|f| f.name().as_str());
         for (from, to) in &self.args.columns {
@@ -206,7 +211,7 @@ impl BoundRead {
             }
             if !to.is_string() {
                 let message = "the new name of a column must be a text";
-                errors.push(ArgError::new(format!("columns.{from}"), "wrong-type", message));
+                errors.push(ArgError::new(format!("columns.{from}"), Code::WrongType, message));
             }
         }
         let mut fields: Vec<FieldRef> = Vec::new();
@@ -215,7 +220,7 @@ impl BoundRead {
             let new = new.unwrap_or(field.name()).to_string();
             if fields.iter().any(|f| *f.name() == new) {
                 let message = format!("two columns would be called `{new}`");
-                errors.push(ArgError::new("columns", "duplicate-column", message));
+                errors.push(ArgError::new("columns", Code::DuplicateColumn, message));
             }
             let column = Field::new(&new, stored_type(field.data_type()), field.is_nullable());
             self.names.push((field.name().clone(), new));

@@ -4,6 +4,7 @@ use arrow::datatypes::DataType;
 
 use super::super::columns::{is_number, require_column};
 use super::args::{Args, Estimator};
+use crate::code::Code;
 use crate::operator::{ArgError, BindContext};
 use galeras_causal::{Covariance, Graph};
 
@@ -31,7 +32,7 @@ fn columns(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) {
             require_column(cx, &path, name, "a number", is_number, errors);
             if names[..at].contains(name) {
                 let message = format!("column `{name}` is named twice");
-                errors.push(ArgError::new(path, "duplicate-column", message));
+                errors.push(ArgError::new(path, Code::DuplicateColumn, message));
             }
         }
     }
@@ -64,24 +65,24 @@ fn roles(args: &Args, errors: &mut Vec<ArgError>) {
             if let Some(role) = role {
                 let message = format!("column `{name}` is already the {role}");
                 let path = format!("{list}[{at}]");
-                errors.push(ArgError::new(path, "conflicting-arguments", message));
+                errors.push(ArgError::new(path, Code::ConflictingArguments, message));
             }
         }
     }
     if args.unit.as_ref() == Some(&args.treatment) {
         let message = "the treatment cannot be the unit: it differs within units";
-        errors.push(ArgError::new("unit", "conflicting-arguments", message));
+        errors.push(ArgError::new("unit", Code::ConflictingArguments, message));
     }
     if args.cluster.as_ref() == Some(&args.treatment) {
         let message = "the treatment cannot be the cluster: each arm would be a single one";
-        errors.push(ArgError::new("cluster", "conflicting-arguments", message));
+        errors.push(ArgError::new("cluster", Code::ConflictingArguments, message));
     }
 }
 
 /// Every number lies in its range.
 fn numbers(args: &Args, errors: &mut Vec<ArgError>) {
     let mut refuse = |path: &str, message: &str| {
-        errors.push(ArgError::new(path, "out-of-range", message));
+        errors.push(ArgError::new(path, Code::OutOfRange, message));
     };
     if !(args.alpha > 0.0 && args.alpha < 1.0) {
         refuse("alpha", "`alpha` lies between 0 and 1");
@@ -101,7 +102,7 @@ fn numbers(args: &Args, errors: &mut Vec<ArgError>) {
 /// The estimators fit the rest.
 fn estimators(args: &Args, errors: &mut Vec<ArgError>) {
     let mut conflict = |path: String, message: &str, help: &str| {
-        errors.push(ArgError::new(path, "conflicting-arguments", message).help(help));
+        errors.push(ArgError::new(path, Code::ConflictingArguments, message).help(help));
     };
     for (at, estimator) in args.estimators.iter().enumerate() {
         let path = format!("estimators[{at}]");
@@ -178,7 +179,7 @@ fn graph(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) -> Option<Gr
         Err(error) => {
             let line = text[..error.offset.min(text.len())].matches('\n').count() + 1;
             let message = format!("line {line} of the graph: {}", error.message);
-            let mut shown = ArgError::new("graph", "bad-graph", message);
+            let mut shown = ArgError::new("graph", Code::BadGraph, message);
             if let Some(help) = error.help {
                 shown = shown.help(help);
             }
@@ -187,7 +188,7 @@ fn graph(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) -> Option<Gr
         }
     };
     let mut refuse = |message: String, help: &str| {
-        errors.push(ArgError::new("graph", "bad-graph", message).help(help));
+        errors.push(ArgError::new("graph", Code::BadGraph, message).help(help));
     };
     if !graph.contains(&args.treatment) {
         let message = format!("the graph has no node `{}`", args.treatment);

@@ -32,6 +32,7 @@ use self::args::Args;
 use self::identify::Identified;
 use super::support::cells::{Cell, batch};
 use super::worker_threads::{StopOnDrop, on_thread, pool};
+use crate::code::Code;
 use crate::operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
     Lowering, MAIN, Operator, Port, Ports, Reads, SUMMARY, StepError, TableStep, Tell, args_schema,
@@ -74,7 +75,7 @@ impl Operator for RegressOperator {
                     match identify::identified(&args, graph.as_ref(), outcome) {
                         Ok(found) => identified.push(found),
                         Err(error) => {
-                            errors.push(ArgError::new("graph", "bad-graph", error.to_string()));
+                            errors.push(ArgError::new("graph", Code::BadGraph, error.to_string()));
                         }
                     }
                 }

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::columns::{is_text, require_column, text_field};
 use super::projection::{keep_hidden, project};
+use crate::code::Code;
 use crate::functions::call;
 use crate::functions::scores::{
     BleuSmooth, CORPUS_FIELDS, COUNT, COUNTS, CorpusScores, Metric, Mode, ScorePair, Spec,
@@ -101,17 +102,17 @@ impl Operator for ScoreOperator {
                 require_column(cx, &path, name, "a group", |_| true, &mut errors);
                 if CORPUS_FIELDS.contains(&name.as_str()) {
                     let message = format!("the port `corpus` has a column `{name}` of its own");
-                    errors.push(ArgError::new(path.as_str(), "conflicting-arguments", message));
+                    errors.push(ArgError::new(path.as_str(), Code::ConflictingArguments, message));
                 }
                 if args.by[..at].contains(name) {
                     let message = format!("`{name}` is named twice");
-                    errors.push(ArgError::new(path, "conflicting-arguments", message));
+                    errors.push(ArgError::new(path, Code::ConflictingArguments, message));
                 }
             }
             if args.metrics.is_empty() {
                 errors.push(ArgError::new(
                     "metrics",
-                    "out-of-range",
+                    Code::OutOfRange,
                     "at least one score is needed",
                 ));
             }
@@ -119,7 +120,7 @@ impl Operator for ScoreOperator {
                 if args.metrics[..at].contains(metric) {
                     let message = format!("`{}` is named twice", metric.columns()[0]);
                     let path = format!("metrics[{at}]");
-                    errors.push(ArgError::new(path, "conflicting-arguments", message));
+                    errors.push(ArgError::new(path, Code::ConflictingArguments, message));
                 }
             }
             let weights = weights(&args.codebleu_weights, &mut errors);
@@ -147,7 +148,7 @@ impl Operator for ScoreOperator {
 /// The shares of CodeBLEU's components, scaled to a sum of 1.
 fn weights(given: &[f64], errors: &mut Vec<ArgError>) -> [f64; 4] {
     let mut refuse = |message: &str| {
-        errors.push(ArgError::new("codebleu_weights", "out-of-range", message));
+        errors.push(ArgError::new("codebleu_weights", Code::OutOfRange, message));
         codebleu::EQUAL_WEIGHTS
     };
     let Ok(weights) = <[f64; 4]>::try_from(given) else {

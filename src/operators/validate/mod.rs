@@ -23,6 +23,7 @@ use self::named::{Named, NamedCheck};
 use super::columns::is_number;
 use super::projection::{keep_hidden, project};
 use super::rejects::{reject_table, reject_values};
+use crate::code::Code;
 use crate::operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, Lowering, MAIN,
     Operator, Port, Ports, REJECTS, RowStep, SUMMARY, StepError, TableSchema, args_schema,
@@ -174,7 +175,7 @@ impl Operator for ValidateOperator {
                 if !names.insert(rule.name.clone()) {
                     errors.push(ArgError::new(
                         format!("rules[{at}].name"),
-                        "duplicate-rule",
+                        Code::DuplicateRule,
                         format!("the rule `{}` is defined twice", rule.name),
                     ));
                 }
@@ -182,7 +183,7 @@ impl Operator for ValidateOperator {
                     errors.push(
                         ArgError::new(
                             format!("rules[{at}].name"),
-                            "duplicate-column",
+                            Code::DuplicateColumn,
                             format!("the input already has a column `{}`", rule.name),
                         )
                         .help("a flag rule adds a column of its name; choose another name"),
@@ -197,7 +198,7 @@ impl Operator for ValidateOperator {
                     Ok(checked) => errors.push(
                         ArgError::new(
                             path,
-                            "wrong-type",
+                            Code::WrongType,
                             format!(
                                 "a check is true or false, but this one has type {}",
                                 crate::digest::type_name(&checked.data_type)
@@ -210,7 +211,7 @@ impl Operator for ValidateOperator {
             }
             if errors.is_empty() && rules.iter().all(|rule| rule.checked.columns.is_empty()) {
                 let message = "no rule reads a column: all rows would pass, or none";
-                errors.push(ArgError::new("rules", "constant-rules", message));
+                errors.push(ArgError::new("rules", Code::ConstantRules, message));
             }
             if !errors.is_empty() {
                 return Err(errors);
@@ -247,11 +248,11 @@ fn condition(rule: &Rule, at: usize, input: &TableSchema) -> Result<Condition, A
             if rule.with.is_some() {
                 let message = "`with` belongs to `use`; a condition has no arguments";
                 let path = format!("rules[{at}].with");
-                return Err(ArgError::new(path, "conflicting-arguments", message));
+                return Err(ArgError::new(path, Code::ConflictingArguments, message));
             }
             let Some(name) = rule.name.clone() else {
                 let message = "a rule with a condition needs a `name`";
-                let error = ArgError::new(format!("rules[{at}]"), "missing-argument", message);
+                let error = ArgError::new(format!("rules[{at}]"), Code::MissingArgument, message);
                 return Err(error.help("`rejects` and `summary` show it"));
             };
             Ok(Condition { name, check: check.clone(), on_fail })
@@ -261,17 +262,17 @@ fn condition(rule: &Rule, at: usize, input: &TableSchema) -> Result<Condition, A
             let with = rule.with.clone().unwrap_or_default();
             check.arguments_fit(&with, &path, input)?;
             let named = Named::new(*check, with)
-                .map_err(|message| ArgError::new(path.clone(), "wrong-argument", message))?;
+                .map_err(|message| ArgError::new(path.clone(), Code::WrongArgument, message))?;
             let name = rule.name.clone().unwrap_or_else(|| check.name().to_string());
             Ok(Condition { name, check: named.sql(&path)?, on_fail })
         }
         (None, None) => {
             let message = "a rule needs `check`, a condition, or `use`, a named check";
-            Err(ArgError::new(format!("rules[{at}]"), "missing-argument", message))
+            Err(ArgError::new(format!("rules[{at}]"), Code::MissingArgument, message))
         }
         (Some(_), Some(_)) => {
             let message = "give either `check` or `use`, not both";
-            Err(ArgError::new(format!("rules[{at}].use"), "conflicting-arguments", message))
+            Err(ArgError::new(format!("rules[{at}].use"), Code::ConflictingArguments, message))
         }
     }
 }

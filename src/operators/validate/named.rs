@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::super::columns::is_text;
+use crate::code::Code;
 use crate::functions::moment;
 use crate::operator::{ArgError, TableSchema};
 use crate::workflow::did_you_mean;
@@ -113,7 +114,7 @@ impl NamedCheck {
             let at = format!("{path}.{name}");
             let Some((_, wanted)) = known.iter().find(|(known, _)| known == name) else {
                 let message = format!("the check `{}` has no argument `{name}`", self.name());
-                let error = ArgError::new(at, "unknown-argument", message);
+                let error = ArgError::new(at, Code::UnknownArgument, message);
                 let names = known.iter().map(|(known, _)| *known);
                 return Err(error.help(match did_you_mean(name, names.clone()) {
                     Some(near) => format!("did you mean `{near}`?"),
@@ -131,7 +132,7 @@ impl NamedCheck {
             };
             if !needed.is_empty() {
                 let message = format!("`{name}` must be {needed}");
-                return Err(ArgError::new(at, "wrong-type", message));
+                return Err(ArgError::new(at, Code::WrongType, message));
             }
             if let (Wanted::TextColumn, Some(column)) = (wanted, value.as_str()) {
                 match input.field(column) {
@@ -139,7 +140,7 @@ impl NamedCheck {
                     Some(field) if !is_text(field.data_type()) => {
                         let given = crate::digest::type_name(field.data_type());
                         let message = format!("column `{column}` has type {given}, not utf8");
-                        return Err(ArgError::new(at, "wrong-type", message));
+                        return Err(ArgError::new(at, Code::WrongType, message));
                     }
                     Some(_) => {}
                 }
@@ -309,7 +310,7 @@ impl Named {
                     Some((_, canonical)) => Ok(canonical),
                     None => {
                         let message = format!("`{text}` is not a date");
-                        let error = ArgError::new(format!("{path}.{name}"), "wrong-type", message);
+                        let error = ArgError::new(format!("{path}.{name}"), Code::WrongType, message);
                         Err(error.help("write 2022-01-31, or 2022-01-31T12:00:00Z"))
                     }
                 };

@@ -1,0 +1,196 @@
+//! What the results of a step must fulfil: its contract, and its data tests.
+
+use arrow::datatypes::DataType;
+use datafusion::execution::context::SessionContext;
+use serde_json::Value;
+
+use super::expander::{Expander, Site};
+use super::mistake::diagnostic_of;
+use super::model::{Check, CheckKind, plain};
+use crate::code::Code;
+use crate::digest::type_name;
+use crate::operator::{ArgError, Port};
+use crate::session::parse_row_expr;
+use crate::workflow::{
+    Assert, AssertKind, AssertSeverity, Contract, Diagnostic, Node, SchemaField, Scope, SourceSpan,
+    StepSpec, Text, quote, substitute_node,
+};
+
+impl Expander {
+    /// Checks `schema:` against the main port. What a type cannot promise, that a column has
+    /// no nulls, becomes a data test.
+    pub(super) fn contract(&mut self, site: &Site<'_>, step: &StepSpec, port: &Port) -> Vec<Check> {
+        let source = &site.workflow.source;
+        let fields = match &step.schema {
+            None => return Vec::new(),
+            Some(Contract::Fields(fields)) => fields.clone(),
+            Some(Contract::File(path)) => match self.contract_file(site, path) {
+                Some(fields) => fields,
+                None => return Vec::new(),
+            },
+        };
+        let mut not_null = Vec::new();
+        for field in &fields {
+            let name = &field.column.value;
+            let Some(column) = port.table.field(name) else {
+                let message = format!("the step does not produce the column {}", quote(name));
+                let problem =
+                    Diagnostic::error(Code::BrokenContract, message, source, field.column.span);
+                self.diagnostics.push(problem.with_suggestion(name, port.table.names()));
+                continue;
+            };
+            let wanted = field.ty.ty.to_string();
+            let given = type_name(column.data_type());
+            let same = given == wanted || given.split('[').next() == Some(wanted.as_str());
+            if !same {
+                let message = format!("column {} has type {given}, not {wanted}", quote(name));
+                self.diagnostics.push(Diagnostic::error(
+                    Code::BrokenContract,
+                    message,
+                    source,
+                    field.span,
+                ));
+            }
+            if field.ty.non_null && column.is_nullable() {
+                not_null.push(name.clone());
+            }
+        }
+        if not_null.is_empty() {
+            return Vec::new();
+        }
+        let place = fields.first().map_or(step.name.span, |f| f.column.span);
+        vec![Check {
+            port: port.name,
+            kind: CheckKind::NotNull(not_null),
+            severity: AssertSeverity::Error,
+            place: SourceSpan::new(source, place),
+        }]
+    }
+
+    /// The columns of a contract file, all placed where the file is named.
+    fn contract_file(&mut self, site: &Site<'_>, path: &Text) -> Option<Vec<SchemaField>> {
+        let source = &site.workflow.source;
+        let mut refuse = |message: String| {
+            self.diagnostics.push(
+                Diagnostic::error(Code::MissingFile, message, source, path.span)
+                    .with_help("a contract file maps columns to types: {\"id\": \"utf8!\"}"),
+            );
+        };
+        let text = match std::fs::read_to_string(site.base.join(&path.value)) {
+            Ok(text) => text,
+            Err(e) => {
+                refuse(format!("cannot read the contract {}: {e}", quote(&path.value)));
+                return None;
+            }
+        };
+        let columns: Option<serde_json::Map<String, Value>> = serde_json::from_str::<Value>(&text)
+            .ok()
+            .and_then(|v| v.get("columns").unwrap_or(&v).as_object().cloned());
+        let fields: Option<Vec<SchemaField>> = columns.and_then(|columns| {
+            columns
+                .iter()
+                .map(|(name, kind)| {
+                    Some(SchemaField {
+                        column: Text { value: name.clone(), span: path.span },
+                        ty: kind.as_str()?.parse().ok()?,
+                        span: path.span,
+                    })
+                })
+                .collect()
+        });
+        if fields.is_none() {
+            refuse(format!("{} is not a contract", quote(&path.value)));
+        }
+        fields
+    }
+
+    /// Binds one data test.
+    pub(super) fn check(
+        &mut self,
+        site: &Site<'_>,
+        assert: &Assert,
+        ports: &[Port],
+        scope: &Scope,
+        session: &SessionContext,
+    ) -> Option<Check> {
+        let source = &site.workflow.source;
+        let port = match &assert.port {
+            None => &ports[0],
+            Some(name) => match ports.iter().find(|p| p.name == name.value) {
+                Some(port) => port,
+                None => {
+                    let message = format!("the step has no port {}", quote(&name.value));
+                    let problem = Diagnostic::error(Code::UnknownPort, message, source, name.span);
+                    let known = ports.iter().map(|p| p.name);
+                    self.diagnostics.push(problem.with_suggestion(&name.value, known));
+                    return None;
+                }
+            },
+        };
+        let mut columns = |names: &[Text]| -> Option<Vec<String>> {
+            let mut ok = true;
+            for name in names {
+                if port.table.field(&name.value).is_none() {
+                    let error = ArgError::unknown_column("", &name.value, port.table.names());
+                    self.diagnostics.push(diagnostic_of(&error, source, None, name.span));
+                    ok = false;
+                }
+            }
+            ok.then(|| names.iter().map(|n| n.value.clone()).collect())
+        };
+        let kind = match &assert.kind {
+            AssertKind::Unique(names) => CheckKind::Unique(columns(names)?),
+            AssertKind::NotNull(names) => CheckKind::NotNull(columns(names)?),
+            AssertKind::AcceptedValues { column, values } => {
+                let column = columns(std::slice::from_ref(column))?.remove(0);
+                let values = values
+                    .iter()
+                    .map(|v| substitute_node(v, source, scope, &mut self.diagnostics).to_json())
+                    .map(|v| plain(&v))
+                    .collect();
+                CheckKind::AcceptedValues { column, values }
+            }
+            AssertKind::Expr(node) => {
+                let sql = substitute_node(node, source, scope, &mut self.diagnostics);
+                let sql = plain(&sql.to_json());
+                match parse_row_expr(session, &port.table.schema, &sql, "") {
+                    Ok(e) if e.data_type == DataType::Boolean => {
+                        CheckKind::Holds { sql, expr: Box::new(e.expr) }
+                    }
+                    Ok(e) => {
+                        let message = format!(
+                            "an assertion must be true or false, but this has type {}",
+                            type_name(&e.data_type)
+                        );
+                        let code = Code::WrongType;
+                        self.diagnostics.push(Diagnostic::error(code, message, source, node.span));
+                        return None;
+                    }
+                    Err(error) => {
+                        self.diagnostics.push(diagnostic_of(&error, source, None, node.span));
+                        return None;
+                    }
+                }
+            }
+            AssertKind::Rows { min, max } => {
+                let mut bound = |node: &Option<Node>| -> Option<Option<u64>> {
+                    let Some(node) = node else { return Some(None) };
+                    let value = substitute_node(node, source, scope, &mut self.diagnostics);
+                    match value.as_i64().and_then(|v| u64::try_from(v).ok()) {
+                        Some(rows) => Some(Some(rows)),
+                        None => {
+                            let message = "a number of rows must be a whole number, 0 or more";
+                            let code = Code::WrongType;
+                            let problem = Diagnostic::error(code, message, source, node.span);
+                            self.diagnostics.push(problem);
+                            None
+                        }
+                    }
+                };
+                CheckKind::Rows { min: bound(min)?, max: bound(max)? }
+            }
+        };
+        let place = SourceSpan::new(source, assert.span);
+        Some(Check { port: port.name, kind, severity: assert.severity, place })
+    }
+}

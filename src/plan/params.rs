@@ -1,0 +1,112 @@
+//! The values of params: from the command line, from an embedding step, from their defaults.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::mistake::already_reported;
+use super::settings::PlanSettings;
+use crate::code::Code;
+use crate::workflow::{
+    Diagnostic, Diagnostics, Node, Param, ParamType, Scope, Source, Span, Text, Workflow,
+    check_param_value, quote,
+};
+
+/// The parameters of the workflow named on the command line.
+pub(super) fn command_line_params(
+    workflow: &Workflow,
+    settings: &PlanSettings,
+    diagnostics: &mut Diagnostics,
+) -> Map<String, Value> {
+    let mut given = BTreeMap::new();
+    for setting in &settings.set {
+        let source = Source::new("--set", setting.as_str());
+        let whole = Span::new(0, setting.len());
+        let Some((name, text)) = setting.split_once('=') else {
+            let message = "a setting has the form name=value";
+            diagnostics.push(Diagnostic::error(Code::UnknownOption, message, &source, whole));
+            continue;
+        };
+        let Some(param) = workflow.param(name) else {
+            let message = format!("the workflow has no param {}", quote(name));
+            let span = Span::new(0, name.len());
+            let known = workflow.params.iter().map(|p| p.name.value.as_str());
+            let problem = Diagnostic::error(Code::UnknownParam, message, &source, span);
+            diagnostics.push(problem.with_suggestion(name, known));
+            continue;
+        };
+        let span = Span::new(name.len() + 1, setting.len());
+        let value = typed(param, text, &settings.working_dir);
+        let node = Node::from_json(&value, span);
+        if check_param_value(param, &node, &source, diagnostics) {
+            given.insert(name.to_string(), node);
+        }
+    }
+    params(workflow, &given, None, diagnostics)
+}
+
+/// The text of a setting as a value of the parameter's type, or as text if it is none.
+fn typed(param: &Param, text: &str, working_dir: &Path) -> Value {
+    let as_text = || Value::String(text.to_string());
+    match param.ty {
+        Some(ParamType::Int) => text.parse::<i64>().map_or_else(|_| as_text(), Value::from),
+        Some(ParamType::Float) => match text.parse::<i64>() {
+            Ok(whole) => Value::from(whole),
+            Err(_) => text.parse::<f64>().map_or_else(|_| as_text(), Value::from),
+        },
+        Some(ParamType::Bool) => text.parse::<bool>().map_or_else(|_| as_text(), Value::from),
+        Some(ParamType::Path) => {
+            Value::String(working_dir.join(text).to_string_lossy().into_owned())
+        }
+        Some(ParamType::String) | None => as_text(),
+    }
+}
+
+/// Every parameter's value: the given one, or the default. `caller` is the place to blame for
+/// a parameter that has neither, if it is not the parameter itself.
+pub(super) fn params(
+    workflow: &Workflow,
+    given: &BTreeMap<String, Node>,
+    caller: Option<(&Arc<Source>, &Text)>,
+    diagnostics: &mut Diagnostics,
+) -> Map<String, Value> {
+    let mut values = Map::new();
+    for param in &workflow.params {
+        let name = &param.name.value;
+        let value = match (given.get(name), &param.default) {
+            (Some(node), _) | (None, Some(node)) => node.to_json(),
+            // A default that is wrong has been reported.
+            (None, None) if already_reported(diagnostics, &workflow.source, param.span) => {
+                Value::Null
+            }
+            (None, None) => {
+                let message = format!("param {} has no value", quote(name));
+                let (source, span, help) = match caller {
+                    Some((source, text)) => (source, text.span, format!("add `{name}` to `with`")),
+                    None => (
+                        &workflow.source,
+                        param.name.span,
+                        format!("add a default, or run with --set {name}=…"),
+                    ),
+                };
+                let problem = Diagnostic::error(Code::MissingArgument, message, source, span);
+                diagnostics.push(problem.with_help(help));
+                Value::Null
+            }
+        };
+        // An integer given for a float is that float: the two must have one key.
+        let value = match (param.ty, value.as_i64()) {
+            (Some(ParamType::Float), Some(whole)) => Value::from(whole as f64),
+            _ => value,
+        };
+        values.insert(name.clone(), value);
+    }
+    values
+}
+
+/// The scope of expressions outside of any matrix.
+pub(super) fn scope(params: &Map<String, Value>) -> Scope {
+    Scope { params: params.clone(), matrix: Map::new() }
+}

@@ -1,0 +1,28 @@
+//! What the command line adds to a workflow file.
+
+use std::path::PathBuf;
+
+/// What the command line adds to a workflow file.
+#[derive(Clone, Debug, Default)]
+pub struct PlanSettings {
+    /// Values of parameters, as typed: `--set name=value`.
+    pub set: Vec<String>,
+    /// The folder from which relative paths in `--set` start.
+    pub working_dir: PathBuf,
+    /// The folder for files that have to be fetched.
+    pub downloads: PathBuf,
+    /// What counts of `galeras.lock`.
+    pub lock: Locking,
+}
+
+/// What counts of `galeras.lock`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Locking {
+    /// What it pins is taken from it; of the rest the world is asked.
+    #[default]
+    Pinned,
+    /// It must pin everything.
+    Frozen,
+    /// Nothing: the world is asked.
+    Ignored,
+}

@@ -1,0 +1,12 @@
+//! The formats in which tables are written.
+
+/// How a table is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableFormat {
+    /// Aligned columns, for people.
+    Table,
+    /// One JSON object per line.
+    Json,
+    /// CSV with a header.
+    Csv,
+}
