@@ -1,7 +1,7 @@
 //! How much of its input a row of the result depends on, derived from the way in which a step
 //! is computed.
 
-use super::step::{AskStep, EachStep, Lowering, RowStep, TableStep};
+use super::step::{FanOutStep, Lowering, PaidStep, RowStep, TableStep};
 
 /// How much of the input one output row depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl Grain {
     }
 }
 
-/// A type of step that implements the lowering `L`: [`RowStep`], [`EachStep`], [`AskStep`] or
+/// A type of step that implements the lowering `L`: [`RowStep`], [`FanOutStep`], [`PaidStep`] or
 /// [`TableStep`].
 pub trait LoweredBy<L: ?Sized> {
     /// The grain of that lowering.
@@ -40,12 +40,12 @@ impl<S: RowStep + ?Sized> LoweredBy<dyn RowStep> for S {
     const GRAIN: Grain = Grain::Row;
 }
 
-impl<S: EachStep + ?Sized> LoweredBy<dyn EachStep> for S {
+impl<S: FanOutStep + ?Sized> LoweredBy<dyn FanOutStep> for S {
     const GRAIN: Grain = Grain::Row;
 }
 
 // The input is read as a whole, but each answer depends on one row and is reused for it.
-impl<S: AskStep + ?Sized> LoweredBy<dyn AskStep> for S {
+impl<S: PaidStep + ?Sized> LoweredBy<dyn PaidStep> for S {
     const GRAIN: Grain = Grain::Row;
 }
 
@@ -61,8 +61,8 @@ impl Lowering<'_> {
         }
         match self {
             Self::Row(step) => of::<dyn RowStep, _>(*step),
-            Self::Each(step) => of::<dyn EachStep, _>(*step),
-            Self::Ask(step) => of::<dyn AskStep, _>(*step),
+            Self::FanOut(step) => of::<dyn FanOutStep, _>(*step),
+            Self::Paid(step) => of::<dyn PaidStep, _>(*step),
             Self::Table(step) => of::<dyn TableStep, _>(*step),
         }
     }

@@ -23,8 +23,8 @@ pub use grain::{Grain, LoweredBy};
 pub use pins::{Fact, Pins, Snapshot, answer_digest, question};
 pub use registry::Registry;
 pub use step::{
-    Answers, AskOutput, AskStep, BoundStep, EachContext, EachError, EachStep, LowerContext,
-    Lowering, Ports, Reads, RowStep, SideFile, TableStep, Tell, Versioned,
+    Answers, BoundStep, FanOutContext, FanOutError, FanOutStep, LowerContext, Lowering, PaidResult,
+    PaidStep, Ports, Reads, RowStep, SideFile, TableStep, Tell, Versioned,
 };
 pub use table::{
     MAIN, Port, REJECTS, SUMMARY, TableSchema, describe, is_virtual, stored_type, virtual_step,

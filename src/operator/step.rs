@@ -89,9 +89,9 @@ pub enum Lowering<'a> {
     /// Row by row, with row-precise reuse.
     Row(&'a dyn RowStep),
     /// Row by row, where each row takes minutes and gives a table of its own.
-    Each(&'a dyn EachStep),
+    FanOut(&'a dyn FanOutStep),
     /// As a whole, from answers to questions that each cost time or money.
-    Ask(&'a dyn AskStep),
+    Paid(&'a dyn PaidStep),
     /// As a whole.
     Table(&'a dyn TableStep),
 }
@@ -126,7 +126,7 @@ pub trait RowStep: Send + Sync {
 /// The engine stores the table of a row as soon as it is complete, and uses it again whenever
 /// a row with the same digest turns up. The tables of all rows together may be
 /// larger than memory.
-pub trait EachStep: Send + Sync {
+pub trait FanOutStep: Send + Sync {
     /// The input columns that the result of a row depends on. Others may be used to find the
     /// way to it, such as the place of a repository whose content is known by its commit.
     fn reads(&self) -> Vec<String>;
@@ -136,21 +136,21 @@ pub trait EachStep: Send + Sync {
     fn output_schema(&self) -> SchemaRef;
     /// Does the work: `row` is a batch of one row with all input columns; its table goes to
     /// `out`, in any order and in batches of some megabytes.
-    fn work_on<'a>(
+    fn expand<'a>(
         &'a self,
-        cx: &'a EachContext<'a>,
+        cx: &'a FanOutContext<'a>,
         row: RecordBatch,
         out: mpsc::Sender<RecordBatch>,
-    ) -> BoxFuture<'a, Result<(), EachError>>;
+    ) -> BoxFuture<'a, Result<(), FanOutError>>;
     /// The table of a row whose work failed; all that had been sent is dropped.
-    fn failed(&self, row: &RecordBatch, error: &EachError) -> Result<RecordBatch, StepError>;
+    fn failed(&self, row: &RecordBatch, error: &FanOutError) -> Result<RecordBatch, StepError>;
     /// The output ports, from the input and the tables of all its rows.
     fn ports(&self, input: DataFrame, output: DataFrame) -> Result<Ports, StepError>;
 }
 
 /// Why the work on a row failed. It ends that row, not the step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EachError {
+pub struct FanOutError {
     /// A stable word for the kind of failure.
     pub rule: &'static str,
     /// What happened, in one sentence.
@@ -160,7 +160,7 @@ pub struct EachError {
 }
 
 /// What a step may use while it works on a row.
-pub struct EachContext<'a> {
+pub struct FanOutContext<'a> {
     /// What every step may use.
     pub lower: &'a LowerContext,
     /// Held while threads are busy: rows are fetched side by side and computed in turn.
@@ -187,18 +187,18 @@ pub trait TableStep: Send + Sync {
 ///
 /// Every answer that the step hands to [`Answers::keep`] is found by every later run of its
 /// recipe, however this one ends.
-pub trait AskStep: Send + Sync {
+pub trait PaidStep: Send + Sync {
     /// The output tables. Tells [`Tell::Total`] and [`Tell::Progress`].
     fn lower<'a>(
         &'a self,
         cx: &'a LowerContext,
         answers: &'a dyn Answers,
         inputs: BTreeMap<String, DataFrame>,
-    ) -> BoxFuture<'a, Result<AskOutput, StepError>>;
+    ) -> BoxFuture<'a, Result<PaidResult, StepError>>;
 }
 
 /// The tables of a step that asks, and how many rows were asked for.
-pub struct AskOutput {
+pub struct PaidResult {
     /// The output ports.
     pub ports: Ports,
     /// Rows for which something was asked now.

@@ -11,7 +11,7 @@ use super::model::{Cell, PlannedStep, cell_suffix};
 use super::settings::Locking;
 use crate::code::Code;
 
-use crate::operator::{BindContext, Fact, INPUT, InputPorts, Operator, BoundStep};
+use crate::operator::{BindContext, BoundStep, Fact, INPUT, InputPorts, Operator};
 use crate::session::session;
 use crate::workflow::{
     Diagnostic, Diagnostics, From, Node, SourceSpan, Span, StepKind, StepRef, StepSpec, Text,

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 
 use super::backend::{Backend, Entry};
-use super::error::{CacheError, CacheErrorKind};
+use super::error::{StoreError, StoreErrorKind};
 use super::local::sweep;
 use super::manifest::{FORMAT_VERSION, Manifest};
 use super::record::RunRecord;
@@ -56,9 +56,9 @@ pub struct GcReport {
 
 impl Store {
     /// Removes what the policy does not keep. Takes the whole store meanwhile: an error of
-    /// kind [`CacheErrorKind::Busy`] if a run holds it. A dry run takes no lock and writes
+    /// kind [`StoreErrorKind::Busy`] if a run holds it. A dry run takes no lock and writes
     /// nothing.
-    pub async fn gc(&self, policy: GcPolicy) -> Result<GcReport, CacheError> {
+    pub async fn gc(&self, policy: GcPolicy) -> Result<GcReport, StoreError> {
         let backend = &self.inner.backend;
         let folder = backend.folder();
         if folder.is_some_and(|folder| !folder.root.is_dir()) {
@@ -68,8 +68,8 @@ impl Store {
         let survey = Survey::of(self).await?;
         if let Some((name, format)) = survey.other_formats.iter().find(|f| f.1 > FORMAT_VERSION) {
             // Its blobs are not known here and would all be collected.
-            return Err(CacheError::new(
-                CacheErrorKind::Unsupported,
+            return Err(StoreError::new(
+                StoreErrorKind::Unsupported,
                 "clean",
                 self.location(),
                 format!("{name} has format {format}, written by a newer galeras; use that"),

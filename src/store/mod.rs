@@ -26,7 +26,7 @@ mod time;
 mod verify;
 
 pub use blob::BlobWriter;
-pub use error::{CacheError, CacheErrorKind};
+pub use error::{StoreError, StoreErrorKind};
 pub use gc::{GcPolicy, GcReport};
 pub use journal::{Entry as JournalEntry, Journal};
 pub use lock::LockGuard;

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::backend::Entry;
-use super::error::CacheError;
+use super::error::StoreError;
 use super::manifest::{Manifest, MemoPart, Unreadable};
 use super::store::{Store, blob_name, manifest_name, memo_name};
 use crate::digest::Digest;
@@ -42,7 +42,7 @@ pub(super) struct Survey {
 }
 
 impl Survey {
-    pub(super) async fn of(store: &Store) -> Result<Self, CacheError> {
+    pub(super) async fn of(store: &Store) -> Result<Self, StoreError> {
         let backend = &store.inner.backend;
         let mut survey = Self {
             manifests: Vec::new(),
@@ -85,7 +85,7 @@ impl Survey {
 
 impl Store {
     /// Every stored result, newest first.
-    pub async fn list(&self) -> Result<Vec<Manifest>, CacheError> {
+    pub async fn list(&self) -> Result<Vec<Manifest>, StoreError> {
         let found = self.inner.backend.read_all("actions").await?;
         let mut manifests: Vec<Manifest> = found
             .into_iter()
@@ -99,7 +99,7 @@ impl Store {
     }
 
     /// How much the store holds.
-    pub async fn usage(&self) -> Result<Usage, CacheError> {
+    pub async fn usage(&self) -> Result<Usage, StoreError> {
         let backend = &self.inner.backend;
         let blobs = backend.list("blobs").await?;
         Ok(Usage {

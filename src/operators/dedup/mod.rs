@@ -237,8 +237,12 @@ fn check_tokenizer(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) ->
             "give either the port `tokenizer` or `tokenizer_file`, not both",
         )),
         (Tokens::Word, 1..) => errors.push(
-            ArgError::new("tokens", Code::ConflictingArguments, "`tokens: word` needs no tokenizer")
-                .help("write `tokens: bpe` to compare by the tokenizer's tokens"),
+            ArgError::new(
+                "tokens",
+                Code::ConflictingArguments,
+                "`tokens: word` needs no tokenizer",
+            )
+            .help("write `tokens: bpe` to compare by the tokenizer's tokens"),
         ),
         _ => {}
     }

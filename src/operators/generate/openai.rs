@@ -25,7 +25,7 @@ use crate::code::Code;
 use crate::digest::Digest;
 use crate::functions::Message;
 use crate::operator::{
-    Answers, ArgError, AskOutput, AskStep, BoundStep, Fact, INPUT, LowerContext, Lowering, Port,
+    Answers, ArgError, BoundStep, Fact, INPUT, LowerContext, Lowering, PaidResult, PaidStep, Port,
     StepError, Tell, Versioned,
 };
 use galeras_chat::{Ask, Budget, ChatError, Client, Endpoint, Notice, Price, Settings, Usd};
@@ -183,7 +183,7 @@ impl BoundStep for OpenAi {
     }
 
     fn lowering(&self) -> Lowering<'_> {
-        Lowering::Ask(self)
+        Lowering::Paid(self)
     }
 }
 
@@ -208,13 +208,13 @@ impl Versioned for OpenAi {
     }
 }
 
-impl AskStep for OpenAi {
+impl PaidStep for OpenAi {
     fn lower<'a>(
         &'a self,
         cx: &'a LowerContext,
         answers: &'a dyn Answers,
         mut inputs: BTreeMap<String, DataFrame>,
-    ) -> BoxFuture<'a, Result<AskOutput, StepError>> {
+    ) -> BoxFuture<'a, Result<PaidResult, StepError>> {
         Box::pin(async move {
             let input = inputs
                 .remove(INPUT)
@@ -254,7 +254,7 @@ impl AskStep for OpenAi {
                 ports: &self.ports,
             };
             let ports = tables(cx, &form, &rows, &outcomes, &results)?;
-            Ok(AskOutput { ports, computed, reused })
+            Ok(PaidResult { ports, computed, reused })
         })
     }
 }

@@ -27,9 +27,9 @@ use super::rejects::reject_columns;
 use crate::code::Code;
 use crate::functions::moment;
 use crate::operator::{
-    ArgError, BindContext, BoundStep, Descriptor, EachContext, EachError, EachStep, Effect, Fact,
-    Grain, InputPorts, Lowering, MAIN, Operator, Port, Ports, REJECTS, Reads, StepError,
-    TableSchema, args_schema, parse_args,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Fact, FanOutContext, FanOutError,
+    FanOutStep, Grain, InputPorts, Lowering, MAIN, Operator, Port, Ports, REJECTS, Reads,
+    StepError, TableSchema, args_schema, parse_args,
 };
 use crate::session::column;
 use galeras_git::{MineOptions, Window};
@@ -182,11 +182,11 @@ impl BoundStep for BoundMine {
     }
 
     fn lowering(&self) -> Lowering<'_> {
-        Lowering::Each(self)
+        Lowering::FanOut(self)
     }
 }
 
-impl EachStep for BoundMine {
+impl FanOutStep for BoundMine {
     fn reads(&self) -> Vec<String> {
         // A commit names its content wherever the repository is.
         ["repo", "head_sha"].map(String::from).to_vec()
@@ -200,12 +200,12 @@ impl EachStep for BoundMine {
         output_schema()
     }
 
-    fn work_on<'a>(
+    fn expand<'a>(
         &'a self,
-        cx: &'a EachContext<'a>,
+        cx: &'a FanOutContext<'a>,
         row: RecordBatch,
         out: mpsc::Sender<RecordBatch>,
-    ) -> BoxFuture<'a, Result<(), EachError>> {
+    ) -> BoxFuture<'a, Result<(), FanOutError>> {
         Box::pin(async move {
             let task = Task {
                 repo: text(&row, "repo"),
@@ -218,7 +218,7 @@ impl EachStep for BoundMine {
         })
     }
 
-    fn failed(&self, row: &RecordBatch, error: &EachError) -> Result<RecordBatch, StepError> {
+    fn failed(&self, row: &RecordBatch, error: &FanOutError) -> Result<RecordBatch, StepError> {
         Batches::rejected((&text(row, "repo"), &text(row, "head_sha")), error.rule, &error.reason)
     }
 

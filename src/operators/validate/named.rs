@@ -310,7 +310,8 @@ impl Named {
                     Some((_, canonical)) => Ok(canonical),
                     None => {
                         let message = format!("`{text}` is not a date");
-                        let error = ArgError::new(format!("{path}.{name}"), Code::WrongType, message);
+                        let error =
+                            ArgError::new(format!("{path}.{name}"), Code::WrongType, message);
                         Err(error.help("write 2022-01-31, or 2022-01-31T12:00:00Z"))
                     }
                 };
