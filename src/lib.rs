@@ -9,7 +9,7 @@
 //!
 //! | layer | modules | what lives there |
 //! |---|---|---|
-//! | 0 | `id`, `digest`, `event`, `secret` | newtypes, hashing, run events, keys |
+//! | 0 | `id`, `digest`, `event`, `cause` | newtypes, hashing, run events, causes of errors |
 //! | 1 | `workflow`, `operator`, `cache`, `engine` | YAML to a raw spec; the operator contract; the store; DataFusion sessions |
 //! | 2 | `functions`, `causal`, `git`, `github`, `chat` | algorithms as DataFusion functions; causal inference; repositories and their histories; searches; models |
 //! | 2 | `operators`, `plan` | the operators; the bound plan |
@@ -24,6 +24,7 @@
 //! - Nothing here prints, except through a writer that it was given, and progress bars.
 //! - A result is stored before the manifest that names it.
 
+pub mod cause;
 pub mod cli;
 pub mod digest;
 pub mod event;

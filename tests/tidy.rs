@@ -10,6 +10,7 @@ const ORDER: &[&str] = &[
     "digest",
     "id",
     "event",
+    "cause",
     "secret",
     "workflow",
     "operator",

@@ -10,7 +10,7 @@ use crate::event::RunStatus;
 use crate::operators::REGISTRY;
 use crate::plan::{Locking, Plan, Settings, plan, preflight};
 use crate::runner::{RunError, State, StepState, survey};
-use crate::store::{CacheError, Store};
+use crate::store::{StoreError, Store};
 use crate::workflow::{Diagnostics, render, to_json};
 
 /// How the program ends.
@@ -166,7 +166,7 @@ pub(super) async fn open_store(location: &str) -> Result<Store, Exit> {
 }
 
 /// The exit of an error of the store.
-pub(super) fn fail_cache(error: &CacheError) -> Exit {
+pub(super) fn fail_cache(error: &StoreError) -> Exit {
     match error.help() {
         Some(help) => fail(&format!("{error}\nhelp: {help}"), Exit::Disk),
         None => fail(&error.to_string(), Exit::Disk),

@@ -1,8 +1,7 @@
 //! The traits: an [`Operator`] binds arguments and input schemas to a [`Step`], and a step
 //! lowers to DataFusion plans.
 //!
-//! Does not live here: caching, row reuse, ordering and storage, which the engine adds
-//! around every step alike.
+//! Row reuse, ordering and storage are the same for every step: `runner` adds them around it.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -20,8 +19,9 @@ use serde_json::Value;
 use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use super::error::{ArgError, StepError};
+use super::error::ArgError;
 use super::pins::{Fact, Pins};
+use super::step_error::StepError;
 use super::table::{Port, TableSchema};
 use crate::digest::Digest;
 
@@ -200,10 +200,10 @@ pub trait Versioned: Send + Sync {
 pub enum Lowering<'a> {
     /// Row by row, with row-precise reuse.
     Row(&'a dyn RowStep),
-    /// Row by row, where each row is the work of minutes and gives a table of its own.
-    Each(&'a dyn EachStep),
+    /// Row by row, where each row takes minutes and gives a table of its own.
+    FanOut(&'a dyn FanOutStep),
     /// As a whole, from answers to questions that each cost time or money.
-    Ask(&'a dyn AskStep),
+    Paid(&'a dyn PaidStep),
     /// As a whole.
     Table(&'a dyn TableStep),
 }
@@ -213,7 +213,7 @@ pub type Ports = Vec<(&'static str, DataFrame)>;
 
 /// A step whose output rows each depend on exactly one input row.
 ///
-/// The engine evaluates rows that it has no earlier result for, joins the results to the
+/// The runner evaluates rows that it has no earlier result for, joins the results to the
 /// input, and hands the join to [`RowStep::ports`].
 pub trait RowStep: Send + Sync {
     /// The rows of a step without an input port. Never called for other steps.
@@ -232,37 +232,37 @@ pub trait RowStep: Send + Sync {
     fn ports(&self, rows: DataFrame) -> Result<Ports, StepError>;
 }
 
-/// A step that makes a table of each input row, in long work of its own: a repository is
-/// mined, say.
+/// A step that makes a table of each input row, and takes minutes for a row: it mines a
+/// repository, say.
 ///
-/// The engine stores what is made of a row as soon as it is complete, and takes it from there
+/// The runner stores the table of a row as soon as it is complete, and takes it from the store
 /// whenever a row with the same digest turns up again. The tables of all rows together may be
 /// larger than memory.
-pub trait EachStep: Send + Sync {
-    /// The input columns that the result of a row depends on. Others may be used to find the
+pub trait FanOutStep: Send + Sync {
+    /// The input columns that the table of a row depends on. Others may be used to find the
     /// way to it, such as the place of a repository whose content is known by its commit.
     fn reads(&self) -> Vec<String>;
     /// The column that names a row in messages.
     fn label(&self) -> &'static str;
-    /// The columns of what is made of a row.
-    fn made(&self) -> SchemaRef;
-    /// Does the work: `row` is a batch of one row with all input columns; what is made of it
-    /// goes to `out`, in any order and in batches of some megabytes.
-    fn each<'a>(
+    /// The columns of the tables.
+    fn output_schema(&self) -> SchemaRef;
+    /// Makes the table of `row`, a batch of one row with all input columns. Sends its rows to
+    /// `out`, in any order and in batches of some megabytes.
+    fn expand<'a>(
         &'a self,
-        cx: &'a EachContext<'a>,
+        cx: &'a FanOutContext<'a>,
         row: RecordBatch,
         out: mpsc::Sender<RecordBatch>,
-    ) -> BoxFuture<'a, Result<(), EachError>>;
-    /// What is made of a row whose work failed; all that had been sent is dropped.
-    fn failed(&self, row: &RecordBatch, error: &EachError) -> Result<RecordBatch, StepError>;
-    /// The output ports, from the input and what was made of all its rows.
-    fn ports(&self, input: DataFrame, made: DataFrame) -> Result<Ports, StepError>;
+    ) -> BoxFuture<'a, Result<(), FanOutError>>;
+    /// The table of a row that failed; whatever had been sent for it is dropped.
+    fn failed(&self, row: &RecordBatch, error: &FanOutError) -> Result<RecordBatch, StepError>;
+    /// The output ports, from the input and the tables of all its rows together.
+    fn ports(&self, input: DataFrame, expanded: DataFrame) -> Result<Ports, StepError>;
 }
 
-/// Why the work on a row failed. It ends that row, not the step.
+/// Why a row could not be expanded. It ends that row, not the step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EachError {
+pub struct FanOutError {
     /// A stable word for the kind of failure.
     pub rule: &'static str,
     /// What happened, in one sentence.
@@ -272,7 +272,7 @@ pub struct EachError {
 }
 
 /// What a step may use while it works on a row.
-pub struct EachContext<'a> {
+pub struct FanOutContext<'a> {
     /// What every step may use.
     pub lower: &'a LowerContext,
     /// Held while threads are busy: rows are fetched side by side and computed in turn.
@@ -299,21 +299,21 @@ pub trait TableStep: Send + Sync {
 ///
 /// Every answer that the step hands to [`Answers::keep`] is found by every later run of its
 /// recipe, however this one ends.
-pub trait AskStep: Send + Sync {
+pub trait PaidStep: Send + Sync {
     /// The output tables. Tells [`Tell::Total`] and [`Tell::Progress`].
     fn lower<'a>(
         &'a self,
         cx: &'a LowerContext,
         answers: &'a dyn Answers,
         inputs: BTreeMap<String, DataFrame>,
-    ) -> BoxFuture<'a, Result<Asked, StepError>>;
+    ) -> BoxFuture<'a, Result<PaidResult, StepError>>;
 }
 
-/// What came of a step that asks.
-pub struct Asked {
+/// The result of a step that pays for answers.
+pub struct PaidResult {
     /// The output ports.
     pub ports: Ports,
-    /// Rows for which something was asked now.
+    /// Rows for which at least one question was asked now.
     pub computed: u64,
     /// Rows whose answers were all there.
     pub reused: u64,

@@ -211,7 +211,7 @@ const STRUCT: &str = "__cut";
 
 impl Step for BoundCut {
     fn args(&self) -> Value {
-        serde_json::to_value(&self.args).unwrap_or_default()
+        serde_json::json!(self.args)
     }
 
     fn ports(&self) -> &[Port] {

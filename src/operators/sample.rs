@@ -157,7 +157,7 @@ struct BoundSample {
 
 impl Step for BoundSample {
     fn args(&self) -> Value {
-        serde_json::to_value(&self.args).unwrap_or_default()
+        serde_json::json!(self.args)
     }
 
     fn ports(&self) -> &[Port] {

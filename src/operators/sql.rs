@@ -224,7 +224,7 @@ struct BoundSql {
 
 impl Step for BoundSql {
     fn args(&self) -> Value {
-        serde_json::to_value(&self.args).unwrap_or_default()
+        serde_json::json!(self.args)
     }
 
     fn ports(&self) -> &[Port] {

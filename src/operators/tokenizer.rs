@@ -151,7 +151,7 @@ struct BoundTokenizer {
 
 impl Step for BoundTokenizer {
     fn args(&self) -> Value {
-        serde_json::to_value(&self.args).unwrap_or_default()
+        serde_json::json!(self.args)
     }
 
     fn ports(&self) -> &[Port] {

@@ -2,7 +2,7 @@
 
 use crate::operator::StepError;
 use crate::session::Stored;
-use crate::store::{CacheError, CacheErrorKind};
+use crate::store::{StoreError, StoreErrorKind};
 
 /// An error of a running step.
 #[derive(Debug, thiserror::Error)]
@@ -12,7 +12,7 @@ pub enum RunError {
     Step(#[from] StepError),
     /// The store or a disk failed.
     #[error(transparent)]
-    Cache(#[from] CacheError),
+    Cache(#[from] StoreError),
     /// A result has not the rows that an output needs.
     #[error("{0}")]
     Rows(String),
@@ -45,7 +45,7 @@ impl RunError {
     }
 
     /// The kind of a store's failure.
-    pub fn cache_kind(&self) -> Option<CacheErrorKind> {
+    pub fn cache_kind(&self) -> Option<StoreErrorKind> {
         match self {
             Self::Cache(error) => Some(error.kind()),
             _ => None,

@@ -18,7 +18,7 @@ use super::step::{Lookup, Resources, StepContext, compute, lookup, retries};
 use crate::digest::Digest;
 use crate::event::{EventSink, PortSummary, Reason, RunEvent, RunStatus, StepStatus, StepSummary};
 use crate::plan::Plan;
-use crate::store::{CacheErrorKind, Manifest, RunRecord, Store};
+use crate::store::{StoreErrorKind, Manifest, RunRecord, Store};
 use crate::workflow::AssertSeverity;
 
 /// How to run a plan.
@@ -100,7 +100,7 @@ pub async fn run(plan: Arc<Plan>, store: Store, options: RunOptions) -> Outcome 
         && status != RunStatus::CacheFailed
     {
         let all_hits = steps.iter().all(|s| s.status == StepStatus::Hit);
-        if !(all_hits && error.kind() == CacheErrorKind::ReadOnly) {
+        if !(all_hits && error.kind() == StoreErrorKind::ReadOnly) {
             runner.warn(None, format!("the run is not recorded: {error}"));
         }
     }

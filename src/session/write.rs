@@ -24,7 +24,7 @@ use super::session::session;
 use crate::digest::{ColumnDigest, TableHasher, table_digest};
 use crate::id::ID;
 use crate::operator::{StepError, TableSchema, stored_type};
-use crate::store::{BlobWriter, CacheError, PortArtifact, Store};
+use crate::store::{BlobWriter, StoreError, PortArtifact, Store};
 
 /// Batches that may wait for a writer thread.
 const QUEUE: usize = 8;
@@ -37,7 +37,7 @@ pub enum Stored {
     Step(#[from] StepError),
     /// The store failed.
     #[error(transparent)]
-    Cache(#[from] CacheError),
+    Cache(#[from] StoreError),
 }
 
 impl From<datafusion::error::DataFusionError> for Stored {
@@ -191,7 +191,7 @@ pub(crate) struct ArtifactSink {
 }
 
 impl ArtifactSink {
-    fn new(store: &Store, schema: SchemaRef, threads: usize) -> Result<Self, CacheError> {
+    fn new(store: &Store, schema: SchemaRef, threads: usize) -> Result<Self, StoreError> {
         let blob = store.blob_writer()?;
         let (to_hasher, mut hash_queue) = mpsc::channel::<RecordBatch>(QUEUE);
         let (to_writer, mut write_queue) = mpsc::channel::<RecordBatch>(QUEUE);

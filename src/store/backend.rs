@@ -15,7 +15,7 @@ use futures::{StreamExt, TryStreamExt};
 use object_store::path::Path as ObjectPath;
 use object_store::{ObjectStore, ObjectStoreExt};
 
-use super::error::{CacheError, CacheErrorKind};
+use super::error::{StoreError, StoreErrorKind};
 use super::local::{TempFile, sweep};
 
 /// How many small objects are read or removed at once.
@@ -51,7 +51,7 @@ impl Folder {
     }
 
     /// A new temporary file. The first one also clears what dead processes left.
-    pub(super) fn temp(&self) -> Result<TempFile, CacheError> {
+    pub(super) fn temp(&self) -> Result<TempFile, StoreError> {
         let folder = self.root.join("tmp");
         let create = || {
             fs::create_dir_all(&folder)?;
@@ -60,20 +60,20 @@ impl Folder {
             });
             TempFile::create(&folder)
         };
-        create().map_err(|error| CacheError::at("write", &self.root, &error))
+        create().map_err(|error| StoreError::at("write", &self.root, &error))
     }
 
-    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), CacheError> {
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
         let mut temp = self.temp()?;
         let path = self.path(name);
         temp.file
             .write_all(bytes)
             .and_then(|()| temp.persist(&path))
-            .map_err(|error| CacheError::at("write", &path, &error))
+            .map_err(|error| StoreError::at("write", &path, &error))
     }
 
     /// The content of a file; what is not there or cannot be read is a miss.
-    fn read(&self, name: &str) -> Result<Option<Vec<u8>>, CacheError> {
+    fn read(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
         use io::ErrorKind::{InvalidData, IsADirectory, NotADirectory, NotFound, PermissionDenied};
         let path = self.path(name);
         let read = match fs::metadata(&path) {
@@ -87,12 +87,12 @@ impl Folder {
                 NotFound | NotADirectory | IsADirectory | PermissionDenied | InvalidData => {
                     Ok(None)
                 }
-                _ => Err(CacheError::at("read", &path, &error)),
+                _ => Err(StoreError::at("read", &path, &error)),
             },
         }
     }
 
-    fn list(&self, prefix: &str) -> Result<Vec<Entry>, CacheError> {
+    fn list(&self, prefix: &str) -> Result<Vec<Entry>, StoreError> {
         let top = self.path(prefix);
         let mut entries = Vec::new();
         for entry in walkdir::WalkDir::new(&top) {
@@ -104,7 +104,7 @@ impl Folder {
                         | io::ErrorKind::NotADirectory
                         | io::ErrorKind::PermissionDenied,
                     ) => continue,
-                    _ => return Err(CacheError::of("list", top.display(), &error)),
+                    _ => return Err(StoreError::of("list", top.display(), &error)),
                 },
             };
             // Through links, so that a store whose blobs are links works.
@@ -131,7 +131,7 @@ impl Backend {
     }
 
     /// The content of an object; `None` if it is not there or cannot be read.
-    pub(super) async fn read(&self, name: &str) -> Result<Option<Vec<u8>>, CacheError> {
+    pub(super) async fn read(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
         match self {
             Self::Folder(folder) => {
                 let (folder, name) = (Arc::clone(folder), name.to_string());
@@ -139,7 +139,7 @@ impl Backend {
             }
             Self::Bucket { objects, root } => {
                 let path = below(root, name);
-                let failed = |error| CacheError::of("read", &path, &error);
+                let failed = |error| StoreError::of("read", &path, &error);
                 match objects.get(&path).await {
                     Ok(found) => Ok(Some(found.bytes().await.map_err(failed)?.to_vec())),
                     Err(object_store::Error::NotFound { .. }) => Ok(None),
@@ -150,7 +150,7 @@ impl Backend {
     }
 
     /// Writes an object, or replaces it: whole or not at all.
-    pub(super) async fn write(&self, name: &str, bytes: Vec<u8>) -> Result<(), CacheError> {
+    pub(super) async fn write(&self, name: &str, bytes: Vec<u8>) -> Result<(), StoreError> {
         match self {
             Self::Folder(folder) => {
                 let (folder, name) = (Arc::clone(folder), name.to_string());
@@ -159,7 +159,7 @@ impl Backend {
             Self::Bucket { objects, root } => {
                 let path = below(root, name);
                 let put = objects.put(&path, bytes.into()).await;
-                put.map(|_| ()).map_err(|error| CacheError::of("write", &path, &error))
+                put.map(|_| ()).map_err(|error| StoreError::of("write", &path, &error))
             }
         }
     }
@@ -178,7 +178,7 @@ impl Backend {
     }
 
     /// Removes an object; says whether it was there.
-    pub(super) async fn remove(&self, name: &str) -> Result<bool, CacheError> {
+    pub(super) async fn remove(&self, name: &str) -> Result<bool, StoreError> {
         match self {
             Self::Folder(folder) => {
                 let path = folder.path(name);
@@ -192,7 +192,7 @@ impl Backend {
                     {
                         Ok(false)
                     }
-                    Err(error) => Err(CacheError::at("remove", &path, &error)),
+                    Err(error) => Err(StoreError::at("remove", &path, &error)),
                 }
             }
             Self::Bucket { objects, root } => {
@@ -200,7 +200,7 @@ impl Backend {
                 match objects.delete(&path).await {
                     Ok(()) => Ok(true),
                     Err(object_store::Error::NotFound { .. }) => Ok(false),
-                    Err(error) => Err(CacheError::of("remove", &path, &error)),
+                    Err(error) => Err(StoreError::of("remove", &path, &error)),
                 }
             }
         }
@@ -210,7 +210,7 @@ impl Backend {
     pub(super) async fn remove_all(
         &self,
         names: impl IntoIterator<Item = String>,
-    ) -> Result<u64, CacheError> {
+    ) -> Result<u64, StoreError> {
         futures::stream::iter(names)
             .map(|name| async move { self.remove(&name).await })
             .buffer_unordered(PARALLEL)
@@ -219,7 +219,7 @@ impl Backend {
     }
 
     /// The objects below `prefix`, sorted by name.
-    pub(super) async fn list(&self, prefix: &str) -> Result<Vec<Entry>, CacheError> {
+    pub(super) async fn list(&self, prefix: &str) -> Result<Vec<Entry>, StoreError> {
         let mut entries = match self {
             Self::Folder(folder) => {
                 let (folder, prefix) = (Arc::clone(folder), prefix.to_string());
@@ -233,7 +233,7 @@ impl Backend {
                     modified: about.last_modified.into(),
                 });
                 let found: Result<Vec<_>, _> = found.try_collect().await;
-                found.map_err(|error| CacheError::of("list", &top, &error))?
+                found.map_err(|error| StoreError::of("list", &top, &error))?
             }
         };
         entries.sort_by(|a, b| a.name.cmp(&b.name));
@@ -242,7 +242,7 @@ impl Backend {
 
     /// The objects below `prefix` with their contents, sorted by name. What cannot be read
     /// is empty.
-    pub(super) async fn read_all(&self, prefix: &str) -> Result<Vec<(Entry, Vec<u8>)>, CacheError> {
+    pub(super) async fn read_all(&self, prefix: &str) -> Result<Vec<(Entry, Vec<u8>)>, StoreError> {
         futures::stream::iter(self.list(prefix).await?)
             .map(|entry| async move {
                 let bytes = self.read(&entry.name).await?.unwrap_or_default();
@@ -256,11 +256,11 @@ impl Backend {
 
 /// Runs what blocks on a thread where it may.
 pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, CacheError> + Send + 'static,
-) -> Result<T, CacheError> {
+    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| {
         let cause = error.to_string();
-        Err(CacheError::new(CacheErrorKind::Io, "finish", "an operation of the store", cause))
+        Err(StoreError::new(StoreErrorKind::Io, "finish", "an operation of the store", cause))
     })
 }
 

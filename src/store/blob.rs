@@ -12,7 +12,7 @@ use object_store::buffered::BufWriter;
 use tokio::io::AsyncWriteExt;
 
 use super::backend::{Backend, Folder, below, blocking};
-use super::error::CacheError;
+use super::error::StoreError;
 use super::local::TempFile;
 use super::store::{Store, blob_name};
 use crate::digest::Digest;
@@ -42,7 +42,7 @@ impl BlobWriter {
 
     /// Completes the blob: makes it durable and gives it its name, or uploads it. Returns
     /// its digest and size. Content that the store has already is stored once.
-    pub async fn commit(self, store: &Store) -> Result<(Digest, u64), CacheError> {
+    pub async fn commit(self, store: &Store) -> Result<(Digest, u64), StoreError> {
         let (digest, bytes) = (Digest::from(self.hasher.finalize()), self.bytes);
         match (&store.inner.backend, self.file) {
             (Backend::Folder(folder), Target::Temp(temp)) => {
@@ -55,7 +55,7 @@ impl BlobWriter {
                     let mut temp = folder.temp()?;
                     file.rewind()
                         .and_then(|()| io::copy(&mut file, &mut temp.file))
-                        .map_err(|error| CacheError::at("write", &folder.root, &error))?;
+                        .map_err(|error| StoreError::at("write", &folder.root, &error))?;
                     place(&folder, temp, &digest)
                 })
                 .await?;
@@ -71,12 +71,12 @@ impl BlobWriter {
 }
 
 /// Renames over a blob that is already there: that costs nothing and heals a damaged one.
-fn place(folder: &Folder, temp: TempFile, digest: &Digest) -> Result<(), CacheError> {
+fn place(folder: &Folder, temp: TempFile, digest: &Digest) -> Result<(), StoreError> {
     let path = folder.path(&blob_name(digest));
-    temp.persist(&path).map_err(|error| CacheError::at("write", &path, &error))
+    temp.persist(&path).map_err(|error| StoreError::at("write", &path, &error))
 }
 
-async fn upload(store: &Store, target: Target, digest: &Digest) -> Result<(), CacheError> {
+async fn upload(store: &Store, target: Target, digest: &Digest) -> Result<(), StoreError> {
     let (Backend::Bucket { objects, root }, name) = (&store.inner.backend, blob_name(digest))
     else {
         return Ok(());
@@ -95,7 +95,7 @@ async fn upload(store: &Store, target: Target, digest: &Digest) -> Result<(), Ca
         tokio::io::copy(&mut file, &mut writer).await?;
         writer.shutdown().await
     };
-    copy.await.map_err(|error: io::Error| CacheError::of("write", &path, &error))
+    copy.await.map_err(|error: io::Error| StoreError::of("write", &path, &error))
 }
 
 impl Write for BlobWriter {
@@ -116,12 +116,12 @@ impl Write for BlobWriter {
 
 impl Store {
     /// A new, empty blob.
-    pub fn blob_writer(&self) -> Result<BlobWriter, CacheError> {
+    pub fn blob_writer(&self) -> Result<BlobWriter, StoreError> {
         let file = match &self.inner.backend {
             Backend::Folder(folder) => Target::Temp(folder.temp()?),
             Backend::Bucket { .. } => Target::Nameless(
                 tempfile::tempfile()
-                    .map_err(|error| CacheError::at("write", &std::env::temp_dir(), &error))?,
+                    .map_err(|error| StoreError::at("write", &std::env::temp_dir(), &error))?,
             ),
         };
         Ok(BlobWriter { file, hasher: blake3::Hasher::new(), bytes: 0 })

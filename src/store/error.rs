@@ -9,9 +9,9 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// What sort of failure a [`CacheError`] is.
+/// What sort of failure a [`StoreError`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CacheErrorKind {
+pub enum StoreErrorKind {
     /// The disk, or the user's share of it, is full.
     Full,
     /// The store may not be written to.
@@ -29,18 +29,18 @@ pub enum CacheErrorKind {
 /// A failure of the store: the operation, the place and the cause.
 ///
 /// Displayed in one line, `cannot write /data/cache: No space left on device`.
-pub struct CacheError(Box<Inner>);
+pub struct StoreError(Box<Inner>);
 
 struct Inner {
-    kind: CacheErrorKind,
+    kind: StoreErrorKind,
     operation: String,
     place: String,
     cause: String,
 }
 
-impl CacheError {
+impl StoreError {
     pub(super) fn new(
-        kind: CacheErrorKind,
+        kind: StoreErrorKind,
         operation: impl Into<String>,
         place: impl fmt::Display,
         cause: impl Into<String>,
@@ -52,7 +52,7 @@ impl CacheError {
     /// The error of `operation` (a verb: “write”) on a place of the store, caused by `error`,
     /// which may wrap the real cause (a Parquet writer wraps the disk's error).
     pub fn of(operation: &str, place: impl fmt::Display, error: &(dyn Error + 'static)) -> Self {
-        let mut kind = CacheErrorKind::Io;
+        let mut kind = StoreErrorKind::Io;
         let mut cause = error.to_string();
         let mut next = Some(error);
         while let Some(error) = next {
@@ -64,7 +64,7 @@ impl CacheError {
                 | object_store::Error::Unauthenticated { .. },
             ) = error.downcast_ref()
             {
-                kind = CacheErrorKind::ReadOnly;
+                kind = StoreErrorKind::ReadOnly;
             }
             next = error.source();
         }
@@ -76,45 +76,45 @@ impl CacheError {
     }
 
     /// What sort of failure it is.
-    pub fn kind(&self) -> CacheErrorKind {
+    pub fn kind(&self) -> StoreErrorKind {
         self.0.kind
     }
 
     /// What the user can do about it.
     pub fn help(&self) -> Option<&str> {
         match self.0.kind {
-            CacheErrorKind::Full => Some(
+            StoreErrorKind::Full => Some(
                 "free some space, remove old results with `galeras cache gc`, or choose \
                  another store with --cache; nothing that was finished is lost",
             ),
-            CacheErrorKind::ReadOnly => Some(
+            StoreErrorKind::ReadOnly => Some(
                 "check who may write there, or choose a store of your own with --cache or \
                  GALERAS_CACHE",
             ),
-            CacheErrorKind::Corrupt => {
+            StoreErrorKind::Corrupt => {
                 Some("`galeras cache verify --repair` removes what is damaged")
             }
-            CacheErrorKind::Busy => Some("wait until the other process is done, then try again"),
-            CacheErrorKind::Unsupported => Some("a store is a folder, file:// or s3://"),
-            CacheErrorKind::Io => None,
+            StoreErrorKind::Busy => Some("wait until the other process is done, then try again"),
+            StoreErrorKind::Unsupported => Some("a store is a folder, file:// or s3://"),
+            StoreErrorKind::Io => None,
         }
     }
 }
 
-impl fmt::Display for CacheError {
+impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Inner { operation, place, cause, .. } = self.0.as_ref();
         write!(f, "cannot {operation} {place}: {cause}")
     }
 }
 
-impl fmt::Debug for CacheError {
+impl fmt::Debug for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "CacheError({:?}: {self})", self.0.kind)
+        write!(f, "StoreError({:?}: {self})", self.0.kind)
     }
 }
 
-impl Error for CacheError {}
+impl Error for StoreError {}
 
 fn find_io<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a io::Error> {
     let io: &io::Error = error.downcast_ref()?;
@@ -122,14 +122,14 @@ fn find_io<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a io::Error> {
     io.get_ref().and_then(|inner| find_io(inner)).or(Some(io))
 }
 
-fn io_kind(error: &io::Error) -> CacheErrorKind {
+fn io_kind(error: &io::Error) -> StoreErrorKind {
     match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => CacheErrorKind::Full,
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreErrorKind::Full,
         io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
-            CacheErrorKind::ReadOnly
+            StoreErrorKind::ReadOnly
         }
-        io::ErrorKind::Unsupported => CacheErrorKind::Unsupported,
-        _ => CacheErrorKind::Io,
+        io::ErrorKind::Unsupported => StoreErrorKind::Unsupported,
+        _ => StoreErrorKind::Io,
     }
 }
 
@@ -151,15 +151,15 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn error_numbers_become_kinds_and_plain_words() {
         let error = |number| {
-            CacheError::at("write", Path::new("/x/cache"), &io::Error::from_raw_os_error(number))
+            StoreError::at("write", Path::new("/x/cache"), &io::Error::from_raw_os_error(number))
         };
         assert_eq!(error(28).to_string(), "cannot write /x/cache: No space left on device");
-        assert_eq!(error(28).kind(), CacheErrorKind::Full);
-        assert_eq!(error(122).kind(), CacheErrorKind::Full, "EDQUOT");
-        assert_eq!(error(30).kind(), CacheErrorKind::ReadOnly, "EROFS");
-        assert_eq!(error(13).kind(), CacheErrorKind::ReadOnly, "EACCES");
-        assert_eq!(error(1).kind(), CacheErrorKind::ReadOnly, "EPERM");
-        assert_eq!(error(5).kind(), CacheErrorKind::Io, "EIO");
+        assert_eq!(error(28).kind(), StoreErrorKind::Full);
+        assert_eq!(error(122).kind(), StoreErrorKind::Full, "EDQUOT");
+        assert_eq!(error(30).kind(), StoreErrorKind::ReadOnly, "EROFS");
+        assert_eq!(error(13).kind(), StoreErrorKind::ReadOnly, "EACCES");
+        assert_eq!(error(1).kind(), StoreErrorKind::ReadOnly, "EPERM");
+        assert_eq!(error(5).kind(), StoreErrorKind::Io, "EIO");
         assert!(error(28).help().is_some_and(|help| help.contains("cache gc")));
     }
 
@@ -168,8 +168,8 @@ mod tests {
     fn the_cause_is_found_inside_a_parquet_error() {
         let full = || io::Error::from_raw_os_error(28);
         let wrapped = parquet::errors::ParquetError::from(full());
-        assert_eq!(CacheError::of("write", "x", &wrapped).kind(), CacheErrorKind::Full);
+        assert_eq!(StoreError::of("write", "x", &wrapped).kind(), StoreErrorKind::Full);
         let wrapped = io::Error::other(full());
-        assert_eq!(CacheError::of("write", "x", &wrapped).kind(), CacheErrorKind::Full);
+        assert_eq!(StoreError::of("write", "x", &wrapped).kind(), StoreErrorKind::Full);
     }
 }

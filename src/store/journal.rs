@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::error::CacheError;
+use super::error::StoreError;
 use crate::digest::Digest;
 
 /// How often a journal is tried that another process has.
@@ -43,9 +43,9 @@ impl Journal {
     ///
     /// # Errors
     /// If the file cannot be read or written.
-    pub async fn open(folder: &Path, recipe: &Digest) -> Result<(Self, Vec<Entry>), CacheError> {
+    pub async fn open(folder: &Path, recipe: &Digest) -> Result<(Self, Vec<Entry>), StoreError> {
         let path = folder.join(format!("{recipe}.log"));
-        let failed = |error: io::Error| CacheError::at("write", &path, &error);
+        let failed = |error: io::Error| StoreError::at("write", &path, &error);
         fs::create_dir_all(folder).map_err(failed)?;
         let mut file = loop {
             let file = OpenOptions::new()
@@ -81,9 +81,9 @@ impl Journal {
     ///
     /// # Errors
     /// If it could not be written.
-    pub async fn keep(&self, question: &Digest, answer: &str) -> Result<(), CacheError> {
+    pub async fn keep(&self, question: &Digest, answer: &str) -> Result<(), StoreError> {
         let failed =
-            |why: &str| CacheError::at("write", &self.path, &io::Error::other(why.to_string()));
+            |why: &str| StoreError::at("write", &self.path, &io::Error::other(why.to_string()));
         let (kept, done) = oneshot::channel();
         let line = line(question, answer);
         let sent = self.queue.send(Pending { line, kept }).await;
@@ -98,13 +98,13 @@ impl Journal {
     ///
     /// # Errors
     /// If it cannot be removed.
-    pub fn remove(self) -> Result<(), CacheError> {
+    pub fn remove(self) -> Result<(), StoreError> {
         drop(self.queue);
         // The lock is held until the name is gone.
         let file = self.writer.join();
         let removed = fs::remove_file(&self.path);
         drop(file);
-        removed.map_err(|error| CacheError::at("remove", &self.path, &error))
+        removed.map_err(|error| StoreError::at("remove", &self.path, &error))
     }
 }
 

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use super::error::{CacheError, CacheErrorKind};
+use super::error::{StoreError, StoreErrorKind};
 use super::store::Store;
 use crate::digest::Digest;
 
@@ -39,7 +39,7 @@ impl Store {
     /// Takes the lock called `name` alone, waiting for as long as another task or process
     /// has it. `on_wait` is called once, if it has to wait. Dropping the future ends the
     /// wait.
-    pub async fn lock(&self, name: &str, on_wait: impl FnOnce()) -> Result<LockGuard, CacheError> {
+    pub async fn lock(&self, name: &str, on_wait: impl FnOnce()) -> Result<LockGuard, StoreError> {
         let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
         let name = if plain && name != STORE && !name.is_empty() && name.len() <= 100 {
             name.to_string()
@@ -51,13 +51,13 @@ impl Store {
 
     /// Takes part in the store: while the guard lives, nothing is collected. Waits while
     /// another process cleans the store.
-    pub async fn shared_lock(&self) -> Result<LockGuard, CacheError> {
+    pub async fn shared_lock(&self) -> Result<LockGuard, StoreError> {
         self.wait_for(STORE, File::try_lock_shared, || {}).await
     }
 
     /// Takes the store for oneself, to clean it. Does not wait: if a run holds the store, that
-    /// is an error of kind [`CacheErrorKind::Busy`]. Who holds it already gets it again.
-    pub async fn exclusive_lock(&self) -> Result<LockGuard, CacheError> {
+    /// is an error of kind [`StoreErrorKind::Busy`]. Who holds it already gets it again.
+    pub async fn exclusive_lock(&self) -> Result<LockGuard, StoreError> {
         let mut held = self.inner.exclusive.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(file) = held.upgrade() {
             return Ok(LockGuard { file: Some(file) });
@@ -69,13 +69,13 @@ impl Store {
                 *held = Arc::downgrade(&file);
                 Ok(LockGuard { file: Some(file) })
             }
-            Err(TryLockError::WouldBlock) => Err(CacheError::new(
-                CacheErrorKind::Busy,
+            Err(TryLockError::WouldBlock) => Err(StoreError::new(
+                StoreErrorKind::Busy,
                 "clean",
                 self.location(),
                 "a run is using it",
             )),
-            Err(TryLockError::Error(error)) => Err(CacheError::of("lock", self.location(), &error)),
+            Err(TryLockError::Error(error)) => Err(StoreError::of("lock", self.location(), &error)),
         }
     }
 
@@ -84,7 +84,7 @@ impl Store {
         name: &str,
         attempt: fn(&File) -> Result<(), TryLockError>,
         on_wait: impl FnOnce(),
-    ) -> Result<LockGuard, CacheError> {
+    ) -> Result<LockGuard, StoreError> {
         let Some(file) = self.lock_file(name)? else { return Ok(LockGuard { file: None }) };
         let mut on_wait = Some(on_wait);
         loop {
@@ -97,7 +97,7 @@ impl Store {
                     return Ok(LockGuard { file: None });
                 }
                 Err(TryLockError::Error(error)) => {
-                    return Err(CacheError::of("lock", self.location(), &error));
+                    return Err(StoreError::of("lock", self.location(), &error));
                 }
             }
             if let Some(on_wait) = on_wait.take() {
@@ -108,14 +108,14 @@ impl Store {
     }
 
     /// The file to lock; `None` where there is none and none can be made.
-    fn lock_file(&self, name: &str) -> Result<Option<File>, CacheError> {
+    fn lock_file(&self, name: &str) -> Result<Option<File>, StoreError> {
         let Some(folder) = self.inner.backend.folder() else { return Ok(None) };
         let path = folder.path("locks").join(name);
         match open_lock(&path) {
             Ok(file) => Ok(Some(file)),
             Err(error) => {
-                let error = CacheError::at("write", &path, &error);
-                if error.kind() != CacheErrorKind::ReadOnly {
+                let error = StoreError::at("write", &path, &error);
+                if error.kind() != StoreErrorKind::ReadOnly {
                     return Err(error);
                 }
                 // Who may only read can still keep others from cleaning.

@@ -19,20 +19,20 @@ mod lock;
 mod manifest;
 mod record;
 mod store;
-mod survey;
+mod contents;
 #[cfg(test)]
 mod tests;
 mod time;
 mod verify;
 
 pub use blob::BlobWriter;
-pub use error::{CacheError, CacheErrorKind};
+pub use error::{StoreError, StoreErrorKind};
 pub use gc::{GcPolicy, GcReport};
 pub use journal::{Entry as JournalEntry, Journal};
 pub use lock::LockGuard;
 pub use manifest::{FORMAT_VERSION, Manifest, ManifestLabels, MemoPart, PortArtifact, Preimage};
 pub use record::RunRecord;
 pub use store::Store;
-pub use survey::Usage;
+pub use contents::StoreUsage;
 pub use time::timestamp;
 pub use verify::{Finding, FindingKind};

@@ -19,7 +19,7 @@ use serde::Serialize;
 use url::Url;
 
 use super::backend::{Backend, Folder, below};
-use super::error::{CacheError, CacheErrorKind};
+use super::error::{StoreError, StoreErrorKind};
 use super::manifest::{Manifest, MemoPart};
 use super::record::RunRecord;
 use crate::digest::Digest;
@@ -50,7 +50,7 @@ impl fmt::Debug for Store {
 impl Store {
     /// Opens the store at a folder's path or a URL (`file://`, `s3://` with the cargo feature
     /// `s3`, `memory://` for tests). Touches nothing: the folder is made by the first write.
-    pub async fn open(location: &str) -> Result<Self, CacheError> {
+    pub async fn open(location: &str) -> Result<Self, StoreError> {
         if location.contains("://") {
             return Self::open_url(location);
         }
@@ -60,7 +60,7 @@ impl Store {
         Self::open_folder(location, Path::new(location))
     }
 
-    fn open_url(location: &str) -> Result<Self, CacheError> {
+    fn open_url(location: &str) -> Result<Self, StoreError> {
         let url = match Url::parse(location) {
             Ok(url) => url,
             // Not shown: it may hold a password.
@@ -88,13 +88,13 @@ impl Store {
         }
     }
 
-    fn open_folder(location: &str, path: &Path) -> Result<Self, CacheError> {
-        let failed = |error| CacheError::at("open", path, &error);
+    fn open_folder(location: &str, path: &Path) -> Result<Self, StoreError> {
+        let failed = |error| StoreError::at("open", path, &error);
         let folder = resolve(&std::path::absolute(path).map_err(failed)?);
         let root = ObjectPath::from_absolute_path(&folder)
-            .map_err(|error| CacheError::of("open", folder.display(), &error))?;
+            .map_err(|error| StoreError::of("open", folder.display(), &error))?;
         let url = Url::parse("file:///")
-            .map_err(|error| CacheError::of("open", folder.display(), &error))?;
+            .map_err(|error| StoreError::of("open", folder.display(), &error))?;
         let objects: Arc<dyn ObjectStore> = Arc::new(object_store::local::LocalFileSystem::new());
         let backend = Backend::Folder(Arc::new(Folder::new(folder)));
         Ok(Self::new(location.to_string(), backend, objects, root, url))
@@ -104,9 +104,9 @@ impl Store {
         location: String,
         url: &Url,
         objects: Arc<dyn ObjectStore>,
-    ) -> Result<Self, CacheError> {
+    ) -> Result<Self, StoreError> {
         let root = ObjectPath::from_url_path(url.path())
-            .map_err(|error| CacheError::of("open", &location, &error))?;
+            .map_err(|error| StoreError::of("open", &location, &error))?;
         let mut base = url.clone();
         base.set_path("");
         base.set_query(None);
@@ -154,14 +154,14 @@ impl Store {
 
     /// The manifest of a key; `None` if there is none, if it is damaged, or if it was written
     /// in another format. Whether its blobs are there says [`Store::missing_blobs`].
-    pub async fn manifest(&self, key: &Digest) -> Result<Option<Manifest>, CacheError> {
+    pub async fn manifest(&self, key: &Digest) -> Result<Option<Manifest>, StoreError> {
         let bytes = self.inner.backend.read(&manifest_name(key)).await?;
         let manifest = bytes.and_then(|bytes| Manifest::parse(&bytes).ok());
         Ok(manifest.filter(|manifest| manifest.key == *key))
     }
 
     /// Stores a manifest. Its blobs must have been committed before.
-    pub async fn put_manifest(&self, manifest: &Manifest) -> Result<(), CacheError> {
+    pub async fn put_manifest(&self, manifest: &Manifest) -> Result<(), StoreError> {
         self.write_json(&manifest_name(&manifest.key), manifest).await
     }
 
@@ -178,12 +178,12 @@ impl Store {
     }
 
     /// Removes a manifest, if there is one. Its blobs stay until they are collected.
-    pub async fn forget(&self, key: &Digest) -> Result<(), CacheError> {
+    pub async fn forget(&self, key: &Digest) -> Result<(), StoreError> {
         self.inner.backend.remove(&manifest_name(key)).await.map(|_| ())
     }
 
     /// The finished parts of a recipe whose blobs are there, sorted by blob.
-    pub async fn memo_parts(&self, recipe: &Digest) -> Result<Vec<MemoPart>, CacheError> {
+    pub async fn memo_parts(&self, recipe: &Digest) -> Result<Vec<MemoPart>, StoreError> {
         let backend = &self.inner.backend;
         let found = backend.read_all(&memo_folder(recipe)).await?;
         let parts = found.into_iter().filter_map(|(entry, bytes)| {
@@ -202,22 +202,22 @@ impl Store {
     }
 
     /// Adds a finished part to a recipe. Its blob must have been committed before.
-    pub async fn put_memo_part(&self, recipe: &Digest, part: &MemoPart) -> Result<(), CacheError> {
+    pub async fn put_memo_part(&self, recipe: &Digest, part: &MemoPart) -> Result<(), StoreError> {
         self.write_json(&memo_name(recipe, part), part).await
     }
 
     /// Stores the record of a run, replacing the one with the same id.
-    pub async fn put_run(&self, run: &RunRecord) -> Result<(), CacheError> {
+    pub async fn put_run(&self, run: &RunRecord) -> Result<(), StoreError> {
         let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'.';
         if run.id.is_empty() || run.id.starts_with('.') || !run.id.bytes().all(plain) {
             let cause = "the run's id is not a plain name";
-            return Err(CacheError::new(CacheErrorKind::Corrupt, "write", "the run", cause));
+            return Err(StoreError::new(StoreErrorKind::Corrupt, "write", "the run", cause));
         }
         self.write_json(&format!("runs/{}.json", run.id), run).await
     }
 
     /// The newest runs, newest first. Records that cannot be read are left out.
-    pub async fn recent_runs(&self, limit: usize) -> Result<Vec<RunRecord>, CacheError> {
+    pub async fn recent_runs(&self, limit: usize) -> Result<Vec<RunRecord>, StoreError> {
         let backend = &self.inner.backend;
         let entries = backend.list("runs").await?;
         let runs = futures::stream::iter(entries.into_iter().rev())
@@ -238,13 +238,13 @@ impl Store {
         &self,
         key: &Digest,
         value: &serde_json::Value,
-    ) -> Result<(), CacheError> {
+    ) -> Result<(), StoreError> {
         self.write_json(&check_name(key), value).await
     }
 
-    async fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), CacheError> {
+    async fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), StoreError> {
         let mut bytes = serde_json::to_vec_pretty(value)
-            .map_err(|error| CacheError::of("write", name, &error))?;
+            .map_err(|error| StoreError::of("write", name, &error))?;
         bytes.push(b'\n');
         self.inner.backend.write(name, bytes).await
     }
@@ -274,19 +274,19 @@ fn check_name(key: &Digest) -> String {
     format!("checks/{}/{key}.json", key.shard())
 }
 
-fn unsupported(place: impl fmt::Display, cause: impl Into<String>) -> CacheError {
-    CacheError::new(CacheErrorKind::Unsupported, "open", place, cause)
+fn unsupported(place: impl fmt::Display, cause: impl Into<String>) -> StoreError {
+    StoreError::new(StoreErrorKind::Unsupported, "open", place, cause)
 }
 
 #[cfg(feature = "s3")]
-fn open_s3(url: &Url) -> Result<Arc<dyn ObjectStore>, CacheError> {
+fn open_s3(url: &Url) -> Result<Arc<dyn ObjectStore>, StoreError> {
     let builder = object_store::aws::AmazonS3Builder::from_env().with_url(url.as_str());
-    let store = builder.build().map_err(|error| CacheError::of("open", url, &error))?;
+    let store = builder.build().map_err(|error| StoreError::of("open", url, &error))?;
     Ok(Arc::new(store))
 }
 
 #[cfg(not(feature = "s3"))]
-fn open_s3(url: &Url) -> Result<Arc<dyn ObjectStore>, CacheError> {
+fn open_s3(url: &Url) -> Result<Arc<dyn ObjectStore>, StoreError> {
     let cause = "this build has no S3; build with `cargo install galeras --features s3`";
     Err(unsupported(url, cause))
 }

@@ -16,10 +16,10 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use super::backend::{Backend, blocking};
-use super::error::CacheError;
+use super::error::StoreError;
 use super::manifest::PortArtifact;
 use super::store::{Store, blob_name, manifest_name, memo_name};
-use super::survey::Survey;
+use super::contents::StoreContents;
 use crate::digest::{ColumnDigest, Digest, TableHasher, table_digest};
 
 /// What sort of damage a [`Finding`] is.
@@ -86,11 +86,11 @@ impl Store {
     pub async fn verify(
         &self,
         progress: &(impl Fn(u64) + ?Sized),
-    ) -> Result<Vec<Finding>, CacheError> {
-        let survey = Survey::of(self).await?;
-        let mut findings = unreadable(&survey);
+    ) -> Result<Vec<Finding>, StoreError> {
+        let contents = StoreContents::of(self).await?;
+        let mut findings = unreadable(&contents);
         let mut claims: BTreeMap<Digest, Vec<Claim>> = BTreeMap::new();
-        for manifest in &survey.manifests {
+        for manifest in &contents.manifests {
             let (name, key) = (manifest_name(&manifest.key), manifest.preimage.key());
             if key != manifest.key {
                 let detail = format!("its pre-image has the key {}", key.short());
@@ -107,7 +107,7 @@ impl Store {
                 });
             }
         }
-        for (recipe, part) in &survey.parts {
+        for (recipe, part) in &contents.parts {
             claims.entry(part.blob).or_default().push(Claim {
                 name: memo_name(recipe, part),
                 step: None,
@@ -116,7 +116,7 @@ impl Store {
                 table: None,
             });
         }
-        for (digest, _) in &survey.blobs {
+        for (digest, _) in &contents.blobs {
             claims.entry(*digest).or_default();
         }
 
@@ -144,8 +144,8 @@ impl Store {
 
     /// Removes what is damaged and the manifests and parts that name it, so that the next run
     /// computes it anew. Returns the number of objects removed. An error of kind
-    /// [`Busy`](super::CacheErrorKind::Busy) if a run holds the store.
-    pub async fn repair(&self, findings: &[Finding]) -> Result<u64, CacheError> {
+    /// [`Busy`](super::StoreErrorKind::Busy) if a run holds the store.
+    pub async fn repair(&self, findings: &[Finding]) -> Result<u64, StoreError> {
         if findings.is_empty() {
             return Ok(0);
         }
@@ -176,16 +176,16 @@ impl Finding {
     }
 }
 
-fn unreadable(survey: &Survey) -> Vec<Finding> {
+fn unreadable(contents: &StoreContents) -> Vec<Finding> {
     let find = |kind, name: &String, cause: &String| {
         Finding::new(kind, name, format!("it cannot be read: {cause}"), vec![name.clone()])
     };
-    let manifests = survey.damaged_manifests.iter();
-    let parts = survey.damaged_parts.iter();
+    let manifests = contents.damaged_manifests.iter();
+    let parts = contents.damaged_parts.iter();
     manifests
         .map(|(name, cause)| find(FindingKind::DamagedManifest, name, cause))
         .chain(parts.map(|(name, cause)| find(FindingKind::DamagedPart, name, cause)))
-        .chain(survey.strangers.iter().map(|entry| {
+        .chain(contents.strangers.iter().map(|entry| {
             let detail = "its name is not the digest of a table".to_string();
             Finding::new(FindingKind::StrangeFile, &entry.name, detail, vec![entry.name.clone()])
         }))
@@ -197,7 +197,7 @@ async fn check(
     blob: Digest,
     claims: Vec<Claim>,
     progress: mpsc::UnboundedSender<u64>,
-) -> Result<Vec<Finding>, CacheError> {
+) -> Result<Vec<Finding>, StoreError> {
     let name = blob_name(&blob);
     let Some(file) = open(store, &name).await? else {
         let detail = "it is missing".to_string();
@@ -212,7 +212,7 @@ async fn check(
     match tokio::task::spawn_blocking(work).await {
         Ok(Ok(found)) => Ok(found),
         Ok(Err(error)) => {
-            Err(CacheError::of("read", format!("{}/{name}", store.location()), &error))
+            Err(StoreError::of("read", format!("{}/{name}", store.location()), &error))
         }
         // A table that brings down the reader is as damaged as one that it refuses.
         Err(_) => {
@@ -327,21 +327,21 @@ fn compare(found: &[ColumnDigest], port: &PortArtifact, manifest: &str) -> Optio
 }
 
 /// The blob's file, or a copy of the blob in a nameless file; `None` if it is not there.
-async fn open(store: &Store, name: &str) -> Result<Option<File>, CacheError> {
+async fn open(store: &Store, name: &str) -> Result<Option<File>, StoreError> {
     match &store.inner.backend {
         Backend::Folder(folder) => {
             let path = folder.path(name);
             blocking(move || match File::open(&path) {
                 Ok(file) => Ok(Some(file)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-                Err(error) => Err(CacheError::at("read", &path, &error)),
+                Err(error) => Err(StoreError::at("read", &path, &error)),
             })
             .await
         }
         Backend::Bucket { objects, root } => {
             let path = super::backend::below(root, name);
             let failed =
-                |error: &(dyn std::error::Error + 'static)| CacheError::of("read", &path, error);
+                |error: &(dyn std::error::Error + 'static)| StoreError::of("read", &path, error);
             let mut chunks = match objects.get(&path).await {
                 Ok(found) => found.into_stream(),
                 Err(object_store::Error::NotFound { .. }) => return Ok(None),

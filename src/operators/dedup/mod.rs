@@ -313,7 +313,7 @@ struct BoundDedup {
 
 impl Step for BoundDedup {
     fn args(&self) -> Value {
-        let mut args = serde_json::to_value(&self.args).unwrap_or_default();
+        let mut args = serde_json::json!(self.args);
         // Its content counts, not its place.
         if self.args.tokenizer_file.is_some() {
             args["tokenizer_file"] = Value::Bool(true);
@@ -337,7 +337,7 @@ impl Step for BoundDedup {
             return Ok(Vec::new());
         };
         let content = std::fs::read(path)
-            .map_err(|error| StepError::new(format!("cannot read {}: {error}", path.display())))?;
+            .map_err(|e| StepError::new(format!("cannot read {}: {e}", path.display())).because(e))?;
         Ok(vec![SideFile { name: name.clone(), digest: Digest::of(&content) }])
     }
 
@@ -373,7 +373,7 @@ impl BoundDedup {
 impl From<galeras_similarity::Error> for StepError {
     fn from(error: galeras_similarity::Error) -> Self {
         let vocabulary = matches!(error, galeras_similarity::Error::Vocabulary { .. });
-        let error = Self::new(error.to_string());
+        let error = Self::new(error.to_string()).because(error);
         if vocabulary {
             return error.help("allow more with `galeras run --memory`, or use `tokens: bpe`");
         }

@@ -23,7 +23,7 @@ use super::rows::{Answer, Form, NoAnswer, Outcome, REFUSAL, Rows, Said, tables};
 use crate::digest::Digest;
 use crate::functions::Message;
 use crate::operator::{
-    Answers, ArgError, AskStep, Asked, Fact, INPUT, LowerContext, Lowering, Port, Step, StepError,
+    Answers, ArgError, PaidStep, PaidResult, Fact, INPUT, LowerContext, Lowering, Port, Step, StepError,
     Tell, Versioned,
 };
 use galeras_chat::{Ask, Budget, ChatError, Client, Endpoint, Notice, Price, Settings, Usd};
@@ -180,7 +180,7 @@ impl Step for OpenAi {
     }
 
     fn lowering(&self) -> Lowering<'_> {
-        Lowering::Ask(self)
+        Lowering::Paid(self)
     }
 }
 
@@ -205,13 +205,13 @@ impl Versioned for OpenAi {
     }
 }
 
-impl AskStep for OpenAi {
+impl PaidStep for OpenAi {
     fn lower<'a>(
         &'a self,
         cx: &'a LowerContext,
         answers: &'a dyn Answers,
         mut inputs: BTreeMap<String, DataFrame>,
-    ) -> BoxFuture<'a, Result<Asked, StepError>> {
+    ) -> BoxFuture<'a, Result<PaidResult, StepError>> {
         Box::pin(async move {
             let input = inputs
                 .remove(INPUT)
@@ -251,7 +251,7 @@ impl AskStep for OpenAi {
                 ports: &self.ports,
             };
             let ports = tables(cx, &form, &rows, &outcomes, &results)?;
-            Ok(Asked { ports, computed, reused })
+            Ok(PaidResult { ports, computed, reused })
         })
     }
 }

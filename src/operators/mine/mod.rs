@@ -23,7 +23,7 @@ use self::work::Task;
 use super::support::{glob_set, is_text, project, reject_columns, require_column};
 use crate::functions::moment;
 use crate::operator::{
-    ArgError, BindContext, EachContext, EachError, EachStep, Effect, Fact, Grain, InputPorts,
+    ArgError, BindContext, FanOutContext, FanOutError, FanOutStep, Effect, Fact, Grain, InputPorts,
     Lowering, MAIN, Operator, Port, Ports, REJECTS, Reads, Step, StepError, TableSchema,
     args_schema, parse_args,
 };
@@ -174,7 +174,7 @@ impl BoundMine {
 
 impl Step for BoundMine {
     fn args(&self) -> Value {
-        serde_json::to_value(&self.args).unwrap_or_default()
+        serde_json::json!(self.args)
     }
 
     fn ports(&self) -> &[Port] {
@@ -192,11 +192,11 @@ impl Step for BoundMine {
     }
 
     fn lowering(&self) -> Lowering<'_> {
-        Lowering::Each(self)
+        Lowering::FanOut(self)
     }
 }
 
-impl EachStep for BoundMine {
+impl FanOutStep for BoundMine {
     fn reads(&self) -> Vec<String> {
         // A commit names its content wherever the repository is.
         ["repo", "head_sha"].map(String::from).to_vec()
@@ -206,16 +206,16 @@ impl EachStep for BoundMine {
         "repo"
     }
 
-    fn made(&self) -> SchemaRef {
+    fn output_schema(&self) -> SchemaRef {
         made_schema()
     }
 
-    fn each<'a>(
+    fn expand<'a>(
         &'a self,
-        cx: &'a EachContext<'a>,
+        cx: &'a FanOutContext<'a>,
         row: RecordBatch,
         out: mpsc::Sender<RecordBatch>,
-    ) -> BoxFuture<'a, Result<(), EachError>> {
+    ) -> BoxFuture<'a, Result<(), FanOutError>> {
         Box::pin(async move {
             let task = Task {
                 repo: text(&row, "repo"),
@@ -228,7 +228,7 @@ impl EachStep for BoundMine {
         })
     }
 
-    fn failed(&self, row: &RecordBatch, error: &EachError) -> Result<RecordBatch, StepError> {
+    fn failed(&self, row: &RecordBatch, error: &FanOutError) -> Result<RecordBatch, StepError> {
         Batches::rejected((&text(row, "repo"), &text(row, "head_sha")), error.rule, &error.reason)
     }
 

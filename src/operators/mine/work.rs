@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use super::super::support::threads::{StopOnDrop, blocking};
 use super::columns::Batches;
 use crate::digest::Digest;
-use crate::operator::{EachContext, EachError, Tell};
+use crate::operator::{FanOutContext, FanOutError, Tell};
 use galeras_git::{
     Activity, Fetcher, GitError, GitErrorKind, Location, MineOptions, Network, Plan, Repository,
     mine, plan, remote_head, trees,
@@ -49,9 +49,9 @@ impl Task {
     /// Sends the changed methods of all commits to `out`.
     pub(super) async fn run(
         self,
-        cx: &EachContext<'_>,
+        cx: &FanOutContext<'_>,
         out: mpsc::Sender<RecordBatch>,
-    ) -> Result<(), EachError> {
+    ) -> Result<(), FanOutError> {
         let stop = StopOnDrop::default();
         let say: Say = {
             let (tell, repo) = (Arc::clone(&cx.lower.tell), self.repo.clone());
@@ -174,9 +174,9 @@ impl Task {
 
 /// The end of the work on a repository. What is wrong with a folder may be put right at any
 /// time, and looking again costs little.
-fn failure(rule: &'static str, error: &GitError, folder: bool) -> EachError {
+fn failure(rule: &'static str, error: &GitError, folder: bool) -> FanOutError {
     let passes = matches!(error.kind, GitErrorKind::Transient | GitErrorKind::Interrupted);
-    EachError { rule, reason: error.message.clone(), retry: passes || folder }
+    FanOutError { rule, reason: error.message.clone(), retry: passes || folder }
 }
 
 fn described(activity: &Activity) -> String {

@@ -186,5 +186,5 @@ async fn a_repair_waits_for_no_run_but_refuses() {
     let findings = store.verify(&|_| {}).await.unwrap();
     let _run = open(folder.path()).await.shared_lock().await.unwrap();
     let error = store.repair(&findings).await.unwrap_err();
-    assert_eq!(error.kind(), CacheErrorKind::Busy);
+    assert_eq!(error.kind(), StoreErrorKind::Busy);
 }

@@ -151,7 +151,7 @@ async fn a_collection_refuses_while_a_run_holds_the_store() {
     put_table(&store, &batch(9, 5)).await;
     let run = store.shared_lock().await.unwrap();
     let error = store.gc(GcPolicy::default()).await.unwrap_err();
-    assert_eq!(error.kind(), CacheErrorKind::Busy, "{error}");
+    assert_eq!(error.kind(), StoreErrorKind::Busy, "{error}");
     let dry = cleaned(&store, GcPolicy { dry_run: true, ..GcPolicy::default() }).await;
     assert_eq!(dry.blobs, 1);
     drop(run);

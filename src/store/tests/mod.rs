@@ -27,7 +27,7 @@ use crate::event::{RunStatus, StepStatus, StepSummary};
 async fn cleaned(store: &Store, policy: GcPolicy) -> GcReport {
     for _ in 0..100 {
         match store.gc(policy).await {
-            Err(error) if error.kind() == CacheErrorKind::Busy => {
+            Err(error) if error.kind() == StoreErrorKind::Busy => {
                 tokio::time::sleep(std::time::Duration::from_millis(20)).await;
             }
             result => return result.unwrap(),

@@ -100,7 +100,7 @@ async fn opening_writes_nothing() {
     assert_eq!(store.manifest(&Digest::of(b"")).await.unwrap(), None);
     assert_eq!(store.list().await.unwrap(), []);
     assert!(store.recent_runs(5).await.unwrap().is_empty());
-    assert_eq!(store.usage().await.unwrap(), Usage::default());
+    assert_eq!(store.usage().await.unwrap(), StoreUsage::default());
     assert_eq!(store.verify(&|_| {}).await.unwrap(), []);
     assert_eq!(cleaned(&store, GcPolicy::default()).await, GcReport::default());
     assert!(!folder.path().join("cache").exists());
@@ -110,7 +110,7 @@ async fn opening_writes_nothing() {
 async fn other_locations_are_refused_without_showing_secrets() {
     for location in ["", "gs://bucket", "file://host/x", "http://x/y"] {
         let error = Store::open(location).await.unwrap_err();
-        assert_eq!(error.kind(), CacheErrorKind::Unsupported, "{error}");
+        assert_eq!(error.kind(), StoreErrorKind::Unsupported, "{error}");
     }
     let error = Store::open("s3://me:geheim@bucket/x").await.unwrap_err();
     assert!(!format!("{error} {error:?}").contains("geheim"), "{error}");
@@ -239,7 +239,7 @@ async fn a_store_that_cannot_be_written_says_so() {
     let store = open(&folder.path().join("file/cache")).await;
     assert_eq!(store.manifest(&Digest::of(b"")).await.unwrap(), None);
     let error = store.blob_writer().unwrap_err();
-    assert_eq!(error.kind(), CacheErrorKind::Io);
+    assert_eq!(error.kind(), StoreErrorKind::Io);
     assert!(error.to_string().contains("file/cache: "), "{error}");
 }
 
@@ -250,7 +250,7 @@ async fn a_read_only_store_can_be_read_and_says_that_it_cannot_be_written() {
     let store = Store::open("/sys/galeras").await.unwrap();
     assert_eq!(store.manifest(&Digest::of(b"")).await.unwrap(), None);
     let error = store.put_check_result(&Digest::of(b""), &json!(1)).await.unwrap_err();
-    assert_eq!(error.kind(), CacheErrorKind::ReadOnly, "{error}");
+    assert_eq!(error.kind(), StoreErrorKind::ReadOnly, "{error}");
     assert!(error.help().is_some());
     assert!(!store.lock("x", || {}).await.unwrap().is_held());
     assert!(!store.shared_lock().await.unwrap().is_held());

@@ -61,9 +61,9 @@ impl StepContext {
         let scratch = tempfile::Builder::new().prefix("galeras-").tempdir()?;
         let lower = LowerContext {
             session: match step.step.lowering() {
-                Lowering::Each(_) => bounded_session(jobs, memory / SORTS),
+                Lowering::FanOut(_) => bounded_session(jobs, memory / SORTS),
                 Lowering::Table(table) if table.bounded() => bounded_session(jobs, memory / SORTS),
-                Lowering::Row(_) | Lowering::Ask(_) | Lowering::Table(_) => session(jobs),
+                Lowering::Row(_) | Lowering::Paid(_) | Lowering::Table(_) => session(jobs),
             },
             scratch: scratch.path().to_path_buf(),
             base: step.base.clone(),
@@ -168,7 +168,7 @@ pub(super) async fn compute(
     for input in &step.inputs {
         let session = match step.step.lowering() {
             Lowering::Row(_) => &cx.ordered,
-            Lowering::Each(_) | Lowering::Ask(_) | Lowering::Table(_) => &cx.lower.session,
+            Lowering::FanOut(_) | Lowering::Paid(_) | Lowering::Table(_) => &cx.lower.session,
         };
         let df = open(session, &cx.store, plan, input, done)?;
         inputs.insert(input.port.clone(), df);
@@ -182,14 +182,14 @@ pub(super) async fn compute(
             pending = result.pending;
             (result.ports, Some((result.computed, result.reused)))
         }
-        Lowering::Each(each) => {
+        Lowering::FanOut(each) => {
             let input = inputs.into_values().next();
             let input = input.ok_or_else(|| StepError::new("the operator needs an input"))?;
             let recipe = keyed_step.preimage.recipe();
             let result = each::run(cx, each, input, recipe).await?;
             (result.ports, Some((result.computed, result.reused)))
         }
-        Lowering::Ask(ask) => {
+        Lowering::Paid(ask) => {
             let recipe = keyed_step.preimage.recipe();
             let asked = ask::run(cx, ask, inputs, recipe).await?;
             (asked.ports, Some((asked.computed, asked.reused)))

@@ -31,7 +31,7 @@ use crate::functions::{RowDigest, call};
 use crate::id::ROW_DIGEST;
 use crate::operator::{Ports, RowStep, StepError, TableSchema};
 use crate::session::{column, empty_table, encode, scan_files, session};
-use crate::store::{CacheError, MemoPart, Store, timestamp};
+use crate::store::{StoreError, MemoPart, Store, timestamp};
 
 /// A part is finished after this time at the latest, so that not more than this is lost.
 const PART_TIME: Duration = Duration::from_millis(500);
@@ -386,7 +386,7 @@ fn store_part(
         let blob = encoded.await.map_err(|_| StepError::new("a writer thread panicked"))??;
         let (blob, bytes) = blob.commit(&store).await?;
         let part = MemoPart { blob, bytes, rows, created: timestamp(), row: None };
-        store.put_memo_part(&recipe, &part).await.map_err(|e: CacheError| e.into())
+        store.put_memo_part(&recipe, &part).await.map_err(|e: StoreError| e.into())
     })))
 }
 

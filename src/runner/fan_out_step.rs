@@ -21,7 +21,7 @@ use super::step::StepContext;
 use crate::digest::Digest;
 use crate::functions::{RowDigest, call};
 use crate::id::ROW_DIGEST;
-use crate::operator::{EachContext, EachError, EachStep, Ports, StepError};
+use crate::operator::{FanOutContext, FanOutError, FanOutStep, Ports, StepError};
 use crate::session::{column, encode, scan_files};
 use crate::store::{MemoPart, timestamp};
 
@@ -50,7 +50,7 @@ struct Row {
 /// Works on the rows that no earlier result is known of, and opens the tables of all.
 pub(super) async fn run(
     cx: &StepContext,
-    each: &dyn EachStep,
+    each: &dyn FanOutStep,
     input: DataFrame,
     recipe: Digest,
 ) -> Result<EachResult, RunError> {
@@ -73,7 +73,7 @@ pub(super) async fn run(
     }
     let (computed, reused) = (fresh.len() as u64, blobs.len() as u64);
     cx.total(computed, reused);
-    let context = EachContext { lower: &cx.lower, turn: Mutex::new(()) };
+    let context = FanOutContext { lower: &cx.lower, turn: Mutex::new(()) };
     let mut work = futures::stream::iter(fresh)
         .map(|row| one(cx, each, &context, row, &recipe))
         .buffer_unordered(AT_ONCE);
@@ -88,15 +88,15 @@ pub(super) async fn run(
     blobs.sort_unstable();
     blobs.dedup();
     let made = if blobs.is_empty() {
-        cx.lower.session.read_table(Arc::new(MemTable::try_new(each.made(), vec![vec![]])?))?
+        cx.lower.session.read_table(Arc::new(MemTable::try_new(step.output_schema(), vec![vec![]])?))?
     } else {
-        scan_files(&cx.lower.session, &cx.store, &blobs, each.made())?
+        scan_files(&cx.lower.session, &cx.store, &blobs, step.output_schema())?
     };
     Ok(EachResult { ports: each.ports(input, made)?, computed, reused })
 }
 
 /// The input rows, each digest once.
-async fn load(each: &dyn EachStep, input: DataFrame) -> Result<Vec<Row>, RunError> {
+async fn load(each: &dyn FanOutStep, input: DataFrame) -> Result<Vec<Row>, RunError> {
     let digest = call::<RowDigest>(each.reads().iter().map(|name| column(name)).collect());
     let batches = input.with_column(ROW_DIGEST, digest)?.collect().await?;
     let mut rows: Vec<Row> = Vec::new();
@@ -122,13 +122,13 @@ async fn load(each: &dyn EachStep, input: DataFrame) -> Result<Vec<Row>, RunErro
 /// Works on a row and stores what is made of it, or that it failed.
 async fn one(
     cx: &StepContext,
-    each: &dyn EachStep,
-    context: &EachContext<'_>,
+    each: &dyn FanOutStep,
+    context: &FanOutContext<'_>,
     row: Row,
     recipe: &Digest,
 ) -> Result<Digest, RunError> {
     let (out, made) = mpsc::channel(QUEUE);
-    let writing = Writing::start(cx, each.made(), made)?;
+    let writing = Writing::start(cx, step.output_schema(), made)?;
     let (label, digest) = (row.label.clone(), row.digest);
     let error = match each.each(context, row.batch.clone(), out).await {
         Ok(()) => {
@@ -142,7 +142,7 @@ async fn one(
     writing.abandon().await;
     cx.warn(format!("{label}: {}{}", error.reason, again(&error)));
     let (out, made) = mpsc::channel(1);
-    let writing = Writing::start(cx, each.made(), made)?;
+    let writing = Writing::start(cx, step.output_schema(), made)?;
     // If the encoder is gone, `finish` says why.
     let _ = out.send(each.failed(&row.batch, &error)?).await;
     drop(out);
@@ -152,7 +152,7 @@ async fn one(
     writing.finish(cx, recipe, (!error.retry).then_some(digest)).await
 }
 
-fn again(error: &EachError) -> &'static str {
+fn again(error: &FanOutError) -> &'static str {
     if error.retry { " (the next run tries again)" } else { "" }
 }
 

@@ -16,7 +16,7 @@ use futures::future::BoxFuture;
 use super::error::RunError;
 use super::step::StepContext;
 use crate::digest::Digest;
-use crate::operator::{Answers, AskStep, Asked, StepError};
+use crate::operator::{Answers, PaidStep, PaidResult, StepError};
 use crate::session::{encode, scan_files};
 use crate::store::{Journal, JournalEntry, MemoPart, timestamp};
 
@@ -40,10 +40,10 @@ struct Kept {
 /// Asks what no earlier run has asked.
 pub(super) async fn run(
     cx: &StepContext,
-    ask: &dyn AskStep,
+    ask: &dyn PaidStep,
     inputs: BTreeMap<String, DataFrame>,
     recipe: Digest,
-) -> Result<Asked, RunError> {
+) -> Result<PaidResult, RunError> {
     let (journal, unfinished) = Journal::open(&cx.lower.downloads.join(FOLDER), &recipe).await?;
     let mut batches = Vec::new();
     if !cx.forced {
