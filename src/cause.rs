@@ -12,7 +12,8 @@ use std::io;
 pub fn chain<'a>(
     error: &'a (dyn Error + 'static),
 ) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |error| {
+    std::iter::successors(Some(error), |outer| {
+        let error: &'a (dyn Error + 'static) = *outer;
         let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         match wrapped {
             Some(wrapped) => Some(wrapped as &(dyn Error + 'static)),

@@ -3,7 +3,7 @@
 //!
 //! Lives here: everything that turns a value into the bytes that are hashed. Changing any of
 //! it changes every key and every digest ever written, so the digests are pinned in tests.
-//! Does not live here: where digests are stored (`cache`), what goes into a key (`exec`).
+//! Does not live here: where digests are stored (`store`), what goes into a key (`runner`).
 
 use std::fmt;
 use std::str::FromStr;

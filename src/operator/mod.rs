@@ -1,4 +1,4 @@
-//! The contract between operators and the engine.
+//! The contract between operators and the runner.
 //!
 //! Lives here: the traits an operator implements, the tables and ports it speaks of, the
 //! errors it reports, the registry that finds it by name. Does not live here: any operator
@@ -16,9 +16,9 @@ mod types;
 pub use args::{args_schema, parse_args};
 pub use contract::INPUT;
 pub use contract::{
-    Answers, PaidStep, PaidResult, BindContext, FanOutContext, FanOutError, FanOutStep, Effect, Grain,
-    InputPorts, LowerContext, Lowering, Operator, Ports, Reads, RowStep, SideFile, Step, TableStep,
-    Tell, Versioned,
+    Answers, BindContext, Effect, FanOutContext, FanOutError, FanOutStep, Grain, InputPorts,
+    LowerContext, Lowering, Operator, PaidResult, PaidStep, Ports, Reads, RowStep, SideFile, Step,
+    TableStep, Tell, Versioned,
 };
 pub use error::ArgError;
 pub use pins::{Fact, Pins, Snapshot, answer_digest, question};

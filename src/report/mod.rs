@@ -3,7 +3,7 @@
 //! Everything is written to a writer that the caller hands in; only the bars of
 //! [`HumanReporter`] go to stderr by themselves, because they redraw what is on the screen.
 //!
-//! Does not live here: when events are sent (`exec`), what is in a table (`operators`), which
+//! Does not live here: when events are sent (`runner`), what is in a table (`operators`), which
 //! verb shows what (`cli`).
 
 mod bars;

@@ -1,9 +1,7 @@
-//! Rows that are long work each: what is made of a row is stored when it is complete, and
-//! taken from there ever after.
+//! Fan-out: every input row becomes a table of its own, which takes minutes. The table of a row
+//! is stored when it is complete, and taken from the store ever after.
 //!
-//! What is made streams from the operator into a part of its own (see `row` for parts of many
-//! rows), so a row may be larger than memory. Does not live here: rows that are computed in
-//! microseconds (`row`).
+//! A table streams from the operator into a part of its own, so it may be larger than memory.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,22 +14,22 @@ use datafusion::datasource::MemTable;
 use futures::StreamExt;
 use tokio::sync::{Mutex, mpsc};
 
+use super::context::StepContext;
 use super::error::RunError;
-use super::step::StepContext;
+use super::parts::commit_part;
 use crate::digest::Digest;
 use crate::functions::{RowDigest, call};
 use crate::id::ROW_DIGEST;
 use crate::operator::{FanOutContext, FanOutError, FanOutStep, Ports, StepError};
-use crate::session::{column, encode, scan_files};
-use crate::store::{MemoPart, timestamp};
+use crate::session::{BlobEncoding, column, scan_files};
 
 /// Rows that are worked on side by side; most of that time they wait for a network.
 const AT_ONCE: usize = 4;
 /// Batches between the operator and the encoder.
 const QUEUE: usize = 4;
 
-/// What came of a step.
-pub(super) struct EachResult {
+/// The result of a step.
+pub(super) struct FanOutResult {
     /// The output ports, over stored tables.
     pub(super) ports: Ports,
     /// Input rows that were worked on now.
@@ -41,7 +39,7 @@ pub(super) struct EachResult {
 }
 
 /// A row to work on.
-struct Row {
+struct InputRow {
     digest: String,
     label: String,
     batch: RecordBatch,
@@ -50,11 +48,11 @@ struct Row {
 /// Works on the rows that no earlier result is known of, and opens the tables of all.
 pub(super) async fn run(
     cx: &StepContext,
-    each: &dyn FanOutStep,
+    step: &dyn FanOutStep,
     input: DataFrame,
     recipe: Digest,
-) -> Result<EachResult, RunError> {
-    let rows = load(each, input.clone()).await?;
+) -> Result<FanOutResult, RunError> {
+    let rows = load(step, input.clone()).await?;
     let mut known: HashMap<String, Digest> = HashMap::new();
     if !cx.forced {
         for part in cx.store.memo_parts(&recipe).await? {
@@ -75,11 +73,11 @@ pub(super) async fn run(
     cx.total(computed, reused);
     let context = FanOutContext { lower: &cx.lower, turn: Mutex::new(()) };
     let mut work = futures::stream::iter(fresh)
-        .map(|row| one(cx, each, &context, row, &recipe))
+        .map(|row| expand(cx, step, &context, row, &recipe))
         .buffer_unordered(AT_ONCE);
     let mut done = 0;
-    while let Some(made) = work.next().await {
-        blobs.push(made?);
+    while let Some(blob) = work.next().await {
+        blobs.push(blob?);
         done += 1;
         cx.progress(done);
     }
@@ -87,118 +85,95 @@ pub(super) async fn run(
     // Equal tables, of repositories without a change for example, are one blob.
     blobs.sort_unstable();
     blobs.dedup();
-    let made = if blobs.is_empty() {
-        cx.lower.session.read_table(Arc::new(MemTable::try_new(step.output_schema(), vec![vec![]])?))?
+    let expanded = if blobs.is_empty() {
+        cx.lower
+            .session
+            .read_table(Arc::new(MemTable::try_new(step.output_schema(), vec![vec![]])?))?
     } else {
         scan_files(&cx.lower.session, &cx.store, &blobs, step.output_schema())?
     };
-    Ok(EachResult { ports: each.ports(input, made)?, computed, reused })
+    Ok(FanOutResult { ports: step.ports(input, expanded)?, computed, reused })
 }
 
 /// The input rows, each digest once.
-async fn load(each: &dyn FanOutStep, input: DataFrame) -> Result<Vec<Row>, RunError> {
-    let digest = call::<RowDigest>(each.reads().iter().map(|name| column(name)).collect());
+async fn load(step: &dyn FanOutStep, input: DataFrame) -> Result<Vec<InputRow>, RunError> {
+    let digest = call::<RowDigest>(step.reads().iter().map(|name| column(name)).collect());
     let batches = input.with_column(ROW_DIGEST, digest)?.collect().await?;
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: Vec<InputRow> = Vec::new();
     let mut seen = std::collections::HashSet::new();
     for mut batch in batches.into_iter().filter(|batch| batch.num_rows() > 0) {
         let digests = batch.remove_column(batch.num_columns() - 1);
         let digests = digests.as_fixed_size_binary();
         let labels = batch
-            .column_by_name(each.label())
+            .column_by_name(step.label())
             .and_then(|column| column.as_string_opt::<i32>().cloned())
-            .ok_or_else(|| StepError::new(format!("the column `{}` is no text", each.label())))?;
+            .ok_or_else(|| StepError::new(format!("the column `{}` is not text", step.label())))?;
         for at in 0..batch.num_rows() {
             let hex: String = digests.value(at).iter().map(|b| format!("{b:02x}")).collect();
             if seen.insert(hex.clone()) {
                 let label = labels.value(at).to_string();
-                rows.push(Row { digest: hex, label, batch: batch.slice(at, 1) });
+                rows.push(InputRow { digest: hex, label, batch: batch.slice(at, 1) });
             }
         }
     }
     Ok(rows)
 }
 
-/// Works on a row and stores what is made of it, or that it failed.
-async fn one(
+/// Expands a row and stores its table, or the one that says that it failed.
+async fn expand(
     cx: &StepContext,
-    each: &dyn FanOutStep,
+    step: &dyn FanOutStep,
     context: &FanOutContext<'_>,
-    row: Row,
+    row: InputRow,
     recipe: &Digest,
 ) -> Result<Digest, RunError> {
-    let (out, made) = mpsc::channel(QUEUE);
-    let writing = Writing::start(cx, step.output_schema(), made)?;
+    let (out, batches) = mpsc::channel(QUEUE);
+    let encoding = encode_received(cx, step.output_schema(), batches)?;
     let (label, digest) = (row.label.clone(), row.digest);
-    let error = match each.each(context, row.batch.clone(), out).await {
-        Ok(()) => {
-            return writing.finish(cx, recipe, Some(digest)).await;
-        }
+    let error = match step.expand(context, row.batch.clone(), out).await {
+        Ok(()) => return store(cx, encoding, recipe, Some(digest)).await,
         Err(error) => error,
     };
     if cx.lower.cancel.is_cancelled() {
         return Err(RunError::Interrupted);
     }
-    writing.abandon().await;
+    encoding.abandon().await;
     cx.warn(format!("{label}: {}{}", error.reason, again(&error)));
-    let (out, made) = mpsc::channel(1);
-    let writing = Writing::start(cx, step.output_schema(), made)?;
-    // If the encoder is gone, `finish` says why.
-    let _ = out.send(each.failed(&row.batch, &error)?).await;
+    let (out, batches) = mpsc::channel(1);
+    let encoding = encode_received(cx, step.output_schema(), batches)?;
+    // If the encoder is gone, `store` says why.
+    let _ = out.send(step.failed(&row.batch, &error)?).await;
     drop(out);
     if error.retry {
         cx.lower.retry.fetch_add(1, Ordering::Relaxed);
     }
-    writing.finish(cx, recipe, (!error.retry).then_some(digest)).await
+    store(cx, encoding, recipe, (!error.retry).then_some(digest)).await
 }
 
 fn again(error: &FanOutError) -> &'static str {
     if error.retry { " (the next run tries again)" } else { "" }
 }
 
-/// A table on its way to the store.
-struct Writing {
-    encoder: tokio::task::JoinHandle<Result<(crate::store::BlobWriter, u64), StepError>>,
+/// Encodes what the operator sends, on a thread of its own.
+fn encode_received(
+    cx: &StepContext,
+    schema: SchemaRef,
+    mut batches: mpsc::Receiver<RecordBatch>,
+) -> Result<BlobEncoding, RunError> {
+    Ok(BlobEncoding::start(&cx.store, schema, 1, move || batches.blocking_recv())?)
 }
 
-impl Writing {
-    fn start(
-        cx: &StepContext,
-        schema: SchemaRef,
-        mut made: mpsc::Receiver<RecordBatch>,
-    ) -> Result<Self, RunError> {
-        let blob = cx.store.blob_writer()?;
-        let encoder = tokio::task::spawn_blocking(move || {
-            let mut rows = 0;
-            let blob = encode(blob, schema, 1, || {
-                let batch = made.blocking_recv();
-                rows += batch.as_ref().map_or(0, |batch: &RecordBatch| batch.num_rows() as u64);
-                batch
-            })?;
-            Ok((blob, rows))
-        });
-        Ok(Self { encoder })
+/// Commits the table; as a part of the recipe, if it is the result of a row.
+async fn store(
+    cx: &StepContext,
+    encoding: BlobEncoding,
+    recipe: &Digest,
+    row: Option<String>,
+) -> Result<Digest, RunError> {
+    let blob = encoding.finish().await?.commit(&cx.store).await?;
+    let digest = blob.digest;
+    if row.is_some() {
+        commit_part(&cx.store, recipe, blob, row).await?;
     }
-
-    /// Commits the table; as a part of the recipe, if it is the result of a row.
-    async fn finish(
-        self,
-        cx: &StepContext,
-        recipe: &Digest,
-        row: Option<String>,
-    ) -> Result<Digest, RunError> {
-        let panicked = |_| StepError::new("a writer thread panicked");
-        let (blob, rows) = self.encoder.await.map_err(panicked)??;
-        let (blob, bytes) = blob.commit(&cx.store).await?;
-        if row.is_some() {
-            let part = MemoPart { blob, bytes, rows, created: timestamp(), row };
-            cx.store.put_memo_part(recipe, &part).await?;
-        }
-        Ok(blob)
-    }
-
-    /// Waits for the end of the thread and drops what it wrote.
-    async fn abandon(self) {
-        let _ = self.encoder.await;
-    }
+    Ok(digest)
 }

@@ -1,11 +1,8 @@
 //! Everything that a store holds, read at once: for listing, checking and cleaning.
-//!
-//! Lives here: the contents, and the small reports that are only counts of it. Does not live
-//! here: what is done about what is found (`verify`, `gc`).
 
 use serde::{Deserialize, Serialize};
 
-use super::backend::Entry;
+use super::backend::ObjectEntry;
 use super::error::StoreError;
 use super::manifest::{Manifest, MemoPart, Unreadable};
 use super::store::{Store, blob_name, manifest_name, memo_name};
@@ -36,9 +33,9 @@ pub(super) struct StoreContents {
     /// Recipe and part.
     pub(super) parts: Vec<(Digest, MemoPart)>,
     pub(super) damaged_parts: Vec<(String, String)>,
-    pub(super) blobs: Vec<(Digest, Entry)>,
+    pub(super) blobs: Vec<(Digest, ObjectEntry)>,
     /// Files among the blobs that are not called like one.
-    pub(super) strangers: Vec<Entry>,
+    pub(super) strangers: Vec<ObjectEntry>,
 }
 
 impl StoreContents {
@@ -53,7 +50,7 @@ impl StoreContents {
             blobs: Vec::new(),
             strangers: Vec::new(),
         };
-        for (Entry { name, .. }, bytes) in backend.read_all("actions").await? {
+        for (ObjectEntry { name, .. }, bytes) in backend.read_all("actions").await? {
             match Manifest::parse(&bytes) {
                 Ok(manifest) if manifest_name(&manifest.key) == name => {
                     contents.manifests.push(manifest);
@@ -63,7 +60,7 @@ impl StoreContents {
                 Err(Unreadable::Damaged(cause)) => contents.damaged_manifests.push((name, cause)),
             }
         }
-        for (Entry { name, .. }, bytes) in backend.read_all("memo").await? {
+        for (ObjectEntry { name, .. }, bytes) in backend.read_all("memo").await? {
             let recipe = name.split('/').nth(2).and_then(|text| text.parse().ok());
             match (recipe, serde_json::from_slice::<MemoPart>(&bytes)) {
                 (Some(recipe), Ok(part)) if memo_name(&recipe, &part) == name => {
@@ -86,8 +83,8 @@ impl StoreContents {
 impl Store {
     /// Every stored result, newest first.
     pub async fn list(&self) -> Result<Vec<Manifest>, StoreError> {
-        let found = self.inner.backend.read_all("actions").await?;
-        let mut manifests: Vec<Manifest> = found
+        let entries = self.inner.backend.read_all("actions").await?;
+        let mut manifests: Vec<Manifest> = entries
             .into_iter()
             .filter_map(|(entry, bytes)| {
                 let manifest = Manifest::parse(&bytes).ok()?;

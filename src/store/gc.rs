@@ -1,20 +1,17 @@
-//! Collecting what nobody needs any more.
-//!
-//! Lives here: which results stay and which go. Does not live here: what is damaged
-//! (`verify`).
+//! Garbage collection: which results stay, which go, and their removal.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
-use super::backend::{Backend, Entry};
+use super::backend::{Backend, ObjectEntry};
+use super::contents::StoreContents;
 use super::error::{StoreError, StoreErrorKind};
 use super::local::sweep;
 use super::manifest::{FORMAT_VERSION, Manifest};
 use super::record::RunRecord;
 use super::store::{Store, manifest_name, memo_name};
-use super::contents::StoreContents;
 use super::time::rfc3339;
 use crate::digest::Digest;
 use crate::event::RunStatus;
@@ -84,7 +81,7 @@ impl Store {
         }
         if let (Some(older), false) = (policy.older_than, policy.dry_run) {
             let limit = SystemTime::now().checked_sub(older);
-            let old = |entry: &Entry| limit.is_some_and(|limit| entry.modified < limit);
+            let old = |entry: &ObjectEntry| limit.is_some_and(|limit| entry.modified < limit);
             let checks = backend.list("checks").await?.into_iter();
             plan.others.extend(checks.filter(old).map(|entry| entry.name));
         }
@@ -112,11 +109,16 @@ struct Removals {
     manifests: Vec<String>,
     /// Parts and remembered checks.
     others: Vec<String>,
-    blobs: Vec<Entry>,
+    blobs: Vec<ObjectEntry>,
 }
 
 impl Removals {
-    fn new(contents: &StoreContents, runs: &[RunRecord], policy: &GcPolicy, now: SystemTime) -> Self {
+    fn new(
+        contents: &StoreContents,
+        runs: &[RunRecord],
+        policy: &GcPolicy,
+        now: SystemTime,
+    ) -> Self {
         let kept_by_runs = policy.keep_runs.map(|count| keys_of_runs(runs, count));
         let before = |age| now.checked_sub(age).map_or_else(String::new, rfc3339);
         let cutoff = policy.older_than.map(before);

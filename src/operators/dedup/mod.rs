@@ -336,8 +336,9 @@ impl Step for BoundDedup {
         let (Some(path), Some(name)) = (&self.file, &self.args.tokenizer_file) else {
             return Ok(Vec::new());
         };
-        let content = std::fs::read(path)
-            .map_err(|e| StepError::new(format!("cannot read {}: {e}", path.display())).because(e))?;
+        let content = std::fs::read(path).map_err(|e| {
+            StepError::new(format!("cannot read {}: {e}", path.display())).because(e)
+        })?;
         Ok(vec![SideFile { name: name.clone(), digest: Digest::of(&content) }])
     }
 

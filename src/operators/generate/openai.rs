@@ -23,8 +23,8 @@ use super::rows::{Answer, Form, NoAnswer, Outcome, REFUSAL, Rows, Said, tables};
 use crate::digest::Digest;
 use crate::functions::Message;
 use crate::operator::{
-    Answers, ArgError, PaidStep, PaidResult, Fact, INPUT, LowerContext, Lowering, Port, Step, StepError,
-    Tell, Versioned,
+    Answers, ArgError, Fact, INPUT, LowerContext, Lowering, PaidResult, PaidStep, Port, Step,
+    StepError, Tell, Versioned,
 };
 use galeras_chat::{Ask, Budget, ChatError, Client, Endpoint, Notice, Price, Settings, Usd};
 use galeras_net::Secret;

@@ -23,7 +23,7 @@ use self::work::Task;
 use super::support::{glob_set, is_text, project, reject_columns, require_column};
 use crate::functions::moment;
 use crate::operator::{
-    ArgError, BindContext, FanOutContext, FanOutError, FanOutStep, Effect, Fact, Grain, InputPorts,
+    ArgError, BindContext, Effect, Fact, FanOutContext, FanOutError, FanOutStep, Grain, InputPorts,
     Lowering, MAIN, Operator, Port, Ports, REJECTS, Reads, Step, StepError, TableSchema,
     args_schema, parse_args,
 };
