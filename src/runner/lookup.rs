@@ -1,4 +1,4 @@
-//! Whether the store has the complete result of a key.
+//! Whether the store has the complete result of a key, and whether its files are sound.
 
 use super::error::RunError;
 use crate::digest::Digest;
@@ -34,4 +34,18 @@ pub(super) fn retry_reason(manifest: &Manifest) -> String {
         1 => "one row failed and is tried again".to_string(),
         rows => format!("{rows} rows failed and are tried again"),
     }
+}
+
+/// Whether a stored file of a result does not have the content it should have.
+pub(super) fn is_damaged(store: &Store, manifest: &Manifest) -> bool {
+    manifest.ports.iter().any(|port| {
+        store.local_blob(&port.blob).is_some_and(|path| {
+            let hash = std::fs::File::open(path).and_then(|file| {
+                let mut hasher = blake3::Hasher::new();
+                hasher.update_reader(file)?;
+                Ok(Digest::from(hasher.finalize()))
+            });
+            hash.map_or(true, |hash| hash != port.blob)
+        })
+    })
 }

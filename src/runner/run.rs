@@ -15,7 +15,7 @@ use super::compute::compute;
 use super::context::{Resources, StepContext};
 use super::error::RunError;
 use super::key::step_key;
-use super::lookup::{Lookup, lookup, retry_reason};
+use super::lookup::{Lookup, is_damaged, lookup, retry_reason};
 use super::output;
 use super::reason::RunHistory;
 use crate::digest::Digest;
@@ -390,7 +390,7 @@ impl Runner {
         let mut repaired = false;
         for upstream in self.plan.steps[i].upstream() {
             let Some(manifest) = done[upstream].clone() else { continue };
-            if !tokio::task::block_in_place(|| damaged(&self.store, &manifest)) {
+            if !tokio::task::block_in_place(|| is_damaged(&self.store, &manifest)) {
                 continue;
             }
             let name = self.plan.steps[upstream].name.clone();
@@ -476,20 +476,6 @@ impl Runner {
         }
         status
     }
-}
-
-/// Whether a stored file of a result does not have the content it should have.
-fn damaged(store: &Store, manifest: &Manifest) -> bool {
-    manifest.ports.iter().any(|port| {
-        store.local_blob(&port.blob).is_some_and(|path| {
-            let hash = std::fs::File::open(path).and_then(|file| {
-                let mut hasher = blake3::Hasher::new();
-                hasher.update_reader(file)?;
-                Ok(Digest::from(hasher.finalize()))
-            });
-            hash.map_or(true, |hash| hash != port.blob)
-        })
-    })
 }
 
 /// The status that a run with both has.

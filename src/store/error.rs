@@ -29,9 +29,9 @@ pub enum StoreErrorKind {
 /// A failure of the store: the operation, the place and the cause.
 ///
 /// Displayed in one line, `cannot write /data/cache: No space left on device`.
-pub struct StoreError(Box<Failure>);
+pub struct StoreError(Box<StoreFailure>);
 
-struct Failure {
+struct StoreFailure {
     kind: StoreErrorKind,
     operation: String,
     place: String,
@@ -47,7 +47,7 @@ impl StoreError {
         cause: impl Into<String>,
     ) -> Self {
         let (operation, place, cause) = (operation.into(), place.to_string(), cause.into());
-        Self(Box::new(Failure { kind, operation, place, cause, source: None }))
+        Self(Box::new(StoreFailure { kind, operation, place, cause, source: None }))
     }
 
     /// The error of `operation` (a verb: “write”) on a place of the store, caused by `source`,
@@ -111,7 +111,7 @@ impl StoreError {
 
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Failure { operation, place, cause, .. } = self.0.as_ref();
+        let StoreFailure { operation, place, cause, .. } = self.0.as_ref();
         write!(f, "cannot {operation} {place}: {cause}")
     }
 }

@@ -73,31 +73,31 @@ impl Store {
             ));
         }
         let runs = self.recent_runs(usize::MAX).await?;
-        let mut plan = Removals::new(&contents, &runs, &policy, SystemTime::now());
+        let mut removals = Removals::new(&contents, &runs, &policy, SystemTime::now());
         // Where there are no locks, a run may be about to name what it just wrote.
         if matches!(backend, Backend::Bucket { .. }) {
             let settled = SystemTime::now().checked_sub(DAY);
-            plan.blobs.retain(|blob| settled.is_some_and(|settled| blob.modified < settled));
+            removals.blobs.retain(|blob| settled.is_some_and(|settled| blob.modified < settled));
         }
         if let (Some(older), false) = (policy.older_than, policy.dry_run) {
             let limit = SystemTime::now().checked_sub(older);
             let old = |entry: &ObjectEntry| limit.is_some_and(|limit| entry.modified < limit);
             let checks = backend.list("checks").await?.into_iter();
-            plan.others.extend(checks.filter(old).map(|entry| entry.name));
+            removals.others.extend(checks.filter(old).map(|entry| entry.name));
         }
 
         let temp = folder.map(|folder| folder.path("tmp"));
         let report = GcReport {
-            manifests: plan.manifests.len() as u64,
-            blobs: plan.blobs.len() as u64,
-            bytes: plan.blobs.iter().map(|blob| blob.bytes).sum(),
+            manifests: removals.manifests.len() as u64,
+            blobs: removals.blobs.len() as u64,
+            bytes: removals.blobs.iter().map(|blob| blob.bytes).sum(),
             temp_files: temp.map_or(0, |temp| sweep(&temp, policy.dry_run)),
         };
         if !policy.dry_run {
             // What names a blob goes before the blob: killed in between, nothing is missing.
-            backend.remove_all(plan.manifests).await?;
-            backend.remove_all(plan.others).await?;
-            backend.remove_all(plan.blobs.into_iter().map(|blob| blob.name)).await?;
+            backend.remove_all(removals.manifests).await?;
+            backend.remove_all(removals.others).await?;
+            backend.remove_all(removals.blobs.into_iter().map(|blob| blob.name)).await?;
         }
         drop(alone);
         Ok(report)

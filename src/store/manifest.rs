@@ -98,11 +98,11 @@ impl Manifest {
 
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, Unreadable> {
         #[derive(Deserialize)]
-        struct Format {
+        struct FormatOnly {
             format: u32,
         }
-        match serde_json::from_slice::<Format>(bytes) {
-            Ok(Format { format }) if format != FORMAT_VERSION => {
+        match serde_json::from_slice::<FormatOnly>(bytes) {
+            Ok(FormatOnly { format }) if format != FORMAT_VERSION => {
                 return Err(Unreadable::OtherFormat(format));
             }
             Ok(_) | Err(_) => {}
