@@ -1,9 +1,8 @@
 //! Content digests: BLAKE3 values, the canonical encoding of keys, and the logical digest of
 //! tables.
 //!
-//! Lives here: everything that turns a value into the bytes that are hashed. Changing any of
-//! it changes every key and every digest ever written, so the digests are pinned in tests.
-//! Does not live here: where digests are stored (`cache`), what goes into a key (`exec`).
+//! Everything that turns a value into the bytes that are hashed is here. Changing any of it
+//! changes every key and every digest ever written, so the digests are pinned in tests.
 
 use std::fmt;
 use std::str::FromStr;

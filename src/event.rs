@@ -1,7 +1,5 @@
-//! What happens during a run, as data: the executor sends these, the reporters show them.
-//!
-//! Lives here: the event types only, owned by neither side. Does not live here: how they are
-//! shown (`report`) or when they are sent (`exec`).
+//! What happens during a run, as data: the runner sends these events, the reporters show them.
+//! Neither side owns them.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,9 +15,9 @@ pub enum Reason {
     OpChanged,
     /// An argument has another value.
     ArgChanged,
-    /// The content of an input table is another.
+    /// The content of an input table changed.
     InputChanged,
-    /// A file that the step reads has other content.
+    /// The content of a file that the step reads changed.
     SourceMoved,
     /// A stored file of the result is missing or damaged.
     BlobMissing,
@@ -162,7 +160,7 @@ pub enum RunEvent {
         step: String,
         /// A few words.
         text: String,
-        /// Nothing is done meanwhile: it waits for somebody.
+        /// Nothing is done meanwhile: it waits for someone else.
         waiting: bool,
     },
     /// A step ended.
@@ -173,7 +171,7 @@ pub enum RunEvent {
         step: String,
         /// `error` or `warn`.
         severity: String,
-        /// What was asked and what was found.
+        /// The test, and how the table breaks it.
         message: String,
     },
     /// Something worth knowing that stops nothing.

@@ -1,7 +1,5 @@
-//! Identities: row ids, and the hidden per-row digest of row-precise reuse.
-//!
-//! Lives here: how an id is derived from identity columns. Does not live here: which columns
-//! identify a row of an operator (its file says so), the digests of whole tables (`digest`).
+//! Identities: how a row's id is derived from its identity columns, and the hidden per-row
+//! digest of row-precise reuse. Which columns identify a row is in the operator's file.
 
 /// The hidden column that carries the digest of the columns an operator reads of a row.
 pub const ROW_DIGEST: &str = "__row";
@@ -21,7 +19,7 @@ pub fn row_id<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
 
 /// A number that depends only on the seed, the purpose and the row's id: 64 uniform bits.
 ///
-/// Every random choice of the engine comes from here, so it is the same for any number of
+/// Every random choice of a step comes from here, so it is the same for any number of
 /// threads and any order of rows (`purpose` keeps the choices of two operators apart).
 pub fn keyed_hash(seed: i64, purpose: &str, id: &[u8]) -> u64 {
     let mut hasher = blake3::Hasher::new();

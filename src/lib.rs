@@ -9,21 +9,22 @@
 //!
 //! | layer | modules | what lives there |
 //! |---|---|---|
-//! | 0 | `code`, `id`, `digest`, `event`, `secret` | diagnostic codes, newtypes, hashing, run events, keys |
-//! | 1 | `workflow`, `operator`, `cache`, `engine` | YAML to a raw spec; the operator contract; the store; DataFusion sessions |
+//! | 0 | `id`, `digest`, `event`, `cause` | newtypes, hashing, run events, causes of errors |
+//! | 1 | `workflow`, `operator`, `store`, `session` | YAML to a raw spec; the operator contract; the store; DataFusion sessions |
 //! | 2 | `functions`, `causal`, `git`, `github`, `chat` | algorithms as DataFusion functions; causal inference; repositories and their histories; searches; models |
 //! | 2 | `operators`, `plan` | the operators; the bound plan |
-//! | 3 | `exec`, `report` | running a plan; showing what happened |
+//! | 3 | `runner`, `report` | running a plan; showing what happened |
 //! | 4 | `cli` | the verbs of the command line |
 //!
 //! # Invariants
 //!
-//! - An operator names no other operator, and neither `cache` nor `exec`.
-//! - `plan` and `exec` name no operator; they get a registry.
-//! - `report` does not know `exec`; both know `event`.
+//! - An operator names no other operator, and neither `store` nor `runner`.
+//! - `plan` and `runner` name no operator; they get a registry.
+//! - `report` does not know `runner`; both know `event`.
 //! - Nothing here prints, except through a writer that it was given, and progress bars.
 //! - A result is stored before the manifest that names it.
 
+pub mod cause;
 pub mod cli;
 pub mod code;
 pub mod digest;

@@ -11,6 +11,7 @@ const ORDER: &[&str] = &[
     "digest",
     "id",
     "event",
+    "cause",
     "secret",
     "workflow",
     "operator",

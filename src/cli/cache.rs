@@ -185,6 +185,9 @@ async fn verify(args: VerifyArgs) -> Exit {
     if findings.is_empty() {
         Exit::Done
     } else {
-        fail("the store is damaged; `galeras cache verify --repair` removes what is", Exit::Disk)
+        fail(
+            "the store is damaged; `galeras cache verify --repair` removes the damaged objects",
+            Exit::Disk,
+        )
     }
 }

@@ -9,7 +9,7 @@ use super::{DEFAULT_CACHE, Format, WorkflowArgs};
 use crate::event::RunStatus;
 use crate::operators::REGISTRY;
 use crate::plan::{Locking, Plan, PlanSettings, plan, preflight};
-use crate::runner::{RunError, State, StepState, survey};
+use crate::runner::{Forecast, RunError, StepState, survey};
 use crate::store::{Store, StoreError};
 use crate::workflow::{Diagnostics, did_you_mean, render, to_json};
 
@@ -84,7 +84,7 @@ pub(super) fn note(message: &str) {
 
 /// The exit of an error of the store or of a step.
 pub(super) fn fail_run(error: &RunError) -> Exit {
-    let exit = if error.is_cache() { Exit::Disk } else { Exit::Failed };
+    let exit = if error.blames_disk() { Exit::Disk } else { Exit::Failed };
     fail(&error.explained(), exit)
 }
 
@@ -204,7 +204,7 @@ impl Surveyed {
 
     /// What the steps that would run need and do not find.
     pub(super) fn lacking(&self) -> Diagnostics {
-        let runs = |at: &usize| !matches!(self.states[*at].state, State::Hit);
+        let runs = |at: &usize| !matches!(self.states[*at].forecast, Forecast::Hit);
         preflight(&self.plan, (0..self.states.len()).filter(runs))
     }
 

@@ -12,19 +12,19 @@ use datafusion::dataframe::DataFrame;
 use datafusion::execution::context::{SQLOptions, SessionContext};
 use parquet::arrow::ArrowWriter;
 
-use super::context::{Exit, Surveyed, fail, fail_run, print, width};
+use super::context::{Exit, Surveyed, fail, print, width};
 use super::{Format, WorkflowArgs};
 use crate::operator::{MAIN, plain_message};
 use crate::plan::Plan;
 use crate::report::{TableFormat, write_table};
-use crate::runner::{open, open_port, survey};
+use crate::runner::{StepManifests, open, open_port};
 use crate::session::{column, explain, parse_row_expr, session};
 use crate::store::Store;
 use crate::workflow::did_you_mean;
 
 /// How rows are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Rows {
+enum RowFormat {
     /// A table for people, cropped to the terminal.
     #[default]
     Table,
@@ -69,7 +69,7 @@ pub(crate) struct SqlArgs {
 struct OutArgs {
     /// How the rows are written.
     #[arg(long, value_enum, default_value_t)]
-    format: Rows,
+    format: RowFormat,
     /// A file to write to.
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
@@ -81,7 +81,7 @@ pub(crate) async fn show(args: ShowArgs) -> Exit {
         Err(exit) => return exit,
     };
     let (at, port) = match surveyed.find(&args.step) {
-        Ok(found) => found,
+        Ok(port) => port,
         Err(exit) => return exit,
     };
     let done = surveyed.done();
@@ -99,28 +99,20 @@ pub(crate) async fn show(args: ShowArgs) -> Exit {
     }
 }
 
-/// Rows of an output that are printed at the end of a run.
+/// RowFormat of an output that are printed at the end of a run.
 const SHOWN_ROWS: usize = 100;
 
-/// Prints the outputs that the workflow wants to be seen.
-pub(super) async fn show_outputs(plan: &Plan, store: &Store) -> Exit {
-    if !plan.outputs.iter().any(|output| output.show) {
-        return Exit::Done;
-    }
-    let states = match survey(plan, store).await {
-        Ok(states) => states,
-        Err(error) => return fail_run(&error),
-    };
-    let done: Vec<_> = states.into_iter().map(|state| state.manifest).collect();
+/// Prints the outputs that the workflow wants to be shown, from the results that a run left.
+pub(super) async fn show_outputs(plan: &Plan, store: &Store, results: &StepManifests) -> Exit {
     for output in plan.outputs.iter().filter(|output| output.show) {
         let session = session(1);
         let key = output.input.schema.key.iter().map(|c| column(c).sort(true, true)).collect();
-        let limited = open(&session, store, plan, &output.input, &done)
+        let limited = open(&session, store, plan, &output.input, results)
             .and_then(|df| Ok((df.clone(), df.sort(key)?.limit(0, Some(SHOWN_ROWS))?)));
         let exit = match limited {
             Ok((all, first)) => {
                 print(&format!("\n{} ({})\n", output.name, output.path.display()));
-                let exit = write(first, &OutArgs { format: Rows::Table, output: None }).await;
+                let exit = write(first, &OutArgs { format: RowFormat::Table, output: None }).await;
                 match all.count().await {
                     Ok(rows) if rows > SHOWN_ROWS && exit == Exit::Done => {
                         print(&format!("… {} more rows\n", rows - SHOWN_ROWS))
@@ -168,7 +160,7 @@ fn chosen(
             .select(args.columns.iter().map(|c| column(c)).collect::<Vec<_>>())
             .map_err(failed)?;
     }
-    let limit = args.rows.or((args.out.format == Rows::Table).then_some(10));
+    let limit = args.rows.or((args.out.format == RowFormat::Table).then_some(10));
     match limit {
         Some(rows) => df.limit(0, Some(rows)).map_err(failed),
         None => Ok(df),
@@ -267,10 +259,10 @@ fn write_batches(
     out: &OutArgs,
 ) -> std::io::Result<()> {
     let format = match out.format {
-        Rows::Table => TableFormat::Table,
-        Rows::Json => TableFormat::Json,
-        Rows::Csv => TableFormat::Csv,
-        Rows::Parquet => return write_parquet(batches, schema, out.output.as_deref()),
+        RowFormat::Table => TableFormat::Table,
+        RowFormat::Json => TableFormat::Json,
+        RowFormat::Csv => TableFormat::Csv,
+        RowFormat::Parquet => return write_parquet(batches, schema, out.output.as_deref()),
     };
     match &out.output {
         Some(path) => {
@@ -306,7 +298,7 @@ fn write_parquet(
         let message = "Parquet is written to a file; add -o PATH";
         return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, message));
     };
-    let failed = |e: parquet::errors::ParquetError| std::io::Error::other(e.to_string());
+    let failed = |e: parquet::errors::ParquetError| std::io::Error::other(e);
     let file = std::fs::File::create(path)?;
     let mut writer = ArrowWriter::try_new(file, Arc::clone(schema), None).map_err(failed)?;
     for batch in batches {

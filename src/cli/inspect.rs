@@ -14,7 +14,7 @@ use crate::code::Code;
 use crate::event::StepStatus;
 use crate::plan::{Locking, Plan};
 use crate::report::{GraphEdge, GraphFormat, GraphNode, StepGraph, count, render_graph};
-use crate::runner::{State, StepState};
+use crate::runner::{Forecast, StepState};
 
 #[derive(Args)]
 pub(crate) struct PlanArgs {
@@ -56,7 +56,7 @@ pub(crate) async fn plan(args: PlanArgs) -> Exit {
             let _ = writeln!(text, "{:wide$}  {detail}", "");
         }
     }
-    let hits = surveyed.states.iter().filter(|s| matches!(s.state, State::Hit)).count();
+    let hits = surveyed.states.iter().filter(|s| matches!(s.forecast, Forecast::Hit)).count();
     let _ = writeln!(text, "{hits} of {} steps are stored", plan.steps.len());
     lacking(&surveyed, args.format, print(&text))
 }
@@ -74,15 +74,15 @@ fn rows(state: &StepState) -> Option<u64> {
 
 /// A state as `hit`, `run`, `wait` or `error`, the reason's code, the details.
 fn words(plan: &Plan, state: &StepState) -> (&'static str, &'static str, Option<String>) {
-    match &state.state {
-        State::Hit => ("hit", "", None),
-        State::Runs { reason, detail } => ("run", reason.code(), detail.clone()),
-        State::Waits { on } => {
+    match &state.forecast {
+        Forecast::Hit => ("hit", "", None),
+        Forecast::Runs { reason, detail } => ("run", reason.code(), detail.clone()),
+        Forecast::Waits { on } => {
             let names: Vec<&str> = on.iter().map(|i| plan.steps[*i].name.as_str()).collect();
             let detail = format!("runs if the result of {} changes", names.join(", "));
             ("wait", "", Some(detail))
         }
-        State::Broken(why) => ("error", "", Some(why.clone())),
+        Forecast::Broken(why) => ("error", "", Some(why.clone())),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The command line: verbs, their options, exit codes. The composition root.
 //!
-//! Lives here: parsing of arguments and one file per group of verbs. Does not live here:
-//! anything that another program could want to call.
+//! One file per group of verbs. Does not live here: anything that another program could want to
+//! call.
 
 mod cache;
 mod context;
@@ -10,6 +10,7 @@ mod data;
 mod init;
 mod inspect;
 mod lock;
+mod logging;
 mod ops;
 mod run;
 mod trace;
@@ -29,7 +30,8 @@ pub struct Cli {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 a step failed; 2 the command line or the \
-workflow is invalid; 3 an assertion failed; 4 the cache or a disk failed; 130 interrupted.";
+workflow is invalid; 3 an assertion failed; 4 the cache or a disk failed; 130 interrupted.\n\n\
+GALERAS_LOG=galeras=debug logs to standard error what a run decides, and why.";
 
 #[derive(Subcommand)]
 enum Verb {
@@ -105,11 +107,14 @@ pub fn main() -> Exit {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version are no errors; both know where to be printed.
+            // Help and version are not errors; both know where they are printed.
             let _ = error.print();
             return if error.use_stderr() { Exit::Invalid } else { Exit::Done };
         }
     };
+    if let Err(message) = logging::start() {
+        return context::fail(&message, Exit::Invalid);
+    }
     let jobs = match &cli.verb {
         Verb::Run(args) => args.jobs(),
         _ => std::thread::available_parallelism().map_or(1, usize::from),
@@ -147,7 +152,7 @@ pub fn main() -> Exit {
             }
         }
     });
-    // Whatever still computes was cancelled; nobody waits for it.
+    // What still computes was cancelled, and is not waited for.
     runtime.shutdown_background();
     exit
 }

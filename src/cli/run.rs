@@ -13,11 +13,11 @@ use super::context::{
     width,
 };
 use super::data::show_outputs;
-use super::{Format, WorkflowArgs};
+use super::{Format, WorkflowArgs, logging};
 use crate::event::{EventSink, RunEvent, RunStatus};
 use crate::plan::{Locking, Plan, preflight};
 use crate::report::{HumanReporter, JsonReporter};
-use crate::runner::{Resources, RunOptions, State, run as run_plan, survey};
+use crate::runner::{Forecast, Resources, RunOptions, run as run_plan, survey};
 use crate::store::Store;
 
 #[derive(Args)]
@@ -114,7 +114,8 @@ pub(crate) async fn run(args: RunArgs) -> Exit {
     let events: Arc<dyn EventSink> = match args.format {
         Format::Json => Arc::new(JsonReporter::new(std::io::stdout())),
         Format::Human => {
-            let terminal = std::io::stderr().is_terminal();
+            // Log lines would tear the bars: then there are plain lines instead.
+            let terminal = std::io::stderr().is_terminal() && !logging::is_on();
             Arc::new(HumanReporter::new(Box::new(std::io::stderr()), terminal, color(), width()))
         }
     };
@@ -137,14 +138,14 @@ pub(crate) async fn run(args: RunArgs) -> Exit {
         events,
     };
     let plan = Arc::new(plan);
-    let status = run_plan(Arc::clone(&plan), store.clone(), options).await.status;
-    if status == RunStatus::Ok && args.select.is_empty() && args.format == Format::Human {
-        let shown = show_outputs(&plan, &store).await;
+    let outcome = run_plan(Arc::clone(&plan), store.clone(), options).await;
+    if outcome.status == RunStatus::Ok && args.select.is_empty() && args.format == Format::Human {
+        let shown = show_outputs(&plan, &store, &outcome.manifests).await;
         if shown != Exit::Done {
             return shown;
         }
     }
-    status.into()
+    outcome.status.into()
 }
 
 /// Refuses to begin if a step that will run lacks something.
@@ -160,7 +161,7 @@ async fn ready(
         return Ok(());
     }
     let states = survey(plan, store).await.map_err(|error| fail_run(&error))?;
-    let runs = |at: &usize| force.contains(at) || !matches!(states[*at].state, State::Hit);
+    let runs = |at: &usize| force.contains(at) || !matches!(states[*at].forecast, Forecast::Hit);
     let lacking = preflight(plan, wanted.iter().copied().filter(runs));
     if lacking.is_empty() {
         return Ok(());
@@ -169,7 +170,7 @@ async fn ready(
     Err(invalid(Exit::Invalid, format))
 }
 
-/// Says to programs, too, that nothing was run.
+/// Tells programs, too, that nothing was run.
 fn invalid(exit: Exit, format: Format) -> Exit {
     if format == Format::Json {
         print_json(&serde_json::json!({
@@ -181,15 +182,15 @@ fn invalid(exit: Exit, format: Format) -> Exit {
 
 /// The positions of the steps that the names stand for.
 fn steps(plan: &Plan, names: &[String]) -> Result<Vec<usize>, Exit> {
-    let mut found = Vec::new();
+    let mut positions = Vec::new();
     for name in names {
         let matching = plan.matching(name);
         if matching.is_empty() {
             return Err(unknown_step(plan, name));
         }
-        found.extend(matching);
+        positions.extend(matching);
     }
-    Ok(found)
+    Ok(positions)
 }
 
 /// Cancels the run at the first Ctrl-C or termination, and ends at once at the second.

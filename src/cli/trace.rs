@@ -49,8 +49,8 @@ const PROVENANCE: &[&str] = &[
 /// Columns with the id of a row that this one was made from, the nearest first.
 const PARENTS: &[&str] = &["prompt_id", "snippet_id"];
 
-/// A place where the row was found.
-struct Found {
+/// A stored table that has the row, and what it says about it.
+struct Occurrence {
     step: usize,
     port: &'static str,
     id: String,
@@ -65,16 +65,15 @@ pub(crate) async fn trace(args: TraceArgs) -> Exit {
     if args.id.is_empty() || args.id.contains(['%', '_']) {
         return fail("an id consists of hexadecimal digits or letters", Exit::Invalid);
     }
-    let found = match find(&surveyed, &args.id).await {
-        Ok(found) => found,
+    let mut occurrences = match find(&surveyed, &args.id).await {
+        Ok(occurrences) => occurrences,
         Err(message) => return fail(&message, Exit::Failed),
     };
-    let mut found = found;
     // A whole id may be the beginning of another one.
-    if found.iter().any(|f| f.id == args.id) {
-        found.retain(|f| f.id == args.id);
+    if occurrences.iter().any(|place| place.id == args.id) {
+        occurrences.retain(|place| place.id == args.id);
     }
-    let mut ids: Vec<&str> = found.iter().map(|f| f.id.as_str()).collect();
+    let mut ids: Vec<&str> = occurrences.iter().map(|place| place.id.as_str()).collect();
     ids.sort_unstable();
     ids.dedup();
     match ids.as_slice() {
@@ -84,7 +83,7 @@ pub(crate) async fn trace(args: TraceArgs) -> Exit {
         }
         [id] => {
             let id = (*id).to_string();
-            match with_parents(&surveyed, id, found).await {
+            match with_parents(&surveyed, id, occurrences).await {
                 Ok(rows) => show(&surveyed, &rows, args.format),
                 Err(message) => fail(&message, Exit::Failed),
             }
@@ -98,30 +97,30 @@ pub(crate) async fn trace(args: TraceArgs) -> Exit {
 }
 
 /// A row and the places where it is.
-struct Row {
+struct TracedRow {
     id: String,
-    found: Vec<Found>,
+    occurrences: Vec<Occurrence>,
 }
 
 /// The row, and those that it was made from, back to the first.
 async fn with_parents(
     surveyed: &Surveyed,
     id: String,
-    found: Vec<Found>,
-) -> Result<Vec<Row>, String> {
-    let mut rows = vec![Row { id, found }];
+    occurrences: Vec<Occurrence>,
+) -> Result<Vec<TracedRow>, String> {
+    let mut rows = vec![TracedRow { id, occurrences }];
     loop {
         let named = rows
             .iter()
-            .flat_map(|row| &row.found)
-            .flat_map(|found| PARENTS.iter().filter_map(|name| found.values.get(*name)?.as_str()));
+            .flat_map(|row| &row.occurrences)
+            .flat_map(|place| PARENTS.iter().filter_map(|name| place.values.get(*name)?.as_str()));
         let known = |id: &str| id.is_empty() || rows.iter().any(|row| row.id == id);
         let Some(parent) = named.into_iter().find(|id| !known(id)).map(str::to_string) else {
             return Ok(rows);
         };
-        let mut found = find(surveyed, &parent).await?;
-        found.retain(|found| found.id == parent);
-        rows.push(Row { id: parent, found });
+        let mut occurrences = find(surveyed, &parent).await?;
+        occurrences.retain(|place| place.id == parent);
+        rows.push(TracedRow { id: parent, occurrences });
     }
 }
 
@@ -145,10 +144,10 @@ fn not_computed(surveyed: &Surveyed) -> Vec<&str> {
 }
 
 /// Every table of a computed step in which a row has the id, in the order of the plan.
-async fn find(surveyed: &Surveyed, id: &str) -> Result<Vec<Found>, String> {
+async fn find(surveyed: &Surveyed, id: &str) -> Result<Vec<Occurrence>, String> {
     let done = surveyed.done();
     let session = session(1);
-    let mut found = Vec::new();
+    let mut occurrences = Vec::new();
     for (at, step) in surveyed.plan.steps.iter().enumerate() {
         if done[at].is_none() {
             continue;
@@ -175,14 +174,18 @@ async fn find(surveyed: &Surveyed, id: &str) -> Result<Vec<Found>, String> {
                 .await
                 .map_err(failed)?;
             for batch in &rows {
-                found.extend(rows_of(batch, at, port.name)?);
+                occurrences.extend(rows_of(batch, at, port.name)?);
             }
         }
     }
-    Ok(found)
+    Ok(occurrences)
 }
 
-fn rows_of(batch: &RecordBatch, step: usize, port: &'static str) -> Result<Vec<Found>, String> {
+fn rows_of(
+    batch: &RecordBatch,
+    step: usize,
+    port: &'static str,
+) -> Result<Vec<Occurrence>, String> {
     let options = FormatOptions::default();
     let formatters = batch
         .columns()
@@ -198,20 +201,20 @@ fn rows_of(batch: &RecordBatch, step: usize, port: &'static str) -> Result<Vec<F
                 let name = schema.field(i).name().clone();
                 (name, Value::String(formatters[i].value(row).to_string()))
             });
-            Found { step, port, id, values: values.collect() }
+            Occurrence { step, port, id, values: values.collect() }
         })
         .collect())
 }
 
-fn show(surveyed: &Surveyed, rows: &[Row], format: Format) -> Exit {
+fn show(surveyed: &Surveyed, rows: &[TracedRow], format: Format) -> Exit {
     let plan = &surveyed.plan;
     if format == Format::Json {
-        let places = |row: &Row| -> Value {
-            let place = |f: &Found| {
+        let places = |row: &TracedRow| -> Value {
+            let place = |f: &Occurrence| {
                 json!({"step": plan.steps[f.step].name, "port": f.port, "values": f.values,
                     "counts": counts(surveyed, f.step)})
             };
-            row.found.iter().map(place).collect()
+            row.occurrences.iter().map(place).collect()
         };
         let [row, parents @ ..] = rows else { return Exit::Failed };
         let parents: Vec<Value> =
@@ -227,9 +230,9 @@ fn show(surveyed: &Surveyed, rows: &[Row], format: Format) -> Exit {
             0 => writeln!(text, "row {}", row.id),
             _ => writeln!(text, "made from row {}", row.id),
         };
-        for place in &row.found {
+        for place in &row.occurrences {
             let step = &plan.steps[place.step];
-            // What was said above is not repeated.
+            // What is printed above is not repeated.
             let news: Vec<String> = place
                 .values
                 .iter()
@@ -243,7 +246,8 @@ fn show(surveyed: &Surveyed, rows: &[Row], format: Format) -> Exit {
         }
     }
     let _ = writeln!(text, "\nrows of these steps");
-    let mut steps: Vec<usize> = rows.iter().flat_map(|r| &r.found).map(|f| f.step).collect();
+    let mut steps: Vec<usize> =
+        rows.iter().flat_map(|r| &r.occurrences).map(|place| place.step).collect();
     steps.sort_unstable();
     steps.dedup();
     for step in steps {
@@ -276,7 +280,7 @@ fn counts(surveyed: &Surveyed, at: usize) -> Map<String, Value> {
     };
     if let ([input], Some(rejected)) = (step.inputs.as_slice(), port(at, REJECTS)) {
         let rows: Option<u64> = input.tables.iter().map(|t| port(t.step, t.port)).sum();
-        // Where a row becomes several, these are no parts of a sum.
+        // Where a row becomes several, the numbers do not add up.
         if rows == port(at, MAIN).map(|kept| kept + rejected) {
             out.insert("input".into(), rows.into());
             out.insert("rejected".into(), rejected.into());

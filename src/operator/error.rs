@@ -1,9 +1,4 @@
-//! What an operator reports: errors in arguments, found before anything runs, and errors of
-//! a running step.
-
-use std::fmt;
-
-use datafusion::error::DataFusionError;
+//! What an operator reports before anything runs: mistakes in arguments.
 
 use crate::code::Code;
 use crate::workflow::did_you_mean;
@@ -47,64 +42,4 @@ impl ArgError {
             None => error.help(format!("the columns are {}", known.join(", "))),
         }
     }
-}
-
-/// Why a running step stopped.
-#[derive(Debug)]
-pub struct StepError {
-    message: String,
-    help: Option<String>,
-}
-
-impl StepError {
-    /// An error in the operator's own words.
-    pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), help: None }
-    }
-
-    /// The same with advice.
-    pub fn help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(help.into());
-        self
-    }
-
-    /// What to do about it.
-    pub fn advice(&self) -> Option<&str> {
-        self.help.as_deref()
-    }
-}
-
-impl fmt::Display for StepError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for StepError {}
-
-impl From<DataFusionError> for StepError {
-    fn from(error: DataFusionError) -> Self {
-        Self::new(plain_message(&error))
-    }
-}
-
-impl From<arrow::error::ArrowError> for StepError {
-    fn from(error: arrow::error::ArrowError) -> Self {
-        Self::new(error.to_string())
-    }
-}
-
-impl From<std::io::Error> for StepError {
-    fn from(error: std::io::Error) -> Self {
-        Self::new(error.to_string())
-    }
-}
-
-/// DataFusion's message without its wrappers, back traces and layer names.
-pub fn plain_message(error: &DataFusionError) -> String {
-    let text = error.find_root().strip_backtrace();
-    let text = text.strip_prefix("Error during planning: ").unwrap_or(&text);
-    let text = text.strip_prefix("Schema error: ").unwrap_or(text);
-    let text = text.strip_prefix("Execution error: ").unwrap_or(text);
-    text.strip_prefix("External error: ").unwrap_or(text).trim().to_string()
 }

@@ -1,4 +1,4 @@
-//! The contract between operators and the engine.
+//! The contract between operators and the runner.
 //!
 //! Lives here: the traits an operator implements, the tables and ports it speaks of, the
 //! errors it reports, the registry that finds it by name. Does not live here: any operator
@@ -12,13 +12,14 @@ mod grain;
 mod pins;
 mod registry;
 mod step;
+mod step_error;
 mod table;
 mod types;
 
 pub use args::{args_schema, parse_args};
 pub use contract::{BindContext, INPUT, Operator};
 pub use descriptor::{Descriptor, Effect, InputPorts};
-pub use error::{ArgError, StepError, plain_message};
+pub use error::ArgError;
 pub use grain::{Grain, LoweredBy};
 pub use pins::{Fact, Pins, Snapshot, answer_digest, question};
 pub use registry::Registry;
@@ -26,6 +27,7 @@ pub use step::{
     Answers, BoundStep, FanOutContext, FanOutError, FanOutStep, LowerContext, Lowering, PaidResult,
     PaidStep, Ports, Reads, RowStep, SideFile, TableStep, Tell, Versioned,
 };
+pub use step_error::{StepError, StepErrorKind, plain_message};
 pub use table::{
     MAIN, Port, REJECTS, SUMMARY, TableSchema, describe, is_virtual, stored_type, virtual_step,
 };

@@ -16,8 +16,9 @@ use serde_json::Value;
 use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use super::error::{ArgError, StepError};
+use super::error::ArgError;
 use super::pins::Fact;
+use super::step_error::StepError;
 use super::table::Port;
 use crate::digest::Digest;
 

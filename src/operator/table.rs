@@ -88,7 +88,7 @@ impl TableSchema {
         Self { schema, key: self.key.clone() }
     }
 
-    /// The columns that are stored: without those that the engine adds on reading.
+    /// The columns that are stored: without those that are added on reading.
     pub fn stored(&self) -> SchemaRef {
         let fields = self.schema.fields().iter().filter(|f| !is_virtual(f)).cloned();
         Arc::new(Schema::new(fields.collect::<Vec<_>>()))
@@ -135,7 +135,7 @@ pub fn virtual_step() -> FieldRef {
     Arc::new(field.as_ref().clone().with_metadata(metadata))
 }
 
-/// Whether the engine adds this column on reading.
+/// Whether this column is added on reading, and not stored.
 pub fn is_virtual(field: &Field) -> bool {
     field.metadata().contains_key(VIRTUAL)
 }

@@ -253,7 +253,7 @@ struct BoundCorrelate {
 
 impl BoundStep for BoundCorrelate {
     fn args(&self) -> Value {
-        serde_json::to_value(&self.args).unwrap_or_default()
+        serde_json::json!(self.args)
     }
 
     fn ports(&self) -> &[Port] {

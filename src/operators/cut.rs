@@ -202,7 +202,7 @@ const STRUCT: &str = "__cut";
 
 impl BoundStep for BoundCut {
     fn args(&self) -> Value {
-        serde_json::to_value(&self.args).unwrap_or_default()
+        serde_json::json!(self.args)
     }
 
     fn ports(&self) -> &[Port] {

@@ -135,7 +135,7 @@ struct BoundDescribe {
 
 impl BoundStep for BoundDescribe {
     fn args(&self) -> Value {
-        serde_json::to_value(&self.args).unwrap_or_default()
+        serde_json::json!(self.args)
     }
 
     fn ports(&self) -> &[Port] {

@@ -186,7 +186,7 @@ impl BoundStep for BoundExec {
             .iter()
             .map(|name| {
                 let content = std::fs::read(self.base.join(name))
-                    .map_err(|e| StepError::new(format!("cannot read `{name}`: {e}")))?;
+                    .map_err(|e| StepError::new(format!("cannot read `{name}`: {e}")).because(e))?;
                 Ok(SideFile { name: name.clone(), digest: Digest::of(&content) })
             })
             .collect()
@@ -256,7 +256,7 @@ impl BoundExec {
         let mut group = ProcessGroup(pid);
         let status = tokio::select! {
             status = child.wait() => status?,
-            () = cx.cancel.cancelled() => return Err(StepError::new("interrupted")),
+            () = cx.cancel.cancelled() => return Err(StepError::interrupted()),
         };
         if status.success() {
             group.0 = None;
@@ -309,7 +309,7 @@ fn write_table(
             writer.finish()?;
         }
         Format::Parquet => {
-            let failed = |e: parquet::errors::ParquetError| StepError::new(e.to_string());
+            let failed = |e: parquet::errors::ParquetError| StepError::from(e);
             let mut writer =
                 ArrowWriter::try_new(file, Arc::clone(schema), None).map_err(failed)?;
             for batch in batches {

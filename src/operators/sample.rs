@@ -153,7 +153,7 @@ struct BoundSample {
 
 impl BoundStep for BoundSample {
     fn args(&self) -> Value {
-        serde_json::to_value(&self.args).unwrap_or_default()
+        serde_json::json!(self.args)
     }
 
     fn ports(&self) -> &[Port] {

@@ -212,7 +212,7 @@ struct BoundSql {
 
 impl BoundStep for BoundSql {
     fn args(&self) -> Value {
-        serde_json::to_value(&self.args).unwrap_or_default()
+        serde_json::json!(self.args)
     }
 
     fn ports(&self) -> &[Port] {

@@ -139,7 +139,7 @@ struct BoundTaxonomy {
 
 impl BoundStep for BoundTaxonomy {
     fn args(&self) -> Value {
-        serde_json::to_value(&self.args).unwrap_or_default()
+        serde_json::json!(self.args)
     }
 
     fn ports(&self) -> &[Port] {

@@ -141,7 +141,7 @@ struct BoundTokenizer {
 
 impl BoundStep for BoundTokenizer {
     fn args(&self) -> Value {
-        serde_json::to_value(&self.args).unwrap_or_default()
+        serde_json::json!(self.args)
     }
 
     fn ports(&self) -> &[Port] {

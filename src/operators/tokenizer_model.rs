@@ -27,7 +27,7 @@ pub(super) async fn model(table: DataFrame) -> Result<Bpe, StepError> {
 pub(super) fn read_model(path: &Path) -> Result<Bpe, StepError> {
     let shown = path.display();
     let content = std::fs::read(path)
-        .map_err(|error| StepError::new(format!("cannot read {shown}: {error}")))?;
+        .map_err(|error| StepError::new(format!("cannot read {shown}: {error}")).because(error))?;
     let no_tokenizer =
         |why: &dyn std::fmt::Display| StepError::new(format!("{shown} is not a tokenizer: {why}"));
     let json = String::from_utf8(content).map_err(|error| no_tokenizer(&error))?;

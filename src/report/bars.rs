@@ -1,6 +1,4 @@
 //! The bars of running steps on a terminal.
-//!
-//! Does not live here: the lines above the bars (`lines`), who starts and ends bars (`human`).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,10 +25,10 @@ pub(super) struct Bars {
 struct Bar {
     bar: ProgressBar,
     /// What the step is busy with, shown where there is room.
-    activity: Activity,
+    activity: ActivityText,
 }
 
-type Activity = Arc<Mutex<String>>;
+type ActivityText = Arc<Mutex<String>>;
 
 impl Bars {
     pub(super) fn new(width: usize) -> Self {
@@ -41,7 +39,7 @@ impl Bars {
     /// A spinner, or a bar if the total is known, with the name already cropped and padded.
     pub(super) fn start(&mut self, step: &str, name: String, total: Option<u64>) {
         let bar = self.multi.add(ProgressBar::no_length());
-        let activity = Activity::default();
+        let activity = ActivityText::default();
         bar.set_style(style(total.is_some(), text::width(&name), self.width, &activity));
         bar.set_prefix(name);
         if let Some(total) = total {
@@ -90,7 +88,7 @@ impl Bars {
     }
 }
 
-fn style(total: bool, name: usize, width: usize, activity: &Activity) -> ProgressStyle {
+fn style(total: bool, name: usize, width: usize, activity: &ActivityText) -> ProgressStyle {
     let activity = Arc::clone(activity);
     let bar = match width {
         _ if !total => 0,

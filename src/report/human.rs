@@ -1,6 +1,4 @@
 //! Events for people, on a terminal or in a log.
-//!
-//! Does not live here: how a line looks (`lines`), the bars (`bars`).
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -8,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::bars::Bars;
-use super::lines::{At, Lines};
+use super::lines::{ReportLines, StepProgress};
 use super::text;
 use crate::event::{EventSink, RunEvent, StepStatus, StepSummary};
 
@@ -19,14 +17,14 @@ const QUIET: Duration = Duration::from_secs(10);
 ///
 /// On a terminal that can move its cursor, running steps have bars on stderr below the
 /// lines; elsewhere there are lines only, with a word on long steps every ten seconds. A
-/// failed write is ignored: nobody is looking any more, and the run goes on.
+/// failed write is ignored: the reader is gone, and the run goes on.
 pub struct HumanReporter {
-    state: Mutex<State>,
+    state: Mutex<RunDisplay>,
 }
 
-struct State {
+struct RunDisplay {
     err: Box<dyn Write + Send>,
-    lines: Lines,
+    lines: ReportLines,
     bars: Option<Bars>,
     running: HashMap<String, Running>,
     /// Assertions that failed, as a failed step repeats them.
@@ -36,7 +34,7 @@ struct State {
 
 struct Running {
     since: Instant,
-    told: Instant,
+    last_line: Instant,
     total: Option<u64>,
 }
 
@@ -45,9 +43,9 @@ impl HumanReporter {
     /// itself if `terminal` is true. Without `color` no escape code at all is written; as
     /// bars cannot be without, there are none then.
     pub fn new(err: Box<dyn Write + Send>, terminal: bool, color: bool, width: u16) -> Self {
-        let lines = Lines::new(width.into(), color);
+        let lines = ReportLines::new(width.into(), color);
         let bars = (terminal && color).then(|| Bars::new(lines.width));
-        let state = State {
+        let state = RunDisplay {
             err,
             lines,
             bars,
@@ -74,7 +72,7 @@ impl Drop for HumanReporter {
     }
 }
 
-impl State {
+impl RunDisplay {
     fn take(&mut self, event: RunEvent) {
         let lines = match event {
             RunEvent::Started { workflow, run, steps } => {
@@ -83,7 +81,7 @@ impl State {
             }
             RunEvent::StepStarted { step, reason, total, .. } => {
                 let now = Instant::now();
-                self.running.insert(step.clone(), Running { since: now, told: now, total });
+                self.running.insert(step.clone(), Running { since: now, last_line: now, total });
                 match &mut self.bars {
                     Some(bars) => {
                         let name = text::left(&self.lines.short(&step), self.lines.name);
@@ -135,10 +133,10 @@ impl State {
         }
         let now = Instant::now();
         match self.running.get_mut(step) {
-            Some(running) if now.duration_since(running.told) >= self.quiet => {
-                running.told = now;
+            Some(running) if now.duration_since(running.last_line) >= self.quiet => {
+                running.last_line = now;
                 let seconds = now.duration_since(running.since).as_secs_f64();
-                self.lines.progress(step, &At { rows, total: running.total, seconds })
+                self.lines.progress(step, &StepProgress { rows, total: running.total, seconds })
             }
             _ => Vec::new(),
         }
@@ -151,8 +149,8 @@ impl State {
         }
         let now = Instant::now();
         match self.running.get_mut(step) {
-            Some(running) if waiting || now.duration_since(running.told) >= self.quiet => {
-                running.told = now;
+            Some(running) if waiting || now.duration_since(running.last_line) >= self.quiet => {
+                running.last_line = now;
                 self.lines.activity(step, &text)
             }
             _ => Vec::new(),
@@ -164,12 +162,12 @@ impl State {
             bars.end(&summary.step);
         }
         self.running.remove(&summary.step);
-        let told = summary.status == StepStatus::Failed
+        let shown = summary.status == StepStatus::Failed
             && self.assertions.remove(&summary.step).is_some_and(|messages| {
                 let detail = summary.detail.as_deref().unwrap_or_default();
                 messages.iter().any(|m| detail.ends_with(m.as_str()))
             });
-        self.lines.step_finished(summary, told)
+        self.lines.step_finished(summary, shown)
     }
 
     fn write(&mut self, lines: &[String]) {
@@ -275,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_told_in_aligned_lines() {
+    fn a_run_is_shown_in_aligned_lines() {
         let expected = "\
 random-cut: 5 steps, run r1
   methods   started                               NEW
@@ -315,7 +313,7 @@ reused) in 0.93 s
     }
 
     #[test]
-    fn a_failed_assertion_is_told_once() {
+    fn a_failed_assertion_is_shown_once() {
         let message = "unique: 3 rows share id (file.yaml:3:9)";
         let mut failed = summary("valid", StepStatus::Failed, 0, 0.1);
         failed.detail = Some(format!("assertion failed: {message}"));
@@ -337,7 +335,7 @@ reused) in 0.93 s
     }
 
     #[test]
-    fn a_log_hears_of_a_long_step_now_and_then() {
+    fn a_log_gets_a_line_about_a_long_step_now_and_then() {
         let screen = Screen::default();
         let reporter = HumanReporter::new(Box::new(screen.clone()), false, false, 80);
         reporter.state.lock().unwrap().quiet = Duration::from_millis(30);
@@ -357,8 +355,11 @@ reused) in 0.93 s
         }
         let bytes = screen.0.lock().unwrap().clone();
         let text = String::from_utf8(bytes).unwrap();
-        let told: Vec<&str> = text.lines().filter(|l| l.contains(" of ")).collect();
-        assert!(matches!(told.as_slice(), [one] if one.contains("100 of 400 rows  25%")), "{text}");
+        let progress: Vec<&str> = text.lines().filter(|l| l.contains(" of ")).collect();
+        assert!(
+            matches!(progress.as_slice(), [one] if one.contains("100 of 400 rows  25%")),
+            "{text}"
+        );
     }
 
     #[test]

@@ -1,6 +1,4 @@
 //! The lines that people read about a run: one event in, aligned and wrapped lines out.
-//!
-//! Does not live here: when a line is written and what is on the screen besides (`human`).
 
 use super::text;
 use super::units::{count, seconds};
@@ -27,7 +25,7 @@ pub(super) enum Paint {
 }
 
 /// How wide lines are and whether they are coloured.
-pub(super) struct Lines {
+pub(super) struct ReportLines {
     /// The columns of the terminal.
     pub(super) width: usize,
     /// Whether escape codes may be written.
@@ -36,7 +34,7 @@ pub(super) struct Lines {
     pub(super) name: usize,
 }
 
-impl Lines {
+impl ReportLines {
     pub(super) fn new(width: usize, color: bool) -> Self {
         Self { width: width.max(20), color, name: 10 }
     }
@@ -65,15 +63,15 @@ impl Lines {
     pub(super) fn started(&self, workflow: &str, run: &str, steps: usize) -> Vec<String> {
         let workflow = bounded(workflow);
         let line = format!("{workflow}: {}, run {}", plural(steps as u64, "step"), bounded(run));
-        self.each(Paint::Bold, text::wrap(&line, self.width))
+        self.paint_all(Paint::Bold, text::wrap(&line, self.width))
     }
 
     pub(super) fn step_started(&self, step: &str, reason: Reason) -> Vec<String> {
         self.columns(step, "started", "", "", reason.code(), None)
     }
 
-    /// The end of a step. `told` says that its failure was already shown as an assertion.
-    pub(super) fn step_finished(&self, s: &StepSummary, told: bool) -> Vec<String> {
+    /// The end of a step. `shown` says that its failure was already shown as an assertion.
+    pub(super) fn step_finished(&self, s: &StepSummary, shown: bool) -> Vec<String> {
         let ended = matches!(s.status, StepStatus::Hit | StepStatus::Ran);
         let rows = if ended { rows(s.rows) } else { String::new() };
         let timed = matches!(s.status, StepStatus::Ran | StepStatus::Failed);
@@ -86,11 +84,11 @@ impl Lines {
         };
         let mut tail = match s.status {
             StepStatus::Ran => s.reason.map_or("", Reason::code).to_string(),
-            StepStatus::Failed if told => "assertion failed".to_string(),
+            StepStatus::Failed if shown => "assertion failed".to_string(),
             _ => String::new(),
         };
         let mut below = Vec::new();
-        if s.status == StepStatus::Failed && !told {
+        if s.status == StepStatus::Failed && !shown {
             below = self.message(s.detail.as_deref().unwrap_or("for no known reason"));
         } else if s.status == StepStatus::Ran {
             let mut notes = Vec::new();
@@ -109,14 +107,14 @@ impl Lines {
         }
         let mut lines = self.columns(s.step.as_str(), status, &rows, &time, &tail, paint);
         if matches!(s.status, StepStatus::Hit | StepStatus::Skipped) {
-            lines = self.each(Paint::Dim, lines);
+            lines = self.paint_all(Paint::Dim, lines);
         }
         lines.extend(below);
         lines
     }
 
     /// Rows done so far, for a log.
-    pub(super) fn progress(&self, step: &str, at: &At) -> Vec<String> {
+    pub(super) fn progress(&self, step: &str, at: &StepProgress) -> Vec<String> {
         let done = match at.total {
             Some(total) => format!("{} of {}", count(at.rows), rows(total)),
             None => rows(at.rows),
@@ -169,7 +167,7 @@ impl Lines {
             text::wrap(&format!("wrote {path} ({})", rows(n).trim_end()), self.width)
         } else {
             let line = format!("up to date {path} ({})", rows(n).trim_end());
-            self.each(Paint::Dim, text::wrap(&line, self.width))
+            self.paint_all(Paint::Dim, text::wrap(&line, self.width))
         }
     }
 
@@ -269,7 +267,7 @@ impl Lines {
     fn indented(&self, text: &str) -> Vec<String> {
         let parts = text::wrap(text, self.width - INDENT.len());
         let parts = parts.iter().map(|part| format!("{INDENT}{part}")).collect();
-        self.each(Paint::Dim, parts)
+        self.paint_all(Paint::Dim, parts)
     }
 
     /// Why a step failed: its lines as they are, wrapped.
@@ -279,13 +277,13 @@ impl Lines {
         parts.iter().map(|part| format!("{INDENT}{part}").trim_end().to_string()).collect()
     }
 
-    fn each(&self, paint: Paint, lines: Vec<String>) -> Vec<String> {
+    fn paint_all(&self, paint: Paint, lines: Vec<String>) -> Vec<String> {
         lines.iter().map(|line| self.paint(paint, line)).collect()
     }
 }
 
 /// Where a running step is.
-pub(super) struct At {
+pub(super) struct StepProgress {
     pub(super) rows: u64,
     pub(super) total: Option<u64>,
     pub(super) seconds: f64,
@@ -308,7 +306,7 @@ fn plural(n: u64, noun: &str) -> String {
     format!("{} {noun}{}", count(n), if n == 1 { "" } else { "s" })
 }
 
-/// An answer of 100 MB may be in a message; nobody reads it on a terminal.
+/// A message may quote an answer of 100 MB, far too long to read on a terminal.
 fn bounded(text: &str) -> String {
     match text::prefix(text, MOST_CHARS) {
         (text, true) => text.to_string(),

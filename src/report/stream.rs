@@ -15,15 +15,15 @@ use super::format::TableFormat;
 ///
 /// JSON: one object per line, with every column and explicit nulls. CSV: a header even for
 /// no rows, nested columns as JSON text; a null and an empty text are both an empty field,
-/// because CSV has no other word for it. Numbers are written with all their digits; NaN and
-/// infinities are null in JSON, which has no word for them either.
+/// because CSV cannot tell them apart. Numbers are written with all their digits; NaN and
+/// infinities are null in JSON, which cannot write them either.
 pub struct TableWriter<W: Write> {
     schema: SchemaRef,
-    inner: Inner<W>,
+    inner: FormatWriter<W>,
     broken: bool,
 }
 
-enum Inner<W: Write> {
+enum FormatWriter<W: Write> {
     Json(json::LineDelimitedWriter<W>),
     Csv(Box<csv::Writer<W>>),
 }
@@ -35,13 +35,13 @@ impl<W: Write> TableWriter<W> {
         let inner = match format {
             TableFormat::Json => {
                 let builder = json::WriterBuilder::new().with_explicit_nulls(true);
-                Inner::Json(builder.build(out))
+                FormatWriter::Json(builder.build(out))
             }
             TableFormat::Csv => {
                 let mut writer = csv::WriterBuilder::new().with_header(true).build(out);
                 let header = RecordBatch::new_empty(flat_schema(&schema));
                 writer.write(&header).map_err(|e| failed(&e))?;
-                Inner::Csv(Box::new(writer))
+                FormatWriter::Csv(Box::new(writer))
             }
             TableFormat::Table => {
                 let message = "a table for people cannot be written batch by batch";
@@ -55,8 +55,8 @@ impl<W: Write> TableWriter<W> {
     pub fn write(&mut self, batch: &RecordBatch) -> io::Result<()> {
         check_columns(&self.schema, batch)?;
         let written = match &mut self.inner {
-            Inner::Json(writer) => writer.write(batch),
-            Inner::Csv(writer) => writer.write(&flatten(batch)?),
+            FormatWriter::Json(writer) => writer.write(batch),
+            FormatWriter::Csv(writer) => writer.write(&flatten(batch)?),
         };
         self.broken |= written.is_err();
         written.map_err(|e| failed(&e))
@@ -70,11 +70,11 @@ impl<W: Write> TableWriter<W> {
             return Err(io::Error::other("the table is incomplete: a write failed"));
         }
         let mut out = match self.inner {
-            Inner::Json(mut writer) => {
+            FormatWriter::Json(mut writer) => {
                 writer.finish().map_err(|e| failed(&e))?;
                 writer.into_inner()
             }
-            Inner::Csv(writer) => writer.into_inner(),
+            FormatWriter::Csv(writer) => writer.into_inner(),
         };
         out.flush()?;
         Ok(out)
@@ -83,9 +83,9 @@ impl<W: Write> TableWriter<W> {
 
 /// The names of the batch must be those of the schema: a swapped column is worse than none.
 pub(super) fn check_columns(schema: &SchemaRef, batch: &RecordBatch) -> io::Result<()> {
-    let found = batch.schema_ref();
-    let same = found.fields().len() == schema.fields().len()
-        && found.fields().iter().zip(schema.fields()).all(|(a, b)| a.name() == b.name());
+    let columns = batch.schema_ref().fields();
+    let same = columns.len() == schema.fields().len()
+        && columns.iter().zip(schema.fields()).all(|(a, b)| a.name() == b.name());
     if same {
         return Ok(());
     }

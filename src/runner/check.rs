@@ -1,25 +1,53 @@
 //! Data tests of stored results. Outcomes are remembered by test and table digest.
 
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
 use datafusion::logical_expr::{Expr, cast, lit, not};
 use datafusion::prelude::coalesce;
 use serde_json::{Value, json};
 
 use super::error::RunError;
 use super::input::open_port;
-use super::key::Done;
+use super::key::StepManifests;
 use crate::digest::Digest;
+use crate::functions;
 use crate::operator::StepError;
 use crate::plan::{Check, CheckKind, Plan};
 use crate::session::{column, session};
 use crate::store::Store;
 
+/// The version of the tests themselves. Increase it whenever a test may find something else in
+/// the same table, or say it in other words.
+const CHECK_FORMAT: u32 = 2;
+
+/// What the outcome of a test depends on besides the test and the table: an outcome that another
+/// DataFusion or another version of a function gave is not found again.
+static VERSIONS: LazyLock<Value> = LazyLock::new(|| {
+    json!({
+        "format": CHECK_FORMAT,
+        "datafusion": datafusion::DATAFUSION_VERSION,
+        "functions": function_versions(),
+    })
+});
+
+/// The SQL functions that a test may call.
+fn function_versions() -> BTreeSet<String> {
+    let scalars = functions::scalars().into_iter().map(|f| f.name().to_string());
+    let aggregates = functions::aggregates().into_iter().map(|f| f.name().to_string());
+    scalars.chain(aggregates).collect()
+}
+
 /// What is wrong, or nothing if the test holds.
+///
+/// # Errors
+/// If the step has no result, or the table cannot be read.
 pub(super) async fn check(
     plan: &Plan,
     at: usize,
     test: &Check,
     store: &Store,
-    done: &Done,
+    done: &StepManifests,
 ) -> Result<Option<String>, RunError> {
     let missing = || StepError::new("the step has no result to test");
     let artifact = super::key::artifact(done, at, test.port).ok_or_else(missing)?;
@@ -36,14 +64,17 @@ pub(super) async fn check(
         return Ok(None);
     }
     let key = Digest::of_json(&json!({
+        "versions": *VERSIONS,
         "check": test.kind.preimage(),
         "table": artifact.digest,
         "step": if reads_virtual(plan, at, test) { Some(&plan.steps[at].name) } else { None },
     }));
     if let Some(known) = store.check_result(&key).await {
+        tracing::debug!(test = %test.kind, %key, "outcome of the data test reused");
         return Ok(known.get("problem").and_then(Value::as_str).map(String::from));
     }
     let problem = count_violations(plan, at, test, store, done).await?;
+    tracing::debug!(test = %test.kind, %key, problem = problem.as_deref(), "data test computed");
     let outcome = json!({"problem": problem});
     // The outcome can be found again at any time; a read-only store is no reason to fail.
     let _ = store.put_check_result(&key, &outcome).await;
@@ -60,7 +91,7 @@ async fn count_violations(
     at: usize,
     test: &Check,
     store: &Store,
-    done: &Done,
+    done: &StepManifests,
 ) -> Result<Option<String>, RunError> {
     let session = session(1);
     let df = open_port(&session, store, plan, at, test.port, done)?;

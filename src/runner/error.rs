@@ -1,8 +1,8 @@
 //! Why a step, or the run as a whole, stopped.
 
-use crate::operator::StepError;
-use crate::session::Stored;
-use crate::store::{StoreError, StoreErrorKind};
+use crate::operator::{StepError, StepErrorKind};
+use crate::session::StoreTableError;
+use crate::store::StoreError;
 
 /// An error of a running step.
 #[derive(Debug, thiserror::Error)]
@@ -12,8 +12,8 @@ pub enum RunError {
     Step(#[from] StepError),
     /// The store or a disk failed.
     #[error(transparent)]
-    Cache(#[from] StoreError),
-    /// A result has not the rows that an output needs.
+    Store(#[from] StoreError),
+    /// A table does not have the rows that an output needs.
     #[error("{0}")]
     Rows(String),
     /// The run was interrupted.
@@ -22,12 +22,24 @@ pub enum RunError {
 }
 
 impl RunError {
-    /// Whether the disk, and not the data, is to blame.
-    pub fn is_cache(&self) -> bool {
+    /// Whether the store or a disk, and not the data, is to blame.
+    pub fn blames_disk(&self) -> bool {
         match self {
-            Self::Cache(_) => true,
-            Self::Step(error) => full_disk(&error.to_string()),
+            Self::Store(_) => true,
+            Self::Step(error) => matches!(
+                error.kind(),
+                StepErrorKind::DiskFull | StepErrorKind::ReadOnlyDisk | StepErrorKind::Store
+            ),
             Self::Rows(_) | Self::Interrupted => false,
+        }
+    }
+
+    /// Whether the run was interrupted, and nothing went wrong.
+    pub fn is_interruption(&self) -> bool {
+        match self {
+            Self::Interrupted => true,
+            Self::Step(error) => error.kind() == StepErrorKind::Interrupted,
+            Self::Store(_) | Self::Rows(_) => false,
         }
     }
 
@@ -35,7 +47,7 @@ impl RunError {
     pub fn explained(&self) -> String {
         let help = match self {
             Self::Step(error) => error.advice(),
-            Self::Cache(error) => error.help(),
+            Self::Store(error) => error.help(),
             Self::Rows(_) | Self::Interrupted => None,
         };
         match help {
@@ -43,26 +55,13 @@ impl RunError {
             None => self.to_string(),
         }
     }
-
-    /// The kind of a store's failure.
-    pub fn cache_kind(&self) -> Option<StoreErrorKind> {
-        match self {
-            Self::Cache(error) => Some(error.kind()),
-            _ => None,
-        }
-    }
 }
 
-/// An encoder reports a full disk as text only.
-fn full_disk(message: &str) -> bool {
-    message.contains("os error 28") || message.contains("os error 30")
-}
-
-impl From<Stored> for RunError {
-    fn from(error: Stored) -> Self {
+impl From<StoreTableError> for RunError {
+    fn from(error: StoreTableError) -> Self {
         match error {
-            Stored::Step(error) => Self::Step(error),
-            Stored::Cache(error) => Self::Cache(error),
+            StoreTableError::Step(error) => Self::Step(error),
+            StoreTableError::Store(error) => Self::Store(error),
         }
     }
 }
@@ -79,8 +78,30 @@ impl From<arrow::error::ArrowError> for RunError {
     }
 }
 
+impl From<parquet::errors::ParquetError> for RunError {
+    fn from(error: parquet::errors::ParquetError) -> Self {
+        Self::Step(error.into())
+    }
+}
+
 impl From<std::io::Error> for RunError {
     fn from(error: std::io::Error) -> Self {
         Self::Step(error.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_full_disk_is_known_by_its_kind_and_never_by_words() {
+        let full = || std::io::Error::from_raw_os_error(28);
+        let spilled = datafusion::error::DataFusionError::from(full()).context("while sorting");
+        assert!(RunError::from(spilled).blames_disk());
+        assert!(RunError::from(parquet::errors::ParquetError::from(full())).blames_disk());
+        let quoted = StepError::new("the program said: No space left on device (os error 28)");
+        assert!(!RunError::from(quoted).blames_disk());
     }
 }

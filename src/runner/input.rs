@@ -6,7 +6,7 @@ use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::{Expr, cast, lit};
 use serde_json::Value;
 
-use super::key::{Done, artifact};
+use super::key::{StepManifests, artifact};
 use crate::operator::StepError;
 use crate::plan::{Input, Plan};
 use crate::session::{column, scan};
@@ -18,7 +18,7 @@ pub fn open(
     store: &Store,
     plan: &Plan,
     input: &Input,
-    done: &Done,
+    done: &StepManifests,
 ) -> Result<DataFrame, StepError> {
     let mut united: Option<DataFrame> = None;
     for table in &input.tables {
@@ -53,7 +53,7 @@ pub fn open_port(
     plan: &Plan,
     step: usize,
     port: &str,
-    done: &Done,
+    done: &StepManifests,
 ) -> Result<DataFrame, StepError> {
     let planned = &plan.steps[step];
     let missing = || StepError::new(format!("step {} has no result {port}", planned.name));

@@ -11,16 +11,23 @@ use crate::plan::{Input, Plan, PlannedStep};
 use crate::store::{FORMAT_VERSION, Manifest, PortArtifact, Preimage};
 
 /// The manifests of the steps that are done, by position in the plan.
-pub(crate) type Done = [Option<Arc<Manifest>>];
+pub type StepManifests = [Option<Arc<Manifest>>];
 
 /// A key's pre-image with the names of its files.
-pub(crate) struct Keyed {
+pub(crate) struct StepKey {
     pub(crate) preimage: Preimage,
     pub(crate) files: Vec<SideFile>,
 }
 
-/// The pre-image of a step whose inputs are all done. Reads and hashes its side files.
-pub(crate) fn keyed(plan: &Plan, step: &PlannedStep, done: &Done) -> Result<Keyed, StepError> {
+/// The key of a step whose inputs are all done. Reads and hashes its side files.
+///
+/// # Errors
+/// If an input has no result, or a side file cannot be read.
+pub(crate) fn step_key(
+    plan: &Plan,
+    step: &PlannedStep,
+    done: &StepManifests,
+) -> Result<StepKey, StepError> {
     let mut inputs = BTreeMap::new();
     for input in &step.inputs {
         let digest = input_digest(plan, input, &step.step.reads(&input.port), done)
@@ -37,7 +44,7 @@ pub(crate) fn keyed(plan: &Plan, step: &PlannedStep, done: &Done) -> Result<Keye
         files: files.iter().map(|f| f.digest).collect(),
         recipe_args: step.step.recipe_args(),
     };
-    Ok(Keyed { preimage, files })
+    Ok(StepKey { preimage, files })
 }
 
 /// The logical digest of an input, or of the columns of it that are read.
@@ -45,7 +52,7 @@ pub(crate) fn input_digest(
     plan: &Plan,
     input: &Input,
     reads: &Reads,
-    done: &Done,
+    done: &StepManifests,
 ) -> Option<Digest> {
     let columns = match reads {
         Reads::All => None,
@@ -84,6 +91,10 @@ pub(crate) fn input_digest(
 }
 
 /// The stored table of a step's port.
-pub(crate) fn artifact<'a>(done: &'a Done, step: usize, port: &str) -> Option<&'a PortArtifact> {
+pub(crate) fn artifact<'a>(
+    done: &'a StepManifests,
+    step: usize,
+    port: &str,
+) -> Option<&'a PortArtifact> {
     done.get(step)?.as_ref()?.port(port)
 }

@@ -2,23 +2,27 @@
 //!
 //! Lives here: the scheduling of steps, their action keys, row-precise reuse, the reasons for
 //! running, data tests and output files. Does not live here: operators (it gets bound steps),
-//! files and names of the store (`cache`), how events are shown (`report`).
+//! files and names of the store (`store`), how events are shown (`report`).
 
-mod ask;
 mod check;
-mod each;
+mod compute;
+mod context;
 mod error;
+mod fan_out_step;
 mod input;
 mod key;
+mod lookup;
 mod output;
+mod paid_step;
+mod parts;
 mod reason;
-mod row;
+mod row_step;
 mod run;
-mod step;
 mod survey;
 
+pub use context::Resources;
 pub use error::RunError;
 pub use input::{open, open_port};
-pub use run::{Outcome, RunOptions, run};
-pub use step::Resources;
-pub use survey::{State, StepState, survey};
+pub use key::StepManifests;
+pub use run::{RunOptions, RunOutcome, run};
+pub use survey::{Forecast, StepState, survey};

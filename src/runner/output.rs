@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::error::RunError;
 use super::input::open;
-use super::key::{Done, artifact, input_digest};
+use super::key::{StepManifests, artifact, input_digest};
 use crate::digest::Digest;
 use crate::operator::{Reads, StepError, is_virtual};
 use crate::plan::{OutputFormat, Plan, PlannedOutput, TableRef};
@@ -21,8 +21,11 @@ use crate::report::{TableFormat, TableWriter};
 use crate::session::{column, session};
 use crate::store::Store;
 
-/// What became of an output.
-pub(super) struct Written {
+/// The version of how tables become files. Increase it whenever the same table gives other bytes.
+const OUTPUT_FORMAT: u32 = 1;
+
+/// An output file that has the content it should have.
+pub(super) struct WrittenOutput {
     pub(super) path: PathBuf,
     pub(super) rows: u64,
     /// False if the file was already right.
@@ -35,8 +38,8 @@ pub(super) async fn write(
     output: &PlannedOutput,
     folder: &Path,
     store: &Store,
-    done: &Done,
-) -> Result<Written, RunError> {
+    done: &StepManifests,
+) -> Result<WrittenOutput, RunError> {
     let missing = || StepError::new(format!("output {} has no table", output.name));
     let digest = input_digest(plan, &output.input, &Reads::All, done).ok_or_else(missing)?;
     let rows = output
@@ -48,7 +51,7 @@ pub(super) async fn write(
         .sum();
     let path = folder.join(&output.path);
     let suffix = output.path.extension().unwrap_or_default().to_string_lossy().into_owned();
-    let mut format = json!({"output": digest, "format": suffix, "version": 1});
+    let mut format = json!({"output": digest, "format": suffix, "version": OUTPUT_FORMAT});
     if let OutputFormat::Text { column } = &output.format {
         format["column"] = json!(column);
     }
@@ -58,11 +61,11 @@ pub(super) async fn write(
         && std::fs::metadata(&path).is_ok_and(|m| m.is_file() && m.len() == bytes)
         && hash_file(&path).is_ok_and(|h| known.get("file") == Some(&json!(h)))
     {
-        return Ok(Written { path, rows, written: false });
+        return Ok(WrittenOutput { path, rows, written: false });
     }
     let parent = path.parent().unwrap_or(folder).to_path_buf();
     let failed = |e: std::io::Error| -> RunError {
-        StepError::new(format!("cannot write {}: {e}", path.display())).into()
+        StepError::new(format!("cannot write {}: {e}", path.display())).because(e).into()
     };
     std::fs::create_dir_all(&parent).map_err(failed)?;
     let temp = tempfile::Builder::new()
@@ -76,7 +79,7 @@ pub(super) async fn write(
     let bytes = temp.as_file().metadata().map_err(failed)?.len();
     temp.persist(&path).map_err(|e| failed(e.error))?;
     let _ = store.put_check_result(&key, &json!({"file": file, "bytes": bytes})).await;
-    Ok(Written { path, rows, written: true })
+    Ok(WrittenOutput { path, rows, written: true })
 }
 
 fn hash_file(path: &Path) -> std::io::Result<Digest> {
@@ -90,7 +93,7 @@ async fn export(
     plan: &Plan,
     output: &PlannedOutput,
     store: &Store,
-    done: &Done,
+    done: &StepManifests,
     file: &File,
 ) -> Result<(), RunError> {
     let fills = |table: &TableRef| {
@@ -117,7 +120,7 @@ async fn export(
     let mut out = BufWriter::new(file);
     match &output.format {
         OutputFormat::Text { column } => {
-            let at = schema.index_of(column).map_err(|e| StepError::new(e.to_string()))?;
+            let at = schema.index_of(column)?;
             let mut rows = 0;
             while let Some(batch) = stream.next().await {
                 let batch = batch?;
@@ -132,12 +135,11 @@ async fn export(
             }
         }
         OutputFormat::Parquet => {
-            let failed = |e: parquet::errors::ParquetError| StepError::new(e.to_string());
-            let mut writer = ArrowWriter::try_new(&mut out, schema, None).map_err(failed)?;
+            let mut writer = ArrowWriter::try_new(&mut out, schema, None)?;
             while let Some(batch) = stream.next().await {
-                writer.write(&batch?).map_err(failed)?;
+                writer.write(&batch?)?;
             }
-            writer.close().map_err(failed)?;
+            writer.close()?;
         }
         OutputFormat::Jsonl | OutputFormat::Csv => {
             let format = match &output.format {

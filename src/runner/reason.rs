@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
-use super::key::Keyed;
+use super::key::StepKey;
 use crate::event::{Reason, StepStatus};
 use crate::plan::PlannedStep;
 use crate::store::{Manifest, RunRecord, Store};
@@ -14,14 +14,14 @@ use crate::store::{Manifest, RunRecord, Store};
 const RECENT_RUNS: usize = 30;
 
 /// The earlier runs of a workflow, read from the store when they are first needed.
-pub(crate) struct History {
+pub(crate) struct RunHistory {
     store: Store,
     workflow: String,
     runs: OnceCell<Arc<Vec<RunRecord>>>,
 }
 
-/// What is known of a step's last run.
-enum Last {
+/// What a step's last run left.
+enum LastRun {
     /// It left this result.
     Result(Box<Manifest>),
     /// It left a result that is no longer in the store.
@@ -32,7 +32,7 @@ enum Last {
     None,
 }
 
-impl History {
+impl RunHistory {
     pub(crate) fn new(store: &Store, workflow: &str) -> Self {
         Self { store: store.clone(), workflow: workflow.to_string(), runs: OnceCell::new() }
     }
@@ -46,7 +46,7 @@ impl History {
         Arc::clone(self.runs.get_or_init(load).await)
     }
 
-    async fn last(&self, step: &str) -> Last {
+    async fn last(&self, step: &str) -> LastRun {
         let mut interrupted = None;
         for run in self.runs().await.iter() {
             match run.steps.iter().find(|s| s.step == step) {
@@ -55,11 +55,11 @@ impl History {
                         interrupted = Some("the last run was killed before this step was done");
                     }
                 }
-                Some(found) => match (found.status, found.key) {
+                Some(summary) => match (summary.status, summary.key) {
                     (StepStatus::Hit | StepStatus::Ran, Some(key)) => {
                         return match self.store.manifest(&key).await {
-                            Ok(Some(manifest)) => Last::Result(Box::new(manifest)),
-                            _ => Last::Gone,
+                            Ok(Some(manifest)) => LastRun::Result(Box::new(manifest)),
+                            _ => LastRun::Gone,
                         };
                     }
                     (StepStatus::Failed, _) => {
@@ -71,27 +71,27 @@ impl History {
                 },
             }
         }
-        interrupted.map_or(Last::None, Last::Failed)
+        interrupted.map_or(LastRun::None, LastRun::Failed)
     }
 
     /// Why `step` has no result under its present key, and the details in words.
     pub(crate) async fn explain(
         &self,
         step: &PlannedStep,
-        now: &Keyed,
+        now: &StepKey,
     ) -> (Reason, Option<String>) {
         match self.last(&step.name).await {
-            Last::None => (Reason::New, None),
-            Last::Failed(why) => (Reason::PrevFailed, Some(why.to_string())),
-            Last::Gone => {
+            LastRun::None => (Reason::New, None),
+            LastRun::Failed(why) => (Reason::PrevFailed, Some(why.to_string())),
+            LastRun::Gone => {
                 (Reason::BlobMissing, Some("the last result is no longer in the store".into()))
             }
-            Last::Result(before) => compare(step, &before, now),
+            LastRun::Result(before) => compare(step, &before, now),
         }
     }
 }
 
-fn compare(step: &PlannedStep, before: &Manifest, now: &Keyed) -> (Reason, Option<String>) {
+fn compare(step: &PlannedStep, before: &Manifest, now: &StepKey) -> (Reason, Option<String>) {
     let (old, new) = (&before.preimage, &now.preimage);
     if old.operator != new.operator {
         let detail = format!("operator {} → {}", old.operator, new.operator);
@@ -117,8 +117,8 @@ fn compare(step: &PlannedStep, before: &Manifest, now: &Keyed) -> (Reason, Optio
             .map(|f| f.name.as_str())
             .collect::<Vec<_>>();
         let detail = match changed.as_slice() {
-            [] => "the list of files is another".to_string(),
-            names => format!("{} has other content", names.join(", ")),
+            [] => "the list of files changed".to_string(),
+            names => format!("{} changed", names.join(", ")),
         };
         return (Reason::SourceMoved, Some(detail));
     }
@@ -179,11 +179,11 @@ mod tests {
 
     #[test]
     fn differences_name_the_deepest_place() {
-        let mut found = Vec::new();
+        let mut changes = Vec::new();
         let old = json!({"rules": [{"name": "a", "check": "x"}], "n": 1});
         let new = json!({"rules": [{"name": "a", "check": "y"}], "n": 1, "m": 2});
-        differences("", &old, &new, &mut found);
-        let paths: Vec<&str> = found.iter().map(|f| f.0.as_str()).collect();
+        differences("", &old, &new, &mut changes);
+        let paths: Vec<&str> = changes.iter().map(|c| c.0.as_str()).collect();
         assert_eq!(paths, ["rules[0].check", "m"]);
     }
 }

@@ -8,13 +8,16 @@ use std::time::Instant;
 use tokio::sync::{Mutex, Semaphore};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, debug, info_span};
 
 use super::check::check;
+use super::compute::compute;
+use super::context::{Resources, StepContext};
 use super::error::RunError;
-use super::key::keyed;
+use super::key::step_key;
+use super::lookup::{Lookup, is_damaged, lookup, retry_reason};
 use super::output;
-use super::reason::History;
-use super::step::{Lookup, Resources, StepContext, compute, lookup, retries};
+use super::reason::RunHistory;
 use crate::digest::Digest;
 use crate::event::{EventSink, PortSummary, Reason, RunEvent, RunStatus, StepStatus, StepSummary};
 use crate::plan::Plan;
@@ -37,33 +40,36 @@ pub struct RunOptions {
     pub out: PathBuf,
     /// Cancelled to stop the run.
     pub cancel: CancellationToken,
-    /// Who is told.
+    /// Where events go.
     pub events: Arc<dyn EventSink>,
 }
 
-/// How a run ended.
+/// How a run ended, and what it left.
 #[derive(Clone, Debug)]
-pub struct Outcome {
-    /// The whole.
+pub struct RunOutcome {
+    /// How the run as a whole ended.
     pub status: RunStatus,
-    /// The steps, in the order of the plan.
+    /// How the wanted steps ended, in the order of the plan.
     pub steps: Vec<StepSummary>,
+    /// The stored results by position in the plan; `None` for a step that was not wanted, or
+    /// that has no result that may be passed on.
+    pub manifests: Vec<Option<Arc<Manifest>>>,
 }
 
 /// What a step's task returns.
-struct Finished {
+struct FinishedStep {
     summary: StepSummary,
     manifest: Option<Arc<Manifest>>,
     failure: Option<RunStatus>,
 }
 
 /// Runs the plan against the store.
-pub async fn run(plan: Arc<Plan>, store: Store, options: RunOptions) -> Outcome {
+pub async fn run(plan: Arc<Plan>, store: Store, options: RunOptions) -> RunOutcome {
     let started = Instant::now();
     let mut record = RunRecord::new(plan.name.as_str(), plan.file.as_str());
     record.params = plan.params.clone().into();
     let runner = Arc::new(Runner {
-        history: History::new(&store, &plan.name),
+        history: RunHistory::new(&store, &plan.name),
         computing: Semaphore::new(options.resources.jobs.max(1)),
         recipes: Mutex::default(),
         recorded: tokio::sync::OnceCell::new(),
@@ -79,7 +85,7 @@ pub async fn run(plan: Arc<Plan>, store: Store, options: RunOptions) -> Outcome 
         steps: names,
     });
     let lock = runner.store.shared_lock().await;
-    let (mut status, steps, done) = match &lock {
+    let (mut status, steps, manifests) = match &lock {
         Ok(_) => runner.schedule().await,
         Err(error) => {
             runner.warn(None, error.to_string());
@@ -87,7 +93,7 @@ pub async fn run(plan: Arc<Plan>, store: Store, options: RunOptions) -> Outcome 
         }
     };
     if runner.options.outputs && (status == RunStatus::Ok || runner.options.keep_going) {
-        let written = runner.outputs(&done).await;
+        let written = runner.outputs(&manifests).await;
         if status == RunStatus::Ok {
             status = written;
         }
@@ -105,14 +111,14 @@ pub async fn run(plan: Arc<Plan>, store: Store, options: RunOptions) -> Outcome 
         }
     }
     runner.options.events.send(RunEvent::Finished { status, steps: steps.clone(), seconds });
-    Outcome { status, steps }
+    RunOutcome { status, steps, manifests }
 }
 
 struct Runner {
     plan: Arc<Plan>,
     store: Store,
     options: RunOptions,
-    history: History,
+    history: RunHistory,
     computing: Semaphore,
     /// One lock for each recipe that this run computes.
     recipes: Mutex<HashMap<Digest, Arc<Mutex<()>>>>,
@@ -123,6 +129,7 @@ struct Runner {
 
 impl Runner {
     fn warn(&self, step: Option<String>, message: String) {
+        tracing::warn!("{message}");
         self.options.events.send(RunEvent::Warning { step, message });
     }
 
@@ -147,7 +154,7 @@ impl Runner {
         let mut done: Vec<Option<Arc<Manifest>>> = vec![None; count];
         let mut summaries: Vec<Option<StepSummary>> = vec![None; count];
         let mut status = RunStatus::Ok;
-        let mut tasks: JoinSet<Finished> = JoinSet::new();
+        let mut tasks: JoinSet<FinishedStep> = JoinSet::new();
         let mut running: HashMap<tokio::task::Id, usize> = HashMap::new();
         let mut ready: Vec<usize> = (0..count).filter(|i| wanted[*i] && waiting[*i] == 0).collect();
         ready.reverse();
@@ -158,7 +165,11 @@ impl Runner {
             while let Some(i) = ready.pop().filter(|_| !stop) {
                 let runner = Arc::clone(self);
                 let inputs = done.clone();
-                let task = tasks.spawn(async move { runner.step(i, inputs).await });
+                let planned = &self.plan.steps[i];
+                let operator = planned.operator.descriptor().name;
+                let span = info_span!("step", name = planned.name.as_str(), operator);
+                let work = async move { runner.step(i, inputs).await };
+                let task = tasks.spawn(work.instrument(span));
                 running.insert(task.id(), i);
             }
             let joined = tokio::select! {
@@ -212,10 +223,10 @@ impl Runner {
     }
 
     /// The end of a step whose task panicked: a defect, but only of this step.
-    fn panicked(&self, i: usize, error: tokio::task::JoinError) -> Finished {
+    fn panicked(&self, i: usize, error: tokio::task::JoinError) -> FinishedStep {
         let mut summary = self.summary(i, StepStatus::Failed);
         summary.detail = Some(format!("a defect in the operator: {error}"));
-        Finished { summary, manifest: None, failure: Some(RunStatus::Failed) }
+        FinishedStep { summary, manifest: None, failure: Some(RunStatus::Failed) }
     }
 
     fn summary(&self, i: usize, status: StepStatus) -> StepSummary {
@@ -234,7 +245,7 @@ impl Runner {
         }
     }
 
-    async fn step(&self, i: usize, mut done: Vec<Option<Arc<Manifest>>>) -> Finished {
+    async fn step(&self, i: usize, mut done: Vec<Option<Arc<Manifest>>>) -> FinishedStep {
         let started = Instant::now();
         let mut summary = self.summary(i, StepStatus::Hit);
         let result = self.manifest(i, &done, &mut summary).await;
@@ -244,12 +255,13 @@ impl Runner {
             Err(error) => {
                 summary.status = StepStatus::Failed;
                 summary.detail = Some(error.explained());
-                let failure = match error {
-                    RunError::Interrupted => RunStatus::Interrupted,
-                    _ if error.is_cache() => RunStatus::CacheFailed,
+                debug!("failed: {error}");
+                let failure = match &error {
+                    _ if error.is_interruption() => RunStatus::Interrupted,
+                    _ if error.blames_disk() => RunStatus::CacheFailed,
                     _ => RunStatus::Failed,
                 };
-                return Finished { summary, manifest: None, failure: Some(failure) };
+                return FinishedStep { summary, manifest: None, failure: Some(failure) };
             }
         };
         summary.key = Some(manifest.key);
@@ -272,7 +284,7 @@ impl Runner {
         done[i] = Some(Arc::clone(&manifest));
         let failure = self.checks(i, &done, &mut summary).await;
         summary.seconds = started.elapsed().as_secs_f64();
-        Finished { summary, manifest: Some(manifest), failure }
+        FinishedStep { summary, manifest: Some(manifest), failure }
     }
 
     /// The stored result of a step: found, or computed. If that fails because a stored file
@@ -300,12 +312,16 @@ impl Runner {
         summary: &mut StepSummary,
     ) -> Result<Manifest, RunError> {
         let step = &self.plan.steps[i];
-        let keyed = tokio::task::block_in_place(|| keyed(&self.plan, step, done))?;
-        let key = keyed.preimage.key();
+        let step_key = tokio::task::block_in_place(|| step_key(&self.plan, step, done))?;
+        let key = step_key.preimage.key();
+        debug!(%key, version = step_key.preimage.version, "action key");
         let forced = self.options.force.contains(&i);
-        let mut found = if forced { Lookup::Miss } else { lookup(&self.store, &key).await? };
-        match found {
-            Lookup::Hit(manifest) if manifest.retry_rows == 0 => return Ok(*manifest),
+        let mut stored = if forced { Lookup::Miss } else { lookup(&self.store, &key).await? };
+        match stored {
+            Lookup::Hit(manifest) if manifest.retry_rows == 0 => {
+                debug!("hit");
+                return Ok(*manifest);
+            }
             _ => {}
         }
         let _turn = self.computing.acquire().await.map_err(|_| RunError::Interrupted)?;
@@ -314,25 +330,29 @@ impl Runner {
         };
         // One at a time computes a recipe; the other then finds the rows in the store. Steps of
         // this run queue up first, so that the lock is only ever held by another run.
-        let recipe = keyed.preimage.recipe();
+        let recipe = step_key.preimage.recipe();
         let queue = Arc::clone(self.recipes.lock().await.entry(recipe).or_default());
         let _queue = queue.lock().await;
         let name = recipe.to_string();
         let _lock = self.store.lock(&name, waits).await?;
         if !forced {
-            found = lookup(&self.store, &key).await?;
+            stored = lookup(&self.store, &key).await?;
         }
-        let (reason, detail) = match found {
-            Lookup::Hit(manifest) if manifest.retry_rows == 0 => return Ok(*manifest),
-            Lookup::Hit(manifest) => (Reason::PrevFailed, Some(retries(&manifest))),
+        let (reason, detail) = match stored {
+            Lookup::Hit(manifest) if manifest.retry_rows == 0 => {
+                debug!("hit: another run has computed it meanwhile");
+                return Ok(*manifest);
+            }
+            Lookup::Hit(manifest) => (Reason::PrevFailed, Some(retry_reason(&manifest))),
             _ if forced => (Reason::Forced, None),
             Lookup::Incomplete(missing) => {
                 let detail = format!("{} stored files are missing or damaged", missing.len());
                 self.warn(Some(step.name.clone()), format!("{detail}; computing again"));
                 (Reason::BlobMissing, Some(detail))
             }
-            Lookup::Miss => self.history.explain(step, &keyed).await,
+            Lookup::Miss => self.history.explain(step, &step_key).await,
         };
+        debug!(reason = reason.code(), detail = detail.as_deref(), %recipe, "runs");
         self.recorded
             .get_or_init(|| async {
                 let _ = self.store.put_run(&self.record).await;
@@ -356,7 +376,7 @@ impl Runner {
             self.options.resources,
             forced,
         )?;
-        compute(&self.plan, i, &keyed, done, &cx).await
+        compute(&self.plan, i, &step_key, done, &cx).await
     }
 
     /// The manifests of the inputs of a step, after those with damaged files were computed
@@ -370,7 +390,7 @@ impl Runner {
         let mut repaired = false;
         for upstream in self.plan.steps[i].upstream() {
             let Some(manifest) = done[upstream].clone() else { continue };
-            if !tokio::task::block_in_place(|| damaged(&self.store, &manifest)) {
+            if !tokio::task::block_in_place(|| is_damaged(&self.store, &manifest)) {
                 continue;
             }
             let name = self.plan.steps[upstream].name.clone();
@@ -456,20 +476,6 @@ impl Runner {
         }
         status
     }
-}
-
-/// Whether a stored file of a result does not have the content it should have.
-fn damaged(store: &Store, manifest: &Manifest) -> bool {
-    manifest.ports.iter().any(|port| {
-        store.local_blob(&port.blob).is_some_and(|path| {
-            let hash = std::fs::File::open(path).and_then(|file| {
-                let mut hasher = blake3::Hasher::new();
-                hasher.update_reader(file)?;
-                Ok(Digest::from(hasher.finalize()))
-            });
-            hash.map_or(true, |hash| hash != port.blob)
-        })
-    })
 }
 
 /// The status that a run with both has.

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use super::error::RunError;
-use super::key::{Keyed, keyed};
-use super::reason::History;
-use super::step::{Lookup, lookup, retries};
+use super::key::{StepKey, step_key};
+use super::lookup::{Lookup, lookup, retry_reason};
+use super::reason::RunHistory;
 use crate::event::Reason;
 use crate::plan::Plan;
 use crate::store::{Manifest, Preimage, Store};
 
-/// What a run would find.
-pub enum State {
+/// What a run would do with a step.
+pub enum Forecast {
     /// The result is stored.
     Hit,
     /// The step would run, for this reason.
@@ -32,33 +32,37 @@ pub enum State {
 
 /// A step's state with its stored result and the pre-image of its key, where known.
 pub struct StepState {
-    /// What a run would find.
-    pub state: State,
+    /// What a run would do.
+    pub forecast: Forecast,
     /// The stored result.
     pub manifest: Option<Arc<Manifest>>,
     /// The pre-image of its key.
     pub preimage: Option<Preimage>,
 }
 
-/// The state of every step of the plan, in its order.
+/// The state of every step of the plan, in its order. Reads manifests and sizes of files, and
+/// hashes side files.
+///
+/// # Errors
+/// If the store cannot be read.
 pub async fn survey(plan: &Plan, store: &Store) -> Result<Vec<StepState>, RunError> {
-    let history = History::new(store, &plan.name);
+    let history = RunHistory::new(store, &plan.name);
     let mut states: Vec<StepState> = Vec::with_capacity(plan.steps.len());
     let mut done: Vec<Option<Arc<Manifest>>> = Vec::with_capacity(plan.steps.len());
     for step in &plan.steps {
         let mut on: Vec<usize> = step.upstream().filter(|u| done[*u].is_none()).collect();
         on.dedup();
         let state = if on.is_empty() {
-            match keyed(plan, step, &done) {
-                Ok(keyed) => stored(&history, step, store, keyed).await?,
+            match step_key(plan, step, &done) {
+                Ok(key) => stored(&history, step, store, key).await?,
                 Err(error) => StepState {
-                    state: State::Broken(error.to_string()),
+                    forecast: Forecast::Broken(error.to_string()),
                     manifest: None,
                     preimage: None,
                 },
             }
         } else {
-            StepState { state: State::Waits { on }, manifest: None, preimage: None }
+            StepState { forecast: Forecast::Waits { on }, manifest: None, preimage: None }
         };
         done.push(state.manifest.clone());
         states.push(state);
@@ -67,25 +71,25 @@ pub async fn survey(plan: &Plan, store: &Store) -> Result<Vec<StepState>, RunErr
 }
 
 async fn stored(
-    history: &History,
+    history: &RunHistory,
     step: &crate::plan::PlannedStep,
     store: &Store,
-    keyed: Keyed,
+    key: StepKey,
 ) -> Result<StepState, RunError> {
-    let (state, manifest) = match lookup(store, &keyed.preimage.key()).await? {
+    let (forecast, manifest) = match lookup(store, &key.preimage.key()).await? {
         Lookup::Hit(manifest) if manifest.retry_rows > 0 => {
-            let (reason, detail) = (Reason::PrevFailed, Some(retries(&manifest)));
-            (State::Runs { reason, detail }, Some(Arc::new(*manifest)))
+            let (reason, detail) = (Reason::PrevFailed, Some(retry_reason(&manifest)));
+            (Forecast::Runs { reason, detail }, Some(Arc::new(*manifest)))
         }
-        Lookup::Hit(manifest) => (State::Hit, Some(Arc::new(*manifest))),
+        Lookup::Hit(manifest) => (Forecast::Hit, Some(Arc::new(*manifest))),
         Lookup::Incomplete(missing) => {
             let detail = format!("{} stored files are missing", missing.len());
-            (State::Runs { reason: Reason::BlobMissing, detail: Some(detail) }, None)
+            (Forecast::Runs { reason: Reason::BlobMissing, detail: Some(detail) }, None)
         }
         Lookup::Miss => {
-            let (reason, detail) = history.explain(step, &keyed).await;
-            (State::Runs { reason, detail }, None)
+            let (reason, detail) = history.explain(step, &key).await;
+            (Forecast::Runs { reason, detail }, None)
         }
     };
-    Ok(StepState { state, manifest, preimage: Some(keyed.preimage) })
+    Ok(StepState { forecast, manifest, preimage: Some(key.preimage) })
 }

@@ -16,22 +16,22 @@ use datafusion::logical_expr::{
 use crate::functions::aggregate::{APPROXIMATE, ORDER_DEPENDENT};
 
 /// The key columns of tables, by name.
-pub type Keys = BTreeMap<String, Vec<String>>;
+pub type KeyColumns = BTreeMap<String, Vec<String>>;
 
 /// What in `plan` makes its result depend on anything but its input rows: one sentence for
 /// each finding. `keys` are the key columns of the tables that it reads, by their names.
-pub fn check_deterministic(plan: &LogicalPlan, keys: &Keys) -> Result<Vec<String>> {
-    let mut found = Vec::new();
+pub fn check_deterministic(plan: &LogicalPlan, keys: &KeyColumns) -> Result<Vec<String>> {
+    let mut problems = Vec::new();
     plan.apply_with_subqueries(|node| {
         match node {
-            LogicalPlan::Limit(limit) if !takes_fixed_rows(&limit.input, keys) => found.push(
+            LogicalPlan::Limit(limit) if !takes_fixed_rows(&limit.input, keys) => problems.push(
                 "LIMIT keeps an arbitrary set of rows unless ORDER BY includes the key columns"
                     .to_string(),
             ),
             LogicalPlan::Distinct(Distinct::On(on)) => {
                 let order = names(on.sort_expr.iter().flatten().map(|s| &s.expr));
                 if !is_total(&order, &on.input, keys) {
-                    found.push(
+                    problems.push(
                         "DISTINCT ON keeps an arbitrary row unless ORDER BY includes the key \
                          columns"
                             .to_string(),
@@ -39,25 +39,25 @@ pub fn check_deterministic(plan: &LogicalPlan, keys: &Keys) -> Result<Vec<String
                 }
             }
             LogicalPlan::Explain(_) | LogicalPlan::Analyze(_) | LogicalPlan::DescribeTable(_) => {
-                found.push("the query must be a SELECT".to_string());
+                problems.push("the query must be a SELECT".to_string());
             }
             _ => {}
         }
         node.apply_expressions(|expr| {
             expr.apply(|e| {
-                found.extend(problem_of(e, node, keys));
+                problems.extend(problem_of(e, node, keys));
                 Ok(TreeNodeRecursion::Continue)
             })
         })?;
         Ok(TreeNodeRecursion::Continue)
     })?;
     // Rows in a random order are one mistake, not two.
-    if found.iter().any(|f| f.contains(VOLATILE)) {
-        found.retain(|f| f.contains(VOLATILE));
+    if problems.iter().any(|p| p.contains(VOLATILE)) {
+        problems.retain(|p| p.contains(VOLATILE));
     }
-    found.sort();
-    found.dedup();
-    Ok(found)
+    problems.sort();
+    problems.dedup();
+    Ok(problems)
 }
 
 const VOLATILE: &str = "gives another value in every run";
@@ -73,13 +73,13 @@ fn names<'a>(exprs: impl Iterator<Item = &'a Expr>) -> BTreeSet<String> {
 }
 
 /// Whether rows in the order of these columns have no ties, or only ties between equal rows.
-fn is_total(order: &BTreeSet<String>, input: &LogicalPlan, keys: &Keys) -> bool {
+fn is_total(order: &BTreeSet<String>, input: &LogicalPlan, keys: &KeyColumns) -> bool {
     let all = || input.schema().fields().iter().all(|f| order.contains(f.name()));
     unique_columns(input, keys).is_some_and(|unique| unique.is_subset(order)) || all()
 }
 
 /// Columns that are unique together in the rows of a plan, where that is plain to see.
-fn unique_columns(plan: &LogicalPlan, keys: &Keys) -> Option<BTreeSet<String>> {
+fn unique_columns(plan: &LogicalPlan, keys: &KeyColumns) -> Option<BTreeSet<String>> {
     match plan {
         LogicalPlan::TableScan(scan) => key_of(scan.table_name.table(), keys),
         LogicalPlan::Aggregate(aggregate) => {
@@ -90,7 +90,7 @@ fn unique_columns(plan: &LogicalPlan, keys: &Keys) -> Option<BTreeSet<String>> {
             Some(input.schema().fields().iter().map(|f| f.name().clone()).collect())
         }
         LogicalPlan::Projection(p) => {
-            // `x AS id` is no `id`.
+            // `x AS id` is not the column `id`.
             let kept = |name: &String| {
                 p.expr.iter().any(|expr| matches!(expr, Expr::Column(c) if c.name == *name))
             };
@@ -111,12 +111,12 @@ fn unique_columns(plan: &LogicalPlan, keys: &Keys) -> Option<BTreeSet<String>> {
     }
 }
 
-fn key_of(table: &str, keys: &Keys) -> Option<BTreeSet<String>> {
+fn key_of(table: &str, keys: &KeyColumns) -> Option<BTreeSet<String>> {
     keys.get(table).map(|key| key.iter().cloned().collect())
 }
 
 /// Whether the first rows of a plan are always the same.
-fn takes_fixed_rows(plan: &LogicalPlan, keys: &Keys) -> bool {
+fn takes_fixed_rows(plan: &LogicalPlan, keys: &KeyColumns) -> bool {
     match plan {
         LogicalPlan::Sort(sort) => {
             is_total(&names(sort.expr.iter().map(|s| &s.expr)), &sort.input, keys)
@@ -130,7 +130,7 @@ fn takes_fixed_rows(plan: &LogicalPlan, keys: &Keys) -> bool {
     }
 }
 
-fn problem_of(expr: &Expr, node: &LogicalPlan, keys: &Keys) -> Option<String> {
+fn problem_of(expr: &Expr, node: &LogicalPlan, keys: &KeyColumns) -> Option<String> {
     match expr {
         Expr::ScalarFunction(f) if f.func.signature().volatility != Volatility::Immutable => {
             let name = f.func.name();
@@ -148,7 +148,11 @@ fn approximate(name: &str) -> Option<String> {
     })
 }
 
-fn aggregate_problem(f: &AggregateFunction, node: &LogicalPlan, keys: &Keys) -> Option<String> {
+fn aggregate_problem(
+    f: &AggregateFunction,
+    node: &LogicalPlan,
+    keys: &KeyColumns,
+) -> Option<String> {
     let name = f.func.name();
     if let Some(problem) = approximate(name) {
         return Some(problem);
@@ -180,7 +184,7 @@ fn aggregate_problem(f: &AggregateFunction, node: &LogicalPlan, keys: &Keys) -> 
 /// Window functions that give rows with ties the same value.
 const TIE_SAFE: &[&str] = &["rank", "dense_rank", "percent_rank", "cume_dist"];
 
-fn window_problem(w: &WindowFunction, node: &LogicalPlan, keys: &Keys) -> Option<String> {
+fn window_problem(w: &WindowFunction, node: &LogicalPlan, keys: &KeyColumns) -> Option<String> {
     let name = w.fun.name();
     if let Some(problem) = approximate(name) {
         return Some(problem);

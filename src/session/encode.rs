@@ -1,6 +1,4 @@
 //! Batches as Parquet: row groups whose columns are encoded side by side.
-//!
-//! Does not live here: the order of rows (`write`), files and names (`cache`).
 
 use std::io::Write;
 use std::sync::Mutex;
@@ -26,7 +24,6 @@ pub(crate) fn encode<W: Write + Send>(
     threads: usize,
     mut next: impl FnMut() -> Option<RecordBatch>,
 ) -> Result<W, StepError> {
-    let failed = |error: ParquetError| StepError::new(error.to_string());
     let first = next();
     let mut properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).unwrap_or_default()))
@@ -37,8 +34,8 @@ pub(crate) fn encode<W: Write + Send>(
     }
     let properties = properties.build();
     let mut next = first.into_iter().chain(std::iter::from_fn(next));
-    let writer = ArrowWriter::try_new(out, schema.clone(), Some(properties)).map_err(failed)?;
-    let (mut file, factory) = writer.into_serialized_writer().map_err(failed)?;
+    let writer = ArrowWriter::try_new(out, schema.clone(), Some(properties))?;
+    let (mut file, factory) = writer.into_serialized_writer()?;
     let mut group = 0;
     loop {
         let mut batches = Vec::new();
@@ -51,16 +48,16 @@ pub(crate) fn encode<W: Write + Send>(
         if rows == 0 {
             break;
         }
-        let writers = factory.create_column_writers(group).map_err(failed)?;
-        let chunks = encode_group(&schema, writers, &batches, threads).map_err(failed)?;
-        let mut row_group = file.next_row_group().map_err(failed)?;
+        let writers = factory.create_column_writers(group)?;
+        let chunks = encode_group(&schema, writers, &batches, threads)?;
+        let mut row_group = file.next_row_group()?;
         for chunk in chunks {
-            chunk.append_to_row_group(&mut row_group).map_err(failed)?;
+            chunk.append_to_row_group(&mut row_group)?;
         }
-        row_group.close().map_err(failed)?;
+        row_group.close()?;
         group += 1;
     }
-    file.into_inner().map_err(failed)
+    Ok(file.into_inner()?)
 }
 
 /// The text columns whose values are long on average. They hardly repeat, and looking each of
@@ -82,10 +79,10 @@ fn long_texts(batch: &RecordBatch) -> Vec<String> {
 }
 
 /// The encoded leaves of one column.
-type Encoded = Result<Vec<ArrowColumnChunk>, ParquetError>;
+type EncodedLeaves = Result<Vec<ArrowColumnChunk>, ParquetError>;
 
 /// One column of a row group with the writers of its leaves.
-struct Column<'a> {
+struct ColumnChunk<'a> {
     at: usize,
     field: &'a FieldRef,
     writers: Vec<ArrowColumnWriter>,
@@ -104,12 +101,17 @@ fn encode_group(
     for (at, field) in schema.fields().iter().enumerate() {
         let leaves = compute_leaves(field, &new_empty_array(field.data_type()))?.len();
         let bytes = batches.iter().map(|b| b.column(at).get_buffer_memory_size()).sum();
-        columns.push(Column { at, field, writers: writers.by_ref().take(leaves).collect(), bytes });
+        columns.push(ColumnChunk {
+            at,
+            field,
+            writers: writers.by_ref().take(leaves).collect(),
+            bytes,
+        });
     }
     // The largest are taken first, from the end.
     columns.sort_by_key(|c| c.bytes);
     let queue = Mutex::new(columns);
-    let done: Mutex<Vec<(usize, Encoded)>> = Mutex::new(Vec::new());
+    let done: Mutex<Vec<(usize, EncodedLeaves)>> = Mutex::new(Vec::new());
     let work = || {
         loop {
             let column = queue.lock().ok().and_then(|mut q| q.pop());
@@ -144,9 +146,9 @@ fn encode_group(
 }
 
 fn encode_column<'a>(
-    mut column: Column<'_>,
+    mut column: ColumnChunk<'_>,
     arrays: impl Iterator<Item = &'a ArrayRef>,
-) -> Encoded {
+) -> EncodedLeaves {
     for array in arrays {
         let leaves = compute_leaves(column.field, array)?;
         for (writer, leaf) in column.writers.iter_mut().zip(&leaves) {

@@ -12,7 +12,7 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::Expr;
 
-use super::determinism::{Keys, check_deterministic};
+use super::determinism::{KeyColumns, check_deterministic};
 use crate::code::Code;
 use crate::operator::{ArgError, plain_message};
 
@@ -69,7 +69,7 @@ pub fn parse_row_expr(
         .and_then(|df| df.into_optimized_plan())
         .map_err(explain)?;
     if let Some(problem) =
-        check_deterministic(&plan, &Keys::new()).map_err(explain)?.into_iter().next()
+        check_deterministic(&plan, &KeyColumns::new()).map_err(explain)?.into_iter().next()
     {
         return Err(ArgError::new(path, Code::NotDeterministic, problem));
     }

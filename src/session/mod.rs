@@ -1,8 +1,9 @@
-//! The engine under the operators: DataFusion sessions, the reading and writing of artifacts,
-//! and the checks that keep plans deterministic.
+//! DataFusion sessions, the reading and writing of stored tables, and the checks that keep
+//! plans deterministic.
 //!
-//! Does not live here: what is computed (`operators`, `functions`) or when (`exec`).
+//! Does not live here: what is computed (`operators`, `functions`) or when (`runner`).
 
+mod blob_encoding;
 mod determinism;
 mod encode;
 mod expr;
@@ -10,9 +11,9 @@ mod scan;
 mod session;
 mod write;
 
-pub use determinism::{Keys, check_deterministic};
-pub(crate) use encode::encode;
+pub(crate) use blob_encoding::{BlobEncoding, StoredBlob};
+pub use determinism::{KeyColumns, check_deterministic};
 pub use expr::{RowExpr, explain, parse_row_expr};
 pub use scan::{empty_table, scan, scan_files};
 pub use session::{bounded_session, ordered_session, session};
-pub use write::{Hints, Stored, column, store_table};
+pub use write::{StoreTableError, TableHints, column, store_table};

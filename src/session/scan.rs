@@ -98,7 +98,7 @@ mod tests {
     use datafusion::physical_plan::displayable;
 
     use super::*;
-    use crate::session::{Hints, bounded_session, session, store_table};
+    use crate::session::{TableHints, bounded_session, session, store_table};
 
     async fn plan_of(df: DataFrame) -> String {
         let sorted = df.sort(vec![column("id").sort(true, true)]).unwrap();
@@ -116,7 +116,7 @@ mod tests {
         };
         let rows = session(2).read_batch(batch("id", 50_000)).unwrap();
         let table = TableSchema::new(batch("id", 0).schema(), None);
-        let hints = Hints { threads: 2, sorted: false };
+        let hints = TableHints { threads: 2, sorted: false };
         let stored = store_table(rows, "out", &table, &store, hints, |_| {}).await.unwrap();
 
         let plain = session(2);

@@ -139,7 +139,7 @@ pub fn bounded_session(jobs: usize, memory: usize) -> SessionContext {
 }
 
 fn build(jobs: usize, deal_out: bool) -> SessionContext {
-    // A state made from another one leaves the default catalog out, unless told otherwise.
+    // A state that is built from another one has no default catalog, unless it is asked for.
     let mut config = TEMPLATE.config().clone().with_create_default_catalog_and_schema(true);
     config.options_mut().execution.target_partitions = jobs.max(1);
     config.options_mut().optimizer.enable_round_robin_repartition = deal_out;

@@ -2,7 +2,7 @@
 //! hashed and written as Parquet.
 //!
 //! Hashing and encoding run on threads of their own, behind bounded channels, while the plan
-//! computes the next rows. Does not live here: files and names (`cache`).
+//! computes the next rows.
 
 use std::sync::Arc;
 
@@ -19,28 +19,28 @@ use futures::StreamExt;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::encode::encode;
+use super::blob_encoding::BlobEncoding;
 use super::session::session;
 use crate::digest::{ColumnDigest, TableHasher, table_digest};
 use crate::id::ID;
 use crate::operator::{StepError, TableSchema, stored_type};
-use crate::store::{BlobWriter, PortArtifact, Store, StoreError};
+use crate::store::{PortArtifact, Store, StoreError};
 
 /// Batches that may wait for a writer thread.
 const QUEUE: usize = 8;
 
 /// Why a table was not stored.
 #[derive(Debug, thiserror::Error)]
-pub enum Stored {
+pub enum StoreTableError {
     /// The rows could not be computed or are not a valid table.
     #[error(transparent)]
     Step(#[from] StepError),
     /// The store failed.
     #[error(transparent)]
-    Cache(#[from] StoreError),
+    Store(#[from] StoreError),
 }
 
-impl From<datafusion::error::DataFusionError> for Stored {
+impl From<datafusion::error::DataFusionError> for StoreTableError {
     fn from(error: datafusion::error::DataFusionError) -> Self {
         Self::Step(error.into())
     }
@@ -53,7 +53,7 @@ pub fn column(name: &str) -> Expr {
 
 /// What is known of a table before it is stored.
 #[derive(Clone, Copy, Debug)]
-pub struct Hints {
+pub struct TableHints {
     /// Threads to encode with.
     pub threads: usize,
     /// Its rows are in memory and probably in the order of the key already.
@@ -62,21 +62,25 @@ pub struct Hints {
 
 /// Computes `df` and stores it as the artifact of `port`, in the order of its key.
 ///
-/// `on_rows` is told the number of rows of each finished batch.
+/// Calls `on_rows` with the number of rows of each finished batch.
+///
+/// # Errors
+/// If the plan fails, a column that may not be null has nulls, two rows have the same key, or the
+/// store cannot be written.
 pub async fn store_table(
     df: DataFrame,
     port: &str,
     table: &TableSchema,
     store: &Store,
-    hints: Hints,
+    hints: TableHints,
     on_rows: impl Fn(u64),
-) -> Result<PortArtifact, Stored> {
+) -> Result<PortArtifact, StoreTableError> {
     let schema = table.stored();
     let fields = df.schema().as_arrow().clone();
     let columns = schema.fields().iter().map(|field| {
         let expr = column(field.name());
         match fields.field_with_name(field.name()) {
-            Ok(found) if found.data_type() == field.data_type() => expr,
+            Ok(computed) if computed.data_type() == field.data_type() => expr,
             _ => cast(expr, field.data_type().clone()).alias(field.name()),
         }
     });
@@ -103,8 +107,8 @@ async fn sorted(
     df: DataFrame,
     schema: &SchemaRef,
     key: &[String],
-    hints: Hints,
-) -> Result<SendableRecordBatchStream, Stored> {
+    hints: TableHints,
+) -> Result<SendableRecordBatchStream, StoreTableError> {
     if key.is_empty() {
         return Ok(df.execute_stream().await?);
     }
@@ -187,24 +191,22 @@ pub(crate) struct ArtifactSink {
     to_hasher: mpsc::Sender<RecordBatch>,
     to_writer: mpsc::Sender<RecordBatch>,
     hasher: JoinHandle<Result<(Vec<ColumnDigest>, u64), StepError>>,
-    writer: JoinHandle<Result<BlobWriter, StepError>>,
+    writer: BlobEncoding,
 }
 
 impl ArtifactSink {
     fn new(store: &Store, schema: SchemaRef, threads: usize) -> Result<Self, StoreError> {
-        let blob = store.blob_writer()?;
         let (to_hasher, mut hash_queue) = mpsc::channel::<RecordBatch>(QUEUE);
         let (to_writer, mut write_queue) = mpsc::channel::<RecordBatch>(QUEUE);
         let hash_schema = Arc::clone(&schema);
+        let writer =
+            BlobEncoding::start(store, schema, threads, move || write_queue.blocking_recv())?;
         let hasher = tokio::task::spawn_blocking(move || {
             let mut hasher = TableHasher::new(&hash_schema);
             while let Some(batch) = hash_queue.blocking_recv() {
                 hasher.update(&batch).map_err(|e| StepError::new(e.to_string()))?;
             }
             Ok(hasher.finish())
-        });
-        let writer = tokio::task::spawn_blocking(move || {
-            encode(blob, schema, threads, || write_queue.blocking_recv())
         });
         Ok(Self { to_hasher, to_writer, hasher, writer })
     }
@@ -219,15 +221,17 @@ impl ArtifactSink {
         store: &Store,
         port: &str,
         key: Vec<String>,
-    ) -> Result<PortArtifact, Stored> {
+    ) -> Result<PortArtifact, StoreTableError> {
         let Self { to_hasher, to_writer, hasher, writer } = self;
         drop((to_hasher, to_writer));
+        let encoded = writer.finish().await;
         let panicked = |_| StepError::new("a writer thread panicked");
-        let blob = writer.await.map_err(panicked)?;
+        // What is wrong with the rows says more than that they could not be written.
         let (columns, rows) = hasher.await.map_err(panicked)??;
-        let (blob, bytes) = blob?.commit(store).await?;
+        let blob = encoded?.commit(store).await?;
         let digest = table_digest(&columns, rows);
-        Ok(PortArtifact { port: port.to_string(), digest, blob, bytes, rows, key, columns })
+        let (port, bytes, blob) = (port.to_string(), blob.bytes, blob.digest);
+        Ok(PortArtifact { port, digest, blob, bytes, rows, key, columns })
     }
 }
 
@@ -249,7 +253,7 @@ impl DuplicateKeys {
         for at in self.keys.columns.iter().filter(|at| batch.schema_ref().field(**at).name() == ID)
         {
             if batch.column(*at).null_count() > 0 {
-                return Err(StepError::new("the column `id` has nulls")
+                return Err(StepError::refused("the column `id` has nulls")
                     .help("every row needs an id; drop these rows or give another key"));
             }
         }
@@ -273,7 +277,7 @@ impl DuplicateKeys {
         let schema = one.schema();
         let names: Vec<&str> =
             self.keys.columns.iter().map(|i| schema.field(*i).name().as_str()).collect();
-        StepError::new(format!(
+        StepError::refused(format!(
             "two rows have the same key ({}):\n  {}\n  {}",
             names.join(", "),
             row_text(one),
@@ -333,7 +337,7 @@ mod tests {
         let store = Store::open("memory://").await.unwrap();
         let table = TableSchema::new(batch(&[]).schema(), None);
         let mut digests = Vec::new();
-        let hints = Hints { threads: 2, sorted: true };
+        let hints = TableHints { threads: 2, sorted: true };
         for ids in [["a", "b", "c"], ["c", "a", "b"]] {
             let df = crate::session::session(2).read_batch(batch(&ids)).unwrap();
             let stored = store_table(df, "out", &table, &store, hints, |_| {}).await.unwrap();

@@ -1,9 +1,8 @@
 //! Small objects by name, in a folder or in a bucket.
 //!
-//! Lives here: reading, writing, listing and removing, and the two ways to do it: files are
-//! written with fsync and rename, objects of a bucket with a put, which is atomic. Names are
-//! made by `store` from digests, never taken from what is stored. Does not live here: what
-//! the objects mean.
+//! They are read, written, listed and removed. Files are written with fsync and rename, objects
+//! of a bucket with a put, which is atomic. Names are made by `store` from digests, never taken
+//! from what is stored.
 
 use std::fs;
 use std::io::{self, Write};
@@ -23,7 +22,7 @@ const PARALLEL: usize = 16;
 
 /// A stored object in a listing.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(super) struct ObjectEntry {
     /// Its name within the store, with `/`.
     pub(super) name: String,
     pub(super) bytes: u64,
@@ -32,16 +31,16 @@ pub(super) struct Entry {
 
 #[derive(Clone)]
 pub(super) enum Backend {
-    Folder(Arc<Folder>),
+    Folder(Arc<FolderBackend>),
     Bucket { objects: Arc<dyn ObjectStore>, root: ObjectPath },
 }
 
-pub(super) struct Folder {
+pub(super) struct FolderBackend {
     pub(super) root: PathBuf,
     swept: Once,
 }
 
-impl Folder {
+impl FolderBackend {
     pub(super) fn new(root: PathBuf) -> Self {
         Self { root, swept: Once::new() }
     }
@@ -60,7 +59,7 @@ impl Folder {
             });
             TempFile::create(&folder)
         };
-        create().map_err(|error| StoreError::at("write", &self.root, &error))
+        create().map_err(|error| StoreError::at("write", &self.root, error))
     }
 
     fn write(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
@@ -69,7 +68,7 @@ impl Folder {
         temp.file
             .write_all(bytes)
             .and_then(|()| temp.persist(&path))
-            .map_err(|error| StoreError::at("write", &path, &error))
+            .map_err(|error| StoreError::at("write", &path, error))
     }
 
     /// The content of a file; what is not there or cannot be read is a miss.
@@ -87,12 +86,12 @@ impl Folder {
                 NotFound | NotADirectory | IsADirectory | PermissionDenied | InvalidData => {
                     Ok(None)
                 }
-                _ => Err(StoreError::at("read", &path, &error)),
+                _ => Err(StoreError::at("read", &path, error)),
             },
         }
     }
 
-    fn list(&self, prefix: &str) -> Result<Vec<Entry>, StoreError> {
+    fn list(&self, prefix: &str) -> Result<Vec<ObjectEntry>, StoreError> {
         let top = self.path(prefix);
         let mut entries = Vec::new();
         for entry in walkdir::WalkDir::new(&top) {
@@ -104,14 +103,14 @@ impl Folder {
                         | io::ErrorKind::NotADirectory
                         | io::ErrorKind::PermissionDenied,
                     ) => continue,
-                    _ => return Err(StoreError::of("list", top.display(), &error)),
+                    _ => return Err(StoreError::of("list", top.display(), error)),
                 },
             };
             // Through links, so that a store whose blobs are links works.
             let Ok(about) = fs::metadata(entry.path()) else { continue };
             let inside = entry.path().strip_prefix(&self.root).ok().and_then(Path::to_str);
             if let (true, Some(name)) = (about.is_file(), inside) {
-                entries.push(Entry {
+                entries.push(ObjectEntry {
                     name: name.replace(std::path::MAIN_SEPARATOR, "/"),
                     bytes: about.len(),
                     modified: about.modified().unwrap_or(SystemTime::UNIX_EPOCH),
@@ -123,7 +122,7 @@ impl Folder {
 }
 
 impl Backend {
-    pub(super) fn folder(&self) -> Option<&Arc<Folder>> {
+    pub(super) fn folder(&self) -> Option<&Arc<FolderBackend>> {
         match self {
             Self::Folder(folder) => Some(folder),
             Self::Bucket { .. } => None,
@@ -139,9 +138,9 @@ impl Backend {
             }
             Self::Bucket { objects, root } => {
                 let path = below(root, name);
-                let failed = |error| StoreError::of("read", &path, &error);
+                let failed = |error| StoreError::of("read", &path, error);
                 match objects.get(&path).await {
-                    Ok(found) => Ok(Some(found.bytes().await.map_err(failed)?.to_vec())),
+                    Ok(object) => Ok(Some(object.bytes().await.map_err(failed)?.to_vec())),
                     Err(object_store::Error::NotFound { .. }) => Ok(None),
                     Err(error) => Err(failed(error)),
                 }
@@ -159,7 +158,7 @@ impl Backend {
             Self::Bucket { objects, root } => {
                 let path = below(root, name);
                 let put = objects.put(&path, bytes.into()).await;
-                put.map(|_| ()).map_err(|error| StoreError::of("write", &path, &error))
+                put.map(|_| ()).map_err(|error| StoreError::of("write", &path, error))
             }
         }
     }
@@ -192,7 +191,7 @@ impl Backend {
                     {
                         Ok(false)
                     }
-                    Err(error) => Err(StoreError::at("remove", &path, &error)),
+                    Err(error) => Err(StoreError::at("remove", &path, error)),
                 }
             }
             Self::Bucket { objects, root } => {
@@ -200,7 +199,7 @@ impl Backend {
                 match objects.delete(&path).await {
                     Ok(()) => Ok(true),
                     Err(object_store::Error::NotFound { .. }) => Ok(false),
-                    Err(error) => Err(StoreError::of("remove", &path, &error)),
+                    Err(error) => Err(StoreError::of("remove", &path, error)),
                 }
             }
         }
@@ -219,7 +218,7 @@ impl Backend {
     }
 
     /// The objects below `prefix`, sorted by name.
-    pub(super) async fn list(&self, prefix: &str) -> Result<Vec<Entry>, StoreError> {
+    pub(super) async fn list(&self, prefix: &str) -> Result<Vec<ObjectEntry>, StoreError> {
         let mut entries = match self {
             Self::Folder(folder) => {
                 let (folder, prefix) = (Arc::clone(folder), prefix.to_string());
@@ -227,13 +226,13 @@ impl Backend {
             }
             Self::Bucket { objects, root } => {
                 let top = below(root, prefix);
-                let found = objects.list(Some(&top)).map_ok(|about| Entry {
+                let listing = objects.list(Some(&top)).map_ok(|about| ObjectEntry {
                     name: inside(root, &about.location),
                     bytes: about.size,
                     modified: about.last_modified.into(),
                 });
-                let found: Result<Vec<_>, _> = found.try_collect().await;
-                found.map_err(|error| StoreError::of("list", &top, &error))?
+                let listing: Result<Vec<_>, _> = listing.try_collect().await;
+                listing.map_err(|error| StoreError::of("list", &top, error))?
             }
         };
         entries.sort_by(|a, b| a.name.cmp(&b.name));
@@ -242,7 +241,10 @@ impl Backend {
 
     /// The objects below `prefix` with their contents, sorted by name. What cannot be read
     /// is empty.
-    pub(super) async fn read_all(&self, prefix: &str) -> Result<Vec<(Entry, Vec<u8>)>, StoreError> {
+    pub(super) async fn read_all(
+        &self,
+        prefix: &str,
+    ) -> Result<Vec<(ObjectEntry, Vec<u8>)>, StoreError> {
         futures::stream::iter(self.list(prefix).await?)
             .map(|entry| async move {
                 let bytes = self.read(&entry.name).await?.unwrap_or_default();

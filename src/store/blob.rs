@@ -1,8 +1,5 @@
 //! Writing blobs: a file that is hashed while it is written and named by its digest when it
 //! is complete.
-//!
-//! Does not live here: what is in a blob (`exec` writes Parquet), reading blobs (the engine
-//! does, by path).
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -11,7 +8,7 @@ use std::sync::Arc;
 use object_store::buffered::BufWriter;
 use tokio::io::AsyncWriteExt;
 
-use super::backend::{Backend, Folder, below, blocking};
+use super::backend::{Backend, FolderBackend, below, blocking};
 use super::error::StoreError;
 use super::local::TempFile;
 use super::store::{Store, blob_name};
@@ -23,13 +20,13 @@ use crate::digest::Digest;
 /// bucket it is a nameless file in the system's folder for temporary files.
 #[derive(Debug)]
 pub struct BlobWriter {
-    file: Target,
+    file: BlobFile,
     hasher: blake3::Hasher,
     bytes: u64,
 }
 
 #[derive(Debug)]
-enum Target {
+enum BlobFile {
     Temp(TempFile),
     Nameless(File),
 }
@@ -45,17 +42,17 @@ impl BlobWriter {
     pub async fn commit(self, store: &Store) -> Result<(Digest, u64), StoreError> {
         let (digest, bytes) = (Digest::from(self.hasher.finalize()), self.bytes);
         match (&store.inner.backend, self.file) {
-            (Backend::Folder(folder), Target::Temp(temp)) => {
+            (Backend::Folder(folder), BlobFile::Temp(temp)) => {
                 let folder = Arc::clone(folder);
                 blocking(move || place(&folder, temp, &digest)).await?;
             }
-            (Backend::Folder(folder), Target::Nameless(mut file)) => {
+            (Backend::Folder(folder), BlobFile::Nameless(mut file)) => {
                 let folder = Arc::clone(folder);
                 blocking(move || {
                     let mut temp = folder.temp()?;
                     file.rewind()
                         .and_then(|()| io::copy(&mut file, &mut temp.file))
-                        .map_err(|error| StoreError::at("write", &folder.root, &error))?;
+                        .map_err(|error| StoreError::at("write", &folder.root, error))?;
                     place(&folder, temp, &digest)
                 })
                 .await?;
@@ -71,12 +68,12 @@ impl BlobWriter {
 }
 
 /// Renames over a blob that is already there: that costs nothing and heals a damaged one.
-fn place(folder: &Folder, temp: TempFile, digest: &Digest) -> Result<(), StoreError> {
+fn place(folder: &FolderBackend, temp: TempFile, digest: &Digest) -> Result<(), StoreError> {
     let path = folder.path(&blob_name(digest));
-    temp.persist(&path).map_err(|error| StoreError::at("write", &path, &error))
+    temp.persist(&path).map_err(|error| StoreError::at("write", &path, error))
 }
 
-async fn upload(store: &Store, target: Target, digest: &Digest) -> Result<(), StoreError> {
+async fn upload(store: &Store, target: BlobFile, digest: &Digest) -> Result<(), StoreError> {
     let (Backend::Bucket { objects, root }, name) = (&store.inner.backend, blob_name(digest))
     else {
         return Ok(());
@@ -84,8 +81,8 @@ async fn upload(store: &Store, target: Target, digest: &Digest) -> Result<(), St
     let path = below(root, &name);
     // The temporary file must live until its content is there.
     let file = match &target {
-        Target::Temp(temp) => temp.file.try_clone(),
-        Target::Nameless(file) => file.try_clone(),
+        BlobFile::Temp(temp) => temp.file.try_clone(),
+        BlobFile::Nameless(file) => file.try_clone(),
     };
     let copy = async {
         let mut file = file?;
@@ -95,14 +92,14 @@ async fn upload(store: &Store, target: Target, digest: &Digest) -> Result<(), St
         tokio::io::copy(&mut file, &mut writer).await?;
         writer.shutdown().await
     };
-    copy.await.map_err(|error: io::Error| StoreError::of("write", &path, &error))
+    copy.await.map_err(|error: io::Error| StoreError::of("write", &path, error))
 }
 
 impl Write for BlobWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = match &mut self.file {
-            Target::Temp(temp) => temp.file.write(bytes),
-            Target::Nameless(file) => file.write(bytes),
+            BlobFile::Temp(temp) => temp.file.write(bytes),
+            BlobFile::Nameless(file) => file.write(bytes),
         }?;
         self.hasher.update(&bytes[..written]);
         self.bytes += written as u64;
@@ -118,10 +115,10 @@ impl Store {
     /// A new, empty blob.
     pub fn blob_writer(&self) -> Result<BlobWriter, StoreError> {
         let file = match &self.inner.backend {
-            Backend::Folder(folder) => Target::Temp(folder.temp()?),
-            Backend::Bucket { .. } => Target::Nameless(
+            Backend::Folder(folder) => BlobFile::Temp(folder.temp()?),
+            Backend::Bucket { .. } => BlobFile::Nameless(
                 tempfile::tempfile()
-                    .map_err(|error| StoreError::at("write", &std::env::temp_dir(), &error))?,
+                    .map_err(|error| StoreError::at("write", &std::env::temp_dir(), error))?,
             ),
         };
         Ok(BlobWriter { file, hasher: blake3::Hasher::new(), bytes: 0 })

@@ -1,13 +1,13 @@
-//! The error of the store.
-//!
-//! Lives here: what failed, where and why, sorted into the few kinds that a caller treats
-//! differently. Does not live here: results that are missing or damaged, which are misses
-//! and not errors.
+//! The error of the store: what failed, where and why, sorted into the few kinds that a caller
+//! treats differently. A result that is missing or damaged is a miss, not an error.
 
 use std::error::Error;
 use std::fmt;
 use std::io;
 use std::path::Path;
+
+use crate::cause;
+use crate::operator::{StepError, StepErrorKind};
 
 /// What sort of failure a [`StoreError`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,13 +29,14 @@ pub enum StoreErrorKind {
 /// A failure of the store: the operation, the place and the cause.
 ///
 /// Displayed in one line, `cannot write /data/cache: No space left on device`.
-pub struct StoreError(Box<Inner>);
+pub struct StoreError(Box<StoreFailure>);
 
-struct Inner {
+struct StoreFailure {
     kind: StoreErrorKind,
     operation: String,
     place: String,
     cause: String,
+    source: Option<Box<dyn Error + Send + Sync>>,
 }
 
 impl StoreError {
@@ -46,33 +47,40 @@ impl StoreError {
         cause: impl Into<String>,
     ) -> Self {
         let (operation, place, cause) = (operation.into(), place.to_string(), cause.into());
-        Self(Box::new(Inner { kind, operation, place, cause }))
+        Self(Box::new(StoreFailure { kind, operation, place, cause, source: None }))
     }
 
-    /// The error of `operation` (a verb: “write”) on a place of the store, caused by `error`,
+    /// The error of `operation` (a verb: “write”) on a place of the store, caused by `source`,
     /// which may wrap the real cause (a Parquet writer wraps the disk's error).
-    pub fn of(operation: &str, place: impl fmt::Display, error: &(dyn Error + 'static)) -> Self {
-        let mut kind = StoreErrorKind::Io;
-        let mut cause = error.to_string();
-        let mut next = Some(error);
-        while let Some(error) = next {
-            if let Some(io) = find_io(error) {
-                kind = io_kind(io);
-                cause = plain(io);
-            } else if let Some(
-                object_store::Error::PermissionDenied { .. }
-                | object_store::Error::Unauthenticated { .. },
-            ) = error.downcast_ref()
-            {
-                kind = StoreErrorKind::ReadOnly;
+    pub fn of(
+        operation: &str,
+        place: impl fmt::Display,
+        source: impl Into<Box<dyn Error + Send + Sync>>,
+    ) -> Self {
+        let source = source.into();
+        let denied = |error: &(dyn Error + 'static)| {
+            matches!(
+                error.downcast_ref(),
+                Some(
+                    object_store::Error::PermissionDenied { .. }
+                        | object_store::Error::Unauthenticated { .. },
+                )
+            )
+        };
+        let (kind, cause) = match cause::io_cause(source.as_ref()) {
+            Some(io) => (io_kind(io), plain(io)),
+            None if cause::chain(source.as_ref()).any(denied) => {
+                (StoreErrorKind::ReadOnly, source.to_string())
             }
-            next = error.source();
-        }
-        Self::new(kind, operation, place, cause)
+            None => (StoreErrorKind::Io, source.to_string()),
+        };
+        let mut error = Self::new(kind, operation, place, cause);
+        error.0.source = Some(source);
+        error
     }
 
-    pub(super) fn at(operation: &str, path: &Path, error: &io::Error) -> Self {
-        Self::of(operation, path.display(), error)
+    pub(super) fn at(operation: &str, path: &Path, source: io::Error) -> Self {
+        Self::of(operation, path.display(), source)
     }
 
     /// What sort of failure it is.
@@ -103,7 +111,7 @@ impl StoreError {
 
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { operation, place, cause, .. } = self.0.as_ref();
+        let StoreFailure { operation, place, cause, .. } = self.0.as_ref();
         write!(f, "cannot {operation} {place}: {cause}")
     }
 }
@@ -114,17 +122,21 @@ impl fmt::Debug for StoreError {
     }
 }
 
-impl Error for StoreError {}
+impl Error for StoreError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.0.source.as_deref().map(|source| source as &(dyn Error + 'static))
+    }
+}
 
-fn find_io<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a io::Error> {
-    let io: &io::Error = error.downcast_ref()?;
-    // An error of the operating system that was wrapped in another I/O error.
-    io.get_ref().and_then(|inner| find_io(inner)).or(Some(io))
+impl From<StoreError> for StepError {
+    fn from(error: StoreError) -> Self {
+        Self::of(StepErrorKind::Store, error)
+    }
 }
 
 fn io_kind(error: &io::Error) -> StoreErrorKind {
     match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreErrorKind::Full,
+        kind if cause::is_full(kind) => StoreErrorKind::Full,
         io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
             StoreErrorKind::ReadOnly
         }
@@ -151,7 +163,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn error_numbers_become_kinds_and_plain_words() {
         let error = |number| {
-            StoreError::at("write", Path::new("/x/cache"), &io::Error::from_raw_os_error(number))
+            StoreError::at("write", Path::new("/x/cache"), io::Error::from_raw_os_error(number))
         };
         assert_eq!(error(28).to_string(), "cannot write /x/cache: No space left on device");
         assert_eq!(error(28).kind(), StoreErrorKind::Full);
@@ -168,8 +180,8 @@ mod tests {
     fn the_cause_is_found_inside_a_parquet_error() {
         let full = || io::Error::from_raw_os_error(28);
         let wrapped = parquet::errors::ParquetError::from(full());
-        assert_eq!(StoreError::of("write", "x", &wrapped).kind(), StoreErrorKind::Full);
+        assert_eq!(StoreError::of("write", "x", wrapped).kind(), StoreErrorKind::Full);
         let wrapped = io::Error::other(full());
-        assert_eq!(StoreError::of("write", "x", &wrapped).kind(), StoreErrorKind::Full);
+        assert_eq!(StoreError::of("write", "x", wrapped).kind(), StoreErrorKind::Full);
     }
 }

@@ -1,20 +1,17 @@
-//! Collecting what nobody needs any more.
-//!
-//! Lives here: which results stay and which go. Does not live here: what is damaged
-//! (`verify`).
+//! Garbage collection: which results stay, which go, and their removal.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
-use super::backend::{Backend, Entry};
+use super::backend::{Backend, ObjectEntry};
+use super::contents::StoreContents;
 use super::error::{StoreError, StoreErrorKind};
 use super::local::sweep;
 use super::manifest::{FORMAT_VERSION, Manifest};
 use super::record::RunRecord;
 use super::store::{Store, manifest_name, memo_name};
-use super::survey::Survey;
 use super::time::rfc3339;
 use crate::digest::Digest;
 use crate::event::RunStatus;
@@ -65,8 +62,8 @@ impl Store {
             return Ok(GcReport::default());
         }
         let alone = if policy.dry_run { None } else { Some(self.exclusive_lock().await?) };
-        let survey = Survey::of(self).await?;
-        if let Some((name, format)) = survey.other_formats.iter().find(|f| f.1 > FORMAT_VERSION) {
+        let contents = StoreContents::of(self).await?;
+        if let Some((name, format)) = contents.other_formats.iter().find(|f| f.1 > FORMAT_VERSION) {
             // Its blobs are not known here and would all be collected.
             return Err(StoreError::new(
                 StoreErrorKind::Unsupported,
@@ -76,31 +73,31 @@ impl Store {
             ));
         }
         let runs = self.recent_runs(usize::MAX).await?;
-        let mut plan = Plan::new(&survey, &runs, &policy, SystemTime::now());
+        let mut removals = Removals::new(&contents, &runs, &policy, SystemTime::now());
         // Where there are no locks, a run may be about to name what it just wrote.
         if matches!(backend, Backend::Bucket { .. }) {
             let settled = SystemTime::now().checked_sub(DAY);
-            plan.blobs.retain(|blob| settled.is_some_and(|settled| blob.modified < settled));
+            removals.blobs.retain(|blob| settled.is_some_and(|settled| blob.modified < settled));
         }
         if let (Some(older), false) = (policy.older_than, policy.dry_run) {
             let limit = SystemTime::now().checked_sub(older);
-            let old = |entry: &Entry| limit.is_some_and(|limit| entry.modified < limit);
+            let old = |entry: &ObjectEntry| limit.is_some_and(|limit| entry.modified < limit);
             let checks = backend.list("checks").await?.into_iter();
-            plan.others.extend(checks.filter(old).map(|entry| entry.name));
+            removals.others.extend(checks.filter(old).map(|entry| entry.name));
         }
 
         let temp = folder.map(|folder| folder.path("tmp"));
         let report = GcReport {
-            manifests: plan.manifests.len() as u64,
-            blobs: plan.blobs.len() as u64,
-            bytes: plan.blobs.iter().map(|blob| blob.bytes).sum(),
+            manifests: removals.manifests.len() as u64,
+            blobs: removals.blobs.len() as u64,
+            bytes: removals.blobs.iter().map(|blob| blob.bytes).sum(),
             temp_files: temp.map_or(0, |temp| sweep(&temp, policy.dry_run)),
         };
         if !policy.dry_run {
             // What names a blob goes before the blob: killed in between, nothing is missing.
-            backend.remove_all(plan.manifests).await?;
-            backend.remove_all(plan.others).await?;
-            backend.remove_all(plan.blobs.into_iter().map(|blob| blob.name)).await?;
+            backend.remove_all(removals.manifests).await?;
+            backend.remove_all(removals.others).await?;
+            backend.remove_all(removals.blobs.into_iter().map(|blob| blob.name)).await?;
         }
         drop(alone);
         Ok(report)
@@ -108,19 +105,24 @@ impl Store {
 }
 
 /// The names of the objects to remove.
-struct Plan {
+struct Removals {
     manifests: Vec<String>,
     /// Parts and remembered checks.
     others: Vec<String>,
-    blobs: Vec<Entry>,
+    blobs: Vec<ObjectEntry>,
 }
 
-impl Plan {
-    fn new(survey: &Survey, runs: &[RunRecord], policy: &GcPolicy, now: SystemTime) -> Self {
+impl Removals {
+    fn new(
+        contents: &StoreContents,
+        runs: &[RunRecord],
+        policy: &GcPolicy,
+        now: SystemTime,
+    ) -> Self {
         let kept_by_runs = policy.keep_runs.map(|count| keys_of_runs(runs, count));
         let before = |age| now.checked_sub(age).map_or_else(String::new, rfc3339);
         let cutoff = policy.older_than.map(before);
-        let last_use = last_uses(survey, runs);
+        let last_use = last_uses(contents, runs);
         let used = |manifest: &Manifest| last_use.get(&manifest.key).copied().unwrap_or_default();
         let protected = |manifest: &Manifest| {
             kept_by_runs.as_ref().is_some_and(|keys| keys.contains(&manifest.key))
@@ -128,21 +130,21 @@ impl Plan {
         let young = |time: &str| cutoff.as_ref().is_some_and(|cutoff| time >= cutoff.as_str());
         let no_rule = kept_by_runs.is_none() && cutoff.is_none();
 
-        let mut kept: Vec<&Manifest> = survey
+        let mut kept: Vec<&Manifest> = contents
             .manifests
             .iter()
             .filter(|manifest| no_rule || protected(manifest) || young(used(manifest)))
             .collect();
         let with_result: HashSet<Digest> =
-            survey.manifests.iter().map(|manifest| manifest.preimage.recipe()).collect();
+            contents.manifests.iter().map(|manifest| manifest.preimage.recipe()).collect();
         let grace = before(policy.older_than.unwrap_or(INTERRUPTED));
         let waiting = |recipe: &Digest, created: &str| {
             young(created) || (!with_result.contains(recipe) && created >= grace.as_str())
         };
 
-        let mut blobs = References::new(survey);
+        let mut blobs = References::new(contents);
         let mut recipes: HashMap<Digest, Vec<Digest>> = HashMap::new();
-        for (recipe, part) in &survey.parts {
+        for (recipe, part) in &contents.parts {
             recipes.entry(*recipe).or_default().push(part.blob);
             if waiting(recipe, &part.created) {
                 blobs.add(part.blob);
@@ -178,10 +180,10 @@ impl Plan {
         kept.retain(|manifest| !evicted.contains(&manifest.key));
 
         let kept: HashSet<Digest> = kept.iter().map(|manifest| manifest.key).collect();
-        let gone = survey.manifests.iter().filter(|manifest| !kept.contains(&manifest.key));
-        let unreadable = survey.damaged_manifests.iter().map(|(name, _)| name.clone());
-        let outdated = survey.other_formats.iter().map(|(name, _)| name.clone());
-        let gone_parts = survey
+        let gone = contents.manifests.iter().filter(|manifest| !kept.contains(&manifest.key));
+        let unreadable = contents.damaged_manifests.iter().map(|(name, _)| name.clone());
+        let outdated = contents.other_formats.iter().map(|(name, _)| name.clone());
+        let gone_parts = contents
             .parts
             .iter()
             .filter(|(recipe, part)| {
@@ -189,7 +191,7 @@ impl Plan {
                     && !waiting(recipe, &part.created)
             })
             .map(|(recipe, part)| memo_name(recipe, part));
-        let unreadable_parts = survey.damaged_parts.iter().map(|(name, _)| name.clone());
+        let unreadable_parts = contents.damaged_parts.iter().map(|(name, _)| name.clone());
         Self {
             manifests: gone
                 .map(|manifest| manifest_name(&manifest.key))
@@ -197,7 +199,7 @@ impl Plan {
                 .chain(outdated)
                 .collect(),
             others: gone_parts.chain(unreadable_parts).collect(),
-            blobs: survey
+            blobs: contents
                 .blobs
                 .iter()
                 .filter(|(digest, _)| !blobs.contains(digest))
@@ -215,8 +217,8 @@ struct References {
 }
 
 impl References {
-    fn new(survey: &Survey) -> Self {
-        let size = survey.blobs.iter().map(|(digest, entry)| (*digest, entry.bytes)).collect();
+    fn new(contents: &StoreContents) -> Self {
+        let size = contents.blobs.iter().map(|(digest, entry)| (*digest, entry.bytes)).collect();
         Self { count: HashMap::new(), size, total: 0 }
     }
 
@@ -260,8 +262,8 @@ fn keys_of_runs(newest_first: &[RunRecord], count: usize) -> HashSet<Digest> {
 }
 
 /// When each result was last computed or reused.
-fn last_uses<'a>(survey: &'a Survey, runs: &'a [RunRecord]) -> HashMap<Digest, &'a str> {
-    let computed = survey.manifests.iter().map(|manifest| (manifest.key, &manifest.created));
+fn last_uses<'a>(contents: &'a StoreContents, runs: &'a [RunRecord]) -> HashMap<Digest, &'a str> {
+    let computed = contents.manifests.iter().map(|manifest| (manifest.key, &manifest.created));
     let reused = runs
         .iter()
         .flat_map(|run| run.steps.iter().filter_map(move |step| Some((step.key?, &run.started))));

@@ -3,7 +3,7 @@
 //! One journal per recipe, for answers that were paid for and that no run may lose: a line
 //! for each, with a checksum. Answers that arrive together are made durable together. A
 //! journal is short-lived: at the end of its step what is in it becomes a part of the recipe,
-//! and the file goes. Does not live here: parts (`store`), what an answer is (operators).
+//! and the file goes.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -13,6 +13,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 use super::error::StoreError;
+use crate::cause;
 use crate::digest::Digest;
 
 /// How often a journal is tried that another process has.
@@ -22,30 +23,33 @@ const POLL: Duration = Duration::from_millis(50);
 const QUEUE: usize = 1024;
 
 /// A kept answer: what was asked, as a digest, and the text that came back.
-pub type Entry = (Digest, String);
+pub type JournalEntry = (Digest, String);
 
 /// The journal of a recipe, open and locked.
-pub struct Journal {
+pub struct AnswerJournal {
     path: PathBuf,
-    queue: mpsc::Sender<Pending>,
+    queue: mpsc::Sender<PendingLine>,
     /// Ends with the queue and gives the file back, still locked.
     writer: std::thread::JoinHandle<File>,
 }
 
-struct Pending {
+struct PendingLine {
     line: Vec<u8>,
-    kept: oneshot::Sender<Result<(), String>>,
+    kept: oneshot::Sender<io::Result<()>>,
 }
 
-impl Journal {
-    /// Opens the journal of `recipe` in `folder`, or begins it; and what is in it. Waits for
-    /// as long as another process has it.
+impl AnswerJournal {
+    /// Opens the journal of `recipe` in `folder`, or begins it, and returns the answers in it.
+    /// Waits for as long as another process has it open.
     ///
     /// # Errors
-    /// If the file cannot be read or written.
-    pub async fn open(folder: &Path, recipe: &Digest) -> Result<(Self, Vec<Entry>), StoreError> {
+    /// If the folder or the file cannot be made, read or cut back to its last whole line.
+    pub async fn open(
+        folder: &Path,
+        recipe: &Digest,
+    ) -> Result<(Self, Vec<JournalEntry>), StoreError> {
         let path = folder.join(format!("{recipe}.log"));
-        let failed = |error: io::Error| StoreError::at("write", &path, &error);
+        let failed = |error: io::Error| StoreError::at("write", &path, error);
         fs::create_dir_all(folder).map_err(failed)?;
         let mut file = loop {
             let file = OpenOptions::new()
@@ -80,31 +84,27 @@ impl Journal {
     /// Keeps an answer; it is on disk when this returns.
     ///
     /// # Errors
-    /// If it could not be written.
+    /// If the line could not be written. Nothing of it is in the file then.
     pub async fn keep(&self, question: &Digest, answer: &str) -> Result<(), StoreError> {
-        let failed =
-            |why: &str| StoreError::at("write", &self.path, &io::Error::other(why.to_string()));
+        let failed = |error: io::Error| StoreError::at("write", &self.path, error);
+        let ended = || failed(io::Error::other("the journal's thread has ended"));
         let (kept, done) = oneshot::channel();
         let line = line(question, answer);
-        let sent = self.queue.send(Pending { line, kept }).await;
-        sent.map_err(|_| failed("the journal's thread has ended"))?;
-        match done.await {
-            Ok(result) => result.map_err(|why| failed(&why)),
-            Err(_) => Err(failed("the journal's thread has ended")),
-        }
+        self.queue.send(PendingLine { line, kept }).await.map_err(|_| ended())?;
+        done.await.map_err(|_| ended())?.map_err(failed)
     }
 
     /// Removes the file: what was in it is kept elsewhere.
     ///
     /// # Errors
-    /// If it cannot be removed.
+    /// If the folder does not allow it.
     pub fn remove(self) -> Result<(), StoreError> {
         drop(self.queue);
         // The lock is held until the name is gone.
         let file = self.writer.join();
         let removed = fs::remove_file(&self.path);
         drop(file);
-        removed.map_err(|error| StoreError::at("remove", &self.path, &error))
+        removed.map_err(|error| StoreError::at("remove", &self.path, error))
     }
 }
 
@@ -116,20 +116,20 @@ fn same_file(file: &File, path: &Path) -> bool {
 }
 
 /// Writes what arrives; all that waits is made durable at once.
-fn write_all(mut file: File, mut pending: mpsc::Receiver<Pending>) -> File {
+fn write_all(mut file: File, mut pending: mpsc::Receiver<PendingLine>) -> File {
     let (mut text, mut waiting) = (Vec::new(), Vec::new());
     while let Some(first) = pending.blocking_recv() {
         let mut next = Some(first);
-        while let Some(Pending { line, kept }) = next {
+        while let Some(PendingLine { line, kept }) = next {
             text.extend_from_slice(&line);
             waiting.push(kept);
             next = pending.try_recv().ok();
         }
-        let written = append(&mut file, &text).map_err(|error| error.to_string());
+        let written = append(&mut file, &text);
         text.clear();
         for kept in waiting.drain(..) {
             // Nobody waits any more if the run was interrupted.
-            let _ = kept.send(written.clone());
+            let _ = kept.send(written.as_ref().copied().map_err(cause::copy_of));
         }
     }
     file
@@ -158,13 +158,13 @@ fn checksum(content: &[u8]) -> String {
 }
 
 /// The answers, and where the last whole line ends. A damaged line takes no other with it.
-fn read(content: &[u8]) -> (Vec<Entry>, u64) {
+fn read(content: &[u8]) -> (Vec<JournalEntry>, u64) {
     let good = content.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let lines = content[..good].split(|byte| *byte == b'\n');
     (lines.filter_map(entry).collect(), good as u64)
 }
 
-fn entry(line: &[u8]) -> Option<Entry> {
+fn entry(line: &[u8]) -> Option<JournalEntry> {
     let (sum, content) = (line.get(..SUM)?, line.get(SUM + 1..)?);
     if sum != checksum(content).as_bytes() {
         return None;
@@ -183,8 +183,8 @@ mod tests {
         Digest::of(&[n])
     }
 
-    async fn reopened(folder: &Path) -> Vec<Entry> {
-        let (journal, entries) = Journal::open(folder, &question(0)).await.unwrap();
+    async fn reopened(folder: &Path) -> Vec<JournalEntry> {
+        let (journal, entries) = AnswerJournal::open(folder, &question(0)).await.unwrap();
         drop(journal.queue);
         drop(journal.writer.join());
         entries
@@ -193,7 +193,7 @@ mod tests {
     #[tokio::test]
     async fn what_was_kept_is_there_when_it_is_opened_again() {
         let folder = tempfile::tempdir().unwrap();
-        let (journal, entries) = Journal::open(folder.path(), &question(0)).await.unwrap();
+        let (journal, entries) = AnswerJournal::open(folder.path(), &question(0)).await.unwrap();
         assert!(entries.is_empty());
         let text = "two\nlines, \"quotes\", \u{0} and 世界";
         journal.keep(&question(1), text).await.unwrap();
@@ -224,10 +224,10 @@ mod tests {
     #[tokio::test]
     async fn the_next_one_waits_and_finds_a_new_file_if_it_was_removed() {
         let folder = tempfile::tempdir().unwrap();
-        let (first, _) = Journal::open(folder.path(), &question(0)).await.unwrap();
+        let (first, _) = AnswerJournal::open(folder.path(), &question(0)).await.unwrap();
         first.keep(&question(1), "one").await.unwrap();
         let path = folder.path().to_path_buf();
-        let second = tokio::spawn(async move { Journal::open(&path, &question(0)).await });
+        let second = tokio::spawn(async move { AnswerJournal::open(&path, &question(0)).await });
         tokio::time::sleep(POLL * 3).await;
         assert!(!second.is_finished());
         first.remove().unwrap();

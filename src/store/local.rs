@@ -1,8 +1,5 @@
 //! Files of a store that is a folder: temporary files that die with their process, and
 //! writes that are either whole or absent after a crash.
-//!
-//! Does not live here: which files a store has (`store`), stores that are buckets
-//! (`backend`).
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -10,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use super::record::random;
 
-/// A file in a store's `tmp/`. While it is open it is locked, so that nobody takes it for
-/// the remains of a dead process; dropping it removes it.
+/// A file in a store's `tmp/`. While it is open it is locked, so that no other process takes it
+/// for the remains of a dead process; dropping it removes it.
 #[derive(Debug)]
 pub(super) struct TempFile {
     pub(super) file: File,

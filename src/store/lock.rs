@@ -1,8 +1,8 @@
 //! Locks between runs, tasks and processes that share a store.
 //!
-//! Lives here: locks of the operating system on files in `locks/`, which end with the
-//! process that holds them, however it ends. A run holds the store's lock shared, `cache gc`
-//! and repairs hold it alone. Does not live here: who takes which lock (`exec`, `gc`).
+//! They are locks of the operating system on files in `locks/`, which end with the process that
+//! holds them, however it ends. A run holds the store's lock shared, `cache gc` and repairs hold
+//! it alone.
 //! Stores without files (buckets) have no locks: their guards hold nothing.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -75,7 +75,7 @@ impl Store {
                 self.location(),
                 "a run is using it",
             )),
-            Err(TryLockError::Error(error)) => Err(StoreError::of("lock", self.location(), &error)),
+            Err(TryLockError::Error(error)) => Err(StoreError::of("lock", self.location(), error)),
         }
     }
 
@@ -97,7 +97,7 @@ impl Store {
                     return Ok(LockGuard { file: None });
                 }
                 Err(TryLockError::Error(error)) => {
-                    return Err(StoreError::of("lock", self.location(), &error));
+                    return Err(StoreError::of("lock", self.location(), error));
                 }
             }
             if let Some(on_wait) = on_wait.take() {
@@ -114,7 +114,7 @@ impl Store {
         match open_lock(&path) {
             Ok(file) => Ok(Some(file)),
             Err(error) => {
-                let error = StoreError::at("write", &path, &error);
+                let error = StoreError::at("write", &path, error);
                 if error.kind() != StoreErrorKind::ReadOnly {
                     return Err(error);
                 }

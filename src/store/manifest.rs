@@ -1,8 +1,6 @@
 //! What the store knows of a result: the pre-image of its key, its ports, the finished parts
-//! of row-precise reuse.
-//!
-//! Lives here: the shapes that are written as JSON, and how a key follows from a pre-image.
-//! Does not live here: where they are stored (`store`), what goes into a pre-image (`exec`).
+//! of row-precise reuse; the shapes that are written as JSON, and how a key follows from a
+//! pre-image.
 
 use std::collections::BTreeMap;
 
@@ -100,11 +98,11 @@ impl Manifest {
 
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, Unreadable> {
         #[derive(Deserialize)]
-        struct Format {
+        struct FormatOnly {
             format: u32,
         }
-        match serde_json::from_slice::<Format>(bytes) {
-            Ok(Format { format }) if format != FORMAT_VERSION => {
+        match serde_json::from_slice::<FormatOnly>(bytes) {
+            Ok(FormatOnly { format }) if format != FORMAT_VERSION => {
                 return Err(Unreadable::OtherFormat(format));
             }
             Ok(_) | Err(_) => {}
@@ -113,7 +111,7 @@ impl Manifest {
     }
 }
 
-/// Why the bytes of a manifest are no manifest.
+/// Why bytes cannot be read as a manifest.
 #[derive(Debug)]
 pub(super) enum Unreadable {
     OtherFormat(u32),
@@ -173,8 +171,8 @@ pub struct MemoPart {
     pub rows: u64,
     /// When it was written, RFC 3339 in UTC.
     pub created: String,
-    /// The digest of the only input row, in hexadecimal digits, if the part is all that was
-    /// made of it; otherwise every row of the part carries the digest of its input row.
+    /// The digest of the only input row, in hexadecimal digits, if the part is its
+    /// whole result; otherwise every row of the part carries the digest of its input row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub row: Option<String>,
 }

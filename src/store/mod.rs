@@ -6,11 +6,12 @@
 //! whatever a manifest names is there. What is missing or damaged is a miss, not an error.
 //! A folder, however often its writers were killed, is always in a state to go on from.
 //!
-//! Does not live here: what a key is made of and when a result is reused (`exec`), what is
+//! Does not live here: what a key is made of and when a result is reused (`runner`), what is
 //! in the tables (`operators`).
 
 mod backend;
 mod blob;
+mod contents;
 mod error;
 mod gc;
 mod journal;
@@ -19,20 +20,19 @@ mod lock;
 mod manifest;
 mod record;
 mod store;
-mod survey;
 #[cfg(test)]
 mod tests;
 mod time;
 mod verify;
 
 pub use blob::BlobWriter;
+pub use contents::StoreUsage;
 pub use error::{StoreError, StoreErrorKind};
 pub use gc::{GcPolicy, GcReport};
-pub use journal::{Entry as JournalEntry, Journal};
+pub use journal::{AnswerJournal, JournalEntry};
 pub use lock::LockGuard;
 pub use manifest::{FORMAT_VERSION, Manifest, ManifestLabels, MemoPart, PortArtifact, Preimage};
 pub use record::RunRecord;
 pub use store::Store;
-pub use survey::Usage;
 pub use time::timestamp;
 pub use verify::{Finding, FindingKind};

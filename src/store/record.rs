@@ -1,6 +1,4 @@
 //! The record of a run: what ran, when, and which results it refers to.
-//!
-//! Does not live here: events while it runs (`event`), and how records are shown (`report`).
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::SystemTime;

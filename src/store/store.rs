@@ -4,8 +4,7 @@
 //! `memo/<aa>/<recipe>/<blob>.json` parts of row-precise reuse, `checks/<aa>/<key>.json`
 //! outcomes of assertions, `runs/<time>-<id>.json` records of runs, `locks/`, `tmp/`.
 //! Names are digests that the caller computed; a name that was read from the store is never
-//! followed. Does not live here: locks (`lock`), writing blobs (`blob`), maintenance
-//! (`survey`, `verify`, `gc`).
+//! followed.
 
 use std::fmt;
 use std::fs::File;
@@ -18,7 +17,7 @@ use object_store::path::Path as ObjectPath;
 use serde::Serialize;
 use url::Url;
 
-use super::backend::{Backend, Folder, below};
+use super::backend::{Backend, FolderBackend, below};
 use super::error::{StoreError, StoreErrorKind};
 use super::manifest::{Manifest, MemoPart};
 use super::record::RunRecord;
@@ -27,10 +26,10 @@ use crate::digest::Digest;
 /// A content-addressed store in a folder or a bucket. Cheap to clone.
 #[derive(Clone)]
 pub struct Store {
-    pub(super) inner: Arc<Inner>,
+    pub(super) inner: Arc<StoreInner>,
 }
 
-pub(super) struct Inner {
+pub(super) struct StoreInner {
     location: String,
     pub(super) backend: Backend,
     objects: Arc<dyn ObjectStore>,
@@ -84,19 +83,19 @@ impl Store {
                 Self::open_bucket(shown, &url, objects)
             }
             "s3" => open_s3(&url).and_then(|objects| Self::open_bucket(shown, &url, objects)),
-            other => Err(unsupported(&shown, format!("stores of kind {other}:// are not known"))),
+            other => Err(unsupported(&shown, format!("{other}:// is not a kind of store"))),
         }
     }
 
     fn open_folder(location: &str, path: &Path) -> Result<Self, StoreError> {
-        let failed = |error| StoreError::at("open", path, &error);
+        let failed = |error| StoreError::at("open", path, error);
         let folder = resolve(&std::path::absolute(path).map_err(failed)?);
         let root = ObjectPath::from_absolute_path(&folder)
-            .map_err(|error| StoreError::of("open", folder.display(), &error))?;
+            .map_err(|error| StoreError::of("open", folder.display(), error))?;
         let url = Url::parse("file:///")
-            .map_err(|error| StoreError::of("open", folder.display(), &error))?;
+            .map_err(|error| StoreError::of("open", folder.display(), error))?;
         let objects: Arc<dyn ObjectStore> = Arc::new(object_store::local::LocalFileSystem::new());
-        let backend = Backend::Folder(Arc::new(Folder::new(folder)));
+        let backend = Backend::Folder(Arc::new(FolderBackend::new(folder)));
         Ok(Self::new(location.to_string(), backend, objects, root, url))
     }
 
@@ -106,7 +105,7 @@ impl Store {
         objects: Arc<dyn ObjectStore>,
     ) -> Result<Self, StoreError> {
         let root = ObjectPath::from_url_path(url.path())
-            .map_err(|error| StoreError::of("open", &location, &error))?;
+            .map_err(|error| StoreError::of("open", &location, error))?;
         let mut base = url.clone();
         base.set_path("");
         base.set_query(None);
@@ -123,7 +122,7 @@ impl Store {
         url: Url,
     ) -> Self {
         let exclusive = Mutex::new(Weak::new());
-        Self { inner: Arc::new(Inner { location, backend, objects, root, url, exclusive }) }
+        Self { inner: Arc::new(StoreInner { location, backend, objects, root, url, exclusive }) }
     }
 
     /// The location as it was given to [`Store::open`].
@@ -136,7 +135,7 @@ impl Store {
         Arc::clone(&self.inner.objects)
     }
 
-    /// The URL under which a query engine may register [`Store::object_store`]: `file:///`
+    /// The URL under which a session may register [`Store::object_store`]: `file:///`
     /// for a folder, else the bucket's.
     pub fn url(&self) -> Url {
         self.inner.url.clone()
@@ -185,8 +184,8 @@ impl Store {
     /// The finished parts of a recipe whose blobs are there, sorted by blob.
     pub async fn memo_parts(&self, recipe: &Digest) -> Result<Vec<MemoPart>, StoreError> {
         let backend = &self.inner.backend;
-        let found = backend.read_all(&memo_folder(recipe)).await?;
-        let parts = found.into_iter().filter_map(|(entry, bytes)| {
+        let entries = backend.read_all(&memo_folder(recipe)).await?;
+        let parts = entries.into_iter().filter_map(|(entry, bytes)| {
             let part: MemoPart = serde_json::from_slice(&bytes).ok()?;
             (memo_name(recipe, &part) == entry.name).then_some(part)
         });
@@ -244,7 +243,7 @@ impl Store {
 
     async fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), StoreError> {
         let mut bytes = serde_json::to_vec_pretty(value)
-            .map_err(|error| StoreError::of("write", name, &error))?;
+            .map_err(|error| StoreError::of("write", name, error))?;
         bytes.push(b'\n');
         self.inner.backend.write(name, bytes).await
     }
@@ -281,7 +280,7 @@ fn unsupported(place: impl fmt::Display, cause: impl Into<String>) -> StoreError
 #[cfg(feature = "s3")]
 fn open_s3(url: &Url) -> Result<Arc<dyn ObjectStore>, StoreError> {
     let builder = object_store::aws::AmazonS3Builder::from_env().with_url(url.as_str());
-    let store = builder.build().map_err(|error| StoreError::of("open", url, &error))?;
+    let store = builder.build().map_err(|error| StoreError::of("open", url, error))?;
     Ok(Arc::new(store))
 }
 

@@ -1,7 +1,5 @@
 //! Points in time as the store writes them: UTC, milliseconds, fixed width, so that texts
 //! sort as the times do.
-//!
-//! Does not live here: durations and how people are shown times (`report`).
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -1,12 +1,11 @@
-//! Checking a store against itself, and removing what is damaged.
-//!
-//! Lives here: re-hashing blobs, recomputing the logical digests of the tables in them, and
-//! the findings. Does not live here: what is merely unused (`gc`).
+//! Checks a store against itself, and removes what is damaged: blobs are hashed again, the
+//! logical digests of the tables in them computed again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
+use std::path::Path;
 use std::sync::Arc;
 
 use futures::StreamExt;
@@ -16,25 +15,25 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use super::backend::{Backend, blocking};
+use super::contents::StoreContents;
 use super::error::StoreError;
 use super::manifest::PortArtifact;
 use super::store::{Store, blob_name, manifest_name, memo_name};
-use super::survey::Survey;
 use crate::digest::{ColumnDigest, Digest, TableHasher, table_digest};
 
 /// What sort of damage a [`Finding`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingKind {
-    /// The content of a blob has not the digest that is its name.
+    /// The content of a blob does not have the digest that is its name.
     DamagedBlob,
     /// A manifest or a part names a blob that is not there.
     MissingBlob,
-    /// A blob has not the size that a manifest or a part says.
+    /// A blob does not have the size that a manifest or a part says.
     WrongSize,
-    /// The table in a blob has not the rows or the logical digest that a manifest says.
+    /// The table in a blob does not have the rows or the logical digest that a manifest says.
     WrongTable,
-    /// A file among the blobs is not called like one.
+    /// A file among the blobs does not have the name of one.
     StrangeFile,
     /// A manifest cannot be read.
     DamagedManifest,
@@ -44,7 +43,7 @@ pub enum FindingKind {
     DamagedPart,
 }
 
-/// One thing in a store that is not what it has to be.
+/// Something in a store that is damaged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// What sort of damage it is.
@@ -71,7 +70,7 @@ impl fmt::Display for Finding {
 }
 
 /// Who names a blob, and what they say of it.
-struct Claim {
+struct BlobClaim {
     name: String,
     step: Option<String>,
     bytes: u64,
@@ -81,16 +80,19 @@ struct Claim {
 
 impl Store {
     /// Checks everything: every blob against its name, every table against its manifest,
-    /// every manifest against its key. `progress` is told how many bytes were checked since
-    /// it was told last. Nothing is changed; temporary files are no damage.
+    /// every manifest against its key. `progress` is called with the number of bytes
+    /// checked since the last call. Changes nothing; temporary files are not damage.
+    ///
+    /// # Errors
+    /// If the store cannot be read at all. A damaged object is a finding.
     pub async fn verify(
         &self,
         progress: &(impl Fn(u64) + ?Sized),
     ) -> Result<Vec<Finding>, StoreError> {
-        let survey = Survey::of(self).await?;
-        let mut findings = unreadable(&survey);
-        let mut claims: BTreeMap<Digest, Vec<Claim>> = BTreeMap::new();
-        for manifest in &survey.manifests {
+        let contents = StoreContents::of(self).await?;
+        let mut findings = unreadable(&contents);
+        let mut claims: BTreeMap<Digest, Vec<BlobClaim>> = BTreeMap::new();
+        for manifest in &contents.manifests {
             let (name, key) = (manifest_name(&manifest.key), manifest.preimage.key());
             if key != manifest.key {
                 let detail = format!("its pre-image has the key {}", key.short());
@@ -98,7 +100,7 @@ impl Store {
                 findings.push(Finding::new(kind, &name, detail, vec![name.clone()]));
             }
             for port in &manifest.ports {
-                claims.entry(port.blob).or_default().push(Claim {
+                claims.entry(port.blob).or_default().push(BlobClaim {
                     name: name.clone(),
                     step: Some(manifest.labels.step.clone()),
                     bytes: port.bytes,
@@ -107,8 +109,8 @@ impl Store {
                 });
             }
         }
-        for (recipe, part) in &survey.parts {
-            claims.entry(part.blob).or_default().push(Claim {
+        for (recipe, part) in &contents.parts {
+            claims.entry(part.blob).or_default().push(BlobClaim {
                 name: memo_name(recipe, part),
                 step: None,
                 bytes: part.bytes,
@@ -116,7 +118,7 @@ impl Store {
                 table: None,
             });
         }
-        for (digest, _) in &survey.blobs {
+        for (digest, _) in &contents.blobs {
             claims.entry(*digest).or_default();
         }
 
@@ -129,8 +131,8 @@ impl Store {
             tokio::select! {
                 biased;
                 Some(bytes) = receiver.recv() => progress(bytes),
-                found = checks.next() => match found {
-                    Some(found) => findings.extend(found?),
+                damages = checks.next() => match damages {
+                    Some(damages) => findings.extend(damages?),
                     None => break,
                 },
             }
@@ -165,7 +167,7 @@ impl Finding {
         Self { kind, object: object.to_string(), detail, steps: Vec::new(), remove }
     }
 
-    fn with_claims<'a>(mut self, claims: impl IntoIterator<Item = &'a Claim>) -> Self {
+    fn with_claims<'a>(mut self, claims: impl IntoIterator<Item = &'a BlobClaim>) -> Self {
         for claim in claims {
             self.remove.push(claim.name.clone());
             if let Some(step) = claim.step.as_ref().filter(|step| !self.steps.contains(step)) {
@@ -176,16 +178,16 @@ impl Finding {
     }
 }
 
-fn unreadable(survey: &Survey) -> Vec<Finding> {
+fn unreadable(contents: &StoreContents) -> Vec<Finding> {
     let find = |kind, name: &String, cause: &String| {
         Finding::new(kind, name, format!("it cannot be read: {cause}"), vec![name.clone()])
     };
-    let manifests = survey.damaged_manifests.iter();
-    let parts = survey.damaged_parts.iter();
+    let manifests = contents.damaged_manifests.iter();
+    let parts = contents.damaged_parts.iter();
     manifests
         .map(|(name, cause)| find(FindingKind::DamagedManifest, name, cause))
         .chain(parts.map(|(name, cause)| find(FindingKind::DamagedPart, name, cause)))
-        .chain(survey.strangers.iter().map(|entry| {
+        .chain(contents.strangers.iter().map(|entry| {
             let detail = "its name is not the digest of a table".to_string();
             Finding::new(FindingKind::StrangeFile, &entry.name, detail, vec![entry.name.clone()])
         }))
@@ -195,7 +197,7 @@ fn unreadable(survey: &Survey) -> Vec<Finding> {
 async fn check(
     store: &Store,
     blob: Digest,
-    claims: Vec<Claim>,
+    claims: Vec<BlobClaim>,
     progress: mpsc::UnboundedSender<u64>,
 ) -> Result<Vec<Finding>, StoreError> {
     let name = blob_name(&blob);
@@ -210,9 +212,9 @@ async fn check(
         move || check_file(file, blob, &name, &claims, &progress)
     };
     match tokio::task::spawn_blocking(work).await {
-        Ok(Ok(found)) => Ok(found),
+        Ok(Ok(findings)) => Ok(findings),
         Ok(Err(error)) => {
-            Err(StoreError::of("read", format!("{}/{name}", store.location()), &error))
+            Err(StoreError::of("read", format!("{}/{name}", store.location()), error))
         }
         // A table that brings down the reader is as damaged as one that it refuses.
         Err(_) => {
@@ -227,7 +229,7 @@ fn check_file(
     mut file: File,
     blob: Digest,
     name: &str,
-    claims: &[Claim],
+    claims: &[BlobClaim],
     progress: &mpsc::UnboundedSender<u64>,
 ) -> io::Result<Vec<Finding>> {
     let mut hasher = blake3::Hasher::new();
@@ -242,13 +244,13 @@ fn check_file(
         };
         hasher.update(&buffer[..read]);
         bytes += read as u64;
-        // Nobody listens any more if the check was given up.
+        // The receiver is gone if the check was given up.
         progress.send(read as u64).ok();
     }
     drop(buffer);
 
     let sound = Digest::from(hasher.finalize()) == blob;
-    let misfits: Vec<&Claim> = claims.iter().filter(|claim| claim.bytes != bytes).collect();
+    let misfits: Vec<&BlobClaim> = claims.iter().filter(|claim| claim.bytes != bytes).collect();
     if !sound {
         let (kind, detail) = match misfits.first() {
             Some(claim) => {
@@ -306,11 +308,11 @@ fn read_table(
     Ok(hasher.finish())
 }
 
-fn compare(found: &[ColumnDigest], port: &PortArtifact, manifest: &str) -> Option<String> {
+fn compare(stored: &[ColumnDigest], port: &PortArtifact, manifest: &str) -> Option<String> {
     for column in &port.columns {
-        match found.iter().find(|found| found.name == column.name) {
-            None => return Some(format!("it has no column {}, {manifest} has", column.name)),
-            Some(found) if found != column => {
+        match stored.iter().find(|other| other.name == column.name) {
+            None => return Some(format!("it lacks the column {} of {manifest}", column.name)),
+            Some(other) if other != column => {
                 return Some(format!("column {} is not what {manifest} says", column.name));
             }
             Some(_) => {}
@@ -319,8 +321,8 @@ fn compare(found: &[ColumnDigest], port: &PortArtifact, manifest: &str) -> Optio
     let unknown = |column: &&ColumnDigest| {
         !column.name.starts_with("__") && port.columns.iter().all(|c| c.name != column.name)
     };
-    if let Some(column) = found.iter().find(unknown) {
-        return Some(format!("it has a column {}, {manifest} has not", column.name));
+    if let Some(column) = stored.iter().find(unknown) {
+        return Some(format!("it has a column {} that {manifest} lacks", column.name));
     }
     (table_digest(&port.columns, port.rows) != port.digest)
         .then(|| format!("its logical digest is not the one that {manifest} says"))
@@ -334,25 +336,25 @@ async fn open(store: &Store, name: &str) -> Result<Option<File>, StoreError> {
             blocking(move || match File::open(&path) {
                 Ok(file) => Ok(Some(file)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-                Err(error) => Err(StoreError::at("read", &path, &error)),
+                Err(error) => Err(StoreError::at("read", &path, error)),
             })
             .await
         }
         Backend::Bucket { objects, root } => {
             let path = super::backend::below(root, name);
-            let failed =
-                |error: &(dyn std::error::Error + 'static)| StoreError::of("read", &path, error);
+            let failed = |error| StoreError::of("read", &path, error);
+            let failed_copy = |error| StoreError::at("read", Path::new(path.as_ref()), error);
             let mut chunks = match objects.get(&path).await {
-                Ok(found) => found.into_stream(),
+                Ok(object) => object.into_stream(),
                 Err(object_store::Error::NotFound { .. }) => return Ok(None),
-                Err(error) => return Err(failed(&error)),
+                Err(error) => return Err(failed(error)),
             };
-            let mut file = tempfile::tempfile().map_err(|error| failed(&error))?;
+            let mut file = tempfile::tempfile().map_err(failed_copy)?;
             while let Some(chunk) = chunks.next().await {
-                let chunk = chunk.map_err(|error| failed(&error))?;
-                file.write_all(&chunk).map_err(|error| failed(&error))?;
+                let chunk = chunk.map_err(failed)?;
+                file.write_all(&chunk).map_err(failed_copy)?;
             }
-            file.rewind().map_err(|error| failed(&error))?;
+            file.rewind().map_err(failed_copy)?;
             Ok(Some(file))
         }
     }

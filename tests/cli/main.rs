@@ -46,6 +46,7 @@ mod invalid_references;
 mod invalid_values;
 mod invalid_yaml;
 mod lock_file;
+mod logging;
 mod manual_validation;
 mod matrix;
 mod mine_against_git;

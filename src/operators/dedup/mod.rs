@@ -306,7 +306,7 @@ struct BoundDedup {
 
 impl BoundStep for BoundDedup {
     fn args(&self) -> Value {
-        let mut args = serde_json::to_value(&self.args).unwrap_or_default();
+        let mut args = serde_json::json!(self.args);
         // Its content counts, not its place.
         if self.args.tokenizer_file.is_some() {
             args["tokenizer_file"] = Value::Bool(true);
@@ -329,8 +329,9 @@ impl BoundStep for BoundDedup {
         let (Some(path), Some(name)) = (&self.file, &self.args.tokenizer_file) else {
             return Ok(Vec::new());
         };
-        let content = std::fs::read(path)
-            .map_err(|error| StepError::new(format!("cannot read {}: {error}", path.display())))?;
+        let content = std::fs::read(path).map_err(|e| {
+            StepError::new(format!("cannot read {}: {e}", path.display())).because(e)
+        })?;
         Ok(vec![SideFile { name: name.clone(), digest: Digest::of(&content) }])
     }
 
@@ -366,7 +367,7 @@ impl BoundDedup {
 impl From<galeras_similarity::Error> for StepError {
     fn from(error: galeras_similarity::Error) -> Self {
         let vocabulary = matches!(error, galeras_similarity::Error::Vocabulary { .. });
-        let error = Self::new(error.to_string());
+        let error = Self::new(error.to_string()).because(error);
         if vocabulary {
             return error.help("allow more with `galeras run --memory`, or use `tokens: bpe`");
         }

@@ -278,7 +278,7 @@ impl Work {
             outcomes.par_chunks(CHUNK).map(chunk).collect()
         });
         if stopped.load(Ordering::Relaxed) {
-            return Err(StepError::new("interrupted"));
+            return Err(StepError::interrupted());
         }
         Ok(answers.into_iter().flatten().collect())
     }

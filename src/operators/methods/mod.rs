@@ -164,7 +164,7 @@ struct BoundMethods {
 
 impl BoundStep for BoundMethods {
     fn args(&self) -> Value {
-        let mut args = serde_json::to_value(&self.args).unwrap_or_default();
+        let mut args = serde_json::json!(self.args);
         // The folder counts by its content and by the name that it gives to `repo`.
         if let Some(map) = args.as_object_mut() {
             map.insert("dir".into(), Value::Null);

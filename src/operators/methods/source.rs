@@ -85,7 +85,7 @@ impl FileSource {
     fn folder_paths(&self, root: &Path) -> Result<Vec<(String, PathBuf)>, StepError> {
         let mut paths = Vec::new();
         for entry in WalkDir::new(root).follow_root_links(true).sort_by_file_name() {
-            let entry = entry.map_err(|e| StepError::new(e.to_string()))?;
+            let entry = entry.map_err(|e| StepError::new(e.to_string()).because(e))?;
             if !entry.file_type().is_file() {
                 continue;
             }
@@ -171,5 +171,6 @@ pub(super) fn schema() -> SchemaRef {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, StepError> {
-    std::fs::read(path).map_err(|e| StepError::new(format!("cannot read {}: {e}", path.display())))
+    std::fs::read(path)
+        .map_err(|e| StepError::new(format!("cannot read {}: {e}", path.display())).because(e))
 }

@@ -164,7 +164,7 @@ impl BoundMine {
 
 impl BoundStep for BoundMine {
     fn args(&self) -> Value {
-        serde_json::to_value(&self.args).unwrap_or_default()
+        serde_json::json!(self.args)
     }
 
     fn ports(&self) -> &[Port] {

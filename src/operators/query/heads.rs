@@ -71,7 +71,7 @@ pub(super) async fn resolve(
     let mut done = 0;
     while let Some((repository, head)) = answers.next().await {
         if cx.cancel.is_cancelled() {
-            return Err(StepError::new("interrupted"));
+            return Err(StepError::interrupted());
         }
         done += 1;
         (cx.tell)(Tell::Activity(format!("head {done} of {total}: {}", repository.repo)));

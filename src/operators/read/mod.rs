@@ -283,7 +283,9 @@ impl BoundStep for BoundRead {
     }
 
     fn side_files(&self) -> Result<Vec<SideFile>, StepError> {
-        let failed = |e| StepError::new(format!("cannot read `{}`: {e}", self.name));
+        let failed = |e: std::io::Error| {
+            StepError::new(format!("cannot read `{}`: {e}", self.name)).because(e)
+        };
         let mut hasher = blake3::Hasher::new();
         let file = std::fs::File::open(&self.file).map_err(failed)?;
         hasher.update_reader(file).map_err(failed)?;

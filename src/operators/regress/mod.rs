@@ -129,7 +129,7 @@ struct BoundRegress {
 
 impl BoundStep for BoundRegress {
     fn args(&self) -> Value {
-        serde_json::to_value(&self.analysis.args).unwrap_or_default()
+        serde_json::json!(self.analysis.args)
     }
 
     fn ports(&self) -> &[Port] {

@@ -122,7 +122,7 @@ pub(super) fn refute(
             (0..args.simulations).into_par_iter().map(simulate).collect()
         };
         if watch.stop.load(Ordering::Relaxed) {
-            return Err(StepError::new("interrupted"));
+            return Err(StepError::interrupted());
         }
         for (at, reason) in reasons.into_iter().enumerate() {
             results[at].push(match reason {

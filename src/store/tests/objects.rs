@@ -100,7 +100,7 @@ async fn opening_writes_nothing() {
     assert_eq!(store.manifest(&Digest::of(b"")).await.unwrap(), None);
     assert_eq!(store.list().await.unwrap(), []);
     assert!(store.recent_runs(5).await.unwrap().is_empty());
-    assert_eq!(store.usage().await.unwrap(), Usage::default());
+    assert_eq!(store.usage().await.unwrap(), StoreUsage::default());
     assert_eq!(store.verify(&|_| {}).await.unwrap(), []);
     assert_eq!(cleaned(&store, GcPolicy::default()).await, GcReport::default());
     assert!(!folder.path().join("cache").exists());

@@ -1,11 +1,8 @@
 //! Everything that a store holds, read at once: for listing, checking and cleaning.
-//!
-//! Lives here: the survey, and the small reports that are only counts of it. Does not live
-//! here: what is done about what is found (`verify`, `gc`).
 
 use serde::{Deserialize, Serialize};
 
-use super::backend::Entry;
+use super::backend::ObjectEntry;
 use super::error::StoreError;
 use super::manifest::{Manifest, MemoPart, Unreadable};
 use super::store::{Store, blob_name, manifest_name, memo_name};
@@ -13,7 +10,7 @@ use crate::digest::Digest;
 
 /// How much a store holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
+pub struct StoreUsage {
     /// Stored results.
     pub manifests: u64,
     /// Stored tables.
@@ -27,7 +24,7 @@ pub struct Usage {
 }
 
 /// The manifests, parts and blobs of a store.
-pub(super) struct Survey {
+pub(super) struct StoreContents {
     pub(super) manifests: Vec<Manifest>,
     /// Name of the object, and what is wrong with it.
     pub(super) damaged_manifests: Vec<(String, String)>,
@@ -36,15 +33,15 @@ pub(super) struct Survey {
     /// Recipe and part.
     pub(super) parts: Vec<(Digest, MemoPart)>,
     pub(super) damaged_parts: Vec<(String, String)>,
-    pub(super) blobs: Vec<(Digest, Entry)>,
+    pub(super) blobs: Vec<(Digest, ObjectEntry)>,
     /// Files among the blobs that are not called like one.
-    pub(super) strangers: Vec<Entry>,
+    pub(super) strangers: Vec<ObjectEntry>,
 }
 
-impl Survey {
+impl StoreContents {
     pub(super) async fn of(store: &Store) -> Result<Self, StoreError> {
         let backend = &store.inner.backend;
-        let mut survey = Self {
+        let mut contents = Self {
             manifests: Vec::new(),
             damaged_manifests: Vec::new(),
             other_formats: Vec::new(),
@@ -53,41 +50,41 @@ impl Survey {
             blobs: Vec::new(),
             strangers: Vec::new(),
         };
-        for (Entry { name, .. }, bytes) in backend.read_all("actions").await? {
+        for (ObjectEntry { name, .. }, bytes) in backend.read_all("actions").await? {
             match Manifest::parse(&bytes) {
                 Ok(manifest) if manifest_name(&manifest.key) == name => {
-                    survey.manifests.push(manifest);
+                    contents.manifests.push(manifest);
                 }
-                Ok(_) => survey.damaged_manifests.push((name, "it has another's key".into())),
-                Err(Unreadable::OtherFormat(format)) => survey.other_formats.push((name, format)),
-                Err(Unreadable::Damaged(cause)) => survey.damaged_manifests.push((name, cause)),
+                Ok(_) => contents.damaged_manifests.push((name, "it has another's key".into())),
+                Err(Unreadable::OtherFormat(format)) => contents.other_formats.push((name, format)),
+                Err(Unreadable::Damaged(cause)) => contents.damaged_manifests.push((name, cause)),
             }
         }
-        for (Entry { name, .. }, bytes) in backend.read_all("memo").await? {
+        for (ObjectEntry { name, .. }, bytes) in backend.read_all("memo").await? {
             let recipe = name.split('/').nth(2).and_then(|text| text.parse().ok());
             match (recipe, serde_json::from_slice::<MemoPart>(&bytes)) {
                 (Some(recipe), Ok(part)) if memo_name(&recipe, &part) == name => {
-                    survey.parts.push((recipe, part));
+                    contents.parts.push((recipe, part));
                 }
-                (_, Ok(_)) => survey.damaged_parts.push((name, "it has another's name".into())),
-                (_, Err(error)) => survey.damaged_parts.push((name, error.to_string())),
+                (_, Ok(_)) => contents.damaged_parts.push((name, "it has another's name".into())),
+                (_, Err(error)) => contents.damaged_parts.push((name, error.to_string())),
             }
         }
         for entry in backend.list("blobs").await? {
             match digest_in(&entry.name).filter(|digest| blob_name(digest) == entry.name) {
-                Some(digest) => survey.blobs.push((digest, entry)),
-                None => survey.strangers.push(entry),
+                Some(digest) => contents.blobs.push((digest, entry)),
+                None => contents.strangers.push(entry),
             }
         }
-        Ok(survey)
+        Ok(contents)
     }
 }
 
 impl Store {
     /// Every stored result, newest first.
     pub async fn list(&self) -> Result<Vec<Manifest>, StoreError> {
-        let found = self.inner.backend.read_all("actions").await?;
-        let mut manifests: Vec<Manifest> = found
+        let entries = self.inner.backend.read_all("actions").await?;
+        let mut manifests: Vec<Manifest> = entries
             .into_iter()
             .filter_map(|(entry, bytes)| {
                 let manifest = Manifest::parse(&bytes).ok()?;
@@ -99,10 +96,10 @@ impl Store {
     }
 
     /// How much the store holds.
-    pub async fn usage(&self) -> Result<Usage, StoreError> {
+    pub async fn usage(&self) -> Result<StoreUsage, StoreError> {
         let backend = &self.inner.backend;
         let blobs = backend.list("blobs").await?;
-        Ok(Usage {
+        Ok(StoreUsage {
             manifests: backend.list("actions").await?.len() as u64,
             blobs: blobs.len() as u64,
             blob_bytes: blobs.iter().map(|blob| blob.bytes).sum(),

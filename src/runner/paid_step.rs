@@ -1,9 +1,9 @@
-//! Steps that ask: no answer that was once given is asked for again.
+//! Paid answers: no question that was once answered is asked again.
 //!
 //! While the step runs, every answer goes to a journal and is on disk before it counts. At
 //! the end the journal becomes a part of the recipe, like the finished rows of other steps,
 //! whether the step succeeds or not; a killed run leaves the journal, which the next one takes
-//! up. Does not live here: the journal's file (`cache`), what is asked (the operator).
+//! up.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,12 +13,13 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::dataframe::DataFrame;
 use futures::future::BoxFuture;
 
+use super::context::StepContext;
 use super::error::RunError;
-use super::step::StepContext;
+use super::parts::commit_part;
 use crate::digest::Digest;
 use crate::operator::{Answers, PaidResult, PaidStep, StepError};
-use crate::session::{encode, scan_files};
-use crate::store::{Journal, JournalEntry, MemoPart, timestamp};
+use crate::session::{BlobEncoding, scan_files};
+use crate::store::{AnswerJournal, JournalEntry};
 
 /// The folder of the journals, beside what is downloaded.
 const FOLDER: &str = "answers";
@@ -27,12 +28,12 @@ const FOLDER: &str = "answers";
 const BATCH: usize = 1024;
 
 /// The answers of a recipe.
-struct Kept {
+struct KeptAnswers {
     /// Batches of questions and answers, as parts hold them.
     batches: Vec<RecordBatch>,
     /// Where the answers to a question are: batch and row, the oldest first.
     places: HashMap<Digest, Vec<(u32, u32)>>,
-    journal: Journal,
+    journal: AnswerJournal,
     /// What the journal holds.
     fresh: Mutex<Vec<JournalEntry>>,
 }
@@ -40,11 +41,12 @@ struct Kept {
 /// Asks what no earlier run has asked.
 pub(super) async fn run(
     cx: &StepContext,
-    ask: &dyn PaidStep,
+    step: &dyn PaidStep,
     inputs: BTreeMap<String, DataFrame>,
     recipe: Digest,
 ) -> Result<PaidResult, RunError> {
-    let (journal, unfinished) = Journal::open(&cx.lower.downloads.join(FOLDER), &recipe).await?;
+    let (journal, unfinished) =
+        AnswerJournal::open(&cx.lower.downloads.join(FOLDER), &recipe).await?;
     let mut batches = Vec::new();
     if !cx.forced {
         let mut parts = cx.store.memo_parts(&recipe).await?;
@@ -68,13 +70,13 @@ pub(super) async fn run(
         batches.extend(table(&unfinished)?);
     }
     let places = places(&batches);
-    let kept = Kept { batches, places, journal, fresh: Mutex::new(unfinished) };
-    let asked = ask.lower(&cx.lower, &kept, inputs).await;
+    let kept = KeptAnswers { batches, places, journal, fresh: Mutex::new(unfinished) };
+    let result = step.lower(&cx.lower, &kept, inputs).await;
     let stored = kept.store(cx, &recipe).await;
     // Why the step failed says more than what became of its answers, which are in the journal.
-    let asked = asked?;
+    let result = result?;
     stored?;
-    Ok(asked)
+    Ok(result)
 }
 
 fn schema() -> SchemaRef {
@@ -97,7 +99,7 @@ fn places(batches: &[RecordBatch]) -> HashMap<Digest, Vec<(u32, u32)>> {
     for (at, batch) in batches.iter().enumerate() {
         let questions = batch.column(0).as_string::<i32>();
         for row in 0..questions.len() {
-            // What is no digest is no question that could be asked again.
+            // A question that is not a digest cannot be asked again.
             if let Ok(question) = questions.value(row).parse() {
                 places.entry(question).or_default().push((at as u32, row as u32));
             }
@@ -106,26 +108,21 @@ fn places(batches: &[RecordBatch]) -> HashMap<Digest, Vec<(u32, u32)>> {
     places
 }
 
-impl Kept {
+impl KeptAnswers {
     /// Makes a part of the journal, and removes it.
     async fn store(self, cx: &StepContext, recipe: &Digest) -> Result<(), RunError> {
         let fresh = self.fresh.into_inner().unwrap_or_else(PoisonError::into_inner);
         if !fresh.is_empty() {
-            let rows = fresh.len() as u64;
             let mut batches = table(&fresh)?.into_iter();
-            let blob = cx.store.blob_writer()?;
-            let encoded =
-                tokio::task::spawn_blocking(move || encode(blob, schema(), 1, || batches.next()));
-            let blob = encoded.await.map_err(|_| StepError::new("a writer thread panicked"))??;
-            let (blob, bytes) = blob.commit(&cx.store).await?;
-            let part = MemoPart { blob, bytes, rows, created: timestamp(), row: None };
-            cx.store.put_memo_part(recipe, &part).await?;
+            let encoding = BlobEncoding::start(&cx.store, schema(), 1, move || batches.next())?;
+            let blob = encoding.finish().await?.commit(&cx.store).await?;
+            commit_part(&cx.store, recipe, blob, None).await?;
         }
         Ok(self.journal.remove()?)
     }
 }
 
-impl Answers for Kept {
+impl Answers for KeptAnswers {
     fn known(&self, question: &Digest) -> Vec<&str> {
         let places = self.places.get(question).map(Vec::as_slice).unwrap_or_default();
         let answer = |(batch, row): &(u32, u32)| {
@@ -141,8 +138,7 @@ impl Answers for Kept {
     ) -> BoxFuture<'a, Result<(), StepError>> {
         Box::pin(async move {
             self.journal.keep(question, answer).await.map_err(|error| {
-                StepError::new(error.to_string())
-                    .help("an answer that cannot be kept is lost: the step stops")
+                StepError::from(error).help("an answer that cannot be kept is lost: the step stops")
             })?;
             let mut fresh = self.fresh.lock().unwrap_or_else(PoisonError::into_inner);
             fresh.push((*question, answer.to_string()));

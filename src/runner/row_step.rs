@@ -1,11 +1,11 @@
 //! Row by row: rows that an earlier run has computed are taken from there.
 //!
-//! Every input row gets a digest of the columns that the operator reads. What the operator
-//! makes of a row is stored under that digest, in *parts*: Parquet files that are finished
+//! Every input row gets a digest of the columns that the operator reads. The operator's result
+//! for a row is stored under that digest, in *parts*: Parquet files that are finished
 //! while the step is still running, so that an interrupted run continues where it was. Parts
 //! belong to a *recipe* (operator, version, arguments), not to an input table.
 //!
-//! The input and what is made of it are held in memory while the step runs.
+//! The input and the results are held in memory while the step runs.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -23,15 +23,17 @@ use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::{Expr, lit};
 use futures::StreamExt;
 use tokio::task::JoinHandle;
+use tracing::Instrument;
 
+use super::context::StepContext;
 use super::error::RunError;
-use super::step::StepContext;
+use super::parts::commit_part;
 use crate::digest::Digest;
 use crate::functions::{RowDigest, call};
 use crate::id::ROW_DIGEST;
 use crate::operator::{Ports, RowStep, StepError, TableSchema};
-use crate::session::{column, empty_table, encode, scan_files, session};
-use crate::store::{MemoPart, Store, StoreError, timestamp};
+use crate::session::{BlobEncoding, column, empty_table, scan_files, session};
+use crate::store::{MemoPart, Store};
 
 /// A part is finished after this time at the latest, so that not more than this is lost.
 const PART_TIME: Duration = Duration::from_millis(500);
@@ -62,7 +64,7 @@ impl Hasher for FirstBytes {
     }
 }
 
-/// What came of a step.
+/// The result of a step.
 pub(super) struct RowResult {
     /// The output ports, over tables in memory.
     pub(super) ports: Ports,
@@ -71,14 +73,14 @@ pub(super) struct RowResult {
     /// Input rows that had been computed before.
     pub(super) reused: u64,
     /// The last part, which may still be on its way to the store.
-    pub(super) pending: Pending,
+    pub(super) pending: PendingPart,
 }
 
 /// Parts that are being written.
 #[derive(Default)]
-pub(super) struct Pending(Option<JoinHandle<Result<(), RunError>>>);
+pub(super) struct PendingPart(Option<JoinHandle<Result<(), RunError>>>);
 
-impl Pending {
+impl PendingPart {
     /// Waits until they are stored.
     pub(super) async fn finish(&mut self) -> Result<(), RunError> {
         match self.0.take() {
@@ -108,16 +110,17 @@ pub(super) async fn run(
     let (input, parts) =
         tokio::try_join!(load_input(source, &reads), load_parts(cx, &recipe, &produced_schema))?;
     let rows = input.rows();
-    let known = Known::of(cx, parts, &input);
+    let known = KnownRows::of(cx, parts, &input);
     let (fresh, computed) = fresh_rows(&input, &reads, &known)?;
     let reused = rows - computed;
     cx.total(computed, reused);
     let wanted: usize = fresh.iter().map(RecordBatch::num_rows).sum();
-    let (made, pending) = evaluate(cx, row, fresh, recipe, &produced_schema).await?;
-    if made.iter().map(RecordBatch::num_rows).sum::<usize>() != wanted {
-        return Err(StepError::new("the operator did not make one row of each").into());
+    let (evaluated, pending) = evaluate(cx, row, fresh, recipe, &produced_schema).await?;
+    if evaluated.iter().map(RecordBatch::num_rows).sum::<usize>() != wanted {
+        let message = "a defect: the operator did not give exactly one row for each input row";
+        return Err(StepError::new(message).into());
     }
-    let joined = assemble(input, known, made, &produced_schema)?;
+    let joined = assemble(input, known, evaluated, &produced_schema)?;
     Ok(RowResult { ports: row.ports(joined)?, computed, reused, pending })
 }
 
@@ -166,7 +169,7 @@ async fn load_input(source: DataFrame, reads: &[String]) -> Result<LoadedInput, 
     Ok(LoadedInput { schema, batches, keys })
 }
 
-/// The columns that the operator makes, with the digest in front.
+/// The columns that the operator adds, with the digest in front.
 fn produced_schema(
     session: &SessionContext,
     row: &dyn RowStep,
@@ -175,20 +178,20 @@ fn produced_schema(
     let empty = empty_table(session, &TableSchema::new(Arc::clone(input), None))?;
     let reads = row.reads();
     let digest = row_digest(&reads);
-    let made = row.evaluate(empty.with_column(ROW_DIGEST, digest)?)?;
-    let fields = made.schema().as_arrow().fields().clone();
+    let evaluated = row.evaluate(empty.with_column(ROW_DIGEST, digest)?)?;
+    let fields = evaluated.schema().as_arrow().fields().clone();
     // The types must be those of a Parquet file that is read back.
     Ok(Arc::new(Schema::new(fields)))
 }
 
 /// Results of earlier runs: the rows that the input needs, in memory.
 #[derive(Default)]
-struct Known {
+struct KnownRows {
     keys: KeySet,
     batches: Vec<RecordBatch>,
 }
 
-impl Known {
+impl KnownRows {
     /// Those of the loaded parts that the input needs.
     fn of(cx: &StepContext, parts: Vec<LoadedPart>, input: &LoadedInput) -> Self {
         let mut known = Self::default();
@@ -277,7 +280,7 @@ fn digests(batch: &RecordBatch) -> Result<&FixedSizeBinaryArray, StepError> {
 fn fresh_rows(
     input: &LoadedInput,
     reads: &[String],
-    known: &Known,
+    known: &KnownRows,
 ) -> Result<(Vec<RecordBatch>, u64), RunError> {
     let mut fresh = Vec::new();
     let mut seen = KeySet::default();
@@ -328,8 +331,8 @@ async fn evaluate(
     fresh: Vec<RecordBatch>,
     recipe: Digest,
     schema: &SchemaRef,
-) -> Result<(Vec<RecordBatch>, Pending), RunError> {
-    let mut pending = Pending::default();
+) -> Result<(Vec<RecordBatch>, PendingPart), RunError> {
+    let mut pending = PendingPart::default();
     let Some(first) = fresh.first() else { return Ok((Vec::new(), pending)) };
     let fresh_schema = first.schema();
     let threads = cx.lower.session.copied_config().target_partitions();
@@ -342,7 +345,7 @@ async fn evaluate(
     let df = row.evaluate(cx.lower.session.read_table(Arc::new(table))?)?;
     let mut stream = df.execute_stream().await?;
     let mut done = 0;
-    let mut made: Vec<RecordBatch> = Vec::new();
+    let mut evaluated: Vec<RecordBatch> = Vec::new();
     let (mut part, mut bytes, mut since) = (Vec::new(), 0, Instant::now());
     while let Some(batch) = stream.next().await {
         let batch = batch?;
@@ -350,7 +353,7 @@ async fn evaluate(
         done += batch.num_rows() as u64;
         cx.progress(done);
         part.push(batch.clone());
-        made.push(batch);
+        evaluated.push(batch);
         if since.elapsed() > PART_TIME || bytes > PART_BYTES {
             pending.finish().await?;
             pending = store_part(&cx.store, recipe, schema, std::mem::take(&mut part));
@@ -361,7 +364,7 @@ async fn evaluate(
         pending.finish().await?;
         pending = store_part(&cx.store, recipe, schema, part);
     }
-    Ok((made, pending))
+    Ok((evaluated, pending))
 }
 
 /// The bytes of an array's own rows, which may be a slice of a larger buffer.
@@ -374,20 +377,15 @@ fn store_part(
     recipe: Digest,
     schema: &SchemaRef,
     batches: Vec<RecordBatch>,
-) -> Pending {
+) -> PendingPart {
     let (store, schema) = (store.clone(), Arc::clone(schema));
-    Pending(Some(tokio::spawn(async move {
-        let rows = batches.iter().map(|b| b.num_rows() as u64).sum();
-        let blob = store.blob_writer()?;
-        let encoded = tokio::task::spawn_blocking(move || {
-            let mut batches = batches.into_iter();
-            encode(blob, schema, 1, || batches.next())
-        });
-        let blob = encoded.await.map_err(|_| StepError::new("a writer thread panicked"))??;
-        let (blob, bytes) = blob.commit(&store).await?;
-        let part = MemoPart { blob, bytes, rows, created: timestamp(), row: None };
-        store.put_memo_part(&recipe, &part).await.map_err(|e: StoreError| e.into())
-    })))
+    let work = async move {
+        let mut batches = batches.into_iter();
+        let encoding = BlobEncoding::start(&store, schema, 1, move || batches.next())?;
+        let blob = encoding.finish().await?.commit(&store).await?;
+        commit_part(&store, &recipe, blob, None).await
+    };
+    PendingPart(Some(tokio::spawn(work.in_current_span())))
 }
 
 /// Where the results of each row digest are: batch and row.
@@ -419,16 +417,16 @@ impl Places {
     }
 }
 
-/// The input rows with what was made of them, in the order of the input. A row of which
-/// nothing was made has no row in the result.
+/// The input rows with their results, in the order of the input. A row without a result is left
+/// out.
 fn assemble(
     input: LoadedInput,
-    known: Known,
-    made: Vec<RecordBatch>,
+    known: KnownRows,
+    evaluated: Vec<RecordBatch>,
     schema: &SchemaRef,
 ) -> Result<DataFrame, RunError> {
     let mut results = known.batches;
-    results.extend(made);
+    results.extend(evaluated);
     let places = Places::of(&results)?;
     let digest_at = schema.index_of(ROW_DIGEST)?;
     let produced: Vec<usize> = (0..schema.fields().len()).filter(|at| *at != digest_at).collect();

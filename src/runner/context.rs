@@ -1,0 +1,137 @@
+//! What a running step works with: the store, its sessions, a folder for temporary files, and
+//! the way to say how far it is.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use datafusion::execution::context::SessionContext;
+use tokio_util::sync::CancellationToken;
+
+use super::error::RunError;
+use crate::event::{EventSink, RunEvent};
+use crate::operator::{LowerContext, Lowering, Tell};
+use crate::plan::{Plan, PlannedStep};
+use crate::session::{bounded_session, ordered_session, session};
+use crate::store::Store;
+
+/// What a step may take of the machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Resources {
+    /// Threads.
+    pub jobs: usize,
+    /// Bytes of memory for work that can go on in files.
+    pub memory: usize,
+}
+
+/// The sorts of a step get one of this many parts of the memory: its threads need the rest.
+const SORTS: usize = 4;
+
+/// What a running step works with.
+pub(super) struct StepContext {
+    pub(super) name: String,
+    pub(super) store: Store,
+    pub(super) lower: LowerContext,
+    /// A session that keeps the order of stored rows.
+    pub(super) ordered: SessionContext,
+    pub(super) jobs: usize,
+    pub(super) events: Arc<dyn EventSink>,
+    /// Earlier results may not be used, not even of single rows.
+    pub(super) forced: bool,
+    /// Removed with everything in it when the step ends.
+    _scratch: tempfile::TempDir,
+}
+
+impl StepContext {
+    pub(super) fn new(
+        plan: &Plan,
+        step: &PlannedStep,
+        store: &Store,
+        events: &Arc<dyn EventSink>,
+        cancel: &CancellationToken,
+        resources: Resources,
+        forced: bool,
+    ) -> Result<Self, RunError> {
+        let Resources { jobs, memory } = resources;
+        let scratch = tempfile::Builder::new().prefix("galeras-").tempdir()?;
+        let lower = LowerContext {
+            session: match step.step.lowering() {
+                Lowering::FanOut(_) => bounded_session(jobs, memory / SORTS),
+                Lowering::Table(table) if table.bounded() => bounded_session(jobs, memory / SORTS),
+                Lowering::Row(_) | Lowering::Paid(_) | Lowering::Table(_) => session(jobs),
+            },
+            scratch: scratch.path().to_path_buf(),
+            base: step.base.clone(),
+            downloads: plan.downloads.clone(),
+            jobs,
+            memory,
+            forced,
+            cancel: cancel.clone(),
+            retry: Arc::default(),
+            tell: event_sender(&step.name, events),
+        };
+        Ok(Self {
+            name: step.name.clone(),
+            store: store.clone(),
+            lower,
+            ordered: ordered_session(jobs),
+            jobs,
+            events: Arc::clone(events),
+            forced,
+            _scratch: scratch,
+        })
+    }
+
+    /// The rows to compute are known now, and those that need not be.
+    pub(super) fn total(&self, total: u64, reused: u64) {
+        tracing::debug!(to_compute = total, reused, "rows");
+        self.events.send(RunEvent::StepTotal { step: self.name.clone(), total, reused });
+    }
+
+    pub(super) fn progress(&self, rows: u64) {
+        self.events.send(RunEvent::Progress { step: self.name.clone(), rows });
+    }
+
+    pub(super) fn warn(&self, message: String) {
+        tracing::warn!("{message}");
+        self.events.send(RunEvent::Warning { step: Some(self.name.clone()), message });
+    }
+}
+
+/// A step's activities are sent no more often than this.
+const ACTIVITY: Duration = Duration::from_millis(100);
+
+/// Sends what the step says as events.
+fn event_sender(step: &str, events: &Arc<dyn EventSink>) -> Arc<dyn Fn(Tell) + Send + Sync> {
+    let (events, step) = (Arc::clone(events), step.to_string());
+    let last_sent: Mutex<Option<Instant>> = Mutex::new(None);
+    // Operators speak from threads of their own, where the span of the step is not entered.
+    let span = tracing::Span::current();
+    Arc::new(move |tell| {
+        let _entered = span.enter();
+        let step = step.clone();
+        events.send(match tell {
+            Tell::Activity(text) => {
+                tracing::trace!("{text}");
+                let mut last_sent = last_sent.lock().unwrap_or_else(PoisonError::into_inner);
+                if last_sent.is_some_and(|sent| sent.elapsed() < ACTIVITY) {
+                    return;
+                }
+                *last_sent = Some(Instant::now());
+                RunEvent::Activity { step, text, waiting: false }
+            }
+            Tell::Waiting(text) => {
+                tracing::debug!("waits: {text}");
+                RunEvent::Activity { step, text, waiting: true }
+            }
+            Tell::Warning(message) => {
+                tracing::warn!("{message}");
+                RunEvent::Warning { step: Some(step), message }
+            }
+            Tell::Total { rows, reused } => {
+                tracing::debug!(to_compute = rows, reused, "rows");
+                RunEvent::StepTotal { step, total: rows, reused }
+            }
+            Tell::Progress(rows) => RunEvent::Progress { step, rows },
+        });
+    })
+}

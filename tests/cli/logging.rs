@@ -1,0 +1,108 @@
+//! `GALERAS_LOG`: what a run decides, on standard error, and no secret in it.
+
+use galeras_test_servers::chat_api::{ChatApi, Fault};
+
+use crate::generate_openai;
+use crate::harness::{Outcome, Project, Running};
+
+const WORKFLOW: &str = "galeras: 1
+steps:
+  rows:
+    op: read
+    with: { path: data.jsonl }
+  few:
+    op: sample
+    from: rows
+    with: { n: 2, seed: 1 }
+outputs:
+  few: { from: few, path: out/few.csv, show: true }
+";
+
+fn project() -> Project {
+    let project = Project::new(WORKFLOW);
+    let rows: String = (0..5).map(|i| format!("{{\"id\":\"r{i}\",\"x\":{i}}}\n")).collect();
+    project.write("data.jsonl", rows);
+    project
+}
+
+/// `run w.yaml` with these variables.
+#[track_caller]
+fn run(project: &Project, more: &[&str], variables: &[(&str, &str)]) -> Outcome {
+    let mut command = project.command(&[&["run", "w.yaml"], more].concat());
+    command.envs(variables.iter().copied());
+    Running::start(command).finish()
+}
+
+const DEBUG: (&str, &str) = ("GALERAS_LOG", "galeras=debug");
+
+#[test]
+fn a_run_logs_the_keys_and_why_steps_run() {
+    let project = project();
+    let json = ["--format", "json"];
+    let first = run(&project, &json, &[DEBUG]).exits(0);
+    assert_eq!(first.statuses(), "rows=ran few=ran");
+    for step in ["rows", "few"] {
+        let key = first.step(step)["key"].as_str().unwrap().to_owned();
+        assert!(first.stderr.contains(&key), "{step}: {first}");
+        let span = format!("name=\"{step}\"");
+        let runs = first
+            .stderr
+            .lines()
+            .any(|line| line.contains(&span) && line.contains("reason=\"NEW\""));
+        assert!(runs, "{step}: {first}");
+    }
+    let again = run(&project, &json, &[DEBUG]).exits(0);
+    again.all_hit();
+    let hits = again.stderr.lines().filter(|line| line.ends_with(": hit")).count();
+    assert_eq!(hits, 2, "{again}");
+    assert!(!again.stderr.contains("NEW"), "{again}");
+}
+
+#[test]
+fn without_the_variable_nothing_is_logged() {
+    let project = project();
+    let quiet = run(&project, &["--format", "json"], &[]).exits(0);
+    assert_eq!(quiet.stderr, "");
+    let empty = run(&project, &["--format", "json"], &[("GALERAS_LOG", "")]).exits(0);
+    assert_eq!(empty.stderr, "");
+    let human = run(&project, &[], &[]).exits(0);
+    assert!(!human.stderr.contains("DEBUG") && !human.stderr.contains("action key"), "{human}");
+}
+
+#[test]
+fn standard_output_is_the_same_with_a_log() {
+    let (logged, quiet) = (project(), project());
+    let logged = run(&logged, &[], &[DEBUG]).exits(0);
+    let quiet = run(&quiet, &[], &[]).exits(0);
+    assert!(!quiet.stdout.is_empty(), "{quiet}");
+    assert_eq!(logged.stdout, quiet.stdout);
+    assert!(logged.stderr.contains("action key"), "{logged}");
+}
+
+#[test]
+fn a_filter_that_is_not_one_is_refused() {
+    let refused = run(&project(), &[], &[("GALERAS_LOG", "galeras=loud")]).exits(2);
+    assert!(refused.stderr.contains("$GALERAS_LOG"), "{refused}");
+    assert!(refused.stderr.contains("galeras=debug"), "{refused}");
+}
+
+#[test]
+fn no_secret_is_logged_at_any_level() {
+    const NAME: &str = "SECRET_OF_MINE";
+    const KEY: &str = "sk-proj-0aVerySecretKey_7f3d9b21c5";
+    let api = ChatApi::start();
+    let project = generate_openai::project(&api, 3, "api_key_env: SECRET_OF_MINE");
+    let mut outcomes = Vec::new();
+    api.script(|_| Some(Fault::EchoKey));
+    outcomes.push(run(&project, &[], &[(NAME, KEY), ("GALERAS_LOG", "trace")]).exits(1));
+    api.script(|_| None);
+    outcomes.push(run(&project, &[], &[(NAME, KEY), ("GALERAS_LOG", "trace")]).exits(0));
+    for outcome in outcomes {
+        assert!(outcome.stderr.contains("action key"), "{outcome}");
+        let leaked = KEY.as_bytes().windows(16).any(|piece| {
+            let written = [outcome.stdout.as_bytes(), outcome.stderr.as_bytes()].concat();
+            written.windows(piece.len()).any(|window| window == piece)
+        });
+        assert!(!leaked, "{outcome}");
+    }
+}
