@@ -127,7 +127,7 @@ pub(super) fn check(
 
 /// What is known of some weighted values: see [`moments`].
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Moments {
+pub(super) struct WeightedMoments {
     /// How many values there are.
     pub(super) count: usize,
     /// Their weighted mean; 0 if there are none.
@@ -141,10 +141,10 @@ pub(super) struct Moments {
 ///
 /// The values are centred at the first and scaled by the widest, which makes a constant exactly
 /// constant and keeps squares from overflowing or vanishing.
-pub(super) fn moments(pairs: impl Iterator<Item = (f64, f64)> + Clone) -> Moments {
+pub(super) fn moments(pairs: impl Iterator<Item = (f64, f64)> + Clone) -> WeightedMoments {
     let pairs = pairs.filter(|(_, weight)| *weight > 0.0);
     let Some((first, _)) = pairs.clone().next() else {
-        return Moments { count: 0, mean: 0.0, deviation: None };
+        return WeightedMoments { count: 0, mean: 0.0, deviation: None };
     };
     let (mut count, mut heaviest, mut widest) = (0, 0.0_f64, 0.0_f64);
     for (value, weight) in pairs.clone() {
@@ -170,7 +170,7 @@ pub(super) fn moments(pairs: impl Iterator<Item = (f64, f64)> + Clone) -> Moment
     let degrees = total - squares / total;
     let deviation = (count > 1 && degrees > 1e-12 * total)
         .then(|| if widest > 0.0 { scale * (spread / degrees).sqrt() } else { 0.0 });
-    Moments { count, mean: first + scale * centre, deviation }
+    WeightedMoments { count, mean: first + scale * centre, deviation }
 }
 
 /// A difference in units of a standard deviation: 0 if there is neither, `None` if it is infinite.

@@ -4,7 +4,7 @@ use super::{Estimate, Refusal};
 
 /// A difference in means with what it was computed from.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Difference {
+pub struct MeanDifference {
     /// Treated mean less control mean, with the degrees of freedom of Welch & Satterthwaite.
     pub estimate: Estimate,
     /// The treated rows.
@@ -24,7 +24,7 @@ pub struct Difference {
 /// [`Refusal::TooFew`] below two rows in an arm, [`Refusal::Other`] where the outcome is constant
 /// in both arms (the standard error would be zero), where lengths differ, or where values are not
 /// finite.
-pub fn difference_in_means(treated: &[bool], outcome: &[f64]) -> Result<Difference, Refusal> {
+pub fn difference_in_means(treated: &[bool], outcome: &[f64]) -> Result<MeanDifference, Refusal> {
     if treated.len() != outcome.len() {
         return Err(Refusal::Other(format!(
             "the treatment has {} rows and the outcome {}",
@@ -53,7 +53,7 @@ pub fn difference_in_means(treated: &[bool], outcome: &[f64]) -> Result<Differen
     // Shares of the variance, so that no fourth power leaves the range of a double.
     let (s1, s0) = ((e1 / standard_error).powi(2), (e0 / standard_error).powi(2));
     let degrees = 1.0 / (s1 * s1 / (n1 - 1.0) + s0 * s0 / (n0 - 1.0));
-    Ok(Difference {
+    Ok(MeanDifference {
         estimate: Estimate { value: one.mean - zero.mean, standard_error, degrees },
         treated: ones.len(),
         control: zeros.len(),

@@ -7,7 +7,9 @@ mod tests;
 
 use super::balance::moments;
 use super::quantile::quantile;
-use super::{Covariance, Estimate, LinearFit, Refusal, adjusted, dense, difference_in_means};
+use super::{
+    ColumnRef, Covariance, Estimate, LinearFit, Refusal, adjusted, dense, difference_in_means,
+};
 
 /// Fewer units than this are refused.
 const MINIMUM: usize = 10;
@@ -22,13 +24,13 @@ pub struct Modification {
     pub estimate: Estimate,
     /// The effect by fifths of the modifier, from low to high, or by its values where there are
     /// two. There are fewer than five where quantiles coincide.
-    pub groups: Vec<Group>,
+    pub groups: Vec<ModifierGroup>,
 }
 
 /// The units whose modifier is above `low` and at most `high`; the first group includes `low`.
 /// Where both are equal, those that have this value.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Group {
+pub struct ModifierGroup {
     /// The lower edge, in units of the modifier.
     pub low: f64,
     /// The upper edge.
@@ -65,7 +67,7 @@ pub fn modification(
     let estimate = match clusters {
         None => {
             let rows = (0..differences.len()).map(|row| (row, standardised[row], differences[row]));
-            let slope = slope(rows)?.ok_or_else(|| constant("differences"))?;
+            let slope = slope(rows)?.ok_or_else(|| Refusal::Constant(ColumnRef::Differences))?;
             estimate(slope.value, slope.standard_error, differences.len() as f64 - 2.0)?
         }
         Some(_) => LinearFit::fit(&[&standardised], differences)
@@ -86,7 +88,7 @@ fn mean(differences: &[f64], clusters: Option<&[u32]>) -> Result<Estimate, Refus
         return Err(Refusal::TooFew { what: "pairs", found: found.count, needed: 2 });
     };
     if deviation == 0.0 {
-        return Err(constant("differences"));
+        return Err(Refusal::Constant(ColumnRef::Differences));
     }
     if clusters.is_some() {
         let fit = LinearFit::fit(&[], differences).map_err(differing)?;
@@ -98,10 +100,11 @@ fn mean(differences: &[f64], clusters: Option<&[u32]>) -> Result<Estimate, Refus
 
 /// A refusal of a regression whose outcome are differences.
 fn differing(refusal: Refusal) -> Refusal {
-    match refusal {
-        Refusal::Constant(name) if name == "outcome" => constant("differences"),
-        other => other,
-    }
+    refusal.map_column(|column| match column {
+        ColumnRef::Outcome => ColumnRef::Differences,
+        ColumnRef::Covariate(_) => ColumnRef::Modifier,
+        column => column,
+    })
 }
 
 /// The codes of some units.
@@ -166,8 +169,8 @@ pub fn interaction(
         }
         let kind = covariance(clusters.as_deref());
         let fit = adjusted(&treated, &outcome, &columns, kind, clusters.as_deref());
-        let name = |at: usize| places.get(at).map(|place| format!("#{place}"));
-        Ok(fit.map_err(|refusal| renamed(refusal, name))?.estimate)
+        let place = |at: usize| ColumnRef::Covariate(places.get(at).copied().unwrap_or(at));
+        Ok(fit.map_err(|refusal| refusal.map_covariate(place))?.estimate)
     });
     Ok(Modification { estimate, groups })
 }
@@ -183,19 +186,6 @@ fn two_clusters(treated: &[bool], codes: &[u32]) -> Result<(), Refusal> {
         }
     }
     Ok(())
-}
-
-/// A refusal that names columns (`#j`) by what `name` calls the one at a position.
-fn renamed(refusal: Refusal, name: impl Fn(usize) -> Option<String>) -> Refusal {
-    let known = |column: String| {
-        let position = column.strip_prefix('#').and_then(|digits| digits.parse().ok());
-        position.and_then(&name).unwrap_or(column)
-    };
-    match refusal {
-        Refusal::Constant(column) => Refusal::Constant(known(column)),
-        Refusal::Collinear { column } => Refusal::Collinear { column: known(column) },
-        other => other,
-    }
 }
 
 fn covariance(clusters: Option<&[u32]>) -> Covariance {
@@ -214,7 +204,7 @@ fn difference_of_slopes(
     };
     // An arm of one outcome has a slope of exactly zero; both together leave nothing to estimate.
     let (one, zero) = match (line(true)?, line(false)?) {
-        (None, None) => return Err(constant("outcome")),
+        (None, None) => return Err(Refusal::Constant(ColumnRef::Outcome)),
         (one, zero) => (one.unwrap_or_default(), zero.unwrap_or_default()),
     };
     let spread = one.standard_error.hypot(zero.standard_error);
@@ -235,11 +225,11 @@ fn product(
     let mut columns = vec![both.as_slice(), &arm, standardised];
     let others = || covariates.iter().enumerate().filter(|(_, column)| **column != modifier);
     columns.extend(others().map(|(_, column)| *column));
-    let name = |at: usize| match at.checked_sub(3) {
-        None => Some("modifier in one arm".to_owned()),
-        Some(at) => others().nth(at).map(|(place, _)| format!("#{place}")),
+    let place = |at: usize| match at.checked_sub(3) {
+        None => ColumnRef::ModifierInArm,
+        Some(at) => ColumnRef::Covariate(others().nth(at).map_or(at, |(place, _)| place)),
     };
-    let fit = LinearFit::fit(&columns, outcome).map_err(|refusal| renamed(refusal, name))?;
+    let fit = LinearFit::fit(&columns, outcome).map_err(|refusal| refusal.map_covariate(place))?;
     fit.estimate(1, covariance(clusters), clusters)
 }
 
@@ -260,7 +250,7 @@ fn slope(rows: impl Iterator<Item = (usize, f64, f64)> + Clone) -> Result<Option
         return Err(Refusal::TooFew { what: "units", found: across.count, needed: 3 });
     };
     if wide == 0.0 {
-        return Err(Refusal::Constant("modifier in one arm".to_owned()));
+        return Err(Refusal::Constant(ColumnRef::ModifierInArm));
     }
     if high == 0.0 {
         return Ok(None);
@@ -309,7 +299,7 @@ fn standardise(modifier: &[f64]) -> Result<Vec<f64>, Refusal> {
     let found = moments(modifier.iter().map(|value| (*value, 1.0)));
     let deviation = found.deviation.unwrap_or(0.0);
     if deviation == 0.0 {
-        return Err(constant("modifier"));
+        return Err(Refusal::Constant(ColumnRef::Modifier));
     }
     if !deviation.is_finite() {
         return Err(Refusal::Other("the values are too large to be added up".to_owned()));
@@ -319,7 +309,10 @@ fn standardise(modifier: &[f64]) -> Result<Vec<f64>, Refusal> {
 
 /// Groups units by the modifier: by its values if there are two, else by its quintiles. `effect`
 /// is asked about the positions of the units of each group.
-fn groups(modifier: &[f64], effect: impl Fn(&[usize]) -> Result<Estimate, Refusal>) -> Vec<Group> {
+fn groups(
+    modifier: &[f64],
+    effect: impl Fn(&[usize]) -> Result<Estimate, Refusal>,
+) -> Vec<ModifierGroup> {
     let mut sorted = modifier.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let mut edges: Vec<f64> = (0..=FIFTHS).map(|at| quantile(&sorted, at, FIFTHS)).collect();
@@ -335,14 +328,9 @@ fn groups(modifier: &[f64], effect: impl Fn(&[usize]) -> Result<Estimate, Refusa
         let inside = |at: f64| at <= high && (at > low || (first && at == low));
         let units: Vec<usize> =
             (0..modifier.len()).filter(|unit| inside(modifier[*unit])).collect();
-        Group { low, high, n: units.len(), effect: effect(&units) }
+        ModifierGroup { low, high, n: units.len(), effect: effect(&units) }
     };
     cuts.into_iter().enumerate().map(group).collect()
-}
-
-/// The refusal of a column with one value only.
-fn constant(name: &str) -> Refusal {
-    Refusal::Constant(name.to_owned())
 }
 
 /// Refuses columns that do not belong together.

@@ -6,7 +6,7 @@ use super::{Estimate, Refusal};
 
 /// The mean of paired differences, and what the pairing gained.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Paired {
+pub struct PairedDifference {
     /// The mean of treatment less control, with Student's t on pairs - 1 degrees of freedom.
     pub estimate: Estimate,
     /// The pairs there are.
@@ -29,7 +29,7 @@ pub struct Paired {
 ///
 /// [`Refusal::TooFew`] below two pairs, [`Refusal::Other`] where all differences are equal (the
 /// standard error would be zero), where lengths differ, or where values are not finite.
-pub fn paired(treatment: &[f64], control: &[f64]) -> Result<Paired, Refusal> {
+pub fn paired(treatment: &[f64], control: &[f64]) -> Result<PairedDifference, Refusal> {
     let pairs = treatment.len();
     if control.len() != pairs {
         return Err(Refusal::Other(format!(
@@ -52,7 +52,7 @@ pub fn paired(treatment: &[f64], control: &[f64]) -> Result<Paired, Refusal> {
         )));
     }
     let count = |is: fn(&f64) -> bool| differences.iter().filter(|d| is(d)).count();
-    Ok(Paired {
+    Ok(PairedDifference {
         estimate: Estimate {
             value: moments.mean,
             standard_error: moments.deviation / (pairs as f64).sqrt(),

@@ -7,7 +7,7 @@ use super::{Refusal, tail};
 
 /// What pairing gains in power.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Detectable {
+pub struct DetectableEffects {
     /// The minimum detectable effect of the paired design, in units of the outcome.
     pub paired: f64,
     /// The minimum detectable effect if the pairing were ignored.
@@ -56,9 +56,9 @@ pub fn paired_gain(
     unpaired: f64,
     alpha: f64,
     power: f64,
-) -> Result<Detectable, Refusal> {
+) -> Result<DetectableEffects, Refusal> {
     let variance_ratio = (unpaired / paired).powi(2);
-    let found = Detectable {
+    let found = DetectableEffects {
         paired: minimum_detectable(paired, alpha, power)?,
         unpaired: minimum_detectable(unpaired, alpha, power)?,
         variance_ratio,

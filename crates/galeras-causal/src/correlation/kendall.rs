@@ -1,6 +1,6 @@
 //! Kendall's tau-b in O(n log n), its exact distribution and its normal approximation.
 
-use super::super::{compensated, refusal::Refusal, tail};
+use super::super::{column_ref::ColumnRef, compensated, refusal::Refusal, tail};
 use super::{Coefficient, Correlation};
 
 /// Up to this many rows without ties the p-value is exact.
@@ -41,8 +41,8 @@ impl Ties {
 
 /// Kendall's tau-b of two checked columns.
 pub(super) fn correlation(x: &[f64], y: &[f64], alpha: f64) -> Result<Correlation, Refusal> {
-    compensated::centred(x, "x")?;
-    compensated::centred(y, "y")?;
+    compensated::centred(x, ColumnRef::X)?;
+    compensated::centred(y, ColumnRef::Y)?;
     let pairs = count(x, y);
     let n = x.len() as f64;
     let untied = pairs.ties.map(|ties| pairs.total - ties.pairs);

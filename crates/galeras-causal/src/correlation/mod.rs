@@ -12,6 +12,7 @@ mod tests;
 
 use super::{
     column::{check_column, check_level},
+    column_ref::ColumnRef,
     refusal::Refusal,
     tail,
 };
@@ -20,7 +21,7 @@ pub use partial::partial;
 
 /// The coefficient of correlation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
+pub enum CorrelationMethod {
     /// Pearson's product-moment correlation: linear association.
     Pearson,
     /// Spearman's rank correlation, ties by average ranks: monotone association.
@@ -79,19 +80,19 @@ struct Coefficient {
 pub fn correlation(
     x: &[f64],
     y: &[f64],
-    method: Method,
+    method: CorrelationMethod,
     alpha: f64,
 ) -> Result<Correlation, Refusal> {
     check_level(alpha)?;
-    check_column(y, "y", x.len())?;
-    check_column(x, "x", x.len())?;
+    check_column(y, ColumnRef::Y, x.len())?;
+    check_column(x, ColumnRef::X, x.len())?;
     if x.len() < 3 {
         return Err(Refusal::TooFew { what: "rows", found: x.len(), needed: 3 });
     }
     match method {
-        Method::Pearson => pearson::correlation(x, y, alpha),
-        Method::Spearman => spearman::correlation(x, y, alpha),
-        Method::Kendall => kendall::correlation(x, y, alpha),
+        CorrelationMethod::Pearson => pearson::correlation(x, y, alpha),
+        CorrelationMethod::Spearman => spearman::correlation(x, y, alpha),
+        CorrelationMethod::Kendall => kendall::correlation(x, y, alpha),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::super::{
     column::{check_column, check_level},
+    column_ref::ColumnRef,
     compensated,
     refusal::Refusal,
 };
@@ -23,10 +24,10 @@ const COLLINEAR: f64 = 1e-10;
 /// position in `given`.
 pub fn partial(x: &[f64], y: &[f64], given: &[&[f64]], alpha: f64) -> Result<Correlation, Refusal> {
     check_level(alpha)?;
-    check_column(x, "x", x.len())?;
-    check_column(y, "y", x.len())?;
+    check_column(x, ColumnRef::X, x.len())?;
+    check_column(y, ColumnRef::Y, x.len())?;
     for (position, column) in given.iter().enumerate() {
-        check_column(column, &position.to_string(), x.len())?;
+        check_column(column, ColumnRef::Covariate(position), x.len())?;
     }
     let (rows, needed) = (x.len(), 3 + given.len());
     if rows < needed {
@@ -34,11 +35,12 @@ pub fn partial(x: &[f64], y: &[f64], given: &[&[f64]], alpha: f64) -> Result<Cor
     }
     let mut basis: Vec<(Vec<f64>, f64)> = Vec::with_capacity(given.len());
     for (position, column) in given.iter().enumerate() {
-        let rest = residual(column, &position.to_string(), &basis)?;
+        let rest = residual(column, ColumnRef::Covariate(position), &basis)?;
         let square = compensated::dot(&rest, &rest).high;
         basis.push((rest, square));
     }
-    let coefficient = pearson::of_centred(&residual(x, "x", &basis)?, &residual(y, "y", &basis)?)?;
+    let rest = [residual(x, ColumnRef::X, &basis)?, residual(y, ColumnRef::Y, &basis)?];
+    let coefficient = pearson::of_centred(&rest[0], &rest[1])?;
     let left = (rows - given.len()) as f64;
     Ok(Correlation {
         coefficient: coefficient.value,
@@ -53,8 +55,12 @@ pub fn partial(x: &[f64], y: &[f64], given: &[&[f64]], alpha: f64) -> Result<Cor
 /// round takes away most of the column, what rounding left of the basis weighs more in the
 /// rest, and another round removes it; two are always enough (L. Giraud, J. Langou &
 /// M. Rozloznik, Computers & Mathematics with Applications 50, 2005).
-fn residual(column: &[f64], name: &str, basis: &[(Vec<f64>, f64)]) -> Result<Vec<f64>, Refusal> {
-    let mut rest = compensated::centred(column, name)?;
+fn residual(
+    values: &[f64],
+    column: ColumnRef,
+    basis: &[(Vec<f64>, f64)],
+) -> Result<Vec<f64>, Refusal> {
+    let mut rest = compensated::centred(values, column)?;
     let whole = compensated::dot(&rest, &rest).high;
     let mut before = whole;
     for _ in 0..2 {
@@ -66,7 +72,7 @@ fn residual(column: &[f64], name: &str, basis: &[(Vec<f64>, f64)]) -> Result<Vec
         }
         let after = compensated::dot(&rest, &rest).high;
         if after.is_nan() || after <= whole * COLLINEAR * COLLINEAR {
-            return Err(Refusal::Collinear { column: name.to_owned() });
+            return Err(Refusal::Collinear { column });
         }
         if after > before / 2.0 {
             break;

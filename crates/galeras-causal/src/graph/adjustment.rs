@@ -4,13 +4,13 @@
 //! treatment, and the set blocks every path that enters the treatment. The second half says that
 //! it d-separates the two once the edges out of the treatment are gone.
 
-use super::dag::Graph;
+use super::dag::CausalGraph;
 use super::separation::reachable;
 use super::separators::Separation;
 use super::subsets::relevant;
-use super::{MOST_WORK, Meter, QueryError, Sets};
+use super::{MOST_WORK, Meter, QueryError, VariableSets};
 
-impl Graph {
+impl CausalGraph {
     /// Whether a set meets the backdoor criterion. One with a latent variable, the treatment or
     /// the outcome in it does not.
     ///
@@ -32,11 +32,15 @@ impl Graph {
     ///
     /// # Errors
     /// A name that the graph does not have, and a treatment that is the outcome.
-    pub fn minimal_backdoor(&self, treatment: &str, outcome: &str) -> Result<Sets, QueryError> {
+    pub fn minimal_backdoor(
+        &self,
+        treatment: &str,
+        outcome: &str,
+    ) -> Result<VariableSets, QueryError> {
         let (x, y) = self.ends(treatment, outcome)?;
         let (cut, allowed) = (self.mask(&[x]), self.adjustable(x, y));
         let separation = Separation::new(self.without_edges_from(&cut), x, y, &allowed);
-        Ok(Sets::new(self, separation.all(&mut Meter::new(MOST_WORK))))
+        Ok(VariableSets::new(self, separation.all(&mut Meter::new(MOST_WORK))))
     }
 
     /// How many sets meet the backdoor criterion, minimal or not.

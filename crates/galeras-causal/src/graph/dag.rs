@@ -15,7 +15,7 @@ const SHOWN: usize = 12;
 /// its name does. After them come the unnamed common causes for which `X <-> Y` stands: they
 /// are latent and never shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Graph {
+pub struct CausalGraph {
     pub(super) names: Vec<String>,
     pub(super) latent: Vec<bool>,
     pub(super) parents: Vec<Vec<usize>>,
@@ -24,7 +24,7 @@ pub struct Graph {
     pub(super) outcomes: Vec<usize>,
 }
 
-impl Graph {
+impl CausalGraph {
     /// How many nodes there are, the unnamed ones included.
     pub(super) fn size(&self) -> usize {
         self.parents.len()
@@ -73,7 +73,7 @@ impl Graph {
 /// A graph, some of whose nodes have lost their outgoing edges.
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
-    pub(super) graph: &'a Graph,
+    pub(super) graph: &'a CausalGraph,
     /// Which nodes have lost them; empty for none.
     cut: &'a [bool],
 }
@@ -163,7 +163,7 @@ impl Draft {
     }
 
     /// Sorts the names, replaces each `<->` by a latent common cause, and checks for cycles.
-    pub(super) fn finish(self) -> Result<Graph, GraphError> {
+    pub(super) fn finish(self) -> Result<CausalGraph, GraphError> {
         let mut position = vec![0; self.marks.len()];
         let mut names = Vec::with_capacity(self.marks.len());
         let mut marks = Vec::with_capacity(self.marks.len());
@@ -207,7 +207,7 @@ impl Draft {
             parents[b].push(cause);
             children[cause].extend([a, b]);
         }
-        let graph = Graph { names, latent, parents, children, exposures, outcomes };
+        let graph = CausalGraph { names, latent, parents, children, exposures, outcomes };
         match graph.cycle() {
             None => Ok(graph),
             Some(cycle) => Err(graph.cycle_error(&cycle, &directed)),
@@ -215,7 +215,7 @@ impl Draft {
     }
 }
 
-impl Graph {
+impl CausalGraph {
     /// A cycle, as the nodes along it; none when the graph is acyclic (Kahn's algorithm).
     fn cycle(&self) -> Option<Vec<usize>> {
         let mut waiting: Vec<usize> = self.parents.iter().map(Vec::len).collect();

@@ -6,27 +6,31 @@
 //! a whole, as in Jeong, Tian and Bareinboim (2022) and Wienobst, van der Zander and Liskiewicz
 //! (2024): M and the outcome are d-separated by the treatment once the edges out of M are gone.
 
-use super::dag::Graph;
+use super::dag::CausalGraph;
 use super::separation::reachable;
 use super::subsets::minimal_subsets;
-use super::{MOST_WORK, Meter, QueryError, Sets};
+use super::{MOST_WORK, Meter, QueryError, VariableSets};
 
-impl Graph {
+impl CausalGraph {
     /// All minimal sets that meet the frontdoor criterion. There is none where no directed path
     /// leads from treatment to outcome: there is nothing to mediate.
     ///
     /// # Errors
     /// A name that the graph does not have, and a treatment that is the outcome.
-    pub fn minimal_frontdoor(&self, treatment: &str, outcome: &str) -> Result<Sets, QueryError> {
+    pub fn minimal_frontdoor(
+        &self,
+        treatment: &str,
+        outcome: &str,
+    ) -> Result<VariableSets, QueryError> {
         let (x, y) = self.ends(treatment, outcome)?;
         let whole = self.whole();
         if !whole.descendants(&[x], &[])[y] {
-            return Ok(Sets { sets: Vec::new(), complete: true });
+            return Ok(VariableSets { sets: Vec::new(), complete: true });
         }
         let mut meter = Meter::new(MOST_WORK);
         let greatest = self.greatest_frontdoor(x, y);
         if !self.intercepts(x, y, &greatest) {
-            return Ok(Sets { sets: Vec::new(), complete: true });
+            return Ok(VariableSets { sets: Vec::new(), complete: true });
         }
         let (mut sets, complete) = minimal_subsets(&greatest, &mut meter, |set, meter| {
             meter.spend(self.size());
@@ -35,7 +39,7 @@ impl Graph {
         if sets.is_empty() {
             sets.push(self.shrink(x, y, greatest));
         }
-        Ok(Sets::new(self, (sets, complete)))
+        Ok(VariableSets::new(self, (sets, complete)))
     }
 
     /// The union of all sets that meet the last two conditions. It meets them itself, because

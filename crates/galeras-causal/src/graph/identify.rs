@@ -1,8 +1,8 @@
 //! Chooses how an effect is to be estimated, and says why where it cannot be.
 
-use super::dag::Graph;
+use super::dag::CausalGraph;
 use super::separation::open_path;
-use super::{QueryError, Sets};
+use super::{QueryError, VariableSets};
 
 /// How many names of a path or set are told.
 const SHOWN: usize = 12;
@@ -15,7 +15,7 @@ pub enum Identification {
         /// The set to adjust for: the smallest minimal one, and of those the first by name.
         adjustment: Vec<String>,
         /// All minimal sets.
-        all_minimal: Sets,
+        all_minimal: VariableSets,
         /// The set with the smallest asymptotic variance, when all its members are observed and
         /// a directed path leads from treatment to outcome.
         optimal: Option<Vec<String>>,
@@ -25,7 +25,7 @@ pub enum Identification {
         /// The smallest minimal set of mediators.
         mediators: Vec<String>,
         /// All minimal sets.
-        all_minimal: Sets,
+        all_minimal: VariableSets,
     },
     /// A variable moves the treatment and nothing else. This identifies an effect that is linear
     /// and the same for all; the criteria before it need neither.
@@ -44,7 +44,7 @@ pub enum Identification {
 
 /// The answer to how an effect can be estimated.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identified {
+pub struct IdentificationReport {
     /// The way to estimate it.
     pub by: Identification,
     /// Whether a directed path leads from treatment to outcome. Without one, the graph says that
@@ -60,7 +60,11 @@ pub struct Identified {
 ///
 /// # Errors
 /// A name that the graph does not have, and a treatment that is the outcome.
-pub fn identify(graph: &Graph, treatment: &str, outcome: &str) -> Result<Identified, QueryError> {
+pub fn identify(
+    graph: &CausalGraph,
+    treatment: &str,
+    outcome: &str,
+) -> Result<IdentificationReport, QueryError> {
     let (x, y) = graph.ends(treatment, outcome)?;
     let whole = graph.whole();
     let directed_path = whole.descendants(&[x], &[])[y];
@@ -78,15 +82,15 @@ pub fn identify(graph: &Graph, treatment: &str, outcome: &str) -> Result<Identif
         if graph.latent[node] {
             let reason = format!("the {role} `{}` is latent", graph.names[node]);
             let by = Identification::NotIdentified { reason };
-            return Ok(Identified { by, directed_path, notes });
+            return Ok(IdentificationReport { by, directed_path, notes });
         }
     }
     let by = choose(graph, treatment, outcome, (x, y), &mut notes)?;
-    Ok(Identified { by, directed_path, notes })
+    Ok(IdentificationReport { by, directed_path, notes })
 }
 
 fn choose(
-    graph: &Graph,
+    graph: &CausalGraph,
     treatment: &str,
     outcome: &str,
     (x, y): (usize, usize),
@@ -129,7 +133,7 @@ fn choose(
     Ok(Identification::NotIdentified { reason })
 }
 
-impl Graph {
+impl CausalGraph {
     /// Names a backdoor path that no set of observed variables blocks. There must be one.
     fn why_open(&self, x: usize, y: usize) -> String {
         let allowed = self.adjustable(x, y);

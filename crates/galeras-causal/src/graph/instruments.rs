@@ -11,7 +11,7 @@
 //! connects Z with the treatment: a common effect that is given (such as X4 between X1 and X2).
 //! Listed is each W of which no proper subset does as well for the same Z.
 
-use super::dag::Graph;
+use super::dag::CausalGraph;
 use super::separation::reachable;
 use super::separators::Separation;
 use super::subsets::{minimal_subsets, relevant};
@@ -37,7 +37,7 @@ pub struct Instruments {
     pub complete: bool,
 }
 
-impl Graph {
+impl CausalGraph {
     /// Whether a variable is an instrument given a set, minimal or not: without the edges that
     /// leave the treatment, the set separates it from the outcome and not from the treatment.
     ///

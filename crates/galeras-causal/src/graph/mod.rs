@@ -1,6 +1,6 @@
 //! Causal graphs: what a drawing of causes says about which effect can be estimated, and how.
 //!
-//! A `Graph` is read from DOT or dagitty text (`parse`). It tells d-separation (`separation`),
+//! A `CausalGraph` is read from DOT or dagitty text (`parse`). It tells d-separation (`separation`),
 //! minimal adjustment sets for the backdoor criterion (`adjustment`), the frontdoor criterion
 //! (`frontdoor`), instruments (`instruments`) and the independencies that data can contradict
 //! (`independencies`). `identify` chooses between these. Nothing here sees data.
@@ -23,8 +23,8 @@ mod tests;
 
 use thiserror::Error;
 
-pub use dag::Graph;
-pub use identify::{Identification, Identified, identify};
+pub use dag::CausalGraph;
+pub use identify::{Identification, IdentificationReport, identify};
 pub use independencies::{Independence, Independencies};
 pub use instruments::{Instrument, Instruments};
 
@@ -81,16 +81,16 @@ pub enum QueryError {
 
 /// Sets of variables: each sorted by name, and the list sorted by its sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sets {
+pub struct VariableSets {
     /// The sets. None of them contains another.
     pub sets: Vec<Vec<String>>,
     /// Whether these are all. Each set is minimal even when they are not.
     pub complete: bool,
 }
 
-impl Sets {
-    fn new(graph: &Graph, (sets, complete): (Vec<Vec<usize>>, bool)) -> Sets {
-        Sets { sets: sets.iter().map(|set| graph.named(set)).collect(), complete }
+impl VariableSets {
+    fn new(graph: &CausalGraph, (sets, complete): (Vec<Vec<usize>>, bool)) -> VariableSets {
+        VariableSets { sets: sets.iter().map(|set| graph.named(set)).collect(), complete }
     }
 
     /// The smallest set; among those of one size, the first by name.
@@ -118,7 +118,7 @@ impl Meter {
     }
 }
 
-impl Graph {
+impl CausalGraph {
     /// Reads a graph from DOT (`digraph { Z -> {X Y}; U [latent="yes"]; U -> X }`) or dagitty
     /// text (`dag { X [exposure] Y [outcome] U [latent] Z -> X -> Y X <-> Y }`).
     ///
@@ -130,7 +130,7 @@ impl Graph {
     ///
     /// # Errors
     /// Anything else, an edge without a direction, and a cycle, which is named.
-    pub fn parse(text: &str) -> Result<Graph, GraphError> {
+    pub fn parse(text: &str) -> Result<CausalGraph, GraphError> {
         parse::parse(text)
     }
 

@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use super::dag::{Graph, View};
+use super::dag::{CausalGraph, View};
 use super::{Meter, QueryError};
 
-impl Graph {
+impl CausalGraph {
     /// Whether `given` d-separates every node of `xs` from every node of `ys` (Pearl 2009,
     /// definition 1.2.3). A node in both is separated only when it is given; latent nodes may
     /// stand anywhere.

@@ -24,8 +24,8 @@ fn reference_dir() -> PathBuf {
     PathBuf::from("../../tests/reference/causal")
 }
 
-fn graph(text: &str) -> Graph {
-    Graph::parse(text).unwrap()
+fn graph(text: &str) -> CausalGraph {
+    CausalGraph::parse(text).unwrap()
 }
 
 fn strings(value: &Value) -> Vec<String> {
@@ -61,8 +61,8 @@ fn reference_graphs_give_the_reference_answers() {
             dot += &format!("  \"{from}\" -> \"{to}\";\n");
             dagitty += &format!("{to} <- {from}\n");
         }
-        let graph = Graph::parse(&(dot + "}")).unwrap();
-        assert_eq!(graph, Graph::parse(&(dagitty + "}")).unwrap(), "{name}");
+        let graph = CausalGraph::parse(&(dot + "}")).unwrap();
+        assert_eq!(graph, CausalGraph::parse(&(dagitty + "}")).unwrap(), "{name}");
         let (x, y) = (case["treatment"].as_str().unwrap(), case["outcome"].as_str().unwrap());
 
         let backdoor = graph.minimal_backdoor(x, y).unwrap();
@@ -192,7 +192,7 @@ fn questions_about_other_nodes_are_refused() {
 }
 
 /// A text of `n` nodes in which every pair (i < j) is asked for an edge.
-fn made(n: usize, mut edge: impl FnMut(usize, usize) -> bool, extra: &str) -> Graph {
+fn made(n: usize, mut edge: impl FnMut(usize, usize) -> bool, extra: &str) -> CausalGraph {
     let mut text = String::from("digraph {");
     for i in 0..n {
         text += &format!("v{i:03};");
@@ -202,7 +202,7 @@ fn made(n: usize, mut edge: impl FnMut(usize, usize) -> bool, extra: &str) -> Gr
             }
         }
     }
-    Graph::parse(&(text + extra + "}")).unwrap()
+    CausalGraph::parse(&(text + extra + "}")).unwrap()
 }
 
 #[test]
@@ -273,7 +273,7 @@ fn two_hundred_nodes_are_answered_quickly() {
     assert_eq!(by_design.count_backdoor("v000", "v059").unwrap(), 1 << 58);
 }
 
-fn random_graph() -> impl Strategy<Value = (Oracle, Graph)> {
+fn random_graph() -> impl Strategy<Value = (Oracle, CausalGraph)> {
     let sizes = 2..=7usize;
     sizes
         .prop_flat_map(|n| {
@@ -300,7 +300,7 @@ fn random_graph() -> impl Strategy<Value = (Oracle, Graph)> {
                     }
                 }
             }
-            (oracle, Graph::parse(&(text + "}")).unwrap())
+            (oracle, CausalGraph::parse(&(text + "}")).unwrap())
         })
 }
 

@@ -1,8 +1,8 @@
 //! Lin's regression: the treatment interacted with centred covariates. The regression itself
 //! lives in `fit`.
 
-use super::super::Refusal;
-use super::{Adjusted, Covariance, LinearFit, judge, rename, treatment_column};
+use super::super::{ColumnRef, Refusal};
+use super::{AdjustedEffect, Covariance, LinearFit, judge, treatment_column};
 
 /// The coefficient of `treated` in y ~ 1 + treated + x + treated x, with every covariate x
 /// centred at its mean over all rows (Lin 2013): the average effect, without the assumption that
@@ -13,14 +13,14 @@ use super::{Adjusted, Covariance, LinearFit, judge, rename, treatment_column};
 ///
 /// # Errors
 ///
-/// As [`adjusted`](super::adjusted); `treatment x #2` is the interaction with `covariates[2]`.
+/// As [`adjusted`](super::adjusted); [`ColumnRef::Interaction`] is the interaction with a covariate.
 pub fn interacted(
     treated: &[bool],
     outcome: &[f64],
     covariates: &[&[f64]],
     kind: Covariance,
     clusters: Option<&[u32]>,
-) -> Result<Adjusted, Refusal> {
+) -> Result<AdjustedEffect, Refusal> {
     let indicator = treatment_column(treated, outcome.len())?;
     let centred: Vec<Vec<f64>> = covariates.iter().map(|column| centre(column)).collect();
     let products: Vec<Vec<f64>> = centred
@@ -30,10 +30,10 @@ pub fn interacted(
     let mut columns = vec![indicator.as_slice()];
     columns.extend(centred.iter().chain(&products).map(Vec::as_slice));
     let fit = LinearFit::fit(&columns, outcome).map_err(|refusal| {
-        rename(refusal, |column| match column.checked_sub(1) {
-            None => "treatment".to_owned(),
-            Some(covariate) if covariate < covariates.len() => format!("#{covariate}"),
-            Some(product) => format!("treatment x #{}", product - covariates.len()),
+        refusal.map_covariate(|position| match position.checked_sub(1) {
+            None => ColumnRef::Treatment,
+            Some(covariate) if covariate < covariates.len() => ColumnRef::Covariate(covariate),
+            Some(product) => ColumnRef::Interaction(product - covariates.len()),
         })
     })?;
     judge(&fit, treated, kind, clusters)

@@ -15,7 +15,7 @@ mod two_stage;
 
 use std::fmt;
 
-use super::{Estimate, Refusal};
+use super::{ColumnRef, Estimate, Refusal};
 pub use fit::LinearFit;
 pub use interacted::interacted;
 pub use two_stage::{Sargan, TwoStage, two_stage};
@@ -68,7 +68,7 @@ impl fmt::Display for Covariance {
 
 /// The effect of a binary treatment in a linear regression.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Adjusted {
+pub struct AdjustedEffect {
     /// The coefficient of the treatment.
     pub estimate: Estimate,
     /// The rows that were treated.
@@ -100,14 +100,14 @@ pub fn adjusted(
     covariates: &[&[f64]],
     kind: Covariance,
     clusters: Option<&[u32]>,
-) -> Result<Adjusted, Refusal> {
+) -> Result<AdjustedEffect, Refusal> {
     let indicator = treatment_column(treated, outcome.len())?;
     let mut columns = vec![indicator.as_slice()];
     columns.extend_from_slice(covariates);
     let fit = LinearFit::fit(&columns, outcome).map_err(|refusal| {
-        rename(refusal, |column| match column {
-            0 => "treatment".to_owned(),
-            other => format!("#{}", other - 1),
+        refusal.map_covariate(|position| match position.checked_sub(1) {
+            None => ColumnRef::Treatment,
+            Some(covariate) => ColumnRef::Covariate(covariate),
         })
     })?;
     judge(&fit, treated, kind, clusters)
@@ -119,11 +119,11 @@ fn judge(
     treated: &[bool],
     kind: Covariance,
     clusters: Option<&[u32]>,
-) -> Result<Adjusted, Refusal> {
+) -> Result<AdjustedEffect, Refusal> {
     let estimate = fit.estimate(1, kind, clusters)?;
     let classic = fit.estimate(1, Covariance::Classic, None)?;
     let count = treated.iter().filter(|treated| **treated).count();
-    Ok(Adjusted {
+    Ok(AdjustedEffect {
         estimate,
         treated: count,
         control: treated.len() - count,
@@ -148,26 +148,4 @@ fn treatment_column(treated: &[bool], rows: usize) -> Result<Vec<f64>, Refusal> 
         }
     }
     Ok(treated.iter().map(|treated| f64::from(u8::from(*treated))).collect())
-}
-
-/// Gives the column in a refusal of `LinearFit::fit` another name, by its position there.
-fn rename(refusal: Refusal, name: impl Fn(usize) -> String) -> Refusal {
-    let renamed = |column: &str| {
-        column.strip_prefix('#').and_then(|position| position.parse().ok()).map(&name)
-    };
-    match refusal {
-        Refusal::Collinear { column } => {
-            Refusal::Collinear { column: renamed(&column).unwrap_or(column) }
-        }
-        Refusal::Constant(column) => Refusal::Constant(renamed(&column).unwrap_or(column)),
-        // "`#2` has values beyond ...": the column stands between the first two ticks.
-        Refusal::Other(text) => Refusal::Other(match text.splitn(3, '`').collect::<Vec<_>>()[..] {
-            [before, column, after] => {
-                let name = renamed(column).unwrap_or_else(|| column.to_owned());
-                format!("{before}`{name}`{after}")
-            }
-            _ => text,
-        }),
-        other => other,
-    }
 }

@@ -1,9 +1,11 @@
 //! Small symmetric matrices, row by row in a slice: Gram matrices, triangular factors, eigenvalues.
 //!
-//! Sums over rows and the factors are written out here: the order of every addition is fixed that
-//! way on any processor, and the factor tells which column depends on the others.
+//! Sums over rows are written out here: the order of every addition is fixed that way on any
+//! processor. The factor itself lives in `cholesky`.
 
 use faer::{Mat, Side};
+
+use crate::cholesky::Cholesky;
 
 /// Rows that are turned into columns at a time, and summed before they are added to the total,
 /// which keeps rounding small.
@@ -68,33 +70,14 @@ pub(super) fn mirror(matrix: &mut [f64], width: usize) {
     }
 }
 
-/// The upper triangular R with R'R = `matrix`, or the first column whose pivot is not above
-/// `smallest(column)`.
-pub(super) fn cholesky(
-    matrix: &[f64],
-    width: usize,
-    smallest: impl Fn(usize) -> f64,
-) -> Result<Vec<f64>, usize> {
-    let mut factor = vec![0.0; width * width];
-    for j in 0..width {
-        for i in 0..=j {
-            let mut value = matrix[i * width + j];
-            for l in 0..i {
-                value -= factor[l * width + i] * factor[l * width + j];
-            }
-            if i < j {
-                factor[i * width + j] = value / factor[i * width + i];
-            } else if value > smallest(j) {
-                factor[j * width + j] = value.sqrt();
-            } else {
-                return Err(j);
-            }
-        }
-    }
-    Ok(factor)
+/// The upper triangular R with R'R = `matrix`, of which only the upper triangle is read, or the
+/// first column whose pivot is not above `smallest`.
+pub(super) fn upper_factor(matrix: &[f64], width: usize, smallest: f64) -> Result<Vec<f64>, usize> {
+    let entry = |row: usize, column: usize| matrix[column * width + row];
+    Ok(Cholesky::new(width, entry, |_, pivot| pivot > smallest)?.upper())
 }
 
-/// Replaces each row r by r R^-1.
+/// Replaces each row r by r R^-1, for the upper triangular `factor` R.
 pub(super) fn divide_rows(rows: &mut [f64], factor: &[f64], width: usize) {
     let mut columns = vec![0.0; width * BLOCK];
     for block in rows.chunks_mut(width * BLOCK) {

@@ -1,8 +1,8 @@
 //! Two-stage least squares: the effect of a treatment that instruments move.
 
-use super::super::{Estimate, Refusal, tail};
-use super::symmetric::{cholesky, divide_rows};
-use super::{Covariance, LinearFit, rename};
+use super::super::{ColumnRef, Estimate, Refusal, tail};
+use super::symmetric::{divide_rows, upper_factor};
+use super::{Covariance, LinearFit};
 
 /// What two-stage least squares found.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,12 +57,14 @@ pub fn two_stage(
         return Err(Refusal::TooFew { what: "instruments", found: 0, needed: 1 });
     }
     let covariates = exogenous.len();
-    let name = |first: &'static str| {
-        move |column: usize| match column.checked_sub(covariates) {
-            None => format!("#{column}"),
-            Some(0) if first == "endogenous" => first.to_owned(),
-            Some(rest) => format!("{first} #{rest}"),
-        }
+    // Exogenous columns come first in both stages, then the instruments or what they stand for.
+    let of_first_stage = |position: usize| match position.checked_sub(covariates) {
+        None => ColumnRef::Covariate(position),
+        Some(instrument) => ColumnRef::Instrument(instrument),
+    };
+    let of_second_stage = |position: usize| match position.checked_sub(covariates) {
+        None => ColumnRef::Covariate(position),
+        Some(_) => ColumnRef::Endogenous,
     };
     if endogenous.len() != outcome.len() {
         return Err(Refusal::Other(format!(
@@ -73,9 +75,12 @@ pub fn two_stage(
     }
     let mut design: Vec<&[f64]> = exogenous.to_vec();
     design.extend_from_slice(instruments);
-    let first_refusal = |refusal| match rename(refusal, name("instrument")) {
-        Refusal::Constant(column) if column == "outcome" => Refusal::Constant("endogenous".into()),
-        other => other,
+    let first_refusal = |refusal: Refusal| {
+        refusal.map_column(|column| match column {
+            ColumnRef::Covariate(position) => of_first_stage(position),
+            ColumnRef::Outcome => ColumnRef::Endogenous,
+            column => column,
+        })
     };
     let first = LinearFit::without_check(&design, endogenous).map_err(first_refusal)?;
     let restricted = LinearFit::without_check(exogenous, endogenous).map_err(first_refusal)?;
@@ -95,21 +100,17 @@ pub fn two_stage(
         .collect();
     let mut design: Vec<&[f64]> = exogenous.to_vec();
     design.push(&fitted);
-    let mut second =
-        LinearFit::without_check(&design, outcome).map_err(|refusal| {
-            match rename(refusal, name("endogenous")) {
-                Refusal::Collinear { column } | Refusal::Constant(column)
-                    if column == "endogenous" =>
-                {
-                    Refusal::Other(
-                        "the instruments do not move the treatment: the first stage fits \
+    let mut second = LinearFit::without_check(&design, outcome).map_err(|refusal| match refusal
+        .map_covariate(of_second_stage)
+    {
+        Refusal::Collinear { column: ColumnRef::Endogenous }
+        | Refusal::Constant(ColumnRef::Endogenous) => Refusal::Other(
+            "the instruments do not move the treatment: the first stage fits \
                                 nothing beyond the covariates"
-                            .into(),
-                    )
-                }
-                other => other,
-            }
-        })?;
+                .into(),
+        ),
+        other => other,
+    })?;
     let position = covariates + 1;
     let effect = second.coefficients()[position];
     // The structural residuals belong to the endogenous column, not to its fitted values.
@@ -122,7 +123,7 @@ pub fn two_stage(
     let mut design: Vec<&[f64]> = exogenous.to_vec();
     design.push(endogenous);
     let ols = LinearFit::without_check(&design, outcome)
-        .map_err(|refusal| rename(refusal, name("endogenous")))?
+        .map_err(|refusal| refusal.map_covariate(of_second_stage))?
         .coefficients()[position];
     Ok(TwoStage {
         estimate,
@@ -144,7 +145,7 @@ fn wald(fit: &LinearFit, from: usize, kind: Covariance, clusters: Option<&[u32]>
     let correlation = (0..width * width)
         .map(|at| (at / width, at % width))
         .map(|(a, b)| tested[a][from + b] / (error(a) * error(b)));
-    let factor = cholesky(&correlation.collect::<Vec<f64>>(), width, |_| 1e-12).ok()?;
+    let factor = upper_factor(&correlation.collect::<Vec<f64>>(), width, 1e-12).ok()?;
     let values = fit.coefficients()[from..].iter().enumerate();
     let mut statistics: Vec<f64> = values.map(|(at, value)| value / error(at)).collect();
     divide_rows(&mut statistics, &factor, width);

@@ -3,7 +3,7 @@
 //!
 //! The folds are given, so that nothing is drawn here. What each fold fits lives beside this file.
 
-use super::design::Design;
+use super::design::StandardisedDesign;
 use super::logistic::{expit, range, solve};
 use super::outcome_model::{OutcomeModel, pooled, residuals};
 use super::rows::{Rows, arms, bounds, indicator, same_length};
@@ -85,7 +85,7 @@ fn held_scores(
     rows: usize,
     c: Option<f64>,
 ) -> Result<Vec<f64>, Refusal> {
-    let design = Design::new(training, treatment.len())?;
+    let design = StandardisedDesign::new(training, treatment.len())?;
     let solution = solve(&design, treatment, c)?;
     Ok(design.over(held, rows).predict(&solution.coefficients).into_iter().map(expit).collect())
 }

@@ -3,11 +3,11 @@
 //! One pass over the rows gives the objective, its gradient, its Hessian and the scores, with one
 //! exponential per row. The estimators that use the scores live beside this file.
 
-use super::cholesky::Cholesky;
-use super::design::{BLOCK, Design, add_gram, combine, dot};
+use super::design::{BLOCK, StandardisedDesign, add_gram, combine, dot};
 use super::exponential::exp_of_minus_abs;
 use super::rows::{arms, indicator};
-use crate::Refusal;
+use crate::cholesky::Cholesky;
+use crate::{ColumnRef, Refusal};
 
 /// Newton steps after which a fit is given up; fits that have an optimum need about ten.
 const MOST_STEPS: usize = 200;
@@ -55,7 +55,7 @@ impl Propensity {
     /// has a higher score than every control; no optimum is found.
     pub fn fit(covariates: &[&[f64]], treated: &[bool], c: Option<f64>) -> Result<Self, Refusal> {
         arms(treated)?;
-        let design = Design::new(covariates, treated.len())?;
+        let design = StandardisedDesign::new(covariates, treated.len())?;
         let solution = solve(&design, &indicator(treated), c)?;
         if disjoint(&solution.scores, treated) {
             return Err(Refusal::Separated);
@@ -119,7 +119,10 @@ pub(super) fn constant(scores: &[f64]) -> Option<f64> {
 ///
 /// # Errors
 /// `c` is not above zero.
-pub(super) fn penalties(design: &Design<'_>, c: Option<f64>) -> Result<Vec<f64>, Refusal> {
+pub(super) fn penalties(
+    design: &StandardisedDesign<'_>,
+    c: Option<f64>,
+) -> Result<Vec<f64>, Refusal> {
     let strength = match c {
         None => 0.0,
         Some(c) if c > 0.0 => c.recip(),
@@ -160,7 +163,7 @@ struct Point {
 /// # Errors
 /// As [`Propensity::fit`].
 pub(super) fn solve(
-    design: &Design<'_>,
+    design: &StandardisedDesign<'_>,
     treatment: &[f64],
     c: Option<f64>,
 ) -> Result<Solution, Refusal> {
@@ -173,7 +176,7 @@ pub(super) fn solve(
     independent(&point, &penalty)?;
     let limit = (CERTAIN.recip() - 1.0).ln();
     for iterations in 0..MOST_STEPS {
-        let Ok(factor) = Cholesky::new(&point.hessian, width, f64::EPSILON) else {
+        let Ok(factor) = Cholesky::of_lower(&point.hessian, width, f64::EPSILON) else {
             return Err(match unpenalised {
                 true => pass.separated(coefficients, point),
                 false => not_converged(),
@@ -234,9 +237,9 @@ fn independent(point: &Point, penalty: &[f64]) -> Result<(), Refusal> {
     for position in 0..width {
         gram[position * width + position] = rows;
     }
-    Cholesky::new(&gram, width, DEPENDENT)
-        .map(|_| ())
-        .map_err(|column| Refusal::Collinear { column: format!("#{}", column.saturating_sub(1)) })
+    Cholesky::of_lower(&gram, width, DEPENDENT).map(|_| ()).map_err(|column| Refusal::Collinear {
+        column: ColumnRef::Covariate(column.saturating_sub(1)),
+    })
 }
 
 fn not_converged() -> Refusal {
@@ -245,7 +248,7 @@ fn not_converged() -> Refusal {
 
 /// What each evaluation of the objective needs.
 struct Pass<'a> {
-    design: &'a Design<'a>,
+    design: &'a StandardisedDesign<'a>,
     treatment: &'a [f64],
     penalty: &'a [f64],
     scratch: Vec<f64>,
@@ -263,7 +266,7 @@ impl Pass<'_> {
             if point.objective < std::f64::consts::LN_2 {
                 return Refusal::Separated;
             }
-            let Ok(factor) = Cholesky::new(&point.hessian, width, f64::EPSILON) else { break };
+            let Ok(factor) = Cholesky::of_lower(&point.hessian, width, f64::EPSILON) else { break };
             let step = factor.solve(&point.gradient);
             coefficients.iter_mut().zip(&step).for_each(|(g, d)| *g -= d);
             let next = self.evaluate(&coefficients);

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 
 use super::logistic::constant;
 use super::rows::{Rows, arms, ascending, estimate, finite, same_length};
-use crate::{Estimate, Refusal};
+use crate::{ColumnRef, Estimate, Refusal};
 
 /// What matching gives.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,7 +35,7 @@ pub struct Matching {
 /// values that are not finite, an outcome that does not vary.
 pub fn matching(scores: &[f64], treated: &[bool], outcome: &[f64]) -> Result<Matching, Refusal> {
     same_length("scores", scores.len(), treated.len())?;
-    finite("score", scores)?;
+    finite(ColumnRef::Score, scores)?;
     arms(treated)?;
     if let Some(score) = constant(scores) {
         return Err(Refusal::ConstantPropensity { score });

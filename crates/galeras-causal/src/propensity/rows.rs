@@ -1,6 +1,6 @@
 //! What every estimator checks before it starts, and how it turns influence into an [`Estimate`].
 
-use crate::{Estimate, Refusal};
+use crate::{ColumnRef, Estimate, Refusal};
 
 /// A standard error below this share of the largest outcome is rounding, not uncertainty.
 const ROUNDING: f64 = 1e-14;
@@ -28,7 +28,7 @@ impl<'a> Rows<'a> {
         let rows = Self { treated, outcome, clusters };
         arms(treated)?;
         same_length("outcomes", outcome.len(), n)?;
-        finite("outcome", outcome)?;
+        finite(ColumnRef::Outcome, outcome)?;
         if let Some(codes) = clusters {
             same_length("cluster codes", codes.len(), n)?;
             let groups = rows.groups().unwrap_or_default();
@@ -101,11 +101,12 @@ pub(super) fn same_length(what: &str, found: usize, rows: usize) -> Result<(), R
 }
 
 /// Refuses values that are not finite.
-pub(super) fn finite(what: &str, values: &[f64]) -> Result<(), Refusal> {
+pub(super) fn finite(column: ColumnRef, values: &[f64]) -> Result<(), Refusal> {
     if values.iter().all(|value| value.is_finite()) {
         Ok(())
     } else {
-        Err(Refusal::Other(format!("`{what}` has values that are not finite")))
+        let problem = "has values that are not finite".to_owned();
+        Err(Refusal::UnusableColumn { column, problem })
     }
 }
 

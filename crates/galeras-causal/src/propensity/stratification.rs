@@ -4,7 +4,7 @@
 
 use super::logistic::constant;
 use super::rows::{Rows, finite, same_length};
-use crate::{Estimate, Refusal, average_ranks};
+use crate::{ColumnRef, Estimate, Refusal, average_ranks};
 
 /// Each arm of a stratum that is kept has more rows than this.
 const LEAST: usize = 10;
@@ -49,7 +49,7 @@ pub fn stratification(
     clusters: Option<&[u32]>,
 ) -> Result<Stratification, Refusal> {
     same_length("scores", scores.len(), treated.len())?;
-    finite("score", scores)?;
+    finite(ColumnRef::Score, scores)?;
     let rows = Rows::new(treated, outcome, clusters)?;
     let ranks = ranks(scores);
     let n = scores.len() as f64;

@@ -1,7 +1,7 @@
 //! E-values of risk ratios and of standardised mean differences.
 
-use crate::Refusal;
 use crate::balance::moments;
+use crate::{ColumnRef, Refusal};
 
 /// The factor from a standardised difference to the logarithm of an approximate risk ratio.
 const LOG_RATIO: f64 = 0.91;
@@ -120,7 +120,7 @@ pub fn pooled_deviation(treated: &[f64], control: &[f64]) -> Result<f64, Refusal
     if !pooled.is_finite() || treated.iter().chain(control).any(|value| !value.is_finite()) {
         Err(Refusal::Other("the standard deviation is not finite".to_owned()))
     } else if pooled == 0.0 {
-        Err(Refusal::Constant("outcome".to_owned()))
+        Err(Refusal::Constant(ColumnRef::Outcome))
     } else {
         Ok(pooled)
     }

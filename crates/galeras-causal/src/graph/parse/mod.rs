@@ -8,7 +8,7 @@ mod attributes;
 mod lexer;
 
 use super::GraphError;
-use super::dag::{Draft, Edge, Graph, Marks};
+use super::dag::{CausalGraph, Draft, Edge, Marks};
 use attributes::{Direction, Target};
 use lexer::{Arrow, Lexer, Token};
 
@@ -74,7 +74,7 @@ struct Reader<'a> {
 }
 
 /// Reads a text in either language.
-pub(super) fn parse(text: &str) -> Result<Graph, GraphError> {
+pub(super) fn parse(text: &str) -> Result<CausalGraph, GraphError> {
     let mut lexer = Lexer::new(text);
     let (language, offset) = header(&mut lexer)?;
     let root = Frame::new(offset, Marks::default(), Direction::Forward);
