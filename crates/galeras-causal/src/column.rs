@@ -1,8 +1,13 @@
-//! Checks of input that several statistics share: columns of finite numbers, levels of
-//! significance. Not here: what makes a column unfit for one statistic (constant, collinear).
+//! What several statistics do with their input: checks of columns and of levels of significance,
+//! and the treatment as a column.
 
 use super::column_ref::ColumnRef;
 use super::refusal::Refusal;
+
+/// The treatment as a column of zeros and ones.
+pub(super) fn indicator(treated: &[bool]) -> Vec<f64> {
+    treated.iter().map(|treated| f64::from(u8::from(*treated))).collect()
+}
 
 /// Refuses a level of significance that is not between 0 and 1.
 pub(super) fn check_level(alpha: f64) -> Result<(), Refusal> {

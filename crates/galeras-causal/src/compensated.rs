@@ -2,7 +2,7 @@
 //!
 //! Here: error-free sums and products, the number with about 106 bits made of them, sums,
 //! means and products of columns, and the centred column on a scale where squares neither
-//! overflow nor vanish. Not here: what is made of such sums (correlations, moments).
+//! overflow nor vanish.
 //!
 //! A sum of n values of one sign has a relative error of about n * 2^-105 before it is rounded
 //! to a double. The rounded sum is therefore the same in any order of rows, but for the rare

@@ -1,4 +1,4 @@
-//! The difference in means of two independent arms, after Welch. Pairs live in `paired`.
+//! The difference in means of two independent arms, after Welch.
 
 use super::{Estimate, Refusal};
 
@@ -17,13 +17,15 @@ pub struct MeanDifference {
     pub control_mean: f64,
 }
 
-/// Welch's difference in means: no equal variances assumed (Welch 1947).
+/// Welch's difference in means, in units of the outcome, without assuming equal variances (Welch
+/// 1947, Biometrika 34:28; equals `scipy.stats.ttest_ind(equal_var=False)`). `treated` and
+/// `outcome` have one entry for each row.
 ///
 /// # Errors
 ///
 /// [`Refusal::TooFew`] below two rows in an arm, [`Refusal::Other`] where the outcome is constant
-/// in both arms (the standard error would be zero), where lengths differ, or where values are not
-/// finite.
+/// in both arms (the standard error would be zero), where lengths differ, or where a value is not
+/// finite or beyond 1e290.
 pub fn difference_in_means(treated: &[bool], outcome: &[f64]) -> Result<MeanDifference, Refusal> {
     if treated.len() != outcome.len() {
         return Err(Refusal::Other(format!(
@@ -36,9 +38,9 @@ pub fn difference_in_means(treated: &[bool], outcome: &[f64]) -> Result<MeanDiff
         treated.iter().zip(outcome).filter(|(t, _)| **t == which).map(|(_, y)| *y).collect()
     };
     let (ones, zeros) = (arm(true), arm(false));
-    for (what, found) in [("treated rows", ones.len()), ("control rows", zeros.len())] {
-        if found < 2 {
-            return Err(Refusal::TooFew { what, found, needed: 2 });
+    for (what, rows) in [("treated rows", ones.len()), ("control rows", zeros.len())] {
+        if rows < 2 {
+            return Err(Refusal::TooFew { what, found: rows, needed: 2 });
         }
     }
     let (one, zero) = (Moments::of(&ones)?, Moments::of(&zeros)?);

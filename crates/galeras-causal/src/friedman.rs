@@ -22,11 +22,12 @@ pub struct FriedmanTest {
 }
 
 /// Tests whether `columns` (k columns of the same n rows, one row for each block) have the same
-/// distribution within the rows. O(n k log k).
+/// distribution within the rows; equals `scipy.stats.friedmanchisquare`. O(n k log k).
 ///
 /// # Errors
-/// Fewer than 3 columns, fewer than 2 rows, columns of unequal length, a value that is not
-/// finite; rows all of whose values are equal, without exception.
+/// [`Refusal::TooFew`] below 3 columns or 2 rows; [`Refusal::UnusableColumn`] if a column has
+/// another length than the first or a value that is not finite; [`Refusal::Other`] if in every row
+/// all values are equal. [`ColumnRef::Covariate`] counts in `columns`.
 pub fn friedman(columns: &[&[f64]]) -> Result<FriedmanTest, Refusal> {
     let k = columns.len();
     if k < 3 {

@@ -2,8 +2,13 @@
 //!
 //! Everything here is arithmetic over slices: no Arrow, no DataFusion, no random state that is
 //! not derived from a seed. Rows come in the order of their keys, and every sum runs in that
-//! order, so a result depends on the rows and nothing else. What a workflow may ask for, and in
-//! which words an answer is told, lives in `operators/regress` and `operators/correlate`.
+//! order, so a result depends on the rows and nothing else.
+//!
+//! Columns are slices with one entry for each row, lists of columns slices of such slices; there
+//! are no row-major matrices. Effects, means and standard errors are in units of the outcome. What
+//! cannot be estimated gives a [`Refusal`] and never a wrong number; a refusal names columns by
+//! [`ColumnRef`], for which the caller has the names. Does not live here: how rows are read, which
+//! estimators a user may ask for, and how a result is worded.
 
 mod balance;
 mod cholesky;
@@ -15,6 +20,7 @@ mod difference;
 mod estimate;
 mod friedman;
 mod graph;
+mod lanes;
 mod linear;
 mod location;
 mod modification;

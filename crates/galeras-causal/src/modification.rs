@@ -1,11 +1,12 @@
 //! Effect modification: does the effect of the treatment depend on a covariate? A regression on
 //! the standardised covariate with an HC3 standard error (CR2 by clusters), and the effect in each
-//! of its fifths. Adjusting p-values for the number of modifiers is the caller's business.
+//! of its fifths. Adjusting p-values for the number of modifiers is up to the caller.
 
 #[cfg(test)]
 mod tests;
 
 use super::balance::moments;
+use super::column::indicator;
 use super::quantile::quantile;
 use super::{
     ColumnRef, Covariance, Estimate, LinearFit, Refusal, adjusted, dense, difference_in_means,
@@ -46,7 +47,8 @@ pub struct ModifierGroup {
 /// and HC3 (MacKinnon and White 1985, Journal of Econometrics 29:305), t with n - 2 degrees; with
 /// `clusters` CR2 and Satterthwaite's degrees.
 ///
-/// All slices have one entry for each pair, the differences in units of the outcome.
+/// All slices have one entry for each pair: the differences in units of the outcome, the modifier
+/// in any unit, `clusters` as codes. Equals statsmodels' `OLS` with `cov_type="HC3"`.
 ///
 /// # Errors
 ///
@@ -83,9 +85,9 @@ pub fn modification(
 
 /// The mean of differences: Student's t, or CR2 by clusters.
 fn mean(differences: &[f64], clusters: Option<&[u32]>) -> Result<Estimate, Refusal> {
-    let found = moments(differences.iter().map(|difference| (*difference, 1.0)));
-    let Some(deviation) = found.deviation else {
-        return Err(Refusal::TooFew { what: "pairs", found: found.count, needed: 2 });
+    let summary = moments(differences.iter().map(|difference| (*difference, 1.0)));
+    let Some(deviation) = summary.deviation else {
+        return Err(Refusal::TooFew { what: "pairs", found: summary.count, needed: 2 });
     };
     if deviation == 0.0 {
         return Err(Refusal::Constant(ColumnRef::Differences));
@@ -94,11 +96,11 @@ fn mean(differences: &[f64], clusters: Option<&[u32]>) -> Result<Estimate, Refus
         let fit = LinearFit::fit(&[], differences).map_err(differing)?;
         return fit.estimate(0, Covariance::Cr2, clusters);
     }
-    let n = found.count as f64;
-    estimate(found.mean, deviation / n.sqrt(), n - 1.0)
+    let n = summary.count as f64;
+    estimate(summary.mean, deviation / n.sqrt(), n - 1.0)
 }
 
-/// A refusal of a regression whose outcome are differences.
+/// A refusal of a regression of differences on the modifier, in terms of these.
 fn differing(refusal: Refusal) -> Refusal {
     refusal.map_column(|column| match column {
         ColumnRef::Outcome => ColumnRef::Differences,
@@ -122,8 +124,10 @@ fn within(codes: &[u32], units: &[usize]) -> Vec<u32> {
 ///
 /// # Errors
 ///
-/// As [`modification`]; in addition every arm needs 3 units and a modifier that varies in it, and
-/// covariates must not be constant or collinear (`#j` is `covariates[j]`).
+/// As [`modification`]; also [`Refusal::TooFew`] if an arm has fewer than 3 units,
+/// [`Refusal::Constant`] with [`ColumnRef::ModifierInArm`] if the modifier does not vary within an
+/// arm, and [`Refusal::Constant`] and [`Refusal::Collinear`] with [`ColumnRef::Covariate`] for a
+/// position in `covariates`.
 pub fn interaction(
     treated: &[bool],
     outcome: &[f64],
@@ -139,9 +143,9 @@ pub fn interaction(
         return Err(Refusal::TooFew { what: "units", found: outcome.len(), needed: MINIMUM });
     }
     for (arm, what) in [(true, "treated units"), (false, "control units")] {
-        let found = treated.iter().filter(|unit| **unit == arm).count();
-        if found < 3 {
-            return Err(Refusal::TooFew { what, found, needed: 3 });
+        let units = treated.iter().filter(|unit| **unit == arm).count();
+        if units < 3 {
+            return Err(Refusal::TooFew { what, found: units, needed: 3 });
         }
     }
     let standardised = standardise(modifier)?;
@@ -175,7 +179,7 @@ pub fn interaction(
     Ok(Modification { estimate, groups })
 }
 
-/// Refuses an arm that lies in one cluster: its effect cannot be told from the treatment's.
+/// Refuses an arm that lies in one cluster: its effect cannot be separated from the treatment's.
 fn two_clusters(treated: &[bool], codes: &[u32]) -> Result<(), Refusal> {
     for arm in [true, false] {
         let mut of_arm =
@@ -220,7 +224,7 @@ fn product(
     covariates: &[&[f64]],
     clusters: Option<&[u32]>,
 ) -> Result<Estimate, Refusal> {
-    let arm: Vec<f64> = treated.iter().map(|t| f64::from(u8::from(*t))).collect();
+    let arm = indicator(treated);
     let both: Vec<f64> = arm.iter().zip(standardised).map(|(t, z)| t * z).collect();
     let mut columns = vec![both.as_slice(), &arm, standardised];
     let others = || covariates.iter().enumerate().filter(|(_, column)| **column != modifier);
@@ -296,15 +300,15 @@ fn estimate(value: f64, standard_error: f64, degrees: f64) -> Result<Estimate, R
 
 /// The modifier with mean 0 and standard deviation (n - 1) 1.
 fn standardise(modifier: &[f64]) -> Result<Vec<f64>, Refusal> {
-    let found = moments(modifier.iter().map(|value| (*value, 1.0)));
-    let deviation = found.deviation.unwrap_or(0.0);
+    let summary = moments(modifier.iter().map(|value| (*value, 1.0)));
+    let deviation = summary.deviation.unwrap_or(0.0);
     if deviation == 0.0 {
         return Err(Refusal::Constant(ColumnRef::Modifier));
     }
     if !deviation.is_finite() {
         return Err(Refusal::Other("the values are too large to be added up".to_owned()));
     }
-    Ok(modifier.iter().map(|value| (value - found.mean) / deviation).collect())
+    Ok(modifier.iter().map(|value| (value - summary.mean) / deviation).collect())
 }
 
 /// Groups units by the modifier: by its values if there are two, else by its quintiles. `effect`

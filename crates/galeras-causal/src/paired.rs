@@ -1,5 +1,4 @@
-//! Paired differences: each unit is seen under the treatment and under the control. Differences
-//! between independent arms live in `difference`.
+//! Paired differences: each unit is seen under the treatment and under the control.
 
 use super::difference::Moments;
 use super::{Estimate, Refusal};
@@ -23,12 +22,14 @@ pub struct PairedDifference {
     pub zero: usize,
 }
 
-/// The paired t analysis of `treatment` less `control`, pair by pair.
+/// The paired t analysis of `treatment` less `control`, the outcomes of each of n pairs in the same
+/// order and unit (Student 1908; equals `scipy.stats.ttest_rel`).
 ///
 /// # Errors
 ///
 /// [`Refusal::TooFew`] below two pairs, [`Refusal::Other`] where all differences are equal (the
-/// standard error would be zero), where lengths differ, or where values are not finite.
+/// standard error would be zero), where lengths differ, or where a value is not
+/// finite or beyond 1e290.
 pub fn paired(treatment: &[f64], control: &[f64]) -> Result<PairedDifference, Refusal> {
     let pairs = treatment.len();
     if control.len() != pairs {

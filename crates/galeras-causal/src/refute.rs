@@ -1,8 +1,8 @@
 //! Refuters: data sets made from the data under which an estimate should vanish or stay.
 //!
 //! Every draw is a hash of a number that a row (or unit) has from its id and the seed, of the
-//! refuter and of the simulation: it depends on no order, thread or other row. What is refitted
-//! on a data set is the caller's business.
+//! refuter and of the simulation: it depends on no order, thread or other row. What is refitted on
+//! a data set is up to the caller.
 
 #[cfg(test)]
 mod tests;
@@ -22,7 +22,7 @@ pub enum Refuter {
 }
 
 impl Refuter {
-    /// Its name in tables.
+    /// Its name in tables, in snake case.
     pub fn name(self) -> &'static str {
         match self {
             Self::Placebo => "placebo",
@@ -32,7 +32,7 @@ impl Refuter {
         }
     }
 
-    /// The number that tells the draws of one refuter from those of another.
+    /// The number by which the draws of one refuter differ from those of another.
     ///
     /// Every draw hashes it, so these numbers are a part of the results: they never change, and a
     /// new refuter gets a number that none had before.
@@ -46,14 +46,15 @@ impl Refuter {
     }
 }
 
-/// The rows that are refuted, in the order of their keys; `n` of them.
+/// The n rows on which an estimate was made, in the order of their keys: what refuters change.
+/// Every slice has one entry for each row.
 #[derive(Clone, Copy, Debug)]
 pub struct RefutationDesign<'a> {
     /// The arm of each row.
     pub treated: &'a [bool],
-    /// The unit of each row, as a code.
+    /// The unit of each row, as a code from 0 without gaps.
     pub units: Option<&'a [u32]>,
-    /// The cluster of each row, as a code.
+    /// The cluster of each row, as a code from 0 without gaps.
     pub clusters: Option<&'a [u32]>,
     /// A random number of each row, from the seed and its id.
     pub rows: &'a [u64],
@@ -80,25 +81,31 @@ pub struct Resample {
 pub struct Resampler<'a> {
     design: RefutationDesign<'a>,
     /// Rows by unit: those of unit `u` are `unit_rows[unit_starts[u]..unit_starts[u + 1]]`.
-    units: Groups,
+    units: RowsByCode,
     /// Rows by what a bootstrap draws.
-    drawn: Groups,
+    drawn: RowsByCode,
     /// Whether the treatment is one of clusters.
     treats_clusters: bool,
 }
 
 impl<'a> Resampler<'a> {
     /// A resampler of the rows of `design`.
+    ///
+    /// # Panics
+    /// If a slice of `design` has fewer entries than `treated`, here or when it is resampled.
     pub fn new(design: RefutationDesign<'a>) -> Self {
         let n = design.treated.len();
-        let units = Groups::new(design.units, n);
-        let drawn = Groups::new(design.clusters.or(design.units), n);
+        let units = RowsByCode::new(design.units, n);
+        let drawn = RowsByCode::new(design.clusters.or(design.units), n);
         let mut resampler = Self { design, units, drawn, treats_clusters: false };
         resampler.treats_clusters = resampler.treats_clusters_only();
         resampler
     }
 
-    /// The data set of a simulation. `fraction` is the share that [`Refuter::Subset`] keeps.
+    /// The data set of one simulation of a refuter, numbered from 0. `fraction`, from 0 to 1, is
+    /// the share of the units that [`Refuter::Subset`] keeps, rounded to whole units; other
+    /// refuters ignore it. The refuters are named after those of DoWhy (Sharma and Kiciman 2020,
+    /// arXiv:2011.04216).
     pub fn resample(&self, refuter: Refuter, simulation: usize, fraction: f64) -> Resample {
         let key = draw_key(refuter, simulation);
         match refuter {
@@ -245,12 +252,12 @@ impl<'a> Resampler<'a> {
 }
 
 /// The rows of each group, in their order.
-struct Groups {
+struct RowsByCode {
     starts: Vec<u32>,
     rows: Vec<u32>,
 }
 
-impl Groups {
+impl RowsByCode {
     /// Without codes every row is a group.
     fn new(codes: Option<&[u32]>, n: usize) -> Self {
         let Some(codes) = codes else {
@@ -281,7 +288,8 @@ impl Groups {
     }
 }
 
-/// Codes from 0 on in the order in which values appear.
+/// One code for each value, from 0 on in the order in which values first appear. Takes memory for
+/// the largest value: values should be codes, with few gaps.
 pub fn dense(values: impl Iterator<Item = u32>) -> Vec<u32> {
     let mut known: Vec<u32> = Vec::new();
     let mut next = 0u32;
@@ -302,7 +310,8 @@ pub fn dense(values: impl Iterator<Item = u32>) -> Vec<u32> {
 
 /// How a refuter's estimates lie about a value: the two-sided share `2 min(h, 1 - h)`, where `h`
 /// is the share above `theta` and half of that equal to it. `theta` is 0 for a placebo and else
-/// the estimate. No estimates give 1.
+/// the estimate that is refuted, in units of the outcome as `estimates`, one for each simulation.
+/// Without estimates the share is 1.
 pub fn refutation_p(estimates: &[f64], theta: f64) -> f64 {
     if estimates.is_empty() {
         return 1.0;

@@ -6,22 +6,25 @@ use super::super::{
     compensated,
     refusal::Refusal,
 };
-use super::{Correlation, pearson};
+use super::coefficient::Correlation;
+use super::pearson;
 
 /// A column whose part that the others do not explain is below this share of its norm is a
 /// linear combination of them.
 const COLLINEAR: f64 = 1e-10;
 
 /// The correlation of what is left of `x` and of `y` after the least squares regressions on the
-/// columns `given` and an intercept; with no column given, Pearson's. The p-value is that of
+/// columns `given` and an intercept; with no column given, Pearson's. All columns have n rows;
+/// `given` holds k columns. The p-value is that of
 /// Student's t with n - 2 - k degrees of freedom for k columns, the interval Fisher's with the
 /// standard error 1 / sqrt(n - k - 3) (R. A. Fisher, "The distribution of the partial
 /// correlation coefficient", Metron 3, 1924). O(n k^2).
 ///
 /// # Errors
-/// Fewer than 3 + k rows; a value that is not finite; a column with one value only; a column
-/// that is a linear combination of those before it. Columns are named `x`, `y` and by the
-/// position in `given`.
+/// [`Refusal::TooFew`] below 3 + k rows; [`Refusal::UnusableColumn`] if a column has another length
+/// than `x` or a value that is not finite; [`Refusal::Constant`] if one has one value only;
+/// [`Refusal::Collinear`] if one is a linear combination of those given before it;
+/// [`Refusal::Other`] if not 0 < `alpha` < 1. [`ColumnRef::Covariate`] counts in `given`.
 pub fn partial(x: &[f64], y: &[f64], given: &[&[f64]], alpha: f64) -> Result<Correlation, Refusal> {
     check_level(alpha)?;
     check_column(x, ColumnRef::X, x.len())?;

@@ -6,7 +6,7 @@ use super::super::{
     compensated::{self, Twofold},
     refusal::Refusal,
 };
-use super::{Coefficient, Correlation};
+use super::coefficient::{Coefficient, Correlation};
 
 /// Pearson's correlation of two checked columns.
 pub(super) fn correlation(x: &[f64], y: &[f64], alpha: f64) -> Result<Correlation, Refusal> {

@@ -1,7 +1,8 @@
 //! Spearman's rank correlation: Pearson's of the average ranks.
 
 use super::super::{column_ref::ColumnRef, compensated, rank, refusal::Refusal};
-use super::{Correlation, pearson};
+use super::coefficient::Correlation;
+use super::pearson;
 
 /// Spearman's correlation of two checked columns.
 pub(super) fn correlation(x: &[f64], y: &[f64], alpha: f64) -> Result<Correlation, Refusal> {

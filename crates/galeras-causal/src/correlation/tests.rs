@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::super::{compensated, rank::average_ranks};
+use super::super::{ColumnRef, Refusal, compensated, rank::average_ranks};
 use super::kendall::count;
 use super::*;
 

@@ -7,16 +7,19 @@
 //! (2024): M and the outcome are d-separated by the treatment once the edges out of M are gone.
 
 use super::dag::CausalGraph;
+use super::error::QueryError;
+use super::meter::{MOST_WORK, Meter};
 use super::separation::reachable;
+use super::sets::VariableSets;
 use super::subsets::minimal_subsets;
-use super::{MOST_WORK, Meter, QueryError, VariableSets};
 
 impl CausalGraph {
     /// All minimal sets that meet the frontdoor criterion. There is none where no directed path
     /// leads from treatment to outcome: there is nothing to mediate.
     ///
     /// # Errors
-    /// A name that the graph does not have, and a treatment that is the outcome.
+    /// [`QueryError::UnknownNode`] for a name that the graph does not have, and
+    /// [`QueryError::SameNode`] if treatment and outcome are one.
     pub fn minimal_frontdoor(
         &self,
         treatment: &str,
@@ -43,7 +46,7 @@ impl CausalGraph {
     }
 
     /// The union of all sets that meet the last two conditions. It meets them itself, because
-    /// they are closed under union (Jeong, Tian and Bareinboim 2022). Nodes that are no ancestors
+    /// they are closed under union (Jeong, Tian and Bareinboim 2022). Nodes that are not ancestors
     /// of the outcome are left out, since no minimal set has one.
     fn greatest_frontdoor(&self, x: usize, y: usize) -> Vec<usize> {
         let mut meter = Meter::new(0);

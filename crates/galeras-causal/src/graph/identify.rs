@@ -1,10 +1,11 @@
 //! Chooses how an effect is to be estimated, and says why where it cannot be.
 
 use super::dag::CausalGraph;
+use super::error::QueryError;
 use super::separation::open_path;
-use super::{QueryError, VariableSets};
+use super::sets::VariableSets;
 
-/// How many names of a path or set are told.
+/// How many names of a path or set are shown.
 const SHOWN: usize = 12;
 
 /// A way to estimate the effect of a treatment on an outcome.
@@ -56,10 +57,11 @@ pub struct IdentificationReport {
 
 /// How the total effect of `treatment` on `outcome` can be estimated: by backdoor adjustment, else
 /// by frontdoor adjustment, else by an instrument in a linear model. Effects that only a general
-/// algorithm (Shpitser and Pearl 2006) identifies are told to be not identified.
+/// algorithm (Shpitser and Pearl 2006) identifies count as not identified.
 ///
 /// # Errors
-/// A name that the graph does not have, and a treatment that is the outcome.
+/// [`QueryError::UnknownNode`] for a name that the graph does not have, and
+/// [`QueryError::SameNode`] if treatment and outcome are one.
 pub fn identify(
     graph: &CausalGraph,
     treatment: &str,
@@ -113,7 +115,7 @@ fn choose(
         return Ok(Identification::Frontdoor { mediators, all_minimal: frontdoor });
     }
     let instruments = graph.instruments(treatment, outcome)?;
-    if let Some(best) = instruments.list.iter().min_by_key(|found| found.given.len()) {
+    if let Some(best) = instruments.list.iter().min_by_key(|instrument| instrument.given.len()) {
         note_incomplete(notes, "instruments", instruments.complete);
         notes.push("an instrument identifies the effect in a linear model only".to_owned());
         return Ok(Identification::Instrument {
@@ -139,7 +141,7 @@ impl CausalGraph {
         let allowed = self.adjustable(x, y);
         let cut = self.mask(&[x]);
         let view = self.without_edges_from(&cut);
-        // Best told is a path on which nothing can be adjusted for.
+        // A path on which nothing can be adjusted for explains most.
         if let Some(path) = open_path(view, x, y, &allowed, true) {
             let shown = self.drawn(&path);
             let inner = path.get(1..path.len() - 1).unwrap_or_default();

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use super::dag::{CausalGraph, View};
-use super::{Meter, QueryError};
+use super::error::QueryError;
+use super::meter::Meter;
 
 impl CausalGraph {
     /// Whether `given` d-separates every node of `xs` from every node of `ys` (Pearl 2009,
@@ -11,7 +12,7 @@ impl CausalGraph {
     /// stand anywhere.
     ///
     /// # Errors
-    /// A name that the graph does not have.
+    /// [`QueryError::UnknownNode`] for a name that the graph does not have.
     pub fn d_separated(
         &self,
         xs: &[&str],

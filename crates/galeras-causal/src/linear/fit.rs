@@ -1,8 +1,8 @@
 //! Ordinary least squares with an intercept: standardised columns, an orthonormal basis of them,
-//! and the coefficients. What the coefficients' errors are lives in `sandwich` and `cluster`.
+//! and the coefficients.
 
-use super::super::{ColumnRef, Refusal};
 use super::symmetric::{divide_rows, dot, gram, invert_upper, multiply_upper, upper_factor};
+use crate::{ColumnRef, Refusal};
 
 /// The smallest share of a column's variance that the columns before it must leave unexplained.
 const SMALLEST_PIVOT: f64 = 1e-10;
@@ -38,13 +38,15 @@ struct Location {
 }
 
 impl LinearFit {
-    /// Regresses `outcome` on 1 and `columns`, all of the same length.
+    /// Regresses `outcome` on 1 and `columns`, all of the same length n, by ordinary least squares.
+    /// Coefficients equal those of statsmodels' `OLS`.
     ///
     /// # Errors
     ///
-    /// [`Refusal::TooFew`] unless there are more rows than coefficients, [`Refusal::Constant`]
-    /// and [`Refusal::Collinear`] with `#j` for `columns[j]` (or `outcome`), and
-    /// [`Refusal::Other`] where values are not finite, lengths differ, or the fit is perfect.
+    /// [`Refusal::TooFew`] unless there are more rows than coefficients; [`Refusal::Constant`] and
+    /// [`Refusal::Collinear`] with [`ColumnRef::Covariate`] for a position in `columns`, or
+    /// [`ColumnRef::Outcome`]; [`Refusal::UnusableColumn`] if a value is not finite or beyond
+    /// 1e290; [`Refusal::Other`] if lengths differ or the fit is perfect.
     pub fn fit(columns: &[&[f64]], outcome: &[f64]) -> Result<LinearFit, Refusal> {
         let fit = Self::without_check(columns, outcome)?;
         fit.refuse_perfect()?;
@@ -77,11 +79,11 @@ impl LinearFit {
         let mut residuals = centred;
         // The second pass removes what rounding left in the first.
         for _ in 0..2 {
-            let found = project(&basis, &residuals, width);
+            let projection = project(&basis, &residuals, width);
             for (row, residual) in basis.chunks_exact(width).zip(&mut residuals) {
-                *residual -= dot(row, &found);
+                *residual -= dot(row, &projection);
             }
-            for (sum, part) in coordinates.iter_mut().zip(&found) {
+            for (sum, part) in coordinates.iter_mut().zip(&projection) {
                 *sum += part;
             }
         }
@@ -113,12 +115,13 @@ impl LinearFit {
         })
     }
 
-    /// The intercept and the slopes, in the order of the columns.
+    /// The intercept and then the slopes in the order of the columns: one more than there are
+    /// columns, in units of the outcome per unit of the column.
     pub fn coefficients(&self) -> &[f64] {
         &self.coefficients
     }
 
-    /// Outcome less fitted value, row by row, in units of the outcome.
+    /// Outcome less fitted value, one for each row, in units of the outcome.
     pub fn residuals(&self) -> &[f64] {
         &self.residuals
     }
@@ -128,7 +131,7 @@ impl LinearFit {
         self.leverages.iter().copied().fold(0.0, f64::max)
     }
 
-    /// Rows less coefficients.
+    /// Rows less coefficients, the intercept included.
     pub fn residual_degrees(&self) -> usize {
         self.residuals.len() - self.width
     }

@@ -1,19 +1,21 @@
-//! Lin's regression: the treatment interacted with centred covariates. The regression itself
-//! lives in `fit`.
+//! Lin's regression: the treatment interacted with centred covariates.
 
-use super::super::{ColumnRef, Refusal};
-use super::{AdjustedEffect, Covariance, LinearFit, judge, treatment_column};
+use super::adjusted::{AdjustedEffect, judge, treatment_column};
+use super::covariance::Covariance;
+use super::fit::LinearFit;
+use crate::{ColumnRef, Refusal};
 
 /// The coefficient of `treated` in y ~ 1 + treated + x + treated x, with every covariate x
-/// centred at its mean over all rows (Lin 2013): the average effect, without the assumption that
-/// the covariates act alike in both arms.
+/// centred at its mean over all rows (Lin 2013, Annals of Applied Statistics 7:295): the average
+/// effect in units of the outcome, without the assumption that the covariates act alike in both
+/// arms.
 ///
-/// The arguments are those of [`adjusted`](super::adjusted). The means are taken as given by the
-/// standard error, as in the paper.
+/// The arguments are those of [`adjusted`](fn@super::adjusted): columns of n rows each. The means
+/// are taken as given by the standard error, as in the paper.
 ///
 /// # Errors
 ///
-/// As [`adjusted`](super::adjusted); [`ColumnRef::Interaction`] is the interaction with a covariate.
+/// As [`adjusted`](fn@super::adjusted); [`ColumnRef::Interaction`] is the product with a covariate.
 pub fn interacted(
     treated: &[bool],
     outcome: &[f64],

@@ -6,6 +6,7 @@
 use faer::{Mat, Side};
 
 use crate::cholesky::Cholesky;
+use crate::lanes::lane_sums;
 
 /// Rows that are turned into columns at a time, and summed before they are added to the total,
 /// which keeps rounding small.
@@ -36,17 +37,10 @@ pub(super) fn gram(rows: &[f64], width: usize, weight: impl Fn(usize) -> f64) ->
     total
 }
 
-/// A dot product in eight running sums, which the processor can do at once.
+/// The inner product of two long columns.
 fn long_dot(left: &[f64], right: &[f64]) -> f64 {
-    let (left, right) = (left.chunks_exact(8), right.chunks_exact(8));
-    let rest = dot(left.remainder(), right.remainder());
-    let mut sums = [0.0; 8];
-    for (a, b) in left.zip(right) {
-        for lane in 0..8 {
-            sums[lane] += a[lane] * b[lane];
-        }
-    }
-    rest + ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7]))
+    let sums = lane_sums(left, right);
+    sums.rest + sums.first + sums.second
 }
 
 /// Adds `weight` squared times the outer product of `row` to the upper triangle.
@@ -142,9 +136,9 @@ pub(super) fn apply(matrix: &[f64], vector: &[f64]) -> Vec<f64> {
 /// Eigenvalues and eigenvectors (as rows) of a symmetric matrix; none if a value is not finite.
 pub(super) fn eigen(matrix: &[f64], width: usize) -> Option<(Vec<f64>, Vec<f64>)> {
     let matrix = Mat::from_fn(width, width, |row, column| matrix[row * width + column]);
-    let found = matrix.self_adjoint_eigen(Side::Lower).ok()?;
-    let values = found.S().column_vector().iter().copied().collect();
-    let vectors = found.U();
+    let decomposition = matrix.self_adjoint_eigen(Side::Lower).ok()?;
+    let values = decomposition.S().column_vector().iter().copied().collect();
+    let vectors = decomposition.U();
     let rows = (0..width).flat_map(|at| (0..width).map(move |row| vectors[(row, at)]));
     Some((values, rows.collect()))
 }

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::parity_tests::study;
 use super::*;
+use crate::{ColumnRef, Refusal};
 
 pub(super) const KINDS: [Covariance; 9] = [
     Covariance::Classic,

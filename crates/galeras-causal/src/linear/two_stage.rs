@@ -1,10 +1,11 @@
 //! Two-stage least squares: the effect of a treatment that instruments move.
 
-use super::super::{ColumnRef, Estimate, Refusal, tail};
+use super::covariance::Covariance;
+use super::fit::LinearFit;
 use super::symmetric::{divide_rows, upper_factor};
-use super::{Covariance, LinearFit};
+use crate::{ColumnRef, Estimate, Refusal, tail};
 
-/// What two-stage least squares found.
+/// What two-stage least squares gives.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TwoStage {
     /// The coefficient of the endogenous column.
@@ -35,16 +36,20 @@ pub struct Sargan {
     pub p: f64,
 }
 
-/// The coefficient of `endogenous` in `outcome` ~ 1 + endogenous + exogenous, with the
-/// instruments in place of the endogenous column, all columns of the same length.
+/// The coefficient of `endogenous` in `outcome` ~ 1 + endogenous + exogenous, with the instruments
+/// in place of the endogenous column, in units of the outcome per unit of `endogenous`. The
+/// coefficient equals that of linearmodels' `IV2SLS`. All columns, and `clusters` if any, have one
+/// entry for each of n rows.
 ///
 /// Degrees of freedom and small-sample factors are those of a regression: n - k, G - 1, or Bell &
 /// McCaffrey's. Leverages are those of the second stage.
 ///
 /// # Errors
 ///
-/// The refusals of [`LinearFit::fit`]; `#2` in them is `exogenous[2]`, `instrument #0` is
-/// `instruments[0]`. Also where the instruments do not move the endogenous column at all.
+/// As [`LinearFit::fit`] and [`LinearFit::estimate`], with [`ColumnRef::Covariate`] for a position
+/// in `exogenous` and [`ColumnRef::Instrument`] for one in `instruments`; [`Refusal::TooFew`]
+/// without an instrument; [`Refusal::Other`] if the instruments do not move the endogenous column,
+/// or determine it.
 pub fn two_stage(
     outcome: &[f64],
     endogenous: &[f64],

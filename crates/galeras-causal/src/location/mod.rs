@@ -2,7 +2,7 @@
 //!
 //! Here: [`location()`] with medians, trimmed mean and the shape of the differences,
 //! [`relative`]. In `hodges_lehmann`: the median of all pairwise averages; in `signs`: the
-//! Wilcoxon signed-rank test and the sign test. Not here: the mean difference with its t.
+//! Wilcoxon signed-rank test and the sign test. The mean difference with its t is in `paired`.
 
 mod hodges_lehmann;
 mod signs;
@@ -60,11 +60,12 @@ pub struct RelativeEffect {
     pub mean_log1p_difference: Option<f64>,
 }
 
-/// The robust location of paired differences, one value for each pair. O(n log n) in time and
-/// O(n) in memory.
+/// The robust location of paired differences (treated less control, in units of the outcome), one
+/// value for each pair. W and its normal approximation equal those of `scipy.stats.wilcoxon`.
+/// O(n log n) in time and O(n) in memory.
 ///
 /// # Errors
-/// No difference at all, or one that is not finite.
+/// [`Refusal::TooFew`] without a difference; [`Refusal::UnusableColumn`] if one is not finite.
 pub fn location(differences: &[f64]) -> Result<RobustLocation, Refusal> {
     let n = differences.len();
     check_column(differences, ColumnRef::Differences, n)?;
@@ -108,8 +109,9 @@ fn shape(values: &[f64]) -> Option<(f64, f64)> {
 /// one value for each of the same n pairs.
 ///
 /// # Errors
-/// Arms of unequal length, fewer than 2 pairs, a value that is not finite, a mean that is zero
-/// or below (a ratio of such means says nothing).
+/// [`Refusal::UnusableColumn`] if `control` has not as many values as `treated` or a value is not
+/// finite; [`Refusal::TooFew`] below 2 pairs; [`Refusal::Other`] if a mean is zero or below (a
+/// ratio of such means says nothing), or the ratio or its standard error overflows.
 pub fn relative(treated: &[f64], control: &[f64]) -> Result<RelativeEffect, Refusal> {
     let n = treated.len();
     check_column(treated, ColumnRef::TreatedOutcome, n)?;

@@ -1,8 +1,9 @@
 //! A design matrix that is never stored: an intercept and standardised columns, block by block.
 //!
 //! Standardising keeps the Gram matrix well conditioned whatever the units are. A block of rows
-//! fits the cache, so that a pass reads each column once. No model lives here.
+//! fits the cache, so that a pass reads each column once.
 
+use crate::lanes::lane_sums;
 use crate::{ColumnRef, Refusal};
 
 /// Rows per block: a block of ten columns stays within the first-level cache.
@@ -198,15 +199,8 @@ pub(super) fn add_gram(
     }
 }
 
-/// The inner product, in eight running sums so that it is vectorised and rounds less.
+/// The inner product of two columns of a block.
 pub(super) fn dot(left: &[f64], right: &[f64]) -> f64 {
-    let mut sums = [0.0; 8];
-    let (mut lefts, mut rights) = (left.chunks_exact(8), right.chunks_exact(8));
-    for (a, b) in lefts.by_ref().zip(rights.by_ref()) {
-        for lane in 0..8 {
-            sums[lane] += a[lane] * b[lane];
-        }
-    }
-    let rest: f64 = lefts.remainder().iter().zip(rights.remainder()).map(|(a, b)| a * b).sum();
-    ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7])) + rest
+    let sums = lane_sums(left, right);
+    sums.first + sums.second + sums.rest
 }

@@ -1,17 +1,18 @@
 //! The propensity score: logistic regression of the treatment by damped Newton steps.
 //!
 //! One pass over the rows gives the objective, its gradient, its Hessian and the scores, with one
-//! exponential per row. The estimators that use the scores live beside this file.
+//! exponential per row.
 
 use super::design::{BLOCK, StandardisedDesign, add_gram, combine, dot};
 use super::exponential::exp_of_minus_abs;
-use super::rows::{arms, indicator};
+use super::rows::arms;
 use crate::cholesky::Cholesky;
+use crate::column::indicator;
 use crate::{ColumnRef, Refusal};
 
 /// Newton steps after which a fit is given up; fits that have an optimum need about ten.
 const MOST_STEPS: usize = 200;
-/// Newton steps of little progress after which rows are taken for such that are not told apart.
+/// Newton steps of little progress after which the rest of the rows counts as not separated.
 const SLOW_STEPS: usize = 20;
 /// The squared Newton step, in standard errors, after which one more full step is exact.
 const CONVERGED: f64 = 1e-16;
@@ -21,7 +22,7 @@ const ROUNDING: f64 = 1e-26;
 const DEPENDENT: f64 = 1e-10;
 /// The distance from 0 or 1 at which a score stands for certainty.
 const CERTAIN: f64 = 1e-10;
-/// The range of scores below which nobody can be told from anybody.
+/// The range of scores below which all count as equal.
 const CONSTANT: f64 = 1e-8;
 
 /// A fitted propensity score.
@@ -40,7 +41,9 @@ pub struct Propensity {
 }
 
 impl Propensity {
-    /// Logistic regression of the treatment on an intercept and the covariates.
+    /// Logistic regression of the treatment on an intercept and the covariates: columns of n
+    /// values, in any units, for the n rows of `treated`. Equals scikit-learn's
+    /// `LogisticRegression` with this `C`.
     ///
     /// With `c` absent (or infinite) by maximum likelihood; otherwise with the ridge penalty of
     /// scikit-learn, half the sum of squared coefficients over `c`, on the scale of the
@@ -48,11 +51,15 @@ impl Propensity {
     /// that does not descend.
     ///
     /// # Errors
-    /// One arm is empty; a covariate is constant, not finite, or a linear combination of those
-    /// before it (named by its position, `#0` the first); the treatment can be told from the
-    /// covariates without error, so that the maximum of the likelihood is at infinity (complete
-    /// or quasi-complete separation, see Albert & Anderson 1984); with a penalty, every treated row
-    /// has a higher score than every control; no optimum is found.
+    /// [`Refusal::TooFew`] if an arm is empty; [`Refusal::Constant`], [`Refusal::OutOfRange`] or
+    /// [`Refusal::UnusableColumn`] if a covariate has one value only, values that are not finite or
+    /// cannot be squared, or another length, and [`Refusal::Collinear`] if it is a linear
+    /// combination of those before it, with [`ColumnRef::Covariate`] for its position;
+    /// [`Refusal::Separated`] or [`Refusal::NoOverlap`] if the covariates predict the treatment of
+    /// all or some rows without error, so that the maximum of the likelihood is at infinity
+    /// (complete or quasi-complete separation, Albert & Anderson 1984), or with a penalty if every
+    /// treated row has a higher score than every control; [`Refusal::Other`] if `c` is not above
+    /// zero or no optimum is reached.
     pub fn fit(covariates: &[&[f64]], treated: &[bool], c: Option<f64>) -> Result<Self, Refusal> {
         arms(treated)?;
         let design = StandardisedDesign::new(covariates, treated.len())?;
@@ -70,12 +77,13 @@ impl Propensity {
         })
     }
 
-    /// The score of all rows, if all are equal within 1e-8: then nobody can be told from anybody.
+    /// The score of all rows, if all are equal within 1e-8: then scores cannot tell which rows are
+    /// alike.
     pub fn constant(&self) -> Option<f64> {
         constant(&self.scores)
     }
 
-    /// How many different scores there are.
+    /// How many different scores there are, compared exactly.
     pub fn distinct(&self) -> usize {
         let mut sorted = self.scores.clone();
         sorted.sort_unstable_by(f64::total_cmp);
@@ -83,7 +91,7 @@ impl Propensity {
         sorted.len()
     }
 
-    /// The least and the greatest score.
+    /// The least and the greatest score; infinite and reversed without rows.
     pub fn range(&self) -> (f64, f64) {
         range(&self.scores)
     }
@@ -255,8 +263,8 @@ struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// The refusal of a fit whose coefficients grow without bound: whether the covariates tell all
-    /// rows apart, or some, shows as they grow further.
+    /// The refusal of a fit whose coefficients grow without bound: whether the covariates separate
+    /// all rows, or some, shows as they grow further.
     fn separated(&mut self, mut coefficients: Vec<f64>, mut point: Point) -> Refusal {
         let width = self.design.width();
         // In a complete separation every step divides the objective by e, in the end.
@@ -270,7 +278,7 @@ impl Pass<'_> {
             let step = factor.solve(&point.gradient);
             coefficients.iter_mut().zip(&step).for_each(|(g, d)| *g -= d);
             let next = self.evaluate(&coefficients);
-            // What is left is of rows that are not told apart, or of rows that nearly are not.
+            // What is left is of rows that are not separated, or nearly not.
             slow += usize::from(next.objective > 0.99 * point.objective);
             if next.objective.is_nan() || slow > SLOW_STEPS {
                 break;

@@ -1,7 +1,6 @@
 //! Linear models of the outcome, either one per arm or one with an additive effect.
 //!
-//! They serve augmented weighting and regression adjustment. What is reported about a regression
-//! of its own, with its robust standard errors, lives elsewhere.
+//! They serve augmented weighting and regression adjustment.
 
 use super::design::StandardisedDesign;
 use crate::cholesky::Cholesky;

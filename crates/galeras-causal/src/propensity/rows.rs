@@ -48,10 +48,10 @@ impl<'a> Rows<'a> {
     /// # Errors
     /// As [`estimate`].
     pub(super) fn estimate(&self, value: f64, influence: &[f64]) -> Result<Estimate, Refusal> {
-        let found = estimate(value, self.variance(influence), self.outcome)?;
+        let normal = estimate(value, self.variance(influence), self.outcome)?;
         // As many contributions are independent as there are clusters.
         let degrees = self.groups().map_or(f64::INFINITY, |groups| groups as f64 - 1.0);
-        Ok(Estimate { degrees, ..found })
+        Ok(Estimate { degrees, ..normal })
     }
 
     /// How many clusters there are.
@@ -92,11 +92,11 @@ pub(super) fn arms(treated: &[bool]) -> Result<(usize, usize), Refusal> {
 }
 
 /// Refuses columns of different lengths.
-pub(super) fn same_length(what: &str, found: usize, rows: usize) -> Result<(), Refusal> {
-    if found == rows {
+pub(super) fn same_length(what: &str, length: usize, rows: usize) -> Result<(), Refusal> {
+    if length == rows {
         Ok(())
     } else {
-        Err(Refusal::Other(format!("there are {found} {what} for {rows} rows")))
+        Err(Refusal::Other(format!("there are {length} {what} for {rows} rows")))
     }
 }
 
@@ -117,11 +117,6 @@ pub(super) fn ascending(scores: &[f64], chosen: impl Fn(usize) -> bool) -> Vec<(
     let mut order: Vec<(f64, usize)> = chosen.map(|(row, score)| (score + 0.0, row)).collect();
     order.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     order
-}
-
-/// The treatment as zeros and ones.
-pub(super) fn indicator(treated: &[bool]) -> Vec<f64> {
-    treated.iter().map(|t| f64::from(u8::from(*t))).collect()
 }
 
 /// Refuses bounds that are not an interval within \[0, 1\].

@@ -38,9 +38,14 @@ pub struct Stratification {
 /// rows' contributions, in which each arm of a stratum has its own m / (m - 1). Both agree where
 /// each row is its own cluster.
 ///
+/// `scores`, `treated`, `outcome` and `clusters` have one entry for each of n rows; effects are in
+/// units of the outcome.
+///
 /// # Errors
-/// Fewer than two strata left, none that is kept, an empty arm, lengths that differ, values that
-/// are not finite, an outcome that does not vary, fewer than two clusters.
+/// [`Refusal::TooFew`] if fewer than two strata are left, none is kept, an arm is empty, or there
+/// are fewer than two clusters; [`Refusal::UnusableColumn`] if a score or an outcome is not finite;
+/// [`Refusal::Other`] if lengths differ, cluster codes have gaps, or a standard error is zero or
+/// overflows.
 pub fn stratification(
     scores: &[f64],
     treated: &[bool],
