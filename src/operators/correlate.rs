@@ -33,7 +33,7 @@ use crate::operator::{
     parse_args,
 };
 use crate::session::column;
-use galeras_causal::{Method, Refusal, correlation};
+use galeras_causal::{ColumnRef, CorrelationMethod, correlation};
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -427,9 +427,9 @@ fn correlate(args: &Args, groups: &BTreeMap<String, Group>) -> (Vec<String>, Vec
 
 fn row(args: &Args, (outcome, variable): (&str, &str), x: &[f64], y: &[f64]) -> Vec<Cell> {
     let method = match args.method {
-        MethodName::Pearson => Method::Pearson,
-        MethodName::Spearman => Method::Spearman,
-        MethodName::Kendall => Method::Kendall,
+        MethodName::Pearson => CorrelationMethod::Pearson,
+        MethodName::Spearman => CorrelationMethod::Spearman,
+        MethodName::Kendall => CorrelationMethod::Kendall,
     };
     let complete = |(x, y): &(&f64, &f64)| !x.is_nan() && !y.is_nan();
     let missing = x.iter().zip(y).filter(|pair| !complete(pair)).count();
@@ -445,12 +445,12 @@ fn row(args: &Args, (outcome, variable): (&str, &str), x: &[f64], y: &[f64]) -> 
     } else if infinite > 0 {
         Err(format!("values are infinite in {}", count(infinite, "row", "rows")))
     } else {
-        correlation(&x, &y, method, args.alpha).map_err(|refusal| match refusal {
-            Refusal::Constant(name) => {
-                let name = if name == "x" { outcome } else { variable };
-                Refusal::Constant(name.to_string()).to_string()
-            }
-            other => other.to_string(),
+        correlation(&x, &y, method, args.alpha).map_err(|refusal| {
+            refusal.describe(|column| match column {
+                ColumnRef::X => Some(outcome),
+                ColumnRef::Y => Some(variable),
+                _ => None,
+            })
         })
     };
     let what = format!("{} of {outcome} and {variable}", args.method.words());

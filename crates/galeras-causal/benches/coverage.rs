@@ -137,7 +137,7 @@ type Regression = fn(
     &[&[f64]],
     Covariance,
     Option<&[u32]>,
-) -> Result<galeras_causal::Adjusted, galeras_causal::Refusal>;
+) -> Result<galeras_causal::AdjustedEffect, galeras_causal::Refusal>;
 
 /// 20 clusters of unequal sizes, six of them treated as a whole: few clusters, and few treated,
 /// is where CR0 and CR1 are known to fail and CR2 with Satterthwaite's degrees of freedom is not.

@@ -31,20 +31,22 @@ pub struct Balance {
     pub ks: f64,
     /// The same between the weighted distribution functions. `None` without weights.
     pub ks_after: Option<f64>,
-    /// Whether the covariate varies in neither arm. If the means differ nevertheless, it tells
-    /// the arms apart without error, and there is no standardised difference.
+    /// Whether the covariate varies in neither arm. If the means differ nevertheless, it
+    /// separates the arms without error, and there is no standardised difference.
     pub constant_within_arms: bool,
 }
 
-/// Compares a covariate between the arms (Austin 2009, Statistics in Medicine 28:3083).
+/// Compares a covariate between the arms, with the measures of Austin (2009, Statistics in Medicine
+/// 28:3083).
 ///
-/// `column` and `treated` have one entry for each unit, and so have the weights if any, which
+/// `column`, `treated` and `weights` have one entry for each unit. `column` is in any unit, weights
 /// need not add up to anything.
 ///
 /// # Errors
 ///
 /// [`Refusal::TooFew`] if an arm has fewer than two units; [`Refusal::Other`] if the lengths
-/// differ, a value is not finite, or the weights of an arm are negative or all zero.
+/// differ, a value or a weight is not finite, a weight is negative, the weights of an arm are all
+/// zero, or a sum overflows.
 pub fn balance(
     column: &[f64],
     treated: &[bool],
@@ -52,10 +54,10 @@ pub fn balance(
 ) -> Result<Balance, Refusal> {
     check(column, treated, weights)?;
     for arm in [true, false] {
-        let found = treated.iter().filter(|&&unit| unit == arm).count();
-        if found < 2 {
+        let units = treated.iter().filter(|&&unit| unit == arm).count();
+        if units < 2 {
             let what = if arm { "treated units" } else { "control units" };
-            return Err(Refusal::TooFew { what, found, needed: 2 });
+            return Err(Refusal::TooFew { what, found: units, needed: 2 });
         }
     }
     // All values are taken relative to the first, so that a large offset costs no digits.
@@ -70,7 +72,7 @@ pub fn balance(
     let (one, zero) = (arm(true, None), arm(false, None));
     let (sd_one, sd_zero) = (one.deviation.unwrap_or(0.0), zero.deviation.unwrap_or(0.0));
     let pooled = sd_one.hypot(sd_zero) / std::f64::consts::SQRT_2;
-    let mut found = Balance {
+    let mut balance = Balance {
         mean_treated: origin + one.mean,
         mean_control: origin + zero.mean,
         smd_before: standardised(one.mean - zero.mean, pooled),
@@ -83,22 +85,23 @@ pub fn balance(
     };
     if let Some(weights) = weights {
         let (one, zero) = (arm(true, Some(weights)), arm(false, Some(weights)));
-        found.smd_after = standardised(one.mean - zero.mean, pooled);
-        found.variance_ratio_after = ratio(one.deviation, zero.deviation);
+        balance.smd_after = standardised(one.mean - zero.mean, pooled);
+        balance.variance_ratio_after = ratio(one.deviation, zero.deviation);
     }
-    (found.ks, found.ks_after) = kolmogorov_smirnov(column, treated, weights);
-    let after = [found.smd_before, found.smd_after, found.variance_ratio];
-    let rest = [found.variance_ratio_after, found.ks_after];
-    let numbers = [found.mean_treated, found.mean_control, found.ks, pooled];
+    (balance.ks, balance.ks_after) = kolmogorov_smirnov(column, treated, weights);
+    let after = [balance.smd_before, balance.smd_after, balance.variance_ratio];
+    let rest = [balance.variance_ratio_after, balance.ks_after];
+    let numbers = [balance.mean_treated, balance.mean_control, balance.ks, pooled];
     let optional = after.into_iter().chain(rest).flatten();
     if numbers.into_iter().chain(optional).all(f64::is_finite) {
-        Ok(found)
+        Ok(balance)
     } else {
         Err(Refusal::Other("the values are too large to be added up".to_owned()))
     }
 }
 
-/// Refuses columns that do not belong together, and weights that are none.
+/// Refuses columns of different lengths, values that are not finite, and weights that are negative,
+/// not finite, or all zero in an arm.
 pub(super) fn check(
     column: &[f64],
     treated: &[bool],
@@ -127,7 +130,7 @@ pub(super) fn check(
 
 /// What is known of some weighted values: see [`moments`].
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Moments {
+pub(super) struct WeightedMoments {
     /// How many values there are.
     pub(super) count: usize,
     /// Their weighted mean; 0 if there are none.
@@ -141,10 +144,10 @@ pub(super) struct Moments {
 ///
 /// The values are centred at the first and scaled by the widest, which makes a constant exactly
 /// constant and keeps squares from overflowing or vanishing.
-pub(super) fn moments(pairs: impl Iterator<Item = (f64, f64)> + Clone) -> Moments {
+pub(super) fn moments(pairs: impl Iterator<Item = (f64, f64)> + Clone) -> WeightedMoments {
     let pairs = pairs.filter(|(_, weight)| *weight > 0.0);
     let Some((first, _)) = pairs.clone().next() else {
-        return Moments { count: 0, mean: 0.0, deviation: None };
+        return WeightedMoments { count: 0, mean: 0.0, deviation: None };
     };
     let (mut count, mut heaviest, mut widest) = (0, 0.0_f64, 0.0_f64);
     for (value, weight) in pairs.clone() {
@@ -170,7 +173,7 @@ pub(super) fn moments(pairs: impl Iterator<Item = (f64, f64)> + Clone) -> Moment
     let degrees = total - squares / total;
     let deviation = (count > 1 && degrees > 1e-12 * total)
         .then(|| if widest > 0.0 { scale * (spread / degrees).sqrt() } else { 0.0 });
-    Moments { count, mean: first + scale * centre, deviation }
+    WeightedMoments { count, mean: first + scale * centre, deviation }
 }
 
 /// A difference in units of a standard deviation: 0 if there is neither, `None` if it is infinite.
@@ -210,19 +213,19 @@ fn kolmogorov_smirnov(
         counts[usize::from(*unit)] += 1;
         totals[usize::from(*unit)] += weight(row);
     }
-    let (mut passed, mut heard) = ([0_usize; 2], [0.0_f64; 2]);
+    let (mut passed, mut weighed) = ([0_usize; 2], [0.0_f64; 2]);
     let (mut plain, mut weighted) = (0.0_f64, 0.0_f64);
     for (position, &(value, row)) in order.iter().enumerate() {
         let arm = usize::from(treated[row]);
         passed[arm] += 1;
-        heard[arm] += weight(row);
+        weighed[arm] += weight(row);
         if order.get(position + 1).is_some_and(|next| next.0 == value) {
             continue;
         }
         let share = |arm: usize| passed[arm] as f64 / counts[arm] as f64;
         plain = plain.max((share(1) - share(0)).abs());
         if position + 1 < order.len() {
-            weighted = weighted.max((heard[1] / totals[1] - heard[0] / totals[0]).abs());
+            weighted = weighted.max((weighed[1] / totals[1] - weighed[0] / totals[0]).abs());
         }
     }
     (plain, weights.map(|_| weighted.min(1.0)))

@@ -1,9 +1,15 @@
-//! Checks of input that several statistics share: columns of finite numbers, levels of
-//! significance. Not here: what makes a column unfit for one statistic (constant, collinear).
+//! What several statistics do with their input: checks of columns and of levels of significance,
+//! and the treatment as a column.
 
+use super::column_ref::ColumnRef;
 use super::refusal::Refusal;
 
-/// Refuses a level of significance that is none.
+/// The treatment as a column of zeros and ones.
+pub(super) fn indicator(treated: &[bool]) -> Vec<f64> {
+    treated.iter().map(|treated| f64::from(u8::from(*treated))).collect()
+}
+
+/// Refuses a level of significance that is not between 0 and 1.
 pub(super) fn check_level(alpha: f64) -> Result<(), Refusal> {
     if alpha > 0.0 && alpha < 1.0 {
         Ok(())
@@ -13,16 +19,13 @@ pub(super) fn check_level(alpha: f64) -> Result<(), Refusal> {
 }
 
 /// Refuses a column of another length than `rows` or with a value that is not finite.
-pub(super) fn check_column(column: &[f64], name: &str, rows: usize) -> Result<(), Refusal> {
-    if column.len() != rows {
-        let found = column.len();
-        return Err(Refusal::Other(format!("`{name}` has {found} rows in place of {rows}")));
-    }
-    match column.iter().position(|value| !value.is_finite()) {
-        Some(row) => {
-            let value = column[row];
-            Err(Refusal::Other(format!("`{name}` is {value} in row {row}: not a finite number")))
-        }
-        None => Ok(()),
-    }
+pub(super) fn check_column(values: &[f64], column: ColumnRef, rows: usize) -> Result<(), Refusal> {
+    let problem = if values.len() != rows {
+        format!("has {} rows in place of {rows}", values.len())
+    } else if let Some(row) = values.iter().position(|value| !value.is_finite()) {
+        format!("is {} in row {row}: not a finite number", values[row])
+    } else {
+        return Ok(());
+    };
+    Err(Refusal::UnusableColumn { column, problem })
 }

@@ -2,13 +2,14 @@
 //!
 //! Here: error-free sums and products, the number with about 106 bits made of them, sums,
 //! means and products of columns, and the centred column on a scale where squares neither
-//! overflow nor vanish. Not here: what is made of such sums (correlations, moments).
+//! overflow nor vanish.
 //!
 //! A sum of n values of one sign has a relative error of about n * 2^-105 before it is rounded
 //! to a double. The rounded sum is therefore the same in any order of rows, but for the rare
 //! case (of a probability of about n * 2^-52) in which the sum lies next to the middle of two
 //! doubles.
 
+use super::column_ref::ColumnRef;
 use super::refusal::Refusal;
 
 /// An unevaluated sum of two doubles, the second at most half a unit in the last place of the
@@ -158,10 +159,10 @@ pub(super) fn mean(values: &[f64]) -> f64 {
 /// Every element is the exact difference, rounded once: `1e9 + small` keeps its digits.
 ///
 /// # Errors
-/// [`Refusal::Constant`] with `name` if all values are equal, or so close together (within two
+/// [`Refusal::Constant`] with `reference` if all values are equal, or so close together (within two
 /// units in the last place or so of the largest) that they may be the same number computed in
 /// two ways.
-pub(super) fn centred(values: &[f64], name: &str) -> Result<Vec<f64>, Refusal> {
+pub(super) fn centred(values: &[f64], reference: ColumnRef) -> Result<Vec<f64>, Refusal> {
     let scale = scale_of(largest(values));
     let mut column: Vec<f64> = values.iter().map(|value| value * scale).collect();
     let (low, high) = column
@@ -171,7 +172,7 @@ pub(super) fn centred(values: &[f64], name: &str) -> Result<Vec<f64>, Refusal> {
     let spread = high - low;
     // An empty column has a spread of minus infinity, one of NaNs none at all.
     if spread.is_nan() || spread <= tolerance {
-        return Err(Refusal::Constant(name.to_owned()));
+        return Err(Refusal::Constant(reference));
     }
     let count = Twofold { high: values.len() as f64, low: 0.0 };
     let mean = sum(column.iter().copied()).over(count);

@@ -1,10 +1,10 @@
-//! The difference in means of two independent arms, after Welch. Pairs live in `paired`.
+//! The difference in means of two independent arms, after Welch.
 
 use super::{Estimate, Refusal};
 
 /// A difference in means with what it was computed from.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Difference {
+pub struct MeanDifference {
     /// Treated mean less control mean, with the degrees of freedom of Welch & Satterthwaite.
     pub estimate: Estimate,
     /// The treated rows.
@@ -17,14 +17,16 @@ pub struct Difference {
     pub control_mean: f64,
 }
 
-/// Welch's difference in means: no equal variances assumed (Welch 1947).
+/// Welch's difference in means, in units of the outcome, without assuming equal variances (Welch
+/// 1947, Biometrika 34:28; equals `scipy.stats.ttest_ind(equal_var=False)`). `treated` and
+/// `outcome` have one entry for each row.
 ///
 /// # Errors
 ///
 /// [`Refusal::TooFew`] below two rows in an arm, [`Refusal::Other`] where the outcome is constant
-/// in both arms (the standard error would be zero), where lengths differ, or where values are not
-/// finite.
-pub fn difference_in_means(treated: &[bool], outcome: &[f64]) -> Result<Difference, Refusal> {
+/// in both arms (the standard error would be zero), where lengths differ, or where a value is not
+/// finite or beyond 1e290.
+pub fn difference_in_means(treated: &[bool], outcome: &[f64]) -> Result<MeanDifference, Refusal> {
     if treated.len() != outcome.len() {
         return Err(Refusal::Other(format!(
             "the treatment has {} rows and the outcome {}",
@@ -36,9 +38,9 @@ pub fn difference_in_means(treated: &[bool], outcome: &[f64]) -> Result<Differen
         treated.iter().zip(outcome).filter(|(t, _)| **t == which).map(|(_, y)| *y).collect()
     };
     let (ones, zeros) = (arm(true), arm(false));
-    for (what, found) in [("treated rows", ones.len()), ("control rows", zeros.len())] {
-        if found < 2 {
-            return Err(Refusal::TooFew { what, found, needed: 2 });
+    for (what, rows) in [("treated rows", ones.len()), ("control rows", zeros.len())] {
+        if rows < 2 {
+            return Err(Refusal::TooFew { what, found: rows, needed: 2 });
         }
     }
     let (one, zero) = (Moments::of(&ones)?, Moments::of(&zeros)?);
@@ -53,7 +55,7 @@ pub fn difference_in_means(treated: &[bool], outcome: &[f64]) -> Result<Differen
     // Shares of the variance, so that no fourth power leaves the range of a double.
     let (s1, s0) = ((e1 / standard_error).powi(2), (e0 / standard_error).powi(2));
     let degrees = 1.0 / (s1 * s1 / (n1 - 1.0) + s0 * s0 / (n0 - 1.0));
-    Ok(Difference {
+    Ok(MeanDifference {
         estimate: Estimate { value: one.mean - zero.mean, standard_error, degrees },
         treated: ones.len(),
         control: zeros.len(),

@@ -14,12 +14,12 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// The estimate divided by its standard error.
+    /// The estimate divided by its standard error, without a unit.
     pub fn statistic(&self) -> f64 {
         self.value / self.standard_error
     }
 
-    /// The two-sided p-value of no effect.
+    /// The two-sided p-value of an effect of zero, by Student's t or the normal distribution.
     pub fn p_value(&self) -> f64 {
         if self.degrees.is_finite() {
             tail::t_two_sided(self.statistic(), self.degrees)
@@ -28,7 +28,8 @@ impl Estimate {
         }
     }
 
-    /// The interval that covers the truth with probability `1 - alpha`.
+    /// The lower and the upper end, in units of the outcome, of the interval that covers the truth
+    /// with probability `1 - alpha` (Wald's). NaN or infinite ends unless 0 < `alpha` < 1.
     pub fn interval(&self, alpha: f64) -> (f64, f64) {
         let quantile = if self.degrees.is_finite() {
             tail::t_quantile(1.0 - alpha / 2.0, self.degrees)

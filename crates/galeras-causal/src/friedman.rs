@@ -3,12 +3,12 @@
 #[cfg(test)]
 mod tests;
 
-use super::{column::check_column, refusal::Refusal, tail};
+use super::{column::check_column, column_ref::ColumnRef, refusal::Refusal, tail};
 
 /// Friedman's test of k columns over n blocks (M. Friedman, "The use of ranks to avoid the
 /// assumption of normality implicit in the analysis of variance", JASA 32, 1937).
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Friedman {
+pub struct FriedmanTest {
     /// The statistic, corrected for ties within blocks.
     pub statistic: f64,
     /// Its degrees of freedom, k - 1.
@@ -22,19 +22,20 @@ pub struct Friedman {
 }
 
 /// Tests whether `columns` (k columns of the same n rows, one row for each block) have the same
-/// distribution within the rows. O(n k log k).
+/// distribution within the rows; equals `scipy.stats.friedmanchisquare`. O(n k log k).
 ///
 /// # Errors
-/// Fewer than 3 columns, fewer than 2 rows, columns of unequal length, a value that is not
-/// finite; rows all of whose values are equal, without exception.
-pub fn friedman(columns: &[&[f64]]) -> Result<Friedman, Refusal> {
+/// [`Refusal::TooFew`] below 3 columns or 2 rows; [`Refusal::UnusableColumn`] if a column has
+/// another length than the first or a value that is not finite; [`Refusal::Other`] if in every row
+/// all values are equal. [`ColumnRef::Covariate`] counts in `columns`.
+pub fn friedman(columns: &[&[f64]]) -> Result<FriedmanTest, Refusal> {
     let k = columns.len();
     if k < 3 {
         return Err(Refusal::TooFew { what: "arms", found: k, needed: 3 });
     }
     let n = columns[0].len();
     for (position, column) in columns.iter().enumerate() {
-        check_column(column, &position.to_string(), n)?;
+        check_column(column, ColumnRef::Covariate(position), n)?;
     }
     if n < 2 {
         return Err(Refusal::TooFew { what: "blocks", found: n, needed: 2 });
@@ -59,13 +60,13 @@ pub fn friedman(columns: &[&[f64]]) -> Result<Friedman, Refusal> {
     let (blocks, arms) = (n as i128, k as i128);
     let free = blocks * (arms.pow(3) - arms) - ties;
     if free <= 0 {
-        return Err(Refusal::Constant("every block".to_owned()));
+        return Err(Refusal::Other("every block has one value only".to_owned()));
     }
     let squares: i128 = sums.iter().map(|sum| sum * sum).sum();
     // 12 sum (R - n (k + 1) / 2)^2 / (n k (k + 1)), divided by 1 - ties / (n (k^3 - k)).
     let statistic = 3.0 * (arms - 1) as f64 * squares as f64 / free as f64;
     let degrees = (k - 1) as f64;
-    Ok(Friedman {
+    Ok(FriedmanTest {
         statistic,
         degrees,
         p_value: tail::chi_squared_upper(statistic, degrees).min(1.0),

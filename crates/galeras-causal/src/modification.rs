@@ -1,13 +1,16 @@
 //! Effect modification: does the effect of the treatment depend on a covariate? A regression on
 //! the standardised covariate with an HC3 standard error (CR2 by clusters), and the effect in each
-//! of its fifths. Adjusting p-values for the number of modifiers is the caller's business.
+//! of its fifths. Adjusting p-values for the number of modifiers is up to the caller.
 
 #[cfg(test)]
 mod tests;
 
 use super::balance::moments;
+use super::column::indicator;
 use super::quantile::quantile;
-use super::{Covariance, Estimate, LinearFit, Refusal, adjusted, dense, difference_in_means};
+use super::{
+    ColumnRef, Covariance, Estimate, LinearFit, Refusal, adjusted, dense, difference_in_means,
+};
 
 /// Fewer units than this are refused.
 const MINIMUM: usize = 10;
@@ -22,13 +25,13 @@ pub struct Modification {
     pub estimate: Estimate,
     /// The effect by fifths of the modifier, from low to high, or by its values where there are
     /// two. There are fewer than five where quantiles coincide.
-    pub groups: Vec<Group>,
+    pub groups: Vec<ModifierGroup>,
 }
 
 /// The units whose modifier is above `low` and at most `high`; the first group includes `low`.
 /// Where both are equal, those that have this value.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Group {
+pub struct ModifierGroup {
     /// The lower edge, in units of the modifier.
     pub low: f64,
     /// The upper edge.
@@ -44,7 +47,8 @@ pub struct Group {
 /// and HC3 (MacKinnon and White 1985, Journal of Econometrics 29:305), t with n - 2 degrees; with
 /// `clusters` CR2 and Satterthwaite's degrees.
 ///
-/// All slices have one entry for each pair, the differences in units of the outcome.
+/// All slices have one entry for each pair: the differences in units of the outcome, the modifier
+/// in any unit, `clusters` as codes. Equals statsmodels' `OLS` with `cov_type="HC3"`.
 ///
 /// # Errors
 ///
@@ -65,7 +69,7 @@ pub fn modification(
     let estimate = match clusters {
         None => {
             let rows = (0..differences.len()).map(|row| (row, standardised[row], differences[row]));
-            let slope = slope(rows)?.ok_or_else(|| constant("differences"))?;
+            let slope = slope(rows)?.ok_or_else(|| Refusal::Constant(ColumnRef::Differences))?;
             estimate(slope.value, slope.standard_error, differences.len() as f64 - 2.0)?
         }
         Some(_) => LinearFit::fit(&[&standardised], differences)
@@ -81,27 +85,28 @@ pub fn modification(
 
 /// The mean of differences: Student's t, or CR2 by clusters.
 fn mean(differences: &[f64], clusters: Option<&[u32]>) -> Result<Estimate, Refusal> {
-    let found = moments(differences.iter().map(|difference| (*difference, 1.0)));
-    let Some(deviation) = found.deviation else {
-        return Err(Refusal::TooFew { what: "pairs", found: found.count, needed: 2 });
+    let summary = moments(differences.iter().map(|difference| (*difference, 1.0)));
+    let Some(deviation) = summary.deviation else {
+        return Err(Refusal::TooFew { what: "pairs", found: summary.count, needed: 2 });
     };
     if deviation == 0.0 {
-        return Err(constant("differences"));
+        return Err(Refusal::Constant(ColumnRef::Differences));
     }
     if clusters.is_some() {
         let fit = LinearFit::fit(&[], differences).map_err(differing)?;
         return fit.estimate(0, Covariance::Cr2, clusters);
     }
-    let n = found.count as f64;
-    estimate(found.mean, deviation / n.sqrt(), n - 1.0)
+    let n = summary.count as f64;
+    estimate(summary.mean, deviation / n.sqrt(), n - 1.0)
 }
 
-/// A refusal of a regression whose outcome are differences.
+/// A refusal of a regression of differences on the modifier, in terms of these.
 fn differing(refusal: Refusal) -> Refusal {
-    match refusal {
-        Refusal::Constant(name) if name == "outcome" => constant("differences"),
-        other => other,
-    }
+    refusal.map_column(|column| match column {
+        ColumnRef::Outcome => ColumnRef::Differences,
+        ColumnRef::Covariate(_) => ColumnRef::Modifier,
+        column => column,
+    })
 }
 
 /// The codes of some units.
@@ -119,8 +124,10 @@ fn within(codes: &[u32], units: &[usize]) -> Vec<u32> {
 ///
 /// # Errors
 ///
-/// As [`modification`]; in addition every arm needs 3 units and a modifier that varies in it, and
-/// covariates must not be constant or collinear (`#j` is `covariates[j]`).
+/// As [`modification`]; also [`Refusal::TooFew`] if an arm has fewer than 3 units,
+/// [`Refusal::Constant`] with [`ColumnRef::ModifierInArm`] if the modifier does not vary within an
+/// arm, and [`Refusal::Constant`] and [`Refusal::Collinear`] with [`ColumnRef::Covariate`] for a
+/// position in `covariates`.
 pub fn interaction(
     treated: &[bool],
     outcome: &[f64],
@@ -136,9 +143,9 @@ pub fn interaction(
         return Err(Refusal::TooFew { what: "units", found: outcome.len(), needed: MINIMUM });
     }
     for (arm, what) in [(true, "treated units"), (false, "control units")] {
-        let found = treated.iter().filter(|unit| **unit == arm).count();
-        if found < 3 {
-            return Err(Refusal::TooFew { what, found, needed: 3 });
+        let units = treated.iter().filter(|unit| **unit == arm).count();
+        if units < 3 {
+            return Err(Refusal::TooFew { what, found: units, needed: 3 });
         }
     }
     let standardised = standardise(modifier)?;
@@ -166,13 +173,13 @@ pub fn interaction(
         }
         let kind = covariance(clusters.as_deref());
         let fit = adjusted(&treated, &outcome, &columns, kind, clusters.as_deref());
-        let name = |at: usize| places.get(at).map(|place| format!("#{place}"));
-        Ok(fit.map_err(|refusal| renamed(refusal, name))?.estimate)
+        let place = |at: usize| ColumnRef::Covariate(places.get(at).copied().unwrap_or(at));
+        Ok(fit.map_err(|refusal| refusal.map_covariate(place))?.estimate)
     });
     Ok(Modification { estimate, groups })
 }
 
-/// Refuses an arm that lies in one cluster: its effect cannot be told from the treatment's.
+/// Refuses an arm that lies in one cluster: its effect cannot be separated from the treatment's.
 fn two_clusters(treated: &[bool], codes: &[u32]) -> Result<(), Refusal> {
     for arm in [true, false] {
         let mut of_arm =
@@ -183,19 +190,6 @@ fn two_clusters(treated: &[bool], codes: &[u32]) -> Result<(), Refusal> {
         }
     }
     Ok(())
-}
-
-/// A refusal that names columns (`#j`) by what `name` calls the one at a position.
-fn renamed(refusal: Refusal, name: impl Fn(usize) -> Option<String>) -> Refusal {
-    let known = |column: String| {
-        let position = column.strip_prefix('#').and_then(|digits| digits.parse().ok());
-        position.and_then(&name).unwrap_or(column)
-    };
-    match refusal {
-        Refusal::Constant(column) => Refusal::Constant(known(column)),
-        Refusal::Collinear { column } => Refusal::Collinear { column: known(column) },
-        other => other,
-    }
 }
 
 fn covariance(clusters: Option<&[u32]>) -> Covariance {
@@ -214,7 +208,7 @@ fn difference_of_slopes(
     };
     // An arm of one outcome has a slope of exactly zero; both together leave nothing to estimate.
     let (one, zero) = match (line(true)?, line(false)?) {
-        (None, None) => return Err(constant("outcome")),
+        (None, None) => return Err(Refusal::Constant(ColumnRef::Outcome)),
         (one, zero) => (one.unwrap_or_default(), zero.unwrap_or_default()),
     };
     let spread = one.standard_error.hypot(zero.standard_error);
@@ -230,16 +224,16 @@ fn product(
     covariates: &[&[f64]],
     clusters: Option<&[u32]>,
 ) -> Result<Estimate, Refusal> {
-    let arm: Vec<f64> = treated.iter().map(|t| f64::from(u8::from(*t))).collect();
+    let arm = indicator(treated);
     let both: Vec<f64> = arm.iter().zip(standardised).map(|(t, z)| t * z).collect();
     let mut columns = vec![both.as_slice(), &arm, standardised];
     let others = || covariates.iter().enumerate().filter(|(_, column)| **column != modifier);
     columns.extend(others().map(|(_, column)| *column));
-    let name = |at: usize| match at.checked_sub(3) {
-        None => Some("modifier in one arm".to_owned()),
-        Some(at) => others().nth(at).map(|(place, _)| format!("#{place}")),
+    let place = |at: usize| match at.checked_sub(3) {
+        None => ColumnRef::ModifierInArm,
+        Some(at) => ColumnRef::Covariate(others().nth(at).map_or(at, |(place, _)| place)),
     };
-    let fit = LinearFit::fit(&columns, outcome).map_err(|refusal| renamed(refusal, name))?;
+    let fit = LinearFit::fit(&columns, outcome).map_err(|refusal| refusal.map_covariate(place))?;
     fit.estimate(1, covariance(clusters), clusters)
 }
 
@@ -260,7 +254,7 @@ fn slope(rows: impl Iterator<Item = (usize, f64, f64)> + Clone) -> Result<Option
         return Err(Refusal::TooFew { what: "units", found: across.count, needed: 3 });
     };
     if wide == 0.0 {
-        return Err(Refusal::Constant("modifier in one arm".to_owned()));
+        return Err(Refusal::Constant(ColumnRef::ModifierInArm));
     }
     if high == 0.0 {
         return Ok(None);
@@ -306,20 +300,23 @@ fn estimate(value: f64, standard_error: f64, degrees: f64) -> Result<Estimate, R
 
 /// The modifier with mean 0 and standard deviation (n - 1) 1.
 fn standardise(modifier: &[f64]) -> Result<Vec<f64>, Refusal> {
-    let found = moments(modifier.iter().map(|value| (*value, 1.0)));
-    let deviation = found.deviation.unwrap_or(0.0);
+    let summary = moments(modifier.iter().map(|value| (*value, 1.0)));
+    let deviation = summary.deviation.unwrap_or(0.0);
     if deviation == 0.0 {
-        return Err(constant("modifier"));
+        return Err(Refusal::Constant(ColumnRef::Modifier));
     }
     if !deviation.is_finite() {
         return Err(Refusal::Other("the values are too large to be added up".to_owned()));
     }
-    Ok(modifier.iter().map(|value| (value - found.mean) / deviation).collect())
+    Ok(modifier.iter().map(|value| (value - summary.mean) / deviation).collect())
 }
 
 /// Groups units by the modifier: by its values if there are two, else by its quintiles. `effect`
 /// is asked about the positions of the units of each group.
-fn groups(modifier: &[f64], effect: impl Fn(&[usize]) -> Result<Estimate, Refusal>) -> Vec<Group> {
+fn groups(
+    modifier: &[f64],
+    effect: impl Fn(&[usize]) -> Result<Estimate, Refusal>,
+) -> Vec<ModifierGroup> {
     let mut sorted = modifier.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let mut edges: Vec<f64> = (0..=FIFTHS).map(|at| quantile(&sorted, at, FIFTHS)).collect();
@@ -335,14 +332,9 @@ fn groups(modifier: &[f64], effect: impl Fn(&[usize]) -> Result<Estimate, Refusa
         let inside = |at: f64| at <= high && (at > low || (first && at == low));
         let units: Vec<usize> =
             (0..modifier.len()).filter(|unit| inside(modifier[*unit])).collect();
-        Group { low, high, n: units.len(), effect: effect(&units) }
+        ModifierGroup { low, high, n: units.len(), effect: effect(&units) }
     };
     cuts.into_iter().enumerate().map(group).collect()
-}
-
-/// The refusal of a column with one value only.
-fn constant(name: &str) -> Refusal {
-    Refusal::Constant(name.to_owned())
 }
 
 /// Refuses columns that do not belong together.

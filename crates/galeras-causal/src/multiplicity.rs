@@ -1,4 +1,4 @@
-//! P-values adjusted for the number of tests. Not here: which tests form a family.
+//! P-values adjusted for the number of tests. Which tests form a family is up to the caller.
 
 #[cfg(test)]
 mod tests;
@@ -22,8 +22,9 @@ pub enum Adjustment {
     BenjaminiYekutieli,
 }
 
-/// The adjusted p-values of a family of tests, in the order of `p`: a test is rejected at the
-/// level alpha for the family if its adjusted value is at most alpha. O(m log m).
+/// The adjusted p-values of a family of m tests, in the order of `p`: a test is rejected at the
+/// level alpha for the family if its adjusted value is at most alpha. Equals statsmodels'
+/// `multipletests`. O(m log m).
 ///
 /// A value above 1 counts as 1, one below 0 as 0, and NaN as 1 (a test without a result rejects
 /// nothing, and counts as one of the family). The answer has no NaN; it is empty for an empty

@@ -1,6 +1,6 @@
 //! Overlap of the propensity scores of both arms: ranges, common support, how well the scores
-//! tell the arms apart, and how many units the weights leave. Refusing to estimate where there
-//! is too little of it is up to the estimators.
+//! tell the arms apart, and how many units the weights leave. It is up to the estimators to refuse
+//! where there is too little overlap.
 
 #[cfg(test)]
 mod tests;
@@ -29,7 +29,8 @@ pub struct Overlap {
     /// How many different scores there are.
     pub distinct: usize,
     /// The probability that a treated unit scores higher than a control unit, ties counted half:
-    /// the area under the receiver operating characteristic, 0.5 where the scores tell nothing.
+    /// the area under the receiver operating characteristic, 0.5 where the scores do not predict
+    /// the treatment.
     pub auc: f64,
     /// Kish's effective sample size of the treated units under the weights.
     pub effective_treated: f64,
@@ -45,13 +46,14 @@ pub struct Overlap {
 
 /// Compares the propensity scores of the arms.
 ///
-/// `scores` and `treated` have one entry for each unit, and so have the weights if any; without
-/// weights every unit counts 1. `clip` are the limits that the weights were clipped to.
+/// `scores` (probabilities), `treated` and `weights` have one entry for each unit; without weights
+/// every unit counts 1. `clip` holds the lower and the upper limit to which scores were clipped for
+/// the weights. Effective sizes are Kish's (1965, Survey Sampling), the quantiles those of numpy.
 ///
 /// # Errors
 ///
-/// [`Refusal::TooFew`] if an arm is empty; [`Refusal::Other`] if the lengths differ, a score is
-/// not finite, or the weights of an arm are negative or all zero.
+/// [`Refusal::TooFew`] if an arm is empty; [`Refusal::Other`] if the lengths differ, a score or a
+/// weight is not finite, a weight is negative, or the weights of an arm are all zero.
 pub fn overlap(
     scores: &[f64],
     treated: &[bool],
@@ -61,9 +63,9 @@ pub fn overlap(
     check(scores, treated, weights)?;
     let (min_treated, max_treated, number_treated) = range(scores, treated, true);
     let (min_control, max_control, number_control) = range(scores, treated, false);
-    for (what, found) in [("treated units", number_treated), ("control units", number_control)] {
-        if found == 0 {
-            return Err(Refusal::TooFew { what, found, needed: 1 });
+    for (what, units) in [("treated units", number_treated), ("control units", number_control)] {
+        if units == 0 {
+            return Err(Refusal::TooFew { what, found: 0, needed: 1 });
         }
     }
     let (common_low, common_high) = (min_treated.max(min_control), max_treated.min(max_control));

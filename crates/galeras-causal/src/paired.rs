@@ -1,12 +1,11 @@
-//! Paired differences: each unit is seen under the treatment and under the control. Differences
-//! between independent arms live in `difference`.
+//! Paired differences: each unit is seen under the treatment and under the control.
 
 use super::difference::Moments;
 use super::{Estimate, Refusal};
 
 /// The mean of paired differences, and what the pairing gained.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Paired {
+pub struct PairedDifference {
     /// The mean of treatment less control, with Student's t on pairs - 1 degrees of freedom.
     pub estimate: Estimate,
     /// The pairs there are.
@@ -23,13 +22,15 @@ pub struct Paired {
     pub zero: usize,
 }
 
-/// The paired t analysis of `treatment` less `control`, pair by pair.
+/// The paired t analysis of `treatment` less `control`, the outcomes of each of n pairs in the same
+/// order and unit (Student 1908; equals `scipy.stats.ttest_rel`).
 ///
 /// # Errors
 ///
 /// [`Refusal::TooFew`] below two pairs, [`Refusal::Other`] where all differences are equal (the
-/// standard error would be zero), where lengths differ, or where values are not finite.
-pub fn paired(treatment: &[f64], control: &[f64]) -> Result<Paired, Refusal> {
+/// standard error would be zero), where lengths differ, or where a value is not
+/// finite or beyond 1e290.
+pub fn paired(treatment: &[f64], control: &[f64]) -> Result<PairedDifference, Refusal> {
     let pairs = treatment.len();
     if control.len() != pairs {
         return Err(Refusal::Other(format!(
@@ -52,7 +53,7 @@ pub fn paired(treatment: &[f64], control: &[f64]) -> Result<Paired, Refusal> {
         )));
     }
     let count = |is: fn(&f64) -> bool| differences.iter().filter(|d| is(d)).count();
-    Ok(Paired {
+    Ok(PairedDifference {
         estimate: Estimate {
             value: moments.mean,
             standard_error: moments.deviation / (pairs as f64).sqrt(),

@@ -7,7 +7,7 @@ use super::{Refusal, tail};
 
 /// What pairing gains in power.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Detectable {
+pub struct DetectableEffects {
     /// The minimum detectable effect of the paired design, in units of the outcome.
     pub paired: f64,
     /// The minimum detectable effect if the pairing were ignored.
@@ -19,7 +19,8 @@ pub struct Detectable {
 
 /// The smallest true effect for which a two-sided test at level `alpha` rejects with probability
 /// `power`, by the normal approximation: (z(1 - alpha/2) + z(power)) x standard error (Bloom
-/// 1995, Evaluation Review 19:547). The chance of rejecting on the wrong side is left out.
+/// 1995, Evaluation Review 19:547), in units of the standard error's outcome. The chance of
+/// rejecting on the wrong side is left out.
 ///
 /// # Errors
 ///
@@ -46,25 +47,26 @@ pub fn minimum_detectable(standard_error: f64, alpha: f64, power: f64) -> Result
 }
 
 /// Compares the minimum detectable effects with and without regard to the pairing, from the
-/// standard errors of the mean paired difference and of the difference in means (Welch).
+/// standard errors of the mean paired difference and of the difference in means (Welch), both in
+/// units of the outcome. `alpha` and `power` are as for [`minimum_detectable`].
 ///
 /// # Errors
 ///
-/// As [`minimum_detectable`].
+/// As [`minimum_detectable`]; also [`Refusal::Other`] if the ratio of the variances overflows.
 pub fn paired_gain(
     paired: f64,
     unpaired: f64,
     alpha: f64,
     power: f64,
-) -> Result<Detectable, Refusal> {
+) -> Result<DetectableEffects, Refusal> {
     let variance_ratio = (unpaired / paired).powi(2);
-    let found = Detectable {
+    let effects = DetectableEffects {
         paired: minimum_detectable(paired, alpha, power)?,
         unpaired: minimum_detectable(unpaired, alpha, power)?,
         variance_ratio,
     };
     if variance_ratio.is_finite() {
-        Ok(found)
+        Ok(effects)
     } else {
         Err(Refusal::Other("the ratio of the variances is not finite".to_owned()))
     }

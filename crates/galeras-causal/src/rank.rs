@@ -1,4 +1,4 @@
-//! Ranks: average ranks with the sizes of the groups of ties. Not here: statistics of ranks.
+//! Average ranks, with the sizes of the groups of ties.
 
 /// The ranks of a column and its ties.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,8 +17,8 @@ impl Ranks {
     }
 }
 
-/// Ranks the values in O(n log n), ties by their average (as `scipy.stats.rankdata`). `-0.0`
-/// equals `0.0`.
+/// Ranks n values from 1 in O(n log n), ties by their average (equals `scipy.stats.rankdata`).
+/// `-0.0` equals `0.0`; NaN ranks after all numbers, or before them if its sign is negative.
 pub fn average_ranks(values: &[f64]) -> Ranks {
     let mut order: Vec<(f64, usize)> =
         values.iter().enumerate().map(|(row, &value)| (value, row)).collect();

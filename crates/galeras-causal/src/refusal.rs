@@ -1,37 +1,46 @@
 //! Why a number is withheld. Every estimator returns one of these instead of a wrong number.
 
-use thiserror::Error;
+use std::{error, fmt};
+
+use super::column_ref::ColumnRef;
 
 /// The reason for which an estimate is not given. Its text can be pasted into a paper.
-#[derive(Clone, Debug, PartialEq, Error)]
+///
+/// Columns are values: [`Refusal::describe`] writes the text with the caller's names for them,
+/// `Display` with the names of arguments.
+#[derive(Clone, Debug, PartialEq)]
 pub enum Refusal {
-    /// Every unit has the same propensity, so that scores tell nobody from anybody.
-    #[error(
-        "every propensity score is {score:.4}: the confounders do not predict the treatment, \
-             so the score cannot tell which units are alike"
-    )]
+    /// Every unit has the same propensity score, so the score cannot tell which units are alike.
     ConstantPropensity {
         /// The score that all units have.
         score: f64,
     },
     /// A column is a linear combination of those before it.
-    #[error("`{column}` is a linear combination of the other covariates")]
     Collinear {
-        /// The position of the column in the design, resolved to a name by the caller.
-        column: String,
+        /// The column.
+        column: ColumnRef,
     },
-    /// The treatment of some rows can be told from the covariates without error, or nearly so.
-    #[error("no overlap: {0}")]
+    /// A column has one value only.
+    Constant(ColumnRef),
+    /// A covariate has values that are not finite, or whose squares overflow or vanish.
+    OutOfRange {
+        /// The covariate.
+        column: ColumnRef,
+    },
+    /// Anything else that is wrong with one column.
+    UnusableColumn {
+        /// The column.
+        column: ColumnRef,
+        /// What is wrong, as what follows the column's name: `has 3 rows in place of 4`.
+        problem: String,
+    },
+    /// The covariates predict the treatment of some rows without error, or nearly so. The text
+    /// says how.
     NoOverlap(String),
-    /// The treatment of every row can be told from the covariates: the arms have nothing in
-    /// common, and any adjusted comparison of them is an extrapolation.
-    #[error(
-        "no overlap: the covariates tell all treated units from all controls without error \
-             (complete separation), so that no unit has its like in the other arm"
-    )]
+    /// The covariates predict the treatment of every row: the arms have nothing in common, and any
+    /// adjusted comparison of them is an extrapolation.
     Separated,
     /// There are too few rows, units, clusters or strata.
-    #[error("too few {what}: {found}, at least {needed} are needed")]
     TooFew {
         /// What is counted, in the plural.
         what: &'static str,
@@ -40,22 +49,153 @@ pub enum Refusal {
         /// How many are needed.
         needed: usize,
     },
-    /// A column has one value only.
-    #[error("`{0}` has one value only")]
-    Constant(String),
     /// A row's leverage is 1, so that its residual is 0 whatever its outcome is.
-    #[error(
-        "a row has a leverage of 1: no other row is like it in the covariates, so that its \
-             residual is zero whatever its outcome is, and HC2 and HC3 are not defined (HC0, HC1 and \
-             classic are)"
-    )]
     Leverage {
-        /// The position of the row.
+        /// The position of the row, from 0.
         row: usize,
-        /// Its leverage.
+        /// Its leverage, the diagonal element of the hat matrix.
         leverage: f64,
     },
     /// Anything else, in its own words.
-    #[error("{0}")]
     Other(String),
+}
+
+impl Refusal {
+    /// The text of the refusal, with columns called what `name` calls them.
+    ///
+    /// Where `name` gives `None`, a column keeps the name of its argument. An
+    /// [`Interaction`](ColumnRef::Interaction) without a name of its own is called
+    /// `treatment x NAME`, with the name of its covariate.
+    pub fn describe<'n>(&self, name: impl Fn(ColumnRef) -> Option<&'n str>) -> String {
+        let named = |column: &ColumnRef| match (name(*column), column) {
+            (Some(name), _) => name.to_owned(),
+            (None, ColumnRef::Interaction(position)) => {
+                match name(ColumnRef::Covariate(*position)) {
+                    Some(covariate) => format!("treatment x {covariate}"),
+                    None => column.to_string(),
+                }
+            }
+            (None, _) => column.to_string(),
+        };
+        match self {
+            Self::ConstantPropensity { score } => format!(
+                "every propensity score is {score:.4}: the confounders do not predict the \
+                 treatment, so the score cannot tell which units are alike"
+            ),
+            Self::Collinear { column } => {
+                format!("`{}` is a linear combination of the other covariates", named(column))
+            }
+            Self::Constant(column) => format!("`{}` has one value only", named(column)),
+            Self::OutOfRange { column } => format!(
+                "covariate `{}` has values that are not finite, or too large or too small to be \
+                 squared",
+                named(column)
+            ),
+            Self::UnusableColumn { column, problem } => format!("`{}` {problem}", named(column)),
+            Self::NoOverlap(how) => format!("no overlap: {how}"),
+            Self::Separated => "no overlap: the covariates tell all treated units from all \
+                                controls without error (complete separation), so that no unit has \
+                                its like in the other arm"
+                .to_owned(),
+            Self::TooFew { what, found, needed } => {
+                format!("too few {what}: {found}, at least {needed} are needed")
+            }
+            Self::Leverage { .. } => "a row has a leverage of 1: no other row is like it in the \
+                                      covariates, so that its residual is zero whatever its \
+                                      outcome is, and HC2 and HC3 are not defined (HC0, HC1 and \
+                                      classic are)"
+                .to_owned(),
+            Self::Other(text) => text.clone(),
+        }
+    }
+
+    /// The same refusal about what `other` makes of its column: for an estimator that hands
+    /// columns on in other places than it was given them.
+    pub(super) fn map_column(self, other: impl Fn(ColumnRef) -> ColumnRef) -> Self {
+        match self {
+            Self::Collinear { column } => Self::Collinear { column: other(column) },
+            Self::Constant(column) => Self::Constant(other(column)),
+            Self::OutOfRange { column } => Self::OutOfRange { column: other(column) },
+            Self::UnusableColumn { column, problem } => {
+                Self::UnusableColumn { column: other(column), problem }
+            }
+            refusal => refusal,
+        }
+    }
+
+    /// As [`Refusal::map_column`], for the covariates only, by their position.
+    pub(super) fn map_covariate(self, other: impl Fn(usize) -> ColumnRef) -> Self {
+        self.map_column(|column| match column {
+            ColumnRef::Covariate(position) => other(position),
+            column => column,
+        })
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(&self.describe(|_| None))
+    }
+}
+
+impl error::Error for Refusal {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(refusal: &Refusal) -> String {
+        refusal.describe(|column| match column {
+            ColumnRef::Covariate(position) => ["size", "age"].get(position).copied(),
+            ColumnRef::Endogenous => Some("arm"),
+            _ => None,
+        })
+    }
+
+    #[test]
+    fn columns_have_the_names_that_the_caller_gives() {
+        let constant = Refusal::Constant(ColumnRef::Covariate(1));
+        assert_eq!(named(&constant), "`age` has one value only");
+        assert_eq!(constant.to_string(), "`#1` has one value only");
+        let column = ColumnRef::Interaction(0);
+        assert_eq!(
+            named(&Refusal::Collinear { column }),
+            "`treatment x size` is a linear combination of the other covariates"
+        );
+        let problem = "has values beyond 1e290".to_owned();
+        let refusal = Refusal::UnusableColumn { column: ColumnRef::Endogenous, problem };
+        assert_eq!(named(&refusal), "`arm` has values beyond 1e290");
+    }
+
+    #[test]
+    fn columns_without_a_name_keep_that_of_their_argument() {
+        for (column, expected) in [
+            (ColumnRef::Covariate(7), "#7"),
+            (ColumnRef::Interaction(7), "treatment x #7"),
+            (ColumnRef::Instrument(0), "instrument #0"),
+            (ColumnRef::Outcome, "outcome"),
+        ] {
+            let expected = format!("`{expected}` has one value only");
+            assert_eq!(named(&Refusal::Constant(column)), expected);
+        }
+    }
+
+    #[test]
+    fn columns_are_mapped_in_every_refusal_that_has_one() {
+        let moved = |refusal: Refusal| refusal.map_covariate(|at| ColumnRef::Instrument(at + 1));
+        let (from, to) = (ColumnRef::Covariate(2), ColumnRef::Instrument(3));
+        let problem = String::new();
+        for (refusal, expected) in [
+            (Refusal::Constant(from), Refusal::Constant(to)),
+            (Refusal::Collinear { column: from }, Refusal::Collinear { column: to }),
+            (Refusal::OutOfRange { column: from }, Refusal::OutOfRange { column: to }),
+            (
+                Refusal::UnusableColumn { column: from, problem: problem.clone() },
+                Refusal::UnusableColumn { column: to, problem },
+            ),
+            (Refusal::Constant(ColumnRef::X), Refusal::Constant(ColumnRef::X)),
+        ] {
+            assert_eq!(moved(refusal), expected);
+        }
+    }
 }

@@ -1,8 +1,11 @@
 //! Refuters: data sets made from the data under which an estimate should vanish or stay.
 //!
 //! Every draw is a hash of a number that a row (or unit) has from its id and the seed, of the
-//! refuter and of the simulation: it depends on no order, thread or other row. What is refitted
-//! on a data set is the caller's business.
+//! refuter and of the simulation: it depends on no order, thread or other row. What is refitted on
+//! a data set is up to the caller.
+
+#[cfg(test)]
+mod tests;
 
 /// A check that refits an estimate on changed data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,7 +22,7 @@ pub enum Refuter {
 }
 
 impl Refuter {
-    /// Its name in tables.
+    /// Its name in tables, in snake case.
     pub fn name(self) -> &'static str {
         match self {
             Self::Placebo => "placebo",
@@ -28,16 +31,30 @@ impl Refuter {
             Self::Bootstrap => "bootstrap",
         }
     }
+
+    /// The number by which the draws of one refuter differ from those of another.
+    ///
+    /// Every draw hashes it, so these numbers are a part of the results: they never change, and a
+    /// new refuter gets a number that none had before.
+    fn stream(self) -> u64 {
+        match self {
+            Self::Placebo => 1,
+            Self::RandomCommonCause => 2,
+            Self::Subset => 3,
+            Self::Bootstrap => 4,
+        }
+    }
 }
 
-/// The rows that are refuted, in the order of their keys; `n` of them.
+/// The n rows on which an estimate was made, in the order of their keys: what refuters change.
+/// Every slice has one entry for each row.
 #[derive(Clone, Copy, Debug)]
-pub struct Design<'a> {
+pub struct RefutationDesign<'a> {
     /// The arm of each row.
     pub treated: &'a [bool],
-    /// The unit of each row, as a code.
+    /// The unit of each row, as a code from 0 without gaps.
     pub units: Option<&'a [u32]>,
-    /// The cluster of each row, as a code.
+    /// The cluster of each row, as a code from 0 without gaps.
     pub clusters: Option<&'a [u32]>,
     /// A random number of each row, from the seed and its id.
     pub rows: &'a [u64],
@@ -60,31 +77,37 @@ pub struct Resample {
     pub cause: Option<Vec<f64>>,
 }
 
-/// Makes data sets of a [`Design`].
+/// Makes data sets of a [`RefutationDesign`].
 pub struct Resampler<'a> {
-    design: Design<'a>,
+    design: RefutationDesign<'a>,
     /// Rows by unit: those of unit `u` are `unit_rows[unit_starts[u]..unit_starts[u + 1]]`.
-    units: Groups,
+    units: RowsByCode,
     /// Rows by what a bootstrap draws.
-    drawn: Groups,
+    drawn: RowsByCode,
     /// Whether the treatment is one of clusters.
     treats_clusters: bool,
 }
 
 impl<'a> Resampler<'a> {
     /// A resampler of the rows of `design`.
-    pub fn new(design: Design<'a>) -> Self {
+    ///
+    /// # Panics
+    /// If a slice of `design` has fewer entries than `treated`, here or when it is resampled.
+    pub fn new(design: RefutationDesign<'a>) -> Self {
         let n = design.treated.len();
-        let units = Groups::new(design.units, n);
-        let drawn = Groups::new(design.clusters.or(design.units), n);
-        let mut made = Self { design, units, drawn, treats_clusters: false };
-        made.treats_clusters = made.treats_clusters_only();
-        made
+        let units = RowsByCode::new(design.units, n);
+        let drawn = RowsByCode::new(design.clusters.or(design.units), n);
+        let mut resampler = Self { design, units, drawn, treats_clusters: false };
+        resampler.treats_clusters = resampler.treats_clusters_only();
+        resampler
     }
 
-    /// The data set of a simulation. `fraction` is the share that [`Refuter::Subset`] keeps.
+    /// The data set of one simulation of a refuter, numbered from 0. `fraction`, from 0 to 1, is
+    /// the share of the units that [`Refuter::Subset`] keeps, rounded to whole units; other
+    /// refuters ignore it. The refuters are named after those of DoWhy (Sharma and Kiciman 2020,
+    /// arXiv:2011.04216).
     pub fn resample(&self, refuter: Refuter, simulation: usize, fraction: f64) -> Resample {
-        let key = mix((refuter as u64 + 1) ^ mix(simulation as u64));
+        let key = draw_key(refuter, simulation);
         match refuter {
             Refuter::Placebo => self.placebo(key),
             Refuter::RandomCommonCause => {
@@ -229,12 +252,12 @@ impl<'a> Resampler<'a> {
 }
 
 /// The rows of each group, in their order.
-struct Groups {
+struct RowsByCode {
     starts: Vec<u32>,
     rows: Vec<u32>,
 }
 
-impl Groups {
+impl RowsByCode {
     /// Without codes every row is a group.
     fn new(codes: Option<&[u32]>, n: usize) -> Self {
         let Some(codes) = codes else {
@@ -265,7 +288,8 @@ impl Groups {
     }
 }
 
-/// Codes from 0 on in the order in which values appear.
+/// One code for each value, from 0 on in the order in which values first appear. Takes memory for
+/// the largest value: values should be codes, with few gaps.
 pub fn dense(values: impl Iterator<Item = u32>) -> Vec<u32> {
     let mut known: Vec<u32> = Vec::new();
     let mut next = 0u32;
@@ -286,7 +310,8 @@ pub fn dense(values: impl Iterator<Item = u32>) -> Vec<u32> {
 
 /// How a refuter's estimates lie about a value: the two-sided share `2 min(h, 1 - h)`, where `h`
 /// is the share above `theta` and half of that equal to it. `theta` is 0 for a placebo and else
-/// the estimate. No estimates give 1.
+/// the estimate that is refuted, in units of the outcome as `estimates`, one for each simulation.
+/// Without estimates the share is 1.
 pub fn refutation_p(estimates: &[f64], theta: f64) -> f64 {
     if estimates.is_empty() {
         return 1.0;
@@ -295,6 +320,11 @@ pub fn refutation_p(estimates: &[f64], theta: f64) -> f64 {
     let equal = estimates.iter().map(|x| if *x == theta { 0.5 } else { 0.0 });
     let share = above.zip(equal).map(|(a, e)| a + e).sum::<f64>() / estimates.len() as f64;
     2.0 * share.min(1.0 - share)
+}
+
+/// What all draws of one simulation of a refuter have in common.
+fn draw_key(refuter: Refuter, simulation: usize) -> u64 {
+    mix(refuter.stream() ^ mix(simulation as u64))
 }
 
 /// The finaliser of SplitMix64 (Steele, Lea and Flood 2014): 64 bits that look random.
@@ -311,140 +341,4 @@ fn normal(bits: u64) -> f64 {
     let first = mix(bits);
     let (u, v) = (1.0 - unit(first), unit(mix(first)));
     (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Calls `check` with 200 units of one row in each of two arms; every ten are a cluster.
-    fn each(check: impl Fn(&Resampler<'_>, &[u32])) {
-        let n = 200u32;
-        let treated: Vec<bool> = (0..2 * n).map(|row| row >= n).collect();
-        let units: Vec<u32> = (0..2 * n).map(|row| row % n).collect();
-        let clusters: Vec<u32> = units.iter().map(|unit| unit / 10).collect();
-        let rows: Vec<u64> = (0..2 * u64::from(n)).map(|row| mix(row ^ 77)).collect();
-        let unit_numbers: Vec<u64> = units.iter().map(|unit| mix(u64::from(*unit) ^ 5)).collect();
-        let design = Design {
-            treated: &treated,
-            units: Some(&units),
-            clusters: Some(&clusters),
-            rows: &rows,
-            unit_numbers: Some(&unit_numbers),
-        };
-        check(&Resampler::new(design), &units);
-    }
-
-    #[test]
-    fn a_placebo_treats_one_row_of_each_pair() {
-        each(|resampler, units| {
-            let made = resampler.resample(Refuter::Placebo, 0, 0.9);
-            let mut arms = vec![0; 200];
-            for (row, treated) in made.treated.iter().enumerate() {
-                arms[units[row] as usize] += u32::from(*treated);
-            }
-            assert!(arms.iter().all(|treated| *treated == 1));
-            let flipped = (0..200).filter(|row| made.treated[*row]).count();
-            assert!((60..140).contains(&flipped), "{flipped}");
-            assert_ne!(made.treated, resampler.resample(Refuter::Placebo, 1, 0.9).treated);
-        });
-    }
-
-    #[test]
-    fn a_placebo_of_clusters_moves_them_whole() {
-        let clusters: Vec<u32> = (0..200).map(|row| row / 10).collect();
-        let treated: Vec<bool> = clusters.iter().map(|cluster| cluster % 4 == 0).collect();
-        let rows: Vec<u64> = (0..200).map(|row| mix(row ^ 77)).collect();
-        let design = Design {
-            treated: &treated,
-            units: None,
-            clusters: Some(&clusters),
-            rows: &rows,
-            unit_numbers: None,
-        };
-        let resampler = Resampler::new(design);
-        let made = resampler.resample(Refuter::Placebo, 0, 0.9).treated;
-        assert_eq!(made.iter().filter(|treated| **treated).count(), 50);
-        assert!(made.chunks(10).all(|cluster| cluster.iter().all(|arm| *arm == cluster[0])));
-        assert_ne!(made, resampler.resample(Refuter::Placebo, 1, 0.9).treated);
-        // One row of another arm, and rows are permuted.
-        let mut mixed = treated.clone();
-        mixed[0] = !mixed[0];
-        let made = Resampler::new(Design { treated: &mixed, ..design });
-        let made = made.resample(Refuter::Placebo, 0, 0.9).treated;
-        assert!(made.chunks(10).any(|cluster| cluster.iter().any(|arm| *arm != cluster[0])));
-    }
-
-    #[test]
-    fn a_subset_keeps_whole_units() {
-        each(|resampler, units| {
-            let made = resampler.resample(Refuter::Subset, 3, 0.9);
-            assert_eq!(made.rows.len(), 360);
-            let kept: Vec<u32> = made.rows.iter().map(|row| units[*row as usize]).collect();
-            let mut count = vec![0; 200];
-            kept.iter().for_each(|unit| count[*unit as usize] += 1);
-            assert!(count.iter().all(|rows| *rows == 0 || *rows == 2));
-            assert_eq!(made.units.as_ref().map(|u| u.iter().max().copied()), Some(Some(179)));
-        });
-    }
-
-    #[test]
-    fn a_bootstrap_draws_clusters_and_their_copies_have_units_of_their_own() {
-        each(|resampler, _| {
-            let made = resampler.resample(Refuter::Bootstrap, 3, 0.9);
-            assert_eq!(made.rows.len(), 400);
-            let mut distinct = made.rows.clone();
-            distinct.sort_unstable();
-            distinct.dedup();
-            // About 1 - 1/e of 20 clusters.
-            assert!((160..360).contains(&distinct.len()), "{}", distinct.len());
-            let units = made.units.unwrap_or_default();
-            let mut count = vec![0; 200];
-            units.iter().for_each(|unit| count[*unit as usize] += 1);
-            assert!(count.iter().all(|rows| *rows == 2));
-        });
-    }
-
-    #[test]
-    fn noise_is_standard_normal() {
-        let draws: Vec<f64> = (0..100_000).map(|row| normal(mix(row))).collect();
-        let mean = draws.iter().sum::<f64>() / 1e5;
-        let variance = draws.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 1e5;
-        assert!(mean.abs() < 0.015 && (variance - 1.0).abs() < 0.02, "{mean} {variance}");
-        let tail = draws.iter().filter(|x| x.abs() > 1.959_963_984_540_054).count();
-        assert!((4_700..5_300).contains(&tail), "{tail}");
-    }
-
-    #[test]
-    fn rows_in_another_order_draw_the_same() {
-        let treated = [true, false, true, false, false];
-        let rows = [mix(1), mix(2), mix(3), mix(4), mix(5)];
-        let order = [3, 1, 4, 0, 2];
-        let moved: Vec<bool> = order.iter().map(|row| treated[*row]).collect();
-        let moved_rows: Vec<u64> = order.iter().map(|row| rows[*row]).collect();
-        let design = |treated, rows| Design {
-            treated,
-            units: None,
-            clusters: None,
-            rows,
-            unit_numbers: None,
-        };
-        for simulation in 0..20 {
-            let resample = |treated, rows| {
-                Resampler::new(design(treated, rows)).resample(Refuter::Placebo, simulation, 0.9)
-            };
-            let (here, there) = (resample(&treated, &rows), resample(&moved, &moved_rows));
-            let back: Vec<bool> = order.iter().map(|row| here.treated[*row]).collect();
-            assert_eq!(back, there.treated);
-        }
-    }
-
-    #[test]
-    fn the_share_of_a_refutation_counts_ties_by_half() {
-        assert_eq!(refutation_p(&[1.0, 2.0, 3.0, 4.0], 2.5), 1.0);
-        assert_eq!(refutation_p(&[1.0, 2.0, 3.0, 4.0], 0.0), 0.0);
-        assert_eq!(refutation_p(&[5.0, 5.0], 5.0), 1.0);
-        assert_eq!(refutation_p(&[1.0, 2.0, 3.0, 4.0], 2.0), 0.75);
-        assert_eq!(refutation_p(&[], 2.0), 1.0);
-    }
 }

@@ -16,29 +16,34 @@ const LARGE_DEGREES: f64 = 1e5;
 /// beyond, the answer is NaN instead of a wrong number.
 const MAX_STEPS: usize = 1_000_000;
 
-/// The upper tail P(Z > z) of the standard normal distribution.
+/// The upper tail P(Z > z) of the standard normal distribution (DLMF 7.2: erfc(z / √2) / 2). NaN
+/// gives NaN.
 pub fn normal_upper(z: f64) -> f64 {
     let two_sided = gamma_upper(0.5, 0.5 * z * z);
     if z >= 0.0 { 0.5 * two_sided } else { 1.0 - 0.5 * two_sided }
 }
 
-/// The two-sided p-value P(|Z| > |z|) of a standard normal statistic.
+/// The two-sided p-value P(|Z| > |z|) of a standard normal statistic. NaN gives NaN.
 pub fn normal_two_sided(z: f64) -> f64 {
     gamma_upper(0.5, 0.5 * z * z)
 }
 
-/// The value below which a standard normal variable stays with probability `p`.
+/// The value below which a standard normal variable stays with probability `p`: infinite for 0 and
+/// 1, NaN outside of [0, 1]. Equals
+/// `scipy.stats.norm.ppf`.
 pub fn normal_quantile(p: f64) -> f64 {
     quantile(p, f64::INFINITY)
 }
 
-/// The upper tail P(T > t) of Student's t; infinite degrees of freedom are the normal.
+/// The upper tail P(T > t) of Student's t with `degrees` of freedom, which need not be whole;
+/// infinite degrees are the normal distribution. NaN unless `degrees` > 0. Equals
+/// `scipy.stats.t.sf`.
 pub fn t_upper(t: f64, degrees: f64) -> f64 {
     let two_sided = t_two_sided(t, degrees);
     if t >= 0.0 { 0.5 * two_sided } else { 1.0 - 0.5 * two_sided }
 }
 
-/// The two-sided p-value P(|T| > |t|) of Student's t.
+/// The two-sided p-value P(|T| > |t|) of Student's t with `degrees` of freedom, as for [`t_upper`].
 pub fn t_two_sided(t: f64, degrees: f64) -> f64 {
     if t.is_nan() || degrees.is_nan() || degrees <= 0.0 {
         return f64::NAN;
@@ -62,7 +67,9 @@ pub fn t_two_sided(t: f64, degrees: f64) -> f64 {
     f_upper(t * t, 1.0, degrees)
 }
 
-/// The value below which Student's t stays with probability `p`.
+/// The value below which Student's t with `degrees` of freedom stays with probability `p`: infinite
+/// for 0 and 1, NaN outside of [0, 1] and unless `degrees` > 0. Equals
+/// `scipy.stats.t.ppf`.
 pub fn t_quantile(p: f64, degrees: f64) -> f64 {
     if degrees.is_nan() || degrees <= 0.0 {
         return f64::NAN;
@@ -79,12 +86,15 @@ pub fn t_quantile(p: f64, degrees: f64) -> f64 {
     quantile(p, degrees)
 }
 
-/// The upper tail P(X > x) of the chi-squared distribution.
+/// The upper tail P(X > x) of the chi-squared distribution with `degrees` of freedom, which need
+/// not be whole; NaN unless `degrees` > 0. Equals `scipy.stats.chi2.sf`.
 pub fn chi_squared_upper(x: f64, degrees: f64) -> f64 {
     gamma_upper(0.5 * degrees, 0.5 * x)
 }
 
-/// The upper tail P(X > f) of the F distribution.
+/// The upper tail P(X > f) of the F distribution with `numerator` and `denominator` degrees of
+/// freedom, which need not be whole and may be infinite; NaN unless both are above 0. Equals
+/// `scipy.stats.f.sf`.
 pub fn f_upper(f: f64, numerator: f64, denominator: f64) -> f64 {
     let unusable = |degrees: f64| degrees.is_nan() || degrees <= 0.0;
     if f.is_nan() || unusable(numerator) || unusable(denominator) {

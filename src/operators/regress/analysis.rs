@@ -18,9 +18,9 @@ use super::omnibus::omnibus;
 use super::refutations::{Draws, Refuted, Watch, refute};
 use super::sensitivity::sensitivity_rows;
 use super::tables::{self, Entry, Outcome};
-use super::{Bound, Tables, identify, named};
+use super::{Bound, Tables, identify};
 use crate::operator::StepError;
-use galeras_causal::{Refusal, adjust};
+use galeras_causal::{ColumnRef, Refusal, adjust};
 
 /// Tells the user what is going on, at most once in a while.
 pub(super) struct Activity {
@@ -228,15 +228,13 @@ fn estimates(
 
 /// A refusal in words, with the names of the table's columns.
 fn reason(args: &Args, set: &RowSet, outcome: &str, refusal: &Refusal) -> String {
-    let mut text = refusal.to_string();
-    for (at, name) in set.instrument_names.iter().enumerate().rev() {
-        text = text.replace(&format!("instrument #{at}"), name);
-    }
-    let roles = [("`outcome`", outcome), ("`treatment`", &args.treatment)];
-    for (role, name) in roles.into_iter().chain([("`endogenous`", args.treatment.as_str())]) {
-        text = text.replace(role, &format!("`{name}`"));
-    }
-    named(&Refusal::Other(text), &set.names)
+    refusal.describe(|column| match column {
+        ColumnRef::Covariate(position) => set.names.get(position).map(String::as_str),
+        ColumnRef::Instrument(position) => set.instrument_names.get(position).map(String::as_str),
+        ColumnRef::Treatment | ColumnRef::Endogenous => Some(&args.treatment),
+        ColumnRef::Outcome => Some(outcome),
+        _ => None,
+    })
 }
 
 fn adjusted_for(estimator: Estimator, set: &RowSet) -> Vec<String> {

@@ -6,10 +6,14 @@ use super::super::columns::{is_number, require_column};
 use super::args::{Args, Estimator};
 use crate::code::Code;
 use crate::operator::{ArgError, BindContext};
-use galeras_causal::{Covariance, Graph};
+use galeras_causal::{CausalGraph, Covariance};
 
 /// Checks the arguments against the input; the graph, if there is one.
-pub(super) fn check(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) -> Option<Graph> {
+pub(super) fn check(
+    args: &Args,
+    cx: &BindContext,
+    errors: &mut Vec<ArgError>,
+) -> Option<CausalGraph> {
     columns(args, cx, errors);
     roles(args, errors);
     numbers(args, errors);
@@ -172,9 +176,9 @@ fn estimators(args: &Args, errors: &mut Vec<ArgError>) {
 }
 
 /// The graph is well-formed, names columns, and has the treatment and every outcome.
-fn graph(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) -> Option<Graph> {
+fn graph(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) -> Option<CausalGraph> {
     let text = args.graph.as_ref()?;
-    let graph = match Graph::parse(text) {
+    let graph = match CausalGraph::parse(text) {
         Ok(graph) => graph,
         Err(error) => {
             let line = text[..error.offset.min(text.len())].matches('\n').count() + 1;

@@ -9,7 +9,9 @@ use super::super::support::words::{count, list, p_equals, short, thousands};
 use super::args::{Args, Estimator};
 use super::comparison::gather;
 use super::frame::{Frame, NONE};
-use galeras_causal::{Graph, Identification, QueryError, Refusal, dense, identify, partial};
+use galeras_causal::{
+    CausalGraph, ColumnRef, Identification, QueryError, dense, identify, partial,
+};
 
 /// More rows of one kind than a table of a graph should have.
 const MOST_SETS: usize = 1000;
@@ -37,7 +39,7 @@ pub(super) struct Identified {
 /// What the estimators of `outcome` use.
 pub(super) fn identified(
     args: &Args,
-    graph: Option<&Graph>,
+    graph: Option<&CausalGraph>,
     outcome: &str,
 ) -> Result<Identified, QueryError> {
     let mut result = Identified {
@@ -103,7 +105,7 @@ pub(super) fn identified(
 /// is adjusted for. Where nothing else decides that, it is what they need.
 fn instruments(
     args: &Args,
-    graph: &Graph,
+    graph: &CausalGraph,
     outcome: &str,
     result: &mut Identified,
 ) -> Result<(), QueryError> {
@@ -161,7 +163,7 @@ fn instruments(
 /// The rows of the port `graph`, and what was left out of them.
 pub(super) fn rows(
     args: &Args,
-    graph: &Graph,
+    graph: &CausalGraph,
     identified: &[Identified],
     frame: &Frame,
 ) -> Result<(Vec<Vec<Cell>>, Vec<String>), QueryError> {
@@ -213,7 +215,7 @@ fn row(
 
 fn sets(
     args: &Args,
-    graph: &Graph,
+    graph: &CausalGraph,
     outcome: &str,
     found: &Identified,
     rows: &mut Vec<Vec<Cell>>,
@@ -355,23 +357,13 @@ fn independence_row(args: &Args, frame: &Frame, a: &str, b: &str, given: &[Strin
                 .collect();
             let slices: Vec<&[f64]> = kept.iter().map(Vec::as_slice).collect();
             made[4] = "refused".into();
-            let mut names = vec![a.to_string(), b.to_string()];
-            names.extend_from_slice(given);
             partial(slices[0], slices[1], &slices[2..], args.alpha).map_err(|refusal| {
-                // Columns are called `x`, `y` and by their position in what is given.
-                let position = |name: &str| match name {
-                    "x" => "#0".to_string(),
-                    "y" => "#1".to_string(),
-                    at => format!("#{}", at.parse::<usize>().map_or(0, |at| at + 2)),
-                };
-                let numbered = match refusal {
-                    Refusal::Constant(name) => Refusal::Constant(position(&name)),
-                    Refusal::Collinear { column } => {
-                        Refusal::Collinear { column: position(&column) }
-                    }
-                    other => other,
-                };
-                super::named(&numbered, &names)
+                refusal.describe(|column| match column {
+                    ColumnRef::X => Some(a),
+                    ColumnRef::Y => Some(b),
+                    ColumnRef::Covariate(position) => given.get(position).map(String::as_str),
+                    _ => None,
+                })
             })
         }
     };

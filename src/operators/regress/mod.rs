@@ -38,7 +38,7 @@ use crate::operator::{
     Lowering, MAIN, Operator, Port, Ports, Reads, SUMMARY, StepError, TableStep, Tell, args_schema,
     parse_args,
 };
-use galeras_causal::{Graph, Refusal};
+use galeras_causal::{CausalGraph, ColumnRef, Refusal};
 
 /// The operator.
 pub(super) struct RegressOperator;
@@ -97,7 +97,7 @@ impl Operator for RegressOperator {
 #[derive(Debug)]
 struct Bound {
     args: Args,
-    graph: Option<Graph>,
+    graph: Option<CausalGraph>,
     /// For each outcome.
     identified: Vec<Identified>,
 }
@@ -206,37 +206,10 @@ impl TableStep for BoundRegress {
     }
 }
 
-/// A refusal in words: columns have their names in the place of `#` and a position.
+/// A refusal in words: covariates have their names.
 fn named(refusal: &Refusal, names: &[String]) -> String {
-    let text = refusal.to_string();
-    let mut parts = text.split('#');
-    let mut told = parts.next().unwrap_or_default().to_string();
-    for part in parts {
-        let digits = part.len() - part.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-        let (position, rest) = part.split_at(digits);
-        match position.parse::<usize>().ok().and_then(|at| names.get(at)) {
-            Some(name) if told.matches('`').count() % 2 == 1 => told.push_str(name),
-            Some(name) => told.push_str(&format!("`{name}`")),
-            None => told.push_str(&format!("#{position}")),
-        }
-        told.push_str(rest);
-    }
-    told
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn positions_become_names() {
-        let names = ["size".to_string(), "age".to_string()];
-        let told = |text: &str| named(&Refusal::Other(text.into()), &names);
-        assert_eq!(
-            told("`treatment x #0` and covariate #1."),
-            "`treatment x size` and covariate `age`."
-        );
-        assert_eq!(told("#7 of `outcome`"), "#7 of `outcome`");
-        assert_eq!(named(&Refusal::Constant("#1".into()), &names), "`age` has one value only");
-    }
+    refusal.describe(|column| match column {
+        ColumnRef::Covariate(position) => names.get(position).map(String::as_str),
+        _ => None,
+    })
 }

@@ -8,7 +8,9 @@ use super::balance::contrast;
 use super::comparison::{Comparison, RowSet, differing_units, gather};
 use super::estimate::{Pairs, Score};
 use super::frame::Frame;
-use galeras_causal::{Estimate, Group, Modification, Refusal, dense, interaction, modification};
+use galeras_causal::{
+    ColumnRef, Estimate, Modification, ModifierGroup, Refusal, dense, interaction, modification,
+};
 
 /// The rows of the port `modifiers` of one comparison, without adjusted p-values: the position of
 /// a slope's p-value in a row is [`SLOPE_P`], that of its adjusted one comes after.
@@ -97,7 +99,7 @@ impl About<'_> {
     }
 
     /// The effect in the group at this position.
-    fn group(&self, at: usize, group: &Group) -> Vec<Cell> {
+    fn group(&self, at: usize, group: &ModifierGroup) -> Vec<Cell> {
         let (modifier, low, high) = (self.modifier, short(group.low), short(group.high));
         let range = if group.low == group.high {
             format!("`{modifier}` is {low}")
@@ -192,16 +194,13 @@ fn withheld(
 /// A refusal in words.
 fn words_of(refusal: &Refusal, set: &RowSet, modifier: &str) -> String {
     match refusal {
-        Refusal::Constant(what) if what == "modifier" => {
-            Refusal::Constant(modifier.into()).to_string()
-        }
-        Refusal::Constant(what) | Refusal::Collinear { column: what }
-            if what == "modifier in one arm" =>
-        {
+        Refusal::Constant(ColumnRef::Modifier) => refusal.describe(|_| Some(modifier)),
+        Refusal::Constant(ColumnRef::ModifierInArm)
+        | Refusal::Collinear { column: ColumnRef::ModifierInArm } => {
             format!("`{modifier}` has one value only in one of the arms")
         }
-        Refusal::Constant(what) if what == "differences" => "all differences are equal".into(),
-        Refusal::Constant(what) if what == "outcome" => "the outcome has one value only".into(),
+        Refusal::Constant(ColumnRef::Differences) => "all differences are equal".into(),
+        Refusal::Constant(ColumnRef::Outcome) => "the outcome has one value only".into(),
         other => super::named(other, &set.names),
     }
 }

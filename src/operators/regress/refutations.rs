@@ -11,7 +11,7 @@ use super::args::{Args, Estimator, RefuterName};
 use super::comparison::{RowSet, gather};
 use super::estimate::{Sample, estimate, score};
 use crate::operator::StepError;
-use galeras_causal::{Design, Refuter, Resample, Resampler};
+use galeras_causal::{RefutationDesign, Refuter, Resample, Resampler};
 
 /// What came of a refuter for one estimate.
 pub(super) enum Refutation {
@@ -90,7 +90,7 @@ pub(super) fn refute(
     constant: bool,
     watch: &Watch<'_>,
 ) -> Result<Vec<Vec<Refutation>>, StepError> {
-    let design = Design {
+    let design = RefutationDesign {
         treated: &set.treated,
         units: set.units.as_deref(),
         clusters: set.clusters.as_deref(),

@@ -1,7 +1,7 @@
 //! Kendall's tau-b in O(n log n), its exact distribution and its normal approximation.
 
-use super::super::{compensated, refusal::Refusal, tail};
-use super::{Coefficient, Correlation};
+use super::super::{column_ref::ColumnRef, compensated, refusal::Refusal, tail};
+use super::coefficient::{Coefficient, Correlation};
 
 /// Up to this many rows without ties the p-value is exact.
 const EXACT_ROWS: usize = 33;
@@ -41,8 +41,8 @@ impl Ties {
 
 /// Kendall's tau-b of two checked columns.
 pub(super) fn correlation(x: &[f64], y: &[f64], alpha: f64) -> Result<Correlation, Refusal> {
-    compensated::centred(x, "x")?;
-    compensated::centred(y, "y")?;
+    compensated::centred(x, ColumnRef::X)?;
+    compensated::centred(y, ColumnRef::Y)?;
     let pairs = count(x, y);
     let n = x.len() as f64;
     let untied = pairs.ties.map(|ties| pairs.total - ties.pairs);
@@ -89,7 +89,7 @@ pub(super) fn count(x: &[f64], y: &[f64]) -> Pairs {
 fn inversions(column: &mut Vec<f64>) -> i128 {
     let n = column.len();
     let mut merged = column.clone();
-    let mut found = 0;
+    let mut inversions = 0;
     let mut width = 1;
     while width < n {
         for (from, to) in column.chunks(2 * width).zip(merged.chunks_mut(2 * width)) {
@@ -102,14 +102,14 @@ fn inversions(column: &mut Vec<f64>) -> i128 {
                 } else {
                     *slot = right[j];
                     j += 1;
-                    found += (left.len() - i) as i128;
+                    inversions += (left.len() - i) as i128;
                 }
             }
         }
         std::mem::swap(column, &mut merged);
         width *= 2;
     }
-    found
+    inversions
 }
 
 /// The two-sided p-value of no association, by the rule of `scipy.stats.kendalltau`.

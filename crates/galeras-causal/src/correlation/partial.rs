@@ -2,31 +2,35 @@
 
 use super::super::{
     column::{check_column, check_level},
+    column_ref::ColumnRef,
     compensated,
     refusal::Refusal,
 };
-use super::{Correlation, pearson};
+use super::coefficient::Correlation;
+use super::pearson;
 
 /// A column whose part that the others do not explain is below this share of its norm is a
 /// linear combination of them.
 const COLLINEAR: f64 = 1e-10;
 
 /// The correlation of what is left of `x` and of `y` after the least squares regressions on the
-/// columns `given` and an intercept; with no column given, Pearson's. The p-value is that of
+/// columns `given` and an intercept; with no column given, Pearson's. All columns have n rows;
+/// `given` holds k columns. The p-value is that of
 /// Student's t with n - 2 - k degrees of freedom for k columns, the interval Fisher's with the
 /// standard error 1 / sqrt(n - k - 3) (R. A. Fisher, "The distribution of the partial
 /// correlation coefficient", Metron 3, 1924). O(n k^2).
 ///
 /// # Errors
-/// Fewer than 3 + k rows; a value that is not finite; a column with one value only; a column
-/// that is a linear combination of those before it. Columns are named `x`, `y` and by the
-/// position in `given`.
+/// [`Refusal::TooFew`] below 3 + k rows; [`Refusal::UnusableColumn`] if a column has another length
+/// than `x` or a value that is not finite; [`Refusal::Constant`] if one has one value only;
+/// [`Refusal::Collinear`] if one is a linear combination of those given before it;
+/// [`Refusal::Other`] if not 0 < `alpha` < 1. [`ColumnRef::Covariate`] counts in `given`.
 pub fn partial(x: &[f64], y: &[f64], given: &[&[f64]], alpha: f64) -> Result<Correlation, Refusal> {
     check_level(alpha)?;
-    check_column(x, "x", x.len())?;
-    check_column(y, "y", x.len())?;
+    check_column(x, ColumnRef::X, x.len())?;
+    check_column(y, ColumnRef::Y, x.len())?;
     for (position, column) in given.iter().enumerate() {
-        check_column(column, &position.to_string(), x.len())?;
+        check_column(column, ColumnRef::Covariate(position), x.len())?;
     }
     let (rows, needed) = (x.len(), 3 + given.len());
     if rows < needed {
@@ -34,11 +38,12 @@ pub fn partial(x: &[f64], y: &[f64], given: &[&[f64]], alpha: f64) -> Result<Cor
     }
     let mut basis: Vec<(Vec<f64>, f64)> = Vec::with_capacity(given.len());
     for (position, column) in given.iter().enumerate() {
-        let rest = residual(column, &position.to_string(), &basis)?;
+        let rest = residual(column, ColumnRef::Covariate(position), &basis)?;
         let square = compensated::dot(&rest, &rest).high;
         basis.push((rest, square));
     }
-    let coefficient = pearson::of_centred(&residual(x, "x", &basis)?, &residual(y, "y", &basis)?)?;
+    let rest = [residual(x, ColumnRef::X, &basis)?, residual(y, ColumnRef::Y, &basis)?];
+    let coefficient = pearson::of_centred(&rest[0], &rest[1])?;
     let left = (rows - given.len()) as f64;
     Ok(Correlation {
         coefficient: coefficient.value,
@@ -53,8 +58,12 @@ pub fn partial(x: &[f64], y: &[f64], given: &[&[f64]], alpha: f64) -> Result<Cor
 /// round takes away most of the column, what rounding left of the basis weighs more in the
 /// rest, and another round removes it; two are always enough (L. Giraud, J. Langou &
 /// M. Rozloznik, Computers & Mathematics with Applications 50, 2005).
-fn residual(column: &[f64], name: &str, basis: &[(Vec<f64>, f64)]) -> Result<Vec<f64>, Refusal> {
-    let mut rest = compensated::centred(column, name)?;
+fn residual(
+    values: &[f64],
+    column: ColumnRef,
+    basis: &[(Vec<f64>, f64)],
+) -> Result<Vec<f64>, Refusal> {
+    let mut rest = compensated::centred(values, column)?;
     let whole = compensated::dot(&rest, &rest).high;
     let mut before = whole;
     for _ in 0..2 {
@@ -66,7 +75,7 @@ fn residual(column: &[f64], name: &str, basis: &[(Vec<f64>, f64)]) -> Result<Vec
         }
         let after = compensated::dot(&rest, &rest).high;
         if after.is_nan() || after <= whole * COLLINEAR * COLLINEAR {
-            return Err(Refusal::Collinear { column: name.to_owned() });
+            return Err(Refusal::Collinear { column });
         }
         if after > before / 2.0 {
             break;

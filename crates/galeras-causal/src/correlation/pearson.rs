@@ -2,10 +2,11 @@
 //! or residuals.
 
 use super::super::{
+    column_ref::ColumnRef,
     compensated::{self, Twofold},
     refusal::Refusal,
 };
-use super::{Coefficient, Correlation};
+use super::coefficient::{Coefficient, Correlation};
 
 /// Pearson's correlation of two checked columns.
 pub(super) fn correlation(x: &[f64], y: &[f64], alpha: f64) -> Result<Correlation, Refusal> {
@@ -21,7 +22,7 @@ pub(super) fn correlation(x: &[f64], y: &[f64], alpha: f64) -> Result<Correlatio
 
 /// The product-moment coefficient of two columns.
 pub(super) fn of_columns(x: &[f64], y: &[f64]) -> Result<Coefficient, Refusal> {
-    of_centred(&compensated::centred(x, "x")?, &compensated::centred(y, "y")?)
+    of_centred(&compensated::centred(x, ColumnRef::X)?, &compensated::centred(y, ColumnRef::Y)?)
 }
 
 /// The product-moment coefficient of two columns whose means are zero and whose magnitudes
@@ -35,7 +36,8 @@ pub(super) fn of_centred(x: &[f64], y: &[f64]) -> Result<Coefficient, Refusal> {
     let xy = compensated::dot(x, y);
     let product = xx.times(yy);
     if product.high.is_nan() || product.high <= 0.0 {
-        return Err(Refusal::Constant("x or y".to_owned()));
+        let column = if xx.high > 0.0 { ColumnRef::Y } else { ColumnRef::X };
+        return Err(Refusal::Constant(column));
     }
     let value = xy.over(product.root()).high;
     if value.abs() >= 1.0 {

@@ -1,13 +1,14 @@
 //! Spearman's rank correlation: Pearson's of the average ranks.
 
-use super::super::{compensated, rank, refusal::Refusal};
-use super::{Correlation, pearson};
+use super::super::{column_ref::ColumnRef, compensated, rank, refusal::Refusal};
+use super::coefficient::Correlation;
+use super::pearson;
 
 /// Spearman's correlation of two checked columns.
 pub(super) fn correlation(x: &[f64], y: &[f64], alpha: f64) -> Result<Correlation, Refusal> {
     // Ranks would turn differences by rounding into a perfect order of rows.
-    compensated::centred(x, "x")?;
-    compensated::centred(y, "y")?;
+    compensated::centred(x, ColumnRef::X)?;
+    compensated::centred(y, ColumnRef::Y)?;
     let ranks = rank::average_ranks(x).ranks;
     let coefficient = pearson::of_columns(&ranks, &rank::average_ranks(y).ranks)?;
     let n = x.len() as f64;

@@ -7,11 +7,12 @@ use std::{collections::BTreeMap, path::PathBuf};
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::super::{compensated, rank::average_ranks};
+use super::super::{ColumnRef, Refusal, compensated, rank::average_ranks};
 use super::kendall::count;
 use super::*;
 
-const ALL: [Method; 3] = [Method::Pearson, Method::Spearman, Method::Kendall];
+const ALL: [CorrelationMethod; 3] =
+    [CorrelationMethod::Pearson, CorrelationMethod::Spearman, CorrelationMethod::Kendall];
 
 fn reference_dir() -> PathBuf {
     "../../tests/reference/causal".into()
@@ -61,9 +62,9 @@ fn pairs_of_the_reference_tables_equal_scipy() {
         let rows = entry["rows"].as_u64().unwrap() as usize;
         let (x, y) = (&columns[text(entry, "x")][..rows], &columns[text(entry, "y")][..rows]);
         let method = match text(entry, "method") {
-            "pearson" => Method::Pearson,
-            "spearman" => Method::Spearman,
-            _ => Method::Kendall,
+            "pearson" => CorrelationMethod::Pearson,
+            "spearman" => CorrelationMethod::Spearman,
+            _ => CorrelationMethod::Kendall,
         };
         let found = correlation(x, y, method, 0.05).unwrap();
         assert_eq!(found.n, rows);
@@ -71,7 +72,7 @@ fn pairs_of_the_reference_tables_equal_scipy() {
         let r = number(entry, "r");
         assert!((found.coefficient - r).abs() <= 1e-9 * r.abs().max(1e-3), "{entry}");
         // For a perfect order of ranks SciPy has the limit of its approximation, 0.
-        if (method, found.coefficient.abs()) != (Method::Spearman, 1.0) {
+        if (method, found.coefficient.abs()) != (CorrelationMethod::Spearman, 1.0) {
             close(found.p_value, number(entry, "p"), 1e-6, entry);
         }
         if entry.get("low").is_some() && found.coefficient.abs() < 1.0 {
@@ -105,7 +106,7 @@ fn partial_correlations_equal_those_of_residuals() {
 fn partial_given_nothing_is_pearson_and_given_one_follows_the_recursion() {
     let columns = table("nhefs.csv");
     let [x, y, z] = ["age", "wt82_71", "smokeyrs"].map(|name| columns[name].as_slice());
-    let pearson = |a, b| correlation(a, b, Method::Pearson, 0.05).unwrap();
+    let pearson = |a, b| correlation(a, b, CorrelationMethod::Pearson, 0.05).unwrap();
     assert_eq!(partial(x, y, &[], 0.05), Ok(pearson(x, y)));
     let [xy, xz, yz] = [pearson(x, y), pearson(x, z), pearson(y, z)].map(|c| c.coefficient);
     let expected = (xy - xz * yz) / ((1.0 - xz * xz) * (1.0 - yz * yz)).sqrt();
@@ -118,8 +119,8 @@ fn intervals_of_ranks_follow_bonett_and_wright_and_fieller() {
     // r is 23 / 35 and tau 7 / 15.
     let x = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
     let y = [2.0, 1.0, 4.0, 6.0, 3.0, 5.0];
-    let spearman = correlation(&x, &y, Method::Spearman, 0.05).unwrap();
-    let kendall = correlation(&x, &y, Method::Kendall, 0.05).unwrap();
+    let spearman = correlation(&x, &y, CorrelationMethod::Spearman, 0.05).unwrap();
+    let kendall = correlation(&x, &y, CorrelationMethod::Kendall, 0.05).unwrap();
     let expected = |r: f64, error: f64| {
         let half = 1.959963984540054 * error;
         ((r.atanh() - half).tanh(), (r.atanh() + half).tanh())
@@ -144,7 +145,7 @@ fn perfect_correlations_have_p_and_no_interval() {
         let found = correlation(&x, &y, method, 0.05).unwrap();
         assert_eq!((found.coefficient, found.interval), (-1.0, None));
         // 2 of the orders of 40 ranks.
-        let expected = if method == Method::Pearson { 0.0 } else { 2.45e-48 };
+        let expected = if method == CorrelationMethod::Pearson { 0.0 } else { 2.45e-48 };
         assert!((found.p_value - expected).abs() < 1e-50, "{found:?}");
     }
 }
@@ -160,7 +161,7 @@ fn a_perfect_order_of_few_rows_is_as_probable_as_it_is() {
         (vec![1.0, 1.0, 3.0], 2.0 / 6.0),
         (vec![1.0, 1.0, 3.0, 3.0], 2.0 * 4.0 / 24.0),
     ] {
-        let found = correlation(&x, &x, Method::Spearman, 0.05).unwrap();
+        let found = correlation(&x, &x, CorrelationMethod::Spearman, 0.05).unwrap();
         assert!((found.p_value - expected).abs() < 1e-14, "{x:?} {found:?}");
     }
 }
@@ -171,7 +172,7 @@ fn nearly_perfect_correlations_keep_the_digits_of_their_distance_from_one() {
     let x = [-3.0, -1.0, 1.0, 3.0];
     let e = [1e-6, -1e-6, -1e-6, 1e-6];
     let y: Vec<f64> = x.iter().zip(e).map(|(x, e)| x + e).collect();
-    let found = correlation(&x, &y, Method::Pearson, 0.05).unwrap();
+    let found = correlation(&x, &y, CorrelationMethod::Pearson, 0.05).unwrap();
     // With two degrees of freedom p is 1 - |r| (up to 2e-10 relative of (1 - r^2) / 2).
     let complement = 4e-12 / (20.0 + 4e-12);
     assert!((found.p_value / (complement / 2.0) - 1.0).abs() < 1e-8, "{found:?}");
@@ -192,8 +193,8 @@ fn far_from_zero_the_digits_stay() {
     // Powers of two change nothing, at either end of the range of doubles.
     for factor in [2f64.powi(-1000), 2f64.powi(1000), -2f64.powi(1009)] {
         let scaled: Vec<f64> = ticks.iter().map(|v| v * factor).collect();
-        let found = correlation(&scaled, &y, Method::Pearson, 0.05).unwrap();
-        let plain = correlation(&ticks, &y, Method::Pearson, 0.05).unwrap();
+        let found = correlation(&scaled, &y, CorrelationMethod::Pearson, 0.05).unwrap();
+        let plain = correlation(&ticks, &y, CorrelationMethod::Pearson, 0.05).unwrap();
         assert_eq!(found.coefficient.abs(), plain.coefficient);
         assert_eq!(found.p_value, plain.p_value);
     }
@@ -205,12 +206,12 @@ fn what_has_no_correlation_is_refused() {
     let tenths = [0.3, 0.1 + 0.2, 0.3, 0.3];
     for method in ALL {
         let of = |x: &[f64], y: &[f64]| correlation(x, y, method, 0.05).unwrap_err();
-        assert_eq!(of(&x, &[5.0; 4]), Refusal::Constant("y".to_owned()));
-        assert_eq!(of(&tenths, &x), Refusal::Constant("x".to_owned()));
-        assert_eq!(of(&[0.0; 4], &x), Refusal::Constant("x".to_owned()));
+        assert_eq!(of(&x, &[5.0; 4]), Refusal::Constant(ColumnRef::Y));
+        assert_eq!(of(&tenths, &x), Refusal::Constant(ColumnRef::X));
+        assert_eq!(of(&[0.0; 4], &x), Refusal::Constant(ColumnRef::X));
         assert_eq!(of(&x[..2], &x[..2]), Refusal::TooFew { what: "rows", found: 2, needed: 3 });
         assert_eq!(of(&[], &[]), Refusal::TooFew { what: "rows", found: 0, needed: 3 });
-        assert!(matches!(of(&x, &x[..3]), Refusal::Other(_)));
+        assert!(matches!(of(&x, &x[..3]), Refusal::UnusableColumn { .. }));
         for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             let text = of(&x, &[1.0, value, 2.0, 3.0]).to_string();
             assert!(text.starts_with("`y` is ") && text.contains("row 1"), "{text}");
@@ -222,10 +223,10 @@ fn what_has_no_correlation_is_refused() {
     let z = [1.0, 5.0, 2.0, 2.5];
     let twice = z.map(|v| 3.0 - 2.0 * v);
     let of = |x: &[f64], y: &[f64], given: &[&[f64]]| partial(x, y, given, 0.05).unwrap_err();
-    assert_eq!(of(&x, &twice, &[&z]), Refusal::Collinear { column: "y".to_owned() });
+    assert_eq!(of(&x, &twice, &[&z]), Refusal::Collinear { column: ColumnRef::Y });
     assert_eq!(of(&x, &z, &[&z, &twice]), Refusal::TooFew { what: "rows", found: 4, needed: 5 });
-    assert_eq!(of(&x, &z, &[&[1.0; 4]]), Refusal::Constant("0".to_owned()));
-    assert!(matches!(of(&x, &z, &[&z[..2]]), Refusal::Other(_)));
+    assert_eq!(of(&x, &z, &[&[1.0; 4]]), Refusal::Constant(ColumnRef::Covariate(0)));
+    assert!(matches!(of(&x, &z, &[&z[..2]]), Refusal::UnusableColumn { .. }));
 }
 
 #[test]

@@ -47,7 +47,8 @@ fn what_has_no_ranks_is_refused() {
     assert_eq!(of(&[]), Refusal::TooFew { what: "arms", found: 0, needed: 3 });
     assert_eq!(of(&[&column[..1]; 3]), Refusal::TooFew { what: "blocks", found: 1, needed: 2 });
     assert_eq!(of(&[empty; 3]), Refusal::TooFew { what: "blocks", found: 0, needed: 2 });
-    assert!(matches!(of(&[column; 3]), Refusal::Constant(_)));
-    assert!(matches!(of(&[column, &column[..2], column]), Refusal::Other(_)));
-    assert!(matches!(of(&[column, &[1.0, f64::NAN, 2.0], column]), Refusal::Other(_)));
+    assert_eq!(of(&[column; 3]).to_string(), "every block has one value only");
+    assert!(matches!(of(&[column, &column[..2], column]), Refusal::UnusableColumn { .. }));
+    let infinite = of(&[column, &[1.0, f64::NAN, 2.0], column]);
+    assert!(matches!(infinite, Refusal::UnusableColumn { .. }));
 }

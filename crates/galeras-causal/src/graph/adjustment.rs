@@ -4,18 +4,21 @@
 //! treatment, and the set blocks every path that enters the treatment. The second half says that
 //! it d-separates the two once the edges out of the treatment are gone.
 
-use super::dag::Graph;
+use super::dag::CausalGraph;
+use super::error::QueryError;
+use super::meter::{MOST_WORK, Meter};
 use super::separation::reachable;
 use super::separators::Separation;
+use super::sets::VariableSets;
 use super::subsets::relevant;
-use super::{MOST_WORK, Meter, QueryError, Sets};
 
-impl Graph {
-    /// Whether a set meets the backdoor criterion. One with a latent variable, the treatment or
-    /// the outcome in it does not.
+impl CausalGraph {
+    /// Whether a set of names meets the backdoor criterion (Pearl 2009, definition 3.3.1). One with
+    /// a latent variable, the treatment or the outcome in it does not.
     ///
     /// # Errors
-    /// A name that the graph does not have, and a treatment that is the outcome.
+    /// [`QueryError::UnknownNode`] for a name that the graph does not have, and
+    /// [`QueryError::SameNode`] if treatment and outcome are one.
     pub fn is_valid_backdoor(
         &self,
         treatment: &str,
@@ -31,19 +34,24 @@ impl Graph {
     /// adjusted for, and `[]` that nothing that is observed suffices.
     ///
     /// # Errors
-    /// A name that the graph does not have, and a treatment that is the outcome.
-    pub fn minimal_backdoor(&self, treatment: &str, outcome: &str) -> Result<Sets, QueryError> {
+    /// [`QueryError::UnknownNode`] for a name that the graph does not have, and
+    /// [`QueryError::SameNode`] if treatment and outcome are one.
+    pub fn minimal_backdoor(
+        &self,
+        treatment: &str,
+        outcome: &str,
+    ) -> Result<VariableSets, QueryError> {
         let (x, y) = self.ends(treatment, outcome)?;
         let (cut, allowed) = (self.mask(&[x]), self.adjustable(x, y));
         let separation = Separation::new(self.without_edges_from(&cut), x, y, &allowed);
-        Ok(Sets::new(self, separation.all(&mut Meter::new(MOST_WORK))))
+        Ok(VariableSets::new(self, separation.all(&mut Meter::new(MOST_WORK))))
     }
 
     /// How many sets meet the backdoor criterion, minimal or not.
     ///
     /// # Errors
-    /// A name that the graph does not have, a treatment that is the outcome, and more sets than
-    /// can be tried (about 18 variables that lie on paths between the two, or 2^63 sets).
+    /// As [`CausalGraph::minimal_backdoor`]; also [`QueryError::TooLarge`] for more sets than can
+    /// be tried (about 18 variables that lie on paths between the two, or 2^63 sets).
     pub fn count_backdoor(&self, treatment: &str, outcome: &str) -> Result<u64, QueryError> {
         let (x, y) = self.ends(treatment, outcome)?;
         let (cut, allowed) = (self.mask(&[x]), self.adjustable(x, y));
@@ -81,7 +89,8 @@ impl Graph {
     /// observed variables need be the best for every distribution (Rotnitzky and Smucler 2020).
     ///
     /// # Errors
-    /// A name that the graph does not have, and a treatment that is the outcome.
+    /// [`QueryError::UnknownNode`] for a name that the graph does not have, and
+    /// [`QueryError::SameNode`] if treatment and outcome are one.
     pub fn optimal_adjustment(
         &self,
         treatment: &str,

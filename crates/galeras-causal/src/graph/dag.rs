@@ -1,12 +1,12 @@
 //! The graph itself: nodes, edges, the check for cycles, ancestors and descendants.
 //!
-//! Reading text is `parse`; everything that asks about paths is in the other files.
+//! Its nodes are looked up by name here, and asked about in the other files.
 
 use std::collections::BTreeMap;
 
-use super::GraphError;
+use super::error::{GraphError, QueryError};
 
-/// At most so many names are shown in a message about a cycle.
+/// At most so many names are shown in a message.
 const SHOWN: usize = 12;
 
 /// A directed acyclic graph whose nodes may be latent.
@@ -15,7 +15,7 @@ const SHOWN: usize = 12;
 /// its name does. After them come the unnamed common causes for which `X <-> Y` stands: they
 /// are latent and never shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Graph {
+pub struct CausalGraph {
     pub(super) names: Vec<String>,
     pub(super) latent: Vec<bool>,
     pub(super) parents: Vec<Vec<usize>>,
@@ -24,7 +24,7 @@ pub struct Graph {
     pub(super) outcomes: Vec<usize>,
 }
 
-impl Graph {
+impl CausalGraph {
     /// How many nodes there are, the unnamed ones included.
     pub(super) fn size(&self) -> usize {
         self.parents.len()
@@ -70,10 +70,74 @@ impl Graph {
     }
 }
 
+impl CausalGraph {
+    /// The names of the nodes, sorted; latent ones included.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Whether there is a node of this name.
+    pub fn contains(&self, name: &str) -> bool {
+        self.find(name).is_some()
+    }
+
+    /// Whether the node is latent. A name that the graph does not have is not.
+    pub fn is_latent(&self, name: &str) -> bool {
+        self.find(name).is_some_and(|node| self.latent[node])
+    }
+
+    /// The nodes marked `exposure`, sorted.
+    pub fn exposures(&self) -> Vec<&str> {
+        self.exposures.iter().map(|&node| self.names[node].as_str()).collect()
+    }
+
+    /// The nodes marked `outcome`, sorted.
+    pub fn outcomes(&self) -> Vec<&str> {
+        self.outcomes.iter().map(|&node| self.names[node].as_str()).collect()
+    }
+
+    /// Whether a directed path leads from `from` to `to`.
+    ///
+    /// # Errors
+    /// [`QueryError::UnknownNode`] for a name that the graph does not have.
+    pub fn has_directed_path(&self, from: &str, to: &str) -> Result<bool, QueryError> {
+        let (from, to) = (self.node(from)?, self.node(to)?);
+        Ok(self.whole().descendants(&[from], &[])[to])
+    }
+
+    pub(super) fn node(&self, name: &str) -> Result<usize, QueryError> {
+        self.find(name).ok_or_else(|| {
+            let mut known: Vec<String> =
+                self.names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
+            if self.names.len() > SHOWN {
+                known.push(format!("{} more", self.names.len() - SHOWN));
+            }
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            QueryError::UnknownNode { name: name.to_owned(), known }
+        })
+    }
+
+    pub(super) fn ends(
+        &self,
+        treatment: &str,
+        outcome: &str,
+    ) -> Result<(usize, usize), QueryError> {
+        let ends = (self.node(treatment)?, self.node(outcome)?);
+        if ends.0 == ends.1 {
+            return Err(QueryError::SameNode(treatment.to_owned()));
+        }
+        Ok(ends)
+    }
+
+    pub(super) fn nodes(&self, names: &[&str]) -> Result<Vec<usize>, QueryError> {
+        names.iter().map(|name| self.node(name)).collect()
+    }
+}
+
 /// A graph, some of whose nodes have lost their outgoing edges.
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
-    pub(super) graph: &'a Graph,
+    pub(super) graph: &'a CausalGraph,
     /// Which nodes have lost them; empty for none.
     cut: &'a [bool],
 }
@@ -163,7 +227,7 @@ impl Draft {
     }
 
     /// Sorts the names, replaces each `<->` by a latent common cause, and checks for cycles.
-    pub(super) fn finish(self) -> Result<Graph, GraphError> {
+    pub(super) fn finish(self) -> Result<CausalGraph, GraphError> {
         let mut position = vec![0; self.marks.len()];
         let mut names = Vec::with_capacity(self.marks.len());
         let mut marks = Vec::with_capacity(self.marks.len());
@@ -207,7 +271,7 @@ impl Draft {
             parents[b].push(cause);
             children[cause].extend([a, b]);
         }
-        let graph = Graph { names, latent, parents, children, exposures, outcomes };
+        let graph = CausalGraph { names, latent, parents, children, exposures, outcomes };
         match graph.cycle() {
             None => Ok(graph),
             Some(cycle) => Err(graph.cycle_error(&cycle, &directed)),
@@ -215,7 +279,7 @@ impl Draft {
     }
 }
 
-impl Graph {
+impl CausalGraph {
     /// A cycle, as the nodes along it; none when the graph is acyclic (Kahn's algorithm).
     fn cycle(&self) -> Option<Vec<usize>> {
         let mut waiting: Vec<usize> = self.parents.iter().map(Vec::len).collect();
@@ -249,9 +313,9 @@ impl Graph {
         let mut offset = 0;
         for (place, &from) in cycle.iter().enumerate() {
             let to = cycle[(place + 1) % cycle.len()];
-            if let Ok(found) = edges.binary_search_by(|edge| (edge.0, edge.1).cmp(&(from, to))) {
+            if let Ok(place) = edges.binary_search_by(|edge| (edge.0, edge.1).cmp(&(from, to))) {
                 // The edge that stands last in the text is the one that closes the cycle.
-                offset = offset.max(edges[found].2);
+                offset = offset.max(edges[place].2);
             }
         }
         let mut shown: Vec<&str> =

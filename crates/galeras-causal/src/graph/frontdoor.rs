@@ -6,27 +6,34 @@
 //! a whole, as in Jeong, Tian and Bareinboim (2022) and Wienobst, van der Zander and Liskiewicz
 //! (2024): M and the outcome are d-separated by the treatment once the edges out of M are gone.
 
-use super::dag::Graph;
+use super::dag::CausalGraph;
+use super::error::QueryError;
+use super::meter::{MOST_WORK, Meter};
 use super::separation::reachable;
+use super::sets::VariableSets;
 use super::subsets::minimal_subsets;
-use super::{MOST_WORK, Meter, QueryError, Sets};
 
-impl Graph {
+impl CausalGraph {
     /// All minimal sets that meet the frontdoor criterion. There is none where no directed path
     /// leads from treatment to outcome: there is nothing to mediate.
     ///
     /// # Errors
-    /// A name that the graph does not have, and a treatment that is the outcome.
-    pub fn minimal_frontdoor(&self, treatment: &str, outcome: &str) -> Result<Sets, QueryError> {
+    /// [`QueryError::UnknownNode`] for a name that the graph does not have, and
+    /// [`QueryError::SameNode`] if treatment and outcome are one.
+    pub fn minimal_frontdoor(
+        &self,
+        treatment: &str,
+        outcome: &str,
+    ) -> Result<VariableSets, QueryError> {
         let (x, y) = self.ends(treatment, outcome)?;
         let whole = self.whole();
         if !whole.descendants(&[x], &[])[y] {
-            return Ok(Sets { sets: Vec::new(), complete: true });
+            return Ok(VariableSets { sets: Vec::new(), complete: true });
         }
         let mut meter = Meter::new(MOST_WORK);
         let greatest = self.greatest_frontdoor(x, y);
         if !self.intercepts(x, y, &greatest) {
-            return Ok(Sets { sets: Vec::new(), complete: true });
+            return Ok(VariableSets { sets: Vec::new(), complete: true });
         }
         let (mut sets, complete) = minimal_subsets(&greatest, &mut meter, |set, meter| {
             meter.spend(self.size());
@@ -35,11 +42,11 @@ impl Graph {
         if sets.is_empty() {
             sets.push(self.shrink(x, y, greatest));
         }
-        Ok(Sets::new(self, (sets, complete)))
+        Ok(VariableSets::new(self, (sets, complete)))
     }
 
     /// The union of all sets that meet the last two conditions. It meets them itself, because
-    /// they are closed under union (Jeong, Tian and Bareinboim 2022). Nodes that are no ancestors
+    /// they are closed under union (Jeong, Tian and Bareinboim 2022). Nodes that are not ancestors
     /// of the outcome are left out, since no minimal set has one.
     fn greatest_frontdoor(&self, x: usize, y: usize) -> Vec<usize> {
         let mut meter = Meter::new(0);

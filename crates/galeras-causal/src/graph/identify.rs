@@ -1,10 +1,11 @@
 //! Chooses how an effect is to be estimated, and says why where it cannot be.
 
-use super::dag::Graph;
+use super::dag::CausalGraph;
+use super::error::QueryError;
 use super::separation::open_path;
-use super::{QueryError, Sets};
+use super::sets::VariableSets;
 
-/// How many names of a path or set are told.
+/// How many names of a path or set are shown.
 const SHOWN: usize = 12;
 
 /// A way to estimate the effect of a treatment on an outcome.
@@ -15,7 +16,7 @@ pub enum Identification {
         /// The set to adjust for: the smallest minimal one, and of those the first by name.
         adjustment: Vec<String>,
         /// All minimal sets.
-        all_minimal: Sets,
+        all_minimal: VariableSets,
         /// The set with the smallest asymptotic variance, when all its members are observed and
         /// a directed path leads from treatment to outcome.
         optimal: Option<Vec<String>>,
@@ -25,7 +26,7 @@ pub enum Identification {
         /// The smallest minimal set of mediators.
         mediators: Vec<String>,
         /// All minimal sets.
-        all_minimal: Sets,
+        all_minimal: VariableSets,
     },
     /// A variable moves the treatment and nothing else. This identifies an effect that is linear
     /// and the same for all; the criteria before it need neither.
@@ -44,7 +45,7 @@ pub enum Identification {
 
 /// The answer to how an effect can be estimated.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identified {
+pub struct IdentificationReport {
     /// The way to estimate it.
     pub by: Identification,
     /// Whether a directed path leads from treatment to outcome. Without one, the graph says that
@@ -56,11 +57,16 @@ pub struct Identified {
 
 /// How the total effect of `treatment` on `outcome` can be estimated: by backdoor adjustment, else
 /// by frontdoor adjustment, else by an instrument in a linear model. Effects that only a general
-/// algorithm (Shpitser and Pearl 2006) identifies are told to be not identified.
+/// algorithm (Shpitser and Pearl 2006) identifies count as not identified.
 ///
 /// # Errors
-/// A name that the graph does not have, and a treatment that is the outcome.
-pub fn identify(graph: &Graph, treatment: &str, outcome: &str) -> Result<Identified, QueryError> {
+/// [`QueryError::UnknownNode`] for a name that the graph does not have, and
+/// [`QueryError::SameNode`] if treatment and outcome are one.
+pub fn identify(
+    graph: &CausalGraph,
+    treatment: &str,
+    outcome: &str,
+) -> Result<IdentificationReport, QueryError> {
     let (x, y) = graph.ends(treatment, outcome)?;
     let whole = graph.whole();
     let directed_path = whole.descendants(&[x], &[])[y];
@@ -78,15 +84,15 @@ pub fn identify(graph: &Graph, treatment: &str, outcome: &str) -> Result<Identif
         if graph.latent[node] {
             let reason = format!("the {role} `{}` is latent", graph.names[node]);
             let by = Identification::NotIdentified { reason };
-            return Ok(Identified { by, directed_path, notes });
+            return Ok(IdentificationReport { by, directed_path, notes });
         }
     }
     let by = choose(graph, treatment, outcome, (x, y), &mut notes)?;
-    Ok(Identified { by, directed_path, notes })
+    Ok(IdentificationReport { by, directed_path, notes })
 }
 
 fn choose(
-    graph: &Graph,
+    graph: &CausalGraph,
     treatment: &str,
     outcome: &str,
     (x, y): (usize, usize),
@@ -109,7 +115,7 @@ fn choose(
         return Ok(Identification::Frontdoor { mediators, all_minimal: frontdoor });
     }
     let instruments = graph.instruments(treatment, outcome)?;
-    if let Some(best) = instruments.list.iter().min_by_key(|found| found.given.len()) {
+    if let Some(best) = instruments.list.iter().min_by_key(|instrument| instrument.given.len()) {
         note_incomplete(notes, "instruments", instruments.complete);
         notes.push("an instrument identifies the effect in a linear model only".to_owned());
         return Ok(Identification::Instrument {
@@ -129,13 +135,13 @@ fn choose(
     Ok(Identification::NotIdentified { reason })
 }
 
-impl Graph {
+impl CausalGraph {
     /// Names a backdoor path that no set of observed variables blocks. There must be one.
     fn why_open(&self, x: usize, y: usize) -> String {
         let allowed = self.adjustable(x, y);
         let cut = self.mask(&[x]);
         let view = self.without_edges_from(&cut);
-        // Best told is a path on which nothing can be adjusted for.
+        // A path on which nothing can be adjusted for explains most.
         if let Some(path) = open_path(view, x, y, &allowed, true) {
             let shown = self.drawn(&path);
             let inner = path.get(1..path.len() - 1).unwrap_or_default();

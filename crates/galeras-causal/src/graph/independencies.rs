@@ -1,8 +1,8 @@
 //! The independencies that a graph implies among observed variables, and that data can contradict.
 
-use super::dag::Graph;
+use super::dag::CausalGraph;
+use super::meter::{MOST_WORK, Meter};
 use super::separators::Separation;
-use super::{MOST_WORK, Meter};
 
 /// A pair of observed variables that are independent given certain sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub struct Independencies {
     pub complete: bool,
 }
 
-impl Graph {
+impl CausalGraph {
     /// For each pair of observed variables, the sets of other observed variables that d-separate
     /// it and have no proper subset that does (Pearl 2009, section 1.2.3). Pairs that nothing
     /// separates are left out.

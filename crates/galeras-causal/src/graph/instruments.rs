@@ -11,11 +11,12 @@
 //! connects Z with the treatment: a common effect that is given (such as X4 between X1 and X2).
 //! Listed is each W of which no proper subset does as well for the same Z.
 
-use super::dag::Graph;
+use super::dag::CausalGraph;
+use super::error::QueryError;
+use super::meter::{MOST_WORK, Meter};
 use super::separation::reachable;
 use super::separators::Separation;
 use super::subsets::{minimal_subsets, relevant};
-use super::{MOST_WORK, Meter, QueryError};
 
 /// An instrument and the variables that have to be adjusted for with it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,18 +32,19 @@ pub struct Instrument {
 pub struct Instruments {
     /// Each instrument with each of its minimal conditioning sets.
     pub list: Vec<Instrument>,
-    /// Whether these are all: whether a variable is an instrument given some set cannot be told
+    /// Whether these are all: whether a variable is an instrument given some set cannot be decided
     /// fast in general (NP-hard, van der Zander et al. 2015). When the search ends early, the
     /// conditioning sets that are minimal separators are still listed.
     pub complete: bool,
 }
 
-impl Graph {
+impl CausalGraph {
     /// Whether a variable is an instrument given a set, minimal or not: without the edges that
     /// leave the treatment, the set separates it from the outcome and not from the treatment.
     ///
     /// # Errors
-    /// A name that the graph does not have, and a treatment that is the outcome.
+    /// [`QueryError::UnknownNode`] for a name that the graph does not have, and
+    /// [`QueryError::SameNode`] if treatment and outcome are one.
     pub fn is_valid_instrument(
         &self,
         instrument: &str,
@@ -66,7 +68,8 @@ impl Graph {
     /// All instruments with all their minimal conditioning sets.
     ///
     /// # Errors
-    /// A name that the graph does not have, and a treatment that is the outcome.
+    /// [`QueryError::UnknownNode`] for a name that the graph does not have, and
+    /// [`QueryError::SameNode`] if treatment and outcome are one.
     pub fn instruments(&self, treatment: &str, outcome: &str) -> Result<Instruments, QueryError> {
         let (x, y) = self.ends(treatment, outcome)?;
         let below = self.whole().descendants(&[x, y], &[]);

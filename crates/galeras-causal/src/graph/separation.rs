@@ -2,16 +2,17 @@
 
 use std::collections::VecDeque;
 
-use super::dag::{Graph, View};
-use super::{Meter, QueryError};
+use super::dag::{CausalGraph, View};
+use super::error::QueryError;
+use super::meter::Meter;
 
-impl Graph {
+impl CausalGraph {
     /// Whether `given` d-separates every node of `xs` from every node of `ys` (Pearl 2009,
     /// definition 1.2.3). A node in both is separated only when it is given; latent nodes may
     /// stand anywhere.
     ///
     /// # Errors
-    /// A name that the graph does not have.
+    /// [`QueryError::UnknownNode`] for a name that the graph does not have.
     pub fn d_separated(
         &self,
         xs: &[&str],

@@ -9,7 +9,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use super::dag::View;
-use super::{MOST_SETS, Meter};
+use super::meter::{MOST_SETS, Meter};
 
 /// Two nodes to be separated by nodes of `allowed`, to which neither belongs.
 pub(super) struct Separation<'a> {
@@ -89,7 +89,7 @@ impl<'a> Separation<'a> {
     /// whatever the meter says.
     pub(super) fn all(&self, meter: &mut Meter) -> (Vec<Vec<usize>>, bool) {
         let Some(first) = self.first(meter) else { return (Vec::new(), true) };
-        let mut found = BTreeSet::from([first.clone()]);
+        let mut separators = BTreeSet::from([first.clone()]);
         let mut queue = VecDeque::from([first]);
         let mut complete = true;
         'search: while let Some(set) = queue.pop_front() {
@@ -107,16 +107,16 @@ impl<'a> Separation<'a> {
                     continue;
                 }
                 let next = self.towards_b(&near.stopped_at, meter);
-                if !found.contains(&next) {
-                    if found.len() == MOST_SETS {
+                if !separators.contains(&next) {
+                    if separators.len() == MOST_SETS {
                         complete = false;
                         break 'search;
                     }
-                    found.insert(next.clone());
+                    separators.insert(next.clone());
                     queue.push_back(next);
                 }
             }
         }
-        (found.into_iter().collect(), complete)
+        (separators.into_iter().collect(), complete)
     }
 }

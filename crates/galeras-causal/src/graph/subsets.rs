@@ -1,7 +1,7 @@
 //! Search through subsets by size, for criteria that are not monotone and not cuts of a graph.
 
 use super::dag::View;
-use super::{MOST_SETS, Meter};
+use super::meter::{MOST_SETS, Meter};
 
 /// All inclusion-minimal subsets of `candidates` (sorted) that `accept` takes, sorted, and whether
 /// they are all. The search goes by size and ends with the meter's work or `MOST_SETS`.
@@ -10,22 +10,22 @@ pub(super) fn minimal_subsets(
     meter: &mut Meter,
     mut accept: impl FnMut(&[usize], &mut Meter) -> bool,
 ) -> (Vec<Vec<usize>>, bool) {
-    let mut found: Vec<Vec<usize>> = Vec::new();
+    let mut minimal: Vec<Vec<usize>> = Vec::new();
     let mut complete = true;
     'sizes: for size in 0..=candidates.len() {
         let mut chosen: Vec<usize> = (0..size).collect();
         let mut any_new = false;
         loop {
             let set: Vec<usize> = chosen.iter().map(|&place| candidates[place]).collect();
-            meter.spend(size + found.len() + 1);
-            if !found.iter().any(|smaller| is_subset(smaller, &set)) {
+            meter.spend(size + minimal.len() + 1);
+            if !minimal.iter().any(|smaller| is_subset(smaller, &set)) {
                 any_new = true;
                 if accept(&set, meter) {
-                    if found.len() == MOST_SETS {
+                    if minimal.len() == MOST_SETS {
                         complete = false;
                         break 'sizes;
                     }
-                    found.push(set);
+                    minimal.push(set);
                 }
             }
             if meter.is_empty() {
@@ -36,13 +36,13 @@ pub(super) fn minimal_subsets(
                 break;
             }
         }
-        // Every set of this size contains one that was found, so every larger one does too.
+        // Every set of this size contains one that was minimal, so every larger one does too.
         if !any_new {
             break;
         }
     }
-    found.sort_unstable();
-    (found, complete)
+    minimal.sort_unstable();
+    (minimal, complete)
 }
 
 /// Whether the sorted `smaller` is contained in the sorted `larger`.

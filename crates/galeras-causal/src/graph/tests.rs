@@ -11,6 +11,7 @@ use std::time::Instant;
 use proptest::prelude::*;
 use serde_json::Value;
 
+use super::meter::{MOST_SETS, Meter};
 use super::*;
 use oracle::Oracle;
 
@@ -24,8 +25,8 @@ fn reference_dir() -> PathBuf {
     PathBuf::from("../../tests/reference/causal")
 }
 
-fn graph(text: &str) -> Graph {
-    Graph::parse(text).unwrap()
+fn graph(text: &str) -> CausalGraph {
+    CausalGraph::parse(text).unwrap()
 }
 
 fn strings(value: &Value) -> Vec<String> {
@@ -61,8 +62,8 @@ fn reference_graphs_give_the_reference_answers() {
             dot += &format!("  \"{from}\" -> \"{to}\";\n");
             dagitty += &format!("{to} <- {from}\n");
         }
-        let graph = Graph::parse(&(dot + "}")).unwrap();
-        assert_eq!(graph, Graph::parse(&(dagitty + "}")).unwrap(), "{name}");
+        let graph = CausalGraph::parse(&(dot + "}")).unwrap();
+        assert_eq!(graph, CausalGraph::parse(&(dagitty + "}")).unwrap(), "{name}");
         let (x, y) = (case["treatment"].as_str().unwrap(), case["outcome"].as_str().unwrap());
 
         let backdoor = graph.minimal_backdoor(x, y).unwrap();
@@ -192,7 +193,7 @@ fn questions_about_other_nodes_are_refused() {
 }
 
 /// A text of `n` nodes in which every pair (i < j) is asked for an edge.
-fn made(n: usize, mut edge: impl FnMut(usize, usize) -> bool, extra: &str) -> Graph {
+fn made(n: usize, mut edge: impl FnMut(usize, usize) -> bool, extra: &str) -> CausalGraph {
     let mut text = String::from("digraph {");
     for i in 0..n {
         text += &format!("v{i:03};");
@@ -202,7 +203,7 @@ fn made(n: usize, mut edge: impl FnMut(usize, usize) -> bool, extra: &str) -> Gr
             }
         }
     }
-    Graph::parse(&(text + extra + "}")).unwrap()
+    CausalGraph::parse(&(text + extra + "}")).unwrap()
 }
 
 #[test]
@@ -273,7 +274,7 @@ fn two_hundred_nodes_are_answered_quickly() {
     assert_eq!(by_design.count_backdoor("v000", "v059").unwrap(), 1 << 58);
 }
 
-fn random_graph() -> impl Strategy<Value = (Oracle, Graph)> {
+fn random_graph() -> impl Strategy<Value = (Oracle, CausalGraph)> {
     let sizes = 2..=7usize;
     sizes
         .prop_flat_map(|n| {
@@ -300,7 +301,7 @@ fn random_graph() -> impl Strategy<Value = (Oracle, Graph)> {
                     }
                 }
             }
-            (oracle, Graph::parse(&(text + "}")).unwrap())
+            (oracle, CausalGraph::parse(&(text + "}")).unwrap())
         })
 }
 

@@ -6,9 +6,10 @@
 //! Where the trace of G, the sum of the cluster's leverages, is small, the power is a short
 //! series in G; the traces sum to k, so that the few others can afford their eigenvalues.
 
-use super::super::Refusal;
+use super::covariance::Covariance;
+use super::fit::LinearFit;
 use super::symmetric::{add_outer, apply, dot, eigen, mirror};
-use super::{Covariance, LinearFit};
+use crate::Refusal;
 
 /// The largest trace for which the series is used.
 const SERIES_TRACE: f64 = 0.25;
@@ -16,16 +17,16 @@ const SERIES_TRACE: f64 = 0.25;
 const SMALLEST_EIGENVALUE: f64 = 1e-12;
 
 /// The rows of each cluster.
-pub(super) struct Groups {
+pub(super) struct ClusterRows {
     /// Row numbers, cluster after cluster, in the order of the rows within each.
     order: Vec<usize>,
     /// Where each cluster begins in `order`, and the end.
     starts: Vec<usize>,
 }
 
-impl Groups {
-    /// Groups rows by code. Codes without rows are no clusters.
-    pub(super) fn new(codes: &[u32]) -> Groups {
+impl ClusterRows {
+    /// ClusterRows rows by code. A code without rows is not a cluster.
+    pub(super) fn new(codes: &[u32]) -> ClusterRows {
         let largest = codes.iter().copied().max().unwrap_or(0) as usize;
         let mut order: Vec<usize>;
         if largest < codes.len() {
@@ -50,7 +51,7 @@ impl Groups {
             .filter(|place| *place == 0 || codes[order[*place]] != codes[order[*place - 1]])
             .collect();
         starts.push(order.len());
-        Groups { order, starts }
+        ClusterRows { order, starts }
     }
 
     /// The clusters there are.
@@ -166,7 +167,7 @@ impl Cluster {
         }
         mirror(&mut gram, self.width);
         if !is_small {
-            // Without convergence the variance is no number, and then no estimate is given.
+            // Without convergence the variance is NaN, and then no estimate is given.
             let unknown = || (vec![f64::NAN; self.width], gram.clone());
             self.spectrum = Some(eigen(&gram, self.width).unwrap_or_else(unknown));
         }

@@ -1,8 +1,8 @@
 //! Ordinary least squares with an intercept: standardised columns, an orthonormal basis of them,
-//! and the coefficients. What the coefficients' errors are lives in `sandwich` and `cluster`.
+//! and the coefficients.
 
-use super::super::Refusal;
-use super::symmetric::{cholesky, divide_rows, dot, gram, invert_upper, multiply_upper};
+use super::symmetric::{divide_rows, dot, gram, invert_upper, multiply_upper, upper_factor};
+use crate::{ColumnRef, Refusal};
 
 /// The smallest share of a column's variance that the columns before it must leave unexplained.
 const SMALLEST_PIVOT: f64 = 1e-10;
@@ -38,13 +38,15 @@ struct Location {
 }
 
 impl LinearFit {
-    /// Regresses `outcome` on 1 and `columns`, all of the same length.
+    /// Regresses `outcome` on 1 and `columns`, all of the same length n, by ordinary least squares.
+    /// Coefficients equal those of statsmodels' `OLS`.
     ///
     /// # Errors
     ///
-    /// [`Refusal::TooFew`] unless there are more rows than coefficients, [`Refusal::Constant`]
-    /// and [`Refusal::Collinear`] with `#j` for `columns[j]` (or `outcome`), and
-    /// [`Refusal::Other`] where values are not finite, lengths differ, or the fit is perfect.
+    /// [`Refusal::TooFew`] unless there are more rows than coefficients; [`Refusal::Constant`] and
+    /// [`Refusal::Collinear`] with [`ColumnRef::Covariate`] for a position in `columns`, or
+    /// [`ColumnRef::Outcome`]; [`Refusal::UnusableColumn`] if a value is not finite or beyond
+    /// 1e290; [`Refusal::Other`] if lengths differ or the fit is perfect.
     pub fn fit(columns: &[&[f64]], outcome: &[f64]) -> Result<LinearFit, Refusal> {
         let fit = Self::without_check(columns, outcome)?;
         fit.refuse_perfect()?;
@@ -64,10 +66,10 @@ impl LinearFit {
         if rows <= width {
             return Err(Refusal::TooFew { what: "rows", found: rows, needed: width + 1 });
         }
-        let target = locate(outcome, || "outcome".to_owned())?;
+        let target = locate(outcome, ColumnRef::Outcome)?;
         let mut locations = Vec::with_capacity(columns.len());
         for (index, column) in columns.iter().enumerate() {
-            locations.push(locate(column, || format!("#{index}"))?);
+            locations.push(locate(column, ColumnRef::Covariate(index))?);
         }
         let (basis, factor) = orthonormal(columns, &locations, rows)?;
         let transform = transform(&factor, &locations, rows);
@@ -77,11 +79,11 @@ impl LinearFit {
         let mut residuals = centred;
         // The second pass removes what rounding left in the first.
         for _ in 0..2 {
-            let found = project(&basis, &residuals, width);
+            let projection = project(&basis, &residuals, width);
             for (row, residual) in basis.chunks_exact(width).zip(&mut residuals) {
-                *residual -= dot(row, &found);
+                *residual -= dot(row, &projection);
             }
-            for (sum, part) in coordinates.iter_mut().zip(&found) {
+            for (sum, part) in coordinates.iter_mut().zip(&projection) {
                 *sum += part;
             }
         }
@@ -113,12 +115,13 @@ impl LinearFit {
         })
     }
 
-    /// The intercept and the slopes, in the order of the columns.
+    /// The intercept and then the slopes in the order of the columns: one more than there are
+    /// columns, in units of the outcome per unit of the column.
     pub fn coefficients(&self) -> &[f64] {
         &self.coefficients
     }
 
-    /// Outcome less fitted value, row by row, in units of the outcome.
+    /// Outcome less fitted value, one for each row, in units of the outcome.
     pub fn residuals(&self) -> &[f64] {
         &self.residuals
     }
@@ -128,7 +131,7 @@ impl LinearFit {
         self.leverages.iter().copied().fold(0.0, f64::max)
     }
 
-    /// Rows less coefficients.
+    /// Rows less coefficients, the intercept included.
     pub fn residual_degrees(&self) -> usize {
         self.residuals.len() - self.width
     }
@@ -157,12 +160,15 @@ impl LinearFit {
 }
 
 /// Mean and spread of a column, in two passes; a column of one value is refused.
-fn locate(column: &[f64], name: impl Fn() -> String) -> Result<Location, Refusal> {
+fn locate(column: &[f64], reference: ColumnRef) -> Result<Location, Refusal> {
+    let unusable = |problem: &str| {
+        Err(Refusal::UnusableColumn { column: reference, problem: problem.to_owned() })
+    };
     let rows = column.len() as f64;
     let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
     for value in column {
         if !value.is_finite() {
-            return Err(Refusal::Other(format!("`{}` has a value that is not finite", name())));
+            return unusable("has a value that is not finite");
         }
         low = low.min(*value);
         high = high.max(*value);
@@ -171,10 +177,10 @@ fn locate(column: &[f64], name: impl Fn() -> String) -> Result<Location, Refusal
     let range = high - low;
     // A range of a few roundings is a constant that was computed.
     if range <= 4.0 * f64::EPSILON * largest || range < f64::MIN_POSITIVE {
-        return Err(Refusal::Constant(name()));
+        return Err(Refusal::Constant(reference));
     }
     if largest > 1e290 {
-        return Err(Refusal::Other(format!("`{}` has values beyond 1e290", name())));
+        return unusable("has values beyond 1e290");
     }
     // Distances from a point inside lose nothing where the column lies far from zero.
     let origin = low + 0.5 * range;
@@ -207,11 +213,12 @@ fn orthonormal(
         .map(|location| f64::EPSILON * location.largest / location.spread)
         .fold(0.0, f64::max);
     let smallest = SMALLEST_PIVOT.max(16.0 * stored * stored);
-    let collinear =
-        |column: usize| Refusal::Collinear { column: format!("#{}", column.saturating_sub(1)) };
-    let first = cholesky(&gram(&basis, width, |_| 1.0), width, |_| smallest).map_err(collinear)?;
+    let collinear = |column: usize| Refusal::Collinear {
+        column: ColumnRef::Covariate(column.saturating_sub(1)),
+    };
+    let first = upper_factor(&gram(&basis, width, |_| 1.0), width, smallest).map_err(collinear)?;
     divide_rows(&mut basis, &first, width);
-    let second = cholesky(&gram(&basis, width, |_| 1.0), width, |_| 0.5).map_err(collinear)?;
+    let second = upper_factor(&gram(&basis, width, |_| 1.0), width, 0.5).map_err(collinear)?;
     divide_rows(&mut basis, &second, width);
     Ok((basis, multiply_upper(&second, &first, width)))
 }

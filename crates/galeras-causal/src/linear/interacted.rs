@@ -1,26 +1,28 @@
-//! Lin's regression: the treatment interacted with centred covariates. The regression itself
-//! lives in `fit`.
+//! Lin's regression: the treatment interacted with centred covariates.
 
-use super::super::Refusal;
-use super::{Adjusted, Covariance, LinearFit, judge, rename, treatment_column};
+use super::adjusted::{AdjustedEffect, judge, treatment_column};
+use super::covariance::Covariance;
+use super::fit::LinearFit;
+use crate::{ColumnRef, Refusal};
 
 /// The coefficient of `treated` in y ~ 1 + treated + x + treated x, with every covariate x
-/// centred at its mean over all rows (Lin 2013): the average effect, without the assumption that
-/// the covariates act alike in both arms.
+/// centred at its mean over all rows (Lin 2013, Annals of Applied Statistics 7:295): the average
+/// effect in units of the outcome, without the assumption that the covariates act alike in both
+/// arms.
 ///
-/// The arguments are those of [`adjusted`](super::adjusted). The means are taken as given by the
-/// standard error, as in the paper.
+/// The arguments are those of [`adjusted`](fn@super::adjusted): columns of n rows each. The means
+/// are taken as given by the standard error, as in the paper.
 ///
 /// # Errors
 ///
-/// As [`adjusted`](super::adjusted); `treatment x #2` is the interaction with `covariates[2]`.
+/// As [`adjusted`](fn@super::adjusted); [`ColumnRef::Interaction`] is the product with a covariate.
 pub fn interacted(
     treated: &[bool],
     outcome: &[f64],
     covariates: &[&[f64]],
     kind: Covariance,
     clusters: Option<&[u32]>,
-) -> Result<Adjusted, Refusal> {
+) -> Result<AdjustedEffect, Refusal> {
     let indicator = treatment_column(treated, outcome.len())?;
     let centred: Vec<Vec<f64>> = covariates.iter().map(|column| centre(column)).collect();
     let products: Vec<Vec<f64>> = centred
@@ -30,10 +32,10 @@ pub fn interacted(
     let mut columns = vec![indicator.as_slice()];
     columns.extend(centred.iter().chain(&products).map(Vec::as_slice));
     let fit = LinearFit::fit(&columns, outcome).map_err(|refusal| {
-        rename(refusal, |column| match column.checked_sub(1) {
-            None => "treatment".to_owned(),
-            Some(covariate) if covariate < covariates.len() => format!("#{covariate}"),
-            Some(product) => format!("treatment x #{}", product - covariates.len()),
+        refusal.map_covariate(|position| match position.checked_sub(1) {
+            None => ColumnRef::Treatment,
+            Some(covariate) if covariate < covariates.len() => ColumnRef::Covariate(covariate),
+            Some(product) => ColumnRef::Interaction(product - covariates.len()),
         })
     })?;
     judge(&fit, treated, kind, clusters)

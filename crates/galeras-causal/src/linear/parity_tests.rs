@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::tests::{KINDS, close, slices};
 use super::*;
-use crate::difference_in_means;
+use crate::{Refusal, difference_in_means};
 
 fn reference_dir() -> PathBuf {
     PathBuf::from("../../tests/reference/causal")

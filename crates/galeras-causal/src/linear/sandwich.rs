@@ -1,25 +1,28 @@
 //! The covariance of coefficients whose rows are independent, and the estimate of one
-//! coefficient for every kind. Clusters live in `cluster`.
+//! coefficient for every kind.
 
-use super::super::{Estimate, Refusal};
-use super::cluster::Groups;
+use super::cluster::ClusterRows;
+use super::covariance::Covariance;
+use super::fit::LinearFit;
 use super::symmetric::{apply, dot, gram};
-use super::{Covariance, LinearFit};
+use crate::{Estimate, Refusal};
 
 /// A row of more leverage than this has no residual of its own.
 const LARGEST_LEVERAGE: f64 = 1.0 - 1e-9;
 
 impl LinearFit {
-    /// One coefficient with its standard error and degrees of freedom.
+    /// The coefficient at this position of [`LinearFit::coefficients`] (0 is the intercept) with
+    /// its standard error, in the coefficient's unit, and degrees of freedom.
     ///
     /// The degrees are n - k for the classic and the HC kinds, G - 1 for CR0, CR1 and CR3, and
     /// those of Bell & McCaffrey (2002; Imbens & Kolesár 2016) for CR2. `clusters` holds each
-    /// row's cluster and is needed by the clustered kinds only.
+    /// row's cluster as a code and is needed by the clustered kinds only.
     ///
     /// # Errors
     ///
-    /// [`Refusal::Leverage`] for HC2 and HC3, [`Refusal::TooFew`] below two clusters, and
-    /// [`Refusal::Other`] where the variance is zero to rounding.
+    /// [`Refusal::Leverage`] if a row has a leverage of 1 (HC2 and HC3); [`Refusal::TooFew`] below
+    /// two clusters; [`Refusal::Other`] if there is no such coefficient, the variance is zero to
+    /// rounding or overflows, or clusters are missing or not one for each row.
     pub fn estimate(
         &self,
         coefficient: usize,
@@ -58,11 +61,12 @@ impl LinearFit {
         Ok(Estimate { value, standard_error, degrees })
     }
 
-    /// The covariance of all coefficients, row by row, the intercept first.
+    /// The covariance of all k coefficients, the intercept first: k rows of k cells, in products of
+    /// the coefficients' units.
     ///
     /// # Errors
     ///
-    /// As [`LinearFit::estimate`], but a zero variance is returned as it is.
+    /// As [`LinearFit::estimate`], but a variance of zero is returned as it is.
     pub fn covariance(
         &self,
         kind: Covariance,
@@ -83,7 +87,7 @@ impl LinearFit {
         &self,
         kind: Covariance,
         clusters: Option<&[u32]>,
-    ) -> Result<Option<Groups>, Refusal> {
+    ) -> Result<Option<ClusterRows>, Refusal> {
         if !kind.is_clustered() {
             return Ok(None);
         }
@@ -97,7 +101,7 @@ impl LinearFit {
                 self.residuals.len()
             )));
         }
-        let groups = Groups::new(codes);
+        let groups = ClusterRows::new(codes);
         if groups.count() < 2 {
             return Err(Refusal::TooFew { what: "clusters", found: groups.count(), needed: 2 });
         }
@@ -105,7 +109,7 @@ impl LinearFit {
     }
 
     /// The covariance of the coordinates in the orthonormal basis, in units of `scale` squared.
-    fn meat(&self, kind: Covariance, groups: Option<&Groups>) -> Result<Vec<f64>, Refusal> {
+    fn meat(&self, kind: Covariance, groups: Option<&ClusterRows>) -> Result<Vec<f64>, Refusal> {
         let residual = |row: usize| self.residuals[row] / self.scale;
         let leverage = |row: usize| self.leverages[row];
         let rows = self.residuals.len() as f64;

@@ -1,9 +1,12 @@
 //! Small symmetric matrices, row by row in a slice: Gram matrices, triangular factors, eigenvalues.
 //!
-//! Sums over rows and the factors are written out here: the order of every addition is fixed that
-//! way on any processor, and the factor tells which column depends on the others.
+//! Sums over rows are written out here: the order of every addition is fixed that way on any
+//! processor. The factor itself lives in `cholesky`.
 
 use faer::{Mat, Side};
+
+use crate::cholesky::Cholesky;
+use crate::lanes::lane_sums;
 
 /// Rows that are turned into columns at a time, and summed before they are added to the total,
 /// which keeps rounding small.
@@ -34,17 +37,10 @@ pub(super) fn gram(rows: &[f64], width: usize, weight: impl Fn(usize) -> f64) ->
     total
 }
 
-/// A dot product in eight running sums, which the processor can do at once.
+/// The inner product of two long columns.
 fn long_dot(left: &[f64], right: &[f64]) -> f64 {
-    let (left, right) = (left.chunks_exact(8), right.chunks_exact(8));
-    let rest = dot(left.remainder(), right.remainder());
-    let mut sums = [0.0; 8];
-    for (a, b) in left.zip(right) {
-        for lane in 0..8 {
-            sums[lane] += a[lane] * b[lane];
-        }
-    }
-    rest + ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7]))
+    let sums = lane_sums(left, right);
+    sums.rest + sums.first + sums.second
 }
 
 /// Adds `weight` squared times the outer product of `row` to the upper triangle.
@@ -68,33 +64,14 @@ pub(super) fn mirror(matrix: &mut [f64], width: usize) {
     }
 }
 
-/// The upper triangular R with R'R = `matrix`, or the first column whose pivot is not above
-/// `smallest(column)`.
-pub(super) fn cholesky(
-    matrix: &[f64],
-    width: usize,
-    smallest: impl Fn(usize) -> f64,
-) -> Result<Vec<f64>, usize> {
-    let mut factor = vec![0.0; width * width];
-    for j in 0..width {
-        for i in 0..=j {
-            let mut value = matrix[i * width + j];
-            for l in 0..i {
-                value -= factor[l * width + i] * factor[l * width + j];
-            }
-            if i < j {
-                factor[i * width + j] = value / factor[i * width + i];
-            } else if value > smallest(j) {
-                factor[j * width + j] = value.sqrt();
-            } else {
-                return Err(j);
-            }
-        }
-    }
-    Ok(factor)
+/// The upper triangular R with R'R = `matrix`, of which only the upper triangle is read, or the
+/// first column whose pivot is not above `smallest`.
+pub(super) fn upper_factor(matrix: &[f64], width: usize, smallest: f64) -> Result<Vec<f64>, usize> {
+    let entry = |row: usize, column: usize| matrix[column * width + row];
+    Ok(Cholesky::new(width, entry, |_, pivot| pivot > smallest)?.upper())
 }
 
-/// Replaces each row r by r R^-1.
+/// Replaces each row r by r R^-1, for the upper triangular `factor` R.
 pub(super) fn divide_rows(rows: &mut [f64], factor: &[f64], width: usize) {
     let mut columns = vec![0.0; width * BLOCK];
     for block in rows.chunks_mut(width * BLOCK) {
@@ -159,9 +136,9 @@ pub(super) fn apply(matrix: &[f64], vector: &[f64]) -> Vec<f64> {
 /// Eigenvalues and eigenvectors (as rows) of a symmetric matrix; none if a value is not finite.
 pub(super) fn eigen(matrix: &[f64], width: usize) -> Option<(Vec<f64>, Vec<f64>)> {
     let matrix = Mat::from_fn(width, width, |row, column| matrix[row * width + column]);
-    let found = matrix.self_adjoint_eigen(Side::Lower).ok()?;
-    let values = found.S().column_vector().iter().copied().collect();
-    let vectors = found.U();
+    let decomposition = matrix.self_adjoint_eigen(Side::Lower).ok()?;
+    let values = decomposition.S().column_vector().iter().copied().collect();
+    let vectors = decomposition.U();
     let rows = (0..width).flat_map(|at| (0..width).map(move |row| vectors[(row, at)]));
     Some((values, rows.collect()))
 }

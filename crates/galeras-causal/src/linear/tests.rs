@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::parity_tests::study;
 use super::*;
+use crate::{ColumnRef, Refusal};
 
 pub(super) const KINDS: [Covariance; 9] = [
     Covariance::Classic,
@@ -224,12 +225,12 @@ fn refuses_what_cannot_be_right() {
     };
     let sum: Vec<f64> = a.iter().zip(&b).map(|(a, b)| 3.0 * a - b + 7.0).collect();
     let same: Vec<f64> = treated.iter().map(|t| if *t { 5.0 } else { 2.0 }).collect();
-    let collinear = |column: &str| Refusal::Collinear { column: column.into() };
-    assert_eq!(run(&[&a, &b, &sum], &y, Covariance::Hc2), collinear("#2"));
-    assert_eq!(run(&[&a, &same], &y, Covariance::Hc2), collinear("#1"));
+    let collinear = |column| Refusal::Collinear { column };
+    assert_eq!(run(&[&a, &b, &sum], &y, Covariance::Hc2), collinear(ColumnRef::Covariate(2)));
+    assert_eq!(run(&[&a, &same], &y, Covariance::Hc2), collinear(ColumnRef::Covariate(1)));
     let fives = vec![0.1 + 0.2; rows];
-    assert_eq!(run(&[&a, &fives], &y, Covariance::Hc2), Refusal::Constant("#1".into()));
-    assert_eq!(run(&[&a], &fives, Covariance::Hc2), Refusal::Constant("outcome".into()));
+    assert_eq!(run(&[&a, &fives], &y, Covariance::Hc2), Refusal::Constant(ColumnRef::Covariate(1)));
+    assert_eq!(run(&[&a], &fives, Covariance::Hc2), Refusal::Constant(ColumnRef::Outcome));
     // The fit is perfect, but for rounding.
     let exact: Vec<f64> = a.iter().map(|a| 1e6 + 0.1 * a).collect();
     assert!(run(&[&a], &exact, Covariance::Classic).to_string().contains("perfect"));
@@ -243,7 +244,7 @@ fn refuses_what_cannot_be_right() {
     let half: Vec<f64> = (0..rows).map(|row| if treated[row] { a[row] } else { 0.0 }).collect();
     assert_eq!(
         interacted(&treated, &y, &[&half], Covariance::Hc2, None).unwrap_err(),
-        collinear("treatment x #0")
+        collinear(ColumnRef::Interaction(0))
     );
     assert_eq!(
         adjusted(&treated, &y, &[], Covariance::Cr2, Some(&[3; 30])).unwrap_err(),
@@ -277,10 +278,10 @@ fn two_stage_refuses_what_cannot_be_right() {
     let run = |d: &[f64], z: &[&[f64]], w: &[&[f64]]| two_stage(&y, d, z, w, KINDS[2], None);
     assert!(run(&d, &[&z], &[&w]).is_ok());
     assert!(matches!(run(&d, &[], &[&w]), Err(Refusal::TooFew { what: "instruments", .. })));
-    let collinear = |column: &str| Refusal::Collinear { column: column.into() };
-    assert_eq!(run(&d, &[&w], &[&w]).unwrap_err(), collinear("instrument #0"));
-    assert_eq!(run(&d, &[&z], &[&w, &w]).unwrap_err(), collinear("#1"));
-    assert_eq!(run(&[1.0; 50], &[&z], &[]).unwrap_err(), Refusal::Constant("endogenous".into()));
+    let collinear = |column| Refusal::Collinear { column };
+    assert_eq!(run(&d, &[&w], &[&w]).unwrap_err(), collinear(ColumnRef::Instrument(0)));
+    assert_eq!(run(&d, &[&z], &[&w, &w]).unwrap_err(), collinear(ColumnRef::Covariate(1)));
+    assert_eq!(run(&[1.0; 50], &[&z], &[]).unwrap_err(), Refusal::Constant(ColumnRef::Endogenous));
     assert!(run(&z, &[&z], &[&w]).unwrap_err().to_string().contains("entirely"));
     // An instrument without any covariance with the treatment, exactly.
     let d: Vec<f64> = (0..50).map(|row| f64::from(row % 2)).collect();

@@ -1,10 +1,11 @@
 //! Two-stage least squares: the effect of a treatment that instruments move.
 
-use super::super::{Estimate, Refusal, tail};
-use super::symmetric::{cholesky, divide_rows};
-use super::{Covariance, LinearFit, rename};
+use super::covariance::Covariance;
+use super::fit::LinearFit;
+use super::symmetric::{divide_rows, upper_factor};
+use crate::{ColumnRef, Estimate, Refusal, tail};
 
-/// What two-stage least squares found.
+/// What two-stage least squares gives.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TwoStage {
     /// The coefficient of the endogenous column.
@@ -35,16 +36,20 @@ pub struct Sargan {
     pub p: f64,
 }
 
-/// The coefficient of `endogenous` in `outcome` ~ 1 + endogenous + exogenous, with the
-/// instruments in place of the endogenous column, all columns of the same length.
+/// The coefficient of `endogenous` in `outcome` ~ 1 + endogenous + exogenous, with the instruments
+/// in place of the endogenous column, in units of the outcome per unit of `endogenous`. The
+/// coefficient equals that of linearmodels' `IV2SLS`. All columns, and `clusters` if any, have one
+/// entry for each of n rows.
 ///
 /// Degrees of freedom and small-sample factors are those of a regression: n - k, G - 1, or Bell &
 /// McCaffrey's. Leverages are those of the second stage.
 ///
 /// # Errors
 ///
-/// The refusals of [`LinearFit::fit`]; `#2` in them is `exogenous[2]`, `instrument #0` is
-/// `instruments[0]`. Also where the instruments do not move the endogenous column at all.
+/// As [`LinearFit::fit`] and [`LinearFit::estimate`], with [`ColumnRef::Covariate`] for a position
+/// in `exogenous` and [`ColumnRef::Instrument`] for one in `instruments`; [`Refusal::TooFew`]
+/// without an instrument; [`Refusal::Other`] if the instruments do not move the endogenous column,
+/// or determine it.
 pub fn two_stage(
     outcome: &[f64],
     endogenous: &[f64],
@@ -57,12 +62,14 @@ pub fn two_stage(
         return Err(Refusal::TooFew { what: "instruments", found: 0, needed: 1 });
     }
     let covariates = exogenous.len();
-    let name = |first: &'static str| {
-        move |column: usize| match column.checked_sub(covariates) {
-            None => format!("#{column}"),
-            Some(0) if first == "endogenous" => first.to_owned(),
-            Some(rest) => format!("{first} #{rest}"),
-        }
+    // Exogenous columns come first in both stages, then the instruments or what they stand for.
+    let of_first_stage = |position: usize| match position.checked_sub(covariates) {
+        None => ColumnRef::Covariate(position),
+        Some(instrument) => ColumnRef::Instrument(instrument),
+    };
+    let of_second_stage = |position: usize| match position.checked_sub(covariates) {
+        None => ColumnRef::Covariate(position),
+        Some(_) => ColumnRef::Endogenous,
     };
     if endogenous.len() != outcome.len() {
         return Err(Refusal::Other(format!(
@@ -73,9 +80,12 @@ pub fn two_stage(
     }
     let mut design: Vec<&[f64]> = exogenous.to_vec();
     design.extend_from_slice(instruments);
-    let first_refusal = |refusal| match rename(refusal, name("instrument")) {
-        Refusal::Constant(column) if column == "outcome" => Refusal::Constant("endogenous".into()),
-        other => other,
+    let first_refusal = |refusal: Refusal| {
+        refusal.map_column(|column| match column {
+            ColumnRef::Covariate(position) => of_first_stage(position),
+            ColumnRef::Outcome => ColumnRef::Endogenous,
+            column => column,
+        })
     };
     let first = LinearFit::without_check(&design, endogenous).map_err(first_refusal)?;
     let restricted = LinearFit::without_check(exogenous, endogenous).map_err(first_refusal)?;
@@ -95,21 +105,17 @@ pub fn two_stage(
         .collect();
     let mut design: Vec<&[f64]> = exogenous.to_vec();
     design.push(&fitted);
-    let mut second =
-        LinearFit::without_check(&design, outcome).map_err(|refusal| {
-            match rename(refusal, name("endogenous")) {
-                Refusal::Collinear { column } | Refusal::Constant(column)
-                    if column == "endogenous" =>
-                {
-                    Refusal::Other(
-                        "the instruments do not move the treatment: the first stage fits \
+    let mut second = LinearFit::without_check(&design, outcome).map_err(|refusal| match refusal
+        .map_covariate(of_second_stage)
+    {
+        Refusal::Collinear { column: ColumnRef::Endogenous }
+        | Refusal::Constant(ColumnRef::Endogenous) => Refusal::Other(
+            "the instruments do not move the treatment: the first stage fits \
                                 nothing beyond the covariates"
-                            .into(),
-                    )
-                }
-                other => other,
-            }
-        })?;
+                .into(),
+        ),
+        other => other,
+    })?;
     let position = covariates + 1;
     let effect = second.coefficients()[position];
     // The structural residuals belong to the endogenous column, not to its fitted values.
@@ -122,7 +128,7 @@ pub fn two_stage(
     let mut design: Vec<&[f64]> = exogenous.to_vec();
     design.push(endogenous);
     let ols = LinearFit::without_check(&design, outcome)
-        .map_err(|refusal| rename(refusal, name("endogenous")))?
+        .map_err(|refusal| refusal.map_covariate(of_second_stage))?
         .coefficients()[position];
     Ok(TwoStage {
         estimate,
@@ -144,7 +150,7 @@ fn wald(fit: &LinearFit, from: usize, kind: Covariance, clusters: Option<&[u32]>
     let correlation = (0..width * width)
         .map(|at| (at / width, at % width))
         .map(|(a, b)| tested[a][from + b] / (error(a) * error(b)));
-    let factor = cholesky(&correlation.collect::<Vec<f64>>(), width, |_| 1e-12).ok()?;
+    let factor = upper_factor(&correlation.collect::<Vec<f64>>(), width, 1e-12).ok()?;
     let values = fit.coefficients()[from..].iter().enumerate();
     let mut statistics: Vec<f64> = values.map(|(at, value)| value / error(at)).collect();
     divide_rows(&mut statistics, &factor, width);

@@ -2,19 +2,19 @@
 //!
 //! Here: [`location()`] with medians, trimmed mean and the shape of the differences,
 //! [`relative`]. In `hodges_lehmann`: the median of all pairwise averages; in `signs`: the
-//! Wilcoxon signed-rank test and the sign test. Not here: the mean difference with its t.
+//! Wilcoxon signed-rank test and the sign test. The mean difference with its t is in `paired`.
 
 mod hodges_lehmann;
 mod signs;
 #[cfg(test)]
 mod tests;
 
-use super::{column::check_column, compensated, quantile, refusal::Refusal};
+use super::{column::check_column, column_ref::ColumnRef, compensated, quantile, refusal::Refusal};
 
 /// Where paired differences lie, by estimators that few extreme pairs cannot move, with tests
 /// of no shift and the shape that shows why they may differ from the mean.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Location {
+pub struct RobustLocation {
     /// The median difference, in units of the outcome.
     pub median: f64,
     /// The pseudomedian: the median of the averages of all pairs of differences, each
@@ -50,7 +50,7 @@ pub struct Location {
 
 /// An effect relative to the control arm.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Relative {
+pub struct RelativeEffect {
     /// The mean of the treated outcomes divided by that of the control outcomes.
     pub ratio_of_means: f64,
     /// The standard error of the logarithm of that ratio by the delta method, with the
@@ -60,14 +60,15 @@ pub struct Relative {
     pub mean_log1p_difference: Option<f64>,
 }
 
-/// The robust location of paired differences, one value for each pair. O(n log n) in time and
-/// O(n) in memory.
+/// The robust location of paired differences (treated less control, in units of the outcome), one
+/// value for each pair. W and its normal approximation equal those of `scipy.stats.wilcoxon`.
+/// O(n log n) in time and O(n) in memory.
 ///
 /// # Errors
-/// No difference at all, or one that is not finite.
-pub fn location(differences: &[f64]) -> Result<Location, Refusal> {
+/// [`Refusal::TooFew`] without a difference; [`Refusal::UnusableColumn`] if one is not finite.
+pub fn location(differences: &[f64]) -> Result<RobustLocation, Refusal> {
     let n = differences.len();
-    check_column(differences, "difference", n)?;
+    check_column(differences, ColumnRef::Differences, n)?;
     if n == 0 {
         return Err(Refusal::TooFew { what: "pairs", found: 0, needed: 1 });
     }
@@ -79,7 +80,7 @@ pub fn location(differences: &[f64]) -> Result<Location, Refusal> {
     let cut = (0.1 * n as f64) as usize;
     let signed_rank = signs::signed_rank(&sorted);
     let shape = shape(&sorted);
-    Ok(Location {
+    Ok(RobustLocation {
         median: quantile::quantile(&sorted, 1, 2),
         hodges_lehmann: hodges_lehmann::pseudomedian(&sorted),
         trimmed_mean: compensated::mean(&sorted[cut..n - cut]),
@@ -97,7 +98,7 @@ pub fn location(differences: &[f64]) -> Result<Location, Refusal> {
 
 /// Skewness and excess kurtosis, which do not depend on the scale of the column.
 fn shape(values: &[f64]) -> Option<(f64, f64)> {
-    let column = compensated::centred(values, "difference").ok()?;
+    let column = compensated::centred(values, ColumnRef::Differences).ok()?;
     let n = column.len() as f64;
     let moment = |power: i32| compensated::sum(column.iter().map(|v| v.powi(power))).high / n;
     let variance = moment(2);
@@ -108,12 +109,13 @@ fn shape(values: &[f64]) -> Option<(f64, f64)> {
 /// one value for each of the same n pairs.
 ///
 /// # Errors
-/// Arms of unequal length, fewer than 2 pairs, a value that is not finite, a mean that is zero
-/// or below (a ratio of such means says nothing).
-pub fn relative(treated: &[f64], control: &[f64]) -> Result<Relative, Refusal> {
+/// [`Refusal::UnusableColumn`] if `control` has not as many values as `treated` or a value is not
+/// finite; [`Refusal::TooFew`] below 2 pairs; [`Refusal::Other`] if a mean is zero or below (a
+/// ratio of such means says nothing), or the ratio or its standard error overflows.
+pub fn relative(treated: &[f64], control: &[f64]) -> Result<RelativeEffect, Refusal> {
     let n = treated.len();
-    check_column(treated, "treated", n)?;
-    check_column(control, "control", n)?;
+    check_column(treated, ColumnRef::TreatedOutcome, n)?;
+    check_column(control, ColumnRef::ControlOutcome, n)?;
     if n < 2 {
         return Err(Refusal::TooFew { what: "pairs", found: n, needed: 2 });
     }
@@ -136,7 +138,7 @@ pub fn relative(treated: &[f64], control: &[f64]) -> Result<Relative, Refusal> {
     }
     let logs = || pairs().map(|(t, c)| t.ln_1p() - c.ln_1p());
     let log = compensated::sum(logs()).high / n as f64;
-    Ok(Relative {
+    Ok(RelativeEffect {
         ratio_of_means: ratio,
         log_ratio_standard_error: error,
         mean_log1p_difference: pairs().all(|(&t, &c)| t > -1.0 && c > -1.0).then_some(log),

@@ -154,10 +154,10 @@ fn interactions_are_adjusted_as_by_statsmodels() {
         ],
     );
     let twice = interaction(&treated, &outcome, &age, &[&educ, &black, &educ], None);
-    assert_eq!(twice, Err(Refusal::Collinear { column: "#2".into() }));
+    assert_eq!(twice, Err(Refusal::Collinear { column: ColumnRef::Covariate(2) }));
     let arm: Vec<f64> = treated.iter().map(|arm| f64::from(u8::from(*arm))).collect();
     let same = interaction(&treated, &outcome, &age, &[&arm], None);
-    assert_eq!(same, Err(Refusal::Collinear { column: "#0".into() }));
+    assert_eq!(same, Err(Refusal::Collinear { column: ColumnRef::Covariate(0) }));
 }
 
 #[test]
@@ -189,9 +189,9 @@ fn clusters_widen_and_narrow_as_bell_and_mccaffrey_say() {
 fn modifiers_that_modify_nothing_are_refused() {
     let rows: Vec<f64> = (0..12).map(f64::from).collect();
     let wild = [3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0, 5.0, 3.0, 5.0, 8.0];
-    let constant = |name: &str| Err(Refusal::Constant(name.to_owned()));
-    assert_eq!(modification(&wild, &[0.1; 12], None), constant("modifier"));
-    assert_eq!(modification(&[0.1; 12], &rows, None), constant("differences"));
+    let constant = |column| Err(Refusal::Constant(column));
+    assert_eq!(modification(&wild, &[0.1; 12], None), constant(ColumnRef::Modifier));
+    assert_eq!(modification(&[0.1; 12], &rows, None), constant(ColumnRef::Differences));
     let few = |what, found, needed| Err(Refusal::TooFew { what, found, needed });
     assert_eq!(modification(&wild[..9], &rows[..9], None), few("pairs", 9, 10));
     assert_eq!(modification(&[], &[], None), few("pairs", 0, 10));
@@ -208,10 +208,10 @@ fn modifiers_that_modify_nothing_are_refused() {
     assert!(modification(&[f64::MAX, f64::MIN].repeat(6), &rows, None).is_err());
 
     let arms: Vec<bool> = (0..12).map(|row| row % 2 == 0).collect();
-    assert_eq!(interaction(&arms, &wild, &[0.1; 12], &[], None), constant("modifier"));
-    assert_eq!(interaction(&arms, &[0.1; 12], &rows, &[], None), constant("outcome"));
+    assert_eq!(interaction(&arms, &wild, &[0.1; 12], &[], None), constant(ColumnRef::Modifier));
+    assert_eq!(interaction(&arms, &[0.1; 12], &rows, &[], None), constant(ColumnRef::Outcome));
     let halves: Vec<f64> = arms.iter().map(|arm| f64::from(u8::from(*arm))).collect();
-    assert_eq!(interaction(&arms, &wild, &halves, &[], None), constant("modifier in one arm"));
+    assert_eq!(interaction(&arms, &wild, &halves, &[], None), constant(ColumnRef::ModifierInArm));
     assert_eq!(interaction(&arms[..9], &wild[..9], &rows[..9], &[], None), few("units", 9, 10));
     let all = [true; 12];
     assert_eq!(interaction(&all, &wild, &rows, &[], None), few("control units", 0, 3));
@@ -284,7 +284,7 @@ proptest! {
         for found in of(&units, 1.0, 0.0, 1.0) {
             prop_assert_eq!(found.groups.iter().map(|group| group.n).sum::<usize>(), units.len());
             let values = found.groups.iter().all(|group| group.low == group.high);
-            let touches = |two: &[Group]| (two[0].high < two[1].low) == values;
+            let touches = |two: &[ModifierGroup]| (two[0].high < two[1].low) == values;
             prop_assert!(found.groups.windows(2).all(touches));
             prop_assert!(found.groups.windows(2).all(|two| two[0].high <= two[1].low));
             prop_assert!(values || found.groups.iter().all(|group| group.low < group.high));

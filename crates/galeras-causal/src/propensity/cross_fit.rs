@@ -1,13 +1,14 @@
 //! Cross-fitting: each row's score and expected outcome come from the other folds (Chernozhukov
 //! et al. 2018, DML2).
 //!
-//! The folds are given, so that nothing is drawn here. What each fold fits lives beside this file.
+//! The folds are given, so that nothing is drawn here.
 
-use super::design::Design;
+use super::design::StandardisedDesign;
 use super::logistic::{expit, range, solve};
 use super::outcome_model::{OutcomeModel, pooled, residuals};
-use super::rows::{Rows, arms, bounds, indicator, same_length};
+use super::rows::{Rows, arms, bounds, same_length};
 use super::stacked::clipped;
+use crate::column::indicator;
 use crate::{Estimate, Refusal};
 
 /// What cross-fitted augmented weighting gives.
@@ -34,6 +35,38 @@ pub struct PartiallyLinear {
 struct Fold {
     training: Vec<usize>,
     held: Vec<usize>,
+}
+
+/// What one fold's models are fitted on, and where they predict.
+struct FoldColumns {
+    /// The covariates of the rows outside the fold.
+    training: Vec<Vec<f64>>,
+    /// The treatment of the rows outside the fold, as zeros and ones.
+    treatment: Vec<f64>,
+    /// The outcome of the rows outside the fold.
+    outcome: Vec<f64>,
+    /// The covariates of the rows within the fold.
+    held: Vec<Vec<f64>>,
+}
+
+impl Fold {
+    /// # Errors
+    /// An arm has no row outside the fold.
+    fn columns(
+        &self,
+        covariates: &[&[f64]],
+        treated: &[bool],
+        outcome: &[f64],
+    ) -> Result<FoldColumns, Refusal> {
+        let treated: Vec<bool> = self.training.iter().map(|row| treated[*row]).collect();
+        arms(&treated)?;
+        Ok(FoldColumns {
+            training: gather(covariates, &self.training),
+            treatment: indicator(&treated),
+            outcome: self.training.iter().map(|row| outcome[*row]).collect(),
+            held: gather(covariates, &self.held),
+        })
+    }
 }
 
 /// Columns of some of the rows.
@@ -85,20 +118,24 @@ fn held_scores(
     rows: usize,
     c: Option<f64>,
 ) -> Result<Vec<f64>, Refusal> {
-    let design = Design::new(training, treatment.len())?;
+    let design = StandardisedDesign::new(training, treatment.len())?;
     let solution = solve(&design, treatment, c)?;
     Ok(design.over(held, rows).predict(&solution.coefficients).into_iter().map(expit).collect())
 }
 
-/// Cross-fitted augmented weighting.
+/// Cross-fitted augmented weighting (Chernozhukov et al. 2018, Econometrics Journal 21:C1).
 ///
-/// `folds` holds each row's fold, codes from zero; `c` and `additive` are as for the propensity
-/// and for augmented weighting; `clip` bounds the scores. Influence is added up within
-/// `clusters`; rows of one cluster should share a fold.
+/// `covariates` are columns of n values; `treated`, `outcome`, `folds` and `clusters` have n
+/// entries, and the effect is in units of the outcome. `folds` holds each row's fold, codes from
+/// zero; `c` is as for [`Propensity::fit`](super::Propensity::fit), `additive` as for
+/// [`aipw`](super::aipw); `clip` holds the lower and the upper bound of the scores. Influence is
+/// added up within `clusters`; rows of one cluster should share a fold.
 ///
 /// # Errors
-/// As the fits on the rows outside each fold, fewer than two folds or clusters, bounds that are
-/// none.
+/// [`Refusal::TooFew`] if an arm has no row outside of a fold, or there are fewer than two folds or
+/// clusters; [`Refusal::UnusableColumn`] if an outcome is not finite; [`Refusal::Other`] if lengths
+/// differ, codes have gaps, `clip` is not an interval within \[0, 1\], or the standard error is
+/// zero or overflows; and the refusals of both fits on the rows outside each fold.
 #[expect(clippy::too_many_arguments, reason = "each is a column or a choice of the estimator")]
 pub fn cross_fit_aipw(
     covariates: &[&[f64]],
@@ -119,16 +156,12 @@ pub fn cross_fit_aipw(
     let mut effect = vec![0.0; n];
     let mut outside = 0;
     for fold in split(folds)? {
-        let labels: Vec<bool> = fold.training.iter().map(|row| treated[*row]).collect();
-        arms(&labels)?;
-        let training = gather(covariates, &fold.training);
-        let held = gather(covariates, &fold.held);
-        let (training, held) = (slices(&training), slices(&held));
-        let known = gather(&[&treatment, outcome], &fold.training);
+        let columns = fold.columns(covariates, treated, outcome)?;
+        let (training, held) = (slices(&columns.training), slices(&columns.held));
         let new = gather(&[&treatment, outcome], &fold.held);
         let size = fold.held.len();
-        let fitted = held_scores(&training, &known[0], &held, size, c)?;
-        let model = OutcomeModel::fit(&training, &known[0], &known[1], additive)?;
+        let fitted = held_scores(&training, &columns.treatment, &held, size, c)?;
+        let model = OutcomeModel::fit(&training, &columns.treatment, &columns.outcome, additive)?;
         let (control, one) = model.predict(&held, size);
         let residual = residuals(&new[0], &new[1], &control, &one);
         for (place, row) in fold.held.iter().enumerate() {
@@ -154,7 +187,7 @@ pub fn cross_fit_aipw(
 /// [`cross_fit_aipw`].
 ///
 /// # Errors
-/// As [`cross_fit_aipw`].
+/// As [`cross_fit_aipw`], without those about `clip`.
 pub fn partially_linear(
     covariates: &[&[f64]],
     treated: &[bool],
@@ -170,15 +203,11 @@ pub fn partially_linear(
     let mut scores = vec![0.0; n];
     let mut rest = vec![0.0; n];
     for fold in split(folds)? {
-        let labels: Vec<bool> = fold.training.iter().map(|row| treated[*row]).collect();
-        arms(&labels)?;
-        let training = gather(covariates, &fold.training);
-        let held = gather(covariates, &fold.held);
-        let (training, held) = (slices(&training), slices(&held));
-        let known = gather(&[&treatment, outcome], &fold.training);
+        let columns = fold.columns(covariates, treated, outcome)?;
+        let (training, held) = (slices(&columns.training), slices(&columns.held));
         let size = fold.held.len();
-        let fitted = held_scores(&training, &known[0], &held, size, c)?;
-        let expected = pooled(&training, &known[1], &held, size)?;
+        let fitted = held_scores(&training, &columns.treatment, &held, size, c)?;
+        let expected = pooled(&training, &columns.outcome, &held, size)?;
         for (place, row) in fold.held.iter().enumerate() {
             scores[*row] = fitted[place];
             rest[*row] = outcome[*row] - expected[place];
@@ -193,7 +222,7 @@ pub fn partially_linear(
 }
 
 impl CrossFit {
-    /// The least and the greatest score.
+    /// The least and the greatest score; infinite and reversed without rows.
     pub fn range(&self) -> (f64, f64) {
         range(&self.scores)
     }

@@ -1,9 +1,10 @@
 //! A design matrix that is never stored: an intercept and standardised columns, block by block.
 //!
 //! Standardising keeps the Gram matrix well conditioned whatever the units are. A block of rows
-//! fits the cache, so that a pass reads each column once. No model lives here.
+//! fits the cache, so that a pass reads each column once.
 
-use crate::Refusal;
+use crate::lanes::lane_sums;
+use crate::{ColumnRef, Refusal};
 
 /// Rows per block: a block of ten columns stays within the first-level cache.
 pub(super) const BLOCK: usize = 256;
@@ -12,14 +13,14 @@ pub(super) const BLOCK: usize = 256;
 const ROUNDING: f64 = 1e-13;
 
 /// An intercept followed by columns with their means taken out, in units of their deviations.
-pub(super) struct Design<'a> {
+pub(super) struct StandardisedDesign<'a> {
     columns: Vec<&'a [f64]>,
     mean: Vec<f64>,
     scale: Vec<f64>,
     rows: usize,
 }
 
-impl<'a> Design<'a> {
+impl<'a> StandardisedDesign<'a> {
     /// Standardises columns of `rows` values each.
     ///
     /// # Errors
@@ -29,24 +30,20 @@ impl<'a> Design<'a> {
         let mut mean = Vec::with_capacity(columns.len());
         let mut scale = Vec::with_capacity(columns.len());
         for (position, column) in columns.iter().enumerate() {
+            let reference = ColumnRef::Covariate(position);
             if column.len() != rows {
-                return Err(Refusal::Other(format!(
-                    "covariate #{position} has {} rows, not {rows}",
-                    column.len()
-                )));
+                let problem = format!("has {} rows, not {rows}", column.len());
+                return Err(Refusal::UnusableColumn { column: reference, problem });
             }
             let (low, high, centre) = extent(column);
             let deviation = (squares(column, centre) / rows as f64).sqrt();
             // Before all else: infinite values would pass for rounding of themselves.
             let measurable = (high - low).is_finite();
             if measurable && high - low <= ROUNDING * low.abs().max(high.abs()) {
-                return Err(Refusal::Constant(format!("#{position}")));
+                return Err(Refusal::Constant(reference));
             }
             if !(measurable && deviation.is_finite() && deviation.recip().is_finite()) {
-                return Err(Refusal::Other(format!(
-                    "covariate #{position} has values that are not finite, or too large or too \
-                     small to be squared"
-                )));
+                return Err(Refusal::OutOfRange { column: reference });
             }
             mean.push(centre);
             scale.push(deviation);
@@ -55,8 +52,8 @@ impl<'a> Design<'a> {
     }
 
     /// The same standardisation over other rows, which is what a prediction needs.
-    pub(super) fn over<'b>(&self, columns: &[&'b [f64]], rows: usize) -> Design<'b> {
-        Design {
+    pub(super) fn over<'b>(&self, columns: &[&'b [f64]], rows: usize) -> StandardisedDesign<'b> {
+        StandardisedDesign {
             columns: columns.to_vec(),
             mean: self.mean.clone(),
             scale: self.scale.clone(),
@@ -82,7 +79,7 @@ impl<'a> Design<'a> {
         (standardised[0] - shift, coefficients)
     }
 
-    /// The inverse of [`Design::raw`].
+    /// The inverse of [`StandardisedDesign::raw`].
     pub(super) fn standardised(&self, intercept: f64, coefficients: &[f64]) -> Vec<f64> {
         let shift: f64 = coefficients.iter().zip(&self.mean).map(|(b, mean)| b * mean).sum();
         let scaled = coefficients.iter().zip(&self.scale).map(|(b, scale)| b * scale);
@@ -202,15 +199,8 @@ pub(super) fn add_gram(
     }
 }
 
-/// The inner product, in eight running sums so that it is vectorised and rounds less.
+/// The inner product of two columns of a block.
 pub(super) fn dot(left: &[f64], right: &[f64]) -> f64 {
-    let mut sums = [0.0; 8];
-    let (mut lefts, mut rights) = (left.chunks_exact(8), right.chunks_exact(8));
-    for (a, b) in lefts.by_ref().zip(rights.by_ref()) {
-        for lane in 0..8 {
-            sums[lane] += a[lane] * b[lane];
-        }
-    }
-    let rest: f64 = lefts.remainder().iter().zip(rights.remainder()).map(|(a, b)| a * b).sum();
-    ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7])) + rest
+    let sums = lane_sums(left, right);
+    sums.first + sums.second + sums.rest
 }

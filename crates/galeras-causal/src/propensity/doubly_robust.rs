@@ -1,12 +1,13 @@
 //! Augmented inverse-propensity weighting, and regression adjustment, which is it without scores.
 //!
 //! Both use linear models of the outcome; the estimate is right if either the scores or these
-//! models are. Fitting on other rows than those averaged over is cross-fitting, beside this file.
+//! models are.
 
 use super::logistic::Propensity;
 use super::outcome_model::{OutcomeModel, residuals};
-use super::rows::{Rows, bounds, indicator};
+use super::rows::{Rows, bounds};
 use super::stacked::{ScoreEquations, clipped};
+use crate::column::indicator;
 use crate::{Estimate, Refusal};
 
 /// What augmented weighting gives.
@@ -36,15 +37,20 @@ pub struct RegressionAdjustment {
 
 /// Augmented inverse-propensity weighting (Robins, Rotnitzky & Zhao 1994; Glynn & Quinn 2010).
 ///
-/// `covariates` are those of the propensity's fit, columns of n values, and enter the linear
-/// outcome models too: one model per arm, or with `additive` one for both with the treatment as a
-/// column. `clip` bounds the scores. With `clusters` (codes from zero) influence is added up
-/// within clusters first. A constant score is not refused.
+/// `treated`, `outcome` and `clusters` have one entry for each of n rows; the effect is in units of
+/// the outcome and equals that of statsmodels' `TreatmentEffect.aipw`. `covariates` are those of
+/// the propensity's fit, columns of n values, and enter the linear outcome models too: one model
+/// per arm, or with `additive` one for both with the treatment as a column. `clip` bounds the
+/// scores. With `clusters` (codes from zero) influence is added up within clusters first. A
+/// constant score is not refused.
 ///
 /// # Errors
-/// Lengths that do not agree, an empty arm, an arm with fewer rows than coefficients, covariates
-/// that are dependent within an arm, an outcome that is not finite or explained without error,
-/// bounds that are none, fewer than two clusters.
+/// [`Refusal::TooFew`] if an arm is empty or has too few rows for its regression, or there are
+/// fewer than two clusters; [`Refusal::Collinear`] if covariates are dependent within an arm;
+/// [`Refusal::NoOverlap`] if nearly every score is 0 or 1; [`Refusal::UnusableColumn`] if an
+/// outcome is not finite; [`Refusal::Other`] if lengths differ, `clip` is not an interval within
+/// \[0, 1\], cluster codes have gaps, or the outcome is explained without error. Refusals of
+/// covariates are those of [`Propensity::fit`].
 pub fn aipw(
     covariates: &[&[f64]],
     treated: &[bool],
@@ -94,12 +100,13 @@ pub fn aipw(
 
 /// Regression adjustment: the outcome is modelled within each arm and predicted for every unit.
 ///
-/// `covariates` are columns of n values. The value is that of the fully interacted regression
-/// (Lin 2013); the standard error is that of the stacked estimating equations and counts the
-/// spread of the covariates too (Stata's `teffects ra`).
+/// `covariates` are columns of n values; `treated`, `outcome` and `clusters` have n entries, and
+/// the effect is in units of the outcome. The value is that of the fully interacted regression (Lin
+/// 2013); the standard error is that of the stacked estimating equations and counts the spread of
+/// the covariates too (Stata's `teffects ra`).
 ///
 /// # Errors
-/// As [`aipw`], without what concerns scores.
+/// As [`aipw`], without those about scores and their bounds.
 pub fn regression_adjustment(
     covariates: &[&[f64]],
     treated: &[bool],

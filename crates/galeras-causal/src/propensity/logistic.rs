@@ -1,17 +1,18 @@
 //! The propensity score: logistic regression of the treatment by damped Newton steps.
 //!
 //! One pass over the rows gives the objective, its gradient, its Hessian and the scores, with one
-//! exponential per row. The estimators that use the scores live beside this file.
+//! exponential per row.
 
-use super::cholesky::Cholesky;
-use super::design::{BLOCK, Design, add_gram, combine, dot};
+use super::design::{BLOCK, StandardisedDesign, add_gram, combine, dot};
 use super::exponential::exp_of_minus_abs;
-use super::rows::{arms, indicator};
-use crate::Refusal;
+use super::rows::arms;
+use crate::cholesky::Cholesky;
+use crate::column::indicator;
+use crate::{ColumnRef, Refusal};
 
 /// Newton steps after which a fit is given up; fits that have an optimum need about ten.
 const MOST_STEPS: usize = 200;
-/// Newton steps of little progress after which rows are taken for such that are not told apart.
+/// Newton steps of little progress after which the rest of the rows counts as not separated.
 const SLOW_STEPS: usize = 20;
 /// The squared Newton step, in standard errors, after which one more full step is exact.
 const CONVERGED: f64 = 1e-16;
@@ -21,7 +22,7 @@ const ROUNDING: f64 = 1e-26;
 const DEPENDENT: f64 = 1e-10;
 /// The distance from 0 or 1 at which a score stands for certainty.
 const CERTAIN: f64 = 1e-10;
-/// The range of scores below which nobody can be told from anybody.
+/// The range of scores below which all count as equal.
 const CONSTANT: f64 = 1e-8;
 
 /// A fitted propensity score.
@@ -40,7 +41,9 @@ pub struct Propensity {
 }
 
 impl Propensity {
-    /// Logistic regression of the treatment on an intercept and the covariates.
+    /// Logistic regression of the treatment on an intercept and the covariates: columns of n
+    /// values, in any units, for the n rows of `treated`. Equals scikit-learn's
+    /// `LogisticRegression` with this `C`.
     ///
     /// With `c` absent (or infinite) by maximum likelihood; otherwise with the ridge penalty of
     /// scikit-learn, half the sum of squared coefficients over `c`, on the scale of the
@@ -48,14 +51,18 @@ impl Propensity {
     /// that does not descend.
     ///
     /// # Errors
-    /// One arm is empty; a covariate is constant, not finite, or a linear combination of those
-    /// before it (named by its position, `#0` the first); the treatment can be told from the
-    /// covariates without error, so that the maximum of the likelihood is at infinity (complete
-    /// or quasi-complete separation, see Albert & Anderson 1984); with a penalty, every treated row
-    /// has a higher score than every control; no optimum is found.
+    /// [`Refusal::TooFew`] if an arm is empty; [`Refusal::Constant`], [`Refusal::OutOfRange`] or
+    /// [`Refusal::UnusableColumn`] if a covariate has one value only, values that are not finite or
+    /// cannot be squared, or another length, and [`Refusal::Collinear`] if it is a linear
+    /// combination of those before it, with [`ColumnRef::Covariate`] for its position;
+    /// [`Refusal::Separated`] or [`Refusal::NoOverlap`] if the covariates predict the treatment of
+    /// all or some rows without error, so that the maximum of the likelihood is at infinity
+    /// (complete or quasi-complete separation, Albert & Anderson 1984), or with a penalty if every
+    /// treated row has a higher score than every control; [`Refusal::Other`] if `c` is not above
+    /// zero or no optimum is reached.
     pub fn fit(covariates: &[&[f64]], treated: &[bool], c: Option<f64>) -> Result<Self, Refusal> {
         arms(treated)?;
-        let design = Design::new(covariates, treated.len())?;
+        let design = StandardisedDesign::new(covariates, treated.len())?;
         let solution = solve(&design, &indicator(treated), c)?;
         if disjoint(&solution.scores, treated) {
             return Err(Refusal::Separated);
@@ -70,12 +77,13 @@ impl Propensity {
         })
     }
 
-    /// The score of all rows, if all are equal within 1e-8: then nobody can be told from anybody.
+    /// The score of all rows, if all are equal within 1e-8: then scores cannot tell which rows are
+    /// alike.
     pub fn constant(&self) -> Option<f64> {
         constant(&self.scores)
     }
 
-    /// How many different scores there are.
+    /// How many different scores there are, compared exactly.
     pub fn distinct(&self) -> usize {
         let mut sorted = self.scores.clone();
         sorted.sort_unstable_by(f64::total_cmp);
@@ -83,7 +91,7 @@ impl Propensity {
         sorted.len()
     }
 
-    /// The least and the greatest score.
+    /// The least and the greatest score; infinite and reversed without rows.
     pub fn range(&self) -> (f64, f64) {
         range(&self.scores)
     }
@@ -119,7 +127,10 @@ pub(super) fn constant(scores: &[f64]) -> Option<f64> {
 ///
 /// # Errors
 /// `c` is not above zero.
-pub(super) fn penalties(design: &Design<'_>, c: Option<f64>) -> Result<Vec<f64>, Refusal> {
+pub(super) fn penalties(
+    design: &StandardisedDesign<'_>,
+    c: Option<f64>,
+) -> Result<Vec<f64>, Refusal> {
     let strength = match c {
         None => 0.0,
         Some(c) if c > 0.0 => c.recip(),
@@ -160,7 +171,7 @@ struct Point {
 /// # Errors
 /// As [`Propensity::fit`].
 pub(super) fn solve(
-    design: &Design<'_>,
+    design: &StandardisedDesign<'_>,
     treatment: &[f64],
     c: Option<f64>,
 ) -> Result<Solution, Refusal> {
@@ -173,7 +184,7 @@ pub(super) fn solve(
     independent(&point, &penalty)?;
     let limit = (CERTAIN.recip() - 1.0).ln();
     for iterations in 0..MOST_STEPS {
-        let Ok(factor) = Cholesky::new(&point.hessian, width, f64::EPSILON) else {
+        let Ok(factor) = Cholesky::of_lower(&point.hessian, width, f64::EPSILON) else {
             return Err(match unpenalised {
                 true => pass.separated(coefficients, point),
                 false => not_converged(),
@@ -234,9 +245,9 @@ fn independent(point: &Point, penalty: &[f64]) -> Result<(), Refusal> {
     for position in 0..width {
         gram[position * width + position] = rows;
     }
-    Cholesky::new(&gram, width, DEPENDENT)
-        .map(|_| ())
-        .map_err(|column| Refusal::Collinear { column: format!("#{}", column.saturating_sub(1)) })
+    Cholesky::of_lower(&gram, width, DEPENDENT).map(|_| ()).map_err(|column| Refusal::Collinear {
+        column: ColumnRef::Covariate(column.saturating_sub(1)),
+    })
 }
 
 fn not_converged() -> Refusal {
@@ -245,15 +256,15 @@ fn not_converged() -> Refusal {
 
 /// What each evaluation of the objective needs.
 struct Pass<'a> {
-    design: &'a Design<'a>,
+    design: &'a StandardisedDesign<'a>,
     treatment: &'a [f64],
     penalty: &'a [f64],
     scratch: Vec<f64>,
 }
 
 impl Pass<'_> {
-    /// The refusal of a fit whose coefficients grow without bound: whether the covariates tell all
-    /// rows apart, or some, shows as they grow further.
+    /// The refusal of a fit whose coefficients grow without bound: whether the covariates separate
+    /// all rows, or some, shows as they grow further.
     fn separated(&mut self, mut coefficients: Vec<f64>, mut point: Point) -> Refusal {
         let width = self.design.width();
         // In a complete separation every step divides the objective by e, in the end.
@@ -263,11 +274,11 @@ impl Pass<'_> {
             if point.objective < std::f64::consts::LN_2 {
                 return Refusal::Separated;
             }
-            let Ok(factor) = Cholesky::new(&point.hessian, width, f64::EPSILON) else { break };
+            let Ok(factor) = Cholesky::of_lower(&point.hessian, width, f64::EPSILON) else { break };
             let step = factor.solve(&point.gradient);
             coefficients.iter_mut().zip(&step).for_each(|(g, d)| *g -= d);
             let next = self.evaluate(&coefficients);
-            // What is left is of rows that are not told apart, or of rows that nearly are not.
+            // What is left is of rows that are not separated, or nearly not.
             slow += usize::from(next.objective > 0.99 * point.objective);
             if next.objective.is_nan() || slow > SLOW_STEPS {
                 break;

@@ -1,13 +1,14 @@
 //! Nearest-neighbour matching on the score, with the variance of Abadie & Imbens.
 //!
 //! Units of one arm with the same score form a group, so that ties cost nothing, and both arms are
-//! walked once by ascending score. No bootstrap: it is not valid for matching (Abadie & Imbens 2008).
+//! walked once by ascending score. No bootstrap: it is not valid for matching (Abadie & Imbens
+//! 2008).
 
 use std::cmp::Ordering;
 
 use super::logistic::constant;
 use super::rows::{Rows, arms, ascending, estimate, finite, same_length};
-use crate::{Estimate, Refusal};
+use crate::{ColumnRef, Estimate, Refusal};
 
 /// What matching gives.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,12 +31,16 @@ pub struct Matching {
 /// unit and its nearest neighbours within its arm. They take the scores for known, which makes
 /// them conservative for the effect over all units (Abadie & Imbens 2016).
 ///
+/// `scores`, `treated` and `outcome` have one entry for each of n units; effects are in units of
+/// the outcome.
+///
 /// # Errors
-/// Scores that are all equal within 1e-8, fewer than two units in an arm, lengths that differ,
-/// values that are not finite, an outcome that does not vary.
+/// [`Refusal::ConstantPropensity`] if all scores are equal within 1e-8; [`Refusal::TooFew`] below
+/// two units in an arm; [`Refusal::UnusableColumn`] if a score or an outcome is not finite;
+/// [`Refusal::Other`] if lengths differ, or a standard error is zero or overflows.
 pub fn matching(scores: &[f64], treated: &[bool], outcome: &[f64]) -> Result<Matching, Refusal> {
     same_length("scores", scores.len(), treated.len())?;
-    finite("score", scores)?;
+    finite(ColumnRef::Score, scores)?;
     arms(treated)?;
     if let Some(score) = constant(scores) {
         return Err(Refusal::ConstantPropensity { score });
@@ -43,7 +48,7 @@ pub fn matching(scores: &[f64], treated: &[bool], outcome: &[f64]) -> Result<Mat
     matched(scores, treated, outcome)
 }
 
-/// Matching that does not ask whether the scores tell anybody from anybody.
+/// Matching that takes constant scores too.
 pub(super) fn matched(
     scores: &[f64],
     treated: &[bool],

@@ -9,7 +9,6 @@
 //!
 //! [`Estimate`]: super::Estimate
 
-mod cholesky;
 mod cross_fit;
 mod design;
 mod doubly_robust;

@@ -1,11 +1,10 @@
 //! Linear models of the outcome, either one per arm or one with an additive effect.
 //!
-//! They serve augmented weighting and regression adjustment. What is reported about a regression
-//! of its own, with its robust standard errors, lives elsewhere.
+//! They serve augmented weighting and regression adjustment.
 
-use super::cholesky::Cholesky;
-use super::design::Design;
-use crate::Refusal;
+use super::design::StandardisedDesign;
+use crate::cholesky::Cholesky;
+use crate::{ColumnRef, Refusal};
 
 /// The share 1 - R² of a column below which the others explain it.
 const DEPENDENT: f64 = 1e-10;
@@ -18,7 +17,7 @@ struct Fit {
 
 /// A linear model of the outcome under either treatment.
 pub(super) struct OutcomeModel<'a> {
-    design: Design<'a>,
+    design: StandardisedDesign<'a>,
     /// For controls and treated, or one for both with the treatment as the last column.
     fits: Vec<Fit>,
     additive: bool,
@@ -41,11 +40,11 @@ impl<'a> OutcomeModel<'a> {
         if additive {
             let mut columns = covariates.to_vec();
             columns.push(treatment);
-            let design = Design::new(&columns, rows)?;
+            let design = StandardisedDesign::new(&columns, rows)?;
             let last = covariates.len();
             let fit =
                 Fit::new(&design, &vec![1.0; rows], outcome).map_err(|refusal| match refusal {
-                    Refusal::Collinear { column } if column == format!("#{last}") => {
+                    Refusal::Collinear { column } if column == ColumnRef::Covariate(last) => {
                         Refusal::NoOverlap(
                             "the treatment is a linear combination of the covariates".into(),
                         )
@@ -54,7 +53,7 @@ impl<'a> OutcomeModel<'a> {
                 })?;
             return Ok(Self { design, fits: vec![fit], additive });
         }
-        let design = Design::new(covariates, rows)?;
+        let design = StandardisedDesign::new(covariates, rows)?;
         let rest: Vec<f64> = treatment.iter().map(|t| 1.0 - t).collect();
         let fits = vec![Fit::new(&design, &rest, outcome)?, Fit::new(&design, treatment, outcome)?];
         Ok(Self { design, fits, additive })
@@ -131,7 +130,11 @@ impl<'a> OutcomeModel<'a> {
 
 impl Fit {
     /// Least squares over the rows whose weight is one; the other rows weigh nothing.
-    fn new(design: &Design<'_>, weights: &[f64], outcome: &[f64]) -> Result<Self, Refusal> {
+    fn new(
+        design: &StandardisedDesign<'_>,
+        weights: &[f64],
+        outcome: &[f64],
+    ) -> Result<Self, Refusal> {
         let width = design.width();
         let rows: f64 = weights.iter().sum();
         if rows < (width + 1) as f64 {
@@ -141,9 +144,10 @@ impl Fit {
                 needed: width + 1,
             });
         }
-        let factor = Cholesky::new(&design.gram(weights), width, DEPENDENT).map_err(|column| {
-            Refusal::Collinear { column: format!("#{}", column.saturating_sub(1)) }
-        })?;
+        let factor =
+            Cholesky::of_lower(&design.gram(weights), width, DEPENDENT).map_err(|column| {
+                Refusal::Collinear { column: ColumnRef::Covariate(column.saturating_sub(1)) }
+            })?;
         let mut coefficients = vec![0.0; width];
         coefficients[0] =
             weights.iter().zip(outcome).map(|(weight, y)| weight * y).sum::<f64>() / rows;
@@ -174,7 +178,7 @@ pub(super) fn pooled(
     held: &[&[f64]],
     rows: usize,
 ) -> Result<Vec<f64>, Refusal> {
-    let design = Design::new(training, outcome.len())?;
+    let design = StandardisedDesign::new(training, outcome.len())?;
     let fit = Fit::new(&design, &vec![1.0; outcome.len()], outcome)?;
     Ok(design.over(held, rows).predict(&fit.coefficients))
 }

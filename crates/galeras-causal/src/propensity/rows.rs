@@ -1,6 +1,6 @@
 //! What every estimator checks before it starts, and how it turns influence into an [`Estimate`].
 
-use crate::{Estimate, Refusal};
+use crate::{ColumnRef, Estimate, Refusal};
 
 /// A standard error below this share of the largest outcome is rounding, not uncertainty.
 const ROUNDING: f64 = 1e-14;
@@ -28,7 +28,7 @@ impl<'a> Rows<'a> {
         let rows = Self { treated, outcome, clusters };
         arms(treated)?;
         same_length("outcomes", outcome.len(), n)?;
-        finite("outcome", outcome)?;
+        finite(ColumnRef::Outcome, outcome)?;
         if let Some(codes) = clusters {
             same_length("cluster codes", codes.len(), n)?;
             let groups = rows.groups().unwrap_or_default();
@@ -48,10 +48,10 @@ impl<'a> Rows<'a> {
     /// # Errors
     /// As [`estimate`].
     pub(super) fn estimate(&self, value: f64, influence: &[f64]) -> Result<Estimate, Refusal> {
-        let found = estimate(value, self.variance(influence), self.outcome)?;
+        let normal = estimate(value, self.variance(influence), self.outcome)?;
         // As many contributions are independent as there are clusters.
         let degrees = self.groups().map_or(f64::INFINITY, |groups| groups as f64 - 1.0);
-        Ok(Estimate { degrees, ..found })
+        Ok(Estimate { degrees, ..normal })
     }
 
     /// How many clusters there are.
@@ -92,20 +92,21 @@ pub(super) fn arms(treated: &[bool]) -> Result<(usize, usize), Refusal> {
 }
 
 /// Refuses columns of different lengths.
-pub(super) fn same_length(what: &str, found: usize, rows: usize) -> Result<(), Refusal> {
-    if found == rows {
+pub(super) fn same_length(what: &str, length: usize, rows: usize) -> Result<(), Refusal> {
+    if length == rows {
         Ok(())
     } else {
-        Err(Refusal::Other(format!("there are {found} {what} for {rows} rows")))
+        Err(Refusal::Other(format!("there are {length} {what} for {rows} rows")))
     }
 }
 
 /// Refuses values that are not finite.
-pub(super) fn finite(what: &str, values: &[f64]) -> Result<(), Refusal> {
+pub(super) fn finite(column: ColumnRef, values: &[f64]) -> Result<(), Refusal> {
     if values.iter().all(|value| value.is_finite()) {
         Ok(())
     } else {
-        Err(Refusal::Other(format!("`{what}` has values that are not finite")))
+        let problem = "has values that are not finite".to_owned();
+        Err(Refusal::UnusableColumn { column, problem })
     }
 }
 
@@ -116,11 +117,6 @@ pub(super) fn ascending(scores: &[f64], chosen: impl Fn(usize) -> bool) -> Vec<(
     let mut order: Vec<(f64, usize)> = chosen.map(|(row, score)| (score + 0.0, row)).collect();
     order.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     order
-}
-
-/// The treatment as zeros and ones.
-pub(super) fn indicator(treated: &[bool]) -> Vec<f64> {
-    treated.iter().map(|t| f64::from(u8::from(*t))).collect()
 }
 
 /// Refuses bounds that are not an interval within \[0, 1\].

@@ -6,15 +6,15 @@
 //! times the row's part in these (Stefanski & Boos 2002; Lunceford & Davidian 2004). The sum of
 //! squared influence equals the sandwich A⁻¹BA⁻ᵀ of the stack, without forming it.
 
-use super::cholesky::Cholesky;
-use super::design::{Design, dot};
+use super::design::{StandardisedDesign, dot};
 use super::logistic::{Propensity, penalties};
 use super::rows::same_length;
 use crate::Refusal;
+use crate::cholesky::Cholesky;
 
 /// The estimating equations of the logistic coefficients, at their solution.
 pub(super) struct ScoreEquations<'a> {
-    design: Design<'a>,
+    design: StandardisedDesign<'a>,
     factor: Cholesky,
     /// Treatment minus score.
     residual: Vec<f64>,
@@ -42,7 +42,7 @@ impl<'a> ScoreEquations<'a> {
                 covariates.len()
             )));
         }
-        let design = Design::new(covariates, rows)?;
+        let design = StandardisedDesign::new(covariates, rows)?;
         let penalty = penalties(&design, propensity.c)?;
         let scores = &propensity.scores;
         let weights: Vec<f64> = scores.iter().map(|e| e * (1.0 - e)).collect();
@@ -51,7 +51,7 @@ impl<'a> ScoreEquations<'a> {
         for (position, value) in penalty.iter().enumerate() {
             hessian[position * width + position] += value;
         }
-        let factor = Cholesky::new(&hessian, width, f64::EPSILON)
+        let factor = Cholesky::of_lower(&hessian, width, f64::EPSILON)
             .map_err(|_| Refusal::NoOverlap("nearly every propensity score is 0 or 1".into()))?;
         let residual = treatment.iter().zip(scores).map(|(t, e)| t - e).collect();
         let standardised = design.standardised(propensity.intercept, &propensity.coefficients);

@@ -4,7 +4,7 @@
 
 use super::logistic::constant;
 use super::rows::{Rows, finite, same_length};
-use crate::{Estimate, Refusal, average_ranks};
+use crate::{ColumnRef, Estimate, Refusal, average_ranks};
 
 /// Each arm of a stratum that is kept has more rows than this.
 const LEAST: usize = 10;
@@ -38,9 +38,14 @@ pub struct Stratification {
 /// rows' contributions, in which each arm of a stratum has its own m / (m - 1). Both agree where
 /// each row is its own cluster.
 ///
+/// `scores`, `treated`, `outcome` and `clusters` have one entry for each of n rows; effects are in
+/// units of the outcome.
+///
 /// # Errors
-/// Fewer than two strata left, none that is kept, an empty arm, lengths that differ, values that
-/// are not finite, an outcome that does not vary, fewer than two clusters.
+/// [`Refusal::TooFew`] if fewer than two strata are left, none is kept, an arm is empty, or there
+/// are fewer than two clusters; [`Refusal::UnusableColumn`] if a score or an outcome is not finite;
+/// [`Refusal::Other`] if lengths differ, cluster codes have gaps, or a standard error is zero or
+/// overflows.
 pub fn stratification(
     scores: &[f64],
     treated: &[bool],
@@ -49,7 +54,7 @@ pub fn stratification(
     clusters: Option<&[u32]>,
 ) -> Result<Stratification, Refusal> {
     same_length("scores", scores.len(), treated.len())?;
-    finite("score", scores)?;
+    finite(ColumnRef::Score, scores)?;
     let rows = Rows::new(treated, outcome, clusters)?;
     let ranks = ranks(scores);
     let n = scores.len() as f64;

@@ -1,11 +1,11 @@
 //! Inverse-propensity weighting for four populations.
 //!
-//! All weights end in a Hájek ratio, whose sandwich knows that the scores are estimated. The
-//! outcome is not modelled here: see augmented weighting for that.
+//! All weights end in a Hájek ratio, whose sandwich knows that the scores are estimated.
 
 use super::logistic::Propensity;
-use super::rows::{Rows, bounds, indicator};
+use super::rows::{Rows, bounds};
 use super::stacked::{ScoreEquations, clipped};
+use crate::column::indicator;
 use crate::{Estimate, Refusal};
 
 /// The population over which an effect is averaged.
@@ -46,7 +46,8 @@ pub struct Weighting {
 }
 
 impl Estimand {
-    /// The weight of a row that has this score and arm.
+    /// The weight of a row that has the score `e` and this arm, without a unit (Li, Morgan &
+    /// Zaslavsky 2018, table 1). Infinite where it divides by zero.
     pub fn weight(self, e: f64, treated: bool) -> f64 {
         match (self, treated) {
             (Self::Ate, true) => 1.0 / e,
@@ -97,14 +98,20 @@ impl Arm {
 
 /// Weights each arm to the population of the estimand and compares the means.
 ///
-/// `covariates` are those of the propensity's fit, columns of n values; `clip` bounds the scores
-/// in the weights. A score outside the bounds does not move with the coefficients, so that its
-/// derivative in the sandwich is zero. With `clusters` (codes from zero) influence is added up
-/// within clusters first. A constant score gives the difference in means and is not refused.
+/// `covariates` are those of the propensity's fit, columns of n values; `treated`, `outcome` and
+/// `clusters` have n entries; `clip` holds the lower and the upper bound of the scores in the
+/// weights, within \[0, 1\]. The effect is in units of the outcome; its error is the sandwich of
+/// Lunceford & Davidian (2004). Over all units it equals statsmodels' `TreatmentEffect.ipw`. A
+/// score outside the bounds does not move with the coefficients, so that its derivative in the
+/// sandwich is zero. With `clusters` (codes from zero) influence is added up within clusters first.
+/// A constant score gives the difference in means and is not refused.
 ///
 /// # Errors
-/// Lengths that do not agree, an empty arm, an outcome that is not finite or does not vary
-/// within the arms, bounds that are none, an unclipped score of 0 or 1, fewer than two clusters.
+/// [`Refusal::TooFew`] if an arm is empty or there are fewer than two clusters;
+/// [`Refusal::NoOverlap`] if a score is 0 or 1 and not clipped; [`Refusal::UnusableColumn`] if an
+/// outcome is not finite; [`Refusal::Other`] if lengths differ, `clip` is not an interval within
+/// \[0, 1\], cluster codes have gaps, or the outcome does not vary within the arms. Refusals of
+/// covariates are those of [`Propensity::fit`].
 pub fn weighting(
     covariates: &[&[f64]],
     treated: &[bool],

@@ -1,7 +1,7 @@
 //! E-values of risk ratios and of standardised mean differences.
 
-use crate::Refusal;
 use crate::balance::moments;
+use crate::{ColumnRef, Refusal};
 
 /// The factor from a standardised difference to the logarithm of an approximate risk ratio.
 const LOG_RATIO: f64 = 0.91;
@@ -23,7 +23,8 @@ pub struct EValue {
     pub limit: Option<f64>,
 }
 
-/// The E-value of a risk ratio, with the interval's lower and upper limit if there is one.
+/// The E-value of a risk ratio, with the lower and upper limit of its 95 % interval if there is one
+/// (VanderWeele and Ding 2017, equation 1: RR + sqrt(RR (RR - 1))).
 ///
 /// # Errors
 ///
@@ -100,8 +101,9 @@ pub fn evalue_difference(
     })
 }
 
-/// The standard deviation that a difference of two arms is measured in: the root of the mean of
-/// both variances (n - 1), whatever the sizes of the arms.
+/// The standard deviation that a difference of two arms is measured in, in units of the outcome:
+/// the root of the mean of both variances (n - 1), whatever the sizes of the arms (Cohen 1988).
+/// `treated` and `control` hold the outcomes of the arms, which may differ in length.
 ///
 /// # Errors
 ///
@@ -120,7 +122,7 @@ pub fn pooled_deviation(treated: &[f64], control: &[f64]) -> Result<f64, Refusal
     if !pooled.is_finite() || treated.iter().chain(control).any(|value| !value.is_finite()) {
         Err(Refusal::Other("the standard deviation is not finite".to_owned()))
     } else if pooled == 0.0 {
-        Err(Refusal::Constant("outcome".to_owned()))
+        Err(Refusal::Constant(ColumnRef::Outcome))
     } else {
         Ok(pooled)
     }
@@ -133,11 +135,11 @@ fn from_excess(ratio: f64, excess: f64) -> f64 {
 }
 
 /// Refuses what has overflowed.
-fn finite(found: EValue) -> Result<EValue, Refusal> {
-    let (low, high) = found.interval.unwrap_or((found.ratio, found.ratio));
-    let numbers = [found.ratio, found.point, found.limit.unwrap_or(1.0), low, high];
-    if numbers.iter().all(|number| number.is_finite()) && found.ratio > 0.0 {
-        Ok(found)
+fn finite(evalue: EValue) -> Result<EValue, Refusal> {
+    let (low, high) = evalue.interval.unwrap_or((evalue.ratio, evalue.ratio));
+    let numbers = [evalue.ratio, evalue.point, evalue.limit.unwrap_or(1.0), low, high];
+    if numbers.iter().all(|number| number.is_finite()) && evalue.ratio > 0.0 {
+        Ok(evalue)
     } else {
         Err(Refusal::Other("the effect is too large for a risk ratio".to_owned()))
     }

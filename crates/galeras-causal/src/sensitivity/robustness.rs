@@ -20,7 +20,8 @@ pub struct Robustness {
 /// The robustness value from the t statistic of the treatment in an ordinary regression (with
 /// the classic standard error) and the residual degrees of freedom n - k.
 ///
-/// `reduction` is the fraction q of the estimate to be explained away, 1 for all of it.
+/// `reduction` is the fraction q of the estimate to be explained away, 1 for all of it; `alpha` is
+/// the level of the two-sided test.
 ///
 /// # Errors
 ///
@@ -37,8 +38,8 @@ pub fn robustness(
         return Err(Refusal::Other("the t statistic or its degrees are not finite".to_owned()));
     }
     if degrees < 2.0 {
-        let found = degrees.max(0.0) as usize;
-        return Err(Refusal::TooFew { what: "degrees of freedom", found, needed: 2 });
+        let whole = degrees.max(0.0) as usize;
+        return Err(Refusal::TooFew { what: "degrees of freedom", found: whole, needed: 2 });
     }
     if !(reduction > 0.0 && reduction.is_finite() && alpha > 0.0 && alpha < 1.0) {
         return Err(Refusal::Other(format!(
@@ -58,15 +59,16 @@ pub fn robustness(
     } else {
         balanced(effect - critical)
     };
-    let found = Robustness {
+    let robustness = Robustness {
         partial_r2: 1.0 / (1.0 + (1.0 / plain).powi(2)),
         partial_f2: plain * plain,
         value: balanced(effect),
         value_alpha,
     };
-    let numbers = [found.partial_r2, found.partial_f2, found.value, found.value_alpha];
+    let numbers =
+        [robustness.partial_r2, robustness.partial_f2, robustness.value, robustness.value_alpha];
     if critical.is_finite() && numbers.iter().all(|number| number.is_finite()) {
-        Ok(found)
+        Ok(robustness)
     } else {
         Err(Refusal::Other("the t statistic is too large".to_owned()))
     }

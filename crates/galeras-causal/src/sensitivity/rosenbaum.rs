@@ -26,7 +26,8 @@ pub struct SignedRanks {
 }
 
 impl SignedRanks {
-    /// Ranks the differences within pairs (treated minus control) by their size.
+    /// Ranks the differences within pairs (treated minus control, one for each pair, in any unit)
+    /// by their size.
     ///
     /// # Errors
     ///
@@ -58,8 +59,9 @@ impl SignedRanks {
         Ok(Self { pairs, positive: above >= below, statistic, smaller, squares })
     }
 
-    /// The upper bound of the one-sided p-value of no effect, by the normal approximation
-    /// without a correction for continuity.
+    /// The upper bound of the one-sided p-value of no effect, by the normal approximation without a
+    /// correction for continuity (Rosenbaum 2002, section 4.3.3). `gamma` is the factor by which
+    /// hidden bias may change the odds of treatment.
     ///
     /// # Errors
     ///
@@ -108,7 +110,7 @@ impl SignedRanks {
     /// The bound for a gamma that is at least 1 and finite.
     ///
     /// With S the sum of all ranks, p = gamma / (1 + gamma) and T the statistic, the deviate is
-    /// (T - pS) / sqrt(p (1 - p) squares). Multiplied by 1 + gamma and told through S - T, it
+    /// (T - pS) / sqrt(p (1 - p) squares). Multiplied by 1 + gamma and written with S - T, it
     /// keeps its digits for any gamma.
     fn bound(&self, gamma: f64) -> f64 {
         let deviate =

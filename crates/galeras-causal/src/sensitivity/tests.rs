@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
-use crate::Refusal;
+use crate::{ColumnRef, Refusal};
 
 /// The folder of the reference numbers.
 fn reference_dir() -> PathBuf {
@@ -113,7 +113,7 @@ fn deviations_are_pooled_evenly() {
     close(found, f64::midpoint(2.0, 2.25).sqrt());
     let few = Refusal::TooFew { what: "outcomes in an arm", found: 1, needed: 2 };
     assert_eq!(pooled_deviation(&[1.0], &[1.0, 2.0]), Err(few));
-    let constant = Refusal::Constant("outcome".to_owned());
+    let constant = Refusal::Constant(ColumnRef::Outcome);
     assert_eq!(pooled_deviation(&[0.1, 0.1, 0.1], &[0.3, 0.3]), Err(constant));
     assert!(pooled_deviation(&[1.0, f64::NAN], &[1.0, 2.0]).is_err());
     assert!(pooled_deviation(&[f64::MAX, f64::MIN], &[1.0, 2.0]).is_err());

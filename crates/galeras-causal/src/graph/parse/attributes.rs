@@ -2,8 +2,8 @@
 //!
 //! Those that are about the drawing (`pos`, `label`, `color`, ...) are read and ignored.
 
-use super::super::GraphError;
 use super::super::dag::{Edge, Marks};
+use super::super::error::GraphError;
 use super::lexer::{Lexer, Token};
 
 /// What a default statement of DOT is about.
@@ -90,11 +90,11 @@ impl Attribute {
 
 /// Reads up to the closing bracket; the opening one has been read.
 pub(super) fn read(lexer: &mut Lexer<'_>) -> Result<Vec<Attribute>, GraphError> {
-    let mut found = Vec::new();
+    let mut attributes = Vec::new();
     loop {
         let (token, offset) = lexer.next()?;
         match token {
-            Token::CloseBracket => return Ok(found),
+            Token::CloseBracket => return Ok(attributes),
             Token::Comma | Token::Semicolon => {}
             Token::Name(name) => {
                 let mut value = None;
@@ -102,7 +102,7 @@ pub(super) fn read(lexer: &mut Lexer<'_>) -> Result<Vec<Attribute>, GraphError> 
                     lexer.next()?;
                     value = Some(lexer.value("`=`")?);
                 }
-                found.push(Attribute { key: name.text.to_ascii_lowercase(), value, offset });
+                attributes.push(Attribute { key: name.text.to_ascii_lowercase(), value, offset });
             }
             other => {
                 return Err(GraphError::new(

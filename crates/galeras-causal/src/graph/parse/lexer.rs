@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::super::GraphError;
+use super::super::error::GraphError;
 
 /// An arrow between two operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

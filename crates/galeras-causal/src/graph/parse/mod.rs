@@ -7,8 +7,8 @@
 mod attributes;
 mod lexer;
 
-use super::GraphError;
-use super::dag::{Draft, Edge, Graph, Marks};
+use super::dag::{CausalGraph, Draft, Edge, Marks};
+use super::error::GraphError;
 use attributes::{Direction, Target};
 use lexer::{Arrow, Lexer, Token};
 
@@ -73,18 +73,31 @@ struct Reader<'a> {
     work: usize,
 }
 
-/// Reads a text in either language.
-pub(super) fn parse(text: &str) -> Result<Graph, GraphError> {
-    let mut lexer = Lexer::new(text);
-    let (language, offset) = header(&mut lexer)?;
-    let root = Frame::new(offset, Marks::default(), Direction::Forward);
-    let mut reader =
-        Reader { lexer, language, draft: Draft::default(), stack: vec![root], work: 0 };
-    reader.body()?;
-    reader.draft.finish()
+impl CausalGraph {
+    /// Reads a graph from DOT (`digraph { Z -> {X Y}; U [latent="yes"]; U -> X }`) or dagitty
+    /// text (`dag { X [exposure] Y [outcome] U [latent] Z -> X -> Y X <-> Y }`).
+    ///
+    /// Understood are quoted names, comments, chains, groups in braces, `subgraph`, DOT's
+    /// defaults (`node [...]`, `edge [...]`) and ports, and edges `->`, `<-`, `<->` and
+    /// `dir=both`. `X <-> Y` stands for a latent common cause, which has no name. A node is
+    /// latent by `latent`, `unobserved` or `observed="no"`. Other attributes are about the
+    /// drawing and are ignored.
+    ///
+    /// # Errors
+    /// A [`GraphError`] with the byte at which the text is anything else, an edge has no direction,
+    /// or the graph has a cycle, which is named; and where there are more than 4,000,000 edges.
+    pub fn parse(text: &str) -> Result<CausalGraph, GraphError> {
+        let mut lexer = Lexer::new(text);
+        let (language, offset) = header(&mut lexer)?;
+        let root = Frame::new(offset, Marks::default(), Direction::Forward);
+        let mut reader =
+            Reader { lexer, language, draft: Draft::default(), stack: vec![root], work: 0 };
+        reader.body()?;
+        reader.draft.finish()
+    }
 }
 
-/// Reads up to the first brace, and tells the language.
+/// Reads up to the first brace: the language, and where the brace stands.
 fn header(lexer: &mut Lexer<'_>) -> Result<(Language, usize), GraphError> {
     let (mut token, mut offset) = lexer.next()?;
     if matches!(&token, Token::Name(name) if name.is_keyword("strict")) {

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::super::*;
 
-fn edges(graph: &Graph) -> Vec<String> {
+fn edges(graph: &CausalGraph) -> Vec<String> {
     let name = |node: usize| graph.names.get(node).map_or("*", String::as_str).to_owned();
     (0..graph.size())
         .flat_map(|from| graph.children[from].iter().map(move |&to| (from, to)))
@@ -15,11 +15,11 @@ fn edges(graph: &Graph) -> Vec<String> {
 }
 
 fn read(text: &str) -> Vec<String> {
-    edges(&Graph::parse(text).unwrap())
+    edges(&CausalGraph::parse(text).unwrap())
 }
 
 fn refused(text: &str) -> GraphError {
-    Graph::parse(text).unwrap_err()
+    CausalGraph::parse(text).unwrap_err()
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn dot_is_read() {
         U -> A:n:sw -> C [color=\"#ff0000\"; weight=-1.5]\r\n\
         subgraph cluster_0 { node [latent=true]; V W } -> Z;\
         \"q\\\"x\" -> A; A -> B; }\r\n";
-    let graph = Graph::parse(text).unwrap();
+    let graph = CausalGraph::parse(text).unwrap();
     assert_eq!(graph.names(), ["A", "B", "C", "D e", "U", "V", "W", "Z", "q\"x"]);
     assert_eq!(edges(&graph), ["A>B", "A>C", "B>C", "B>D e", "U>A", "V>Z", "W>Z", "q\"x>A"]);
     let latent: Vec<&String> = graph.names().iter().filter(|n| graph.is_latent(n)).collect();
@@ -57,7 +57,7 @@ fn dagitty_is_read() {
     let text = "dag \"smoking\" { bb=\"-0.5,-0.5,0.5,0.5\"\n X [exposure,pos=\"-1.2,0.3\"]\n\
         Y [outcome]\n U [latent] L [unobserved]; E [e] X -> Y X <-> Y ; U -> X; U -> Y\n\
         A -> B <- C {P Q} -> R; Y -> {S -> T}, node -> edge }";
-    let graph = Graph::parse(text).unwrap();
+    let graph = CausalGraph::parse(text).unwrap();
     assert_eq!(graph.exposures(), ["E", "X"]);
     assert_eq!(graph.outcomes(), ["Y"]);
     assert!(graph.is_latent("U") && graph.is_latent("L") && !graph.is_latent("X"));
@@ -87,10 +87,10 @@ fn dagitty_is_read() {
 #[test]
 fn empty_graphs_and_duplicates_are_fine() {
     assert!(read("digraph {}").is_empty());
-    assert!(Graph::parse("dag{}").unwrap().names().is_empty());
+    assert!(CausalGraph::parse("dag{}").unwrap().names().is_empty());
     assert_eq!(read("digraph { {} -> a; a -> {}; {{{}}} ; }"), Vec::<String>::new());
     assert_eq!(read("dag { a -> b a -> b b <-> a a <-> b }"), ["a>b", "*>a", "*>b"]);
-    assert_eq!(Graph::parse("dag { a a; a }").unwrap().names(), ["a"]);
+    assert_eq!(CausalGraph::parse("dag { a a; a }").unwrap().names(), ["a"]);
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn hostile_texts_end_quickly() {
         ("ring", format!("digraph {{ {chain} n100000 -> n0 }}"), false),
     ] {
         let started = Instant::now();
-        let result = Graph::parse(&text);
+        let result = CausalGraph::parse(&text);
         let seconds = started.elapsed().as_secs_f64();
         assert!(seconds < 30.0, "{name}: {seconds} s");
         assert_eq!(result.is_ok(), fine, "{name}: {:?}", result.err());
@@ -190,7 +190,7 @@ fn a_long_chain_is_answered() {
     let last = format!("n{LENGTH}");
     let chain: String = (0..LENGTH).map(|i| format!("n{i}->n{};", i + 1)).collect();
     let graph =
-        Graph::parse(&format!("digraph {{ {chain} U[latent=yes]; U -> {{n0 n{LENGTH}}} }}"));
+        CausalGraph::parse(&format!("digraph {{ {chain} U[latent=yes]; U -> {{n0 n{LENGTH}}} }}"));
     let graph = graph.unwrap();
     let started = Instant::now();
     assert!(graph.d_separated(&["n0"], &[&last], &["n5", "U"]).unwrap());
@@ -212,13 +212,13 @@ proptest! {
     ]), 0..40), dagitty in any::<bool>()) {
         let kind = if dagitty { "dag {" } else { "digraph {" };
         let text = format!("{kind}{}}}", pieces.concat());
-        if let Err(error) = Graph::parse(&text) {
+        if let Err(error) = CausalGraph::parse(&text) {
             prop_assert!(text.is_char_boundary(error.offset));
         }
     }
 
     #[test]
     fn no_bytes_panic(text in any::<String>()) {
-        let _ = Graph::parse(&text);
+        let _ = CausalGraph::parse(&text);
     }
 }

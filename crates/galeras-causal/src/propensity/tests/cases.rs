@@ -1,13 +1,13 @@
 //! Made-up cases: ties against brute force, paired designs, and each refusal.
 
 use super::{Uniform, close, slices};
-use crate::Refusal;
 use crate::propensity::exponential::exp_of_minus_abs;
 use crate::propensity::matching::matched;
 use crate::propensity::{
     Estimand, Propensity, aipw, cross_fit_aipw, matching, partially_linear, regression_adjustment,
     stratification, weighting,
 };
+use crate::{ColumnRef, Refusal};
 
 /// A treatment and an outcome that depend on the scores, which have many ties.
 fn tied(seed: u64, n: usize, levels: f64) -> (Vec<f64>, Vec<bool>, Vec<f64>) {
@@ -185,9 +185,9 @@ fn scores_refuse_what_they_cannot_tell() {
     assert!(fit(&[&a, &b], None).is_ok());
     let same = vec![3.3; 200];
     for c in [None, Some(1.0)] {
-        assert_eq!(fit(&[&a, &same], c), Err(Refusal::Constant("#1".into())));
+        assert_eq!(fit(&[&a, &same], c), Err(Refusal::Constant(ColumnRef::Covariate(1))));
         let sum: Vec<f64> = a.iter().zip(&b).map(|(a, b)| 1e6 * (a - 3.0 * b) + 7.0).collect();
-        let column = "#2".to_owned();
+        let column = ColumnRef::Covariate(2);
         assert_eq!(fit(&[&a, &b, &sum], c), Err(Refusal::Collinear { column }));
     }
     let complete: Vec<f64> = t.iter().map(|t| if *t { 5.0 } else { 4.0 }).collect();
@@ -221,7 +221,7 @@ fn scores_refuse_what_they_cannot_tell() {
     for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e308, -1e200] {
         let mut column = a.clone();
         column[17] = bad;
-        assert!(matches!(fit(&[&column], None), Err(Refusal::Other(_))), "{bad}");
+        assert!(matches!(fit(&[&column], None), Err(Refusal::OutOfRange { .. })), "{bad}");
     }
     // Without covariates the score is the share of the treated.
     let share = t.iter().filter(|t| **t).count() as f64 / 200.0;
