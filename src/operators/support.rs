@@ -1,12 +1,8 @@
 //! What several operators share: reject columns, hidden columns, checks of columns and patterns;
-//! threads (`threads`), tokenizer models (`models`), small tables (`cells`),
-//! numbers in sentences (`words`), what is done about missing values (`missing`).
+//! threads (`threads`), tokenizer models (`models`).
 
-pub(super) mod cells;
-pub(super) mod missing;
 pub(super) mod models;
 pub(super) mod threads;
-pub(super) mod words;
 
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::dataframe::DataFrame;
