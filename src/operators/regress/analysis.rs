@@ -228,7 +228,7 @@ fn estimates(
             .as_ref()
             .map(|units| UnitPairs::of(&set.treated, &comparison.values, units).rows.len());
         for (order, estimator) in args.estimators().into_iter().enumerate() {
-            let result = match withheld(args, set, adjustment, comparison, estimator, score) {
+            let result = match why_withheld(args, set, adjustment, comparison, estimator, score) {
                 Some(result) => result,
                 None => match estimate(args, estimator, &sample, score) {
                     Ok(effect) => EstimatorAnswer::Estimated(with_warnings(
@@ -305,7 +305,7 @@ fn with_warnings(
 }
 
 /// Why an estimator gives no number, as far as that is known before it is asked.
-fn withheld(
+fn why_withheld(
     args: &Args,
     set: &RowSet,
     adjustment: &AdjustmentPlan,

@@ -126,7 +126,7 @@ pub(super) fn row_sets(
         let rows = UsableRows::of(args, frame, plan, outcome, &candidates);
         let comparison = Comparison {
             values: gather(&frame.numbers[outcome], &rows.kept),
-            refused: refused(args, frame, contrast, outcome, &rows),
+            refused: why_refused(args, frame, contrast, outcome, &rows),
             missing: rows.missing,
             missing_always: match args.missing {
                 MissingValues::Refuse => rows.missing_always,
@@ -134,7 +134,7 @@ pub(super) fn row_sets(
             },
             outcome: outcome.clone(),
         };
-        let covariates_refused = covariates_refused(args, frame, plan, &rows);
+        let covariates_refused = why_covariates_refused(args, frame, plan, &rows);
         let same = |set: &&mut RowSet| {
             set.rows == rows.kept
                 && set.names == plan.adjusted
@@ -248,7 +248,7 @@ impl UsableRows {
 }
 
 /// Why nothing is estimated from these rows.
-fn refused(
+fn why_refused(
     args: &Args,
     frame: &AnalysisFrame,
     contrast: &Contrast,
@@ -278,7 +278,7 @@ fn refused(
         return Some(format!(
             "{} without a value of `{outcome}`{} (missing: drop leaves such rows out)",
             count(rows.missing_always, "row is", "rows are"),
-            groups(args),
+            or_group_columns(args),
         ));
     }
     let values = &frame.numbers[outcome];
@@ -334,7 +334,7 @@ fn refused(
 }
 
 /// The group columns of an analysis, as the end of a list.
-fn groups(args: &Args) -> String {
+fn or_group_columns(args: &Args) -> String {
     let names = [&args.unit, &args.cluster];
     let mut names: Vec<&str> = names.into_iter().flatten().map(String::as_str).collect();
     names.push(&args.treatment);
@@ -342,7 +342,7 @@ fn groups(args: &Args) -> String {
 }
 
 /// Why no estimator may use the covariates and instruments in these rows.
-fn covariates_refused(
+fn why_covariates_refused(
     args: &Args,
     frame: &AnalysisFrame,
     plan: &AdjustmentPlan,

@@ -72,14 +72,14 @@ pub(super) fn estimate(
     score: Option<&FittedPropensity>,
 ) -> Result<EffectEstimate, Refusal> {
     match estimator {
-        Estimator::Paired => by_pairs(args, sample),
-        Estimator::Difference => difference(sample),
-        Estimator::Ols | Estimator::Lin => regression(args, estimator, sample),
-        Estimator::Iv => instrumental(args, sample),
+        Estimator::Paired => estimate_by_pairs(args, sample),
+        Estimator::Difference => estimate_by_difference(sample),
+        Estimator::Ols | Estimator::Lin => estimate_by_regression(args, estimator, sample),
+        Estimator::Iv => estimate_by_instruments(args, sample),
         _ => {
             let missing = || Refusal::Other("a defect: no propensity score".into());
             let score = score.ok_or_else(missing)?.as_ref().map_err(Refusal::clone)?;
-            by_propensity(args, estimator, sample, score)
+            estimate_by_propensity(args, estimator, sample, score)
         }
     }
 }
@@ -164,7 +164,10 @@ impl UnitPairs {
     }
 }
 
-fn by_pairs(args: &Args, sample: &EstimationSample<'_>) -> Result<EffectEstimate, Refusal> {
+fn estimate_by_pairs(
+    args: &Args,
+    sample: &EstimationSample<'_>,
+) -> Result<EffectEstimate, Refusal> {
     let no_units = || Refusal::Other("a defect: no units".into());
     let units = sample.units.ok_or_else(no_units)?;
     let pairs = UnitPairs::of(sample.treated, sample.outcome, units);
@@ -204,7 +207,7 @@ fn by_pairs(args: &Args, sample: &EstimationSample<'_>) -> Result<EffectEstimate
     Ok(result)
 }
 
-fn difference(sample: &EstimationSample<'_>) -> Result<EffectEstimate, Refusal> {
+fn estimate_by_difference(sample: &EstimationSample<'_>) -> Result<EffectEstimate, Refusal> {
     let means = difference_in_means(sample.treated, sample.outcome)?;
     let mut result = EffectEstimate::new(means.estimate, "ate", "Welch");
     if sample.units.is_some() {
@@ -216,7 +219,7 @@ fn difference(sample: &EstimationSample<'_>) -> Result<EffectEstimate, Refusal> 
     Ok(result)
 }
 
-fn regression(
+fn estimate_by_regression(
     args: &Args,
     estimator: Estimator,
     sample: &EstimationSample<'_>,
@@ -225,17 +228,20 @@ fn regression(
     let fit = if estimator == Estimator::Ols { adjusted } else { interacted };
     let fit = fit(sample.treated, sample.outcome, sample.covariates, kind, clusters)?;
     let mut result = EffectEstimate::new(fit.estimate, "ate", kind.to_string());
-    result.remarks.extend(unpaired(sample, kind));
+    result.remarks.extend(unpaired_remark(sample, kind));
     Ok(result)
 }
 
 /// What is said of a standard error that takes the rows of a unit as independent.
-fn unpaired(sample: &EstimationSample<'_>, kind: Covariance) -> Option<String> {
+fn unpaired_remark(sample: &EstimationSample<'_>, kind: Covariance) -> Option<String> {
     let ignored = sample.units.is_some() && !kind.is_clustered();
     ignored.then(|| "The standard error ignores that rows are paired.".into())
 }
 
-fn instrumental(args: &Args, sample: &EstimationSample<'_>) -> Result<EffectEstimate, Refusal> {
+fn estimate_by_instruments(
+    args: &Args,
+    sample: &EstimationSample<'_>,
+) -> Result<EffectEstimate, Refusal> {
     let endogenous: Vec<f64> = sample.treated.iter().map(|t| f64::from(u8::from(*t))).collect();
     let (kind, clusters) = sample.covariance(args);
     let fit = two_stage(
@@ -247,7 +253,7 @@ fn instrumental(args: &Args, sample: &EstimationSample<'_>) -> Result<EffectEsti
         clusters,
     )?;
     let mut result = EffectEstimate::new(fit.estimate, "late", kind.to_string());
-    result.remarks.extend(unpaired(sample, kind));
+    result.remarks.extend(unpaired_remark(sample, kind));
     // By the same variances as the estimate, so that clusters do not make an instrument stronger.
     let (f, kind) = match fit.robust_first_stage_f {
         Some(f) => (f, kind.to_string()),
@@ -260,7 +266,7 @@ fn instrumental(args: &Args, sample: &EstimationSample<'_>) -> Result<EffectEsti
     Ok(result)
 }
 
-fn by_propensity(
+fn estimate_by_propensity(
     args: &Args,
     estimator: Estimator,
     sample: &EstimationSample<'_>,
@@ -313,7 +319,7 @@ fn by_propensity(
                 weighting(sample.covariates, treated, outcome, score, estimand, clip, clusters)?;
             let kind = if clusters.is_some() { "sandwich, clustered" } else { "sandwich" };
             let mut result = EffectEstimate::new(weighted.estimate, name, kind);
-            result.remarks.extend(clipped(weighted.clipped, clip));
+            result.remarks.extend(clipping_remark(weighted.clipped, clip));
             result
         }
         _ => match sample.folds {
@@ -322,7 +328,7 @@ fn by_propensity(
                     aipw(sample.covariates, treated, outcome, score, AIPW_CLIP, false, clusters)?;
                 let kind = if clusters.is_some() { "sandwich, clustered" } else { "sandwich" };
                 let mut result = EffectEstimate::new(robust.estimate, name, kind);
-                result.remarks.extend(clipped(robust.clipped, AIPW_CLIP));
+                result.remarks.extend(clipping_remark(robust.clipped, AIPW_CLIP));
                 result
             }
             Some(folds) => {
@@ -349,7 +355,7 @@ fn by_propensity(
                     None => "influence function",
                 };
                 let mut result = EffectEstimate::new(robust.estimate, name, kind);
-                result.remarks.extend(clipped(robust.clipped, AIPW_CLIP));
+                result.remarks.extend(clipping_remark(robust.clipped, AIPW_CLIP));
                 let folds = folds.iter().max().map_or(0, |last| last + 1);
                 result.remarks.push(format!("Models were fitted on other folds of {folds}."));
                 result
@@ -368,7 +374,7 @@ fn by_propensity(
 }
 
 /// What is said of scores outside of the range of weights.
-fn clipped(scores: usize, (low, high): (f64, f64)) -> Option<String> {
+fn clipping_remark(scores: usize, (low, high): (f64, f64)) -> Option<String> {
     let scores = (scores > 0).then(|| count(scores, "score was", "scores were"));
     scores.map(|scores| format!("{scores} clipped to {low} to {high}."))
 }

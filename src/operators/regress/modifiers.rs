@@ -94,7 +94,7 @@ pub(super) fn modifier_rows(
     let mut rows = Vec::new();
     for modifier in &args.modifiers {
         let context = ModifierContext { args, set, outcome: &comparison.outcome, modifier };
-        let fit = match withheld(set, comparison, modifier, score) {
+        let fit = match why_withheld(set, comparison, modifier, score) {
             Some(reason) => Err(reason),
             None => fit_modifier(args, frame, set, comparison, modifier),
         };
@@ -158,8 +158,8 @@ impl ModifierContext<'_> {
             confidence_level(self.args.alpha),
             interval(slope.interval(self.args.alpha)),
             p_equals(slope.p_value()),
-            adjusted(self.set),
-            left_out(self.set, fit.left_out)
+            adjustment_phrase(self.set),
+            left_out_sentence(self.set, fit.left_out)
         );
         ModifierRow { p_value: Some(slope.p_value()), ..self.row(0, Ok(slope), fit.n, note) }
     }
@@ -198,7 +198,7 @@ impl ModifierContext<'_> {
 }
 
 /// What a slope is adjusted for and what its errors know, as the end of a parenthesis.
-fn adjusted(set: &RowSet) -> String {
+fn adjustment_phrase(set: &RowSet) -> String {
     let mut text = String::new();
     if set.units.is_none() && !set.names.is_empty() {
         text.push_str(&format!(", adjusted for {}", name_list(&set.names)));
@@ -210,7 +210,7 @@ fn adjusted(set: &RowSet) -> String {
 }
 
 /// What is said of units without a value of the modifier.
-fn left_out(set: &RowSet, missing: usize) -> String {
+fn left_out_sentence(set: &RowSet, missing: usize) -> String {
     let (one, many) = match set.units {
         Some(_) => ("unit without a value of it is", "units without a value of it are"),
         None => ("row without a value of it is", "rows without a value of it are"),
@@ -232,7 +232,7 @@ struct ModifierFit {
 
 /// Why nothing is said of a modifier, as far as that is known before it is looked at. A comparison
 /// of arms that may not be made for an estimate may not be made by fifths either.
-fn withheld(
+fn why_withheld(
     set: &RowSet,
     comparison: &Comparison,
     modifier: &str,

@@ -24,10 +24,10 @@ pub(super) fn omnibus(
     let contrast = Contrast { treatment: arms[1..].join(", "), control: args.control.clone() };
     let mut rows = Vec::new();
     for outcome in &args.outcomes {
-        let columns = complete(frame, units.rows(), units.names().len(), &codes, outcome);
+        let columns = complete_units(frame, units.rows(), units.names().len(), &codes, outcome);
         let slices: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
         let n = count(columns[0].len(), "unit", "units");
-        let test = match unusable(args, frame, units.rows(), &codes, outcome) {
+        let test = match why_unusable(args, frame, units.rows(), &codes, outcome) {
             Some(reason) => Err(reason),
             None if args.cluster.is_some() => Err(CLUSTERED.into()),
             None if columns[0].len() < FEWEST_UNITS => {
@@ -62,7 +62,7 @@ pub(super) fn omnibus(
 }
 
 /// Why the values of an outcome under these arms cannot be compared.
-fn unusable(
+fn why_unusable(
     args: &Args,
     frame: &AnalysisFrame,
     units: &[u32],
@@ -85,7 +85,7 @@ fn unusable(
 }
 
 /// The means of an outcome under each arm, for the units that have rows under all.
-fn complete(
+fn complete_units(
     frame: &AnalysisFrame,
     units: &[u32],
     n_units: usize,
