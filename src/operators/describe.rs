@@ -23,7 +23,7 @@ struct Args {
     /// The numeric columns to describe.
     #[schemars(length(min = 1))]
     columns: Vec<String>,
-    /// Columns whose combinations are described apart.
+    /// Columns whose combinations are described separately.
     #[serde(default)]
     by: Vec<String>,
 }
@@ -91,7 +91,7 @@ impl Operator for DescribeOperator {
             for (at, name) in args.by.iter().enumerate() {
                 let path = format!("by[{at}]");
                 require_column(cx, &path, name, "a plain value", |t| !t.is_nested(), &mut errors);
-                if STATISTICS.iter().any(|(s, _, _)| s == name) || name == "column" {
+                if STATISTICS.iter().any(|statistic| statistic.name == name) || name == "column" {
                     let message = format!("`{name}` is the name of a column of the result");
                     errors.push(ArgError::new(format!("by[{at}]"), Code::DuplicateColumn, message));
                 }
@@ -103,39 +103,65 @@ impl Operator for DescribeOperator {
             let mut fields: Vec<FieldRef> =
                 args.by.iter().filter_map(|name| input.field(name).cloned()).collect();
             fields.push(describe("column", DataType::Utf8, false, "the described column", None));
-            for (name, data_type, description) in STATISTICS {
-                fields.push(describe(name, data_type.clone(), true, description, None));
+            for Statistic { name, data_type, about, .. } in STATISTICS {
+                fields.push(describe(name, data_type.clone(), true, about, None));
             }
             let mut key: Vec<&str> = args.by.iter().map(String::as_str).collect();
             key.push("column");
             let table = TableSchema::default().with(&fields).keyed(&key);
-            Ok(Box::new(BoundDescribe { args, ports: vec![Port::new(MAIN, table)] })
-                as Box<dyn BoundStep>)
+            let resolved_args = serde_json::to_value(&args)
+                .map_err(|error| vec![ArgError::new("", Code::WrongType, error.to_string())])?;
+            let ports = vec![Port::new(MAIN, table)];
+            Ok(Box::new(BoundDescribe { args, resolved_args, ports }) as Box<dyn BoundStep>)
         })
     }
 }
 
-/// The statistics: name, type, description.
-const STATISTICS: &[(&str, DataType, &str)] = &[
-    ("n", DataType::Int64, "values that are not null"),
-    ("mean", DataType::Float64, "arithmetic mean"),
-    ("std", DataType::Float64, "sample standard deviation (divisor n - 1)"),
-    ("min", DataType::Float64, "smallest value"),
-    ("q1", DataType::Float64, "first quartile"),
-    ("median", DataType::Float64, "second quartile"),
-    ("q3", DataType::Float64, "third quartile"),
-    ("max", DataType::Float64, "largest value"),
+/// A column of the result, and the SQL that computes it from a value.
+struct Statistic {
+    name: &'static str,
+    data_type: DataType,
+    about: &'static str,
+    sql: fn(&str) -> String,
+}
+
+const fn statistic(
+    name: &'static str,
+    data_type: DataType,
+    about: &'static str,
+    sql: fn(&str) -> String,
+) -> Statistic {
+    Statistic { name, data_type, about, sql }
+}
+
+const STATISTICS: &[Statistic] = &[
+    statistic("n", DataType::Int64, "values that are not null", |x| format!("count({x})")),
+    statistic("mean", DataType::Float64, "arithmetic mean", |x| format!("avg({x})")),
+    statistic("std", DataType::Float64, "sample standard deviation (divisor n - 1)", |x| {
+        format!("stddev({x})")
+    }),
+    statistic("min", DataType::Float64, "smallest value", |x| format!("min({x})")),
+    statistic("q1", DataType::Float64, "first quartile", |x| quantile(x, "0.25")),
+    statistic("median", DataType::Float64, "second quartile", |x| quantile(x, "0.5")),
+    statistic("q3", DataType::Float64, "third quartile", |x| quantile(x, "0.75")),
+    statistic("max", DataType::Float64, "largest value", |x| format!("max({x})")),
 ];
+
+fn quantile(value: &str, share: &str) -> String {
+    format!("percentile_cont({share}) WITHIN GROUP (ORDER BY {value})")
+}
 
 #[derive(Debug)]
 struct BoundDescribe {
     args: Args,
+    /// The arguments with their defaults, for the key of the result.
+    resolved_args: Value,
     ports: Vec<Port>,
 }
 
 impl BoundStep for BoundDescribe {
     fn args(&self) -> Value {
-        serde_json::json!(self.args)
+        self.resolved_args.clone()
     }
 
     fn ports(&self) -> &[Port] {
@@ -172,17 +198,15 @@ impl TableStep for BoundDescribe {
                 if by.is_empty() { String::new() } else { format!("GROUP BY {}", by.join(", ")) };
             let by = by.iter().map(|name| format!("{name}, ")).collect::<String>();
             let selects = self.args.columns.iter().map(|name| {
-            let label = name.replace('\'', "''");
-            let value = format!("CAST({} AS DOUBLE)", quoted(name));
-            format!(
-                "SELECT {by}'{label}' AS \"column\", count({value}) AS n, avg({value}) AS mean, \
-                 stddev({value}) AS std, min({value}) AS min, \
-                 percentile_cont(0.25) WITHIN GROUP (ORDER BY {value}) AS q1, \
-                 percentile_cont(0.5) WITHIN GROUP (ORDER BY {value}) AS median, \
-                 percentile_cont(0.75) WITHIN GROUP (ORDER BY {value}) AS q3, \
-                 max({value}) AS max FROM {INPUT} {group}"
-            )
-        });
+                let label = name.replace('\'', "''");
+                let value = format!("CAST({} AS DOUBLE)", quoted(name));
+                let statistics: Vec<String> = STATISTICS
+                    .iter()
+                    .map(|statistic| format!("{} AS {}", (statistic.sql)(&value), statistic.name))
+                    .collect();
+                let statistics = statistics.join(", ");
+                format!("SELECT {by}'{label}' AS \"column\", {statistics} FROM {INPUT} {group}")
+            });
             let query = selects.collect::<Vec<_>>().join(" UNION ALL ");
             Ok(vec![(MAIN, cx.session.sql(&query).await?)])
         })

@@ -180,7 +180,7 @@ fn estimators_that_lack_something() {
     }
     let words = ["`iv` needs an instrument", "instruments: [<column>]"];
     more("confounders: [x]\nestimators: [«iv]", "conflicting-arguments", &words);
-    more("estimators: [ols, «ols]", "conflicting-arguments", &["`ols` is there twice"]);
+    more("estimators: [ols, «ols]", "conflicting-arguments", &["`ols` is listed twice"]);
     more("refuters: [subset, «subset]", "conflicting-arguments", &["twice"]);
     for (argument, estimator) in
         [("instruments: «[x]", "iv"), ("folds: «3", "aipw"), ("strata: «5", "stratification")]
@@ -248,7 +248,7 @@ fn graphs_without_what_is_asked() {
     more("graph: «'dag { arm -> x }'", "bad-graph", &["the graph has no node `y`"]);
     let words = ["a node `z`, but the input has no such column", "`name [latent]`"];
     more("graph: «'dag { arm -> y; z -> y }'", "bad-graph", &words);
-    let words = ["the node `place` of the graph is no column of numbers"];
+    let words = ["the node `place` of the graph is not a column of numbers"];
     more("graph: «'dag { arm -> y; place -> y }'", "bad-graph", &words);
     sound("graph: 'dag { arm -> y; z [latent]; z -> y; place [latent]; place -> arm }'");
     sound("graph: 'digraph { arm -> y; x -> {arm y} }'");

@@ -1,96 +1,126 @@
 //! The analysis of every contrast and outcome: what is estimated, refuted and diagnosed, in which
-//! order. The rows of results are made in `tables`, `balance`, `sensitivity`, `omnibus` and
-//! `modifiers`.
+//! order. Each table has a file that makes its rows.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::time::{Duration, Instant};
 
-use super::super::support::cells::Cell;
+use super::adjustment::AdjustmentPlan;
 use super::args::{Args, Estimator};
-use super::balance::{balance_rows, overlap_row};
-use super::comparison::{Comparison, RowSet, contrasts, gather, row_sets};
-use super::estimate::{Found, Pairs, Sample, Score, estimate, score};
-use super::frame::Frame;
-use super::identify::Identified;
-use super::modifiers::{SLOPE_P, modifier_rows};
+use super::balance::balance_rows;
+use super::comparison::{Comparison, RowSet, contrasts, row_sets};
+use super::estimate::{
+    EffectEstimate, EstimationSample, FittedPropensity, UnitPairs, estimate, fit_propensity,
+};
+use super::estimate_table::{
+    EstimateEntry, EstimateRow, EstimatorAnswer, SummaryRow, refused_effects,
+};
+use super::frame::{AnalysisFrame, gather};
+use super::identify::graph_rows;
+use super::modifiers::{ModifierRow, modifier_rows};
 use super::omnibus::omnibus;
-use super::refutations::{Draws, Refuted, Watch, refute};
+use super::overlap::overlap_row;
+use super::ports::ResultTables;
+use super::refutation_table::refutation_rows;
+use super::refutations::{RefutationProgress, RefutedEstimate, RowDraws, refute};
 use super::sensitivity::sensitivity_rows;
-use super::tables::{self, Entry, Outcome};
-use super::{Bound, Tables, identify};
 use crate::operator::StepError;
-use galeras_causal::{ColumnRef, Refusal, adjust};
+use galeras_causal::{CausalGraph, ColumnRef, Refusal, adjust};
 
-/// Tells the user what is going on, at most once in a while.
-pub(super) struct Activity {
-    say: Box<dyn Fn(String) + Send + Sync>,
-    said: Mutex<Instant>,
+/// What an analysis knows before it sees a row.
+#[derive(Debug)]
+pub(super) struct AnalysisPlan {
+    pub(super) args: Args,
+    pub(super) graph: Option<CausalGraph>,
+    /// For each outcome.
+    pub(super) adjustments: Vec<AdjustmentPlan>,
 }
 
-impl Activity {
+impl AnalysisPlan {
+    /// Every column of numbers that is read.
+    pub(super) fn numbers(&self) -> Vec<String> {
+        let mut more: Vec<String> = self
+            .adjustments
+            .iter()
+            .flat_map(|one| one.adjusted.iter().chain(&one.instruments).cloned())
+            .collect();
+        if let Some(graph) = &self.graph {
+            // Testable implications may speak of any of them.
+            let observed = graph.names().iter().filter(|name| !graph.is_latent(name));
+            more.extend(observed.filter(|name| **name != self.args.treatment).cloned());
+        }
+        self.args.numbers(&more)
+    }
+}
+
+/// Reports what is going on, at most once in a while.
+pub(super) struct ActivityReporter {
+    report: Box<dyn Fn(String) + Send + Sync>,
+    last: Mutex<Instant>,
+}
+
+impl ActivityReporter {
     const PAUSE: Duration = Duration::from_secs(1);
 
-    pub(super) fn new(say: impl Fn(String) + Send + Sync + 'static) -> Self {
-        Self { say: Box::new(say), said: Mutex::new(Instant::now()) }
+    pub(super) fn new(report: impl Fn(String) + Send + Sync + 'static) -> Self {
+        Self { report: Box::new(report), last: Mutex::new(Instant::now()) }
     }
 
-    /// Says the text, unless the last one was said just now, or is being said.
-    fn tell(&self, text: impl FnOnce() -> String) {
-        if let Ok(mut said) = self.said.try_lock()
-            && said.elapsed() >= Self::PAUSE
+    /// Reports the text, unless another one was just reported, or is being reported.
+    fn report(&self, text: impl FnOnce() -> String) {
+        if let Ok(mut last) = self.last.try_lock()
+            && last.elapsed() >= Self::PAUSE
         {
-            *said = Instant::now();
-            (self.say)(text());
+            *last = Instant::now();
+            (self.report)(text());
         }
     }
 }
 
 /// Analyses every contrast.
 pub(super) fn analyse(
-    bound: &Bound,
-    frame: &Frame,
+    plan: &AnalysisPlan,
+    frame: &AnalysisFrame,
     stop: &AtomicBool,
-    activity: &Activity,
-) -> Result<Tables, StepError> {
-    let args = &bound.args;
-    let mut tables = Tables::default();
+    activity: &ActivityReporter,
+) -> Result<ResultTables, StepError> {
+    let args = &plan.args;
+    let mut tables = ResultTables::default();
     let mut entries = Vec::new();
     let contrasts = contrasts(args, frame);
     for contrast in &contrasts {
         let versus = format!("{} against {}", contrast.treatment, contrast.control);
-        activity.tell(|| format!("{versus}: estimating"));
-        let sets = row_sets(args, frame, &bound.identified, contrast);
-        let mut modifiers: Vec<Vec<Cell>> = Vec::new();
+        activity.report(|| format!("{versus}: estimating"));
+        let sets = row_sets(args, frame, &plan.adjustments, contrast);
+        let mut modifiers: Vec<ModifierRow> = Vec::new();
         for set in &sets {
             let folds = folds(args, frame, set);
-            let score = shared_score(args, set, folds.as_deref());
+            let score = shared_propensity(args, set, folds.as_deref());
             tables.balance.extend(balance_rows(args, frame, set, score.as_ref()));
             tables.overlap.extend(overlap_row(args, set, score.as_ref()));
-            let mut found = estimates(bound, set, score.as_ref(), folds.as_deref());
+            let mut set_entries = estimates(plan, set, score.as_ref(), folds.as_deref());
             refutations(
                 args,
                 frame,
                 set,
                 score.as_ref(),
                 folds.as_deref(),
-                &mut found,
+                &mut set_entries,
                 |done| {
                     let all = args.simulations * args.refuters.len();
-                    activity.tell(|| format!("{versus}: refuting, {done} of {all} data sets"));
+                    activity.report(|| format!("{versus}: refuting, {done} of {all} data sets"));
                 },
                 stop,
             )?;
             for comparison in &set.comparisons {
                 modifiers.extend(modifier_rows(args, frame, set, comparison, score.as_ref()));
-                let primary = found
+                let primary = set_entries
                     .iter()
                     .find(|entry| entry.outcome == comparison.outcome)
-                    .map_or(Err("nothing was estimated"), |entry| match &entry.result {
-                        Outcome::Ok(found) => Ok(found),
-                        Outcome::Refused(reason) | Outcome::NotApplicable(reason) => {
-                            Err(reason.as_str())
-                        }
+                    .map_or(Err("nothing was estimated"), |entry| match &entry.answer {
+                        EstimatorAnswer::Estimated(effect) => Ok(effect),
+                        EstimatorAnswer::Refused(reason)
+                        | EstimatorAnswer::NotApplicable(reason) => Err(reason.as_str()),
                     });
                 tables.sensitivity.extend(sensitivity_rows(
                     args,
@@ -100,25 +130,29 @@ pub(super) fn analyse(
                     score.as_ref(),
                 ));
             }
-            entries.extend(found);
+            entries.extend(set_entries);
         }
         adjust_slopes(&mut modifiers);
         tables.modifiers.extend(modifiers);
     }
     tables.sensitivity.extend(omnibus(args, frame, &contrasts));
-    if let Some(graph) = &bound.graph {
-        let rows = identify::rows(args, graph, &bound.identified, frame);
+    if let Some(graph) = &plan.graph {
+        let rows = graph_rows(args, graph, &plan.adjustments, frame);
         let (rows, cut) = rows.map_err(|error| StepError::new(error.to_string()))?;
         tables.graph = rows;
         tables.warnings.extend(cut);
     }
     adjust_entries(args, &mut entries);
-    tables::write(args, &entries, &mut tables);
+    tables.warnings.extend(refused_effects(&entries));
+    let primary = entries.iter().filter(|entry| entry.primary);
+    tables.summary = primary.map(|entry| SummaryRow::new(args, entry)).collect();
+    tables.refutations = entries.iter().flat_map(|entry| refutation_rows(args, entry)).collect();
+    tables.estimates = entries.into_iter().map(|entry| EstimateRow::new(args, entry)).collect();
     Ok(tables)
 }
 
 /// The propensity model of a set of rows, if anything needs one.
-fn shared_score(args: &Args, set: &RowSet, folds: Option<&[u32]>) -> Option<Score> {
+fn shared_propensity(args: &Args, set: &RowSet, folds: Option<&[u32]>) -> Option<FittedPropensity> {
     if set.adjusting_refused().is_some() || set.covariates.is_empty() {
         return None;
     }
@@ -126,7 +160,7 @@ fn shared_score(args: &Args, set: &RowSet, folds: Option<&[u32]>) -> Option<Scor
         return None;
     }
     let covariates: Vec<&[f64]> = set.covariates.iter().map(Vec::as_slice).collect();
-    Some(score(args, &sample(set, 0, &covariates, &[], folds)))
+    Some(fit_propensity(args, &sample(set, 0, &covariates, &[], folds)))
 }
 
 fn sample<'a>(
@@ -135,8 +169,8 @@ fn sample<'a>(
     covariates: &'a [&'a [f64]],
     instruments: &'a [&'a [f64]],
     folds: Option<&'a [u32]>,
-) -> Sample<'a> {
-    Sample {
+) -> EstimationSample<'a> {
+    EstimationSample {
         treated: &set.treated,
         outcome: &set.comparisons[comparison].values,
         covariates,
@@ -150,7 +184,7 @@ fn sample<'a>(
 
 /// The fold of each row for cross-fitting: those of a cluster or unit are in the same one. Groups
 /// are dealt out in the order of their random numbers, so that folds are of equal size.
-fn folds(args: &Args, frame: &Frame, set: &RowSet) -> Option<Vec<u32>> {
+fn folds(args: &Args, frame: &AnalysisFrame, set: &RowSet) -> Option<Vec<u32>> {
     let folds = args.folds?;
     let numbers = gather(frame.unit_draws.as_ref().unwrap_or(&frame.draws), &set.rows);
     let rows: Vec<u32> = (0..set.rows.len() as u32).collect();
@@ -172,12 +206,12 @@ fn folds(args: &Args, frame: &Frame, set: &RowSet) -> Option<Vec<u32>> {
 
 /// Every estimate of a set of rows, the primary one of each outcome first.
 fn estimates(
-    bound: &Bound,
+    plan: &AnalysisPlan,
     set: &RowSet,
-    score: Option<&Score>,
+    score: Option<&FittedPropensity>,
     folds: Option<&[u32]>,
-) -> Vec<Entry> {
-    let args = &bound.args;
+) -> Vec<EstimateEntry> {
+    let args = &plan.args;
     let covariates: Vec<&[f64]> = set.covariates.iter().map(Vec::as_slice).collect();
     let instruments: Vec<&[f64]> = set.instruments.iter().map(Vec::as_slice).collect();
     let n_treated = set.n_treated();
@@ -186,23 +220,25 @@ fn estimates(
     let mut entries = Vec::new();
     for (at, comparison) in set.comparisons.iter().enumerate() {
         let position = args.outcomes.iter().position(|name| *name == comparison.outcome);
-        let identified = &bound.identified[position.unwrap_or(0)];
+        let adjustment = &plan.adjustments[position.unwrap_or(0)];
         let sample = sample(set, at, &covariates, &instruments, folds);
         let n_pairs = set
             .units
             .as_ref()
-            .map(|units| Pairs::of(&set.treated, &comparison.values, units).rows.len());
+            .map(|units| UnitPairs::of(&set.treated, &comparison.values, units).rows.len());
         for (order, estimator) in args.estimators().into_iter().enumerate() {
-            let result = match withheld(args, set, identified, comparison, estimator, score) {
+            let result = match why_withheld(args, set, adjustment, comparison, estimator, score) {
                 Some(result) => result,
                 None => match estimate(args, estimator, &sample, score) {
-                    Ok(found) => Outcome::Ok(warned(found, identified, estimator, score)),
+                    Ok(effect) => EstimatorAnswer::Estimated(with_warnings(
+                        effect, adjustment, estimator, score,
+                    )),
                     Err(refusal) => {
-                        Outcome::Refused(reason(args, set, &comparison.outcome, &refusal))
+                        EstimatorAnswer::Refused(reason(args, set, &comparison.outcome, &refusal))
                     }
                 },
             };
-            entries.push(Entry {
+            entries.push(EstimateEntry {
                 outcome: comparison.outcome.clone(),
                 contrast: set.contrast.clone(),
                 estimator,
@@ -217,7 +253,7 @@ fn estimates(
                     comparison.missing_always
                 },
                 adjusted_for: adjusted_for(estimator, set),
-                result,
+                answer: result,
                 p_adjusted: None,
                 refutations: Vec::new(),
             });
@@ -241,68 +277,68 @@ fn adjusted_for(estimator: Estimator, set: &RowSet) -> Vec<String> {
     if estimator.adjusts() { set.names.clone() } else { Vec::new() }
 }
 
-/// An estimate with what it rests on that only the graph, or the propensity, tells.
-fn warned(
-    mut found: Found,
-    identified: &Identified,
+/// An estimate with remarks on what it rests on, as far as only the graph or the propensity show it.
+fn with_warnings(
+    mut effect: EffectEstimate,
+    adjustment: &AdjustmentPlan,
     estimator: Estimator,
-    score: Option<&Score>,
-) -> Found {
+    score: Option<&FittedPropensity>,
+) -> EffectEstimate {
     match estimator {
-        Estimator::Paired if identified.unadjusted_refused.is_some() => found.remarks.push(
+        Estimator::Paired if adjustment.unadjusted_refused.is_some() => effect.remarks.push(
             "By the graph something confounds the effect: within units it is balanced only if it \
              is a property of the unit."
                 .into(),
         ),
         Estimator::Ols | Estimator::Lin if matches!(score, Some(Err(Refusal::NoOverlap(_)))) => {
-            found.remarks.push(
+            effect.remarks.push(
                 "Some rows have no like in the other arm: for them the regression extrapolates."
                     .into(),
             );
         }
         _ => {}
     }
-    found
+    effect
 }
 
 /// Why an estimator gives no number, as far as that is known before it is asked.
-fn withheld(
+fn why_withheld(
     args: &Args,
     set: &RowSet,
-    identified: &Identified,
+    adjustment: &AdjustmentPlan,
     comparison: &Comparison,
     estimator: Estimator,
-    score: Option<&Score>,
-) -> Option<Outcome> {
+    score: Option<&FittedPropensity>,
+) -> Option<EstimatorAnswer> {
     if let Some(reason) = &comparison.refused {
-        return Some(Outcome::Refused(reason.clone()));
+        return Some(EstimatorAnswer::Refused(reason.clone()));
     }
     if !estimator.estimates(args.estimand) {
         let (name, estimand) = (estimator.name(), args.estimand.name());
         let reason = format!("`{name}` does not estimate the {estimand}");
-        return Some(Outcome::NotApplicable(reason));
+        return Some(EstimatorAnswer::NotApplicable(reason));
     }
     let reason = match estimator {
         Estimator::Paired => None,
         Estimator::Difference => set.unadjusted_refused.clone(),
         // The graph's word on backdoor paths is not about instruments.
         Estimator::Iv => {
-            identified.instruments_refused.clone().or_else(|| set.covariates_refused.clone())
+            adjustment.instruments_refused.clone().or_else(|| set.covariates_refused.clone())
         }
         _ => set.adjusting_refused().cloned(),
     };
     if let Some(reason) = reason {
-        return Some(Outcome::Refused(reason));
+        return Some(EstimatorAnswer::Refused(reason));
     }
     // A regression would give a number here, of its form and not of the data.
     if let (Estimator::Ols | Estimator::Lin, Some(Err(reason @ Refusal::Separated))) =
         (estimator, score)
     {
-        return Some(Outcome::Refused(reason.to_string()));
+        return Some(EstimatorAnswer::Refused(reason.to_string()));
     }
     (estimator.needs_propensity() && set.names.is_empty()).then(|| {
         let reason = "there is nothing to adjust for, and so no propensity score";
-        Outcome::NotApplicable(reason.into())
+        EstimatorAnswer::NotApplicable(reason.into())
     })
 }
 
@@ -310,23 +346,23 @@ fn withheld(
 #[allow(clippy::too_many_arguments)]
 fn refutations(
     args: &Args,
-    frame: &Frame,
+    frame: &AnalysisFrame,
     set: &RowSet,
-    score: Option<&Score>,
+    score: Option<&FittedPropensity>,
     folds: Option<&[u32]>,
-    entries: &mut [Entry],
-    tell: impl Fn(usize) + Sync,
+    entries: &mut [EstimateEntry],
+    report: impl Fn(usize) + Sync,
     stop: &AtomicBool,
 ) -> Result<(), StepError> {
-    let place = |entry: &Entry| {
+    let place = |entry: &EstimateEntry| {
         set.comparisons.iter().position(|comparison| comparison.outcome == entry.outcome)
     };
     let mut results = {
-        let refuted: Vec<Refuted> = entries
+        let refuted: Vec<RefutedEstimate> = entries
             .iter()
-            .filter_map(|entry| match &entry.result {
-                Outcome::Ok(_) => {
-                    Some(Refuted { comparison: place(entry)?, estimator: entry.estimator })
+            .filter_map(|entry| match &entry.answer {
+                EstimatorAnswer::Estimated(_) => {
+                    Some(RefutedEstimate { comparison: place(entry)?, estimator: entry.estimator })
                 }
                 _ => None,
             })
@@ -336,21 +372,23 @@ fn refutations(
         }
         let rows = gather(&frame.draws, &set.rows);
         let units = frame.unit_draws.as_ref().map(|draws| gather(draws, &set.rows));
-        let draws = Draws { rows: &rows, units: units.as_deref(), folds };
+        let draws = RowDraws { rows: &rows, units: units.as_deref(), folds };
         let constant = matches!(score, Some(Ok(score)) if score.constant().is_some());
-        let watch = Watch { stop, done: &AtomicUsize::new(0), tell: &tell };
-        refute(args, set, &draws, &refuted, constant, &watch)?.into_iter()
+        let progress = RefutationProgress { stop, done: &AtomicUsize::new(0), report: &report };
+        refute(args, set, &draws, &refuted, constant, &progress)?.into_iter()
     };
-    for entry in entries.iter_mut().filter(|entry| matches!(entry.result, Outcome::Ok(_))) {
+    for entry in
+        entries.iter_mut().filter(|entry| matches!(entry.answer, EstimatorAnswer::Estimated(_)))
+    {
         entry.refutations = results.next().unwrap_or_default();
     }
     Ok(())
 }
 
 /// Adjusts p-values over the contrasts and outcomes of each estimator.
-fn adjust_entries(args: &Args, entries: &mut [Entry]) {
+fn adjust_entries(args: &Args, entries: &mut [EstimateEntry]) {
     for estimator in args.estimators() {
-        let mut tested: Vec<&mut Entry> =
+        let mut tested: Vec<&mut EstimateEntry> =
             entries.iter_mut().filter(|entry| entry.estimator == estimator).collect();
         let p: Vec<Option<f64>> = tested.iter().map(|entry| entry.p_value()).collect();
         let known: Vec<f64> = p.iter().copied().flatten().collect();
@@ -362,26 +400,12 @@ fn adjust_entries(args: &Args, entries: &mut [Entry]) {
 }
 
 /// Benjamini and Hochberg's q-values of the slopes of a contrast, over outcomes and modifiers.
-fn adjust_slopes(rows: &mut [Vec<Cell>]) {
-    let p_value = |row: &Vec<Cell>| match row[SLOPE_P] {
-        Cell::Number(p) => Some(p),
-        _ => None,
-    };
-    let known: Vec<f64> = rows.iter().filter_map(p_value).collect();
+fn adjust_slopes(rows: &mut [ModifierRow]) {
+    let known: Vec<f64> = rows.iter().filter_map(|row| row.p_value).collect();
     let mut q = adjust(&known, galeras_causal::Adjustment::BenjaminiHochberg).into_iter();
     for row in rows {
-        if p_value(row).is_some() {
-            row[SLOPE_P + 1] = q.next().into();
-        }
-    }
-}
-
-impl Entry {
-    /// The p-value, if there is an estimate.
-    pub(super) fn p_value(&self) -> Option<f64> {
-        match &self.result {
-            Outcome::Ok(Found { estimate, .. }) => Some(estimate.p_value()),
-            _ => None,
+        if row.p_value.is_some() {
+            row.q_value = q.next();
         }
     }
 }

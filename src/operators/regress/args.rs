@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::support::missing::Missing;
+use super::super::missing_values::MissingValues;
 use galeras_causal::{Adjustment, Covariance, Estimand, Refuter};
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -13,7 +13,7 @@ use galeras_causal::{Adjustment, Covariance, Estimand, Refuter};
 pub(super) struct Args {
     /// The column that says which arm a row belongs to.
     pub(super) treatment: String,
-    /// The arm that others are compared with: its value in the column, as a text.
+    /// The arm that others are compared with: its value in the column, as text.
     pub(super) control: String,
     /// The arms that are compared with it, in this order; all others if absent.
     #[serde(default)]
@@ -24,7 +24,7 @@ pub(super) struct Args {
     /// The columns on which an effect is estimated; numbers or true and false.
     #[schemars(length(min = 1))]
     pub(super) outcomes: Vec<String>,
-    /// The column that tells which rows belong together: a data point that is answered under
+    /// The column that says which rows belong together: a data point that is answered under
     /// every treatment. With it the analysis is paired.
     #[serde(default)]
     pub(super) unit: Option<String>,
@@ -44,9 +44,9 @@ pub(super) struct Args {
     /// for.
     #[serde(default)]
     pub(super) graph: Option<String>,
-    /// What is estimated with; the first is the primary one. With a unit that is `paired`, named
-    /// or not. If absent and without a unit: `difference` without confounders (with clusters
-    /// `ols`), else `ols` and `aipw`, or `weighting` for another estimand than the ate.
+    /// The estimators; the first is the primary one. With a unit that is `paired`, whether it is
+    /// named or not. If absent and without a unit: `difference` without confounders (with clusters
+    /// `ols`), else `ols` and `aipw`, or `weighting` for an estimand other than `ate`.
     #[serde(default)]
     pub(super) estimators: Vec<Estimator>,
     /// For whom the effect is averaged, where an estimator can tell them apart: all units (ate),
@@ -66,14 +66,15 @@ pub(super) struct Args {
     #[serde(default = "clip")]
     #[schemars(length(min = 2, max = 2))]
     pub(super) clip: Vec<f64>,
-    /// Cuts the ranks of the scores into so many parts, rounded to the nearest: that makes one
-    /// stratum more, and the two at the ends half as large, as DoWhy cuts. If absent n / 20,
-    /// halved until at least half of the strata hold more than ten rows of each arm. Others are
-    /// left out, and the note says how many rows are used.
+    /// The number of parts into which the ranks of the scores are cut, rounded to the nearest: as
+    /// in DoWhy, that makes one stratum more, and the two at the ends are half as large. If absent
+    /// n / 20, halved until at least half of the strata hold more than ten rows of each arm. The
+    /// other strata are left out, and the note says how many rows are used.
     #[serde(default)]
     #[schemars(range(min = 2))]
     pub(super) strata: Option<usize>,
-    /// Fits the models of `aipw` on other folds than those they are used on; so many of them.
+    /// The number of folds for `aipw`, whose models are then fitted on other folds than those they
+    /// are used on.
     #[serde(default)]
     #[schemars(range(min = 2))]
     pub(super) folds: Option<u32>,
@@ -100,7 +101,7 @@ pub(super) struct Args {
     /// What is done about rows without a value: `refuse` the estimate, or `drop` the rows and
     /// say how many.
     #[serde(default)]
-    pub(super) missing: Missing,
+    pub(super) missing: MissingValues,
 }
 
 fn clip() -> Vec<f64> {

@@ -89,17 +89,17 @@ fn numbers(args: &Args, errors: &mut Vec<ArgError>) {
         errors.push(ArgError::new(path, Code::OutOfRange, message));
     };
     if !(args.alpha > 0.0 && args.alpha < 1.0) {
-        refuse("alpha", "`alpha` lies between 0 and 1");
+        refuse("alpha", "`alpha` must lie between 0 and 1");
     }
     if !(args.subset_fraction > 0.0 && args.subset_fraction < 1.0) {
-        refuse("subset_fraction", "a share lies between 0 and 1");
+        refuse("subset_fraction", "`subset_fraction` must lie between 0 and 1");
     }
     if args.penalty.is_some_and(|c| !(c > 0.0 && c.is_finite())) {
-        refuse("penalty", "`penalty` is above 0 (scikit-learn's `C`)");
+        refuse("penalty", "`penalty` must be above 0 (it is scikit-learn's `C`)");
     }
     match args.clip.as_slice() {
         [low, high] if 0.0 < *low && low < high && *high < 1.0 => {}
-        _ => refuse("clip", "`clip` is a low and a high score, between 0 and 1"),
+        _ => refuse("clip", "`clip` must be a low and a high score between 0 and 1"),
     }
 }
 
@@ -112,7 +112,7 @@ fn estimators(args: &Args, errors: &mut Vec<ArgError>) {
         let path = format!("estimators[{at}]");
         let name = estimator.name();
         if args.estimators[..at].contains(estimator) {
-            conflict(path.clone(), &format!("`{name}` is there twice"), "remove one of them");
+            conflict(path.clone(), &format!("`{name}` is listed twice"), "remove one of them");
         }
         match estimator {
             Estimator::Paired if args.unit.is_none() => {
@@ -152,7 +152,11 @@ fn estimators(args: &Args, errors: &mut Vec<ArgError>) {
     }
     for (at, refuter) in args.refuters.iter().enumerate() {
         if args.refuters[..at].contains(refuter) {
-            conflict(format!("refuters[{at}]"), "the refuter is there twice", "remove one");
+            conflict(
+                format!("refuters[{at}]"),
+                "the refuter is listed twice",
+                "remove one of them",
+            );
         }
     }
     if let Some(kind) = args.standard_errors
@@ -169,7 +173,7 @@ fn estimators(args: &Args, errors: &mut Vec<ArgError>) {
             if *name == args.control {
                 conflict(path, "control cannot be compared with itself", "remove it");
             } else if treatments[..at].contains(name) {
-                conflict(path, "the arm is there twice", "remove one of them");
+                conflict(path, "the arm is listed twice", "remove one of them");
             }
         }
     }
@@ -214,7 +218,7 @@ fn graph(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) -> Option<Ca
                 refuse(message, "declare it latent if it is not observed: `name [latent]`");
             }
             Some(field) if *name != args.treatment && !is_number(field.data_type()) => {
-                let message = format!("the node `{name}` of the graph is no column of numbers");
+                let message = format!("the node `{name}` of the graph is not a column of numbers");
                 refuse(message, "use a column of numbers, or declare it latent");
             }
             Some(_) => {}

@@ -1,11 +1,11 @@
 //! Which rows are compared: contrasts of arms, complete rows, and what forbids an estimate before
 //! anything is estimated.
 
-use super::super::support::missing::Missing;
-use super::super::support::words::{count, list};
+use super::super::missing_values::MissingValues;
+use super::super::prose::{count, name_list};
+use super::adjustment::AdjustmentPlan;
 use super::args::{Args, Contrasts};
-use super::frame::{Frame, NONE};
-use super::identify::Identified;
+use super::frame::{AnalysisFrame, LabelCodes, NONE, gather};
 use galeras_causal::dense;
 
 /// Fewer units than these give no estimate.
@@ -18,16 +18,16 @@ pub(super) struct Contrast {
     pub(super) control: String,
 }
 
-/// The contrasts, in the order in which they are told: each arm with control, then with the arms
+/// The contrasts, in the order in which they are reported: each arm with control, then with the arms
 /// before it.
-pub(super) fn contrasts(args: &Args, frame: &Frame) -> Vec<Contrast> {
+pub(super) fn contrasts(args: &Args, frame: &AnalysisFrame) -> Vec<Contrast> {
     let mut arms: Vec<String> = match &args.treatments {
         Some(given) => given.clone(),
         None => {
-            let mut found = frame.arms.names().to_vec();
-            found.retain(|name| *name != args.control);
-            found.sort();
-            found
+            let mut others = frame.arms.names().to_vec();
+            others.retain(|name| *name != args.control);
+            others.sort();
+            others
         }
     };
     if arms.is_empty() {
@@ -95,6 +95,13 @@ impl RowSet {
         self.backdoor_refused.as_ref().or(self.covariates_refused.as_ref())
     }
 
+    /// The outcomes that are compared in these rows, with commas.
+    pub(super) fn outcomes(&self) -> String {
+        let names: Vec<&str> =
+            self.comparisons.iter().map(|comparison| comparison.outcome.as_str()).collect();
+        names.join(", ")
+    }
+
     /// Rows under the treatment.
     pub(super) fn n_treated(&self) -> usize {
         self.treated.iter().filter(|treated| **treated).count()
@@ -104,8 +111,8 @@ impl RowSet {
 /// The rows of a contrast, by outcomes that share them.
 pub(super) fn row_sets(
     args: &Args,
-    frame: &Frame,
-    identified: &[Identified],
+    frame: &AnalysisFrame,
+    plans: &[AdjustmentPlan],
     contrast: &Contrast,
 ) -> Vec<RowSet> {
     let mut sets: Vec<RowSet> = Vec::new();
@@ -115,31 +122,31 @@ pub(super) fn row_sets(
         arm == arms.0 || arm == arms.1
     };
     let candidates: Vec<u32> = (0..frame.len() as u32).filter(in_arm).collect();
-    for (outcome, identified) in args.outcomes.iter().zip(identified) {
-        let rows = Rows::of(args, frame, identified, outcome, &candidates);
+    for (outcome, plan) in args.outcomes.iter().zip(plans) {
+        let rows = UsableRows::of(args, frame, plan, outcome, &candidates);
         let comparison = Comparison {
             values: gather(&frame.numbers[outcome], &rows.kept),
-            refused: refused(args, frame, contrast, outcome, &rows),
+            refused: why_refused(args, frame, contrast, outcome, &rows),
             missing: rows.missing,
             missing_always: match args.missing {
-                Missing::Refuse => rows.missing_always,
-                Missing::Drop => rows.missing,
+                MissingValues::Refuse => rows.missing_always,
+                MissingValues::Drop => rows.missing,
             },
             outcome: outcome.clone(),
         };
-        let covariates_refused = covariates_refused(args, frame, identified, &rows);
+        let covariates_refused = why_covariates_refused(args, frame, plan, &rows);
         let same = |set: &&mut RowSet| {
             set.rows == rows.kept
-                && set.names == identified.adjusted
-                && set.instrument_names == identified.instruments
+                && set.names == plan.adjusted
+                && set.instrument_names == plan.instruments
                 && set.covariates_refused == covariates_refused
-                && set.backdoor_refused == identified.backdoor_refused
-                && set.unadjusted_refused == identified.unadjusted_refused
+                && set.backdoor_refused == plan.backdoor_refused
+                && set.unadjusted_refused == plan.unadjusted_refused
         };
         match sets.iter_mut().find(same) {
             Some(set) => set.comparisons.push(comparison),
             None => {
-                let mut set = row_set(frame, identified, contrast, rows, covariates_refused);
+                let mut set = row_set(frame, plan, contrast, rows, covariates_refused);
                 set.comparisons.push(comparison);
                 sets.push(set);
             }
@@ -149,17 +156,15 @@ pub(super) fn row_sets(
 }
 
 fn row_set(
-    frame: &Frame,
-    identified: &Identified,
+    frame: &AnalysisFrame,
+    plan: &AdjustmentPlan,
     contrast: &Contrast,
-    rows: Rows,
+    rows: UsableRows,
     covariates_refused: Option<String>,
 ) -> RowSet {
     let treatment = frame.arms.code(&contrast.treatment);
     let is_treated = |row: &u32| Some(frame.arms.rows()[*row as usize]) == treatment;
-    let codes = |codes: &super::frame::Codes| {
-        dense(rows.kept.iter().map(|row| codes.rows()[*row as usize]))
-    };
+    let codes = |codes: &LabelCodes| dense(rows.kept.iter().map(|row| codes.rows()[*row as usize]));
     // Values that are not used, because they are incomplete, are not copied.
     let columns = |names: &[String]| match covariates_refused {
         None => names.iter().map(|name| gather(&frame.numbers[name], &rows.kept)).collect(),
@@ -170,26 +175,21 @@ fn row_set(
         treated: rows.kept.iter().map(is_treated).collect(),
         units: frame.units.as_ref().map(codes),
         clusters: frame.clusters.as_ref().map(codes),
-        names: identified.adjusted.clone(),
-        covariates: columns(&identified.adjusted),
-        instruments: columns(&identified.instruments),
-        instrument_names: identified.instruments.clone(),
-        unadjusted_refused: identified.unadjusted_refused.clone(),
-        affected: identified.affected.clone(),
-        backdoor_refused: identified.backdoor_refused.clone(),
+        names: plan.adjusted.clone(),
+        covariates: columns(&plan.adjusted),
+        instruments: columns(&plan.instruments),
+        instrument_names: plan.instruments.clone(),
+        unadjusted_refused: plan.unadjusted_refused.clone(),
+        affected: plan.affected.clone(),
+        backdoor_refused: plan.backdoor_refused.clone(),
         covariates_refused,
         comparisons: Vec::new(),
         rows: rows.kept,
     }
 }
 
-/// The values of a column in some rows.
-pub(super) fn gather<T: Copy>(column: &[T], rows: &[u32]) -> Vec<T> {
-    rows.iter().map(|row| column[*row as usize]).collect()
-}
-
 /// The rows that are used for an outcome, and what is missing in those that could be.
-struct Rows {
+struct UsableRows {
     kept: Vec<u32>,
     /// Rows without an arm, or of these arms without a value that is needed.
     missing: usize,
@@ -199,25 +199,25 @@ struct Rows {
     missing_covariates: Vec<(String, usize)>,
 }
 
-impl Rows {
+impl UsableRows {
     fn of(
         args: &Args,
-        frame: &Frame,
-        identified: &Identified,
+        frame: &AnalysisFrame,
+        plan: &AdjustmentPlan,
         outcome: &str,
         candidates: &[u32],
     ) -> Self {
         let values = &frame.numbers[outcome];
         let codes = [&frame.units, &frame.clusters];
         let group_missing = |row: usize| codes.into_iter().flatten().any(|c| c.rows()[row] == NONE);
-        let covariates: Vec<(&String, &Vec<f64>)> = identified
+        let covariates: Vec<(&String, &Vec<f64>)> = plan
             .adjusted
             .iter()
-            .chain(&identified.instruments)
+            .chain(&plan.instruments)
             .map(|name| (name, &frame.numbers[name]))
             .collect();
         let without_arm = frame.arms.rows().iter().filter(|arm| **arm == NONE).count();
-        let mut found = Self {
+        let mut usable = Self {
             kept: Vec::with_capacity(candidates.len()),
             missing: without_arm,
             missing_always: without_arm,
@@ -227,33 +227,33 @@ impl Rows {
             let at = *row as usize;
             let always = values[at].is_nan() || group_missing(at);
             let mut lacking = false;
-            for ((_, column), (_, missing)) in covariates.iter().zip(&mut found.missing_covariates)
+            for ((_, column), (_, missing)) in covariates.iter().zip(&mut usable.missing_covariates)
             {
                 if column[at].is_nan() {
                     *missing += 1;
                     lacking = true;
                 }
             }
-            found.missing_always += usize::from(always);
-            found.missing += usize::from(always || lacking);
+            usable.missing_always += usize::from(always);
+            usable.missing += usize::from(always || lacking);
             // A row without an outcome is of no use; one without a covariate is, to estimators
             // that use none, unless the user wants all of them to have the same rows.
-            let dropped = always || (lacking && args.missing == Missing::Drop);
+            let dropped = always || (lacking && args.missing == MissingValues::Drop);
             if !dropped {
-                found.kept.push(*row);
+                usable.kept.push(*row);
             }
         }
-        found
+        usable
     }
 }
 
 /// Why nothing is estimated from these rows.
-fn refused(
+fn why_refused(
     args: &Args,
-    frame: &Frame,
+    frame: &AnalysisFrame,
     contrast: &Contrast,
     outcome: &str,
-    rows: &Rows,
+    rows: &UsableRows,
 ) -> Option<String> {
     for arm in [&contrast.control, &contrast.treatment] {
         if frame.arms.code(arm).is_none() {
@@ -261,7 +261,11 @@ fn refused(
             return Some(match known {
                 [] => format!("there is no row with a value of `{}`", args.treatment),
                 _ => {
-                    format!("no row has `{arm}` as `{}`: it is {}", args.treatment, list(known))
+                    format!(
+                        "no row has `{arm}` as `{}`: it is {}",
+                        args.treatment,
+                        name_list(known)
+                    )
                 }
             });
         }
@@ -270,11 +274,11 @@ fn refused(
         let message = "has one level only, so that there is nothing to compare";
         return Some(format!("`{}` {message}", args.treatment));
     }
-    if args.missing == Missing::Refuse && rows.missing_always > 0 {
+    if args.missing == MissingValues::Refuse && rows.missing_always > 0 {
         return Some(format!(
             "{} without a value of `{outcome}`{} (missing: drop leaves such rows out)",
             count(rows.missing_always, "row is", "rows are"),
-            groups(args),
+            or_group_columns(args),
         ));
     }
     let values = &frame.numbers[outcome];
@@ -287,10 +291,10 @@ fn refused(
     for row in &rows.kept {
         arms[usize::from(Some(frame.arms.rows()[*row as usize]) == treatment)] += 1;
     }
-    for (found, arm) in arms.into_iter().zip([&contrast.control, &contrast.treatment]) {
-        if found < 2 {
-            let found = count(found, "row", "rows");
-            return Some(format!("too few rows: {found} of `{arm}`, at least 2 are needed"));
+    for (n, arm) in arms.into_iter().zip([&contrast.control, &contrast.treatment]) {
+        if n < 2 {
+            let rows = count(n, "row", "rows");
+            return Some(format!("too few rows: {rows} of `{arm}`, at least 2 are needed"));
         }
     }
     let (units, what) = match &frame.units {
@@ -312,9 +316,9 @@ fn refused(
             let code = frame.arms.code(arm);
             let of_arm =
                 rows.kept.iter().filter(|row| Some(frame.arms.rows()[**row as usize]) == code);
-            let mut found = of_arm.map(cluster);
-            let first = found.next();
-            if found.all(|cluster| Some(cluster) == first) {
+            let mut clusters = of_arm.map(cluster);
+            let first = clusters.next();
+            if clusters.all(|cluster| Some(cluster) == first) {
                 return Some(format!(
                     "all rows of `{arm}` lie in one cluster, so that its effect cannot be told \
                      from that of the treatment"
@@ -330,7 +334,7 @@ fn refused(
 }
 
 /// The group columns of an analysis, as the end of a list.
-fn groups(args: &Args) -> String {
+fn or_group_columns(args: &Args) -> String {
     let names = [&args.unit, &args.cluster];
     let mut names: Vec<&str> = names.into_iter().flatten().map(String::as_str).collect();
     names.push(&args.treatment);
@@ -338,11 +342,11 @@ fn groups(args: &Args) -> String {
 }
 
 /// Why no estimator may use the covariates and instruments in these rows.
-fn covariates_refused(
+fn why_covariates_refused(
     args: &Args,
-    frame: &Frame,
-    identified: &Identified,
-    rows: &Rows,
+    frame: &AnalysisFrame,
+    plan: &AdjustmentPlan,
+    rows: &UsableRows,
 ) -> Option<String> {
     let missing: Vec<String> = rows
         .missing_covariates
@@ -350,13 +354,13 @@ fn covariates_refused(
         .filter(|(_, missing)| *missing > 0)
         .map(|(name, missing)| format!("{missing} of `{name}`"))
         .collect();
-    if args.missing == Missing::Refuse && !missing.is_empty() {
+    if args.missing == MissingValues::Refuse && !missing.is_empty() {
         return Some(format!(
             "values are missing: {} (missing: drop leaves such rows out)",
             missing.join(", ")
         ));
     }
-    for name in identified.adjusted.iter().chain(&identified.instruments) {
+    for name in plan.adjusted.iter().chain(&plan.instruments) {
         let column = &frame.numbers[name];
         let infinite = rows.kept.iter().filter(|row| column[**row as usize].is_infinite()).count();
         if infinite > 0 {
@@ -365,7 +369,7 @@ fn covariates_refused(
     }
     let units = frame.units.as_ref()?;
     let units = gather(units.rows(), &rows.kept);
-    identified.adjusted.iter().find_map(|name| {
+    plan.adjusted.iter().find_map(|name| {
         let differing = differing_units(&units, &gather(&frame.numbers[name], &rows.kept));
         (differing > 0).then(|| {
             format!(

@@ -1,6 +1,6 @@
 //! One estimator on one sample: which function of `causal` answers, and for what it refuses.
 
-use super::super::support::words::{count, short, thousands};
+use super::super::prose::{count, four_digits, thousands};
 use super::args::{Args, EstimandName, Estimator};
 use super::comparison::FEWEST_UNITS;
 use galeras_causal::{
@@ -15,7 +15,7 @@ const WEAK_F: f64 = 10.0;
 
 /// What is estimated from: columns of the same number of rows.
 #[derive(Clone, Copy)]
-pub(super) struct Sample<'a> {
+pub(super) struct EstimationSample<'a> {
     pub(super) treated: &'a [bool],
     pub(super) outcome: &'a [f64],
     pub(super) covariates: &'a [&'a [f64]],
@@ -29,7 +29,7 @@ pub(super) struct Sample<'a> {
     pub(super) only_value: bool,
 }
 
-impl Sample<'_> {
+impl EstimationSample<'_> {
     /// What errors may be correlated within.
     pub(super) fn correlated(&self) -> Option<&[u32]> {
         self.clusters.or(self.units)
@@ -46,7 +46,7 @@ impl Sample<'_> {
 
 /// An estimate and how it came about.
 #[derive(Clone, Debug)]
-pub(super) struct Found {
+pub(super) struct EffectEstimate {
     pub(super) estimate: Estimate,
     pub(super) estimand: &'static str,
     pub(super) se_kind: String,
@@ -57,10 +57,10 @@ pub(super) struct Found {
 }
 
 /// The propensity model that a sample's estimators share, fitted when it is first needed.
-pub(super) type Score = Result<Propensity, Refusal>;
+pub(super) type FittedPropensity = Result<Propensity, Refusal>;
 
 /// The propensity model of a sample.
-pub(super) fn score(args: &Args, sample: &Sample<'_>) -> Score {
+pub(super) fn fit_propensity(args: &Args, sample: &EstimationSample<'_>) -> FittedPropensity {
     Propensity::fit(sample.covariates, sample.treated, args.penalty)
 }
 
@@ -68,28 +68,30 @@ pub(super) fn score(args: &Args, sample: &Sample<'_>) -> Score {
 pub(super) fn estimate(
     args: &Args,
     estimator: Estimator,
-    sample: &Sample<'_>,
-    score: Option<&Score>,
-) -> Result<Found, Refusal> {
+    sample: &EstimationSample<'_>,
+    score: Option<&FittedPropensity>,
+) -> Result<EffectEstimate, Refusal> {
     match estimator {
-        Estimator::Paired => by_pairs(args, sample),
-        Estimator::Difference => difference(sample),
-        Estimator::Ols | Estimator::Lin => regression(args, estimator, sample),
-        Estimator::Iv => instrumental(args, sample),
+        Estimator::Paired => estimate_by_pairs(args, sample),
+        Estimator::Difference => estimate_by_difference(sample),
+        Estimator::Ols | Estimator::Lin => estimate_by_regression(args, estimator, sample),
+        Estimator::Iv => estimate_by_instruments(args, sample),
         _ => {
             let missing = || Refusal::Other("a defect: no propensity score".into());
             let score = score.ok_or_else(missing)?.as_ref().map_err(Refusal::clone)?;
-            by_propensity(args, estimator, sample, score)
+            estimate_by_propensity(args, estimator, sample, score)
         }
     }
 }
 
-fn found(estimate: Estimate, estimand: &'static str, se_kind: impl Into<String>) -> Found {
-    Found { estimate, estimand, se_kind: se_kind.into(), pairs: None, remarks: Vec::new() }
+impl EffectEstimate {
+    fn new(estimate: Estimate, estimand: &'static str, se_kind: impl Into<String>) -> Self {
+        Self { estimate, estimand, se_kind: se_kind.into(), pairs: None, remarks: Vec::new() }
+    }
 }
 
 /// The means of the units under both arms, for units that have rows in both.
-pub(super) struct Pairs {
+pub(super) struct UnitPairs {
     pub(super) treatment: Vec<f64>,
     pub(super) control: Vec<f64>,
     /// The unit of each pair.
@@ -102,7 +104,7 @@ pub(super) struct Pairs {
     pub(super) averaged: bool,
 }
 
-impl Pairs {
+impl UnitPairs {
     /// The pairs of a sample with units.
     pub(super) fn of(treated: &[bool], outcome: &[f64], units: &[u32]) -> Self {
         let size = units.iter().max().map_or(0, |last| *last as usize + 1);
@@ -162,20 +164,23 @@ impl Pairs {
     }
 }
 
-fn by_pairs(args: &Args, sample: &Sample<'_>) -> Result<Found, Refusal> {
+fn estimate_by_pairs(
+    args: &Args,
+    sample: &EstimationSample<'_>,
+) -> Result<EffectEstimate, Refusal> {
     let no_units = || Refusal::Other("a defect: no units".into());
     let units = sample.units.ok_or_else(no_units)?;
-    let pairs = Pairs::of(sample.treated, sample.outcome, units);
-    let found_pairs = pairs.rows.len();
+    let pairs = UnitPairs::of(sample.treated, sample.outcome, units);
+    let n_pairs = pairs.rows.len();
     // A refuter may leave some out: whether there are enough is asked of the data as they are.
     let needed = if sample.only_value { 2 } else { FEWEST_UNITS };
-    if found_pairs < needed {
-        return Err(Refusal::TooFew { what: "pairs", found: found_pairs, needed });
+    if n_pairs < needed {
+        return Err(Refusal::TooFew { what: "pairs", found: n_pairs, needed });
     }
     let mut result = match sample.clusters {
         None => {
             let paired = paired(&pairs.treatment, &pairs.control)?;
-            found(paired.estimate, "ate", "paired t")
+            EffectEstimate::new(paired.estimate, "ate", "paired t")
         }
         Some(clusters) => {
             let of_pairs = dense(pairs.clusters(units, clusters)?.into_iter());
@@ -188,7 +193,7 @@ fn by_pairs(args: &Args, sample: &Sample<'_>) -> Result<Found, Refusal> {
                     other => other,
                 })?;
             let estimate = fit.estimate(0, kind, clusters.map(|_| of_pairs.as_slice()))?;
-            found(estimate, "ate", format!("{kind} of pair differences"))
+            EffectEstimate::new(estimate, "ate", format!("{kind} of pair differences"))
         }
     };
     if pairs.incomplete > 0 {
@@ -202,9 +207,9 @@ fn by_pairs(args: &Args, sample: &Sample<'_>) -> Result<Found, Refusal> {
     Ok(result)
 }
 
-fn difference(sample: &Sample<'_>) -> Result<Found, Refusal> {
+fn estimate_by_difference(sample: &EstimationSample<'_>) -> Result<EffectEstimate, Refusal> {
     let means = difference_in_means(sample.treated, sample.outcome)?;
-    let mut result = found(means.estimate, "ate", "Welch");
+    let mut result = EffectEstimate::new(means.estimate, "ate", "Welch");
     if sample.units.is_some() {
         let remark = "The standard error ignores that rows are paired.";
         result.remarks.push(remark.into());
@@ -214,22 +219,29 @@ fn difference(sample: &Sample<'_>) -> Result<Found, Refusal> {
     Ok(result)
 }
 
-fn regression(args: &Args, estimator: Estimator, sample: &Sample<'_>) -> Result<Found, Refusal> {
+fn estimate_by_regression(
+    args: &Args,
+    estimator: Estimator,
+    sample: &EstimationSample<'_>,
+) -> Result<EffectEstimate, Refusal> {
     let (kind, clusters) = sample.covariance(args);
     let fit = if estimator == Estimator::Ols { adjusted } else { interacted };
     let fit = fit(sample.treated, sample.outcome, sample.covariates, kind, clusters)?;
-    let mut result = found(fit.estimate, "ate", kind.to_string());
-    result.remarks.extend(unpaired(sample, kind));
+    let mut result = EffectEstimate::new(fit.estimate, "ate", kind.to_string());
+    result.remarks.extend(unpaired_remark(sample, kind));
     Ok(result)
 }
 
 /// What is said of a standard error that takes the rows of a unit as independent.
-fn unpaired(sample: &Sample<'_>, kind: Covariance) -> Option<String> {
+fn unpaired_remark(sample: &EstimationSample<'_>, kind: Covariance) -> Option<String> {
     let ignored = sample.units.is_some() && !kind.is_clustered();
     ignored.then(|| "The standard error ignores that rows are paired.".into())
 }
 
-fn instrumental(args: &Args, sample: &Sample<'_>) -> Result<Found, Refusal> {
+fn estimate_by_instruments(
+    args: &Args,
+    sample: &EstimationSample<'_>,
+) -> Result<EffectEstimate, Refusal> {
     let endogenous: Vec<f64> = sample.treated.iter().map(|t| f64::from(u8::from(*t))).collect();
     let (kind, clusters) = sample.covariance(args);
     let fit = two_stage(
@@ -240,26 +252,26 @@ fn instrumental(args: &Args, sample: &Sample<'_>) -> Result<Found, Refusal> {
         kind,
         clusters,
     )?;
-    let mut result = found(fit.estimate, "late", kind.to_string());
-    result.remarks.extend(unpaired(sample, kind));
+    let mut result = EffectEstimate::new(fit.estimate, "late", kind.to_string());
+    result.remarks.extend(unpaired_remark(sample, kind));
     // By the same variances as the estimate, so that clusters do not make an instrument stronger.
     let (f, kind) = match fit.robust_first_stage_f {
         Some(f) => (f, kind.to_string()),
         None => (fit.first_stage_f, "equal variances".into()),
     };
-    result.remarks.push(format!("First-stage F = {} ({kind}).", short(f)));
+    result.remarks.push(format!("First-stage F = {} ({kind}).", four_digits(f)));
     if f < WEAK_F {
         result.remarks.push("The instrument is weak (F < 10): the interval may not hold.".into());
     }
     Ok(result)
 }
 
-fn by_propensity(
+fn estimate_by_propensity(
     args: &Args,
     estimator: Estimator,
-    sample: &Sample<'_>,
+    sample: &EstimationSample<'_>,
     score: &Propensity,
-) -> Result<Found, Refusal> {
+) -> Result<EffectEstimate, Refusal> {
     let clusters = sample.correlated();
     let n_clusters = clusters.and_then(|codes| codes.iter().max());
     if let Some(last) = n_clusters.filter(|last| (**last as usize) + 1 < FEWEST_UNITS)
@@ -281,7 +293,7 @@ fn by_propensity(
                 EstimandName::Atc => matched.atc,
                 _ => matched.ate,
             };
-            let mut result = found(estimate, name, "Abadie-Imbens");
+            let mut result = EffectEstimate::new(estimate, name, "Abadie-Imbens");
             if clusters.is_some() {
                 result.remarks.push("The standard error ignores clusters and pairs.".into());
             }
@@ -296,7 +308,7 @@ fn by_propensity(
             };
             let kind =
                 if clusters.is_some() { "within strata, clustered" } else { "within strata" };
-            let mut result = found(estimate, name, kind);
+            let mut result = EffectEstimate::new(estimate, name, kind);
             let kept = count(strata.strata_kept, "stratum", "strata");
             result.remarks.push(format!("{kept} with {} rows.", thousands(strata.rows_kept)));
             result
@@ -306,8 +318,8 @@ fn by_propensity(
             let weighted =
                 weighting(sample.covariates, treated, outcome, score, estimand, clip, clusters)?;
             let kind = if clusters.is_some() { "sandwich, clustered" } else { "sandwich" };
-            let mut result = found(weighted.estimate, name, kind);
-            result.remarks.extend(clipped(weighted.clipped, clip));
+            let mut result = EffectEstimate::new(weighted.estimate, name, kind);
+            result.remarks.extend(clipping_remark(weighted.clipped, clip));
             result
         }
         _ => match sample.folds {
@@ -315,8 +327,8 @@ fn by_propensity(
                 let robust =
                     aipw(sample.covariates, treated, outcome, score, AIPW_CLIP, false, clusters)?;
                 let kind = if clusters.is_some() { "sandwich, clustered" } else { "sandwich" };
-                let mut result = found(robust.estimate, name, kind);
-                result.remarks.extend(clipped(robust.clipped, AIPW_CLIP));
+                let mut result = EffectEstimate::new(robust.estimate, name, kind);
+                result.remarks.extend(clipping_remark(robust.clipped, AIPW_CLIP));
                 result
             }
             Some(folds) => {
@@ -342,8 +354,8 @@ fn by_propensity(
                     Some(_) => "influence function, clustered",
                     None => "influence function",
                 };
-                let mut result = found(robust.estimate, name, kind);
-                result.remarks.extend(clipped(robust.clipped, AIPW_CLIP));
+                let mut result = EffectEstimate::new(robust.estimate, name, kind);
+                result.remarks.extend(clipping_remark(robust.clipped, AIPW_CLIP));
                 let folds = folds.iter().max().map_or(0, |last| last + 1);
                 result.remarks.push(format!("Models were fitted on other folds of {folds}."));
                 result
@@ -362,7 +374,7 @@ fn by_propensity(
 }
 
 /// What is said of scores outside of the range of weights.
-fn clipped(scores: usize, (low, high): (f64, f64)) -> Option<String> {
+fn clipping_remark(scores: usize, (low, high): (f64, f64)) -> Option<String> {
     let scores = (scores > 0).then(|| count(scores, "score was", "scores were"));
     scores.map(|scores| format!("{scores} clipped to {low} to {high}."))
 }

@@ -25,13 +25,13 @@ pub(super) const NONE: u32 = u32::MAX;
 
 /// Texts as codes, in the order in which they appear.
 #[derive(Default)]
-pub(super) struct Codes {
+pub(super) struct LabelCodes {
     names: Vec<String>,
     known: HashMap<String, u32>,
     of_rows: Vec<u32>,
 }
 
-impl Codes {
+impl LabelCodes {
     fn push(&mut self, name: Option<&str>) {
         let code = match name {
             None => NONE,
@@ -64,15 +64,20 @@ impl Codes {
     }
 }
 
+/// The values of a column in some rows.
+pub(super) fn gather<T: Copy>(column: &[T], rows: &[u32]) -> Vec<T> {
+    rows.iter().map(|row| column[*row as usize]).collect()
+}
+
 /// The columns that an analysis reads.
 #[derive(Default)]
-pub(super) struct Frame {
+pub(super) struct AnalysisFrame {
     /// The arm of each row.
-    pub(super) arms: Codes,
+    pub(super) arms: LabelCodes,
     /// The unit of each row, if there are units.
-    pub(super) units: Option<Codes>,
+    pub(super) units: Option<LabelCodes>,
     /// The cluster of each row, if clusters are given.
-    pub(super) clusters: Option<Codes>,
+    pub(super) clusters: Option<LabelCodes>,
     /// Columns of numbers, by name.
     pub(super) numbers: BTreeMap<String, Vec<f64>>,
     /// A random number of each row.
@@ -81,7 +86,7 @@ pub(super) struct Frame {
     pub(super) unit_draws: Option<Vec<u64>>,
 }
 
-impl Frame {
+impl AnalysisFrame {
     /// How many rows there are.
     pub(super) fn len(&self) -> usize {
         self.draws.len()
@@ -94,9 +99,9 @@ pub(super) async fn read(
     key: &[String],
     args: &Args,
     numbers: &[String],
-) -> Result<Frame, StepError> {
+) -> Result<AnalysisFrame, StepError> {
     let types = input.schema().clone();
-    // A label that is no number is missing, as pandas writes it; the two zeros are one label.
+    // A label that is NaN is missing, as pandas writes it; the two zeros are one label.
     let text = |name: &str| {
         let label = cast(column(name), DataType::Utf8);
         match types.field_with_unqualified_name(name) {
@@ -125,11 +130,11 @@ pub(super) async fn read(
         columns.push(cast(column(name), DataType::Float64).alias(format!("n{at}")));
     }
     let mut stream = in_key_order(input, key, columns)?.execute_stream().await?;
-    let mut frame = Frame {
-        units: args.unit.as_ref().map(|_| Codes::default()),
+    let mut frame = AnalysisFrame {
+        units: args.unit.as_ref().map(|_| LabelCodes::default()),
         unit_draws: args.unit.as_ref().map(|_| Vec::new()),
-        clusters: args.cluster.as_ref().map(|_| Codes::default()),
-        ..Frame::default()
+        clusters: args.cluster.as_ref().map(|_| LabelCodes::default()),
+        ..AnalysisFrame::default()
     };
     let mut values: Vec<Vec<f64>> = vec![Vec::new(); numbers.len()];
     while let Some(batch) = stream.next().await {
@@ -137,12 +142,12 @@ pub(super) async fn read(
     }
     frame.numbers = numbers.iter().cloned().zip(values).collect();
     if frame.len() > NONE as usize / 2 {
-        return Err(StepError::new("`regress` takes up to 2³¹ rows"));
+        return Err(StepError::new("`regress` takes at most 2³¹ rows"));
     }
     Ok(frame)
 }
 
-impl Frame {
+impl AnalysisFrame {
     fn push(&mut self, batch: &RecordBatch, values: &mut [Vec<f64>]) -> Result<(), StepError> {
         let mut columns = batch.columns().iter();
         let mut next = || columns.next().ok_or_else(|| StepError::new("a defect: no column"));
@@ -171,7 +176,7 @@ impl Frame {
     fn push_codes(
         &mut self,
         texts: &arrow::array::StringArray,
-        place: impl Fn(&mut Self) -> Option<&mut Codes>,
+        place: impl Fn(&mut Self) -> Option<&mut LabelCodes>,
     ) {
         if let Some(codes) = place(self) {
             texts.iter().for_each(|text| codes.push(text));

@@ -1,14 +1,15 @@
-//! What is adjusted for: the confounders as given, or what the causal graph says; and the table
-//! of what follows from the graph.
+//! What follows from the causal graph, as the rows of the port `graph`: identification, sets that
+//! may be adjusted for, instruments, and the implied independencies with a test of each.
 
 use std::borrow::Cow;
 
-use super::super::support::cells::Cell;
-use super::super::support::missing::Missing;
-use super::super::support::words::{count, list, p_equals, short, thousands};
-use super::args::{Args, Estimator};
-use super::comparison::gather;
-use super::frame::{Frame, NONE};
+use super::super::missing_values::MissingValues;
+use super::super::prose::{count, four_digits, name_list, p_equals, thousands};
+use super::super::small_table::{TableColumn, TableRow};
+use super::adjustment::AdjustmentPlan;
+use super::args::Args;
+use super::frame::{AnalysisFrame, NONE, gather};
+use super::shared_columns::{self as columns, RowStatus};
 use galeras_causal::{
     CausalGraph, ColumnRef, Identification, QueryError, dense, identify, partial,
 };
@@ -16,160 +17,84 @@ use galeras_causal::{
 /// More rows of one kind than a table of a graph should have.
 const MOST_SETS: usize = 1000;
 
-/// More instruments of a graph are not tried.
-const MOST_TRIED: usize = 1000;
-
-/// What the estimators of an outcome use.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Identified {
-    /// The covariates.
-    pub(super) adjusted: Vec<String>,
-    /// The instruments.
-    pub(super) instruments: Vec<String>,
-    /// Why adjusting for them does not give the effect, by the graph.
-    pub(super) backdoor_refused: Option<String>,
-    /// Why the arms may not be compared without an adjustment.
-    pub(super) unadjusted_refused: Option<String>,
-    /// Why the instruments are none.
-    pub(super) instruments_refused: Option<String>,
-    /// Modifiers that the treatment changes, by the graph.
-    pub(super) affected: Vec<String>,
+/// Something that follows from the graph.
+pub(super) struct GraphRow {
+    /// Empty where it is about no outcome.
+    outcome: String,
+    kind: &'static str,
+    variables: String,
+    given: String,
+    status: RowStatus,
+    coefficient: Option<f64>,
+    p_value: Option<f64>,
+    note: String,
 }
 
-/// What the estimators of `outcome` use.
-pub(super) fn identified(
-    args: &Args,
-    graph: Option<&CausalGraph>,
-    outcome: &str,
-) -> Result<Identified, QueryError> {
-    let mut result = Identified {
-        adjusted: args.confounders.clone(),
-        instruments: args.instruments.clone(),
-        ..Identified::default()
-    };
-    let Some(graph) = graph else { return Ok(result) };
-    let treatment = args.treatment.as_str();
-    for modifier in args.modifiers.iter().filter(|name| graph.contains(name)) {
-        if graph.has_directed_path(treatment, modifier)? {
-            result.affected.push(modifier.clone());
-        }
-    }
-    if !graph.is_valid_backdoor(treatment, outcome, &[])? {
-        let reason = "by the graph, the arms differ in more than the treatment: something has to \
-                      be adjusted for";
-        result.unadjusted_refused = Some(reason.into());
-    }
-    let answer = identify(graph, treatment, outcome)?;
-    if args.confounders.is_empty() {
-        match answer.by {
-            Identification::Backdoor { adjustment, .. } => result.adjusted = adjustment,
-            Identification::Frontdoor { mediators, .. } => {
-                result.backdoor_refused = Some(format!(
-                    "by the graph no set of columns blocks the backdoor paths; the effect is \
-                     identified by the front door ({}), for which there is no estimator here",
-                    list(&mediators)
-                ));
-            }
-            Identification::Instrument { instrument, .. } => {
-                result.backdoor_refused = Some(format!(
-                    "by the graph no set of columns blocks the backdoor paths; the effect is \
-                     identified by the instrument `{instrument}` only (estimators: [iv])"
-                ));
-            }
-            Identification::NotIdentified { reason } => {
-                let reason = format!("by the graph the effect is not identified: {reason}");
-                result.backdoor_refused = Some(reason.clone());
-                result.unadjusted_refused = Some(reason);
-            }
-        }
-    } else {
-        let names: Vec<&str> = args.confounders.iter().map(String::as_str).collect();
-        if let Some(stranger) = names.iter().find(|name| !graph.contains(name)) {
-            let reason = format!("the confounder `{stranger}` is not in the graph");
-            result.backdoor_refused = Some(reason);
-        } else if !graph.is_valid_backdoor(treatment, outcome, &names)? {
-            let names = list(&args.confounders);
-            result.backdoor_refused = Some(format!(
-                "by the graph, adjusting for {names} does not give the effect: that leaves a \
-                 backdoor path open, or blocks a part of the effect"
-            ));
-        }
-    }
-    if args.estimators().contains(&Estimator::Iv) {
-        instruments(args, graph, outcome, &mut result)?;
-    }
-    Ok(result)
+impl TableRow for GraphRow {
+    const COLUMNS: &'static [TableColumn<Self>] = &[
+        columns::outcome(|row| &row.outcome),
+        TableColumn::text(
+            "kind",
+            "adjustment_set (the one used), minimal_adjustment_set, optimal_adjustment_set, \
+             frontdoor_set, instrument, identification or independence",
+            |row| row.kind,
+        ),
+        TableColumn::text(
+            "variables",
+            "the set, the instrument, or the two that are independent; with commas",
+            |row| &row.variables,
+        ),
+        TableColumn::text("given", "what is conditioned on, with commas", |row| &row.given),
+        columns::status(|row| row.status.name()),
+        columns::reason(|row| row.status.reason()),
+        TableColumn::number("coefficient", "partial correlation, for an independence", |row| {
+            row.coefficient
+        }),
+        TableColumn::number("p_value", "two-sided p-value of no partial correlation", |row| {
+            row.p_value
+        }),
+        columns::note(|row| &row.note),
+    ];
 }
 
-/// Takes the instruments from the graph, or checks those given: all must be instruments given what
-/// is adjusted for. Where nothing else decides that, it is what they need.
-fn instruments(
+impl GraphRow {
+    /// A row without a test.
+    fn new(
+        outcome: &str,
+        kind: &'static str,
+        variables: &[String],
+        given: &[String],
+        note: String,
+    ) -> Self {
+        Self {
+            outcome: outcome.into(),
+            kind,
+            variables: variables.join(", "),
+            given: given.join(", "),
+            status: RowStatus::Ok,
+            coefficient: None,
+            p_value: None,
+            note,
+        }
+    }
+
+    /// The row, refused if there is a reason.
+    fn refused(mut self, reason: Option<String>) -> Self {
+        self.status = reason.map_or(RowStatus::Ok, RowStatus::Refused);
+        self
+    }
+}
+
+/// The rows of the port, and what was cut off from them.
+pub(super) fn graph_rows(
     args: &Args,
     graph: &CausalGraph,
-    outcome: &str,
-    result: &mut Identified,
-) -> Result<(), QueryError> {
-    let known = graph.instruments(&args.treatment, outcome)?.list;
-    let valid = |name: &str, given: &[String]| {
-        let given: Vec<&str> = given.iter().map(String::as_str).collect();
-        graph.is_valid_instrument(name, &args.treatment, outcome, &given)
-    };
-    // Confounders that are given, or that block every backdoor path, are adjusted for.
-    let free = args.confounders.is_empty() && result.backdoor_refused.is_some();
-    let mut candidates: Vec<Vec<String>> = vec![result.adjusted.clone()];
-    if free {
-        candidates = known.iter().map(|one| one.given.clone()).collect();
-        candidates.sort_by_key(Vec::len);
-    }
-    for given in candidates {
-        let names = match args.instruments.as_slice() {
-            [] => known.iter().map(|one| one.name.clone()).take(MOST_TRIED).collect(),
-            names => names.to_vec(),
-        };
-        let mut fit = Vec::new();
-        for name in &names {
-            if graph.contains(name) && valid(name, &given)? {
-                fit.push(name.clone());
-            }
-        }
-        // Of those in the graph one is enough; those that the user names are all meant.
-        if args.instruments.is_empty() {
-            fit.truncate(1);
-        }
-        if !fit.is_empty() && (args.instruments.is_empty() || fit.len() == names.len()) {
-            (result.instruments, result.adjusted) = (fit, given);
-            return Ok(());
-        }
-    }
-    let adjusted = list(&result.adjusted);
-    result.instruments_refused = Some(match args.instruments.as_slice() {
-        [] if known.is_empty() => "the graph has no instrument".into(),
-        [] => format!("by the graph nothing is an instrument given {adjusted}"),
-        names => match names.iter().find(|name| !known.iter().any(|one| one.name == **name)) {
-            Some(stranger) => format!("by the graph, `{stranger}` is not an instrument"),
-            None => {
-                let needed = known.iter().find(|one| one.name == names[0]);
-                let needed = list(needed.map_or(&[][..], |one| &one.given));
-                format!(
-                    "by the graph, {} is an instrument given {needed}, not given {adjusted}",
-                    list(names)
-                )
-            }
-        },
-    });
-    Ok(())
-}
-
-/// The rows of the port `graph`, and what was left out of them.
-pub(super) fn rows(
-    args: &Args,
-    graph: &CausalGraph,
-    identified: &[Identified],
-    frame: &Frame,
-) -> Result<(Vec<Vec<Cell>>, Vec<String>), QueryError> {
+    plans: &[AdjustmentPlan],
+    frame: &AnalysisFrame,
+) -> Result<(Vec<GraphRow>, Vec<String>), QueryError> {
     let (mut rows, mut cut) = (Vec::new(), Vec::new());
-    for (outcome, found) in args.outcomes.iter().zip(identified) {
-        sets(args, graph, outcome, found, &mut rows, &mut cut)?;
+    for (outcome, plan) in args.outcomes.iter().zip(plans) {
+        set_rows(args, graph, outcome, plan, &mut rows, &mut cut)?;
     }
     let implied = graph.implied_independencies();
     note_cut(&mut cut, "implied independencies", implied.list.len(), implied.complete);
@@ -182,43 +107,21 @@ pub(super) fn rows(
 }
 
 /// Notes that a list is not shown as a whole, or was not found as a whole.
-fn note_cut(cut: &mut Vec<String>, what: &str, found: usize, complete: bool) {
-    if found > MOST_SETS {
-        cut.push(format!("the port `graph` shows {MOST_SETS} of {} {what}", thousands(found)));
+fn note_cut(cut: &mut Vec<String>, what: &str, total: usize, complete: bool) {
+    if total > MOST_SETS {
+        cut.push(format!("the port `graph` shows {MOST_SETS} of {} {what}", thousands(total)));
     } else if !complete {
         cut.push(format!("the graph is too large to find all {what}"));
     }
 }
 
-/// A row: outcome, kind, variables, given, status, reason, coefficient, p, note.
-fn row(
-    outcome: &str,
-    kind: &str,
-    variables: &[String],
-    given: &[String],
-    refused: Option<String>,
-    note: String,
-) -> Vec<Cell> {
-    let status = if refused.is_some() { "refused" } else { "ok" };
-    vec![
-        outcome.into(),
-        kind.into(),
-        variables.join(", ").into(),
-        given.join(", ").into(),
-        status.into(),
-        refused.into(),
-        Cell::Null,
-        Cell::Null,
-        note.into(),
-    ]
-}
-
-fn sets(
+/// The rows about one outcome.
+fn set_rows(
     args: &Args,
     graph: &CausalGraph,
     outcome: &str,
-    found: &Identified,
-    rows: &mut Vec<Vec<Cell>>,
+    plan: &AdjustmentPlan,
+    rows: &mut Vec<GraphRow>,
     cut: &mut Vec<String>,
 ) -> Result<(), QueryError> {
     let treatment = args.treatment.as_str();
@@ -235,53 +138,57 @@ fn sets(
         None => format!("By the graph, {effect} is identified ({way}).{notes}"),
         Some(reason) => format!("By the graph, {effect} is not identified: {reason}.{notes}"),
     };
-    rows.push(row(outcome, "identification", &[way.to_string()], &[], refused, note));
-    let note = match &found.backdoor_refused {
-        None if found.adjusted.is_empty() => format!("For {effect} nothing is adjusted for."),
-        None => format!("For {effect}, the adjustment is for {}.", list(&found.adjusted)),
+    rows.push(
+        GraphRow::new(outcome, "identification", &[way.to_string()], &[], note).refused(refused),
+    );
+    let note = match &plan.backdoor_refused {
+        None if plan.adjusted.is_empty() => format!("For {effect} nothing is adjusted for."),
+        None => format!("For {effect}, the adjustment is for {}.", name_list(&plan.adjusted)),
         Some(reason) => format!("For {effect} no set is used: {reason}."),
     };
-    let refused = found.backdoor_refused.clone();
-    rows.push(row(outcome, "adjustment_set", &found.adjusted, &[], refused, note));
+    let refused = plan.backdoor_refused.clone();
+    rows.push(GraphRow::new(outcome, "adjustment_set", &plan.adjusted, &[], note).refused(refused));
     let minimal = graph.minimal_backdoor(treatment, outcome)?;
     note_cut(cut, "minimal adjustment sets", minimal.sets.len(), minimal.complete);
     for set in minimal.sets.iter().take(MOST_SETS) {
         let note = match set.as_slice() {
             [] => "Nothing has to be adjusted for.".into(),
-            [_] => format!("Adjusting for {} is enough.", list(set)),
-            _ => format!("Adjusting for {} is enough, and for no part of it.", list(set)),
+            [_] => format!("Adjusting for {} is enough.", name_list(set)),
+            _ => format!("Adjusting for {} is enough, and for no part of it.", name_list(set)),
         };
-        rows.push(row(outcome, "minimal_adjustment_set", set, &[], None, note));
+        rows.push(GraphRow::new(outcome, "minimal_adjustment_set", set, &[], note));
     }
     if let Some(set) = graph.optimal_adjustment(treatment, outcome)? {
         let note = match set.as_slice() {
             [] => "Adjusting for nothing gives the smallest variance.".into(),
-            _ => format!("Adjusting for {} gives the smallest variance.", list(&set)),
+            _ => format!("Adjusting for {} gives the smallest variance.", name_list(&set)),
         };
-        rows.push(row(outcome, "optimal_adjustment_set", &set, &[], None, note));
+        rows.push(GraphRow::new(outcome, "optimal_adjustment_set", &set, &[], note));
     }
     let doors = graph.minimal_frontdoor(treatment, outcome)?;
     note_cut(cut, "front doors", doors.sets.len(), doors.complete);
     for set in doors.sets.iter().take(MOST_SETS) {
-        let note = format!("The whole effect goes through {}, unconfounded.", list(set));
-        rows.push(row(outcome, "frontdoor_set", set, &[], None, note));
+        let note = format!("The whole effect goes through {}, unconfounded.", name_list(set));
+        rows.push(GraphRow::new(outcome, "frontdoor_set", set, &[], note));
     }
     let instruments = graph.instruments(treatment, outcome)?;
     note_cut(cut, "instruments", instruments.list.len(), instruments.complete);
     for one in instruments.list.iter().take(MOST_SETS) {
         let name = std::slice::from_ref(&one.name);
-        let note = format!("`{}` is an instrument given {}.", one.name, list(&one.given));
-        rows.push(row(outcome, "instrument", name, &one.given, None, note));
+        let note = format!("`{}` is an instrument given {}.", one.name, name_list(&one.given));
+        rows.push(GraphRow::new(outcome, "instrument", name, &one.given, note));
     }
     Ok(())
 }
 
-/// Why an implication of the graph is not tested: status and reason.
-type Untested = (&'static str, String);
-
 /// A column to test implications of the graph with: the treatment of two arms is 0 or 1.
-fn tested<'a>(args: &Args, frame: &'a Frame, name: &str) -> Result<Cow<'a, [f64]>, Untested> {
-    let not_applicable = |reason: &str| Err(("not_applicable", reason.to_string()));
+/// If the column cannot be tested, the error is why not.
+fn tested_column<'a>(
+    args: &Args,
+    frame: &'a AnalysisFrame,
+    name: &str,
+) -> Result<Cow<'a, [f64]>, RowStatus> {
+    let not_applicable = |reason: &str| Err(RowStatus::NotApplicable(reason.to_string()));
     if name == args.treatment {
         if frame.arms.names().len() != 2 {
             return not_applicable("the treatment has no order, so that it has no correlation");
@@ -296,12 +203,12 @@ fn tested<'a>(args: &Args, frame: &'a Frame, name: &str) -> Result<Cow<'a, [f64]
         return Ok(frame.arms.rows().iter().map(treated).collect());
     }
     let column = frame.numbers.get(name);
-    let refused = |reason| Err(("refused", reason));
+    let refused = |reason| Err(RowStatus::Refused(reason));
     let Some(column) = column else {
         return refused(format!("`{name}` is not a column of numbers"));
     };
     let missing = column.iter().filter(|value| value.is_nan()).count();
-    if missing > 0 && args.missing == Missing::Refuse {
+    if missing > 0 && args.missing == MissingValues::Refuse {
         let rows = count(missing, "row has", "rows have");
         return refused(format!("{rows} no `{name}` (missing: drop leaves such rows out)"));
     }
@@ -324,22 +231,25 @@ fn means(column: &[f64], rows: &[u32], groups: &[u32]) -> Vec<f64> {
 }
 
 /// A testable implication, tested by a partial correlation where all its variables are numbers.
-fn independence_row(args: &Args, frame: &Frame, a: &str, b: &str, given: &[String]) -> Vec<Cell> {
+fn independence_row(
+    args: &Args,
+    frame: &AnalysisFrame,
+    a: &str,
+    b: &str,
+    given: &[String],
+) -> GraphRow {
     let pair = [a.to_string(), b.to_string()];
-    let mut made = row("", "independence", &pair, given, None, String::new());
+    let mut row = GraphRow::new("", "independence", &pair, given, String::new());
     let condition =
-        if given.is_empty() { String::new() } else { format!(" given {}", list(given)) };
+        if given.is_empty() { String::new() } else { format!(" given {}", name_list(given)) };
     let claim = format!("By the graph, `{a}` and `{b}` are independent{condition}");
     let names = || [a, b].into_iter().chain(given.iter().map(String::as_str));
-    let columns: Result<Vec<Cow<'_, [f64]>>, Untested> =
-        names().map(|name| tested(args, frame, name)).collect();
+    let columns: Result<Vec<Cow<'_, [f64]>>, RowStatus> =
+        names().map(|name| tested_column(args, frame, name)).collect();
     let groups = frame.clusters.as_ref().or(frame.units.as_ref());
     let mut left_out = 0;
     let tested = match columns {
-        Err((status, reason)) => {
-            made[4] = status.into();
-            Err(reason)
-        }
+        Err(untested) => Err(untested),
         Ok(columns) => {
             let grouped = |row: usize| groups.is_none_or(|groups| groups.rows()[row] != NONE);
             let rows: Vec<u32> = (0..frame.len() as u32)
@@ -356,22 +266,22 @@ fn independence_row(args: &Args, frame: &Frame, a: &str, b: &str, given: &[Strin
                 })
                 .collect();
             let slices: Vec<&[f64]> = kept.iter().map(Vec::as_slice).collect();
-            made[4] = "refused".into();
-            partial(slices[0], slices[1], &slices[2..], args.alpha).map_err(|refusal| {
-                refusal.describe(|column| match column {
-                    ColumnRef::X => Some(a),
-                    ColumnRef::Y => Some(b),
-                    ColumnRef::Covariate(position) => given.get(position).map(String::as_str),
-                    _ => None,
+            partial(slices[0], slices[1], &slices[2..], args.alpha)
+                .map_err(|refusal| {
+                    refusal.describe(|column| match column {
+                        ColumnRef::X => Some(a),
+                        ColumnRef::Y => Some(b),
+                        ColumnRef::Covariate(position) => given.get(position).map(String::as_str),
+                        _ => None,
+                    })
                 })
-            })
+                .map_err(RowStatus::Refused)
         }
     };
     match tested {
-        Ok(found) => {
-            made[4] = "ok".into();
-            made[6] = found.coefficient.into();
-            made[7] = found.p_value.into();
+        Ok(correlation) => {
+            row.coefficient = Some(correlation.coefficient);
+            row.p_value = Some(correlation.p_value);
             let what = match (&args.cluster, &args.unit) {
                 (Some(_), _) => "clusters (by their means)",
                 (None, Some(_)) => "units (by their means)",
@@ -381,18 +291,18 @@ fn independence_row(args: &Args, frame: &Frame, a: &str, b: &str, given: &[Strin
                 0 => String::new(),
                 n => format!(" {} left out.", count(n, "incomplete row is", "incomplete rows are")),
             };
-            made[8] = format!(
+            row.note = format!(
                 "{claim}. In {} {what} their partial correlation is {} (p {}).{incomplete}",
-                thousands(found.n),
-                short(found.coefficient),
-                p_equals(found.p_value)
-            )
-            .into();
+                thousands(correlation.n),
+                four_digits(correlation.coefficient),
+                p_equals(correlation.p_value)
+            );
         }
-        Err(reason) => {
-            made[8] = format!("{claim}. Not tested: {reason}.").into();
-            made[5] = reason.into();
+        Err(untested) => {
+            let reason = untested.reason().unwrap_or_default();
+            row.note = format!("{claim}. Not tested: {reason}.");
+            row.status = untested;
         }
     }
-    made
+    row
 }

@@ -1,25 +1,30 @@
 //! `regress`: the effect of a treatment on outcomes, with its uncertainty, checks and refusals.
 //!
-//! The arithmetic is in `causal`. Here: arguments (`args`, `check`), the input as columns
-//! (`frame`), which rows are compared and what forbids it (`comparison`), what is adjusted for
-//! (`identify`), one estimate (`estimate`), the refuters (`refutations`), the diagnostics
-//! (`balance`, `sensitivity`, `omnibus`, `modifiers`), the analysis of all contrasts (`analysis`)
-//! and the tables (`tables`, `ports`).
+//! The arithmetic is in the crate `galeras-causal`. Here: arguments (`args`, `check`), the input as
+//! columns (`frame`), what is adjusted for (`adjustment`), which rows are compared and what forbids
+//! it (`comparison`), one estimate (`estimate`), the refuters (`refutations`) and the analysis of
+//! all contrasts (`analysis`). A table's columns stand beside the code that makes its rows:
+//! `estimate_table`, `refutation_table`, `balance`, `overlap`, `sensitivity` (with `omnibus`),
+//! `modifiers`, `identify` (what follows from the graph). They share `shared_columns`; `ports` lists them.
 
+mod adjustment;
 mod analysis;
 mod args;
 mod balance;
 mod check;
 mod comparison;
 mod estimate;
+mod estimate_table;
 mod frame;
 mod identify;
 mod modifiers;
 mod omnibus;
+mod overlap;
 mod ports;
+mod refutation_table;
 mod refutations;
 mod sensitivity;
-mod tables;
+mod shared_columns;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,17 +33,16 @@ use datafusion::dataframe::DataFrame;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
+use self::adjustment::adjustment_plan;
+use self::analysis::{ActivityReporter, AnalysisPlan, analyse};
 use self::args::Args;
-use self::identify::Identified;
-use super::support::cells::{Cell, batch};
 use super::worker_threads::{StopOnDrop, on_thread, pool};
 use crate::code::Code;
 use crate::operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
-    Lowering, MAIN, Operator, Port, Ports, Reads, SUMMARY, StepError, TableStep, Tell, args_schema,
-    parse_args,
+    Lowering, Operator, Port, Ports, Reads, StepError, TableStep, Tell, args_schema, parse_args,
 };
-use galeras_causal::{CausalGraph, ColumnRef, Refusal};
+use galeras_causal::{ColumnRef, Refusal};
 
 /// The operator.
 pub(super) struct RegressOperator;
@@ -69,11 +73,11 @@ impl Operator for RegressOperator {
             args.cluster = args.cluster.filter(|cluster| args.unit.as_ref() != Some(cluster));
             let mut errors = Vec::new();
             let graph = check::check(&args, cx, &mut errors);
-            let mut identified = Vec::new();
+            let mut adjustments = Vec::new();
             if errors.is_empty() {
                 for outcome in &args.outcomes {
-                    match identify::identified(&args, graph.as_ref(), outcome) {
-                        Ok(found) => identified.push(found),
+                    match adjustment_plan(&args, graph.as_ref(), outcome) {
+                        Ok(plan) => adjustments.push(plan),
                         Err(error) => {
                             errors.push(ArgError::new("graph", Code::BadGraph, error.to_string()));
                         }
@@ -83,9 +87,12 @@ impl Operator for RegressOperator {
             if !errors.is_empty() {
                 return Err(errors);
             }
+            let resolved_args = serde_json::to_value(&args)
+                .map_err(|error| vec![ArgError::new("", Code::WrongType, error.to_string())])?;
             let key = cx.input().key;
             Ok(Box::new(BoundRegress {
-                analysis: Arc::new(Bound { args, graph, identified }),
+                resolved_args,
+                plan: Arc::new(AnalysisPlan { args, graph, adjustments }),
                 key,
                 ports: ports::ports(),
             }) as Box<dyn BoundStep>)
@@ -93,35 +100,11 @@ impl Operator for RegressOperator {
     }
 }
 
-/// What an analysis knows before it sees a row.
-#[derive(Debug)]
-struct Bound {
-    args: Args,
-    graph: Option<CausalGraph>,
-    /// For each outcome.
-    identified: Vec<Identified>,
-}
-
-impl Bound {
-    /// Every column of numbers that is read.
-    fn numbers(&self) -> Vec<String> {
-        let mut more: Vec<String> = self
-            .identified
-            .iter()
-            .flat_map(|one| one.adjusted.iter().chain(&one.instruments).cloned())
-            .collect();
-        if let Some(graph) = &self.graph {
-            // Testable implications may speak of any of them.
-            let observed = graph.names().iter().filter(|name| !graph.is_latent(name));
-            more.extend(observed.filter(|name| **name != self.args.treatment).cloned());
-        }
-        self.args.numbers(&more)
-    }
-}
-
 #[derive(Debug)]
 struct BoundRegress {
-    analysis: Arc<Bound>,
+    /// The arguments with their defaults, for the key of the result.
+    resolved_args: Value,
+    plan: Arc<AnalysisPlan>,
     /// The key of the input: the order of rows.
     key: Vec<String>,
     ports: Vec<Port>,
@@ -129,7 +112,7 @@ struct BoundRegress {
 
 impl BoundStep for BoundRegress {
     fn args(&self) -> Value {
-        serde_json::json!(self.analysis.args)
+        self.resolved_args.clone()
     }
 
     fn ports(&self) -> &[Port] {
@@ -137,11 +120,11 @@ impl BoundStep for BoundRegress {
     }
 
     fn reads(&self, _: &str) -> Reads {
-        let args = &self.analysis.args;
+        let args = &self.plan.args;
         let mut columns = self.key.clone();
         columns.push(args.treatment.clone());
         columns.extend(args.unit.iter().chain(&args.cluster).cloned());
-        columns.extend(self.analysis.numbers());
+        columns.extend(self.plan.numbers());
         columns.sort();
         columns.dedup();
         Reads::Columns(columns)
@@ -150,21 +133,6 @@ impl BoundStep for BoundRegress {
     fn lowering(&self) -> Lowering<'_> {
         Lowering::Table(self)
     }
-}
-
-/// The rows of each port.
-#[derive(Default)]
-struct Tables {
-    estimates: Vec<Vec<Cell>>,
-    summary: Vec<Vec<Cell>>,
-    refutations: Vec<Vec<Cell>>,
-    balance: Vec<Vec<Cell>>,
-    overlap: Vec<Vec<Cell>>,
-    sensitivity: Vec<Vec<Cell>>,
-    modifiers: Vec<Vec<Cell>>,
-    graph: Vec<Vec<Cell>>,
-    /// What the user should be told at once.
-    warnings: Vec<String>,
 }
 
 impl TableStep for BoundRegress {
@@ -176,32 +144,20 @@ impl TableStep for BoundRegress {
         Box::pin(async move {
             let missing = || StepError::new("`regress` needs an input table");
             let input = inputs.remove(INPUT).ok_or_else(missing)?;
-            let bound = Arc::clone(&self.analysis);
-            let frame = frame::read(input, &self.key, &bound.args, &bound.numbers()).await?;
+            let plan = Arc::clone(&self.plan);
+            let frame = frame::read(input, &self.key, &plan.args, &plan.numbers()).await?;
             let stop = StopOnDrop::default();
             let (flag, jobs) = (stop.flag(), cx.jobs);
             let tell = Arc::clone(&cx.tell);
             let tables = on_thread(move || {
-                let activity = analysis::Activity::new(move |text| tell(Tell::Activity(text)));
-                pool(jobs)?.install(|| analysis::analyse(&bound, &frame, &flag, &activity))
+                let activity = ActivityReporter::new(move |text| tell(Tell::Activity(text)));
+                pool(jobs)?.install(|| analyse(&plan, &frame, &flag, &activity))
             })
             .await?;
             for warning in &tables.warnings {
                 (cx.tell)(Tell::Warning(warning.clone()));
             }
-            let table = |columns, rows: &[Vec<Cell>]| -> Result<DataFrame, StepError> {
-                Ok(cx.session.read_batch(batch(columns, rows)?)?)
-            };
-            Ok(vec![
-                (MAIN, table(ports::ESTIMATES, &tables.estimates)?),
-                (SUMMARY, table(ports::SUMMARY_COLUMNS, &tables.summary)?),
-                (ports::REFUTATIONS, table(ports::REFUTATION_COLUMNS, &tables.refutations)?),
-                (ports::BALANCE, table(ports::BALANCE_COLUMNS, &tables.balance)?),
-                (ports::OVERLAP, table(ports::OVERLAP_COLUMNS, &tables.overlap)?),
-                (ports::SENSITIVITY, table(ports::SENSITIVITY_COLUMNS, &tables.sensitivity)?),
-                (ports::MODIFIERS, table(ports::MODIFIER_COLUMNS, &tables.modifiers)?),
-                (ports::GRAPH, table(ports::GRAPH_COLUMNS, &tables.graph)?),
-            ])
+            tables.into_ports(&cx.session)
         })
     }
 }

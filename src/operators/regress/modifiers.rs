@@ -1,113 +1,182 @@
-//! Effect modification: the rows of this port.
+//! Effect modification: the rows of the port `modifiers`.
 
-use super::super::support::cells::Cell;
-use super::super::support::missing::Missing;
-use super::super::support::words::{count, interval, level, list, p_equals, short};
+use super::super::missing_values::MissingValues;
+use super::super::prose::{confidence_level, count, four_digits, interval, name_list, p_equals};
+use super::super::small_table::{TableColumn, TableRow};
 use super::args::Args;
-use super::balance::contrast;
-use super::comparison::{Comparison, RowSet, differing_units, gather};
-use super::estimate::{Pairs, Score};
-use super::frame::Frame;
+use super::comparison::{Comparison, Contrast, RowSet, differing_units};
+use super::estimate::{FittedPropensity, UnitPairs};
+use super::frame::{AnalysisFrame, gather};
+use super::shared_columns::{self as columns, RowStatus};
 use galeras_causal::{
     ColumnRef, Estimate, Modification, ModifierGroup, Refusal, dense, interaction, modification,
 };
 
-/// The rows of the port `modifiers` of one comparison, without adjusted p-values: the position of
-/// a slope's p-value in a row is [`SLOPE_P`], that of its adjusted one comes after.
+/// How the effect changes with a modifier (bin 0), or the effect in a fifth of its values.
+pub(super) struct ModifierRow {
+    outcome: String,
+    contrast: Contrast,
+    modifier: String,
+    bin: usize,
+    effect: Option<Estimate>,
+    interval: Option<(f64, f64)>,
+    /// Of a slope only.
+    pub(super) p_value: Option<f64>,
+    /// The p-value adjusted over the outcomes and modifiers of the contrast, filled in when all of
+    /// them are known.
+    pub(super) q_value: Option<f64>,
+    /// The edges of the group.
+    edges: Option<(f64, f64)>,
+    status: RowStatus,
+    n: usize,
+    note: String,
+}
+
+impl TableRow for ModifierRow {
+    const COLUMNS: &'static [TableColumn<Self>] = &[
+        columns::outcome(|row| &row.outcome),
+        columns::treatment(|row| &row.contrast.treatment),
+        columns::control(|row| &row.contrast.control),
+        TableColumn::text("modifier", "the column with which the effect may change", |row| {
+            &row.modifier
+        }),
+        TableColumn::count(
+            "bin",
+            "0: change of the effect per standard deviation; 1 and on: a group",
+            "groups",
+            |row| row.bin,
+        ),
+        TableColumn::number("estimate", "the slope, or the effect in the group", |row| {
+            row.effect.map(|effect| effect.value)
+        }),
+        TableColumn::number("ci_low", "lower end of the confidence interval", |row| {
+            row.interval.map(|(low, _)| low)
+        }),
+        TableColumn::number("ci_high", "upper end of the confidence interval", |row| {
+            row.interval.map(|(_, high)| high)
+        }),
+        TableColumn::number(
+            "p_value",
+            "two-sided p-value of no change with the modifier; slopes only",
+            |row| row.p_value,
+        ),
+        TableColumn::number(
+            "q_value",
+            "Benjamini-Hochberg over the outcomes and modifiers; slopes only",
+            |row| row.q_value,
+        ),
+        TableColumn::number(
+            "low",
+            "lower edge of the group; values are above it, in the first group also equal",
+            |row| row.edges.map(|(low, _)| low),
+        ),
+        TableColumn::number(
+            "high",
+            "upper edge of the group; equal to the lower if it is one value",
+            |row| row.edges.map(|(_, high)| high),
+        ),
+        columns::status(|row| row.status.name()),
+        columns::reason(|row| row.status.reason()),
+        TableColumn::number("standard_error", "the standard error of the estimate", |row| {
+            row.effect.map(|effect| effect.standard_error)
+        }),
+        TableColumn::count("n", "units, without a unit rows", "units", |row| row.n),
+        columns::note(|row| &row.note),
+    ];
+}
+
+/// The rows of one comparison, without adjusted p-values.
 pub(super) fn modifier_rows(
     args: &Args,
-    frame: &Frame,
+    frame: &AnalysisFrame,
     set: &RowSet,
     comparison: &Comparison,
-    score: Option<&Score>,
-) -> Vec<Vec<Cell>> {
+    score: Option<&FittedPropensity>,
+) -> Vec<ModifierRow> {
     let mut rows = Vec::new();
     for modifier in &args.modifiers {
-        let about = About { args, set, outcome: &comparison.outcome, modifier };
-        let found = match withheld(set, comparison, modifier, score) {
+        let context = ModifierContext { args, set, outcome: &comparison.outcome, modifier };
+        let fit = match why_withheld(set, comparison, modifier, score) {
             Some(reason) => Err(reason),
-            None => modified(args, frame, set, comparison, modifier),
+            None => fit_modifier(args, frame, set, comparison, modifier),
         };
-        match found {
-            Ok(found) => {
-                rows.push(about.slope(&found));
-                let groups = found.of.groups.iter().enumerate();
-                rows.extend(groups.map(|(at, group)| about.group(at, group)));
+        match fit {
+            Ok(fit) => {
+                rows.push(context.slope_row(&fit));
+                let groups = fit.modification.groups.iter().enumerate();
+                rows.extend(groups.map(|(at, group)| context.group_row(at, group)));
             }
             Err(reason) => {
                 let note = format!("Whether the effect changes with `{modifier}`: {reason}.");
-                rows.push(about.row(0, None, Err(reason), None, 0, note));
+                rows.push(context.row(0, Err(reason), 0, note));
             }
         }
     }
     rows
 }
 
-/// The position of a p-value in a row of [`modifier_rows`].
-pub(super) const SLOPE_P: usize = 8;
-
-/// What the rows of a modifier are about.
-struct About<'a> {
+/// What the rows of a modifier have in common.
+struct ModifierContext<'a> {
     args: &'a Args,
     set: &'a RowSet,
     outcome: &'a str,
     modifier: &'a str,
 }
 
-impl About<'_> {
+impl ModifierContext<'_> {
     fn row(
         &self,
         bin: usize,
-        edges: Option<(f64, f64)>,
         effect: Result<Estimate, String>,
-        p_value: Option<f64>,
         n: usize,
         note: String,
-    ) -> Vec<Cell> {
-        let estimate = effect.as_ref().ok();
-        let ends = estimate.map(|estimate| estimate.interval(self.args.alpha));
-        let mut row: Vec<Cell> = vec![self.outcome.into()];
-        row.extend(contrast(self.set));
-        row.extend([self.modifier.into(), bin.into(), estimate.map(|e| e.value).into()]);
-        row.extend([ends.map(|ends| ends.0).into(), ends.map(|ends| ends.1).into()]);
-        row.extend([p_value.into(), Cell::Null]);
-        row.extend([edges.map(|edges| edges.0).into(), edges.map(|edges| edges.1).into()]);
-        let error = estimate.map(|estimate| estimate.standard_error);
-        row.extend(match effect {
-            Ok(_) => ["ok".into(), Cell::Null],
-            Err(reason) => ["refused".into(), reason.into()],
-        });
-        row.extend([error.into(), n.into(), note.into()]);
-        row
+    ) -> ModifierRow {
+        let status = RowStatus::of(&effect);
+        let effect = effect.ok();
+        ModifierRow {
+            outcome: self.outcome.into(),
+            contrast: self.set.contrast.clone(),
+            modifier: self.modifier.into(),
+            bin,
+            effect,
+            interval: effect.map(|effect| effect.interval(self.args.alpha)),
+            p_value: None,
+            q_value: None,
+            edges: None,
+            status,
+            n,
+            note,
+        }
     }
 
     /// How much the effect changes per standard deviation.
-    fn slope(&self, found: &Modified) -> Vec<Cell> {
-        let slope = found.of.estimate;
+    fn slope_row(&self, fit: &ModifierFit) -> ModifierRow {
+        let slope = fit.modification.estimate;
         let note = format!(
             "The effect on {} changes by {} per standard deviation of `{}` ({} % CI {}, p {}{}).{}",
             self.outcome,
-            short(slope.value),
+            four_digits(slope.value),
             self.modifier,
-            level(self.args.alpha),
+            confidence_level(self.args.alpha),
             interval(slope.interval(self.args.alpha)),
             p_equals(slope.p_value()),
-            adjusted(self.set),
-            left_out(self.set, found.left_out)
+            adjustment_phrase(self.set),
+            left_out_sentence(self.set, fit.left_out)
         );
-        self.row(0, None, Ok(slope), Some(slope.p_value()), found.n, note)
+        ModifierRow { p_value: Some(slope.p_value()), ..self.row(0, Ok(slope), fit.n, note) }
     }
 
     /// The effect in the group at this position.
-    fn group(&self, at: usize, group: &ModifierGroup) -> Vec<Cell> {
-        let (modifier, low, high) = (self.modifier, short(group.low), short(group.high));
+    fn group_row(&self, at: usize, group: &ModifierGroup) -> ModifierRow {
+        let (modifier, low, high) =
+            (self.modifier, four_digits(group.low), four_digits(group.high));
         let range = if group.low == group.high {
             format!("`{modifier}` is {low}")
         } else {
             let edges = if at == 0 { "from" } else { "above" };
             format!("`{modifier}` is {edges} {low} to {high}")
         };
-        let words = match self.set.units {
+        let size = match self.set.units {
             Some(_) => count(group.n, "unit", "units"),
             None => count(group.n, "row", "rows"),
         };
@@ -115,25 +184,26 @@ impl About<'_> {
             Ok(effect) => Ok(*effect),
             Err(refusal) => Err(words_of(refusal, self.set, modifier)),
         };
-        let told = match &effect {
+        let answer = match &effect {
             Ok(effect) => format!(
                 "the effect is {} ({} % CI {})",
-                short(effect.value),
-                level(self.args.alpha),
+                four_digits(effect.value),
+                confidence_level(self.args.alpha),
                 interval(effect.interval(self.args.alpha))
             ),
             Err(reason) => format!("no effect is given, because {reason}"),
         };
-        let note = format!("Where {range} ({words}), {told}.");
-        self.row(at + 1, Some((group.low, group.high)), effect, None, group.n, note)
+        let note = format!("Where {range} ({size}), {answer}.");
+        let edges = Some((group.low, group.high));
+        ModifierRow { edges, ..self.row(at + 1, effect, group.n, note) }
     }
 }
 
 /// What a slope is adjusted for and what its errors know, as the end of a parenthesis.
-fn adjusted(set: &RowSet) -> String {
+fn adjustment_phrase(set: &RowSet) -> String {
     let mut text = String::new();
     if set.units.is_none() && !set.names.is_empty() {
-        text.push_str(&format!(", adjusted for {}", list(&set.names)));
+        text.push_str(&format!(", adjusted for {}", name_list(&set.names)));
     }
     if set.clusters.is_some() {
         text.push_str(", errors by clusters");
@@ -142,7 +212,7 @@ fn adjusted(set: &RowSet) -> String {
 }
 
 /// What is said of units without a value of the modifier.
-fn left_out(set: &RowSet, missing: usize) -> String {
+fn left_out_sentence(set: &RowSet, missing: usize) -> String {
     let (one, many) = match set.units {
         Some(_) => ("unit without a value of it is", "units without a value of it are"),
         None => ("row without a value of it is", "rows without a value of it are"),
@@ -153,9 +223,9 @@ fn left_out(set: &RowSet, missing: usize) -> String {
     }
 }
 
-/// A modification and the units it is known for.
-struct Modified {
-    of: Modification,
+/// How the effect changes with a modifier, and the units for which that is known.
+struct ModifierFit {
+    modification: Modification,
     /// Units, without a unit rows.
     n: usize,
     /// How many have no value of the modifier.
@@ -164,11 +234,11 @@ struct Modified {
 
 /// Why nothing is said of a modifier, as far as that is known before it is looked at. A comparison
 /// of arms that may not be made for an estimate may not be made by fifths either.
-fn withheld(
+fn why_withheld(
     set: &RowSet,
     comparison: &Comparison,
     modifier: &str,
-    score: Option<&Score>,
+    score: Option<&FittedPropensity>,
 ) -> Option<String> {
     if let Some(reason) = &comparison.refused {
         return Some(reason.clone());
@@ -206,16 +276,16 @@ fn words_of(refusal: &Refusal, set: &RowSet, modifier: &str) -> String {
 }
 
 /// How the effect changes with a modifier.
-fn modified(
+fn fit_modifier(
     args: &Args,
-    frame: &Frame,
+    frame: &AnalysisFrame,
     set: &RowSet,
     comparison: &Comparison,
     modifier: &str,
-) -> Result<Modified, String> {
+) -> Result<ModifierFit, String> {
     let column = gather(&frame.numbers[modifier], &set.rows);
     let missing = column.iter().filter(|value| value.is_nan()).count();
-    if missing > 0 && args.missing == Missing::Refuse {
+    if missing > 0 && args.missing == MissingValues::Refuse {
         let rows = count(missing, "row has", "rows have");
         return Err(format!("{rows} no value of it (missing: drop leaves such rows out)"));
     }
@@ -231,15 +301,15 @@ fn modified(
             set.covariates.iter().map(|column| gather(column, &known)).collect();
         let covariates: Vec<&[f64]> = covariates.iter().map(Vec::as_slice).collect();
         let clusters = set.clusters.as_ref().map(|codes| dense(gather(codes, &known).into_iter()));
-        let found = interaction(
+        let modification = interaction(
             &gather(&set.treated, &known),
             &gather(&comparison.values, &known),
             &gather(&column, &known),
             &covariates,
             clusters.as_deref(),
         );
-        let of = found.map_err(words)?;
-        return Ok(Modified { of, n: known.len(), left_out: missing });
+        let modification = modification.map_err(words)?;
+        return Ok(ModifierFit { modification, n: known.len(), left_out: missing });
     };
     let of_known = (gather(units, &known), gather(&column, &known));
     // A modifier is a property of the unit: what the treatment changes cannot modify it.
@@ -251,7 +321,7 @@ fn modified(
     let size = units.iter().max().map_or(0, |last| *last as usize + 1);
     let mut of_unit = vec![f64::NAN; size];
     of_known.0.iter().zip(&of_known.1).for_each(|(unit, value)| of_unit[*unit as usize] = *value);
-    let pairs = Pairs::of(&set.treated, &comparison.values, units);
+    let pairs = UnitPairs::of(&set.treated, &comparison.values, units);
     let values: Vec<f64> = pairs.units.iter().map(|unit| of_unit[*unit as usize]).collect();
     let kept: Vec<u32> =
         (0..values.len() as u32).filter(|pair| !values[*pair as usize].is_nan()).collect();
@@ -261,7 +331,7 @@ fn modified(
     };
     let clusters = clusters.map(|codes| dense(codes.into_iter()));
     let differences = gather(&pairs.differences(), &kept);
-    let of = modification(&differences, &gather(&values, &kept), clusters.as_deref());
+    let modification = modification(&differences, &gather(&values, &kept), clusters.as_deref());
     let left_out = values.len() - kept.len();
-    Ok(Modified { of: of.map_err(words)?, n: kept.len(), left_out })
+    Ok(ModifierFit { modification: modification.map_err(words)?, n: kept.len(), left_out })
 }

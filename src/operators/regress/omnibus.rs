@@ -1,29 +1,33 @@
 //! Friedman's test of all arms at once: its rows of the port `sensitivity`.
 
-use super::super::support::cells::Cell;
-use super::super::support::missing::Missing;
-use super::super::support::words::{count, p_equals, short};
+use super::super::missing_values::MissingValues;
+use super::super::prose::{count, four_digits, p_equals};
 use super::args::Args;
 use super::comparison::{Contrast, FEWEST_UNITS};
-use super::frame::{Frame, NONE};
-use super::ports;
-use super::sensitivity::CLUSTERED;
+use super::frame::{AnalysisFrame, NONE};
+use super::sensitivity::{CLUSTERED, SensitivityRow};
 use galeras_causal::{Refusal, friedman};
 
 /// Friedman's test of whether any of three and more arms differs, over complete units.
-pub(super) fn omnibus(args: &Args, frame: &Frame, contrasts: &[Contrast]) -> Vec<Vec<Cell>> {
+pub(super) fn omnibus(
+    args: &Args,
+    frame: &AnalysisFrame,
+    contrasts: &[Contrast],
+) -> Vec<SensitivityRow> {
     let Some(units) = &frame.units else { return Vec::new() };
     let mut arms = vec![args.control.as_str()];
     let others = contrasts.iter().filter(|contrast| contrast.control == args.control);
     arms.extend(others.map(|contrast| contrast.treatment.as_str()));
     let codes: Option<Vec<u32>> = arms.iter().map(|arm| frame.arms.code(arm)).collect();
     let Some(codes) = codes.filter(|codes| codes.len() > 2) else { return Vec::new() };
+    // The rows are about all arms.
+    let contrast = Contrast { treatment: arms[1..].join(", "), control: args.control.clone() };
     let mut rows = Vec::new();
     for outcome in &args.outcomes {
-        let columns = complete(frame, units.rows(), units.names().len(), &codes, outcome);
+        let columns = complete_units(frame, units.rows(), units.names().len(), &codes, outcome);
         let slices: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
         let n = count(columns[0].len(), "unit", "units");
-        let found = match unusable(args, frame, units.rows(), &codes, outcome) {
+        let test = match why_unusable(args, frame, units.rows(), &codes, outcome) {
             Some(reason) => Err(reason),
             None if args.cluster.is_some() => Err(CLUSTERED.into()),
             None if columns[0].len() < FEWEST_UNITS => {
@@ -33,22 +37,23 @@ pub(super) fn omnibus(args: &Args, frame: &Frame, contrasts: &[Contrast]) -> Vec
             None => friedman(&slices).map_err(|refusal| refusal.to_string()),
         };
         let mut add = |measure: &str, value: Result<f64, String>, note: String| {
-            rows.push(row(outcome, &arms, measure, value, note));
+            let contrast = contrast.clone();
+            rows.push(SensitivityRow::new(outcome, contrast, "omnibus", measure, value, note));
         };
-        match found {
-            Ok(found) => {
-                let p = p_equals(found.p_value);
-                let statistic = short(found.statistic);
+        match test {
+            Ok(test) => {
+                let p = p_equals(test.p_value);
+                let statistic = four_digits(test.statistic);
                 add(
                     "friedman_chi2",
-                    Ok(found.statistic),
+                    Ok(test.statistic),
                     format!(
                         "Friedman's test of any difference between {} arms over {n}: chi-squared \
                          {statistic}, p {p}.",
                         arms.len()
                     ),
                 );
-                add("friedman_p", Ok(found.p_value), format!("Its p-value: p {p}."));
+                add("friedman_p", Ok(test.p_value), format!("Its p-value: p {p}."));
             }
             Err(reason) => add("friedman_chi2", Err(reason), String::new()),
         }
@@ -57,9 +62,9 @@ pub(super) fn omnibus(args: &Args, frame: &Frame, contrasts: &[Contrast]) -> Vec
 }
 
 /// Why the values of an outcome under these arms cannot be compared.
-fn unusable(
+fn why_unusable(
     args: &Args,
-    frame: &Frame,
+    frame: &AnalysisFrame,
     units: &[u32],
     arms: &[u32],
     outcome: &str,
@@ -70,7 +75,7 @@ fn unusable(
         missing += usize::from(compared && (value.is_nan() || *unit == NONE || *arm == NONE));
         infinite += usize::from(compared && value.is_infinite());
     }
-    if missing > 0 && args.missing == Missing::Refuse {
+    if missing > 0 && args.missing == MissingValues::Refuse {
         let rows = count(missing, "row is", "rows are");
         return Some(format!(
             "{rows} without a value that is needed (missing: drop leaves such rows out)"
@@ -80,8 +85,8 @@ fn unusable(
 }
 
 /// The means of an outcome under each arm, for the units that have rows under all.
-fn complete(
-    frame: &Frame,
+fn complete_units(
+    frame: &AnalysisFrame,
     units: &[u32],
     n_units: usize,
     arms: &[u32],
@@ -106,26 +111,4 @@ fn complete(
         }
     }
     columns
-}
-
-/// A row of the port, which is about all arms.
-fn row(
-    outcome: &str,
-    arms: &[&str],
-    measure: &str,
-    value: Result<f64, String>,
-    note: String,
-) -> Vec<Cell> {
-    let others = arms[1..].join(", ");
-    let mut row: Vec<Cell> = vec![outcome.into(), others.into(), arms[0].into()];
-    row.extend(["omnibus".into(), measure.into()]);
-    debug_assert_eq!(row.len() + 4, ports::SENSITIVITY_COLUMNS.len());
-    match value {
-        Ok(value) => row.extend(["ok".into(), Cell::Null, value.into(), note.into()]),
-        Err(reason) => {
-            let note = format!("Not computed: {reason}.");
-            row.extend(["refused".into(), reason.into(), Cell::Null, note.into()]);
-        }
-    }
-    row
 }

@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::args::{Args, Estimator, RefuterName};
-use super::comparison::{RowSet, gather};
-use super::estimate::{Sample, estimate, score};
+use super::comparison::RowSet;
+use super::estimate::{EstimationSample, estimate, fit_propensity};
+use super::frame::gather;
 use crate::operator::StepError;
 use galeras_causal::{RefutationDesign, Refuter, Resample, Resampler};
 
@@ -22,27 +23,27 @@ pub(super) enum Refutation {
 }
 
 /// An estimate that is refuted: the comparison and the estimator by their positions.
-pub(super) struct Refuted {
+pub(super) struct RefutedEstimate {
     pub(super) comparison: usize,
     pub(super) estimator: Estimator,
 }
 
 /// The numbers that rows have besides their columns.
-pub(super) struct Draws<'a> {
+pub(super) struct RowDraws<'a> {
     pub(super) rows: &'a [u64],
     pub(super) units: Option<&'a [u64]>,
     pub(super) folds: Option<&'a [u32]>,
 }
 
 /// A task that may be stopped, and counts what it has done.
-pub(super) struct Watch<'a> {
+pub(super) struct RefutationProgress<'a> {
     pub(super) stop: &'a AtomicBool,
     pub(super) done: &'a AtomicUsize,
-    pub(super) tell: &'a (dyn Fn(usize) + Sync),
+    pub(super) report: &'a (dyn Fn(usize) + Sync),
 }
 
 /// Why a refuter says nothing about an estimator, if it does not.
-fn inapplicable(
+fn why_inapplicable(
     refuter: RefuterName,
     estimator: Estimator,
     constant: bool,
@@ -85,10 +86,10 @@ fn mostly_in_pairs(set: &RowSet) -> bool {
 pub(super) fn refute(
     args: &Args,
     set: &RowSet,
-    draws: &Draws<'_>,
-    refuted: &[Refuted],
+    draws: &RowDraws<'_>,
+    refuted: &[RefutedEstimate],
     constant: bool,
-    watch: &Watch<'_>,
+    progress: &RefutationProgress<'_>,
 ) -> Result<Vec<Vec<Refutation>>, StepError> {
     let design = RefutationDesign {
         treated: &set.treated,
@@ -102,18 +103,19 @@ pub(super) fn refute(
     let mut results: Vec<Vec<Refutation>> = refuted.iter().map(|_| Vec::new()).collect();
     for refuter in &args.refuters {
         let reasons =
-            refuted.iter().map(|one| inapplicable(*refuter, one.estimator, constant, in_pairs));
+            refuted.iter().map(|one| why_inapplicable(*refuter, one.estimator, constant, in_pairs));
         let reasons: Vec<Option<&str>> = reasons.collect();
         let applicable: Vec<usize> =
             (0..refuted.len()).filter(|at| reasons[*at].is_none()).collect();
         let simulate = |simulation: usize| -> Vec<Option<f64>> {
-            if watch.stop.load(Ordering::Relaxed) {
+            if progress.stop.load(Ordering::Relaxed) {
                 return Vec::new();
             }
-            let made =
+            let resample =
                 resampler.resample(Refuter::from(*refuter), simulation, args.subset_fraction);
-            let estimates = again(args, set, draws, refuted, &applicable, *refuter, &made);
-            (watch.tell)(watch.done.fetch_add(1, Ordering::Relaxed) + 1);
+            let estimates =
+                estimate_again(args, set, draws, refuted, &applicable, *refuter, &resample);
+            (progress.report)(progress.done.fetch_add(1, Ordering::Relaxed) + 1);
             estimates
         };
         let simulated: Vec<Vec<Option<f64>>> = if applicable.is_empty() {
@@ -121,8 +123,8 @@ pub(super) fn refute(
         } else {
             (0..args.simulations).into_par_iter().map(simulate).collect()
         };
-        if watch.stop.load(Ordering::Relaxed) {
-            return Err(StepError::interrupted());
+        if progress.stop.load(Ordering::Relaxed) {
+            return Err(StepError::new("interrupted"));
         }
         for (at, reason) in reasons.into_iter().enumerate() {
             results[at].push(match reason {
@@ -141,14 +143,14 @@ pub(super) fn refute(
 }
 
 /// The estimates on a changed data set; none where it gives no number.
-fn again(
+fn estimate_again(
     args: &Args,
     set: &RowSet,
-    draws: &Draws<'_>,
-    refuted: &[Refuted],
+    draws: &RowDraws<'_>,
+    refuted: &[RefutedEstimate],
     applicable: &[usize],
     refuter: RefuterName,
-    made: &Resample,
+    resample: &Resample,
 ) -> Vec<Option<f64>> {
     // With the same rows in the same order nothing is copied.
     let same_rows = matches!(refuter, RefuterName::Placebo | RefuterName::RandomCommonCause);
@@ -156,36 +158,36 @@ fn again(
         if same_rows {
             return Vec::new();
         }
-        columns.iter().map(|column| gather(column, &made.rows)).collect()
+        columns.iter().map(|column| gather(column, &resample.rows)).collect()
     };
     let (covariates, instruments) = (copied(&set.covariates), copied(&set.instruments));
     fn slices<'a>(copies: &'a [Vec<f64>], all: &'a [Vec<f64>], same: bool) -> Vec<&'a [f64]> {
         if same { all } else { copies }.iter().map(Vec::as_slice).collect()
     }
     let mut covariates = slices(&covariates, &set.covariates, same_rows);
-    covariates.extend(made.cause.as_deref());
+    covariates.extend(resample.cause.as_deref());
     let instruments = slices(&instruments, &set.instruments, same_rows);
-    let folds = draws.folds.map(|folds| gather(folds, &made.rows));
+    let folds = draws.folds.map(|folds| gather(folds, &resample.rows));
     let mut outcomes: Vec<(usize, Vec<f64>)> = Vec::new();
     if !same_rows {
         for at in applicable {
             let comparison = refuted[*at].comparison;
             if !outcomes.iter().any(|(known, _)| *known == comparison) {
-                let values = gather(&set.comparisons[comparison].values, &made.rows);
+                let values = gather(&set.comparisons[comparison].values, &resample.rows);
                 outcomes.push((comparison, values));
             }
         }
     }
-    let sample = |comparison: usize| Sample {
-        treated: &made.treated,
+    let sample = |comparison: usize| EstimationSample {
+        treated: &resample.treated,
         outcome: outcomes
             .iter()
             .find(|(known, _)| *known == comparison)
             .map_or(&set.comparisons[comparison].values, |(_, values)| values),
         covariates: &covariates,
         instruments: &instruments,
-        units: made.units.as_deref(),
-        clusters: made.clusters.as_deref(),
+        units: resample.units.as_deref(),
+        clusters: resample.clusters.as_deref(),
         folds: folds.as_deref(),
         only_value: true,
     };
@@ -193,13 +195,13 @@ fn again(
     applicable
         .iter()
         .map(|at| {
-            let Refuted { comparison, estimator, .. } = &refuted[*at];
+            let RefutedEstimate { comparison, estimator, .. } = &refuted[*at];
             let sample = sample(*comparison);
             if estimator.needs_propensity() && shared.is_none() {
-                shared = Some(score(args, &sample));
+                shared = Some(fit_propensity(args, &sample));
             }
-            let found = estimate(args, *estimator, &sample, shared.as_ref()).ok()?;
-            Some(found.estimate.value).filter(|value| value.is_finite())
+            let effect = estimate(args, *estimator, &sample, shared.as_ref()).ok()?;
+            Some(effect.estimate.value).filter(|value| value.is_finite())
         })
         .collect()
 }

@@ -1,18 +1,18 @@
-//! Sensitivity of one estimate: the rows of this port.
+//! Sensitivity of one estimate: the rows of the port `sensitivity`.
 
-use super::super::support::cells::Cell;
-use super::super::support::words::{short, thousands};
+use super::super::prose::{four_digits, thousands};
+use super::super::small_table::{TableColumn, TableRow};
 use super::args::Args;
-use super::balance::contrast;
-use super::comparison::{Comparison, RowSet};
-use super::estimate::{Found, Pairs, Score};
+use super::comparison::{Comparison, Contrast, RowSet};
+use super::estimate::{EffectEstimate, FittedPropensity, UnitPairs};
+use super::shared_columns::{self as columns, RowStatus};
 use galeras_causal::{
     Covariance::Classic, Estimate, Refusal, SignedRanks, adjusted, difference_in_means,
     evalue_difference, location, minimum_detectable, paired_gain, pooled_deviation, relative,
     robustness,
 };
 
-/// Hidden bias for which the signed-rank test is told.
+/// Hidden bias under which the signed-rank test is reported.
 const GAMMAS: [f64; 5] = [1.0, 1.25, 1.5, 2.0, 3.0];
 /// The power of the minimum detectable effect.
 const POWER: f64 = 0.8;
@@ -20,31 +20,81 @@ const POWER: f64 = 0.8;
 pub(super) const CLUSTERED: &str =
     "units of a cluster depend on each other, and it would take them as independent";
 
-/// Collects the rows of the port `sensitivity` of one comparison.
-struct Measures<'a> {
-    set: &'a RowSet,
-    outcome: &'a str,
-    rows: Vec<Vec<Cell>>,
+/// A measure of how sensitive an estimate is.
+pub(super) struct SensitivityRow {
+    outcome: String,
+    contrast: Contrast,
+    analysis: &'static str,
+    measure: String,
+    value: Option<f64>,
+    status: RowStatus,
+    note: String,
 }
 
-impl Measures<'_> {
-    fn add(&mut self, analysis: &str, measure: &str, value: Result<f64, String>, note: String) {
-        let mut row: Vec<Cell> = vec![self.outcome.into()];
-        row.extend(contrast(self.set));
-        row.extend([analysis.into(), measure.into()]);
-        match value {
-            Ok(value) => {
-                row.extend(["ok".into(), Cell::Null, value.into(), note.into()]);
-            }
-            Err(reason) => {
-                let note = format!("Not computed: {reason}.");
-                row.extend(["refused".into(), reason.into(), Cell::Null, note.into()]);
-            }
+impl TableRow for SensitivityRow {
+    const COLUMNS: &'static [TableColumn<Self>] = &[
+        columns::outcome(|row| &row.outcome),
+        columns::treatment(|row| &row.contrast.treatment),
+        columns::control(|row| &row.contrast.control),
+        TableColumn::text(
+            "analysis",
+            "evalue, robustness, rosenbaum, power, location or omnibus",
+            |row| row.analysis,
+        ),
+        TableColumn::text("measure", "what the value is", |row| &row.measure),
+        columns::status(|row| row.status.name()),
+        columns::reason(|row| row.status.reason()),
+        TableColumn::number("value", "the value", |row| row.value),
+        columns::note(|row| &row.note),
+    ];
+}
+
+impl SensitivityRow {
+    /// The row of a measure; a refused one gets a note of its own.
+    pub(super) fn new(
+        outcome: &str,
+        contrast: Contrast,
+        analysis: &'static str,
+        measure: &str,
+        value: Result<f64, String>,
+        note: String,
+    ) -> Self {
+        Self {
+            outcome: outcome.into(),
+            contrast,
+            analysis,
+            measure: measure.into(),
+            status: RowStatus::of(&value),
+            note: match &value {
+                Ok(_) => note,
+                Err(reason) => format!("Not computed: {reason}."),
+            },
+            value: value.ok(),
         }
+    }
+}
+
+/// Collects the rows of one comparison.
+struct SensitivityMeasures<'a> {
+    set: &'a RowSet,
+    outcome: &'a str,
+    rows: Vec<SensitivityRow>,
+}
+
+impl SensitivityMeasures<'_> {
+    fn add(
+        &mut self,
+        analysis: &'static str,
+        measure: &str,
+        value: Result<f64, String>,
+        note: String,
+    ) {
+        let contrast = self.set.contrast.clone();
+        let row = SensitivityRow::new(self.outcome, contrast, analysis, measure, value, note);
         self.rows.push(row);
     }
 
-    fn refused(&mut self, analysis: &str, measure: &str, reason: impl ToString) {
+    fn refused(&mut self, analysis: &'static str, measure: &str, reason: impl ToString) {
         self.add(analysis, measure, Err(reason.to_string()), String::new());
     }
 }
@@ -54,21 +104,21 @@ pub(super) fn sensitivity_rows(
     args: &Args,
     set: &RowSet,
     comparison: &Comparison,
-    primary: Result<&Found, &str>,
-    score: Option<&Score>,
-) -> Vec<Vec<Cell>> {
-    let mut measures = Measures { set, outcome: &comparison.outcome, rows: Vec::new() };
+    primary: Result<&EffectEstimate, &str>,
+    score: Option<&FittedPropensity>,
+) -> Vec<SensitivityRow> {
+    let mut measures = SensitivityMeasures { set, outcome: &comparison.outcome, rows: Vec::new() };
     match primary {
         Err(reason) => measures.refused("evalue", "evalue", reason),
-        Ok(found) => {
-            evalue(&mut measures, set, comparison, &found.estimate);
-            power(args, &mut measures, set, comparison, found);
+        Ok(effect) => {
+            evalue(&mut measures, set, comparison, &effect.estimate);
+            power(args, &mut measures, set, comparison, effect);
         }
     }
     if comparison.refused.is_none() {
         regression_bias(args, &mut measures, set, comparison, score);
         if let Some(units) = &set.units {
-            let pairs = Pairs::of(&set.treated, &comparison.values, units);
+            let pairs = UnitPairs::of(&set.treated, &comparison.values, units);
             if pairs.rows.len() >= 2 {
                 let clustered = set.clusters.is_some();
                 if clustered {
@@ -83,29 +133,34 @@ pub(super) fn sensitivity_rows(
     measures.rows
 }
 
-fn evalue(measures: &mut Measures<'_>, set: &RowSet, comparison: &Comparison, found: &Estimate) {
+fn evalue(
+    measures: &mut SensitivityMeasures<'_>,
+    set: &RowSet,
+    comparison: &Comparison,
+    estimate: &Estimate,
+) {
     let arm = |wanted: bool| -> Vec<f64> {
         let rows = comparison.values.iter().zip(&set.treated);
         rows.filter(|(_, treated)| **treated == wanted).map(|(value, _)| *value).collect()
     };
     let result = pooled_deviation(&arm(true), &arm(false))
-        .and_then(|sd| Ok((sd, evalue_difference(found.value, found.standard_error, sd)?)));
+        .and_then(|sd| Ok((sd, evalue_difference(estimate.value, estimate.standard_error, sd)?)));
     let (deviation, evalue) = match result {
-        Ok(found) => found,
+        Ok(result) => result,
         Err(reason) => return measures.refused("evalue", "evalue", reason),
     };
-    let d = found.value / deviation;
+    let d = estimate.value / deviation;
     measures.add(
         "evalue",
         "standardised_effect",
         Ok(d),
-        format!("The effect is {} standard deviations of the outcome.", short(d)),
+        format!("The effect is {} standard deviations of the outcome.", four_digits(d)),
     );
     measures.add(
         "evalue",
         "risk_ratio",
         Ok(evalue.ratio),
-        format!("As an approximate risk ratio: {}.", short(evalue.ratio)),
+        format!("As an approximate risk ratio: {}.", four_digits(evalue.ratio)),
     );
     if let Some((low, high)) = evalue.interval {
         let note = |end: &str| format!("The {end} end of its 95 % interval.");
@@ -120,47 +175,47 @@ fn evalue(measures: &mut Measures<'_>, set: &RowSet, comparison: &Comparison, fo
             "To explain the effect away, an unobserved confounder would have to be associated \
              with both treatment and outcome by a risk ratio of {} each (VanderWeele and Ding \
              2017).",
-            short(evalue.point)
+            four_digits(evalue.point)
         ),
     );
     if let Some(limit) = evalue.limit {
-        let note = format!("To move its 95 % interval to no effect, {} each.", short(limit));
+        let note = format!("To move its 95 % interval to no effect, {} each.", four_digits(limit));
         measures.add("evalue", "evalue_ci", Ok(limit), note);
     }
 }
 
 fn power(
     args: &Args,
-    measures: &mut Measures<'_>,
+    measures: &mut SensitivityMeasures<'_>,
     set: &RowSet,
     comparison: &Comparison,
-    found: &Found,
+    effect: &EffectEstimate,
 ) {
-    let error = found.estimate.standard_error;
+    let error = effect.estimate.standard_error;
     match minimum_detectable(error, args.alpha, POWER) {
-        Ok(effect) => {
+        Ok(least) => {
             let note = format!(
                 "With this standard error an effect of {} is found with 80 % power at the {} \
                  level.",
-                short(effect),
+                four_digits(least),
                 args.alpha
             );
-            measures.add("power", "minimum_detectable_effect", Ok(effect), note);
+            measures.add("power", "minimum_detectable_effect", Ok(least), note);
         }
         Err(reason) => measures.refused("power", "minimum_detectable_effect", reason),
     }
     // Welch's standard error knows no clusters, so that there is nothing to compare with.
-    if found.pairs.is_none() || set.clusters.is_some() {
+    if effect.pairs.is_none() || set.clusters.is_some() {
         return;
     }
     let gain = difference_in_means(&set.treated, &comparison.values)
         .and_then(|means| paired_gain(error, means.estimate.standard_error, args.alpha, POWER));
     if let Ok(gain) = gain {
-        let note = format!("If pairs were ignored, only one of {}.", short(gain.unpaired));
+        let note = format!("If pairs were ignored, only one of {}.", four_digits(gain.unpaired));
         measures.add("power", "minimum_detectable_unpaired", Ok(gain.unpaired), note);
         let note = format!(
             "Without pairs, {} times as many data points would be needed.",
-            short(gain.variance_ratio)
+            four_digits(gain.variance_ratio)
         );
         measures.add("power", "variance_ratio_unpaired", Ok(gain.variance_ratio), note);
     }
@@ -169,10 +224,10 @@ fn power(
 /// Cinelli and Hazlett's robustness of the linear regression with the covariates.
 fn regression_bias(
     args: &Args,
-    measures: &mut Measures<'_>,
+    measures: &mut SensitivityMeasures<'_>,
     set: &RowSet,
     comparison: &Comparison,
-    score: Option<&Score>,
+    score: Option<&FittedPropensity>,
 ) {
     if set.names.is_empty() {
         return;
@@ -189,14 +244,14 @@ fn regression_bias(
         let estimate = fit.estimate;
         robustness(estimate.statistic(), estimate.degrees, 1.0, args.alpha)
     });
-    let found = match result {
-        Ok(found) => found,
+    let robustness = match result {
+        Ok(robustness) => robustness,
         Err(reason) => {
             let reason = super::named(&reason, &set.names);
             return measures.refused("robustness", "robustness_value", reason);
         }
     };
-    let percent = |share: f64| short(100.0 * share);
+    let percent = |share: f64| four_digits(100.0 * share);
     let alpha = args.alpha;
     let assumed = if set.correlated().is_some() {
         " (by the classic standard error, which takes rows as independent)"
@@ -206,28 +261,28 @@ fn regression_bias(
     for (measure, value, note) in [
         (
             "partial_r2",
-            found.partial_r2,
+            robustness.partial_r2,
             format!(
                 "In a linear regression the treatment explains {} % of what the covariates leave \
                  of the outcome.",
-                percent(found.partial_r2)
+                percent(robustness.partial_r2)
             ),
         ),
-        ("partial_f2", found.partial_f2, "Cohen's partial f squared.".to_string()),
+        ("partial_f2", robustness.partial_f2, "Cohen's partial f squared.".to_string()),
         (
             "robustness_value",
-            found.value,
+            robustness.value,
             format!(
                 "A confounder that explains {} % of what is left of both treatment and outcome \
                  would bring the estimate to zero (Cinelli and Hazlett 2020).",
-                percent(found.value)
+                percent(robustness.value)
             ),
         ),
         (
             "robustness_value_alpha",
-            found.value_alpha,
-            if found.value_alpha > 0.0 {
-                let percent = percent(found.value_alpha);
+            robustness.value_alpha,
+            if robustness.value_alpha > 0.0 {
+                let percent = percent(robustness.value_alpha);
                 format!(
                     "One that explains {percent} % of both would make it insignificant at the \
                      {alpha} level{assumed}."
@@ -242,7 +297,7 @@ fn regression_bias(
 }
 
 /// Rosenbaum's bounds of the signed-rank test.
-fn hidden_bias(args: &Args, measures: &mut Measures<'_>, pairs: &Pairs) {
+fn hidden_bias(args: &Args, measures: &mut SensitivityMeasures<'_>, pairs: &UnitPairs) {
     let ranks = match SignedRanks::new(&pairs.differences()) {
         Ok(ranks) => ranks,
         Err(reason) => return measures.refused("rosenbaum", "gamma_star", reason),
@@ -254,7 +309,7 @@ fn hidden_bias(args: &Args, measures: &mut Measures<'_>, pairs: &Pairs) {
                 format!(
                     "The one-sided signed-rank test stays significant if hidden bias changes the \
                      odds of treatment within a pair by a factor of up to {} (Rosenbaum 2002).",
-                    short(gamma)
+                    four_digits(gamma)
                 )
             } else {
                 "The one-sided signed-rank test is not significant without any hidden bias.".into()
@@ -265,54 +320,57 @@ fn hidden_bias(args: &Args, measures: &mut Measures<'_>, pairs: &Pairs) {
     }
     for gamma in GAMMAS {
         if let Ok(p) = ranks.p_upper(gamma) {
-            let note = format!("With a bias of {gamma} the one-sided p is at most {}.", short(p));
+            let note =
+                format!("With a bias of {gamma} the one-sided p is at most {}.", four_digits(p));
             measures.add("rosenbaum", &format!("p_upper_{gamma}"), Ok(p), note);
         }
     }
 }
 
-fn robust_location(measures: &mut Measures<'_>, pairs: &Pairs, clustered: bool) {
+fn robust_location(measures: &mut SensitivityMeasures<'_>, pairs: &UnitPairs, clustered: bool) {
     let n = thousands(pairs.rows.len());
-    let found = match location(&pairs.differences()) {
-        Ok(found) => found,
+    let location = match location(&pairs.differences()) {
+        Ok(location) => location,
         Err(reason) => return measures.refused("location", "median", reason),
     };
     let values = [
-        ("median", Some(found.median), "Median paired difference"),
-        ("hodges_lehmann", Some(found.hodges_lehmann), "Hodges-Lehmann estimate of the shift"),
-        ("trimmed_mean", Some(found.trimmed_mean), "Mean difference without 10 % at each end"),
-        ("wilcoxon_w", Some(found.wilcoxon_statistic), "Wilcoxon's signed-rank statistic"),
-        ("wilcoxon_z", Some(found.wilcoxon_z), "Its normal approximation"),
-        ("wilcoxon_p", Some(found.wilcoxon_p), "Its two-sided p-value"),
-        ("sign_p", Some(found.sign_p), "Two-sided p-value of the sign test"),
-        ("positive", Some(found.positive as f64), "Pairs with a positive difference"),
-        ("negative", Some(found.negative as f64), "Pairs with a negative difference"),
-        ("zero", Some(found.zero as f64), "Pairs without a difference"),
-        ("skewness", found.skewness, "Skewness of the differences"),
-        ("excess_kurtosis", found.excess_kurtosis, "Excess kurtosis of the differences"),
+        ("median", Some(location.median), "Median paired difference"),
+        ("hodges_lehmann", Some(location.hodges_lehmann), "Hodges-Lehmann estimate of the shift"),
+        ("trimmed_mean", Some(location.trimmed_mean), "Mean difference without 10 % at each end"),
+        ("wilcoxon_w", Some(location.wilcoxon_statistic), "Wilcoxon's signed-rank statistic"),
+        ("wilcoxon_z", Some(location.wilcoxon_z), "Its normal approximation"),
+        ("wilcoxon_p", Some(location.wilcoxon_p), "Its two-sided p-value"),
+        ("sign_p", Some(location.sign_p), "Two-sided p-value of the sign test"),
+        ("positive", Some(location.positive as f64), "Pairs with a positive difference"),
+        ("negative", Some(location.negative as f64), "Pairs with a negative difference"),
+        ("zero", Some(location.zero as f64), "Pairs without a difference"),
+        ("skewness", location.skewness, "Skewness of the differences"),
+        ("excess_kurtosis", location.excess_kurtosis, "Excess kurtosis of the differences"),
     ];
     for (measure, value, words) in values {
         if clustered && ["wilcoxon_z", "wilcoxon_p", "sign_p"].contains(&measure) {
             measures.refused("location", measure, CLUSTERED);
         } else if let Some(value) = value {
-            let shown = if value.fract() == 0.0 { format!("{value}") } else { short(value) };
+            let shown = if value.fract() == 0.0 { format!("{value}") } else { four_digits(value) };
             let note = format!("{words}, of {n} pairs: {shown}.");
             measures.add("location", measure, Ok(value), note);
         }
     }
-    if let Ok(found) = relative(&pairs.treatment, &pairs.control) {
-        let ratio = found.ratio_of_means;
-        let note =
-            format!("The mean under the treatment is {} times that of control.", short(ratio));
+    if let Ok(relative) = relative(&pairs.treatment, &pairs.control) {
+        let ratio = relative.ratio_of_means;
+        let note = format!(
+            "The mean under the treatment is {} times that of control.",
+            four_digits(ratio)
+        );
         measures.add("location", "ratio_of_means", Ok(ratio), note);
-        let se = found.log_ratio_standard_error;
+        let se = relative.log_ratio_standard_error;
         let note = "Standard error of the logarithm of that ratio, by the delta method.";
         if clustered {
             measures.refused("location", "log_ratio_se", CLUSTERED);
         } else {
             measures.add("location", "log_ratio_se", Ok(se), note.into());
         }
-        if let Some(mean) = found.mean_log1p_difference {
+        if let Some(mean) = relative.mean_log1p_difference {
             let note = "Mean difference of the logarithms of one plus the outcome.";
             measures.add("location", "mean_diff_log1p", Ok(mean), note.into());
         }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// What is done about rows without a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(in crate::operators) enum Missing {
+pub(super) enum MissingValues {
     /// The result is refused and says how many there are.
     #[default]
     Refuse,

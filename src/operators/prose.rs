@@ -1,12 +1,12 @@
-//! The words in which results are told.
+//! How results are put into sentences: numbers, counts, intervals, p-values and lists of names.
 
 /// `1 row`, `3,141 rows`.
-pub(in crate::operators) fn count(n: usize, one: &str, many: &str) -> String {
+pub(super) fn count(n: usize, one: &str, many: &str) -> String {
     format!("{} {}", thousands(n), if n == 1 { one } else { many })
 }
 
 /// An integer with commas.
-pub(in crate::operators) fn thousands(n: usize) -> String {
+pub(super) fn thousands(n: usize) -> String {
     let digits = n.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {
@@ -19,7 +19,7 @@ pub(in crate::operators) fn thousands(n: usize) -> String {
 }
 
 /// Names in a sentence: `a`, `b` and `c`.
-pub(in crate::operators) fn list<T: AsRef<str>>(names: &[T]) -> String {
+pub(super) fn name_list<T: AsRef<str>>(names: &[T]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{}`", name.as_ref())).collect();
     match quoted.as_slice() {
         [] => "nothing".into(),
@@ -29,23 +29,23 @@ pub(in crate::operators) fn list<T: AsRef<str>>(names: &[T]) -> String {
 }
 
 /// A number to four significant digits.
-pub(in crate::operators) fn short(x: f64) -> String {
+pub(super) fn four_digits(x: f64) -> String {
     significant(x, 4)
 }
 
 /// A p-value to two significant digits.
-pub(in crate::operators) fn p(x: f64) -> String {
+pub(super) fn p(x: f64) -> String {
     if x == 0.0 { "< 1e-300".into() } else { significant(x, 2) }
 }
 
 /// `= 0.031` or `< 1e-300`.
-pub(in crate::operators) fn p_equals(x: f64) -> String {
+pub(super) fn p_equals(x: f64) -> String {
     let text = p(x);
     if text.starts_with('<') { text } else { format!("= {text}") }
 }
 
-/// A number to so many significant digits, in plain digits where they are easily read.
-pub(in crate::operators) fn significant(x: f64, digits: usize) -> String {
+/// A number to `digits` significant digits, without an exponent where that is easy to read.
+pub(super) fn significant(x: f64, digits: usize) -> String {
     if x == 0.0 || !x.is_finite() {
         return format!("{}", x + 0.0);
     }
@@ -66,17 +66,17 @@ pub(in crate::operators) fn significant(x: f64, digits: usize) -> String {
 }
 
 /// An interval to four significant digits.
-pub(in crate::operators) fn interval((low, high): (f64, f64)) -> String {
-    format!("{} to {}", short(low), short(high))
+pub(super) fn interval((low, high): (f64, f64)) -> String {
+    format!("{} to {}", four_digits(low), four_digits(high))
 }
 
 /// The level of confidence of an interval, in percent: `95`.
-pub(in crate::operators) fn level(alpha: f64) -> String {
+pub(super) fn confidence_level(alpha: f64) -> String {
     format!("{}", (1e8 * (1.0 - alpha)).round() / 1e6)
 }
 
 /// Degrees of freedom: a whole number without decimals.
-pub(in crate::operators) fn degrees(df: f64) -> String {
+pub(super) fn degrees_of_freedom(df: f64) -> String {
     let whole = df.round();
     if (df - whole).abs() < 1e-6 * whole { thousands(whole as usize) } else { format!("{df:.1}") }
 }
@@ -87,12 +87,12 @@ mod tests {
 
     #[test]
     fn numbers_are_short_and_readable() {
-        assert_eq!(short(111.058_843), "111.1");
-        assert_eq!(short(-0.000_123_456), "-0.0001235");
-        assert_eq!(short(0.999_96), "1.000");
-        assert_eq!(short(1_234_567.0), "1235000");
-        assert_eq!(short(0.0), "0");
-        assert_eq!(short(-0.0), "0");
+        assert_eq!(four_digits(111.058_843), "111.1");
+        assert_eq!(four_digits(-0.000_123_456), "-0.0001235");
+        assert_eq!(four_digits(0.999_96), "1.000");
+        assert_eq!(four_digits(1_234_567.0), "1235000");
+        assert_eq!(four_digits(0.0), "0");
+        assert_eq!(four_digits(-0.0), "0");
         assert_eq!(p(1.959e-129), "2e-129");
         assert_eq!(p(5.3178e-34), "5.3e-34");
         assert_eq!(p(0.034), "0.034");
@@ -104,10 +104,10 @@ mod tests {
     fn counts_and_names_are_in_words() {
         assert_eq!(count(1, "row", "rows"), "1 row");
         assert_eq!(count(1_234_567, "row", "rows"), "1,234,567 rows");
-        assert_eq!(list(&["a", "b", "c"]), "`a`, `b` and `c`");
-        assert_eq!(list(&["a"]), "`a`");
-        assert_eq!((level(0.05), level(0.001)), ("95".into(), "99.9".into()));
-        assert_eq!(degrees(2922.0), "2,922");
-        assert_eq!(degrees(615.92), "615.9");
+        assert_eq!(name_list(&["a", "b", "c"]), "`a`, `b` and `c`");
+        assert_eq!(name_list(&["a"]), "`a`");
+        assert_eq!((confidence_level(0.05), confidence_level(0.001)), ("95".into(), "99.9".into()));
+        assert_eq!(degrees_of_freedom(2922.0), "2,922");
+        assert_eq!(degrees_of_freedom(615.92), "615.9");
     }
 }

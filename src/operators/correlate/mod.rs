@@ -1,15 +1,16 @@
 //! `correlate`: correlations of outcomes with variables, by group.
 //!
-//! The arithmetic is in `causal::correlation`.
+//! The arithmetic is in `galeras_causal::correlation`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use arrow::array::AsArray;
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, FieldRef, Float64Type};
 use datafusion::common::ScalarValue;
 use datafusion::dataframe::DataFrame;
 use datafusion::logical_expr::{
-    Expr, Operator as DataFusionOperator, binary_expr, cast, lit, when,
+    Expr, JoinType, Operator as DataFusionOperator, binary_expr, cast, lit, when,
 };
 use datafusion::prelude::coalesce;
 use futures::StreamExt;
@@ -20,10 +21,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::columns::{is_number, require_column};
+use super::missing_values::MissingValues;
 use super::projection::in_key_order;
-use super::support::cells::{Cell, Column, batch, schema};
-use super::support::missing::Missing;
-use super::support::words::{count, interval, level, p_equals, short, thousands};
+use super::prose::{confidence_level, count, four_digits, interval, p_equals, thousands};
+use super::small_table::{TableColumn, TableRow, record_batch, table_schema};
 use super::worker_threads::{on_thread, pool};
 use crate::code::Code;
 use crate::functions::{RowId, call};
@@ -33,18 +34,18 @@ use crate::operator::{
     parse_args,
 };
 use crate::session::column;
-use galeras_causal::{ColumnRef, CorrelationMethod, correlation};
+use galeras_causal::{ColumnRef, Correlation, CorrelationMethod, correlation};
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Args {
-    /// The columns that are correlated with every one of `variables`.
+    /// The columns that are correlated with each of `variables`.
     #[schemars(length(min = 1))]
     outcomes: Vec<String>,
     /// The other columns.
     #[schemars(length(min = 1))]
     variables: Vec<String>,
-    /// Columns whose combinations are correlated apart.
+    /// Columns whose combinations are correlated separately.
     #[serde(default)]
     by: Vec<String>,
     /// Which correlation.
@@ -57,7 +58,7 @@ struct Args {
     /// What is done about rows without one of the two values: `refuse` the number, or `drop` the
     /// rows and say how many.
     #[serde(default)]
-    missing: Missing,
+    missing: MissingValues,
 }
 
 fn alpha() -> f64 {
@@ -86,7 +87,7 @@ impl MethodName {
     }
 
     /// What the coefficient is called in a sentence.
-    fn words(self) -> &'static str {
+    fn in_a_sentence(self) -> &'static str {
         match self {
             Self::Pearson => "Pearson's r",
             Self::Spearman => "Spearman's rho",
@@ -98,45 +99,7 @@ impl MethodName {
 /// The operator.
 pub(super) struct CorrelateOperator;
 
-const DOC: &str = r#"Correlate outcomes with other columns: Pearson, Spearman, Kendall.
-
-## What it does
-Gives one row per outcome and variable (and per combination of the `by` columns) with the
-`coefficient`, its confidence interval, the two-sided `p_value` of no correlation (right far
-into the tail), `n`, and a `note` that can be pasted into a paper.
-
-| `method` | interval | p-value |
-|---|---|---|
-| `pearson` | Fisher's transformation | Student's t, exact for normal data |
-| `spearman` | Fisher's transformation, standard error of Bonett and Wright (2000) | Student's t |
-| `kendall` (tau-b) | Fisher's transformation, standard error of Fieller (1957) | exact without ties in small samples, else normal with the correction for ties |
-
-Coefficients and p-values are those of SciPy. For a Spearman coefficient of exactly 1 or -1, where
-SciPy gives 0, the p-value is the exact probability of such an order.
-
-A correlation that cannot be right is not given: `status` is `refused` and `reason` says why
-(fewer than three rows, a column that is constant, values that are missing or infinite). Missing
-values are never dropped in silence: `missing: drop` leaves rows without one of the two values
-out, and `n_missing` counts them.
-
-## Example
-```yaml
-methods:
-  op: methods
-  with: { corpus: python-stdlib, include: ["json/*.py"] }
-features:
-  op: ast
-  from: methods
-correlations:
-  op: correlate
-  from: features
-  with: { outcomes: [complexity], variables: [nloc, n_ast_nodes], method: spearman }
-```
-
-## Cost and reuse
-Sorting, for ranks: n log n per pair of columns. Runs as a whole, but only when one of the named
-columns has changed.
-"#;
+const DOC: &str = include_str!("doc.md");
 
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "correlate",
@@ -177,7 +140,7 @@ impl Operator for CorrelateOperator {
             for (at, name) in args.by.iter().enumerate() {
                 let path = format!("by[{at}]");
                 require_column(cx, &path, name, "a plain value", |t| !t.is_nested(), &mut errors);
-                if COLUMNS.iter().any(|column| column.name == name) {
+                if CorrelationRow::COLUMNS.iter().any(|column| column.name() == name) {
                     let message = format!("`{name}` is the name of a column of the result");
                     errors.push(ArgError::new(path.as_str(), Code::DuplicateColumn, message));
                 }
@@ -187,7 +150,7 @@ impl Operator for CorrelateOperator {
                 }
             }
             if !(args.alpha > 0.0 && args.alpha < 1.0) {
-                let message = "`alpha` lies between 0 and 1";
+                let message = "`alpha` must lie between 0 and 1";
                 errors.push(ArgError::new("alpha", Code::OutOfRange, message));
             }
             if !errors.is_empty() {
@@ -196,54 +159,81 @@ impl Operator for CorrelateOperator {
             let input = cx.input();
             let groups: Vec<FieldRef> =
                 args.by.iter().filter_map(|name| input.field(name).cloned()).collect();
-            let produced: Vec<FieldRef> = schema(COLUMNS).schema.fields().to_vec();
+            let produced: Vec<FieldRef> = table_schema::<CorrelationRow>().schema.fields().to_vec();
             let mut key: Vec<&str> = args.by.iter().map(String::as_str).collect();
             key.extend(["outcome", "variable"]);
             let table = TableSchema::default().with(&groups).with(&produced).keyed(&key);
             let order = input.key;
-            Ok(
-                Box::new(BoundCorrelate {
-                    args,
-                    groups,
-                    order,
-                    ports: vec![Port::new(MAIN, table)],
-                }) as Box<dyn BoundStep>,
-            )
+            let resolved_args = serde_json::to_value(&args)
+                .map_err(|error| vec![ArgError::new("", Code::WrongType, error.to_string())])?;
+            Ok(Box::new(BoundCorrelate {
+                args,
+                resolved_args,
+                groups,
+                order,
+                ports: vec![Port::new(MAIN, table)],
+            }) as Box<dyn BoundStep>)
         })
     }
 }
 
-const fn number(name: &'static str, about: &'static str) -> Column {
-    Column { name, data_type: DataType::Float64, nullable: true, about, unit: None }
+/// A correlation; the columns come after those of `by`.
+struct CorrelationRow {
+    outcome: String,
+    variable: String,
+    method: MethodName,
+    correlation: Option<Correlation>,
+    /// Why there is no correlation.
+    refused: Option<String>,
+    n: usize,
+    n_missing: usize,
+    note: String,
 }
 
-const fn text(name: &'static str, nullable: bool, about: &'static str) -> Column {
-    Column { name, data_type: DataType::Utf8, nullable, about, unit: None }
+impl TableRow for CorrelationRow {
+    const COLUMNS: &'static [TableColumn<Self>] = &[
+        TableColumn::text("outcome", "the one column", |row| &row.outcome),
+        TableColumn::text("variable", "the other column", |row| &row.variable),
+        TableColumn::text("method", "pearson, spearman or kendall", |row| row.method.name()),
+        TableColumn::text("status", "ok or refused", |row| match row.refused {
+            None => "ok",
+            Some(_) => "refused",
+        }),
+        TableColumn::optional_text(
+            "reason",
+            "why there is no number; null if there is one",
+            |row| row.refused.as_deref(),
+        ),
+        TableColumn::number("coefficient", "the correlation", |row| {
+            row.correlation.map(|correlation| correlation.coefficient)
+        }),
+        TableColumn::number(
+            "ci_low",
+            "lower end of its confidence interval; null in very small samples",
+            |row| row.correlation?.interval.map(|(low, _)| low),
+        ),
+        TableColumn::number("ci_high", "upper end", |row| {
+            row.correlation?.interval.map(|(_, high)| high)
+        }),
+        TableColumn::number("p_value", "two-sided p-value of no correlation", |row| {
+            row.correlation.map(|correlation| correlation.p_value)
+        }),
+        TableColumn::count("n", "rows that were used", "rows", |row| row.n),
+        TableColumn::count(
+            "n_missing",
+            "rows of the group without one of the two values",
+            "rows",
+            |row| row.n_missing,
+        ),
+        TableColumn::text("note", "the row in words", |row| &row.note),
+    ];
 }
-
-const fn integer(name: &'static str, about: &'static str) -> Column {
-    Column { name, data_type: DataType::Int64, nullable: false, about, unit: Some("rows") }
-}
-
-/// The columns after those of `by`.
-const COLUMNS: &[Column] = &[
-    text("outcome", false, "the one column"),
-    text("variable", false, "the other column"),
-    text("method", false, "pearson, spearman or kendall"),
-    text("status", false, "ok or refused"),
-    text("reason", true, "why there is no number; null if there is one"),
-    number("coefficient", "the correlation"),
-    number("ci_low", "lower end of its confidence interval; null in very small samples"),
-    number("ci_high", "upper end"),
-    number("p_value", "two-sided p-value of no correlation"),
-    integer("n", "rows that were used"),
-    integer("n_missing", "rows of the group without one of the two values"),
-    text("note", false, "the row in words"),
-];
 
 #[derive(Debug)]
 struct BoundCorrelate {
     args: Args,
+    /// The arguments with their defaults, for the key of the result.
+    resolved_args: Value,
     /// The columns of `by`.
     groups: Vec<FieldRef>,
     /// The key of the input: the order of rows.
@@ -253,7 +243,7 @@ struct BoundCorrelate {
 
 impl BoundStep for BoundCorrelate {
     fn args(&self) -> Value {
-        serde_json::json!(self.args)
+        self.resolved_args.clone()
     }
 
     fn ports(&self) -> &[Port] {
@@ -292,7 +282,7 @@ fn one_zero(field: &FieldRef) -> Result<Expr, StepError> {
 const GROUP: &str = "__group";
 
 /// The columns of a group, by position in outcomes and then variables.
-type Group = Vec<Vec<f64>>;
+type GroupColumns = Vec<Vec<f64>>;
 
 impl TableStep for BoundCorrelate {
     fn lower<'a>(
@@ -314,29 +304,22 @@ impl TableStep for BoundCorrelate {
             let (args, jobs) = (self.args.clone(), cx.jobs);
             let (names, rows) =
                 on_thread(move || Ok(pool(jobs)?.install(|| correlate(&args, &groups)))).await?;
-            let results = batch(COLUMNS, &rows)?;
+            let results = record_batch(&rows)?;
             if self.args.by.is_empty() {
                 return Ok(vec![(MAIN, cx.session.read_batch(results)?)]);
             }
             // The values of the group columns come from the input again, with their types.
-            let names: arrow::array::StringArray = names.iter().map(Some).collect();
-            let mut columns = vec![(GROUP, std::sync::Arc::new(names) as arrow::array::ArrayRef)];
-            for (at, column) in COLUMNS.iter().enumerate() {
-                columns.push((column.name, results.column(at).clone()));
+            let names: StringArray = names.iter().map(Some).collect();
+            let mut columns = vec![(GROUP, Arc::new(names) as ArrayRef)];
+            for (at, column) in CorrelationRow::COLUMNS.iter().enumerate() {
+                columns.push((column.name(), results.column(at).clone()));
             }
-            let results =
-                cx.session.read_batch(arrow::array::RecordBatch::try_from_iter(columns)?)?;
+            let results = cx.session.read_batch(RecordBatch::try_from_iter(columns)?)?;
             let mut kept: Vec<Expr> =
                 by.into_iter().zip(&self.args.by).map(|(value, name)| value.alias(name)).collect();
             kept.push(group.alias("__of"));
             let groups = input.select(kept)?.distinct()?;
-            let joined = results.join(
-                groups,
-                datafusion::logical_expr::JoinType::Inner,
-                &[GROUP],
-                &["__of"],
-                None,
-            )?;
+            let joined = results.join(groups, JoinType::Inner, &[GROUP], &["__of"], None)?;
             let all = self.ports[0].table.names().map(|name| match name {
                 "note" => self.where_it_holds().alias(name),
                 _ => column(name),
@@ -367,14 +350,14 @@ impl BoundCorrelate {
         &self,
         input: DataFrame,
         group: Expr,
-    ) -> Result<BTreeMap<String, Group>, StepError> {
+    ) -> Result<BTreeMap<String, GroupColumns>, StepError> {
         let names: Vec<&String> = self.args.outcomes.iter().chain(&self.args.variables).collect();
         let mut columns = vec![group.alias("group")];
         for (at, name) in names.iter().enumerate() {
             columns.push(cast(column(name), DataType::Float64).alias(format!("n{at}")));
         }
         let mut stream = in_key_order(input, &self.order, columns)?.execute_stream().await?;
-        let mut groups: BTreeMap<String, Group> = BTreeMap::new();
+        let mut groups: BTreeMap<String, GroupColumns> = BTreeMap::new();
         while let Some(batch) = stream.next().await {
             let batch = batch?;
             let of_rows = cast_text(batch.column(0))?;
@@ -390,7 +373,7 @@ impl BoundCorrelate {
                         .or_insert_with(|| vec![Vec::new(); values.len()]),
                 };
                 for (column, values) in group.iter_mut().zip(&values) {
-                    let null = arrow::array::Array::is_null(*values, row);
+                    let null = values.is_null(row);
                     column.push(if null { f64::NAN } else { values.value(row) });
                 }
             }
@@ -402,13 +385,16 @@ impl BoundCorrelate {
     }
 }
 
-fn cast_text(array: &arrow::array::ArrayRef) -> Result<arrow::array::ArrayRef, StepError> {
+fn cast_text(array: &ArrayRef) -> Result<ArrayRef, StepError> {
     Ok(arrow::compute::cast(array, &DataType::Utf8)?)
 }
 
-/// The group and the cells of each row.
-fn correlate(args: &Args, groups: &BTreeMap<String, Group>) -> (Vec<String>, Vec<Vec<Cell>>) {
-    let mut pairs: Vec<(&String, &Group, usize, usize)> = Vec::new();
+/// The group of each row, and the row.
+fn correlate(
+    args: &Args,
+    groups: &BTreeMap<String, GroupColumns>,
+) -> (Vec<String>, Vec<CorrelationRow>) {
+    let mut pairs: Vec<(&String, &GroupColumns, usize, usize)> = Vec::new();
     for (name, group) in groups {
         for outcome in 0..args.outcomes.len() {
             for variable in 0..args.variables.len() {
@@ -416,16 +402,21 @@ fn correlate(args: &Args, groups: &BTreeMap<String, Group>) -> (Vec<String>, Vec
             }
         }
     }
-    let one = |(name, group, outcome, variable): &(&String, &Group, usize, usize)| {
+    let one = |(name, group, outcome, variable): &(&String, &GroupColumns, usize, usize)| {
         let x = &group[*outcome];
         let y = &group[args.outcomes.len() + variable];
         let names = (args.outcomes[*outcome].as_str(), args.variables[*variable].as_str());
-        ((*name).clone(), row(args, names, x, y))
+        ((*name).clone(), correlation_row(args, names, x, y))
     };
     pairs.par_iter().map(one).collect::<Vec<_>>().into_iter().unzip()
 }
 
-fn row(args: &Args, (outcome, variable): (&str, &str), x: &[f64], y: &[f64]) -> Vec<Cell> {
+fn correlation_row(
+    args: &Args,
+    (outcome, variable): (&str, &str),
+    x: &[f64],
+    y: &[f64],
+) -> CorrelationRow {
     let method = match args.method {
         MethodName::Pearson => CorrelationMethod::Pearson,
         MethodName::Spearman => CorrelationMethod::Spearman,
@@ -436,7 +427,7 @@ fn row(args: &Args, (outcome, variable): (&str, &str), x: &[f64], y: &[f64]) -> 
     let kept = x.iter().zip(y).filter(complete).map(|(x, y)| (*x, *y));
     let (x, y): (Vec<f64>, Vec<f64>) = kept.unzip();
     let infinite = x.iter().zip(&y).filter(|(x, y)| x.is_infinite() || y.is_infinite()).count();
-    let found = if missing > 0 && args.missing == Missing::Refuse {
+    let result = if missing > 0 && args.missing == MissingValues::Refuse {
         Err(format!(
             "{} of {} rows lack one of the two values (missing: drop leaves such rows out)",
             thousands(missing),
@@ -453,13 +444,12 @@ fn row(args: &Args, (outcome, variable): (&str, &str), x: &[f64], y: &[f64]) -> 
             })
         })
     };
-    let what = format!("{} of {outcome} and {variable}", args.method.words());
-    let mut row: Vec<Cell> = vec![outcome.into(), variable.into(), args.method.name().into()];
-    match found {
-        Ok(found) => {
-            let covered = match found.interval {
+    let what = format!("{} of {outcome} and {variable}", args.method.in_a_sentence());
+    let note = match &result {
+        Ok(correlation) => {
+            let covered = match correlation.interval {
                 Some(ends) => {
-                    format!("{} % CI {}, ", level(args.alpha), interval(ends))
+                    format!("{} % CI {}, ", confidence_level(args.alpha), interval(ends))
                 }
                 None => String::new(),
             };
@@ -474,24 +464,23 @@ fn row(args: &Args, (outcome, variable): (&str, &str), x: &[f64], y: &[f64]) -> 
                     format!(" {rows} left out.")
                 }
             };
-            let note = format!(
+            format!(
                 "{what}: {} ({covered}p {}, n = {}).{left_out}",
-                short(found.coefficient),
-                p_equals(found.p_value),
-                thousands(found.n)
-            );
-            row.extend(["ok".into(), Cell::Null, found.coefficient.into()]);
-            let ends = found.interval;
-            row.extend([ends.map(|e| e.0).into(), ends.map(|e| e.1).into()]);
-            row.push(found.p_value.into());
-            row.extend([found.n.into(), missing.into(), note.into()]);
+                four_digits(correlation.coefficient),
+                p_equals(correlation.p_value),
+                thousands(correlation.n)
+            )
         }
-        Err(reason) => {
-            let note = format!("{what}: refused, because {reason}.");
-            row.extend(["refused".into(), reason.into()]);
-            row.extend(std::iter::repeat_n(Cell::Null, 4));
-            row.extend([x.len().into(), missing.into(), note.into()]);
-        }
+        Err(reason) => format!("{what}: refused, because {reason}."),
+    };
+    CorrelationRow {
+        outcome: outcome.into(),
+        variable: variable.into(),
+        method: args.method,
+        n: result.as_ref().map_or(x.len(), |correlation| correlation.n),
+        correlation: result.as_ref().ok().copied(),
+        refused: result.err(),
+        n_missing: missing,
+        note,
     }
-    row
 }
