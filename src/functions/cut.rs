@@ -14,6 +14,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::function_doc::{Documented, FunctionDoc, FunctionGroup};
 use crate::id::{keyed_hash, unit_interval};
 use galeras_python::{cut_points, docstring_end, signature_end, with_parser};
 
@@ -71,6 +72,29 @@ impl Default for RandomCut {
         let types = vec![Utf8, Utf8, Int64, Float64, Float64, Utf8, Utf8];
         Self { signature: Signature::exact(types, Volatility::Immutable) }
     }
+}
+
+impl Documented for RandomCut {
+    const DOC: FunctionDoc = FunctionDoc {
+        name: "random_cut",
+        aliases: &[],
+        group: FunctionGroup::Row,
+        version: 1,
+        arguments: &[
+            ("code", "text"),
+            ("id", "text"),
+            ("seed", "integer"),
+            ("min", "float"),
+            ("max", "float"),
+            ("at", "text"),
+            ("after", "text"),
+        ],
+        variadic: false,
+        returns: "struct",
+        summary: "a prefix of a method, cut at a share of its characters drawn between `min` and `max`, before a `space`, `token` or `line` and after `none`, its `signature` or its `docstring`; all but code and id are literals",
+        nulls: "all fields but `reason` are null for null code and for code without a place to cut; a null id counts as an empty text",
+        example: "random_cut('def area(width, height):\n    size = width * height\n    return size\n', 'a', 42, 0.4, 0.65, 'token', 'signature')",
+    };
 }
 
 impl ScalarUDFImpl for RandomCut {
@@ -184,7 +208,7 @@ fn cut(code: &str, id: &str, params: &Params) -> Result<usize, String> {
     };
     let rest = || code.as_bytes().get(first..).unwrap_or_default();
     let last_before = |bytes: &[u8], wanted_byte: u8| bytes.iter().rposition(|b| *b == wanted_byte);
-    let found = match params.at {
+    let place = match params.at {
         Boundary::Space => {
             let head = code.as_bytes().get(first..wanted).and_then(|s| last_before(s, b' '));
             let tail = || rest().iter().position(|b| *b == b' ');
@@ -205,7 +229,7 @@ fn cut(code: &str, id: &str, params: &Params) -> Result<usize, String> {
             allowed().filter(|at| *at <= wanted).max().or_else(|| allowed().min())
         }
     };
-    found.filter(|at| (1..code.len()).contains(at)).ok_or_else(|| match params.after {
+    place.filter(|at| (1..code.len()).contains(at)).ok_or_else(|| match params.after {
         After::Nothing => "there is no place to cut".to_string(),
         After::Signature => "there is no place to cut after the signature".to_string(),
         After::Docstring => "there is no place to cut after the docstring".to_string(),

@@ -198,7 +198,7 @@ impl Args {
     }
 
     pub(super) fn order(&self) -> usize {
-        self.order.unwrap_or(galeras_ngram::Model::DEFAULT_ORDER)
+        self.order.unwrap_or(galeras_ngram::NgramModel::DEFAULT_ORDER)
     }
 
     pub(super) fn answer(&self) -> &str {

@@ -14,8 +14,8 @@ use serde_json::Value;
 use super::support::{is_text, keep_hidden, project, require_column, text_field};
 use crate::functions::call;
 use crate::functions::scores::{
-    BleuSmooth, CORPUS_FIELDS, COUNT, COUNTS, CorpusScores, Metric, Mode, ScorePair, Spec,
-    Tokenize, score_type,
+    BleuSmooth, CORPUS_FIELDS, COUNT, COUNTS, CorpusScores, Metric, ScoreMode, ScorePair,
+    ScoreSpec, Tokenize, score_type,
 };
 use crate::operator::{
     ArgError, BindContext, Effect, Grain, InputPorts, Lowering, MAIN, Operator, Port, Ports,
@@ -37,7 +37,7 @@ struct Args {
     metrics: Vec<Metric>,
     /// Whose numbers are given where the peers are wrong.
     #[serde(default)]
-    mode: Mode,
+    mode: ScoreMode,
     /// The columns that divide the rows of the port `corpus` into groups.
     #[serde(default)]
     by: Vec<String>,
@@ -139,7 +139,7 @@ impl Operator for Score {
             if !errors.is_empty() {
                 return Err(errors);
             }
-            let spec = Spec {
+            let spec = ScoreSpec {
                 metrics: args.metrics,
                 mode: args.mode,
                 bleu_tokenize: args.bleu_tokenize,
@@ -197,7 +197,7 @@ fn about(column: &str) -> &'static str {
     }
 }
 
-fn added(spec: &Spec) -> Vec<FieldRef> {
+fn added(spec: &ScoreSpec) -> Vec<FieldRef> {
     let types = score_type();
     let names = spec.metrics.iter().flat_map(|metric| metric.columns());
     names
@@ -225,7 +225,7 @@ fn corpus(input: &TableSchema, by: &[String]) -> TableSchema {
 
 #[derive(Debug)]
 struct BoundScore {
-    spec: Spec,
+    spec: ScoreSpec,
     reference: String,
     prediction: String,
     by: Vec<String>,
