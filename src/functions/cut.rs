@@ -154,9 +154,9 @@ impl ScalarUDFImpl for RandomCut {
 fn params(args: &[ColumnarValue]) -> Result<Params> {
     let literal = |i: usize| match &args[i] {
         ColumnarValue::Scalar(value) => Ok(value),
-        ColumnarValue::Array(_) => {
-            Err(DataFusionError::Execution("the parameters of random_cut must be literals".into()))
-        }
+        ColumnarValue::Array(_) => Err(DataFusionError::Execution(
+            "the arguments of random_cut from the third on must be literals".into(),
+        )),
     };
     let (
         ScalarValue::Int64(Some(seed)),
@@ -166,14 +166,16 @@ fn params(args: &[ColumnarValue]) -> Result<Params> {
         ScalarValue::Utf8(Some(after)),
     ) = (literal(0)?, literal(1)?, literal(2)?, literal(3)?, literal(4)?)
     else {
-        return Err(DataFusionError::Execution("random_cut got a null parameter".into()));
+        return Err(DataFusionError::Execution("a parameter of random_cut is null".into()));
     };
     let at = match at.as_str() {
         "space" => Boundary::Space,
         "token" => Boundary::Token,
         "line" => Boundary::Line,
         other => {
-            return Err(DataFusionError::Execution(format!("random_cut cannot cut at `{other}`")));
+            return Err(DataFusionError::Execution(format!(
+                "random_cut cannot cut at `{other}`: it cuts at a `space`, `token` or `line`"
+            )));
         }
     };
     let after = match after.as_str() {
@@ -181,7 +183,9 @@ fn params(args: &[ColumnarValue]) -> Result<Params> {
         "signature" => After::Signature,
         "docstring" => After::Docstring,
         other => {
-            let message = format!("random_cut cannot cut after `{other}`");
+            let message = format!(
+                "random_cut cannot cut after `{other}`: it cuts after `none`, `signature` or `docstring`"
+            );
             return Err(DataFusionError::Execution(message));
         }
     };

@@ -1,4 +1,4 @@
-//! What is to be known of a SQL function: its signature, its result, its version.
+//! The description of a SQL function: its signature, its result, its version.
 
 use std::sync::Arc;
 

@@ -110,7 +110,9 @@ impl ScalarUDFImpl for PythonMethods {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let ColumnarValue::Scalar(ScalarValue::Boolean(Some(nested))) = &args.args[1] else {
-            return Err(DataFusionError::Execution("`nested` must be a literal".into()));
+            return Err(DataFusionError::Execution(
+                "the argument `nested` of python_methods must be a literal".into(),
+            ));
         };
         let content = args.args[0].to_array(args.number_rows)?;
         let mut out = Columns::default();

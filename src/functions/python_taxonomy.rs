@@ -63,7 +63,7 @@ impl ScalarUDFImpl for PythonTaxonomy {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let ColumnarValue::Scalar(ScalarValue::Boolean(Some(published))) = args.args[1] else {
-            let why = "whether the published lists count must be a literal";
+            let why = "the argument `published` of python_taxonomy must be a literal";
             return Err(DataFusionError::Execution(why.into()));
         };
         let code = args.args[0].to_array(args.number_rows)?;

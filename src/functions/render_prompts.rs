@@ -144,7 +144,9 @@ impl ScalarUDFImpl for RenderPrompts {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [treatments, names, columns @ ..] = args.args.as_slice() else {
-            return Err(failed("render_prompts takes treatments, names and columns"));
+            return Err(failed(
+                "render_prompts takes treatments, names of columns, and the columns",
+            ));
         };
         let treatments: Vec<Treatment> = literal(treatments)?;
         let names: Vec<String> = literal(names)?;
@@ -218,7 +220,7 @@ fn literal<T: for<'a> Deserialize<'a>>(argument: &ColumnarValue) -> Result<T> {
         ColumnarValue::Scalar(ScalarValue::Utf8(Some(json))) => {
             serde_json::from_str(json).map_err(|error| failed(error.to_string()))
         }
-        _ => Err(failed("the parameters of render_prompts must be literals")),
+        _ => Err(failed("the first two arguments of render_prompts must be literals")),
     }
 }
 

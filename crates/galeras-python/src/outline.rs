@@ -290,7 +290,7 @@ impl Outline {
         self.len
     }
 
-    /// Whether there is no method.
+    /// Whether the file has no methods.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0

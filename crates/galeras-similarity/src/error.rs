@@ -10,7 +10,7 @@ pub enum SimilarityError {
     #[error("stopped")]
     Stopped,
     /// The distinct tokens alone need more than the memory limit.
-    #[error("the vocabulary needs {needed} bytes of memory, the limit is {memory} bytes")]
+    #[error("the vocabulary needs {needed} bytes of memory; the limit is {memory} bytes")]
     Vocabulary {
         /// Bytes that the table of distinct tokens was about to take.
         needed: usize,
@@ -18,7 +18,7 @@ pub enum SimilarityError {
         memory: usize,
     },
     /// A threshold is not in its range.
-    #[error("threshold {name} is {value}, it must be {range}")]
+    #[error("the threshold `{name}` is {value}; it must be {range}")]
     Threshold {
         /// Field of [`Thresholds`](super::Thresholds).
         name: &'static str,
@@ -27,7 +27,7 @@ pub enum SimilarityError {
         /// The values that it may have.
         range: &'static str,
     },
-    /// More of something than its numbers can tell apart.
+    /// More of something than can be numbered.
     #[error("too many {0}")]
     TooMany(&'static str),
     /// Token data could not be written to or read from the scratch directory.

@@ -123,6 +123,6 @@ fn a_vocabulary_beyond_the_memory_is_an_error_that_tells_the_bytes() {
     let mut reader = CorpusReader::ids(&limits, 1);
     let ids: Vec<u32> = (0..100_000).collect();
     let error = reader.read_ids(0, Some(&ids), GO).unwrap_err();
-    let expected = "the vocabulary needs 2097152 bytes of memory, the limit is 1048576 bytes";
+    let expected = "the vocabulary needs 2097152 bytes of memory; the limit is 1048576 bytes";
     assert_eq!(error.to_string(), expected);
 }

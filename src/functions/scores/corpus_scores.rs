@@ -69,7 +69,9 @@ impl ScalarUDFImpl for CorpusScores {
         let rows = args.args[1].to_array(args.number_rows)?;
         let sums = args.args[2].to_array(args.number_rows)?;
         let wrong = || {
-            DataFusionError::Execution("corpus_scores takes a number and a list of numbers".into())
+            DataFusionError::Execution(
+                "corpus_scores takes a spec, a number of rows and a list of sums".into(),
+            )
         };
         let rows = rows.as_primitive_opt::<Int64Type>().ok_or_else(wrong)?;
         let sums = sums.as_list_opt::<i32>().ok_or_else(wrong)?;

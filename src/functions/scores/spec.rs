@@ -162,7 +162,7 @@ impl ScoreSpec {
     pub(super) fn of(argument: &ColumnarValue) -> Result<Self> {
         let ColumnarValue::Scalar(ScalarValue::Utf8(Some(json))) = argument else {
             return Err(DataFusionError::Execution(
-                "the first argument, what is scored, must be a literal".into(),
+                "the first argument of score_pair and corpus_scores must be a literal".into(),
             ));
         };
         serde_json::from_str(json).map_err(|error| DataFusionError::Execution(error.to_string()))
