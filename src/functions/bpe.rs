@@ -1,8 +1,8 @@
 //! Byte-level byte-pair encoding: a model is learned from texts, and texts become token ids.
 //!
 //! Models and training are those of Hugging Face's `tokenizers`; a model is the content of a
-//! `tokenizer.json`, so that Python loads it, and one from Python works here. Does not live
-//! here: the operator (`operators/tokenizer`), what tokens are used for.
+//! `tokenizer.json`, so that Python loads it, and one from Python works here. What tokens are
+//! used for is the caller's.
 
 use tokenizers::Tokenizer;
 use tokenizers::models::bpe::{BPE, BpeTrainer};
@@ -12,14 +12,14 @@ use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 /// The bytes, each of which is a token: no vocabulary is smaller.
 pub const MIN_VOCAB: usize = 256;
 
-/// Ids are the places of a table: larger ones are no vocabulary.
+/// Ids are places in a table, so that a model with larger ones is refused.
 const MAX_VOCAB: usize = 16 << 20;
 
 /// A pair of tokens that occurs once is not worth a token of its own (the default of
 /// `ByteLevelBPETokenizer.train`).
 const MIN_FREQUENCY: u64 = 2;
 
-/// Why there is no model.
+/// Why a model cannot be trained, read or used.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct BpeError(String);
@@ -34,6 +34,9 @@ impl BpeError {
 ///
 /// Equal texts give the same model in any order and on any number of threads: pairs are merged
 /// by their number, and of equally frequent ones the pair of the older tokens first.
+///
+/// # Errors
+/// [`BpeError`] if the trainer fails, or if the model has more ids than are allowed.
 pub fn train(
     texts: impl Iterator<Item = String> + Send,
     vocab_size: usize,
@@ -64,6 +67,9 @@ pub struct Bpe {
 impl Bpe {
     /// The model in the content of a `tokenizer.json`, of any kind that `tokenizers` knows.
     /// Truncation, padding and dropout, which is random, are left out.
+    ///
+    /// # Errors
+    /// [`BpeError`] if the text is not a model, or if its ids are larger than allowed.
     pub fn from_json(json: &str) -> Result<Self, BpeError> {
         let mut tokenizer: Tokenizer = json.parse().map_err(|e| BpeError::new(&e))?;
         if let ModelWrapper::BPE(model) = tokenizer.get_model()
@@ -91,6 +97,9 @@ impl Bpe {
     }
 
     /// The content of the `tokenizer.json`.
+    ///
+    /// # Errors
+    /// [`BpeError`] if the model cannot be written as JSON.
     pub fn to_json(&self) -> Result<String, BpeError> {
         self.tokenizer.to_string(true).map_err(|e| BpeError::new(&e))
     }
@@ -106,6 +115,9 @@ impl Bpe {
     /// A token is one if it starts with a Latin letter or an underscore, white space in front
     /// aside. (`dpu_utils` looks at the token as it is written, `Ġself`, and so loses every word
     /// that follows a space.)
+    ///
+    /// # Errors
+    /// [`BpeError`] if the model cannot split the text.
     pub fn encode(&self, text: &str, words_only: bool, ids: &mut Vec<u32>) -> Result<(), BpeError> {
         ids.clear();
         let encoding = self.tokenizer.encode_fast(text, false).map_err(|e| BpeError::new(&e))?;

@@ -14,6 +14,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::function_doc::{Documented, FunctionDoc, FunctionGroup};
 use crate::id::{keyed_hash, unit_interval};
 use galeras_python::{cut_points, docstring_end, signature_end, with_parser};
 
@@ -73,6 +74,29 @@ impl Default for RandomCut {
     }
 }
 
+impl Documented for RandomCut {
+    const DOC: FunctionDoc = FunctionDoc {
+        name: "random_cut",
+        aliases: &[],
+        group: FunctionGroup::Row,
+        version: 1,
+        arguments: &[
+            ("code", "text"),
+            ("id", "text"),
+            ("seed", "integer"),
+            ("min", "float"),
+            ("max", "float"),
+            ("at", "text"),
+            ("after", "text"),
+        ],
+        variadic: false,
+        returns: "struct",
+        summary: "a prefix of a method, cut at a share of its characters drawn between `min` and `max`, before a `space`, `token` or `line` and after `none`, its `signature` or its `docstring`; all but code and id are literals",
+        nulls: "all fields but `reason` are null for null code and for code without a place to cut; a null id counts as an empty text",
+        example: "random_cut('def area(width, height):\n    size = width * height\n    return size\n', 'a', 42, 0.4, 0.65, 'token', 'signature')",
+    };
+}
+
 impl ScalarUDFImpl for RandomCut {
     fn name(&self) -> &str {
         "random_cut"
@@ -130,9 +154,9 @@ impl ScalarUDFImpl for RandomCut {
 fn params(args: &[ColumnarValue]) -> Result<Params> {
     let literal = |i: usize| match &args[i] {
         ColumnarValue::Scalar(value) => Ok(value),
-        ColumnarValue::Array(_) => {
-            Err(DataFusionError::Execution("the parameters of random_cut must be literals".into()))
-        }
+        ColumnarValue::Array(_) => Err(DataFusionError::Execution(
+            "the arguments of random_cut from the third on must be literals".into(),
+        )),
     };
     let (
         ScalarValue::Int64(Some(seed)),
@@ -142,14 +166,16 @@ fn params(args: &[ColumnarValue]) -> Result<Params> {
         ScalarValue::Utf8(Some(after)),
     ) = (literal(0)?, literal(1)?, literal(2)?, literal(3)?, literal(4)?)
     else {
-        return Err(DataFusionError::Execution("random_cut got a null parameter".into()));
+        return Err(DataFusionError::Execution("a parameter of random_cut is null".into()));
     };
     let at = match at.as_str() {
         "space" => Boundary::Space,
         "token" => Boundary::Token,
         "line" => Boundary::Line,
         other => {
-            return Err(DataFusionError::Execution(format!("random_cut cannot cut at `{other}`")));
+            return Err(DataFusionError::Execution(format!(
+                "random_cut cannot cut at `{other}`: it cuts at a `space`, `token` or `line`"
+            )));
         }
     };
     let after = match after.as_str() {
@@ -157,7 +183,9 @@ fn params(args: &[ColumnarValue]) -> Result<Params> {
         "signature" => After::Signature,
         "docstring" => After::Docstring,
         other => {
-            let message = format!("random_cut cannot cut after `{other}`");
+            let message = format!(
+                "random_cut cannot cut after `{other}`: it cuts after `none`, `signature` or `docstring`"
+            );
             return Err(DataFusionError::Execution(message));
         }
     };
@@ -184,7 +212,7 @@ fn cut(code: &str, id: &str, params: &Params) -> Result<usize, String> {
     };
     let rest = || code.as_bytes().get(first..).unwrap_or_default();
     let last_before = |bytes: &[u8], wanted_byte: u8| bytes.iter().rposition(|b| *b == wanted_byte);
-    let found = match params.at {
+    let place = match params.at {
         Boundary::Space => {
             let head = code.as_bytes().get(first..wanted).and_then(|s| last_before(s, b' '));
             let tail = || rest().iter().position(|b| *b == b' ');
@@ -205,7 +233,7 @@ fn cut(code: &str, id: &str, params: &Params) -> Result<usize, String> {
             allowed().filter(|at| *at <= wanted).max().or_else(|| allowed().min())
         }
     };
-    found.filter(|at| (1..code.len()).contains(at)).ok_or_else(|| match params.after {
+    place.filter(|at| (1..code.len()).contains(at)).ok_or_else(|| match params.after {
         After::Nothing => "there is no place to cut".to_string(),
         After::Signature => "there is no place to cut after the signature".to_string(),
         After::Docstring => "there is no place to cut after the docstring".to_string(),

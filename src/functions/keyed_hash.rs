@@ -10,6 +10,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::function_doc::{Documented, FunctionDoc, FunctionGroup};
 use crate::id::keyed_hash;
 
 /// 64 uniform bits per row from an integer seed, a text that names the purpose, and the id.
@@ -27,6 +28,21 @@ impl Default for KeyedHash {
             ),
         }
     }
+}
+
+impl Documented for KeyedHash {
+    const DOC: FunctionDoc = FunctionDoc {
+        name: "keyed_hash",
+        aliases: &[],
+        group: FunctionGroup::Row,
+        version: 1,
+        arguments: &[("seed", "integer"), ("purpose", "text"), ("id", "text")],
+        variadic: false,
+        returns: "unsigned integer",
+        summary: "64 uniform bits that depend on the seed, the purpose (a literal) and the id only",
+        nulls: "null where the seed or the id is",
+        example: "keyed_hash(42, 'sample', 'a')",
+    };
 }
 
 impl ScalarUDFImpl for KeyedHash {

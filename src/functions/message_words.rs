@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::function_doc::{Documented, FunctionDoc, FunctionGroup};
 use arrow::array::{AsArray, Int64Array};
 use arrow::datatypes::DataType;
 use datafusion::error::Result;
@@ -84,6 +85,21 @@ impl Default for MessageWords {
     fn default() -> Self {
         Self { signature: Signature::exact(vec![DataType::Utf8], Volatility::Immutable) }
     }
+}
+
+impl Documented for MessageWords {
+    const DOC: FunctionDoc = FunctionDoc {
+        name: "message_words",
+        aliases: &[],
+        group: FunctionGroup::Row,
+        version: 1,
+        arguments: &[("message", "text")],
+        variadic: false,
+        returns: "integer",
+        summary: "the number of words in the first line of a commit message, 0 if a tool wrote it",
+        nulls: "null for a null",
+        example: "message_words('fix(parser): crash on empty input (#12)')",
+    };
 }
 
 impl ScalarUDFImpl for MessageWords {

@@ -1,7 +1,7 @@
-//! DataFusion functions and the pure algorithms they wrap.
+//! DataFusion functions over the algorithms of the crates, and their descriptions.
 //!
-//! Lives here: one file per scalar function, the exact aggregates, the algorithms over Python
-//! source. A function's parameters are literal arguments, never state of the function value,
+//! Lives here: one file per row function, the exact aggregates, the list of all functions
+//! (`docs/functions.md`) with the version of each. A function's parameters are literal arguments, never state of the function value,
 //! so that a cluster can resolve functions by name. Does not live here: any operator.
 
 pub mod aggregate;
@@ -10,9 +10,13 @@ pub mod scores;
 pub mod template;
 
 mod cut;
+mod function_doc;
+mod functions_page;
 mod keyed_hash;
 mod message_words;
 mod moment;
+#[cfg(test)]
+mod pins;
 mod python_calls;
 mod python_features;
 mod python_methods;
@@ -23,11 +27,15 @@ mod render_prompts;
 mod row_digest;
 mod row_id;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use datafusion::logical_expr::{AggregateUDF, Expr, ScalarUDF, ScalarUDFImpl};
 
+use self::function_doc::documented;
+
 pub use cut::{CUT_REASON, RandomCut, cut_type};
+pub use function_doc::{EXAMPLE_ROWS, FunctionDoc, FunctionGroup};
 pub use keyed_hash::KeyedHash;
 pub use message_words::{MessageWords, message_words};
 pub use moment::moment;
@@ -43,32 +51,115 @@ pub use render_prompts::{
 pub use row_digest::RowDigest;
 pub use row_id::RowId;
 
-/// Every scalar function of Galeras.
-pub fn scalars() -> Vec<Arc<ScalarUDF>> {
+/// The scalar functions with their descriptions: the one list of them.
+fn documented_scalars() -> Vec<(FunctionDoc, Arc<ScalarUDF>)> {
     let mut all = vec![
-        Arc::new(ScalarUDF::from(RowDigest::default())),
-        Arc::new(ScalarUDF::from(RowId::default())),
-        Arc::new(ScalarUDF::from(KeyedHash::default())),
-        Arc::new(ScalarUDF::from(MessageWords::default())),
-        Arc::new(ScalarUDF::from(PythonCalls::default())),
-        Arc::new(ScalarUDF::from(PythonFeatures::default())),
-        Arc::new(ScalarUDF::from(PythonMethods::default())),
-        Arc::new(ScalarUDF::from(PythonRecount::default())),
-        Arc::new(ScalarUDF::from(PythonTaxonomy::default())),
-        Arc::new(ScalarUDF::from(RandomCut::default())),
-        Arc::new(ScalarUDF::from(RaiseIf::default())),
-        Arc::new(ScalarUDF::from(RenderPrompts::default())),
+        documented::<RowDigest>(),
+        documented::<RowId>(),
+        documented::<KeyedHash>(),
+        documented::<MessageWords>(),
+        documented::<PythonCalls>(),
+        documented::<PythonFeatures>(),
+        documented::<PythonMethods>(),
+        documented::<PythonRecount>(),
+        documented::<PythonTaxonomy>(),
+        documented::<RandomCut>(),
+        documented::<RaiseIf>(),
+        documented::<RenderPrompts>(),
     ];
     all.extend(scores::all());
     all
 }
 
+/// Every scalar function of Galeras.
+pub fn scalars() -> Vec<Arc<ScalarUDF>> {
+    documented_scalars().into_iter().map(|(_, function)| function).collect()
+}
+
 /// Every aggregate function of Galeras; those with DataFusion's names replace its own.
 pub fn aggregates() -> Vec<Arc<AggregateUDF>> {
-    aggregate::all()
+    aggregate::all().into_iter().map(|(_, function)| function).collect()
+}
+
+/// The descriptions of all functions: row functions, scores, aggregates.
+pub fn function_docs() -> Vec<FunctionDoc> {
+    let scalars = documented_scalars().into_iter().map(|(doc, _)| doc);
+    scalars.chain(aggregate::all().into_iter().map(|(doc, _)| doc)).collect()
+}
+
+/// The page of the manual that lists all functions, in Markdown.
+pub fn functions_page() -> String {
+    functions_page::render(&function_docs())
+}
+
+/// The version of every function by its name and by its aliases: what a key must contain of
+/// the functions of a query.
+pub fn versions() -> BTreeMap<String, u32> {
+    let names = |doc: FunctionDoc| {
+        let names = std::iter::once(doc.name).chain(doc.aliases.iter().copied());
+        names.map(move |name| (name.to_string(), doc.version))
+    };
+    function_docs().into_iter().flat_map(names).collect()
 }
 
 /// The function applied to arguments.
 pub fn call<F: ScalarUDFImpl + Default + 'static>(args: Vec<Expr>) -> Expr {
     ScalarUDF::from(F::default()).call(args)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use datafusion::logical_expr::{Signature, TypeSignature};
+
+    use super::*;
+
+    /// Whether a call with as many arguments as described fits what is registered.
+    fn takes(doc: &FunctionDoc, signature: &Signature) -> bool {
+        match &signature.type_signature {
+            TypeSignature::VariadicAny => doc.variadic,
+            // `min` and `max` say what they take in code.
+            TypeSignature::UserDefined => !doc.variadic && doc.arguments.len() == 1,
+            others => {
+                let arity = format!("{:?}", others.arity());
+                !doc.variadic && arity == format!("Fixed({})", doc.arguments.len())
+            }
+        }
+    }
+
+    #[test]
+    fn every_function_is_described_as_it_is_registered() {
+        for (doc, function) in documented_scalars() {
+            assert_eq!((doc.name, doc.aliases.len()), (function.name(), function.aliases().len()));
+            assert!(takes(&doc, function.signature()), "{}", doc.signature());
+            assert_ne!(doc.group, FunctionGroup::Aggregate, "{}", doc.name);
+        }
+        for (doc, function) in aggregate::all() {
+            assert_eq!(doc.name, function.name());
+            assert_eq!(doc.aliases, function.aliases(), "{}", doc.name);
+            assert!(takes(&doc, function.signature()), "{}", doc.signature());
+            assert_eq!(doc.group, FunctionGroup::Aggregate, "{}", doc.name);
+        }
+    }
+
+    #[test]
+    fn no_name_stands_for_two_functions() {
+        let docs = function_docs();
+        let names = docs.iter().map(|doc| 1 + doc.aliases.len()).sum::<usize>();
+        assert_eq!(versions().len(), names);
+        let distinct: BTreeSet<&str> = docs.iter().map(|doc| doc.name).collect();
+        assert_eq!(distinct.len(), docs.len());
+    }
+
+    #[test]
+    fn descriptions_fit_a_row_of_a_table() {
+        for doc in function_docs() {
+            for text in [doc.summary, doc.nulls, &doc.signature()] {
+                let fits = !text.is_empty() && !text.contains(['|', '\n']) && !text.ends_with('.');
+                assert!(fits, "{}: {text}", doc.name);
+            }
+            assert!(doc.version > 0 && doc.example.contains(doc.name), "{}", doc.name);
+        }
+    }
 }

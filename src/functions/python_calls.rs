@@ -1,6 +1,6 @@
 //! `python_calls(code)`: the names of what a method calls.
 //!
-//! The algorithm is in `python::calls`; here is only its Arrow form.
+//! The algorithm is in the crate `galeras_python`; here is only its Arrow form.
 
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::function_doc::{Documented, FunctionDoc, FunctionGroup};
 use galeras_python::{calls, with_parser};
 
 /// A list of the distinct names in the order of their first call; null for a text that is null
@@ -24,6 +25,21 @@ impl Default for PythonCalls {
     fn default() -> Self {
         Self { signature: Signature::exact(vec![DataType::Utf8], Volatility::Immutable) }
     }
+}
+
+impl Documented for PythonCalls {
+    const DOC: FunctionDoc = FunctionDoc {
+        name: "python_calls",
+        aliases: &[],
+        group: FunctionGroup::Row,
+        version: 1,
+        arguments: &[("code", "text")],
+        variadic: false,
+        returns: "list of text",
+        summary: "the distinct names that a method calls, in the order of their first call",
+        nulls: "null for a null and for code that cannot be parsed",
+        example: "python_calls('def f(x):\n    return g(h(x), g(1))\n')",
+    };
 }
 
 impl ScalarUDFImpl for PythonCalls {
@@ -43,13 +59,13 @@ impl ScalarUDFImpl for PythonCalls {
         let code = args.args[0].to_array(args.number_rows)?;
         let mut names = ListBuilder::new(StringBuilder::new());
         for text in code.as_string::<i32>() {
-            let found = text.and_then(|text| {
-                with_parser(|parser| calls(parser, text)).and_then(|found| found).ok()
+            let called = text.and_then(|text| {
+                with_parser(|parser| calls(parser, text)).and_then(|result| result).ok()
             });
-            for name in found.iter().flatten() {
+            for name in called.iter().flatten() {
                 names.values().append_value(name);
             }
-            names.append(found.is_some());
+            names.append(called.is_some());
         }
         Ok(ColumnarValue::Array(Arc::new(names.finish())))
     }

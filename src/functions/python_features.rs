@@ -1,6 +1,6 @@
 //! `python_features(code)`: signature, docstring, syntax-tree and text features of a method.
 //!
-//! The algorithms are in `python::features`; here is only their Arrow form.
+//! The algorithms are in the crate `galeras_python`; here is only their Arrow form.
 
 use std::sync::Arc;
 
@@ -13,29 +13,40 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::function_doc::{Documented, FunctionDoc, FunctionGroup};
 use crate::operator::describe;
 use galeras_python::{Features, features, with_parser};
 
 /// The features in the order of the output: name, whether it is null for methods without one,
 /// description, unit.
-pub const FEATURES: &[(&str, Kind, &str, Option<&str>)] = &[
-    ("signature", Kind::Text, "from `def` up to the colon of the signature", None),
-    ("docstring", Kind::Text, "the docstring's content; null without one", None),
-    ("d_n_words", Kind::Count, "words of the docstring; null without one", Some("words")),
-    ("code_no_docstring", Kind::Text, "the code without its docstring", None),
-    ("ast_errors", Kind::Texts, "the texts of the ERROR nodes", None),
-    ("n_ast_errors", Kind::Count, "ERROR nodes of the syntax tree", Some("nodes")),
-    ("ast_levels", Kind::Count, "height of the syntax tree", Some("levels")),
-    ("n_ast_nodes", Kind::Count, "nodes of the syntax tree without its root", Some("nodes")),
-    ("n_identifiers", Kind::Count, "distinct identifiers", Some("identifiers")),
-    ("complexity", Kind::Count, "cyclomatic complexity, as lizard counts it", None),
-    ("nloc", Kind::Count, "lines of code without comments and docstring", Some("lines")),
-    ("token_counts", Kind::Count, "tokens, as lizard counts them", Some("tokens")),
-    ("n_words", Kind::Count, "words of the code without docstring", Some("words")),
-    ("vocab_size", Kind::Count, "distinct words of the code without docstring", Some("words")),
-    ("n_whitespaces", Kind::Count, "spaces of the code without docstring", Some("characters")),
-    ("n_returns", Kind::Count, "return statements of the method itself", Some("statements")),
-    ("parameters", Kind::Texts, "the parameters' names in order", None),
+pub const FEATURES: &[(&str, FeatureKind, &str, Option<&str>)] = &[
+    ("signature", FeatureKind::Text, "from `def` up to the colon of the signature", None),
+    ("docstring", FeatureKind::Text, "the docstring's content; null without one", None),
+    ("d_n_words", FeatureKind::Count, "words of the docstring; null without one", Some("words")),
+    ("code_no_docstring", FeatureKind::Text, "the code without its docstring", None),
+    ("ast_errors", FeatureKind::Texts, "the texts of the ERROR nodes", None),
+    ("n_ast_errors", FeatureKind::Count, "ERROR nodes of the syntax tree", Some("nodes")),
+    ("ast_levels", FeatureKind::Count, "height of the syntax tree", Some("levels")),
+    ("n_ast_nodes", FeatureKind::Count, "nodes of the syntax tree without its root", Some("nodes")),
+    ("n_identifiers", FeatureKind::Count, "distinct identifiers", Some("identifiers")),
+    ("complexity", FeatureKind::Count, "cyclomatic complexity, as lizard counts it", None),
+    ("nloc", FeatureKind::Count, "lines of code without comments and docstring", Some("lines")),
+    ("token_counts", FeatureKind::Count, "tokens, as lizard counts them", Some("tokens")),
+    ("n_words", FeatureKind::Count, "words of the code without docstring", Some("words")),
+    (
+        "vocab_size",
+        FeatureKind::Count,
+        "distinct words of the code without docstring",
+        Some("words"),
+    ),
+    (
+        "n_whitespaces",
+        FeatureKind::Count,
+        "spaces of the code without docstring",
+        Some("characters"),
+    ),
+    ("n_returns", FeatureKind::Count, "return statements of the method itself", Some("statements")),
+    ("parameters", FeatureKind::Texts, "the parameters' names in order", None),
 ];
 
 /// The name of the field that says why a row has no features.
@@ -43,7 +54,7 @@ pub(crate) const REASON: &str = "reason";
 
 /// The type of a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FeatureKind {
     /// Text.
     Text,
     /// A count.
@@ -52,7 +63,7 @@ pub enum Kind {
     Texts,
 }
 
-impl Kind {
+impl FeatureKind {
     fn data_type(self) -> DataType {
         match self {
             Self::Text => DataType::Utf8,
@@ -91,6 +102,21 @@ impl Default for PythonFeatures {
     fn default() -> Self {
         Self { signature: Signature::exact(vec![DataType::Utf8], Volatility::Immutable) }
     }
+}
+
+impl Documented for PythonFeatures {
+    const DOC: FunctionDoc = FunctionDoc {
+        name: "python_features",
+        aliases: &[],
+        group: FunctionGroup::Row,
+        version: 1,
+        arguments: &[("code", "text")],
+        variadic: false,
+        returns: "struct",
+        summary: "signature, docstring, syntax-tree and text features of a method, as the operator `ast` adds them",
+        nulls: "all fields but `reason` are null for a null and for code that cannot be parsed",
+        example: "python_features('def area(width, height):\n    size = width * height\n    return size\n')",
+    };
 }
 
 impl ScalarUDFImpl for PythonFeatures {
@@ -134,9 +160,11 @@ impl Columns {
     fn new(rows: usize) -> Self {
         let number = |kind| FEATURES.iter().filter(|f| f.1 == kind).count();
         Self {
-            texts: (0..number(Kind::Text)).map(|_| StringBuilder::new()).collect(),
-            counts: (0..number(Kind::Count)).map(|_| Int64Builder::with_capacity(rows)).collect(),
-            lists: (0..number(Kind::Texts))
+            texts: (0..number(FeatureKind::Text)).map(|_| StringBuilder::new()).collect(),
+            counts: (0..number(FeatureKind::Count))
+                .map(|_| Int64Builder::with_capacity(rows))
+                .collect(),
+            lists: (0..number(FeatureKind::Texts))
                 .map(|_| ListBuilder::new(StringBuilder::new()))
                 .collect(),
             reason: StringBuilder::new(),
@@ -191,9 +219,9 @@ impl Columns {
         let mut arrays: Vec<ArrayRef> = Vec::with_capacity(FEATURES.len() + 1);
         for (_, kind, _, _) in FEATURES {
             let array: Option<ArrayRef> = match kind {
-                Kind::Text => texts.next().map(|b| Arc::new(b.finish()) as ArrayRef),
-                Kind::Count => counts.next().map(|b| Arc::new(b.finish()) as ArrayRef),
-                Kind::Texts => lists.next().map(|b| Arc::new(b.finish()) as ArrayRef),
+                FeatureKind::Text => texts.next().map(|b| Arc::new(b.finish()) as ArrayRef),
+                FeatureKind::Count => counts.next().map(|b| Arc::new(b.finish()) as ArrayRef),
+                FeatureKind::Texts => lists.next().map(|b| Arc::new(b.finish()) as ArrayRef),
             };
             arrays.extend(array);
         }

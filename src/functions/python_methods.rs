@@ -1,6 +1,6 @@
 //! `python_methods(content, nested)`: the methods of a Python source file.
 //!
-//! The algorithms are in `python::methods` and `python::decode`; here is only their Arrow form.
+//! The algorithms are in the crate `galeras_python`; here is only their Arrow form.
 
 use std::sync::Arc;
 
@@ -13,8 +13,9 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::function_doc::{Documented, FunctionDoc, FunctionGroup};
 use crate::operator::describe;
-use galeras_python::{Method, decode_source, methods, with_parser};
+use galeras_python::{PythonMethod, decode_source, methods, with_parser};
 
 /// The columns of a method: name, type, description.
 pub const METHOD_FIELDS: &[(&str, DataType, &str)] = &[
@@ -79,6 +80,21 @@ impl Default for PythonMethods {
     }
 }
 
+impl Documented for PythonMethods {
+    const DOC: FunctionDoc = FunctionDoc {
+        name: "python_methods",
+        aliases: &[],
+        group: FunctionGroup::Row,
+        version: 1,
+        arguments: &[("content", "bytes"), ("nested", "boolean")],
+        variadic: false,
+        returns: "struct",
+        summary: "the methods of a Python file, with those inside other methods if `nested` (a literal) is true",
+        nulls: "`methods` is null and `reason` says why for a null and for a file that cannot be decoded or parsed",
+        example: "python_methods(CAST('def area(width, height):\n    size = width * height\n    return size\n' AS BYTEA), true)",
+    };
+}
+
 impl ScalarUDFImpl for PythonMethods {
     fn name(&self) -> &str {
         "python_methods"
@@ -94,7 +110,9 @@ impl ScalarUDFImpl for PythonMethods {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let ColumnarValue::Scalar(ScalarValue::Boolean(Some(nested))) = &args.args[1] else {
-            return Err(DataFusionError::Execution("`nested` must be a literal".into()));
+            return Err(DataFusionError::Execution(
+                "the argument `nested` of python_methods must be a literal".into(),
+            ));
         };
         let content = args.args[0].to_array(args.number_rows)?;
         let mut out = Columns::default();
@@ -109,7 +127,7 @@ impl ScalarUDFImpl for PythonMethods {
     }
 }
 
-fn methods_of(bytes: &[u8], nested: bool) -> Result<Vec<Method>, String> {
+fn methods_of(bytes: &[u8], nested: bool) -> Result<Vec<PythonMethod>, String> {
     let source = decode_source(bytes).map_err(|error| error.to_string())?;
     with_parser(|parser| methods(parser, &source.text, nested))
         .and_then(|result| result)
@@ -130,7 +148,7 @@ struct Columns {
 }
 
 impl Columns {
-    fn push_file(&mut self, result: Result<Vec<Method>, String>) {
+    fn push_file(&mut self, result: Result<Vec<PythonMethod>, String>) {
         self.valid.push(result.is_ok());
         let methods = match result {
             Ok(methods) => {

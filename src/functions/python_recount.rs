@@ -1,7 +1,7 @@
 //! `python_recount(code)`: the features of a method counted by other means than
 //! `python_features`, and facts about its body.
 //!
-//! The algorithm is in `python::recount`; here is only its Arrow form.
+//! The algorithm is in the crate `galeras_python`; here is only its Arrow form.
 
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::function_doc::{Documented, FunctionDoc, FunctionGroup};
 use galeras_python::{BodyFacts, Recount, Recounter, with_parser};
 
 /// The numbers, in the order of the struct.
@@ -55,6 +56,21 @@ impl Default for PythonRecount {
     }
 }
 
+impl Documented for PythonRecount {
+    const DOC: FunctionDoc = FunctionDoc {
+        name: "python_recount",
+        aliases: &[],
+        group: FunctionGroup::Row,
+        version: 1,
+        arguments: &[("code", "text")],
+        variadic: false,
+        returns: "struct",
+        summary: "features of `python_features` counted a second way, and facts about the body",
+        nulls: "null for a null and for code that cannot be parsed",
+        example: "python_recount('def area(width, height):\n    size = width * height\n    return size\n')",
+    };
+}
+
 impl ScalarUDFImpl for PythonRecount {
     fn name(&self) -> &str {
         "python_recount"
@@ -77,7 +93,7 @@ impl ScalarUDFImpl for PythonRecount {
         let mut valid = Vec::with_capacity(args.number_rows);
         for text in code {
             let measured = text.and_then(|text| {
-                with_parser(|parser| recounter.measure(parser, text)).and_then(|found| found).ok()
+                with_parser(|parser| recounter.measure(parser, text)).and_then(|result| result).ok()
             });
             valid.push(measured.is_some());
             // A field is read without a look at the struct's own validity.

@@ -1,6 +1,6 @@
 //! `python_taxonomy(code, published)`: how many tokens fall in each category of the taxonomy.
 //!
-//! The algorithm is in `python::taxonomy`; here is only its Arrow form.
+//! The algorithm is in the crate `galeras_python`; here is only its Arrow form.
 
 use std::sync::Arc;
 
@@ -12,6 +12,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::function_doc::{Documented, FunctionDoc, FunctionGroup};
 use galeras_python::{CATEGORIES, taxonomy, taxonomy_published};
 
 /// A struct with a count for each category, null for a null text; with the lists as they were
@@ -32,6 +33,21 @@ fn fields() -> Fields {
     CATEGORIES.iter().map(|name| Field::new(*name, DataType::Int64, true)).collect()
 }
 
+impl Documented for PythonTaxonomy {
+    const DOC: FunctionDoc = FunctionDoc {
+        name: "python_taxonomy",
+        aliases: &[],
+        group: FunctionGroup::Row,
+        version: 1,
+        arguments: &[("code", "text"), ("published", "boolean")],
+        variadic: false,
+        returns: "struct",
+        summary: "the number of tokens in each category of the taxonomy, by the published lists if `published` (a literal) is true",
+        nulls: "null for a null",
+        example: "python_taxonomy('def area(width, height):\n    size = width * height\n    return size\n', false)",
+    };
+}
+
 impl ScalarUDFImpl for PythonTaxonomy {
     fn name(&self) -> &str {
         "python_taxonomy"
@@ -47,7 +63,7 @@ impl ScalarUDFImpl for PythonTaxonomy {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let ColumnarValue::Scalar(ScalarValue::Boolean(Some(published))) = args.args[1] else {
-            let why = "whether the published lists count must be a literal";
+            let why = "the argument `published` of python_taxonomy must be a literal";
             return Err(DataFusionError::Execution(why.into()));
         };
         let code = args.args[0].to_array(args.number_rows)?;
@@ -58,8 +74,8 @@ impl ScalarUDFImpl for PythonTaxonomy {
             match text {
                 None => counts.iter_mut().for_each(Int64Builder::append_null),
                 Some(text) => {
-                    let found = if published { taxonomy_published(text) } else { taxonomy(text) };
-                    for (builder, count) in counts.iter_mut().zip(found) {
+                    let tokens = if published { taxonomy_published(text) } else { taxonomy(text) };
+                    for (builder, count) in counts.iter_mut().zip(tokens) {
                         builder.append_value(i64::try_from(count).unwrap_or(i64::MAX));
                     }
                 }

@@ -1,5 +1,6 @@
 //! `raise_if(condition, message)`: stops the plan at the first row for which it is true.
 
+use super::function_doc::{Documented, FunctionDoc, FunctionGroup};
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::DataType;
 use datafusion::error::{DataFusionError, Result};
@@ -18,6 +19,21 @@ impl Default for RaiseIf {
         let types = vec![DataType::Boolean, DataType::Utf8];
         Self { signature: Signature::exact(types, Volatility::Immutable) }
     }
+}
+
+impl Documented for RaiseIf {
+    const DOC: FunctionDoc = FunctionDoc {
+        name: "raise_if",
+        aliases: &[],
+        group: FunctionGroup::Row,
+        version: 1,
+        arguments: &[("condition", "boolean"), ("message", "text")],
+        variadic: false,
+        returns: "text",
+        summary: "the message; the query fails with it at the first row where the condition is true",
+        nulls: "a null condition counts as false; a null message stays null",
+        example: "raise_if(false, 'never')",
+    };
 }
 
 impl ScalarUDFImpl for RaiseIf {

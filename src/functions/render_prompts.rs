@@ -17,6 +17,7 @@ use datafusion::logical_expr::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::function_doc::{Documented, FunctionDoc, FunctionGroup};
 use super::template::{RenderError, Row, Templates};
 use galeras_python::words;
 
@@ -113,6 +114,21 @@ impl Default for RenderPrompts {
     }
 }
 
+impl Documented for RenderPrompts {
+    const DOC: FunctionDoc = FunctionDoc {
+        name: "render_prompts",
+        aliases: &[],
+        group: FunctionGroup::Row,
+        version: 1,
+        arguments: &[("treatments", "text"), ("names", "text"), ("column", "any")],
+        variadic: true,
+        returns: "struct",
+        summary: "the conversations that the templates of treatments make of a row; treatments and the names of the columns are literals in JSON",
+        nulls: "a null column is undefined in a template; a template that writes it gives no prompts and a `reason`",
+        example: "render_prompts('[{\"name\":\"T1\",\"messages\":[{\"role\":\"system\",\"content\":\"You write Python.\"},{\"role\":\"user\",\"content\":\"Complete {{ code }}\"}]}]', '[\"code\"]', 'x = 1')",
+    };
+}
+
 impl ScalarUDFImpl for RenderPrompts {
     fn name(&self) -> &str {
         "render_prompts"
@@ -128,7 +144,9 @@ impl ScalarUDFImpl for RenderPrompts {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [treatments, names, columns @ ..] = args.args.as_slice() else {
-            return Err(failed("render_prompts takes treatments, names and columns"));
+            return Err(failed(
+                "render_prompts takes treatments, names of columns, and the columns",
+            ));
         };
         let treatments: Vec<Treatment> = literal(treatments)?;
         let names: Vec<String> = literal(names)?;
@@ -141,7 +159,7 @@ impl ScalarUDFImpl for RenderPrompts {
             .collect::<Result<Vec<ArrayRef>>>()?;
         let columns: Vec<(String, &dyn Array)> =
             names.into_iter().zip(columns.iter().map(|column| column.as_ref())).collect();
-        let mut made = Made::default();
+        let mut output = PromptColumns::default();
         let mut lengths = Vec::with_capacity(args.number_rows);
         let (mut failing, mut reasons) = (StringBuilder::new(), StringBuilder::new());
         for at in 0..args.number_rows {
@@ -152,7 +170,7 @@ impl ScalarUDFImpl for RenderPrompts {
                     treatments
                         .iter()
                         .zip(contents)
-                        .for_each(|(t, contents)| made.push(t, contents));
+                        .for_each(|(t, contents)| output.push(t, contents));
                     failing.append_null();
                     reasons.append_null();
                 }
@@ -169,7 +187,7 @@ impl ScalarUDFImpl for RenderPrompts {
         let prompts = ListArray::try_new(
             Arc::new(Field::new("item", DataType::Struct(rendered_fields()), true)),
             OffsetBuffer::from_lengths(lengths),
-            Arc::new(made.finish()?),
+            Arc::new(output.finish()?),
             None,
         )?;
         let columns: Vec<ArrayRef> =
@@ -202,19 +220,19 @@ fn literal<T: for<'a> Deserialize<'a>>(argument: &ColumnarValue) -> Result<T> {
         ColumnarValue::Scalar(ScalarValue::Utf8(Some(json))) => {
             serde_json::from_str(json).map_err(|error| failed(error.to_string()))
         }
-        _ => Err(failed("the parameters of render_prompts must be literals")),
+        _ => Err(failed("the first two arguments of render_prompts must be literals")),
     }
 }
 
 /// The columns of [`rendered_fields`] while they are made.
-struct Made {
+struct PromptColumns {
     treatment: StringBuilder,
     messages: ListBuilder<StructBuilder>,
     prompt: StringBuilder,
     counts: [Int64Builder; 3],
 }
 
-impl Default for Made {
+impl Default for PromptColumns {
     fn default() -> Self {
         Self {
             treatment: StringBuilder::new(),
@@ -225,7 +243,7 @@ impl Default for Made {
     }
 }
 
-impl Made {
+impl PromptColumns {
     fn push(&mut self, treatment: &Treatment, contents: Vec<String>) {
         self.treatment.append_value(&treatment.name);
         for (message, content) in treatment.messages.iter().zip(&contents) {
@@ -276,10 +294,10 @@ fn sizes(prompt: &str) -> [i64; 3] {
 pub fn conversation(messages: &ListArray, at: usize) -> Result<Vec<Message>, String> {
     use arrow::array::AsArray;
     let turns = messages.value(at);
-    let turns = turns.as_struct_opt().ok_or("the messages are no structs")?;
+    let turns = turns.as_struct_opt().ok_or("the messages are not structs")?;
     let column = |name: &str| -> Result<&StringArray, String> {
         let column = turns.column_by_name(name).and_then(|column| column.as_string_opt::<i32>());
-        column.ok_or_else(|| format!("the messages have no text `{name}`"))
+        column.ok_or_else(|| format!("the messages have no text column `{name}`"))
     };
     let (roles, contents) = (column("role")?, column("content")?);
     let said = |at: usize| {

@@ -9,6 +9,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::function_doc::{Documented, FunctionDoc, FunctionGroup};
 use crate::digest::encode_rows;
 
 /// 16 bytes of BLAKE3 over the typed, length-prefixed values of the row.
@@ -26,6 +27,21 @@ impl Default for RowDigest {
     fn default() -> Self {
         Self { signature: Signature::variadic_any(Volatility::Immutable) }
     }
+}
+
+impl Documented for RowDigest {
+    const DOC: FunctionDoc = FunctionDoc {
+        name: "row_digest",
+        aliases: &[],
+        group: FunctionGroup::Row,
+        version: 1,
+        arguments: &[("column", "any")],
+        variadic: true,
+        returns: "bytes",
+        summary: "the first 16 bytes of BLAKE3 over the typed values of the row",
+        nulls: "a null counts as a value of its own; the digest is never null",
+        example: "row_digest('a', 1)",
+    };
 }
 
 impl ScalarUDFImpl for RowDigest {

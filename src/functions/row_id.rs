@@ -9,6 +9,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::function_doc::{Documented, FunctionDoc, FunctionGroup};
 use crate::digest::encode_rows;
 use crate::id::row_id;
 
@@ -34,6 +35,21 @@ impl Default for RowId {
     fn default() -> Self {
         Self { signature: Signature::variadic_any(Volatility::Immutable) }
     }
+}
+
+impl Documented for RowId {
+    const DOC: FunctionDoc = FunctionDoc {
+        name: "row_id",
+        aliases: &[],
+        group: FunctionGroup::Row,
+        version: 1,
+        arguments: &[("column", "any")],
+        variadic: true,
+        returns: "text",
+        summary: "32 hexadecimal digits of BLAKE3 over the length-prefixed texts of the arguments",
+        nulls: "a null counts as an empty text; the id is never null",
+        example: "row_id('a', 1)",
+    };
 }
 
 impl ScalarUDFImpl for RowId {

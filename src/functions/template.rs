@@ -1,7 +1,6 @@
 //! Templates of prompts: MiniJinja over the columns of a row, checked before any row is there.
 //!
-//! Does not live here: how templates make conversations (`render_prompts`), arguments and
-//! ports (the operator `prompt`).
+//! How templates make conversations is in `render_prompts`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,5 @@
 //! Data tests of stored results. Outcomes are remembered by test and table digest.
 
-use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use datafusion::logical_expr::{Expr, cast, lit, not};
@@ -27,16 +26,9 @@ static VERSIONS: LazyLock<Value> = LazyLock::new(|| {
     json!({
         "format": CHECK_FORMAT,
         "datafusion": datafusion::DATAFUSION_VERSION,
-        "functions": function_versions(),
+        "functions": functions::versions(),
     })
 });
-
-/// The SQL functions that a test may call.
-fn function_versions() -> BTreeSet<String> {
-    let scalars = functions::scalars().into_iter().map(|f| f.name().to_string());
-    let aggregates = functions::aggregates().into_iter().map(|f| f.name().to_string());
-    scalars.chain(aggregates).collect()
-}
 
 /// What is wrong, or nothing if the test holds.
 ///

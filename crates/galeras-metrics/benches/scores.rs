@@ -7,8 +7,8 @@
 //! `benches/scores_vs_peers.py` runs it beside the Python packages.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
-use galeras_metrics::codebleu::{CodeBleu, EQUAL_WEIGHTS, Mode};
-use galeras_metrics::text::{Bleu, Chrf, Levenshtein, Options, RougeL, Words};
+use galeras_metrics::codebleu::{CodeBleu, CodeBleuMode, EQUAL_WEIGHTS};
+use galeras_metrics::text::{Bleu, BleuOptions, Chrf, Levenshtein, RougeL, RougeWords};
 use galeras_python::PythonParser;
 use serde_json::{Map, Value};
 
@@ -50,15 +50,16 @@ fn main() {
     bare.set_language(&tree_sitter_python::LANGUAGE.into()).unwrap();
     let mut parser = PythonParser::new().unwrap();
     let (mut levenshtein, mut chrf) = (Levenshtein::default(), Chrf::default());
-    let (mut bleu, mut rouge) = (Bleu::new(Options::default()), RougeL::new(Words::Unicode));
+    let (mut bleu, mut rouge) =
+        (Bleu::new(BleuOptions::default()), RougeL::new(RougeWords::Unicode));
     for _ in 0..rounds {
         let mut round = Map::new();
         let mut parse = |text: &str| bare.parse(text, None).unwrap().root_node().end_byte() as f64;
         round.insert("parse".into(), timed(&pairs, |a, b| parse(a) + parse(b)).into());
         for (name, mode) in [
-            ("codebleu", Mode::Correct),
-            ("codebleu_compat", Mode::Compat),
-            ("codebleu_codexglue", Mode::CodeXGlue),
+            ("codebleu", CodeBleuMode::Correct),
+            ("codebleu_compat", CodeBleuMode::Compat),
+            ("codebleu_codexglue", CodeBleuMode::CodeXGlue),
         ] {
             let mut scorer = CodeBleu::new(mode, EQUAL_WEIGHTS);
             let seconds = timed(&pairs, |a, b| {

@@ -6,13 +6,13 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use super::model::Model;
+use super::model::NgramModel;
 use super::tokens::{Kind, split, unspaced};
 use super::trie::Trie;
 use super::vocabulary::CUT;
 
 /// Only this many bytes of a conversation are read, from its end: what is further away is of
-/// little use, and a completion shall not cost seconds.
+/// little use, and a completion must not take seconds.
 const READ: usize = 1 << 20;
 
 /// A token that neither the model nor the prompt has.
@@ -39,7 +39,7 @@ pub(super) struct Buffers {
 
 /// The tokens of a model and of a prompt.
 pub(super) struct Lexicon<'a> {
-    model: &'a Model,
+    model: &'a NgramModel,
     /// Tokens that only the prompt has, ascending; their numbers follow those of the model.
     added: Vec<&'a str>,
     /// For each of them, the first token of the model that is greater.
@@ -49,10 +49,10 @@ pub(super) struct Lexicon<'a> {
 impl Buffers {
     /// Reads a conversation. `half` are the last bytes of `code` that may be half a token;
     /// where the conversation has the code, and then ends, breaks off or closes a Markdown
-    /// fence, they are no evidence that the token ends there.
+    /// fence, they do not show that the token ends there.
     pub(super) fn read<'a>(
         &mut self,
-        model: &'a Model,
+        model: &'a NgramModel,
         context: &'a str,
         code: &str,
         half: &str,
@@ -63,8 +63,8 @@ impl Buffers {
             let after = recent.get(at + code.len()..).unwrap_or_default();
             after.chars().next().is_none_or(|c| c.is_whitespace() || c == '`')
         };
-        let found = recent.rmatch_indices(code).find(ends).filter(|_| !half.is_empty());
-        let end = found.map(|(at, _)| at + code.len());
+        let place = recent.rmatch_indices(code).find(ends).filter(|_| !half.is_empty());
+        let end = place.map(|(at, _)| at + code.len());
         let parts = match end {
             Some(end) => [recent.get(..end - half.len()), recent.get(end..)],
             None => [Some(recent), None],

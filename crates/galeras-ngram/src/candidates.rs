@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::cache::{self, Lexicon};
-use super::model::Model;
+use super::model::NgramModel;
 use super::tokens::{Kind, joins};
 use super::trie::{Followers, State, Trie};
 use super::vocabulary::BEGIN;
@@ -17,7 +17,7 @@ const PROMPT: u64 = 4;
 const NAME: u64 = 4;
 /// Everything that is counted for one completion.
 pub(super) struct Counts<'a> {
-    pub(super) model: &'a Model,
+    pub(super) model: &'a NgramModel,
     pub(super) lexicon: &'a Lexicon<'a>,
     pub(super) own: &'a mut Trie,
     pub(super) prompt: &'a mut cache::Buffers,

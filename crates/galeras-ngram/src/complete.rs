@@ -6,14 +6,14 @@
 use super::cache;
 use super::candidates::{Counts, History};
 use super::draw::{Drawer, Stream, Temperature};
-use super::model::Model;
+use super::model::NgramModel;
 use super::tokens::split;
 use super::trie::Trie;
 use super::vocabulary::{BEGIN, END};
 
 /// What is completed.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Prompt<'a> {
+pub struct NgramPrompt<'a> {
     /// The whole conversation. Its last MiB is read for names and phrases.
     pub context: &'a str,
     /// The code to go on from. It may start and end anywhere, also inside of a word. Where
@@ -26,7 +26,7 @@ pub struct Prompt<'a> {
 
 /// How a completion is made.
 #[derive(Debug, Clone, Copy)]
-pub struct Settings<'a> {
+pub struct CompletionSettings<'a> {
     /// Weights are taken to the power of `1 / temperature`. 0 means always the greatest
     /// weight, of equal ones the token whose text is least (as bytes; the end is less than
     /// any token). Rounded to thousandths; weights are quantised to 2^-32 of the greatest
@@ -40,7 +40,7 @@ pub struct Settings<'a> {
     pub seed: u64,
 }
 
-impl Default for Settings<'_> {
+impl Default for CompletionSettings<'_> {
     fn default() -> Self {
         Self { temperature: 0.0, max_tokens: 256, stop: &[], seed: 0 }
     }
@@ -80,7 +80,7 @@ impl Finish {
 /// Memory that is used again from one completion to the next: one for each thread, for any
 /// models. What it held before has no influence.
 #[derive(Default)]
-pub struct Scratch {
+pub struct CompletionBuffers {
     tokens: Vec<u32>,
     own: Trie,
     prompt: cache::Buffers,
@@ -88,26 +88,31 @@ pub struct Scratch {
     drawer: Drawer,
 }
 
-impl Model {
-    /// Goes on from the code of a prompt.
+impl NgramModel {
+    /// Goes on from the code of a prompt: a function of the model, the prompt and the settings.
+    /// Each token is drawn from what followed the longest context that was seen, as the head of
+    /// the crate says. Empty, with [`Finish::Stop`], if leaving out the prompt's own texts leaves
+    /// none.
+    ///
+    /// `buffers` only saves allocations; what it was used for before makes no difference.
     pub fn complete(
         &self,
-        scratch: &mut Scratch,
-        prompt: &Prompt<'_>,
-        settings: &Settings<'_>,
+        buffers: &mut CompletionBuffers,
+        prompt: &NgramPrompt<'_>,
+        settings: &CompletionSettings<'_>,
     ) -> Completion {
         let mut writer = Writer { text: String::new(), tokens: 0, settings };
-        let remaining = self.count_own(prompt.own, &mut scratch.tokens, &mut scratch.own);
+        let remaining = self.count_own(prompt.own, &mut buffers.tokens, &mut buffers.own);
         if remaining == 0 {
             return writer.finish(Finish::Stop);
         }
         let (mut tail, half) = tail(prompt.code, self.order);
-        let lexicon = scratch.prompt.read(self, prompt.context, prompt.code, half);
+        let lexicon = buffers.prompt.read(self, prompt.context, prompt.code, half);
         let mut counts = Counts {
             model: self,
             lexicon: &lexicon,
-            own: &mut scratch.own,
-            prompt: &mut scratch.prompt,
+            own: &mut buffers.own,
+            prompt: &mut buffers.prompt,
         };
         let mut history = History::START;
         if tail.len() < self.order {
@@ -123,15 +128,15 @@ impl Model {
         let mut half = half;
         while writer.tokens < settings.max_tokens {
             let within = (!half.is_empty()).then(|| lexicon.with_prefix(half));
-            counts.gather(&history, within.as_ref(), &mut scratch.candidates);
-            if within.is_some() && scratch.candidates.is_empty() {
+            counts.gather(&history, within.as_ref(), &mut buffers.candidates);
+            if within.is_some() && buffers.candidates.is_empty() {
                 // Nothing starts so: it is taken for a whole token.
                 history.push(&counts, lexicon.find(half), half);
                 half = "";
                 continue;
             }
-            let drawn = scratch.drawer.draw(&scratch.candidates, temperature, &mut stream);
-            let token = drawn.and_then(|at| scratch.candidates.get(at)).map_or(END, |c| c.0);
+            let drawn = buffers.drawer.draw(&buffers.candidates, temperature, &mut stream);
+            let token = drawn.and_then(|at| buffers.candidates.get(at)).map_or(END, |c| c.0);
             if token == END {
                 return writer.finish(Finish::Stop);
             }
@@ -164,7 +169,7 @@ fn tail(text: &str, most: usize) -> (Vec<&str>, &str) {
 struct Writer<'a> {
     text: String,
     tokens: u64,
-    settings: &'a Settings<'a>,
+    settings: &'a CompletionSettings<'a>,
 }
 
 impl Writer<'_> {
@@ -177,16 +182,16 @@ impl Writer<'_> {
         self.tokens += 1;
         self.text.push_str(token);
         // What was there before has no stop string: it must end in the new token.
-        let found = self.settings.stop.iter().filter(|stop| !stop.is_empty()).filter_map(|stop| {
+        let first = self.settings.stop.iter().filter(|stop| !stop.is_empty()).filter_map(|stop| {
             let from = self.text.floor_char_boundary((before + 1).saturating_sub(stop.len()));
             let at = self.text.get(from..)?.find(stop.as_str())?;
             Some(from + at)
         });
-        let found = found.min();
-        if let Some(at) = found {
+        let first = first.min();
+        if let Some(at) = first {
             self.text.truncate(at);
         }
-        found.is_some()
+        first.is_some()
     }
 
     fn finish(self, finish_reason: Finish) -> Completion {

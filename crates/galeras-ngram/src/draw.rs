@@ -60,7 +60,7 @@ impl Default for Drawer {
 impl Drawer {
     /// The place of the drawn candidate. Takes one number of the stream, whatever is drawn.
     /// At temperature 0 it is the first of those with the greatest weight. `None` if there
-    /// are no candidates. Weights are positive.
+    /// are not candidates. Weights are positive.
     pub(super) fn draw(
         &mut self,
         candidates: &[(u32, u64)],
@@ -89,9 +89,9 @@ impl Drawer {
         // The upper bits of the product: uniform in 0..total but for less than total / 2^64.
         let mut left = (u128::from(bits).saturating_mul(total)) >> 64;
         self.weights.iter().position(|&weight| {
-            let found = left < u128::from(weight);
+            let reached = left < u128::from(weight);
             left = left.saturating_sub(u128::from(weight));
-            found
+            reached
         })
     }
 

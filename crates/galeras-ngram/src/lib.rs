@@ -27,7 +27,7 @@
 //! # Leaving out
 //!
 //! A completion of a row must not profit from the row itself. The texts of the row are named
-//! in [`Prompt::own`]; their counts are subtracted while the completion is made. Counts are
+//! in [`NgramPrompt::own`]; their counts are subtracted while the completion is made. Counts are
 //! sums over texts, so this is exact: the completion is, byte for byte, that of a model which
 //! never saw these texts.
 //!
@@ -49,6 +49,6 @@ mod vocabulary;
 #[cfg(test)]
 mod tests;
 
-pub use complete::{Completion, Finish, Prompt, Scratch, Settings};
-pub use model::{Model, TooLong};
+pub use complete::{Completion, CompletionBuffers, CompletionSettings, Finish, NgramPrompt};
+pub use model::{NgramModel, TooLong};
 pub use tokens::count_tokens;

@@ -12,7 +12,7 @@ use super::vocabulary::{BEGIN, CUT, END, Vocabulary};
 /// A token n-gram model of some texts. It is not changed by use, so threads may share it.
 ///
 /// Texts are a multiset: a text that occurs twice counts twice.
-pub struct Model {
+pub struct NgramModel {
     pub(super) order: usize,
     pub(super) vocabulary: Vocabulary,
     pub(super) trie: Trie,
@@ -38,31 +38,34 @@ impl std::fmt::Display for TooLong {
 
 impl std::error::Error for TooLong {}
 
-impl Model {
+impl NgramModel {
     /// Six tokens: longer n-grams hardly occur twice outside of copied code.
     pub const DEFAULT_ORDER: usize = 6;
 
     /// Counts the n-grams of up to `order` tokens; an order outside of 2..=8 is taken as the
     /// nearest one inside.
     ///
+    /// The model is the same for the texts in any order. Time and memory are linear in their
+    /// tokens times the order.
+    ///
     /// # Errors
-    /// More tokens than 32 bits can number.
+    /// [`TooLong`] if the texts have 2^32 - 1 tokens or more, three marks per text included.
     pub fn train(order: usize, texts: &[&str]) -> Result<Self, TooLong> {
         let order = order.clamp(2, MOST);
-        let mut found: HashMap<&str, u32> = HashMap::new();
+        let mut seen: HashMap<&str, u32> = HashMap::new();
         let mut tokens = Vec::new();
         for text in texts {
             tokens.push(BEGIN);
             for token in split(text) {
-                let next = END + 1 + found.len() as u32;
-                tokens.push(*found.entry(token).or_insert(next));
+                let next = END + 1 + seen.len() as u32;
+                tokens.push(*seen.entry(token).or_insert(next));
             }
             tokens.extend([END, CUT]);
             if tokens.len() >= CUT as usize {
                 return Err(TooLong);
             }
         }
-        let (vocabulary, numbers) = Vocabulary::new(found);
+        let (vocabulary, numbers) = Vocabulary::new(seen);
         for token in &mut tokens {
             *token = numbers.get(*token as usize).copied().unwrap_or(CUT);
         }
@@ -87,12 +90,12 @@ impl Model {
         })
     }
 
-    /// The length of the longest n-grams.
+    /// The length of the longest n-grams in tokens, from 2 to 8.
     pub fn order(&self) -> usize {
         self.order
     }
 
-    /// How many texts the model was trained on.
+    /// How many texts the model was trained on; a text that occurs twice counts twice.
     pub fn texts(&self) -> u64 {
         self.count
     }

@@ -32,16 +32,20 @@ impl Random {
     }
 }
 
-fn train(order: usize, texts: &[&str]) -> Model {
-    Model::train(order, texts).unwrap()
+fn train(order: usize, texts: &[&str]) -> NgramModel {
+    NgramModel::train(order, texts).unwrap()
 }
 
-fn complete(model: &Model, prompt: Prompt<'_>, settings: Settings<'_>) -> Completion {
-    model.complete(&mut Scratch::default(), &prompt, &settings)
+fn complete(
+    model: &NgramModel,
+    prompt: NgramPrompt<'_>,
+    settings: CompletionSettings<'_>,
+) -> Completion {
+    model.complete(&mut CompletionBuffers::default(), &prompt, &settings)
 }
 
-fn code(code: &str) -> Prompt<'_> {
-    Prompt { code, ..Prompt::default() }
+fn code(code: &str) -> NgramPrompt<'_> {
+    NgramPrompt { code, ..NgramPrompt::default() }
 }
 
 const METHODS: [&str; 6] = [
@@ -56,7 +60,7 @@ const METHODS: [&str; 6] = [
 #[test]
 fn leaving_texts_out_equals_training_without_them() {
     let mut random = Random(7);
-    let mut scratch = Scratch::default();
+    let mut scratch = CompletionBuffers::default();
     let (mut different, mut healed) = (0, 0);
     for round in 0..400 {
         let mut texts: Vec<String> = (0..2 + random.below(12)).map(|_| random.text(40)).collect();
@@ -80,13 +84,15 @@ fn leaving_texts_out_equals_training_without_them() {
             let cut = source.floor_char_boundary(random.below(source.len() + 1));
             let other = random.text(30);
             let context = [&source[..cut], "", &other][random.below(3)];
-            let prompt = Prompt { context, code: &source[..cut], own: &own };
+            let prompt = NgramPrompt { context, code: &source[..cut], own: &own };
             let temperature = [0.0, 0.7, 1.0, 2.0][random.below(4)];
-            let settings = Settings { temperature, max_tokens: 30, stop: &[], seed };
+            let settings = CompletionSettings { temperature, max_tokens: 30, stop: &[], seed };
             let here = with.complete(&mut scratch, &prompt, &settings);
-            let there = without.complete(&mut scratch, &Prompt { own: &[], ..prompt }, &settings);
+            let there =
+                without.complete(&mut scratch, &NgramPrompt { own: &[], ..prompt }, &settings);
             assert_eq!(here, there, "{round} {prompt:?} {settings:?}");
-            let counted = with.complete(&mut scratch, &Prompt { own: &[], ..prompt }, &settings);
+            let counted =
+                with.complete(&mut scratch, &NgramPrompt { own: &[], ..prompt }, &settings);
             different += u32::from(counted != here);
             healed += u32::from(!here.text.is_empty());
         }
@@ -106,8 +112,9 @@ fn the_order_of_the_texts_has_no_influence() {
     for seed in 0..100 {
         let context = random.text(40);
         for temperature in [0.0, 0.5, 1.0] {
-            let prompt = Prompt { context: &context, code: &context, own: &texts[..3] };
-            let settings = Settings { temperature, seed, ..Settings::default() };
+            let prompt = NgramPrompt { context: &context, code: &context, own: &texts[..3] };
+            let settings =
+                CompletionSettings { temperature, seed, ..CompletionSettings::default() };
             assert_eq!(complete(&model, prompt, settings), complete(&shuffled, prompt, settings));
         }
     }
@@ -119,15 +126,16 @@ fn duplicates_count_in_proportion() {
     assert_eq!((once.texts(), thrice.texts()), (6, 18));
     for seed in 0..50 {
         for temperature in [0.0, 1.0] {
-            let settings = Settings { temperature, seed, ..Settings::default() };
+            let settings =
+                CompletionSettings { temperature, seed, ..CompletionSettings::default() };
             let prompt = code("def ");
             assert_eq!(complete(&once, prompt, settings), complete(&thrice, prompt, settings));
         }
     }
     let own = [METHODS[0], METHODS[0]];
-    let prompt = Prompt { own: &own, ..code("def size(self):\n    return") };
-    assert_eq!(complete(&once, prompt, Settings::default()).text, " self.items[0]");
-    assert_eq!(complete(&thrice, prompt, Settings::default()).text, " len(self.items)");
+    let prompt = NgramPrompt { own: &own, ..code("def size(self):\n    return") };
+    assert_eq!(complete(&once, prompt, CompletionSettings::default()).text, " self.items[0]");
+    assert_eq!(complete(&thrice, prompt, CompletionSettings::default()).text, " len(self.items)");
 }
 
 #[test]
@@ -135,14 +143,15 @@ fn greedy_takes_the_most_frequent_and_of_equals_the_least_text() {
     let model = train(3, &["x = b", "x = a", "x = c", "x = c"]);
     for (own, text) in [(&[][..], " c"), (&["x = c"][..], " a")] {
         for seed in 0..5 {
-            let settings = Settings { seed, ..Settings::default() };
-            let done = complete(&model, Prompt { own, ..code("x =") }, settings);
+            let settings = CompletionSettings { seed, ..CompletionSettings::default() };
+            let done = complete(&model, NgramPrompt { own, ..code("x =") }, settings);
             assert_eq!((done.text.as_str(), done.tokens), (text, 1));
             assert_eq!(done.finish_reason, Finish::Stop);
         }
     }
     let drawn = |temperature| {
-        let settings = |seed| Settings { temperature, seed, ..Settings::default() };
+        let settings =
+            |seed| CompletionSettings { temperature, seed, ..CompletionSettings::default() };
         let texts = (0..300).map(|seed| complete(&model, code("x ="), settings(seed)).text);
         texts.filter(|text| text == " c").count()
     };
@@ -154,7 +163,7 @@ fn greedy_takes_the_most_frequent_and_of_equals_the_least_text() {
 #[test]
 fn code_may_end_inside_of_a_word() {
     let model = train(8, &METHODS);
-    let greedy = |prompt| complete(&model, prompt, Settings::default());
+    let greedy = |prompt| complete(&model, prompt, CompletionSettings::default());
     let done = greedy(code("def first(self):\n    return self.it"));
     assert_eq!((done.text.as_str(), done.tokens), ("ems[0]", 4));
     // Also inside of an operator, a space and an indentation.
@@ -178,8 +187,8 @@ fn the_prompt_changes_what_is_written() {
     ];
     let model = train(6, &texts);
     let greedy = |context| {
-        let prompt = Prompt { context, ..code("def f(self):\n    self.") };
-        complete(&model, prompt, Settings::default()).text
+        let prompt = NgramPrompt { context, ..code("def f(self):\n    self.") };
+        complete(&model, prompt, CompletionSettings::default()).text
     };
     assert_eq!(greedy(""), "alpha()");
     assert_eq!(greedy("Call beta, please."), "beta()");
@@ -187,9 +196,11 @@ fn the_prompt_changes_what_is_written() {
     assert_eq!(greedy("def f(self):\n    self.gamma()"), "gamma()");
     // That the conversation ends with the code tells nothing about what comes next.
     assert_eq!(greedy("def f(self):\n    self."), "alpha()");
-    let half =
-        Prompt { context: "def f(self):\n    self.al\n```", ..code("def f(self):\n    self.al") };
-    assert_eq!(complete(&model, half, Settings::default()).text, "pha()");
+    let half = NgramPrompt {
+        context: "def f(self):\n    self.al\n```",
+        ..code("def f(self):\n    self.al")
+    };
+    assert_eq!(complete(&model, half, CompletionSettings::default()).text, "pha()");
 }
 
 #[test]
@@ -204,7 +215,7 @@ fn stop_strings_end_the_text_also_across_tokens() {
         (&["a.b"], "b(c)\n    d💥💥e", 9),
     ] {
         let stop: Vec<String> = stop.iter().map(|stop| (*stop).into()).collect();
-        let settings = Settings { stop: &stop, ..Settings::default() };
+        let settings = CompletionSettings { stop: &stop, ..CompletionSettings::default() };
         let done = complete(&model, code("a."), settings);
         let expected = Completion { text: text.into(), tokens, finish_reason: Finish::Stop };
         assert_eq!(done, expected, "{stop:?}");
@@ -215,7 +226,7 @@ fn stop_strings_end_the_text_also_across_tokens() {
 fn the_number_of_tokens_is_limited_and_counted() {
     let model = train(4, &["a a a a a a a a"]);
     for max_tokens in [0, 1, 5] {
-        let settings = Settings { max_tokens, ..Settings::default() };
+        let settings = CompletionSettings { max_tokens, ..CompletionSettings::default() };
         let done = complete(&model, code("a"), settings);
         assert_eq!((done.tokens, done.finish_reason), (max_tokens, Finish::Length));
         assert_eq!(count_tokens(&done.text), max_tokens);
@@ -225,9 +236,9 @@ fn the_number_of_tokens_is_limited_and_counted() {
 
 #[test]
 fn a_model_without_texts_writes_nothing() {
-    let settings = Settings { temperature: 1.0, ..Settings::default() };
+    let settings = CompletionSettings { temperature: 1.0, ..CompletionSettings::default() };
     let nothing = Completion { text: String::new(), tokens: 0, finish_reason: Finish::Stop };
-    let prompt = Prompt { context: "def f():", code: "def f", own: &["x"] };
+    let prompt = NgramPrompt { context: "def f():", code: "def f", own: &["x"] };
     for texts in [&[][..], &["x"]] {
         assert_eq!(complete(&train(6, texts), prompt, settings), nothing);
     }
@@ -240,8 +251,13 @@ fn a_model_without_texts_writes_nothing() {
 fn completions_are_pinned() {
     let model = train(6, &METHODS);
     let pins = [(0.0, 1), (0.8, 1), (1.0, 2), (1.0, 3), (1.7, 4)].map(|(temperature, seed)| {
-        let prompt = Prompt { context: "Read the path.", ..code("def ") };
-        complete(&model, prompt, Settings { temperature, seed, ..Settings::default() }).text
+        let prompt = NgramPrompt { context: "Read the path.", ..code("def ") };
+        complete(
+            &model,
+            prompt,
+            CompletionSettings { temperature, seed, ..CompletionSettings::default() },
+        )
+        .text
     });
     assert_eq!(
         pins,
@@ -265,11 +281,12 @@ fn hostile_texts_take_no_more_than_their_length_deserves() {
     let signs = "(💥\r\t".repeat(50_000);
     let texts = [repeated.as_str(), &word, &long, &signs, "a b c"];
     let model = train(6, &texts);
-    let mut scratch = Scratch::default();
+    let mut scratch = CompletionBuffers::default();
     for (at, text) in texts.iter().enumerate() {
         for own in [&[][..], &texts[at..=at]] {
-            let prompt = Prompt { context: text, code: text, own };
-            let settings = Settings { temperature: 0.9, max_tokens: 20, stop: &[], seed: 1 };
+            let prompt = NgramPrompt { context: text, code: text, own };
+            let settings =
+                CompletionSettings { temperature: 0.9, max_tokens: 20, stop: &[], seed: 1 };
             let done = model.complete(&mut scratch, &prompt, &settings);
             assert!(done.tokens <= 20);
         }

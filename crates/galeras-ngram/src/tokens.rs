@@ -2,7 +2,7 @@
 //!
 //! Here: where tokens end, and their kinds. Not here: their numbers (`vocabulary`).
 //!
-//! This is no lexer of Python: texts may be cut anywhere, and prompts are prose. Tokens are
+//! This is not a lexer of Python: texts may be cut anywhere, and prompts are prose. Tokens are
 //! coarse, so that five of them carry meaning: a single space belongs to what follows it, and
 //! a line break, the blank lines after it and the indentation are one token.
 
@@ -43,7 +43,8 @@ impl Kind {
     }
 }
 
-/// How many tokens a text has: the unit of [`Settings::max_tokens`](super::Settings).
+/// How many tokens a text has: the unit of
+/// [`CompletionSettings::max_tokens`](super::CompletionSettings). Time is linear in the text.
 pub fn count_tokens(text: &str) -> u64 {
     split(text).map(|_| 1).sum()
 }

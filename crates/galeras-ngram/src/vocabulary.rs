@@ -33,8 +33,8 @@ pub(super) struct Vocabulary {
 impl Vocabulary {
     /// Numbers tokens. Returns the new number for each number of `found`, which has all
     /// tokens but the marks, numbered without gaps in any order from `END + 1` on.
-    pub(super) fn new(found: HashMap<&str, u32>) -> (Self, Vec<u32>) {
-        let mut sorted: Vec<(&str, u32)> = found.into_iter().collect();
+    pub(super) fn new(seen: HashMap<&str, u32>) -> (Self, Vec<u32>) {
+        let mut sorted: Vec<(&str, u32)> = seen.into_iter().collect();
         sorted.sort_unstable();
         let count = sorted.len() + 2;
         let mut numbers = vec![0; count];
@@ -115,9 +115,9 @@ mod tests {
 
     #[test]
     fn numbers_follow_the_text_and_prefixes_are_ranges() {
-        let found = ["b", "ab", "a", "", "ac", "é"];
-        let found = found.iter().filter(|token| !token.is_empty()).zip(2..);
-        let (vocabulary, numbers) = Vocabulary::new(found.map(|(&token, n)| (token, n)).collect());
+        let seen = ["b", "ab", "a", "", "ac", "é"];
+        let seen = seen.iter().filter(|token| !token.is_empty()).zip(2..);
+        let (vocabulary, numbers) = Vocabulary::new(seen.map(|(&token, n)| (token, n)).collect());
         assert_eq!(numbers, [0, 1, 5, 3, 2, 4, 6]);
         let texts: Vec<&str> = (0..vocabulary.len()).map(|n| vocabulary.text(n)).collect();
         assert_eq!(texts, ["", "", "a", "ab", "ac", "b", "é"]);

@@ -17,7 +17,8 @@ use super::parse::{ParseError, PythonParser};
 /// comprehensions, f-strings, and calls that are intact amid syntax errors.
 ///
 /// # Errors
-/// As [`PythonParser::parse`].
+/// [`ParseError::TooLarge`] and [`ParseError::TooComplex`] if the text is over the bounds of
+/// [`PythonParser::parse`].
 pub fn calls(parser: &mut PythonParser, text: &str) -> Result<Vec<String>, ParseError> {
     let tree = parser.parse(text)?;
     let ids = &*IDS;

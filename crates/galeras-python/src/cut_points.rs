@@ -1,20 +1,29 @@
 //! Where a method may be cut: the ends of its signature and docstring, the beginnings of its
 //! tokens.
 //!
-//! Does not live here: which place is chosen (`functions::cut`).
+//! Which place is chosen is the caller's.
 
 use tree_sitter::Node;
 
 use super::parse::{ParseError, PythonParser};
 
-/// The byte after the colon of the first function's signature; `None` without a function.
+/// The byte, counted from 0, after the colon of the first function's signature; `None` without
+/// a function.
+///
+/// # Errors
+/// [`ParseError::TooLarge`] and [`ParseError::TooComplex`] if the text is over the bounds of
+/// [`PythonParser::parse`].
 pub fn signature_end(parser: &mut PythonParser, code: &str) -> Result<Option<usize>, ParseError> {
     let tree = parser.parse(code)?;
     Ok(first_function(tree.root_node()).and_then(colon_end))
 }
 
-/// The byte after the first function's docstring, or after its signature if it has none;
-/// `None` without a function.
+/// The byte, counted from 0, after the first function's docstring, or after its signature if it
+/// has none; `None` without a function. A docstring is a plain string as first statement
+/// (PEP 257), not bytes or an f-string.
+///
+/// # Errors
+/// As [`signature_end`].
 pub fn docstring_end(parser: &mut PythonParser, code: &str) -> Result<Option<usize>, ParseError> {
     let tree = parser.parse(code)?;
     let Some(function) = first_function(tree.root_node()) else { return Ok(None) };
@@ -24,7 +33,7 @@ pub fn docstring_end(parser: &mut PythonParser, code: &str) -> Result<Option<usi
         let string = first.named_child(0)?;
         let is_string = matches!(string.kind(), "string" | "concatenated_string");
         let alone = first.kind() == "expression_statement" && first.named_child_count() == 1;
-        // Bytes and f-strings are no docstrings.
+        // Bytes and f-strings are not docstrings.
         let text = code.get(string.byte_range())?;
         let prefix = text.split(['"', '\'']).next().unwrap_or_default();
         let plain = !prefix.contains(['b', 'B', 'f', 'F']);
@@ -34,13 +43,13 @@ pub fn docstring_end(parser: &mut PythonParser, code: &str) -> Result<Option<usi
 }
 
 fn first_function(root: Node<'_>) -> Option<Node<'_>> {
-    let mut found = None;
+    let mut function = None;
     walk(root, |node| {
-        if found.is_none() && node.kind() == "function_definition" {
-            found = Some(node);
+        if function.is_none() && node.kind() == "function_definition" {
+            function = Some(node);
         }
     });
-    found
+    function
 }
 
 fn colon_end(function: Node<'_>) -> Option<usize> {
@@ -48,7 +57,11 @@ fn colon_end(function: Node<'_>) -> Option<usize> {
     function.children(&mut cursor).find(|c| c.kind() == ":").map(|c| c.end_byte())
 }
 
-/// The bytes at which a token begins, in order. Strings count as one token.
+/// The bytes, counted from 0, at which the tokens of `code` begin, in ascending order. A string
+/// is one token.
+///
+/// # Errors
+/// As [`signature_end`].
 pub fn cut_points(parser: &mut PythonParser, code: &str) -> Result<Vec<usize>, ParseError> {
     let tree = parser.parse(code)?;
     let mut points = Vec::new();

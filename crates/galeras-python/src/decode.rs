@@ -38,9 +38,10 @@ pub enum DecodeError {
 /// The text of a Python source file.
 ///
 /// # Errors
-/// [`DecodeError::Invalid`] names the offset of the first bad byte; a file that declares an
-/// encoding other than those of [`Decoded::encoding`] is [`DecodeError::Unsupported`], as
-/// is a byte-order mark with a declaration other than UTF-8 (an error in Python too).
+/// [`DecodeError::Invalid`] if a byte does not fit the encoding: it names the offset of the
+/// first one, counted from 0. [`DecodeError::Unsupported`] if the file declares an encoding
+/// other than those of [`Decoded::encoding`], or one other than UTF-8 behind a byte-order mark
+/// (an error in Python too).
 pub fn decode_source(bytes: &[u8]) -> Result<Decoded, DecodeError> {
     let (body, mark) = match bytes.strip_prefix(b"\xef\xbb\xbf") {
         Some(body) => (body, 3),

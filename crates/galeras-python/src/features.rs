@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 
 use tree_sitter::{Node, Tree};
 
-use super::lizard::{Size, size_with};
+use super::lizard::{CodeSize, size_with};
 use super::parse::{ParseError, PythonParser};
 use super::scan::is_space;
 
@@ -38,11 +38,11 @@ pub struct Features {
     pub n_ast_nodes: i64,
     /// Distinct texts of `identifier` nodes.
     pub n_identifiers: i64,
-    /// See [`Size::complexity`]; of the first function of the text, 0 without one.
+    /// See [`CodeSize::complexity`]; of the first function of the text, 0 without one.
     pub complexity: i64,
-    /// See [`Size::nloc`]; of the first function of the text, 0 without one.
+    /// See [`CodeSize::nloc`]; of the first function of the text, 0 without one.
     pub nloc: i64,
-    /// See [`Size::token_count`]; of the first function of the text, 0 without one.
+    /// See [`CodeSize::token_count`]; of the first function of the text, 0 without one.
     pub token_counts: i64,
     /// Words of `code_no_docstring`, separated by white space.
     pub n_words: i64,
@@ -72,18 +72,23 @@ pub enum DocstringRule {
     FirstStatement,
 }
 
-/// The features of a method's text, with the published docstring rule.
+/// The features of a method's text, with [`DocstringRule::Published`].
+///
+/// `code` is the text of one method, as [`methods`](crate::methods) gives it; any other text is
+/// measured too. The result equals that of the published Galeras pipeline. Time is linear in
+/// the nodes of the tree.
 ///
 /// # Errors
-/// As [`PythonParser::parse`].
+/// [`ParseError::TooLarge`] and [`ParseError::TooComplex`] if the text is over the bounds of
+/// [`PythonParser::parse`]. A syntax error is counted, not returned.
 pub fn features(parser: &mut PythonParser, code: &str) -> Result<Features, ParseError> {
     features_with(parser, code, DocstringRule::Published)
 }
 
-/// The features of a method's text under a docstring rule.
+/// The features of a method's text under a docstring rule; otherwise as [`features`].
 ///
 /// # Errors
-/// As [`PythonParser::parse`].
+/// As [`features`].
 pub fn features_with(
     parser: &mut PythonParser,
     code: &str,
@@ -120,7 +125,7 @@ pub fn features_with(
     features.vocab_size = count(vocabulary.len());
     features.code_no_docstring = text;
     let size = size_with(code, &mut parser.buffers).unwrap_or_default();
-    Size {
+    CodeSize {
         token_count: features.token_counts,
         nloc: features.nloc,
         complexity: features.complexity,
@@ -226,7 +231,8 @@ fn count(n: usize) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
-/// Words as Python's `str.split` gives them: U+001C to U+001F separate too.
+/// The words of a text in order, as Python's `str.split()` gives them: maximal runs of
+/// characters that are not white space. U+001C to U+001F separate too.
 pub fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(is_space).filter(|word| !word.is_empty())
 }
@@ -270,8 +276,8 @@ fn named_children(node: Node<'_>) -> Vec<Node<'_>> {
 fn split_published(code: &str) -> (String, Option<String>) {
     let mark = |from: usize| {
         let bytes = code.as_bytes().get(from..)?;
-        let found = bytes.windows(3).position(|three| three == b"\"\"\"" || three == b"'''")?;
-        Some(from + found)
+        let quote = bytes.windows(3).position(|three| three == b"\"\"\"" || three == b"'''")?;
+        Some(from + quote)
     };
     let Some(mut end) = mark(0) else {
         return (code.to_owned(), None);

@@ -1,8 +1,8 @@
 //! Pure algorithms over Python source: decoding, finding methods, measuring them.
 //!
-//! Nothing in here knows Arrow, DataFusion or files; the operators and user-defined
-//! functions above wrap it. Every function gives the same result for the same text on every
-//! machine, and ends in bounded time and memory on any text.
+//! Nothing here knows Arrow or files: texts go in, plain values come out. Every function
+//! gives the same result for the same text on every machine, and ends in bounded time and memory
+//! on any text.
 //!
 //! | file | holds |
 //! |---|---|
@@ -11,6 +11,9 @@
 //! | `methods` | text -> its methods |
 //! | `features` | the text of a method -> the columns of operator `ast` |
 //! | `recount` | the same columns counted by other means, as a check |
+//! | `cut_points` | the text of a method -> the bytes at which it may be cut |
+//! | `outline` | versions of a file -> their methods, from pieces that were seen before |
+//! | `scope` | the walk by which `methods` and `outline` find definitions |
 //! | `calls` | the text of a method -> the names of what it calls |
 //! | `taxonomy` | any text -> its tokens by category |
 //! | `lizard` | size metrics of a method's text as lizard counts them |
@@ -26,6 +29,7 @@ mod outline;
 mod parse;
 mod recount;
 mod scan;
+mod scope;
 mod taxonomy;
 mod tokens;
 
@@ -34,8 +38,8 @@ pub use cut_points::{cut_points, docstring_end, signature_end};
 pub use decode::{DecodeError, Decoded, decode_source};
 pub use features::words;
 pub use features::{DocstringRule, Features, features, features_with};
-pub use lizard::{Size, size};
-pub use methods::{Method, methods};
+pub use lizard::{CodeSize, size};
+pub use methods::{PythonMethod, methods};
 pub use outline::{Outline, OutlineMethod, Pieces};
 pub use parse::with_parser;
 pub use parse::{ParseError, PythonParser};

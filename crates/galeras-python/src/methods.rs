@@ -14,10 +14,11 @@ use std::collections::HashMap;
 use tree_sitter::Node;
 
 use super::parse::{ParseError, PythonParser};
+use super::scope::{Scope, holds_definitions};
 
 /// A function or method definition in a source file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Method {
+pub struct PythonMethod {
     /// The name after `def`; empty where broken code has none.
     pub fun_name: String,
     /// Names of the enclosing classes and functions and the own name, joined by dots.
@@ -46,23 +47,21 @@ const MAX_COPIES: usize = 64;
 /// whatever is defined inside of a function is listed only if `nested` is set. Definitions
 /// inside of a syntax error are listed where the parser could still make them out.
 ///
+/// Lines are counted from 1, bytes from 0; `end_line` is inclusive, `end_byte` is not.
+///
 /// # Errors
-/// As [`PythonParser::parse`]; [`ParseError::TooComplex`] also for functions nested so deep
+/// [`ParseError::TooLarge`] and [`ParseError::TooComplex`] if the source is over the bounds of
+/// [`PythonParser::parse`]; [`ParseError::TooComplex`] also for functions nested so deep
 /// that their texts would take more than 64 times the memory of the source.
 pub fn methods(
     parser: &mut PythonParser,
     source: &str,
     nested: bool,
-) -> Result<Vec<Method>, ParseError> {
+) -> Result<Vec<PythonMethod>, ParseError> {
     let tree = parser.parse(source)?;
-    let mut found = Vec::new();
+    let mut methods = Vec::new();
     let mut ordinals: HashMap<String, u32> = HashMap::new();
-    // Dotted name of the scope the cursor is in, and for each open scope the depth of its
-    // node and the length of the name around it.
-    let mut scope = String::new();
-    let mut open: Vec<(u32, usize)> = Vec::new();
-    // Counted here: the cursor's own depth takes time that grows with the depth.
-    let mut level: u32 = 0;
+    let mut scope = Scope::default();
     let mut copied: usize = 0;
     let mut cursor = tree.walk();
     loop {
@@ -73,38 +72,21 @@ pub fn methods(
                 .child_by_field_name("name")
                 .and_then(|name| source.get(name.byte_range()))
                 .unwrap_or_default();
-            open.push((level, scope.len()));
-            if !scope.is_empty() {
-                scope.push('.');
-            }
-            scope.push_str(name);
+            let qualified = scope.enter(name);
             if is_function {
-                copied += node.byte_range().len() + scope.len();
+                copied += node.byte_range().len() + qualified.len();
                 if copied > MAX_COPIES.saturating_mul(source.len()) {
                     return Err(ParseError::TooComplex);
                 }
-                found.push(method(node, source, name, &scope, &mut ordinals));
+                methods.push(method(node, source, name, qualified, &mut ordinals));
             }
         }
-        let enter = may_hold_definitions(node) && (nested || !is_function);
-        if enter && cursor.goto_first_child() {
-            level += 1;
-            continue;
-        }
-        loop {
-            if let Some(&(depth, length)) = open.last()
-                && depth == level
-            {
-                scope.truncate(length);
-                open.pop();
-            }
-            if cursor.goto_next_sibling() {
-                break;
-            }
-            if !cursor.goto_parent() {
-                return Ok(found);
-            }
-            level -= 1;
+        // Where the syntax is broken a definition may stand anywhere.
+        let may_hold = holds_definitions(node.kind()) || node.has_error();
+        let enter = may_hold && (nested || !is_function);
+        let moved = (enter && scope.descend(&mut cursor)) || scope.pass(&mut cursor);
+        if !moved {
+            return Ok(methods);
         }
     }
 }
@@ -115,13 +97,13 @@ fn method(
     name: &str,
     qualified: &str,
     ordinals: &mut HashMap<String, u32>,
-) -> Method {
+) -> PythonMethod {
     let code = source.get(node.byte_range()).unwrap_or_default();
     let start_line = node.start_position().row + 1;
     let next = ordinals.entry(qualified.to_owned()).or_default();
     let ordinal = *next;
     *next += 1;
-    Method {
+    PythonMethod {
         fun_name: name.to_owned(),
         qualified_name: qualified.to_owned(),
         start_line,
@@ -131,26 +113,6 @@ fn method(
         code: code.to_owned(),
         ordinal,
     }
-}
-
-/// Whether a definition can stand below `node`: statements with a suite, and anything that
-/// contains a syntax error. Valid expressions and simple statements are passed over.
-fn may_hold_definitions(node: Node<'_>) -> bool {
-    let kind = node.kind();
-    kind == "module"
-        || kind == "block"
-        || kind.ends_with("_definition")
-        || kind.ends_with("_clause")
-        || matches!(
-            kind,
-            "if_statement"
-                | "for_statement"
-                | "while_statement"
-                | "try_statement"
-                | "with_statement"
-                | "match_statement"
-        )
-        || node.has_error()
 }
 
 #[cfg(test)]
@@ -196,11 +158,11 @@ mod tests {
 
     #[test]
     fn definitions_beside_a_syntax_error_are_kept() {
-        let found = names(
+        let methods = names(
             "x = = 1 )\nclass A:\n    def m(self):\n        return 1\n\ndef f(:\n    pass\n",
             false,
         );
-        assert!(found.contains(&"A.m".to_owned()), "{found:?}");
+        assert!(methods.contains(&"A.m".to_owned()), "{methods:?}");
     }
 
     #[test]

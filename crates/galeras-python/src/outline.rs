@@ -29,8 +29,8 @@ use std::sync::Arc;
 
 use self::cut::Cuts;
 use self::memo::Memo;
-use self::piece::{Context, Entry, Found, Verdict};
-use super::methods::{Method, methods};
+use self::piece::{Context, Entry, ReadPiece, Verdict};
+use super::methods::{PythonMethod, methods};
 use super::parse::{ParseError, PythonParser};
 
 mod cut;
@@ -76,12 +76,12 @@ pub struct Outline {
 /// A piece with methods in it, and where it stands in the file.
 #[derive(Clone, Debug)]
 struct Part {
-    found: Arc<Found>,
+    piece: Arc<ReadPiece>,
     byte: u32,
     line: u32,
 }
 
-/// A method of an [`Outline`]; as `Method`, without the code.
+/// A method of an [`Outline`]: as [`PythonMethod`](crate::PythonMethod), without the code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutlineMethod<'a> {
     /// The name after `def`.
@@ -110,7 +110,8 @@ impl Pieces {
     /// The methods of `source`, the same as `methods` lists.
     ///
     /// # Errors
-    /// As `methods`.
+    /// As [`methods`](crate::methods()): [`ParseError::TooLarge`] or [`ParseError::TooComplex`]
+    /// if the source is over the parser's bounds.
     pub fn outline(
         &self,
         parser: &mut PythonParser,
@@ -134,11 +135,11 @@ impl Pieces {
             let members = cuts.members.get(span.members.clone())?;
             if members.is_empty() || !run.class(span.start, span.end, members, &mut sum)? {
                 let context = if span.start == 0 { Context::First } else { Context::Top };
-                let found = run.find(context, span.start, span.end);
-                if found.verdict != Verdict::Sound {
+                let piece = run.find(context, span.start, span.end);
+                if piece.verdict != Verdict::Sound {
                     return None;
                 }
-                sum.add(found, span.start);
+                sum.add(piece, span.start);
             }
         }
         let budget = BASE_OPS + OPS_PER_BYTE * source.len();
@@ -158,14 +159,14 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, found: Arc<Found>, start: usize) {
+    fn add(&mut self, piece: Arc<ReadPiece>, start: usize) {
         let line = self.line;
-        self.line += found.lines;
-        self.nodes += found.nodes as usize;
-        self.reread += found.reread as usize;
-        if !found.methods.is_empty() {
+        self.line += piece.lines;
+        self.nodes += piece.nodes as usize;
+        self.reread += piece.reread as usize;
+        if !piece.methods.is_empty() {
             // No text is longer than `MAX_BYTES`.
-            self.parts.push(Part { found, byte: start as u32, line });
+            self.parts.push(Part { piece, byte: start as u32, line });
         }
     }
 }
@@ -178,15 +179,15 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn find(&mut self, context: Context<'_>, start: usize, end: usize) -> Arc<Found> {
+    fn find(&mut self, context: Context<'_>, start: usize, end: usize) -> Arc<ReadPiece> {
         let text = self.source.get(start..end).unwrap_or_default();
         let hash = self.memo.hash(context, text);
-        if let Some(found) = self.memo.get(hash, context, text) {
-            return found;
+        if let Some(piece) = self.memo.get(hash, context, text) {
+            return piece;
         }
-        let found = Arc::new(piece::find(self.parser, context, text, |name| self.memo.name(name)));
-        self.memo.put(hash, context, text, &found);
-        found
+        let piece = Arc::new(piece::find(self.parser, context, text, |name| self.memo.name(name)));
+        self.memo.put(hash, context, text, &piece);
+        piece
     }
 
     /// Adds the pieces of a class; `Some(false)` if it cannot be taken apart, `None` if it
@@ -206,12 +207,12 @@ impl Run<'_> {
             sum.add(Arc::clone(&header), start);
             let ends = members.iter().skip(1).copied().chain([end]);
             for (&from, to) in members.iter().zip(ends) {
-                let found = self.find(Context::Member(header.class_name()), from, to);
-                verdict = found.verdict;
+                let piece = self.find(Context::Member(header.class_name()), from, to);
+                verdict = piece.verdict;
                 if verdict != Verdict::Sound {
                     break;
                 }
-                sum.add(found, from);
+                sum.add(piece, from);
             }
         }
         match verdict {
@@ -231,7 +232,7 @@ impl Outline {
         let listed = || {
             let entries = parts
                 .iter()
-                .flat_map(|part| part.found.methods.iter().map(move |entry| (entry, &*part.found)));
+                .flat_map(|part| part.piece.methods.iter().map(move |entry| (entry, &*part.piece)));
             entries.filter(move |(entry, _)| nested || !entry.nested)
         };
         let mut hashes: Vec<u64> = listed().map(|(entry, _)| entry.hash).collect();
@@ -240,8 +241,8 @@ impl Outline {
         let mut ordinals = Vec::new();
         if hashes.windows(2).any(|pair| pair.first() == pair.last()) {
             let mut next: HashMap<&str, u32> = HashMap::new();
-            for (index, (entry, found)) in (0..).zip(listed()) {
-                let next = next.entry(found.qualified_name(entry)).or_default();
+            for (index, (entry, piece)) in (0..).zip(listed()) {
+                let next = next.entry(piece.qualified_name(entry)).or_default();
                 if *next > 0 {
                     ordinals.push((index, *next));
                 }
@@ -252,7 +253,7 @@ impl Outline {
     }
 
     /// The outline of a text that was parsed as a whole.
-    fn whole(methods: Vec<Method>) -> Self {
+    fn whole(methods: Vec<PythonMethod>) -> Self {
         let mut names = String::new();
         let entries = methods.iter().map(|method| Entry::of(method, &mut names)).collect();
         let ordinals = (0..).zip(&methods).filter(|(_, method)| method.ordinal > 0);
@@ -260,7 +261,7 @@ impl Outline {
             ordinals: ordinals.map(|(index, method)| (index, method.ordinal)).collect(),
             len: methods.len(),
             nested: true,
-            parts: [Part { found: Arc::new(Found::whole(names, entries)), byte: 0, line: 0 }]
+            parts: [Part { piece: Arc::new(ReadPiece::whole(names, entries)), byte: 0, line: 0 }]
                 .into(),
         }
     }
@@ -269,12 +270,12 @@ impl Outline {
     pub fn methods(&self) -> impl Iterator<Item = OutlineMethod<'_>> {
         let mut ordinals = self.ordinals.iter().copied().peekable();
         let entries = self.parts.iter().flat_map(|part| {
-            let listed = part.found.methods.iter().filter(|entry| self.nested || !entry.nested);
+            let listed = part.piece.methods.iter().filter(|entry| self.nested || !entry.nested);
             listed.map(move |entry| (part, entry))
         });
         (0..).zip(entries).map(move |(index, (part, entry))| OutlineMethod {
-            fun_name: part.found.fun_name(entry),
-            qualified_name: part.found.qualified_name(entry),
+            fun_name: part.piece.fun_name(entry),
+            qualified_name: part.piece.qualified_name(entry),
             ordinal: ordinals.next_if(|&(at, _)| at == index).map_or(0, |(_, ordinal)| ordinal),
             start_line: part.line + entry.start_line,
             end_line: part.line + entry.end_line,
@@ -289,7 +290,7 @@ impl Outline {
         self.len
     }
 
-    /// Whether there is no method.
+    /// Whether the file has no methods.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0

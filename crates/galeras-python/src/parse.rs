@@ -97,10 +97,13 @@ impl PythonParser {
         Ok(Self { parser, buffers: super::lizard::Buffers::default() })
     }
 
-    /// The syntax tree of `text`; syntax errors are nodes of the tree, not errors.
+    /// The syntax tree of `text` by tree-sitter-python; syntax errors are nodes of the tree, not
+    /// errors. Offsets in the tree are bytes, rows and columns (in bytes), all counted from 0.
     ///
     /// # Errors
-    /// [`ParseError::TooLarge`] and [`ParseError::TooComplex`] depend on the text alone.
+    /// [`ParseError::TooLarge`] over 4 MiB; [`ParseError::TooComplex`] if parsing takes more
+    /// operations than the length of the text allows (see the head of this file). Both depend on
+    /// the text alone. [`ParseError::NoTree`] if tree-sitter gives up for another reason.
     pub fn parse(&mut self, text: &str) -> Result<Tree, ParseError> {
         let bytes = text.as_bytes();
         if bytes.len() > MAX_BYTES {
@@ -159,7 +162,8 @@ thread_local! {
     static PARSER: RefCell<Option<PythonParser>> = const { RefCell::new(None) };
 }
 
-/// Calls `f` with this thread's parser, which is made at the first call.
+/// Calls `f` with this thread's parser, which is made at the first call, and returns what `f`
+/// does.
 ///
 /// # Errors
 /// [`ParseError::NoTree`] if there is no parser, or if `f` calls `with_parser` itself.

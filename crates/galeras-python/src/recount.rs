@@ -47,8 +47,9 @@ pub struct Recount {
 }
 
 /// What the body of the first function of a text holds. "Statements" are those of the body
-/// itself without its docstring; comments are none, a syntax error is one. Amid syntax errors
-/// the body may hold less than the text; without a function all is false, 0 and `None`.
+/// itself without its docstring; a comment is not a statement, a syntax error is one. Amid
+/// syntax errors the body may hold less than the text; without a function all is false, 0 and
+/// `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BodyFacts {
     /// No statement, or all of them on one physical line, be it the line of `def`. A
@@ -104,10 +105,11 @@ static ROLES: LazyLock<Vec<Role>> = LazyLock::new(|| {
 });
 
 impl Recounter {
-    /// Both results for one text, from one parse.
+    /// Both results for the text of one method, from one parse.
     ///
     /// # Errors
-    /// As [`PythonParser::parse`].
+    /// [`ParseError::TooLarge`] and [`ParseError::TooComplex`] if the text is over the bounds of
+    /// [`PythonParser::parse`].
     pub fn measure(
         &mut self,
         parser: &mut PythonParser,

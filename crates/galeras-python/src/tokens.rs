@@ -1,6 +1,6 @@
 //! Python text -> the token stream of lizard 1.24.3, reduced to what its metrics look at.
 //!
-//! Here: the tokenizer behind `lizard`. Not here: counting, functions, nesting. It is no
+//! Here: the tokenizer behind `lizard`. Not here: counting, functions, nesting. It is not a
 //! Python tokenizer: it follows lizard's regular expression, which is shared between
 //! languages, on valid and on broken text alike. So `*=` is two tokens and `//=` one, `1.5`
 //! is three, a string prefix is a token of its own, `/* */` is a comment-like token, and a

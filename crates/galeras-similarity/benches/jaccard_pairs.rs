@@ -13,7 +13,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use galeras_similarity::{Corpus, Limits, Method, PairSink, Reader, Thresholds, expected_recall};
+use galeras_similarity::{
+    Corpus, CorpusReader, PairSearch, PairSink, SimilarityLimits, Thresholds, expected_recall,
+};
 
 /// Two rows and their similarities.
 type Pair = (u32, u32, f64, f64);
@@ -52,14 +54,14 @@ fn main() -> ExitCode {
         .collect();
 
     let started = Instant::now();
-    let limits = Limits { memory, threads: 2, scratch: std::env::temp_dir() };
-    let mut reader = Reader::words(&limits, false, thresholds.min_tokens).unwrap();
+    let limits = SimilarityLimits { memory, threads: 2, scratch: std::env::temp_dir() };
+    let mut reader = CorpusReader::words(&limits, false, thresholds.min_tokens).unwrap();
     reader.read_texts(0, texts.iter().map(|t| Some(t.as_str())), &|| false).unwrap();
     let corpus = Corpus::new(vec![reader], limits, &|| false).unwrap();
-    let exact = pairs(&corpus, &thresholds, Method::Exact);
+    let exact = pairs(&corpus, &thresholds, PairSearch::Exact);
     println!("exact: {} pairs of rows in {:.2} s", exact.len(), started.elapsed().as_secs_f64());
 
-    let hashed = pairs(&corpus, &thresholds, Method::MinHash);
+    let hashed = pairs(&corpus, &thresholds, PairSearch::MinHash);
     let found = hashed.iter().filter(|pair| exact.binary_search_by(|p| order(p, pair)).is_ok());
     println!(
         "minhash: {} pairs, recall {:.5} (just at the threshold at least {:.3})",
@@ -82,7 +84,7 @@ fn order(a: &Pair, b: &Pair) -> std::cmp::Ordering {
 }
 
 /// The pairs of rows that the join finds, sorted: rows with equal tokens count one by one.
-fn pairs(corpus: &Corpus, thresholds: &Thresholds, method: Method) -> Vec<Pair> {
+fn pairs(corpus: &Corpus, thresholds: &Thresholds, method: PairSearch) -> Vec<Pair> {
     let sink = Collect(Mutex::new(Vec::new()));
     corpus.pairs(thresholds, method, &sink, &|| false, &|_, _| {}).unwrap();
     let mut groups: BTreeMap<u32, Vec<u32>> = BTreeMap::new();

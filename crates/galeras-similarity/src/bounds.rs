@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Error, Thresholds};
+use super::{SimilarityError, Thresholds};
 
 /// Far more than the rounding error of a product with a number of tokens (below 2^32),
 /// far less than one token.
@@ -56,27 +56,27 @@ pub(super) fn common(
 ) -> Option<Common> {
     let required = required as usize;
     let (left, right) = (x.tokens, y.tokens);
-    let mut found = common.tokens as usize;
+    let mut shared = common.tokens as usize;
     while let (Some(&a), Some(&b)) = (left.get(i), right.get(j)) {
         if a == b {
-            found += 1;
+            shared += 1;
             common.minima += u64::from(x.counts[i].min(y.counts[j]));
             i += 1;
             j += 1;
         } else if a < b {
             i += 1;
-            if found + (left.len() - i) < required {
+            if shared + (left.len() - i) < required {
                 return None;
             }
         } else {
             j += 1;
-            if found + (right.len() - j) < required {
+            if shared + (right.len() - j) < required {
                 return None;
             }
         }
     }
-    common.tokens = found as u32;
-    (found >= required).then_some(common)
+    common.tokens = shared as u32;
+    (shared >= required).then_some(common)
 }
 
 /// Thresholds with what follows from them.
@@ -98,15 +98,15 @@ fn ceil(value: f64) -> u32 {
 }
 
 impl Bounds {
-    pub(super) fn new(thresholds: &Thresholds) -> Result<Self, Error> {
+    pub(super) fn new(thresholds: &Thresholds) -> Result<Self, SimilarityError> {
         let &Thresholds { set, multiset, min_tokens } = thresholds;
         if !(set > 0.0 && set <= 1.0) {
             let range = "above 0 and at most 1";
-            return Err(Error::Threshold { name: "set", value: set, range });
+            return Err(SimilarityError::Threshold { name: "set", value: set, range });
         }
         if !(0.0..=1.0).contains(&multiset) {
             let range = "from 0 to 1";
-            return Err(Error::Threshold { name: "multiset", value: multiset, range });
+            return Err(SimilarityError::Threshold { name: "multiset", value: multiset, range });
         }
         Ok(Self { set, multiset, min_tokens, share: set / (1.0 + set) })
     }
@@ -141,8 +141,8 @@ impl Bounds {
     }
 
     /// Both similarities, if they reach the thresholds.
-    pub(super) fn decide(&self, it: Common, x: &View<'_>, y: &View<'_>) -> Option<(f64, f64)> {
-        let (set, multiset) = it.similarities(x, y);
+    pub(super) fn decide(&self, overlap: Common, x: &View<'_>, y: &View<'_>) -> Option<(f64, f64)> {
+        let (set, multiset) = overlap.similarities(x, y);
         (set >= self.set && multiset >= self.multiset).then_some((set, multiset))
     }
 
@@ -152,12 +152,14 @@ impl Bounds {
         if x.size.min(y.size) < required || !self.totals_allow(x.total, y.total) {
             return None;
         }
-        let it = common((x, 0), (y, 0), Common::default(), required)?;
-        self.decide(it, x, y)
+        let overlap = common((x, 0), (y, 0), Common::default(), required)?;
+        self.decide(overlap, x, y)
     }
 }
 
-/// Set and multiset similarity of two lists of tokens, by definition; NaN if both are empty.
+/// Set and multiset Jaccard similarity of two lists of tokens, each in [0, 1]; NaN if both lists
+/// are empty. The set similarity is the common distinct tokens by all distinct tokens, the
+/// multiset similarity the sum of the minima by the sum of the maxima of their numbers.
 ///
 /// For tests and single pairs: it counts anew in every call.
 pub fn jaccard<T: Ord>(a: &[T], b: &[T]) -> (f64, f64) {

@@ -6,17 +6,20 @@ use super::bounds::{Bounds, Common, common};
 use super::components::Components;
 use super::join::{self, Sink};
 use super::merge::{Documents, Members, merge};
-use super::polled::check;
-use super::reader::Reader;
-use super::{Counts, Error, Limits, Method, PairSink, Progress, Stop, Thresholds, minhash};
+use super::reader::CorpusReader;
+use super::stoppable::check;
+use super::{
+    CorpusCounts, PairProgress, PairSearch, PairSink, SimilarityError, SimilarityLimits, StopFlag,
+    Thresholds, minhash,
+};
 
 /// All documents of a run. Immutable; every method may be called repeatedly.
 pub struct Corpus {
     documents: Documents,
     /// Every row that is a document and the number of its document, ascending.
     members: Members,
-    counts: Counts,
-    limits: Limits,
+    counts: CorpusCounts,
+    limits: SimilarityLimits,
 }
 
 /// Translates numbers of documents to rows.
@@ -49,18 +52,25 @@ impl Sink for Rows<'_> {
 }
 
 impl Corpus {
-    /// Joins what readers collected.
+    /// Joins what readers collected. The result does not depend on how rows were shared out
+    /// among them.
     ///
     /// # Errors
-    /// [`Error::Stopped`]; [`Error::Vocabulary`] if the common vocabulary exceeds the limit;
-    /// [`Error::TooMany`] readers or distinct tokens; [`Error::Scratch`].
-    pub fn new(readers: Vec<Reader>, limits: Limits, stop: Stop<'_>) -> Result<Self, Error> {
+    /// - [`SimilarityError::Stopped`] if `stop` said so;
+    /// - [`SimilarityError::Vocabulary`] if the common vocabulary takes more than the limit;
+    /// - [`SimilarityError::TooMany`] for more readers or distinct tokens than can be numbered;
+    /// - [`SimilarityError::Scratch`] if token data cannot be written or read.
+    pub fn new(
+        readers: Vec<CorpusReader>,
+        limits: SimilarityLimits,
+        stop: StopFlag<'_>,
+    ) -> Result<Self, SimilarityError> {
         let (documents, members, counts) = merge(readers, &limits, stop)?;
         Ok(Self { documents, members, counts, limits })
     }
 
     /// What was read.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> CorpusCounts {
         self.counts
     }
 
@@ -74,15 +84,20 @@ impl Corpus {
     /// The rows that are similar to another one, directly or by way of others, ascending,
     /// each with the smallest row that it is connected to so (or itself).
     ///
+    /// `progress` is told how much of the search is done.
+    ///
     /// # Errors
-    /// [`Error::Stopped`]; [`Error::Threshold`]; [`Error::Scratch`].
+    /// - [`SimilarityError::Stopped`] if `stop` said so;
+    /// - [`SimilarityError::Threshold`] if a threshold is not in its range;
+    /// - [`SimilarityError::Scratch`] if token data cannot be written or read;
+    /// - [`SimilarityError::Worker`] if a thread panicked.
     pub fn components(
         &self,
         thresholds: &Thresholds,
-        method: Method,
-        stop: Stop<'_>,
-        progress: Progress<'_>,
-    ) -> Result<Vec<(u32, u32)>, Error> {
+        method: PairSearch,
+        stop: StopFlag<'_>,
+        progress: PairProgress<'_>,
+    ) -> Result<Vec<(u32, u32)>, SimilarityError> {
         let components = Components::new(self.documents.len());
         self.search(thresholds, method, &components, (stop, progress))?;
         check(stop)?;
@@ -97,25 +112,25 @@ impl Corpus {
             *count += 1;
         }
         check(stop)?;
-        let found = rows.filter_map(|&(row, document)| {
+        let connected = rows.filter_map(|&(row, document)| {
             let (first, count) = roots[components.root(document) as usize];
             (count > 1).then_some((row, first))
         });
-        Ok(found.collect())
+        Ok(connected.collect())
     }
 
-    /// Passes the similar pairs to `sink`, which see.
+    /// Passes the similar pairs of rows to `sink`; see [`PairSink`] for their form.
     ///
     /// # Errors
     /// As [`Self::components`].
     pub fn pairs(
         &self,
         thresholds: &Thresholds,
-        method: Method,
+        method: PairSearch,
         sink: &dyn PairSink,
-        stop: Stop<'_>,
-        progress: Progress<'_>,
-    ) -> Result<(), Error> {
+        stop: StopFlag<'_>,
+        progress: PairProgress<'_>,
+    ) -> Result<(), SimilarityError> {
         let sink = Rows { rows: &self.documents.rows, sink };
         self.search(thresholds, method, &sink, (stop, progress))
     }
@@ -123,27 +138,27 @@ impl Corpus {
     fn search(
         &self,
         thresholds: &Thresholds,
-        method: Method,
+        method: PairSearch,
         sink: &impl Sink,
-        told: (Stop<'_>, Progress<'_>),
-    ) -> Result<(), Error> {
+        controls: (StopFlag<'_>, PairProgress<'_>),
+    ) -> Result<(), SimilarityError> {
         let bounds = Bounds::new(thresholds)?;
-        check(told.0)?;
+        check(controls.0)?;
         match method {
-            Method::Exact => join::join(&self.documents, &bounds, sink, &self.limits, told),
-            Method::MinHash => {
+            PairSearch::Exact => join::join(&self.documents, &bounds, sink, &self.limits, controls),
+            PairSearch::MinHash => {
                 let set = (thresholds.set, &bounds);
-                minhash::search(&self.documents, set, sink, &self.limits, told)
+                minhash::search(&self.documents, set, sink, &self.limits, controls)
             }
         }
     }
 
     /// Set and multiset similarity of pairs of rows, in their order, whatever the
-    /// thresholds. (0, 0) if one of the rows is no document.
+    /// thresholds. (0, 0) if one of the rows is not a document.
     ///
     /// # Errors
-    /// [`Error::Scratch`].
-    pub fn similarities(&self, pairs: &[(u32, u32)]) -> Result<Vec<(f64, f64)>, Error> {
+    /// [`SimilarityError::Scratch`] if token data cannot be read.
+    pub fn similarities(&self, pairs: &[(u32, u32)]) -> Result<Vec<(f64, f64)>, SimilarityError> {
         let (mut left, mut right) = (Vec::new(), Vec::new());
         let mut similarity = |&(a, b): &(u32, u32)| {
             let (Some(a), Some(b)) = (self.document(a), self.document(b)) else {
@@ -154,8 +169,8 @@ impl Corpus {
             }
             let x = self.documents.view(a, self.documents.load(a..a + 1, &mut left)?, a);
             let y = self.documents.view(b, self.documents.load(b..b + 1, &mut right)?, b);
-            let it = common((&x, 0), (&y, 0), Common::default(), 0).unwrap_or_default();
-            Ok(it.similarities(&x, &y))
+            let overlap = common((&x, 0), (&y, 0), Common::default(), 0).unwrap_or_default();
+            Ok(overlap.similarities(&x, &y))
         };
         pairs.iter().map(&mut similarity).collect()
     }

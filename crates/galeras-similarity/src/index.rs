@@ -5,10 +5,10 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use super::Error;
+use super::SimilarityError;
 use super::bounds::{Bounds, View};
 use super::merge::Documents;
-use super::polled::Ticker;
+use super::stoppable::Ticker;
 
 /// That a token stands in the prefix of a document.
 #[derive(Clone, Copy, Default)]
@@ -80,7 +80,7 @@ impl Index {
         data: &[u32],
         bounds: &Bounds,
         ticker: &mut Ticker<'_>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, SimilarityError> {
         let first = block.start;
         let prefix = |document: usize| {
             let view = documents.view(document, data, first);

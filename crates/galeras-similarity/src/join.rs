@@ -24,8 +24,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::bounds::{Bounds, Common, View, common};
 use super::index::{Block, Brief, Index, blocks, ranked};
 use super::merge::Documents;
-use super::polled::{Ticker, check, each};
-use super::{Error, Limits, Progress, Stop};
+use super::stoppable::{Ticker, check, in_threads};
+use super::{PairProgress, SimilarityError, SimilarityLimits, StopFlag};
 
 /// As [`super::PairSink`], for numbers of documents, the smaller one first.
 pub(super) trait Sink: Sync {
@@ -45,9 +45,9 @@ pub(super) fn join(
     documents: &Documents,
     bounds: &Bounds,
     sink: &impl Sink,
-    limits: &Limits,
-    (stop, progress): (Stop<'_>, Progress<'_>),
-) -> Result<(), Error> {
+    limits: &SimilarityLimits,
+    (stop, progress): (StopFlag<'_>, PairProgress<'_>),
+) -> Result<(), SimilarityError> {
     let threads = limits.threads();
     let free = limits.memory.saturating_sub(documents.store.held());
     let blocks = blocks(documents, bounds, free / 2, threads);
@@ -65,7 +65,7 @@ pub(super) fn join(
             end: block.probing.end,
             bytes: (free / 8 / threads) as u64,
         };
-        each((0..threads).collect(), |_| {
+        in_threads((0..threads).collect(), |_| {
             let mut ticker = Ticker::new(stop);
             let mut probe = Probe {
                 documents,
@@ -197,8 +197,10 @@ impl<S: Sink> Probe<'_, S> {
         self.work += rest;
         let minima = u64::from(view.counts[i].min(other.counts[j]));
         let so_far = Common { tokens: 1, minima };
-        let found = common((view, i + 1), (&other, j + 1), so_far, required);
-        if let Some((set, multi)) = found.and_then(|it| self.bounds.decide(it, view, &other)) {
+        let overlap = common((view, i + 1), (&other, j + 1), so_far, required);
+        if let Some((set, multi)) =
+            overlap.and_then(|overlap| self.bounds.decide(overlap, view, &other))
+        {
             self.sink.found(y, x, set, multi);
         }
     }

@@ -18,17 +18,17 @@ fn components(
     memory: usize,
     threads: usize,
 ) -> Vec<(u32, u32)> {
-    components_by(Method::Exact, rows, memory, threads)
+    components_by(PairSearch::Exact, rows, memory, threads)
 }
 
 fn components_by(
-    method: Method,
+    method: PairSearch,
     rows: impl Iterator<Item = Vec<u32>>,
     memory: usize,
     threads: usize,
 ) -> Vec<(u32, u32)> {
     let limits = limits(memory, threads);
-    let mut reader = Reader::ids(&limits, 20);
+    let mut reader = CorpusReader::ids(&limits, 20);
     for (row, ids) in (0..).zip(rows) {
         reader.read_ids(row, Some(&ids), GO).unwrap();
     }
@@ -41,7 +41,7 @@ fn identical_rows_are_one_document() {
     let texts = vec![Some((0..30).map(|n| format!("t{n} ")).collect()); ROWS as usize];
     let corpus = corpus_of(&texts, true, 20);
     assert_eq!(corpus.counts().distinct, 1);
-    for method in [Method::Exact, Method::MinHash] {
+    for method in [PairSearch::Exact, PairSearch::MinHash] {
         let found = corpus.components(&Thresholds::default(), method, GO, QUIET).unwrap();
         assert!(found.len() == ROWS as usize && found.iter().all(|&(_, component)| component == 0));
     }
@@ -58,7 +58,7 @@ fn rows_that_share_one_rare_token_are_not_similar() {
 #[test]
 fn rows_that_differ_in_one_own_word_are_one_component() {
     let row = |row| (0..30).chain([100 + row]).collect();
-    for method in [Method::Exact, Method::MinHash] {
+    for method in [PairSearch::Exact, PairSearch::MinHash] {
         let found = components_by(method, (0..ROWS).map(row), 1 << 30, 2);
         assert!(found.len() == ROWS as usize && found.iter().all(|&(_, component)| component == 0));
     }
@@ -95,7 +95,7 @@ fn documents_of_a_million_words_are_documents() {
     let text = "def word(self, other): return other\n".repeat(10_000_000 / 36);
     let texts = [Some(text.clone()), Some("a b c d ".repeat(5)), Some(text)];
     let corpus = corpus_of(&texts, true, 20);
-    let found = corpus.components(&Thresholds::default(), Method::Exact, GO, QUIET).unwrap();
+    let found = corpus.components(&Thresholds::default(), PairSearch::Exact, GO, QUIET).unwrap();
     assert_eq!(found, [(0, 0), (2, 0)]);
 }
 
@@ -120,9 +120,9 @@ fn spilled_documents_give_the_same_result() {
 #[test]
 fn a_vocabulary_beyond_the_memory_is_an_error_that_tells_the_bytes() {
     let limits = limits(1 << 20, 1);
-    let mut reader = Reader::ids(&limits, 1);
+    let mut reader = CorpusReader::ids(&limits, 1);
     let ids: Vec<u32> = (0..100_000).collect();
     let error = reader.read_ids(0, Some(&ids), GO).unwrap_err();
-    let expected = "the vocabulary needs 2097152 bytes of memory, the limit is 1048576 bytes";
+    let expected = "the vocabulary needs 2097152 bytes of memory; the limit is 1048576 bytes";
     assert_eq!(error.to_string(), expected);
 }

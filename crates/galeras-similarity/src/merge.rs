@@ -6,11 +6,11 @@
 use std::ops::Range;
 
 use super::bounds::View;
-use super::polled::{Ticker, check, each, sort};
-use super::reader::{Document, Reader, decode};
+use super::reader::{CorpusReader, Document, decode};
+use super::stoppable::{Ticker, check, in_threads, sort};
 use super::store::Store;
 use super::vocabulary::Vocabulary;
-use super::{Counts, Error, Limits, Stop};
+use super::{CorpusCounts, SimilarityError, SimilarityLimits, StopFlag};
 
 /// The rank of tokens that occur in one document only.
 const RARE: u32 = u32::MAX;
@@ -47,7 +47,7 @@ impl Documents {
         &'a self,
         range: Range<usize>,
         buffer: &'a mut Vec<u32>,
-    ) -> Result<&'a [u32], Error> {
+    ) -> Result<&'a [u32], SimilarityError> {
         self.store.get(self.starts[range.start], self.starts[range.end], buffer)
     }
 
@@ -71,62 +71,69 @@ pub(super) type Members = Vec<(u32, u32)>;
 /// Joins what the readers collected. The second result are all rows that are documents,
 /// ascending, each with the number of its document.
 pub(super) fn merge(
-    mut readers: Vec<Reader>,
-    limits: &Limits,
-    stop: Stop<'_>,
-) -> Result<(Documents, Members, Counts), Error> {
+    mut readers: Vec<CorpusReader>,
+    limits: &SimilarityLimits,
+    stop: StopFlag<'_>,
+) -> Result<(Documents, Members, CorpusCounts), SimilarityError> {
     if readers.len() >= 1 << 16 {
-        return Err(Error::TooMany("readers"));
+        return Err(SimilarityError::TooMany("readers"));
     }
-    let mut counts = Counts::default();
-    let mut found = Vec::with_capacity(readers.iter().map(|reader| reader.documents.len()).sum());
+    let mut counts = CorpusCounts::default();
+    let mut merged = Vec::with_capacity(readers.iter().map(|reader| reader.documents.len()).sum());
     for (number, reader) in readers.iter_mut().enumerate() {
         counts.rows += reader.counts.rows;
         counts.documents += reader.counts.documents;
         counts.too_short += reader.counts.too_short;
         counts.nulls += reader.counts.nulls;
         let documents = std::mem::take(&mut reader.documents);
-        found.extend(documents.into_iter().map(|mut document| {
+        merged.extend(documents.into_iter().map(|mut document| {
             document.set_reader(number);
             document
         }));
     }
-    let (mut found, members) = distinct(found, stop)?;
-    counts.distinct = found.len() as u64;
+    let (mut merged, members) = distinct(merged, stop)?;
+    counts.distinct = merged.len() as u64;
     let (vocabulary, mut maps) = number(&mut readers, limits, stop)?;
     let stores: Vec<Store> = readers.into_iter().map(|reader| reader.store).collect();
-    sort(&mut found, Document::place, stop)?;
-    let frequencies = frequencies(&found, &stores, &maps, vocabulary.len(), limits, stop)?;
+    sort(&mut merged, Document::place, stop)?;
+    let frequencies = frequencies(&merged, &stores, &maps, vocabulary.len(), limits, stop)?;
     let (ranks, ranked) = rank(vocabulary, frequencies, stop)?;
     for id in maps.iter_mut().flatten() {
         *id = ranks.get(*id as usize).copied().unwrap_or(RARE);
     }
     drop(ranks);
-    sort(&mut found, |document| (document.size, document.row), stop)?;
-    let documents = write(&found, &stores, &maps, ranked, limits, stop)?;
-    let members = by_document(members, &found, stop)?;
+    sort(&mut merged, |document| (document.size, document.row), stop)?;
+    let documents = write(&merged, &stores, &maps, ranked, limits, stop)?;
+    let members = by_document(members, &merged, stop)?;
     Ok((documents, members, counts))
 }
 
 /// Leaves one document, that of the smallest row, of those with equal tokens. The second
 /// result are all rows with the smallest row of their document.
-fn distinct(mut found: Vec<Document>, stop: Stop<'_>) -> Result<(Vec<Document>, Members), Error> {
+fn distinct(
+    mut merged: Vec<Document>,
+    stop: StopFlag<'_>,
+) -> Result<(Vec<Document>, Members), SimilarityError> {
     let same = |document: &Document| (document.key, document.size, document.total);
-    sort(&mut found, |document| (same(document), document.row), stop)?;
-    let mut members = Vec::with_capacity(found.len());
+    sort(&mut merged, |document| (same(document), document.row), stop)?;
+    let mut members = Vec::with_capacity(merged.len());
     let mut first: Option<Document> = None;
-    found.retain(|document| {
+    merged.retain(|document| {
         let repeated = first.filter(|first| same(first) == same(document));
         members.push((document.row, repeated.unwrap_or(*document).row));
         first = repeated.or(Some(*document));
         repeated.is_none()
     });
-    Ok((found, members))
+    Ok((merged, members))
 }
 
 /// Replaces smallest rows by numbers of documents, and sorts by row.
-fn by_document(mut members: Members, found: &[Document], stop: Stop<'_>) -> Result<Members, Error> {
-    let rows = found.iter().map(|document| document.row);
+fn by_document(
+    mut members: Members,
+    merged: &[Document],
+    stop: StopFlag<'_>,
+) -> Result<Members, SimilarityError> {
+    let rows = merged.iter().map(|document| document.row);
     let mut numbers: Vec<(u32, u32)> = rows.zip(0..).collect();
     sort(&mut numbers, |&pair| pair, stop)?;
     sort(&mut members, |&(row, first)| (first, row), stop)?;
@@ -141,10 +148,10 @@ fn by_document(mut members: Members, found: &[Document], stop: Stop<'_>) -> Resu
 
 /// One vocabulary, and for each reader the numbers that its own numbers stand for.
 fn number(
-    readers: &mut [Reader],
-    limits: &Limits,
-    stop: Stop<'_>,
-) -> Result<(Vocabulary, Vec<Vec<u32>>), Error> {
+    readers: &mut [CorpusReader],
+    limits: &SimilarityLimits,
+    stop: StopFlag<'_>,
+) -> Result<(Vocabulary, Vec<Vec<u32>>), SimilarityError> {
     let mut ticker = Ticker::new(stop);
     let mut all: Option<Vocabulary> = None;
     let mut maps = Vec::with_capacity(readers.len());
@@ -168,15 +175,15 @@ fn number(
 
 /// In how many documents each token of the common vocabulary occurs.
 fn frequencies(
-    found: &[Document],
+    merged: &[Document],
     stores: &[Store],
     maps: &[Vec<u32>],
     tokens: usize,
-    limits: &Limits,
-    stop: Stop<'_>,
-) -> Result<Vec<u32>, Error> {
-    let share = found.len().div_ceil(limits.threads()).max(1);
-    let counted = each(found.chunks(share).collect(), |documents: &[Document]| {
+    limits: &SimilarityLimits,
+    stop: StopFlag<'_>,
+) -> Result<Vec<u32>, SimilarityError> {
+    let share = merged.len().div_ceil(limits.threads()).max(1);
+    let counted = in_threads(merged.chunks(share).collect(), |documents: &[Document]| {
         let mut ticker = Ticker::new(stop);
         let mut counts = vec![0_u32; tokens];
         let mut buffer = Vec::new();
@@ -205,8 +212,8 @@ fn frequencies(
 fn rank(
     vocabulary: Vocabulary,
     frequencies: Vec<u32>,
-    stop: Stop<'_>,
-) -> Result<(Vec<u32>, usize), Error> {
+    stop: StopFlag<'_>,
+) -> Result<(Vec<u32>, usize), SimilarityError> {
     let mut order = Vec::new();
     for (key, id) in vocabulary.iter() {
         let frequency = frequencies[id as usize];
@@ -226,25 +233,25 @@ fn rank(
 
 /// Writes the documents in their final order, tokens as ranks.
 fn write(
-    found: &[Document],
+    merged: &[Document],
     stores: &[Store],
     maps: &[Vec<u32>],
     ranks: usize,
-    limits: &Limits,
-    stop: Stop<'_>,
-) -> Result<Documents, Error> {
+    limits: &SimilarityLimits,
+    stop: StopFlag<'_>,
+) -> Result<Documents, SimilarityError> {
     let threads = limits.threads();
     let portion = (limits.memory / 128 / threads).clamp(PORTION.start, PORTION.end);
     let mut documents = Documents {
-        sizes: found.iter().map(|document| document.size).collect(),
-        totals: found.iter().map(|document| document.total).collect(),
-        rows: found.iter().map(|document| document.row).collect(),
-        starts: Vec::with_capacity(found.len() + 1),
+        sizes: merged.iter().map(|document| document.size).collect(),
+        totals: merged.iter().map(|document| document.total).collect(),
+        rows: merged.iter().map(|document| document.row).collect(),
+        starts: Vec::with_capacity(merged.len() + 1),
         store: Store::new(limits.memory / 2, &limits.scratch),
         ranks,
     };
     documents.starts.push(0);
-    let mut rest = found;
+    let mut rest = merged;
     while !rest.is_empty() {
         let mut parts = Vec::with_capacity(threads);
         while parts.len() < threads && !rest.is_empty() {
@@ -257,7 +264,7 @@ fn write(
             parts.push(part);
             rest = others;
         }
-        let encoded = each(parts, |part| encode(part, stores, maps, stop))?;
+        let encoded = in_threads(parts, |part| encode(part, stores, maps, stop))?;
         for (words, lengths) in encoded {
             let mut words = words.as_slice();
             for length in lengths {
@@ -277,8 +284,8 @@ fn encode(
     part: &[Document],
     stores: &[Store],
     maps: &[Vec<u32>],
-    stop: Stop<'_>,
-) -> Result<(Vec<u32>, Vec<u32>), Error> {
+    stop: StopFlag<'_>,
+) -> Result<(Vec<u32>, Vec<u32>), SimilarityError> {
     let mut ticker = Ticker::new(stop);
     let (mut words, mut lengths) = (Vec::new(), Vec::with_capacity(part.len()));
     let (mut terms, mut buffer) = (Vec::new(), Vec::new());

@@ -19,8 +19,8 @@ use super::bounds::Bounds;
 use super::join::Sink;
 use super::keys::mix;
 use super::merge::Documents;
-use super::polled::{Ticker, each, sort};
-use super::{Error, Limits, Progress, Stop};
+use super::stoppable::{Ticker, in_threads, sort};
+use super::{PairProgress, SimilarityError, SimilarityLimits, StopFlag};
 
 /// Values of a signature, at most.
 const VALUES: usize = 256;
@@ -59,7 +59,7 @@ fn share(similarity: f64, bands: usize, values: usize) -> f64 {
     1.0 - power(1.0 - power(similarity, values), bands)
 }
 
-/// The probability with which [`super::Method::MinHash`] compares two documents whose set
+/// The probability with which [`super::PairSearch::MinHash`] compares two documents whose set
 /// similarity is exactly the threshold, in [0, 1]. More similar ones are more likely.
 pub fn expected_recall(threshold: f64) -> f64 {
     let (bands, values) = bands(threshold);
@@ -71,9 +71,9 @@ pub(super) fn search(
     documents: &Documents,
     (threshold, bounds): (f64, &Bounds),
     sink: &impl Sink,
-    limits: &Limits,
-    (stop, progress): (Stop<'_>, Progress<'_>),
-) -> Result<(), Error> {
+    limits: &SimilarityLimits,
+    (stop, progress): (StopFlag<'_>, PairProgress<'_>),
+) -> Result<(), SimilarityError> {
     let (bands, values) = bands(threshold);
     let free = limits.memory.saturating_sub(documents.store.held()) / 2;
     let at_once = (free / 4 / documents.len().max(1)).clamp(1, bands);
@@ -83,7 +83,7 @@ pub(super) fn search(
         let width = at_once.min(bands - start);
         let keys = keys(documents, &family, (start, width, values), limits, stop)?;
         let next = AtomicUsize::new(0);
-        each((0..limits.threads()).collect(), |_| {
+        in_threads((0..limits.threads()).collect(), |_| {
             loop {
                 let band = next.fetch_add(1, Ordering::Relaxed);
                 if band >= width {
@@ -107,14 +107,14 @@ fn keys(
     documents: &Documents,
     family: &Family,
     (start, width, values): (usize, usize, usize),
-    limits: &Limits,
-    stop: Stop<'_>,
-) -> Result<Vec<u32>, Error> {
+    limits: &SimilarityLimits,
+    stop: StopFlag<'_>,
+) -> Result<Vec<u32>, SimilarityError> {
     let share = documents.len().div_ceil(limits.threads()).max(1);
     let mut keys = vec![0; documents.len() * width];
     let parts = keys.chunks_mut(share * width).zip((0..).step_by(share)).collect();
     let used = start * values..(start + width) * values;
-    each(parts, |(part, first): (&mut [u32], usize)| {
+    in_threads(parts, |(part, first): (&mut [u32], usize)| {
         let mut ticker = Ticker::new(stop);
         let mut buffer = Vec::new();
         let (factors, terms) = (&family.factors[used.clone()], &family.terms[used.clone()]);
@@ -151,8 +151,8 @@ fn compare(
     bounds: &Bounds,
     sink: &impl Sink,
     entries: &[u64],
-    stop: Stop<'_>,
-) -> Result<(), Error> {
+    stop: StopFlag<'_>,
+) -> Result<(), SimilarityError> {
     let mut ticker = Ticker::new(stop);
     let (mut left, mut right) = (Vec::new(), Vec::new());
     let mut skips: Vec<usize> = Vec::new();

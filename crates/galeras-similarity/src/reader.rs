@@ -1,14 +1,14 @@
 //! Reading documents: from texts or token ids to counted tokens.
 //!
 //! Here: counting the tokens of each row and leaving out what cannot be a duplicate. Not
-//! here: splitting text (`words`), anything about several documents (`corpus`).
+//! here: splitting text (`word_splitter`), anything about several documents (`corpus`).
 
 use super::keys::{self, DocumentKey};
-use super::polled::{Ticker, check};
+use super::stoppable::{Ticker, check};
 use super::store::Store;
 use super::vocabulary::{DROPPED, Vocabulary};
-use super::words::{KEYWORDS, each_word};
-use super::{Counts, Error, Limits, Stop};
+use super::word_splitter::{KEYWORDS, each_word};
+use super::{CorpusCounts, SimilarityError, SimilarityLimits, StopFlag};
 
 /// Marks a token that is followed by its count; without it the token occurs once.
 const REPEATED: u32 = 1 << 31;
@@ -70,13 +70,13 @@ struct Term {
     count: u32,
 }
 
-/// Collects documents. One per thread, at most [`Limits::threads`]; which reader reads
+/// Collects documents. One per thread, at most [`SimilarityLimits::threads`]; which reader reads
 /// which rows, and in what order, makes no difference to any result.
-pub struct Reader {
+pub struct CorpusReader {
     pub(super) vocabulary: Vocabulary,
     pub(super) store: Store,
     pub(super) documents: Vec<Document>,
-    pub(super) counts: Counts,
+    pub(super) counts: CorpusCounts,
     min_tokens: u32,
     /// The number of the row that is being read, from 1.
     current: u32,
@@ -86,13 +86,20 @@ pub struct Reader {
     encoded: Vec<u32>,
 }
 
-impl Reader {
+impl CorpusReader {
     /// A reader of texts. `drop_keywords` leaves out Python's keywords; rows with fewer than
-    /// `min_tokens` remaining words, counted with repetition, or none, are no documents.
+    /// `min_tokens` remaining words, counted with repetition, or none, are not documents.
+    ///
+    /// A word is a run of letters, digits and `_` that starts with `_` or an ASCII letter, as in
+    /// `DuplicateDetector` of dpu_utils 0.6.1.
     ///
     /// # Errors
-    /// [`Error::Vocabulary`] if the limit is too low for anything.
-    pub fn words(limits: &Limits, drop_keywords: bool, min_tokens: u32) -> Result<Self, Error> {
+    /// [`SimilarityError::Vocabulary`] if the limit does not even hold the keywords.
+    pub fn words(
+        limits: &SimilarityLimits,
+        drop_keywords: bool,
+        min_tokens: u32,
+    ) -> Result<Self, SimilarityError> {
         let mut reader = Self::ids(limits, min_tokens);
         if drop_keywords {
             for word in KEYWORDS {
@@ -104,12 +111,12 @@ impl Reader {
     }
 
     /// A reader of token ids, with the same rule about short rows.
-    pub fn ids(limits: &Limits, min_tokens: u32) -> Self {
+    pub fn ids(limits: &SimilarityLimits, min_tokens: u32) -> Self {
         Self {
             vocabulary: Vocabulary::new(limits.memory),
             store: Store::new(limits.memory / 2 / limits.threads(), &limits.scratch),
             documents: Vec::new(),
-            counts: Counts::default(),
+            counts: CorpusCounts::default(),
             min_tokens: min_tokens.max(1),
             current: 0,
             terms: Vec::new(),
@@ -121,19 +128,21 @@ impl Reader {
     /// Adds the rows from `first_row` on; `None` is null. No row may be added twice.
     ///
     /// # Errors
-    /// [`Error::Stopped`]; [`Error::Vocabulary`]; [`Error::TooMany`] rows for their numbers;
-    /// [`Error::Scratch`].
+    /// - [`SimilarityError::Stopped`] if `stop` said so;
+    /// - [`SimilarityError::Vocabulary`] if the distinct tokens take more than the limit;
+    /// - [`SimilarityError::TooMany`] if a row's number or its tokens do not fit in 32 bits;
+    /// - [`SimilarityError::Scratch`] if token data cannot be written.
     pub fn read_texts<'a>(
         &mut self,
         first_row: u32,
         texts: impl Iterator<Item = Option<&'a str>>,
-        stop: Stop<'_>,
-    ) -> Result<(), Error> {
+        stop: StopFlag<'_>,
+    ) -> Result<(), SimilarityError> {
         check(stop)?;
         let mut ticker = Ticker::new(stop);
         let mut row = Some(first_row);
         for text in texts {
-            let number = row.ok_or(Error::TooMany("rows"))?;
+            let number = row.ok_or(SimilarityError::TooMany("rows"))?;
             row = number.checked_add(1);
             let Some(text) = text else {
                 self.null();
@@ -159,7 +168,12 @@ impl Reader {
     ///
     /// # Errors
     /// As [`Self::read_texts`].
-    pub fn read_ids(&mut self, row: u32, ids: Option<&[u32]>, stop: Stop<'_>) -> Result<(), Error> {
+    pub fn read_ids(
+        &mut self,
+        row: u32,
+        ids: Option<&[u32]>,
+        stop: StopFlag<'_>,
+    ) -> Result<(), SimilarityError> {
         let Some(ids) = ids else {
             self.null();
             return Ok(());
@@ -180,20 +194,20 @@ impl Reader {
         self.counts.nulls += 1;
     }
 
-    fn begin(&mut self) -> Result<(), Error> {
-        self.current = self.current.checked_add(1).ok_or(Error::TooMany("rows"))?;
+    fn begin(&mut self) -> Result<(), SimilarityError> {
+        self.current = self.current.checked_add(1).ok_or(SimilarityError::TooMany("rows"))?;
         self.terms.clear();
         self.keys.clear();
         Ok(())
     }
 
     #[inline]
-    fn count(&mut self, key: u128) -> Result<(), Error> {
+    fn count(&mut self, key: u128) -> Result<(), SimilarityError> {
         self.keys.push(key);
         if self.keys.len() < BATCH { Ok(()) } else { self.count_batch() }
     }
 
-    fn count_batch(&mut self) -> Result<(), Error> {
+    fn count_batch(&mut self) -> Result<(), SimilarityError> {
         self.vocabulary.warm(&self.keys);
         for &key in &self.keys {
             let entry = self.vocabulary.entry(key)?;
@@ -209,11 +223,12 @@ impl Reader {
         Ok(())
     }
 
-    fn finish(&mut self, row: u32) -> Result<(), Error> {
+    fn finish(&mut self, row: u32) -> Result<(), SimilarityError> {
         self.count_batch()?;
         self.counts.rows += 1;
         let total: u64 = self.terms.iter().map(|term| u64::from(term.count)).sum();
-        let total = u32::try_from(total).map_err(|_| Error::TooMany("tokens in a document"))?;
+        let total =
+            u32::try_from(total).map_err(|_| SimilarityError::TooMany("tokens in a document"))?;
         if total < self.min_tokens {
             self.counts.too_short += 1;
             return Ok(());
@@ -241,16 +256,16 @@ impl Reader {
 mod tests {
     use super::*;
 
-    fn limits() -> Limits {
-        Limits { memory: 1 << 20, threads: 1, scratch: std::env::temp_dir() }
+    fn limits() -> SimilarityLimits {
+        SimilarityLimits { memory: 1 << 20, threads: 1, scratch: std::env::temp_dir() }
     }
 
     #[test]
     fn rows_that_cannot_be_duplicates_are_counted_by_reason() {
-        let mut reader = Reader::words(&limits(), true, 2).unwrap();
+        let mut reader = CorpusReader::words(&limits(), true, 2).unwrap();
         let texts = [Some("a b"), None, Some("a"), Some("def return"), Some("a a")];
         reader.read_texts(7, texts.into_iter(), &|| false).unwrap();
-        let counts = Counts { rows: 5, documents: 2, too_short: 2, nulls: 1, distinct: 0 };
+        let counts = CorpusCounts { rows: 5, documents: 2, too_short: 2, nulls: 1, distinct: 0 };
         assert_eq!(reader.counts, counts);
         let known: Vec<_> = reader.documents.iter().map(|d| (d.row, d.size, d.total)).collect();
         assert_eq!(known, [(7, 2, 2), (11, 1, 2)]);
@@ -258,7 +273,7 @@ mod tests {
 
     #[test]
     fn a_row_without_tokens_is_too_short_whatever_is_asked_for() {
-        let mut reader = Reader::ids(&limits(), 0);
+        let mut reader = CorpusReader::ids(&limits(), 0);
         reader.read_ids(0, Some(&[]), &|| false).unwrap();
         reader.read_ids(1, Some(&[5]), &|| false).unwrap();
         assert_eq!((reader.counts.too_short, reader.counts.documents), (1, 1));
@@ -266,11 +281,11 @@ mod tests {
 
     #[test]
     fn reading_a_long_text_stops_when_asked() {
-        let mut reader = Reader::words(&limits(), false, 1).unwrap();
+        let mut reader = CorpusReader::words(&limits(), false, 1).unwrap();
         let asked = std::sync::atomic::AtomicU32::new(0);
         let stop = || asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) > 0;
         let text = "ab ".repeat(1_000_000);
         let result = reader.read_texts(0, [Some(text.as_str())].into_iter(), &stop);
-        assert!(matches!(result, Err(Error::Stopped)));
+        assert!(matches!(result, Err(SimilarityError::Stopped)));
     }
 }

@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use super::Error;
+use super::SimilarityError;
 
 /// Bytes converted at a time: bounds the buffers beside the words themselves.
 const CHUNK: usize = 1 << 16;
@@ -42,7 +42,7 @@ impl Store {
 
     /// Adds words at the end. What is added in one call is never split between the file
     /// and the memory.
-    pub(super) fn append(&mut self, words: &[u32]) -> Result<(), Error> {
+    pub(super) fn append(&mut self, words: &[u32]) -> Result<(), SimilarityError> {
         if !self.words.is_empty() && (self.words.len() + words.len()) * 4 > self.memory {
             self.flush()?;
         }
@@ -51,7 +51,7 @@ impl Store {
     }
 
     /// Ends the sequence: if a part of it is in the file, all of it goes there.
-    pub(super) fn seal(&mut self) -> Result<(), Error> {
+    pub(super) fn seal(&mut self) -> Result<(), SimilarityError> {
         if self.file.is_some() {
             self.flush()?;
             self.words = Vec::new();
@@ -60,9 +60,9 @@ impl Store {
         Ok(())
     }
 
-    fn flush(&mut self) -> Result<(), Error> {
+    fn flush(&mut self) -> Result<(), SimilarityError> {
         let written = self.write();
-        written.map_err(|source| Error::Scratch { dir: self.dir.clone(), source })?;
+        written.map_err(|source| SimilarityError::Scratch { dir: self.dir.clone(), source })?;
         self.flushed += self.words.len() as u64;
         self.words.clear();
         Ok(())
@@ -91,14 +91,14 @@ impl Store {
         start: u64,
         end: u64,
         buffer: &'a mut Vec<u32>,
-    ) -> Result<&'a [u32], Error> {
+    ) -> Result<&'a [u32], SimilarityError> {
         let length = (end - start) as usize;
         if start >= self.flushed {
             let start = (start - self.flushed) as usize;
             return Ok(self.words.get(start..start + length).unwrap_or_default());
         }
         let read = self.read(start, length, buffer);
-        read.map_err(|source| Error::Scratch { dir: self.dir.clone(), source })?;
+        read.map_err(|source| SimilarityError::Scratch { dir: self.dir.clone(), source })?;
         Ok(buffer)
     }
 

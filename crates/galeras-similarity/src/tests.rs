@@ -10,17 +10,17 @@ use proptest::prelude::*;
 
 use super::*;
 
-pub(super) const GO: Stop<'static> = &|| false;
-pub(super) const QUIET: Progress<'static> = &|_, _| {};
+pub(super) const GO: StopFlag<'static> = &|| false;
+pub(super) const QUIET: PairProgress<'static> = &|_, _| {};
 
-pub(super) fn limits(memory: usize, threads: usize) -> Limits {
-    Limits { memory, threads, scratch: std::env::temp_dir() }
+pub(super) fn limits(memory: usize, threads: usize) -> SimilarityLimits {
+    SimilarityLimits { memory, threads, scratch: std::env::temp_dir() }
 }
 
 /// A corpus of texts; `None` is null.
 pub(super) fn corpus_of(texts: &[Option<String>], keywords: bool, min: u32) -> Corpus {
     let limits = limits(1 << 30, 2);
-    let mut reader = Reader::words(&limits, keywords, min).unwrap();
+    let mut reader = CorpusReader::words(&limits, keywords, min).unwrap();
     reader.read_texts(0, texts.iter().map(Option::as_deref), GO).unwrap();
     Corpus::new(vec![reader], limits, GO).unwrap()
 }
@@ -40,7 +40,7 @@ impl PairSink for Collect {
 type Pairs = BTreeMap<(u32, u32), (f64, f64)>;
 
 /// All similar pairs of rows: those of documents, extended to rows with equal tokens.
-fn pairs(corpus: &Corpus, thresholds: &Thresholds, method: Method) -> Pairs {
+fn pairs(corpus: &Corpus, thresholds: &Thresholds, method: PairSearch) -> Pairs {
     let sink = Collect::default();
     corpus.pairs(thresholds, method, &sink, GO, QUIET).unwrap();
     let found = sink.0.into_inner().unwrap();
@@ -58,7 +58,7 @@ fn pairs(corpus: &Corpus, thresholds: &Thresholds, method: Method) -> Pairs {
             });
         }
     }
-    assert!(method == Method::MinHash || distinct.len() == count, "a pair was found twice");
+    assert!(method == PairSearch::MinHash || distinct.len() == count, "a pair was found twice");
     let all: Vec<(u32, u32)> = groups
         .values()
         .flat_map(|rows| {
@@ -111,8 +111,13 @@ fn components_of(pairs: &Pairs) -> Vec<(u32, u32)> {
 }
 
 /// Reads rows with several readers: row by row, the reader given by `deal`.
-fn corpus_of_ids(rows: &[Option<Vec<u32>>], min: u32, limits: Limits, deal: &[u8]) -> Corpus {
-    let mut readers: Vec<Reader> = (0..4).map(|_| Reader::ids(&limits, min)).collect();
+fn corpus_of_ids(
+    rows: &[Option<Vec<u32>>],
+    min: u32,
+    limits: SimilarityLimits,
+    deal: &[u8],
+) -> Corpus {
+    let mut readers: Vec<CorpusReader> = (0..4).map(|_| CorpusReader::ids(&limits, min)).collect();
     for (row, ids) in rows.iter().enumerate() {
         let reader = usize::from(deal[row % deal.len()]) % readers.len();
         readers[reader].read_ids(row as u32, ids.as_deref(), GO).unwrap();
@@ -173,28 +178,28 @@ proptest! {
     ) {
         let expected = by_definition(&rows, &t, min);
         let corpus = corpus_of_ids(&rows, min, limits(memory, threads), &deal);
-        let mut found = pairs(&corpus, &t, Method::Exact);
+        let mut found = pairs(&corpus, &t, PairSearch::Exact);
         let short = |row: u32| rows[row as usize].as_ref().unwrap().len() < t.min_tokens as usize;
         found.retain(|&(a, _), _| !short(a));
         prop_assert_eq!(&found, &expected);
         let asked: Vec<(u32, u32)> = expected.keys().copied().collect();
         let similarities = corpus.similarities(&asked).unwrap();
         prop_assert_eq!(similarities, expected.values().copied().collect::<Vec<_>>());
-        let components = corpus.components(&t, Method::Exact, GO, QUIET).unwrap();
+        let components = corpus.components(&t, PairSearch::Exact, GO, QUIET).unwrap();
         prop_assert_eq!(&components, &components_of(&expected));
 
         let other = corpus_of_ids(&rows, min, limits(1 << 30, 1), &[0]);
         prop_assert_eq!(other.counts(), corpus.counts());
-        prop_assert_eq!(other.components(&t, Method::Exact, GO, QUIET).unwrap(), components);
+        prop_assert_eq!(other.components(&t, PairSearch::Exact, GO, QUIET).unwrap(), components);
 
-        let mut some = pairs(&corpus, &t, Method::MinHash);
+        let mut some = pairs(&corpus, &t, PairSearch::MinHash);
         some.retain(|&(a, _), _| !short(a));
         prop_assert!(some.iter().all(|(pair, it)| expected.get(pair) == Some(it)));
-        prop_assert_eq!(&pairs(&other, &t, Method::MinHash).into_iter()
+        prop_assert_eq!(&pairs(&other, &t, PairSearch::MinHash).into_iter()
             .filter(|((a, _), _)| !short(*a)).collect::<Pairs>(), &some);
-        let hashed = corpus.components(&t, Method::MinHash, GO, QUIET).unwrap();
+        let hashed = corpus.components(&t, PairSearch::MinHash, GO, QUIET).unwrap();
         prop_assert_eq!(&hashed, &components_of(&some));
-        prop_assert_eq!(other.components(&t, Method::MinHash, GO, QUIET).unwrap(), hashed);
+        prop_assert_eq!(other.components(&t, PairSearch::MinHash, GO, QUIET).unwrap(), hashed);
     }
 }
 
@@ -206,7 +211,7 @@ fn words(range: std::ops::Range<u32>) -> String {
 fn duplicates(texts: &[String]) -> Vec<(u32, u32)> {
     let texts: Vec<_> = texts.iter().cloned().map(Some).collect();
     let corpus = corpus_of(&texts, false, 20);
-    corpus.components(&Thresholds::default(), Method::Exact, GO, QUIET).unwrap()
+    corpus.components(&Thresholds::default(), PairSearch::Exact, GO, QUIET).unwrap()
 }
 
 #[test]
@@ -227,7 +232,7 @@ fn duplicates_are_those_of_dpu_utils() {
     assert_eq!(duplicates(&[]), [], "no_documents_raises");
     let texts = [many("ñ", 30), many("nñ", 30), many("nñ", 20)];
     let corpus = corpus_of(&texts.map(Some), false, 20);
-    let counts = Counts { rows: 3, documents: 2, too_short: 1, nulls: 0, distinct: 2 };
+    let counts = CorpusCounts { rows: 3, documents: 2, too_short: 1, nulls: 0, distinct: 2 };
     assert_eq!(corpus.counts(), counts, "non_ascii_start_ignored");
     let texts = [many("def return", 15), words(0..25)];
     let counts = corpus_of(&texts.map(Some), true, 20).counts();
@@ -238,18 +243,18 @@ fn duplicates_are_those_of_dpu_utils() {
 fn an_empty_corpus_and_one_of_nulls_have_no_components() {
     for rows in [0, 5] {
         let corpus = corpus_of(&vec![None; rows], false, 20);
-        for method in [Method::Exact, Method::MinHash] {
+        for method in [PairSearch::Exact, PairSearch::MinHash] {
             let it = corpus.components(&Thresholds::default(), method, GO, QUIET).unwrap();
             assert!(it.is_empty());
         }
         assert_eq!(
             corpus.counts(),
-            Counts { rows: rows as u64, nulls: rows as u64, ..Counts::default() }
+            CorpusCounts { rows: rows as u64, nulls: rows as u64, ..CorpusCounts::default() }
         );
         assert_eq!(corpus.similarities(&[(0, 1)]).unwrap(), [(0.0, 0.0)]);
     }
     let none = Corpus::new(Vec::new(), limits(0, 0), GO).unwrap();
-    assert_eq!(none.counts(), Counts::default());
+    assert_eq!(none.counts(), CorpusCounts::default());
 }
 
 #[test]
@@ -257,16 +262,16 @@ fn every_phase_stops_when_asked() {
     let texts: Vec<_> = (0..50).map(|n| Some(words(n..n + 30))).collect();
     let limits = limits(1 << 20, 2);
     let read = || {
-        let mut reader = Reader::words(&limits, false, 20).unwrap();
+        let mut reader = CorpusReader::words(&limits, false, 20).unwrap();
         reader.read_texts(0, texts.iter().map(Option::as_deref), GO).unwrap();
         reader
     };
     let stopped = Corpus::new(vec![read()], limits.clone(), &|| true);
-    assert!(matches!(stopped, Err(Error::Stopped)));
+    assert!(matches!(stopped, Err(SimilarityError::Stopped)));
     let corpus = Corpus::new(vec![read()], limits.clone(), GO).unwrap();
-    for method in [Method::Exact, Method::MinHash] {
+    for method in [PairSearch::Exact, PairSearch::MinHash] {
         let stopped = corpus.components(&Thresholds::default(), method, &|| true, QUIET);
-        assert!(matches!(stopped, Err(Error::Stopped)));
+        assert!(matches!(stopped, Err(SimilarityError::Stopped)));
     }
 }
 
@@ -288,8 +293,8 @@ fn a_small_result_is_pinned() {
         })
         .collect();
     let corpus = corpus_of(&texts, true, 20);
-    let exact = corpus.components(&Thresholds::default(), Method::Exact, GO, QUIET).unwrap();
-    let hashed = corpus.components(&Thresholds::default(), Method::MinHash, GO, QUIET).unwrap();
+    let exact = corpus.components(&Thresholds::default(), PairSearch::Exact, GO, QUIET).unwrap();
+    let hashed = corpus.components(&Thresholds::default(), PairSearch::MinHash, GO, QUIET).unwrap();
     let digest = |pairs: &[(u32, u32)]| {
         pairs.iter().fold(0_u64, |sum, &(row, component)| {
             sum.wrapping_mul(31).wrapping_add(u64::from(row * 64 + component))

@@ -2,7 +2,7 @@
 //!
 //! Here: an open-addressing table from keys to numbers. Not here: how keys are made (`keys`).
 
-use super::Error;
+use super::SimilarityError;
 use super::keys::halves;
 
 /// The number of tokens that are left out.
@@ -49,7 +49,7 @@ impl Vocabulary {
 
     /// The place of a token, which gets a number if it is new.
     #[inline]
-    pub(super) fn entry(&mut self, key: u128) -> Result<&mut Entry, Error> {
+    pub(super) fn entry(&mut self, key: u128) -> Result<&mut Entry, SimilarityError> {
         let mut at = self.find(key);
         if self.entries[at].key == 0 {
             at = self.insert(key, at)?;
@@ -58,7 +58,7 @@ impl Vocabulary {
     }
 
     /// Gives a token the number [`DROPPED`].
-    pub(super) fn drop_token(&mut self, key: u128) -> Result<(), Error> {
+    pub(super) fn drop_token(&mut self, key: u128) -> Result<(), SimilarityError> {
         self.entry(key)?.id = DROPPED;
         Ok(())
     }
@@ -95,13 +95,13 @@ impl Vocabulary {
     }
 
     #[cold]
-    fn insert(&mut self, key: u128, mut at: usize) -> Result<usize, Error> {
+    fn insert(&mut self, key: u128, mut at: usize) -> Result<usize, SimilarityError> {
         if (self.taken + 1) * 8 > self.entries.len() * 5 {
             self.grow()?;
             at = self.find(key);
         }
         if self.taken + 1 >= MOST {
-            return Err(Error::TooMany("distinct tokens"));
+            return Err(SimilarityError::TooMany("distinct tokens"));
         }
         // Documents are numbered from 1: a new entry belongs to none.
         self.entries[at] = Entry { key, id: self.ids, ..Entry::default() };
@@ -110,11 +110,11 @@ impl Vocabulary {
         Ok(at)
     }
 
-    fn grow(&mut self) -> Result<(), Error> {
+    fn grow(&mut self) -> Result<(), SimilarityError> {
         let length = self.entries.len() * 2;
         let needed = length * size_of::<Entry>();
         if needed > self.memory {
-            return Err(Error::Vocabulary { needed, memory: self.memory });
+            return Err(SimilarityError::Vocabulary { needed, memory: self.memory });
         }
         let old = std::mem::replace(&mut self.entries, vec![Entry::default(); length]);
         for entry in old.into_iter().filter(|entry| entry.key != 0) {
@@ -148,6 +148,9 @@ mod tests {
     fn a_table_beyond_the_limit_is_an_error_that_tells_the_bytes() {
         let mut vocabulary = Vocabulary::new(4096);
         let error = (1..1000).find_map(|key| vocabulary.entry(key).err()).unwrap();
-        assert!(matches!(error, Error::Vocabulary { needed: 8192, memory: 4096 }), "{error}");
+        assert!(
+            matches!(error, SimilarityError::Vocabulary { needed: 8192, memory: 4096 }),
+            "{error}"
+        );
     }
 }

@@ -14,21 +14,125 @@ use super::accumulator::Finish;
 use super::dyadic::Dyadic;
 use super::function::ExactFunction;
 use super::moments::{Moments, centred, mean};
+use crate::functions::function_doc::{FunctionDoc, TWO_NUMBERS};
 
 /// The functions of this file.
-pub(crate) fn all() -> Vec<Arc<AggregateUDF>> {
+pub(crate) fn all() -> Vec<(FunctionDoc, Arc<AggregateUDF>)> {
     let exact = ExactFunction::<5>::udaf;
     vec![
-        exact(corr_udaf(), Finish::Float(corr)),
-        exact(regr::regr_slope_udaf(), Finish::Float(slope)),
-        exact(regr::regr_intercept_udaf(), Finish::Float(intercept)),
-        exact(regr::regr_count_udaf(), Finish::Count),
-        exact(regr::regr_r2_udaf(), Finish::Float(r2)),
-        exact(regr::regr_avgx_udaf(), Finish::Float(avgx)),
-        exact(regr::regr_avgy_udaf(), Finish::Float(avgy)),
-        exact(regr::regr_sxx_udaf(), Finish::Float(sxx)),
-        exact(regr::regr_syy_udaf(), Finish::Float(syy)),
-        exact(regr::regr_sxy_udaf(), Finish::Float(sxy)),
+        (
+            FunctionDoc::aggregate(
+                "corr",
+                &[],
+                TWO_NUMBERS,
+                "Pearson's correlation",
+                "pairs with a null do not count; null for fewer than two and for a constant argument",
+                "corr(y, x)",
+            ),
+            exact(corr_udaf(), Finish::Float(corr)),
+        ),
+        (
+            FunctionDoc::aggregate(
+                "regr_slope",
+                &[],
+                TWO_NUMBERS,
+                "the slope of the least-squares line",
+                "pairs with a null do not count; null for fewer than two and for a constant x",
+                "regr_slope(y, x)",
+            ),
+            exact(regr::regr_slope_udaf(), Finish::Float(slope)),
+        ),
+        (
+            FunctionDoc::aggregate(
+                "regr_intercept",
+                &[],
+                TWO_NUMBERS,
+                "the intercept of the least-squares line",
+                "pairs with a null do not count; null for fewer than two and for a constant x",
+                "regr_intercept(y, x)",
+            ),
+            exact(regr::regr_intercept_udaf(), Finish::Float(intercept)),
+        ),
+        (
+            FunctionDoc {
+                returns: "unsigned integer",
+                ..FunctionDoc::aggregate(
+                    "regr_count",
+                    &[],
+                    TWO_NUMBERS,
+                    "the number of pairs",
+                    "pairs with a null do not count; never null",
+                    "regr_count(y, x)",
+                )
+            },
+            exact(regr::regr_count_udaf(), Finish::Count),
+        ),
+        (
+            FunctionDoc::aggregate(
+                "regr_r2",
+                &[],
+                TWO_NUMBERS,
+                "the share of the variance of y that the line explains",
+                "pairs with a null do not count; null for fewer than two and for a constant argument",
+                "regr_r2(y, x)",
+            ),
+            exact(regr::regr_r2_udaf(), Finish::Float(r2)),
+        ),
+        (
+            FunctionDoc::aggregate(
+                "regr_avgx",
+                &[],
+                TWO_NUMBERS,
+                "the mean of x",
+                "pairs with a null do not count; null if there are none",
+                "regr_avgx(y, x)",
+            ),
+            exact(regr::regr_avgx_udaf(), Finish::Float(avgx)),
+        ),
+        (
+            FunctionDoc::aggregate(
+                "regr_avgy",
+                &[],
+                TWO_NUMBERS,
+                "the mean of y",
+                "pairs with a null do not count; null if there are none",
+                "regr_avgy(y, x)",
+            ),
+            exact(regr::regr_avgy_udaf(), Finish::Float(avgy)),
+        ),
+        (
+            FunctionDoc::aggregate(
+                "regr_sxx",
+                &[],
+                TWO_NUMBERS,
+                "the sum of the squared deviations of x",
+                "pairs with a null do not count; null if there are none",
+                "regr_sxx(y, x)",
+            ),
+            exact(regr::regr_sxx_udaf(), Finish::Float(sxx)),
+        ),
+        (
+            FunctionDoc::aggregate(
+                "regr_syy",
+                &[],
+                TWO_NUMBERS,
+                "the sum of the squared deviations of y",
+                "pairs with a null do not count; null if there are none",
+                "regr_syy(y, x)",
+            ),
+            exact(regr::regr_syy_udaf(), Finish::Float(syy)),
+        ),
+        (
+            FunctionDoc::aggregate(
+                "regr_sxy",
+                &[],
+                TWO_NUMBERS,
+                "the sum of the products of the deviations of x and y",
+                "pairs with a null do not count; null if there are none",
+                "regr_sxy(y, x)",
+            ),
+            exact(regr::regr_sxy_udaf(), Finish::Float(sxy)),
+        ),
     ]
 }
 

@@ -54,7 +54,7 @@ struct Special {
 
 /// Bytes that are not the canonical form of an [`ExactSum`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("malformed state of an exact sum")]
+#[error("the state of an exact sum is malformed")]
 pub struct MalformedSum;
 
 /// A finite double as `mantissa * 2^(position + ORIGIN)`, or `None` for NaN and infinities.

@@ -20,13 +20,49 @@ use datafusion::logical_expr::{
     SetMonotonicity, Signature, StatisticsArgs,
 };
 
+use crate::functions::function_doc::FunctionDoc;
+
+/// The functions of this file.
+pub(crate) fn all() -> Vec<(FunctionDoc, Arc<AggregateUDF>)> {
+    vec![
+        (
+            FunctionDoc {
+                returns: "the type of x",
+                ..FunctionDoc::aggregate(
+                    "min",
+                    &[],
+                    &[("x", "any")],
+                    "the least value; floats are in the total order of IEEE 754",
+                    "rows with a null do not count; null if there are none",
+                    "min(x)",
+                )
+            },
+            min(),
+        ),
+        (
+            FunctionDoc {
+                returns: "the type of x",
+                ..FunctionDoc::aggregate(
+                    "max",
+                    &[],
+                    &[("x", "any")],
+                    "the greatest value; floats are in the total order of IEEE 754",
+                    "rows with a null do not count; null if there are none",
+                    "max(x)",
+                )
+            },
+            max(),
+        ),
+    ]
+}
+
 /// `min(x)`: the least value in total order; null if there is none.
-pub(crate) fn min() -> Arc<AggregateUDF> {
+fn min() -> Arc<AggregateUDF> {
     Arc::new(AggregateUDF::new_from_impl(Extreme { builtin: min_udaf() }))
 }
 
 /// `max(x)`: the greatest value in total order; null if there is none.
-pub(crate) fn max() -> Arc<AggregateUDF> {
+fn max() -> Arc<AggregateUDF> {
     Arc::new(AggregateUDF::new_from_impl(Extreme { builtin: max_udaf() }))
 }
 
@@ -112,7 +148,7 @@ impl AggregateUDFImpl for Extreme {
         self.builtin.create_groups_accumulator(args)
     }
 
-    /// File statistics leave NaN out and do not tell `-0.0` from `0.0`.
+    /// File statistics leave NaN out and take `-0.0` and `0.0` for equal.
     fn value_from_stats(&self, args: &StatisticsArgs) -> Option<ScalarValue> {
         if args.return_type.is_floating() { None } else { self.builtin.value_from_stats(args) }
     }

@@ -40,10 +40,13 @@ use std::sync::Arc;
 
 use datafusion::logical_expr::AggregateUDF;
 
-/// Every replacement, to be registered over DataFusion's defaults (`register_udaf`).
-pub fn all() -> Vec<Arc<AggregateUDF>> {
-    let mut functions = vec![sum::sum(), sum::avg(), extremes::min(), extremes::max()];
-    functions.extend(variance::all());
-    functions.extend(correlation::all());
-    functions
+use super::function_doc::FunctionDoc;
+
+/// Every replacement with its description, to be registered over DataFusion's defaults
+/// (`register_udaf`).
+pub(super) fn all() -> Vec<(FunctionDoc, Arc<AggregateUDF>)> {
+    [sum::all(), extremes::all(), variance::all(), correlation::all()]
+        .into_iter()
+        .flatten()
+        .collect()
 }

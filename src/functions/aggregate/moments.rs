@@ -3,7 +3,7 @@
 //!
 //! Here: which sums are kept, their state bytes, reading rows from Arrow arrays, and the
 //! centred second moments. Not here: the formula of each statistic (`variance`,
-//! `correlation`, `regression`, `sum`), DataFusion's accumulator traits (`accumulator`).
+//! `correlation`, `sum`), DataFusion's accumulator traits (`accumulator`).
 
 use std::borrow::Cow;
 

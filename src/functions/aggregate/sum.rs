@@ -15,14 +15,49 @@ use datafusion::logical_expr::{
 use super::accumulator::Finish;
 use super::function::ExactFunction;
 use super::moments::{Moments, mean};
+use crate::functions::function_doc::{FunctionDoc, ONE_NUMBER};
+
+/// The functions of this file.
+pub(crate) fn all() -> Vec<(FunctionDoc, Arc<AggregateUDF>)> {
+    vec![
+        (
+            FunctionDoc {
+                returns: "number",
+                ..FunctionDoc::aggregate(
+                    "sum",
+                    &[],
+                    ONE_NUMBER,
+                    "the sum",
+                    "rows with a null do not count; null if there are none",
+                    "sum(x)",
+                )
+            },
+            sum(),
+        ),
+        (
+            FunctionDoc {
+                returns: "number",
+                ..FunctionDoc::aggregate(
+                    "avg",
+                    &["mean"],
+                    ONE_NUMBER,
+                    "the mean",
+                    "rows with a null do not count; null if there are none",
+                    "avg(x)",
+                )
+            },
+            avg(),
+        ),
+    ]
+}
 
 /// `sum(x)`: the exact sum of the non-null values, rounded once; null if there is none.
-pub(crate) fn sum() -> Arc<AggregateUDF> {
+fn sum() -> Arc<AggregateUDF> {
     ExactFunction::udaf(sum_udaf(), Finish::Float(total))
 }
 
 /// `avg(x)`: the exact sum divided by the exact count, rounded once; null if there is none.
-pub(crate) fn avg() -> Arc<AggregateUDF> {
+fn avg() -> Arc<AggregateUDF> {
     let builtin = avg_udaf();
     // The builtin casts integers to doubles; above 2^53 that rounds each value.
     let integers = [logical_int64(), logical_uint64()].map(|class| {

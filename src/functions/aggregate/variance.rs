@@ -15,16 +15,77 @@ use super::dyadic::Dyadic;
 use super::exact::ExactSum;
 use super::function::ExactFunction;
 use super::moments::{Moments, centred};
+use crate::functions::function_doc::{FunctionDoc, ONE_NUMBER, TWO_NUMBERS};
 
 /// The functions of this file.
-pub(crate) fn all() -> Vec<Arc<AggregateUDF>> {
+pub(crate) fn all() -> Vec<(FunctionDoc, Arc<AggregateUDF>)> {
     vec![
-        ExactFunction::udaf(variance::var_samp_udaf(), Finish::Float(var_sample)),
-        ExactFunction::udaf(variance::var_pop_udaf(), Finish::Float(var_population)),
-        ExactFunction::udaf(stddev::stddev_udaf(), Finish::Float(stddev_sample)),
-        ExactFunction::udaf(stddev::stddev_pop_udaf(), Finish::Float(stddev_population)),
-        ExactFunction::udaf(covariance::covar_samp_udaf(), Finish::Float(covar_sample)),
-        ExactFunction::udaf(covariance::covar_pop_udaf(), Finish::Float(covar_population)),
+        (
+            FunctionDoc::aggregate(
+                "var",
+                &["var_sample", "var_samp"],
+                ONE_NUMBER,
+                "the variance of a sample",
+                "rows with a null do not count; null for fewer than two",
+                "var(x)",
+            ),
+            ExactFunction::udaf(variance::var_samp_udaf(), Finish::Float(var_sample)),
+        ),
+        (
+            FunctionDoc::aggregate(
+                "var_pop",
+                &["var_population"],
+                ONE_NUMBER,
+                "the variance of a population",
+                "rows with a null do not count; null if there are none",
+                "var_pop(x)",
+            ),
+            ExactFunction::udaf(variance::var_pop_udaf(), Finish::Float(var_population)),
+        ),
+        (
+            FunctionDoc::aggregate(
+                "stddev",
+                &["stddev_samp"],
+                ONE_NUMBER,
+                "the standard deviation of a sample",
+                "rows with a null do not count; null for fewer than two",
+                "stddev(x)",
+            ),
+            ExactFunction::udaf(stddev::stddev_udaf(), Finish::Float(stddev_sample)),
+        ),
+        (
+            FunctionDoc::aggregate(
+                "stddev_pop",
+                &[],
+                ONE_NUMBER,
+                "the standard deviation of a population",
+                "rows with a null do not count; null if there are none",
+                "stddev_pop(x)",
+            ),
+            ExactFunction::udaf(stddev::stddev_pop_udaf(), Finish::Float(stddev_population)),
+        ),
+        (
+            FunctionDoc::aggregate(
+                "covar_samp",
+                &["covar"],
+                TWO_NUMBERS,
+                "the covariance of a sample",
+                "pairs with a null do not count; null for fewer than two",
+                "covar_samp(y, x)",
+            ),
+            ExactFunction::udaf(covariance::covar_samp_udaf(), Finish::Float(covar_sample)),
+        ),
+        (
+            FunctionDoc::aggregate(
+                "covar_pop",
+                &[],
+                TWO_NUMBERS,
+                "the covariance of a population",
+                "pairs with a null do not count; null if there are none",
+                "covar_pop(y, x)",
+            ),
+            ExactFunction::udaf(covariance::covar_pop_udaf(), Finish::Float(covar_population)),
+        ),
     ]
 }
 

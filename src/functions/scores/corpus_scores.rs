@@ -13,7 +13,8 @@ use datafusion::logical_expr::{
 };
 
 use super::scorer::of_corpus;
-use super::spec::Spec;
+use super::spec::ScoreSpec;
+use crate::functions::function_doc::{Documented, FunctionDoc, FunctionGroup};
 
 /// The fields of a score: its name, its value, the pairs that it is of.
 pub const CORPUS_FIELDS: [&str; 3] = ["metric", "value", "rows"];
@@ -35,6 +36,21 @@ impl Default for CorpusScores {
     }
 }
 
+impl Documented for CorpusScores {
+    const DOC: FunctionDoc = FunctionDoc {
+        name: "corpus_scores",
+        aliases: &[],
+        group: FunctionGroup::Score,
+        version: 1,
+        arguments: &[("spec", "text"), ("rows", "integer"), ("sums", "list of integer")],
+        variadic: false,
+        returns: "list of struct",
+        summary: "BLEU and CodeBLEU of a corpus, from the sums of the counts of `score_pair`",
+        nulls: "a null sum counts as 0; the list is never null",
+        example: "corpus_scores('{\"metrics\":[\"bleu\",\"codebleu\",\"levenshtein\",\"similarity\",\"exact_match\",\"chrf\",\"rouge_l\",\"parses\"],\"mode\":\"correct\",\"bleu_tokenize\":\"13a\",\"bleu_smooth\":\"exp\",\"codebleu_weights\":[0.25,0.25,0.25,0.25]}', 1, get_field(score_pair('{\"metrics\":[\"bleu\",\"codebleu\",\"levenshtein\",\"similarity\",\"exact_match\",\"chrf\",\"rouge_l\",\"parses\"],\"mode\":\"correct\",\"bleu_tokenize\":\"13a\",\"bleu_smooth\":\"exp\",\"codebleu_weights\":[0.25,0.25,0.25,0.25]}', 'def f(a, b):\n    c = a\n    return c + b', 'def f(a, b):\n    return b + a'), 'counts'))",
+    };
+}
+
 impl ScalarUDFImpl for CorpusScores {
     fn name(&self) -> &str {
         "corpus_scores"
@@ -49,11 +65,13 @@ impl ScalarUDFImpl for CorpusScores {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let spec = Spec::of(&args.args[0])?;
+        let spec = ScoreSpec::of(&args.args[0])?;
         let rows = args.args[1].to_array(args.number_rows)?;
         let sums = args.args[2].to_array(args.number_rows)?;
         let wrong = || {
-            DataFusionError::Execution("corpus_scores takes a number and a list of numbers".into())
+            DataFusionError::Execution(
+                "corpus_scores takes a spec, a number of rows and a list of sums".into(),
+            )
         };
         let rows = rows.as_primitive_opt::<Int64Type>().ok_or_else(wrong)?;
         let sums = sums.as_list_opt::<i32>().ok_or_else(wrong)?;

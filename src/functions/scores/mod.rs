@@ -9,7 +9,7 @@
 //! | `corpus_scores` | sums of counts -> the scores of a corpus |
 //! | `pass_at_k` | `pass_at_k(n, c, k)` |
 //!
-//! The algorithms are in `functions::text` and `functions::codebleu`.
+//! The algorithms are in the crate `galeras_metrics`.
 
 mod corpus_scores;
 mod one_score;
@@ -22,20 +22,19 @@ use std::sync::Arc;
 
 use datafusion::logical_expr::ScalarUDF;
 
+use super::function_doc::{FunctionDoc, documented};
+
 pub use corpus_scores::{CORPUS_FIELDS, CorpusScores};
 pub use one_score::OneScore;
 pub use pass_at_k::PassAtK;
 pub use score_pair::{COUNTS, ScorePair, score_type};
 pub use scorer::{COUNT, Scorer};
-pub use spec::{BleuSmooth, Metric, Mode, Spec, Tokenize};
+pub use spec::{BleuSmooth, Metric, ScoreMode, ScoreSpec, Tokenize};
 
-/// The functions.
-pub(super) fn all() -> Vec<Arc<ScalarUDF>> {
-    let mut all = vec![
-        Arc::new(ScalarUDF::from(ScorePair::default())),
-        Arc::new(ScalarUDF::from(CorpusScores::default())),
-        Arc::new(ScalarUDF::from(PassAtK::default())),
-    ];
-    all.extend(OneScore::all().map(|score| Arc::new(ScalarUDF::from(score))));
+/// The functions with their descriptions.
+pub(super) fn all() -> Vec<(FunctionDoc, Arc<ScalarUDF>)> {
+    let mut all =
+        vec![documented::<ScorePair>(), documented::<CorpusScores>(), documented::<PassAtK>()];
+    all.extend(OneScore::all().map(|score| (score.doc(), Arc::new(ScalarUDF::from(score)))));
     all
 }

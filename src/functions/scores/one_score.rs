@@ -13,7 +13,8 @@ use datafusion::logical_expr::{
 
 use super::score_pair::with_scorer;
 use super::scorer::components;
-use super::spec::{Metric, Spec};
+use super::spec::{Metric, ScoreSpec};
+use crate::functions::function_doc::{FunctionDoc, FunctionGroup};
 
 /// A number, null where a text is null or has no such score.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -31,6 +32,70 @@ impl OneScore {
         })
     }
 
+    /// The description of this score.
+    pub(super) fn doc(&self) -> FunctionDoc {
+        let (returns, summary, example) = match self.metric {
+            Metric::Bleu => (
+                "float",
+                "BLEU of the sentence, as sacrebleu has it",
+                "bleu('return a + b', 'return b + a')",
+            ),
+            Metric::Codebleu | Metric::Parses => (
+                "float",
+                "CodeBLEU of two Python texts (Ren et al. 2020)",
+                "codebleu('def f(a, b):\n    c = a\n    return c + b', 'def f(a, b):\n    return b + a')",
+            ),
+            Metric::Levenshtein => (
+                "integer",
+                "the edit distance in characters",
+                "levenshtein('return a + b', 'return b + a')",
+            ),
+            Metric::Similarity => (
+                "float",
+                "1 - distance / characters of the longer text",
+                "levenshtein_similarity('return a + b', 'return b + a')",
+            ),
+            Metric::ExactMatch => (
+                "integer",
+                "1 if the texts are equal but for white space around them, else 0",
+                "exact_match('return a + b', 'return b + a')",
+            ),
+            Metric::Chrf => (
+                "float",
+                "chrF2 of the sentence (Popović 2015)",
+                "chrf('return a + b', 'return b + a')",
+            ),
+            Metric::RougeL => (
+                "float",
+                "ROUGE-L, the F-measure of the longest common subsequence of words (Lin 2004)",
+                "rouge_l('return a + b', 'return b + a')",
+            ),
+        };
+        FunctionDoc {
+            name: self.sql_name(),
+            aliases: &[],
+            group: FunctionGroup::Score,
+            version: 1,
+            arguments: &[("reference", "text"), ("prediction", "text")],
+            variadic: false,
+            returns,
+            summary,
+            nulls: match self.metric {
+                Metric::Codebleu => "null where a text is null or cannot be parsed",
+                _ => "null where a text is",
+            },
+            example,
+        }
+    }
+
+    fn sql_name(&self) -> &'static str {
+        match self.metric {
+            // A name that says more where no operator stands before it.
+            Metric::Similarity => "levenshtein_similarity",
+            metric => metric.columns()[0],
+        }
+    }
+
     fn is_count(&self) -> bool {
         matches!(self.metric, Metric::Levenshtein | Metric::ExactMatch)
     }
@@ -38,11 +103,7 @@ impl OneScore {
 
 impl ScalarUDFImpl for OneScore {
     fn name(&self) -> &str {
-        match self.metric {
-            // A name that says more where no operator stands before it.
-            Metric::Similarity => "levenshtein_similarity",
-            metric => metric.columns()[0],
-        }
+        self.sql_name()
     }
 
     fn signature(&self) -> &Signature {
@@ -59,7 +120,7 @@ impl ScalarUDFImpl for OneScore {
         let pairs = references.as_string::<i32>().iter().zip(predictions.as_string::<i32>());
         let mut counts = Int64Builder::new();
         let mut shares = Float64Builder::new();
-        with_scorer(&Spec::only(self.metric), |scorer| {
+        with_scorer(&ScoreSpec::only(self.metric), |scorer| {
             for (reference, prediction) in pairs {
                 let scored = reference.zip(prediction).map(|(a, b)| scorer.score(a, b).0);
                 let s = scored.unwrap_or_default();

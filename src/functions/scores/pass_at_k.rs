@@ -9,6 +9,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
+use crate::functions::function_doc::{Documented, FunctionDoc, FunctionGroup};
 use galeras_metrics::text::pass_at_k;
 
 /// The unbiased estimator of Chen et al. 2021; null where a number is null or there is no such
@@ -23,6 +24,21 @@ impl Default for PassAtK {
         let types = vec![DataType::Int64; 3];
         Self { signature: Signature::exact(types, Volatility::Immutable) }
     }
+}
+
+impl Documented for PassAtK {
+    const DOC: FunctionDoc = FunctionDoc {
+        name: "pass_at_k",
+        aliases: &[],
+        group: FunctionGroup::Score,
+        version: 1,
+        arguments: &[("n", "integer"), ("c", "integer"), ("k", "integer")],
+        variadic: false,
+        returns: "float",
+        summary: "the chance that one of `k` answers is right if `c` of `n` are (Chen et al. 2021)",
+        nulls: "null where a number is null or negative, and for `c > n`, `k > n` or `k < 1`",
+        example: "pass_at_k(10, 3, 5)",
+    };
 }
 
 impl ScalarUDFImpl for PassAtK {

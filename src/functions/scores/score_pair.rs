@@ -12,7 +12,8 @@ use datafusion::logical_expr::{
 };
 
 use super::scorer::{COUNT, Scored, Scorer, components};
-use super::spec::{Metric, Spec};
+use super::spec::{Metric, ScoreSpec};
+use crate::functions::function_doc::{Documented, FunctionDoc, FunctionGroup};
 
 /// The field with the counts that add up.
 pub const COUNTS: &str = "counts";
@@ -23,7 +24,7 @@ thread_local! {
 }
 
 /// Calls `f` with this thread's scorer for a spec.
-pub(super) fn with_scorer<R>(spec: &Spec, f: impl FnOnce(&mut Scorer) -> R) -> R {
+pub(super) fn with_scorer<R>(spec: &ScoreSpec, f: impl FnOnce(&mut Scorer) -> R) -> R {
     let name = serde_json::to_string(spec).unwrap_or_default();
     SCORER.with_borrow_mut(|slot| {
         let kept = slot.take().filter(|(of, _)| *of == name);
@@ -63,6 +64,21 @@ impl Default for ScorePair {
     }
 }
 
+impl Documented for ScorePair {
+    const DOC: FunctionDoc = FunctionDoc {
+        name: "score_pair",
+        aliases: &[],
+        group: FunctionGroup::Score,
+        version: 1,
+        arguments: &[("spec", "text"), ("reference", "text"), ("prediction", "text")],
+        variadic: false,
+        returns: "struct",
+        summary: "the scores that the spec (a literal in JSON) names, and counts that add up to those of a corpus",
+        nulls: "all fields are null where a text is",
+        example: "score_pair('{\"metrics\":[\"bleu\",\"codebleu\",\"levenshtein\",\"similarity\",\"exact_match\",\"chrf\",\"rouge_l\",\"parses\"],\"mode\":\"correct\",\"bleu_tokenize\":\"13a\",\"bleu_smooth\":\"exp\",\"codebleu_weights\":[0.25,0.25,0.25,0.25]}', 'def f(a, b):\n    c = a\n    return c + b', 'def f(a, b):\n    return b + a')",
+    };
+}
+
 impl ScalarUDFImpl for ScorePair {
     fn name(&self) -> &str {
         "score_pair"
@@ -77,7 +93,7 @@ impl ScalarUDFImpl for ScorePair {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let spec = Spec::of(&args.args[0])?;
+        let spec = ScoreSpec::of(&args.args[0])?;
         let references = args.args[1].to_array(args.number_rows)?;
         let predictions = args.args[2].to_array(args.number_rows)?;
         let pairs = references.as_string::<i32>().iter().zip(predictions.as_string::<i32>());
@@ -85,7 +101,8 @@ impl ScalarUDFImpl for ScorePair {
         with_scorer(&spec, |scorer| {
             for (reference, prediction) in pairs {
                 let scored = reference.zip(prediction);
-                let scored = scored.map(|(reference, made)| scorer.score(reference, made));
+                let scored =
+                    scored.map(|(reference, prediction)| scorer.score(reference, prediction));
                 columns.push(scored);
             }
         });

@@ -1,14 +1,14 @@
 //! All scores of a pair of texts.
 //!
-//! Lives here: one object per thread that holds the memory of every algorithm, references that
-//! were read already, and counts that add up. Does not live here: Arrow (`score_pair`).
+//! Here: one object per thread that holds the memory of every algorithm, references that were
+//! read already, and counts that add up. The Arrow form is in `score_pair`.
 
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::spec::{Metric, Spec};
-use galeras_metrics::codebleu::{CodeBleu, Counts, Reference, Scores};
-use galeras_metrics::text::{Bleu, Chrf, Levenshtein, RougeL, Statistics};
+use super::spec::{Metric, ScoreSpec};
+use galeras_metrics::codebleu::{CodeBleu, CodeBleuCounts, CodeBleuReference, CodeBleuScores};
+use galeras_metrics::text::{Bleu, BleuStatistics, Chrf, Levenshtein, RougeL};
 use galeras_python::{is_space, with_parser};
 
 /// How many counts a pair has: those of BLEU, then those of CodeBLEU.
@@ -24,7 +24,7 @@ const KEPT_BYTES: usize = 1 << 20;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Scored {
     pub(super) bleu: Option<f64>,
-    pub(super) codebleu: Option<Scores>,
+    pub(super) codebleu: Option<CodeBleuScores>,
     pub(super) levenshtein: Option<i64>,
     pub(super) similarity: Option<f64>,
     pub(super) exact_match: Option<i64>,
@@ -35,19 +35,19 @@ pub(super) struct Scored {
 
 /// Scores pairs of texts; one per thread.
 pub struct Scorer {
-    spec: Spec,
+    spec: ScoreSpec,
     bleu: Bleu,
     codebleu: CodeBleu,
     levenshtein: Levenshtein,
     chrf: Chrf,
     rouge_l: RougeL,
     /// What CodeBLEU knows of references; `None` of those that cannot be parsed.
-    references: HashMap<blake3::Hash, Option<Rc<Reference>>>,
+    references: HashMap<blake3::Hash, Option<Rc<CodeBleuReference>>>,
     kept_bytes: usize,
 }
 
 impl Scorer {
-    pub(super) fn new(spec: Spec) -> Self {
+    pub(super) fn new(spec: ScoreSpec) -> Self {
         Self {
             bleu: Bleu::new(spec.bleu()),
             codebleu: CodeBleu::new(spec.mode.codebleu(), spec.codebleu_weights),
@@ -76,9 +76,9 @@ impl Scorer {
                     counts[..BLEU].copy_from_slice(&of_bleu(&statistics));
                 }
                 Metric::Codebleu => {
-                    if let Some((scores, found)) = self.codebleu(reference, prediction) {
+                    if let Some((scores, pair_counts)) = self.codebleu(reference, prediction) {
                         scored.codebleu = Some(scores);
-                        counts[BLEU..].copy_from_slice(&of_codebleu(&found));
+                        counts[BLEU..].copy_from_slice(&of_codebleu(&pair_counts));
                     }
                 }
                 Metric::Levenshtein => {
@@ -98,7 +98,11 @@ impl Scorer {
     }
 
     /// `None` if one of the texts is too large or too hostile to be parsed.
-    fn codebleu(&mut self, reference: &str, prediction: &str) -> Option<(Scores, Counts)> {
+    fn codebleu(
+        &mut self,
+        reference: &str,
+        prediction: &str,
+    ) -> Option<(CodeBleuScores, CodeBleuCounts)> {
         let key = blake3::hash(reference.as_bytes());
         let known = match self.references.get(&key) {
             Some(known) => known.clone(),
@@ -159,7 +163,7 @@ fn count(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
-fn of_bleu(s: &Statistics) -> [i64; BLEU] {
+fn of_bleu(s: &BleuStatistics) -> [i64; BLEU] {
     let mut counts = [0; BLEU];
     let all = s.matches.iter().chain(&s.totals).chain(&s.without);
     let all = all.chain([&s.hypothesis_len, &s.reference_len]);
@@ -167,7 +171,7 @@ fn of_bleu(s: &Statistics) -> [i64; BLEU] {
     counts
 }
 
-fn of_codebleu(c: &Counts) -> [i64; CODEBLEU] {
+fn of_codebleu(c: &CodeBleuCounts) -> [i64; CODEBLEU] {
     let mut counts = [0; CODEBLEU];
     let lengths = [&c.pairs, &c.hypothesis_tokens, &c.reference_tokens];
     let all = lengths.into_iter().chain(&c.matched).chain(&c.hypothesis_ngrams);
@@ -187,12 +191,12 @@ fn of_codebleu(c: &Counts) -> [i64; CODEBLEU] {
 pub(super) type CorpusScore = (&'static str, Option<f64>, i64);
 
 /// The scores of a corpus, from the sums of the counts of its pairs.
-pub(super) fn of_corpus(spec: &Spec, rows: i64, sums: &[i64]) -> Vec<CorpusScore> {
+pub(super) fn of_corpus(spec: &ScoreSpec, rows: i64, sums: &[i64]) -> Vec<CorpusScore> {
     let mut scores = Vec::new();
     let mut sums = sums.iter().map(|sum| u64::try_from(*sum).unwrap_or(0));
     let mut next = || sums.next().unwrap_or(0);
     let mut four = || [next(), next(), next(), next()];
-    let statistics = Statistics {
+    let statistics = BleuStatistics {
         matches: four(),
         totals: four(),
         without: four(),
@@ -205,7 +209,7 @@ pub(super) fn of_corpus(spec: &Spec, rows: i64, sums: &[i64]) -> Vec<CorpusScore
         let value = statistics.score(options.smoothing, false);
         scores.push(("bleu", (rows > 0).then_some(value), rows));
     }
-    let counts = Counts {
+    let counts = CodeBleuCounts {
         pairs: next(),
         hypothesis_tokens: next(),
         reference_tokens: next(),
@@ -220,8 +224,8 @@ pub(super) fn of_corpus(spec: &Spec, rows: i64, sums: &[i64]) -> Vec<CorpusScore
         reference_flow: next(),
     };
     if spec.has(Metric::Codebleu) {
-        let found = counts.scores(spec.mode.codebleu(), &spec.codebleu_weights);
-        let values = components(&found).map(|value| value.filter(|_| counts.pairs > 0));
+        let corpus = counts.scores(spec.mode.codebleu(), &spec.codebleu_weights);
+        let values = components(&corpus).map(|value| value.filter(|_| counts.pairs > 0));
         let names = Metric::Codebleu.columns().iter();
         scores.extend(names.zip(values).map(|(name, value)| (*name, value, count(counts.pairs))));
     }
@@ -229,7 +233,7 @@ pub(super) fn of_corpus(spec: &Spec, rows: i64, sums: &[i64]) -> Vec<CorpusScore
 }
 
 /// The values of CodeBLEU's columns; a score that has no weight left is none.
-pub(super) fn components(scores: &Scores) -> [Option<f64>; 5] {
+pub(super) fn components(scores: &CodeBleuScores) -> [Option<f64>; 5] {
     [
         Some(scores.codebleu).filter(|score| !score.is_nan()),
         Some(scores.ngram),
@@ -244,13 +248,13 @@ mod tests {
     use super::*;
     use crate::functions::scores::spec::{BleuSmooth, Tokenize};
 
-    fn spec(metrics: &[Metric]) -> Spec {
-        Spec { metrics: metrics.to_vec(), ..Spec::only(Metric::Bleu) }
+    fn spec(metrics: &[Metric]) -> ScoreSpec {
+        ScoreSpec { metrics: metrics.to_vec(), ..ScoreSpec::only(Metric::Bleu) }
     }
 
     #[test]
     fn the_corpus_of_one_pair_has_its_scores() {
-        let spec = Spec {
+        let spec = ScoreSpec {
             bleu_tokenize: Tokenize::None,
             bleu_smooth: BleuSmooth::AddK,
             ..spec(&Metric::ALL)

@@ -1,6 +1,4 @@
-//! What is scored and how.
-//!
-//! Does not live here: computing it (`scorer`), defaults of the operator's arguments.
+//! What is scored and how, as a literal argument of the functions.
 
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
@@ -9,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use galeras_metrics::codebleu;
-use galeras_metrics::text::{Options, Smoothing, Tokenizer, Words};
+use galeras_metrics::text::{BleuOptions, BleuSmoothing, BleuTokenizer, RougeWords};
 
 /// A score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -70,7 +68,7 @@ impl Metric {
 /// Whose numbers are given where a peer is wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Mode {
+pub enum ScoreMode {
     /// Ours.
     #[default]
     Correct,
@@ -80,24 +78,24 @@ pub enum Mode {
     Codexglue,
 }
 
-impl Mode {
+impl ScoreMode {
     /// Whether white space around a text is left out.
     pub(super) fn strips(self) -> bool {
         self == Self::Correct
     }
 
-    pub(super) fn codebleu(self) -> codebleu::Mode {
+    pub(super) fn codebleu(self) -> codebleu::CodeBleuMode {
         match self {
-            Self::Correct => codebleu::Mode::Correct,
-            Self::Compat => codebleu::Mode::Compat,
-            Self::Codexglue => codebleu::Mode::CodeXGlue,
+            Self::Correct => codebleu::CodeBleuMode::Correct,
+            Self::Compat => codebleu::CodeBleuMode::Compat,
+            Self::Codexglue => codebleu::CodeBleuMode::CodeXGlue,
         }
     }
 
-    pub(super) fn words(self) -> Words {
+    pub(super) fn words(self) -> RougeWords {
         match self {
-            Self::Correct => Words::Unicode,
-            Self::Compat | Self::Codexglue => Words::Ascii,
+            Self::Correct => RougeWords::Unicode,
+            Self::Compat | Self::Codexglue => RougeWords::Ascii,
         }
     }
 }
@@ -135,11 +133,11 @@ pub enum BleuSmooth {
 
 /// What is scored and how: a literal argument of the functions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Spec {
+pub struct ScoreSpec {
     /// The scores.
     pub metrics: Vec<Metric>,
     /// Whose numbers.
-    pub mode: Mode,
+    pub mode: ScoreMode,
     /// How BLEU splits texts.
     pub bleu_tokenize: Tokenize,
     /// What BLEU does about zeros.
@@ -148,12 +146,12 @@ pub struct Spec {
     pub codebleu_weights: [f64; 4],
 }
 
-impl Spec {
+impl ScoreSpec {
     /// One score with all defaults.
     pub(super) fn only(metric: Metric) -> Self {
         Self {
             metrics: vec![metric],
-            mode: Mode::default(),
+            mode: ScoreMode::default(),
             bleu_tokenize: Tokenize::default(),
             bleu_smooth: BleuSmooth::default(),
             codebleu_weights: codebleu::EQUAL_WEIGHTS,
@@ -163,7 +161,9 @@ impl Spec {
     /// The spec that a literal argument holds.
     pub(super) fn of(argument: &ColumnarValue) -> Result<Self> {
         let ColumnarValue::Scalar(ScalarValue::Utf8(Some(json))) = argument else {
-            return Err(DataFusionError::Execution("what is scored must be a literal".into()));
+            return Err(DataFusionError::Execution(
+                "the first argument of score_pair and corpus_scores must be a literal".into(),
+            ));
         };
         serde_json::from_str(json).map_err(|error| DataFusionError::Execution(error.to_string()))
     }
@@ -172,20 +172,20 @@ impl Spec {
         self.metrics.contains(&metric)
     }
 
-    pub(super) fn bleu(&self) -> Options {
+    pub(super) fn bleu(&self) -> BleuOptions {
         let tokens = match self.bleu_tokenize {
-            Tokenize::Tok13a => Tokenizer::Tok13a,
-            Tokenize::None => Tokenizer::Whitespace,
-            Tokenize::Intl => Tokenizer::Intl,
-            Tokenize::Char => Tokenizer::Char,
+            Tokenize::Tok13a => BleuTokenizer::Tok13a,
+            Tokenize::None => BleuTokenizer::Whitespace,
+            Tokenize::Intl => BleuTokenizer::Intl,
+            Tokenize::Char => BleuTokenizer::Char,
         };
         // The parameters are sacrebleu's.
         let smoothing = match self.bleu_smooth {
-            BleuSmooth::Exp => Smoothing::Exp,
-            BleuSmooth::Floor => Smoothing::Floor(0.1),
-            BleuSmooth::AddK => Smoothing::AddK(1.0),
-            BleuSmooth::None => Smoothing::None,
+            BleuSmooth::Exp => BleuSmoothing::Exp,
+            BleuSmooth::Floor => BleuSmoothing::Floor(0.1),
+            BleuSmooth::AddK => BleuSmoothing::AddK(1.0),
+            BleuSmooth::None => BleuSmoothing::None,
         };
-        Options { tokens, smoothing, effective_order: true }
+        BleuOptions { tokens, smoothing, effective_order: true }
     }
 }

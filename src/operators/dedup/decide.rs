@@ -20,7 +20,7 @@ use super::{BoundDedup, Keep};
 use crate::id::ID;
 use crate::operator::{LowerContext, StepError, Tell};
 use crate::session::column;
-use galeras_similarity::{Corpus, Counts};
+use galeras_similarity::{Corpus, CorpusCounts};
 
 /// The columns of [`Decided::duplicates`]: the id of a row that is set aside, why, the kept row
 /// of its cluster, and the similarities with it. Hidden names: the input may have the others.
@@ -161,7 +161,7 @@ fn tables(
     members: &[Member],
     kept: &HashMap<u32, (usize, i64)>,
     similarities: &[(f64, f64)],
-    counts: &Counts,
+    counts: &CorpusCounts,
 ) -> Result<Decided, StepError> {
     let of = |member: &Member| &members[kept[&member.cluster].0];
     let ids: StringArray = members.iter().map(|m| Some(m.id.as_str())).collect();
@@ -214,7 +214,7 @@ fn summary(
     step: &BoundDedup,
     kept: &HashMap<u32, (usize, i64)>,
     duplicates: i64,
-    counts: &Counts,
+    counts: &CorpusCounts,
 ) -> Result<RecordBatch, StepError> {
     let rows = counts.rows as i64;
     let percent = if rows == 0 { 0.0 } else { 100.0 * duplicates as f64 / rows as f64 };

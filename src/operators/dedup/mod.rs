@@ -32,7 +32,7 @@ use crate::operator::{
     TableSchema, TableStep, args_schema, describe, parse_args,
 };
 use crate::session::column;
-use galeras_similarity::{Method, Thresholds, expected_recall};
+use galeras_similarity::{PairSearch, Thresholds, expected_recall};
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -349,10 +349,10 @@ impl BoundDedup {
         }
     }
 
-    fn method(&self) -> Method {
+    fn method(&self) -> PairSearch {
         match self.args.method {
-            SearchMethod::Exact => Method::Exact,
-            SearchMethod::Minhash => Method::MinHash,
+            SearchMethod::Exact => PairSearch::Exact,
+            SearchMethod::Minhash => PairSearch::MinHash,
         }
     }
 
@@ -364,9 +364,9 @@ impl BoundDedup {
     }
 }
 
-impl From<galeras_similarity::Error> for StepError {
-    fn from(error: galeras_similarity::Error) -> Self {
-        let vocabulary = matches!(error, galeras_similarity::Error::Vocabulary { .. });
+impl From<galeras_similarity::SimilarityError> for StepError {
+    fn from(error: galeras_similarity::SimilarityError) -> Self {
+        let vocabulary = matches!(error, galeras_similarity::SimilarityError::Vocabulary { .. });
         let error = Self::new(error.to_string()).because(error);
         if vocabulary {
             return error.help("allow more with `galeras run --memory`, or use `tokens: bpe`");

@@ -18,7 +18,7 @@ use crate::functions::bpe::Bpe;
 use crate::id::ID;
 use crate::operator::{LowerContext, StepError, Tell};
 use crate::session::column;
-use galeras_similarity::{Corpus, Limits, Reader, Stop};
+use galeras_similarity::{Corpus, CorpusReader, SimilarityLimits, StopFlag};
 
 /// Batches that wait for a thread.
 const QUEUE: usize = 8;
@@ -40,7 +40,7 @@ pub(super) async fn read(
         (None, Some(path)) => Some(Arc::new(read_model(path)?)),
         (None, None) => None,
     };
-    let limits = Limits {
+    let limits = SimilarityLimits {
         memory: cx.memory - cx.memory / OF_MEMORY,
         threads: cx.jobs.max(1),
         scratch: cx.scratch.clone(),
@@ -59,9 +59,9 @@ pub(super) async fn read(
         let reader = match step.args.tokens {
             Tokens::Word => {
                 let drop_keywords = step.args.keywords == Keywords::Drop;
-                Reader::words(&limits, drop_keywords, step.args.min_tokens)?
+                CorpusReader::words(&limits, drop_keywords, step.args.min_tokens)?
             }
-            Tokens::Bpe => Reader::ids(&limits, step.args.min_tokens),
+            Tokens::Bpe => CorpusReader::ids(&limits, step.args.min_tokens),
         };
         let (queue, bpe, flag) = (Arc::clone(&queue), bpe.clone(), stop.flag());
         readers.push(on_thread(move || {
@@ -94,11 +94,11 @@ pub(super) async fn read(
 
 /// Reads batches until there are no more.
 fn fill(
-    mut reader: Reader,
+    mut reader: CorpusReader,
     bpe: Option<&Bpe>,
     queue: &Mutex<mpsc::Receiver<Numbered>>,
-    stop: Stop<'_>,
-) -> Result<Reader, StepError> {
+    stop: StopFlag<'_>,
+) -> Result<CorpusReader, StepError> {
     let mut ids = Vec::new();
     loop {
         let next = queue.lock().unwrap_or_else(PoisonError::into_inner).blocking_recv();

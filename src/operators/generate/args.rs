@@ -200,7 +200,7 @@ impl GenerateArgs {
     }
 
     pub(super) fn order(&self) -> usize {
-        self.order.unwrap_or(galeras_ngram::Model::DEFAULT_ORDER)
+        self.order.unwrap_or(galeras_ngram::NgramModel::DEFAULT_ORDER)
     }
 
     pub(super) fn answer(&self) -> &str {

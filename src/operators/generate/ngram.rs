@@ -26,7 +26,7 @@ use crate::operator::{
     TableStep, Tell,
 };
 use crate::session::column;
-use galeras_ngram::{Model, Prompt, Scratch, Settings, count_tokens};
+use galeras_ngram::{CompletionBuffers, CompletionSettings, NgramModel, NgramPrompt, count_tokens};
 
 /// What an answer may have if `max_tokens` is not given.
 const MAX_TOKENS: u64 = 256;
@@ -253,14 +253,14 @@ impl Work {
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<Vec<Result<ModelAnswer, NoAnswer>>, StepError> {
         let texts: Vec<&str> = self.corpus.texts.iter().map(String::as_str).collect();
-        let model = Model::train(self.order, &texts);
+        let model = NgramModel::train(self.order, &texts);
         let model = model.map_err(|error| StepError::new(error.to_string()))?;
         let codes = self.rows.texts(&self.code);
         let snippets = self.rows.texts(SNIPPET_ID);
         let pool = pool(jobs)?;
         let done = AtomicU64::new(0);
         let chunk = |outcomes: &[SampleOutcome]| {
-            let mut scratch = Scratch::default();
+            let mut scratch = CompletionBuffers::default();
             let answers: Vec<Result<ModelAnswer, NoAnswer>> = outcomes
                 .iter()
                 .take_while(|_| !stopped.load(Ordering::Relaxed))
@@ -285,8 +285,8 @@ impl Work {
 
     fn answer(
         &self,
-        model: &Model,
-        scratch: &mut Scratch,
+        model: &NgramModel,
+        scratch: &mut CompletionBuffers,
         outcome: &SampleOutcome,
         code: Option<&str>,
         ids: &[Option<&str>],
@@ -302,8 +302,8 @@ impl Work {
         let own = self.corpus.own(ids, code);
         let completion = model.complete(
             scratch,
-            &Prompt { context: &context, code, own: &own },
-            &Settings {
+            &NgramPrompt { context: &context, code, own: &own },
+            &CompletionSettings {
                 temperature: self.settings.temperature,
                 max_tokens: self.settings.max_tokens,
                 stop: &self.settings.stop,

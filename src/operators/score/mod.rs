@@ -16,8 +16,8 @@ use super::projection::{keep_hidden, project};
 use crate::code::Code;
 use crate::functions::call;
 use crate::functions::scores::{
-    BleuSmooth, CORPUS_FIELDS, COUNT, COUNTS, CorpusScores, Metric, Mode, ScorePair, Spec,
-    Tokenize, score_type,
+    BleuSmooth, CORPUS_FIELDS, COUNT, COUNTS, CorpusScores, Metric, ScoreMode, ScorePair,
+    ScoreSpec, Tokenize, score_type,
 };
 use crate::operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, Lowering, MAIN,
@@ -39,7 +39,7 @@ struct Args {
     metrics: Vec<Metric>,
     /// Whose numbers are given where the peers are wrong.
     #[serde(default)]
-    mode: Mode,
+    mode: ScoreMode,
     /// The columns that divide the rows of the port `corpus` into groups.
     #[serde(default)]
     by: Vec<String>,
@@ -127,7 +127,7 @@ impl Operator for ScoreOperator {
             if !errors.is_empty() {
                 return Err(errors);
             }
-            let spec = Spec {
+            let spec = ScoreSpec {
                 metrics: args.metrics,
                 mode: args.mode,
                 bleu_tokenize: args.bleu_tokenize,
@@ -186,7 +186,7 @@ fn about(column: &str) -> &'static str {
     }
 }
 
-fn added(spec: &Spec) -> Vec<FieldRef> {
+fn added(spec: &ScoreSpec) -> Vec<FieldRef> {
     let types = score_type();
     let names = spec.metrics.iter().flat_map(|metric| metric.columns());
     names
@@ -214,7 +214,7 @@ fn corpus(input: &TableSchema, by: &[String]) -> TableSchema {
 
 #[derive(Debug)]
 struct BoundScore {
-    spec: Spec,
+    spec: ScoreSpec,
     reference: String,
     prediction: String,
     by: Vec<String>,

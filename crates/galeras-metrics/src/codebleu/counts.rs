@@ -7,7 +7,7 @@
 //! All counts are integers: the score of many pairs does not depend on their order or on how
 //! they were split among workers.
 
-use super::Mode;
+use super::mode::CodeBleuMode;
 
 /// The share of each component in the score of the published definition.
 pub const EQUAL_WEIGHTS: [f64; 4] = [0.25; 4];
@@ -17,26 +17,26 @@ const EPSILON: f64 = 0.1;
 
 /// The score and its components, each between 0 and 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Scores {
-    /// The weighted mean of the components. NaN only under [`Mode::Correct`] where all the
+pub struct CodeBleuScores {
+    /// The weighted mean of the components. NaN only under [`CodeBleuMode::Correct`] where all the
     /// weight lies on a data flow that is absent: there is no score then.
     pub codebleu: f64,
     /// BLEU over tokens separated by white space.
     pub ngram: f64,
     /// The same as a recall, in which a keyword of Python weighs five times another token.
-    /// Its brevity penalty is that of `ngram` under [`Mode::Correct`] only: to the peers,
+    /// Its brevity penalty is that of `ngram` under [`CodeBleuMode::Correct`] only: to the peers,
     /// every reference has two tokens here, so that it hardly ever applies.
     pub weighted: f64,
     /// Share of the reference's subtrees that occur in the hypothesis.
     pub syntax: f64,
     /// Share of the reference's data flow that occurs in the hypothesis. `None` under
-    /// [`Mode::Correct`] where the reference has none; the other modes say 0.
+    /// [`CodeBleuMode::Correct`] where the reference has none; the other modes say 0.
     pub dataflow: Option<f64>,
 }
 
 /// The counts of one pair, or the sums over many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct CodeBleuCounts {
     /// Pairs that were counted.
     pub pairs: u64,
     /// Tokens of the hypotheses.
@@ -63,7 +63,7 @@ pub struct Counts {
     pub reference_flow: u64,
 }
 
-impl Counts {
+impl CodeBleuCounts {
     /// Adds the counts of other pairs.
     pub fn add(&mut self, other: &Self) {
         self.pairs += other.pairs;
@@ -88,16 +88,18 @@ impl Counts {
     ///
     /// `weights` are those of n-grams, weighted n-grams, syntax and data flow. Without any
     /// pair all components are 0.
-    pub fn scores(&self, mode: Mode, weights: &[f64; 4]) -> Scores {
+    pub fn scores(&self, mode: CodeBleuMode, weights: &[f64; 4]) -> CodeBleuScores {
         let precisions = [0, 1, 2, 3].map(|n| (self.matched[n], self.hypothesis_ngrams[n]));
         let brevity = brevity(self.reference_tokens, self.hypothesis_tokens);
         let ngram = brevity * mean_of_orders(precisions);
         let [two, three, four] = [1, 2, 3].map(|n| (self.matched[n], self.reference_ngrams[n - 1]));
         let recalls = [(self.matched_fifths, self.reference_fifths), two, three, four];
         let brevity = match mode {
-            Mode::Correct => brevity,
+            CodeBleuMode::Correct => brevity,
             // The peers take the length of the pair (tokens, weights) for that of the tokens.
-            Mode::Compat | Mode::CodeXGlue => self::brevity(2 * self.pairs, self.hypothesis_tokens),
+            CodeBleuMode::Compat | CodeBleuMode::CodeXGlue => {
+                self::brevity(2 * self.pairs, self.hypothesis_tokens)
+            }
         };
         let weighted = brevity * mean_of_orders(recalls);
         let syntax = share(self.matched_subtrees, self.reference_subtrees);
@@ -106,15 +108,15 @@ impl Counts {
         let [of_ngram, of_weighted, of_syntax, of_flow] = *weights;
         let rest = of_ngram * ngram + of_weighted * weighted + of_syntax * syntax;
         let (codebleu, dataflow) = match mode {
-            Mode::Correct if self.reference_flow == 0 => {
+            CodeBleuMode::Correct if self.reference_flow == 0 => {
                 let total: f64 = weights.iter().sum();
                 (rest * total / (of_ngram + of_weighted + of_syntax), None)
             }
             // `dataflow or 1`, as that peer says it.
-            Mode::Compat if self.matched_flow == 0 => (rest + of_flow, Some(flow)),
+            CodeBleuMode::Compat if self.matched_flow == 0 => (rest + of_flow, Some(flow)),
             _ => (rest + of_flow * flow, Some(flow)),
         };
-        Scores { codebleu, ngram, weighted, syntax, dataflow }
+        CodeBleuScores { codebleu, ngram, weighted, syntax, dataflow }
     }
 }
 
@@ -149,8 +151,8 @@ fn mean_of_orders(orders: [(u64, u64); 4]) -> f64 {
 mod tests {
     use super::*;
 
-    fn counts(matched_flow: u64, reference_flow: u64) -> Counts {
-        Counts {
+    fn counts(matched_flow: u64, reference_flow: u64) -> CodeBleuCounts {
+        CodeBleuCounts {
             pairs: 1,
             hypothesis_tokens: 4,
             reference_tokens: 4,
@@ -173,9 +175,11 @@ mod tests {
     #[test]
     fn a_data_flow_of_zero_counts_as_the_mode_says() {
         let none = counts(0, 3);
-        for (mode, score) in
-            [(Mode::Correct, 0.5625), (Mode::CodeXGlue, 0.5625), (Mode::Compat, 0.8125)]
-        {
+        for (mode, score) in [
+            (CodeBleuMode::Correct, 0.5625),
+            (CodeBleuMode::CodeXGlue, 0.5625),
+            (CodeBleuMode::Compat, 0.8125),
+        ] {
             let scores = none.scores(mode, &EQUAL_WEIGHTS);
             assert!(close(scores.codebleu, score), "{mode:?} {scores:?}");
             assert_eq!(scores.dataflow, Some(0.0));
@@ -185,24 +189,24 @@ mod tests {
     #[test]
     fn an_absent_data_flow_gives_its_weight_to_the_others() {
         let absent = counts(0, 0);
-        let scores = absent.scores(Mode::Correct, &EQUAL_WEIGHTS);
+        let scores = absent.scores(CodeBleuMode::Correct, &EQUAL_WEIGHTS);
         assert!(close(scores.codebleu, 0.75) && scores.dataflow.is_none(), "{scores:?}");
-        let scores = absent.scores(Mode::Correct, &[0.0, 0.0, 0.5, 0.5]);
+        let scores = absent.scores(CodeBleuMode::Correct, &[0.0, 0.0, 0.5, 0.5]);
         assert!(close(scores.codebleu, 0.25), "{scores:?}");
-        assert!(absent.scores(Mode::Correct, &[0.0, 0.0, 0.0, 1.0]).codebleu.is_nan());
+        assert!(absent.scores(CodeBleuMode::Correct, &[0.0, 0.0, 0.0, 1.0]).codebleu.is_nan());
     }
 
     #[test]
     fn no_pair_at_all_scores_zero() {
-        let scores = Counts::default().scores(Mode::Correct, &EQUAL_WEIGHTS);
+        let scores = CodeBleuCounts::default().scores(CodeBleuMode::Correct, &EQUAL_WEIGHTS);
         assert_eq!(scores.codebleu, 0.0);
     }
 
     #[test]
     fn sums_do_not_depend_on_order() {
         let (a, b, c) = (counts(1, 2), counts(0, 0), counts(3, 7));
-        let sum = |all: [&Counts; 3]| {
-            let mut sum = Counts::default();
+        let sum = |all: [&CodeBleuCounts; 3]| {
+            let mut sum = CodeBleuCounts::default();
             all.into_iter().for_each(|one| sum.add(one));
             sum
         };

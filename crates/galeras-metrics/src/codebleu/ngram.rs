@@ -7,9 +7,9 @@
 //! up in one table. So nothing is hashed approximately, and a hypothesis is counted in one
 //! pass, whatever the order.
 
-use super::Mode;
-use super::counts::Counts;
-use super::names::{Names, fold};
+use super::counts::CodeBleuCounts;
+use super::mode::CodeBleuMode;
+use super::symbols::{Names, fold};
 use galeras_python::is_space;
 
 /// Keywords of CodeXGLUE's list for Python.
@@ -47,7 +47,7 @@ fn key(before: u32, token: u32) -> u64 {
 }
 
 impl Grams {
-    pub(super) fn of(text: &str, mode: Mode) -> Self {
+    pub(super) fn of(text: &str, mode: CodeBleuMode) -> Self {
         let mut grams = Self {
             names: Names::default(),
             table: Vec::new(),
@@ -60,7 +60,7 @@ impl Grams {
         for token in tokens(text) {
             let number = grams.names.intern(token.as_bytes());
             if number as usize == grams.keyword.len() {
-                let soft = mode != Mode::CodeXGlue && SOFT_KEYWORDS.contains(&token);
+                let soft = mode != CodeBleuMode::CodeXGlue && SOFT_KEYWORDS.contains(&token);
                 grams.keyword.push(soft || KEYWORDS.contains(&token));
                 grams.counts.push(0);
             }
@@ -106,7 +106,7 @@ impl Grams {
     }
 
     /// Counts the n-grams of a hypothesis; `left` is memory to work in.
-    pub(super) fn count(&self, hypothesis: &str, left: &mut Vec<u32>, counts: &mut Counts) {
+    pub(super) fn count(&self, hypothesis: &str, left: &mut Vec<u32>, counts: &mut CodeBleuCounts) {
         left.clear();
         left.extend_from_slice(&self.counts);
         let mut take = |number: u32| {
@@ -159,9 +159,9 @@ mod tests {
 
     use super::*;
 
-    fn counted(reference: &str, hypothesis: &str) -> Counts {
-        let mut counts = Counts::default();
-        Grams::of(reference, Mode::Correct).count(hypothesis, &mut Vec::new(), &mut counts);
+    fn counted(reference: &str, hypothesis: &str) -> CodeBleuCounts {
+        let mut counts = CodeBleuCounts::default();
+        Grams::of(reference, CodeBleuMode::Correct).count(hypothesis, &mut Vec::new(), &mut counts);
         counts
     }
 
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn soft_keywords_are_none_for_codexglue() {
-        assert_eq!(Grams::of("match case type x", Mode::CodeXGlue).fifths, 4);
-        assert_eq!(Grams::of("match case type x", Mode::Compat).fifths, 16);
+        assert_eq!(Grams::of("match case type x", CodeBleuMode::CodeXGlue).fifths, 4);
+        assert_eq!(Grams::of("match case type x", CodeBleuMode::Compat).fifths, 16);
     }
 }

@@ -4,14 +4,14 @@
 
 use serde_json::Value;
 
-use super::{CodeBleu, Counts, EQUAL_WEIGHTS, Mode, Scores};
+use super::{CodeBleu, CodeBleuCounts, CodeBleuMode, CodeBleuScores, EQUAL_WEIGHTS};
 use galeras_python::PythonParser;
 
 fn reference() -> Value {
     serde_json::from_str(include_str!("../../../../tests/reference/codebleu.json")).unwrap()
 }
 
-fn score(mode: Mode, pair: &Value) -> (Scores, Counts) {
+fn score(mode: CodeBleuMode, pair: &Value) -> (CodeBleuScores, CodeBleuCounts) {
     let mut parser = PythonParser::new().unwrap();
     let mut scorer = CodeBleu::new(mode, EQUAL_WEIGHTS);
     let reference = scorer.reference(&mut parser, pair["reference"].as_str().unwrap()).unwrap();
@@ -19,7 +19,7 @@ fn score(mode: Mode, pair: &Value) -> (Scores, Counts) {
 }
 
 /// The components that differ; k4black's own names are long.
-fn differences(ours: &Scores, theirs: &Value) -> Vec<String> {
+fn differences(ours: &CodeBleuScores, theirs: &Value) -> Vec<String> {
     let components = [
         ("codebleu", "codebleu", ours.codebleu),
         ("ngram", "ngram_match_score", ours.ngram),
@@ -43,16 +43,19 @@ fn the_goldens_are_met_in_both_modes() {
     let reference = reference();
     let goldens = reference["goldens"].as_object().unwrap();
     assert_eq!(goldens.len(), 15);
-    let mut sum = Counts::default();
+    let mut sum = CodeBleuCounts::default();
     for (name, pair) in goldens {
-        let (compat, counts) = score(Mode::Compat, pair);
+        let (compat, counts) = score(CodeBleuMode::Compat, pair);
         none(name, differences(&compat, &reference["notes"]["k4black"][name]));
-        none(name, differences(&score(Mode::CodeXGlue, pair).0, &reference["codexglue"][name]));
+        none(
+            name,
+            differences(&score(CodeBleuMode::CodeXGlue, pair).0, &reference["codexglue"][name]),
+        );
         if pair["reference"] != "" && pair["hypothesis"] != "" {
             sum.add(&counts);
         }
     }
-    let corpus = sum.scores(Mode::Compat, &EQUAL_WEIGHTS);
+    let corpus = sum.scores(CodeBleuMode::Compat, &EQUAL_WEIGHTS);
     none("corpus", differences(&corpus, &reference["notes"]["corpus_of_non_empty"]));
 }
 
@@ -60,14 +63,14 @@ fn the_goldens_are_met_in_both_modes() {
 #[test]
 fn every_pair_and_the_corpus_equal_the_peer_over_the_linked_grammar() {
     let reference = reference();
-    let mut sum = Counts::default();
+    let mut sum = CodeBleuCounts::default();
     for (name, pair) in reference["pairs"].as_object().unwrap() {
-        let (scores, counts) = score(Mode::Compat, pair);
+        let (scores, counts) = score(CodeBleuMode::Compat, pair);
         none(name, differences(&scores, &reference["linked_in_order"][name]));
         sum.add(&counts);
     }
     assert!(sum.pairs >= 150);
-    let corpus = sum.scores(Mode::Compat, &EQUAL_WEIGHTS);
+    let corpus = sum.scores(CodeBleuMode::Compat, &EQUAL_WEIGHTS);
     none("corpus", differences(&corpus, &reference["linked_in_order"]["corpus"]));
 }
 
@@ -86,7 +89,10 @@ fn pairs_equal_the_published_peer_where_it_does_not_depend_on_grammar_or_seed() 
         if &reference["published"][name] != ordered {
             continue;
         }
-        none(name, differences(&score(Mode::Compat, pair).0, &reference["published"][name]));
+        none(
+            name,
+            differences(&score(CodeBleuMode::Compat, pair).0, &reference["published"][name]),
+        );
         equal += 1;
     }
     assert!(equal >= 120, "{equal}");
@@ -97,8 +103,8 @@ fn pairs_equal_the_published_peer_where_it_does_not_depend_on_grammar_or_seed() 
 fn correct_differs_from_the_peer_as_documented() {
     let reference = reference();
     for (name, pair) in reference["goldens"].as_object().unwrap() {
-        let (correct, counts) = score(Mode::Correct, pair);
-        let (compat, peers) = score(Mode::Compat, pair);
+        let (correct, counts) = score(CodeBleuMode::Correct, pair);
+        let (compat, peers) = score(CodeBleuMode::Compat, pair);
         assert_eq!(correct.ngram, compat.ngram, "{name}");
         assert!((correct.syntax - compat.syntax).abs() < 1e-9, "{name}");
         let flow = (counts.matched_flow, counts.reference_flow);
@@ -110,7 +116,7 @@ fn correct_differs_from_the_peer_as_documented() {
         }
         assert_eq!(correct.dataflow.is_none(), counts.reference_flow == 0, "{name}");
     }
-    let pair = |name: &str| score(Mode::Correct, &reference["goldens"][name]).0;
+    let pair = |name: &str| score(CodeBleuMode::Correct, &reference["goldens"][name]).0;
     assert_eq!(pair("empty_hyp").codebleu, 0.0);
     assert_eq!(pair("dataflow_zero_match").dataflow, Some(0.0));
     assert!((pair("identical").codebleu - 1.0).abs() < 1e-12);

@@ -1,33 +1,20 @@
 //! A reference, a hypothesis, a score.
 //!
-//! Here: the modes, what is kept of a reference, and how the counts of a pair come about.
+//! Here: what is kept of a reference, and how the counts of a pair come about.
 //! Not here: the four components themselves (`ngram`, `syntax`, `dataflow`) and their
 //! arithmetic (`counts`).
 
-use super::counts::{Counts, Scores};
+use super::counts::{CodeBleuCounts, CodeBleuScores};
 use super::dataflow::Flow;
+use super::mode::CodeBleuMode;
 use super::ngram::Grams;
 use super::strip;
 use super::syntax::Shape;
 use galeras_python::{ParseError, PythonParser, is_space};
 
-/// Whose numbers are given.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
-    /// Ours: comments and docstrings take no part in syntax and data flow, a data flow
-    /// without a match is 0, and one that the reference does not have is left out.
-    #[default]
-    Correct,
-    /// Those of PyPI's `codebleu` 0.7.0 (k4black): comments and docstrings are cut out by
-    /// Python's tokenizer before parsing, and a data flow of 0 counts as 1.
-    Compat,
-    /// Those of CodeXGLUE: comments of Java are cut out before parsing.
-    CodeXGlue,
-}
-
 /// What is computed once of a reference and shared by its many hypotheses.
 #[derive(Clone, Debug)]
-pub struct Reference {
+pub struct CodeBleuReference {
     grams: Grams,
     /// Sorted.
     subtrees: Vec<u128>,
@@ -38,7 +25,7 @@ pub struct Reference {
 /// Scores hypotheses against references; holds the memory to work in, so one per thread.
 #[derive(Debug, Default)]
 pub struct CodeBleu {
-    mode: Mode,
+    mode: CodeBleuMode,
     weights: [f64; 4],
     shape: Shape,
     flow: Flow,
@@ -52,41 +39,45 @@ pub struct CodeBleu {
 impl CodeBleu {
     /// A scorer. `weights` are those of n-grams, weighted n-grams, syntax and data flow, not
     /// negative and not all zero; see [`EQUAL_WEIGHTS`](super::EQUAL_WEIGHTS).
-    pub fn new(mode: Mode, weights: [f64; 4]) -> Self {
+    pub fn new(mode: CodeBleuMode, weights: [f64; 4]) -> Self {
         Self { mode, weights, ..Self::default() }
     }
 
-    /// What is to be known of a reference. White space around it is left out in all modes.
+    /// Reads a reference once for all its hypotheses. White space around it is left out in all
+    /// modes. Memory is some hundred bytes per byte of the text.
     ///
     /// # Errors
-    /// As [`PythonParser::parse`], and [`ParseError::TooComplex`] if the data flow is hostile.
+    /// [`ParseError::TooLarge`] and [`ParseError::TooComplex`] if the text is over the bounds of
+    /// [`PythonParser::parse`]; [`ParseError::TooComplex`] also if its data flow has more than
+    /// 2^24 origins. A syntax error is not an error.
     pub fn reference(
         &mut self,
         parser: &mut PythonParser,
         text: &str,
-    ) -> Result<Reference, ParseError> {
+    ) -> Result<CodeBleuReference, ParseError> {
         let text = text.trim_matches(is_space);
         self.read(parser, text)?;
-        Ok(Reference {
+        Ok(CodeBleuReference {
             grams: Grams::of(text, self.mode),
             subtrees: self.shape.subtrees.clone(),
             flow: self.items.clone(),
         })
     }
 
-    /// The score of a hypothesis, and its counts for the score of a corpus.
+    /// The score of a hypothesis with its four components, each between 0 and 1, and its counts
+    /// for the score of a corpus.
     ///
     /// # Errors
-    /// As [`CodeBleu::reference`].
+    /// As [`CodeBleu::reference`], for the text of the hypothesis.
     pub fn score(
         &mut self,
         parser: &mut PythonParser,
-        reference: &Reference,
+        reference: &CodeBleuReference,
         hypothesis: &str,
-    ) -> Result<(Scores, Counts), ParseError> {
+    ) -> Result<(CodeBleuScores, CodeBleuCounts), ParseError> {
         let text = hypothesis.trim_matches(is_space);
         self.read(parser, text)?;
-        let mut counts = Counts { pairs: 1, ..Counts::default() };
+        let mut counts = CodeBleuCounts { pairs: 1, ..CodeBleuCounts::default() };
         reference.grams.count(text, &mut self.left, &mut counts);
         counts.reference_subtrees = reference.subtrees.len() as u64;
         counts.matched_subtrees = matches(&reference.subtrees, &self.shape.subtrees, false);
@@ -98,12 +89,12 @@ impl CodeBleu {
     /// Subtrees and data flow of a text, both sorted.
     fn read(&mut self, parser: &mut PythonParser, text: &str) -> Result<(), ParseError> {
         let text = match self.mode {
-            Mode::Correct => text,
-            Mode::Compat => {
+            CodeBleuMode::Correct => text,
+            CodeBleuMode::Compat => {
                 strip::python(text, &mut self.work, &mut self.stripped);
                 &self.stripped
             }
-            Mode::CodeXGlue => {
+            CodeBleuMode::CodeXGlue => {
                 strip::java(text, &mut self.work, &mut self.stripped);
                 &self.stripped
             }

@@ -1,7 +1,7 @@
 //! Comments and docstrings taken out of a text before it is parsed, as the peers do it.
 //!
 //! Here: the two ways of the peers, with their side effects on the rest of the text. Not
-//! here: [`Mode::Correct`](super::Mode::Correct), which leaves nodes out of the tree instead
+//! here: [`CodeBleuMode::Correct`](super::CodeBleuMode::Correct), which leaves nodes out of the tree instead
 //! (`syntax`).
 //!
 //! - `codebleu` 0.7.0 runs Python's `tokenize` (3.11) and puts the tokens together again:
@@ -34,8 +34,8 @@ pub(super) fn java(text: &str, work: &mut String, out: &mut String) {
     let (mut at, mut kept) = (0, 0);
     // Once a quote or `/*` is not closed, no later one is.
     let mut open = [false; 3];
-    while let Some(found) = bytes[at..].iter().position(|b| matches!(b, b'/' | b'\'' | b'"')) {
-        let start = at + found;
+    while let Some(offset) = bytes[at..].iter().position(|b| matches!(b, b'/' | b'\'' | b'"')) {
+        let start = at + offset;
         at = start + 1;
         match (bytes[start], bytes.get(at)) {
             (b'/', Some(b'/')) => {
@@ -349,10 +349,10 @@ fn escaped_line_end(inside: &[u8]) -> bool {
 /// Where a string ends in this line whose inside begins, or goes on, at `at`.
 fn closed(line: &[u8], mut at: usize, quote: u8, triple: bool) -> Option<usize> {
     loop {
-        let found = line[at..].iter().position(|&byte| byte == quote || byte == b'\\')?;
-        at += found;
+        let offset = line[at..].iter().position(|&byte| byte == quote || byte == b'\\')?;
+        at += offset;
         if line[at] == b'\\' {
-            // `.` of the tokenizer's pattern is no line feed.
+            // `.` of the tokenizer's pattern does not match a line feed.
             if line.get(at + 1).is_none_or(|&byte| byte == b'\n') {
                 return None;
             }

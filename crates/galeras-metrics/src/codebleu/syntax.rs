@@ -10,7 +10,7 @@
 //! leaves out anonymous tokens, all text, and the field of the outermost node. Writing them
 //! out is quadratic in depth; a hash of 128 bits is made of the hashes below it instead.
 //!
-//! [`Mode::Correct`] leaves out of both, with all that is in them: comments, line
+//! [`CodeBleuMode::Correct`] leaves out of both, with all that is in them: comments, line
 //! continuations, and statements that are nothing but string literals, docstrings among
 //! them (an f-string is evaluated, so it stays). A node of which nothing else remains counts
 //! as a node without children.
@@ -19,16 +19,16 @@ use std::sync::LazyLock;
 
 use tree_sitter::{Language, Node, Tree, TreeCursor};
 
-use super::Mode;
-use super::names::{Mix, Names};
-use super::text::Slices;
+use super::mode::CodeBleuMode;
+use super::symbols::{Mix, Names};
+use super::token_text::Slices;
 
 /// What the data flow knows of the kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
     Other,
     Identifier,
-    /// Its parts are no nodes of the copy.
+    /// Its parts are not nodes of the copy.
     String,
     Comma,
     Block,
@@ -179,7 +179,7 @@ const UNEXPECTED: u64 = 2;
 
 impl Shape {
     /// Walks over the tree of `text`, forgetting what was walked before.
-    pub(super) fn walk(&mut self, tree: &Tree, text: &str, mode: Mode) {
+    pub(super) fn walk(&mut self, tree: &Tree, text: &str, mode: CodeBleuMode) {
         let grammar = &*GRAMMAR;
         self.nodes.clear();
         self.tokens.clear();
@@ -194,7 +194,8 @@ impl Shape {
             let id = node.kind_id();
             let kind = grammar.kinds.get(usize::from(id)).unwrap_or(&ERROR);
             let inside = self.frames.last().is_some_and(|frame| frame.flat == NONE);
-            let ignored = mode == Mode::Correct && ignored(grammar, kind.class, &mut cursor, text);
+            let ignored =
+                mode == CodeBleuMode::Correct && ignored(grammar, kind.class, &mut cursor, text);
             if !ignored {
                 let (start, end) = (node.start_byte(), node.end_byte());
                 let field = if kind.named || start == end { field(&cursor) } else { 0 };
@@ -221,8 +222,8 @@ impl Shape {
                         self.nodes[parent.flat as usize].comprehends = true;
                     }
                     let leaf = (!down || opaque) && kind.class != Class::Comment;
-                    // What has no text is no token to us, only to the peers.
-                    if leaf && !(start == end && mode == Mode::Correct) {
+                    // What has no text is a token to the peers, not to us.
+                    if leaf && !(start == end && mode == CodeBleuMode::Correct) {
                         let slice = self.slices.slice(text, start, end);
                         if slice != kind.name.as_bytes() {
                             let name = self.names.intern(slice);
@@ -326,7 +327,7 @@ fn field(cursor: &TreeCursor<'_>) -> u16 {
     cursor.field_id().map_or(0, u16::from)
 }
 
-/// Whether the node under the cursor does not take part under [`Mode::Correct`].
+/// Whether the node under the cursor does not take part under [`CodeBleuMode::Correct`].
 fn ignored(grammar: &Grammar, class: Class, cursor: &mut TreeCursor<'_>, text: &str) -> bool {
     match class {
         Class::Comment | Class::Continuation => true,

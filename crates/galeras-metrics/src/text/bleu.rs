@@ -7,7 +7,7 @@
 //! the r of the references. One reference per hypothesis. What is done about orders without
 //! a match differs: sacrebleu 2.6.0 and nltk 3.10.4 are followed (Chen and Cherry 2014).
 
-use super::bleu_tokens::{Scratch, Tokenizer};
+use super::bleu_tokens::{BleuTokenizer, TokenBuffers};
 use super::char_class::is_space;
 use super::grams::Grams;
 use super::interner::Interner;
@@ -18,27 +18,27 @@ const ORDERS: usize = 4;
 /// How BLEU is computed. The default is that of sacrebleu's `sentence_bleu`; its
 /// `corpus_bleu` differs by `effective_order: false`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Options {
+pub struct BleuOptions {
     /// How texts are split.
-    pub tokens: Tokenizer,
+    pub tokens: BleuTokenizer,
     /// What is done about orders without a match.
-    pub smoothing: Smoothing,
+    pub smoothing: BleuSmoothing,
     /// Whether orders longer than the hypothesis (all of them, in a corpus) are left out of
     /// the mean. If not, they make the score 0, unless smoothing gives them a value.
     /// `Nltk*` ignores this: nltk takes their number of n-grams as 1.
     pub effective_order: bool,
 }
 
-impl Default for Options {
+impl Default for BleuOptions {
     fn default() -> Self {
-        Self { tokens: Tokenizer::Tok13a, smoothing: Smoothing::Exp, effective_order: true }
+        Self { tokens: BleuTokenizer::Tok13a, smoothing: BleuSmoothing::Exp, effective_order: true }
     }
 }
 
 /// What is done about orders without a match. If there is no match of order 1 the score is 0,
 /// whatever is asked for here.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Smoothing {
+pub enum BleuSmoothing {
     /// Nothing: the score is 0. sacrebleu's `none`.
     None,
     /// This number in place of zero matches. sacrebleu's `floor` (0.1 there). Between 0 and 1.
@@ -65,7 +65,7 @@ pub enum Smoothing {
 
 /// What BLEU is computed from. Those of a corpus are the sum over its pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Statistics {
+pub struct BleuStatistics {
     /// N-grams of the hypothesis that the reference has too, each at most as often as there;
     /// orders 1 to 4.
     pub matches: [u64; ORDERS],
@@ -80,7 +80,7 @@ pub struct Statistics {
     pub reference_len: u64,
 }
 
-impl Statistics {
+impl BleuStatistics {
     /// Adds those of other pairs. The order does not matter.
     pub fn add(&mut self, other: &Self) {
         let sum = |to: &mut [u64; ORDERS], from: &[u64; ORDERS]| {
@@ -95,8 +95,9 @@ impl Statistics {
         self.reference_len += other.reference_len;
     }
 
-    /// The score, between 0 and 1.
-    pub fn score(&self, smoothing: Smoothing, effective_order: bool) -> f64 {
+    /// BLEU (Papineni et al. 2002), between 0 and 1. With `effective_order`, orders of which the
+    /// hypotheses have no n-gram are left out of the mean.
+    pub fn score(&self, smoothing: BleuSmoothing, effective_order: bool) -> f64 {
         // An n-gram that matches has a unigram that does.
         if self.matches[0] == 0 {
             return 0.0;
@@ -125,7 +126,7 @@ impl Statistics {
         brevity * (logarithms / orders as f64).exp()
     }
 
-    fn precision(&self, order: usize, smoothing: Smoothing, zeros: &mut i32) -> Precision {
+    fn precision(&self, order: usize, smoothing: BleuSmoothing, zeros: &mut i32) -> Precision {
         let (matches, total) = (self.matches[order] as f64, self.totals[order] as f64);
         // nltk's number of n-grams.
         let some = (self.totals[order] + self.without[order]) as f64;
@@ -133,9 +134,12 @@ impl Statistics {
             *zeros += 1;
         }
         Precision::Of(match smoothing {
-            Smoothing::AddK(k) if order > 0 && total + k > 0.0 => (matches + k) / (total + k),
-            Smoothing::Nltk2 if order > 0 => (matches + 1.0) / (some + 1.0),
-            Smoothing::None | Smoothing::Floor(_) | Smoothing::AddK(_) | Smoothing::Exp
+            BleuSmoothing::AddK(k) if order > 0 && total + k > 0.0 => (matches + k) / (total + k),
+            BleuSmoothing::Nltk2 if order > 0 => (matches + 1.0) / (some + 1.0),
+            BleuSmoothing::None
+            | BleuSmoothing::Floor(_)
+            | BleuSmoothing::AddK(_)
+            | BleuSmoothing::Exp
                 if total == 0.0 =>
             {
                 return Precision::NoGrams;
@@ -143,14 +147,14 @@ impl Statistics {
             _ if matches > 0.0 => {
                 matches / if matches <= total && is_nltk(smoothing) { some } else { total }
             }
-            Smoothing::None | Smoothing::AddK(_) | Smoothing::Nltk2 => 0.0,
-            Smoothing::Floor(floor) => floor / total,
-            Smoothing::Exp => 1.0 / (2f64.powi(*zeros) * total),
-            Smoothing::Nltk0 => f64::MIN_POSITIVE,
-            Smoothing::Nltk1(epsilon) => epsilon / some,
-            Smoothing::Nltk3 => 1.0 / (2f64.powi(*zeros) * some),
-            Smoothing::Nltk4 if self.hypothesis_len <= 1 => return Precision::LeftOut,
-            Smoothing::Nltk4 => {
+            BleuSmoothing::None | BleuSmoothing::AddK(_) | BleuSmoothing::Nltk2 => 0.0,
+            BleuSmoothing::Floor(floor) => floor / total,
+            BleuSmoothing::Exp => 1.0 / (2f64.powi(*zeros) * total),
+            BleuSmoothing::Nltk0 => f64::MIN_POSITIVE,
+            BleuSmoothing::Nltk1(epsilon) => epsilon / some,
+            BleuSmoothing::Nltk3 => 1.0 / (2f64.powi(*zeros) * some),
+            BleuSmoothing::Nltk4 if self.hypothesis_len <= 1 => return Precision::LeftOut,
+            BleuSmoothing::Nltk4 => {
                 1.0 / (2f64.powi(*zeros) * 5.0 / (self.hypothesis_len as f64).ln()) / some
             }
         })
@@ -166,16 +170,16 @@ enum Precision {
     NoGrams,
 }
 
-fn is_nltk(smoothing: Smoothing) -> bool {
-    use Smoothing::{AddK, Exp, Floor, None};
+fn is_nltk(smoothing: BleuSmoothing) -> bool {
+    use BleuSmoothing::{AddK, Exp, Floor, None};
     !matches!(smoothing, None | Floor(_) | AddK(_) | Exp)
 }
 
 /// Computes BLEU; keeps its buffers between calls.
 #[derive(Debug, Default)]
 pub struct Bleu {
-    options: Options,
-    scratch: Scratch,
+    options: BleuOptions,
+    scratch: TokenBuffers,
     interner: Interner,
     grams: Grams,
     reference: Vec<u32>,
@@ -183,14 +187,14 @@ pub struct Bleu {
 }
 
 impl Bleu {
-    /// One with these options.
-    pub fn new(options: Options) -> Self {
+    /// A scorer with these options.
+    pub fn new(options: BleuOptions) -> Self {
         Self { options, ..Self::default() }
     }
 
-    /// The counts of a pair. White space at the end of a text is no part of it. Time and
+    /// The counts of a pair. White space at the end of a text is not part of it. Time and
     /// memory are linear in the texts; each may have 2^31 tokens.
-    pub fn statistics(&mut self, reference: &str, hypothesis: &str) -> Statistics {
+    pub fn statistics(&mut self, reference: &str, hypothesis: &str) -> BleuStatistics {
         let Self { options, scratch, interner, grams, reference: r, hypothesis: h } = self;
         interner.clear();
         r.clear();
@@ -200,7 +204,7 @@ impl Bleu {
         let text = hypothesis.trim_end_matches(is_space);
         options.tokens.each(text, scratch, |token| h.push(interner.find(token)));
         let totals = std::array::from_fn(|n| h.len().saturating_sub(n) as u64);
-        Statistics {
+        BleuStatistics {
             matches: grams.matches(r, h, interner.count()),
             totals,
             without: totals.map(|total| u64::from(total == 0)),
@@ -210,7 +214,7 @@ impl Bleu {
     }
 
     /// The score of counts, between 0 and 1: of a pair, or of a corpus if they are its sum.
-    pub fn score(&self, statistics: &Statistics) -> f64 {
+    pub fn score(&self, statistics: &BleuStatistics) -> f64 {
         statistics.score(self.options.smoothing, self.options.effective_order)
     }
 
@@ -226,32 +230,32 @@ mod tests {
     use super::super::peers::{self, assert_close};
     use super::*;
 
-    const TOKENS: [(&str, Tokenizer); 4] = [
-        ("13a", Tokenizer::Tok13a),
-        ("none", Tokenizer::Whitespace),
-        ("intl", Tokenizer::Intl),
-        ("char", Tokenizer::Char),
+    const TOKENS: [(&str, BleuTokenizer); 4] = [
+        ("13a", BleuTokenizer::Tok13a),
+        ("none", BleuTokenizer::Whitespace),
+        ("intl", BleuTokenizer::Intl),
+        ("char", BleuTokenizer::Char),
     ];
-    const SACREBLEU: [(&str, Smoothing); 4] = [
-        ("none", Smoothing::None),
-        ("floor", Smoothing::Floor(0.1)),
-        ("add-k", Smoothing::AddK(1.0)),
-        ("exp", Smoothing::Exp),
+    const SACREBLEU: [(&str, BleuSmoothing); 4] = [
+        ("none", BleuSmoothing::None),
+        ("floor", BleuSmoothing::Floor(0.1)),
+        ("add-k", BleuSmoothing::AddK(1.0)),
+        ("exp", BleuSmoothing::Exp),
     ];
-    const NLTK: [(&str, Smoothing); 5] = [
-        ("nltk_method0", Smoothing::Nltk0),
-        ("nltk_method1", Smoothing::Nltk1(0.1)),
-        ("nltk_method2", Smoothing::Nltk2),
-        ("nltk_method3", Smoothing::Nltk3),
-        ("nltk_method4", Smoothing::Nltk4),
+    const NLTK: [(&str, BleuSmoothing); 5] = [
+        ("nltk_method0", BleuSmoothing::Nltk0),
+        ("nltk_method1", BleuSmoothing::Nltk1(0.1)),
+        ("nltk_method2", BleuSmoothing::Nltk2),
+        ("nltk_method3", BleuSmoothing::Nltk3),
+        ("nltk_method4", BleuSmoothing::Nltk4),
     ];
 
     #[test]
     fn sentence_scores_are_the_peers() {
         let pairs = peers::pairs();
         for (name, smoothing) in NLTK {
-            let tokens = Tokenizer::Whitespace;
-            let mut bleu = Bleu::new(Options { tokens, smoothing, effective_order: false });
+            let tokens = BleuTokenizer::Whitespace;
+            let mut bleu = Bleu::new(BleuOptions { tokens, smoothing, effective_order: false });
             for pair in &pairs {
                 let ours = bleu.sentence(&pair.reference, &pair.hypothesis);
                 assert_close(ours, pair.value(name), &(name, pair));
@@ -259,15 +263,15 @@ mod tests {
         }
         for (name, tokens) in TOKENS {
             for (method, smoothing) in SACREBLEU {
-                let mut bleu = Bleu::new(Options { tokens, smoothing, effective_order: true });
+                let mut bleu = Bleu::new(BleuOptions { tokens, smoothing, effective_order: true });
                 let column = format!("sacrebleu_sentence_{name}_{method}");
                 for pair in &pairs {
                     let ours = bleu.sentence(&pair.reference, &pair.hypothesis);
                     assert_close(ours, pair.value(&column) / 100.0, &(&column, pair));
                 }
             }
-            let smoothing = Smoothing::Exp;
-            let mut bleu = Bleu::new(Options { tokens, smoothing, effective_order: false });
+            let smoothing = BleuSmoothing::Exp;
+            let mut bleu = Bleu::new(BleuOptions { tokens, smoothing, effective_order: false });
             let column = format!("sacrebleu_corpus_{name}");
             for pair in &pairs {
                 let ours = bleu.sentence(&pair.reference, &pair.hypothesis);
@@ -282,8 +286,8 @@ mod tests {
         for corpus in peers::ALL["corpora"].as_array().unwrap() {
             let [start, end] = [0, 1].map(|at| corpus[at].as_u64().unwrap() as usize);
             let score = |tokens, smoothing| {
-                let mut bleu = Bleu::new(Options { tokens, smoothing, effective_order: false });
-                let mut sums = [Statistics::default(); 2];
+                let mut bleu = Bleu::new(BleuOptions { tokens, smoothing, effective_order: false });
+                let mut sums = [BleuStatistics::default(); 2];
                 for pair in &pairs[start..end] {
                     sums[0].add(&bleu.statistics(&pair.reference, &pair.hypothesis));
                 }
@@ -295,7 +299,7 @@ mod tests {
             };
             for (name, smoothing) in NLTK {
                 let theirs = corpus[2][name].as_f64().unwrap();
-                let ours = score(Tokenizer::Whitespace, smoothing);
+                let ours = score(BleuTokenizer::Whitespace, smoothing);
                 assert_close(ours, theirs, &(name, start, end));
             }
             for (tokens_name, tokens) in TOKENS {
@@ -318,11 +322,12 @@ mod tests {
 
     #[test]
     fn floor_and_k_of_zero_do_nothing() {
-        let zero = [Smoothing::None, Smoothing::Floor(0.0), Smoothing::AddK(0.0)];
+        let zero = [BleuSmoothing::None, BleuSmoothing::Floor(0.0), BleuSmoothing::AddK(0.0)];
         for effective_order in [true, false] {
             for pair in peers::pairs() {
                 let scores = zero.map(|smoothing| {
-                    let options = Options { smoothing, effective_order, ..Options::default() };
+                    let options =
+                        BleuOptions { smoothing, effective_order, ..BleuOptions::default() };
                     Bleu::new(options).sentence(&pair.reference, &pair.hypothesis)
                 });
                 assert_eq!(scores, [scores[0]; 3], "{pair:?}");

@@ -11,7 +11,7 @@ use super::char_class::{Class, class, is_space};
 
 /// How a text is split into tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Tokenizer {
+pub enum BleuTokenizer {
     /// sacrebleu's default, made for WMT (`mteval-v13a.pl`): ASCII punctuation stands alone,
     /// except for apostrophes, dashes that do not follow a digit, and `.` and `,` between two
     /// digits. `<skipped>` is removed, so is a dash before a line feed together with it, and
@@ -28,10 +28,10 @@ pub enum Tokenizer {
     Char,
 }
 
-impl Tokenizer {
-    /// Calls `token` with every token of `text`, in order. Tokens are slices of `text` in
+impl BleuTokenizer {
+    /// Calls `token` with every token of `text`, in order, as sacrebleu 2.6.0 splits it. Tokens are slices of `text` in
     /// UTF-8, or of `scratch` if characters had to be replaced.
-    pub fn each(self, text: &str, scratch: &mut Scratch, token: impl FnMut(&[u8])) {
+    pub fn each(self, text: &str, scratch: &mut TokenBuffers, token: impl FnMut(&[u8])) {
         match self {
             Self::Tok13a => {
                 let text = if scratch.clean(text) { &scratch.cleaned } else { text };
@@ -58,7 +58,7 @@ impl Tokenizer {
     /// The tokens of `text` with a space between two of them, as sacrebleu shows them.
     pub fn joined(self, text: &str) -> String {
         let mut bytes = Vec::with_capacity(2 * text.len());
-        self.each(text, &mut Scratch::default(), |token| {
+        self.each(text, &mut TokenBuffers::default(), |token| {
             if !bytes.is_empty() {
                 bytes.push(b' ');
             }
@@ -70,12 +70,12 @@ impl Tokenizer {
 
 /// Holds a text while it is tokenized, if it is not used as it is.
 #[derive(Debug, Default)]
-pub struct Scratch {
+pub struct TokenBuffers {
     cleaned: String,
     other: String,
 }
 
-impl Scratch {
+impl TokenBuffers {
     /// Does what `13a` replaces before it splits, one thing after the other: the result of one
     /// may be what the next looks for. False if `text` has nothing of it.
     fn clean(&mut self, text: &str) -> bool {
@@ -216,8 +216,8 @@ fn scan(
     // The token that is being read begins at `start`; it is empty if that is `at`.
     let (mut start, mut at, mut before) = (0, 0, Kind::End);
     loop {
-        let (found, length) = kind(at);
-        match found {
+        let (current, length) = kind(at);
+        match current {
             Kind::Letter | Kind::Digit | Kind::Wide => at += length,
             Kind::Dash if before != Kind::Digit => at += length,
             Kind::Space => {
@@ -260,7 +260,7 @@ fn scan(
             }
             Kind::End => return send(start, at),
         }
-        before = found;
+        before = current;
     }
 }
 
@@ -280,13 +280,13 @@ mod tests {
             ("&lt;x&gt; y.z 3.14 a-b 1-2", "< x > y . z 3.14 a-b 1 - 2"),
         ];
         for (text, expected) in examples {
-            assert_eq!(Tokenizer::Tok13a.joined(text), expected);
+            assert_eq!(BleuTokenizer::Tok13a.joined(text), expected);
         }
     }
 
     #[test]
     fn tokens_are_the_peers() {
-        let peers = [Tokenizer::Tok13a, Tokenizer::Intl, Tokenizer::Whitespace];
+        let peers = [BleuTokenizer::Tok13a, BleuTokenizer::Intl, BleuTokenizer::Whitespace];
         for row in ALL["tokens"].as_array().unwrap() {
             for (column, tokenizer) in peers.iter().enumerate() {
                 let words = row[column + 1].as_array().unwrap();
@@ -298,12 +298,12 @@ mod tests {
 
     #[test]
     fn characters_are_tokens_but_for_white_space() {
-        assert_eq!(Tokenizer::Char.joined(" añ\u{a0}e\u{301}🎉.\n"), "a ñ e \u{301} 🎉 .");
+        assert_eq!(BleuTokenizer::Char.joined(" añ\u{a0}e\u{301}🎉.\n"), "a ñ e \u{301} 🎉 .");
     }
 
     #[test]
     fn what_a_replacement_makes_is_replaced_by_later_ones_only() {
-        let tokens = |text| Tokenizer::Tok13a.joined(text);
+        let tokens = |text| BleuTokenizer::Tok13a.joined(text);
         assert_eq!(tokens("&amp;lt;"), "<");
         assert_eq!(tokens("&amp;quot;"), "& quot ;");
         assert_eq!(tokens("<skip<skipped>ped>"), "< skipped >");

@@ -82,7 +82,7 @@ impl Chrf {
         ChrfStatistics { matches, hypothesis, reference }
     }
 
-    /// chrF2 of a pair, between 0 and 1.
+    /// chrF2 of a pair (Popović 2015, as in sacrebleu 2.6.0), between 0 and 1.
     pub fn score(&mut self, reference: &str, hypothesis: &str) -> f64 {
         self.statistics(reference, hypothesis).score()
     }

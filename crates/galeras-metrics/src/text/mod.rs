@@ -19,9 +19,9 @@ mod pass_at_k;
 mod peers;
 mod rouge;
 
-pub use bleu::{Bleu, Options, Smoothing, Statistics};
-pub use bleu_tokens::{Scratch, Tokenizer};
+pub use bleu::{Bleu, BleuOptions, BleuSmoothing, BleuStatistics};
+pub use bleu_tokens::{BleuTokenizer, TokenBuffers};
 pub use chrf::{Chrf, ChrfStatistics};
 pub use levenshtein::Levenshtein;
 pub use pass_at_k::pass_at_k;
-pub use rouge::{RougeL, Words};
+pub use rouge::{RougeL, RougeWords};

@@ -11,7 +11,7 @@ use super::interner::{Interner, UNKNOWN};
 
 /// Which characters words consist of, after they were put in lower case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Words {
+pub enum RougeWords {
     /// `[a-z0-9]+`, as rouge_score: all other letters separate words, `ñ` too.
     #[default]
     Ascii,
@@ -20,7 +20,7 @@ pub enum Words {
     Unicode,
 }
 
-impl Words {
+impl RougeWords {
     fn has(self, c: char) -> bool {
         match self {
             Self::Ascii => c.is_ascii_alphanumeric(),
@@ -69,7 +69,7 @@ impl Words {
 /// Computes ROUGE-L; keeps its buffers between calls.
 #[derive(Debug, Default)]
 pub struct RougeL {
-    words: Words,
+    words: RougeWords,
     interner: Interner,
     word: Vec<u8>,
     reference: Vec<u32>,
@@ -78,12 +78,13 @@ pub struct RougeL {
 }
 
 impl RougeL {
-    /// One that splits texts like this.
-    pub fn new(words: Words) -> Self {
+    /// A scorer that splits texts into these words.
+    pub fn new(words: RougeWords) -> Self {
         Self { words, ..Self::default() }
     }
 
-    /// F1, between 0 and 1. 0 if one of the texts has no words, or both.
+    /// F1 of the longest common subsequence of words (Lin 2004, as in rouge_score 0.1.2), between
+    /// 0 and 1. 0 if one of the texts has no words, or both.
     ///
     /// For m and n words without what the texts begin and end with in common, time is
     /// O(m n / 64), memory O(m + n).
@@ -169,7 +170,7 @@ mod tests {
     use super::super::peers::{self, ALL, Numbers, assert_close, text};
     use super::*;
 
-    fn words(words: Words, text: &str) -> Vec<String> {
+    fn words(words: RougeWords, text: &str) -> Vec<String> {
         let mut found = Vec::new();
         words.each(text, &mut Vec::new(), |word| {
             found.push(String::from_utf8(word.to_vec()).unwrap());
@@ -190,22 +191,22 @@ mod tests {
     fn ascii_words_are_the_peers() {
         for row in ALL["tokens"].as_array().unwrap() {
             let expected: Vec<String> = row[4].as_array().unwrap().iter().map(text).collect();
-            let found = words(Words::Ascii, row[0].as_str().unwrap());
+            let found = words(RougeWords::Ascii, row[0].as_str().unwrap());
             assert_eq!(found, expected, "{}", row[0]);
             if row[0].as_str().unwrap().is_ascii() {
-                assert_eq!(words(Words::Unicode, row[0].as_str().unwrap()), expected);
+                assert_eq!(words(RougeWords::Unicode, row[0].as_str().unwrap()), expected);
             }
         }
     }
 
     #[test]
     fn unicode_words_keep_letters_of_all_scripts() {
-        let found = |text| words(Words::Unicode, text);
+        let found = |text| words(RougeWords::Unicode, text);
         assert_eq!(found("Año_x1 ÉTÉ"), ["año", "x1", "été"]);
         assert_eq!(found("n\u{303}a E\u{301}"), ["n\u{303}a", "e\u{301}"]);
         assert_eq!(found("世界 ½ ²x «Ω»"), ["世界", "½", "²x", "ω"]);
         assert_eq!(found("ΟΔΟΣ οδος"), ["οδοσ", "οδοσ"]);
-        let mut unicode = RougeL::new(Words::Unicode);
+        let mut unicode = RougeL::new(RougeWords::Unicode);
         assert_eq!(RougeL::default().score("señal", "se al"), 1.0);
         assert_eq!(unicode.score("señal", "se al"), 0.0);
         assert_eq!(unicode.score("SEÑAL", "señal"), 1.0);

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{Size, size};
+use crate::{CodeSize, size};
 
 fn reference() -> Value {
     let path = "../../tests/reference/python_features.json";
@@ -27,7 +27,7 @@ fn measure(code: &str) -> Features {
     features(&mut PythonParser::new().unwrap(), code).unwrap()
 }
 
-fn numbers(size: Option<Size>) -> (i64, i64, i64) {
+fn numbers(size: Option<CodeSize>) -> (i64, i64, i64) {
     let size = size.unwrap();
     (size.token_count, size.nloc, size.complexity)
 }

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-/// Statements that are no definitions are put together up to this many bytes. Tests are
+/// Statements that are not definitions are put together up to this many bytes. Tests are
 /// small, so they cut wherever it is allowed.
 const RUN: usize = if cfg!(test) { 1 } else { 512 };
 
@@ -212,7 +212,7 @@ impl Lines<'_> {
     }
 }
 
-/// Whether code that ends so is no list to be continued. Unusual bytes may be white space.
+/// Whether code that ends so is not a list that goes on. Unusual bytes may be white space.
 fn complete(code: &[u8]) -> bool {
     let last = code.iter().rev().find(|byte| !matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0x0c));
     last.is_none_or(|last| last.is_ascii_graphic() && !matches!(last, b',' | b'\\'))
@@ -267,7 +267,7 @@ fn plain(rest: &[u8]) -> usize {
 /// The first byte of a kind that is rare: 32 bytes at a time, which compiles to vectors.
 fn rare(rest: &[u8], is: impl Fn(u8) -> bool) -> Option<usize> {
     let (blocks, _) = rest.as_chunks::<32>();
-    let none = |block: &&[u8; 32]| !block.iter().fold(false, |found, &byte| found | is(byte));
+    let none = |block: &&[u8; 32]| !block.iter().fold(false, |any, &byte| any | is(byte));
     let from = 32 * blocks.iter().take_while(none).count();
     let tail = rest.get(from..).unwrap_or_default();
     tail.iter().position(|&byte| is(byte)).map(|at| from + at)

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::piece::{Context, Found};
+use super::piece::{Context, ReadPiece};
 
 const SHARDS: usize = 16;
 
@@ -41,7 +41,7 @@ struct Known {
     kind: u8,
     name: usize,
     text: Box<str>,
-    found: Arc<Found>,
+    piece: Arc<ReadPiece>,
 }
 
 impl Known {
@@ -55,7 +55,7 @@ impl Known {
     }
 
     fn bytes(&self) -> usize {
-        OVERHEAD + self.text.len() + self.found.bytes()
+        OVERHEAD + self.text.len() + self.piece.bytes()
     }
 }
 
@@ -103,12 +103,17 @@ impl Memo {
         self.shards.get((hash >> 32) as usize % SHARDS)
     }
 
-    pub(super) fn get(&self, hash: u64, context: Context<'_>, text: &str) -> Option<Arc<Found>> {
+    pub(super) fn get(
+        &self,
+        hash: u64,
+        context: Context<'_>,
+        text: &str,
+    ) -> Option<Arc<ReadPiece>> {
         let lock = self.shard(hash)?;
         {
             let shard = lock.read().unwrap_or_else(PoisonError::into_inner);
             if let Some(known) = shard.young.get(&hash) {
-                return known.is(context, text).then(|| Arc::clone(&known.found));
+                return known.is(context, text).then(|| Arc::clone(&known.piece));
             }
             if !shard.old.contains_key(&hash) {
                 return None;
@@ -116,18 +121,18 @@ impl Memo {
         }
         let mut shard = lock.write().unwrap_or_else(PoisonError::into_inner);
         let known = shard.old.remove(&hash)?;
-        let found = known.is(context, text).then(|| Arc::clone(&known.found));
+        let piece = known.is(context, text).then(|| Arc::clone(&known.piece));
         shard.insert(hash, known, self.max_bytes);
-        found
+        piece
     }
 
-    pub(super) fn put(&self, hash: u64, context: Context<'_>, text: &str, found: &Arc<Found>) {
+    pub(super) fn put(&self, hash: u64, context: Context<'_>, text: &str, piece: &Arc<ReadPiece>) {
         let (kind, name) = context.parts();
         let known = Known {
             kind,
             name: name.len(),
             text: [name, text].concat().into(),
-            found: Arc::clone(found),
+            piece: Arc::clone(piece),
         };
         if let Some(lock) = self.shard(hash) {
             let mut shard = lock.write().unwrap_or_else(PoisonError::into_inner);

@@ -5,8 +5,9 @@
 
 use tree_sitter::{Node, Tree};
 
-use super::super::methods::Method;
+use super::super::methods::PythonMethod;
 use super::super::parse::PythonParser;
+use super::super::scope::{Scope, holds_definitions};
 
 /// What is around a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +38,7 @@ impl<'a> Context<'a> {
 pub(super) enum Verdict {
     /// The piece means in its file what it means alone.
     Sound,
-    /// It may not, or is no piece of this kind.
+    /// It may not, or it is not a piece of this kind.
     Unfit,
     /// It holds a syntax error.
     Broken,
@@ -45,7 +46,7 @@ pub(super) enum Verdict {
 
 /// What is in a piece.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct ReadPiece {
     pub(super) verdict: Verdict,
     names: Box<str>,
     pub(super) methods: Box<[Entry]>,
@@ -74,7 +75,7 @@ pub(super) struct Entry {
 
 impl Entry {
     /// An entry for a method of a text that was parsed as a whole.
-    pub(super) fn of(method: &Method, names: &mut String) -> Self {
+    pub(super) fn of(method: &PythonMethod, names: &mut String) -> Self {
         let from = names.len();
         names.push_str(&method.qualified_name);
         let to = names.len();
@@ -96,7 +97,7 @@ fn number(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-impl Found {
+impl ReadPiece {
     fn empty(verdict: Verdict) -> Self {
         let (names, methods) = (Box::default(), Box::default());
         Self { verdict, names, methods, lines: 0, nodes: 0, reread: 0 }
@@ -139,14 +140,14 @@ pub(super) fn find(
     context: Context<'_>,
     text: &str,
     hash: impl Fn(&str) -> u64,
-) -> Found {
+) -> ReadPiece {
     let reaches_out = match text.rfind("\\N{") {
         // This token of strings ends with its brace, wherever that is.
         Some(at) => !text.get(at..).unwrap_or_default().contains('}'),
         None => false,
     };
     if reaches_out || text.contains('\0') || two_ways(text) {
-        return Found::empty(Verdict::Broken);
+        return ReadPiece::empty(Verdict::Broken);
     }
     let (before, inside) = match context {
         Context::First => (0, parser.parse(text)),
@@ -159,27 +160,27 @@ pub(super) fn find(
     };
     let tree = match inside {
         Ok(tree) if !tree.root_node().has_error() => tree,
-        _ => return Found::empty(Verdict::Broken),
+        _ => return ReadPiece::empty(Verdict::Broken),
     };
     let class = match context {
         Context::First | Context::Top => "",
         Context::Header => {
             let Some(name) = header_name(&tree, text) else {
-                return Found::empty(Verdict::Unfit);
+                return ReadPiece::empty(Verdict::Unfit);
             };
-            return Found { names: name.into(), ..sizes(&tree, text) };
+            return ReadPiece { names: name.into(), ..sizes(&tree, text) };
         }
         Context::Member(_) if only_statement(&tree).is_none() => {
-            return Found::empty(Verdict::Unfit);
+            return ReadPiece::empty(Verdict::Unfit);
         }
         Context::Member(name) => name,
     };
     let walk = Walk { text, class, before, names: String::new(), methods: Vec::new(), copied: 0 };
     match walk.run(&tree, &hash) {
         Some((names, methods)) => {
-            Found { names: names.into(), methods: methods.into(), ..sizes(&tree, text) }
+            ReadPiece { names: names.into(), methods: methods.into(), ..sizes(&tree, text) }
         }
-        None => Found::empty(Verdict::Broken),
+        None => ReadPiece::empty(Verdict::Broken),
     }
 }
 
@@ -203,12 +204,12 @@ fn two_ways(text: &str) -> bool {
     })
 }
 
-fn sizes(tree: &Tree, text: &str) -> Found {
-    Found {
+fn sizes(tree: &Tree, text: &str) -> ReadPiece {
+    ReadPiece {
         lines: number(text.bytes().filter(|&byte| byte == b'\n').count()),
         nodes: number(tree.root_node().descendant_count()),
         reread: reread(text),
-        ..Found::empty(Verdict::Sound)
+        ..ReadPiece::empty(Verdict::Sound)
     }
 }
 
@@ -276,9 +277,7 @@ struct Walk<'a> {
 impl<'a> Walk<'a> {
     /// `None` if the names and texts of nested functions grow out of hand.
     fn run(mut self, tree: &Tree, hash: &impl Fn(&str) -> u64) -> Option<(String, Vec<Entry>)> {
-        let mut scope = String::new();
-        let mut open: Vec<(u32, usize)> = Vec::new();
-        let mut level: u32 = 0;
+        let mut scope = Scope::default();
         // Where the function ends that was entered from outside of any.
         let mut function_end = 0;
         let mut cursor = tree.walk();
@@ -288,35 +287,17 @@ impl<'a> Walk<'a> {
             let is_function = kind == "function_definition";
             if is_function || kind == "class_definition" {
                 let name = self.name(node)?;
-                open.push((level, scope.len()));
-                if !scope.is_empty() {
-                    scope.push('.');
-                }
-                scope.push_str(name);
+                let qualified = scope.enter(name);
                 if is_function {
                     let nested = node.end_byte() <= function_end;
-                    self.method(node, name, &scope, nested, hash)?;
+                    self.method(node, name, qualified, nested, hash)?;
                     function_end = function_end.max(node.end_byte());
                 }
             }
-            if may_hold_definitions(kind) && cursor.goto_first_child() {
-                level += 1;
-                continue;
-            }
-            loop {
-                if let Some(&(depth, length)) = open.last()
-                    && depth == level
-                {
-                    scope.truncate(length);
-                    open.pop();
-                }
-                if cursor.goto_next_sibling() {
-                    break;
-                }
-                if !cursor.goto_parent() {
-                    return Some((self.names, self.methods));
-                }
-                level -= 1;
+            let enter = holds_definitions(kind);
+            let moved = (enter && scope.descend(&mut cursor)) || scope.pass(&mut cursor);
+            if !moved {
+                return Some((self.names, self.methods));
             }
         }
     }
@@ -364,20 +345,4 @@ impl<'a> Walk<'a> {
         });
         Some(())
     }
-}
-
-/// As in `methods`, for nodes without errors.
-fn may_hold_definitions(kind: &str) -> bool {
-    matches!(
-        kind,
-        "module"
-            | "block"
-            | "if_statement"
-            | "for_statement"
-            | "while_statement"
-            | "try_statement"
-            | "with_statement"
-            | "match_statement"
-    ) || kind.ends_with("_definition")
-        || kind.ends_with("_clause")
 }

@@ -157,7 +157,7 @@ fn a_changed_member_leaves_the_other_pieces() {
     let old = pieces.outline(&mut parser, &old, true).unwrap();
     let new = pieces.outline(&mut parser, &new, true).unwrap();
     let shared =
-        old.parts.iter().filter(|a| new.parts.iter().any(|b| Arc::ptr_eq(&a.found, &b.found)));
+        old.parts.iter().filter(|a| new.parts.iter().any(|b| Arc::ptr_eq(&a.piece, &b.piece)));
     assert_eq!(shared.count() + 1, old.parts.len());
 }
 

@@ -9,8 +9,9 @@ use datafusion::datasource::MemTable;
 use datafusion::functions_aggregate::all_default_aggregate_functions;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
-use super::super::{APPROXIMATE, ORDER_DEPENDENT, all};
+use super::super::{APPROXIMATE, ORDER_DEPENDENT};
 use super::expected;
+use crate::functions::aggregates;
 
 const N: usize = 1000;
 
@@ -18,7 +19,7 @@ const N: usize = 1000;
 fn session(columns: Vec<(&str, ArrayRef)>, partitions: usize, batch: usize) -> SessionContext {
     let config = SessionConfig::new().with_target_partitions(partitions).with_batch_size(batch);
     let ctx = SessionContext::new_with_config(config);
-    all().iter().for_each(|f| ctx.register_udaf(f.as_ref().clone()));
+    aggregates().iter().for_each(|f| ctx.register_udaf(f.as_ref().clone()));
     let rows = RecordBatch::try_from_iter_with_nullable(
         columns.into_iter().map(|(name, column)| (name, column, true)),
     )
@@ -305,7 +306,7 @@ fn every_default_aggregate_is_replaced_listed_or_safe() {
         "median",
         "percentile_cont",
     ];
-    let ours = all();
+    let ours = aggregates();
     for builtin in all_default_aggregate_functions() {
         let name = builtin.name();
         let replaced = ours.iter().find(|f| f.name() == name);

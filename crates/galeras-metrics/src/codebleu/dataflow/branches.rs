@@ -4,7 +4,7 @@
 //! in them.
 
 use super::super::syntax::{Class, Shape};
-use super::{Branches, Flow, Op, children};
+use super::state::{Branches, Flow, Op, children};
 
 impl Flow {
     /// Sets aside what the branch up to the alternatives changed.

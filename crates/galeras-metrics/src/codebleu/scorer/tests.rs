@@ -4,17 +4,22 @@
 use super::super::EQUAL_WEIGHTS;
 use super::*;
 
-const MODES: [Mode; 3] = [Mode::Correct, Mode::Compat, Mode::CodeXGlue];
+const MODES: [CodeBleuMode; 3] =
+    [CodeBleuMode::Correct, CodeBleuMode::Compat, CodeBleuMode::CodeXGlue];
 
-fn scored(mode: Mode, reference: &str, hypothesis: &str) -> Result<(Scores, Counts), ParseError> {
+fn scored(
+    mode: CodeBleuMode,
+    reference: &str,
+    hypothesis: &str,
+) -> Result<(CodeBleuScores, CodeBleuCounts), ParseError> {
     let mut parser = PythonParser::new()?;
     let mut scorer = CodeBleu::new(mode, EQUAL_WEIGHTS);
     let reference = scorer.reference(&mut parser, reference)?;
     scorer.score(&mut parser, &reference, hypothesis)
 }
 
-fn correct(reference: &str, hypothesis: &str) -> Scores {
-    scored(Mode::Correct, reference, hypothesis).unwrap().0
+fn correct(reference: &str, hypothesis: &str) -> CodeBleuScores {
+    scored(CodeBleuMode::Correct, reference, hypothesis).unwrap().0
 }
 
 /// Syntax and data flow are as if the texts were the same.
@@ -40,7 +45,8 @@ fn comments_docstrings_and_line_continuations_take_no_part() {
     ] {
         alike(plain, other);
     }
-    let same = scored(Mode::CodeXGlue, plain, "def f(a):  # why\n    b = a + 1\n    return b");
+    let same =
+        scored(CodeBleuMode::CodeXGlue, plain, "def f(a):  # why\n    b = a + 1\n    return b");
     assert!(same.unwrap().0.syntax < 1.0);
 }
 
@@ -68,7 +74,7 @@ fn renaming_keeps_the_data_flow_and_swapping_breaks_it() {
 fn a_string_in_an_assignment_does_not_lose_the_data_flow() {
     let text = "def f(self, a):\n    self.x = 'abc'\n    return a";
     assert_eq!(correct(text, text).dataflow, Some(1.0));
-    let (scores, counts) = scored(Mode::Compat, text, text).unwrap();
+    let (scores, counts) = scored(CodeBleuMode::Compat, text, text).unwrap();
     assert_eq!((scores.dataflow, counts.reference_flow), (Some(0.0), 0));
     assert_eq!(scores.codebleu, 1.0);
 }
@@ -77,7 +83,7 @@ fn a_string_in_an_assignment_does_not_lose_the_data_flow() {
 fn the_body_of_a_loop_with_else_is_walked() {
     let text = "for a in b:\n    c = a\nelse:\n    d = c";
     let flow = |mode| scored(mode, text, text).unwrap().1.reference_flow;
-    assert_eq!((flow(Mode::Correct), flow(Mode::Compat)), (6, 2));
+    assert_eq!((flow(CodeBleuMode::Correct), flow(CodeBleuMode::Compat)), (6, 2));
 }
 
 #[test]
@@ -197,8 +203,8 @@ fn a_scorer_keeps_nothing_between_texts() {
 
 #[test]
 fn counts_of_a_corpus_are_sums() {
-    let (_, a) = scored(Mode::Correct, "x = 1", "x = 2").unwrap();
-    let (_, b) = scored(Mode::Correct, "def f(a): return a", "def f(b): return b").unwrap();
+    let (_, a) = scored(CodeBleuMode::Correct, "x = 1", "x = 2").unwrap();
+    let (_, b) = scored(CodeBleuMode::Correct, "def f(a): return a", "def f(b): return b").unwrap();
     let (mut ab, mut ba) = (a, b);
     ab.add(&b);
     ba.add(&a);
@@ -248,7 +254,7 @@ fn subtrees_match_where_their_s_expressions_do() {
             let (ours, theirs) = (written(a), written(b));
             let matched = ours.iter().filter(|one| theirs.contains(one)).count();
             // Nothing here begins with `//` and the like, so nothing is stripped.
-            let (_, counts) = scored(Mode::CodeXGlue, a, b).unwrap();
+            let (_, counts) = scored(CodeBleuMode::CodeXGlue, a, b).unwrap();
             let found = (counts.matched_subtrees, counts.reference_subtrees);
             assert_eq!(found, (matched as u64, ours.len() as u64), "{a:?} {b:?}");
         }

@@ -6,7 +6,7 @@
 //! starts with `_` or an ASCII letter: what `re.match('[_a-zA-Z][_a-zA-Z0-9]*', token)`
 //! accepts, which looks at the start of a token only (dpu_utils 0.6.1).
 
-use super::Error;
+use super::SimilarityError;
 
 /// The hard keywords of Python 3 but for `True` and `False`: the list of dpu_utils 0.6.1.
 pub(super) const KEYWORDS: [&str; 33] = [
@@ -42,8 +42,8 @@ const CLASSES: [u8; 256] = {
 /// Calls `word` with start and end of every kept word, in order.
 pub(super) fn each_word(
     text: &str,
-    mut word: impl FnMut(usize, usize) -> Result<(), Error>,
-) -> Result<(), Error> {
+    mut word: impl FnMut(usize, usize) -> Result<(), SimilarityError>,
+) -> Result<(), SimilarityError> {
     let bytes = text.as_bytes();
     let class = |at: usize| bytes.get(at).map(|&byte| CLASSES[usize::from(byte)]);
     let mut at = 0;

@@ -5,11 +5,11 @@
 //! The peers cut a token out of its line by columns, which tree-sitter counts in bytes and
 //! Python in code points, so that after a non-ASCII character every token of a line is
 //! shifted; and they drop the line feeds of a token of several lines. Both are done here for
-//! them; [`Mode::Correct`] takes the text as it is.
+//! them; [`CodeBleuMode::Correct`] takes the text as it is.
 
 use std::ops::Range;
 
-use super::Mode;
+use super::mode::CodeBleuMode;
 
 /// Cuts tokens out of one text. Reused from text to text.
 #[derive(Debug, Default)]
@@ -25,8 +25,8 @@ pub(super) struct Slices {
 }
 
 impl Slices {
-    pub(super) fn start(&mut self, text: &str, mode: Mode) {
-        self.by_lines = mode != Mode::Correct;
+    pub(super) fn start(&mut self, text: &str, mode: CodeBleuMode) {
+        self.by_lines = mode != CodeBleuMode::Correct;
         self.ascii = text.is_ascii();
         self.line = 0..0;
         self.starts.clear();
@@ -98,18 +98,18 @@ mod tests {
             slices.start(text, mode);
             String::from_utf8(slices.slice(text, start, start + part.len()).to_vec()).unwrap()
         };
-        assert_eq!(at(Mode::Compat, "añb"), "añb ");
-        assert_eq!(at(Mode::Compat, "c"), "");
-        assert_eq!(at(Mode::Compat, "d"), "d");
-        assert_eq!(at(Mode::Compat, "'''x\ny\né'''"), "'''xyé'''z");
-        assert_eq!(at(Mode::Correct, "'''x\ny\né'''"), "'''x\ny\né'''");
+        assert_eq!(at(CodeBleuMode::Compat, "añb"), "añb ");
+        assert_eq!(at(CodeBleuMode::Compat, "c"), "");
+        assert_eq!(at(CodeBleuMode::Compat, "d"), "d");
+        assert_eq!(at(CodeBleuMode::Compat, "'''x\ny\né'''"), "'''xyé'''z");
+        assert_eq!(at(CodeBleuMode::Correct, "'''x\ny\né'''"), "'''x\ny\né'''");
     }
 
     #[test]
     fn line_feeds_are_dropped_from_ascii_tokens_too() {
         let text = "'''a\n\nb'''";
         let mut slices = Slices::default();
-        slices.start(text, Mode::CodeXGlue);
+        slices.start(text, CodeBleuMode::CodeXGlue);
         assert_eq!(slices.slice(text, 0, text.len()), b"'''ab'''");
     }
 }

@@ -1,8 +1,9 @@
 //! Work that can be stopped: polling, sorting in pieces, running threads.
 //!
-//! Here: helpers without knowledge of documents. Not here: what is done with them.
+//! Here: polling, sorting and threads, without knowledge of documents. Not here: what is done
+//! with them.
 
-use super::{Error, Stop};
+use super::{SimilarityError, StopFlag};
 
 /// Units of work between two polls; a unit takes some nanoseconds, or some ten where it
 /// waits for memory.
@@ -13,32 +14,32 @@ const SORTED_AT_ONCE: usize = 1 << 17;
 
 /// Polls the stop flag when enough work was done.
 pub(super) struct Ticker<'a> {
-    stop: Stop<'a>,
+    stop: StopFlag<'a>,
     work: u64,
 }
 
 impl<'a> Ticker<'a> {
-    pub(super) fn new(stop: Stop<'a>) -> Self {
+    pub(super) fn new(stop: StopFlag<'a>) -> Self {
         Self { stop, work: 0 }
     }
 
     /// Notes `units` of work: tokens or postings touched, plus something per document.
     #[inline]
-    pub(super) fn work(&mut self, units: usize) -> Result<(), Error> {
+    pub(super) fn work(&mut self, units: usize) -> Result<(), SimilarityError> {
         self.work += units as u64;
         if self.work < INTERVAL { Ok(()) } else { self.poll() }
     }
 
     #[cold]
-    fn poll(&mut self) -> Result<(), Error> {
+    fn poll(&mut self) -> Result<(), SimilarityError> {
         self.work = 0;
         check(self.stop)
     }
 }
 
-/// Ends with [`Error::Stopped`] if asked to.
-pub(super) fn check(stop: Stop<'_>) -> Result<(), Error> {
-    if stop() { Err(Error::Stopped) } else { Ok(()) }
+/// Ends with [`SimilarityError::Stopped`] if asked to.
+pub(super) fn check(stop: StopFlag<'_>) -> Result<(), SimilarityError> {
+    if stop() { Err(SimilarityError::Stopped) } else { Ok(()) }
 }
 
 /// Sorts by a key that is different for every element.
@@ -48,8 +49,8 @@ pub(super) fn check(stop: Stop<'_>) -> Result<(), Error> {
 pub(super) fn sort<T, K: Ord>(
     items: &mut [T],
     key: impl Fn(&T) -> K,
-    stop: Stop<'_>,
-) -> Result<(), Error> {
+    stop: StopFlag<'_>,
+) -> Result<(), SimilarityError> {
     let mut width = SORTED_AT_ONCE;
     for piece in items.chunks_mut(width) {
         check(stop)?;
@@ -67,10 +68,10 @@ pub(super) fn sort<T, K: Ord>(
 
 /// Runs `work` once for every item, each in a thread of its own (the last one in this).
 /// Results come in the order of the items, or the first error in that order.
-pub(super) fn each<I: Send, R: Send>(
+pub(super) fn in_threads<I: Send, R: Send>(
     items: Vec<I>,
-    work: impl Fn(I) -> Result<R, Error> + Sync,
-) -> Result<Vec<R>, Error> {
+    work: impl Fn(I) -> Result<R, SimilarityError> + Sync,
+) -> Result<Vec<R>, SimilarityError> {
     let work = &work;
     std::thread::scope(|scope| {
         let mut items = items;
@@ -78,7 +79,8 @@ pub(super) fn each<I: Send, R: Send>(
         let spawn = |item| scope.spawn(move || work(item));
         let threads: Vec<_> = items.into_iter().map(spawn).collect();
         let last = last.map(work);
-        let joined = threads.into_iter().map(|it| it.join().unwrap_or(Err(Error::Worker)));
+        let joined =
+            threads.into_iter().map(|thread| thread.join().unwrap_or(Err(SimilarityError::Worker)));
         joined.chain(last).collect()
     })
 }
@@ -99,12 +101,12 @@ mod tests {
 
     #[test]
     fn sorting_stops_when_asked() {
-        assert!(matches!(sort(&mut [2, 1], |&n: &i32| n, &|| true), Err(Error::Stopped)));
+        assert!(matches!(sort(&mut [2, 1], |&n: &i32| n, &|| true), Err(SimilarityError::Stopped)));
     }
 
     #[test]
     fn results_come_in_the_order_of_the_items() {
-        assert_eq!(each(vec![3, 1, 2], |n| Ok(n * 10)).unwrap(), [30, 10, 20]);
-        assert!(each(Vec::<u8>::new(), Ok).unwrap().is_empty());
+        assert_eq!(in_threads(vec![3, 1, 2], |n| Ok(n * 10)).unwrap(), [30, 10, 20]);
+        assert!(in_threads(Vec::<u8>::new(), Ok).unwrap().is_empty());
     }
 }

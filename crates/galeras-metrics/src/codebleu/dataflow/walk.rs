@@ -1,144 +1,29 @@
-//! The data flow of one text: which variables each token comes from or is computed from.
+//! The walk through a program in an order near to that of execution.
 //!
-//! Here: CodeBLEU's data flow of Python (Ren et al. 2020, after GraphCodeBERT), and its items
-//! as hashes without names. Not here: what a token is (`syntax`), comparing (`mod`).
-//!
-//! What is extracted. The program is walked in an order near to that of execution, with, for
-//! every name, the tokens that may have set it. A token that is reached comes from its own
-//! name if that name was set before; an identifier that was not sets it. In assignments, the
-//! heads of `for` loops and comprehensions, the tokens on the left are computed from those on
-//! the right, one to one if both sides have as many parts; in default parameters they come
-//! from them. Branches of an `if` start alike and are united; `for` and `while` are walked
-//! twice, so that a loop feeds itself. Nothing else branches. Tokens without an origin count
-//! if another one comes from them.
-//!
-//! An item is (variable, relation, variables that it comes from), with the variables of the
-//! text numbered in the order of first appearance in its items, which are in the order of
-//! their tokens. The origins keep their order and repetitions, except where the peers unite
-//! several sightings of a token (in loops, and in defaults of several tokens): they use
-//! Python's `set`, whose order depends on the hash seed of the process; here each origin is
-//! kept once, in the order of the text.
-//!
-//! Differences of [`Mode::Correct`] from the peers, besides those of `syntax` and `text`:
-//! a string is one part (the peers fail on its quotes and then lose the data flow of the
-//! whole text: `self.x = 'abc'` is enough), and the body of a `for` with an `else` is walked.
-//!
-//! The walk has its own stack and undoes what a branch set instead of copying all names, so
-//! its work grows with the text. Loops more than [`DOUBLED`] deep are walked once.
+//! Here: what each kind of node reads and sets. Not here: the branches of an `if` (`branches`).
 
-mod branches;
-mod items;
-
-use super::Mode;
-use super::syntax::{Class, Field, Flat, NONE, Shape};
 use galeras_python::ParseError;
+
+use super::super::mode::CodeBleuMode;
+use super::super::syntax::{Class, Field, Flat, NONE, Shape};
+use super::state::{ABSENT, COMES_FROM, COMPUTED_FROM, Flow, Item, MAX_WORK, Op, Part, children};
 
 /// Depth down to which the body of a loop is walked twice: 2 to this power is the factor that
 /// nested loops cost.
 const DOUBLED: u32 = 6;
 
-/// Origins that the items of a text may list, and names that its branches may unite. A text
-/// over it is a chain of thousands of assignments in one statement or the like.
-const MAX_WORK: usize = 1 << 24;
-
-/// What is left to do; the last one comes first.
-#[derive(Clone, Copy, Debug)]
-enum Op {
-    Visit(u32),
-    /// The children from one node on up to another.
-    Children(u32, u32, Part),
-    /// The left of an assignment, after its right.
-    Bind(u32),
-    /// The name of a default parameter, after its value.
-    BindDefault(u32),
-    /// One more pass through a loop, or its end.
-    Loop(u32, u32),
-    /// The end of an `if` up to its alternatives; what was set since is on the trail.
-    Main(u32, u32),
-    /// The alternatives from a node on.
-    Alternatives(u32, u32, Branches),
-}
-
-/// Which children are visited.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
-    All,
-    /// Those that are, or are not, the `for` of a comprehension.
-    ForIn,
-    NotForIn,
-    /// Those that are no alternatives of an `if`.
-    Main,
-    /// The body, and the `else`, of a loop.
-    Bodies,
-}
-
-/// The branches of an `if` that are done.
-#[derive(Clone, Copy, Debug)]
-struct Branches {
-    count: u32,
-    /// Where their changes begin.
-    changes: u32,
-    /// Where the trail stood.
-    trail: u32,
-    has_else: bool,
-    /// Whether an alternative has just been walked.
-    open: bool,
-}
-
-/// What a token comes from.
-#[derive(Clone, Copy, Debug, Default)]
-struct Item {
-    relation: u8,
-    /// Comes from its own name.
-    own: bool,
-    /// Each origin counts once.
-    distinct: bool,
-    /// Tokens it comes from.
-    from: u32,
-    to: u32,
-}
-
-const ABSENT: u8 = 0;
-const COMES_FROM: u8 = 1;
-const COMPUTED_FROM: u8 = 2;
-
 /// The peers fail here, and have no data flow for the text.
 struct Failed;
-
-/// Extracts data flow. Reused from text to text.
-#[derive(Debug, Default)]
-pub(super) struct Flow {
-    ops: Vec<Op>,
-    items: Vec<Item>,
-    /// How many ranges of origins begin less end at each token.
-    marks: Vec<i32>,
-    /// What set each name: 0 nothing, up to the number of tokens that token (from 1), above
-    /// it a list.
-    state: Vec<u32>,
-    /// Names that were set inside of an `if`, with what had set them before.
-    trail: Vec<(u32, u32)>,
-    changes: Vec<(u32, u32)>,
-    lists: Vec<(u32, u32, bool)>,
-    members: Vec<u32>,
-    /// For each name, the last round in which it was met.
-    met: Vec<u32>,
-    round: u32,
-    numbers: Vec<u32>,
-    ifs: u32,
-    loops: u32,
-    work: usize,
-    peers: bool,
-}
 
 impl Flow {
     /// The items of a text as hashes, sorted, into `items`.
     ///
     /// # Errors
     /// [`ParseError::TooComplex`] for texts that would take more than [`MAX_WORK`].
-    pub(super) fn items(
+    pub(in super::super) fn items(
         &mut self,
         shape: &Shape,
-        mode: Mode,
+        mode: CodeBleuMode,
         items: &mut Vec<u128>,
     ) -> Result<(), ParseError> {
         items.clear();
@@ -154,25 +39,6 @@ impl Flow {
         }
         items.sort_unstable();
         Ok(())
-    }
-
-    fn start(&mut self, shape: &Shape, mode: Mode) {
-        fn zero<T: Clone + Default>(vec: &mut Vec<T>, len: usize) {
-            vec.clear();
-            vec.resize(len, T::default());
-        }
-        zero(&mut self.items, shape.tokens.len());
-        zero(&mut self.marks, shape.tokens.len() + 1);
-        zero(&mut self.state, shape.names.len());
-        zero(&mut self.met, shape.names.len());
-        zero(&mut self.numbers, shape.names.len());
-        self.ops.clear();
-        self.trail.clear();
-        self.changes.clear();
-        self.lists.clear();
-        self.members.clear();
-        (self.round, self.ifs, self.loops, self.work) = (0, 0, 0, 0);
-        self.peers = mode != Mode::Correct;
     }
 
     fn walk(&mut self, shape: &Shape) -> Result<(), Failed> {
@@ -277,24 +143,6 @@ impl Flow {
         }
     }
 
-    /// Tokens that an item comes from, or that come from another one.
-    fn mark(&mut self, from: u32, to: u32) {
-        self.marks[from as usize] += 1;
-        self.marks[to as usize] -= 1;
-    }
-
-    fn list_of(&self, setter: u32) -> Option<usize> {
-        (setter as usize).checked_sub(self.items.len() + 1)
-    }
-
-    fn set(&mut self, name: u32, setter: u32) {
-        let slot = &mut self.state[name as usize];
-        if self.ifs > 0 {
-            self.trail.push((name, *slot));
-        }
-        *slot = setter;
-    }
-
     /// Left and right of an assignment or of the head of a loop.
     fn sides(&self, shape: &Shape, at: u32) -> Result<Sides, Failed> {
         let left = child(shape, at, Field::Left).ok_or(Failed)?;
@@ -319,7 +167,7 @@ impl Flow {
             return Err(Failed);
         }
         if sides.zipped {
-            // The commas between them are no tokens.
+            // The commas between them are not tokens.
             let node = shape.nodes[sides.right as usize];
             self.ops.push(Op::Children(sides.right + 1, node.end, Part::All));
         } else {
@@ -400,18 +248,6 @@ impl Flow {
     }
 }
 
-impl Part {
-    fn takes(self, class: Class) -> bool {
-        match self {
-            Self::All => true,
-            Self::ForIn => class == Class::ForIn,
-            Self::NotForIn => class != Class::ForIn,
-            Self::Main => !matches!(class, Class::Elif | Class::Else),
-            Self::Bodies => matches!(class, Class::Block | Class::Else),
-        }
-    }
-}
-
 struct Sides {
     left: u32,
     right: u32,
@@ -420,7 +256,7 @@ struct Sides {
 }
 
 impl Sides {
-    /// Whether the peers take quotes for parts; see the head of this file.
+    /// Whether the peers take quotes for parts; see the head of the module.
     fn fails(&self, shape: &Shape) -> bool {
         let count = |node: u32| match shape.nodes[node as usize] {
             Flat { class: Class::String, parts, .. } => parts as usize,
@@ -431,18 +267,7 @@ impl Sides {
     }
 }
 
-fn children(shape: &Shape, at: u32) -> impl Iterator<Item = u32> {
-    let end = shape.nodes[at as usize].end;
-    let mut next = at + 1;
-    std::iter::from_fn(move || {
-        let child = next;
-        let flat = shape.nodes.get(child as usize).filter(|_| child < end)?;
-        next = flat.end;
-        Some(child)
-    })
-}
-
-/// The children that are no commas.
+/// The children that are not commas.
 fn parts(shape: &Shape, at: u32) -> impl Iterator<Item = u32> {
     children(shape, at).filter(|child| shape.nodes[*child as usize].class != Class::Comma)
 }

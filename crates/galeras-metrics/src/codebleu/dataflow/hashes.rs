@@ -2,9 +2,9 @@
 //!
 //! Here: numbering names and hashing items. Not here: how the items come about.
 
-use super::super::names::Mix;
+use super::super::symbols::Mix;
 use super::super::syntax::Shape;
-use super::{ABSENT, Flow, MAX_WORK};
+use super::state::{ABSENT, Flow, MAX_WORK};
 
 impl Flow {
     /// Writes the items, with numbers for names.
