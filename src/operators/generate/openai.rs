@@ -26,7 +26,9 @@ use crate::operator::{
     Answers, ArgError, AskStep, Asked, Fact, INPUT, LowerContext, Lowering, Port, Step, StepError,
     Tell, Versioned,
 };
-use galeras_chat::{Ask, Budget, ChatError, Client, Endpoint, Notice, Price, Settings, Usd};
+use galeras_chat::{
+    Ask, Budget, ChatClient, ChatError, ChatNotice, ChatSettings, Endpoint, Price, Usd,
+};
 use galeras_net::Secret;
 
 /// The version of what questions are made of.
@@ -67,7 +69,7 @@ impl OpenAi {
         Secret::new(name, &value).map(Some).map_err(|error| StepError::new(error.to_string()))
     }
 
-    fn client(&self) -> Result<Client, StepError> {
+    fn client(&self) -> Result<ChatClient, StepError> {
         let failed = |error: ChatError| StepError::new(error.to_string());
         let endpoint = Endpoint::new(self.args.base_url(), self.secret()?).map_err(failed)?;
         let budget = match (self.args.max_usd, self.price()) {
@@ -77,7 +79,7 @@ impl OpenAi {
             }
             _ => None,
         };
-        let settings = Settings {
+        let settings = ChatSettings {
             concurrency: self.args.concurrency(),
             requests_per_minute: self.args.requests_per_minute,
             tokens_per_minute: self.args.tokens_per_minute,
@@ -87,9 +89,9 @@ impl OpenAi {
             // Only waits are drawn from it: processes that were all refused should not come
             // back together.
             seed: u64::from(std::process::id()),
-            ..Settings::default()
+            ..ChatSettings::default()
         };
-        Client::new(endpoint, settings).map_err(failed)
+        ChatClient::new(endpoint, settings).map_err(failed)
     }
 
     /// The body of a request.
@@ -311,7 +313,7 @@ struct Asking<'a> {
     step: &'a OpenAi,
     cx: &'a LowerContext,
     answers: &'a dyn Answers,
-    client: Client,
+    client: ChatClient,
     /// As many requests go side by side. An answer that is being kept takes no place.
     places: Semaphore,
     /// What is being asked: conversations that begin the same share the beginning.
@@ -405,8 +407,8 @@ impl Asking<'_> {
     async fn ask(&self, body: Map<String, Value>, question: &Digest) -> Result<Said, Ended> {
         let all = |error: StepError| Ended::All(error);
         let ask = Ask::new(body).map_err(|error| all(StepError::new(error.to_string())))?;
-        let notice = |notice: Notice| match notice {
-            Notice::Waiting(text) => (self.cx.tell)(Tell::Waiting(text)),
+        let notice = |notice: ChatNotice| match notice {
+            ChatNotice::Waiting(text) => (self.cx.tell)(Tell::Waiting(text)),
         };
         // Nobody closes the semaphore.
         let place = self.places.acquire().await;

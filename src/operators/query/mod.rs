@@ -23,8 +23,10 @@ use crate::operator::{
     Port, Ports, REJECTS, SideFile, Snapshot, Step, StepError, TableSchema, TableStep, Tell,
     args_schema, parse_args,
 };
-use galeras_github::{Client, GITHUB, GithubError, GithubErrorKind, Notice, Query, Search};
-use galeras_github::{Repository, Sort, search};
+use galeras_github::{
+    GITHUB, GithubClient, GithubError, GithubErrorKind, Query, Search, SearchNotice,
+};
+use galeras_github::{GithubRepository, Sort, search};
 use galeras_net::Secret;
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -172,7 +174,7 @@ impl Operator for QueryRepositories {
                     return Err(one(ArgError::new("", "missing-argument", message).help(help)));
                 }
             };
-            if let Err(error) = Client::new(&args.base_url, None) {
+            if let Err(error) = GithubClient::new(&args.base_url, None) {
                 return Err(one(ArgError::new("base_url", "bad-url", error.to_string())));
             }
             let mut step =
@@ -244,7 +246,7 @@ impl BoundQuery {
             From::List(listed) => Ok(listed.found()),
             From::Search => {
                 let (client, wanted) = (self.client()?, self.args.search());
-                let tell = |notice: Notice| (cx.tell)(told(notice));
+                let tell = |notice: SearchNotice| (cx.tell)(told(notice));
                 let journal = self.memory(cx);
                 let found = search(&client, &wanted, &journal, &tell, &cx.cancel).await;
                 let mut found = found.map_err(|error| self.failed(&error))?;
@@ -260,13 +262,13 @@ impl BoundQuery {
         }
     }
 
-    fn client(&self) -> Result<Client, StepError> {
+    fn client(&self) -> Result<GithubClient, StepError> {
         let name = &self.args.token_env;
         let failed = |error: GithubError| StepError::new(error.to_string());
         let token = std::env::var(name).ok().filter(|token| !token.trim().is_empty());
         let token = token.map(|token| Secret::new(name, &token)).transpose();
         let token = token.map_err(|error| StepError::new(error.to_string()))?;
-        Client::new(&self.args.base_url, token).map_err(failed)
+        GithubClient::new(&self.args.base_url, token).map_err(failed)
     }
 
     /// The folder of what an unfinished search has found out.
@@ -289,15 +291,15 @@ impl BoundQuery {
 }
 
 /// A notice in the step's words.
-fn told(notice: Notice) -> Tell {
+fn told(notice: SearchNotice) -> Tell {
     match notice {
-        Notice::Waiting { seconds, reason } => {
+        SearchNotice::Waiting { seconds, reason } => {
             Tell::Waiting(format!("waiting {seconds} s: {reason}"))
         }
-        Notice::Progress { found, total } => {
+        SearchNotice::Progress { found, total } => {
             Tell::Activity(format!("{found} of {total} repositories"))
         }
-        Notice::Incomplete { query, expected, found } => Tell::Warning(format!(
+        SearchNotice::Incomplete { query, expected, found } => Tell::Warning(format!(
             "GitHub counts {expected} repositories for `{query}` but lists {found}"
         )),
     }
@@ -405,8 +407,8 @@ fn is_old(memory: &Path) -> bool {
     begun.is_ok_and(|begun| begun.elapsed().is_ok_and(|age| age.as_secs() > 86_400))
 }
 
-impl std::convert::From<Repository> for Found {
-    fn from(found: Repository) -> Self {
+impl std::convert::From<GithubRepository> for Found {
+    fn from(found: GithubRepository) -> Self {
         Self {
             repo: found.full_name,
             address: found.clone_url,

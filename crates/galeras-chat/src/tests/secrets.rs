@@ -37,7 +37,7 @@ async fn no_server_makes_us_show_the_key() {
     for reply in replies {
         let server = Server::start(move |_, _| reply.clone()).await;
         let key = Secret::new("KEY", KEY).unwrap();
-        let ran = Ran::with_key(&server, Some(key), Settings::default());
+        let ran = Ran::with_key(&server, Some(key), ChatSettings::default());
         let error = ran.ask("hello").await.unwrap_err();
         let shown = format!("{error} {error:?} {:?} {:?}", ran.client, ran.notices());
         let lower = shown.to_lowercase();
@@ -61,7 +61,7 @@ async fn no_answer_carries_the_key() {
     let reply = status(200, &[], &reply.to_string());
     let server = Server::start(move |_, _| reply.clone()).await;
     let key = Secret::new("KEY", KEY).unwrap();
-    let ran = Ran::with_key(&server, Some(key), Settings::default());
+    let ran = Ran::with_key(&server, Some(key), ChatSettings::default());
     let answer = ran.ask("hello").await.unwrap();
     assert_eq!(answer.content, "a ***");
     assert!(!format!("{answer:?}").contains(KEY));
@@ -72,7 +72,7 @@ async fn the_words_of_a_server_are_one_short_line() {
     let long = format!("a\u{1b}[31m\r\nb\u{202e} {}", "é ".repeat(1_000));
     let reply = status(400, &[], &json!({"error": {"message": long}}).to_string());
     let server = Server::start(move |_, _| reply.clone()).await;
-    let ran = Ran::new(&server, Settings::default());
+    let ran = Ran::new(&server, ChatSettings::default());
     let (_, reason) = failed(ran.ask("hello").await);
     assert!(!reason.contains(|c: char| c.is_control() || c == '\u{202e}'), "{reason}");
     assert!(reason.chars().count() < 250 && reason.ends_with('…'), "{reason}");

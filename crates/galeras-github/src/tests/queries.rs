@@ -3,7 +3,7 @@
 use super::super::query::{Bounds, Query};
 use super::super::slice::Slice;
 use super::super::time;
-use super::{GithubErrorKind, PAPER, Repository};
+use super::{GithubErrorKind, GithubRepository, PAPER};
 
 fn parsed(text: &str) -> Query {
     Query::parse(text).unwrap_or_else(|e| panic!("{text}: {e}"))
@@ -167,8 +167,8 @@ fn any_text_is_read_or_refused_and_a_text_that_was_read_stays() {
     assert!(read > 5_000, "{read}");
 }
 
-fn repository(stars: u64, created: i64) -> Repository {
-    Repository {
+fn repository(stars: u64, created: i64) -> GithubRepository {
+    GithubRepository {
         id: 1,
         full_name: "a/b".into(),
         clone_url: String::new(),
