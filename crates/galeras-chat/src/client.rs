@@ -215,6 +215,8 @@ impl ChatClient {
                 Kind::Down { loading } => {
                     downs += 1;
                     let wait = self.down(key, downs, loading, reason, notify)?;
+                    let wait_seconds = wait.as_secs_f64();
+                    tracing::debug!(attempt = downs, loading, wait_seconds, "chat server is down");
                     self.sleep(wait).await?;
                 }
             }

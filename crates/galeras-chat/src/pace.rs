@@ -235,6 +235,8 @@ impl Pace {
             None => own,
         };
         gate.until = gate.until.max(now + wait);
+        let wait_seconds = wait.as_secs_f64();
+        tracing::debug!(attempt = gate.closings, wait_seconds, "chat server limits requests");
         (gate.reason, gate.noticed, gate.ramp) = (reason, false, self.concurrency);
         Ok(())
     }

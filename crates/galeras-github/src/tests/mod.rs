@@ -1,6 +1,6 @@
 //! Tests of the search against a GitHub on the loopback address.
 //!
-//! Lives here: the server's repositories, a clock that does not wait, and running a search.
+//! The server's repositories, a clock that does not wait, and running a search.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
