@@ -188,7 +188,7 @@ enum Listing {
 impl Run<'_> {
     /// Everything, by id.
     async fn all(&mut self) -> Result<BTreeMap<u64, GithubRepository>, GithubError> {
-        let mut found = BTreeMap::new();
+        let mut by_id = BTreeMap::new();
         let (mut whole, mut missing) = (None, 0);
         let mut tasks = vec![Task { slice: Slice::whole(&self.query), cuts: 0, stubborn: 0 }];
         while let Some(task) = tasks.pop() {
@@ -213,9 +213,9 @@ impl Run<'_> {
                         });
                     }
                     // What is found twice was found later with its newer state.
-                    found.extend(repositories.into_iter().map(|r| (r.id, r)));
+                    by_id.extend(repositories.into_iter().map(|r| (r.id, r)));
                     let total = *whole.get_or_insert(total);
-                    (self.notify)(SearchNotice::Progress { found: found.len() as u64, total });
+                    (self.notify)(SearchNotice::Progress { found: by_id.len() as u64, total });
                 }
                 Outcome::Split { total, parts } => {
                     whole.get_or_insert(total);
@@ -227,12 +227,12 @@ impl Run<'_> {
             }
         }
         // Whatever the parts said: if they do not add up to the whole, the user has to know.
-        let (expected, got) = (whole.unwrap_or(0), found.len() as u64);
+        let (expected, got) = (whole.unwrap_or(0), by_id.len() as u64);
         if got + missing < expected {
             let query = self.query.with(self.query.stars, self.query.created);
             (self.notify)(SearchNotice::Incomplete { query, expected, found: got });
         }
-        Ok(found)
+        Ok(by_id)
     }
 
     /// Lists a slice, or cuts it.
