@@ -3,6 +3,8 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use jiff::civil::DateTime;
+
 /// Now, as RFC 3339 in UTC: `2026-11-21T09:30:00.123Z`.
 pub fn timestamp() -> String {
     rfc3339(SystemTime::now())
@@ -19,21 +21,14 @@ pub(super) fn compact(time: SystemTime) -> String {
     format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}.{milli:03}Z")
 }
 
-/// Year, month, day, hour, minute, second and millisecond. Days become dates as in Howard
-/// Hinnant's “chrono-compatible low-level date algorithms”, where years start in March.
-fn civil(time: SystemTime) -> [u64; 7] {
+/// Year, month, day, hour, minute, second and millisecond in UTC; times before 1970 are 1970.
+fn civil(time: SystemTime) -> [i32; 7] {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let (days, rest) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
-    let shifted = days + 719_468;
-    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let from_march = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    let milli = u64::from(since.subsec_millis());
-    [year, month, day, rest / 3_600, rest / 60 % 60, rest % 60, milli]
+    let time = DateTime::constant(1970, 1, 1, 0, 0, 0, 0).saturating_add(since);
+    let milli = time.subsec_nanosecond() / 1_000_000;
+    let [month, day] = [time.month(), time.day()].map(i32::from);
+    let [hour, minute, second] = [time.hour(), time.minute(), time.second()].map(i32::from);
+    [i32::from(time.year()), month, day, hour, minute, second, milli]
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Outcome, Project};
 use crate::paper::{history, table, text};
-use galeras_test_servers::chat_api::{ChatApi, Fault, MODEL};
+use galeras_test_servers::chat_api::{ChatApi, ChatFault, MODEL};
 
 const QUICKSTART: &str = include_str!("../../workflows/quickstart.yaml");
 const CASESTUDY: &str = include_str!("../../workflows/casestudy.yaml");
@@ -306,7 +306,7 @@ fn refused() -> (Study, String) {
     study.api.script(move |asked| {
         let first = asked.said().into_iter().find(|text| text.starts_with("Remember"))?;
         let this = refused.get_or_insert_with(|| first.clone());
-        (*this == first).then(|| Fault::Error(400, "content_filter", "no".into()))
+        (*this == first).then(|| ChatFault::Error(400, "content_filter", "no".into()))
     });
     study.run();
     let unanswered = study.project.read("casestudy/unanswered.jsonl");

@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 
 use crate::generate_openai::{only, project, warnings};
 use crate::harness::Outcome;
-use galeras_test_servers::chat_api::{ChatApi, Fault, error};
+use galeras_test_servers::chat_api::{ChatApi, ChatFault, error};
 
 /// Quick tries, so that a test of all that fails takes seconds.
 const QUICK: &str = "tries: 2, timeout_seconds: 1";
 
-fn raw(status: u16, body: Value) -> Fault {
-    Fault::Raw(status, vec![], body.to_string())
+fn raw(status: u16, body: Value) -> ChatFault {
+    ChatFault::Raw(status, vec![], body.to_string())
 }
 
 /// Requests by their last message.
@@ -30,7 +30,7 @@ fn counts(api: &ChatApi) -> BTreeMap<String, usize> {
 /// One prompt of four always fails so: it is rejected with this rule and these words after as
 /// many tries, the others are answered, and the next run asks it alone.
 #[track_caller]
-fn rejects(fault: Fault, tries: usize, rule: &str, words: &[&str]) {
+fn rejects(fault: ChatFault, tries: usize, rule: &str, words: &[&str]) {
     let api = ChatApi::start();
     api.spoil("f1(", fault.clone());
     let project = project(&api, 4, QUICK);
@@ -62,7 +62,7 @@ fn rejects(fault: Fault, tries: usize, rule: &str, words: &[&str]) {
 
 /// One request fails so: it is sent again, and all is as if nothing had happened.
 #[track_caller]
-fn survives(fault: Fault) {
+fn survives(fault: ChatFault) {
     let api = ChatApi::start();
     let project = project(&api, 3, QUICK);
     let undisturbed = project.run_ok(&["--cache", "undisturbed"]);
@@ -76,7 +76,7 @@ fn survives(fault: Fault) {
 
 /// No prompt will be answered: the step ends after these requests at most, and says this.
 #[track_caller]
-fn ends(fault: Fault, words: &[&str]) {
+fn ends(fault: ChatFault, words: &[&str]) {
     let api = ChatApi::start();
     let spoilt = fault.clone();
     api.script(move |_| Some(spoilt.clone()));
@@ -104,40 +104,41 @@ fn said(outcome: &Outcome, what: &dyn std::fmt::Debug, words: &[&str]) {
 
 #[test]
 fn what_fails_in_passing_is_asked_again() {
-    survives(Fault::Error(500, "internal", "oops".into()));
-    survives(Fault::Error(503, "busy", "busy".into()));
+    survives(ChatFault::Error(500, "internal", "oops".into()));
+    survives(ChatFault::Error(503, "busy", "busy".into()));
     survives(raw(502, json!({"detail": "bad gateway"})));
-    survives(Fault::Raw(504, vec![], "<html><title>Gateway Time-out</title></html>".into()));
-    survives(Fault::Error(408, "timeout", "slow".into()));
-    survives(Fault::CutBefore);
-    survives(Fault::CutHead);
-    survives(Fault::CutBody);
-    survives(Fault::Malformed);
-    survives(Fault::NoChoices);
-    survives(Fault::Hang);
-    survives(Fault::Raw(200, vec![], String::new()));
-    survives(Fault::Raw(503, vec![], error("unavailable_error", "Loading model")));
+    survives(ChatFault::Raw(504, vec![], "<html><title>Gateway Time-out</title></html>".into()));
+    survives(ChatFault::Error(408, "timeout", "slow".into()));
+    survives(ChatFault::CutBefore);
+    survives(ChatFault::CutHead);
+    survives(ChatFault::CutBody);
+    survives(ChatFault::Malformed);
+    survives(ChatFault::NoChoices);
+    survives(ChatFault::Hang);
+    survives(ChatFault::Raw(200, vec![], String::new()));
+    survives(ChatFault::Raw(503, vec![], error("unavailable_error", "Loading model")));
     survives(raw(200, json!({"error": {"message": "upstream", "code": 502}})));
 }
 
 #[test]
 fn what_goes_on_failing_is_rejected_after_its_tries() {
-    let oops = || Fault::Error(500, "internal", "oops".into());
+    let oops = || ChatFault::Error(500, "internal", "oops".into());
     rejects(oops(), 2, "server_error", &["HTTP 500", "oops", "2 tries"]);
     rejects(raw(500, json!({"detail": "not today"})), 2, "server_error", &["not today"]);
-    rejects(Fault::CutBefore, 2, "cut_connection", &["ended before the answer", "2 tries"]);
-    rejects(Fault::CutHead, 2, "cut_connection", &["ended before the answer"]);
-    rejects(Fault::CutBody, 2, "cut_connection", &["ended before the answer"]);
-    rejects(Fault::Malformed, 2, "malformed_answer", &["damaged", "2 tries"]);
-    rejects(Fault::NoChoices, 2, "no_choices", &["no choice"]);
-    rejects(Fault::Hang, 2, "time_out", &["no answer in 1 s", "2 tries"]);
+    rejects(ChatFault::CutBefore, 2, "cut_connection", &["ended before the answer", "2 tries"]);
+    rejects(ChatFault::CutHead, 2, "cut_connection", &["ended before the answer"]);
+    rejects(ChatFault::CutBody, 2, "cut_connection", &["ended before the answer"]);
+    rejects(ChatFault::Malformed, 2, "malformed_answer", &["damaged", "2 tries"]);
+    rejects(ChatFault::NoChoices, 2, "no_choices", &["no choice"]);
+    rejects(ChatFault::Hang, 2, "time_out", &["no answer in 1 s", "2 tries"]);
     rejects(raw(200, json!({"object": "list"})), 2, "no_choices", &["no choice"]);
-    rejects(Fault::Raw(200, vec![], "true".into()), 2, "malformed_answer", &["damaged"]);
+    rejects(ChatFault::Raw(200, vec![], "true".into()), 2, "malformed_answer", &["damaged"]);
 }
 
 #[test]
 fn what_the_server_refuses_is_not_asked_again() {
-    let refused = |status, code: &'static str, text: &str| Fault::Error(status, code, text.into());
+    let refused =
+        |status, code: &'static str, text: &str| ChatFault::Error(status, code, text.into());
     rejects(refused(400, "bad", "no way"), 1, "refused", &["refuses", "no way"]);
     rejects(refused(413, "big", "too big"), 1, "refused", &["too long", "too big"]);
     let long = "This model's maximum context length is 2048 tokens, you requested 9999";
@@ -155,34 +156,37 @@ fn what_the_server_refuses_is_not_asked_again() {
     let detail = json!({"detail": [{"loc": ["body", "seed"], "msg": "bad seed"}]});
     rejects(raw(422, detail), 1, "refused", &["body.seed: bad seed"]);
     let never = vec![("x-should-retry".into(), "false".into())];
-    rejects(Fault::Raw(500, never, error("e", "stop")), 1, "server_error", &["stop"]);
+    rejects(ChatFault::Raw(500, never, error("e", "stop")), 1, "server_error", &["stop"]);
 }
 
 #[test]
 fn an_answer_without_end_is_rejected() {
     for told in [true, false] {
-        rejects(Fault::Huge(100 << 20, told), 1, "too_large", &["longer than"]);
+        rejects(ChatFault::Huge(100 << 20, told), 1, "too_large", &["longer than"]);
     }
 }
 
 #[test]
 fn what_will_not_change_ends_the_step_at_once() {
     let model = "The model `tiny` does not exist";
-    ends(Fault::Error(404, "model_not_found", model.into()), &["has no model `tiny`", "exist"]);
+    ends(ChatFault::Error(404, "model_not_found", model.into()), &["has no model `tiny`", "exist"]);
     ends(raw(404, json!({"detail": "Not Found"})), &["no chat completions at", "/v1"]);
     ends(raw(404, json!({"detail": "model 'tiny' not found"})), &["has no model `tiny`"]);
-    ends(Fault::Error(401, "invalid_api_key", "Who?".into()), &["wants a key", "Who?"]);
+    ends(ChatFault::Error(401, "invalid_api_key", "Who?".into()), &["wants a key", "Who?"]);
     ends(raw(403, json!({"error": "forbidden"})), &["HTTP 403", "forbidden"]);
-    ends(Fault::Error(402, "e", "Pay".into()), &["no money left", "Pay"]);
-    ends(Fault::Error(429, "insufficient_quota", "Pay".into()), &["quota", "Pay"]);
-    ends(Fault::Limited("retry-after", "4000".into()), &["HTTP 429", "1 h 6 min", "start again"]);
-    ends(Fault::Stream, &["streams its answer", "event-stream"]);
+    ends(ChatFault::Error(402, "e", "Pay".into()), &["no money left", "Pay"]);
+    ends(ChatFault::Error(429, "insufficient_quota", "Pay".into()), &["quota", "Pay"]);
+    ends(
+        ChatFault::Limited("retry-after", "4000".into()),
+        &["HTTP 429", "1 h 6 min", "start again"],
+    );
+    ends(ChatFault::Stream, &["streams its answer", "event-stream"]);
     let to = vec![("location".to_owned(), "https://elsewhere.example/v1?key=x".to_owned())];
-    ends(Fault::Raw(308, to, String::new()), &["redirects to https://elsewhere.example/v1, "]);
+    ends(ChatFault::Raw(308, to, String::new()), &["redirects to https://elsewhere.example/v1, "]);
     let page = vec![("content-type".to_owned(), "text/html".to_owned())];
-    ends(Fault::Raw(200, page, "<html>hello".into()), &["a web page", "/v1"]);
+    ends(ChatFault::Raw(200, page, "<html>hello".into()), &["a web page", "/v1"]);
     let packed = vec![("content-encoding".to_owned(), "gzip".to_owned())];
-    ends(Fault::Raw(200, packed, "{}".into()), &["compresses its answer"]);
+    ends(ChatFault::Raw(200, packed, "{}".into()), &["compresses its answer"]);
     let unknown = json!({"error": {"message": "Unsupported parameter: 'seed'", "code": "unsupported_parameter", "param": "seed"}});
     ends(raw(400, unknown), &["does not take a parameter", "seed"]);
 }
@@ -219,7 +223,7 @@ fn a_server_that_is_not_there_is_told_quickly() {
 #[test]
 fn a_step_that_ends_early_keeps_its_answers() {
     let api = ChatApi::start();
-    let gone = || Fault::Error(404, "model_not_found", "The model does not exist".into());
+    let gone = || ChatFault::Error(404, "model_not_found", "The model does not exist".into());
     api.script(move |asked| (asked.number >= 7).then(gone));
     let project = project(&api, 20, "concurrency: 1");
     let outcome = project.run_json(&[]).exits(1);
@@ -237,8 +241,8 @@ fn answers_under_way_are_kept_when_the_step_ends() {
     let api = ChatApi::start();
     api.script(|asked| {
         Some(match asked.number {
-            3 => Fault::Error(401, "invalid_api_key", "no".into()),
-            _ => Fault::Slow(Duration::from_millis(700)),
+            3 => ChatFault::Error(401, "invalid_api_key", "no".into()),
+            _ => ChatFault::Slow(Duration::from_millis(700)),
         })
     });
     let project = project(&api, 20, "concurrency: 4");
@@ -252,7 +256,7 @@ fn answers_under_way_are_kept_when_the_step_ends() {
 #[test]
 fn warnings_are_not_as_many_as_rows() {
     let api = ChatApi::start();
-    api.script(|_| Some(Fault::Error(400, "bad", "no way".into())));
+    api.script(|_| Some(ChatFault::Error(400, "bad", "no way".into())));
     let project = project(&api, 200, "");
     let outcome = project.run_ok(&[]);
     assert_eq!(warnings(&outcome).len(), 1, "{outcome}");
@@ -272,7 +276,7 @@ fn warnings_are_not_as_many_as_rows() {
 fn words_of_the_server_are_harmless() {
     let api = ChatApi::start();
     let text = format!("red \u{1b}[31m\r\n\u{202e}{}", "long ".repeat(200));
-    api.spoil("f0(", Fault::Error(400, "bad", text));
+    api.spoil("f0(", ChatFault::Error(400, "bad", text));
     let project = project(&api, 1, "");
     let outcome = project.run_ok(&[]);
     let reason = only(&project, "answers.rejects")["reason"].as_str().unwrap().to_owned();

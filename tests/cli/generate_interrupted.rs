@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::generate_openai::{answers, data, project, workflow};
 use crate::harness::{Outcome, Project, Running, files_below, wait_for};
-use galeras_test_servers::chat_api::{Asked, ChatApi, Fault};
+use galeras_test_servers::chat_api::{ChatApi, ChatFault, ChatRequest};
 
 const ROWS: usize = 60;
 const BEFORE: usize = 30;
@@ -17,10 +17,10 @@ const BEFORE: usize = 30;
 /// Answers the first requests, and lets the others wait for ever.
 fn answer_first(api: &ChatApi, count: usize) {
     api.take();
-    api.script(move |asked| (asked.number >= count).then_some(Fault::Hang));
+    api.script(move |asked| (asked.number >= count).then_some(ChatFault::Hang));
 }
 
-fn questions(asked: &[Asked]) -> BTreeSet<String> {
+fn questions(asked: &[ChatRequest]) -> BTreeSet<String> {
     asked.iter().map(|asked| asked.text.clone()).collect()
 }
 
@@ -40,7 +40,12 @@ fn start(project: &Project, events: &str, more: &str) -> Running {
 
 /// Starts a run, and ends it by a signal when all first answers count.
 #[track_caller]
-fn stopped(api: &ChatApi, project: &Project, signal: &str, more: &str) -> (Outcome, Vec<Asked>) {
+fn stopped(
+    api: &ChatApi,
+    project: &Project,
+    signal: &str,
+    more: &str,
+) -> (Outcome, Vec<ChatRequest>) {
     answer_first(api, BEFORE);
     let running = start(project, "events", more);
     wait_for("the answers", || counted(project, "events") >= BEFORE as u64);
@@ -60,7 +65,7 @@ fn journals(project: &Project) -> Vec<PathBuf> {
 
 /// Runs to the end, asks exactly what is missing, and gives what an undisturbed run gives.
 #[track_caller]
-fn goes_on(api: &ChatApi, project: &Project, answered: &[Asked], missing: usize) -> Outcome {
+fn goes_on(api: &ChatApi, project: &Project, answered: &[ChatRequest], missing: usize) -> Outcome {
     let outcome = project.run_ok(&[]);
     let asked = api.take();
     let again = questions(&asked).intersection(&questions(answered)).count();
@@ -189,7 +194,7 @@ fn what_a_failed_run_was_answered_outlives_a_clean_up() {
     let api = ChatApi::start();
     let project = project(&api, ROWS, "concurrency: 1");
     api.script(|asked| {
-        let fatal = || Fault::Error(401, "invalid_api_key", "no".into());
+        let fatal = || ChatFault::Error(401, "invalid_api_key", "no".into());
         (asked.number >= BEFORE).then(fatal)
     });
     let failed = project.run_json(&[]).exits(1);
@@ -286,7 +291,7 @@ fn a_run_takes_over_from_one_that_is_killed_while_it_waits() {
 fn a_run_that_waits_for_another_can_be_interrupted() {
     let api = ChatApi::start();
     let project = project(&api, 4, "");
-    api.script(|_| Some(Fault::Hang));
+    api.script(|_| Some(ChatFault::Hang));
     let first = start(&project, "events", "");
     wait_for("the first request", || api.count() > 0);
     let second = start(&project, "events2", "");

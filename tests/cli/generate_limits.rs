@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::generate_openai::{answers, only, project, warnings};
 use crate::harness::{Outcome, Project, Running, wait_for};
-use galeras_test_servers::chat_api::{Asked, ChatApi, Fault};
+use galeras_test_servers::chat_api::{ChatApi, ChatFault, ChatRequest};
 
 /// An answer of ten tokens, the most, costs ten dollars; prompts cost nothing.
 const TEN: &str = "price: { input: 0, output: 1000000 }, max_tokens: 10";
@@ -79,9 +79,10 @@ fn a_limit_that_is_just_enough_is_enough() {
 
 #[test]
 fn what_nobody_counts_costs_the_most() {
-    let cut: fn(&Asked) -> Option<Fault> = |asked| (asked.number == 0).then_some(Fault::CutBody);
-    let untold: fn(&Asked) -> Option<Fault> =
-        |_| Some(Fault::With(serde_json::json!({"usage": null})));
+    let cut: fn(&ChatRequest) -> Option<ChatFault> =
+        |asked| (asked.number == 0).then_some(ChatFault::CutBody);
+    let untold: fn(&ChatRequest) -> Option<ChatFault> =
+        |_| Some(ChatFault::With(serde_json::json!({"usage": null})));
     for (script, kept) in [(cut, 2), (untold, 3)] {
         let api = ChatApi::start();
         api.set_tokens(5, 10).script(script);
@@ -96,7 +97,9 @@ fn what_nobody_counts_costs_the_most() {
 fn a_refusal_costs_nothing() {
     let api = ChatApi::start();
     api.set_tokens(5, 10);
-    api.script(|asked| (asked.number < 2).then(|| Fault::Error(500, "internal", "oops".into())));
+    api.script(|asked| {
+        (asked.number < 2).then(|| ChatFault::Error(500, "internal", "oops".into()))
+    });
     let project = project(&api, ROWS, &format!("{TEN}, concurrency: 1, max_usd: 35"));
     over_budget(&project, "$30.00", "$35.00");
     assert_eq!(api.count(), 5);
@@ -118,7 +121,7 @@ fn what_was_really_spent_is_within_the_limit() {
     }
 }
 
-fn gaps(asked: &[Asked]) -> Vec<f64> {
+fn gaps(asked: &[ChatRequest]) -> Vec<f64> {
     asked.iter().map(|a| (a.at - asked[0].at).as_secs_f64()).collect()
 }
 
@@ -169,7 +172,7 @@ fn a_wait_that_the_server_asks_for_is_kept() {
     ] {
         let value = value();
         let api = ChatApi::start();
-        api.faults(vec![Fault::Limited(name, value.clone())]);
+        api.faults(vec![ChatFault::Limited(name, value.clone())]);
         let project = project(&api, 2, "concurrency: 1");
         let outcome = project.run_ok(&[]);
         let at = gaps(&api.asked());
@@ -183,7 +186,7 @@ fn a_wait_that_the_server_asks_for_is_kept() {
 fn all_requests_wait_and_the_wait_is_shown() {
     let api = ChatApi::start();
     api.set_latency(Duration::from_millis(50));
-    api.script(|asked| (asked.number == 8).then(|| Fault::Limited("retry-after", "4".into())));
+    api.script(|asked| (asked.number == 8).then(|| ChatFault::Limited("retry-after", "4".into())));
     let project = project(&api, 24, "concurrency: 4");
     let outcome = project.run_ok(&[]);
     let asked = api.asked();
@@ -203,10 +206,10 @@ fn all_requests_wait_and_the_wait_is_shown() {
 #[test]
 fn a_long_wait_ends_at_once_when_it_is_interrupted() {
     for (more, fault) in [
-        ("", Some(Fault::Limited("retry-after", "3000".into()))),
+        ("", Some(ChatFault::Limited("retry-after", "3000".into()))),
         ("requests_per_minute: 1", None),
-        ("", Some(Fault::Hang)),
-        ("timeout_seconds: 3000", Some(Fault::Error(500, "internal", "oops".into()))),
+        ("", Some(ChatFault::Hang)),
+        ("timeout_seconds: 3000", Some(ChatFault::Error(500, "internal", "oops".into()))),
     ] {
         let api = ChatApi::start();
         let script = fault.clone();
@@ -246,7 +249,7 @@ fn memory(project: &Project) -> u64 {
 fn an_answer_without_end_takes_little_memory() {
     let api = ChatApi::start();
     let small = memory(&project(&api, 8, "concurrency: 4"));
-    api.script(|_| Some(Fault::Huge(100 << 20, false)));
+    api.script(|_| Some(ChatFault::Huge(100 << 20, false)));
     let project = project(&api, 8, "concurrency: 4");
     let huge = memory(&project);
     assert_eq!(project.rows("answers.rejects").len(), 8);

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::generate_openai::{answers, data, project, workflow};
 use crate::harness::{Outcome, Project, marked};
-use galeras_test_servers::chat_api::{Asked, ChatApi, Fault, MODEL, VERSION};
+use galeras_test_servers::chat_api::{ChatApi, ChatFault, ChatRequest, MODEL, VERSION};
 
 #[track_caller]
 fn lock(project: &Project) -> Outcome {
@@ -137,11 +137,11 @@ fn after_locking_anew_it_goes_on() {
     project.write("data.jsonl", data(0..8));
     api.take();
     drifts(&project, "tiny-2026-02-02");
-    let kept: Vec<String> = api.take().iter().map(Asked::last).collect();
+    let kept: Vec<String> = api.take().iter().map(ChatRequest::last).collect();
     lock(&project);
     api.take();
     let outcome = project.run_ok(&["--frozen"]);
-    let asked: Vec<String> = api.take().iter().map(Asked::last).collect();
+    let asked: Vec<String> = api.take().iter().map(ChatRequest::last).collect();
     assert!((1..=2).contains(&kept.len()), "{kept:?}");
     assert_eq!(asked.len(), 8 - kept.len(), "what told of the new version is used: {outcome}");
     assert!(kept.iter().all(|kept| !asked.contains(kept)));
@@ -191,7 +191,7 @@ fn a_lock_that_fails_leaves_the_file_as_it_was() {
     lock(&project);
     let before = project.read("galeras.lock");
     api.set_version(Some("tiny-2026-02-02"));
-    api.script(|_| Some(Fault::Error(500, "internal", "oops".into())));
+    api.script(|_| Some(ChatFault::Error(500, "internal", "oops".into())));
     let said = project.run(&["lock", "w.yaml"]).exits(1);
     assert!(said.stderr.contains("answers") && said.stderr.contains("oops"), "{said}");
     assert_eq!(project.read("galeras.lock"), before);

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Outcome, Project};
 use galeras_test_servers::chat_api::{
-    Asked, ChatApi, Fault, MODEL, TOKENS, VERSION, code, content,
+    ChatApi, ChatFault, ChatRequest, MODEL, TOKENS, VERSION, code, content,
 };
 
 const WORKFLOW: &str = "galeras: 1
@@ -74,7 +74,7 @@ pub fn warnings(outcome: &Outcome) -> Vec<String> {
     outcome.events("warning").iter().map(text).collect()
 }
 
-fn seeds(asked: &[Asked]) -> Vec<i64> {
+fn seeds(asked: &[ChatRequest]) -> Vec<i64> {
     let mut seeds: Vec<i64> = asked.iter().map(|a| a.body["seed"].as_i64().unwrap()).collect();
     seeds.sort_unstable();
     seeds
@@ -86,7 +86,8 @@ fn every_prompt_gets_a_row_with_its_answer() {
     let project = project(&api, 3, "");
     let outcome = project.run_ok(&[]);
     assert!(warnings(&outcome).is_empty(), "{outcome}");
-    let asked: HashMap<String, Asked> = api.asked().into_iter().map(|a| (a.last(), a)).collect();
+    let asked: HashMap<String, ChatRequest> =
+        api.asked().into_iter().map(|a| (a.last(), a)).collect();
     assert_eq!((asked.len(), api.count()), (3, 3));
     let prompts: HashMap<String, Value> = project
         .rows("prompts")
@@ -189,7 +190,7 @@ fn samples_have_seeds_keys_and_ids_of_their_own() {
 fn samples_without_a_seed_are_asked_one_by_one() {
     let api = ChatApi::start();
     api.script(|asked| {
-        Some(Fault::Message(json!({"content": format!("number {}", asked.number)})))
+        Some(ChatFault::Message(json!({"content": format!("number {}", asked.number)})))
     });
     let project = project(&api, 1, "samples: 4");
     project.run_ok(&[]);
@@ -205,7 +206,7 @@ fn samples_without_a_seed_are_asked_one_by_one() {
 fn the_prediction_is_the_code_or_all_of_the_answer() {
     let api = ChatApi::start();
     let said = "<think>```python\nno\n```</think>\nFirst:\n```sh\nls\n```\n```py\nx = 1\n\n```\nor\n```\ny\n```\n";
-    api.script(move |_| Some(Fault::Message(json!({"content": said, "role": "assistant"}))));
+    api.script(move |_| Some(ChatFault::Message(json!({"content": said, "role": "assistant"}))));
     let project = project(&api, 1, "");
     project.run_ok(&[]);
     let row = only(&project, "answers");
@@ -242,8 +243,8 @@ fn the_summary_says_what_it_cost() {
 fn models_of_other_names_are_summed_up_apart() {
     let api = ChatApi::start();
     api.script(|asked| match asked.last().as_str() {
-        "Complete this: def f0(a):" => Some(Fault::With(json!({"model": "other"}))),
-        "Complete this: def f1(a):" => Some(Fault::With(json!({"model": null}))),
+        "Complete this: def f0(a):" => Some(ChatFault::With(json!({"model": "other"}))),
+        "Complete this: def f1(a):" => Some(ChatFault::With(json!({"model": null}))),
         _ => None,
     });
     let project = project(&api, 4, "");
@@ -368,7 +369,7 @@ fn a_text_is_asked_as_it_is() {
     let project = project(&api, 2, "messages: code");
     project.edit("w.yaml", "    from: prompts\n", "    from: data\n");
     project.run_ok(&[]);
-    let mut asked: Vec<String> = api.asked().iter().map(Asked::last).collect();
+    let mut asked: Vec<String> = api.asked().iter().map(ChatRequest::last).collect();
     asked.sort();
     assert_eq!(asked, ["def f0(a):", "def f1(a):"]);
     assert_eq!(answers(&project).len(), 2);
@@ -385,7 +386,7 @@ fn answers_in_every_dialect_are_read() {
         (json!({"content": "a", "reasoning_content": "hm"}), "a", "stop"),
     ] {
         let api = ChatApi::start();
-        let fault = Fault::Message(message.clone());
+        let fault = ChatFault::Message(message.clone());
         api.script(move |_| Some(fault.clone()));
         let project = project(&api, 1, "");
         project.run_ok(&[]);
@@ -404,7 +405,7 @@ fn answers_in_every_dialect_are_read() {
 #[test]
 fn a_server_that_counts_no_tokens_is_taken() {
     let api = ChatApi::start();
-    api.script(|_| Some(Fault::With(json!({"usage": null}))));
+    api.script(|_| Some(ChatFault::With(json!({"usage": null}))));
     let project = project(&api, 2, "price: { input: 1, output: 1 }");
     project.run_ok(&[]);
     for row in project.rows("answers") {

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use crate::generate_openai::{answers, data, only, project, warnings, workflow};
 use crate::harness::{Outcome, Project};
-use galeras_test_servers::chat_api::{Asked, ChatApi, Fault};
+use galeras_test_servers::chat_api::{ChatApi, ChatFault, ChatRequest};
 
 /// The last messages of the requests since the last call, sorted.
 fn taken(api: &ChatApi) -> Vec<String> {
-    let mut said: Vec<String> = api.take().iter().map(Asked::last).collect();
+    let mut said: Vec<String> = api.take().iter().map(ChatRequest::last).collect();
     said.sort();
     said
 }
@@ -37,7 +37,7 @@ fn unlike(api: &ChatApi) {
     let mut count = 0;
     api.script(move |_| {
         count += 1;
-        Some(Fault::Message(json!({"content": format!("answer {count}")})))
+        Some(ChatFault::Message(json!({"content": format!("answer {count}")})))
     });
 }
 
@@ -249,7 +249,7 @@ fn force_asks_anew() {
 #[test]
 fn what_failed_is_asked_by_the_next_run_and_only_that() {
     let api = ChatApi::start();
-    let fault = Fault::Error(400, "bad", "no way".into());
+    let fault = ChatFault::Error(400, "bad", "no way".into());
     api.spoil("f2", fault);
     let project = project(&api, 4, "samples: 2, seed: 7");
     let outcome = project.run_ok(&[]);
@@ -293,7 +293,7 @@ fn a_conversation_goes_on_where_it_failed() {
         "'Complete this: {{ code }}'",
         "['{{ code }}', Then, 'Last {{ code }}']",
     );
-    api.spoil("Last def f1", Fault::Error(400, "bad", "no way".into()));
+    api.spoil("Last def f1", ChatFault::Error(400, "bad", "no way".into()));
     project.run_ok(&[]);
     assert_eq!((api.take().len(), project.rows("answers").len()), (6, 1));
     api.heal();
@@ -345,7 +345,7 @@ fn a_shared_beginning_is_summed_up_once() {
 #[test]
 fn a_shared_beginning_that_fails_is_rejected_for_all() {
     let api = ChatApi::start();
-    api.spoil("f1(", Fault::Error(400, "bad", "no way".into()));
+    api.spoil("f1(", ChatFault::Error(400, "bad", "no way".into()));
     let project = project(&api, 2, "");
     project.edit(
         "w.yaml",

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::generate_openai::{data, project, workflow};
 use crate::harness::{Outcome, Project, Running, files_below, marked, wait_for};
-use galeras_test_servers::chat_api::{Asked, ChatApi, Fault};
+use galeras_test_servers::chat_api::{ChatApi, ChatFault, ChatRequest};
 
 const NAME: &str = "SECRET_OF_MINE";
 const KEY: &str = "sk-proj-0aVerySecretKey_7f3d9b21c5";
@@ -71,16 +71,20 @@ fn the_key_is_in_no_file_and_no_message() {
         let last = asked.last();
         // In an answer, an error of one request, and wherever else a server may put it.
         Some(match () {
-            () if last.contains("f0(") => Fault::Message(json!({"content": text})),
-            () if last.contains("f1(") => Fault::Error(400, "bad", text),
-            () if last.contains("f2(") => Fault::With(json!({"model": text})),
-            () if last.contains("f3(") => Fault::Message(json!({"content": null, "refusal": text})),
+            () if last.contains("f0(") => ChatFault::Message(json!({"content": text})),
+            () if last.contains("f1(") => ChatFault::Error(400, "bad", text),
+            () if last.contains("f2(") => ChatFault::With(json!({"model": text})),
+            () if last.contains("f3(") => {
+                ChatFault::Message(json!({"content": null, "refusal": text}))
+            }
             () if last.contains("f4(") => {
                 let choice = json!({"message": {"content": "x"}, "finish_reason": text});
-                Fault::With(json!({ "choices": [choice] }))
+                ChatFault::With(json!({ "choices": [choice] }))
             }
-            () if last.contains("f5(") => Fault::Raw(500, vec![], format!("<title>{text}</title>")),
-            () if last.contains("f6(") => Fault::Raw(200, vec![], json!(text).to_string()),
+            () if last.contains("f5(") => {
+                ChatFault::Raw(500, vec![], format!("<title>{text}</title>"))
+            }
+            () if last.contains("f6(") => ChatFault::Raw(200, vec![], json!(text).to_string()),
             () => return None,
         })
     });
@@ -106,7 +110,7 @@ fn the_key_is_in_no_file_and_no_message() {
 #[test]
 fn a_server_that_quotes_a_wrong_key_is_not_quoted() {
     let api = ChatApi::start();
-    api.script(|_| Some(Fault::EchoKey));
+    api.script(|_| Some(ChatFault::EchoKey));
     let project = project(&api, 4, WITH_KEY);
     let human = run(&project, &["run", "w.yaml"]).exits(1);
     assert!(human.stderr.contains(&format!("${NAME}")), "{human}");
@@ -124,7 +128,7 @@ fn a_shortened_key_is_not_quoted_either() {
     let api = ChatApi::start();
     let (head, tail) = (&KEY[..12], &KEY[KEY.len() - 6..]);
     let text = format!("Incorrect API key provided: {head}****{tail}.");
-    api.script(move |_| Some(Fault::Error(401, "invalid_api_key", text.clone())));
+    api.script(move |_| Some(ChatFault::Error(401, "invalid_api_key", text.clone())));
     let project = project(&api, 1, WITH_KEY);
     let outcome = run(&project, &["run", "w.yaml", "--format", "json"]).exits(1);
     assert!(outcome.stdout.contains("Incorrect API key"), "{outcome}");
@@ -139,7 +143,11 @@ fn the_key_is_not_in_the_lock_file_nor_in_what_a_killed_run_leaves() {
     api.take();
     api.script(|asked| {
         let key = asked.header("authorization").unwrap().to_owned();
-        Some(if asked.number < 4 { Fault::Message(json!({"content": key})) } else { Fault::Hang })
+        Some(if asked.number < 4 {
+            ChatFault::Message(json!({"content": key}))
+        } else {
+            ChatFault::Hang
+        })
     });
     let running = Running::start(command(&project, &["run", "w.yaml", "--format", "json"]));
     let journal = || files_below(&project.path("cache/downloads/answers"));
@@ -210,7 +218,7 @@ fn only_steps_that_run_need_their_key() {
     project.run_json(&[]).exits(2);
     run(&project, &["run", "w.yaml"]).exits(0);
     project.run_json(&["--force", "answers"]).exits(2);
-    assert_eq!(api.asked().iter().map(Asked::last).count(), 3);
+    assert_eq!(api.asked().iter().map(ChatRequest::last).count(), 3);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::harness::{Outcome, Project, marked};
 use crate::repository::{Repository, at, day, def, mined, workflow};
-use galeras_test_servers::http_git::{Fault, HttpGit};
+use galeras_test_servers::http_git::{GitFault, HttpGit};
 
 /// A project with the repository `r` of one commit.
 fn project() -> (Project, Repository) {
@@ -261,7 +261,7 @@ fn a_branch_of_mine_cannot_be_frozen() {
 #[test]
 fn what_cannot_be_reached_leaves_the_file_untouched() {
     let (project, repo, server) = remote();
-    let busy = || Fault::StatusWith(503, vec![("Retry-After".into(), "0".into())]);
+    let busy = || GitFault::StatusWith(503, vec![("Retry-After".into(), "0".into())]);
     server.fail("r/", 100, busy());
     let outcome = project.run(&["lock", "w.yaml"]).exits(1);
     assert!(outcome.stderr.contains("galeras.lock"), "{outcome}");

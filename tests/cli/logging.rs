@@ -1,6 +1,6 @@
 //! `GALERAS_LOG`: what a run decides, on standard error, and no secret in it.
 
-use galeras_test_servers::chat_api::{ChatApi, Fault};
+use galeras_test_servers::chat_api::{ChatApi, ChatFault};
 
 use crate::generate_openai;
 use crate::harness::{Outcome, Project, Running};
@@ -93,7 +93,7 @@ fn no_secret_is_logged_at_any_level() {
     let api = ChatApi::start();
     let project = generate_openai::project(&api, 3, "api_key_env: SECRET_OF_MINE");
     let mut outcomes = Vec::new();
-    api.script(|_| Some(Fault::EchoKey));
+    api.script(|_| Some(ChatFault::EchoKey));
     outcomes.push(run(&project, &[], &[(NAME, KEY), ("GALERAS_LOG", "trace")]).exits(1));
     api.script(|_| None);
     outcomes.push(run(&project, &[], &[(NAME, KEY), ("GALERAS_LOG", "trace")]).exits(0));

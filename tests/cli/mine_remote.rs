@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::harness::{Outcome, Project, Running, files_below, wait_for};
 use crate::repository::{NEW_YEAR, Repository, at, day, def, defs, git, mined, workflow};
-use galeras_test_servers::http_git::{Fault, HttpGit};
+use galeras_test_servers::http_git::{GitFault, HttpGit};
 
 /// The POSTs of the repository `r`.
 const FETCH: &str = "/r/git-upload-pack";
@@ -99,8 +99,8 @@ fn history(repo: &Repository) {
 }
 
 /// The server is overloaded and asks for no wait.
-fn busy() -> Fault {
-    Fault::StatusWith(503, vec![("Retry-After".into(), "0".into())])
+fn busy() -> GitFault {
+    GitFault::StatusWith(503, vec![("Retry-After".into(), "0".into())])
 }
 
 #[test]
@@ -145,7 +145,8 @@ fn a_server_of_the_oldest_protocol_gives_the_same() {
 fn a_server_that_works_at_the_second_attempt_is_enough() {
     let remote = Remote::new();
     let expected = remote.of_folder();
-    let faults = [busy(), Fault::Status(500), Fault::Cut(0), Fault::Cut(300), Fault::Short(300)];
+    let faults =
+        [busy(), GitFault::Status(500), GitFault::Cut(0), GitFault::Cut(300), GitFault::Short(300)];
     for (n, fault) in faults.into_iter().enumerate() {
         let cache = format!("cache{n}");
         remote.project.run_ok(&["--cache", &cache, "--select", "repos"]);
@@ -288,8 +289,8 @@ fn stopped(signal: &str, stage: usize) -> usize {
     let remote = Remote::new();
     let (_, expected) = remote.run(&["--cache", "undisturbed"]);
     remote.ask();
-    remote.server.fail(FETCH, stage - 1, Fault::Slow(usize::MAX));
-    remote.server.fail(FETCH, 1, Fault::Slow(50));
+    remote.server.fail(FETCH, stage - 1, GitFault::Slow(usize::MAX));
+    remote.server.fail(FETCH, 1, GitFault::Slow(50));
     let running = Running::start(remote.project.command(&["run", "w.yaml", "--format", "json"]));
     wait_for("the request", || remote.server.count(FETCH) >= stage);
     std::thread::sleep(Duration::from_millis(150));
@@ -329,7 +330,7 @@ fn an_interrupted_run_keeps_the_repositories_that_are_finished() {
     remote.project.write("w.yaml", workflow(&list, ""));
     remote.ask();
     assert!(files_below(&remote.project.path("cache/memo")).is_empty());
-    remote.server.fail(FETCH, 1, Fault::Slow(50));
+    remote.server.fail(FETCH, 1, GitFault::Slow(50));
     let running = Running::start(remote.project.command(&["run", "w.yaml"]));
     wait_for("the request", || remote.server.count(FETCH) >= 1);
     let stored = remote.project.path("cache/memo");
@@ -426,7 +427,7 @@ fn a_password_in_a_url_is_shown_and_stored_nowhere() {
     is_secret(project, &outcomes);
     std::fs::remove_file(project.path("galeras.lock")).unwrap();
     // When something fails, too.
-    for fault in [Fault::Status(401), Fault::Status(403), Fault::Status(404), busy()] {
+    for fault in [GitFault::Status(401), GitFault::Status(403), GitFault::Status(404), busy()] {
         remote.server.fail("r/", 100, fault);
         outcomes.push(project.run(&["run", "w.yaml", "--force", "repos", "--force", "mined"]));
         outcomes.push(project.run(&["lock", "w.yaml"]));

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::harness::{Outcome, Project, Running, files_below, marked};
 use crate::repository::{Repository, at, day, def};
-use galeras_test_servers::github_api::{Fault, GithubApi, Repo};
+use galeras_test_servers::github_api::{GithubApi, GithubFault, Repo};
 use galeras_test_servers::http_git::HttpGit;
 
 /// The search of the Galeras paper.
@@ -102,7 +102,7 @@ fn what_github_does_not_know_is_null() {
     let body = format!(
         r#"{{"total_count":1,"incomplete_results":false,"items":[{{"id":1,"full_name":"o/r","clone_url":"{url}/o/r.git","default_branch":"main","stargazers_count":0,"size":0,"created_at":"2020-01-01T00:00:00Z","updated_at":null,"pushed_at":null,"fork":true,"language":null,"license":{{"key":"other","spdx_id":null}}}}]}}"#
     );
-    api.faults(vec![(0, Fault::Raw(200, Vec::new(), body))]);
+    api.faults(vec![(0, GithubFault::Raw(200, Vec::new(), body))]);
     let project = project(&api, "r fork:true", "");
     project.run_ok(&[]);
     let row = project.rows("repos").remove(0);
@@ -439,7 +439,7 @@ fn the_token_does_not_follow_a_redirect_to_another_host() {
     let api = GithubApi::start(repos(1));
     let to = format!("{}/search/repositories?q=r", elsewhere.url());
     api.script(move |_, _| {
-        Some(Fault::Raw(302, vec![("location".into(), to.clone())], String::new()))
+        Some(GithubFault::Raw(302, vec![("location".into(), to.clone())], String::new()))
     });
     let project = project(&api, PAPER, "");
     let outcome = run_with(&project, &[("GITHUB_TOKEN", TOKEN)], &["run", "w.yaml"]).exits(1);
@@ -464,7 +464,7 @@ fn a_query_that_github_does_not_take_is_told() {
 #[test]
 fn steps_with_one_search_do_not_stand_in_each_others_way() {
     let api = GithubApi::start(repos(3));
-    api.faults(vec![(0, Fault::Slow(Duration::from_millis(500)))]);
+    api.faults(vec![(0, GithubFault::Slow(Duration::from_millis(500)))]);
     let project = project(&api, PAPER, "");
     let step = project.read("w.yaml").split_once("steps:\n").unwrap().1.replace("repos:", "tips:");
     project.write("w.yaml", format!("{}{step}      branch: main\n", project.read("w.yaml")));

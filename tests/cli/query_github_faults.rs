@@ -14,7 +14,7 @@ use crate::harness::{Outcome, Project, Running, files_below, wait_for};
 use crate::query_github::{
     PAPER, TOKEN, heads, hidden, names, project, project_at, repos, run_with,
 };
-use galeras_test_servers::github_api::{Fault, GithubApi, Repo};
+use galeras_test_servers::github_api::{GithubApi, GithubFault, Repo};
 
 /// The texts of what the run was busy with.
 fn activities(outcome: &Outcome) -> Vec<String> {
@@ -90,7 +90,7 @@ fn relay(mut client: TcpStream, target: &str, state: &AtomicU16) {
 /// A run that has to end well although the `n`th search goes wrong, with the result of an
 /// undisturbed one; it waits for what is told.
 #[track_caller]
-fn survives(fault: Fault, waits: &str) {
+fn survives(fault: GithubFault, waits: &str) {
     let api = GithubApi::start(repos(250));
     let project = project(&api, PAPER, "");
     let undisturbed = project.run_ok(&["--cache", "undisturbed"]);
@@ -106,7 +106,7 @@ fn survives(fault: Fault, waits: &str) {
         assert!(shown, "{fault:?}: {told:?}");
         assert!(outcome.took > Duration::from_secs(1), "{fault:?}: {:?}", outcome.took);
         // One try more; what was found before the fault is not asked again.
-        let more = usize::from(!matches!(fault, Fault::LastOne { .. }));
+        let more = usize::from(!matches!(fault, GithubFault::LastOne { .. }));
         assert_eq!(api.searches().len(), pages + more, "{fault:?}");
         assert!(heads(&api).values().all(|n| *n == 1));
     }
@@ -114,18 +114,18 @@ fn survives(fault: Fault, waits: &str) {
 
 #[test]
 fn limits_are_waited_for() {
-    survives(Fault::Primary { reset_in: 2 }, "GitHub's rate limit is used up");
-    survives(Fault::LastOne { reset_in: 2 }, "GitHub's rate limit is used up");
-    survives(Fault::Secondary { status: 429, retry_after: Some(1) }, "secondary rate limit");
-    survives(Fault::Secondary { status: 403, retry_after: Some(1) }, "secondary rate limit");
+    survives(GithubFault::Primary { reset_in: 2 }, "GitHub's rate limit is used up");
+    survives(GithubFault::LastOne { reset_in: 2 }, "GitHub's rate limit is used up");
+    survives(GithubFault::Secondary { status: 429, retry_after: Some(1) }, "secondary rate limit");
+    survives(GithubFault::Secondary { status: 403, retry_after: Some(1) }, "secondary rate limit");
 }
 
 #[test]
 fn broken_answers_are_asked_again() {
-    survives(Fault::BadGateway, "GitHub failed (HTTP 502)");
-    survives(Fault::CutBody, "GitHub cannot be reached");
-    survives(Fault::InvalidJson, "GitHub's answer is damaged");
-    survives(Fault::Incomplete, "GitHub's answer is incomplete");
+    survives(GithubFault::BadGateway, "GitHub failed (HTTP 502)");
+    survives(GithubFault::CutBody, "GitHub cannot be reached");
+    survives(GithubFault::InvalidJson, "GitHub's answer is damaged");
+    survives(GithubFault::Incomplete, "GitHub's answer is incomplete");
 }
 
 #[test]
@@ -134,11 +134,11 @@ fn a_page_that_lacks_repositories_is_made_good() {
     let project = project(&api, PAPER, "");
     let undisturbed = project.run_ok(&["--cache", "undisturbed"]);
     api.forget();
-    api.faults(vec![(1, Fault::Omit(7))]);
+    api.faults(vec![(1, GithubFault::Omit(7))]);
     let outcome = project.run_ok(&[]);
     assert_eq!(outcome.digests(), undisturbed.digests());
     // Forever short: the run says so and goes on.
-    api.script(|_, request| (request.param("page") == "1").then_some(Fault::Omit(1)));
+    api.script(|_, request| (request.param("page") == "1").then_some(GithubFault::Omit(1)));
     let outcome = project.run_ok(&["--cache", "short"]);
     let told = outcome.events("warning");
     assert!(!told.is_empty() && outcome.step("repos")["rows"].as_u64().unwrap() < 250, "{outcome}");
@@ -148,7 +148,7 @@ fn a_page_that_lacks_repositories_is_made_good() {
 #[test]
 fn without_a_terminal_a_short_wait_hangs_nothing() {
     let api = GithubApi::start(repos(3));
-    api.faults(vec![(0, Fault::Primary { reset_in: 2 })]);
+    api.faults(vec![(0, GithubFault::Primary { reset_in: 2 })]);
     let outcome = project(&api, PAPER, "").run(&["run", "w.yaml"]).exits(0);
     assert!(outcome.stdout.is_empty() && outcome.stderr.contains("3 rows"), "{outcome}");
     assert!(outcome.took < Duration::from_secs(20), "{:?}", outcome.took);
@@ -158,7 +158,7 @@ fn without_a_terminal_a_short_wait_hangs_nothing() {
 #[test]
 fn without_a_terminal_a_long_wait_is_shown() {
     let api = GithubApi::start(repos(3));
-    api.faults(vec![(0, Fault::Primary { reset_in: 3_000 })]);
+    api.faults(vec![(0, GithubFault::Primary { reset_in: 3_000 })]);
     let project = project(&api, PAPER, "");
     let running = Running::start(project.command(&["run", "w.yaml"]));
     wait_for("the search", || !api.searches().is_empty());
@@ -194,7 +194,7 @@ fn a_wait_of_an_hour_ends_at_once_and_is_resumed() {
     let at = all - 8;
     for signal in ["INT", "KILL"] {
         api.forget();
-        api.script(move |n, _| (n >= at).then_some(Fault::Primary { reset_in: 3_600 }));
+        api.script(move |n, _| (n >= at).then_some(GithubFault::Primary { reset_in: 3_600 }));
         let command = project.command(&["run", "w.yaml", "--format", "json", "--cache", signal]);
         let running = Running::start(command);
         wait_for("the limit", || api.searches().len() > at);
@@ -229,7 +229,7 @@ fn a_wait_of_a_day_is_an_error_at_once() {
     let undisturbed = project.run_ok(&["--cache", "undisturbed"]);
     let all = api.searches().len();
     api.forget();
-    api.script(move |n, _| (n >= all - 8).then_some(Fault::Primary { reset_in: 86_400 }));
+    api.script(move |n, _| (n >= all - 8).then_some(GithubFault::Primary { reset_in: 86_400 }));
     let outcome = project.run(&["run", "w.yaml"]).exits(1);
     let flat = outcome.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
     for words in ["GitHub's rate limit is used up until 20", "run again later"] {
@@ -434,7 +434,7 @@ fn refused(status: u16, message: &str, words: &[&str]) {
         "message": format!("{message} (Authorization: Bearer {TOKEN})"),
         "errors": [{ "message": format!("quoted {TOKEN}"), "field": "q", "code": "invalid" }],
     });
-    api.script(move |_, _| Some(Fault::Raw(status, Vec::new(), body.to_string())));
+    api.script(move |_, _| Some(GithubFault::Raw(status, Vec::new(), body.to_string())));
     let project = project(&api, PAPER, "");
     for format in ["human", "json"] {
         api.forget();
@@ -456,7 +456,7 @@ fn refused(status: u16, message: &str, words: &[&str]) {
 fn refusals_are_told_without_the_token() {
     refused(401, "Bad credentials", &["the token in $GITHUB_TOKEN is not accepted", "Bad cred"]);
     refused(403, "Resource not accessible", &["GitHub refuses", "Resource not accessible"]);
-    refused(422, "Validation Failed", &["GitHub does not take the query", "Validation Failed"]);
+    refused(422, "Validation Failed", &["GitHub rejects the query", "Validation Failed"]);
     refused(404, "Not Found", &["HTTP 404", "Not Found"]);
 }
 
@@ -464,7 +464,7 @@ fn refusals_are_told_without_the_token() {
 fn a_damaged_answer_that_quotes_the_token_is_shown_without_it() {
     let api = GithubApi::start(repos(1));
     let body = format!("{{\"total_count\": \"{TOKEN}\", \"incomplete_results\": false}}");
-    api.script(move |_, _| Some(Fault::Raw(200, Vec::new(), body.clone())));
+    api.script(move |_, _| Some(GithubFault::Raw(200, Vec::new(), body.clone())));
     let project = project(&api, PAPER, "");
     let mut command = project.command(&["run", "w.yaml", "--format", "json"]);
     command.env("GITHUB_TOKEN", TOKEN);

@@ -1,7 +1,6 @@
 //! What a server answers, in the dialects of many.
 //!
-//! Lives here: reading a good answer. Does not live here: answers that say what failed
-//! (`verdict`).
+//! Reading a good answer.
 
 use std::fmt;
 
@@ -14,17 +13,17 @@ pub struct Answer {
     /// What the model said; empty if it said nothing, as when it refused, called a tool, or spent
     /// all tokens on thinking. Thoughts in fields of their own are left out.
     pub content: String,
-    /// Why the model refused, if it told in the field for that.
+    /// Why the model refused, if the answer has a field for that.
     pub refusal: Option<String>,
     /// Why it stopped: `stop`, `length`, `content_filter`, `tool_calls`, or another word.
     pub finish_reason: Option<String>,
     /// The model as the server calls it, often with a version.
     pub model: Option<String>,
-    /// The server's configuration, if it tells.
+    /// The server's configuration, if it names one.
     pub system_fingerprint: Option<String>,
-    /// The tokens of the prompt, if the server tells.
+    /// The tokens of the prompt, if the server counts them.
     pub prompt_tokens: Option<u64>,
-    /// The tokens of the answer, those of thoughts included, if the server tells.
+    /// The tokens of the answer, those of thoughts included, if the server counts them.
     pub completion_tokens: Option<u64>,
 }
 
@@ -46,7 +45,7 @@ pub(super) struct Body {
     usage: Option<RawUsage>,
     #[serde(default)]
     choices: Option<Vec<Choice>>,
-    /// Some gateways answer 200 and tell here what failed.
+    /// Some gateways answer 200 and say here what failed.
     #[serde(default)]
     error: Option<IgnoredAny>,
 }
@@ -80,9 +79,9 @@ struct Message {
 /// What a body turned out to be.
 pub(super) enum Read {
     Answer(Box<Answer>),
-    /// There is no choice in it.
+    /// It holds no choice.
     NoChoices,
-    /// It tells what failed, in `error`.
+    /// It says what failed, in `error`.
     Error,
     /// The choice was broken off by an error.
     BrokenOff,
@@ -166,12 +165,12 @@ impl<'de> Visitor<'de> for TextVisitor {
                 _ => drop(part.next_value::<IgnoredAny>()?),
             }
         }
-        let told = kind.is_none_or(|kind| kind == "text" || kind == "output_text");
-        Ok(text.filter(|_| told))
+        let is_text = kind.is_none_or(|kind| kind == "text" || kind == "output_text");
+        Ok(text.filter(|_| is_text))
     }
 }
 
-/// A number of tokens; none if it is null or no whole number.
+/// A number of tokens; none if it is null or not a whole number.
 #[derive(Default)]
 struct Count(Option<u64>);
 
@@ -197,7 +196,7 @@ mod tests {
     fn answer(text: &str) -> Answer {
         match read(text) {
             Read::Answer(answer) => *answer,
-            _ => panic!("no answer: {text}"),
+            _ => panic!("not an answer: {text}"),
         }
     }
 
@@ -263,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer() {
+    fn what_is_not_an_answer() {
         for text in [
             "{}",
             "[]",

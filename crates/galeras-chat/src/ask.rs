@@ -1,7 +1,6 @@
 //! What is asked: the body of one request.
 //!
-//! Lives here: checking the body, and writing it once for all tries. Does not live here: where
-//! it is sent (`endpoint`).
+//! Checking the body, and writing it once for all tries.
 
 use std::fmt;
 
@@ -10,7 +9,7 @@ use tokio_util::bytes::Bytes;
 
 use super::error::ChatError;
 
-/// How the longest answer is told to a server.
+/// The field of a request that limits the length of its answer.
 ///
 /// OpenAI's reasoning models take only the second name, many other servers only the first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,20 +41,21 @@ pub struct Ask {
 }
 
 impl Ask {
-    /// A request with this body, in the words of the chat completions API. `stream` is set to
+    /// A request with this body, as OpenAI's reference of the chat completions API defines it. `stream` is set to
     /// false whatever it was.
     ///
     /// # Errors
-    /// [`ChatError::Fatal`] if it has no `model` or no `messages`.
+    /// [`ChatError::Fatal`] if `model` is missing or not a text, or `messages` is missing or
+    /// empty.
     pub fn new(mut body: Map<String, Value>) -> Result<Self, ChatError> {
         let fatal = |text: &str| ChatError::Fatal(text.to_string());
         let model = body.get("model").and_then(Value::as_str).unwrap_or_default().to_string();
         if model.is_empty() {
-            return Err(fatal("a request has to name its `model`"));
+            return Err(fatal("a request needs a `model`"));
         }
         let messages = body.get("messages").and_then(Value::as_array).map_or(0, Vec::len);
         if messages == 0 {
-            return Err(fatal("a request has to hold `messages`"));
+            return Err(fatal("a request needs `messages`"));
         }
         body.insert("stream".into(), Value::Bool(false));
         // Allowed with `"stream": true` only.

@@ -1,7 +1,6 @@
 //! How long to wait before the next try.
 //!
-//! Lives here: growing waits with a jitter that depends on a seed only, so that tests know it.
-//! Does not live here: what is tried again (`verdict`).
+//! Growing waits with a jitter that depends on a seed only, so that tests know it.
 
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ pub(super) struct Backoff {
 }
 
 impl Backoff {
-    /// The wait of `key` (a request) after as many failures, counted from 1.
+    /// The wait of `key` (a request) after its `failures`th failure, counted from 1.
     pub(super) fn wait(&self, key: u64, failures: u32) -> Duration {
         let doubled = 2_u32.checked_pow(failures.saturating_sub(1));
         let whole = doubled.map_or(self.longest, |by| self.first.saturating_mul(by));

@@ -1,7 +1,6 @@
 //! A limit on what requests may cost, kept even if each costs as much as it can.
 //!
-//! Lives here: what was spent, what requests under way may still spend, and who has to wait.
-//! Does not live here: how many tokens a request may take (`estimate`), what they cost (`money`).
+//! What was spent, what requests under way may still spend, and who has to wait.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -24,7 +23,7 @@ pub struct Budget {
     state: Mutex<State>,
     /// Lets one request at a time try to get money, in the order in which they came.
     turn: Semaphore,
-    /// Told when something was settled.
+    /// Notified when something was settled.
     settled: Notify,
 }
 
@@ -59,7 +58,8 @@ impl Budget {
     /// whenever something was settled, since bounds get better with every answer.
     ///
     /// # Errors
-    /// [`ChatError::OverBudget`].
+    /// [`ChatError::OverBudget`] if `worst` does not fit and nothing is under way that could cost
+    /// less, and ever after.
     pub async fn reserve(
         self: &Arc<Self>,
         worst: impl Fn() -> Usd,
@@ -108,8 +108,8 @@ impl Budget {
 /// Money that is held back for one request.
 ///
 /// Dropped before the request was [sent](Reservation::sent), it costs nothing; dropped
-/// afterwards, its worst case is counted as spent: a provider bills an answer that nobody waited
-/// for, too.
+/// afterwards, its worst case is counted as spent: a provider bills an answer even if nobody
+/// waited for it.
 #[derive(Debug)]
 #[must_use]
 pub struct Reservation {
@@ -172,9 +172,10 @@ mod tests {
         second.unwrap().settle(usd("0.5"));
         assert_eq!(budget.spent(), usd("0.9"));
         let over = budget.reserve(|| usd("0.2")).await.unwrap_err();
-        let told = ChatError::OverBudget { spent: usd("0.9"), worst: usd("0.2"), limit: usd("1") };
-        assert_eq!(over, told);
-        assert_eq!(budget.reserve(|| Usd::ZERO).await.unwrap_err(), told, "nothing afterwards");
+        let expected =
+            ChatError::OverBudget { spent: usd("0.9"), worst: usd("0.2"), limit: usd("1") };
+        assert_eq!(over, expected);
+        assert_eq!(budget.reserve(|| Usd::ZERO).await.unwrap_err(), expected, "nothing afterwards");
     }
 
     #[tokio::test]

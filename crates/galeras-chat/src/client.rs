@@ -1,7 +1,6 @@
 //! Requests that succeed in the end or say why not.
 //!
-//! Lives here: the settings, and the way of one request through budget, pace and tries. Does
-//! not live here: what a failure means (`verdict`, `transport`).
+//! The settings, and the way of one request through budget, pace and tries.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,30 +13,30 @@ use super::answer::{Answer, Usage};
 use super::ask::Ask;
 use super::backoff::Backoff;
 use super::budget::{Budget, Reservation};
-use super::clock::{Clock, SystemClock};
 use super::endpoint::Endpoint;
 use super::error::{ChatError, rules};
 use super::estimate::Estimate;
-use super::notice::{Notice, NoticeFn};
-use super::pace::{Pace, Slot, TOLD};
+use super::notice::{ChatNotice, ChatNotify};
+use super::pace::{Pace, Slot, WORTH_A_NOTICE};
+use super::readable;
 use super::transport::Transport;
 use super::verdict::{Cost, Kind, Trouble};
-use super::words;
+use galeras_net::{Clock, SystemClock};
 
 /// How often a request is sent that may have been billed each time.
 const BILLED_TRIES: u32 = 2;
-/// How often one request may be told to wait while others are answered.
+/// How often a server may refuse one request for now while it answers others.
 const LIMITED_TRIES: u32 = 20;
 /// The longest wait for one request that a failing server may ask for.
 const LONGEST: Duration = Duration::from_secs(3_600);
-/// The wait for a server that is down grows no more after as many: every 8 seconds is often enough.
+/// How often the wait for a server that is down doubles: a look every 8 seconds is enough.
 const LOOKS: u32 = 4;
-/// Waits of single requests are told from this length on: there are many of them at once.
+/// The shortest wait of a single request that makes a notice: there are many of them at once.
 const LONG: Duration = Duration::from_secs(15);
 
 /// How a client goes about its requests.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct ChatSettings {
     /// How many requests the caller sends side by side. As many connections are kept.
     pub concurrency: usize,
     /// The most requests in any 60 seconds.
@@ -58,7 +57,7 @@ pub struct Settings {
     pub seed: u64,
 }
 
-impl Default for Settings {
+impl Default for ChatSettings {
     fn default() -> Self {
         Self {
             concurrency: 16,
@@ -75,42 +74,42 @@ impl Default for Settings {
 }
 
 /// A client of one endpoint, shared by all requests to it. Its `Debug` shows no key.
-pub struct Client {
+pub struct ChatClient {
     transport: Transport,
-    settings: Settings,
+    settings: ChatSettings,
     clock: Arc<dyn Clock>,
     pace: Pace,
     estimate: Estimate,
     backoff: Backoff,
     /// Requests so far, by which their waits differ.
     asked: AtomicU64,
-    /// Since when nobody answers.
+    /// Since when the server does not answer.
     down_since: Mutex<Option<Duration>>,
-    down_told: AtomicBool,
+    down_noticed: AtomicBool,
     /// What ended it all. Set before `stop` is cancelled.
     ended: OnceLock<ChatError>,
     stop: CancellationToken,
 }
 
-impl Client {
+impl ChatClient {
     /// A client of `endpoint`.
     ///
     /// # Errors
-    /// [`ChatError::Fatal`] if there is no usable TLS configuration.
-    pub fn new(endpoint: Endpoint, settings: Settings) -> Result<Self, ChatError> {
+    /// [`ChatError::Fatal`] if TLS cannot be set up, or the key cannot be sent in a header.
+    pub fn new(endpoint: Endpoint, settings: ChatSettings) -> Result<Self, ChatError> {
         Self::with_clock(endpoint, settings, Arc::new(SystemClock::new()))
     }
 
     /// The same with another clock to wait by. Time-outs are not taken from it.
     ///
     /// # Errors
-    /// As [`Client::new`].
+    /// As [`ChatClient::new`].
     pub fn with_clock(
         endpoint: Endpoint,
-        settings: Settings,
+        settings: ChatSettings,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, ChatError> {
-        let Settings { concurrency, timeout, max_answer_bytes, seed, .. } = settings;
+        let ChatSettings { concurrency, timeout, max_answer_bytes, seed, .. } = settings;
         let (requests, tokens) = (settings.requests_per_minute, settings.tokens_per_minute);
         let (first, longest) = (Duration::from_secs(1), Duration::from_secs(30));
         Ok(Self {
@@ -122,7 +121,7 @@ impl Client {
             backoff: Backoff { seed, first, longest },
             asked: AtomicU64::new(0),
             down_since: Mutex::new(None),
-            down_told: AtomicBool::new(false),
+            down_noticed: AtomicBool::new(false),
             ended: OnceLock::new(),
             stop: CancellationToken::new(),
         })
@@ -133,18 +132,20 @@ impl Client {
         self.transport.endpoint()
     }
 
-    /// Sends `ask`, waiting and trying again as the table of this module says. Long waits are
-    /// told to `notify`.
+    /// Sends `ask`, waiting and trying again as the table of this crate says. `notify` takes
+    /// notices of long waits.
     ///
     /// Once a request ended with an error that is for all, those that wait get the same error and
     /// no other is sent; answers under way are still taken.
     ///
     /// # Errors
-    /// [`ChatError`]; `Interrupted` at once when `cancel` is cancelled.
+    /// [`ChatError::Fatal`] or [`ChatError::OverBudget`] if no request will be answered any more,
+    /// [`ChatError::Failed`] if this one was not, [`ChatError::Interrupted`] at once when `cancel`
+    /// is cancelled.
     pub async fn ask(
         &self,
         ask: &Ask,
-        notify: NoticeFn<'_>,
+        notify: ChatNotify<'_>,
         cancel: &CancellationToken,
     ) -> Result<Answer, ChatError> {
         let result = tokio::select! {
@@ -158,7 +159,7 @@ impl Client {
         })
     }
 
-    async fn run(&self, ask: &Ask, notify: NoticeFn<'_>) -> Result<Answer, ChatError> {
+    async fn run(&self, ask: &Ask, notify: ChatNotify<'_>) -> Result<Answer, ChatError> {
         let key = self.asked.fetch_add(1, Ordering::Relaxed);
         let (mut failures, mut limited, mut downs) = (0, 0, 0);
         loop {
@@ -191,9 +192,15 @@ impl Client {
                     }
                     let wait = self.backoff.wait(key, failures).max(after);
                     if wait >= LONG {
-                        let wait = words::duration(wait);
-                        notify(Notice::Waiting(format!("{reason} (next try in {wait})")));
+                        let wait = readable::duration(wait);
+                        notify(ChatNotice::Waiting(format!("{reason} (next try in {wait})")));
                     }
+                    tracing::debug!(
+                        attempt = failures,
+                        rule,
+                        wait_seconds = wait.as_secs_f64(),
+                        "chat request failed; trying again"
+                    );
                     self.sleep(wait).await?;
                 }
                 Kind::Limited(wait) => {
@@ -208,6 +215,8 @@ impl Client {
                 Kind::Down { loading } => {
                     downs += 1;
                     let wait = self.down(key, downs, loading, reason, notify)?;
+                    let wait_seconds = wait.as_secs_f64();
+                    tracing::debug!(attempt = downs, loading, wait_seconds, "chat server is down");
                     self.sleep(wait).await?;
                 }
             }
@@ -279,7 +288,7 @@ impl Client {
         downs: u32,
         loading: bool,
         reason: String,
-        notify: NoticeFn<'_>,
+        notify: ChatNotify<'_>,
     ) -> Result<Duration, ChatError> {
         if !loading && !self.transport.reached() {
             let text = format!("{reason}; is the server running, and the address right?");
@@ -288,19 +297,19 @@ impl Client {
         let now = self.clock.now();
         let mut down_since = self.down_since.lock().unwrap_or_else(PoisonError::into_inner);
         if down_since.is_none() {
-            self.down_told.store(false, Ordering::Relaxed);
+            self.down_noticed.store(false, Ordering::Relaxed);
         }
         let since = *down_since.get_or_insert(now);
         drop(down_since);
         let left = (since + self.settings.patience).saturating_sub(now);
         if left.is_zero() {
-            let patience = words::duration(self.settings.patience);
+            let patience = readable::duration(self.settings.patience);
             let text = format!("{reason}; still so after {patience}; start again when it is there");
             return Err(ChatError::Fatal(text));
         }
-        if left >= TOLD && !self.down_told.swap(true, Ordering::Relaxed) {
-            let text = format!("{reason} (for at most {})", words::duration(left));
-            notify(Notice::Waiting(text));
+        if left >= WORTH_A_NOTICE && !self.down_noticed.swap(true, Ordering::Relaxed) {
+            let text = format!("{reason} (for at most {})", readable::duration(left));
+            notify(ChatNotice::Waiting(text));
         }
         Ok(self.backoff.wait(key, downs.min(LOOKS)).min(left))
     }
@@ -314,7 +323,7 @@ impl Client {
         }
     }
 
-    /// Lets nobody send anything from now on, because of `error` unless of an earlier one.
+    /// Ends every request from now on with `error`, or with an earlier one that did the same.
     fn end(&self, error: ChatError) -> ChatError {
         let error = self.ended.get_or_init(|| error).clone();
         self.stop.cancel();
@@ -326,8 +335,8 @@ impl Client {
     }
 }
 
-impl fmt::Debug for Client {
+impl fmt::Debug for ChatClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Client({:?})", self.endpoint())
+        write!(f, "ChatClient({:?})", self.endpoint())
     }
 }

@@ -1,7 +1,6 @@
 //! Where requests go.
 //!
-//! Lives here: checking the address that a user wrote. Does not live here: sending anything
-//! (`transport`).
+//! Checking the address that a user wrote.
 
 use std::fmt;
 
@@ -29,18 +28,17 @@ impl Endpoint {
     /// `/chat/completions` is taken as well, and a query (Azure's `?api-version=…`) is kept.
     ///
     /// # Errors
-    /// [`ChatError::Fatal`] if it is no such address, or holds a user or password.
+    /// [`ChatError::Fatal`] if `base_url` is not an http or https URL, holds a user, a password or
+    /// a fragment, or ends like another API's address.
     pub fn new(base_url: &str, key: Option<Secret>) -> Result<Self, ChatError> {
         let wrong = |why: &str| ChatError::Fatal(format!("the address of the endpoint {why}"));
         // Not quoted before it is known to hold no password.
         let mut url = Url::parse(base_url.trim()).map_err(|error| match error {
-            url::ParseError::RelativeUrlWithoutBase => {
-                wrong("has to begin with https:// or http://")
-            }
+            url::ParseError::RelativeUrlWithoutBase => wrong("must begin with https:// or http://"),
             error => wrong(&format!("is invalid: {error}")),
         })?;
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-            return Err(wrong("has to begin with https:// or http://"));
+            return Err(wrong("must begin with https:// or http://"));
         }
         if !url.username().is_empty() || url.password().is_some() {
             return Err(wrong("must not hold a user or password; keys are given by variables"));
@@ -64,7 +62,7 @@ impl Endpoint {
         Ok(Self { url, key })
     }
 
-    /// The key.
+    /// The key, if the server wants one.
     pub fn key(&self) -> Option<&Secret> {
         self.key.as_ref()
     }
@@ -134,7 +132,7 @@ mod tests {
 
     #[test]
     fn wrong_addresses_are_explained_without_quoting_them() {
-        for (written, told) in [
+        for (written, part) in [
             ("host:8000/v1", "https://"),
             ("/v1", "https://"),
             ("", "https://"),
@@ -148,7 +146,7 @@ mod tests {
             ("http://ho st/v1", "invalid"),
         ] {
             let error = Endpoint::new(written, None).unwrap_err().to_string();
-            assert!(error.contains(told), "{written}: {error}");
+            assert!(error.contains(part), "{written}: {error}");
             assert!(!error.contains("hunter2"), "{error}");
         }
     }

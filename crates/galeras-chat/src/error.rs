@@ -1,7 +1,6 @@
 //! The error of everything that asks a chat endpoint.
 //!
-//! Lives here: what ends a step, what ends one request, and the words for the latter. Does not
-//! live here: which failures are tried again (`verdict`).
+//! What ends a step, what ends one request, and the words for the latter.
 
 use super::money::Usd;
 
@@ -50,11 +49,11 @@ pub mod rules {
     pub const SERVER_ERROR: &str = "server_error";
     /// The connection ended before the answer did.
     pub const CUT_CONNECTION: &str = "cut_connection";
-    /// The answer is no chat completion.
+    /// The answer is not a chat completion.
     pub const MALFORMED_ANSWER: &str = "malformed_answer";
     /// The answer holds no choice.
     pub const NO_CHOICES: &str = "no_choices";
-    /// The answer is longer than we read.
+    /// The answer is longer than the client reads.
     pub const TOO_LARGE: &str = "too_large";
     /// The server does not take this request, such as one that is longer than its context.
     pub const REFUSED: &str = "refused";

@@ -1,7 +1,6 @@
 //! How many tokens a request may take, before it is sent.
 //!
-//! Lives here: the bound on the tokens of a prompt, and what answers teach about it. Does not
-//! live here: what tokens cost (`money`) and how fast they may be sent (`pace`).
+//! The bound on the tokens of a prompt, and what answers teach about it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -22,19 +21,19 @@ const UNKNOWN_ANSWER: u64 = 1_024;
 /// What is known about the tokens of requests to one model.
 #[derive(Debug, Default)]
 pub(super) struct Estimate {
-    /// The most tokens per byte of a request, in millionths; 0 if no answer told.
+    /// The most tokens per byte of a request, in millionths; 0 if no answer said.
     ratio: AtomicU64,
-    /// The longest answer, in tokens; 0 if no answer told.
+    /// The longest answer, in tokens; 0 if no answer said.
     longest: AtomicU64,
 }
 
 impl Estimate {
     /// The most tokens that the prompt of `ask` may have.
     ///
-    /// Before any answer told how many a prompt had: one per byte of the request, which no
+    /// Before any answer said how many a prompt had: one per byte of the request, which no
     /// tokenizer passes that falls back to bytes, and a constant for the template. Afterwards
     /// the largest ratio of tokens to bytes so far, half as much again, but never more than
-    /// before. That is no proof: a first prompt in English and a later one in Chinese may pass
+    /// before. That is not a proof: a first prompt in English and a later one in Chinese may pass
     /// it. Images by address are not covered at all.
     pub(super) fn prompt(&self, ask: &Ask) -> u64 {
         let (bytes, messages) = (ask.bytes() as u64, ask.messages() as u64);
@@ -50,7 +49,7 @@ impl Estimate {
         }
     }
 
-    /// The tokens that `ask` is counted with until its answer tells.
+    /// The tokens that `ask` is counted with until its answer says how many it took.
     pub(super) fn total(&self, ask: &Ask) -> u64 {
         let answer =
             ask.completion_limit().unwrap_or_else(|| match self.longest.load(Ordering::Relaxed) {
@@ -60,7 +59,7 @@ impl Estimate {
         self.prompt(ask).saturating_add(answer)
     }
 
-    /// Takes what an answer to `ask` told.
+    /// Takes what an answer to `ask` says it took.
     pub(super) fn learn(&self, ask: &Ask, usage: &Usage) {
         if let Some(tokens) = usage.prompt_tokens.filter(|tokens| *tokens > 0) {
             let bytes = u128::from(ask.bytes().max(1) as u64);

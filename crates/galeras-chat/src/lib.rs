@@ -1,18 +1,18 @@
 //! Chat completions from any OpenAI-compatible server: vLLM, llama.cpp, Ollama, gateways, OpenAI.
 //!
-//! A request ([`Ask`]) goes to an [`Endpoint`] through a [`Client`], which all requests to it
+//! A request ([`Ask`]) goes to an [`Endpoint`] through a [`ChatClient`], which all requests to it
 //! share: it holds what they may cost back (`budget`, `estimate`, `money`), waits for its turn
-//! (`pace`, `window`), sends it (`transport`), reads the answer (`answer`) or what failed (`told`,
+//! (`pace`, `window`), sends it (`transport`), reads the answer (`answer`) or what failed (`error_body`,
 //! `limits`), decides what that means (`verdict`), and tries again (`backoff`).
 //!
-//! Does not live here: tables, prompts, and how many requests go side by side; the caller drives
-//! that. Nothing here is a secret but the key, of which no text shows a telling piece.
+//! Does not live here: tables, prompts, and how many requests go side by side, which the caller
+//! decides. The key is the only secret here; no text shows a telling piece of it.
 //!
 //! # What is tried again
 //!
 //! “All” ends every request of the client ([`ChatError::Fatal`]), “one” this one
 //! ([`ChatError::Failed`], with the rule). What a try costs counts for the budget: “worst” is the
-//! worst case, as nobody knows. Between tries are 1, 2, 4, 8 … 30 seconds, less up to half.
+//! worst case, as the real cost is not known. Between tries are 1, 2, 4, 8 … 30 seconds, less up to half.
 //!
 //! | what happens | tries | then ends | cost of a try |
 //! |---|---|---|---|
@@ -34,14 +34,14 @@
 //! | … with `x-should-retry: false` | 1 | one: `server_error` | the same |
 //! | the connection ends before the answer does | `tries` | one: `cut_connection` | worst |
 //! | no answer in time | 2 | one: `time_out` | worst |
-//! | 2xx that is no chat completion, or empty | 2 | one: `malformed_answer` | worst |
-//! | 2xx without a choice | 2 | one: `no_choices` | as told, or worst |
+//! | 2xx that is not a chat completion, or empty | 2 | one: `malformed_answer` | worst |
+//! | 2xx without a choice | 2 | one: `no_choices` | as the server says, or worst |
 //! | 2xx longer than allowed | 1 | one: `too_large` | worst |
 //! | the budget does not allow another try | – | all: `OverBudget` | – |
 //!
-//! After 429, or 503 with `retry-after`, nobody sends anything for as long as the server asked
+//! After 429, or 503 with `retry-after`, nothing is sent for as long as the server asked
 //! (`retry-after-ms`, `retry-after`, `x-ratelimit-reset-*`), or for 1, 2, 4 … 60 seconds; then
-//! requests follow each other by 0.1 seconds until as many were sent as go side by side. These
+//! requests are sent 0.1 seconds apart until `concurrency` of them were sent. These
 //! waits use up no tries.
 
 mod answer;
@@ -49,28 +49,26 @@ mod ask;
 mod backoff;
 mod budget;
 mod client;
-mod clock;
 mod endpoint;
 mod error;
+mod error_body;
 mod estimate;
 mod limits;
 mod money;
 mod notice;
 mod pace;
+mod readable;
 #[cfg(test)]
 mod tests;
-mod told;
 mod transport;
 mod verdict;
 mod window;
-mod words;
 
 pub use answer::Answer;
 pub use ask::{Ask, LimitName};
 pub use budget::{Budget, Reservation};
-pub use client::{Client, Settings};
-pub use clock::{Clock, SystemClock};
+pub use client::{ChatClient, ChatSettings};
 pub use endpoint::Endpoint;
 pub use error::{ChatError, rules};
 pub use money::{Price, Usd};
-pub use notice::{Notice, NoticeFn};
+pub use notice::{ChatNotice, ChatNotify};

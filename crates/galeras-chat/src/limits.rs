@@ -1,13 +1,14 @@
 //! How long a server asks us to wait, in each of the ways in which servers tell.
 //!
-//! Lives here: reading `retry-after` and its relatives. Does not live here: waiting (`pace`,
-//! `client`).
+//! Reading `retry-after` and its relatives.
 //!
 //! Sources: RFC 9110 (`Retry-After`: seconds or a date), Azure OpenAI (`retry-after-ms`), OpenAI's
 //! guide on rate limits (`x-ratelimit-remaining-*`, and `x-ratelimit-reset-*` as `1s`, `6m0s`,
 //! `120ms`).
 
 use std::time::Duration;
+
+use galeras_net::http_date;
 
 /// The wait that the headers ask for. `header` takes names in lower case; `now` is the time since
 /// 1970, used if the server does not tell its own.
@@ -23,7 +24,7 @@ pub(super) fn wait<'a>(
         if let Some(wait) = number(text).map_or_else(|| span(text), seconds) {
             return Some(wait);
         }
-        // The server's own clock counts, if it was told.
+        // The server's own clock counts, if it sends its time.
         let today = header("date").and_then(http_date).map_or(now, Duration::from_secs);
         if let Some(until) = http_date(text) {
             return Some(Duration::from_secs(until).saturating_sub(today));
@@ -49,7 +50,7 @@ fn number(text: &str) -> Option<f64> {
     plain.then(|| text.parse().ok())?
 }
 
-/// At most 30 years: nobody waits as long, and sums stay in range.
+/// At most 30 years, so that sums stay in range.
 fn seconds(seconds: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds.min(1e9)).ok()
 }
@@ -89,26 +90,6 @@ fn span(text: &str) -> Option<Duration> {
         sum += value * unit;
     }
     (!text.is_empty()).then(|| seconds(sum))?
-}
-
-/// The time of an HTTP header, `Sat, 21 Nov 2026 11:53:31 GMT`, in seconds since 1970.
-fn http_date(text: &str) -> Option<u64> {
-    const MONTHS: &str = "JanFebMarAprMayJunJulAugSepOctNovDec";
-    let mut words = text.split_whitespace().skip(1);
-    let day: u64 = words.next()?.parse().ok().filter(|day| (1..=31).contains(day))?;
-    let month = words.next().filter(|month| month.len() == 3)?;
-    let month = MONTHS.find(month).filter(|at| at % 3 == 0)? as u64 / 3;
-    let year: u64 = words.next()?.parse().ok().filter(|year| (1970..10_000).contains(year))?;
-    let mut clock = words.next()?.split(':').map(|part| part.parse::<u64>().ok());
-    let (hour, minute, second) = (clock.next()??, clock.next()??, clock.next()??);
-    let leap = |year: u64| {
-        u64::from(year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400))
-    };
-    let years: u64 = (1970..year).map(|year| 365 + leap(year)).sum();
-    let lengths = [31, 28 + leap(year), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-    let months: u64 = lengths.iter().take(usize::try_from(month).ok()?).sum();
-    let valid = hour < 24 && minute < 60 && second <= 60;
-    valid.then_some(((years + months + day - 1) * 24 + hour) * 3_600 + minute * 60 + second)
 }
 
 #[cfg(test)]
@@ -181,14 +162,5 @@ mod tests {
         assert_eq!(waits(&both[..3]), millis(8_000));
         assert_eq!(waits(&[both[0], both[1], both[3]]), millis(30_000));
         assert_eq!(waits(&both[..2]), millis(8_000));
-    }
-
-    #[test]
-    fn dates_are_counted_right() {
-        assert_eq!(http_date("Thu, 01 Jan 1970 00:00:00 GMT"), Some(0));
-        assert_eq!(http_date("Tue, 29 Feb 2000 12:34:56 GMT"), Some(951_827_696));
-        assert_eq!(http_date("Sat, 21 Nov 2026 11:53:31 GMT"), Some(1_795_262_011));
-        assert_eq!(http_date("Sat, 21 Foo 2026 11:53:31 GMT"), None);
-        assert_eq!(http_date("x 99999999999999999999 Nov 2026 11:53:31 GMT"), None);
     }
 }

@@ -1,7 +1,6 @@
 //! Sums of money without rounding.
 //!
-//! Lives here: dollars as an integer, read from and written as decimals, and prices of tokens.
-//! Does not live here: who may spend (`budget`).
+//! Dollars as an integer, read from and written as decimals, and prices of tokens.
 
 use std::fmt;
 use std::str::FromStr;
@@ -35,7 +34,7 @@ impl FromStr for Usd {
 
     /// Reads `2.5`, `0.075` or `1e-7`, as people and JSON write numbers.
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is no amount of dollars");
+        let wrong = || format!("`{text}` is not an amount of dollars");
         let (digits, exponent) = match text.split_once(['e', 'E']) {
             Some((digits, exponent)) => (digits, exponent.parse::<i32>().map_err(|_| wrong())?),
             None => (text, 0),
@@ -87,10 +86,10 @@ pub struct Price {
 }
 
 impl Price {
-    /// From the prices of a million tokens, as providers tell them.
+    /// From the prices of a million tokens in US dollars, as providers publish them.
     ///
     /// # Errors
-    /// Text for the user, if a price has more than 12 decimals.
+    /// If a price has more than 12 decimals; the text says so.
     pub fn per_million(input: Usd, output: Usd) -> Result<Self, String> {
         let one = |usd: Usd| {
             let whole = usd.0.is_multiple_of(MILLION);
@@ -99,7 +98,7 @@ impl Price {
         Ok(Self { input: one(input)?, output: one(output)? })
     }
 
-    /// What as many tokens cost. Prices of cached tokens are lower; they are not known here.
+    /// What so many tokens cost, in US dollars. Prices of cached tokens are lower; they are not known here.
     #[must_use]
     pub fn of(&self, prompt_tokens: u64, completion_tokens: u64) -> Usd {
         let cost = |usd: Usd, tokens: u64| Usd(usd.0.saturating_mul(u128::from(tokens)));

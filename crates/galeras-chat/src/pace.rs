@@ -1,8 +1,7 @@
 //! When the next request may be sent.
 //!
-//! Lives here: the queue of requests, the user's limits per minute, and the gate that an answer
-//! “too many requests” closes for all. Does not live here: counting a limit (`window`), and what
-//! an answer says (`verdict`).
+//! The queue of requests, the user's limits per minute, and the gate that an answer “too many
+//! requests” closes for all.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,21 +10,21 @@ use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::backoff::Backoff;
-use super::clock::Clock;
 use super::error::ChatError;
-use super::notice::{Notice, NoticeFn};
+use super::notice::{ChatNotice, ChatNotify};
+use super::readable;
 use super::window::Window;
-use super::words;
+use galeras_net::Clock;
 
-/// Between two requests after the gate opened, until as many were sent as go side by side: not
-/// all that waited at once.
+/// Between two requests after the gate opened, until `concurrency` of them were sent: not all
+/// that waited go at once.
 const RAMP: Duration = Duration::from_millis(100);
 /// How often the gate may close without one good answer in between.
 const CLOSINGS: u32 = 10;
 /// The longest time that a server may ask us to wait.
 const LONGEST: Duration = Duration::from_secs(3_600);
-/// Shorter waits are not worth telling.
-pub(super) const TOLD: Duration = Duration::from_secs(3);
+/// Shorter waits make no notice.
+pub(super) const WORTH_A_NOTICE: Duration = Duration::from_secs(3);
 
 pub(super) struct Pace {
     clock: Arc<dyn Clock>,
@@ -34,7 +33,7 @@ pub(super) struct Pace {
     state: Mutex<State>,
     /// Lets one request at a time wait for its turn, in the order in which they came.
     turn: Semaphore,
-    /// Told when the request whose turn it is may go earlier or not at all.
+    /// Notified when the request whose turn it is may go earlier or not at all.
     changed: Notify,
 }
 
@@ -53,7 +52,7 @@ struct Gate {
     /// How often it was closed since the last good answer.
     closings: u32,
     reason: String,
-    told: bool,
+    noticed: bool,
     /// How many requests are still sent one by one, and when the next of them is.
     ramp: usize,
     next: Duration,
@@ -101,11 +100,11 @@ impl Pace {
     pub(super) async fn enter(
         &self,
         tokens: u64,
-        notify: NoticeFn<'_>,
+        notify: ChatNotify<'_>,
         stop: &CancellationToken,
     ) -> Option<Slot> {
         // Without a queue there is none to join. Somebody may slip in front of one who came at
-        // the same time, which harms nobody.
+        // the same time, which does no harm.
         if self.turn.available_permits() > 0
             && !stop.is_cancelled()
             && let Turn::Go(slot) = self.turn(tokens, false)
@@ -124,7 +123,7 @@ impl Pace {
                 Turn::Go(slot) => return Some(slot),
                 Turn::Wait { for_, tell } => {
                     if let Some(text) = tell {
-                        notify(Notice::Waiting(text));
+                        notify(ChatNotice::Waiting(text));
                     }
                     tokio::select! {
                         () = stop.cancelled() => return None,
@@ -152,16 +151,16 @@ impl Pace {
             if !telling {
                 return Turn::Wait { for_, tell: None };
             }
-            if gate.until > now && for_ >= TOLD && !gate.told {
-                gate.told = true;
-                let tell = Some(format!("{} ({})", gate.reason, words::duration(for_)));
+            if gate.until > now && for_ >= WORTH_A_NOTICE && !gate.noticed {
+                gate.noticed = true;
+                let tell = Some(format!("{} ({})", gate.reason, readable::duration(for_)));
                 return Turn::Wait { for_, tell };
             }
             let limit = if by_tokens >= by_requests { "tokens" } else { "requests" };
             // A pace of one request in ten seconds is what the user asked for.
-            let long = paced == at && for_ >= TOLD * 5;
+            let long = paced == at && for_ >= WORTH_A_NOTICE * 5;
             let tell = long
-                .then(|| format!("the limit of {limit} per minute ({})", words::duration(for_)));
+                .then(|| format!("the limit of {limit} per minute ({})", readable::duration(for_)));
             return Turn::Wait { for_, tell };
         }
         if gate.ramp > 0 {
@@ -176,7 +175,7 @@ impl Pace {
         Turn::Go(Slot { generation, tokens })
     }
 
-    /// The request took as many tokens, as far as is known.
+    /// The request took `tokens` tokens, as far as is known.
     pub(super) fn correct(&self, slot: &Slot, tokens: u64) {
         let Some(number) = slot.tokens else { return };
         let mut state = self.state();
@@ -196,7 +195,7 @@ impl Pace {
         }
     }
 
-    /// The server asked to wait, perhaps told how long, for a `reason`: nobody sends anything
+    /// The server asked to wait, perhaps for a certain time, for a `reason`: nothing is sent
     /// for so long.
     ///
     /// # Errors
@@ -208,7 +207,7 @@ impl Pace {
         reason: String,
     ) -> Result<(), ChatError> {
         if let Some(wait) = wait.filter(|wait| *wait > LONGEST) {
-            let wait = words::duration(wait);
+            let wait = readable::duration(wait);
             let text = format!("{reason}: it wants us to wait for {wait}; start again then");
             return Err(ChatError::Fatal(text));
         }
@@ -230,13 +229,15 @@ impl Pace {
         gate.generation += 1;
         let own = self.backoff.wait(gate.generation, gate.closings);
         let wait = match wait {
-            // What it told is enough for the first time.
+            // What it asked for is enough for the first time.
             Some(wait) if gate.closings == 1 => wait,
             Some(wait) => wait.max(own),
             None => own,
         };
         gate.until = gate.until.max(now + wait);
-        (gate.reason, gate.told, gate.ramp) = (reason, false, self.concurrency);
+        let wait_seconds = wait.as_secs_f64();
+        tracing::debug!(attempt = gate.closings, wait_seconds, "chat server limits requests");
+        (gate.reason, gate.noticed, gate.ramp) = (reason, false, self.concurrency);
         Ok(())
     }
 

@@ -1,12 +1,11 @@
 //! One request over HTTP, and what came back.
 //!
-//! Lives here: the HTTP client, reading a body no further than allowed, and connections that
-//! fail. Does not live here: what an answer's status means (`verdict`), trying again (`client`).
+//! The HTTP client, reading a body no further than allowed, and connections that fail.
 
-use std::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use galeras_net::{AGENT, CONNECT_TIMEOUT, causes, http_builder};
 use reqwest::header::{
     ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION,
 };
@@ -16,13 +15,10 @@ use super::answer::{Answer, Body, Read, Usage};
 use super::ask::Ask;
 use super::endpoint::Endpoint;
 use super::error::{ChatError, rules};
-use super::told::Told;
+use super::error_body::ErrorBody;
 use super::verdict::{Bad, Cost, Kind, Trouble};
-use super::{limits, words};
+use super::{limits, readable};
 
-const AGENT: &str = concat!("galeras/", env!("CARGO_PKG_VERSION"));
-/// How long to wait for a connection.
-const CONNECT: Duration = Duration::from_secs(30);
 /// Servers close idle connections after 5 seconds (uvicorn, which vLLM runs on, llama.cpp,
 /// Node.js). We do it before, as a request that crosses the closing is lost and may be billed.
 const IDLE: Duration = Duration::from_secs(4);
@@ -66,19 +62,19 @@ impl Transport {
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }
-        let http = reqwest::Client::builder()
+        // Half of the time-out at most: a server that is not there is told from a slow one.
+        let connect = CONNECT_TIMEOUT.min(timeout / 2);
+        // No time-out between bytes: `send` limits the whole try, and models think for long.
+        let http = http_builder(AGENT, connect, None)
             .default_headers(headers)
-            .user_agent(AGENT)
             .redirect(redirect::Policy::none())
-            // Half of the time-out at most: a server that is not there is told from a slow one.
-            .connect_timeout(CONNECT.min(timeout / 2))
             .pool_max_idle_per_host(concurrency.max(1))
             .pool_idle_timeout(IDLE)
             .tcp_nodelay(true)
             // Notices that the server's machine is gone while we wait for a long answer.
             .tcp_keepalive(Duration::from_secs(30))
             .build()
-            .map_err(|error| fatal(&causes(error)))?;
+            .map_err(|error| fatal(&causes(&error.without_url())))?;
         let (reached, good) = (AtomicBool::new(false), AtomicBool::new(false));
         Ok(Self { http, endpoint, timeout, max_bytes, reached, good })
     }
@@ -98,14 +94,24 @@ impl Transport {
         let exchange = Box::pin(self.exchange(ask, now));
         let sent = tokio::time::timeout(self.timeout, exchange).await;
         sent.unwrap_or_else(|_| {
-            let text = format!("no answer in {}", words::duration(self.timeout));
+            let text = format!("no answer in {}", readable::duration(self.timeout));
             Err(Trouble::once(rules::TIME_OUT, text, Cost::Unknown))
         })
     }
 
     async fn exchange(&self, ask: &Ask, now: Duration) -> Result<Answer, Trouble> {
         let request = self.http.post(self.endpoint.url().clone()).body(ask.shared_body());
-        let response = request.send().await.map_err(|error| self.failed(error))?;
+        let response = request.send().await;
+        // The path only: the query may hold a key.
+        let url = self.endpoint.url();
+        tracing::debug!(
+            method = "POST",
+            host = url.host_str(),
+            path = url.path(),
+            status = response.as_ref().ok().map(|response| response.status().as_u16()),
+            "chat request"
+        );
+        let response = response.map_err(|error| self.failed(error))?;
         self.reached.store(true, Ordering::Relaxed);
         let status = response.status().as_u16();
         let header = |name: &str| response.headers().get(name).and_then(|v| v.to_str().ok());
@@ -118,8 +124,8 @@ impl Transport {
                 Ok(Bytes::All(body)) => body,
                 Ok(Bytes::TooMany) | Err(_) => Vec::new(),
             };
-            let told = &Told::read(&body);
-            let bad = Bad { status, told, wait, location: location.as_deref(), never };
+            let body = &ErrorBody::read(&body);
+            let bad = Bad { status, body, wait, location: location.as_deref(), never };
             return Err(bad.judge(ask, &self.endpoint));
         }
         let page = self.check_type(&response)?;
@@ -151,7 +157,7 @@ impl Transport {
             ));
         }
         if !encoding.eq_ignore_ascii_case("identity") {
-            let encoding = words::line(&endpoint.scrub(encoding));
+            let encoding = readable::line(&endpoint.scrub(encoding));
             return fatal(format!("{endpoint} compresses its answer ({encoding}), unasked"));
         }
         Ok(kind.starts_with("text/html"))
@@ -189,7 +195,7 @@ impl Transport {
                 return Err(Trouble::new(Kind::Fatal, text, Cost::Nothing));
             }
             Err(error) => {
-                let error = words::line(&endpoint.scrub(&error.to_string()));
+                let error = readable::line(&endpoint.scrub(&error.to_string()));
                 return Err(malformed(format!("the answer is damaged: {error}")));
             }
         };
@@ -200,14 +206,14 @@ impl Transport {
             Read::BrokenOff => "the server broke its answer off",
             Read::Error | Read::NoChoices => "the answer holds no choice",
         };
-        let told = Told::read(body);
-        if told == Told::default() {
+        let error = ErrorBody::read(body);
+        if error == ErrorBody::default() {
             let rule = rules::NO_CHOICES;
             let rule = if broken.contains("choice") { rule } else { rules::SERVER_ERROR };
             return Err(Trouble::once(rule, broken, cost));
         }
-        let status = told.status.unwrap_or(500);
-        let bad = Bad { status, told: &told, wait: None, location: None, never: false };
+        let status = error.status.unwrap_or(500);
+        let bad = Bad { status, body: &error, wait: None, location: None, never: false };
         Err(Trouble { cost, ..bad.judge(ask, endpoint) })
     }
 
@@ -228,7 +234,8 @@ impl Transport {
     /// The trouble of a request that got no answer, or not all of it.
     fn failed(&self, error: reqwest::Error) -> Trouble {
         let (connect, builder) = (error.is_connect(), error.is_builder());
-        let cause = words::line(&self.endpoint.scrub(&causes(error)));
+        // The address is shown elsewhere; its query may hold a key.
+        let cause = readable::line(&self.endpoint.scrub(&causes(&error.without_url())));
         let lower = cause.to_ascii_lowercase();
         let has = |parts: &[&str]| parts.iter().any(|part| lower.contains(part));
         let origin = self.endpoint.origin();
@@ -255,20 +262,4 @@ impl Transport {
         let kind = Kind::Again { rule, often: true, after: Duration::ZERO };
         Trouble::new(kind, text, Cost::Unknown)
     }
-}
-
-/// What an error and its causes say, each once, without the address: that is told elsewhere, and
-/// its query may hold a key.
-fn causes(error: reqwest::Error) -> String {
-    let error = error.without_url();
-    let mut texts = Vec::new();
-    let mut next: Option<&dyn Error> = Some(&error);
-    while let Some(error) = next {
-        let text = error.to_string();
-        if !texts.iter().any(|known: &String| known.contains(&text)) {
-            texts.push(text);
-        }
-        next = error.source();
-    }
-    texts.join(": ")
 }

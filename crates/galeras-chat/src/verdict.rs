@@ -1,7 +1,6 @@
 //! What an answer that is not good means: what is tried again, and what ends it all.
 //!
-//! Lives here: the table of `mod.rs`, as far as servers answer at all. Does not live here:
-//! connections that fail (`transport`), and trying again (`client`).
+//! The table of `lib.rs`, as far as servers answer at all.
 
 use std::time::Duration;
 
@@ -9,8 +8,8 @@ use super::answer::Usage;
 use super::ask::{Ask, LimitName};
 use super::endpoint::Endpoint;
 use super::error::rules;
-use super::told::Told;
-use super::words;
+use super::error_body::ErrorBody;
+use super::readable;
 
 /// Why one try gave no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,9 +29,9 @@ pub(super) enum Kind {
     Refused(&'static str),
     /// Another try may succeed, this time at the earliest.
     Again { rule: &'static str, often: bool, after: Duration },
-    /// All have to wait, so long if it told.
+    /// All have to wait, for this time if the server says how long.
     Limited(Option<Duration>),
-    /// There is nobody who answers, or the model is not loaded yet.
+    /// The server does not answer, or has not loaded the model yet.
     Down { loading: bool },
 }
 
@@ -58,12 +57,12 @@ impl Trouble {
 /// An answer with a status that is not good, or with an error in its body.
 pub(super) struct Bad<'a> {
     pub(super) status: u16,
-    pub(super) told: &'a Told,
+    pub(super) body: &'a ErrorBody,
     /// How long it asks us to wait.
     pub(super) wait: Option<Duration>,
     /// Where it redirects to.
     pub(super) location: Option<&'a str>,
-    /// Whether the server says that another try is of no use.
+    /// Whether the server says that another try is useless.
     pub(super) never: bool,
 }
 
@@ -71,65 +70,67 @@ impl Bad<'_> {
     /// The verdict, for a user who sent `ask` to `endpoint`.
     pub(super) fn judge(&self, ask: &Ask, endpoint: &Endpoint) -> Trouble {
         let status = self.status;
-        let quote = words::line(&endpoint.scrub(&self.told.message));
-        let told = if quote.is_empty() { String::new() } else { format!(": {quote}") };
+        let quote = readable::line(&endpoint.scrub(&self.body.message));
+        let quoted = if quote.is_empty() { String::new() } else { format!(": {quote}") };
         let key = endpoint.key().map(|key| format!("${}", key.variable()));
         let fatal = |text: String| Trouble::new(Kind::Fatal, text, Cost::Nothing);
         match status {
             300..=399 => fatal(self.redirect(endpoint)),
             401 => fatal(match key {
-                Some(key) => format!("{endpoint} does not take the key in {key}{told}"),
-                None => format!("{endpoint} wants a key{told}"),
+                Some(key) => format!("{endpoint} does not take the key in {key}{quoted}"),
+                None => format!("{endpoint} wants a key{quoted}"),
             }),
-            402 => fatal(format!("the account has no money left at {}{told}", endpoint.origin())),
-            403 if self.told.says(&["moderation", "flagged"]) => {
-                self.refused(rules::CONTENT_FILTER, "a filter stopped the prompt", &told)
+            402 => fatal(format!("the account has no money left at {}{quoted}", endpoint.origin())),
+            403 if self.body.says(&["moderation", "flagged"]) => {
+                self.refused(rules::CONTENT_FILTER, "a filter stopped the prompt", &quoted)
             }
             403 => fatal(match key {
-                Some(key) => format!("{endpoint} refuses (HTTP 403) the key in {key}{told}"),
-                None => format!("{endpoint} refuses (HTTP 403){told}"),
+                Some(key) => format!("{endpoint} refuses (HTTP 403) the key in {key}{quoted}"),
+                None => format!("{endpoint} refuses (HTTP 403){quoted}"),
             }),
-            404 | 410 if self.told.says(&["model"]) || self.told.is(&["model_not_found"]) => {
-                fatal(no_model(ask, endpoint, &told))
+            404 | 410 if self.body.says(&["model"]) || self.body.is(&["model_not_found"]) => {
+                fatal(no_model(ask, endpoint, &quoted))
             }
             404 | 405 | 410 | 501 => fatal(format!(
-                "there are no chat completions at {endpoint} (HTTP {status}){told}; the address \
+                "there are no chat completions at {endpoint} (HTTP {status}){quoted}; the address \
                  of most servers ends in /v1"
             )),
-            407 => fatal(format!("the proxy wants a login (HTTP 407){told}")),
-            400 | 422 => self.bad_request(ask, endpoint, &told),
-            413 => self.refused(rules::REFUSED, "the request is too long for the server", &told),
-            429 if self.told.is(QUOTA) => {
-                fatal(format!("the quota of {} is used up{told}", endpoint.origin()))
+            407 => fatal(format!("the proxy wants a login (HTTP 407){quoted}")),
+            400 | 422 => self.bad_request(ask, endpoint, &quoted),
+            413 => self.refused(rules::REFUSED, "the request is too long for the server", &quoted),
+            429 if self.body.is(QUOTA) => {
+                fatal(format!("the quota of {} is used up{quoted}", endpoint.origin()))
             }
-            429 if self.told.says(&["request too large"]) => {
-                self.refused(rules::REFUSED, "the request is longer than its limit allows", &told)
+            429 if self.body.says(&["request too large"]) => {
+                self.refused(rules::REFUSED, "the request is longer than its limit allows", &quoted)
             }
             429 => Trouble::new(
                 Kind::Limited(self.wait),
-                format!("the server limits requests (HTTP 429){told}"),
+                format!("the server limits requests (HTTP 429){quoted}"),
                 Cost::Nothing,
             ),
-            503 if self.told.says(&[
+            503 if self.body.says(&[
                 "loading model",
                 "model is loading",
                 "is currently loading",
             ]) =>
             {
-                let reason = format!("the server loads its model (HTTP 503){told}");
+                let reason = format!("the server loads its model (HTTP 503){quoted}");
                 Trouble::new(Kind::Down { loading: true }, reason, Cost::Nothing)
             }
             500..=599 if self.fits_not() => {
-                self.refused(rules::REFUSED, "the prompt does not fit into the context", &told)
+                self.refused(rules::REFUSED, "the prompt does not fit into the context", &quoted)
             }
             503 if self.wait.is_some() => {
-                let reason = format!("the server is busy (HTTP 503){told}");
+                let reason = format!("the server is busy (HTTP 503){quoted}");
                 Trouble::new(Kind::Limited(self.wait), reason, Cost::Nothing)
             }
-            408 | 409 | 425 | 500..=599 => self.failed(&told),
-            _ => {
-                self.refused(rules::REFUSED, &format!("the server refuses (HTTP {status})"), &told)
-            }
+            408 | 409 | 425 | 500..=599 => self.failed(&quoted),
+            _ => self.refused(
+                rules::REFUSED,
+                &format!("the server refuses (HTTP {status})"),
+                &quoted,
+            ),
         }
     }
 
@@ -140,50 +141,54 @@ impl Bad<'_> {
         };
         // Without the query, which may hold anything.
         let to = format!("{}{}", to.origin().ascii_serialization(), to.path());
-        let to = words::line(&endpoint.scrub(&to));
+        let to = readable::line(&endpoint.scrub(&to));
         format!(
             "{endpoint} redirects to {to}, which is not followed, as the key is not for there; \
              if you trust it, make it the address"
         )
     }
 
-    fn bad_request(&self, ask: &Ask, endpoint: &Endpoint, told: &str) -> Trouble {
+    fn bad_request(&self, ask: &Ask, endpoint: &Endpoint, quoted: &str) -> Trouble {
         let fatal = |text: String| Trouble::new(Kind::Fatal, text, Cost::Nothing);
-        let filtered = self.told.is(FILTERED) || self.told.says(&["content management policy"]);
+        let filtered = self.body.is(FILTERED) || self.body.says(&["content management policy"]);
         if filtered {
-            return self.refused(rules::CONTENT_FILTER, "a filter stopped the prompt", told);
+            return self.refused(rules::CONTENT_FILTER, "a filter stopped the prompt", quoted);
         }
-        if self.told.says(&["https server", "https port"]) {
-            return fatal(format!("{} speaks https:// only{told}", endpoint.origin()));
+        if self.body.says(&["https server", "https port"]) {
+            return fatal(format!("{} speaks https:// only{quoted}", endpoint.origin()));
         }
         if self.fits_not() {
-            return self.refused(rules::REFUSED, "the prompt does not fit into the context", told);
+            return self.refused(
+                rules::REFUSED,
+                "the prompt does not fit into the context",
+                quoted,
+            );
         }
         let gone = ["does not exist", "not found", "not a valid model", "unknown model"];
-        let model = self.told.says(&["model"]) && self.told.says(&gone);
-        if self.told.is(&["model_not_found", "invalid_model"]) || model {
-            return fatal(no_model(ask, endpoint, told));
+        let model = self.body.says(&["model"]) && self.body.says(&gone);
+        if self.body.is(&["model_not_found", "invalid_model"]) || model {
+            return fatal(no_model(ask, endpoint, quoted));
         }
-        let unknown = self.told.is(UNSUPPORTED) || self.told.says(UNSUPPORTED_WORDS);
+        let unknown = self.body.is(UNSUPPORTED) || self.body.says(UNSUPPORTED_WORDS);
         if !unknown {
-            return self.refused(rules::REFUSED, "the server refuses the request", told);
+            return self.refused(rules::REFUSED, "the server refuses the request", quoted);
         }
         let [old, new] =
             [LimitName::MaxTokens, LimitName::MaxCompletionTokens].map(LimitName::field);
-        let named = |name: &str| self.told.param == name || self.told.says(&[&format!("'{name}'")]);
-        fatal(if named(old) && ask.completion_limit().is_some() && self.told.param != new {
-            format!("the server does not know `{old}`; limit answers by `{new}` instead{told}")
+        let named = |name: &str| self.body.param == name || self.body.says(&[&format!("'{name}'")]);
+        fatal(if named(old) && ask.completion_limit().is_some() && self.body.param != new {
+            format!("the server does not know `{old}`; limit answers by `{new}` instead{quoted}")
         } else if named(new) && ask.completion_limit().is_some() {
-            format!("the server does not know `{new}`; limit answers by `{old}` instead{told}")
+            format!("the server does not know `{new}`; limit answers by `{old}` instead{quoted}")
         } else {
-            format!("the server does not take a parameter of the request; leave it out{told}")
+            format!("the server does not take a parameter of the request; leave it out{quoted}")
         })
     }
 
     /// Whether the prompt, with the answer asked for, is longer than the context.
     fn fits_not(&self) -> bool {
-        self.told.is(&["context_length_exceeded", "exceed_context_size_error"])
-            || self.told.says(&[
+        self.body.is(&["context_length_exceeded", "exceed_context_size_error"])
+            || self.body.says(&[
                 "context length",
                 "context size",
                 "context window",
@@ -192,12 +197,12 @@ impl Bad<'_> {
             ])
     }
 
-    fn refused(&self, rule: &'static str, text: &str, told: &str) -> Trouble {
-        Trouble::new(Kind::Refused(rule), format!("{text}{told}"), Cost::Nothing)
+    fn refused(&self, rule: &'static str, text: &str, quoted: &str) -> Trouble {
+        Trouble::new(Kind::Refused(rule), format!("{text}{quoted}"), Cost::Nothing)
     }
 
-    fn failed(&self, told: &str) -> Trouble {
-        let reason = format!("the server failed (HTTP {}){told}", self.status);
+    fn failed(&self, quoted: &str) -> Trouble {
+        let reason = format!("the server failed (HTTP {}){quoted}", self.status);
         // The backend behind a gateway may have answered, but too late.
         let cost =
             if matches!(self.status, 408 | 504 | 524) { Cost::Unknown } else { Cost::Nothing };
@@ -238,9 +243,9 @@ const UNSUPPORTED_WORDS: &[&str] = &[
     "extra fields not permitted",
 ];
 
-fn no_model(ask: &Ask, endpoint: &Endpoint, told: &str) -> String {
-    let model = words::line(ask.model());
-    format!("{} has no model `{model}`{told}", endpoint.origin())
+fn no_model(ask: &Ask, endpoint: &Endpoint, quoted: &str) -> String {
+    let model = readable::line(ask.model());
+    format!("{} has no model `{model}`{quoted}", endpoint.origin())
 }
 
 #[cfg(test)]
@@ -255,9 +260,9 @@ mod tests {
     }
 
     fn judged_with(status: u16, body: &str, wait: Option<Duration>) -> Trouble {
-        let body = Told::read(body.as_bytes());
+        let body = ErrorBody::read(body.as_bytes());
         let bad =
-            Bad { status, told: &body, wait, location: Some("https://evil/x?k=1"), never: false };
+            Bad { status, body: &body, wait, location: Some("https://evil/x?k=1"), never: false };
         let request = json!({"model": "m", "messages": [{}], "max_tokens": 5});
         let ask = Ask::new(request.as_object().unwrap().clone()).unwrap();
         let key = Secret::new("KEY", "sk-0123456789abcdef").unwrap();
@@ -274,7 +279,7 @@ mod tests {
         let vllm = r#"{"object":"error","message":"The model `m` does not exist.","code":404}"#;
         let tokens = "Unsupported parameter: 'max_tokens' is not supported with this model. Use \
                       'max_completion_tokens' instead.";
-        for (status, body, told) in [
+        for (status, body, part) in [
             (
                 401,
                 error("Incorrect API key provided: sk-01234****cdef", "invalid_api_key"),
@@ -296,7 +301,7 @@ mod tests {
         ] {
             let trouble = judged(status, &body);
             assert_eq!((trouble.kind, trouble.cost), (Kind::Fatal, Cost::Nothing), "{trouble:?}");
-            assert!(trouble.reason.contains(told), "{}", trouble.reason);
+            assert!(trouble.reason.contains(part), "{}", trouble.reason);
             assert!(!trouble.reason.contains("cdef"), "{}", trouble.reason);
         }
     }
@@ -306,7 +311,7 @@ mod tests {
         let azure = error("The response was filtered due to the prompt", "content_filter");
         let llama = r#"{"error":{"code":500,"message":"Context size has been exceeded.","type":"server_error"}}"#;
         let llama_400 = r#"{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}}"#;
-        for (status, body, rule, told) in [
+        for (status, body, rule, part) in [
             (400, azure, rules::CONTENT_FILTER, "filter"),
             (403, error("your input was flagged", ""), rules::CONTENT_FILTER, "flagged"),
             (400, error("This model's maximum context length is 5", ""), rules::REFUSED, "context"),
@@ -320,7 +325,7 @@ mod tests {
         ] {
             let trouble = judged(status, &body);
             assert_eq!(trouble.kind, Kind::Refused(rule), "{trouble:?}");
-            assert!(trouble.reason.contains(told), "{}", trouble.reason);
+            assert!(trouble.reason.contains(part), "{}", trouble.reason);
         }
     }
 

@@ -1,12 +1,11 @@
 //! One limit per minute, of requests or of tokens.
 //!
-//! Lives here: what was used in the last minute, and when the next use may be. Does not live
-//! here: waiting for it (`pace`).
+//! What was used in the last minute, and when the next use may be.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// What limits are told per.
+/// The time that limits are given for.
 const MINUTE: Duration = Duration::from_secs(60);
 /// How far uses may run ahead of an even pace, so that a timer that wakes up late costs nothing.
 const SLACK: Duration = Duration::from_millis(250);
@@ -75,7 +74,7 @@ impl Window {
     }
 
     /// The time that `amount` takes at an even pace. Amounts of more than an hour are cut:
-    /// nobody waits for them, as they are let through alone.
+    /// they are let through alone, without a wait.
     fn time(&self, amount: u64) -> Duration {
         let nanos = MINUTE.as_nanos() * u128::from(amount) / u128::from(self.limit);
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)).min(MINUTE)

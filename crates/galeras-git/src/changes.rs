@@ -1,7 +1,7 @@
 //! The files that a commit changed, against its first parent.
 //!
 //! Files are told apart by their path alone here; which of them were renamed is found in
-//! `renames`. Does not live here: what changed inside of a file (`lines`, `methods`).
+//! `renames`.
 
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ pub(super) struct TreeDiff {
 
 impl TreeDiff {
     /// The files that `include` matches and that differ between the trees. Links, submodules
-    /// and folders are no files.
+    /// and folders are not files.
     pub(super) fn changes(
         &mut self,
         objects: &mut Objects,
@@ -68,9 +68,9 @@ impl TreeDiff {
         after: ObjectId,
         include: &GlobSet,
     ) -> Result<TreeChanges, GitError> {
-        let mut found = TreeChanges::default();
+        let mut changes = TreeChanges::default();
         if before == Some(after) {
-            return Ok(found);
+            return Ok(changes);
         }
         let old = match before {
             Some(tree) => objects.bytes(tree, Kind::Tree)?.to_vec(),
@@ -90,10 +90,10 @@ impl TreeDiff {
         for change in recorder.records {
             match change {
                 Change::Addition { entry_mode, oid, path, .. } if entry_mode.is_blob() => {
-                    found.add(path.as_bstr(), oid, include);
+                    changes.add(path.as_bstr(), oid, include);
                 }
                 Change::Deletion { entry_mode, oid, path, .. } if entry_mode.is_blob() => {
-                    found.delete(path.as_bstr(), oid, include);
+                    changes.delete(path.as_bstr(), oid, include);
                 }
                 Change::Modification {
                     previous_entry_mode,
@@ -106,23 +106,23 @@ impl TreeDiff {
                         let path = path_text(path.as_bstr());
                         if include.is_match(&path) {
                             let after = File { path: path.into(), blob: oid };
-                            found.modified.push((previous_oid, after));
+                            changes.modified.push((previous_oid, after));
                         }
                     }
-                    (false, true) => found.add(path.as_bstr(), oid, include),
-                    (true, false) => found.delete(path.as_bstr(), previous_oid, include),
+                    (false, true) => changes.add(path.as_bstr(), oid, include),
+                    (true, false) => changes.delete(path.as_bstr(), previous_oid, include),
                     _ => {}
                 },
                 Change::Addition { .. } | Change::Deletion { .. } => {}
             }
         }
-        found.added.sort_unstable();
-        found.deleted.sort_unstable();
-        found.deleted_others.sort_unstable();
-        found.modified.sort_unstable_by(|a, b| a.1.cmp(&b.1));
-        match found.path_twice() {
+        changes.added.sort_unstable();
+        changes.deleted.sort_unstable();
+        changes.deleted_others.sort_unstable();
+        changes.modified.sort_unstable_by(|a, b| a.1.cmp(&b.1));
+        match changes.path_twice() {
             Some(path) => Err(GitError::damaged(&format!("tree {after} lists {path} twice"))),
-            None => Ok(found),
+            None => Ok(changes),
         }
     }
 }

@@ -1,8 +1,7 @@
 //! The bytes of a commit, taken apart.
 //!
-//! Commits of long ago, or made by odd programs, have lines that no standard knows. Only what
-//! is needed is read, and one bad line spoils nothing else. Does not live here: which commits
-//! are looked at (`history`).
+//! Commits of long ago, or made by odd programs, have lines that no standard knows. Only what is
+//! needed is read, and one bad line spoils nothing else.
 
 use gix::ObjectId;
 use gix::actor::SignatureRef;
@@ -83,11 +82,11 @@ mod tests {
     fn a_bad_line_spoils_nothing_else() {
         let text = format!(
             "tree {ID}\nparent {ID}\nauthor A <a> never +0000\ncommitter C <c> 7 +0100\n\
-             gpgsig -----BEGIN\n parent of nothing\n\nencoding is no header here\n\nmore\n"
+             gpgsig -----BEGIN\n parent of nothing\n\nencoding is not a header here\n\nmore\n"
         );
         let commit = read(&text).unwrap();
         assert_eq!((commit.parents.len(), commit.authored, commit.committed), (1, None, Some(7)));
-        assert_eq!(commit.message(), "encoding is no header here\n\nmore");
+        assert_eq!(commit.message(), "encoding is not a header here\n\nmore");
         assert!(read("author A <a> 1 +0000\n\nno tree").is_err());
         assert!(read("tree 12\n\n").is_err());
     }

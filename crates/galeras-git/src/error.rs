@@ -1,7 +1,4 @@
-//! The errors of this module.
-//!
-//! Lives here: their kinds and what they say. Does not live here: how errors of the libraries
-//! below become these (`explain`).
+//! The error of everything that reads or fetches a repository.
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
 //! The commits of a time window.
 //!
-//! All commits reachable from the head are looked at, because committer dates need not grow
-//! along the history: a walk that stops at the first commit before the window, as Git's does,
-//! loses what lies behind it. Does not live here: what a commit changed (`changes`).
+//! All commits reachable from the head are looked at, because committer dates need not grow along
+//! the history: a walk that stops at the first commit before the window, as Git's does, loses what
+//! lies behind it.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use super::commit::CommitText;
 use super::error::GitError;
 use super::repository::{Objects, Repository};
 
-/// Seconds since 1970 in UTC, from `since` on, before `until`.
+/// A time window in seconds since 1970 in UTC, from `since` on, before `until`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// The first second that is in it.
@@ -58,7 +58,7 @@ pub(super) struct History {
 /// Commits with several parents are left out unless `merges` is set.
 ///
 /// # Errors
-/// Of kind `Damaged` if a commit is missing or cannot be decoded, `Interrupted` if told so.
+/// `Damaged` if a commit is missing or cannot be decoded, `Interrupted` if `interrupt` is set.
 pub(super) fn history(
     repository: &Repository,
     head: ObjectId,
@@ -70,7 +70,7 @@ pub(super) fn history(
     let shallow: HashSet<ObjectId> = repository.shallow()?.into_iter().collect();
     let mut seen = HashSet::from([head]);
     let mut waiting = vec![head];
-    let mut found = History::default();
+    let mut history = History::default();
     let mut walked: usize = 0;
     while let Some(id) = waiting.pop() {
         walked += 1;
@@ -81,13 +81,13 @@ pub(super) fn history(
             CommitText::read(id, objects.bytes(id, Kind::Commit)?)?;
         let cut = shallow.contains(&id);
         match committed {
-            None => found.undated.push(id),
+            None => history.undated.push(id),
             Some(committed) if window.holds(committed) && (merges || parents.len() < 2) => {
                 if cut && !parents.is_empty() {
-                    found.cut_off.push(id);
+                    history.cut_off.push(id);
                 } else {
                     let parent = parents.first().copied();
-                    found.commits.push(Commit { id, tree, parent, committed });
+                    history.commits.push(Commit { id, tree, parent, committed });
                 }
             }
             Some(_) => {}
@@ -96,10 +96,10 @@ pub(super) fn history(
             waiting.extend(parents.iter().copied().filter(|parent| seen.insert(*parent)));
         }
     }
-    found.commits.sort_unstable_by_key(|commit| (commit.committed, commit.id));
-    found.cut_off.sort_unstable();
-    found.undated.sort_unstable();
-    Ok(found)
+    history.commits.sort_unstable_by_key(|commit| (commit.committed, commit.id));
+    history.cut_off.sort_unstable();
+    history.undated.sort_unstable();
+    Ok(history)
 }
 
 /// The tree of a commit.

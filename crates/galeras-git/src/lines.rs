@@ -1,8 +1,7 @@
 //! Which lines differ between two versions of a text, as `git diff` shows it.
 //!
-//! Myers' algorithm with the placement of hunks by indentation, Git's defaults. Lines end
-//! with `\n` and are numbered from 1. Does not live here: what the lines belong to
-//! (`methods`).
+//! Myers' algorithm with the placement of hunks by indentation, Git's defaults. Lines end with
+//! `\n` and are numbered from 1.
 
 use std::ops::Range;
 

@@ -1,7 +1,7 @@
 //! Where a repository is: in a folder or behind a URL.
 //!
-//! Lives here: telling the two apart, refusing what could be taken for an option or a command,
-//! and showing URLs without credentials. Does not live here: `owner/name` shorthands.
+//! Tells the two apart, refusing what could be taken for an option or a command, and showing
+//! URLs without credentials.
 
 use std::path::{Path, PathBuf};
 
@@ -9,20 +9,24 @@ use super::error::{GitError, GitErrorKind};
 
 /// Where a repository is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Location {
+pub enum RepositoryLocation {
     /// A bare repository or a work tree on this machine.
     Folder(PathBuf),
     /// The URL of a repository on a server, or the `user@host:path` of one.
     Remote(String),
 }
 
-impl Location {
+impl RepositoryLocation {
     /// Reads `text`: a URL (http, https, git, ssh, file), `user@host:path`, or a folder
     /// relative to `base`.
     ///
+    /// A text that names an existing repository in a folder is that folder, whatever it looks
+    /// like; otherwise the rules of `git help urls` apply. URLs that a program could take for an
+    /// option or a command are refused.
+    ///
     /// # Errors
-    /// `NotFound` if a folder does not exist or is no repository, `Other` for schemes and URLs
-    /// that are not accepted.
+    /// `NotFound` if the folder does not exist or is not a repository, `Other` for schemes and
+    /// URLs that are not accepted.
     pub fn parse(text: &str, base: &Path) -> Result<Self, GitError> {
         if text.is_empty() {
             return Err(GitError::other("the address of the repository is empty"));
@@ -57,7 +61,7 @@ impl Location {
 }
 
 /// `url` as it may be shown: without user, password and query. The user of an ssh address is
-/// no secret and stays.
+/// not a secret and stays.
 pub fn shown_url(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_string() };
     let rest = rest.split(['?', '#']).next().unwrap_or(rest);
@@ -104,7 +108,7 @@ fn split_host(text: &str) -> Option<(&str, &str)> {
     Some((&text[..colon], &text[colon + 1..]))
 }
 
-fn remote(text: &str, rest: &str) -> Result<Location, GitError> {
+fn remote(text: &str, rest: &str) -> Result<RepositoryLocation, GitError> {
     checked(text)?;
     let authority = rest.split('/').next().unwrap_or(rest);
     let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
@@ -121,13 +125,17 @@ fn remote(text: &str, rest: &str) -> Result<Location, GitError> {
     if user.starts_with('-') {
         return Err(refused(text, "its user starts with `-`"));
     }
-    Ok(Location::Remote(text.to_string()))
+    Ok(RepositoryLocation::Remote(text.to_string()))
 }
 
-fn file(text: &str) -> Result<Location, GitError> {
+fn file(text: &str) -> Result<RepositoryLocation, GitError> {
     let url = url::Url::parse(text).map_err(|error| refused(text, &error.to_string()))?;
     let folder = url.to_file_path().map_err(|()| refused(text, "it names no folder"))?;
-    if is_repository(&folder) { Ok(Location::Folder(folder)) } else { Err(missing(&folder)) }
+    if is_repository(&folder) {
+        Ok(RepositoryLocation::Folder(folder))
+    } else {
+        Err(missing(&folder))
+    }
 }
 
 /// A name or an address, which no program takes for an option.

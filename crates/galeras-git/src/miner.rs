@@ -1,47 +1,48 @@
 //! From the changed files of commits to changed methods.
 //!
-//! A method is changed by a commit if a line that the commit added lies in it, or a line that
-//! the commit took away lay in it before: so a method that was moved is changed, one whose
-//! decorator changed is not. A method is the same before and after if the file (renames
-//! followed), the qualified name and the position among equal names are the same.
-//!
-//! Does not live here: rows and columns (`operators::mine`).
+//! A method is changed by a commit if a line that the commit added lies in it, or a line that the
+//! commit took away lay in it before: so a method that was moved is changed, one whose decorator
+//! changed is not. A method is the same before and after if the file (renames followed), the
+//! qualified name and the position among equal names are the same.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use gix::ObjectId;
 use gix::objs::Kind;
 use globset::GlobSet;
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
+use rayon::slice::ParallelSlice;
 
 use super::changes::{File, TreeChanges, TreeDiff};
 use super::commit::CommitText;
 use super::error::GitError;
-use super::history::{Commit, Window, history, tree_of};
+use super::history::{Commit, History, Window, history, tree_of};
 use super::lines::{Hunk, hunks, overlap};
 use super::renames::renames;
 use super::repository::{Objects, Repository};
 use super::sources::{Source, Sources};
 use galeras_python::OutlineMethod;
 
-/// Commits that one thread takes at a time: neighbours share files.
+/// Commits that one thread mines at a time: neighbours share files.
 const CHUNK: usize = 32;
+/// Commits whose trees one thread compares at a time: neighbours share trees.
+const PART: usize = 256;
 
 /// What to mine.
 pub struct MineOptions {
-    /// Committer dates.
+    /// The committer dates of the commits to mine.
     pub window: Window,
     /// Whether commits with several parents count, against the first.
     pub merges: bool,
     /// Whether functions inside of functions are methods of their own.
     pub nested: bool,
-    /// The paths.
+    /// The paths of the files to mine, from the root of the repository.
     pub include: GlobSet,
-    /// Longer files are refused.
+    /// The longest file in bytes; longer ones are refused.
     pub max_file_bytes: u64,
-    /// Threads.
+    /// How many threads [`plan`] compares trees on.
     pub jobs: usize,
 }
 
@@ -53,14 +54,14 @@ struct PlannedCommit {
 
 /// The commits to mine, with their files.
 #[derive(Default)]
-pub struct Plan {
+pub struct MinePlan {
     /// By committer date.
     commits: Vec<PlannedCommit>,
     /// Commits that cannot be mined: id, rule and reason.
     refused: Vec<(ObjectId, &'static str, String)>,
 }
 
-impl Plan {
+impl MinePlan {
     /// How many commits are to be mined.
     pub fn commits(&self) -> usize {
         self.commits.len()
@@ -106,15 +107,16 @@ pub struct ChangedMethod<'a> {
 
 /// Where mined methods go. One for each thread.
 pub trait Sink: Send {
-    /// A method.
+    /// Takes a method.
     ///
     /// # Errors
-    /// To stop.
+    /// If the sink takes no more; the thread then stops mining.
     fn method(&mut self, commit: &CommitFacts, changed: ChangedMethod<'_>) -> Result<(), GitError>;
-    /// A commit, or a file of it, that could not be mined.
+    /// Takes a commit, or a file of it, that could not be mined: the rule it broke, as a stable
+    /// word, and the reason, as a sentence.
     ///
     /// # Errors
-    /// To stop.
+    /// If the sink takes no more; the thread then stops mining.
     fn refused(
         &mut self,
         commit: &str,
@@ -122,27 +124,30 @@ pub trait Sink: Send {
         rule: &'static str,
         reason: &str,
     ) -> Result<(), GitError>;
-    /// Nothing more comes.
+    /// Hands on what the sink still holds: nothing more comes.
     ///
     /// # Errors
-    /// If what was taken cannot be handed on.
+    /// If it cannot be handed on.
     fn end(&mut self) -> Result<(), GitError>;
 }
 
-/// The trees that [`plan`] will compare, as far as the commits are there.
+/// The trees that [`plan`] will compare, each once: those of the commits of the window and of
+/// their first parents. Reads commits only, so that the trees can be fetched afterwards.
 ///
 /// # Errors
-/// As [`history`].
+/// `Damaged` if a commit that is reachable from `head` is missing or cannot be decoded;
+/// `Interrupted` if `interrupt` is set.
 pub fn trees(
     repository: &Repository,
     head: ObjectId,
     options: &MineOptions,
     interrupt: &AtomicBool,
 ) -> Result<Vec<ObjectId>, GitError> {
-    let found = history(repository, head, options.window, options.merges, interrupt)?;
+    let History { commits, .. } =
+        history(repository, head, options.window, options.merges, interrupt)?;
     let mut objects = repository.objects();
-    let mut trees = Vec::with_capacity(2 * found.commits.len());
-    for commit in &found.commits {
+    let mut trees = Vec::with_capacity(2 * commits.len());
+    for commit in &commits {
         trees.push(commit.tree);
         if let Some(parent) = commit.parent {
             trees.push(tree_of(&mut objects, parent)?);
@@ -153,32 +158,39 @@ pub fn trees(
     Ok(trees)
 }
 
-/// The commits of the window that changed files of interest, with these files.
+/// The commits of the window that changed files of interest, with these files. Compares trees on
+/// as many threads as `options` says.
 ///
 /// # Errors
-/// As [`history`]; a damaged tree only refuses its commit.
+/// As [`trees`]; a damaged tree only refuses its commit.
 pub fn plan(
     repository: &Repository,
     head: ObjectId,
     options: &MineOptions,
     interrupt: &AtomicBool,
-) -> Result<Plan, GitError> {
-    let found = history(repository, head, options.window, options.merges, interrupt)?;
-    let mut plan = Plan::default();
+) -> Result<MinePlan, GitError> {
+    let History { commits, cut_off, undated } =
+        history(repository, head, options.window, options.merges, interrupt)?;
+    let mut plan = MinePlan::default();
     let cut = "the clone is shallow: what the commit changed is not known";
-    plan.refused.extend(found.cut_off.iter().map(|id| (*id, "history", cut.to_string())));
-    let undated = "the committer's date cannot be read";
-    plan.refused.extend(found.undated.iter().map(|id| (*id, "date", undated.to_string())));
-    let commits = found.commits;
-    let changes: Vec<_> = side_by_side(options.jobs, commits.len(), interrupt, |range| {
+    plan.refused.extend(cut_off.into_iter().map(|id| (id, "history", cut.to_string())));
+    let unreadable = "the committer's date cannot be read";
+    plan.refused.extend(undated.into_iter().map(|id| (id, "date", unreadable.to_string())));
+    let compare = |part: &[Commit]| {
         let mut objects = repository.objects();
         let mut diff = TreeDiff::default();
         let changes = |commit: &Commit| {
             let before = commit.parent.map(|id| tree_of(&mut objects, id)).transpose()?;
             diff.changes(&mut objects, before, commit.tree, &options.include)
         };
-        commits[range].iter().map(changes).collect::<Vec<_>>()
-    })?;
+        part.iter().map(changes).collect::<Vec<_>>()
+    };
+    let stopped = || interrupt.load(Ordering::Relaxed);
+    let changes: Option<Vec<_>> = pool(options.jobs)?.install(|| {
+        let parts = commits.par_chunks(PART);
+        parts.map(|part| (!stopped()).then(|| compare(part))).collect()
+    });
+    let changes = changes.ok_or_else(GitError::interrupted)?;
     for (commit, changes) in commits.into_iter().zip(changes.into_iter().flatten()) {
         if changes.as_ref().map_or(true, |changes| !changes.is_empty()) {
             plan.commits.push(PlannedCommit { commit, changes });
@@ -187,14 +199,18 @@ pub fn plan(
     Ok(plan)
 }
 
-/// Mines the planned commits on as many threads as there are sinks; `done` is told of finished
-/// commits.
+/// Mines the planned commits on as many threads as there are sinks, and gives the methods of each
+/// commit to one of them; which one is not determined. `done` takes the number of commits that
+/// were finished since its last call, from any of the threads.
+///
+/// At most one commit per thread is under way, and a sink that blocks holds its thread back: what
+/// is in memory does not grow with the history.
 ///
 /// # Errors
-/// Of kind `Interrupted`, and what a sink returns. Damaged objects are refusals.
+/// `Interrupted` if `interrupt` is set, and what a sink returns. Damaged objects are refusals.
 pub fn mine<S: Sink>(
     repository: &Repository,
-    plan: &Plan,
+    plan: &MinePlan,
     options: &MineOptions,
     mut sinks: Vec<S>,
     interrupt: &AtomicBool,
@@ -223,43 +239,18 @@ pub fn mine<S: Sink>(
             }
         }
     };
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = sinks.into_iter().map(|sink| scope.spawn(|| work(sink))).collect();
-        let ended = threads.into_iter().map(|thread| {
-            thread.join().unwrap_or_else(|_| Err(GitError::damaged("a miner thread panicked")))
-        });
-        // All are joined before the first error is returned.
-        ended.collect::<Vec<_>>().into_iter().collect()
-    })
+    // A pool of its own, as a sink that waits for its reader blocks its thread.
+    let pool = pool(sinks.len())?;
+    let mine_all = || pool.install(|| sinks.into_par_iter().with_max_len(1).map(work).collect());
+    let ended: Result<Vec<_>, _> = catch_unwind(AssertUnwindSafe(mine_all));
+    // All threads have ended before the first error is returned.
+    ended.map_err(|_| GitError::damaged("a miner thread panicked"))?.into_iter().collect()
 }
 
-/// The results of `work` on parts of `0..count`, in order.
-fn side_by_side<R: Send>(
-    jobs: usize,
-    count: usize,
-    interrupt: &AtomicBool,
-    work: impl Fn(std::ops::Range<usize>) -> R + Sync,
-) -> Result<Vec<R>, GitError> {
-    const PART: usize = 256;
-    let parts = count.div_ceil(PART);
-    let next = AtomicUsize::new(0);
-    let results = Mutex::new((0..parts).map(|_| None).collect::<Vec<Option<R>>>());
-    std::thread::scope(|scope| {
-        for _ in 0..jobs.clamp(1, parts.max(1)) {
-            scope.spawn(|| {
-                loop {
-                    let part = next.fetch_add(1, Ordering::Relaxed);
-                    if part >= parts || interrupt.load(Ordering::Relaxed) {
-                        return;
-                    }
-                    let result = work(part * PART..count.min((part + 1) * PART));
-                    results.lock().unwrap_or_else(PoisonError::into_inner)[part] = Some(result);
-                }
-            });
-        }
-    });
-    let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
-    results.into_iter().collect::<Option<Vec<R>>>().ok_or_else(GitError::interrupted)
+/// A pool of `threads` threads, at least one.
+fn pool(threads: usize) -> Result<rayon::ThreadPool, GitError> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build();
+    pool.map_err(|error| GitError::other(format!("cannot start threads: {error}")))
 }
 
 /// One thread at work.

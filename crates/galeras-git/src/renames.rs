@@ -1,9 +1,8 @@
 //! Which added file is which deleted file under a new name.
 //!
 //! Like `git diff -M`: equal contents first, then files of one name that are at least three
-//! quarters alike, then the most alike of all pairs down to one half. Likeness is the share
-//! of the larger file's bytes that stand in lines (or runs of 64 bytes) of the other.
-//! Does not live here: finding the candidates (`changes`).
+//! quarters alike, then the most alike of all pairs down to one half. Likeness is the share of the
+//! larger file's bytes that stand in lines (or runs of 64 bytes) of the other.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;

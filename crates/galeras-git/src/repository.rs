@@ -1,7 +1,4 @@
 //! A local repository: opening it, its head, and the objects in it.
-//!
-//! Does not live here: where it comes from (`location`, `fetch`), what is read off its
-//! commits (`history`, `changes`).
 
 use std::path::Path;
 
@@ -29,7 +26,7 @@ pub struct Objects {
 
 impl Repository {
     /// Opens the repository in `dir`, bare or with a work tree. No configuration but its own
-    /// is read, and nothing is ever executed.
+    /// is read, and no program is run.
     ///
     /// # Errors
     /// [`GitErrorKind::NotFound`] if there is none, [`GitErrorKind::Damaged`] if it cannot be
@@ -49,10 +46,12 @@ impl Repository {
         }
     }
 
-    /// The commit at the tip of `branch`, or of the branch that is checked out.
+    /// The commit at the tip of `branch` (a name without `refs/heads/`), or of the branch that is
+    /// checked out.
     ///
     /// # Errors
-    /// [`GitErrorKind::NotFound`] if there is no such branch or it has no commit.
+    /// [`GitErrorKind::NotFound`] if there is no such branch or it has no commit,
+    /// [`GitErrorKind::Damaged`] if `HEAD` or the branch cannot be read.
     pub fn head(&self, branch: Option<&str>) -> Result<Head, GitError> {
         let repository = self.0.to_thread_local();
         let missing = |text: String| GitError::new(GitErrorKind::NotFound, text);
@@ -97,7 +96,7 @@ impl Repository {
         Ok(commits.map(|list| list.iter().copied().collect()).unwrap_or_default())
     }
 
-    /// Access for one thread.
+    /// Access for one thread, with caches of its own (72 MB when full).
     pub fn objects(&self) -> Objects {
         let mut handle = self.0.to_thread_local().objects;
         handle.set_pack_cache(|| Box::new(DeltaCache::new(DELTA_CACHE)));

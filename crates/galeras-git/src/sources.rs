@@ -1,7 +1,4 @@
-//! Versions of Python files: decoded, outlined, and kept while neighbouring commits need
-//! them.
-//!
-//! Does not live here: how methods are found in a text (`functions::python`).
+//! Versions of Python files: decoded, outlined, and kept while neighbouring commits need them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -30,13 +27,13 @@ pub(super) struct Source {
 impl Source {
     /// The methods, found at the first call.
     pub(super) fn outline(&self, sources: &Sources) -> Result<&Outline, Refusal> {
-        let found = self.outline.get_or_init(|| {
+        let outline = self.outline.get_or_init(|| {
             let outline = |parser: &mut PythonParser| {
                 sources.pieces.outline(parser, &self.text, sources.nested)
             };
-            with_parser(outline).and_then(|found| found)
+            with_parser(outline).and_then(|outline| outline)
         });
-        found.as_ref().map_err(|error| ("parses", error.to_string()))
+        outline.as_ref().map_err(|error| ("parses", error.to_string()))
     }
 }
 
@@ -60,12 +57,12 @@ struct Generations {
 
 impl Generations {
     fn get(&mut self, blob: ObjectId) -> Option<Version> {
-        if let Some(found) = self.young.get(&blob) {
-            return Some(found.clone());
+        if let Some(version) = self.young.get(&blob) {
+            return Some(version.clone());
         }
-        let found = self.old.remove(&blob)?;
-        self.put(blob, found.clone());
-        Some(found)
+        let version = self.old.remove(&blob)?;
+        self.put(blob, version.clone());
+        Some(version)
     }
 
     fn put(&mut self, blob: ObjectId, version: Version) {
@@ -89,7 +86,7 @@ impl Sources {
     /// The version with that content, or why it cannot be mined.
     ///
     /// # Errors
-    /// Only for an interruption; an object that is missing or damaged is a refusal.
+    /// `Interrupted` only; an object that is missing or damaged is a refusal.
     pub(super) fn get(&self, objects: &mut Objects, blob: ObjectId) -> Result<Version, GitError> {
         let known = || self.generations.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(version) = known().get(blob) {

@@ -1,8 +1,6 @@
 //! Requests to GitHub's REST API that succeed in the end or say why not.
 //!
-//! Lives here: one GET with its headers, redirects within the host, waiting for limits and
-//! trying again. Does not live here: what the headers mean (`limits`), what is asked
-//! (`search`).
+//! One GET with its headers, redirects within the host, waiting for limits and trying again.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,11 +13,11 @@ use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::clock::{Clock, SystemClock};
 use super::error::{GithubError, GithubErrorKind};
 use super::limits::{Head, Verdict};
-use super::{Notice, Notify, time, transport};
-use galeras_net::Secret;
+use super::notice::{SearchNotice, SearchNotify};
+use super::{time, transport};
+use galeras_net::{Clock, Secret, SystemClock, causes};
 
 /// The address of github.com's API.
 pub const GITHUB: &str = "https://api.github.com";
@@ -28,7 +26,7 @@ pub const GITHUB: &str = "https://api.github.com";
 const TRIES: u32 = 8;
 /// How many answers in a row may say that a limit is exceeded.
 const LIMITED_TRIES: u32 = 7;
-/// GitHub asks for a minute at least after a secondary limit of which it tells nothing.
+/// GitHub asks for a minute at least after a secondary limit that it says nothing more about.
 const SECONDARY_WAIT: u64 = 60;
 /// The longest wait, in seconds: GitHub's longest window is an hour.
 const LONGEST_WAIT: u64 = 3_600 + 300;
@@ -42,7 +40,7 @@ const LONGEST_QUOTE: usize = 300;
 ///
 /// Requests are sent one after the other; GitHub asks not to send them at once. Its `Debug`
 /// shows no token.
-pub struct Client {
+pub struct GithubClient {
     /// Without a slash at its end.
     base: Url,
     token: Option<Secret>,
@@ -76,18 +74,18 @@ impl From<GithubError> for Failure {
     }
 }
 
-impl Client {
+impl GithubClient {
     /// A client of the API at `base_url`: [`GITHUB`], or `https://HOST/api/v3` of a GitHub
     /// Enterprise server. The token is sent to this scheme, host and port only.
     ///
     /// # Errors
-    /// [`GithubErrorKind::Other`] if `base_url` is not the address of an API: http or https,
-    /// without user, query and fragment.
+    /// [`GithubErrorKind::Other`] if `base_url` is not an http or https URL, or has a user, a
+    /// password, a query or a fragment.
     pub fn new(base_url: &str, token: Option<Secret>) -> Result<Self, GithubError> {
         let wrong = |why: &str| GithubError::other(format!("the address of the API {why}"));
         let mut base = Url::parse(base_url).map_err(|e| wrong(&format!("is invalid: {e}")))?;
         if !matches!(base.scheme(), "http" | "https") || base.host_str().is_none() {
-            return Err(wrong("has to begin with https://"));
+            return Err(wrong("must begin with https://"));
         }
         // Not quoted: it may hold a password.
         if !base.username().is_empty() || base.password().is_some() {
@@ -101,7 +99,7 @@ impl Client {
         Ok(Self {
             base,
             token,
-            clock: Arc::new(SystemClock),
+            clock: Arc::new(SystemClock::new()),
             timeout: TIMEOUT,
             octocrab: OnceCell::new(),
             used_up_until: AtomicU64::new(0),
@@ -115,7 +113,7 @@ impl Client {
         self
     }
 
-    /// The same client, which waits as long for one answer (60 seconds if not told).
+    /// The same client, which waits for one answer for at most `timeout` (by default 60 seconds).
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -127,8 +125,9 @@ impl Client {
         self.base.as_str().trim_end_matches('/')
     }
 
+    /// Seconds since 1970.
     pub(super) fn now(&self) -> u64 {
-        self.clock.now()
+        self.clock.now().as_secs()
     }
 
     /// The address of `path` (with a slash before it) below the API.
@@ -142,20 +141,22 @@ impl Client {
     /// GETs `url`, waiting and trying again as often as GitHub's rules and reason allow.
     ///
     /// # Errors
-    /// Every kind of [`GithubErrorKind`].
+    /// Every kind of [`GithubErrorKind`], as each says.
     pub(super) async fn get<T: for<'de> Deserialize<'de>>(
         &self,
         url: &Url,
-        notify: Notify<'_>,
+        notify: SearchNotify<'_>,
         cancel: &CancellationToken,
     ) -> Result<Answer<T>, GithubError> {
         let (mut failures, mut limits, mut unexplained) = (0, 0, SECONDARY_WAIT);
+        let mut attempt = 0;
         loop {
+            attempt += 1;
             self.wait_for_window(notify, cancel).await?;
             let tried = tokio::select! {
                 biased;
                 () = cancel.cancelled() => return Err(GithubError::interrupted()),
-                tried = self.try_get(url) => tried,
+                tried = self.try_get(url, attempt) => tried,
             };
             let (seconds, reason) = match tried {
                 Ok(answer) => return Ok(answer),
@@ -193,7 +194,7 @@ impl Client {
     /// Waits if the last answer was the last one that the limit allowed.
     async fn wait_for_window(
         &self,
-        notify: Notify<'_>,
+        notify: SearchNotify<'_>,
         cancel: &CancellationToken,
     ) -> Result<(), GithubError> {
         let until = self.used_up_until.load(Ordering::Relaxed);
@@ -210,17 +211,18 @@ impl Client {
         &self,
         seconds: u64,
         reason: String,
-        notify: Notify<'_>,
+        notify: SearchNotify<'_>,
         cancel: &CancellationToken,
     ) -> Result<(), GithubError> {
         if seconds > LONGEST_WAIT {
             let at = self.now().saturating_add(seconds);
-            let told = time::format(i64::try_from(at).unwrap_or(i64::MAX).min(253_402_300_799));
-            let message = format!("{reason} until {told}; start again then");
+            let until = time::format(i64::try_from(at).unwrap_or(i64::MAX));
+            let message = format!("{reason} until {until}; start again then");
             return Err(GithubError::rate_limited(message, Some(at)));
         }
         if !cancel.is_cancelled() {
-            notify(Notice::Waiting { seconds, reason });
+            tracing::debug!(wait_seconds = seconds, "github request waits");
+            notify(SearchNotice::Waiting { seconds, reason });
         }
         tokio::select! {
             biased;
@@ -230,16 +232,24 @@ impl Client {
     }
 
     /// Sends the request once, with its redirects.
-    async fn try_get<T: for<'de> Deserialize<'de>>(&self, url: &Url) -> Result<Answer<T>, Failure> {
+    async fn try_get<T: for<'de> Deserialize<'de>>(
+        &self,
+        url: &Url,
+        attempt: u32,
+    ) -> Result<Answer<T>, Failure> {
         let mut url = url.clone();
         for _ in 0..=REDIRECTS {
             let sent = tokio::time::timeout(self.timeout, self.send(&url)).await;
+            let status = sent.as_ref().ok().and_then(|sent| Some(sent.as_ref().ok()?.0.status));
+            // The path only: the query is the user's.
+            let (host, path) = (url.host_str(), url.path());
+            tracing::debug!(method = "GET", host, path, status, attempt, "github request");
             let (head, next, location, body) = sent.map_err(|_| Failure::Again {
                 why: format!("GitHub did not answer in {} seconds", self.timeout.as_secs()),
                 at_least: 0,
             })??;
             let message = if head.status == 200 { String::new() } else { self.message(&body) };
-            let told = if message.is_empty() { String::new() } else { format!(": {message}") };
+            let quoted = if message.is_empty() { String::new() } else { format!(": {message}") };
             let fail = |kind, text: String| Err(Failure::Final(GithubError::new(kind, text)));
             match head.judge(&message, self.now()) {
                 Verdict::Success => {
@@ -275,28 +285,28 @@ impl Client {
                     return Err(Failure::Limited { seconds, primary });
                 }
                 Verdict::Failed { at_least } => {
-                    let why = format!("GitHub failed (HTTP {}){told}", head.status);
+                    let why = format!("GitHub failed (HTTP {}){quoted}", head.status);
                     return Err(Failure::Again { why, at_least });
                 }
                 Verdict::Unauthorized => {
                     let text = match &self.token {
                         Some(token) => {
-                            format!("the token in ${} is not accepted{told}", token.variable())
+                            format!("the token in ${} is not accepted{quoted}", token.variable())
                         }
-                        None => format!("GitHub asks for a token{told}"),
+                        None => format!("GitHub asks for a token{quoted}"),
                     };
                     return fail(GithubErrorKind::Denied, text);
                 }
                 Verdict::Forbidden => {
-                    return fail(GithubErrorKind::Denied, format!("GitHub refuses{told}"));
+                    return fail(GithubErrorKind::Denied, format!("GitHub refuses{quoted}"));
                 }
                 Verdict::InvalidQuery => {
-                    let text = format!("GitHub does not take the query{told}");
+                    let text = format!("GitHub rejects the query{quoted}");
                     return fail(GithubErrorKind::InvalidQuery, text);
                 }
                 Verdict::Unexpected => {
                     let (status, base) = (head.status, self.base_url());
-                    let text = format!("{base} answered with HTTP {status}{told}");
+                    let text = format!("{base} answered with HTTP {status}{quoted}");
                     return fail(GithubErrorKind::Other, text);
                 }
             }
@@ -304,7 +314,7 @@ impl Client {
         Err(GithubError::other("GitHub redirects in a circle").into())
     }
 
-    /// One request: what limits are told in, the next page, where it redirects to, the body.
+    /// One request: status and limits, the next page, where it redirects to, the body.
     async fn send(
         &self,
         url: &Url,
@@ -314,7 +324,7 @@ impl Client {
             .get_or_try_init(|| async { transport::octocrab(&self.base, self.token.as_ref()) });
         let octocrab = octocrab.await?;
         let again = |error: &octocrab::Error| Failure::Again {
-            why: format!("GitHub cannot be reached: {}", self.quote(&transport::causes(error))),
+            why: format!("GitHub cannot be reached: {}", self.quote(&causes(error))),
             at_least: 0,
         };
         let response = octocrab._get(url.as_str()).await.map_err(|e| again(&e))?;
@@ -369,9 +379,9 @@ impl Client {
     }
 }
 
-impl fmt::Debug for Client {
+impl fmt::Debug for GithubClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Client({}, {:?})", self.base_url(), self.token)
+        write!(f, "GithubClient({}, {:?})", self.base_url(), self.token)
     }
 }
 

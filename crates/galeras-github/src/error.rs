@@ -1,7 +1,6 @@
 //! The error of everything that asks GitHub.
 //!
-//! Lives here: what failed, as one plain sentence, and its kind, by which callers decide what
-//! to do. Does not live here: when a failure is tried again (`client`).
+//! What failed, as one plain sentence, and its kind, by which callers decide what to do.
 
 /// What sort of failure a [`GithubError`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,7 +9,7 @@ pub enum GithubErrorKind {
     Interrupted,
     /// The network or GitHub failed for longer than we try; a later try may succeed.
     Transient,
-    /// GitHub refuses: the token, or the lack of one.
+    /// GitHub refuses the token, or the lack of one.
     Denied,
     /// The search string, or what is asked about it, is wrong.
     InvalidQuery,
@@ -55,7 +54,7 @@ impl GithubError {
         self.kind
     }
 
-    /// When GitHub takes requests again, in seconds since 1970, if it told.
+    /// When GitHub takes requests again, in seconds since 1970, if it said so.
     pub fn retry_at(&self) -> Option<u64> {
         self.retry_at
     }

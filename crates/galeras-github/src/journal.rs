@@ -1,8 +1,8 @@
 //! What a search has finished, on disk, so that it goes on after an interruption.
 //!
-//! One file per search: a line for every finished or divided slice, each with a checksum and
-//! made durable before the search goes on. A line cut off by a kill is dropped, with whatever
-//! follows it. Does not live here: what a slice is (`slice`).
+//! One file per search: a line for every finished or divided slice, each with a checksum and made
+//! durable before the search goes on. A line cut off by a kill is dropped, with whatever follows
+//! it.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::error::GithubError;
-use super::repository::Repository;
+use super::repository::GithubRepository;
 use super::slice::Slice;
 
 /// Changed when old journals cannot be used any more.
@@ -33,11 +33,11 @@ struct Header {
     search: Identity,
 }
 
-/// What became of a slice. `total` is the number of its repositories as GitHub told.
+/// What became of a slice. `total` is the number of its repositories, as GitHub says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Outcome {
-    Done { total: u64, repositories: Vec<Repository> },
+    Done { total: u64, repositories: Vec<GithubRepository> },
     Split { total: u64, parts: [Slice; 2] },
 }
 

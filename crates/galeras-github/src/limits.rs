@@ -1,11 +1,11 @@
-//! What an answer's status and headers say about going on: GitHub's rules for rate limits.
+//! What an answer's status and headers say about going on: GitHub's rules for rate limits
+//! (“Rate limits for the REST API” in GitHub's documentation).
 //!
-//! Lives here: reading the headers, and the verdict on an answer. Does not live here: waiting
-//! and trying again (`client`).
+//! Reading the headers, and the verdict on an answer.
 
-use super::time;
+use galeras_net::http_date;
 
-/// The part of an answer that limits are told in.
+/// The part of an answer that limits stand in.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Head {
     pub(super) status: u16,
@@ -20,7 +20,7 @@ pub(super) struct Head {
 pub(super) enum Verdict {
     Success,
     Redirect,
-    /// The request may be sent again, after as many seconds if GitHub told.
+    /// The request may be sent again, after so many seconds if GitHub said how many.
     Limited {
         seconds: Option<u64>,
         primary: bool,
@@ -39,10 +39,10 @@ impl Head {
     /// Reads the headers through `header`, which takes names in lower case.
     pub(super) fn new<'a>(status: u16, header: impl Fn(&str) -> Option<&'a str>) -> Self {
         let number = |name| header(name).and_then(|text| text.trim().parse().ok());
-        let date = header("date").and_then(time::parse_http);
+        let date = header("date").and_then(http_date);
         // HTTP allows a date there too, although GitHub sends seconds.
         let retry_after = number("retry-after").or_else(|| {
-            let until = header("retry-after").and_then(time::parse_http)?;
+            let until = header("retry-after").and_then(http_date)?;
             Some(until.saturating_sub(date?))
         });
         Self {
@@ -56,11 +56,11 @@ impl Head {
 
     /// Seconds until the window of the primary limit ends, if it is used up.
     ///
-    /// GitHub's own clock counts, if it was told: with ours ahead of it, we would ask again
+    /// GitHub's own clock counts, if it sends its time: with ours ahead of it, we would ask again
     /// too early, which GitHub punishes.
     pub(super) fn used_up(&self, now: u64) -> Option<u64> {
         let reset = self.reset.filter(|_| self.remaining == Some(0))?;
-        // The reset is told in whole seconds; one more is on the safe side.
+        // The reset is given in whole seconds; one more is on the safe side.
         Some(reset.saturating_sub(self.date.unwrap_or(now)).saturating_add(1))
     }
 
@@ -90,8 +90,9 @@ impl Head {
         let message = message.to_lowercase();
         // “abuse detection mechanism” was the name of secondary limits; GitHub Enterprise
         // servers still call them so.
-        let told = message.contains("rate limit") || message.contains("abuse detection");
-        (told || self.status == 429).then_some(Verdict::Limited { seconds: None, primary: false })
+        let limited = message.contains("rate limit") || message.contains("abuse detection");
+        (limited || self.status == 429)
+            .then_some(Verdict::Limited { seconds: None, primary: false })
     }
 }
 

@@ -1,7 +1,6 @@
 //! GitHub's search string, read as far as slicing needs it.
 //!
-//! Lives here: words, quotes and qualifiers, and the ranges of `stars:` and `created:`. Does
-//! not live here: how ranges are cut into slices (`slice`).
+//! Words, quotes and qualifiers, and the ranges of `stars:` and `created:`.
 
 use serde::{Deserialize, Serialize};
 
@@ -73,7 +72,7 @@ impl Query {
     /// # Errors
     /// [`GithubErrorKind::InvalidQuery`](super::GithubErrorKind::InvalidQuery) with the place
     /// of what is malformed: an empty string, a quote without its end, a `stars:` or
-    /// `created:` that is no range or stands after `NOT` or `OR`, ranges that exclude each
+    /// `created:` that is not a range or stands after `NOT` or `OR`, ranges that exclude each
     /// other.
     pub fn parse(text: &str) -> Result<Self, GithubError> {
         let words = words(text)?;
@@ -108,16 +107,16 @@ impl Query {
                 return Err(wrong("is joined with OR, which cannot be searched completely"));
             }
             let value = value.strip_prefix('"').and_then(|v| v.strip_suffix('"')).unwrap_or(value);
-            let found = parse(value).ok_or_else(|| {
+            let bounds = parse(value).ok_or_else(|| {
                 wrong(match name.as_str() {
-                    "stars" => "is no range of stars, such as stars:>1000 or stars:10..50",
+                    "stars" => "is not a range of stars, such as stars:>1000 or stars:10..50",
                     _ => {
-                        "is no range of dates, such as created:>2020-01-31 or \
+                        "is not a range of dates, such as created:>2020-01-31 or \
                          created:2020-01-01T00:00:00Z..2020-06-30T12:00:00Z"
                     }
                 })
             })?;
-            *range = range.and(found);
+            *range = range.and(bounds);
             if range.is_empty() {
                 return Err(wrong("leaves nothing to be found: the range is empty"));
             }
@@ -136,7 +135,7 @@ impl Query {
 
 /// The string's words; white space in quotes belongs to a word.
 fn words(text: &str) -> Result<Vec<Word<'_>>, GithubError> {
-    let mut found = Vec::new();
+    let mut words = Vec::new();
     let mut start: Option<(usize, usize)> = None;
     let (mut quote, mut escaped) = (None, false);
     for (at, (byte, c)) in text.char_indices().enumerate() {
@@ -146,7 +145,7 @@ fn words(text: &str) -> Result<Vec<Word<'_>>, GithubError> {
             '"' => quote = if quote.is_some() { None } else { Some(at + 1) },
             c if c.is_whitespace() && quote.is_none() => {
                 if let Some((from, at)) = start.take() {
-                    found.push(Word { text: &text[from..byte], at });
+                    words.push(Word { text: &text[from..byte], at });
                 }
                 continue;
             }
@@ -159,15 +158,15 @@ fn words(text: &str) -> Result<Vec<Word<'_>>, GithubError> {
         return Err(GithubError::invalid(message));
     }
     if let Some((from, at)) = start {
-        found.push(Word { text: &text[from..], at });
+        words.push(Word { text: &text[from..], at });
     }
-    Ok(found)
+    Ok(words)
 }
 
 /// What a value stands for: one number or second, or all seconds of a day.
 type Span = (i64, i64);
 
-/// The largest number that is taken for one of stars: no user of GitHub lives to give more.
+/// The largest number that is taken for a number of stars, far above what any repository has.
 const MOST_STARS: i64 = 1_000_000_000_000;
 
 fn stars_range(text: &str) -> Option<Bounds> {

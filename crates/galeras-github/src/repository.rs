@@ -1,12 +1,12 @@
 //! A repository as a search finds it, and a page of them as GitHub sends it.
 //!
-//! Lives here: what is kept of GitHub's answer. Does not live here: how it is asked for.
+//! What is kept of GitHub's answer.
 
 use serde::{Deserialize, Serialize};
 
-/// A repository, as it was when it was found.
+/// A repository on GitHub, as it was when it was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Repository {
+pub struct GithubRepository {
     /// GitHub's number for it, which stays when it is renamed.
     pub id: u64,
     /// `owner/name`.
@@ -47,8 +47,8 @@ pub(super) struct Page {
 }
 
 impl Page {
-    pub(super) fn repositories(self) -> impl Iterator<Item = Repository> {
-        self.items.into_iter().map(Repository::from)
+    pub(super) fn repositories(self) -> impl Iterator<Item = GithubRepository> {
+        self.items.into_iter().map(GithubRepository::from)
     }
 }
 
@@ -77,7 +77,7 @@ struct License {
     spdx_id: Option<String>,
 }
 
-impl From<Item> for Repository {
+impl From<Item> for GithubRepository {
     fn from(item: Item) -> Self {
         Self {
             id: item.id,

@@ -1,8 +1,7 @@
 //! The search: every repository that a query finds, slice by slice.
 //!
-//! Lives here: listing a slice, deciding that it is complete, cutting it if not, and putting
-//! the parts together. Does not live here: requests (`client`), where to cut (`slice`), what
-//! is kept (`journal`).
+//! Listing a slice, deciding that it is complete, cutting it if not, and putting the parts
+//! together.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -11,13 +10,13 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::client::{Answer, Client};
+use super::client::{Answer, GithubClient};
 use super::error::{GithubError, GithubErrorKind};
 use super::journal::{Identity, Journal, Outcome};
+use super::notice::{SearchNotice, SearchNotify};
 use super::query::Query;
-use super::repository::{Page, Repository};
+use super::repository::{GithubRepository, Page};
 use super::slice::Slice;
-use super::{Notice, Notify};
 
 /// GitHub lists no more results of a query.
 const LISTED: u64 = 1_000;
@@ -38,8 +37,8 @@ pub enum Sort {
     Stars,
     /// Forks.
     Forks,
-    /// Open issues with the label “help wanted” or “good first issue”. GitHub does not tell
-    /// their number, so that a limit of more than 1,000 is not possible.
+    /// Open issues with the label “help wanted” or “good first issue”. GitHub does not say
+    /// how many, so that a limit of more than 1,000 is not possible.
     HelpWantedIssues,
     /// The last change.
     Updated,
@@ -63,7 +62,7 @@ pub struct Search {
     /// The search string in GitHub's syntax.
     pub query: String,
     /// The ranking that `limit` goes by; without it GitHub's best match for up to 1,000
-    /// repositories, and stars for more. Says nothing without a limit.
+    /// repositories, and stars for more. Without effect if there is no limit.
     pub sort: Option<Sort>,
     /// The number of repositories wanted; all without it.
     pub limit: Option<u64>,
@@ -75,22 +74,23 @@ impl Search {
         self.limit.is_some_and(|limit| limit <= LISTED)
     }
 
-    /// Whether the search can be made, as far as can be said without asking.
+    /// Checks what can be checked without asking GitHub.
     ///
     /// # Errors
-    /// [`GithubErrorKind::InvalidQuery`] if not.
+    /// [`GithubErrorKind::InvalidQuery`] if the search ranks more than 1,000 repositories by
+    /// [`Sort::HelpWantedIssues`].
     pub fn check(&self) -> Result<(), GithubError> {
         let by_hand = self.limit.is_some() && !self.is_ranked();
         if by_hand && self.sort == Some(Sort::HelpWantedIssues) {
             return Err(GithubError::invalid(format!(
-                "help-wanted-issues ranks no more than {LISTED} repositories: GitHub does not \
-                 tell their numbers"
+                "help-wanted-issues ranks at most {LISTED} repositories: GitHub does not say how \
+                 many such issues a repository has"
             )));
         }
         Ok(())
     }
 
-    fn identity(&self, client: &Client) -> Identity {
+    fn identity(&self, client: &GithubClient) -> Identity {
         Identity {
             base_url: client.base_url().to_string(),
             query: self.query.clone(),
@@ -105,26 +105,33 @@ impl Search {
 ///
 /// A slice counts as complete when GitHub listed as many distinct repositories as it counts.
 /// If it does not after three rounds, the slice is cut in two, twice over; what is still not
-/// complete then is taken as it is, with a [`Notice::Incomplete`]: GitHub's counts are known
+/// complete then is taken as it is, with a [`SearchNotice::Incomplete`]: GitHub's counts are known
 /// to be off by a few at times, and an error would make such searches impossible. Answers
 /// that GitHub itself marks as incomplete are never taken. If the slices together fall short
 /// of GitHub's first count (repositories are deleted, or lose stars meanwhile), that is a
-/// [`Notice::Incomplete`] for the whole query.
+/// [`SearchNotice::Incomplete`] for the whole query.
 ///
 /// Slices go from few stars to many, so that a repository that gains stars meanwhile is found
-/// twice rather than not at all. Finished slices are kept in the folder `journal` (made if
-/// need be), and the same search goes on from there
-/// until the caller removes that folder.
+/// twice rather than not at all. Finished slices are kept in the folder `journal`, which is
+/// created if need be, and the same search goes on from there until the caller removes that
+/// folder.
+///
+/// Source: GitHub's documentation of its REST API, “Search repositories” and “Rate limits for the
+/// REST API” (version 2022-11-28).
 ///
 /// # Errors
-/// Every kind of [`GithubErrorKind`]; whatever was finished stays in the journal.
+/// [`GithubErrorKind::InvalidQuery`] if the query cannot be sliced or GitHub rejects it,
+/// `Interrupted` if `cancel` is cancelled, `Denied` if the token is not accepted, `RateLimited`
+/// if GitHub asks for more than an hour, `Transient` if it failed at every attempt, `Other` if
+/// the journal cannot be written or a slice cannot be made small enough. Whatever was finished
+/// stays in the journal.
 pub async fn search(
-    client: &Client,
+    client: &GithubClient,
     search: &Search,
     journal: &Path,
-    notify: Notify<'_>,
+    notify: SearchNotify<'_>,
     cancel: &CancellationToken,
-) -> Result<Vec<Repository>, GithubError> {
+) -> Result<Vec<GithubRepository>, GithubError> {
     let query = Query::parse(&search.query)?;
     search.check()?;
     let ranked = search.is_ranked();
@@ -136,12 +143,12 @@ pub async fn search(
     if let Some(limit) = search.limit.filter(|_| ranked) {
         return run.best(search.sort, limit).await;
     }
-    let mut found: Vec<Repository> = run.all().await?.into_values().collect();
+    let mut repositories: Vec<GithubRepository> = run.all().await?.into_values().collect();
     let Some(limit) = search.limit else {
-        found.sort_by(|a, b| a.full_name.cmp(&b.full_name).then(a.id.cmp(&b.id)));
-        return Ok(found);
+        repositories.sort_by(|a, b| a.full_name.cmp(&b.full_name).then(a.id.cmp(&b.id)));
+        return Ok(repositories);
     };
-    found.sort_by(|a, b| {
+    repositories.sort_by(|a, b| {
         let order = match search.sort {
             Some(Sort::Forks) => b.forks.cmp(&a.forks),
             Some(Sort::Updated) => b.updated_at.cmp(&a.updated_at),
@@ -149,14 +156,14 @@ pub async fn search(
         };
         order.then(a.id.cmp(&b.id))
     });
-    found.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-    Ok(found)
+    repositories.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    Ok(repositories)
 }
 
 struct Run<'a> {
-    client: &'a Client,
+    client: &'a GithubClient,
     query: Query,
-    notify: Notify<'a>,
+    notify: SearchNotify<'a>,
     cancel: &'a CancellationToken,
     journal: Journal,
 }
@@ -171,17 +178,17 @@ struct Task {
 /// What asking for all pages of a slice gave.
 enum Listing {
     /// All pages; distinct repositories in GitHub's order.
-    Whole { total: u64, repositories: Vec<Repository> },
+    Whole { total: u64, repositories: Vec<GithubRepository> },
     /// More than GitHub lists, of which these are the first.
-    TooMany { total: u64, sample: Vec<Repository> },
+    TooMany { total: u64, sample: Vec<GithubRepository> },
     /// GitHub keeps marking its answer as incomplete.
-    Unfinished { total: u64, sample: Vec<Repository> },
+    Unfinished { total: u64, sample: Vec<GithubRepository> },
 }
 
 impl Run<'_> {
     /// Everything, by id.
-    async fn all(&mut self) -> Result<BTreeMap<u64, Repository>, GithubError> {
-        let mut found = BTreeMap::new();
+    async fn all(&mut self) -> Result<BTreeMap<u64, GithubRepository>, GithubError> {
+        let mut by_id = BTreeMap::new();
         let (mut whole, mut missing) = (None, 0);
         let mut tasks = vec![Task { slice: Slice::whole(&self.query), cuts: 0, stubborn: 0 }];
         while let Some(task) = tasks.pop() {
@@ -199,12 +206,16 @@ impl Run<'_> {
                     if listed != total {
                         missing += total.saturating_sub(listed);
                         let query = self.query.with(task.slice.stars, task.slice.created);
-                        (self.notify)(Notice::Incomplete { query, expected: total, found: listed });
+                        (self.notify)(SearchNotice::Incomplete {
+                            query,
+                            expected: total,
+                            found: listed,
+                        });
                     }
                     // What is found twice was found later with its newer state.
-                    found.extend(repositories.into_iter().map(|r| (r.id, r)));
+                    by_id.extend(repositories.into_iter().map(|r| (r.id, r)));
                     let total = *whole.get_or_insert(total);
-                    (self.notify)(Notice::Progress { found: found.len() as u64, total });
+                    (self.notify)(SearchNotice::Progress { found: by_id.len() as u64, total });
                 }
                 Outcome::Split { total, parts } => {
                     whole.get_or_insert(total);
@@ -216,23 +227,23 @@ impl Run<'_> {
             }
         }
         // Whatever the parts said: if they do not add up to the whole, the user has to know.
-        let (expected, got) = (whole.unwrap_or(0), found.len() as u64);
+        let (expected, got) = (whole.unwrap_or(0), by_id.len() as u64);
         if got + missing < expected {
             let query = self.query.with(self.query.stars, self.query.created);
-            (self.notify)(Notice::Incomplete { query, expected, found: got });
+            (self.notify)(SearchNotice::Incomplete { query, expected, found: got });
         }
-        Ok(found)
+        Ok(by_id)
     }
 
     /// Lists a slice, or cuts it.
     async fn finish(&self, task: &Task) -> Result<Outcome, GithubError> {
         let text = self.query.with(task.slice.stars, task.slice.created);
         let now = i64::try_from(self.client.now()).unwrap_or(i64::MAX);
-        let cut = |total: u64, sample: &[Repository]| {
+        let cut = |total: u64, sample: &[GithubRepository]| {
             let parts = task.slice.split(total, sample, now).filter(|_| task.cuts < DEEPEST)?;
             Some(Outcome::Split { total, parts })
         };
-        let mut union: BTreeMap<u64, Repository> = BTreeMap::new();
+        let mut union: BTreeMap<u64, GithubRepository> = BTreeMap::new();
         let (mut last, mut count) = (Vec::new(), 0);
         for _ in 0..ROUNDS {
             match self.list(&text, Some(Sort::Stars), None).await? {
@@ -275,7 +286,7 @@ impl Run<'_> {
         &mut self,
         sort: Option<Sort>,
         limit: u64,
-    ) -> Result<Vec<Repository>, GithubError> {
+    ) -> Result<Vec<GithubRepository>, GithubError> {
         let slice = Slice::whole(&self.query);
         let text = self.query.with(slice.stars, slice.created);
         let (mut total, mut best) = (0, Vec::new());
@@ -299,9 +310,9 @@ impl Run<'_> {
         }
         let found = best.len() as u64;
         if found != total {
-            (self.notify)(Notice::Incomplete { query: text, expected: total, found });
+            (self.notify)(SearchNotice::Incomplete { query: text, expected: total, found });
         }
-        (self.notify)(Notice::Progress { found, total });
+        (self.notify)(SearchNotice::Progress { found, total });
         Ok(best)
     }
 
@@ -331,7 +342,7 @@ impl Run<'_> {
                 return Ok(Listing::TooMany { total, sample: repositories });
             }
             if more {
-                // Behind a proxy, a server may tell another address than its own.
+                // Behind a proxy, a server may give another address than its own.
                 let counted = || self.address(text, sort, size, number + 1);
                 next = Some(answer.next.unwrap_or_else(counted));
             }

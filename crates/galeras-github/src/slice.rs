@@ -1,12 +1,12 @@
 //! Parts of a search that are small enough to be listed, and how a part is cut in two.
 //!
-//! Lives here: choosing the point to cut at from what is known of a part, so that few requests
-//! are lost on parts that turn out too large. Does not live here: asking for them (`search`).
+//! Choosing the point to cut at from what is known of a part, so that few requests are lost on
+//! parts that turn out too large.
 
 use serde::{Deserialize, Serialize};
 
 use super::query::{Bounds, Query};
-use super::repository::Repository;
+use super::repository::GithubRepository;
 use super::time;
 
 /// October 2007, before GitHub's first repository.
@@ -36,7 +36,12 @@ impl Slice {
     /// `total` is the number of its repositories, `sample` the first of them by stars, `now`
     /// is in seconds since 1970. The ends of the slice stay open if they were: stars may be
     /// given while we search.
-    pub(super) fn split(&self, total: u64, sample: &[Repository], now: i64) -> Option<[Self; 2]> {
+    pub(super) fn split(
+        &self,
+        total: u64,
+        sample: &[GithubRepository],
+        now: i64,
+    ) -> Option<[Self; 2]> {
         if let Some(at) = self.star_cut(total, sample) {
             let low = Self { stars: Bounds::new(self.stars.low, Some(at - 1)), ..*self };
             let high = Self { stars: Bounds::new(Some(at), self.stars.high), ..*self };
@@ -54,7 +59,7 @@ impl Slice {
     /// with at least so many stars falls on a line. Two points of it are known: all of them
     /// have the slice's lowest number, and a page of them the lowest number in the sample.
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
-    fn star_cut(&self, total: u64, sample: &[Repository]) -> Option<i64> {
+    fn star_cut(&self, total: u64, sample: &[GithubRepository]) -> Option<i64> {
         let low = self.stars.low.unwrap_or(0).max(0);
         if self.stars.high.is_some_and(|high| high <= low) {
             return None;
@@ -81,7 +86,7 @@ impl Slice {
 
     /// Where the newer part begins: the middle of the sample, but not too near the ends, for
     /// the sample may be the oldest ones.
-    fn created_cut(&self, sample: &[Repository], now: i64) -> Option<i64> {
+    fn created_cut(&self, sample: &[GithubRepository], now: i64) -> Option<i64> {
         let tomorrow = now.saturating_add(86_400);
         let low = self.created.low.unwrap_or_else(|| {
             let high = self.created.high.unwrap_or(tomorrow);

@@ -1,12 +1,13 @@
 //! Octocrab over HTTP/1 and TLS, with the headers of every request.
 //!
-//! Made from octocrab's parts rather than by its own builder, which sends `User-Agent:
-//! octocrab` beside any other. Does not live here: addresses and answers (`client`).
+//! Made from octocrab's parts rather than by its own builder, which sends `User-Agent: octocrab`
+//! beside any other.
 
 use std::sync::Arc;
 
 use hyper_rustls::HttpsConnectorBuilder;
 use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use octocrab::service::middleware::auth_header::AuthHeaderLayer;
 use octocrab::service::middleware::extra_headers::ExtraHeadersLayer;
@@ -15,28 +16,32 @@ use rustls::crypto::CryptoProvider;
 use url::Url;
 
 use super::error::GithubError;
-use galeras_net::Secret;
+use galeras_net::{AGENT, CONNECT_TIMEOUT, Secret, causes};
 
 /// Sent with every request, besides `X-GitHub-Api-Version`, which octocrab adds.
 const HEADERS: &[(&str, &str)] =
-    &[("accept", "application/vnd.github+json"), ("user-agent", "galeras")];
+    &[("accept", "application/vnd.github+json"), ("user-agent", AGENT)];
 
 /// A client that sends `token` to the host and port of `base` only. Needs a tokio runtime.
 ///
 /// # Errors
 /// If the system has no certificates to trust.
 pub(super) fn octocrab(base: &Url, token: Option<&Secret>) -> Result<Octocrab, GithubError> {
-    let failed = |why: &str| GithubError::other(format!("cannot make an HTTPS client: {why}"));
+    let failed = |why: &str| GithubError::other(format!("cannot set up HTTPS: {why}"));
     // Named, because rustls panics if it has to choose among several.
     let provider = CryptoProvider::get_default()
         .cloned()
         .unwrap_or_else(|| Arc::new(rustls::crypto::ring::default_provider()));
+    let mut tcp = HttpConnector::new();
+    tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
+    // The connector around it decides about schemes.
+    tcp.enforce_http(false);
     let connector = HttpsConnectorBuilder::new()
         .with_provider_and_native_roots(provider)
         .map_err(|e| failed(&causes(&e)))?
         .https_or_http()
         .enable_http1()
-        .build();
+        .wrap_connector(tcp);
     let client = Client::builder(TokioExecutor::new()).build(connector);
     let mut headers = Vec::new();
     for (name, value) in HEADERS {
@@ -67,19 +72,4 @@ pub(super) fn octocrab(base: &Url, token: Option<&Secret>) -> Result<Octocrab, G
         Ok(octocrab) => Ok(octocrab),
         Err(never) => match never {},
     }
-}
-
-/// What an error and its causes say, each once.
-pub(super) fn causes(error: &dyn std::error::Error) -> String {
-    let mut texts = vec![error.to_string()];
-    let mut next = error.source();
-    while let Some(error) = next {
-        let text = error.to_string();
-        // Many errors quote their cause.
-        if !texts.iter().any(|known| known.contains(&text)) {
-            texts.push(text);
-        }
-        next = error.source();
-    }
-    texts.join(": ")
 }

@@ -1,25 +1,25 @@
 //! A key or token that cannot be shown by accident.
 //!
-//! Lives here: the key, the name of the variable it came from, and taking it out of texts that a
-//! server wrote. Does not live here: reading variables, and sending the key (`github`, `chat`).
+//! The key, the name of the variable it came from, and taking it out of texts that a server
+//! wrote.
 
 use std::fmt;
 
 /// What stands where the key stood.
 const MASK: &str = "***";
 
-/// A piece of the key is taken out if it has as many characters, wherever it stands.
+/// A piece of the key with at least so many characters is taken out wherever it stands.
 const TELLING: usize = 8;
 
-/// A piece is taken out if it has as many characters and stands beside a server's own mask.
+/// A piece with at least so many characters is taken out beside a server's own mask.
 const TELLING_BESIDE_MASK: usize = 3;
 
-/// Keys shorter than this (`EMPTY`, `ollama`) are no secrets: many servers take any word. They
+/// Keys shorter than this (`EMPTY`, `ollama`) are not secrets: many servers take any word. They
 /// are taken out of messages, but not out of answers, which may hold such words for other
 /// reasons.
 const SERIOUS: usize = 16;
 
-/// Why a text is no key. Names the variable, never its value.
+/// Why a text is not a key. Names the variable, never its value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidSecret(String);
@@ -35,15 +35,18 @@ impl Secret {
     /// The key that the environment variable `variable` holds; white space around it is dropped.
     ///
     /// # Errors
-    /// If it is empty or no key: a key has letters, digits and punctuation of ASCII only.
+    /// [`InvalidSecret`] if `key` is empty, or holds anything but letters, digits and punctuation
+    /// of ASCII.
     pub fn new(variable: impl Into<String>, key: &str) -> Result<Self, InvalidSecret> {
         let (variable, key) = (variable.into(), key.trim().to_string());
         if key.is_empty() {
-            return Err(InvalidSecret(format!("${variable} is empty; it has to hold a key")));
+            return Err(InvalidSecret(format!("${variable} is empty; set it to the key")));
         }
         // Anything else cannot be sent in a header.
         if !key.bytes().all(|b| b.is_ascii_graphic()) {
-            return Err(InvalidSecret(format!("${variable} holds characters that no key has")));
+            return Err(InvalidSecret(format!(
+                "${variable} holds characters that cannot be part of a key"
+            )));
         }
         Ok(Self { variable, key })
     }
@@ -120,7 +123,7 @@ fn units(text: &str) -> Vec<Unit<'_>> {
 }
 
 /// The ASCII character that an escape at the beginning of `text` stands for, and its length.
-/// A percent sign may itself be escaped, as often as somebody encoded the text.
+/// A percent sign may itself be escaped, once for each time that the text was encoded.
 fn escaped(text: &str) -> Option<(char, usize)> {
     let hex = |from: usize, to: usize| {
         let digits = text.get(from..to)?;

@@ -28,7 +28,9 @@ use crate::operator::{
     Answers, ArgError, BoundStep, Fact, INPUT, LowerContext, Lowering, PaidResult, PaidStep, Port,
     StepError, Tell, Versioned,
 };
-use galeras_chat::{Ask, Budget, ChatError, Client, Endpoint, Notice, Price, Settings, Usd};
+use galeras_chat::{
+    Ask, Budget, ChatClient, ChatError, ChatNotice, ChatSettings, Endpoint, Price, Usd,
+};
 use galeras_net::Secret;
 
 /// The version of what questions are made of.
@@ -69,7 +71,7 @@ impl OpenAi {
         Secret::new(name, &value).map(Some).map_err(|error| StepError::new(error.to_string()))
     }
 
-    fn client(&self) -> Result<Client, StepError> {
+    fn client(&self) -> Result<ChatClient, StepError> {
         let failed = |error: ChatError| StepError::new(error.to_string());
         let endpoint = Endpoint::new(self.args.base_url(), self.secret()?).map_err(failed)?;
         let budget = match (self.args.max_usd, self.price()) {
@@ -79,7 +81,7 @@ impl OpenAi {
             }
             _ => None,
         };
-        let settings = Settings {
+        let settings = ChatSettings {
             concurrency: self.args.concurrency(),
             requests_per_minute: self.args.requests_per_minute,
             tokens_per_minute: self.args.tokens_per_minute,
@@ -89,9 +91,9 @@ impl OpenAi {
             // Only waits are drawn from it: processes that were all refused should not come
             // back together.
             seed: u64::from(std::process::id()),
-            ..Settings::default()
+            ..ChatSettings::default()
         };
-        Client::new(endpoint, settings).map_err(failed)
+        ChatClient::new(endpoint, settings).map_err(failed)
     }
 
     /// The body of a request.
@@ -314,7 +316,7 @@ struct Asking<'a> {
     step: &'a OpenAi,
     cx: &'a LowerContext,
     answers: &'a dyn Answers,
-    client: Client,
+    client: ChatClient,
     /// As many requests go side by side. An answer that is being kept takes no place.
     places: Semaphore,
     /// What is being asked: conversations that begin the same share the beginning.
@@ -408,8 +410,8 @@ impl Asking<'_> {
     async fn ask(&self, body: Map<String, Value>, question: &Digest) -> Result<ModelTurn, Ended> {
         let all = |error: StepError| Ended::All(error);
         let ask = Ask::new(body).map_err(|error| all(StepError::new(error.to_string())))?;
-        let notice = |notice: Notice| match notice {
-            Notice::Waiting(text) => (self.cx.tell)(Tell::Waiting(text)),
+        let notice = |notice: ChatNotice| match notice {
+            ChatNotice::Waiting(text) => (self.cx.tell)(Tell::Waiting(text)),
         };
         // Nobody closes the semaphore.
         let place = self.places.acquire().await;

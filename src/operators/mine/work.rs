@@ -18,8 +18,8 @@ use super::columns::Batches;
 use crate::digest::Digest;
 use crate::operator::{FanOutContext, FanOutError, Tell};
 use galeras_git::{
-    Activity, Fetcher, GitError, GitErrorKind, Location, MineOptions, Network, Plan, Repository,
-    mine, plan, remote_head, trees,
+    Activity, Fetcher, GitError, GitErrorKind, MineOptions, MinePlan, Network, Repository,
+    RepositoryLocation, mine, plan, remote_head, trees,
 };
 
 /// Commits after which progress is shown.
@@ -40,7 +40,7 @@ pub(super) struct Task {
 /// A repository that has all that is needed, and the commits to mine.
 struct Ready {
     repository: Repository,
-    plan: Plan,
+    plan: MinePlan,
 }
 
 /// Shows what is done for the repository, or for what it waits.
@@ -62,16 +62,16 @@ impl Task {
             })
         };
         let task = Arc::new(self);
-        let location = Location::parse(&task.address, &cx.lower.base)
+        let location = RepositoryLocation::parse(&task.address, &cx.lower.base)
             .map_err(|error| failure("fetch", &error, true))?;
-        let folder = matches!(location, Location::Folder(_));
+        let folder = matches!(location, RepositoryLocation::Folder(_));
         let ready = {
             let (task, say, stop) = (Arc::clone(&task), Arc::clone(&say), stop.flag());
             let downloads = cx.lower.downloads.clone();
             let runtime = Handle::current();
             blocking(move || match location {
-                Location::Folder(folder) => task.open(&folder, &stop),
-                Location::Remote(url) => {
+                RepositoryLocation::Folder(folder) => task.open(&folder, &stop),
+                RepositoryLocation::Remote(url) => {
                     let name = Digest::of(url.as_bytes()).to_string();
                     let folder = downloads.join("git").join(name);
                     let doing = move |activity: Activity| {

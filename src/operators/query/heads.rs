@@ -14,7 +14,7 @@ use super::super::worker_threads::StopOnDrop;
 use super::repository::{HeadlessRepository, UnresolvedRepository};
 use crate::operator::{LowerContext, StepError, Tell};
 use galeras_git::{
-    Activity, GitError, GitErrorKind, Head, Location, Network, Repository, remote_head,
+    Activity, GitError, GitErrorKind, Head, Network, Repository, RepositoryLocation, remote_head,
 };
 
 /// Servers that are asked side by side.
@@ -115,9 +115,9 @@ async fn ask(
     network: Network,
 ) -> Result<Tip, GitError> {
     let address = repository.address.clone();
-    let asked = blocking(move || match Location::parse(&address, &base)? {
-        Location::Folder(folder) => Repository::open(&folder)?.head(branch.as_deref()),
-        Location::Remote(url) => remote_head(&url, branch.as_deref(), &network),
+    let asked = blocking(move || match RepositoryLocation::parse(&address, &base)? {
+        RepositoryLocation::Folder(folder) => Repository::open(&folder)?.head(branch.as_deref()),
+        RepositoryLocation::Remote(url) => remote_head(&url, branch.as_deref(), &network),
     });
     let Head { branch, commit } = asked.await?;
     // What the server calls HEAD has a name if GitHub told it.
@@ -142,9 +142,9 @@ fn row(repository: UnresolvedRepository, (branch, commit): Tip) -> Value {
 /// The heads of folders as texts that change when they do.
 pub(super) fn local(folders: &[&str], base: &Path, branch: Option<&str>) -> Vec<String> {
     let head = |folder: &&str| {
-        let head = match Location::parse(folder, base)? {
-            Location::Folder(path) => Repository::open(&path)?.head(branch)?,
-            Location::Remote(_) => return Ok(String::new()),
+        let head = match RepositoryLocation::parse(folder, base)? {
+            RepositoryLocation::Folder(path) => Repository::open(&path)?.head(branch)?,
+            RepositoryLocation::Remote(_) => return Ok(String::new()),
         };
         Ok(format!("{} {}", head.branch, head.commit))
     };

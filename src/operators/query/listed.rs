@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::repository::UnresolvedRepository;
 use crate::code::Code;
 use crate::operator::ArgError;
-use galeras_git::{GitError, Location, shown_url};
+use galeras_git::{GitError, RepositoryLocation, shown_url};
 use galeras_github::GITHUB;
 
 /// One entry of `repos`.
@@ -194,9 +194,11 @@ fn repository(
     let (address, folder, name) = if is_shorthand(address) {
         (format!("{}/{address}.git", web_url(base_url)), false, address.to_string())
     } else {
-        match Location::parse(address, base)? {
-            Location::Folder(_) => (address.to_string(), true, folder_name(address, base)),
-            Location::Remote(url) => {
+        match RepositoryLocation::parse(address, base)? {
+            RepositoryLocation::Folder(_) => {
+                (address.to_string(), true, folder_name(address, base))
+            }
+            RepositoryLocation::Remote(url) => {
                 let name = url_name(&shown_url(&url), base_url);
                 (url, false, name)
             }

@@ -27,8 +27,10 @@ use crate::operator::{
     Lowering, MAIN, Operator, Port, Ports, REJECTS, SideFile, Snapshot, StepError, TableSchema,
     TableStep, Tell, args_schema, parse_args,
 };
-use galeras_github::{Client, GITHUB, GithubError, GithubErrorKind, Notice, Query, Search};
-use galeras_github::{Repository, Sort, search};
+use galeras_github::{
+    GITHUB, GithubClient, GithubError, GithubErrorKind, Query, Search, SearchNotice,
+};
+use galeras_github::{GithubRepository, Sort, search};
 use galeras_net::Secret;
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -168,7 +170,7 @@ impl Operator for QueryOperator {
                     return Err(one(ArgError::new("", Code::MissingArgument, message).help(help)));
                 }
             };
-            if let Err(error) = Client::new(&args.base_url, None) {
+            if let Err(error) = GithubClient::new(&args.base_url, None) {
                 return Err(one(ArgError::new("base_url", Code::BadUrl, error.to_string())));
             }
             let mut step =
@@ -243,7 +245,7 @@ impl BoundQuery {
             From::List(listed) => Ok(listed.unresolved()),
             From::Search => {
                 let (client, wanted) = (self.client()?, self.args.search());
-                let tell = |notice: Notice| (cx.tell)(in_words(notice));
+                let tell = |notice: SearchNotice| (cx.tell)(in_words(notice));
                 let journal = self.memory(cx);
                 let answer = search(&client, &wanted, &journal, &tell, &cx.cancel).await;
                 let mut repositories = answer.map_err(|error| self.failed(&error))?;
@@ -259,13 +261,13 @@ impl BoundQuery {
         }
     }
 
-    fn client(&self) -> Result<Client, StepError> {
+    fn client(&self) -> Result<GithubClient, StepError> {
         let name = &self.args.token_env;
         let failed = |error: GithubError| StepError::new(error.to_string());
         let token = std::env::var(name).ok().filter(|token| !token.trim().is_empty());
         let token = token.map(|token| Secret::new(name, &token)).transpose();
         let token = token.map_err(|error| StepError::new(error.to_string()))?;
-        Client::new(&self.args.base_url, token).map_err(failed)
+        GithubClient::new(&self.args.base_url, token).map_err(failed)
     }
 
     /// The folder of what an unfinished search has found out.
@@ -288,15 +290,15 @@ impl BoundQuery {
 }
 
 /// A notice in the step's words.
-fn in_words(notice: Notice) -> Tell {
+fn in_words(notice: SearchNotice) -> Tell {
     match notice {
-        Notice::Waiting { seconds, reason } => {
+        SearchNotice::Waiting { seconds, reason } => {
             Tell::Waiting(format!("waiting {seconds} s: {reason}"))
         }
-        Notice::Progress { found, total } => {
+        SearchNotice::Progress { found, total } => {
             Tell::Activity(format!("{found} of {total} repositories"))
         }
-        Notice::Incomplete { query, expected, found } => Tell::Warning(format!(
+        SearchNotice::Incomplete { query, expected, found } => Tell::Warning(format!(
             "GitHub counts {expected} repositories for `{query}` but lists {found}"
         )),
     }
@@ -407,8 +409,8 @@ fn is_old(memory: &Path) -> bool {
     begun.is_ok_and(|begun| begun.elapsed().is_ok_and(|age| age.as_secs() > 86_400))
 }
 
-impl std::convert::From<Repository> for UnresolvedRepository {
-    fn from(repository: Repository) -> Self {
+impl std::convert::From<GithubRepository> for UnresolvedRepository {
+    fn from(repository: GithubRepository) -> Self {
         Self {
             repo: repository.full_name,
             address: repository.clone_url,

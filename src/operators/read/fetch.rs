@@ -3,6 +3,8 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use galeras_git::shown_url;
+use galeras_net::{AGENT, CONNECT_TIMEOUT, READ_TIMEOUT, causes, http_builder};
 use sha2::Digest as _;
 
 use crate::code::Code;
@@ -14,8 +16,9 @@ pub(super) async fn fetch(
     sha256: Option<&str>,
     downloads: &Path,
 ) -> Result<PathBuf, ArgError> {
+    let shown = shown_url(url);
     let failed = |e: &dyn std::fmt::Display| {
-        ArgError::new("url", Code::UnreachableUrl, format!("cannot fetch {url}: {e}"))
+        ArgError::new("url", Code::UnreachableUrl, format!("cannot fetch `{shown}`: {e}"))
     };
     let wanted = sha256.map(str::to_lowercase);
     if let Some(wanted) = &wanted {
@@ -33,13 +36,18 @@ pub(super) async fn fetch(
         return Err(error.help("use `path:` for a local file"));
     }
     std::fs::create_dir_all(downloads).map_err(|e| failed(&e))?;
-    let mut response = reqwest::get(url)
+    let client = http_builder(AGENT, CONNECT_TIMEOUT, Some(READ_TIMEOUT)).build();
+    let client = client.map_err(|e| failed(&format!("cannot set up HTTP: {}", causes(&e))))?;
+    let mut response = client
+        .get(url)
+        .send()
         .await
-        .and_then(reqwest::Response::error_for_status)
-        .map_err(|e| failed(&e.without_url()))?;
+        .and_then(|response| response.error_for_status())
+        .map_err(|e| failed(&causes(&e.without_url())))?;
     let mut temp = tempfile::NamedTempFile::new_in(downloads).map_err(|e| failed(&e))?;
     let mut hasher = sha2::Sha256::new();
-    while let Some(chunk) = response.chunk().await.map_err(|e| failed(&e.without_url()))? {
+    let cut = |e: &dyn std::error::Error| failed(&format!("the answer stopped: {}", causes(e)));
+    while let Some(chunk) = response.chunk().await.map_err(|e| cut(&e.without_url()))? {
         hasher.update(&chunk);
         std::io::Write::write_all(&mut temp, &chunk).map_err(|e| failed(&e))?;
     }
@@ -47,7 +55,7 @@ pub(super) async fn fetch(
     if let Some(wanted) = wanted
         && wanted != found
     {
-        let message = format!("the file behind {url} has the SHA-256 {found}");
+        let message = format!("the file behind `{shown}` has the SHA-256 {found}");
         return Err(ArgError::new("sha256", Code::WrongContent, message)
             .help("the file has changed, or the digest was mistyped"));
     }

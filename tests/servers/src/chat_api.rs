@@ -1,7 +1,5 @@
 //! A server of chat completions on the loopback address: answers that depend on what is asked
 //! only, with faults at will; it records what it was asked.
-//!
-//! Does not live here: workflows that ask it (`generate_openai`).
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -17,7 +15,7 @@ const PATH: &str = "/v1/chat/completions";
 /// The model that is served, and how the server calls it.
 pub const MODEL: &str = "tiny";
 pub const VERSION: &str = "tiny-2026-01-01";
-/// The tokens of every answer, unless told otherwise.
+/// The tokens of every prompt and answer, unless set otherwise.
 pub const TOKENS: (u64, u64) = (11, 7);
 
 /// Names and values.
@@ -25,7 +23,7 @@ pub type Headers = Vec<(String, String)>;
 
 /// A request as it came in.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct ChatRequest {
     /// Its number, from 0.
     pub number: usize,
     /// The connection that it came over, from 0.
@@ -42,7 +40,7 @@ pub struct Asked {
     pub answered: Arc<AtomicBool>,
 }
 
-impl Asked {
+impl ChatRequest {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }
@@ -61,7 +59,7 @@ impl Asked {
 
 /// What is done with a request instead of answering it well.
 #[derive(Clone, Debug)]
-pub enum Fault {
+pub enum ChatFault {
     /// Any answer: status, more headers, body.
     Raw(u16, Headers, String),
     /// An error as OpenAI words it: status, code, message.
@@ -78,7 +76,7 @@ pub enum Fault {
     Malformed,
     /// 200 without a choice.
     NoChoices,
-    /// So many bytes of an answer; whether its length is told before.
+    /// An answer of so many bytes, and whether its header says its length.
     Huge(usize, bool),
     /// The answer as a stream of events.
     Stream,
@@ -92,10 +90,10 @@ pub enum Fault {
     Slow(Duration),
 }
 
-type Script = Box<dyn FnMut(&Asked) -> Option<Fault> + Send>;
+type Script = Box<dyn FnMut(&ChatRequest) -> Option<ChatFault> + Send>;
 
 struct State {
-    asked: Vec<Asked>,
+    asked: Vec<ChatRequest>,
     script: Script,
     version: Option<String>,
     tokens: (u64, u64),
@@ -145,19 +143,22 @@ impl ChatApi {
     }
 
     /// Decides on the fault of each request.
-    pub fn script(&self, script: impl FnMut(&Asked) -> Option<Fault> + Send + 'static) -> &Self {
+    pub fn script(
+        &self,
+        script: impl FnMut(&ChatRequest) -> Option<ChatFault> + Send + 'static,
+    ) -> &Self {
         self.state().script = Box::new(script);
         self
     }
 
     /// Each of these faults for one request, from now on; then good answers.
-    pub fn faults(&self, faults: Vec<Fault>) -> &Self {
+    pub fn faults(&self, faults: Vec<ChatFault>) -> &Self {
         let mut faults = faults.into_iter();
         self.script(move |_| faults.next())
     }
 
     /// This fault for whoever asks for `text`, always.
-    pub fn spoil(&self, text: &'static str, fault: Fault) -> &Self {
+    pub fn spoil(&self, text: &'static str, fault: ChatFault) -> &Self {
         self.script(move |asked| asked.last().contains(text).then(|| fault.clone()))
     }
 
@@ -172,7 +173,7 @@ impl ChatApi {
         self
     }
 
-    /// The tokens of prompts and of answers that are told from now on.
+    /// The tokens of prompts and of answers that are reported from now on.
     pub fn set_tokens(&self, prompt: u64, answer: u64) -> &Self {
         self.state().tokens = (prompt, answer);
         self
@@ -185,7 +186,7 @@ impl ChatApi {
     }
 
     /// Every request so far.
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn asked(&self) -> Vec<ChatRequest> {
         self.state().asked.clone()
     }
 
@@ -194,7 +195,7 @@ impl ChatApi {
     }
 
     /// The requests so far; they are counted from 0 again.
-    pub fn take(&self) -> Vec<Asked> {
+    pub fn take(&self) -> Vec<ChatRequest> {
         self.most.store(0, Ordering::SeqCst);
         std::mem::take(&mut self.state().asked)
     }
@@ -231,7 +232,7 @@ impl ChatApi {
         reader: &mut BufReader<TcpStream>,
     ) -> Option<()> {
         let mut state = self.state();
-        let asked = Asked {
+        let asked = ChatRequest {
             number: state.asked.len(),
             connection,
             path,
@@ -243,7 +244,7 @@ impl ChatApi {
         };
         state.asked.push(asked.clone());
         let wrong = asked.path != format!("POST {PATH}");
-        let wrong = wrong.then(|| Fault::Error(404, "not_found", "Not Found".into()));
+        let wrong = wrong.then(|| ChatFault::Error(404, "not_found", "Not Found".into()));
         let fault = wrong.or_else(|| (state.script)(&asked));
         let good = good(&state, &asked);
         let latency = state.latency;
@@ -252,55 +253,57 @@ impl ChatApi {
         let whole = good.to_string();
         let (status, headers, body): (u16, Headers, String) = match fault {
             None => (200, vec![], whole),
-            Some(Fault::Slow(time)) => {
+            Some(ChatFault::Slow(time)) => {
                 thread::sleep(time);
                 return done(&asked, send(stream, 200, &[], &whole));
             }
-            Some(Fault::Hang) => {
+            Some(ChatFault::Hang) => {
                 let _ = reader.read(&mut [0]);
                 return None;
             }
-            Some(Fault::CutBefore) => return None,
-            Some(Fault::CutHead) => {
+            Some(ChatFault::CutBefore) => return None,
+            Some(ChatFault::CutHead) => {
                 let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-le");
                 return None;
             }
-            Some(Fault::CutBody) => {
+            Some(ChatFault::CutBody) => {
                 let head = head(200, &[], whole.len());
                 let half = &whole.as_bytes()[..whole.len() / 2];
                 let _ = stream.write_all(&[head.as_bytes(), half].concat());
                 return None;
             }
-            Some(Fault::Huge(bytes, told)) => return huge(stream, bytes, told),
-            Some(Fault::Raw(status, headers, body)) => (status, headers, body),
-            Some(Fault::Error(status, code, message)) => (status, vec![], error(code, &message)),
-            Some(Fault::Limited(name, value)) => {
+            Some(ChatFault::Huge(bytes, told)) => return huge(stream, bytes, told),
+            Some(ChatFault::Raw(status, headers, body)) => (status, headers, body),
+            Some(ChatFault::Error(status, code, message)) => {
+                (status, vec![], error(code, &message))
+            }
+            Some(ChatFault::Limited(name, value)) => {
                 let body = error("rate_limit_exceeded", "Rate limit reached");
                 (429, vec![(name.into(), value)], body)
             }
-            Some(Fault::Malformed) => (200, vec![], whole[..whole.len() / 2].to_owned()),
-            Some(Fault::NoChoices) => (200, vec![], with(good, &json!({"choices": []}))),
-            Some(Fault::Stream) => {
+            Some(ChatFault::Malformed) => (200, vec![], whole[..whole.len() / 2].to_owned()),
+            Some(ChatFault::NoChoices) => (200, vec![], with(good, &json!({"choices": []}))),
+            Some(ChatFault::Stream) => {
                 let kind = ("content-type".to_owned(), "text/event-stream".to_owned());
                 (200, vec![kind], format!("data: {whole}\n\ndata: [DONE]\n\n"))
             }
-            Some(Fault::EchoKey) => {
+            Some(ChatFault::EchoKey) => {
                 let key = asked.header("authorization").unwrap_or_default();
                 let key = key.trim_start_matches("Bearer ");
                 let message = format!("Incorrect API key provided: {key}. Sent as {key:?}.");
                 (401, vec![], error("invalid_api_key", &message))
             }
-            Some(Fault::Message(message)) => {
+            Some(ChatFault::Message(message)) => {
                 let choice = json!([{"index": 0, "message": message, "finish_reason": "stop"}]);
                 (200, vec![], with(good, &json!({ "choices": choice })))
             }
-            Some(Fault::With(fields)) => (200, vec![], with(good, &fields)),
+            Some(ChatFault::With(fields)) => (200, vec![], with(good, &fields)),
         };
         done(&asked, send(stream, status, &headers, &body))
     }
 }
 
-fn done(asked: &Asked, sent: Option<()>) -> Option<()> {
+fn done(asked: &ChatRequest, sent: Option<()>) -> Option<()> {
     asked.answered.store(sent.is_some(), Ordering::SeqCst);
     sent
 }
@@ -339,7 +342,7 @@ pub fn content(body: &Value) -> String {
 }
 
 /// The good answer.
-fn good(state: &State, asked: &Asked) -> Value {
+fn good(state: &State, asked: &ChatRequest) -> Value {
     let (prompt, answer) = state.tokens;
     json!({
         "id": format!("chatcmpl-{}", asked.number),

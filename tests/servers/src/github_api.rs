@@ -1,8 +1,7 @@
 //! GitHub on the loopback address: the search of its REST API and its Git servers' first
 //! answer, with faults at will.
 //!
-//! Shared by the tests of the library and of the program, so it uses neither. It really
-//! evaluates queries (`github_api_query.rs`; HTTP is in `github_api_http.rs`), and records what it was asked.
+//! It really evaluates queries (`query`; HTTP is in `http`), and records what it was asked.
 
 use std::io::BufReader;
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -14,58 +13,15 @@ use serde_json::{Value, json};
 
 mod http;
 mod query;
+mod repo;
 
 pub use http::Request;
 use http::{Response, encode, read_request};
-
-/// A repository on the server. Times are `YYYY-MM-DDTHH:MM:SSZ`.
-#[derive(Clone, Debug)]
-pub struct Repo {
-    pub id: u64,
-    pub full_name: String,
-    pub stars: u64,
-    pub forks: u64,
-    pub size: u64,
-    pub language: Option<String>,
-    pub license: Option<String>,
-    pub fork: bool,
-    pub archived: bool,
-    pub created_at: String,
-    pub pushed_at: String,
-    pub updated_at: String,
-    pub default_branch: String,
-    /// The commit that `HEAD` names, 40 hexadecimal digits.
-    pub head: String,
-    /// Where to clone from, instead of this server.
-    pub clone_url: Option<String>,
-}
-
-impl Repo {
-    /// A Python repository that the paper's query finds, if it has more than 1,000 stars.
-    pub fn new(id: u64, full_name: &str, stars: u64) -> Self {
-        Self {
-            id,
-            full_name: full_name.into(),
-            stars,
-            forks: stars / 7,
-            size: 50_000,
-            language: Some("Python".into()),
-            license: Some("MIT".into()),
-            fork: false,
-            archived: false,
-            created_at: "2015-06-01T10:00:00Z".into(),
-            pushed_at: "2023-01-05T12:00:00Z".into(),
-            updated_at: "2023-02-01T08:00:00Z".into(),
-            default_branch: "main".into(),
-            head: format!("{id:040x}"),
-            clone_url: None,
-        }
-    }
-}
+pub use repo::Repo;
 
 /// What goes wrong with one answer.
 #[derive(Clone, Debug)]
-pub enum Fault {
+pub enum GithubFault {
     /// 403, and nothing remains until so many seconds from now.
     Primary { reset_in: u64 },
     /// The answer is good, but the last one for so many seconds.
@@ -84,13 +40,13 @@ pub enum Fault {
     Unauthorized,
     /// The good answer, so much later.
     Slow(Duration),
-    /// A page without its first items, as many as told, although they are counted.
+    /// A page without its first items, of which this is the number, although they are counted.
     Omit(usize),
     /// Any other answer: status, more headers, body.
     Raw(u16, Vec<(String, String)>, String),
 }
 
-type Script = Box<dyn FnMut(usize, &Request) -> Option<Fault> + Send>;
+type Script = Box<dyn FnMut(usize, &Request) -> Option<GithubFault> + Send>;
 
 struct State {
     repos: Vec<Repo>,
@@ -135,14 +91,14 @@ impl GithubApi {
     /// Decides on the fault of each search: its number from 0, and the request.
     pub fn script(
         &self,
-        script: impl FnMut(usize, &Request) -> Option<Fault> + Send + 'static,
+        script: impl FnMut(usize, &Request) -> Option<GithubFault> + Send + 'static,
     ) -> &Self {
         self.state().script = Box::new(script);
         self
     }
 
     /// These faults, by the number of the search from 0.
-    pub fn faults(&self, faults: Vec<(usize, Fault)>) -> &Self {
+    pub fn faults(&self, faults: Vec<(usize, GithubFault)>) -> &Self {
         self.script(move |n, _| faults.iter().find(|(at, _)| *at == n).map(|(_, f)| f.clone()))
     }
 
@@ -203,12 +159,12 @@ impl GithubApi {
         let mut answer = search(&state, request, fault.as_ref());
         drop(state);
         match fault {
-            Some(Fault::Slow(time)) => thread::sleep(time),
-            Some(Fault::CutBody) => {
+            Some(GithubFault::Slow(time)) => thread::sleep(time),
+            Some(GithubFault::CutBody) => {
                 let half = answer.body.len() / 2;
                 return answer.send(stream, half);
             }
-            Some(Fault::InvalidJson) => answer.body.truncate(answer.body.len() / 2),
+            Some(GithubFault::InvalidJson) => answer.body.truncate(answer.body.len() / 2),
             _ => {}
         }
         answer.send(stream, usize::MAX)
@@ -232,12 +188,12 @@ fn limits(answer: Response, remaining: u64, reset_in: u64) -> Response {
         .with("x-ratelimit-resource", "search")
 }
 
-fn search(state: &State, request: &Request, fault: Option<&Fault>) -> Response {
+fn search(state: &State, request: &Request, fault: Option<&GithubFault>) -> Response {
     let answer = match fault {
-        Some(Fault::Primary { reset_in }) => {
+        Some(GithubFault::Primary { reset_in }) => {
             return limits(error(403, "API rate limit exceeded for 127.0.0.1."), 0, *reset_in);
         }
-        Some(Fault::Secondary { status, retry_after }) => {
+        Some(GithubFault::Secondary { status, retry_after }) => {
             let text = "You have exceeded a secondary rate limit. Please wait a few minutes.";
             let answer = limits(error(*status, text), 29, 60);
             return match retry_after {
@@ -245,9 +201,9 @@ fn search(state: &State, request: &Request, fault: Option<&Fault>) -> Response {
                 None => answer,
             };
         }
-        Some(Fault::BadGateway) => Response::new(502, "<html>Server Error</html>"),
-        Some(Fault::Unauthorized) => error(401, "Bad credentials"),
-        Some(Fault::Raw(status, headers, body)) => {
+        Some(GithubFault::BadGateway) => Response::new(502, "<html>Server Error</html>"),
+        Some(GithubFault::Unauthorized) => error(401, "Bad credentials"),
+        Some(GithubFault::Raw(status, headers, body)) => {
             let answer = Response::new(*status, body.clone());
             headers.iter().fold(answer, |answer, (name, value)| answer.with(name, value))
         }
@@ -255,12 +211,12 @@ fn search(state: &State, request: &Request, fault: Option<&Fault>) -> Response {
     };
     let answer = answer.with("content-type", "application/json; charset=utf-8");
     match fault {
-        Some(Fault::LastOne { reset_in }) => limits(answer, 0, *reset_in),
+        Some(GithubFault::LastOne { reset_in }) => limits(answer, 0, *reset_in),
         _ => limits(answer, 29, 60),
     }
 }
 
-fn found(state: &State, request: &Request, fault: Option<&Fault>) -> Response {
+fn found(state: &State, request: &Request, fault: Option<&GithubFault>) -> Response {
     let number = |name, default: usize| request.param(name).parse().unwrap_or(default);
     let (size, page) = (number("per_page", 30).clamp(1, 100), number("page", 1).max(1));
     if size * page > 1_000 {
@@ -291,10 +247,10 @@ fn found(state: &State, request: &Request, fault: Option<&Fault>) -> Response {
     }
     let items = matches.iter().skip((page - 1) * size).take(size);
     let mut items: Vec<Value> = items.map(|repo| item(repo, &state.address)).collect();
-    let incomplete = matches!(fault, Some(Fault::Incomplete));
+    let incomplete = matches!(fault, Some(GithubFault::Incomplete));
     match fault {
-        Some(Fault::Incomplete) => items.truncate(items.len() / 2),
-        Some(Fault::Omit(count)) => drop(items.drain(..items.len().min(*count))),
+        Some(GithubFault::Incomplete) => items.truncate(items.len() / 2),
+        Some(GithubFault::Omit(count)) => drop(items.drain(..items.len().min(*count))),
         _ => {}
     }
     let body = json!({

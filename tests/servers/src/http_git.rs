@@ -1,12 +1,11 @@
 //! A git server over HTTP for tests: `git http-backend` behind a small server on loopback.
 //!
-//! Lives here: the server, its switches for faults, and its record of requests. It needs the
-//! `git` program and nothing but std, so that other tests can use the file as it is.
+//! It has switches for faults and records its requests. It needs the `git` program.
 //!
 //! ```ignore
 //! let server = HttpGit::start(folder);          // serves all repositories below `folder`
 //! let url = server.url("name/.git");            // or "name.git" for a bare one
-//! server.fail("git-upload-pack", 2, Fault::Status(500)); // the next two POSTs fail
+//! server.fail("git-upload-pack", 2, GitFault::Status(500)); // the next two POSTs fail
 //! assert_eq!(server.count("git-upload-pack"), 3);
 //! ```
 
@@ -21,7 +20,7 @@ use std::time::Duration;
 
 /// What the server does instead of answering.
 #[derive(Clone, Debug)]
-pub enum Fault {
+pub enum GitFault {
     /// Answers with this status and no body.
     Status(u16),
     /// The same, with further headers.
@@ -59,7 +58,7 @@ impl Seen {
 #[derive(Default)]
 struct State {
     root: PathBuf,
-    faults: Vec<(String, usize, Fault)>,
+    faults: Vec<(String, usize, GitFault)>,
     seen: Vec<Seen>,
     old_protocol: bool,
     stopped: bool,
@@ -91,7 +90,7 @@ impl HttpGit {
                 }
                 let Ok(stream) = stream else { continue };
                 let shared = Arc::clone(&shared);
-                // A client that goes away is no error of the server.
+                // A client that goes away is not an error of the server.
                 std::thread::spawn(move || serve(stream, &shared).ok());
             }
         });
@@ -114,7 +113,7 @@ impl HttpGit {
 
     /// Lets the next `times` requests with `part` in their path or query fail. An empty `part`
     /// fits all.
-    pub fn fail(&self, part: &str, times: usize, fault: Fault) {
+    pub fn fail(&self, part: &str, times: usize, fault: GitFault) {
         self.state().faults.push((part.to_string(), times, fault));
     }
 
@@ -184,12 +183,12 @@ fn serve(stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
         (state.root.clone(), fault, state.old_protocol)
     };
     match &fault {
-        Some(Fault::Status(status)) => return refuse(out, *status, &[]),
-        Some(Fault::StatusWith(status, headers)) => return refuse(out, *status, headers),
-        Some(Fault::Redirect(base)) => {
+        Some(GitFault::Status(status)) => return refuse(out, *status, &[]),
+        Some(GitFault::StatusWith(status, headers)) => return refuse(out, *status, headers),
+        Some(GitFault::Redirect(base)) => {
             return refuse(out, 302, &[("Location".to_string(), format!("{base}{path}"))]);
         }
-        Some(Fault::Silent(time)) => {
+        Some(GitFault::Silent(time)) => {
             std::thread::sleep(*time);
             return out.shutdown(Shutdown::Both);
         }
@@ -241,14 +240,18 @@ fn serve(stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
 }
 
 /// Sends the body in chunks, as far as the fault lets it.
-fn send(from: &mut impl Read, out: &mut TcpStream, fault: Option<&Fault>) -> std::io::Result<()> {
+fn send(
+    from: &mut impl Read,
+    out: &mut TcpStream,
+    fault: Option<&GitFault>,
+) -> std::io::Result<()> {
     let limit = match fault {
-        Some(Fault::Cut(bytes) | Fault::Short(bytes)) => *bytes,
+        Some(GitFault::Cut(bytes) | GitFault::Short(bytes)) => *bytes,
         _ => usize::MAX,
     };
     // However much the backend has ready, no more than a tenth of a second's bytes go at once.
     let most = match fault {
-        Some(Fault::Slow(rate)) => (rate / 10).clamp(1, 65536),
+        Some(GitFault::Slow(rate)) => (rate / 10).clamp(1, 65536),
         _ => 65536,
     };
     let mut buffer = vec![0; most];
@@ -263,11 +266,11 @@ fn send(from: &mut impl Read, out: &mut TcpStream, fault: Option<&Fault>) -> std
         out.write_all(&buffer[..read])?;
         out.write_all(b"\r\n")?;
         sent += read;
-        if let Some(Fault::Slow(rate)) = fault {
+        if let Some(GitFault::Slow(rate)) = fault {
             std::thread::sleep(Duration::from_secs_f64(read as f64 / *rate as f64));
         }
     }
-    if matches!(fault, Some(Fault::Cut(_))) {
+    if matches!(fault, Some(GitFault::Cut(_))) {
         return out.shutdown(Shutdown::Both);
     }
     out.write_all(b"0\r\n\r\n")

@@ -7,7 +7,10 @@ use super::*;
 
 /// What a request gets whose tries are answered by `replies` and then well, and how many tries
 /// there were.
-async fn after(replies: Vec<Reply>, settings: Settings) -> (Result<Answer, ChatError>, usize, Ran) {
+async fn after(
+    replies: Vec<Reply>,
+    settings: ChatSettings,
+) -> (Result<Answer, ChatError>, usize, Ran) {
     let server = Server::start(move |n, _| replies.get(n).cloned().unwrap_or_else(ok)).await;
     let ran = Ran::new(&server, settings);
     let result = ran.ask("hello").await;
@@ -22,7 +25,7 @@ fn raw(text: &str) -> Reply {
 async fn a_request_is_sent_as_the_api_wants_it() {
     let server = Server::start(|_, _| ok()).await;
     let key = Secret::new("KEY", "sk-abcdefgh").unwrap();
-    let ran = Ran::with_key(&server, Some(key), Settings::default());
+    let ran = Ran::with_key(&server, Some(key), ChatSettings::default());
     let answer = ran.ask("hello").await.unwrap();
     assert_eq!((answer.content.as_str(), answer.finish_reason.as_deref()), ("hi", Some("stop")));
     assert_eq!((answer.prompt_tokens, answer.completion_tokens), (Some(20), Some(5)));
@@ -70,7 +73,7 @@ async fn failing_servers_are_asked_again() {
         vec![raw("what?\r\n\r\n")],
     ] {
         let tries = replies.len() + 1;
-        let (result, count, ran) = after(replies, Settings::default()).await;
+        let (result, count, ran) = after(replies, ChatSettings::default()).await;
         assert_eq!(result.unwrap().content, "hi");
         assert_eq!(count, tries);
         assert_eq!(ran.clock.waits().len(), tries - 1, "{:?}", ran.clock.waits());
@@ -91,7 +94,7 @@ async fn a_request_fails_after_its_tries() {
         (status(200, &[], choices), "no_choices", 2, "no choice"),
         (status(400, &[], "{\"error\": \"odd\"}"), "refused", 1, "odd"),
     ] {
-        let (result, count, ran) = after(vec![reply; 9], Settings::default()).await;
+        let (result, count, ran) = after(vec![reply; 9], ChatSettings::default()).await;
         let (found, reason) = failed(result);
         assert_eq!((found, count), (rule, tries), "{reason}");
         assert!(reason.contains(told), "{reason}");
@@ -104,12 +107,12 @@ async fn a_request_fails_after_its_tries() {
 #[tokio::test]
 async fn what_a_server_asks_a_single_request_to_wait_is_obeyed() {
     let (result, _, ran) =
-        after(vec![status(500, &[("retry-after", "77")], "")], Settings::default()).await;
+        after(vec![status(500, &[("retry-after", "77")], "")], ChatSettings::default()).await;
     assert!(result.is_ok());
     assert_eq!(ran.clock.waits(), [Duration::from_secs(77)]);
     assert!(ran.notices()[0].contains("next try in 1 min 17 s"), "{:?}", ran.notices());
     let late = vec![status(500, &[("retry-after", "99999")], "")];
-    assert_eq!(failed(after(late, Settings::default()).await.0).0, "server_error");
+    assert_eq!(failed(after(late, ChatSettings::default()).await.0).0, "server_error");
 }
 
 #[tokio::test]
@@ -141,7 +144,7 @@ async fn answers_in_every_frame_are_read() {
         format!("HTTP/1.1 201 Created\r\ncontent-type: text/plain\r\n\r\n\n {text} \n"),
         format!("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n{text}"),
     ] {
-        let (result, count, _) = after(vec![raw(&reply)], Settings::default()).await;
+        let (result, count, _) = after(vec![raw(&reply)], ChatSettings::default()).await;
         assert_eq!((result.unwrap().content.as_str(), count), ("hi", 1), "{reply}");
     }
 }
@@ -157,7 +160,7 @@ async fn an_answer_longer_than_its_length_harms_nobody() {
         _ => ok(),
     });
     let server = server.await;
-    let ran = Ran::new(&server, Settings::default());
+    let ran = Ran::new(&server, ChatSettings::default());
     for _ in 0..4 {
         assert_eq!(ran.ask("hello").await.unwrap().content, "hi");
     }
@@ -172,7 +175,7 @@ async fn huge_answers_are_not_read() {
             _ => ok(),
         });
         let server = server.await;
-        let settings = Settings { max_answer_bytes: 1 << 20, ..Settings::default() };
+        let settings = ChatSettings { max_answer_bytes: 1 << 20, ..ChatSettings::default() };
         let ran = Ran::new(&server, settings);
         let (rule, reason) = failed(ran.ask("hello").await);
         assert_eq!((rule, server.count()), ("too_large", 1), "{reason}");
@@ -182,7 +185,7 @@ async fn huge_answers_are_not_read() {
     }
     let large = "x".repeat(900_000);
     let fits = status(200, &[], &good(&large));
-    let settings = Settings { max_answer_bytes: 1 << 20, ..Settings::default() };
+    let settings = ChatSettings { max_answer_bytes: 1 << 20, ..ChatSettings::default() };
     assert_eq!(after(vec![fits], settings).await.0.unwrap().content.len(), 900_000);
 }
 
@@ -204,7 +207,7 @@ async fn what_ends_it_all_ends_it_all() {
         (status(429, &[], "{\"error\": {\"type\": \"insufficient_quota\"}}"), "quota"),
     ] {
         let server = Server::start(move |_, _| reply.clone()).await;
-        let ran = Ran::new(&server, Settings::default());
+        let ran = Ran::new(&server, ChatSettings::default());
         let reason = fatal(ran.ask("hello").await);
         assert!(reason.contains(told), "{reason}");
         assert_eq!(fatal(ran.ask("hello").await), reason);
@@ -216,9 +219,9 @@ async fn what_ends_it_all_ends_it_all() {
 async fn those_who_wait_hear_of_the_end() {
     let late = || Reply::Late(Duration::from_millis(20), Box::new(status(401, &[], "")));
     let server = Server::start(move |_, _| late()).await;
-    let settings = Settings { requests_per_minute: Some(2), ..Settings::default() };
+    let settings = ChatSettings { requests_per_minute: Some(2), ..ChatSettings::default() };
     let endpoint = Endpoint::new(&server.url(), None).unwrap();
-    let client = Client::new(endpoint, settings).unwrap();
+    let client = ChatClient::new(endpoint, settings).unwrap();
     let (request, cancel) = (ask("hello"), CancellationToken::new());
     let started = std::time::Instant::now();
     let results = join_all((0..20).map(|_| client.ask(&request, &|_| (), &cancel))).await;
@@ -234,7 +237,7 @@ async fn connections_are_used_again_and_closed_ones_replaced() {
         _ => ok(),
     });
     let server = server.await;
-    let ran = Ran::new(&server, Settings::default());
+    let ran = Ran::new(&server, ChatSettings::default());
     for _ in 0..10 {
         ran.ask("hello").await.unwrap();
         tokio::time::sleep(Duration::from_millis(40)).await;
@@ -257,7 +260,7 @@ async fn a_server_that_never_was_there_is_not_waited_for() {
     let server = Server::start(|_, _| ok()).await;
     server.stop();
     tokio::time::sleep(Duration::from_millis(10)).await;
-    let ran = Ran::new(&server, Settings::default());
+    let ran = Ran::new(&server, ChatSettings::default());
     let reason = fatal(ran.ask("hello").await);
     assert!(reason.contains("cannot be reached") && reason.contains("running"), "{reason}");
     assert!(reason.contains(&format!("http://127.0.0.1:{}", server.port)), "{reason}");
@@ -273,7 +276,8 @@ async fn a_server_without_tls_is_told() {
         stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap();
         std::future::pending::<()>().await;
     });
-    let client = Client::new(Endpoint::new(&url, None).unwrap(), Settings::default()).unwrap();
+    let client =
+        ChatClient::new(Endpoint::new(&url, None).unwrap(), ChatSettings::default()).unwrap();
     let result = client.ask(&ask("hello"), &|_| (), &CancellationToken::new()).await;
     let reason = fatal(result);
     assert!(reason.contains("no safe connection to https://127.0.0.1"), "{reason}");
@@ -283,7 +287,7 @@ async fn a_server_without_tls_is_told() {
 #[tokio::test]
 async fn a_server_that_dies_is_waited_for() {
     let server = Server::start(|_, _| ok()).await;
-    let ran = Ran::new(&server, Settings::default());
+    let ran = Ran::new(&server, ChatSettings::default());
     ran.ask("hello").await.unwrap();
     server.stop();
     tokio::time::sleep(Duration::from_millis(10)).await;
@@ -302,7 +306,7 @@ async fn a_server_that_comes_back_goes_on() {
     let port = server.port;
     let clock = Arc::new(SystemClock::new());
     let endpoint = Endpoint::new(&server.url(), None).unwrap();
-    let client = Client::with_clock(endpoint, Settings::default(), clock).unwrap();
+    let client = ChatClient::with_clock(endpoint, ChatSettings::default(), clock).unwrap();
     let (request, cancel) = (ask("hello"), CancellationToken::new());
     client.ask(&request, &|_| (), &cancel).await.unwrap();
     server.stop();
@@ -319,9 +323,9 @@ async fn a_server_that_comes_back_goes_on() {
 async fn a_model_that_loads_is_waited_for() {
     let loading =
         || status(503, &[], "{\"error\": {\"message\": \"Loading model\", \"code\": 503}}");
-    let (result, count, _) = after(vec![loading(); 8], Settings::default()).await;
+    let (result, count, _) = after(vec![loading(); 8], ChatSettings::default()).await;
     assert_eq!((result.is_ok(), count), (true, 9));
-    let (result, _, ran) = after(vec![loading(); 99], Settings::default()).await;
+    let (result, _, ran) = after(vec![loading(); 99], ChatSettings::default()).await;
     assert!(fatal(result).contains("loads its model"));
     assert!(ran.waited() == 60_000, "{}", ran.waited());
 }
@@ -333,11 +337,12 @@ async fn cancelling_ends_every_wait_at_once() {
         _ => Reply::Hang,
     });
     let server = server.await;
-    for settings in
-        [Settings::default(), Settings { requests_per_minute: Some(1), ..Settings::default() }]
-    {
+    for settings in [
+        ChatSettings::default(),
+        ChatSettings { requests_per_minute: Some(1), ..ChatSettings::default() },
+    ] {
         let endpoint = Endpoint::new(&server.url(), None).unwrap();
-        let client = Client::new(endpoint, settings).unwrap();
+        let client = ChatClient::new(endpoint, settings).unwrap();
         let (request, cancel) = (ask("hello"), CancellationToken::new());
         let all = join_all((0..5).map(|_| client.ask(&request, &|_| (), &cancel)));
         let started = std::time::Instant::now();

@@ -21,7 +21,7 @@ async fn every_way_to_ask_for_a_wait_is_obeyed() {
     ] {
         let reply = limited(&headers);
         let server = Server::start(move |n, _| if n == 0 { reply.clone() } else { ok() }).await;
-        let ran = Ran::new(&server, Settings::default());
+        let ran = Ran::new(&server, ChatSettings::default());
         assert!(ran.ask("hello").await.is_ok());
         assert_eq!((ran.waited(), server.count()), (millis, 2), "{headers:?}");
         let told = ran.notices();
@@ -33,7 +33,7 @@ async fn every_way_to_ask_for_a_wait_is_obeyed() {
 #[tokio::test]
 async fn waits_without_a_word_grow_and_end() {
     let server = Server::start(|_, _| limited(&[])).await;
-    let ran = Ran::new(&server, Settings::default());
+    let ran = Ran::new(&server, ChatSettings::default());
     let reason = fatal(ran.ask("hello").await);
     assert!(reason.contains("10 waits"), "{reason}");
     assert_eq!(server.count(), 11);
@@ -43,7 +43,7 @@ async fn waits_without_a_word_grow_and_end() {
         assert!(*wait <= most && *wait * 2 >= most, "{waits:?}");
     }
     let server = Server::start(|_, _| limited(&[("retry-after", "86400")])).await;
-    let ran = Ran::new(&server, Settings::default());
+    let ran = Ran::new(&server, ChatSettings::default());
     assert!(fatal(ran.ask("hello").await).contains("24 h 0 min"));
     assert!(ran.clock.waits().is_empty());
 }
@@ -55,7 +55,7 @@ async fn after_a_limit_all_wait_together() {
         _ => ok(),
     });
     let server = server.await;
-    let ran = Ran::new(&server, Settings { concurrency: 8, ..Settings::default() });
+    let ran = Ran::new(&server, ChatSettings { concurrency: 8, ..ChatSettings::default() });
     *ran.clock.pause.lock().unwrap() = Duration::from_millis(100);
     let start = ran.clock.now();
     let results = join_all((0..8).map(|_| ran.ask("hello"))).await;
@@ -71,7 +71,7 @@ async fn after_a_limit_all_wait_together() {
 #[tokio::test]
 async fn a_limited_request_does_not_use_up_its_tries() {
     let server = Server::start(|n, _| if n % 7 == 6 { ok() } else { limited(&[]) }).await;
-    let ran = Ran::new(&server, Settings { tries: 2, ..Settings::default() });
+    let ran = Ran::new(&server, ChatSettings { tries: 2, ..ChatSettings::default() });
     for _ in 0..5 {
         assert!(ran.ask("hello").await.is_ok());
     }
@@ -80,7 +80,7 @@ async fn a_limited_request_does_not_use_up_its_tries() {
         false => ok(),
     });
     let server = server.await;
-    let ran = Ran::new(&server, Settings::default());
+    let ran = Ran::new(&server, ChatSettings::default());
     let (long, ()) = tokio::join!(ran.ask("long"), async {
         for _ in 0..2_000 {
             ran.ask("short").await.ok();
@@ -100,9 +100,10 @@ async fn requests_per_minute_are_kept() {
         ok()
     });
     let server = server.await;
-    let settings = Settings { requests_per_minute: Some(100), ..Settings::default() };
+    let settings = ChatSettings { requests_per_minute: Some(100), ..ChatSettings::default() };
     let endpoint = Endpoint::new(&server.url(), None).unwrap();
-    let client = Client::with_clock(endpoint, settings, Arc::<FakeClock>::clone(&clock)).unwrap();
+    let client =
+        ChatClient::with_clock(endpoint, settings, Arc::<FakeClock>::clone(&clock)).unwrap();
     let (request, cancel) = (ask("hello"), CancellationToken::new());
     let start = clock.now();
     let results = join_all((0..350).map(|_| client.ask(&request, &|_| (), &cancel))).await;
@@ -114,7 +115,7 @@ async fn requests_per_minute_are_kept() {
 #[tokio::test]
 async fn tokens_per_minute_are_estimated_and_then_known() {
     let server = Server::start(|_, _| ok()).await;
-    let settings = Settings { tokens_per_minute: Some(2_500), ..Settings::default() };
+    let settings = ChatSettings { tokens_per_minute: Some(2_500), ..ChatSettings::default() };
     let ran = Ran::new(&server, settings);
     let start = ran.clock.now();
     for _ in 0..300 {
@@ -135,7 +136,7 @@ async fn the_budget_ends_the_work_before_it_is_passed() {
     let server = Server::start(|_, _| Reply::Late(Duration::from_millis(1), Box::new(ok()))).await;
     // An answer costs 20 + 2 * 5 = 30 millionths; at worst it is first 600 and then 260 or so.
     let budget = budget("0.003");
-    let settings = Settings { budget: Some(Arc::clone(&budget)), ..Settings::default() };
+    let settings = ChatSettings { budget: Some(Arc::clone(&budget)), ..ChatSettings::default() };
     let ran = Ran::new(&server, settings);
     let results = join_all((0..200).map(|_| ran.ask("hello"))).await;
     let good = results.iter().filter(|result| result.is_ok()).count();
@@ -166,7 +167,7 @@ async fn what_failed_costs_what_it_may_have_cost() {
     ] {
         let server = Server::start(move |_, _| reply.clone()).await;
         let budget = budget("1");
-        let settings = Settings { tries: 1, budget: Some(Arc::clone(&budget)), ..hasty() };
+        let settings = ChatSettings { tries: 1, budget: Some(Arc::clone(&budget)), ..hasty() };
         let ran = Ran::new(&server, settings);
         let _ = ran.ask("hello").await;
         assert_eq!((budget.spent(), server.count()), (cost, 1));
@@ -177,7 +178,7 @@ async fn what_failed_costs_what_it_may_have_cost() {
 async fn a_cancelled_request_costs_its_worst_case() {
     let server = Server::start(|_, _| Reply::Hang).await;
     let budget = budget("1");
-    let settings = Settings { budget: Some(Arc::clone(&budget)), ..Settings::default() };
+    let settings = ChatSettings { budget: Some(Arc::clone(&budget)), ..ChatSettings::default() };
     let ran = Ran::new(&server, settings);
     let (result, ()) = tokio::join!(ran.ask("hello"), async {
         tokio::time::sleep(Duration::from_millis(30)).await;
@@ -190,7 +191,7 @@ async fn a_cancelled_request_costs_its_worst_case() {
 #[tokio::test]
 async fn a_budget_needs_a_limit_of_answers() {
     let server = Server::start(|_, _| ok()).await;
-    let settings = Settings { budget: Some(budget("1")), ..Settings::default() };
+    let settings = ChatSettings { budget: Some(budget("1")), ..ChatSettings::default() };
     let ran = Ran::new(&server, settings);
     let mut body = body("hello");
     body.remove("max_tokens");

@@ -5,8 +5,6 @@ mod limits;
 mod secrets;
 mod server;
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -15,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::server::{Reply, Server};
 use super::*;
-use galeras_net::Secret;
+use galeras_net::{Clock, Secret, SystemClock};
 
 /// Sleeping moves it, at once.
 pub(super) struct FakeClock {
@@ -41,7 +39,7 @@ impl Clock for FakeClock {
         *self.now.lock().unwrap()
     }
 
-    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+    fn sleep(&self, duration: Duration) -> galeras_net::Sleep<'_> {
         let until = self.now() + duration;
         self.waits.lock().unwrap().push(duration);
         Box::pin(async move {
@@ -94,27 +92,27 @@ fn status(status: u16, headers: &[(&'static str, &str)], body: &str) -> Reply {
 
 /// A client with a clock that does not wait.
 struct Ran {
-    client: Client,
+    client: ChatClient,
     clock: Arc<FakeClock>,
     notices: Mutex<Vec<String>>,
     cancel: CancellationToken,
 }
 
 impl Ran {
-    fn new(server: &Server, settings: Settings) -> Self {
+    fn new(server: &Server, settings: ChatSettings) -> Self {
         Self::with_key(server, None, settings)
     }
 
-    fn with_key(server: &Server, key: Option<Secret>, settings: Settings) -> Self {
+    fn with_key(server: &Server, key: Option<Secret>, settings: ChatSettings) -> Self {
         let clock = FakeClock::new();
         let endpoint = Endpoint::new(&server.url(), key).unwrap();
         let client =
-            Client::with_clock(endpoint, settings, Arc::<FakeClock>::clone(&clock)).unwrap();
+            ChatClient::with_clock(endpoint, settings, Arc::<FakeClock>::clone(&clock)).unwrap();
         Self { client, clock, notices: Mutex::default(), cancel: CancellationToken::new() }
     }
 
     async fn ask(&self, text: &str) -> Result<Answer, ChatError> {
-        let notify = |Notice::Waiting(text)| self.notices.lock().unwrap().push(text);
+        let notify = |ChatNotice::Waiting(text)| self.notices.lock().unwrap().push(text);
         self.client.ask(&ask(text), &notify, &self.cancel).await
     }
 
@@ -129,8 +127,8 @@ impl Ran {
 }
 
 /// Short time-outs, for those tests that wait for one.
-fn hasty() -> Settings {
-    Settings { timeout: Duration::from_millis(150), ..Settings::default() }
+fn hasty() -> ChatSettings {
+    ChatSettings { timeout: Duration::from_millis(150), ..ChatSettings::default() }
 }
 
 fn failed(result: Result<Answer, ChatError>) -> (&'static str, String) {

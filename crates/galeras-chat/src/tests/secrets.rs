@@ -37,7 +37,7 @@ async fn no_server_makes_us_show_the_key() {
     for reply in replies {
         let server = Server::start(move |_, _| reply.clone()).await;
         let key = Secret::new("KEY", KEY).unwrap();
-        let ran = Ran::with_key(&server, Some(key), Settings::default());
+        let ran = Ran::with_key(&server, Some(key), ChatSettings::default());
         let error = ran.ask("hello").await.unwrap_err();
         let shown = format!("{error} {error:?} {:?} {:?}", ran.client, ran.notices());
         let lower = shown.to_lowercase();
@@ -61,7 +61,7 @@ async fn no_answer_carries_the_key() {
     let reply = status(200, &[], &reply.to_string());
     let server = Server::start(move |_, _| reply.clone()).await;
     let key = Secret::new("KEY", KEY).unwrap();
-    let ran = Ran::with_key(&server, Some(key), Settings::default());
+    let ran = Ran::with_key(&server, Some(key), ChatSettings::default());
     let answer = ran.ask("hello").await.unwrap();
     assert_eq!(answer.content, "a ***");
     assert!(!format!("{answer:?}").contains(KEY));
@@ -72,8 +72,63 @@ async fn the_words_of_a_server_are_one_short_line() {
     let long = format!("a\u{1b}[31m\r\nb\u{202e} {}", "é ".repeat(1_000));
     let reply = status(400, &[], &json!({"error": {"message": long}}).to_string());
     let server = Server::start(move |_, _| reply.clone()).await;
-    let ran = Ran::new(&server, Settings::default());
+    let ran = Ran::new(&server, ChatSettings::default());
     let (_, reason) = failed(ran.ask("hello").await);
     assert!(!reason.contains(|c: char| c.is_control() || c == '\u{202e}'), "{reason}");
     assert!(reason.chars().count() < 250 && reason.ends_with('…'), "{reason}");
+}
+
+/// Writes down every event of this program.
+#[derive(Default)]
+struct Recorder(Arc<Mutex<String>>);
+
+impl tracing::Subscriber for Recorder {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        metadata.target().starts_with("galeras")
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        let mut line = String::new();
+        let mut write = |field: &tracing::field::Field, value: &dyn std::fmt::Debug| {
+            line.push_str(&format!("{}={value:?} ", field.name()));
+        };
+        event.record(&mut write);
+        self.0.lock().unwrap().push_str(&format!("{line}\n"));
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[tokio::test]
+async fn events_tell_requests_and_retries_and_no_secret() {
+    let recorder = Recorder::default();
+    let events = Arc::clone(&recorder.0);
+    let _guard = tracing::subscriber::set_default(recorder);
+    let replies = [status(500, &[], KEY), ok()];
+    let server = Server::start(move |n, _| replies[n].clone()).await;
+    let key = Secret::new("KEY", KEY).unwrap();
+    let endpoint = Endpoint::new(&format!("{}?key=hunter2", server.url()), Some(key)).unwrap();
+    let client =
+        ChatClient::with_clock(endpoint, ChatSettings::default(), FakeClock::new()).unwrap();
+    let answer = client.ask(&ask("a prompt"), &|_| (), &CancellationToken::new()).await;
+    assert_eq!(answer.unwrap().content, "hi");
+    let events = events.lock().unwrap();
+    let lines: Vec<&str> = events.lines().collect();
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    assert!(lines[0].contains("status=500") && lines[0].contains("host=\"127.0.0.1\""));
+    assert!(lines[1].contains("attempt=1") && lines[1].contains("wait_seconds="));
+    assert!(lines[2].contains("status=200") && lines[2].contains("path=\"/"));
+    for secret in [KEY, "hunter2", "prompt", "Bearer"] {
+        assert!(!events.contains(secret), "{events}");
+    }
 }

@@ -1,10 +1,10 @@
 //! What an answer over HTTP means.
 //!
-//! Lives here: errors from status codes, `Retry-After` and failed connections. Does not live
-//! here: requests and bodies (`http`).
+//! Errors from status codes, `Retry-After` and failed connections.
 
 use std::time::{Duration, SystemTime};
 
+use galeras_net::{http_date, root_cause};
 use reqwest::header::RETRY_AFTER;
 use reqwest::{Response, StatusCode};
 
@@ -42,35 +42,24 @@ pub(super) fn accepted(response: Response) -> Result<Response, GitError> {
     Err(GitError { kind, message, retry_after: wait })
 }
 
-/// The time of a `Retry-After` header: seconds, or a date.
+/// The wait that a `Retry-After` header asks for (RFC 9110, section 10.2.3): seconds, or a date.
 pub(super) fn wait_of(text: &str) -> Option<Duration> {
     if let Ok(seconds) = text.trim().parse::<u64>() {
         return Some(Duration::from_secs(seconds));
     }
-    let time = gix::date::parse(text.trim().trim_end_matches("GMT").trim_end(), None);
-    let time = time.or_else(|_| gix::date::parse(&text.replace("GMT", "+0000"), None)).ok()?;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
-    Some(Duration::from_secs(u64::try_from(time.seconds).ok()?.saturating_sub(now.as_secs())))
+    Some(Duration::from_secs(http_date(text)?.saturating_sub(now.as_secs())))
 }
 
 /// The error of a request that got no answer, or not all of it.
 pub(super) fn failed(error: reqwest::Error) -> GitError {
     let builder = error.is_builder() || error.is_redirect();
-    let message = cause(error);
+    // The URL may hold a password.
+    let message = root_cause(&error.without_url());
     // A certificate that is wrong stays wrong.
     if builder || message.contains("certificate") {
         GitError::other(message)
     } else {
         GitError::transient(message)
     }
-}
-
-/// What lies at the bottom of `error`, without the URL.
-pub(super) fn cause(error: reqwest::Error) -> String {
-    let error = error.without_url();
-    let mut bottom: &dyn std::error::Error = &error;
-    while let Some(source) = bottom.source() {
-        bottom = source;
-    }
-    bottom.to_string()
 }

@@ -1,7 +1,6 @@
 //! From the errors of gix to ours.
 //!
-//! Lives here: which kind an error of a request is, and how it reads. Does not live here: errors
-//! that are noticed where they happen (`http`, `link`), which `wire` carries here.
+//! Which kind an error of a request is, and how it reads.
 
 use std::io::ErrorKind;
 

@@ -1,7 +1,6 @@
 //! The objects of a repository, as far as they are wanted.
 //!
-//! Lives here: what is asked for, in which pieces, and what is asked again. Does not live here:
-//! single requests (`request`), the folder (`folder`).
+//! What is asked for, in which pieces, and what is asked again.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -12,7 +11,7 @@ use gix::ObjectId;
 use super::explain::at;
 use super::folder::{Extent, Folder};
 use super::link::Link;
-use super::remote::Network;
+use super::network::Network;
 use super::request::Request;
 use super::wire::Wire;
 use crate::error::{GitError, GitErrorKind};
@@ -46,11 +45,12 @@ pub struct Fetcher {
 }
 
 impl Fetcher {
-    /// Opens the bare repository in the folder `dir` or makes it. The server is not asked yet.
+    /// Opens the bare repository in the folder `dir`, or creates it. The server is not asked yet.
     /// Waits while another process fetches into the folder.
     ///
     /// # Errors
-    /// `Interrupted` while waiting, `Damaged` if the folder is, else those of the file system.
+    /// `Interrupted` if the flag is set while waiting, `Damaged` if an index in the folder cannot
+    /// be read, `Other` if the file system fails.
     pub fn open(url: &str, dir: &Path, net: &Network) -> Result<Self, GitError> {
         let wire = Wire::new(net);
         let folder = Folder::open(dir, &wire)?;
@@ -63,7 +63,7 @@ impl Fetcher {
         self.folder.path()
     }
 
-    /// The object is in the folder.
+    /// Whether the object is in the folder.
     pub fn contains(&self, id: &gix::oid) -> bool {
         self.folder.contains(id)
     }
@@ -72,13 +72,15 @@ impl Fetcher {
     /// [`Self::objects`] work.
     ///
     /// # Errors
-    /// Those of the network and the server.
+    /// `Transient` if the network or the server still fails at the last attempt, `Denied` if the
+    /// server refuses access, `NotFound` if there is no such repository, `Interrupted` if the
+    /// flag is set, `Other` if what answers is not a git server.
     pub fn supports_filter(&mut self) -> Result<bool, GitError> {
         if let Some(filters) = self.filters {
             return Ok(filters);
         }
         let (url, net, wire) = (&self.url, &self.net, &self.wire);
-        let link = net.retry(wire, || Link::open(url, net, wire))?;
+        let link = wire.retry(|| Link::open(url, net, wire))?;
         let filters = link.has_filters();
         self.link = Some(link);
         self.filters = Some(filters);
@@ -89,7 +91,8 @@ impl Fetcher {
     /// nothing if they are there.
     ///
     /// # Errors
-    /// `NotFound` if the server does not have `head`; else those of the network and the server.
+    /// `NotFound` if the server does not have `head`, `Damaged` if its pack is corrupt; else as
+    /// [`Self::supports_filter`].
     pub fn commits(&mut self, head: ObjectId) -> Result<Received, GitError> {
         self.history(head, Extent::Commits)
     }
@@ -105,11 +108,11 @@ impl Fetcher {
 
     /// Fetches those of `ids` that are not in the folder. Without a `filter`, in batches, each of
     /// which stays if a later one fails; with one (`blob:none` for trees and all trees below
-    /// them), in one request unless there are very many. `what` is for reports.
+    /// them; see `git help rev-list`), in one request unless there are more than 150,000. `what`
+    /// names the objects in reports.
     ///
     /// # Errors
-    /// `NotFound` if the server does not have an object; else those of the network and the
-    /// server.
+    /// `NotFound` if the server does not have an object; else as [`Self::commits`].
     pub fn objects(
         &mut self,
         ids: &[ObjectId],
@@ -147,7 +150,7 @@ impl Fetcher {
     fn request(&mut self, request: &Request<'_>) -> Result<(), GitError> {
         let Self { url, net, wire, folder, link, filters, .. } = self;
         let (_, objects) = wire.counts();
-        net.retry(wire, || {
+        wire.retry(|| {
             wire.rewind(objects);
             let mut connection = match link.take().filter(Link::is_usable) {
                 Some(connection) => connection,

@@ -1,8 +1,8 @@
 //! The bare folder that keeps what was fetched from one repository.
 //!
-//! Lives here: its making, its lock, its packs and what is known to be complete. Does not live
-//! here: where packs come from (`fetch`). The folder is a git repository that `gix::open` and git
-//! can read. Objects are only in packs, and a pack is there as a whole or not at all.
+//! Its making, its lock, its packs and what is known to be complete. The folder is a git
+//! repository that `gix::open` and git can read. Objects are only in packs, and a pack is there as
+//! a whole or not at all.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};

@@ -1,46 +1,28 @@
 //! Git's HTTP on top of the async HTTP client that the rest of the program uses.
 //!
-//! Lives here: GET and POST as gix-transport wants them, redirects, and a body that is read piece
-//! by piece. Does not live here: what status codes mean (`answer`), the git protocol (gix),
-//! repeated attempts (`remote`).
+//! GET and POST as gix-transport wants them, redirects, and a body that is read piece by piece.
 
 use std::any::Any;
 use std::io::{self, BufRead, Cursor, Read, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use galeras_net::CONNECT_TIMEOUT;
 use gix_transport::client::blocking_io::http::{GetResponse, Http, PostBodyDataKind, PostResponse};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, LOCATION, USER_AGENT};
-use reqwest::{Client, Method, Response, Url, redirect};
+use reqwest::{Client, Method, Response, Url};
 use tokio::runtime::Handle;
 
-use super::answer::{accepted, cause, failed};
-use super::remote::Network;
-use super::wire::{CONNECT, Wire};
+use super::answer::{accepted, failed};
+use super::network::{AGENT, Network};
+use super::wire::Wire;
 use crate::error::GitError;
-
-/// How we call ourselves. Some servers (GitHub) look for `git/`.
-pub(super) const AGENT: &str = concat!("git/galeras-", env!("CARGO_PKG_VERSION"));
 
 /// How many redirects are followed.
 const REDIRECTS: usize = 10;
 
 /// The slowest upload of a request that is waited for (bytes per second).
 const UPLOAD: u64 = 20_000;
-
-/// A client for [`Network`]: it does not follow redirects by itself, as only the first request
-/// of git may be redirected. Proxies are those of the environment.
-///
-/// # Errors
-/// `Other` if there is no usable TLS configuration.
-pub fn http_client() -> Result<Client, GitError> {
-    Client::builder()
-        .redirect(redirect::Policy::none())
-        .connect_timeout(CONNECT)
-        .user_agent(AGENT)
-        .build()
-        .map_err(|error| GitError::other(format!("cannot set up HTTP: {}", cause(error))))
-}
 
 /// The HTTP of one connection to a repository.
 pub(super) struct Web {
@@ -99,15 +81,24 @@ impl Web {
         body: Option<Vec<u8>>,
     ) -> Result<Response, GitError> {
         self.wire.check()?;
-        let mut request = self.client.request(method, url).headers(headers);
+        let mut request = self.client.request(method.clone(), url.clone()).headers(headers);
         let silence = self.wire.silence();
-        let mut limit = CONNECT.min(silence) + silence;
+        let mut limit = CONNECT_TIMEOUT.min(silence) + silence;
         if let Some(body) = body {
             limit += Duration::from_secs(body.len() as u64 / UPLOAD);
             request = request.body(body);
         }
         let wait = self.wire.wait(request.send(), limit);
-        self.handle.block_on(wait)?.map_err(failed)
+        let response = self.handle.block_on(wait)?.map_err(failed);
+        // The path only: user, password and query may hold secrets.
+        tracing::debug!(
+            %method,
+            host = url.host_str(),
+            path = url.path(),
+            status = response.as_ref().ok().map(|response| response.status().as_u16()),
+            "git request"
+        );
+        response
     }
 }
 
@@ -164,7 +155,7 @@ pub(super) struct Exchange {
 }
 
 enum Stage {
-    /// The request is being written. It is sent when somebody wants to read the response, which
+    /// The request is being written. It is sent when the response is first read, which
     /// is after the writer has been flushed.
     Writing { url: Url, headers: HeaderMap, body: Vec<u8> },
     /// The response, with the rest of its body.

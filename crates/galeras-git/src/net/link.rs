@@ -1,13 +1,13 @@
 //! A connection to a repository on a server.
 //!
-//! Lives here: how it is made for each kind of URL, and the handshake. Does not live here: HTTP
-//! itself (`http`), and what is asked for over it (`remote`, `request`).
+//! How it is made for each kind of URL, and the handshake.
 
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use galeras_net::CONNECT_TIMEOUT;
 use gix::url::Scheme;
 use gix_protocol::Handshake;
 use gix_transport::client::blocking_io::{Transport, http, ssh};
@@ -15,10 +15,10 @@ use gix_transport::client::git::{ConnectMode, blocking_io::Connection};
 use gix_transport::{Protocol, Service};
 
 use super::explain::{at, explain, explain_gix};
-use super::http::{AGENT, Web};
+use super::http::Web;
 use super::meter::Meter;
-use super::remote::Network;
-use super::wire::{CONNECT, POLL, Wire, silent};
+use super::network::{AGENT, Network};
+use super::wire::{POLL, Wire, silent};
 use crate::error::{GitError, GitErrorKind};
 
 /// For how long an unused connection is used again.
@@ -91,7 +91,7 @@ impl Link {
     }
 }
 
-/// Why there is no connection.
+/// Why a connection failed.
 enum Failed {
     /// An ssh session ended without a word.
     Ended,
@@ -132,7 +132,7 @@ fn is_end(error: &gix::Error) -> bool {
     io.any(|error| error.kind() == io::ErrorKind::UnexpectedEof)
 }
 
-/// How we call ourselves in requests.
+/// The `agent` of git's own requests.
 pub(super) fn agent() -> gix_protocol::command::Feature {
     ("agent", Some(gix_protocol::agent(AGENT)))
 }
@@ -179,14 +179,14 @@ fn reach(host: &str, port: u16, net: &Network, wire: &Wire) -> Result<TcpStream,
     let attempt = net.handle.spawn_blocking(move || {
         let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
         for address in (name.as_str(), port).to_socket_addrs()? {
-            match TcpStream::connect_timeout(&address, CONNECT) {
+            match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
                 Ok(stream) => return Ok(stream),
                 Err(error) => last = error,
             }
         }
         Err(last)
     });
-    let stream = net.handle.block_on(wire.wait(attempt, CONNECT * 2))?;
+    let stream = net.handle.block_on(wire.wait(attempt, CONNECT_TIMEOUT * 2))?;
     let stream = stream.map_err(|error| GitError::other(error.to_string()))?;
     stream.map_err(|error| GitError::transient(error.to_string()))
 }

@@ -1,7 +1,6 @@
 //! Counts the objects of a pack while gix-pack receives them.
 //!
-//! Lives here: the progress that gix-pack and gix-protocol ask for. Does not live here: what is
-//! reported of it and how often (`wire`).
+//! The progress that gix-pack and gix-protocol ask for.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

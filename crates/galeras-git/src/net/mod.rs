@@ -1,8 +1,11 @@
 //! Git objects over the network.
 //!
-//! Lives here: which commit the branches of a server are at (`remote`), and how its objects
-//! get into a bare folder on this machine (`fetch`, `folder`), over HTTP (`http`), TCP and ssh
-//! (`link`). Does not live here: what is done with the objects.
+//! Which commit the branches of a server are at (`remote`), and how its objects get into a bare
+//! folder on this machine (`fetch`, `folder`), over HTTP (`http`), TCP and ssh (`link`). From the
+//! bottom up: `network`, `wire`, then `answer`, `explain`, `folder` and `meter`, `http`, `link`,
+//! `request`, and `remote` and `fetch`.
+//!
+//! Does not live here: what is done with the objects.
 //!
 //! Everything here blocks: call it from `spawn_blocking`.
 
@@ -13,13 +16,14 @@ mod folder;
 mod http;
 mod link;
 mod meter;
+mod network;
 mod remote;
 mod request;
 mod wire;
 
 pub use fetch::{Fetcher, Received};
-pub use http::http_client;
-pub use remote::{Activity, Head, Network, remote_head};
+pub use network::{Activity, Network};
+pub use remote::{Head, remote_head};
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,6 @@
 //! One request for objects, and the pack that answers it.
 //!
-//! Lives here: what is sent and how the answer is read and verified. Does not live here: what is
-//! asked for, repeated attempts and where packs are kept (`fetch`, `folder`).
+//! What is sent and how the answer is read and verified.
 //!
 //! `gix_protocol::fetch()` is not used because it always asks for thin packs in protocol 2, which
 //! need objects that a partial repository may not have.
@@ -169,7 +168,7 @@ fn receive(
     }
 }
 
-/// The bytes of a pack, counted if nobody else does.
+/// The bytes of a pack, counted here unless the connection counts them.
 struct Pack<'r, 'a> {
     reader: &'r mut Reader<'a>,
     wire: Option<&'r Arc<Wire>>,

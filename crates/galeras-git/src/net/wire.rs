@@ -1,18 +1,20 @@
-//! What the layers of one transfer share.
+//! What the layers of one transfer share, and its repeated attempts.
 //!
-//! Lives here: the interrupt flag, the counts that are reported, and what was noticed about a
-//! failure where it happened, since the layers between (gix) wrap errors in their own. Does not
-//! live here: the connections (`http`, `link`) and the words for errors (`explain`).
+//! The interrupt flag, the counts that are reported, and what was noticed about a failure where it
+//! happened, since the layers between (gix) wrap errors in their own.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::remote::{Activity, Network};
+use super::network::{Activity, Network};
 use crate::error::{GitError, GitErrorKind};
 
-/// How long to wait for a connection.
-pub(super) const CONNECT: Duration = Duration::from_secs(30);
+/// How often a request is tried in all.
+const ATTEMPTS: u32 = 4;
+
+/// The longest wait that a server may ask for.
+const LONGEST: Duration = Duration::from_secs(120);
 
 /// How often the interrupt flag is looked at while waiting.
 pub(super) const POLL: Duration = Duration::from_millis(100);
@@ -31,6 +33,7 @@ pub(super) struct Wire {
     objects: AtomicU64,
     ended: AtomicBool,
     silence: Duration,
+    backoff: Duration,
     notes: Mutex<Notes>,
 }
 
@@ -53,6 +56,7 @@ impl Wire {
             objects: AtomicU64::new(0),
             ended: AtomicBool::new(false),
             silence: net.silence,
+            backoff: net.backoff,
             notes: Mutex::new(notes),
         })
     }
@@ -130,7 +134,7 @@ impl Wire {
         (self.activity)(activity);
     }
 
-    /// Reports that one waits, and why.
+    /// Reports a wait, and why.
     pub(super) fn report_waiting(&self, why: String) {
         let (bytes, objects) = self.counts();
         (self.activity)(Activity { what: "waiting", bytes, objects, detail: Some(why) });
@@ -198,6 +202,31 @@ impl Wire {
             self.notes().detail =
                 Some(line.chars().filter(|c| !c.is_control()).take(200).collect());
             self.report(false);
+        }
+    }
+
+    /// Does `act` again after errors that may pass.
+    pub(super) fn retry<T>(
+        &self,
+        mut act: impl FnMut() -> Result<T, GitError>,
+    ) -> Result<T, GitError> {
+        let mut attempt = 1;
+        let mut wait = self.backoff;
+        loop {
+            let error = match act() {
+                Err(error) if error.kind == GitErrorKind::Transient && attempt < ATTEMPTS => error,
+                result => return result,
+            };
+            let pause = error.retry_after.unwrap_or(wait).min(LONGEST);
+            tracing::debug!(
+                attempt,
+                wait_seconds = pause.as_secs_f64(),
+                "git request failed; trying again"
+            );
+            self.report_waiting(error.message);
+            self.sleep(pause)?;
+            attempt += 1;
+            wait *= 4;
         }
     }
 

@@ -15,7 +15,7 @@ async fn all_of_3700_repositories_are_found_once() {
     assert_eq!(ids, (1..=3_700).collect::<Vec<_>>());
     assert_eq!(ran.waits(), Vec::<u64>::new());
     assert_eq!(ran.incomplete(), []);
-    assert_eq!(ran.notices.last(), Some(&Notice::Progress { found: 3_700, total: 3_700 }));
+    assert_eq!(ran.notices.last(), Some(&SearchNotice::Progress { found: 3_700, total: 3_700 }));
     let asked = api.requests().len();
     assert!(asked <= 60, "{asked} requests where 37 are the least: {:#?}", api.searches());
     let distinct: BTreeSet<_> = api.searches().into_iter().collect();
@@ -41,7 +41,7 @@ async fn a_search_of_one_page_is_one_request() {
     assert_eq!(repository.clone_url, format!("{}/{}.git", api.url(), repository.full_name));
     let requests = api.requests();
     assert_eq!(requests.len(), 1);
-    assert_eq!(requests[0].header("user-agent"), ["galeras"]);
+    assert_eq!(requests[0].header("user-agent"), [galeras_net::AGENT]);
     assert_eq!(requests[0].header("accept"), ["application/vnd.github+json"]);
     assert_eq!(requests[0].header("x-github-api-version"), ["2022-11-28"]);
     assert_eq!(requests[0].header("authorization"), Vec::<&str>::new());
@@ -72,7 +72,7 @@ async fn the_path_of_an_enterprise_server_is_kept() {
     let api = GithubApi::start(repos(1_100, |id| id));
     for end in ["/api/v3", "/api/v3/", "/"] {
         api.forget();
-        let client = Client::new(&format!("{}{end}", api.url()), None).unwrap();
+        let client = GithubClient::new(&format!("{}{end}", api.url()), None).unwrap();
         let journal = tempfile::tempdir().unwrap();
         assert_eq!(run_with(&client, &query("r"), journal.path()).await.ids().len(), 1_100);
         let prefix = end.trim_end_matches('/');

@@ -1,6 +1,6 @@
 //! Tests of the search against a GitHub on the loopback address.
 //!
-//! Lives here: the server's repositories, a clock that does not wait, and running a search.
+//! The server's repositories, a clock that does not wait, and running a search.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -9,9 +9,7 @@ mod faults;
 mod queries;
 mod resume;
 
-use std::future::Future;
 use std::path::Path;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,7 +17,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use galeras_net::Secret;
+use galeras_net::{Clock, Secret, Sleep, SystemClock};
 use galeras_test_servers::github_api::{GithubApi, Repo};
 
 const PAPER: &str = "language:Python fork:false size:>=30000 pushed:>2021-12-31 stars:>1000";
@@ -32,16 +30,16 @@ struct TestClock {
 
 impl TestClock {
     fn new(endless: bool) -> Arc<Self> {
-        Arc::new(Self { now: AtomicU64::new(SystemClock.now()), endless })
+        Arc::new(Self { now: AtomicU64::new(SystemClock::new().now().as_secs()), endless })
     }
 }
 
 impl Clock for TestClock {
-    fn now(&self) -> u64 {
-        self.now.load(Ordering::Relaxed)
+    fn now(&self) -> Duration {
+        Duration::from_secs(self.now.load(Ordering::Relaxed))
     }
 
-    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+    fn sleep(&self, duration: Duration) -> Sleep<'_> {
         if self.endless {
             return Box::pin(std::future::pending());
         }
@@ -52,8 +50,8 @@ impl Clock for TestClock {
 
 /// A result, and what was noticed on the way.
 struct Ran {
-    result: Result<Vec<Repository>, GithubError>,
-    notices: Vec<Notice>,
+    result: Result<Vec<GithubRepository>, GithubError>,
+    notices: Vec<SearchNotice>,
 }
 
 impl Ran {
@@ -74,31 +72,31 @@ impl Ran {
     }
 
     fn waits(&self) -> Vec<u64> {
-        let seconds = |notice: &Notice| match notice {
-            Notice::Waiting { seconds, .. } => Some(*seconds),
+        let seconds = |notice: &SearchNotice| match notice {
+            SearchNotice::Waiting { seconds, .. } => Some(*seconds),
             _ => None,
         };
         self.notices.iter().filter_map(seconds).collect()
     }
 
     fn incomplete(&self) -> Vec<(u64, u64)> {
-        let numbers = |notice: &Notice| match notice {
-            Notice::Incomplete { expected, found, .. } => Some((*expected, *found)),
+        let numbers = |notice: &SearchNotice| match notice {
+            SearchNotice::Incomplete { expected, found, .. } => Some((*expected, *found)),
             _ => None,
         };
         self.notices.iter().filter_map(numbers).collect()
     }
 }
 
-fn client(api: &GithubApi) -> Client {
-    Client::new(&api.url(), None).unwrap().with_clock(TestClock::new(false))
+fn client(api: &GithubApi) -> GithubClient {
+    GithubClient::new(&api.url(), None).unwrap().with_clock(TestClock::new(false))
 }
 
 fn query(text: &str) -> Search {
     Search { query: text.into(), sort: None, limit: None }
 }
 
-async fn run_with(client: &Client, what: &Search, journal: &Path) -> Ran {
+async fn run_with(client: &GithubClient, what: &Search, journal: &Path) -> Ran {
     let notices = Mutex::new(Vec::new());
     let notify = |notice| notices.lock().unwrap().push(notice);
     let result = search(client, what, journal, &notify, &CancellationToken::new()).await;

@@ -3,7 +3,7 @@
 use super::super::query::{Bounds, Query};
 use super::super::slice::Slice;
 use super::super::time;
-use super::{GithubErrorKind, PAPER, Repository};
+use super::{GithubErrorKind, GithubRepository, PAPER};
 
 fn parsed(text: &str) -> Query {
     Query::parse(text).unwrap_or_else(|e| panic!("{text}: {e}"))
@@ -89,18 +89,18 @@ fn errors_say_where() {
         ("   ", "empty"),
         ("é stars:many", "`stars:many` at character 3"),
         ("stars:", "`stars:` at character 1"),
-        ("stars:1,000", "no range of stars"),
-        ("stars:*..*", "no range of stars"),
-        ("stars:>=", "no range of stars"),
-        ("stars:+5", "no range of stars"),
-        ("stars:-5", "no range of stars"),
-        ("stars:99999999999999999999", "no range of stars"),
-        ("stars:>9223372036854775807", "no range of stars"),
-        ("stars:>=9223372036854775807", "no range of stars"),
-        ("stars:1..2..3", "no range of stars"),
+        ("stars:1,000", "not a range of stars"),
+        ("stars:*..*", "not a range of stars"),
+        ("stars:>=", "not a range of stars"),
+        ("stars:+5", "not a range of stars"),
+        ("stars:-5", "not a range of stars"),
+        ("stars:99999999999999999999", "not a range of stars"),
+        ("stars:>9223372036854775807", "not a range of stars"),
+        ("stars:>=9223372036854775807", "not a range of stars"),
+        ("stars:1..2..3", "not a range of stars"),
         ("stars:\"5", "quote at character 7"),
-        ("created:2021-02-30", "no range of dates"),
-        ("created:yesterday", "no range of dates"),
+        ("created:2021-02-30", "not a range of dates"),
+        ("created:yesterday", "not a range of dates"),
         ("stars:>5 stars:<5", "`stars:<5` at character 10 leaves nothing"),
         ("stars:9..5", "leaves nothing"),
         ("a NOT stars:>5", "write -stars:"),
@@ -167,8 +167,8 @@ fn any_text_is_read_or_refused_and_a_text_that_was_read_stays() {
     assert!(read > 5_000, "{read}");
 }
 
-fn repository(stars: u64, created: i64) -> Repository {
-    Repository {
+fn repository(stars: u64, created: i64) -> GithubRepository {
+    GithubRepository {
         id: 1,
         full_name: "a/b".into(),
         clone_url: String::new(),

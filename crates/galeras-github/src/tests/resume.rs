@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use super::*;
-use galeras_test_servers::github_api::Fault;
+use galeras_test_servers::github_api::GithubFault;
 
 /// Runs the search until the `stop`th request hangs, then cancels it.
 async fn interrupted(api: &GithubApi, what: &Search, journal: &Path, stop: usize) {
@@ -13,7 +13,7 @@ async fn interrupted(api: &GithubApi, what: &Search, journal: &Path, stop: usize
     api.script(move |n, _| {
         if n == stop {
             seen.cancel();
-            return Some(Fault::Slow(Duration::from_secs(2)));
+            return Some(GithubFault::Slow(Duration::from_secs(2)));
         }
         None
     });
@@ -81,7 +81,7 @@ async fn another_search_does_not_use_the_journal() {
         assert_eq!(run_with(&client(&api), what, journal.path()).await.ids().len(), 150);
         assert_eq!(api.requests().len(), 2, "{what:?}");
     }
-    let other = Client::new(&format!("{}/api/v3", api.url()), None).unwrap();
+    let other = GithubClient::new(&format!("{}/api/v3", api.url()), None).unwrap();
     api.forget();
     run_with(&other, &all, journal.path()).await;
     assert_eq!(api.requests().len(), 2);
@@ -131,7 +131,7 @@ async fn a_damaged_journal_is_used_up_to_the_damage() {
 async fn two_searches_do_not_share_a_journal() {
     let api = GithubApi::start(repos(10, |id| id));
     let journal = tempfile::tempdir().unwrap();
-    api.faults(vec![(0, Fault::Slow(Duration::from_millis(300)))]);
+    api.faults(vec![(0, GithubFault::Slow(Duration::from_millis(300)))]);
     let (client, what) = (client(&api), query("r"));
     let first = run_with(&client, &what, journal.path());
     let second = run_with(&client, &what, journal.path());

@@ -3,7 +3,7 @@
 //! Written on its own, so that it does not repeat mistakes of the program. Times are compared
 //! as texts: those of repositories and queries have to be in UTC.
 
-use super::Repo;
+use super::repo::Repo;
 
 type Test = Box<dyn Fn(&Repo) -> bool>;
 
@@ -35,7 +35,7 @@ impl Query {
                         "true" => "true",
                         "only" => "only",
                         "false" => "false",
-                        _ => return Err(format!("{value} is no value of fork")),
+                        _ => return Err(format!("{value} is not a value of fork")),
                     };
                     continue;
                 }
@@ -91,7 +91,7 @@ fn holds<T: PartialOrd + ?Sized>(left: &T, operator: &str, right: &T) -> bool {
 fn number(value: &str, field: fn(&Repo) -> u64) -> Result<Test, String> {
     let mut parsed = Vec::new();
     for (operator, operand) in comparisons(value) {
-        let operand: u64 = operand.parse().map_err(|_| format!("{value} is no range"))?;
+        let operand: u64 = operand.parse().map_err(|_| format!("{value} is not a range"))?;
         parsed.push((operator, operand));
     }
     Ok(Box::new(move |repo| parsed.iter().all(|(op, right)| holds(&field(repo), op, right))))
@@ -103,7 +103,7 @@ fn date(value: &str, field: fn(&Repo) -> &String) -> Result<Test, String> {
         // A day is compared with days, a second with seconds.
         let right = operand.len() == 10 || (operand.len() == 20 && operand.ends_with('Z'));
         if !right {
-            return Err(format!("{value} is no range of dates in UTC"));
+            return Err(format!("{value} is not a range of dates in UTC"));
         }
         parsed.push((operator, operand.to_string()));
     }

@@ -8,7 +8,7 @@ use gix::ObjectId;
 
 use super::{Net, Source, git, local};
 use crate::{Fetcher, GitErrorKind};
-use galeras_test_servers::http_git::{Fault, HttpGit};
+use galeras_test_servers::http_git::{GitFault, HttpGit};
 
 #[test]
 fn update_brings_only_what_is_new() {
@@ -73,7 +73,7 @@ fn killed_run_goes_on() {
         fetcher.commits(source.head()).unwrap();
         fetcher.batch = 5;
         fetcher.objects(&blobs[..5], None, "files").unwrap();
-        server.fail("git-upload-pack", 99, Fault::Cut(200));
+        server.fail("git-upload-pack", 99, GitFault::Cut(200));
         let error = fetcher.objects(&blobs, None, "files").unwrap_err();
         assert_eq!(error.kind, GitErrorKind::Transient, "{error}");
     }

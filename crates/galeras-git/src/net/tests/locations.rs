@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::{Source, git};
-use crate::{GitErrorKind, Location, shown_url};
+use crate::{GitErrorKind, RepositoryLocation, shown_url};
 
 #[test]
 fn urls() {
@@ -21,8 +21,8 @@ fn urls() {
         "git://[::1]:9418/x",
         "[::1]:x",
     ] {
-        let location = Location::parse(text, here).unwrap();
-        assert_eq!(location, Location::Remote(text.to_string()));
+        let location = RepositoryLocation::parse(text, here).unwrap();
+        assert_eq!(location, RepositoryLocation::Remote(text.to_string()));
     }
 }
 
@@ -50,7 +50,7 @@ fn hostile_texts() {
         "file:///nowhere/x",
         "missing",
     ] {
-        let error = Location::parse(text, here).unwrap_err();
+        let error = RepositoryLocation::parse(text, here).unwrap_err();
         assert!(!error.message.is_empty() && !error.message.contains('\n'), "{text}: {error}");
     }
 }
@@ -63,13 +63,13 @@ fn folders() {
     git(root, &["clone", "-q", "--bare", "repo", "ext::sh"]);
     fs::create_dir(root.join("plain")).unwrap();
     for name in ["repo", "bare:of -it", "ext::sh", "./repo", "repo/.git"] {
-        let location = Location::parse(name, root).unwrap();
-        assert_eq!(location, Location::Folder(root.join(name)));
+        let location = RepositoryLocation::parse(name, root).unwrap();
+        assert_eq!(location, RepositoryLocation::Folder(root.join(name)));
     }
     let url = url::Url::from_file_path(source.repo()).unwrap();
-    let location = Location::parse(url.as_str(), Path::new("/")).unwrap();
-    assert_eq!(location, Location::Folder(source.repo()));
-    let error = Location::parse("plain", root).unwrap_err();
+    let location = RepositoryLocation::parse(url.as_str(), Path::new("/")).unwrap();
+    assert_eq!(location, RepositoryLocation::Folder(source.repo()));
+    let error = RepositoryLocation::parse("plain", root).unwrap_err();
     assert_eq!(error.kind, GitErrorKind::NotFound);
     assert!(error.message.contains("not a git repository"), "{error}");
 }
@@ -86,7 +86,7 @@ fn no_credentials_are_shown() {
         assert_eq!(shown_url(url), shown);
     }
     for text in ["ftp://user:secret@example.org/x", "https://user:secret@exa mple.org/x"] {
-        let error = Location::parse(text, Path::new("/nowhere")).unwrap_err();
+        let error = RepositoryLocation::parse(text, Path::new("/nowhere")).unwrap_err();
         assert!(!error.message.contains("secret"), "{error}");
     }
 }

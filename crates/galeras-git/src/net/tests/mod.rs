@@ -1,7 +1,7 @@
 //! Tests of this module against real git servers on loopback.
 //!
-//! Lives here: repositories to serve, the daemon, and a network for tests. The server over HTTP
-//! is in `http_git`.
+//! Repositories to serve, the daemon, and a network for tests. The server over HTTP is
+//! `galeras_test_servers::http_git`.
 
 mod fetching;
 mod heads;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::{Daemon, Net, Source, local};
 use crate::{Fetcher, GitError, GitErrorKind, remote_head};
-use galeras_test_servers::http_git::{Fault, HttpGit};
+use galeras_test_servers::http_git::{GitFault, HttpGit};
 
 fn commits(url: &str, source: &Source, net: &Net) -> Result<(), GitError> {
     let folder = tempfile::tempdir().unwrap();
@@ -23,7 +23,8 @@ fn passing_errors_are_tried_again() {
     let source = Source::new();
     let server = HttpGit::start(source.root.path());
     let url = server.url("repo/.git");
-    for fault in [Fault::Status(500), Fault::Status(503), Fault::Cut(0), Fault::Cut(60)] {
+    for fault in [GitFault::Status(500), GitFault::Status(503), GitFault::Cut(0), GitFault::Cut(60)]
+    {
         for part in ["info/refs", "/git-upload-pack"] {
             let net = Net::new();
             server.fail(part, 3, fault.clone());
@@ -33,7 +34,7 @@ fn passing_errors_are_tried_again() {
     }
     // A body that ends properly, but too early.
     let net = Net::new();
-    server.fail("/git-upload-pack", 1, Fault::Short(150));
+    server.fail("/git-upload-pack", 1, GitFault::Short(150));
     commits(&url, &source, &net).unwrap();
     assert_eq!(net.waits(), 1);
 }
@@ -42,7 +43,7 @@ fn passing_errors_are_tried_again() {
 fn four_attempts_are_enough() {
     let (source, net) = (Source::new(), Net::new());
     let server = HttpGit::start(source.root.path());
-    server.fail("", 99, Fault::Status(502));
+    server.fail("", 99, GitFault::Status(502));
     let error = remote_head(&server.url("repo/.git"), None, &net.net).unwrap_err();
     assert_eq!(error.kind, GitErrorKind::Transient);
     assert!(error.message.contains("502"), "{error}");
@@ -54,7 +55,7 @@ fn waits_as_long_as_the_server_says() {
     let (source, net) = (Source::new(), Net::new());
     let server = HttpGit::start(source.root.path());
     let after = vec![("Retry-After".to_string(), "1".to_string())];
-    server.fail("/git-upload-pack", 1, Fault::StatusWith(429, after));
+    server.fail("/git-upload-pack", 1, GitFault::StatusWith(429, after));
     let start = Instant::now();
     commits(&server.url("repo/.git"), &source, &net).unwrap();
     assert!(start.elapsed() >= Duration::from_secs(1));
@@ -72,11 +73,11 @@ fn waits_until_a_date() {
 }
 
 #[test]
-fn a_page_is_no_git_server() {
+fn a_web_page_is_not_a_git_server() {
     let (source, net) = (Source::new(), Net::new());
     let server = HttpGit::start(source.root.path());
     let page = vec![("Content-Type".to_string(), "text/html".to_string())];
-    server.fail("", 99, Fault::StatusWith(200, page));
+    server.fail("", 99, GitFault::StatusWith(200, page));
     let error = remote_head(&server.url("repo/.git"), None, &net.net).unwrap_err();
     assert_eq!(error.kind, GitErrorKind::Other, "{error}");
     assert!(error.message.contains("no git server"), "{error}");
@@ -110,7 +111,7 @@ fn refusals_are_not_tried_again() {
         (418, GitErrorKind::Other),
     ] {
         let net = Net::new();
-        server.fail("", 99, Fault::Status(status));
+        server.fail("", 99, GitFault::Status(status));
         server.take_seen();
         let error = remote_head(&server.url("repo/.git"), None, &net.net).unwrap_err();
         assert_eq!(error.kind, kind, "{error}");
@@ -173,21 +174,21 @@ fn redirects() {
     let other = HttpGit::start(source.root.path());
     let url = server.url("repo/.git");
     // All that follows goes to where the first request was sent.
-    server.fail("info/refs", 2, Fault::Redirect(other.base()));
-    other.fail("info/refs", 1, Fault::Redirect(server.base()));
+    server.fail("info/refs", 2, GitFault::Redirect(other.base()));
+    other.fail("info/refs", 1, GitFault::Redirect(server.base()));
     commits(&url, &source, &net).unwrap();
     assert_eq!((server.count("/git-upload-pack"), other.count("/git-upload-pack")), (0, 1));
     // Only the first request may be redirected.
-    server.fail("/git-upload-pack", 1, Fault::Redirect(other.base()));
+    server.fail("/git-upload-pack", 1, GitFault::Redirect(other.base()));
     let error = commits(&url, &source, &net).unwrap_err();
     assert_eq!(error.kind, GitErrorKind::Other, "{error}");
     // Not in a circle, and not to something else.
-    server.fail("info/refs", 99, Fault::Redirect(server.base()));
+    server.fail("info/refs", 99, GitFault::Redirect(server.base()));
     let error = commits(&url, &source, &net).unwrap_err();
     assert!(error.message.contains("redirects too often"), "{error}");
     server.heal();
     let login = vec![("Location".to_string(), other.url("login?from=x"))];
-    server.fail("info/refs", 1, Fault::StatusWith(302, login));
+    server.fail("info/refs", 1, GitFault::StatusWith(302, login));
     assert!(commits(&url, &source, &net).is_err());
     assert_eq!(net.waits(), 0);
 }
@@ -211,7 +212,7 @@ fn interrupt_of_a_large_transfer() {
     let (source, net) = (Source::new(), Net::new());
     let head = source.bulk(2_000_000);
     let server = HttpGit::start(source.root.path());
-    server.fail("/git-upload-pack", 99, Fault::Slow(200_000));
+    server.fail("/git-upload-pack", 99, GitFault::Slow(200_000));
     let folder = tempfile::tempdir().unwrap();
     let mut fetcher = Fetcher::open(&server.url("repo/.git"), folder.path(), &net.net).unwrap();
     interrupted(&net, || fetcher.everything(head).map(|_| ()));
@@ -250,7 +251,7 @@ fn silent_servers_are_given_up() {
     let (source, mut net) = (Source::new(), Net::new());
     net.net.silence = Duration::from_millis(300);
     let server = HttpGit::start(source.root.path());
-    server.fail("/git-upload-pack", 1, Fault::Silent(Duration::from_secs(2)));
+    server.fail("/git-upload-pack", 1, GitFault::Silent(Duration::from_secs(2)));
     commits(&server.url("repo/.git"), &source, &net).unwrap();
     assert_eq!(net.waits(), 1);
 }
@@ -259,7 +260,7 @@ fn silent_servers_are_given_up() {
 fn interrupt_while_waiting() {
     let (source, mut net) = (Source::new(), Net::new());
     let server = HttpGit::start(source.root.path());
-    server.fail("", 99, Fault::Status(500));
+    server.fail("", 99, GitFault::Status(500));
     net.net.backoff = Duration::from_secs(30);
     let url = server.url("repo/.git");
     interrupted(&net, || remote_head(&url, None, &net.net).map(|_| ()));

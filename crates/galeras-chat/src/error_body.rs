@@ -1,27 +1,24 @@
-//! What a server says about a failure, in the dialects of many.
-//!
-//! Lives here: finding message, code and type in the body of an error. Does not live here: what
-//! they mean (`verdict`).
+//! The body of an error, in the dialects of many servers: its message, code and type.
 
 use serde_json::Value;
 
 /// What a message says is said in so many characters.
 const STATEMENT: usize = 300;
 
-/// A failure in a server's words.
+/// What the body of an error says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct ErrorBody {
     /// For people; empty if there is none.
     pub(super) message: String,
     /// `code` and `type`, which servers fill as they like, in lower case.
     pub(super) words: Vec<String>,
     /// The parameter that is wrong.
     pub(super) param: String,
-    /// The status that a gateway tells in the body.
+    /// The status that a gateway writes into the body.
     pub(super) status: Option<u16>,
 }
 
-impl Told {
+impl ErrorBody {
     /// Reads `{"error": {"message", "type", "param", "code"}}` (OpenAI and most),
     /// `{"error": "…"}` (Ollama), `{"message", "type", "code"}` (vLLM before 0.10),
     /// `{"detail": …}` (FastAPI), text, and the title of a web page.
@@ -83,7 +80,7 @@ fn detail(detail: &Value) -> String {
     }
 }
 
-/// A text that is no JSON.
+/// A text that is not JSON.
 fn plain(text: &str) -> String {
     let text = text.trim();
     if !text.starts_with('<') {
@@ -130,10 +127,10 @@ mod tests {
             ("", "", &[], None),
             ("[1]", "", &[], None),
         ] {
-            let told = Told::read(body.as_bytes());
-            assert_eq!(told.message, message, "{body}");
+            let error = ErrorBody::read(body.as_bytes());
+            assert_eq!(error.message, message, "{body}");
             assert_eq!(
-                (told.words.as_slice(), told.status),
+                (error.words.as_slice(), error.status),
                 (words.iter().map(|w| w.to_string()).collect::<Vec<_>>().as_slice(), status),
                 "{body}"
             );
@@ -143,7 +140,7 @@ mod tests {
     #[test]
     fn words_of_a_quoted_request_do_not_count() {
         let message = format!("Bad request. {} does not exist", "x".repeat(400));
-        let told = Told { message, ..Told::default() };
-        assert!(told.says(&["bad request"]) && !told.says(&["does not exist"]));
+        let error = ErrorBody { message, ..ErrorBody::default() };
+        assert!(error.says(&["bad request"]) && !error.says(&["does not exist"]));
     }
 }

@@ -1,6 +1,4 @@
-//! Words for people: durations, and what a server wrote, fit to be shown.
-//!
-//! Does not live here: taking a key out of it (`secret`).
+//! Texts that people read: durations, and quotes of what a server wrote.
 
 use std::time::Duration;
 
@@ -13,7 +11,7 @@ pub(super) fn duration(duration: Duration) -> String {
     if millis < 1_000 {
         return format!("{millis} ms");
     }
-    // Up: whoever tries again after what was told should not be too early.
+    // Up: whoever tries again after this time should not be too early.
     let seconds = millis.div_ceil(1_000);
     match (seconds / 3_600, seconds / 60 % 60, seconds % 60) {
         (0, 0, seconds) => format!("{seconds} s"),
@@ -44,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_told_in_words() {
+    fn durations_are_written_in_words() {
         for (millis, text) in [
             (0, "0 ms"),
             (999, "999 ms"),
