@@ -51,13 +51,17 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "scripts"))
-from harness import (  # noqa: E402
-    ROOT, Verdict, arguments, in_venv, pinned, run, table, work_folder,
-)
+from harness import ROOT, Verdict, arguments, in_venv, pinned, run, table, work_folder  # noqa: E402
 
 PINS = {
-    "dowhy": "0.14", "numpy": "2.4.6", "pandas": "3.1.1", "scipy": "1.15.3",
-    "scikit-learn": "1.9.1", "statsmodels": "0.15.0", "networkx": "3.6.1", "joblib": "1.6.0",
+    "dowhy": "0.14",
+    "numpy": "2.4.6",
+    "pandas": "3.1.1",
+    "scipy": "1.15.3",
+    "scikit-learn": "1.9.1",
+    "statsmodels": "0.15.0",
+    "networkx": "3.6.1",
+    "joblib": "1.6.0",
     "pyarrow": "26.0.1",
 }
 OUTCOME, CONTROL, ARMS = "y_levenshtein", "control", ["T1", "T2"]
@@ -73,16 +77,17 @@ REFUTERS = {
 }
 
 # Race -> which rows take part, and what more `regress` is told.
-WHERE = {
-    "fair": "(snippet % 2 = 0) = (t_treatment = 'control')",
-    "degenerate": "true",
-}
+WHERE = {"fair": "(snippet % 2 = 0) = (t_treatment = 'control')", "degenerate": "true"}
 MORE = {"fair": "", "degenerate": "\n      unit: snippet"}
 
 # Race -> DoWhy's ways: name, n_jobs, whether with one thread, whether refitted.
 WAYS = {
-    "fair": [("default", 1, False, False), ("one thread", 1, True, False),
-             ("two processes", 2, False, False), ("refitted", 1, True, True)],
+    "fair": [
+        ("default", 1, False, False),
+        ("one thread", 1, True, False),
+        ("two processes", 2, False, False),
+        ("refitted", 1, True, True),
+    ],
     "degenerate": [("default", 1, False, False), ("two processes", 2, False, False)],
 }
 THREADS = ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"]
@@ -210,8 +215,10 @@ def dowhy_worker(task: dict) -> dict:
                 )
                 params = {"init_params": {"propensity_score_model": logit}}
             found = model.estimate_effect(
-                estimand, method_name=f"backdoor.propensity_score_{estimator}",
-                target_units="ate", method_params=params,
+                estimand,
+                method_name=f"backdoor.propensity_score_{estimator}",
+                target_units="ate",
+                method_params=params,
             )
             made["estimates"][f"{arm} {estimator}"] = float(found.value)
             scores = model._data["propensity_score"].to_numpy(copy=True)
@@ -225,13 +232,18 @@ def dowhy_worker(task: dict) -> dict:
             for refuter, (method, more) in REFUTERS.items() if task["simulations"] else ():
                 started = time.perf_counter()
                 refuted = model.refute_estimate(
-                    estimand, found, method_name=method, num_simulations=task["simulations"],
-                    n_jobs=task["jobs"], **more,
+                    estimand,
+                    found,
+                    method_name=method,
+                    num_simulations=task["simulations"],
+                    n_jobs=task["jobs"],
+                    **more,
                 )
                 made["refuting"] += time.perf_counter() - started
                 result = refuted.refutation_result or {}
                 made["refutations"][f"{arm} {estimator} {refuter}"] = [
-                    float(refuted.new_effect), float(result.get("p_value", "nan")),
+                    float(refuted.new_effect),
+                    float(result.get("p_value", "nan")),
                 ]
     return made
 
@@ -241,8 +253,15 @@ def by_dowhy(
 ) -> tuple:
     """A run of DoWhy in a process of its own: wall and processor seconds, its numbers."""
     out = work / "dowhy.json"
-    task = {"data": str(args.data), "race": race, "simulations": simulations, "jobs": jobs,
-            "refit": refit, "tight": tight, "out": str(out)}
+    task = {
+        "data": str(args.data),
+        "race": race,
+        "simulations": simulations,
+        "jobs": jobs,
+        "refit": refit,
+        "tight": tight,
+        "out": str(out),
+    }
     used, started = processor_seconds(), time.perf_counter()
     subprocess.run(
         [sys.executable, os.path.abspath(__file__), "--dowhy-worker", json.dumps(task)],
@@ -258,12 +277,20 @@ def by_dowhy(
 
 def workflow(args, work: Path, race: str, simulations: int) -> Path:
     path = work / f"{race}_{simulations}.yaml"
-    path.write_text(WORKFLOW.format(
-        data=json.dumps(str(args.data)), columns=", ".join([OUTCOME, *CONFOUNDERS]),
-        where=WHERE[race], outcome=OUTCOME, confounders=", ".join(CONFOUNDERS),
-        estimators=", ".join(ESTIMATORS), refuters=", ".join(REFUTERS) if simulations else "",
-        simulations=simulations or 100, seed=SEED, more=MORE[race],
-    ))
+    path.write_text(
+        WORKFLOW.format(
+            data=json.dumps(str(args.data)),
+            columns=", ".join([OUTCOME, *CONFOUNDERS]),
+            where=WHERE[race],
+            outcome=OUTCOME,
+            confounders=", ".join(CONFOUNDERS),
+            estimators=", ".join(ESTIMATORS),
+            refuters=", ".join(REFUTERS) if simulations else "",
+            simulations=simulations or 100,
+            seed=SEED,
+            more=MORE[race],
+        )
+    )
     return path
 
 
@@ -332,18 +359,25 @@ def numbers(args, work: Path) -> int:
             name = key.replace("ties averaged", "matching")
             mine, status = ours["estimates"].get(name), ours["status"].get(name, "")
             relative = None if mine is None else abs(mine - peer) / abs(peer)
-            lines.append([
-                key, shown(default["estimates"][key], 9), shown(peer, 9), shown(mine, 9),
-                "-" if relative is None else f"{relative:.1e}", status,
-            ])
+            lines.append(
+                [
+                    key,
+                    shown(default["estimates"][key], 9),
+                    shown(peer, 9),
+                    shown(mine, 9),
+                    "-" if relative is None else f"{relative:.1e}",
+                    status,
+                ]
+            )
             # Of tied neighbours DoWhy takes any; `regress` averages them.
             if race == "fair" and "galeras" in args.engines and not key.endswith(" matching"):
                 verdict.check(
                     relative is not None and relative <= PARITY, f"{key}: {mine} and {peer}"
                 )
         print(f"\n{race}: average treatment effects")
-        table(["estimate", "DoWhy", "DoWhy, fitted to the end", "ours", "relative", "status"],
-              lines)
+        table(
+            ["estimate", "DoWhy", "DoWhy, fitted to the end", "ours", "relative", "status"], lines
+        )
         for arm, (low, high, distinct) in tight["scores"].items():
             print(f"propensities of {arm}: {low:.4f} to {high:.4f}, {distinct} distinct")
     return verdict.end()
@@ -359,8 +393,9 @@ def refutations(race: str, results: dict) -> None:
         for engine in engines:
             value, p = results[engine]["refutations"].get(key, (None, None))
             status = results[engine].get("status", {}).get(key, "")
-            cells.append(f"{shown(value, 3)} (p {shown(p, 2)})" if value is not None
-                         else status or "-")
+            cells.append(
+                f"{shown(value, 3)} (p {shown(p, 2)})" if value is not None else status or "-"
+            )
         lines.append(cells)
     print(f"\n{race}: mean effect over the simulations, and p")
     table(["refuter", *engines], lines)
@@ -382,24 +417,29 @@ def race_once(args, work: Path, race: str, times: dict, results: dict) -> None:
             wall, used = wall + more, used * (wall + more) / wall
         times.setdefault(f"DoWhy, {way}", []).append((wall, used))
         results[f"DoWhy, {way}"] = made
-        print(f"  {race}, DoWhy, {way}: {wall:.1f} s, processor {used:.1f} s, load {load:.1f} "
-              f"before and {os.getloadavg()[0]:.1f} after", file=sys.stderr, flush=True)
+        print(
+            f"  {race}, DoWhy, {way}: {wall:.1f} s, processor {used:.1f} s, load {load:.1f} "
+            f"before and {os.getloadavg()[0]:.1f} after",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 def main() -> int:
     parser = arguments(__doc__)
     base = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    parser.add_argument("--data", type=Path,
-                        default=ROOT.parent / "shared" / "data" / "galeras_treatments.parquet")
+    parser.add_argument(
+        "--data", type=Path, default=ROOT.parent / "shared" / "data" / "galeras_treatments.parquet"
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--simulations", type=int, default=100)
-    parser.add_argument("--dowhy-simulations", type=int,
-                        help="fewer simulations of DoWhy; its time is scaled")
+    parser.add_argument(
+        "--dowhy-simulations", type=int, help="fewer simulations of DoWhy; its time is scaled"
+    )
     parser.add_argument("--races", type=lambda t: t.split(","), default=list(WHERE))
     parser.add_argument("--engines", type=lambda t: t.split(","), default=["dowhy", "galeras"])
     parser.add_argument("--jobs", type=int, default=2, help="threads of ours")
-    parser.add_argument("--faster-than-dowhy", type=float,
-                        help="the least ratio of the main race")
+    parser.add_argument("--faster-than-dowhy", type=float, help="the least ratio of the main race")
     parser.add_argument("--numbers", action="store_true", help="print the estimates side by side")
     parser.add_argument("--venv", type=Path, default=base / "galeras-bench" / "venv-causal")
     parser.add_argument("--dowhy-worker", help="(this script starts itself so)")
@@ -431,7 +471,7 @@ def main() -> int:
     lines, ratios = [], {}
     for race in args.races:
         middles = {
-            name: [statistics.median(seconds) for seconds in zip(*found)]
+            name: [statistics.median(seconds) for seconds in zip(*found, strict=False)]
             for name, found in times[race].items()
         }
         for name, (wall, used) in middles.items():
@@ -442,24 +482,48 @@ def main() -> int:
                 both = [f"{ratio:.1f}", f"{by_processor:.1f}"]
                 if race == "fair":
                     ratios[name] = ratio
-            lines.append([
-                race, name, f"{wall:.2f}", f"{min(walls):.2f}", f"{max(walls):.2f}",
-                f"{used:.2f}", *both,
-            ])
+            lines.append(
+                [
+                    race,
+                    name,
+                    f"{wall:.2f}",
+                    f"{min(walls):.2f}",
+                    f"{max(walls):.2f}",
+                    f"{used:.2f}",
+                    *both,
+                ]
+            )
     print(f"\n{args.simulations} simulations, {args.rounds} rounds, whole processes")
     if args.dowhy_simulations and args.dowhy_simulations != args.simulations:
-        print(f"DoWhy ran {args.dowhy_simulations} simulations: its times are SCALED, in "
-              f"proportion to the simulations, which overstates them; run all {args.simulations} "
-              "for the real ratio")
-    table(["race", "engine", "median s", "min s", "max s", "processor s", "DoWhy / ours",
-           "by processor s"], lines)
+        print(
+            f"DoWhy ran {args.dowhy_simulations} simulations: its times are SCALED, in "
+            f"proportion to the simulations, which overstates them; run all {args.simulations} "
+            "for the real ratio"
+        )
+    table(
+        [
+            "race",
+            "engine",
+            "median s",
+            "min s",
+            "max s",
+            "processor s",
+            "DoWhy / ours",
+            "by processor s",
+        ],
+        lines,
+    )
     if ratios:
         fastest = min(ratios, key=ratios.get)
-        print(f"DoWhy / ours in the main race: {ratios['DoWhy, default']:.1f}; the fastest way "
-              f"({fastest}): {ratios[fastest]:.1f}")
+        print(
+            f"DoWhy / ours in the main race: {ratios['DoWhy, default']:.1f}; the fastest way "
+            f"({fastest}): {ratios[fastest]:.1f}"
+        )
     if args.faster_than_dowhy:
-        verdict.check(bool(ratios) and min(ratios.values()) >= args.faster_than_dowhy,
-                      f"at least {args.faster_than_dowhy} times DoWhy's speed")
+        verdict.check(
+            bool(ratios) and min(ratios.values()) >= args.faster_than_dowhy,
+            f"at least {args.faster_than_dowhy} times DoWhy's speed",
+        )
     return verdict.end()
 
 

@@ -48,11 +48,24 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "scripts"))
 from harness import (  # noqa: E402
-    Verdict, arguments, command, environment, in_venv, parse_events, pinned, table, work_folder,
+    Verdict,
+    arguments,
+    command,
+    environment,
+    in_venv,
+    parse_events,
+    pinned,
+    table,
+    work_folder,
 )
 
-PINS = {"dpu_utils": "0.6.1", "rensa": "0.5.0", "pyarrow": "26.0.1", "numpy": "2.4.6",
-        "regex": "2026.11.15"}
+PINS = {
+    "dpu_utils": "0.6.1",
+    "rensa": "0.5.0",
+    "pyarrow": "26.0.1",
+    "numpy": "2.4.6",
+    "regex": "2026.11.15",
+}
 SET, MULTISET, MIN_TOKENS = 0.8, 0.7, 20
 PERMUTATIONS, SEED = 128, 42
 PEERS, OURS = ["dpu", "rensa"], ["exact", "minhash"]
@@ -115,9 +128,22 @@ def measured(program: list, work: Path, limit: float = 0, memory: float = 0, cwd
     errors = work / "measured.err"
     with errors.open("w") as sink:
         subprocess.run(
-            [sys.executable, "-I", "-S", "-c", LAUNCH, str(out), str(int(limit)),
-             str(int(memory * 2**30)), str(log), *program],
-            check=True, env=environment(), stderr=sink, cwd=cwd,
+            [
+                sys.executable,
+                "-I",
+                "-S",
+                "-c",
+                LAUNCH,
+                str(out),
+                str(int(limit)),
+                str(int(memory * 2**30)),
+                str(log),
+                *program,
+            ],
+            check=True,
+            env=environment(),
+            stderr=sink,
+            cwd=cwd,
         )
     found = json.loads(out.read_text())
     if found["code"] and not found["stopped"]:
@@ -147,7 +173,7 @@ def by_dpu(file: Path) -> dict:
     ids, codes = read(file)
     started, tokenising = time.perf_counter(), 0.0
     detector = DuplicateDetector(SET, MULTISET, MIN_TOKENS)
-    for key, code in zip(ids, codes):
+    for key, code in zip(ids, codes, strict=False):
         at = time.perf_counter()
         tokens = WORD.findall(code)
         tokenising += time.perf_counter() - at
@@ -157,10 +183,16 @@ def by_dpu(file: Path) -> dict:
     ended = time.perf_counter()
     seconds = ended - started
     return {
-        "components": components, "seconds": seconds, "other": seconds - tokenising,
-        "ended": ended, "rss": peak(),
-        "stages": {"tokenise": tokenising, "add": added - started - tokenising,
-                   "compute": seconds - (added - started)},
+        "components": components,
+        "seconds": seconds,
+        "other": seconds - tokenising,
+        "ended": ended,
+        "rss": peak(),
+        "stages": {
+            "tokenise": tokenising,
+            "add": added - started - tokenising,
+            "compute": seconds - (added - started),
+        },
     }
 
 
@@ -229,7 +261,7 @@ def by_rensa(file: Path, bands: int) -> dict:
     lsh = RMinHashLSH(SET, PERMUTATIONS, bands)
     flags = lsh.query_duplicate_flags_matrix_one_shot(matrix)
     alike: dict = {}  # words -> the rows that have just these
-    for row, found, flag in zip(rows, words, flags):
+    for row, found, flag in zip(rows, words, flags, strict=False):
         if flag:
             alike.setdefault(tuple(found), []).append(row)
     words, rows = list(alike), list(alike.values())
@@ -257,7 +289,8 @@ def by_rensa(file: Path, bands: int) -> dict:
             if least / (len(words[one]) + len(words[other]) - least) >= MULTISET:
                 forest.join(one, other)
     components = [
-        {ids[row] for at in group for row in rows[at]} for group in forest.groups()
+        {ids[row] for at in group for row in rows[at]}
+        for group in forest.groups()
         if len(group) > 1 or len(rows[group[0]]) > 1
     ]
     stage("verify")
@@ -267,19 +300,29 @@ def by_rensa(file: Path, bands: int) -> dict:
         for one, others in enumerate(candidates)
     ]
     return {
-        "components": components, "seconds": ended - started,
-        "other": ended - started - stages["tokenise"], "stages": stages, "near": near,
-        "ended": ended, "rss": rss,
-        "counts": {"sketched again": len(rows), "verified": verified,
-                   "candidate pairs": sum(len(others) for _, others in near)},
+        "components": components,
+        "seconds": ended - started,
+        "other": ended - started - stages["tokenise"],
+        "stages": stages,
+        "near": near,
+        "ended": ended,
+        "rss": rss,
+        "counts": {
+            "sketched again": len(rows),
+            "verified": verified,
+            "candidate pairs": sum(len(others) for _, others in near),
+        },
     }
 
 
 def peer(args: argparse.Namespace, name: str, file: Path, work: Path) -> dict:
     """A peer's result: from the cache folder, or by a process of its own."""
     made_of = {
-        "format": FORMAT, "peer": name, "rows": hashlib.sha256(file.read_bytes()).hexdigest(),
-        "versions": PINS, "bands": args.bands if name == "rensa" else None,
+        "format": FORMAT,
+        "peer": name,
+        "rows": hashlib.sha256(file.read_bytes()).hexdigest(),
+        "versions": PINS,
+        "bands": args.bands if name == "rensa" else None,
     }
     key = hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()[:16]
     stored = args.peer_cache and args.peer_cache / f"{name}-{key}.pickle"
@@ -294,9 +337,21 @@ def peer(args: argparse.Namespace, name: str, file: Path, work: Path) -> dict:
     for _ in range(1 if name == "dpu" else args.repeat):
         load = os.getloadavg()[0]
         found, _ = measured(
-            [sys.executable, os.path.abspath(__file__), "--worker", name, "--methods", str(file),
-             "--bands", str(args.bands), "--worker-out", str(out)],
-            work, limit, args.memory_limit,
+            [
+                sys.executable,
+                os.path.abspath(__file__),
+                "--worker",
+                name,
+                "--methods",
+                str(file),
+                "--bands",
+                str(args.bands),
+                "--worker-out",
+                str(out),
+            ],
+            work,
+            limit,
+            args.memory_limit,
         )
         found["load"] = (load, os.getloadavg()[0])
         found["when"] = time.strftime("%FT%TZ", time.gmtime())
@@ -338,8 +393,10 @@ def by_galeras(args: argparse.Namespace, method: str, file: Path, work: Path) ->
         found, text = measured(command(args.galeras, flow, cache, *jobs), work, cwd=work)
         events = parse_events(text)
         if found["code"] or not events or events[-1].get("event") != "finished":
-            sys.exit(f"galeras run {flow} ended with {found['code']}\n{text[-2000:]}\n"
-                     f"{found.get('why', '')}")
+            sys.exit(
+                f"galeras run {flow} ended with {found['code']}\n{text[-2000:]}\n"
+                f"{found.get('why', '')}"
+            )
         steps = {step["step"]: step for step in events[-1]["steps"]}
         found["seconds"] = found["other"] = steps[STEP]["seconds"]
         found["steps"] = {name: step["seconds"] for name, step in steps.items()}
@@ -350,7 +407,7 @@ def by_galeras(args: argparse.Namespace, method: str, file: Path, work: Path) ->
         next(iter(sorted(out.rglob("clusters.parquet")))), columns=["id", "cluster"]
     )
     groups = defaultdict(set)
-    for key, cluster in zip(rows["id"].to_pylist(), rows["cluster"].to_pylist()):
+    for key, cluster in zip(rows["id"].to_pylist(), rows["cluster"].to_pylist(), strict=False):
         groups[cluster].add(key)
     rejects = pyarrow.parquet.read_table(
         next(iter(sorted(out.rglob("rejects.parquet")))), columns=["id"]
@@ -394,15 +451,18 @@ def rust_words(code: str) -> list:
         return WORD.findall(code)
     import regex
 
-    return [w for w in regex.findall(r"[\p{Alphabetic}\p{N}_]+", code)
-            if w[0] == "_" or w[0].isascii() and w[0].isalpha()]
+    return [
+        w
+        for w in regex.findall(r"[\p{Alphabetic}\p{N}_]+", code)
+        if w[0] == "_" or w[0].isascii() and w[0].isalpha()
+    ]
 
 
 class Documents:
     """The token counts of the rows."""
 
     def __init__(self, file: Path, words=WORD.findall) -> None:
-        self.codes = dict(zip(*read(file)))
+        self.codes = dict(zip(*read(file), strict=False))
         self.words = words
         self.counters: dict = {}
 
@@ -413,8 +473,11 @@ class Documents:
 
     def other_words(self) -> set:
         r"""Rows whose words are others if a run is not Python's `\w+`."""
-        return {key for key, code in self.codes.items()
-                if not code.isascii() and WORD.findall(code) != rust_words(code)}
+        return {
+            key
+            for key, code in self.codes.items()
+            if not code.isascii() and WORD.findall(code) != rust_words(code)
+        }
 
     def bags(self, component) -> list:
         """Rows with the same tokens, together; those with too few left out."""
@@ -513,7 +576,9 @@ def exponent(points: list) -> tuple:
     xs = [math.log(rows) for rows, _ in points]
     ys = [math.log(max(seconds, 1e-6)) for _, seconds in points]
     x, y = statistics.fmean(xs), statistics.fmean(ys)
-    slope = sum((a - x) * (b - y) for a, b in zip(xs, ys)) / sum((a - x) ** 2 for a in xs)
+    slope = sum((a - x) * (b - y) for a, b in zip(xs, ys, strict=False)) / sum(
+        (a - x) ** 2 for a in xs
+    )
     return slope, math.exp(y - slope * x)
 
 
@@ -551,8 +616,12 @@ def main() -> int:
     parser.add_argument("--dpu-limit", type=float, default=7200, help="seconds for one size")
     parser.add_argument("--memory-limit", type=float, default=0, help="GB of each peer; 0: none")
     parser.add_argument("--bands", type=int, default=16, help="of rensa's 128 permutations")
-    parser.add_argument("--largest", type=int, default=3000,
-                        help="distinct texts of a component whose pairs are all recomputed")
+    parser.add_argument(
+        "--largest",
+        type=int,
+        default=3000,
+        help="distinct texts of a component whose pairs are all recomputed",
+    )
     parser.add_argument("--jobs", type=int, help="of galeras run")
     parser.add_argument("--venv", type=Path, default=base / "galeras-bench" / "venv-dedup")
     parser.add_argument("--peer-cache", type=Path, help="store and reuse the peers' results")
@@ -570,9 +639,12 @@ def main() -> int:
         os._exit(0)  # freeing the objects would take time too
     in_venv(*pinned(PINS), folder=args.venv)
     work, verdict = work_folder(args), Verdict()
-    print(f"{args.methods}; {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; "
-          + ", ".join(f"{name} {version}" for name, version in PINS.items())
-          + f"; rensa: {PERMUTATIONS} permutations, {args.bands} bands", flush=True)
+    print(
+        f"{args.methods}; {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; "
+        + ", ".join(f"{name} {version}" for name, version in PINS.items())
+        + f"; rensa: {PERMUTATIONS} permutations, {args.bands} bands",
+        flush=True,
+    )
 
     results: dict = {}
     for rows in sorted(args.rows):
@@ -589,13 +661,15 @@ def main() -> int:
                 result = by_galeras(args, name, file, work)
             result.setdefault("load", (load, os.getloadavg()[0]))
             results[rows, name] = result
-            print(f"  {rows} {name}: {result['wall']:.2f} s"
-                  + (f" (CACHED, of {result['when']})" if result["cached"] else "")
-                  + (" STOPPED" if result["stopped"] else "")
-                  + "".join(f", {k} {v:.2f}" for k, v in result.get("stages", {}).items())
-                  + "".join(f", {k} {v}" for k, v in result.get("counts", {}).items())
-                  + "".join(f", step {k} {v:.2f}" for k, v in result.get("steps", {}).items()),
-                  flush=True)
+            print(
+                f"  {rows} {name}: {result['wall']:.2f} s"
+                + (f" (CACHED, of {result['when']})" if result["cached"] else "")
+                + (" STOPPED" if result["stopped"] else "")
+                + "".join(f", {k} {v:.2f}" for k, v in result.get("stages", {}).items())
+                + "".join(f", {k} {v}" for k, v in result.get("counts", {}).items())
+                + "".join(f", step {k} {v:.2f}" for k, v in result.get("steps", {}).items()),
+                flush=True,
+            )
     done = {key: r for key, r in results.items() if not r["code"]}
 
     print()
@@ -605,16 +679,50 @@ def main() -> int:
         load = f"{max(r['load']):.1f}"
         if r["code"]:
             why = f"> {r['wall']:.1f}" if r["stopped"] else f"FAILED ({r['code']})"
-            lines.append([rows, label, why, "-", "-", f"{r['cpu']:.1f}", f"{r['rss'] / 1e6:.0f}",
-                          "-", "-", load])
+            lines.append(
+                [
+                    rows,
+                    label,
+                    why,
+                    "-",
+                    "-",
+                    f"{r['cpu']:.1f}",
+                    f"{r['rss'] / 1e6:.0f}",
+                    "-",
+                    "-",
+                    load,
+                ]
+            )
             continue
-        lines.append([
-            rows, label, f"{r['wall']:.2f}", f"{r['seconds']:.2f}", f"{r['other']:.2f}",
-            f"{r['cpu']:.2f}", f"{r['rss'] / 1e6:.0f}", flagged(r["components"]),
-            len(r["components"]), load,
-        ])
-    table(["rows", "engine", "wall s", "in memory s", "no tokens / step s", "cpu s", "peak MB",
-           "flagged", "components", "load"], lines)
+        lines.append(
+            [
+                rows,
+                label,
+                f"{r['wall']:.2f}",
+                f"{r['seconds']:.2f}",
+                f"{r['other']:.2f}",
+                f"{r['cpu']:.2f}",
+                f"{r['rss'] / 1e6:.0f}",
+                flagged(r["components"]),
+                len(r["components"]),
+                load,
+            ]
+        )
+    table(
+        [
+            "rows",
+            "engine",
+            "wall s",
+            "in memory s",
+            "no tokens / step s",
+            "cpu s",
+            "peak MB",
+            "flagged",
+            "components",
+            "load",
+        ],
+        lines,
+    )
     print("in memory s: after the rows are read; no tokens: without tokenising; step: of `dedup`")
 
     print("\nscaling (seconds = factor * rows ** exponent)")
@@ -646,14 +754,26 @@ def main() -> int:
                 sign = "> "
                 fit = fits.get((theirs, "wall"))
                 if fit:
-                    note += f"; extrapolated from the smaller sizes: {theirs} " \
-                            f"{fit[1] * rows ** fit[0]:.0f} s"
+                    note += (
+                        f"; extrapolated from the smaller sizes: {theirs} "
+                        f"{fit[1] * rows ** fit[0]:.0f} s"
+                    )
             memory = "-" if r["code"] else f"{r['rss'] / o['rss']:.1f}"
-            lines.append([rows, f"{theirs} / {ours}", f"{sign}{ratio:.1f}", work_ratio, memory,
-                          note.strip("; ")])
+            lines.append(
+                [
+                    rows,
+                    f"{theirs} / {ours}",
+                    f"{sign}{ratio:.1f}",
+                    work_ratio,
+                    memory,
+                    note.strip("; "),
+                ]
+            )
             wanted = args.faster_than_dpu if theirs == "dpu" else args.faster_than_rensa
-            if wanted and rows == max(args.rows) and (theirs, ours) in (
-                ("dpu", "exact"), ("rensa", "minhash")
+            if (
+                wanted
+                and rows == max(args.rows)
+                and (theirs, ours) in (("dpu", "exact"), ("rensa", "minhash"))
             ):
                 verdict.check(ratio >= wanted, f"{theirs} / {ours}: {ratio:.1f}, not {wanted}")
     table(["rows", "ratio", "wall", "in memory / step", "peak memory", ""], lines)
@@ -663,26 +783,33 @@ def main() -> int:
         wanted = exact or dpu
         if not wanted:
             continue
-        print(f"\nagreement on {rows} rows, against {'exact' if exact else 'dpu'}: "
-              f"{len(wanted['components'])} components, largest "
-              f"{max(map(len, wanted['components']), default=0)} rows")
+        print(
+            f"\nagreement on {rows} rows, against {'exact' if exact else 'dpu'}: "
+            f"{len(wanted['components'])} components, largest "
+            f"{max(map(len, wanted['components']), default=0)} rows"
+        )
         file = work / f"rows-{rows}.parquet"
         documents = Documents(file)
         print(f"  rows whose words are others by Python's \\w: {len(documents.other_words())}")
         if exact:
-            verdict.check(exact["rejects"] == flagged(exact["components"]),
-                          f"{rows}: {exact['rejects']} rejects, but the clusters flag "
-                          f"{flagged(exact['components'])}")
+            verdict.check(
+                exact["rejects"] == flagged(exact["components"]),
+                f"{rows}: {exact['rejects']} rejects, but the clusters flag "
+                f"{flagged(exact['components'])}",
+            )
             if dpu:
                 differences("dpu", dpu["components"], exact["components"], file, verdict)
         for name in ("dpu", "rensa", "minhash"):
             r = done.get((rows, name))
             if not r or r is wanted:
                 continue
-            print(f"  {name}: " + ", ".join(
-                f"{what} {a} of {b} ({a / b if b else 1:.3%})"
-                for what, (a, b) in recall(r["components"], wanted["components"]).items()
-            ))
+            print(
+                f"  {name}: "
+                + ", ".join(
+                    f"{what} {a} of {b} ({a / b if b else 1:.3%})"
+                    for what, (a, b) in recall(r["components"], wanted["components"]).items()
+                )
+            )
             place = of_row(wanted["components"])
             wrong = sum(len({place.get(key, key) for key in c}) > 1 for c in r["components"])
             print(f"    joins rows that the reference does not: {wrong} components")
@@ -692,9 +819,11 @@ def main() -> int:
                 found, of_all, left = documents.pair_recall(
                     wanted["components"], r["near"], args.largest
                 )
-                print(f"    similar pairs among its candidates: {found} of {of_all} "
-                      f"({found / of_all if of_all else 1:.3%})"
-                      + (f"; {left} too large components left out" if left else ""))
+                print(
+                    f"    similar pairs among its candidates: {found} of {of_all} "
+                    f"({found / of_all if of_all else 1:.3%})"
+                    + (f"; {left} too large components left out" if left else "")
+                )
     print()
     return verdict.end()
 

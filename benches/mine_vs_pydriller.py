@@ -43,13 +43,15 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "scripts"))
-from harness import (  # noqa: E402
-    Verdict, arguments, environment, in_venv, pinned, run, table, work_folder,
-)
+from harness import Verdict, arguments, environment, in_venv, pinned, run, table, work_folder  # noqa: E402
 
 PINS = {
-    "pydriller": "2.12", "lizard": "1.24.3", "GitPython": "3.2.1", "pyarrow": "26.0.1",
-    "tree-sitter": "0.26.1", "tree-sitter-python": "0.25.0",
+    "pydriller": "2.12",
+    "lizard": "1.24.3",
+    "GitPython": "3.2.1",
+    "pyarrow": "26.0.1",
+    "tree-sitter": "0.26.1",
+    "tree-sitter-python": "0.25.0",
 }
 COMPARED = ["pydriller", "lizard", "GitPython"]
 FASTER_THAN_PYDRILLER, SLOWER_THAN_GIT, RECALL, EQUAL = 40, 6, 0.99, 0.995
@@ -76,7 +78,7 @@ def processor_seconds() -> float:
 
 def ends(args: argparse.Namespace) -> tuple:
     """The first and the last second of the window."""
-    zone = datetime.timezone.utc
+    zone = datetime.UTC
     first, after = (
         datetime.datetime.combine(day, datetime.time(), zone) for day in (args.since, args.until)
     )
@@ -110,7 +112,11 @@ def mine_by_pydriller(repo: str, first, last, branch: str | None) -> dict:
     from pydriller import ModificationType, Repository
 
     repository = Repository(
-        repo, since=first, to=last, only_in_branch=branch, only_no_merge=True,
+        repo,
+        since=first,
+        to=last,
+        only_in_branch=branch,
+        only_no_merge=True,
         only_modifications_with_file_types=[".py"],
     )
     commits, found, errors = [], [], []
@@ -139,28 +145,46 @@ def mine_by_pydriller(repo: str, first, last, branch: str | None) -> dict:
                     how, old = "old", (method.start_line, method.end_line)
                     at = tuple(m.start_line for m in same)
                     if not same:
-                        found.append((
-                            commit.hash, file.new_path, "deleted", (), old, method.name, (),
-                        ))
+                        found.append(
+                            (commit.hash, file.new_path, "deleted", (), old, method.name, ())
+                        )
                         continue
                     method = same[0]
-                found.append((
-                    commit.hash, file.new_path, how, at, old, method.name,
-                    tuple(method.parameters), method.start_line, method.end_line,
-                    method.complexity, method.nloc, method.token_count,
-                    "\n".join(lines[method.start_line - 1:method.end_line]),
-                ))
+                found.append(
+                    (
+                        commit.hash,
+                        file.new_path,
+                        how,
+                        at,
+                        old,
+                        method.name,
+                        tuple(method.parameters),
+                        method.start_line,
+                        method.end_line,
+                        method.complexity,
+                        method.nloc,
+                        method.token_count,
+                        "\n".join(lines[method.start_line - 1 : method.end_line]),
+                    )
+                )
     return {
-        "seconds": time.perf_counter() - started, "processor": processor_seconds() - used,
-        "commits": commits, "methods": found, "errors": errors,
+        "seconds": time.perf_counter() - started,
+        "processor": processor_seconds() - used,
+        "commits": commits,
+        "methods": found,
+        "errors": errors,
     }
 
 
 def pydriller(args: argparse.Namespace, work: Path, head: str) -> dict:
     """PyDriller's result: from the cache file, or by one run in a process of its own."""
     made_of = {
-        "format": FORMAT, "versions": {name: PINS[name] for name in COMPARED}, "head": head,
-        "since": str(args.since), "until": str(args.until), "branch": args.branch,
+        "format": FORMAT,
+        "versions": {name: PINS[name] for name in COMPARED},
+        "head": head,
+        "since": str(args.since),
+        "until": str(args.until),
+        "branch": args.branch,
     }
     cache = args.pydriller_cache
     if cache and cache.exists():
@@ -169,29 +193,46 @@ def pydriller(args: argparse.Namespace, work: Path, head: str) -> dict:
         if other:
             sys.exit(f"{cache} is of another {', '.join(other)}: remove it to mine again")
         result["cached"] = True
-        print(f"PyDriller: CACHED result and time, from {cache}, measured {result['when']} on "
-              f"{result['cores']} cores, load {result['load'][0]:.1f} before and "
-              f"{result['load'][1]:.1f} after", flush=True)
+        print(
+            f"PyDriller: CACHED result and time, from {cache}, measured {result['when']} on "
+            f"{result['cores']} cores, load {result['load'][0]:.1f} before and "
+            f"{result['load'][1]:.1f} after",
+            flush=True,
+        )
         return result
     clone = work / "pydriller.git"
     env = git_environment(work)
     subprocess.run(
         ["git", "clone", "-q", "--bare", "--shared", str(args.repo), str(clone)],
-        env=env, check=True,
+        env=env,
+        check=True,
     )
     out = work / "pydriller.pickle"
     load = os.getloadavg()[0]
     print("PyDriller: mining (this takes minutes)", flush=True)
     subprocess.run(
-        [sys.executable, os.path.abspath(__file__), "--repo", str(clone),
-         "--since", str(args.since), "--until", str(args.until), "--pydriller-worker", str(out),
-         *(["--branch", args.branch] if args.branch else [])],
-        env={**env, "GALERAS_IN_VENV": "1"}, check=True,
+        [
+            sys.executable,
+            os.path.abspath(__file__),
+            "--repo",
+            str(clone),
+            "--since",
+            str(args.since),
+            "--until",
+            str(args.until),
+            "--pydriller-worker",
+            str(out),
+            *(["--branch", args.branch] if args.branch else []),
+        ],
+        env={**env, "GALERAS_IN_VENV": "1"},
+        check=True,
     )
     result = pickle.loads(out.read_bytes())
     result |= {
-        "made_of": made_of, "load": (load, os.getloadavg()[0]), "cores": os.cpu_count(),
-        "when": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "made_of": made_of,
+        "load": (load, os.getloadavg()[0]),
+        "cores": os.cpu_count(),
+        "when": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
     if cache:
         cache.parent.mkdir(parents=True, exist_ok=True)
@@ -210,9 +251,22 @@ def git_log(args: argparse.Namespace, env: dict) -> tuple:
     first, last = ends(args)
     used, started = processor_seconds(), time.perf_counter()
     subprocess.run(
-        ["git", "-C", str(args.repo), "log", "-p", "--no-merges", f"--since={first.isoformat()}",
-         f"--until={last.isoformat()}", *([args.branch] if args.branch else []), "--", "*.py"],
-        env=env, stdout=subprocess.DEVNULL, check=True,
+        [
+            "git",
+            "-C",
+            str(args.repo),
+            "log",
+            "-p",
+            "--no-merges",
+            f"--since={first.isoformat()}",
+            f"--until={last.isoformat()}",
+            *([args.branch] if args.branch else []),
+            "--",
+            "*.py",
+        ],
+        env=env,
+        stdout=subprocess.DEVNULL,
+        check=True,
     )
     return time.perf_counter() - started, processor_seconds() - used
 
@@ -220,12 +274,26 @@ def git_log(args: argparse.Namespace, env: dict) -> tuple:
 def logged(args: argparse.Namespace, env: dict) -> int:
     """How many commits `git log` prints: with a path it leaves out simplified branches."""
     first, last = ends(args)
-    return len(subprocess.run(
-        ["git", "-C", str(args.repo), "log", "--format=%H", "--no-merges",
-         f"--since={first.isoformat()}", f"--until={last.isoformat()}",
-         *([args.branch] if args.branch else []), "--", "*.py"],
-        env=env, stdout=subprocess.PIPE, check=True,
-    ).stdout.split())
+    return len(
+        subprocess.run(
+            [
+                "git",
+                "-C",
+                str(args.repo),
+                "log",
+                "--format=%H",
+                "--no-merges",
+                f"--since={first.isoformat()}",
+                f"--until={last.isoformat()}",
+                *([args.branch] if args.branch else []),
+                "--",
+                "*.py",
+            ],
+            env=env,
+            stdout=subprocess.PIPE,
+            check=True,
+        ).stdout.split()
+    )
 
 
 def workflow(args: argparse.Namespace, work: Path, features: bool) -> Path:
@@ -263,7 +331,14 @@ def mine_by_galeras(args: argparse.Namespace, work: Path, features: bool) -> tup
 
 
 COLUMNS = [
-    "commit_id", "path", "fun_name", "qualified_name", "start_line", "end_line", "code", "change",
+    "commit_id",
+    "path",
+    "fun_name",
+    "qualified_name",
+    "start_line",
+    "end_line",
+    "code",
+    "change",
 ]
 PLACE = ["commit_id", "path", "qualified_name", "start_line"]
 
@@ -289,13 +364,13 @@ def read_columns(file: Path, names: list):
     import pyarrow.parquet
 
     columns = pyarrow.parquet.read_table(file, columns=names)
-    return zip(*(columns[name].to_pylist() for name in names))
+    return zip(*(columns[name].to_pylist() for name in names), strict=False)
 
 
 def read_rows(methods: Path, features: Path) -> list:
     """The rows of `mine`, with the numbers of `ast` where it gives them."""
     numbers = {
-        tuple(values[:len(PLACE)]): values[len(PLACE):]
+        tuple(values[: len(PLACE)]): values[len(PLACE) :]
         for values in read_columns(features, [*PLACE, *FEATURES])
     }
     rows = [Row(*values) for values in read_columns(methods, COLUMNS)]
@@ -367,11 +442,17 @@ class Source:
                 if node.type == "function_definition":
                     body = node.child_by_field_name("body")
                     colon = [c for c in node.children if c.type == ":"]
-                    self.definitions.append(Definition(
-                        ".".join(names), names[-1], node.start_point[0] + 1,
-                        last_line(node), (body or node).start_point[0] + 1,
-                        (colon[-1] if colon else node).start_point[0] + 1, node.has_error,
-                    ))
+                    self.definitions.append(
+                        Definition(
+                            ".".join(names),
+                            names[-1],
+                            node.start_point[0] + 1,
+                            last_line(node),
+                            (body or node).start_point[0] + 1,
+                            (colon[-1] if colon else node).start_point[0] + 1,
+                            node.has_error,
+                        )
+                    )
             elif node.type == "string":
                 self.strings.append((node.start_point[0] + 1, node.end_point[0] + 1))
             todo.extend((child, names) for child in node.children)
@@ -436,8 +517,7 @@ class History:
     def __init__(self, repo: Path, env: dict) -> None:
         self.repo, self.env = repo, env
         self.blobs = subprocess.Popen(
-            self.git("cat-file", "--batch"), env=env, stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+            self.git("cat-file", "--batch"), env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
 
     def git(self, *arguments: str) -> list:
@@ -445,7 +525,10 @@ class History:
 
     def out(self, *arguments: str) -> bytes:
         return subprocess.run(
-            self.git(*arguments), env=self.env, check=True, stdout=subprocess.PIPE,
+            self.git(*arguments),
+            env=self.env,
+            check=True,
+            stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         ).stdout
 
@@ -464,10 +547,20 @@ class History:
     @functools.lru_cache(64)
     def changes(self, commit: str, *options: str) -> dict:
         """New path -> change, with git's pairing of renames (PyDriller's) unless told."""
-        fields = self.out(
-            "diff-tree", "-r", "--root", "--raw", "-z", "--no-commit-id", *(options or ["-M"]),
-            commit,
-        ).decode("utf-8", "surrogateescape").split("\0")
+        fields = (
+            self.out(
+                "diff-tree",
+                "-r",
+                "--root",
+                "--raw",
+                "-z",
+                "--no-commit-id",
+                *(options or ["-M"]),
+                commit,
+            )
+            .decode("utf-8", "surrogateescape")
+            .split("\0")
+        )
         changes, at = {}, 0
         while at < len(fields) - 1:
             _, _, old, new, status = fields[at].split(" ")
@@ -563,13 +656,13 @@ def range_class(source: Source, method: Definition, start: int, end: int) -> str
     if end == method.end:
         return None
     if end > method.end:
-        behind = lines[method.end:end]
+        behind = lines[method.end : end]
         if method.one_line:
             return JOINS
         if blank(behind):
             return "lizard's range ends later (trailing comments or blank lines)"
         return "lizard's range ends later (code behind the method)"
-    rest = lines[end:method.end]
+    rest = lines[end : method.end]
     if blank(rest):
         return "lizard's range ends earlier (trailing comments are ours)"
     if end < method.signature_end or end < method.body:
@@ -578,7 +671,8 @@ def range_class(source: Source, method: Definition, start: int, end: int) -> str
     if indentation(following) < indentation(lines[method.body - 1]):
         return "lizard's range ends at a continuation line of less indentation"
     nested = [
-        inner for inner in source.definitions
+        inner
+        for inner in source.definitions
         if method.start < inner.start and inner.end <= method.end and inner.start <= end + 1
     ]
     if any(inner.one_line for inner in nested):
@@ -629,7 +723,8 @@ class Comparison:
             elif any(row.start in lines and row.name == last for row in rows):
                 how["other name"] += 1
                 classes["found: lizard nests its name by indentation alone"].append(
-                    (commit, path, name))
+                    (commit, path, name)
+                )
             else:
                 methods.sort(key=lambda method: method.how != "new")
                 kind = self.classify(self.why_missing, methods[0])
@@ -661,9 +756,11 @@ class Comparison:
             deleted, added = history.diff(change.old, change.new)
             if kind and added.meets(method.start, method.end):
                 return kind
-            olds = [method.old] if method.old else [
-                (m.start_line, m.end_line) for m in before.lizard if m.name == method.name
-            ]
+            olds = (
+                [method.old]
+                if method.old
+                else [(m.start_line, m.end_line) for m in before.lizard if m.name == method.name]
+            )
             for start, end in olds:
                 if not deleted.meets(start, end):
                     continue
@@ -720,7 +817,8 @@ class Comparison:
         source, before = history.source(change.new), history.source(change.old)
         definition = source.at(row.start, row.name)
         seen = [
-            m for m in source.lizard
+            m
+            for m in source.lizard
             if m.start_line == row.start and m.name.rpartition(".")[2] == row.name
         ]
         if definition is None:
@@ -779,8 +877,10 @@ class Comparison:
     @staticmethod
     def why_unseen(source: Source, method: Definition) -> str:
         """Why lizard does not give a method."""
-        marks = {"GENERATED CODE": "GENERATED CODE ends lizard's reading",
-                 "lizard forgive": "#lizard forgives"}
+        marks = {
+            "GENERATED CODE": "GENERATED CODE ends lizard's reading",
+            "lizard forgive": "#lizard forgives",
+        }
         for mark, kind in marks.items():
             if mark in source.text:
                 without = lizard_methods(source.text.replace(mark, mark.replace(" ", "_")))
@@ -795,7 +895,7 @@ class Comparison:
         if not source.utf8:
             return NOT_UTF8
         # A def without a deeper line behind it is lost too: is it so when cut out alone?
-        text = "\n".join(source.lines[method.start - 1:method.end])
+        text = "\n".join(source.lines[method.start - 1 : method.end])
         alone = [m for m in lizard_methods(text + "\n") if m.start_line == 1]
         if not alone:
             return "lizard loses the def even when it stands alone"
@@ -833,7 +933,7 @@ class Comparison:
             return f"{OTHER}: our range is not that of the syntax tree"
         ours, theirs = row.code, cut(method.text)
         if theirs.startswith(ours):
-            rest = theirs[len(ours):].strip()
+            rest = theirs[len(ours) :].strip()
             if rest.startswith("#"):
                 return "same lines: a comment behind the last token is not ours"
             if rest.startswith(";"):
@@ -879,8 +979,11 @@ def why_feature(pair: tuple, name: str) -> str:
     alone = [m for m in lizard_methods(row.code + "\n") if m.start_line == 1]
     if alone:
         m = alone[0]
-        value = {"complexity": m.cyclomatic_complexity, "nloc": m.nloc,
-                 "token_counts": m.token_count}[name]
+        value = {
+            "complexity": m.cyclomatic_complexity,
+            "nloc": m.nloc,
+            "token_counts": m.token_count,
+        }[name]
         if value == getattr(row, name):
             return "lizard on the method alone gives our number, in its file another one"
         where = "lizard alone as in its file" if value == getattr(method, name) else "three numbers"
@@ -900,7 +1003,7 @@ def show(title: str, classes: dict, whole: int, examples: int = 3) -> None:
     for kind, found in sorted(classes.items(), key=lambda item: (-len(item[1]), item[0])):
         print(f"  {len(found):6}  {kind}")
         every = len(found) if kind.startswith(OTHER) else examples
-        for commit, path, name, *more in found[:min(every, 200)]:
+        for commit, path, name, *more in found[: min(every, 200)]:
             print(f"            {commit[:12]} {path} {name} {' '.join(map(str, more))}".rstrip())
 
 
@@ -912,9 +1015,11 @@ def compare(mined: dict, rows: list, history: History) -> dict:
     """Prints all disagreements; gives the recall and the shares of equal features."""
     comparison = Comparison(mined, rows, history)
     triples = len(comparison.triples)
-    print(f"\nPyDriller: {len(mined['commits'])} commits, {len(mined['methods'])} methods; "
-          f"{comparison.deleted} of them deleted (no data points), {triples} triples of commit, "
-          f"path and name; {len(mined['errors'])} files ended with an exception")
+    print(
+        f"\nPyDriller: {len(mined['commits'])} commits, {len(mined['methods'])} methods; "
+        f"{comparison.deleted} of them deleted (no data points), {triples} triples of commit, "
+        f"path and name; {len(mined['errors'])} files ended with an exception"
+    )
     for error in mined["errors"][:3]:
         print(f"  {error}")
     print(f"ours: {len({row.commit for row in rows})} commits, {len(rows)} methods")
@@ -925,13 +1030,18 @@ def compare(mined: dict, rows: list, history: History) -> dict:
     all_triples, triples = triples, triples - how["gone"]
     found = triples - how["missing"]
     at_line = how["line"] + how["other name"]
-    print(f"\nfound by us: {found} of {triples} triples, {share(found, triples):.3%}; the very "
-          f"def: {at_line}, {share(at_line, triples):.3%} ({how['line']} under lizard's name, "
-          f"{how['other name']} where lizard nests it otherwise); missing {how['missing']}; not "
-          f"counted: {how['gone']} that are deleted while a namesake stays (with them "
-          f"{share(found, all_triples):.3%})")
-    show("triples of PyDriller's that are missing, or not at their line or name", classes,
-         all_triples)
+    print(
+        f"\nfound by us: {found} of {triples} triples, {share(found, triples):.3%}; the very "
+        f"def: {at_line}, {share(at_line, triples):.3%} ({how['line']} under lizard's name, "
+        f"{how['other name']} where lizard nests it otherwise); missing {how['missing']}; not "
+        f"counted: {how['gone']} that are deleted while a namesake stays (with them "
+        f"{share(found, all_triples):.3%})"
+    )
+    show(
+        "triples of PyDriller's that are missing, or not at their line or name",
+        classes,
+        all_triples,
+    )
 
     extras, new_names = comparison.extras()
     show("methods that only we have", extras, len(rows))
@@ -959,25 +1069,39 @@ def compare(mined: dict, rows: list, history: History) -> dict:
             method, row = pair
             if getattr(method, name) != getattr(row, name):
                 kinds[comparison.classify(lambda p: why_feature(p, name), pair)].append(
-                    (row.commit, row.path, row.qualified,
-                     f"lizard {getattr(method, name)}, ours {getattr(row, name)}"))
+                    (
+                        row.commit,
+                        row.path,
+                        row.qualified,
+                        f"lizard {getattr(method, name)}, ours {getattr(row, name)}",
+                    )
+                )
         shares[name] = share(len(equal) - sum(map(len, kinds.values())), len(equal))
         show(f"{name} unequal, of the methods with an equal text", kinds, len(equal))
         lines = sum(getattr(m, name) == getattr(r, name) for m, r in same_lines)
-        print(f"  equal: {shares[name]:.3%}; of all {len(same_lines)} with the same lines: "
-              f"{share(lines, len(same_lines)):.3%}")
+        print(
+            f"  equal: {shares[name]:.3%}; of all {len(same_lines)} with the same lines: "
+            f"{share(lines, len(same_lines)):.3%}"
+        )
     unclassified = sum(
-        len(found) for group in (classes, extras, texts) for kind, found in group.items()
+        len(found)
+        for group in (classes, extras, texts)
+        for kind, found in group.items()
         if kind.startswith(OTHER)
     )
     disagreements = sum(
         len(found) for group in (classes, extras, texts) for found in group.values()
     )
     return {
-        "recall": share(found, triples), "with gone": share(found, all_triples),
+        "recall": share(found, triples),
+        "with gone": share(found, all_triples),
         "the very def": share(at_line, triples),
-        "shares": shares, "other": unclassified, "disagreements": disagreements,
-        "triples": triples, "equal texts": len(equal), "pairs": len(pairs),
+        "shares": shares,
+        "other": unclassified,
+        "disagreements": disagreements,
+        "triples": triples,
+        "equal texts": len(equal),
+        "pairs": len(pairs),
     }
 
 
@@ -1007,19 +1131,29 @@ def main() -> int:
     work, verdict = work_folder(args), Verdict()
     env = git_environment(work)
     head = subprocess.run(
-        ["git", "-C", str(args.repo), "rev-parse", args.branch or "HEAD"], env=env, check=True,
-        capture_output=True, text=True,
+        ["git", "-C", str(args.repo), "rev-parse", args.branch or "HEAD"],
+        env=env,
+        check=True,
+        capture_output=True,
+        text=True,
     ).stdout.strip()
-    print(f"{args.repo} at {head[:12]}, {args.since} <= committer time < {args.until} UTC; "
-          f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}", flush=True)
+    print(
+        f"{args.repo} at {head[:12]}, {args.since} <= committer time < {args.until} UTC; "
+        f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}",
+        flush=True,
+    )
     git_log(args, env)  # so that nobody reads the objects from the disk first
     mined = pydriller(args, work, head)
     if args.only_pydriller:
-        print(f"PyDriller: {mined['seconds']:.1f} s, {len(mined['commits'])} commits, "
-              f"{len(mined['methods'])} methods")
+        print(
+            f"PyDriller: {mined['seconds']:.1f} s, {len(mined['commits'])} commits, "
+            f"{len(mined['methods'])} methods"
+        )
         return 0
-    print(f"commits: {len(mined['commits'])} of PyDriller's, {logged(args, env)} of git log's "
-          "(which simplifies the history of a path)")
+    print(
+        f"commits: {len(mined['commits'])} of PyDriller's, {logged(args, env)} of git log's "
+        "(which simplifies the history of a path)"
+    )
 
     git, ours, lines = [], [], []
     if args.ours:
@@ -1030,10 +1164,17 @@ def main() -> int:
             git.append(git_log(args, env))
             wall, used, methods, _ = mine_by_galeras(args, work, False)
             ours.append((wall, used))
-            lines.append([
-                at + 1, f"{load:.1f}", f"{git[-1][0]:.2f}", f"{git[-1][1]:.2f}", f"{wall:.2f}",
-                f"{used:.2f}", f"{wall / git[-1][0]:.2f}",
-            ])
+            lines.append(
+                [
+                    at + 1,
+                    f"{load:.1f}",
+                    f"{git[-1][0]:.2f}",
+                    f"{git[-1][1]:.2f}",
+                    f"{wall:.2f}",
+                    f"{used:.2f}",
+                    f"{wall / git[-1][0]:.2f}",
+                ]
+            )
         table(["run", "load", "git log s", "cpu s", "ours s", "cpu s", "ratio"], lines)
         methods = Path(shutil.copy(methods, work / "only_methods.parquet"))
         _, _, features, steps = mine_by_galeras(args, work, True)
@@ -1050,26 +1191,37 @@ def main() -> int:
         walls, logs = [wall for wall, _ in ours], [wall for wall, _ in git]
         mine, log = statistics.median(walls), statistics.median(logs)
         print(f"git log -p: min {min(logs):.2f} s, median {log:.2f} s")
-        print(f"ours: min {min(walls):.2f} s, median {mine:.2f} s, processor median "
-              f"{statistics.median(used for _, used in ours):.2f} s")
+        print(
+            f"ours: min {min(walls):.2f} s, median {mine:.2f} s, processor median "
+            f"{statistics.median(used for _, used in ours):.2f} s"
+        )
         # A stored time may be that of a busy machine: then the smaller one is judged.
         seconds = mined["seconds"]
         if mined["cached"]:
             seconds = min(seconds, mined["processor"])
-            print(f"judged on {seconds:.1f} s of PyDriller's, the smaller of its CACHED wall and "
-                  "processor seconds: mine without a cache for the real ratio")
+            print(
+                f"judged on {seconds:.1f} s of PyDriller's, the smaller of its CACHED wall and "
+                "processor seconds: mine without a cache for the real ratio"
+            )
         faster, slower = seconds / mine, mine / log
-        print(f"PyDriller / ours: {faster:.1f} (at least {FASTER_THAN_PYDRILLER}); "
-              f"ours / git log: {slower:.2f} (at most {SLOWER_THAN_GIT})")
+        print(
+            f"PyDriller / ours: {faster:.1f} (at least {FASTER_THAN_PYDRILLER}); "
+            f"ours / git log: {slower:.2f} (at most {SLOWER_THAN_GIT})"
+        )
         if not args.no_requirements:
             verdict.check(faster >= FASTER_THAN_PYDRILLER, f"{faster:.1f} times PyDriller's speed")
             verdict.check(slower <= SLOWER_THAN_GIT, f"{slower:.2f} times the time of git log")
-    print(f"recall: {found['recall']:.3%} of {found['triples']} triples (the very def: "
-          f"{found['the very def']:.3%}; counting methods deleted while a namesake stays: "
-          f"{found['with gone']:.3%}); at least {RECALL:.0%}")
+    print(
+        f"recall: {found['recall']:.3%} of {found['triples']} triples (the very def: "
+        f"{found['the very def']:.3%}; counting methods deleted while a namesake stays: "
+        f"{found['with gone']:.3%}); at least {RECALL:.0%}"
+    )
     print(f"equal texts: {found['equal texts']} of {found['pairs']} methods of both")
-    print("equal features: " + ", ".join(f"{k} {v:.3%}" for k, v in found["shares"].items())
-          + f"; at least {EQUAL:.1%}")
+    print(
+        "equal features: "
+        + ", ".join(f"{k} {v:.3%}" for k, v in found["shares"].items())
+        + f"; at least {EQUAL:.1%}"
+    )
     if args.no_requirements:
         return 0
     verdict.check(found["recall"] >= RECALL, f"recall {found['recall']:.3%}")
