@@ -38,59 +38,30 @@ estimate does not agree.
 
 import csv
 import json
-import logging
 import os
-import resource
 import shutil
 import statistics
-import subprocess
 import sys
-import time
-import warnings
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "scripts"))
+from causal.by_dowhy import by_dowhy, dowhy_worker  # noqa: E402
+from causal.race import (  # noqa: E402
+    ARMS,
+    CONFOUNDERS,
+    ESTIMATORS,
+    MORE,
+    OUTCOME,
+    PARITY,
+    PINS,
+    REFUTERS,
+    SEED,
+    WAYS,
+    WHERE,
+    processor_seconds,
+)
 from harness import ROOT, Verdict, arguments, in_venv, pinned, run, table, work_folder  # noqa: E402
-
-PINS = {
-    "dowhy": "0.14",
-    "numpy": "2.4.6",
-    "pandas": "3.1.1",
-    "scipy": "1.15.3",
-    "scikit-learn": "1.9.1",
-    "statsmodels": "0.15.0",
-    "networkx": "3.6.1",
-    "joblib": "1.6.0",
-    "pyarrow": "26.0.1",
-}
-OUTCOME, CONTROL, ARMS = "y_levenshtein", "control", ["T1", "T2"]
-CONFOUNDERS = ["z_prompt_size", "z_n_whitespaces", "z_token_counts", "z_nloc"]
-ESTIMATORS = ["matching", "stratification", "weighting"]
-FRACTION, SEED, PARITY = 0.9, 42, 1e-6
-
-# Refuter of `regress` -> DoWhy's and its arguments.
-REFUTERS = {
-    "placebo": ("placebo_treatment_refuter", {"placebo_type": "permute"}),
-    "random_common_cause": ("random_common_cause", {}),
-    "subset": ("data_subset_refuter", {"subset_fraction": FRACTION}),
-}
-
-# Race -> which rows take part, and what more `regress` is told.
-WHERE = {"fair": "(snippet % 2 = 0) = (t_treatment = 'control')", "degenerate": "true"}
-MORE = {"fair": "", "degenerate": "\n      unit: snippet"}
-
-# Race -> DoWhy's ways: name, n_jobs, whether with one thread, whether refitted.
-WAYS = {
-    "fair": [
-        ("default", 1, False, False),
-        ("one thread", 1, True, False),
-        ("two processes", 2, False, False),
-        ("refitted", 1, True, True),
-    ],
-    "degenerate": [("default", 1, False, False), ("two processes", 2, False, False)],
-}
-THREADS = ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"]
 
 # `penalty: 1.0` is the C=1 of scikit-learn's LogisticRegression, DoWhy's model.
 WORKFLOW = """\
@@ -143,136 +114,6 @@ REFUTATION = {
     "p": ["p", "p_value"],
     "status": ["status"],
 }
-
-
-def processor_seconds() -> float:
-    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return ended.ru_utime + ended.ru_stime
-
-
-# ---------------------------------------------------------------- DoWhy
-
-
-def frame(data: Path, race: str, arm: str):
-    """The rows of an arm and of control, as DoWhy takes them."""
-    import pandas
-
-    rows = pandas.read_parquet(data)
-    control = rows["t_treatment"] == CONTROL
-    if race == "fair":
-        rows = rows[(rows["snippet"] % 2 == 0) == control]
-    rows = rows[rows["t_treatment"].isin([CONTROL, arm])].reset_index(drop=True)
-    rows["treated"] = rows["t_treatment"] == arm
-    return rows[["treated", OUTCOME, *CONFOUNDERS]]
-
-
-def tie_averaged(scores, treated, outcome) -> float:
-    """The effect by matching on these scores, where all nearest neighbours count alike.
-
-    DoWhy takes one of them, whichever its search meets first."""
-    import numpy
-
-    scores = numpy.round(scores, 12)
-
-    def matched(asked, given, outcomes):
-        levels, at = numpy.unique(given, return_inverse=True)
-        count = numpy.bincount(at)
-        total = numpy.bincount(at, outcomes)
-        above = numpy.clip(numpy.searchsorted(levels, asked), 0, len(levels) - 1)
-        below = numpy.clip(above - 1, 0, len(levels) - 1)
-        up, down = numpy.abs(levels[above] - asked), numpy.abs(asked - levels[below])
-        use_up, use_down = up <= down, (down <= up) & (below != above)
-        weight = use_up * count[above] + use_down * count[below]
-        return (use_up * total[above] + use_down * total[below]) / weight
-
-    one, other = treated, ~treated
-    on_treated = outcome[one] - matched(scores[one], scores[other], outcome[other])
-    on_control = matched(scores[other], scores[one], outcome[one]) - outcome[other]
-    return float(numpy.concatenate([on_treated, on_control]).mean())
-
-
-def dowhy_worker(task: dict) -> dict:
-    """What a user of DoWhy would write, and no more. Runs in a process of its own."""
-    warnings.simplefilter("ignore")
-    logging.disable(logging.CRITICAL)
-    import numpy
-    from dowhy import CausalModel
-    from sklearn.linear_model import LogisticRegression
-
-    # Not by `random_state`: with a number there, DoWhy 0.14 draws one subset a hundred times,
-    # and in several processes one permutation many times.
-    numpy.random.seed(SEED)
-    made = {"estimates": {}, "refutations": {}, "refuting": 0.0, "scores": {}}
-    for arm in ARMS:
-        rows = frame(Path(task["data"]), task["race"], arm)
-        model = CausalModel(rows, treatment="treated", outcome=OUTCOME, common_causes=CONFOUNDERS)
-        estimand = model.identify_effect(proceed_when_unidentifiable=True)
-        for estimator in ESTIMATORS:
-            params = None
-            if task["tight"]:
-                logit = LogisticRegression(
-                    C=1.0, solver="newton-cholesky", tol=1e-12, max_iter=10_000
-                )
-                params = {"init_params": {"propensity_score_model": logit}}
-            found = model.estimate_effect(
-                estimand,
-                method_name=f"backdoor.propensity_score_{estimator}",
-                target_units="ate",
-                method_params=params,
-            )
-            made["estimates"][f"{arm} {estimator}"] = float(found.value)
-            scores = model._data["propensity_score"].to_numpy(copy=True)
-            if estimator == "matching":
-                made["estimates"][f"{arm} ties averaged"] = tie_averaged(
-                    scores, rows["treated"].to_numpy(), rows[OUTCOME].to_numpy(float)
-                )
-                made["scores"][arm] = [float(min(scores)), float(max(scores)), len(set(scores))]
-            if task["refit"]:
-                del model._data["propensity_score"]
-            for refuter, (method, more) in REFUTERS.items() if task["simulations"] else ():
-                started = time.perf_counter()
-                refuted = model.refute_estimate(
-                    estimand,
-                    found,
-                    method_name=method,
-                    num_simulations=task["simulations"],
-                    n_jobs=task["jobs"],
-                    **more,
-                )
-                made["refuting"] += time.perf_counter() - started
-                result = refuted.refutation_result or {}
-                made["refutations"][f"{arm} {estimator} {refuter}"] = [
-                    float(refuted.new_effect),
-                    float(result.get("p_value", "nan")),
-                ]
-    return made
-
-
-def by_dowhy(
-    args, work: Path, race: str, simulations: int, jobs=1, one=False, refit=False, tight=False
-) -> tuple:
-    """A run of DoWhy in a process of its own: wall and processor seconds, its numbers."""
-    out = work / "dowhy.json"
-    task = {
-        "data": str(args.data),
-        "race": race,
-        "simulations": simulations,
-        "jobs": jobs,
-        "refit": refit,
-        "tight": tight,
-        "out": str(out),
-    }
-    used, started = processor_seconds(), time.perf_counter()
-    subprocess.run(
-        [sys.executable, os.path.abspath(__file__), "--dowhy-worker", json.dumps(task)],
-        env={**os.environ, "GALERAS_IN_VENV": "1", **(dict.fromkeys(THREADS, "1") if one else {})},
-        check=True,
-    )
-    wall, used = time.perf_counter() - started, processor_seconds() - used
-    return wall, used, json.loads(out.read_text())
-
-
-# ---------------------------------------------------------------- Galeras
 
 
 def workflow(args, work: Path, race: str, simulations: int) -> Path:
@@ -336,9 +177,6 @@ def by_galeras(args, work: Path, race: str, simulations: int) -> tuple:
         made["refutations"][key] = [number(row["value"]), number(row["p"])]
         made["status"][key] = row["status"]
     return done.wall, used, made
-
-
-# ---------------------------------------------------------------- what is printed
 
 
 def shown(value: float | None, digits: int = 4) -> str:
@@ -471,7 +309,7 @@ def main() -> int:
     lines, ratios = [], {}
     for race in args.races:
         middles = {
-            name: [statistics.median(seconds) for seconds in zip(*found, strict=False)]
+            name: [statistics.median(seconds) for seconds in zip(*found, strict=True)]
             for name, found in times[race].items()
         }
         for name, (wall, used) in middles.items():

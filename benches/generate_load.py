@@ -25,7 +25,6 @@ import shutil
 import statistics
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 sys.dont_write_bytecode = True
@@ -187,12 +186,16 @@ def main() -> int:
         run(args.galeras, workflow, prompted, "--select", "prompts")
         found = {"wrk": [], "galeras": []}
         for _ in range(args.rounds):
-            found["wrk"].append(measured(server, lambda: bare(server, script, args, args.seconds)))
-            found["galeras"].append(measured(server, lambda: galeras(server, work, args, verdict)))
+            found["wrk"].append(
+                measured(server, lambda s=server: bare(s, script, args, args.seconds))
+            )
+            found["galeras"].append(
+                measured(server, lambda s=server: galeras(s, work, args, verdict))
+            )
         server.stop()
         median = {}
         for name, rounds in found.items():
-            middle = lambda key, scaled=False: statistics.median(  # noqa: E731
+            middle = lambda key, scaled=False, rounds=rounds: statistics.median(  # noqa: E731
                 one[key] * (one["scale"] if scaled else 1) for one in rounds
             )
             median[name] = middle("seconds")
@@ -212,7 +215,7 @@ def main() -> int:
                 ]
             )
         ratio = median["wrk"] / median["galeras"]
-        pairs = zip(found["wrk"], found["galeras"], strict=False)
+        pairs = zip(found["wrk"], found["galeras"], strict=True)
         by_round = ", ".join(f"{w['seconds'] / g['seconds']:.2f}" for w, g in pairs)
         print(
             f"latency {latency:g} ms: galeras reaches {ratio:.0%} of wrk (rounds: {by_round})",

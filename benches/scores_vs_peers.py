@@ -46,7 +46,7 @@ def real_pairs(path: Path, count: int) -> list:
     import pyarrow.parquet as parquet
 
     table = parquet.read_table(path, columns=["code", "code_before"])
-    rows = zip(table["code"].to_pylist(), table["code_before"].to_pylist(), strict=False)
+    rows = zip(table["code"].to_pylist(), table["code_before"].to_pylist(), strict=True)
     pairs = {(new, old) for new, old in rows if new and old and new.strip() != old.strip()}
     order = sorted(pairs, key=lambda p: hashlib.md5("\0".join(p).encode()).digest())
     return order[:count]
@@ -63,8 +63,9 @@ def peers() -> dict:
     logging.disable(logging.CRITICAL)
     import rapidfuzz.distance
     import sacrebleu
-    from codebleu import calc_codebleu
     from rouge_score.rouge_scorer import RougeScorer
+
+    from codebleu import calc_codebleu
 
     rouge = RougeScorer(["rougeL"])
     return {

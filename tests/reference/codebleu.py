@@ -118,8 +118,9 @@ class Ordered(dict):
 def measure(ordered):
     """In a virtual environment: pairs from stdin, numbers to stdout."""
     logging.disable(logging.CRITICAL)
-    from codebleu import calc_codebleu, dataflow_match
     from codebleu.parser import DFG
+
+    from codebleu import calc_codebleu, dataflow_match
 
     if ordered:
         dataflow_match.set = DFG.set = Ordered

@@ -8,8 +8,9 @@ the next round begins with an empty store, until as many runs were killed as ask
 every kill: what the run had counted as done in its progress events, and what it had found
 before, must be found by the next run and never be asked again. An answer that the server sent to
 its end in the last instant, and that did not count yet, may be lost on the way: at most twice as
-many per kill as requests go side by side (those under way, and those on their way to the disk). The server is in this script; its answers depend on the
-question only, and take a time that is drawn from the question.
+many per kill as requests go side by side (those under way, and those on their way to the disk).
+The server is in this script; its answers depend on the question only, and take a time that is drawn
+from the question.
 
 How to run it: `python3 tests/scripts/generate_kill.py [--prompts 3000] [--concurrency 16]
 [--latency 20] [--kills 20] [--seed 1] [--galeras PATH]`. The instants are drawn from the seed:

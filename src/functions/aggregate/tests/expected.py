@@ -2,12 +2,12 @@
 # rounded once. `python3 expected.py > expected.rs && rustfmt expected.rs` (Python 3.11 or later)
 import struct
 from fractions import Fraction as F
-from math import fsum, isqrt
+from math import fsum
 from statistics import _float_sqrt_of_frac as root
 
 
 def bits(x):
-    return "0x%016x" % struct.unpack("<Q", struct.pack("<d", x))[0]
+    return "0x{:016x}".format(struct.unpack("<Q", struct.pack("<d", x))[0])
 
 
 def fl(q):
@@ -40,7 +40,7 @@ sets = [
     (
         "LARGE_MEAN",
         [1e9 + a for a in u],
-        [3.0 - 2.0 * a + b / 8 for a, b in zip(u, w, strict=False)],
+        [3.0 - 2.0 * a + b / 8 for a, b in zip(u, w, strict=True)],
     ),
     (
         "SCALES",
@@ -51,17 +51,18 @@ sets = [
 ]
 print("//! Expected bits of every statistic, made by `expected.py` with exact fractions.\n")
 print("/// Statistic, in the order of the tests' query; the columns are made by the tests.")
-names = "sum avg var var_pop stddev stddev_pop covar_samp covar_pop corr regr_slope regr_intercept regr_r2 regr_avgx regr_avgy regr_sxx regr_syy regr_sxy".split()
-print(
-    "pub(super) const NAMES: [&str; %d] = [%s];"
-    % (len(names), ", ".join('"%s"' % n for n in names))
-)
+names = (
+    "sum avg var var_pop stddev stddev_pop covar_samp covar_pop corr regr_slope regr_intercept "
+    "regr_r2 regr_avgx regr_avgy regr_sxx regr_syy regr_sxy"
+).split()
+quoted = ", ".join(f'"{n}"' for n in names)
+print(f"pub(super) const NAMES: [&str; {len(names)}] = [{quoted}];")
 for name, x, y in sets:
     X, Y, n = [F(v) for v in x], [F(v) for v in y], N
     sx, sy = sum(X), sum(Y)
     cxx = sum(a * a for a in X) - sx * sx / n
     cyy = sum(a * a for a in Y) - sy * sy / n
-    cxy = sum(a * b for a, b in zip(X, Y, strict=False)) - sx * sy / n
+    cxy = sum(a * b for a, b in zip(X, Y, strict=True)) - sx * sy / n
     r2 = cxy * cxy / (cxx * cyy)
     r = sqrt(r2.numerator, r2.denominator) * (1 if cxy > 0 else -1)
     v = dict(
@@ -85,9 +86,9 @@ for name, x, y in sets:
     v["stddev"] = sqrt((cxx / (n - 1)).numerator, (cxx / (n - 1)).denominator)
     v["stddev_pop"] = sqrt((cxx / n).numerator, (cxx / n).denominator)
     v["corr"] = r
-    print("\npub(super) const %s: [u64; %d] = [" % (name, len(names)))
+    print(f"\npub(super) const {name}: [u64; {len(names)}] = [")
     for k in names:
-        print("    %s, // %s = %r" % (bits(v[k]), k, v[k]))
+        print(f"    {bits(v[k])}, // {k} = {v[k]!r}")
     print("];")
 
 cases = [
@@ -126,5 +127,5 @@ for name, xs in cases:
         assert s == fsum(xs)
     except OverflowError:
         pass
-    print('    ("%s", &[%s], %s), // %r' % (name, ", ".join(map(lit, xs)), bits(s), s))
+    print('    ("{}", &[{}], {}), // {!r}'.format(name, ", ".join(map(lit, xs)), bits(s), s))
 print("];")
