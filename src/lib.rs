@@ -13,11 +13,12 @@
 //! |---|---|
 //! | `id` | the id of a row |
 //! | `digest` | logical digests of tables, digests of files |
+//! | `cause` | what lies under an error: the chain of its sources |
 //! | `event` | what happens during a run, for whoever shows it |
 //! | `code` | the codes of diagnostics, each with its explanation |
 //! | `workflow` | YAML to a raw specification, with positions and diagnostics |
-//! | `functions` | algorithms as DataFusion functions |
 //! | `operator` | the contract of operators, and the registry |
+//! | `functions` | algorithms as DataFusion functions |
 //! | `store` | the content-addressed store: manifests, blobs, journals, locks |
 //! | `session` | DataFusion sessions: scans, encodings, writing Parquet |
 //! | `operators` | the operators, and the list that names them all |
