@@ -1,5 +1,5 @@
-//! The house rules: layers, circles, names, headers, file sizes, and nothing that has no place
-//! in the source. Each rule is a test that lists everything that breaks it.
+//! The house rules: layers, circles, names, headers, file sizes, pages that name what exists, and
+//! nothing that has no place in the source. Each rule is a test that lists everything that breaks it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -9,6 +9,7 @@ mod files;
 mod graph;
 mod layers;
 mod names;
+mod pages;
 mod sources;
 mod tokens;
 
