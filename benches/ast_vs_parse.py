@@ -77,24 +77,50 @@ def main() -> int:
         bare_cpu = min(s for s in [*after["cpu_seconds"], *after["seconds"]] if s)
         cpu_ratios.append(used / bare_cpu)
         methods_ratios.append(methods["seconds"] / (bare / args.jobs))
-        rows.append([
-            at + 1, f"{load:.1f}", step["computed_rows"], f"{after['bytes'] / 1e6:.1f}", args.jobs,
-            f"{methods['seconds']:.2f}", f"{step['seconds']:.3f}", f"{bare:.3f}",
-            f"{bare / args.jobs:.3f}", f"{ratios[-1]:.2f}", f"{used:.2f}",
-            f"{bare_cpu:.2f}", f"{cpu_ratios[-1]:.2f}",
-        ])
+        rows.append(
+            [
+                at + 1,
+                f"{load:.1f}",
+                step["computed_rows"],
+                f"{after['bytes'] / 1e6:.1f}",
+                args.jobs,
+                f"{methods['seconds']:.2f}",
+                f"{step['seconds']:.3f}",
+                f"{bare:.3f}",
+                f"{bare / args.jobs:.3f}",
+                f"{ratios[-1]:.2f}",
+                f"{used:.2f}",
+                f"{bare_cpu:.2f}",
+                f"{cpu_ratios[-1]:.2f}",
+            ]
+        )
     table(
-        ["run", "load", "methods", "MB", "jobs", "methods s", "features s", "bare s", "bare s/jobs",
-         "ratio", "cpu s", "bare cpu s",
-         "cpu ratio"],
+        [
+            "run",
+            "load",
+            "methods",
+            "MB",
+            "jobs",
+            "methods s",
+            "features s",
+            "bare s",
+            "bare s/jobs",
+            "ratio",
+            "cpu s",
+            "bare cpu s",
+            "cpu ratio",
+        ],
         rows,
     )
     median = statistics.median(ratios)
-    print(f"features: median ratio {median:.2f}, range {min(ratios):.2f} to {max(ratios):.2f}, "
-          f"limit {LIMIT}")
+    print(
+        f"features: median ratio {median:.2f}, range {min(ratios):.2f} to {max(ratios):.2f}, "
+        f"limit {LIMIT}"
+    )
     print(f"processor seconds: median ratio {statistics.median(cpu_ratios):.2f}")
-    print(f"methods (for information; it parses whole files): "
-          f"{statistics.median(methods_ratios):.2f}")
+    print(
+        f"methods (for information; it parses whole files): {statistics.median(methods_ratios):.2f}"
+    )
     return int(median > LIMIT)
 
 

@@ -96,8 +96,9 @@ def main() -> int:
     workflow.write_text(WORKFLOW.format(confounders=", ".join(CONFOUNDERS)))
     done = run(args.galeras, workflow, cache)
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024**2
-    steps = [(name, f"{step['rows']:,}", f"{step['seconds']:.2f}")
-             for name, step in done.steps.items()]
+    steps = [
+        (name, f"{step['rows']:,}", f"{step['seconds']:.2f}") for name, step in done.steps.items()
+    ]
     table(["step", "rows of the result", "seconds"], steps)
     seconds = sum(done.steps[name]["seconds"] for name in ("unpaired", "paired"))
     print(f"both analyses: {seconds:.1f} s; largest memory of the process: {peak:.2f} GiB")
@@ -105,7 +106,16 @@ def main() -> int:
     verdict.check(peak < GIB, f"{peak:.2f} GiB, limit {GIB}")
     rows = []
     for step in ("unpaired", "paired"):
-        show = [args.galeras, "show", str(workflow), step, "--format", "json", "--cache", str(cache)]
+        show = [
+            args.galeras,
+            "show",
+            str(workflow),
+            step,
+            "--format",
+            "json",
+            "--cache",
+            str(cache),
+        ]
         shown = subprocess.run(show, capture_output=True, text=True, check=True).stdout
         for row in map(json.loads, shown.splitlines()):
             name, value, error = row["estimator"], row["estimate"], row["standard_error"]

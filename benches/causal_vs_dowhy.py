@@ -38,54 +38,30 @@ estimate does not agree.
 
 import csv
 import json
-import logging
 import os
-import resource
 import shutil
 import statistics
-import subprocess
 import sys
-import time
-import warnings
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "scripts"))
-from harness import (  # noqa: E402
-    ROOT, Verdict, arguments, in_venv, pinned, run, table, work_folder,
+from causal.by_dowhy import by_dowhy, dowhy_worker  # noqa: E402
+from causal.race import (  # noqa: E402
+    ARMS,
+    CONFOUNDERS,
+    ESTIMATORS,
+    MORE,
+    OUTCOME,
+    PARITY,
+    PINS,
+    REFUTERS,
+    SEED,
+    WAYS,
+    WHERE,
+    processor_seconds,
 )
-
-PINS = {
-    "dowhy": "0.14", "numpy": "2.4.6", "pandas": "3.1.1", "scipy": "1.15.3",
-    "scikit-learn": "1.9.1", "statsmodels": "0.15.0", "networkx": "3.6.1", "joblib": "1.6.0",
-    "pyarrow": "26.0.1",
-}
-OUTCOME, CONTROL, ARMS = "y_levenshtein", "control", ["T1", "T2"]
-CONFOUNDERS = ["z_prompt_size", "z_n_whitespaces", "z_token_counts", "z_nloc"]
-ESTIMATORS = ["matching", "stratification", "weighting"]
-FRACTION, SEED, PARITY = 0.9, 42, 1e-6
-
-# Refuter of `regress` -> DoWhy's and its arguments.
-REFUTERS = {
-    "placebo": ("placebo_treatment_refuter", {"placebo_type": "permute"}),
-    "random_common_cause": ("random_common_cause", {}),
-    "subset": ("data_subset_refuter", {"subset_fraction": FRACTION}),
-}
-
-# Race -> which rows take part, and what more `regress` is told.
-WHERE = {
-    "fair": "(snippet % 2 = 0) = (t_treatment = 'control')",
-    "degenerate": "true",
-}
-MORE = {"fair": "", "degenerate": "\n      unit: snippet"}
-
-# Race -> DoWhy's ways: name, n_jobs, whether with one thread, whether refitted.
-WAYS = {
-    "fair": [("default", 1, False, False), ("one thread", 1, True, False),
-             ("two processes", 2, False, False), ("refitted", 1, True, True)],
-    "degenerate": [("default", 1, False, False), ("two processes", 2, False, False)],
-}
-THREADS = ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"]
+from harness import ROOT, Verdict, arguments, in_venv, pinned, run, table, work_folder  # noqa: E402
 
 # `penalty: 1.0` is the C=1 of scikit-learn's LogisticRegression, DoWhy's model.
 WORKFLOW = """\
@@ -140,130 +116,22 @@ REFUTATION = {
 }
 
 
-def processor_seconds() -> float:
-    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return ended.ru_utime + ended.ru_stime
-
-
-# ---------------------------------------------------------------- DoWhy
-
-
-def frame(data: Path, race: str, arm: str):
-    """The rows of an arm and of control, as DoWhy takes them."""
-    import pandas
-
-    rows = pandas.read_parquet(data)
-    control = rows["t_treatment"] == CONTROL
-    if race == "fair":
-        rows = rows[(rows["snippet"] % 2 == 0) == control]
-    rows = rows[rows["t_treatment"].isin([CONTROL, arm])].reset_index(drop=True)
-    rows["treated"] = rows["t_treatment"] == arm
-    return rows[["treated", OUTCOME, *CONFOUNDERS]]
-
-
-def tie_averaged(scores, treated, outcome) -> float:
-    """The effect by matching on these scores, where all nearest neighbours count alike.
-
-    DoWhy takes one of them, whichever its search meets first."""
-    import numpy
-
-    scores = numpy.round(scores, 12)
-
-    def matched(asked, given, outcomes):
-        levels, at = numpy.unique(given, return_inverse=True)
-        count = numpy.bincount(at)
-        total = numpy.bincount(at, outcomes)
-        above = numpy.clip(numpy.searchsorted(levels, asked), 0, len(levels) - 1)
-        below = numpy.clip(above - 1, 0, len(levels) - 1)
-        up, down = numpy.abs(levels[above] - asked), numpy.abs(asked - levels[below])
-        use_up, use_down = up <= down, (down <= up) & (below != above)
-        weight = use_up * count[above] + use_down * count[below]
-        return (use_up * total[above] + use_down * total[below]) / weight
-
-    one, other = treated, ~treated
-    on_treated = outcome[one] - matched(scores[one], scores[other], outcome[other])
-    on_control = matched(scores[other], scores[one], outcome[one]) - outcome[other]
-    return float(numpy.concatenate([on_treated, on_control]).mean())
-
-
-def dowhy_worker(task: dict) -> dict:
-    """What a user of DoWhy would write, and no more. Runs in a process of its own."""
-    warnings.simplefilter("ignore")
-    logging.disable(logging.CRITICAL)
-    import numpy
-    from dowhy import CausalModel
-    from sklearn.linear_model import LogisticRegression
-
-    # Not by `random_state`: with a number there, DoWhy 0.14 draws one subset a hundred times,
-    # and in several processes one permutation many times.
-    numpy.random.seed(SEED)
-    made = {"estimates": {}, "refutations": {}, "refuting": 0.0, "scores": {}}
-    for arm in ARMS:
-        rows = frame(Path(task["data"]), task["race"], arm)
-        model = CausalModel(rows, treatment="treated", outcome=OUTCOME, common_causes=CONFOUNDERS)
-        estimand = model.identify_effect(proceed_when_unidentifiable=True)
-        for estimator in ESTIMATORS:
-            params = None
-            if task["tight"]:
-                logit = LogisticRegression(
-                    C=1.0, solver="newton-cholesky", tol=1e-12, max_iter=10_000
-                )
-                params = {"init_params": {"propensity_score_model": logit}}
-            found = model.estimate_effect(
-                estimand, method_name=f"backdoor.propensity_score_{estimator}",
-                target_units="ate", method_params=params,
-            )
-            made["estimates"][f"{arm} {estimator}"] = float(found.value)
-            scores = model._data["propensity_score"].to_numpy(copy=True)
-            if estimator == "matching":
-                made["estimates"][f"{arm} ties averaged"] = tie_averaged(
-                    scores, rows["treated"].to_numpy(), rows[OUTCOME].to_numpy(float)
-                )
-                made["scores"][arm] = [float(min(scores)), float(max(scores)), len(set(scores))]
-            if task["refit"]:
-                del model._data["propensity_score"]
-            for refuter, (method, more) in REFUTERS.items() if task["simulations"] else ():
-                started = time.perf_counter()
-                refuted = model.refute_estimate(
-                    estimand, found, method_name=method, num_simulations=task["simulations"],
-                    n_jobs=task["jobs"], **more,
-                )
-                made["refuting"] += time.perf_counter() - started
-                result = refuted.refutation_result or {}
-                made["refutations"][f"{arm} {estimator} {refuter}"] = [
-                    float(refuted.new_effect), float(result.get("p_value", "nan")),
-                ]
-    return made
-
-
-def by_dowhy(
-    args, work: Path, race: str, simulations: int, jobs=1, one=False, refit=False, tight=False
-) -> tuple:
-    """A run of DoWhy in a process of its own: wall and processor seconds, its numbers."""
-    out = work / "dowhy.json"
-    task = {"data": str(args.data), "race": race, "simulations": simulations, "jobs": jobs,
-            "refit": refit, "tight": tight, "out": str(out)}
-    used, started = processor_seconds(), time.perf_counter()
-    subprocess.run(
-        [sys.executable, os.path.abspath(__file__), "--dowhy-worker", json.dumps(task)],
-        env={**os.environ, "GALERAS_IN_VENV": "1", **(dict.fromkeys(THREADS, "1") if one else {})},
-        check=True,
-    )
-    wall, used = time.perf_counter() - started, processor_seconds() - used
-    return wall, used, json.loads(out.read_text())
-
-
-# ---------------------------------------------------------------- Galeras
-
-
 def workflow(args, work: Path, race: str, simulations: int) -> Path:
     path = work / f"{race}_{simulations}.yaml"
-    path.write_text(WORKFLOW.format(
-        data=json.dumps(str(args.data)), columns=", ".join([OUTCOME, *CONFOUNDERS]),
-        where=WHERE[race], outcome=OUTCOME, confounders=", ".join(CONFOUNDERS),
-        estimators=", ".join(ESTIMATORS), refuters=", ".join(REFUTERS) if simulations else "",
-        simulations=simulations or 100, seed=SEED, more=MORE[race],
-    ))
+    path.write_text(
+        WORKFLOW.format(
+            data=json.dumps(str(args.data)),
+            columns=", ".join([OUTCOME, *CONFOUNDERS]),
+            where=WHERE[race],
+            outcome=OUTCOME,
+            confounders=", ".join(CONFOUNDERS),
+            estimators=", ".join(ESTIMATORS),
+            refuters=", ".join(REFUTERS) if simulations else "",
+            simulations=simulations or 100,
+            seed=SEED,
+            more=MORE[race],
+        )
+    )
     return path
 
 
@@ -311,9 +179,6 @@ def by_galeras(args, work: Path, race: str, simulations: int) -> tuple:
     return done.wall, used, made
 
 
-# ---------------------------------------------------------------- what is printed
-
-
 def shown(value: float | None, digits: int = 4) -> str:
     return "-" if value is None else f"{value:.{digits}f}"
 
@@ -332,18 +197,25 @@ def numbers(args, work: Path) -> int:
             name = key.replace("ties averaged", "matching")
             mine, status = ours["estimates"].get(name), ours["status"].get(name, "")
             relative = None if mine is None else abs(mine - peer) / abs(peer)
-            lines.append([
-                key, shown(default["estimates"][key], 9), shown(peer, 9), shown(mine, 9),
-                "-" if relative is None else f"{relative:.1e}", status,
-            ])
+            lines.append(
+                [
+                    key,
+                    shown(default["estimates"][key], 9),
+                    shown(peer, 9),
+                    shown(mine, 9),
+                    "-" if relative is None else f"{relative:.1e}",
+                    status,
+                ]
+            )
             # Of tied neighbours DoWhy takes any; `regress` averages them.
             if race == "fair" and "galeras" in args.engines and not key.endswith(" matching"):
                 verdict.check(
                     relative is not None and relative <= PARITY, f"{key}: {mine} and {peer}"
                 )
         print(f"\n{race}: average treatment effects")
-        table(["estimate", "DoWhy", "DoWhy, fitted to the end", "ours", "relative", "status"],
-              lines)
+        table(
+            ["estimate", "DoWhy", "DoWhy, fitted to the end", "ours", "relative", "status"], lines
+        )
         for arm, (low, high, distinct) in tight["scores"].items():
             print(f"propensities of {arm}: {low:.4f} to {high:.4f}, {distinct} distinct")
     return verdict.end()
@@ -359,8 +231,9 @@ def refutations(race: str, results: dict) -> None:
         for engine in engines:
             value, p = results[engine]["refutations"].get(key, (None, None))
             status = results[engine].get("status", {}).get(key, "")
-            cells.append(f"{shown(value, 3)} (p {shown(p, 2)})" if value is not None
-                         else status or "-")
+            cells.append(
+                f"{shown(value, 3)} (p {shown(p, 2)})" if value is not None else status or "-"
+            )
         lines.append(cells)
     print(f"\n{race}: mean effect over the simulations, and p")
     table(["refuter", *engines], lines)
@@ -382,24 +255,29 @@ def race_once(args, work: Path, race: str, times: dict, results: dict) -> None:
             wall, used = wall + more, used * (wall + more) / wall
         times.setdefault(f"DoWhy, {way}", []).append((wall, used))
         results[f"DoWhy, {way}"] = made
-        print(f"  {race}, DoWhy, {way}: {wall:.1f} s, processor {used:.1f} s, load {load:.1f} "
-              f"before and {os.getloadavg()[0]:.1f} after", file=sys.stderr, flush=True)
+        print(
+            f"  {race}, DoWhy, {way}: {wall:.1f} s, processor {used:.1f} s, load {load:.1f} "
+            f"before and {os.getloadavg()[0]:.1f} after",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 def main() -> int:
     parser = arguments(__doc__)
     base = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    parser.add_argument("--data", type=Path,
-                        default=ROOT.parent / "shared" / "data" / "galeras_treatments.parquet")
+    parser.add_argument(
+        "--data", type=Path, default=ROOT.parent / "shared" / "data" / "galeras_treatments.parquet"
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--simulations", type=int, default=100)
-    parser.add_argument("--dowhy-simulations", type=int,
-                        help="fewer simulations of DoWhy; its time is scaled")
+    parser.add_argument(
+        "--dowhy-simulations", type=int, help="fewer simulations of DoWhy; its time is scaled"
+    )
     parser.add_argument("--races", type=lambda t: t.split(","), default=list(WHERE))
     parser.add_argument("--engines", type=lambda t: t.split(","), default=["dowhy", "galeras"])
     parser.add_argument("--jobs", type=int, default=2, help="threads of ours")
-    parser.add_argument("--faster-than-dowhy", type=float,
-                        help="the least ratio of the main race")
+    parser.add_argument("--faster-than-dowhy", type=float, help="the least ratio of the main race")
     parser.add_argument("--numbers", action="store_true", help="print the estimates side by side")
     parser.add_argument("--venv", type=Path, default=base / "galeras-bench" / "venv-causal")
     parser.add_argument("--dowhy-worker", help="(this script starts itself so)")
@@ -431,7 +309,7 @@ def main() -> int:
     lines, ratios = [], {}
     for race in args.races:
         middles = {
-            name: [statistics.median(seconds) for seconds in zip(*found)]
+            name: [statistics.median(seconds) for seconds in zip(*found, strict=True)]
             for name, found in times[race].items()
         }
         for name, (wall, used) in middles.items():
@@ -442,24 +320,48 @@ def main() -> int:
                 both = [f"{ratio:.1f}", f"{by_processor:.1f}"]
                 if race == "fair":
                     ratios[name] = ratio
-            lines.append([
-                race, name, f"{wall:.2f}", f"{min(walls):.2f}", f"{max(walls):.2f}",
-                f"{used:.2f}", *both,
-            ])
+            lines.append(
+                [
+                    race,
+                    name,
+                    f"{wall:.2f}",
+                    f"{min(walls):.2f}",
+                    f"{max(walls):.2f}",
+                    f"{used:.2f}",
+                    *both,
+                ]
+            )
     print(f"\n{args.simulations} simulations, {args.rounds} rounds, whole processes")
     if args.dowhy_simulations and args.dowhy_simulations != args.simulations:
-        print(f"DoWhy ran {args.dowhy_simulations} simulations: its times are SCALED, in "
-              f"proportion to the simulations, which overstates them; run all {args.simulations} "
-              "for the real ratio")
-    table(["race", "engine", "median s", "min s", "max s", "processor s", "DoWhy / ours",
-           "by processor s"], lines)
+        print(
+            f"DoWhy ran {args.dowhy_simulations} simulations: its times are SCALED, in "
+            f"proportion to the simulations, which overstates them; run all {args.simulations} "
+            "for the real ratio"
+        )
+    table(
+        [
+            "race",
+            "engine",
+            "median s",
+            "min s",
+            "max s",
+            "processor s",
+            "DoWhy / ours",
+            "by processor s",
+        ],
+        lines,
+    )
     if ratios:
         fastest = min(ratios, key=ratios.get)
-        print(f"DoWhy / ours in the main race: {ratios['DoWhy, default']:.1f}; the fastest way "
-              f"({fastest}): {ratios[fastest]:.1f}")
+        print(
+            f"DoWhy / ours in the main race: {ratios['DoWhy, default']:.1f}; the fastest way "
+            f"({fastest}): {ratios[fastest]:.1f}"
+        )
     if args.faster_than_dowhy:
-        verdict.check(bool(ratios) and min(ratios.values()) >= args.faster_than_dowhy,
-                      f"at least {args.faster_than_dowhy} times DoWhy's speed")
+        verdict.check(
+            bool(ratios) and min(ratios.values()) >= args.faster_than_dowhy,
+            f"at least {args.faster_than_dowhy} times DoWhy's speed",
+        )
     return verdict.end()
 
 

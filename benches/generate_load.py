@@ -25,7 +25,6 @@ import shutil
 import statistics
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 sys.dont_write_bytecode = True
@@ -69,7 +68,9 @@ BODY = {
         {"role": "system", "content": "You are a Python programmer."},
         {"role": "user", "content": "Complete the following Python method:\n" + CODE.format(row=0)},
     ],
-    "max_tokens": 512, "seed": 42, "stream": False,
+    "max_tokens": 512,
+    "seed": 42,
+    "stream": False,
 }
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -107,9 +108,21 @@ def measured(server: Server, work) -> dict:
 def bare(server: Server, script: Path, args, seconds: int) -> dict:
     """wrk for some seconds; the time of all requests follows from its rate."""
     done = subprocess.run(
-        ["wrk", "-t", "2", "-c", str(args.concurrency), "-d", f"{seconds}s", "-s", str(script),
-         f"{server.url}/chat/completions"],
-        capture_output=True, text=True, check=True,
+        [
+            "wrk",
+            "-t",
+            "2",
+            "-c",
+            str(args.concurrency),
+            "-d",
+            f"{seconds}s",
+            "-s",
+            str(script),
+            f"{server.url}/chat/completions",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     requests, micros, errors = map(int, done.stdout.split("RESULT ")[1].split()[:3])
     if errors:
@@ -157,8 +170,11 @@ def main() -> int:
     with (work / "data.jsonl").open("w") as out:
         for row in range(args.requests):
             out.write(json.dumps({"id": f"{row:06}", "code": CODE.format(row=row)}) + "\n")
-    print(f"{args.requests} requests of {len(body)} bytes, {args.concurrency} side by side, "
-          f"{os.cpu_count()} processors, {args.rounds} rounds", flush=True)
+    print(
+        f"{args.requests} requests of {len(body)} bytes, {args.concurrency} side by side, "
+        f"{os.cpu_count()} processors, {args.rounds} rounds",
+        flush=True,
+    )
 
     lines = []
     for latency in args.latencies:
@@ -170,28 +186,41 @@ def main() -> int:
         run(args.galeras, workflow, prompted, "--select", "prompts")
         found = {"wrk": [], "galeras": []}
         for _ in range(args.rounds):
-            found["wrk"].append(measured(server, lambda: bare(server, script, args, args.seconds)))
+            found["wrk"].append(
+                measured(server, lambda s=server: bare(s, script, args, args.seconds))
+            )
             found["galeras"].append(
-                measured(server, lambda: galeras(server, work, args, verdict)))
+                measured(server, lambda s=server: galeras(s, work, args, verdict))
+            )
         server.stop()
         median = {}
         for name, rounds in found.items():
-            middle = lambda key, scaled=False: statistics.median(  # noqa: E731
-                one[key] * (one["scale"] if scaled else 1) for one in rounds)
+            middle = lambda key, scaled=False, rounds=rounds: statistics.median(  # noqa: E731
+                one[key] * (one["scale"] if scaled else 1) for one in rounds
+            )
             median[name] = middle("seconds")
             times = sorted(one["seconds"] for one in rounds)
             spread = f"{times[0]:.2f}–{times[-1]:.2f}"
             whole = f"{middle('wall'):.2f}" if name == "galeras" else ""
-            lines.append([
-                f"{latency:g}", name, f"{median[name]:.2f}", spread,
-                f"{args.requests / median[name]:,.0f}", whole,
-                f"{middle('client', True):.2f}", f"{middle('server', True):.2f}",
-            ])
+            lines.append(
+                [
+                    f"{latency:g}",
+                    name,
+                    f"{median[name]:.2f}",
+                    spread,
+                    f"{args.requests / median[name]:,.0f}",
+                    whole,
+                    f"{middle('client', True):.2f}",
+                    f"{middle('server', True):.2f}",
+                ]
+            )
         ratio = median["wrk"] / median["galeras"]
-        pairs = zip(found["wrk"], found["galeras"])
+        pairs = zip(found["wrk"], found["galeras"], strict=True)
         by_round = ", ".join(f"{w['seconds'] / g['seconds']:.2f}" for w, g in pairs)
-        print(f"latency {latency:g} ms: galeras reaches {ratio:.0%} of wrk (rounds: {by_round})",
-              flush=True)
+        print(
+            f"latency {latency:g} ms: galeras reaches {ratio:.0%} of wrk (rounds: {by_round})",
+            flush=True,
+        )
         verdict.check(ratio >= TARGET, f"latency {latency:g} ms: {ratio:.0%}, not {TARGET:.0%}")
     print()
     table(["ms", "client", "s", "rounds", "per s", "whole s", "cpu s", "server cpu s"], lines)

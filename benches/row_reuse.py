@@ -20,9 +20,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "scripts"))
-from harness import (  # noqa: E402
-    Verdict, arguments, run, stdlib_methods, table, work_folder, write_methods,
-)
+from harness import Verdict, arguments, run, stdlib_methods, table, work_folder, write_methods  # noqa: E402
 
 LIMIT = 0.10
 WORKFLOW = """\
@@ -69,11 +67,18 @@ def main() -> int:
             f"{warm['reused_rows']} reused",
         )
         verdict.check(same, "the digests differ from those of a fresh run")
-        rows.append([
-            at + 1, changed, warm["computed_rows"], warm["reused_rows"],
-            f"{cold['seconds']:.2f}", f"{warm['seconds']:.2f}", f"{ratios[-1]:.1%}",
-            "equal" if same else "DIFFER",
-        ])
+        rows.append(
+            [
+                at + 1,
+                changed,
+                warm["computed_rows"],
+                warm["reused_rows"],
+                f"{cold['seconds']:.2f}",
+                f"{warm['seconds']:.2f}",
+                f"{ratios[-1]:.1%}",
+                "equal" if same else "DIFFER",
+            ]
+        )
         shutil.rmtree(cache)
     table(["run", "changed", "computed", "reused", "cold s", "warm s", "ratio", "digests"], rows)
     median = statistics.median(ratios)

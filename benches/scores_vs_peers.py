@@ -31,15 +31,22 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "scripts"))
 from harness import ROOT, Verdict, arguments, in_venv, pinned, work_folder  # noqa: E402
 
-PINS = {"codebleu": "0.7.0", "tree-sitter": "0.22.3", "tree-sitter-python": "0.21.0",
-        "sacrebleu": "2.6.0", "rouge_score": "0.1.2", "rapidfuzz": "3.14.6", "pyarrow": "26.0.1"}
+PINS = {
+    "codebleu": "0.7.0",
+    "tree-sitter": "0.22.3",
+    "tree-sitter-python": "0.21.0",
+    "sacrebleu": "2.6.0",
+    "rouge_score": "0.1.2",
+    "rapidfuzz": "3.14.6",
+    "pyarrow": "26.0.1",
+}
 
 
 def real_pairs(path: Path, count: int) -> list:
     import pyarrow.parquet as parquet
 
     table = parquet.read_table(path, columns=["code", "code_before"])
-    rows = zip(table["code"].to_pylist(), table["code_before"].to_pylist())
+    rows = zip(table["code"].to_pylist(), table["code_before"].to_pylist(), strict=True)
     pairs = {(new, old) for new, old in rows if new and old and new.strip() != old.strip()}
     order = sorted(pairs, key=lambda p: hashlib.md5("\0".join(p).encode()).digest())
     return order[:count]
@@ -56,8 +63,9 @@ def peers() -> dict:
     logging.disable(logging.CRITICAL)
     import rapidfuzz.distance
     import sacrebleu
-    from codebleu import calc_codebleu
     from rouge_score.rouge_scorer import RougeScorer
+
+    from codebleu import calc_codebleu
 
     rouge = RougeScorer(["rougeL"])
     return {
@@ -74,11 +82,17 @@ def bench_program(given: str | None) -> str:
         return given
     built = subprocess.run(
         ["cargo", "bench", "--bench", "scores", "--no-run", "--message-format", "json"],
-        cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True,
+        cwd=ROOT,
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
     ).stdout
     messages = (json.loads(line) for line in built.splitlines() if line.startswith("{"))
-    found = [m["executable"] for m in messages
-             if m.get("target", {}).get("name") == "scores" and m.get("executable")]
+    found = [
+        m["executable"]
+        for m in messages
+        if m.get("target", {}).get("name") == "scores" and m.get("executable")
+    ]
     return found[-1]
 
 
@@ -98,14 +112,17 @@ def main() -> int:
         for reference, hypothesis in pairs:
             out.write(json.dumps({"reference": reference, "hypothesis": hypothesis}) + "\n")
     size = sum(len(r.encode()) + len(h.encode()) for r, h in pairs)
-    print(f"{len(pairs)} pairs, {size / 1e6:.1f} MB, {os.cpu_count()} cores, one thread", flush=True)
+    print(
+        f"{len(pairs)} pairs, {size / 1e6:.1f} MB, {os.cpu_count()} cores, one thread", flush=True
+    )
     program = bench_program(args.program)
 
     ours: dict = {}
     theirs: dict = {}
     for number in range(args.rounds):
-        line = subprocess.run([program, str(file), "1"], check=True, stdout=subprocess.PIPE,
-                              text=True).stdout.splitlines()[-1]
+        line = subprocess.run(
+            [program, str(file), "1"], check=True, stdout=subprocess.PIPE, text=True
+        ).stdout.splitlines()[-1]
         for name, value in json.loads(line).items():
             ours.setdefault(name, []).append(value)
         for name, score in peers().items():
@@ -118,15 +135,20 @@ def main() -> int:
 
     # The fewest seconds are those with the least disturbance; the medians are printed, too.
     parse = min(ours["parse"])
-    print(f"{'score':20} {'ours s':>8} {'median':>8} {'peer s':>8} {'median':>8} {'peer/ours':>10}"
-          f" {'ours/parse':>10}")
+    print(
+        f"{'score':20} {'ours s':>8} {'median':>8} {'peer s':>8} {'median':>8} {'peer/ours':>10}"
+        f" {'ours/parse':>10}"
+    )
     ratios = {}
     for name, values in ours.items():
         peer = theirs.get("codebleu" if name == "codebleu_compat" else name)
         best, middle = min(values), statistics.median(values)
         ratios[name] = (min(peer) / best if peer else None, best / parse)
-        shown = (f"{min(peer):8.2f} {statistics.median(peer):8.2f} {min(peer) / best:9.1f}x"
-                 if peer else f"{'':8} {'':8} {'':>10}")
+        shown = (
+            f"{min(peer):8.2f} {statistics.median(peer):8.2f} {min(peer) / best:9.1f}x"
+            if peer
+            else f"{'':8} {'':8} {'':>10}"
+        )
         print(f"{name:20} {best:8.3f} {middle:8.3f} {shown} {best / parse:9.2f}x")
     verdict = Verdict()
     verdict.check(ratios["codebleu"][1] <= 2.5, "codebleu takes at most 2.5 parses")

@@ -5,22 +5,33 @@
 //!
 //! # Layers
 //!
-//! Imports point only downward; `tests/tidy.rs` enforces it.
+//! From the bottom to the top; a module imports only those before it. `tests/tidy` reads this table
+//! and enforces it. Algorithms are crates of their own below `crates/` and know nothing of these
+//! modules; ARCHITECTURE.md has the map of both.
 //!
-//! | layer | modules | what lives there |
-//! |---|---|---|
-//! | 0 | `id`, `digest`, `event`, `cause` | newtypes, hashing, run events, causes of errors |
-//! | 1 | `workflow`, `operator`, `store`, `session` | YAML to a raw spec; the operator contract; the store; DataFusion sessions |
-//! | 2 | `functions`, `causal`, `git`, `github`, `chat` | algorithms as DataFusion functions; causal inference; repositories and their histories; searches; models |
-//! | 2 | `operators`, `plan` | the operators; the bound plan |
-//! | 3 | `runner`, `report` | running a plan; showing what happened |
-//! | 4 | `cli` | the verbs of the command line |
+//! | module | what lives there |
+//! |---|---|
+//! | `id` | the id of a row |
+//! | `digest` | logical digests of tables, digests of files |
+//! | `cause` | what lies under an error: the chain of its sources |
+//! | `event` | what happens during a run, for whoever shows it |
+//! | `code` | the codes of diagnostics, each with its explanation |
+//! | `workflow` | YAML to a raw specification, with positions and diagnostics |
+//! | `operator` | the contract of operators, and the registry |
+//! | `functions` | algorithms as DataFusion functions |
+//! | `store` | the content-addressed store: manifests, blobs, journals, locks |
+//! | `session` | DataFusion sessions: scans, encodings, writing Parquet |
+//! | `operators` | the operators, and the list that names them all |
+//! | `plan` | a specification and a registry to a bound graph of steps |
+//! | `report` | events and tables for people and programs |
+//! | `runner` | the steps of a plan, run or taken from the store |
+//! | `cli` | the verbs of the command line |
 //!
 //! # Invariants
 //!
 //! - An operator names no other operator, and neither `store` nor `runner`.
 //! - `plan` and `runner` name no operator; they get a registry.
-//! - `report` does not know `runner`; both know `event`.
+//! - `report` knows neither `runner` nor `plan`; it knows `event`.
 //! - Nothing here prints, except through a writer that it was given, and progress bars.
 //! - A result is stored before the manifest that names it.
 

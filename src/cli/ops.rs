@@ -15,7 +15,7 @@ enum OpsFormat {
     /// For a terminal.
     #[default]
     Human,
-    /// For Markdown: the table of the README, or an operator's page.
+    /// For Markdown: the table of all operators, or an operator's page.
     Markdown,
     /// One JSON object per operator and line.
     Json,

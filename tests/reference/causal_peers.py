@@ -33,30 +33,24 @@ import math
 import pathlib
 import sys
 import warnings
-from collections import defaultdict
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "scripts"))
-from harness import Verdict, in_venv, pinned, table  # noqa: E402
+from causal_differences import compared, report  # noqa: E402
+from harness import Verdict, in_venv, pinned  # noqa: E402
 
 PINS = {
-    "numpy": "2.4.6", "pandas": "3.1.1", "scipy": "1.15.3", "statsmodels": "0.15.0",
-    "scikit-learn": "1.9.1", "linearmodels": "7.1",
+    "numpy": "2.4.6",
+    "pandas": "3.1.1",
+    "scipy": "1.15.3",
+    "statsmodels": "0.15.0",
+    "scikit-learn": "1.9.1",
+    "linearmodels": "7.1",
 }
 OUT = pathlib.Path(__file__).with_suffix(".json")
 CAUSAL = pathlib.Path(__file__).with_name("causal")
 STUDIES = ["formula_splitmix42", "ihdp_A_seed0", "nhefs", "nsw_dw"]
-CLOSED, OPTIMISED = 1e-9, 1e-6
 SANDWICHES = ["HC0", "HC1", "HC2", "HC3"]
-
-# Parts of a path in which an optimiser takes part.
-OPTIMISERS = {"propensity", "teffects_stack_logit"}
-
-# Files whose standard errors of least squares have lost digits.
-ROUGH = ["causal/nhefs.json", "causal/nsw_dw.json"]
-
-
-# ---------------------------------------------------------------- one study
 
 
 def read(name: str) -> dict:
@@ -78,8 +72,11 @@ def naive(t, y) -> dict:
     test = stats.ttest_ind(y[t == 1], y[t == 0], equal_var=False)
     ate = y[t == 1].mean() - y[t == 0].mean()
     return {
-        "ate": float(ate), "se_welch": float(ate / test.statistic), "df": float(test.df),
-        "p": float(test.pvalue), "ci": interval(test.confidence_interval(0.95)),
+        "ate": float(ate),
+        "se_welch": float(ate / test.statistic),
+        "df": float(test.df),
+        "p": float(test.pvalue),
+        "ci": interval(test.confidence_interval(0.95)),
     }
 
 
@@ -139,7 +136,8 @@ def matching(e, t, y) -> dict:
     att = (y[one] - matched(one, other)).mean()
     atc = (matched(other, one) - y[other]).mean()
     return {
-        "att": float(att), "atc": float(atc),
+        "att": float(att),
+        "atc": float(atc),
         "ate": float((att * one.sum() + atc * other.sum()) / len(t)),
     }
 
@@ -151,12 +149,15 @@ def propensity(e, intercept, coef, x, t, y) -> dict:
 
     clipped = numpy.clip(e, 0.05, 0.95)
     made = {
-        "intercept": float(intercept), "coef": [float(c) for c in coef],
-        "min": float(e.min()), "max": float(e.max()),
+        "intercept": float(intercept),
+        "coef": [float(c) for c in coef],
+        "min": float(e.min()),
+        "max": float(e.max()),
         "quantiles_1_25_50_75_99": numpy.quantile(e, [0.01, 0.25, 0.5, 0.75, 0.99]).tolist(),
         "n_outside_0.05_0.95": int(((e < 0.05) | (e > 0.95)).sum()),
         "auc": float(roc_auc_score(t, e)),
-        "ipw_noclip": weighting(e, t, y), "ipw_clip_05_95": weighting(clipped, t, y),
+        "ipw_noclip": weighting(e, t, y),
+        "ipw_clip_05_95": weighting(clipped, t, y),
     }
     rounded = numpy.unique(numpy.round(e, 12))
     if len(rounded) == len(e):
@@ -222,9 +223,7 @@ def treatment_effects(x, t, y) -> dict:
         at = moments(params)
         if abs(at.mean(0)).max() > 1e-9 * max(1.0, abs(at).max()):
             continue  # the peer bounds propensities in its conditions, not in its estimate
-        slopes = approx_fprime(
-            params, lambda p, moments=moments: moments(p).mean(0), centered=True
-        )
+        slopes = approx_fprime(params, lambda p, moments=moments: moments(p).mean(0), centered=True)
         bread = numpy.linalg.inv(slopes)
         covariance = bread @ (at.T @ at) @ bread.T / len(t) ** 2
         made[name]["se"] = float(math.sqrt(covariance[0, 0]))
@@ -265,16 +264,11 @@ def study(name: str) -> dict:
         "naive": naive(t, y),
         "ols": ols,
         "lin2013": least_squares(interacted, y, clusters, False),
-        "sensemakr": {
-            "partial_r2": squared / (squared + freedom), "partial_f2": squared / freedom,
-        },
+        "sensemakr": {"partial_r2": squared / (squared + freedom), "partial_f2": squared / freedom},
         "balance": balance(x, t),
         "propensity": propensities(x, t, y),
         "teffects_stack_logit": treatment_effects(x, t, y),
     }
-
-
-# ---------------------------------------------------------------- the other files
 
 
 def instruments() -> dict:
@@ -342,9 +336,13 @@ def pairs() -> dict:
     test = stats.ttest_rel(one, other)
     fit = sm.OLS(one - other, numpy.ones(len(one))).fit(method="qr")
     return {
-        "n_pairs": len(one), "mean_diff": float((one - other).mean()),
-        "se": float(fit.bse[0]), "t": float(test.statistic), "df": int(test.df),
-        "p": float(test.pvalue), "ci": interval(test.confidence_interval(0.95)),
+        "n_pairs": len(one),
+        "mean_diff": float((one - other).mean()),
+        "se": float(fit.bse[0]),
+        "t": float(test.statistic),
+        "df": int(test.df),
+        "p": float(test.pvalue),
+        "ci": interval(test.confidence_interval(0.95)),
         "ci_of_regression": interval(fit.conf_int(0.05)[0]),
     }
 
@@ -365,13 +363,20 @@ def correlations() -> list:
         pearson = stats.pearsonr(x, y)
         spearman = stats.spearmanr(x, y)
         kendall = stats.kendalltau(x, y, variant="b", method="asymptotic")
-        made.append([
-            name, one, other,
-            [float(pearson.statistic), float(pearson.pvalue),
-             interval(pearson.confidence_interval(0.95))],
-            [float(spearman.statistic), float(spearman.pvalue)],
-            [float(kendall.statistic), float(kendall.pvalue)],
-        ])
+        made.append(
+            [
+                name,
+                one,
+                other,
+                [
+                    float(pearson.statistic),
+                    float(pearson.pvalue),
+                    interval(pearson.confidence_interval(0.95)),
+                ],
+                [float(spearman.statistic), float(spearman.pvalue)],
+                [float(kendall.statistic), float(kendall.pvalue)],
+            ]
+        )
     return made
 
 
@@ -383,7 +388,8 @@ def tails() -> dict:
     return {
         # [t, degrees of freedom, P(T > t)]
         "t_upper": [
-            [t, df, float(stats.t.sf(t, df))] for df in degrees
+            [t, df, float(stats.t.sf(t, df))]
+            for df in degrees
             for t in (-3.0, 0.0, 0.5, 1.96, 5.0, 12.312596200067377, 25.473209009772102, 37.0)
         ],
         "t_quantile": [
@@ -396,11 +402,13 @@ def tails() -> dict:
             [p, float(stats.norm.ppf(p))] for p in (1e-300, 1e-20, 0.025, 0.5, 0.8, 0.975, 0.999999)
         ],
         "chi_squared_upper": [
-            [x, df, float(stats.chi2.sf(x, df))] for df in (1, 2, 7)
+            [x, df, float(stats.chi2.sf(x, df))]
+            for df in (1, 2, 7)
             for x in (0.1, 3.84, 50.0, 435.15308832348234, 1200.0)
         ],
         "f_upper": [
-            [f, one, other, float(stats.f.sf(f, one, other))] for one, other in ((1, 500), (4, 30))
+            [f, one, other, float(stats.f.sf(f, one, other))]
+            for one, other in ((1, 500), (4, 30))
             for f in (0.5, 2.0, 15.766661138649773, 300.0)
         ],
     }
@@ -409,86 +417,18 @@ def tails() -> dict:
 def everything() -> dict:
     files = {name: study(name) for name in STUDIES}
     files |= {
-        "card_iv": instruments(), "multiplicity": multiplicity(), "closed_form": closed_form(),
+        "card_iv": instruments(),
+        "multiplicity": multiplicity(),
+        "closed_form": closed_form(),
     }
     return {
-        "peers": PINS, "clusters": "row index modulo n // 5", "files": files,
-        "pairs": pairs(), "correlations": correlations(), "tails": tails(),
+        "peers": PINS,
+        "clusters": "row index modulo n // 5",
+        "files": files,
+        "pairs": pairs(),
+        "correlations": correlations(),
+        "tails": tails(),
     }
-
-
-# ---------------------------------------------------------------- check
-
-
-def relative(one: float, other: float, scale: float) -> float:
-    """The difference over the larger of the two, or over `scale` if this is larger."""
-    if one == other:
-        return 0.0
-    return abs(one - other) / max(abs(one), abs(other), scale)
-
-
-def compared(here, there, path=()) -> list:
-    """(path, relative difference) of every number that both have."""
-    if isinstance(here, dict) and isinstance(there, dict):
-        return [f for k in here if k in there for f in compared(here[k], there[k], (*path, k))]
-    if isinstance(here, list) and isinstance(there, list):
-        if len(here) != len(there):
-            return [(path, math.inf)]
-        numbers = [abs(v) for v in there if isinstance(v, (int, float))]
-        # Coefficients are compared with the largest of them as the scale of rounding.
-        scale = 1e-6 * max(numbers, default=0) if path[-1] == "coef" else 0
-        return [
-            f for one, other in zip(here, there)
-            for f in (compared(one, other, path) if isinstance(one, (dict, list))
-                      else numbers_compared(one, other, path, scale))
-        ]
-    return numbers_compared(here, there, path, 0)
-
-
-def numbers_compared(one, other, path, scale) -> list:
-    kinds = (int, float)
-    if isinstance(one, bool) or not isinstance(one, kinds) or not isinstance(other, kinds):
-        return []
-    # What is about zero after weighting is compared on the scale of standard deviations.
-    if "smd_after_ate_weights" in path or path[-1] == "smd":
-        scale = 1.0
-    return [(path, relative(one, other, scale))]
-
-
-def field(path: tuple) -> str:
-    """Without the names of covariates."""
-    parts = list(path)
-    for parent in ("balance", "smd_after_ate_weights"):
-        if parent in parts:
-            parts[parts.index(parent) + 1] = "*"
-    return "/".join(parts)
-
-
-def allowed(title: str, name: str) -> float:
-    """The largest relative difference that a field may have."""
-    parts = name.split("/")
-    rough = title in ROUGH and parts[0] in ("ols", "lin2013") and parts[-1].startswith("se_")
-    return OPTIMISED if rough or OPTIMISERS & set(parts) else CLOSED
-
-
-def report(title: str, found: list, verdict: Verdict, every: bool) -> None:
-    """A line per field, or only for those that differ too much."""
-    worst, count = defaultdict(float), defaultdict(int)
-    for path, difference in found:
-        worst[field(path)] = max(worst[field(path)], difference)
-        count[field(path)] += 1
-    largest = max(worst.values(), default=0)
-    print(f"\n{title}: {len(found)} numbers, largest difference {largest:.1e}")
-    lines = [
-        [name, count[name], f"{difference:.1e}", f"{allowed(title, name):.0e}"]
-        for name, difference in worst.items() if every or difference > allowed(title, name)
-    ]
-    if lines:
-        table(["field", "numbers", "largest relative", "allowed"], lines)
-    for name, difference in worst.items():
-        verdict.check(
-            difference <= allowed(title, name), f"{title}: {name} differs by {difference:.1e}"
-        )
 
 
 def check(made: dict) -> int:

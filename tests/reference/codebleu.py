@@ -60,7 +60,7 @@ SNIPPETS = [
     "def f():\n    global a\n    a = 1\n    def g():\n        nonlocal b\n        b = a\n    del a",
     "@cache(maxsize=None)\n@a.b\ndef f(x):\n    return f'{x!r:>{w}} {x + 1}' 'abc' \"d\"",
     "def f(x):\n    '''Doc.'''\n    y = x  # why\n    return y",
-    "def f(x):\n    \"\"\"Doc\n\n    of lines\n    \"\"\"\n    # note\n    z = 'a' if x else 'b'\n    return z",
+    'def f(x):\n    """Doc\n\n    of lines\n    """\n    # note\n    z = \'a\' if x else \'b\'\n    return z',
     "def f(a, b):\n    if a:\n        c = 1\n    elif b:\n        c = a\n    else:\n        c = b\n    return c",
     "def f(a):\n    if a:\n        b = a\n    if not a:\n        b = 2\n        if b:\n            a = b\n    return a + b",
     "def f(a):\n    yield a\n    b = yield from a\n    assert b, 'x'\n    raise ValueError(b) from a",
@@ -118,15 +118,18 @@ class Ordered(dict):
 def measure(ordered):
     """In a virtual environment: pairs from stdin, numbers to stdout."""
     logging.disable(logging.CRITICAL)
-    from codebleu import calc_codebleu, dataflow_match
     from codebleu.parser import DFG
+
+    from codebleu import calc_codebleu, dataflow_match
 
     if ordered:
         dataflow_match.set = DFG.set = Ordered
 
     def scores(chosen):
         found = calc_codebleu(
-            [pair["reference"] for pair in chosen], [pair["hypothesis"] for pair in chosen], "python"
+            [pair["reference"] for pair in chosen],
+            [pair["hypothesis"] for pair in chosen],
+            "python",
         )
         return {ours: found[theirs] for ours, theirs in NAMES.items()}
 
@@ -140,7 +143,9 @@ def run(python, made, how, seed=0):
     env = dict(os.environ, PYTHONHASHSEED=str(seed), GALERAS_PEERS=how)
     given = json.dumps(made)
     # -P: the package of the same name, not this file.
-    done = subprocess.run([python, "-P", __file__], env=env, input=given, text=True, capture_output=True)
+    done = subprocess.run(
+        [python, "-P", __file__], env=env, input=given, text=True, capture_output=True
+    )
     if done.returncode:
         sys.exit(done.stderr)
     return json.loads(done.stdout)

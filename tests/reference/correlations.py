@@ -64,11 +64,21 @@ def main():
             if min(len(set(x)), len(set(y))) < 2:
                 continue
             for method in ("pearson", "spearman", "kendall"):
-                run = {"pearson": stats.pearsonr, "spearman": stats.spearmanr,
-                       "kendall": stats.kendalltau}[method]
+                run = {
+                    "pearson": stats.pearsonr,
+                    "spearman": stats.spearmanr,
+                    "kendall": stats.kendalltau,
+                }[method]
                 result = run(x, y)
-                entry = dict(file=file, rows=rows, x=a, y=b, method=method,
-                             r=float(result.statistic), p=float(result.pvalue))
+                entry = dict(
+                    file=file,
+                    rows=rows,
+                    x=a,
+                    y=b,
+                    method=method,
+                    r=float(result.statistic),
+                    p=float(result.pvalue),
+                )
                 if method == "pearson" and rows >= 4:
                     interval = result.confidence_interval(0.95)
                     entry |= dict(low=float(interval.low), high=float(interval.high))
@@ -79,13 +89,15 @@ def main():
         rows = len(table[a])
         design = numpy.column_stack([numpy.ones(rows), *(table[name] for name in given)])
         design /= numpy.sqrt((design**2).sum(0))
-        rest = [c - design @ numpy.linalg.lstsq(design, c, rcond=None)[0]
-                for c in (table[a], table[b])]
+        rest = [
+            c - design @ numpy.linalg.lstsq(design, c, rcond=None)[0] for c in (table[a], table[b])
+        ]
         r = float(rest[0] @ rest[1] / numpy.sqrt((rest[0] @ rest[0]) * (rest[1] @ rest[1])))
         degrees = rows - 2 - len(given)
         t = r * numpy.sqrt(degrees / ((1 - r) * (1 + r)))
-        partial.append(dict(file=file, x=a, y=b, given=given, r=r,
-                            p=float(2 * stats.t.sf(abs(t), degrees))))
+        partial.append(
+            dict(file=file, x=a, y=b, given=given, r=r, p=float(2 * stats.t.sf(abs(t), degrees)))
+        )
     # scipy's coefficient of a perfect order of ranks may miss 1 by a rounding error, which makes
     # a p-value of it that is not zero: such an entry is written as what it is.
     for entry in entries:

@@ -101,8 +101,10 @@ def words():
 
 def documents():
     numbers, vocabulary, made = Numbers(42), words(), []
+
     def some(n):
         return [vocabulary[numbers.below(len(vocabulary))] for _ in range(n)]
+
     while len(made) < DOCUMENTS:
         if len(made) < 40 or numbers.below(8) == 0:
             made.append(some(12 + numbers.below(50)))

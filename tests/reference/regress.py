@@ -15,9 +15,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "scripts"))
 from harness import in_venv, pinned  # noqa: E402
 
-in_venv(*pinned({
-    "numpy": "2.4.6", "scipy": "1.17.1", "statsmodels": "0.15.0", "pandas": "3.1.1",
-}))
+in_venv(*pinned({"numpy": "2.4.6", "scipy": "1.17.1", "statsmodels": "0.15.0", "pandas": "3.1.1"}))
 
 import numpy as np  # noqa: E402
 import pandas as pd  # noqa: E402
@@ -25,73 +23,16 @@ import statsmodels.api as sm  # noqa: E402
 from scipy import special, stats  # noqa: E402
 from statsmodels.stats.multitest import multipletests  # noqa: E402
 
-
-def noise(i, k):
-    """A number from 0 to 100 that looks random."""
-    mixed = (i * i * (31 + 2 * k) + i * (17 + 7 * k) + 5 * k) % 10_007
-    return mixed * 7_919 % 10_007 % 101
-
-
-def sandwich(x, y, c, kind, clusters):
-    """Coefficient 1 of least squares with its CR standard error and degrees of freedom."""
-    n, k = x.shape
-    bread = np.linalg.inv(x.T @ x)
-    b = bread @ x.T @ y
-    u = y - x @ b
-    hat = x @ bread @ x.T
-    groups = [np.flatnonzero(clusters == g) for g in np.unique(clusters)]
-    meat, rows = np.zeros((k, k)), []
-    for at in groups:
-        left = np.eye(len(at)) - hat[np.ix_(at, at)]
-        value, vector = np.linalg.eigh(left)
-        power = {"CR0": 0.0, "CR1": 0.0, "CR2": -0.5, "CR3": -1.0}[kind]
-        adjust = (vector * np.where(value > 1e-12, np.maximum(value, 1e-300) ** power, 0)) @ vector.T
-        score = x[at].T @ adjust @ u[at]
-        meat += np.outer(score, score)
-        rows.append((np.eye(n) - hat)[at].T @ adjust @ x[at] @ bread[:, c])
-    g = len(groups)
-    if kind == "CR1":
-        meat = meat * g / (g - 1) * (n - 1) / (n - k)
-    degrees = g - 1
-    if kind == "CR2":
-        # Bell and McCaffrey: with equal variances the quadratic form has this matrix.
-        form = np.array(rows)
-        eigen = np.linalg.eigvalsh(form @ form.T)
-        degrees = eigen.sum() ** 2 / (eigen**2).sum()
-    return float(b[c]), float(np.sqrt((bread @ meat @ bread)[c, c])), float(degrees)
-
-
-def estimate(value, error, degrees, alpha=0.05):
-    t = value / error
-    half = stats.t.ppf(1 - alpha / 2, degrees) * error
-    return {
-        "estimate": value, "standard_error": error, "statistic": t, "df": degrees,
-        "p_value": 2 * stats.t.sf(abs(t), degrees), "ci_low": value - half, "ci_high": value + half,
-    }
-
-
-def paired(d, alpha=0.05):
-    return estimate(float(d.mean()), float(d.std(ddof=1) / np.sqrt(len(d))), len(d) - 1, alpha)
-
-
-def modifiers(differences, columns):
-    """HC3 slopes on standardised modifiers, and effects by fifths."""
-    found = {}
-    for name, column in columns.items():
-        z = (column - column.mean()) / column.std(ddof=1)
-        fit = sm.OLS(differences, sm.add_constant(z)).fit(cov_type="HC3", use_t=True)
-        cut, edges = pd.qcut(column, 5, duplicates="drop", retbins=True)
-        groups = []
-        for at, (_, inside) in enumerate(pd.Series(differences).groupby(cut.codes)):
-            groups.append({
-                "low": edges[at], "high": edges[at + 1], "n": len(inside), "estimate": inside.mean(),
-                "standard_error": inside.std(ddof=1) / np.sqrt(len(inside)),
-            })
-        found[name] = {
-            "estimate": fit.params[1], "standard_error": fit.bse[1], "p_value": fit.pvalues[1],
-            "ci_low": fit.conf_int()[1][0], "ci_high": fit.conf_int()[1][1], "groups": groups,
-        }
-    return found
+from regress_estimators import (  # noqa: E402
+    estimate,
+    fitted,
+    matched,
+    modifiers,
+    noise,
+    paired,
+    sandwich,
+    weighted,
+)
 
 
 def arms():
@@ -101,7 +42,17 @@ def arms():
         for at, (arm, effect) in enumerate([("c", 0), ("t1", 14), ("t2", -9)]):
             y = 300 + 2 * noise(unit, 0) + effect + noise(3 * unit + at, 1) + (unit % 15) * at
             z = 50 + noise(unit, 3) + noise(3 * unit + at, 4) // 4 + at * (noise(unit, 2) // 10)
-            rows.append((f"u{unit:02}", f"g{unit * unit % 17:02}", arm, y, z, noise(unit, 2), noise(unit, 5) // 10))
+            rows.append(
+                (
+                    f"u{unit:02}",
+                    f"g{unit * unit % 17:02}",
+                    arm,
+                    y,
+                    z,
+                    noise(unit, 2),
+                    noise(unit, 5) // 10,
+                )
+            )
     return pd.DataFrame(rows, columns=["unit", "place", "arm", "y", "z", "size", "depth"])
 
 
@@ -119,7 +70,9 @@ def three_arms():
             row["level_90"] = paired(d, 0.1)
             p.append(row["p_value"])
             for kind in ("CR0", "CR1", "CR2", "CR3"):
-                row[kind] = estimate(*sandwich(np.ones((60, 1)), d.values, 0, kind, unit.place.values))
+                row[kind] = estimate(
+                    *sandwich(np.ones((60, 1)), d.values, 0, kind, unit.place.values)
+                )
             two = frame[frame.arm.isin([treatment, control])]
             t = (two.arm == treatment).astype(float).values
             y, size = two[outcome].astype(float).values, two["size"].astype(float).values
@@ -136,27 +89,37 @@ def three_arms():
                 x = sm.add_constant((column - column.mean()) / column.std(ddof=1))
                 slope = sandwich(x, d.values, 1, "CR2", unit.place.values)
                 row["modifiers_place"][name] = estimate(*slope)
-            wilcoxon = stats.wilcoxon(d, zero_method="wilcox", correction=False, method="asymptotic")
+            wilcoxon = stats.wilcoxon(
+                d, zero_method="wilcox", correction=False, method="asymptotic"
+            )
             walsh = (d.values[:, None] + d.values[None, :])[np.triu_indices(60)] / 2
             row["location"] = {
-                "median": np.median(d), "hodges_lehmann": np.median(walsh),
-                "trimmed_mean": stats.trim_mean(d, 0.1), "wilcoxon_w": wilcoxon.statistic,
+                "median": np.median(d),
+                "hodges_lehmann": np.median(walsh),
+                "trimmed_mean": stats.trim_mean(d, 0.1),
+                "wilcoxon_w": wilcoxon.statistic,
                 "wilcoxon_p": wilcoxon.pvalue,
                 "sign_p": stats.binomtest(int((d > 0).sum()), int((d != 0).sum())).pvalue,
-                "positive": int((d > 0).sum()), "negative": int((d < 0).sum()), "zero": int((d == 0).sum()),
+                "positive": int((d > 0).sum()),
+                "negative": int((d < 0).sum()),
+                "zero": int((d == 0).sum()),
                 "ratio_of_means": wide[outcome][treatment].mean() / wide[outcome][control].mean(),
             }
-            sd = np.sqrt((wide[outcome][treatment].var(ddof=1) + wide[outcome][control].var(ddof=1)) / 2)
+            sd = np.sqrt(
+                (wide[outcome][treatment].var(ddof=1) + wide[outcome][control].var(ddof=1)) / 2
+            )
             row["standardised_effect"] = d.mean() / sd
             result["contrasts"].append(row)
-    for row, holm in zip(result["contrasts"], multipletests(p, method="holm")[1]):
+    for row, holm in zip(result["contrasts"], multipletests(p, method="holm")[1], strict=False):
         row["holm"] = holm
     first = multipletests(p[:4], method="holm")[1]
     result["holm_control_only"] = list(first)
     for at in range(0, 6, 2):
         pair = result["contrasts"][at : at + 2]
         slopes = [m for row in pair for m in row["modifiers"].values()]
-        for slope, q in zip(slopes, multipletests([s["p_value"] for s in slopes], method="fdr_bh")[1]):
+        for slope, q in zip(
+            slopes, multipletests([s["p_value"] for s in slopes], method="fdr_bh")[1], strict=False
+        ):
             slope["q_value"] = q
     friedman = {}
     for outcome in ("y", "z"):
@@ -177,7 +140,12 @@ def samples():
             answers["c"] = 0
         for arm, count in answers.items():
             for sample in range(count):
-                y = 80 + noise(unit, 0) + (6 if arm == "t" else 0) + noise(7 * unit + sample, 1 + len(rows) % 3)
+                y = (
+                    80
+                    + noise(unit, 0)
+                    + (6 if arm == "t" else 0)
+                    + noise(7 * unit + sample, 1 + len(rows) % 3)
+                )
                 rows.append((unit, arm, sample, y))
     frame = pd.DataFrame(rows, columns=["unit", "arm", "sample", "y"])
     means = frame.groupby(["unit", "arm"]).y.mean().unstack()
@@ -186,8 +154,12 @@ def samples():
     ols = estimate(*sandwich(x, frame.y.astype(float).values, 1, "CR2", frame.unit.values))
     welch = stats.ttest_ind(frame.y[frame.arm == "t"], frame.y[frame.arm == "c"], equal_var=False)
     return {
-        "csv": frame.to_csv(index=False), "rows": len(frame), "pairs": len(whole),
-        "incomplete": len(means) - len(whole), "paired": paired(whole.t - whole.c), "ols": ols,
+        "csv": frame.to_csv(index=False),
+        "rows": len(frame),
+        "pairs": len(whole),
+        "incomplete": len(means) - len(whole),
+        "paired": paired(whole.t - whole.c),
+        "ols": ols,
         "welch": {"statistic": welch.statistic, "df": welch.df, "p_value": welch.pvalue},
     }
 
@@ -206,11 +178,14 @@ def independent():
         design = np.column_stack([np.ones(n), t, z, t * z])
         fit = sm.OLS(y, design).fit(cov_type="HC3", use_t=True)
         found[name] = {
-            "estimate": fit.params[3], "standard_error": fit.bse[3], "p_value": fit.pvalues[3],
-            "ci_low": fit.conf_int()[3][0], "ci_high": fit.conf_int()[3][1],
+            "estimate": fit.params[3],
+            "standard_error": fit.bse[3],
+            "p_value": fit.pvalues[3],
+            "ci_low": fit.conf_int()[3][0],
+            "ci_high": fit.conf_int()[3][1],
         }
     q = multipletests([m["p_value"] for m in found.values()], method="fdr_bh")[1]
-    for slope, value in zip(found.values(), q):
+    for slope, value in zip(found.values(), q, strict=False):
         slope["q_value"] = value
     return {"csv": frame.to_csv(index=False), "modifiers": found}
 
@@ -246,14 +221,18 @@ def confounded():
         found["modifiers"][name] = {
             "slope": estimate(fit.params[1], fit.bse[1], fit.df_resid),
             "slope_place": estimate(*sandwich(design, y, 1, "CR2", place)),
-            "groups": groups, "groups_place": of_place, "welch": welch,
+            "groups": groups,
+            "groups_place": of_place,
+            "welch": welch,
         }
     z, beta = fitted(x[:, None], t)
     e = np.clip(special.expit(z @ beta), 0.05, 0.95)
     pooled = np.sqrt((x[t == 1].var(ddof=1) + x[t == 0].var(ddof=1)) / 2)
     for name, one, zero in (
-        ("ate", 1 / e, 1 / (1 - e)), ("att", 1 + 0 * e, e / (1 - e)),
-        ("atc", (1 - e) / e, 1 + 0 * e), ("ato", 1 - e, e),
+        ("ate", 1 / e, 1 / (1 - e)),
+        ("att", 1 + 0 * e, e / (1 - e)),
+        ("atc", (1 - e) / e, 1 + 0 * e),
+        ("ato", 1 - e, e),
     ):
         one, zero = one * t, zero * (1 - t)
         found["balance"][name] = {
@@ -282,16 +261,24 @@ def correlations():
     def of(frame, x, y, method, alpha=0.05):
         two = frame[[x, y]].apply(pd.to_numeric).dropna()
         u, v, m = two[x].values, two[y].values, len(two)
-        found = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}[method](u, v)
+        found = {
+            "pearson": stats.pearsonr,
+            "spearman": stats.spearmanr,
+            "kendall": stats.kendalltau,
+        }[method](u, v)
         r = found.statistic
         se = {
-            "pearson": np.sqrt(1 / (m - 3)), "spearman": np.sqrt((1 + r * r / 2) / (m - 3)),
+            "pearson": np.sqrt(1 / (m - 3)),
+            "spearman": np.sqrt((1 + r * r / 2) / (m - 3)),
             "kendall": np.sqrt(0.437 / (m - 4)),
         }[method]
         half = stats.norm.ppf(1 - alpha / 2) * se
         return {
-            "coefficient": r, "p_value": found.pvalue, "n": m,
-            "ci_low": np.tanh(np.arctanh(r) - half), "ci_high": np.tanh(np.arctanh(r) + half),
+            "coefficient": r,
+            "p_value": found.pvalue,
+            "n": m,
+            "ci_low": np.tanh(np.arctanh(r) - half),
+            "ci_high": np.tanh(np.arctanh(r) + half),
         }
 
     result = {"csv": frame.to_csv(index=False)}
@@ -301,10 +288,13 @@ def correlations():
         ]
         groups = [
             {"kind": kind or None, "outcome": "a", "variable": y, **of(part, "a", y, method)}
-            for kind, part in frame.groupby("kind") for y in "bd"
+            for kind, part in frame.groupby("kind")
+            for y in "bd"
         ]
         result[method] = {
-            "all": whole, "groups": groups, "level_99": of(frame, "a", "b", method, 0.01),
+            "all": whole,
+            "groups": groups,
+            "level_99": of(frame, "a", "b", method, 0.01),
         }
     # So near to a line that the p-value is far out in the tail.
     tail = pd.DataFrame({"u": range(400), "v": [3 * i + noise(i, 0) * 4 for i in range(400)]})
@@ -339,9 +329,13 @@ def partial():
 
     return {
         "csv": frame.to_csv(index=False),
-        "x y | m": of("x", "y", ["m"]), "w x": of("w", "x", []), "w y": of("w", "y", []),
+        "x y | m": of("x", "y", ["m"]),
+        "w x": of("w", "x", []),
+        "w y": of("w", "y", []),
         "m w": of("m", "w", []),
-        "arm x": of("arm", "x", []), "arm m": of("arm", "m", []), "arm w": of("arm", "w", []),
+        "arm x": of("arm", "x", []),
+        "arm m": of("arm", "m", []),
+        "arm w": of("arm", "w", []),
     }
 
 
@@ -357,7 +351,10 @@ def regressions():
         y = frame[meta["outcome"]].values.astype(np.longdouble)
         w = frame[meta["covariates"]].values.astype(np.longdouble)
         n, centred = len(y), w - w.mean(0)
-        for kind, x in (("ols", [t[:, None], w]), ("lin", [t[:, None], centred, t[:, None] * centred])):
+        for kind, x in (
+            ("ols", [t[:, None], w]),
+            ("lin", [t[:, None], centred, t[:, None] * centred]),
+        ):
             x = np.column_stack([np.ones((n, 1), np.longdouble), *x])
             scale = np.sqrt((x**2).mean(0))
             q, k = x / scale, x.shape[1]
@@ -383,94 +380,12 @@ def regressions():
             kinds = {"HC0": u, "HC1": u * np.sqrt(np.longdouble(n) / (n - k))}
             if h.max() < 1 - 1e-9:
                 kinds |= {"HC2": u / np.sqrt(1 - h), "HC3": u / (1 - h)}
-            for se, weighted in kinds.items():
-                error[se] = np.sqrt(((q @ row * weighted) ** 2).sum())
+            for se, factor in kinds.items():
+                error[se] = np.sqrt(((q @ row * factor) ** 2).sum())
             found.setdefault(name, {})[kind] = {
                 "estimate": float(row @ (q.T @ y) / scale[1]),
                 **{se: float(value / scale[1]) for se, value in error.items()},
             }
-    return found
-
-
-def fitted(x, t):
-    """Maximum likelihood of a logistic regression with an intercept."""
-    z = np.column_stack([np.ones(len(t)), x])
-    scale = np.abs(z).max(0)
-    z = z / scale
-    beta = np.zeros(z.shape[1])
-    for _ in range(60):
-        e = special.expit(z @ beta)
-        beta += np.linalg.solve((z * (e * (1 - e))[:, None]).T @ z, z.T @ (t - e))
-    return z, beta
-
-
-def m_estimation(equations, theta, difference, clusters):
-    """The standard error of a difference by the sandwich of stacked estimating equations."""
-    columns = []
-    for at in range(len(theta)):
-        moved = theta.astype(complex)
-        moved[at] += 1e-30j
-        columns.append(equations(moved).sum(0).imag / 1e-30)
-    bread = np.linalg.inv(np.array(columns).T)
-    g = equations(theta)
-    g = pd.DataFrame(g).groupby(clusters).sum().values
-    variance = bread @ (g.T @ g) @ bread.T
-    return float(np.sqrt(difference @ variance @ difference))
-
-
-def weighted(x, t, y, estimand, clip, clusters):
-    z, beta = fitted(x, t)
-    k = len(beta)
-
-    def weights(theta):
-        e = 1 / (1 + np.exp(-(z @ theta[:k])))
-        e = np.where(e.real < clip[0], clip[0], np.where(e.real > clip[1], clip[1], e))
-        return {
-            "ate": (1 / e, 1 / (1 - e)), "att": (1 + 0 * e, e / (1 - e)),
-            "atc": ((1 - e) / e, 1 + 0 * e), "ato": (1 - e, e),
-        }[estimand]
-
-    def equations(theta):
-        one, zero = weights(theta)
-        e = 1 / (1 + np.exp(-(z @ theta[:k])))
-        return np.column_stack([
-            z * (t - e)[:, None], t * one * (y - theta[k]), (1 - t) * zero * (y - theta[k + 1]),
-        ])
-
-    one, zero = weights(beta)
-    means = [(t * one * y).sum() / (t * one).sum(), ((1 - t) * zero * y).sum() / ((1 - t) * zero).sum()]
-    theta = np.concatenate([beta, means])
-    difference = np.zeros(k + 2)
-    difference[k:] = 1, -1
-    error = m_estimation(equations, theta, difference, clusters)
-    return {"estimate": means[0] - means[1], "standard_error": error}
-
-
-def matched(x, t, y):
-    """Abadie and Imbens (2006), by comparing every unit with every other."""
-    z, beta = fitted(x, t)
-    e = special.expit(z @ beta)
-    n = len(y)
-    effect, uses, squares, variance = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
-    for i in range(n):
-        other = np.flatnonzero(t != t[i])
-        far = np.abs(e[other] - e[i])
-        nearest = other[far == far.min()]
-        effect[i] = (y[i] - y[nearest].mean()) * (1 if t[i] else -1)
-        uses[nearest] += 1 / len(nearest)
-        squares[nearest] += 1 / len(nearest) ** 2
-        own = np.flatnonzero((t == t[i]) & (np.arange(n) != i))
-        far = np.abs(e[own] - e[i])
-        variance[i] = y[np.append(own[far == far.min()], i)].var(ddof=1)
-    found = {}
-    for name, rows in (("ate", np.ones(n, bool)), ("att", t == 1), ("atc", t == 0)):
-        m, tau = rows.sum(), effect[rows].mean()
-        if name == "ate":
-            rest = (variance * (uses**2 + 2 * uses - squares)).sum()
-        else:
-            rest = (variance * (uses**2 - squares))[~rows].sum()
-        error = np.sqrt((((effect[rows] - tau) ** 2).sum() + rest) / m**2)
-        found[name] = {"estimate": tau, "standard_error": error}
     return found
 
 
@@ -502,10 +417,16 @@ def plain(value):
     return value.item() if hasattr(value, "item") else value
 
 
-found = plain({
-    "three_arms": three_arms(), "samples": samples(), "independent": independent(),
-    "confounded": confounded(), "correlations": correlations(), "partial": partial(),
-    "regressions": regressions(),
-    "propensities": propensities(),
-})
+found = plain(
+    {
+        "three_arms": three_arms(),
+        "samples": samples(),
+        "independent": independent(),
+        "confounded": confounded(),
+        "correlations": correlations(),
+        "partial": partial(),
+        "regressions": regressions(),
+        "propensities": propensities(),
+    }
+)
 (HERE / "regress.json").write_text(json.dumps(found, indent=1) + "\n")

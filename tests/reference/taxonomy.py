@@ -16,8 +16,18 @@ import textwrap
 import token
 import tokenize
 
-ORDER = ["blocks", "exceptions", "oop", "tests", "declaration", "conditional", "loops",
-         "operators", "casting", "extra_tokens"]
+ORDER = [
+    "blocks",
+    "exceptions",
+    "oop",
+    "tests",
+    "declaration",
+    "conditional",
+    "loops",
+    "operators",
+    "casting",
+    "extra_tokens",
+]
 
 OURS = {
     "blocks": "{ } [ ] ( ) : return pass yield with",
@@ -28,7 +38,7 @@ OURS = {
     "conditional": "if else elif",
     "loops": "for while break continue",
     "operators": "= + - * / % == != >= <= ~ << >> & ^ | < > ** // := += -= *= /= //= %= @= &= |="
-                 " ^= >>= <<= **= and or not in is",
+    " ^= >>= <<= **= and or not in is",
     "casting": "int float str bool bytes bytearray complex list tuple dict set frozenset",
     "extra_tokens": "@ ... None True False",
 }
@@ -95,7 +105,8 @@ def counts(text):
     return ours, published
 
 
-SNIPPETS = r'''
+SNIPPETS = (
+    r'''
 pass
 ---
 def f(x):
@@ -344,7 +355,11 @@ f"""{
 x for x in y
 }"""
 ---
-x = r'''+"'''"+r'''a\'b'''+"'''"+r'''
+x = r'''
+    + "'''"
+    + r"""a\'b"""
+    + "'''"
+    + r'''
 ---
 b; r; f; u; rb; bu; br.x
 ---
@@ -355,7 +370,9 @@ f"a" "b"; b'c'
 ---
 '\'' + "'" + '"' + ''
 ---
-"" + '' + """""" + ('''+"''''''"+r''')
+"" + '' + """""" + ('''
+    + "''''''"
+    + r''')
 ---
 """"a" """; """\""""; """a\
 """
@@ -457,6 +474,7 @@ a;b;c
 ---
 a, b = b, a
 '''
+)
 
 VALID = [s.strip("\n") + "\n" for s in SNIPPETS.split("\n---\n")]
 
@@ -466,7 +484,10 @@ if __name__ == "__main__":
     for text, result in known:
         if result is None:
             print("left out, no Python 3.11:", repr(text), file=sys.stderr)
-    rows = [{"code": text, "counts": result[0], "published": result[1]}
-            for text, result in known if result is not None]
+    rows = [
+        {"code": text, "counts": result[0], "published": result[1]}
+        for text, result in known
+        if result is not None
+    ]
     lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
     pathlib.Path(__file__).with_suffix(".json").write_text(f"[\n{lines}\n]\n", "utf-8")

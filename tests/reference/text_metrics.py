@@ -70,19 +70,93 @@ PAIRS = {
 
 # Texts for the corners of the tokenizers; each is also paired with its neighbours below.
 CORNERS = [
-    "", " ", "\n", "a", ".", "..", "...", "1.", ".1", "1.2", "1..2", "1...2", "1....2", "a.1",
-    "a..1", "a...1", "1.a", "1..a", "1.,2", "1,2.3,4", "3.14, 2,718 1,000,000.5", "-", "1-", "1--2",
-    "1-2-3", "-1", "a-1", "1-a", "1.-2", "1-.5", "-.5", "a - 1 - 2", "x-\ny", "x-\r\ny", "x-\n",
-    "x -\n\ny", "<skipped>", "a<skipped>b", "<skip<skipped>ped>", "-<skipped>\ny",
-    "<skip-\nped>", "&quot;a&quot;", "&amp;lt;", "&amp;quot;", "&lt;x&gt; &amp; y", "&", "&&amp;",
-    "&#39;", "{[(a)]}", "a_b __c__ `d` ~e ^f", "don't 'x' \"y\"", "a'b.c'1.2'", "$1.50 50% #1 @me",
-    "a\tb\r\nc\x0bd\x0ce", "a\x1cb\x1dc\x1ed\x1ff", "a\x85b\xa0c\u2003d\u3000e\u200bf\u180eg",
-    "\u00bfqu\u00e9? \u00a1no! \u00abs\u00ed\u00bb", "\u0661.\u0662 \u0663,\u0664", "\u00bd.5 x\u00b2.y \u2167.\u2168",
-    "1\u20442 2\u00d73 \u221a4 \u20ac5 \u00a36", "\u3002\u4e16\u754c\uff0c\u4f60\u597d\uff01 1\uff0c2", "e\u0301.e\u0301 n\u0303o",
-    "\U0001f469\u200d\U0001f4bb.\U0001f469", "\U0001d7d8.\U0001d7d9 \U00010100\U00010101x", "2026.", "x 2026.", "2026.\n",
-    "2026..", "(1)", "1)", "(1", "..1", "...1", "a+1=2<3>4|5", "\u212aelvin \u0130stanbul \u1e9eS \u039f\u0394\u039f\u03a3",
-    "a" * 300, "ab " * 70, "x.y." * 40, "1,2," * 40, "-" * 70, "\u4e16" * 130, "caf\u00e9 " * 30,
-    "the the the the", "the the cat the", "a b a b a b a b", "A B a B", "\x00 \x01\x7f",
+    "",
+    " ",
+    "\n",
+    "a",
+    ".",
+    "..",
+    "...",
+    "1.",
+    ".1",
+    "1.2",
+    "1..2",
+    "1...2",
+    "1....2",
+    "a.1",
+    "a..1",
+    "a...1",
+    "1.a",
+    "1..a",
+    "1.,2",
+    "1,2.3,4",
+    "3.14, 2,718 1,000,000.5",
+    "-",
+    "1-",
+    "1--2",
+    "1-2-3",
+    "-1",
+    "a-1",
+    "1-a",
+    "1.-2",
+    "1-.5",
+    "-.5",
+    "a - 1 - 2",
+    "x-\ny",
+    "x-\r\ny",
+    "x-\n",
+    "x -\n\ny",
+    "<skipped>",
+    "a<skipped>b",
+    "<skip<skipped>ped>",
+    "-<skipped>\ny",
+    "<skip-\nped>",
+    "&quot;a&quot;",
+    "&amp;lt;",
+    "&amp;quot;",
+    "&lt;x&gt; &amp; y",
+    "&",
+    "&&amp;",
+    "&#39;",
+    "{[(a)]}",
+    "a_b __c__ `d` ~e ^f",
+    "don't 'x' \"y\"",
+    "a'b.c'1.2'",
+    "$1.50 50% #1 @me",
+    "a\tb\r\nc\x0bd\x0ce",
+    "a\x1cb\x1dc\x1ed\x1ff",
+    "a\x85b\xa0c\u2003d\u3000e\u200bf\u180eg",
+    "\u00bfqu\u00e9? \u00a1no! \u00abs\u00ed\u00bb",
+    "\u0661.\u0662 \u0663,\u0664",
+    "\u00bd.5 x\u00b2.y \u2167.\u2168",
+    "1\u20442 2\u00d73 \u221a4 \u20ac5 \u00a36",
+    "\u3002\u4e16\u754c\uff0c\u4f60\u597d\uff01 1\uff0c2",
+    "e\u0301.e\u0301 n\u0303o",
+    "\U0001f469\u200d\U0001f4bb.\U0001f469",
+    "\U0001d7d8.\U0001d7d9 \U00010100\U00010101x",
+    "2026.",
+    "x 2026.",
+    "2026.\n",
+    "2026..",
+    "(1)",
+    "1)",
+    "(1",
+    "..1",
+    "...1",
+    "a+1=2<3>4|5",
+    "\u212aelvin \u0130stanbul \u1e9eS \u039f\u0394\u039f\u03a3",
+    "a" * 300,
+    "ab " * 70,
+    "x.y." * 40,
+    "1,2," * 40,
+    "-" * 70,
+    "\u4e16" * 130,
+    "caf\u00e9 " * 30,
+    "the the the the",
+    "the the cat the",
+    "a b a b a b a b",
+    "A B a B",
+    "\x00 \x01\x7f",
 ]
 
 SNIPPETS = [
@@ -100,9 +174,41 @@ SNIPPETS = [
     "        self.cache = {k: v for k, v in kwargs.items() if k.startswith('c_')}\n",
 ]
 PIECES = [
-    "\n", "\r\n", "\t", " ", "  ", ".", ",", "-", "1", "2.5", "_", "x", "self", "e\u0301", "\u00f1",
-    "\u4e16\u754c", "\U0001f389", "\U0001d4cd", "&quot;", "&amp;", "-\n", "<skipped>", "return", "()", "==",
-    "\u00ab", "\u2026", "\u20ac", "\u0663", "\u00bd", "\u200d", "Z" * 70, "'", '"', "\u3000",
+    "\n",
+    "\r\n",
+    "\t",
+    " ",
+    "  ",
+    ".",
+    ",",
+    "-",
+    "1",
+    "2.5",
+    "_",
+    "x",
+    "self",
+    "e\u0301",
+    "\u00f1",
+    "\u4e16\u754c",
+    "\U0001f389",
+    "\U0001d4cd",
+    "&quot;",
+    "&amp;",
+    "-\n",
+    "<skipped>",
+    "return",
+    "()",
+    "==",
+    "\u00ab",
+    "\u2026",
+    "\u20ac",
+    "\u0663",
+    "\u00bd",
+    "\u200d",
+    "Z" * 70,
+    "'",
+    '"',
+    "\u3000",
 ]
 
 
@@ -125,15 +231,17 @@ def mutated(numbers, text, changes):
             case 0:
                 text = text[:place] + PIECES[numbers.below(len(PIECES))] + text[place:]
             case 1:
-                text = text[:place] + text[place + length:]
+                text = text[:place] + text[place + length :]
             case 2:
                 piece = PIECES[numbers.below(len(PIECES))]
-                text = text[:place] + piece + text[place + length:]
+                text = text[:place] + piece + text[place + length :]
             case 3:
-                text = text[:place] + text[place:place + length * 3] * 2 + text[place + length * 3:]
+                text = (
+                    text[:place] + text[place : place + length * 3] * 2 + text[place + length * 3 :]
+                )
             case _:
                 other = numbers.below(len(text) + 1)
-                text = text[:place] + text[other:other + length * 4] + text[place:]
+                text = text[:place] + text[other : other + length * 4] + text[place:]
     return text
 
 
@@ -175,15 +283,13 @@ def metrics():
     for name in ["method0", "method1", "method2", "method3", "method4"]:
         made[f"nltk_{name}"] = nltk_sentence(getattr(smooth, name))
     for tokens in ["13a", "none", "intl", "char"]:
-        made[f"sacrebleu_corpus_{tokens}"] = (
-            lambda r, h, t=tokens: sacrebleu.corpus_bleu([h], [[r]], tokenize=t).score
+        made[f"sacrebleu_corpus_{tokens}"] = lambda r, h, t=tokens: (
+            sacrebleu.corpus_bleu([h], [[r]], tokenize=t).score
         )
     for tokens in ["13a", "none", "intl", "char"]:
         for method in ["none", "floor", "add-k", "exp"]:
-            made[f"sacrebleu_sentence_{tokens}_{method}"] = (
-                lambda r, h, t=tokens, m=method: sacrebleu.sentence_bleu(
-                    h, [r], tokenize=t, smooth_method=m
-                ).score
+            made[f"sacrebleu_sentence_{tokens}_{method}"] = lambda r, h, t=tokens, m=method: (
+                sacrebleu.sentence_bleu(h, [r], tokenize=t, smooth_method=m).score
             )
     made["chrf2"] = lambda r, h: sacrebleu.sentence_chrf(h, [r]).score
     made["rouge_l"] = lambda r, h: float(rouge.score(r, h)["rougeL"].fmeasure)
@@ -282,14 +388,17 @@ def main():
         "pass_at_k": [
             [n, c, k, pass_at_k(n, c, k)]
             for n in (1, 2, 5, 10, 50, 200, 1000)
-            for c in (0, 1, 2, 3, 5, 13, 50, 199, 200, 1000) if c <= n
-            for k in (1, 2, 5, 10, 100, 1000) if k <= n
+            for c in (0, 1, 2, 3, 5, 13, 50, 199, 200, 1000)
+            if c <= n
+            for k in (1, 2, 5, 10, 100, 1000)
+            if k <= n
         ],
     }
     rows = {"pairs", "corpora", "tokens", "pass_at_k"}
     parts = [
         f"{json.dumps(key)}: [\n" + ",\n".join(map(json.dumps, value)) + "\n]"
-        if key in rows else f"{json.dumps(key)}: {json.dumps(value)}"
+        if key in rows
+        else f"{json.dumps(key)}: {json.dumps(value)}"
         for key, value in result.items()
     ]
     OUT.write_text("{\n" + ",\n".join(parts) + "\n}\n")

@@ -22,7 +22,7 @@ VOCAB_SIZES = [256, 300, 10000]
 
 TEXTS = [
     "def area(width, height):\n    size = width * height\n    return size\n",
-    "def name(self):\n\t\"\"\"Son père's naïve façade: 世界 🎉.\"\"\"\n\treturn self.name\n",
+    'def name(self):\n\t"""Son père\'s naïve façade: 世界 🎉."""\n\treturn self.name\n',
     "async def read(self, path: str) -> bytes:\r\n    async with open(path) as f:\r\n"
     "        return await f.read()\r\n",
     "def total(values):\n    total = 0\n    for value in values:\n        total += value\n"
@@ -80,13 +80,15 @@ def main():
         model = json.loads(learned(vocab_size).to_str())["model"]
         # The bytes are the same in every model; what was learned comes after.
         rest = {token: at for token, at in model["vocab"].items() if at >= 256}
-        models.append({
-            "vocab_size": vocab_size,
-            "reached": len(model["vocab"]),
-            "bytes": "".join(sorted(model["vocab"], key=model["vocab"].get)[:256]),
-            "vocab": rest,
-            "merges": model["merges"],
-        })
+        models.append(
+            {
+                "vocab_size": vocab_size,
+                "reached": len(model["vocab"]),
+                "bytes": "".join(sorted(model["vocab"], key=model["vocab"].get)[:256]),
+                "vocab": rest,
+                "merges": model["merges"],
+            }
+        )
     result = {"peers": PINS, "texts": TEXTS, "models": models}
     OUT.write_text(json.dumps(result, indent=1, ensure_ascii=True) + "\n")
 

@@ -33,196 +33,80 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from harness import ROOT, Verdict, arguments, run, table, work_folder  # noqa: E402
-
-# The largest allowed differences. The standard errors of table3.json itself are exact to 8e-11
-# (ols) and 5e-10 (lin) only, as extended precision shows.
-CLOSED, ITERATED = 1e-9, 1e-6
-OUTCOME = "y_levenshtein"
-CONTRASTS = {"T1": ("T1", "control"), "T2": ("T2", "control"), "T2_vs_T1": ("T2", "T1")}
-CONFOUNDERS = ["z_prompt_size", "z_n_whitespaces", "z_token_counts", "z_nloc"]
-COVARIATES = [*CONFOUNDERS, "z_complexity", "z_n_ast_nodes", "z_n_ast_errors", "z_ast_levels"]
-KINDS = ["classic", "HC0", "HC1", "HC2", "HC3", "CR0", "CR1", "CR2", "CR3"]
-ADJUSTMENTS = ["holm", "bonferroni", "benjamini_hochberg", "benjamini_yekutieli"]
-ESTIMANDS = ["ate", "att", "atc", "ato"]
-
-# table3.json's word for what the outputs call otherwise.
-WORDS = {
-    "pearson": "correlations", "kendall_tau_b": "kendall",  # the output of a coefficient
-    "fdr_bh": "benjamini_hochberg", "fdr_by": "benjamini_yekutieli",
-    "ate_hajek": "ate", "ato_overlap": "ato", "ipw": "weighting",
-    "count": "n", "25%": "q1", "50%": "median", "75%": "q3",
-    "se_HC3": "standard_error", "slope_per_sd": "estimate", "p": "p_value", "q_bh": "q_value",
-    "evalue_point": "evalue", "d": "standardised_effect", "rr": "risk_ratio",
-    "rr_lo": "risk_ratio_low", "rr_hi": "risk_ratio_high",
-    "rv_q": "robustness_value", "rv_q_alpha": "robustness_value_alpha",
-    "mde80_paired": "minimum_detectable_effect",
-    "mde80_if_unpaired": "minimum_detectable_unpaired",
-    "variance_ratio_unpaired_over_paired": "variance_ratio_unpaired",
-    "median_diff": "median", "trimmed10_mean": "trimmed_mean", "wilcoxon_W": "wilcoxon_w",
-    "sign_test_p": "sign_p", "skew": "skewness", "log_ratio_delta_se": "log_ratio_se",
-    "n_pos_neg_zero/0": "positive", "n_pos_neg_zero/1": "negative", "n_pos_neg_zero/2": "zero",
-}
-
-
-# ---------------------------------------------------------------- what has what
-
-
-def sd_of_pairs(row: dict) -> float:
-    return float(row["standard_error"]) * math.sqrt(float(row["n_pairs"]))
-
-
-def logit(row: dict) -> float:
-    return math.log(float(row["median"]) / (1 - float(row["median"])))
-
-
-def of(estimator: str) -> dict:
-    return {"contrast": "{contrast}", "estimator": estimator}
-
-
-def sensitivity(analysis: str) -> dict:
-    return {"contrast": "{contrast}", "analysis": analysis, "measure": "{measure}"}
-
-
-CONTRAST = {"contrast": "{contrast}"}
-COVARIATE = {"contrast": "{contrast}", "covariate": "{covariate}"}
-SLOPE = {"contrast": "{contrast}", "modifier": "{modifier}", "bin": "0"}
-GROUP = {"contrast": "{contrast}", "modifier": "{modifier}", "bin": "{bin}"}
-EFFECT = "ate_on_y_levenshtein/{contrast}/"
-PAIRED = EFFECT + "paired_PRIMARY/"
-MEANS = EFFECT + "naive_difference_in_means/"
-OLS, LIN = EFFECT + "ols_4confounders/", EFFECT + "lin2013_interacted_8/"
-WEIGHTS, STRATA = EFFECT + "ref_ipw/", EFFECT + "ref_stratify/"
-CATE = EFFECT + "cate/{modifier}/"
-
-# Block, path in table3.json, output, the row (column -> value), what of it, allowed difference.
-# `{name}` stands for a part of a path, `{name=a|b}` for one of these texts; both are used in what
-# follows, translated by WORDS. `contrast` gives two columns. A path may have several rules.
-MAPPED = [
-    ("arms", "arms/{arm}/{statistic}", "arms", {"t_treatment": "{arm}"}, "{statistic}", CLOSED),
-    ("correlations",
-     "correlations_with_y_levenshtein/{covariate}|{arm}/{m=pearson|spearman|kendall_tau_b}",
-     "{m}", {"variable": "{covariate}", "t_treatment": "{arm}"}, "coefficient", CLOSED),
-    ("printed", "correlations_with_y_levenshtein/{covariate}|{arm}/paper", "table_correlations",
-     {"variable": "{covariate}", "treatment": "{arm}"}, "printed", 0),
-    ("printed", "paper_table3/{estimator}/{arm}", "table_effects",
-     {"estimator": "{estimator}", "treatment": "{arm}"}, "printed", 0),
-    ("paired", PAIRED + "n_pairs", "estimates", of("paired"), "n_pairs", 0),
-    ("paired", PAIRED + "mean_diff", "estimates", of("paired"), "estimate", CLOSED),
-    ("paired", PAIRED + "sd_diff", "estimates", of("paired"), sd_of_pairs, CLOSED),
-    ("paired", PAIRED + "se", "estimates", of("paired"), "standard_error", CLOSED),
-    ("paired", PAIRED + "t", "estimates", of("paired"), "statistic", CLOSED),
-    ("paired", PAIRED + "df", "estimates", of("paired"), "df", 0),
-    ("paired", PAIRED + "p", "estimates", of("paired"), "p_value", CLOSED),
-    ("paired", PAIRED + "ci/0", "estimates", of("paired"), "ci_low", CLOSED),
-    ("paired", PAIRED + "ci/1", "estimates", of("paired"), "ci_high", CLOSED),
-    ("paired", PAIRED + "corr_arms", "arms_{contrast}", {}, "coefficient", CLOSED),
-    ("adjusted p", "multiplicity_3_contrasts/holm/{contrast}", "estimates", of("paired"),
-     "p_adjusted", CLOSED),
-    ("adjusted p", "multiplicity_3_contrasts/{method}/{contrast}", "adjust_{method}",
-     of("paired"), "p_adjusted", CLOSED),
-    ("omnibus", "omnibus/{=friedman_chi2}", "sensitivity",
-     {"analysis": "omnibus", "measure": "friedman_chi2"}, "value", CLOSED),
-    ("omnibus", "omnibus/{=p}", "sensitivity",
-     {"analysis": "omnibus", "measure": "friedman_p"}, "value", CLOSED),
-    ("means", MEANS + "ate", "estimates", of("difference"), "estimate", CLOSED),
-    ("means", MEANS + "ate", "unpaired", of("difference"), "estimate", CLOSED),
-    ("means", MEANS + "se_welch_WRONG_ignores_pairing", "estimates", of("difference"),
-     "standard_error", CLOSED),
-    ("means", MEANS + "welch_df", "estimates", of("difference"), "df", CLOSED),
-    ("means", MEANS + "welch_p", "estimates", of("difference"), "p_value", CLOSED),
-    ("means", MEANS + "welch_ci/0", "estimates", of("difference"), "ci_low", CLOSED),
-    ("means", MEANS + "welch_ci/1", "estimates", of("difference"), "ci_high", CLOSED),
-    ("ols", OLS + "ate", "estimates", of("ols"), "estimate", CLOSED),
-    ("ols", OLS + "se_{=CR2}", "estimates", {**of("ols"), "se_kind": "CR2"}, "standard_error",
-     CLOSED),
-    ("ols", OLS + "se_{kind}", "ols_{kind}", of("ols"), "standard_error", CLOSED),
-    ("lin", LIN + "ate", "lin_CR2", of("lin"), "estimate", CLOSED),
-    ("lin", LIN + "se_{kind}", "lin_{kind}", of("lin"), "standard_error", CLOSED),
-    ("weights", WEIGHTS + "{estimand=ate_hajek|att|atc|ato_overlap}", "estimand_{estimand}",
-     {**of("weighting"), "estimand": "{estimand}"}, "estimate", ITERATED),
-    ("weights", WEIGHTS + "ess_ate_t1_t0/0", "overlap", CONTRAST, "effective_treatment", ITERATED),
-    ("weights", WEIGHTS + "ess_ate_t1_t0/1", "overlap", CONTRAST, "effective_control", ITERATED),
-    ("weights", EFFECT + "matching_explained/logit_intercept", "overlap", CONTRAST, logit,
-     ITERATED),
-    ("strata", STRATA + "{estimand=ate|att|atc}", "estimand_{estimand}",
-     {**of("stratification"), "estimand": "{estimand}"}, "estimate", ITERATED),
-    ("strata", STRATA + "rows_kept", "estimates", of("stratification"), "n", 0),
-    ("aipw", EFFECT + "aipw_armwise/ate", "estimates", of("aipw"), "estimate", ITERATED),
-    ("aipw", EFFECT + "aipw_armwise/se_if_cluster", "estimates", of("aipw"), "standard_error",
-     ITERATED),
-    ("aipw", EFFECT + "aipw_armwise/se_if", "unpaired", of("aipw"), "standard_error", ITERATED),
-    ("modifiers", CATE + "{what=slope_per_sd|se_HC3|p|q_bh}", "modifiers", SLOPE, "{what}",
-     CLOSED),
-    ("modifiers", CATE + "quintile_cate/{bin}/{what}", "modifiers", GROUP, "{what}", CLOSED),
-    ("balance", EFFECT + "balance/{covariate}/{what}", "balance", COVARIATE, "{what}", CLOSED),
-    # All weights are equal.
-    ("balance", EFFECT + "balance/{covariate}/{what}", "balance", COVARIATE, "{what}_weighted",
-     ITERATED),
-    ("locations", EFFECT + "robust_location/{measure*}", "sensitivity", sensitivity("location"),
-     "value", CLOSED),
-    ("E-values", EFFECT + "evalue_paired_se/{measure}", "sensitivity", sensitivity("evalue"),
-     "value", CLOSED),
-    ("robustness", EFFECT + "sensemakr_ols_4confounders/{measure}", "sensitivity",
-     sensitivity("robustness"), "value", CLOSED),
-    ("Rosenbaum", EFFECT + "rosenbaum/gamma_star_p05_one_sided", "sensitivity",
-     {**sensitivity("rosenbaum"), "measure": "gamma_star"}, "value", ITERATED),
-    ("Rosenbaum", EFFECT + "rosenbaum/p_upper/{gamma}", "sensitivity",
-     {**sensitivity("rosenbaum"), "measure": "p_upper_{gamma}"}, "value", CLOSED),
-    ("power", EFFECT + "power/{measure}", "sensitivity", sensitivity("power"), "value", CLOSED),
-]
-
-# Path in table3.json -> why no output has it.
-MATCHING = "of a matching that the program refuses"
-UNMAPPED = {
-    "source": "a text",
-    STRATA + "num_strata_param": "the program reports no strata",
-    STRATA + "strata_kept": "the program reports no strata",
-    WEIGHTS + "atm_matching_weights": "weights that the program does not offer",
-    WEIGHTS + "ate_horvitz_thompson": "weights that the program does not offer",
-    EFFECT + "aipw_additive_dowhy/{what}": "one regression for both arms, not offered",
-    EFFECT + "tie_averaged_matching/{what}": MATCHING,
-    EFFECT + "matching_explained/logit_coef/{at}":
-        "coefficients of the propensity; that all scores are 0.5 is checked",
-    EFFECT + "matching_explained/lbfgs_iterations": "of another optimiser",
-    EFFECT + "matching_explained/{=distinct_rows_matched|row_matched_to_everyone|"
-             "y_control_of_that_row|y_treated_of_that_row|att|atc|"
-             "ate_half_naive_plus_pairdiff_of_row|sd_over_tie_winner}": MATCHING,
-    EFFECT + "matching_explained/range_if_another_row_were_the_tie_winner/{end}": MATCHING,
-}
+from published_fields import (  # noqa: E402
+    ADJUSTMENTS,
+    CLOSED,
+    CONFOUNDERS,
+    CONTRASTS,
+    COVARIATES,
+    ESTIMANDS,
+    KINDS,
+    MAPPED,
+    MEANS,
+    OUTCOME,
+    UNMAPPED,
+    WORDS,
+)
 
 USE_PROPENSITY = ["matching", "stratification", "weighting", "aipw"]
 
 
-# ---------------------------------------------------------------- the second workflow
-
-
 def second_workflow(data: Path) -> dict:
     """What table3.json has and one step of the workflow cannot have."""
+
     def regress(estimators: list, covariates: list, unit: bool = True, **more) -> dict:
-        return {"op": "regress", "from": "published", "with": {
-            "treatment": "t_treatment", "control": "control", "contrasts": "all",
-            "outcomes": [OUTCOME], **({"unit": "snippet"} if unit else {}),
-            "confounders": covariates, "estimators": estimators, "refuters": [], "seed": 42,
-            **more,
-        }}
+        return {
+            "op": "regress",
+            "from": "published",
+            "with": {
+                "treatment": "t_treatment",
+                "control": "control",
+                "contrasts": "all",
+                "outcomes": [OUTCOME],
+                **({"unit": "snippet"} if unit else {}),
+                "confounders": covariates,
+                "estimators": estimators,
+                "refuters": [],
+                "seed": 42,
+                **more,
+            },
+        }
 
     # The scores of a method under all prompts as one row.
-    wide = ", ".join(f"max(CASE WHEN t_treatment = '{arm}' THEN {OUTCOME} END) AS \"{arm}\""
-                     for arm in ("control", "T1", "T2"))
+    wide = ", ".join(
+        f"max(CASE WHEN t_treatment = '{arm}' THEN {OUTCOME} END) AS \"{arm}\""
+        for arm in ("control", "T1", "T2")
+    )
     steps = {
-        "published": {"op": "read", "with": {
-            "path": str(data), "key": ["t_treatment", "snippet"],
-            "position": {"column": "snippet", "within": ["t_treatment"]},
-        }},
-        "arms": {"op": "describe", "from": "published",
-                 "with": {"columns": [OUTCOME], "by": ["t_treatment"]}},
-        "wide": {"op": "sql", "from": "published", "with": {
-            "query": f"SELECT snippet, {wide} FROM input GROUP BY snippet", "key": ["snippet"]}},
+        "published": {
+            "op": "read",
+            "with": {
+                "path": str(data),
+                "key": ["t_treatment", "snippet"],
+                "position": {"column": "snippet", "within": ["t_treatment"]},
+            },
+        },
+        "arms": {
+            "op": "describe",
+            "from": "published",
+            "with": {"columns": [OUTCOME], "by": ["t_treatment"]},
+        },
+        "wide": {
+            "op": "sql",
+            "from": "published",
+            "with": {
+                "query": f"SELECT snippet, {wide} FROM input GROUP BY snippet",
+                "key": ["snippet"],
+            },
+        },
         "unpaired": regress(["difference", "aipw"], CONFOUNDERS, unit=False),
     }
     for name, (treatment, control) in CONTRASTS.items():
-        steps[f"arms_{name}"] = {"op": "correlate", "from": "wide", "with": {
-            "outcomes": [control], "variables": [treatment]}}
+        steps[f"arms_{name}"] = {
+            "op": "correlate",
+            "from": "wide",
+            "with": {"outcomes": [control], "variables": [treatment]},
+        }
     for kind in KINDS:
         steps[f"ols_{kind}"] = regress(["ols"], CONFOUNDERS, standard_errors=kind)
         steps[f"lin_{kind}"] = regress(["lin"], COVARIATES, standard_errors=kind)
@@ -230,16 +114,20 @@ def second_workflow(data: Path) -> dict:
         steps[f"adjust_{method}"] = regress(["paired"], [], adjust=method)
     for estimand in ESTIMANDS:
         steps[f"estimand_{estimand}"] = regress(
-            ["weighting", *(["stratification"] if estimand != "ato" else [])], CONFOUNDERS,
-            estimand=estimand)
+            ["weighting", *(["stratification"] if estimand != "ato" else [])],
+            CONFOUNDERS,
+            estimand=estimand,
+        )
     return {
-        "galeras": 1, "name": "table3-second", "steps": steps,
-        "outputs": {name: {"from": name, "path": f"second/{name}.csv"} for name in steps
-                    if name not in ("published", "wide")},
+        "galeras": 1,
+        "name": "table3-second",
+        "steps": steps,
+        "outputs": {
+            name: {"from": name, "path": f"second/{name}.csv"}
+            for name in steps
+            if name not in ("published", "wide")
+        },
     }
-
-
-# ---------------------------------------------------------------- the reference
 
 
 def leaves(value, path="") -> dict:
@@ -251,7 +139,8 @@ def leaves(value, path="") -> dict:
     else:
         return {path: value}
     return {
-        at: leaf for key, inner in parts
+        at: leaf
+        for key, inner in parts
         for at, leaf in leaves(inner, f"{path}/{key}" if path else str(key)).items()
     }
 
@@ -266,8 +155,11 @@ def read_reference(file: Path) -> dict:
                 low, high = map(float, label.strip("(]").split(","))
                 # pandas puts the first bound 0.001 lower, to have the smallest value in it.
                 groups[str(at + 1)] = {
-                    "low": low if at else round(low + 0.001, 3), "high": high, "n": n,
-                    "estimate": estimate, "standard_error": error,
+                    "low": low if at else round(low + 0.001, 3),
+                    "high": high,
+                    "n": n,
+                    "estimate": estimate,
+                    "standard_error": error,
                 }
             modifier["quintile_cate"] = groups
     return leaves(reference)
@@ -285,9 +177,6 @@ def pattern(path: str) -> re.Pattern:
         else:
             found += re.escape(piece)
     return re.compile(found)
-
-
-# ---------------------------------------------------------------- the outputs
 
 
 def read_outputs(*folders: Path) -> dict:
@@ -316,8 +205,11 @@ def find(outputs: dict, rule: tuple, matched: dict) -> float | str:
     _, _, name, row, what, _ = rule
     name, wanted = name.format(**matched), asked(row, matched)
     place = f"{name} {wanted}"
-    rows = [row for row in outputs.get(name, [])
-            if all(row.get(column) == value for column, value in wanted.items())]
+    rows = [
+        row
+        for row in outputs.get(name, [])
+        if all(row.get(column) == value for column, value in wanted.items())
+    ]
     if len(rows) != 1:
         return f"{len(rows)} rows, not 1, are {place}"
     if rows[0].get("status", "ok") != "ok":
@@ -335,22 +227,20 @@ def difference(given: float, expected: float) -> float:
     return abs(given - expected) / (abs(expected) or 1.0)
 
 
-# ---------------------------------------------------------------- the checks
-
-
 def compare(reference: dict, outputs: dict, verdict: Verdict, every: bool) -> None:
     rules = [(pattern(rule[1]), rule) for rule in MAPPED]
     without = [(pattern(path), why) for path, why in UNMAPPED.items()]
     used: set = set()
-    blocks = defaultdict(lambda: {"compared": 0, "not": 0, "worst": -1.0, "at": "",
-                                  "zeros": None})
+    blocks = defaultdict(lambda: {"compared": 0, "not": 0, "worst": -1.0, "at": "", "zeros": None})
     reasons: Counter = Counter()
     numbers, lines = 0, []
     for path, expected in reference.items():
         fitting = [(rule, m) for regex, rule in rules if (m := regex.fullmatch(path))]
         why = next((text for regex, text in without if regex.fullmatch(path)), None)
-        verdict.check(bool(fitting) != bool(why),
-                      f"{path} is in {'both' if why else 'neither'} of MAPPED and UNMAPPED")
+        verdict.check(
+            bool(fitting) != bool(why),
+            f"{path} is in {'both' if why else 'neither'} of MAPPED and UNMAPPED",
+        )
         if why:
             reasons[why] += 1
         numbers += bool(fitting)
@@ -376,14 +266,23 @@ def compare(reference: dict, outputs: dict, verdict: Verdict, every: bool) -> No
         print()
     table(
         ["block", "compared", "missing", "relative", "where 0", "largest relative at"],
-        [[name, b["compared"], b["not"], f"{b['worst']:.1e}" if b["at"] else "-",
-          f"{b['zeros']:.1e}" if b["zeros"] is not None else "-",
-          b["at"].replace("ate_on_y_levenshtein/", "")]
-         for name, b in blocks.items()],
+        [
+            [
+                name,
+                b["compared"],
+                b["not"],
+                f"{b['worst']:.1e}" if b["at"] else "-",
+                f"{b['zeros']:.1e}" if b["zeros"] is not None else "-",
+                b["at"].replace("ate_on_y_levenshtein/", ""),
+            ]
+            for name, b in blocks.items()
+        ],
     )
-    print(f"\n{len(reference)} values of table3.json: {numbers} compared in "
-          f"{sum(b['compared'] for b in blocks.values())} places, {reasons.total()} without a "
-          "counterpart:")
+    print(
+        f"\n{len(reference)} values of table3.json: {numbers} compared in "
+        f"{sum(b['compared'] for b in blocks.values())} places, {reasons.total()} without a "
+        "counterpart:"
+    )
     for why, count in reasons.items():
         print(f"  {count}: {why}")
     unused = {rule[1] for rule in MAPPED} - used
@@ -396,8 +295,10 @@ def refusals(reference: dict, outputs: dict, verdict: Verdict) -> None:
     for row in outputs.get("overlap", []):
         label = f"overlap of {row['treatment']} and {row['control']}"
         scores = [row[f"{end}_{arm}"] for end in ("min", "max") for arm in ("treatment", "control")]
-        verdict.check(row["distinct_scores"] == "1" and {float(s) for s in scores} == {0.5},
-                      f"{label}: {row['distinct_scores']} scores, not one of 0.5")
+        verdict.check(
+            row["distinct_scores"] == "1" and {float(s) for s in scores} == {0.5},
+            f"{label}: {row['distinct_scores']} scores, not one of 0.5",
+        )
         counts["contrasts with one propensity of 0.5"] += 1
     names = {arms: name for name, arms in CONTRASTS.items()}
     for row in outputs.get("estimates", []):
@@ -407,23 +308,31 @@ def refusals(reference: dict, outputs: dict, verdict: Verdict) -> None:
         contrast = names[row["treatment"], row["control"]]
         if name == "matching":
             empty = not any(row[c] for c in ("estimate", "standard_error", "ci_low", "p_value"))
-            verdict.check(row["status"] == "refused" and row["reason"] and empty,
-                          f"matching of {contrast} is {row['status']} {row['estimate']}")
+            verdict.check(
+                row["status"] == "refused" and row["reason"] and empty,
+                f"matching of {contrast} is {row['status']} {row['estimate']}",
+            )
             counts["matchings refused"] += 1
         else:
             expected = reference[MEANS.format(contrast=contrast) + "ate"]
             fine = row["status"] == "ok" and difference(float(row["estimate"]), expected) <= CLOSED
-            verdict.check(fine, f"{name} of {contrast} is {row['status']} {row['estimate']}, "
-                                f"not the difference in means {expected!r}")
+            verdict.check(
+                fine,
+                f"{name} of {contrast} is {row['status']} {row['estimate']}, "
+                f"not the difference in means {expected!r}",
+            )
             counts["other estimators with the difference in means"] += 1
     for row in outputs.get("refutations", []):
         if row["estimator"] in USE_PROPENSITY:
             empty = not any(row[c] for c in ("new_effect", "std", "p_value", "as_large"))
-            verdict.check(row["status"] == "not_applicable" and row["reason"] and empty,
-                          f"{row['refuter']} of {row['estimator']} is {row['status']}")
+            verdict.check(
+                row["status"] == "not_applicable" and row["reason"] and empty,
+                f"{row['refuter']} of {row['estimator']} is {row['status']}",
+            )
             counts["refuters of theirs not applicable"] += 1
     wanted = {
-        "contrasts with one propensity of 0.5": 3, "matchings refused": 3,
+        "contrasts with one propensity of 0.5": 3,
+        "matchings refused": 3,
         "other estimators with the difference in means": 9,
         "refuters of theirs not applicable": 48,
     }
@@ -449,8 +358,10 @@ def flags(reference: dict, outputs: dict, verdict: Verdict) -> None:
     for row in outputs.get("table_effects", []):
         if row["verdict"] not in ("", "equal"):
             found.add((row["estimator"], row["treatment"], row["verdict"]))
-        verdict.check(bool(row["printed"]) == bool(row["verdict"]),
-                      f"table_effects: {row['estimator']} of {row['treatment']} has no verdict")
+        verdict.check(
+            bool(row["printed"]) == bool(row["verdict"]),
+            f"table_effects: {row['estimator']} of {row['treatment']} has no verdict",
+        )
     for name, arm, text in sorted(found):
         print(f"flagged: {name} of {arm} ({text.removeprefix('FLAG: ')})")
     verdict.check(found == wanted, f"flagged are {sorted(found)}, should be {sorted(wanted)}")
@@ -459,8 +370,9 @@ def flags(reference: dict, outputs: dict, verdict: Verdict) -> None:
 def main() -> int:
     parser = arguments(__doc__)
     parser.add_argument("--data", type=Path, required=True, help="the published data")
-    parser.add_argument("--reference", type=Path,
-                        default=ROOT / "tests" / "reference" / "table3.json")
+    parser.add_argument(
+        "--reference", type=Path, default=ROOT / "tests" / "reference" / "table3.json"
+    )
     parser.add_argument("--workflow", type=Path, default=ROOT / "workflows" / "table3.yaml")
     parser.add_argument("--every", action="store_true", help="print a line per number")
     args = parser.parse_args()

@@ -33,17 +33,21 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from harness import (  # noqa: E402
-    Verdict, arguments, in_venv, pinned, run, table, work_folder,
-)
+from dedup_rows import edges, sample, write  # noqa: E402
+from harness import Verdict, arguments, in_venv, pinned, run, table, work_folder  # noqa: E402
 
 PINS = {"pyarrow": "26.0.1", "numpy": "2.4.6", "scipy": "1.17.1", "regex": "2026.11.15"}
 SET, MULTISET, MIN_TOKENS = 0.8, 0.7, 20
 STEP, PORTS = "unique", ["out", "rejects", "clusters", "summary"]
 # The columns of the ports, here alone.
 CLUSTER = {"id": "id", "cluster": "cluster", "size": "size"}
-REJECT = {"id": "id", "of": "duplicate_of", "set": "jaccard", "multiset": "multiset_jaccard",
-          "texts": ["step", "rule", "reason"]}
+REJECT = {
+    "id": "id",
+    "of": "duplicate_of",
+    "set": "jaccard",
+    "multiset": "multiset_jaccard",
+    "texts": ["step", "rule", "reason"],
+}
 SUMMARY = {"rows": "rows", "duplicates": "duplicates", "kept": "kept", "percent": "percent"}
 WORKFLOW = """\
 galeras: 1
@@ -57,99 +61,6 @@ outputs:
   clusters: {{ from: unique.clusters, path: clusters.parquet }}
   summary:  {{ from: unique.summary, path: summary.csv }}
 """
-
-
-# ---------------------------------------------------------------- the rows
-
-
-def words(*ranges, extra=()) -> str:
-    """Words t<n> of the half-open ranges, and `extra`, with the punctuation of code between."""
-    found = [f"t{n}" for first, last in ranges for n in range(first, last)] + list(extra)
-    return "".join(word + "(.,; +\n"[at % 7] for at, word in enumerate(found))
-
-
-def edges() -> list:
-    """Made rows `(id, code)` at the edges of the rules; each group has words of its own."""
-    rows = []
-
-    def group(name: str, *codes: str) -> None:
-        for at, code in enumerate(codes):
-            # Only names of the group, so that the groups do not meet.
-            rows.append((f"edge-{name}-{at}", code.replace("t", f"{name.replace('-', '_')}_")))
-
-    group("same", words((0, 20)), words((0, 20)))
-    group("nineteen", words((0, 19)), words((0, 19)))
-    group("repeated", words((0, 1)) * 20, words((0, 1)) * 20)
-    group("repeated_nineteen", words((0, 1)) * 19, words((0, 1)) * 19)
-    group("set_at", words((0, 20)), words((0, 25)))
-    group("set_below", words((0, 24)), words((0, 31)))
-    group("set_shifted", words((0, 24)), words((1, 25)))
-    group("multiset_at", words((0, 21)), words((0, 21), extra=["t0"] * 9))
-    group("multiset_below", words((0, 20)), words((0, 20), extra=["t0"] * 9))
-    group("chain", words((0, 20)), words((0, 25)), words((4, 25)))
-    group("long_chain", *[words((2 * at, 2 * at + 40)) for at in range(30)])
-    group("star", *[words((0, 20), (100 + at, 101 + at)) for at in range(12)])
-    group("order", words((0, 30)),
-          "\n".join(f"t{n}" for n in reversed(range(30))))
-    group("case", words((0, 20)), words((0, 20)).upper())
-    # A run that begins with a digit or a foreign letter is no word; within one they count.
-    group("digits", words((0, 20)), words((0, 20), extra=[f"{n}t{n}" for n in range(9)]))
-    group("foreign", words((0, 20)), words((0, 20), extra=[f"\u00f1t{n}" for n in range(9)]))
-    group("foreign_only", " ".join(f"\u00f1{n}" for n in range(30)),
-          " ".join(f"\u00f1{n}" for n in range(30)))
-    group("foreign_inside", " ".join(f"t{n}\u00f1" for n in range(20)),
-          " ".join(f"t{n}\u00f1" for n in range(20)))
-    group("foreign_differs", " ".join(f"t{n}\u00f1" for n in range(20)),
-          " ".join(f"t{n}\u00e9" for n in range(20)))
-    group("composed", " ".join(f"t{n}\u00e9" for n in range(20)),
-          " ".join(f"t{n}e\u0301" for n in range(20)))
-    group("superscript", " ".join(f"t{n}\u00b2" for n in range(20)),
-          " ".join(f"t{n}" for n in range(20)))
-    group("vowel_sign", " ".join(f"t{n}\u0915\u093ex{n}" for n in range(20)),
-          " ".join(f"t{n}\u0915 x{n}" for n in range(20)))
-    group("circled", " ".join(f"t{n}\u24d0" for n in range(20)),
-          " ".join(f"t{n}" for n in range(20)))
-    group("wide", " ".join(f"t{n}\U0001d4d0" for n in range(20)),
-          " ".join(f"t{n}\U0001d4d1" for n in range(20)))
-    group("astral_breaks", " ".join(f"t{n}\U0001f600" for n in range(20)),
-          " ".join(f"t{n}" for n in range(20)))
-    nul = [f"nul{n}" for n in range(20)]
-    rows += [("edge-empty-0", ""), ("edge-empty-1", ""), ("edge-signs-0", "()[]{}" * 20),
-             ("edge-signs-1", "()[]{}" * 20), ("edge-nul-0", "\0".join(nul)),
-             ("edge-nul-1", " ".join(nul))]
-    return rows
-
-
-def sample(file: Path, count: int, seed: int) -> list:
-    """(id, code, rank) rows: of the file, and the made ones; `rank` is for `order_by`."""
-    import pyarrow.parquet
-
-    columns = pyarrow.parquet.read_table(file, columns=["id", "code"])
-    rows = list(zip(columns["id"].to_pylist(), columns["code"].to_pylist()))
-
-    def place(key: str) -> bytes:
-        return hashlib.md5(f"{seed}/{key}".encode()).digest()
-
-    rows.sort(key=lambda row: place(row[0]))
-    if len(rows) < count:
-        sys.exit(f"{file} has {len(rows)} rows only")
-    rows = sorted(rows[:count] + edges())
-    # Few distinct ranks, so that the id decides often.
-    return [(key, code, place(key)[0] % 4) for key, code in rows]
-
-
-def write(rows: list, file: Path) -> Path:
-    import pyarrow as pa
-    import pyarrow.parquet
-
-    names = ["id", "code", "rank"]
-    columns = [list(column) for column in zip(*rows)]
-    schema = pa.schema([("id", pa.string()), ("code", pa.string()), ("rank", pa.int64())])
-    pyarrow.parquet.write_table(pa.table(dict(zip(names, columns)), schema=schema), file)
-    return file
-
-
-# ---------------------------------------------------------------- brute force
 
 
 def counters(codes: list) -> list:
@@ -168,7 +79,7 @@ def other_words(codes: list) -> int:
     plain = re.compile(r"(?<!\w)[A-Za-z_]\w*")
     return sum(
         not code.isascii() and Counter(plain.findall(code)) != found
-        for code, found in zip(codes, counters(codes))
+        for code, found in zip(codes, counters(codes), strict=False)
     )
 
 
@@ -206,12 +117,10 @@ def similar_pairs(bags: list, block: int = 500) -> list:
         common = (dense[start:end] @ dense[start:].T).astype(numpy.int64)
         common += (rest[start:end] @ turned[:, start:]).toarray()
         union = sizes[start:end, None] + sizes[None, start:] - common
-        for one, other in zip(*numpy.nonzero(common / union >= SET)):
+        for one, other in zip(*numpy.nonzero(common / union >= SET), strict=False):
             if one < other:
                 pairs.append((able[start + int(one)], able[start + int(other)]))
-    return [
-        (one, other) for one, other in pairs if jaccards(bags[one], bags[other])[1] >= MULTISET
-    ]
+    return [(one, other) for one, other in pairs if jaccards(bags[one], bags[other])[1] >= MULTISET]
 
 
 def components(pairs: list) -> list:
@@ -232,14 +141,16 @@ def components(pairs: list) -> list:
     return list(groups.values())
 
 
-# ---------------------------------------------------------------- the program
-
-
 class Result:
     """A run's digests and files."""
 
     def __init__(
-        self, args: argparse.Namespace, work: Path, name: str, file: Path, *flags: str,
+        self,
+        args: argparse.Namespace,
+        work: Path,
+        name: str,
+        file: Path,
+        *flags: str,
         more: str = "",
     ) -> None:
         folder = work / name
@@ -282,8 +193,16 @@ def some(found) -> str:
     return f"{len(found)}, such as {found[:3]}"
 
 
-def check_ports(name: str, result: Result, rows: list, bags: list, groups: list, args,
-                verdict: Verdict, first=lambda row: row[0]) -> None:
+def check_ports(
+    name: str,
+    result: Result,
+    rows: list,
+    bags: list,
+    groups: list,
+    args,
+    verdict: Verdict,
+    first=lambda row: row[0],
+) -> None:
     """Every port against the components of the brute force."""
     by_id = {row[0]: at for at, row in enumerate(rows)}
     wanted = {}
@@ -299,18 +218,24 @@ def check_ports(name: str, result: Result, rows: list, bags: list, groups: list,
         sizes[row[CLUSTER["id"]]] = row[CLUSTER["size"]]
     ours, theirs = ({frozenset(g) for g in side.values()} for side in (found, wanted))
     verdict.check(len(listed) == len(sizes), f"{name}: clusters lists an id twice")
-    verdict.check(ours == theirs, f"{name}: clusters only of ours "
-                  f"{some(map(sorted, ours - theirs))}; missing {some(map(sorted, theirs - ours))}")
-    verdict.check(found.keys() == wanted.keys(),
-                  f"{name}: kept {some(found.keys() ^ wanted.keys())} differ")
+    verdict.check(
+        ours == theirs,
+        f"{name}: clusters only of ours "
+        f"{some(map(sorted, ours - theirs))}; missing {some(map(sorted, theirs - ours))}",
+    )
+    verdict.check(
+        found.keys() == wanted.keys(), f"{name}: kept {some(found.keys() ^ wanted.keys())} differ"
+    )
     wrong = [key for kept, group in found.items() for key in group if sizes[key] != len(group)]
     verdict.check(not wrong, f"{name}: size wrong on {some(wrong)}")
 
     rejects = result.rows("rejects")
     dropped = {key for key in cluster_of if key not in wanted}
     ids = [row[REJECT["id"]] for row in rejects]
-    verdict.check(len(set(ids)) == len(ids) and set(ids) == dropped,
-                  f"{name}: rejects differ on {some(set(ids) ^ dropped)}")
+    verdict.check(
+        len(set(ids)) == len(ids) and set(ids) == dropped,
+        f"{name}: rejects differ on {some(set(ids) ^ dropped)}",
+    )
     other_row, other_of, other_numbers, not_similar, no_text = [], [], [], [], []
     with_kept = 0
     for row in rejects:
@@ -329,8 +254,10 @@ def check_ports(name: str, result: Result, rows: list, bags: list, groups: list,
         if numbers[0] < SET or numbers[1] < MULTISET:
             not_similar.append((key, of))
     if args.duplicate_of == "kept":
-        verdict.check(with_kept == len(rejects),
-                      f"{name}: {len(rejects) - with_kept} rejects are not `duplicate_of` the kept")
+        verdict.check(
+            with_kept == len(rejects),
+            f"{name}: {len(rejects) - with_kept} rejects are not `duplicate_of` the kept",
+        )
     else:
         verdict.check(not not_similar, f"{name}: not similar to duplicate_of {some(not_similar)}")
     verdict.check(not other_of, f"{name}: duplicate_of is not of the component {some(other_of)}")
@@ -346,15 +273,22 @@ def check_ports(name: str, result: Result, rows: list, bags: list, groups: list,
     counts = {"rows": len(rows), "duplicates": len(dropped), "kept": len(rows) - len(dropped)}
     if verdict.check(len(summary) == 1, f"{name}: summary has {len(summary)} rows"):
         for what, number in counts.items():
-            verdict.check(int(summary[0][SUMMARY[what]]) == number,
-                          f"{name}: summary {what} is {summary[0][SUMMARY[what]]}, not {number}")
+            verdict.check(
+                int(summary[0][SUMMARY[what]]) == number,
+                f"{name}: summary {what} is {summary[0][SUMMARY[what]]}, not {number}",
+            )
         percent = float(summary[0][SUMMARY["percent"]])
         exact = 100 * len(dropped) / len(rows)
-        verdict.check(math.isclose(percent, exact, rel_tol=1e-12),
-                      f"{name}: summary percent is {percent}, not {exact}")
-    print(f"{name}: {len(found)} clusters of {sum(map(len, found.values()))} rows compared, "
-          f"{len(rejects)} rejects recomputed ({with_kept} duplicates of the kept row; "
-          f"{len(not_similar)} similar to it only through others), {len(out)} kept", flush=True)
+        verdict.check(
+            math.isclose(percent, exact, rel_tol=1e-12),
+            f"{name}: summary percent is {percent}, not {exact}",
+        )
+    print(
+        f"{name}: {len(found)} clusters of {sum(map(len, found.values()))} rows compared, "
+        f"{len(rejects)} rejects recomputed ({with_kept} duplicates of the kept row; "
+        f"{len(not_similar)} similar to it only through others), {len(out)} kept",
+        flush=True,
+    )
 
 
 def main() -> int:
@@ -382,11 +316,14 @@ def main() -> int:
     bags = counters(codes)
     pairs = similar_pairs(bags)
     groups = components(pairs)
-    print(f"{len(rows)} rows ({len(edges())} of them made, "
-          f"{sum(bag.total() < MIN_TOKENS for bag in bags)} with under {MIN_TOKENS} words, "
-          f"{other_words(codes)} with other words by Python's \\w); brute force: {len(pairs)} "
-          f"similar pairs, {len(groups)} components of {sum(map(len, groups))} rows, largest "
-          f"{max(map(len, groups), default=0)}; {time.perf_counter() - started:.1f} s", flush=True)
+    print(
+        f"{len(rows)} rows ({len(edges())} of them made, "
+        f"{sum(bag.total() < MIN_TOKENS for bag in bags)} with under {MIN_TOKENS} words, "
+        f"{other_words(codes)} with other words by Python's \\w); brute force: {len(pairs)} "
+        f"similar pairs, {len(groups)} components of {sum(map(len, groups))} rows, largest "
+        f"{max(map(len, groups), default=0)}; {time.perf_counter() - started:.1f} s",
+        flush=True,
+    )
 
     first = Result(args, work, "plain", file)
     check_ports("exact", first, rows, bags, groups, args, verdict)
@@ -401,8 +338,11 @@ def main() -> int:
     for at, (name, data, flags) in enumerate(variants):
         result = Result(args, work, f"variant-{at}", data, *flags)
         same_digests = result.digests == first.digests and result.digest == first.digest
-        verdict.check(same_digests, f"{name}: digests {result.digest}, {result.digests}; plain "
-                                    f"{first.digest}, {first.digests}")
+        verdict.check(
+            same_digests,
+            f"{name}: digests {result.digest}, {result.digests}; plain "
+            f"{first.digest}, {first.digests}",
+        )
         same = 0
         for port in PORTS:
             equal = result.text(port) == texts[port]
@@ -411,32 +351,46 @@ def main() -> int:
                 how = "only the order of the rows" if a == b else "the rows"
                 verdict.check(False, f"{name}: {port} differs from plain ({how})")
             same += equal
-        lines.append([name, f"{result.wall:.2f}", f"{result.seconds:.2f}",
-                      f"{len(first.digests)} equal" if same_digests else "DIFFER",
-                      f"{same} of {len(PORTS)} equal"])
+        lines.append(
+            [
+                name,
+                f"{result.wall:.2f}",
+                f"{result.seconds:.2f}",
+                f"{len(first.digests)} equal" if same_digests else "DIFFER",
+                f"{same} of {len(PORTS)} equal",
+            ]
+        )
     table(["run", "wall s", "step s", "digests", "files"], lines)
 
     if not args.no_order:
         more = ", order_by: [rank]"
         ordered = Result(args, work, "ordered", file, more=more)
-        check_ports("order_by", ordered, rows, bags, groups, args, verdict,
-                    lambda row: (row[2], row[0]))
+        check_ports(
+            "order_by", ordered, rows, bags, groups, args, verdict, lambda row: (row[2], row[0])
+        )
         again = Result(args, work, "ordered-shuffled", turned, more=more)
-        verdict.check(all(again.text(port) == ordered.text(port) for port in PORTS),
-                      "order_by: the rows in another order give other files")
+        verdict.check(
+            all(again.text(port) == ordered.text(port) for port in PORTS),
+            "order_by: the rows in another order give other files",
+        )
     if not args.no_minhash:
         result = Result(args, work, "minhash", file, more=", method: minhash")
         found = defaultdict(set)
         for row in result.rows("clusters"):
             found[row[CLUSTER["cluster"]]].add(row[CLUSTER["id"]])
         of = {rows[at][0]: at_group for at_group, group in enumerate(groups) for at in group}
-        wrong = [sorted(group) for group in found.values()
-                 if len({of.get(key, key) for key in group}) > 1]
+        wrong = [
+            sorted(group)
+            for group in found.values()
+            if len({of.get(key, key) for key in group}) > 1
+        ]
         verdict.check(not wrong, f"minhash: joined rows that are not connected {some(wrong)}")
         flags = sum(len(group) - 1 for group in groups)
         mine = sum(len(group) - 1 for group in found.values())
-        print(f"minhash: {mine} of {flags} duplicates ({mine / flags if flags else 1:.3%}), "
-              f"{result.seconds:.2f} s")
+        print(
+            f"minhash: {mine} of {flags} duplicates ({mine / flags if flags else 1:.3%}), "
+            f"{result.seconds:.2f} s"
+        )
     return verdict.end()
 
 

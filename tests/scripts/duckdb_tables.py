@@ -35,16 +35,33 @@ SET, MULTISET, MIN_TOKENS = 0.8, 0.7, 20
 
 # All names of files and columns, here alone.
 TESTBEDS = ["random_cut", "with_docstring", "from_docstring", "commit_gen", "summarization_gen"]
-LABELS = {"random_cut": "RandomCut", "with_docstring": "WithDocString",
-          "from_docstring": "FromDocString", "commit_gen": "CommitGen",
-          "summarization_gen": "SummarizationGen"}  # as the tables call them
-FEATURES = ["n_ast_errors", "ast_levels", "n_ast_nodes", "n_whitespaces", "complexity", "nloc",
-            "token_counts", "n_identifiers"]
+LABELS = {
+    "random_cut": "RandomCut",
+    "with_docstring": "WithDocString",
+    "from_docstring": "FromDocString",
+    "commit_gen": "CommitGen",
+    "summarization_gen": "SummarizationGen",
+}  # as the tables call them
+FEATURES = [
+    "n_ast_errors",
+    "ast_levels",
+    "n_ast_nodes",
+    "n_whitespaces",
+    "complexity",
+    "nloc",
+    "token_counts",
+    "n_identifiers",
+]
 FILE, DUPLICATES = "{}.parquet", "{}_duplicates.parquet"
 TABLE_1, TABLE_2 = "table_1.csv", "table_2.csv"
 T1 = {"testbed": "testbed", "feature": "feature", "n": "n", "mean": "mean", "std": "std"}
-T2 = {"testbed": "testbed", "sampled": "sampled", "duplicates": "duplicates",
-      "percent": "percent", "size": "size"}
+T2 = {
+    "testbed": "testbed",
+    "sampled": "sampled",
+    "duplicates": "duplicates",
+    "percent": "percent",
+    "size": "size",
+}
 ID, TEXT = "id", "code"  # of a row; the column that is compared
 OF, BY_SET, BY_MULTISET = "duplicate_of", "jaccard", "multiset_jaccard"
 
@@ -73,8 +90,10 @@ class Numbers:
             if theirs:
                 self.worst = max(self.worst, abs(float(ours) - theirs) / abs(theirs))
         self.equal += holds
-        print(f"{name:55} {ours if not missing else '-':>24} {theirs!r:>24} "
-              f"{'equal' if holds else 'DIFFERS'}")
+        print(
+            f"{name:55} {ours if not missing else '-':>24} {theirs!r:>24} "
+            f"{'equal' if holds else 'DIFFERS'}"
+        )
         self.verdict.check(holds, f"{name}: ours {ours}, DuckDB's {theirs}")
 
 
@@ -101,7 +120,8 @@ def table_1(args, db, numbers: Numbers, verdict: Verdict) -> None:
         for feature in FEATURES:
             n, mean, std = db.execute(
                 f'SELECT count("{feature}"), avg("{feature}"), stddev_samp("{feature}") '
-                "FROM read_parquet(?)", [str(file)],
+                "FROM read_parquet(?)",
+                [str(file)],
             ).fetchone()
             row = ours.pop((LABELS.get(name, name), feature), {})
             for what, value, exact in (("n", n, True), ("mean", mean, False), ("std", std, False)):
@@ -125,8 +145,10 @@ def table_2(args, db, numbers: Numbers, verdict: Verdict) -> None:
         ).fetchone()
         row = ours.pop((LABELS.get(name, name),), {})
         for what, value, exact in (
-            ("sampled", sampled, True), ("duplicates", duplicates, True),
-            ("percent", percent, False), ("size", size, True),
+            ("sampled", sampled, True),
+            ("duplicates", duplicates, True),
+            ("percent", percent, False),
+            ("size", size, True),
         ):
             numbers.compare(f"table_2 {name} {what}", row.get(T2[what]), value, exact)
     verdict.check(not ours, f"{args.table_2} has rows that should not be: {sorted(ours)}")
@@ -144,8 +166,9 @@ def counter(code: str) -> Counter:
     import regex
 
     runs = regex.findall(r"[\p{Alphabetic}\p{N}_]+", code)
-    return Counter(word for word in runs if word[0] == "_" or word[0].isascii() and
-                   word[0].isalpha())
+    return Counter(
+        word for word in runs if word[0] == "_" or word[0].isascii() and word[0].isalpha()
+    )
 
 
 def jaccards(one: Counter, other: Counter) -> tuple:
@@ -181,14 +204,14 @@ def similar_pairs(bags: dict) -> tuple:
 def duplicates(args, db, numbers: Numbers, verdict: Verdict) -> None:
     kept = {}
     for file in args.kept:
-        kept |= dict(db.execute(
-            f'SELECT "{ID}", "{TEXT}" FROM read_parquet(?)', [str(file)]).fetchall())
+        kept |= dict(
+            db.execute(f'SELECT "{ID}", "{TEXT}" FROM read_parquet(?)', [str(file)]).fetchall()
+        )
     for name in args.names:
         file, dropped = (args.testbeds / pattern.format(name) for pattern in (FILE, DUPLICATES))
         if not (file.exists() and dropped.exists()):
             continue
-        rows = db.execute(
-            f'SELECT "{ID}", "{TEXT}" FROM read_parquet(?)', [str(file)]).fetchall()
+        rows = db.execute(f'SELECT "{ID}", "{TEXT}" FROM read_parquet(?)', [str(file)]).fetchall()
         bags = {key: counter(code) for key, code in rows}
         verdict.check(len(bags) == len(rows), f"{name}: an id occurs twice")
         pairs, compared = similar_pairs(bags)
@@ -196,7 +219,8 @@ def duplicates(args, db, numbers: Numbers, verdict: Verdict) -> None:
 
         listed = db.execute(
             f'SELECT "{ID}", "{TEXT}", "{OF}", "{BY_SET}", "{BY_MULTISET}" FROM read_parquet(?)',
-            [str(dropped)]).fetchall()
+            [str(dropped)],
+        ).fetchall()
         texts = {key: code for key, code, *_ in listed}
         verdict.check(len(texts) == len(listed), f"{name}: a duplicate is listed twice")
         both = sorted(texts.keys() & bags.keys())
@@ -204,34 +228,51 @@ def duplicates(args, db, numbers: Numbers, verdict: Verdict) -> None:
         places = defaultdict(int)
         below = unlike = 0
         for key, code, of, by_set, by_multiset in listed:
-            where = next((place for place, known in (
-                ("testbed", bags), ("duplicates", texts), ("kept", kept)
-            ) if of in known and of != key), None)
+            where = next(
+                (
+                    place
+                    for place, known in (("testbed", bags), ("duplicates", texts), ("kept", kept))
+                    if of in known and of != key
+                ),
+                None,
+            )
             places[where] += 1
             if not verdict.check(where, f"{name} {key}: duplicate_of {of} is nowhere"):
                 continue
-            other = bags[of] if where == "testbed" else counter(
-                texts[of] if where == "duplicates" else kept[of])
+            other = (
+                bags[of]
+                if where == "testbed"
+                else counter(texts[of] if where == "duplicates" else kept[of])
+            )
             mine = counter(code)
             wanted = jaccards(mine, other)
             numbers.compared += 2
-            same = [a == b for a, b in zip((by_set, by_multiset), wanted)]
+            same = [a == b for a, b in zip((by_set, by_multiset), wanted, strict=False)]
             numbers.equal += sum(same)
             unlike += not all(same)
-            verdict.check(all(same), f"{name} {key}: similarity to {of} {by_set}, {by_multiset}; "
-                                     f"should be {wanted[0]!r}, {wanted[1]!r}")
-            verdict.check(mine.total() >= MIN_TOKENS and other.total() >= MIN_TOKENS,
-                          f"{name} {key}: under {MIN_TOKENS} words")
+            verdict.check(
+                all(same),
+                f"{name} {key}: similarity to {of} {by_set}, {by_multiset}; "
+                f"should be {wanted[0]!r}, {wanted[1]!r}",
+            )
+            verdict.check(
+                mine.total() >= MIN_TOKENS and other.total() >= MIN_TOKENS,
+                f"{name} {key}: under {MIN_TOKENS} words",
+            )
             below += wanted[0] < SET or wanted[1] < MULTISET
-        print(f"{name}: {compared} of {math.comb(len(bags), 2)} pairs compared (the others' sizes "
-              f"differ too much), {len(pairs)} near-duplicates left; {len(listed)} duplicates "
-              f"recomputed, {unlike} differ, {below} similar only through others; duplicate_of "
-              f"is in {dict(places)}", flush=True)
+        print(
+            f"{name}: {compared} of {math.comb(len(bags), 2)} pairs compared (the others' sizes "
+            f"differ too much), {len(pairs)} near-duplicates left; {len(listed)} duplicates "
+            f"recomputed, {unlike} differ, {below} similar only through others; duplicate_of "
+            f"is in {dict(places)}",
+            flush=True,
+        )
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     base = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
     parser.add_argument("--testbeds", type=Path, default=ROOT / "testbeds")
     parser.add_argument("--table-1", type=Path, help=f"default: {TABLE_1} of --testbeds")
@@ -253,9 +294,11 @@ def main() -> int:
     table_2(args, db, numbers, verdict)
     of_tables = numbers.compared
     duplicates(args, db, numbers, verdict)
-    print(f"\n{numbers.equal} of {numbers.compared} numbers equal: {of_tables} of the tables by "
-          f"DuckDB (largest relative difference {numbers.worst:.1e}), "
-          f"{numbers.compared - of_tables} similarities of duplicates recomputed")
+    print(
+        f"\n{numbers.equal} of {numbers.compared} numbers equal: {of_tables} of the tables by "
+        f"DuckDB (largest relative difference {numbers.worst:.1e}), "
+        f"{numbers.compared - of_tables} similarities of duplicates recomputed"
+    )
     expected = len(args.names) * (len(FEATURES) * 3 + 4)
     verdict.check(of_tables == expected, f"{of_tables} numbers of the tables, not {expected}")
     return verdict.end()

@@ -49,13 +49,17 @@ def main() -> int:
 
     def check(cache: Path, expected: int, what: str, digests=None):
         result = run(args.galeras, workflow, cache, check=False)
-        if not verdict.check(result.code == 0, f"{what}: exit code {result.code}: "
-                             f"{result.steps['methods']['detail']}"):
+        if not verdict.check(
+            result.code == 0,
+            f"{what}: exit code {result.code}: {result.steps['methods']['detail']}",
+        ):
             return None
         step = result.steps["methods"]
-        print(f"{what}: {step['rows']} rows, {step['computed_rows']} files computed, "
-              f"{step['reused_rows']} reused, {step['digest'][:12]}, {step['seconds']:.1f} s",
-              flush=True)
+        print(
+            f"{what}: {step['rows']} rows, {step['computed_rows']} files computed, "
+            f"{step['reused_rows']} reused, {step['digest'][:12]}, {step['seconds']:.1f} s",
+            flush=True,
+        )
         verdict.check(step["rows"] == expected, f"{what}: {step['rows']} rows, not {expected}")
         verdict.check(digests in (None, result.digests), f"{what}: digests differ from a fresh run")
         return result
@@ -69,8 +73,11 @@ def main() -> int:
     for kill in range(1, args.kills + 1):
         cache = work / f"kill-{kill}"
         process = subprocess.Popen(
-            command(args.galeras, workflow, cache), cwd=work, env=environment(),
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            command(args.galeras, workflow, cache),
+            cwd=work,
+            env=environment(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         try:
             process.wait((first.wall if first else 5) * kill / (args.kills + 1))

@@ -8,8 +8,9 @@ the next round begins with an empty store, until as many runs were killed as ask
 every kill: what the run had counted as done in its progress events, and what it had found
 before, must be found by the next run and never be asked again. An answer that the server sent to
 its end in the last instant, and that did not count yet, may be lost on the way: at most twice as
-many per kill as requests go side by side (those under way, and those on their way to the disk). The server is in this script; its answers depend on the
-question only, and take a time that is drawn from the question.
+many per kill as requests go side by side (those under way, and those on their way to the disk).
+The server is in this script; its answers depend on the question only, and take a time that is drawn
+from the question.
 
 How to run it: `python3 tests/scripts/generate_kill.py [--prompts 3000] [--concurrency 16]
 [--latency 20] [--kills 20] [--seed 1] [--galeras PATH]`. The instants are drawn from the seed:
@@ -34,9 +35,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from harness import (  # noqa: E402
-    Run, Verdict, arguments, command, environment, parse_events, run, work_folder,
-)
+from harness import Run, Verdict, arguments, command, environment, parse_events, run, work_folder  # noqa: E402
 
 WORKFLOW = """\
 galeras: 1
@@ -87,8 +86,10 @@ class Server:
                 answer = self.answer(body, question)
                 if reader.at_eof():  # The client was killed.
                     return
-                writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
-                             b"content-length: %d\r\n\r\n%s" % (len(answer), answer))
+                writer.write(
+                    b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
+                    b"content-length: %d\r\n\r\n%s" % (len(answer), answer)
+                )
                 await writer.drain()
                 self.sent.append(question)
         except (OSError, asyncio.IncompleteReadError):
@@ -102,11 +103,15 @@ class Server:
         code = f"def f_{question[:12]}(a):\n    return a + {int(question[:3], 16)}"
         words = len(asked["messages"][-1]["content"].split())
         message = {"role": "assistant", "content": f"Here:\n```python\n{code}\n```\n"}
-        return json.dumps({
-            "id": question[:8], "object": "chat.completion", "model": "tiny-1",
-            "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
-            "usage": {"prompt_tokens": words, "completion_tokens": 7},
-        }).encode()
+        return json.dumps(
+            {
+                "id": question[:8],
+                "object": "chat.completion",
+                "model": "tiny-1",
+                "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+                "usage": {"prompt_tokens": words, "completion_tokens": 7},
+            }
+        ).encode()
 
     def take(self) -> tuple:
         """What was asked and what was answered to the last byte since the last call."""
@@ -125,8 +130,11 @@ class Killed:
         self.started = time.perf_counter()
         with self.path.open("wb") as out, self.errors.open("wb") as err:
             self.process = subprocess.Popen(
-                command(galeras, workflow, cache), cwd=cache.parent, env=environment(),
-                stdout=out, stderr=err,
+                command(galeras, workflow, cache),
+                cwd=cache.parent,
+                env=environment(),
+                stdout=out,
+                stderr=err,
             )
 
     def end(self, after: float) -> Run:
@@ -161,8 +169,9 @@ def main() -> int:
     parser = arguments(__doc__)
     parser.add_argument("--prompts", type=int, default=3000)
     parser.add_argument("--concurrency", type=int, default=16)
-    parser.add_argument("--latency", type=float, default=20, help="milliseconds, half to one and "
-                        "a half of it")
+    parser.add_argument(
+        "--latency", type=float, default=20, help="milliseconds, half to one and a half of it"
+    )
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
@@ -174,9 +183,19 @@ def main() -> int:
 
     def verify(cache: Path, when: str) -> None:
         done = subprocess.run(
-            [command(args.galeras, workflow, cache)[0], "cache", "verify", "--cache", str(cache),
-             "--format", "json"],
-            cwd=work, env=environment(), capture_output=True, text=True,
+            [
+                command(args.galeras, workflow, cache)[0],
+                "cache",
+                "verify",
+                "--cache",
+                str(cache),
+                "--format",
+                "json",
+            ],
+            cwd=work,
+            env=environment(),
+            capture_output=True,
+            text=True,
         )
         last = (parse_events(done.stdout) or [{}])[-1]
         verdict.check(
@@ -188,8 +207,11 @@ def main() -> int:
     asked, sent = server.take()
     all_questions, expected = set(asked), undisturbed.digests
     begin = undisturbed.wall - undisturbed.steps[ASKS]["seconds"]
-    print(f"undisturbed: {undisturbed.wall:.1f} s, of which {undisturbed.wall - begin:.1f} s ask; "
-          f"{len(asked)} requests, {args.concurrency} side by side, seed {args.seed}", flush=True)
+    print(
+        f"undisturbed: {undisturbed.wall:.1f} s, of which {undisturbed.wall - begin:.1f} s ask; "
+        f"{len(asked)} requests, {args.concurrency} side by side, seed {args.seed}",
+        flush=True,
+    )
     verdict.check(len(asked) == len(all_questions) == args.prompts, f"{len(asked)} were asked")
     verdict.check(expected[ASKS, "out"][1] == args.prompts, "not all prompts were answered")
 
@@ -219,10 +241,14 @@ def main() -> int:
                     len(answered) - found <= 2 * args.concurrency * in_round,
                     f"{len(answered)} were answered, {found} found {when}",
                 )
-                verdict.check(len(asked) + found <= args.prompts,
-                              f"{found} were found and {len(asked)} asked {when}")
-                verdict.check(len(again) <= 2 * args.concurrency * in_round,
-                              f"{len(again)} answers were asked for again {when}")
+                verdict.check(
+                    len(asked) + found <= args.prompts,
+                    f"{found} were found and {len(asked)} asked {when}",
+                )
+                verdict.check(
+                    len(again) <= 2 * args.concurrency * in_round,
+                    f"{len(again)} answers were asked for again {when}",
+                )
                 kept = found + done
             # What was answered and kept after the last count is found by the next run.
             uncounted = len(sent) - done if found is not None else 0
@@ -230,18 +256,25 @@ def main() -> int:
                 kills, in_round = kills + 1, in_round + 1
                 in_asking += bool(asked)
                 uncounted_in_all += uncounted
-                verdict.check(0 <= uncounted <= 2 * args.concurrency,
-                              f"{len(sent)} were answered, {done} counted {when}")
+                verdict.check(
+                    0 <= uncounted <= 2 * args.concurrency,
+                    f"{len(sent)} were answered, {done} counted {when}",
+                )
                 answered |= sent
-                print(f"kill {kills:3}  round {rounds}  at {result.wall:5.2f} s  "
-                      f"found {found if found is not None else '-':>5}  asked {len(asked):5}  "
-                      f"answered {len(sent):5}  counted {done:5}  again {len(again):3}", flush=True)
+                print(
+                    f"kill {kills:3}  round {rounds}  at {result.wall:5.2f} s  "
+                    f"found {found if found is not None else '-':>5}  asked {len(asked):5}  "
+                    f"answered {len(sent):5}  counted {done:5}  again {len(again):3}",
+                    flush=True,
+                )
                 verify(cache, when)
                 continue
             if verdict.check(result.code == 0, f"exit code {result.code} {when}: {result.stderr}"):
                 for port, value in result.digests.items():
-                    verdict.check(value == expected.get(port),
-                                  f"{port} is {value}, expected {expected.get(port)}, {when}")
+                    verdict.check(
+                        value == expected.get(port),
+                        f"{port} is {value}, expected {expected.get(port)}, {when}",
+                    )
                 verdict.check(result.digests.keys() == expected.keys(), f"ports differ {when}")
             verify(cache, f"at the end of round {rounds}")
             left = list((cache / "downloads").rglob("*.log"))
@@ -249,14 +282,19 @@ def main() -> int:
             once_more = run(args.galeras, workflow, cache, check=False)
             verdict.check(once_more.code == 0 and not once_more.not_hit, f"not all hit {when}")
             verdict.check(not server.take()[0], f"a finished workflow asks the server {when}")
-            print(f"round {rounds} ends after {in_round} kills: {requests} requests for "
-                  f"{args.prompts} questions", flush=True)
+            print(
+                f"round {rounds} ends after {in_round} kills: {requests} requests for "
+                f"{args.prompts} questions",
+                flush=True,
+            )
             break
         if not verdict.violations:
             shutil.rmtree(cache)
-    print(f"{kills} kills in {rounds} rounds, {in_asking} while requests went out, "
-          f"{time.perf_counter() - outer_started:.0f} s; {uncounted_in_all} answers were sent in "
-          f"the last instants and not counted, {lost_in_all} questions were asked again")
+    print(
+        f"{kills} kills in {rounds} rounds, {in_asking} while requests went out, "
+        f"{time.perf_counter() - outer_started:.0f} s; {uncounted_in_all} answers were sent in "
+        f"the last instants and not counted, {lost_in_all} questions were asked again"
+    )
     return verdict.end()
 
 

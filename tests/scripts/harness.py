@@ -86,8 +86,16 @@ def environment() -> dict:
 def command(galeras: str, workflow: Path, cache: Path, *more: str) -> list:
     out = cache.parent / f"{cache.name}-out"
     return [
-        os.path.abspath(galeras), "run", str(workflow), "--cache", str(cache),
-        "--out", str(out), "--format", "json", *more,
+        os.path.abspath(galeras),
+        "run",
+        str(workflow),
+        "--cache",
+        str(cache),
+        "--out",
+        str(out),
+        "--format",
+        "json",
+        *more,
     ]
 
 
@@ -96,7 +104,10 @@ def run(galeras: str, workflow: Path, cache: Path, *more: str, cwd=None, check=T
     started = time.perf_counter()
     done = subprocess.run(
         command(galeras, workflow, cache, *more),
-        cwd=cwd or cache.parent, env=environment(), capture_output=True, text=True,
+        cwd=cwd or cache.parent,
+        env=environment(),
+        capture_output=True,
+        text=True,
     )
     wall = time.perf_counter() - started
     result = Run(done.returncode, wall, parse_events(done.stdout), done.stderr)
@@ -138,7 +149,7 @@ def table(header: list, rows: list) -> None:
     rows = [[str(c) for c in row] for row in [header, *rows]]
     widths = [max(len(row[i]) for row in rows) for i in range(len(header))]
     for at, row in enumerate(rows):
-        print("  ".join(c.ljust(w) for c, w in zip(row, widths)).rstrip())
+        print("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=False)).rstrip())
         if at == 0:
             print("  ".join("-" * w for w in widths))
 
@@ -172,9 +183,23 @@ def stdlib_methods(galeras: str, folder: Path) -> list:
     cache = folder / "corpus-cache"
     run(galeras, workflow, cache)
     shown = subprocess.run(
-        [os.path.abspath(galeras), "show", str(workflow), "methods", "--columns", "code",
-         "--format", "json", "--cache", str(cache)],
-        cwd=folder, env=environment(), capture_output=True, text=True, check=True,
+        [
+            os.path.abspath(galeras),
+            "show",
+            str(workflow),
+            "methods",
+            "--columns",
+            "code",
+            "--format",
+            "json",
+            "--cache",
+            str(cache),
+        ],
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
     )
     texts = [json.loads(line)["code"] for line in shown.stdout.split("\n") if line]
     if len(texts) < 10_000:

@@ -31,8 +31,17 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from harness import (  # noqa: E402
-    Run, Verdict, arguments, command, environment, parse_events, run, stdlib_methods, table,
-    work_folder, write_methods,
+    Run,
+    Verdict,
+    arguments,
+    command,
+    environment,
+    parse_events,
+    run,
+    stdlib_methods,
+    table,
+    work_folder,
+    write_methods,
 )
 
 WORKFLOW = """\
@@ -64,8 +73,11 @@ def killed_run(args, workflow: Path, cache: Path, delay: float, step: str | None
     with events.open("wb") as out, (cache.parent / "stderr").open("wb") as err:
         started = time.perf_counter()
         process = subprocess.Popen(
-            command(args.galeras, workflow, cache), cwd=cache.parent, env=environment(),
-            stdout=out, stderr=err,
+            command(args.galeras, workflow, cache),
+            cwd=cache.parent,
+            env=environment(),
+            stdout=out,
+            stderr=err,
         )
         while step and process.poll() is None and mark not in events.read_text():
             time.sleep(0.005)
@@ -75,8 +87,7 @@ def killed_run(args, workflow: Path, cache: Path, delay: float, step: str | None
             process.send_signal(signal.SIGKILL)
             code = process.wait()
         wall = time.perf_counter() - started
-    return Run(code, wall, parse_events(events.read_text()),
-               (cache.parent / "stderr").read_text())
+    return Run(code, wall, parse_events(events.read_text()), (cache.parent / "stderr").read_text())
 
 
 def progress(events: list) -> tuple:
@@ -101,8 +112,12 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--fraction", type=float, default=1 / 3,
-                        help="latest instant of a kill, as a part of the undisturbed time")
+    parser.add_argument(
+        "--fraction",
+        type=float,
+        default=1 / 3,
+        help="latest instant of a kill, as a part of the undisturbed time",
+    )
     args = parser.parse_args()
     work, verdict, rng = work_folder(args), Verdict(), random.Random(args.seed)
 
@@ -111,14 +126,26 @@ def main() -> int:
     write_methods(work / "methods.jsonl", stdlib_methods(args.galeras, work), args.rows)
     undisturbed = run(args.galeras, workflow, work / "undisturbed")
     expected = undisturbed.digests
-    print(f"undisturbed: {undisturbed.wall:.1f} s, {len(expected)} ports, "
-          f"seed {args.seed}", flush=True)
+    print(
+        f"undisturbed: {undisturbed.wall:.1f} s, {len(expected)} ports, seed {args.seed}",
+        flush=True,
+    )
 
     def verify(cache: Path, when: str) -> None:
         done = subprocess.run(
-            [command(args.galeras, workflow, cache)[0], "cache", "verify", "--cache", str(cache),
-             "--format", "json"],
-            cwd=work, env=environment(), capture_output=True, text=True,
+            [
+                command(args.galeras, workflow, cache)[0],
+                "cache",
+                "verify",
+                "--cache",
+                str(cache),
+                "--format",
+                "json",
+            ],
+            cwd=work,
+            env=environment(),
+            capture_output=True,
+            text=True,
         )
         last = (parse_events(done.stdout) or [{}])[-1]
         verdict.check(
@@ -155,8 +182,11 @@ def main() -> int:
             if result.code == -signal.SIGKILL:
                 kills += 1
                 hit.update(working or ["(between steps)"])
-                print(f"kill {kills:3}  round {rounds}  at {result.wall:6.2f} s  "
-                      f"{len(finished)} done, at work: {', '.join(working) or '-'}", flush=True)
+                print(
+                    f"kill {kills:3}  round {rounds}  at {result.wall:6.2f} s  "
+                    f"{len(finished)} done, at work: {', '.join(working) or '-'}",
+                    flush=True,
+                )
                 verify(cache, f"in round {rounds} after kill {kills}")
                 previous, after_kill = set(working), True
                 done = set(finished)
@@ -170,8 +200,11 @@ def main() -> int:
                 verdict.check(result.digests.keys() == expected.keys(), f"ports differ {when}")
             verify(cache, f"at the end of round {rounds}")
             rests = [p for p in cache.glob("tmp/**/*") if p.is_file()]
-            print(f"round {rounds} ends after kill {kills}: {len(result.events)} events, "
-                  f"{len(rests)} temporary files left", flush=True)
+            print(
+                f"round {rounds} ends after kill {kills}: {len(result.events)} events, "
+                f"{len(rests)} temporary files left",
+                flush=True,
+            )
             break
         if not verdict.violations:
             shutil.rmtree(cache)
@@ -182,8 +215,10 @@ def main() -> int:
         ["step", "kills at work", "runs that took up parts", "rows taken up"],
         [[s, hit[s], reuses[s], rows_reused[s]] for s in [*undisturbed.steps, "(between steps)"]],
     )
-    print(f"{kills} kills in {rounds} rounds, {time.perf_counter() - outer_started:.0f} s; "
-          f"{runs_with_reuse} of {reruns} runs after a kill took up finished parts")
+    print(
+        f"{kills} kills in {rounds} rounds, {time.perf_counter() - outer_started:.0f} s; "
+        f"{runs_with_reuse} of {reruns} runs after a kill took up finished parts"
+    )
     verdict.check(runs_with_reuse > 0, "no run took up finished parts")
     return verdict.end()
 

@@ -34,9 +34,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from harness import (  # noqa: E402
-    Run, Verdict, arguments, command, environment, parse_events, table, work_folder,
-)
+from harness import Run, Verdict, arguments, command, environment, parse_events, table, work_folder  # noqa: E402
 
 WORKFLOW = """\
 galeras: 1
@@ -78,14 +76,21 @@ class Backend(BaseHTTPRequestHandler):
     def settings(self, length: int) -> dict:
         path, _, query = self.path.partition("?")
         settings = {
-            "safe.directory": "*", "uploadpack.allowFilter": "true",
+            "safe.directory": "*",
+            "uploadpack.allowFilter": "true",
             "uploadpack.allowAnySHA1InWant": "true",
         }
         env = {
-            "PATH": os.environ["PATH"], "HOME": self.root, "GIT_HTTP_EXPORT_ALL": "1",
-            "GIT_PROJECT_ROOT": self.root, "PATH_INFO": path, "QUERY_STRING": query,
-            "REQUEST_METHOD": self.command, "REMOTE_ADDR": "127.0.0.1",
-            "CONTENT_TYPE": self.headers.get("content-type", ""), "CONTENT_LENGTH": str(length),
+            "PATH": os.environ["PATH"],
+            "HOME": self.root,
+            "GIT_HTTP_EXPORT_ALL": "1",
+            "GIT_PROJECT_ROOT": self.root,
+            "PATH_INFO": path,
+            "QUERY_STRING": query,
+            "REQUEST_METHOD": self.command,
+            "REMOTE_ADDR": "127.0.0.1",
+            "CONTENT_TYPE": self.headers.get("content-type", ""),
+            "CONTENT_LENGTH": str(length),
             "HTTP_CONTENT_ENCODING": self.headers.get("content-encoding", ""),
             "GIT_PROTOCOL": self.headers.get("git-protocol", ""),
             "GIT_CONFIG_COUNT": str(len(settings)),
@@ -97,8 +102,11 @@ class Backend(BaseHTTPRequestHandler):
     def answer(self) -> None:
         body = self.body()
         backend = subprocess.Popen(
-            ["git", "http-backend"], env=self.settings(len(body)), stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            ["git", "http-backend"],
+            env=self.settings(len(body)),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
         )
         with Backend.lock:
             Backend.requests += 1
@@ -145,8 +153,12 @@ class Watched:
         self.started = time.perf_counter()
         self.lines, self.times = [], []
         self.process = subprocess.Popen(
-            command(galeras, workflow, cache), cwd=cache.parent, env=environment(),
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            command(galeras, workflow, cache),
+            cwd=cache.parent,
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         self.stderr = []
         self.threads = [threading.Thread(target=self.read), threading.Thread(target=self.drain)]
@@ -233,8 +245,12 @@ def main() -> int:
     parser.add_argument("--until", default="2023-01-01")
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--rate", type=float, default=2,
-                        help="megabytes a second that the server sends over one connection")
+    parser.add_argument(
+        "--rate",
+        type=float,
+        default=2,
+        help="megabytes a second that the server sends over one connection",
+    )
     args = parser.parse_args()
     work, verdict, rng = work_folder(args), Verdict(), random.Random(args.seed)
     address, names = serve(args.repos, work, args.rate)
@@ -248,9 +264,19 @@ def main() -> int:
 
     def verify(cache: Path, when: str) -> None:
         done = subprocess.run(
-            [command(args.galeras, workflow, cache)[0], "cache", "verify", "--cache", str(cache),
-             "--format", "json"],
-            cwd=work, env=environment(), capture_output=True, text=True,
+            [
+                command(args.galeras, workflow, cache)[0],
+                "cache",
+                "verify",
+                "--cache",
+                str(cache),
+                "--format",
+                "json",
+            ],
+            cwd=work,
+            env=environment(),
+            capture_output=True,
+            text=True,
         )
         last = (parse_events(done.stdout) or [{}])[-1]
         verdict.check(
@@ -297,18 +323,24 @@ def main() -> int:
                 kills, in_round = kills + 1, in_round + 1
                 at, what = now(result.events)
                 hit.update(at)
-                print(f"kill {kills:3}  round {rounds}  at {result.wall:6.2f} s  {served()}  "
-                      f"{what}", flush=True)
+                print(
+                    f"kill {kills:3}  round {rounds}  at {result.wall:6.2f} s  {served()}  {what}",
+                    flush=True,
+                )
                 verify(cache, f"in round {rounds} after kill {kills}")
                 continue
             if verdict.check(result.code == 0, f"exit code {result.code} {when}: {result.stderr}"):
                 for port, found in result.digests.items():
-                    verdict.check(found == expected.get(port),
-                                  f"{port} is {found}, expected {expected.get(port)}, {when}")
+                    verdict.check(
+                        found == expected.get(port),
+                        f"{port} is {found}, expected {expected.get(port)}, {when}",
+                    )
                 verdict.check(result.digests.keys() == expected.keys(), f"ports differ {when}")
             verify(cache, f"at the end of round {rounds}")
-            print(f"round {rounds} ends after {in_round} kills: {result.wall:.2f} s, {served()}",
-                  flush=True)
+            print(
+                f"round {rounds} ends after {in_round} kills: {result.wall:.2f} s, {served()}",
+                flush=True,
+            )
             again = Watched(args.galeras, workflow, cache).end()
             verdict.check(again.code == 0 and not again.not_hit, f"not all hit {when}")
             verdict.check(Backend.requests == 0, f"a finished workflow asks the server {when}")

@@ -25,13 +25,30 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from harness import (  # noqa: E402
-    QUICKSTART, Verdict, arguments, blob_path, environment, in_venv, manifests, port_blob, run,
-    table, work_folder,
+    QUICKSTART,
+    Verdict,
+    arguments,
+    blob_path,
+    environment,
+    in_venv,
+    manifests,
+    port_blob,
+    run,
+    table,
+    work_folder,
 )
 
 LIMIT = 1e-12
-FEATURES = ["n_ast_errors", "ast_levels", "n_ast_nodes", "n_whitespaces", "complexity", "nloc",
-            "token_counts", "n_identifiers"]
+FEATURES = [
+    "n_ast_errors",
+    "ast_levels",
+    "n_ast_nodes",
+    "n_whitespaces",
+    "complexity",
+    "nloc",
+    "token_counts",
+    "n_identifiers",
+]
 
 
 def plain(value):
@@ -77,9 +94,23 @@ def check_port(verdict, duckdb, pandas, file: Path, port: dict, name: str) -> li
 
 def shown(args, cache: Path, work: Path, target: str, where: str) -> list:
     done = subprocess.run(
-        [os.path.abspath(args.galeras), "show", str(QUICKSTART), target, "--cache", str(cache),
-         "--format", "json", "--where", where],
-        cwd=work, env=environment(), capture_output=True, text=True, check=True,
+        [
+            os.path.abspath(args.galeras),
+            "show",
+            str(QUICKSTART),
+            target,
+            "--cache",
+            str(cache),
+            "--format",
+            "json",
+            "--where",
+            where,
+        ],
+        cwd=work,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return [json.loads(line) for line in done.stdout.split("\n") if line]
 
@@ -119,11 +150,20 @@ def main() -> int:
             verdict.check(len(frame) == count == part["rows"], f"part {part['blob'][:12]}: rows")
             duckdb.sql(f"SELECT * FROM read_parquet('{file}')").fetchall()
             named.add(part["blob"])
-            lines.append([f"part {part['blob'][:12]}", count, len(frame.columns), part["bytes"],
-                          "pandas, DuckDB"])
+            lines.append(
+                [
+                    f"part {part['blob'][:12]}",
+                    count,
+                    len(frame.columns),
+                    part["bytes"],
+                    "pandas, DuckDB",
+                ]
+            )
     stored = {p.stem for p in cache.glob("blobs/*/*.parquet")}
-    verdict.check(stored == named, f"blobs that nothing names: {sorted(stored - named)}; "
-                                   f"missing: {sorted(named - stored)}")
+    verdict.check(
+        stored == named,
+        f"blobs that nothing names: {sorted(stored - named)}; missing: {sorted(named - stored)}",
+    )
     table(["artifact", "rows", "columns", "bytes", "read by"], lines)
 
     # `galeras show` and DuckDB tell the same of single rows.
@@ -148,8 +188,10 @@ def main() -> int:
     )
 
     # Table I three times.
-    stored = {r["column"]: r for r in
-              pandas.read_parquet(port_blob(cache, steps["table_1"]["key"])).to_dict("records")}
+    stored = {
+        r["column"]: r
+        for r in pandas.read_parquet(port_blob(cache, steps["table_1"]["key"])).to_dict("records")
+    }
     frame = pandas.read_parquet(testbed)
     rows, worst = [], 0.0
     for name in FEATURES:
@@ -172,12 +214,21 @@ def main() -> int:
                     verdict.check(
                         difference <= 2**-52, f"{name} {what}: {found} is not {wanted} to an ulp"
                     )
-        rows.append([name, repr(stored[name]["mean"]), repr(stored[name]["std"]), repr(duck_mean),
-                     repr(duck_std)])
+        rows.append(
+            [
+                name,
+                repr(stored[name]["mean"]),
+                repr(stored[name]["std"]),
+                repr(duck_mean),
+                repr(duck_std),
+            ]
+        )
     print()
     table(["column", "mean", "std", "mean (DuckDB)", "std (DuckDB)"], rows)
-    print(f"largest relative difference {worst:.1e}, limit {LIMIT:.0e}; pandas "
-          f"{pandas.__version__}, duckdb {duckdb.__version__}")
+    print(
+        f"largest relative difference {worst:.1e}, limit {LIMIT:.0e}; pandas "
+        f"{pandas.__version__}, duckdb {duckdb.__version__}"
+    )
     return verdict.end()
 
 

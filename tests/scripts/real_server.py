@@ -48,11 +48,18 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from harness import Verdict, arguments, in_venv, pinned, run, table, work_folder  # noqa: E402
 
 PINS = {
-    "llama-cpp-python": "0.3.36", "gguf": "0.19.0", "numpy": "2.4.6",
-    "fastapi": "0.165.0", "starlette": "1.10.0", "uvicorn": "0.54.0",
-    "pydantic": "2.14.3", "pydantic-settings": "2.16.3",
-    "sse-starlette": "3.7.0", "starlette-context": "0.3.6",
-    "jinja2": "3.1.6", "PyYAML": "6.0.3",
+    "llama-cpp-python": "0.3.36",
+    "gguf": "0.19.0",
+    "numpy": "2.4.6",
+    "fastapi": "0.165.0",
+    "starlette": "1.10.0",
+    "uvicorn": "0.54.0",
+    "pydantic": "2.14.3",
+    "pydantic-settings": "2.16.3",
+    "sse-starlette": "3.7.0",
+    "starlette-context": "0.3.6",
+    "jinja2": "3.1.6",
+    "PyYAML": "6.0.3",
 }
 # The folder that was made for one start of the script, if `--venv` was not given.
 MADE_VENV = "REAL_SERVER_MADE_VENV"
@@ -79,8 +86,11 @@ def vocabulary() -> list:
     """(text, score, type) of every token, as SentencePiece has them."""
     from gguf import TokenType
 
-    tokens = [("<unk>", 0.0, TokenType.UNKNOWN), ("<s>", 0.0, TokenType.CONTROL),
-              ("</s>", 0.0, TokenType.CONTROL)]
+    tokens = [
+        ("<unk>", 0.0, TokenType.UNKNOWN),
+        ("<s>", 0.0, TokenType.CONTROL),
+        ("</s>", 0.0, TokenType.CONTROL),
+    ]
     tokens += [(f"<|{role}|>", 0.0, TokenType.CONTROL) for role in ("system", "user", "assistant")]
     tokens += [(f"<0x{byte:02X}>", 0.0, TokenType.BYTE) for byte in range(256)]
     pieces = {chr(c) for c in range(33, 127)} | set("äéßñ中数λ→") | set(BLANKS) | set(PIECES)
@@ -154,16 +164,28 @@ class Server:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         options = {
-            "model": str(model), "model_alias": name, "host": "127.0.0.1", "port": str(self.port),
-            "n_ctx": str(context), "n_threads": "1", "n_threads_batch": "1",
-            "logits_all": "false", "verbose": "false",
+            "model": str(model),
+            "model_alias": name,
+            "host": "127.0.0.1",
+            "port": str(self.port),
+            "n_ctx": str(context),
+            "n_threads": "1",
+            "n_threads_batch": "1",
+            "logits_all": "false",
+            "verbose": "false",
         }
         # Any of the server's settings would also be taken from a variable of that name.
         env = {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "LANG", "TMPDIR")}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "llama_cpp.server",
-             *(part for k, v in options.items() for part in (f"--{k}", v))],
-            stdin=subprocess.DEVNULL, stdout=log.open("wb"), stderr=subprocess.STDOUT,
+            [
+                sys.executable,
+                "-m",
+                "llama_cpp.server",
+                *(part for k, v in options.items() for part in (f"--{k}", v)),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=log.open("wb"),
+            stderr=subprocess.STDOUT,
             env={**env, **({"API_KEY": key} if key else {})},
             start_new_session=True,  # Ctrl-C is for the script, which then stops the server.
         )
@@ -241,10 +263,16 @@ class Proxy(BaseHTTPRequestHandler):
             with Proxy.lock:
                 Proxy.running -= 1
         with Proxy.lock:
-            Proxy.seen.append({
-                "method": self.command, "path": self.path.partition("?")[0], "status": status,
-                "asked": asked, "got": got, "seconds": time.perf_counter() - started,
-            })
+            Proxy.seen.append(
+                {
+                    "method": self.command,
+                    "path": self.path.partition("?")[0],
+                    "status": status,
+                    "asked": asked,
+                    "got": got,
+                    "seconds": time.perf_counter() - started,
+                }
+            )
         try:
             self.send_response_only(status)
             for name, value in [*headers, ("content-length", str(len(got)))]:
@@ -271,14 +299,18 @@ def listen(port: int) -> str:
 
 def requests_table(seen: list) -> None:
     counts = Counter((one["method"], one["path"], one["status"]) for one in seen)
-    table(["method", "path", "status", "requests"],
-          [[*what, count] for what, count in sorted(counts.items())])
+    table(
+        ["method", "path", "status", "requests"],
+        [[*what, count] for what, count in sorted(counts.items())],
+    )
 
 
 def spread(name: str, values: list) -> None:
     if values:
-        print(f"{name}: min {min(values)}, median {statistics.median(values):g}, "
-              f"max {max(values)}, sum {sum(values)}")
+        print(
+            f"{name}: min {min(values)}, median {statistics.median(values):g}, "
+            f"max {max(values)}, sum {sum(values)}"
+        )
 
 
 def answers(seen: list) -> int:
@@ -340,8 +372,11 @@ def check_runs(args, base_url: str, work: Path, key: str | None) -> int:
     requests_table(seen)
     count = answers(seen)
     verdict.check(count > 0, "the workflow asked for no completion")
-    errors = Counter((one["path"], one["status"], one["got"][:300].decode(errors="replace"))
-                     for one in seen if one["status"] >= 400)
+    errors = Counter(
+        (one["path"], one["status"], one["got"][:300].decode(errors="replace"))
+        for one in seen
+        if one["status"] >= 400
+    )
     for (path, status, text), times in errors.items():
         verdict.check(False, f"{path}: {times} times {status} {text}")
     if first and (second := started("second run")):
@@ -357,8 +392,11 @@ def check_runs(args, base_url: str, work: Path, key: str | None) -> int:
 
 def serve(base_url: str, server: Server, key: str | None) -> int:
     """Serves until Ctrl-C or SIGTERM, or until the server ends by itself."""
-    print(f"{base_url}\n(not counted: http://127.0.0.1:{server.port}/v1; "
-          f"key: {key or 'none'}; log: {server.log}; Ctrl-C ends it)", flush=True)
+    print(
+        f"{base_url}\n(not counted: http://127.0.0.1:{server.port}/v1; "
+        f"key: {key or 'none'}; log: {server.log}; Ctrl-C ends it)",
+        flush=True,
+    )
     try:
         code = server.process.wait()
         print(f"the server ended with {code}; the end of its log:\n{server.tail()}")
@@ -378,10 +416,17 @@ def build_quickly(venv: Path) -> None:
     shadow = venv.resolve() / "without_common.cmake"
     shadow.parent.mkdir(parents=True, exist_ok=True)
     shadow.write_text("set(LLAMA_BUILD_COMMON OFF)\n")
-    os.environ.setdefault("CMAKE_ARGS", " ".join([
-        f"-DCMAKE_PROJECT_llama_cpp_INCLUDE={shadow}", "-DLLAVA_BUILD=OFF",
-        "-DCMAKE_CXX_FLAGS_RELEASE=-O0", "-DCMAKE_C_FLAGS_RELEASE=-O1",
-    ]))
+    os.environ.setdefault(
+        "CMAKE_ARGS",
+        " ".join(
+            [
+                f"-DCMAKE_PROJECT_llama_cpp_INCLUDE={shadow}",
+                "-DLLAVA_BUILD=OFF",
+                "-DCMAKE_CXX_FLAGS_RELEASE=-O0",
+                "-DCMAKE_C_FLAGS_RELEASE=-O1",
+            ]
+        ),
+    )
     os.environ.setdefault("CMAKE_BUILD_PARALLEL_LEVEL", str(os.cpu_count()))
 
 
@@ -393,8 +438,13 @@ def main() -> int:
     parser = arguments(__doc__)
     parser.add_argument("workflow", type=Path, nargs="?")
     parser.add_argument("--only-serve", action="store_true", help="run nothing, keep serving")
-    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE",
-                        help="a value of a parameter of the workflow")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a value of a parameter of the workflow",
+    )
     parser.add_argument("--base-url-param", default="base_url", metavar="NAME")
     parser.add_argument("--model-param", default="model", metavar="NAME")
     parser.add_argument("--model", default="galeras-tiny", help="the name of the served model")
@@ -427,8 +477,11 @@ def main() -> int:
         before = time.monotonic()
         with Server(model, args.model, args.context, work / "server.log", key) as server:
             names = server.ready(args.start_timeout)
-            print(f"llama-cpp-python {PINS['llama-cpp-python']} serves {names} after "
-                  f"{time.monotonic() - before:.1f} s", flush=True)
+            print(
+                f"llama-cpp-python {PINS['llama-cpp-python']} serves {names} after "
+                f"{time.monotonic() - before:.1f} s",
+                flush=True,
+            )
             base_url = listen(server.port)
             if args.only_serve:
                 return serve(base_url, server, key)

@@ -21,9 +21,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from harness import (  # noqa: E402
-    QUICKSTART, Verdict, arguments, run, table, work_folder,
-)
+from harness import QUICKSTART, Verdict, arguments, run, table, work_folder  # noqa: E402
 
 
 def edit(text: str, pattern: str, replacement: str) -> str:
@@ -41,8 +39,13 @@ def blocks_reversed(text: str) -> str:
     blocks = re.split(r"(?m)^(?=  [a-z_0-9]+:$)", steps)
     first, blocks = blocks[0], [b.rstrip() + "\n" for b in blocks[1:]]
     lines = [line for line in outputs.splitlines() if line.strip()]
-    return (f"{head}\nsteps:\n{first}" + "\n".join(reversed(blocks))
-            + "\noutputs:\n" + "\n".join(reversed(lines)) + "\n")
+    return (
+        f"{head}\nsteps:\n{first}"
+        + "\n".join(reversed(blocks))
+        + "\noutputs:\n"
+        + "\n".join(reversed(lines))
+        + "\n"
+    )
 
 
 def edits(text: str) -> dict:
@@ -53,7 +56,8 @@ def edits(text: str) -> dict:
         "comments added": re.sub(r"(?m)^(\s+op: .*)$", r"\1 # a remark", text),
         "blank lines and CRLF": text.replace("\n", "\r\n").replace("\r\n\r\n", "\r\n\r\n\r\n"),
         "keys of `cut` reordered": edit(
-            text, r"with: \{ seed: (\S+ \S+ \S+), min: 0.4, max: 0.65 \}",
+            text,
+            r"with: \{ seed: (\S+ \S+ \S+), min: 0.4, max: 0.65 \}",
             r"with: { max: 0.65, seed: \1, min: 0.4 }",
         ),
         "keys of a rule reordered": edit(
@@ -69,7 +73,8 @@ def edits(text: str) -> dict:
             text, r"^name: quickstart\ndescription: [^\n]*", "name: other\ndescription: Other."
         ),
         "defaults written out": edit(
-            text, r"with: \{ corpus: python-stdlib \}",
+            text,
+            r"with: \{ corpus: python-stdlib \}",
             'with: { corpus: python-stdlib, nested: false, include: ["**/*.py"] }',
         ),
         "a number written otherwise": edit(text, r"max: 0\.65", "max: 6.5e-1"),
@@ -95,8 +100,10 @@ def main() -> int:
         verdict.check(not warm.not_hit, f"warm run: not hit {warm.not_hit}")
         verdict.check(warm.digests == cold.digests, "warm run: other digests")
     median = statistics.median(walls)
-    print(f"cold run {cold.wall:.2f} s; {args.warm} warm runs: median {median:.0f} ms, "
-          f"min {min(walls):.0f}, max {max(walls):.0f} (limit {args.limit_ms:.0f})")
+    print(
+        f"cold run {cold.wall:.2f} s; {args.warm} warm runs: median {median:.0f} ms, "
+        f"min {min(walls):.0f}, max {max(walls):.0f} (limit {args.limit_ms:.0f})"
+    )
     verdict.check(median < args.limit_ms, f"a warm run takes {median:.0f} ms")
 
     cases = [(name, (changed, [], work)) for name, changed in edits(text).items()]
@@ -123,8 +130,13 @@ def main() -> int:
             sorted(result.digests.values()) == sorted(cold.digests.values()),
             f"{name}: other digests",
         )
-        rows.append([name, f"{len(result.steps) - len(missed)} of {len(result.steps)} hit",
-                     f"{result.wall * 1000:.0f}"])
+        rows.append(
+            [
+                name,
+                f"{len(result.steps) - len(missed)} of {len(result.steps)} hit",
+                f"{result.wall * 1000:.0f}",
+            ]
+        )
     print()
     table(["edit", "steps", "ms"], rows)
 
@@ -133,8 +145,10 @@ def main() -> int:
     turned = work / "turned.yaml"
     turned.write_text(blocks_reversed(text))
     three = run(args.galeras, turned, work / "jobs-3", "--jobs", "3")
-    print(f"\nempty stores: --jobs 1 {one.wall:.2f} s, --jobs 2 {two.wall:.2f} s, "
-          f"--jobs 3 in another order {three.wall:.2f} s")
+    print(
+        f"\nempty stores: --jobs 1 {one.wall:.2f} s, --jobs 2 {two.wall:.2f} s, "
+        f"--jobs 3 in another order {three.wall:.2f} s"
+    )
     equal = 0
     for port, value in one.digests.items():
         same = value == two.digests.get(port) == three.digests.get(port) == cold.digests.get(port)

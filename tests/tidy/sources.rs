@@ -1,0 +1,66 @@
+//! The files that the rules are about, with paths relative to the root of the repository.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The root of the repository: cargo runs the tests of a package in the package's folder. (What
+/// it says while it compiles may name another clone, with which build output is shared.)
+pub(crate) const ROOT: &str = "..";
+
+/// Folders with sources of our own.
+const FOLDERS: &[&str] = &["src", "crates", "tests", "benches"];
+
+/// A source file.
+pub(crate) struct SourceFile {
+    /// From the root of the repository.
+    pub(crate) path: PathBuf,
+    pub(crate) text: String,
+}
+
+/// All Rust files, in the order of their paths.
+pub(crate) fn rust_files() -> Vec<SourceFile> {
+    let mut files = files_with_suffix("rs");
+    files.push(read("build.rs".into()));
+    files
+}
+
+/// All Python files, in the order of their paths.
+pub(crate) fn python_files() -> Vec<SourceFile> {
+    files_with_suffix("py")
+}
+
+/// Reads a file by its path from the root.
+pub(crate) fn read(path: PathBuf) -> SourceFile {
+    let text = fs::read_to_string(Path::new(ROOT).join(&path))
+        .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    SourceFile { path, text }
+}
+
+/// The names in a folder, sorted.
+pub(crate) fn names_in(folder: &str) -> Vec<String> {
+    let entries = fs::read_dir(Path::new(ROOT).join(folder)).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+fn files_with_suffix(suffix: &str) -> Vec<SourceFile> {
+    let mut paths = Vec::new();
+    for folder in FOLDERS {
+        collect(Path::new(folder), suffix, &mut paths);
+    }
+    paths.sort();
+    paths.into_iter().map(read).collect()
+}
+
+fn collect(folder: &Path, suffix: &str, paths: &mut Vec<PathBuf>) {
+    for name in names_in(folder.to_str().unwrap()) {
+        let path = folder.join(name);
+        if Path::new(ROOT).join(&path).is_dir() {
+            collect(&path, suffix, paths);
+        } else if path.extension().is_some_and(|other| other == suffix) {
+            paths.push(path);
+        }
+    }
+}
