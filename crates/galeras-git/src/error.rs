@@ -1,5 +1,9 @@
 //! The error of everything that reads or fetches a repository.
 
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What went wrong, as far as it decides what to do about it.
@@ -20,8 +24,7 @@ pub enum GitErrorKind {
 }
 
 /// An error with a message for people: one sentence, without credentials.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
+#[derive(Clone, Debug)]
 pub struct GitError {
     /// What kind of error it is.
     pub kind: GitErrorKind,
@@ -29,12 +32,27 @@ pub struct GitError {
     pub message: String,
     /// How long the server asked us to wait.
     pub(crate) retry_after: Option<Duration>,
+    /// What the operating system said, where a file is to blame.
+    source: Option<Arc<io::Error>>,
+}
+
+impl fmt::Display for GitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl Error for GitError {
+    // By hand: an `Arc` in the chain would hide the kind of the I/O error from a downcast.
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.source.as_deref().map(|error| error as &(dyn Error + 'static))
+    }
 }
 
 impl GitError {
     /// An error of `kind` that says `message`.
     pub fn new(kind: GitErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), retry_after: None }
+        Self { kind, message: message.into(), retry_after: None, source: None }
     }
 
     pub(crate) fn transient(message: impl Into<String>) -> Self {
@@ -54,8 +72,14 @@ impl GitError {
         Self::new(GitErrorKind::Damaged, message)
     }
 
+    /// The same, to be tried again after `wait` at the earliest.
+    pub(crate) fn after(self, wait: Option<Duration>) -> Self {
+        Self { retry_after: wait, ..self }
+    }
+
     /// An error of the local file system.
-    pub(crate) fn io(doing: &str, path: &std::path::Path, error: &std::io::Error) -> Self {
-        Self::other(format!("cannot {doing} `{}`: {error}", path.display()))
+    pub(crate) fn io(doing: &str, path: &std::path::Path, error: io::Error) -> Self {
+        let message = format!("cannot {doing} `{}`: {error}", path.display());
+        Self { source: Some(Arc::new(error)), ..Self::other(message) }
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! What failed, as one plain sentence, and its kind, by which callers decide what to do.
 
+use std::io;
+
 /// What sort of failure a [`GithubError`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GithubErrorKind {
@@ -26,15 +28,22 @@ pub struct GithubError {
     kind: GithubErrorKind,
     message: String,
     retry_at: Option<u64>,
+    /// What the operating system said, where a file is to blame.
+    source: Option<io::Error>,
 }
 
 impl GithubError {
     pub(super) fn new(kind: GithubErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), retry_at: None }
+        Self { kind, message: message.into(), retry_at: None, source: None }
     }
 
     pub(super) fn other(message: impl Into<String>) -> Self {
         Self::new(GithubErrorKind::Other, message)
+    }
+
+    /// A file of ours cannot be written or read.
+    pub(super) fn io(message: impl Into<String>, error: io::Error) -> Self {
+        Self { source: Some(error), ..Self::other(message) }
     }
 
     pub(super) fn invalid(message: impl Into<String>) -> Self {
@@ -46,7 +55,7 @@ impl GithubError {
     }
 
     pub(super) fn rate_limited(message: impl Into<String>, retry_at: Option<u64>) -> Self {
-        Self { kind: GithubErrorKind::RateLimited, message: message.into(), retry_at }
+        Self { retry_at, ..Self::new(GithubErrorKind::RateLimited, message) }
     }
 
     /// What sort of failure it is.

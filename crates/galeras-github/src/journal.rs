@@ -119,12 +119,13 @@ impl Journal {
             file.write_all(line.as_bytes())?;
             file.sync_data()
         };
-        write(&mut self.file).map_err(|e| failed(&self.path, &e))
+        write(&mut self.file).map_err(|e| failed(&self.path, e))
     }
 }
 
-fn failed(path: &Path, error: &io::Error) -> GithubError {
-    GithubError::other(format!("cannot keep the search's journal {}: {error}", path.display()))
+fn failed(path: &Path, error: io::Error) -> GithubError {
+    let message = format!("cannot keep the search's journal {}: {error}", path.display());
+    GithubError::io(message, error)
 }
 
 fn checksum(content: &[u8]) -> String {

@@ -248,7 +248,7 @@ impl BoundQuery {
                 let tell = |notice: SearchNotice| (cx.tell)(in_words(notice));
                 let journal = self.memory(cx);
                 let answer = search(&client, &wanted, &journal, &tell, &cx.cancel).await;
-                let mut repositories = answer.map_err(|error| self.failed(&error))?;
+                let mut repositories = answer.map_err(|error| self.failed(error))?;
                 // A name that was given up and taken again is that of the newer repository.
                 let mut newest: HashMap<String, u64> = HashMap::new();
                 for repository in &repositories {
@@ -275,9 +275,10 @@ impl BoundQuery {
         cx.downloads.join("github").join(Digest::of_json(&self.question()).to_string())
     }
 
-    fn failed(&self, error: &GithubError) -> StepError {
-        let failed = StepError::new(error.to_string());
-        match error.kind() {
+    fn failed(&self, error: GithubError) -> StepError {
+        let kind = error.kind();
+        let failed = StepError::new(error.to_string()).because(error);
+        match kind {
             GithubErrorKind::Transient | GithubErrorKind::RateLimited => {
                 failed.help("run again later; finished slices are not asked for again")
             }

@@ -42,7 +42,6 @@ use crate::operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
     Lowering, Operator, Port, Ports, Reads, StepError, TableStep, Tell, args_schema, parse_args,
 };
-use galeras_causal::{ColumnRef, Refusal};
 
 /// The operator.
 pub(super) struct RegressOperator;
@@ -160,12 +159,4 @@ impl TableStep for BoundRegress {
             tables.into_ports(&cx.session)
         })
     }
-}
-
-/// A refusal in words: covariates have their names.
-fn named(refusal: &Refusal, names: &[String]) -> String {
-    refusal.describe(|column| match column {
-        ColumnRef::Covariate(position) => names.get(position).map(String::as_str),
-        _ => None,
-    })
 }

@@ -271,7 +271,7 @@ fn words_of(refusal: &Refusal, set: &RowSet, modifier: &str) -> String {
         }
         Refusal::Constant(ColumnRef::Differences) => "all differences are equal".into(),
         Refusal::Constant(ColumnRef::Outcome) => "the outcome has one value only".into(),
-        other => super::named(other, &set.names),
+        other => columns::named(other, &set.names),
     }
 }
 

@@ -247,7 +247,7 @@ fn regression_bias(
     let robustness = match result {
         Ok(robustness) => robustness,
         Err(reason) => {
-            let reason = super::named(&reason, &set.names);
+            let reason = columns::named(&reason, &set.names);
             return measures.refused("robustness", "robustness_value", reason);
         }
     };

@@ -2,6 +2,7 @@
 //! are there, and why not.
 
 use super::super::small_table::TableColumn;
+use galeras_causal::{ColumnRef, Refusal};
 
 /// Whether a row has its numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,4 +71,12 @@ pub(super) const fn reason<Row>(value: fn(&Row) -> Option<&str>) -> TableColumn<
 /// The row in a sentence or more.
 pub(super) const fn note<Row>(value: fn(&Row) -> &str) -> TableColumn<Row> {
     TableColumn::text("note", "the row in words", value)
+}
+
+/// A refusal in words: covariates have their names.
+pub(super) fn named(refusal: &Refusal, names: &[String]) -> String {
+    refusal.describe(|column| match column {
+        ColumnRef::Covariate(position) => names.get(position).map(String::as_str),
+        _ => None,
+    })
 }

@@ -39,7 +39,7 @@ pub(super) fn accepted(response: Response) -> Result<Response, GitError> {
         }
         _ => (GitErrorKind::Other, format!("the server answered {number}")),
     };
-    Err(GitError { kind, message, retry_after: wait })
+    Err(GitError::new(kind, message).after(wait))
 }
 
 /// The wait that a `Retry-After` header asks for (RFC 9110, section 10.2.3): seconds, or a date.

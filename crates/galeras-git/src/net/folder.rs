@@ -58,7 +58,7 @@ impl Folder {
     pub(super) fn open(path: &Path, wire: &Wire) -> Result<Self, GitError> {
         let packs = path.join("objects").join("pack");
         for folder in [&packs, &path.join("objects/info"), &path.join("refs/heads")] {
-            fs::create_dir_all(folder).map_err(|error| GitError::io("make", folder, &error))?;
+            fs::create_dir_all(folder).map_err(|error| GitError::io("make", folder, error))?;
         }
         let lock = lock(&path.join("galeras.lock"), wire)?;
         let mut folder =
@@ -91,7 +91,7 @@ impl Folder {
     fn clean(&self) -> Result<(), GitError> {
         let packs = self.path.join("objects").join("pack");
         self.empty_incoming()?;
-        let error = |error| GitError::io("read", &packs, &error);
+        let error = |error| GitError::io("read", &packs, error);
         for entry in fs::read_dir(&packs).map_err(error)? {
             let file = entry.map_err(error)?.path();
             let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -102,7 +102,7 @@ impl Folder {
                 _ => !name.as_ref().is_some_and(temporary),
             };
             if !whole && file.is_file() {
-                fs::remove_file(&file).map_err(|error| GitError::io("remove", &file, &error))?;
+                fs::remove_file(&file).map_err(|error| GitError::io("remove", &file, error))?;
             }
         }
         Ok(())
@@ -113,17 +113,17 @@ impl Folder {
         let folder = self.incoming();
         match fs::remove_dir_all(&folder) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(GitError::io("remove", &folder, &error));
+                return Err(GitError::io("remove", &folder, error));
             }
             _ => {}
         }
-        fs::create_dir_all(&folder).map_err(|error| GitError::io("make", &folder, &error))?;
+        fs::create_dir_all(&folder).map_err(|error| GitError::io("make", &folder, error))?;
         Ok(folder)
     }
 
     fn load(&mut self) -> Result<(), GitError> {
         let packs = self.path.join("objects").join("pack");
-        let error = |error| GitError::io("read", &packs, &error);
+        let error = |error| GitError::io("read", &packs, error);
         for entry in fs::read_dir(&packs).map_err(error)? {
             let file = entry.map_err(error)?.path();
             if file.extension().is_some_and(|extension| extension == "idx") {
@@ -134,7 +134,7 @@ impl Folder {
         let text = match fs::read_to_string(&file) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(GitError::io("read", &file, &error)),
+            Err(error) => return Err(GitError::io("read", &file, error)),
         };
         for (word, id) in text.lines().filter_map(|line| line.split_once(' ')) {
             let extents = [Extent::Commits, Extent::Everything];
@@ -194,11 +194,11 @@ impl Folder {
             let Some(name) = from.file_name() else { continue };
             sync(from)?;
             let to = packs.join(name);
-            fs::rename(from, &to).map_err(|error| GitError::io("write", &to, &error))?;
+            fs::rename(from, &to).map_err(|error| GitError::io("write", &to, error))?;
         }
         sync(&packs)?;
         if let Some(keep) = &outcome.keep_path {
-            fs::remove_file(keep).map_err(|error| GitError::io("remove", keep, &error))?;
+            fs::remove_file(keep).map_err(|error| GitError::io("remove", keep, error))?;
         }
         if let Some(name) = idx.file_name() {
             self.packs.push(open_index(&packs.join(name))?);
@@ -208,7 +208,7 @@ impl Folder {
 
     /// Writes a small file so that it is there as a whole or as it was.
     fn write(&self, file: &Path, text: &str) -> Result<(), GitError> {
-        let error = |error| GitError::io("write", file, &error);
+        let error = |error| GitError::io("write", file, error);
         let mut temporary = tempfile::NamedTempFile::new_in(self.incoming()).map_err(error)?;
         temporary.write_all(text.as_bytes()).map_err(error)?;
         temporary.as_file().sync_all().map_err(error)?;
@@ -228,17 +228,17 @@ fn open_index(file: &Path) -> Result<index::File, GitError> {
 /// Waits until a file or folder is on the disk. Folders cannot be waited for everywhere.
 fn sync(path: &Path) -> Result<(), GitError> {
     match File::open(path).and_then(|file| file.sync_all()) {
-        Err(error) if path.is_file() => Err(GitError::io("write", path, &error)),
+        Err(error) if path.is_file() => Err(GitError::io("write", path, error)),
         _ => Ok(()),
     }
 }
 
 /// Takes the lock of the operating system on `path`, which ends with the process at the latest.
 fn lock(path: &Path, wire: &Wire) -> Result<File, GitError> {
-    let error = |error: &io::Error| GitError::io("lock", path, error);
+    let error = |error: io::Error| GitError::io("lock", path, error);
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
-    let file = file.map_err(|failed| error(&failed))?;
-    let mut told = false;
+    let file = file.map_err(error)?;
+    let mut reported = false;
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(file),
@@ -247,10 +247,10 @@ fn lock(path: &Path, wire: &Wire) -> Result<File, GitError> {
             Err(TryLockError::Error(failed)) if failed.kind() == io::ErrorKind::Unsupported => {
                 return Ok(file);
             }
-            Err(TryLockError::Error(failed)) => return Err(error(&failed)),
+            Err(TryLockError::Error(failed)) => return Err(error(failed)),
         }
-        if !told {
-            told = true;
+        if !reported {
+            reported = true;
             wire.report_waiting("another process fetches the same repository".to_string());
         }
         wire.sleep(POLL)?;
