@@ -174,8 +174,8 @@ fn columns_that_are_no_text_or_no_file() {
         &[".csv file always has all columns", ".txt"],
     );
     refused("path: o.parquet, column: «note", "conflicting-keys", &[".parquet"]);
-    refused("path: «o.json", "bad-path", &["not written as .json", ".jsonl", "`column`"]);
-    refused("path: «o.txt", "bad-path", &["not written as .txt", "`column`"]);
+    refused("path: «o.json", "bad-path", &["cannot be written as .json", ".jsonl", "`column`"]);
+    refused("path: «o.txt", "bad-path", &["cannot be written as .txt", "`column`"]);
     refused("path: «o.xlsx", "bad-path", &[".parquet"]);
     refused("path: o.txt, column: «[note]", "wrong-type", &["column"]);
 }
