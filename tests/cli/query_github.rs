@@ -365,7 +365,7 @@ fn a_locked_answer_is_used_although_the_world_moves() {
     project.run_ok(&["--frozen"]).all_hit();
     project.edit("w.yaml", "with:", "with:\n      limit: 2");
     let refused = project.run_json(&["--frozen"]).exits(2);
-    assert!(refused.stdout.contains("galeras.lock has no answer"), "{refused}");
+    assert!(refused.stdout.contains("galeras.lock does not answer"), "{refused}");
     // Locked again, it is the new world.
     project.edit("w.yaml", "\n      limit: 2", "");
     project.run(&["lock", "w.yaml"]).exits(0);

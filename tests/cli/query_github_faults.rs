@@ -484,7 +484,7 @@ fn a_ranking_that_cannot_be_had_is_found_before_anything_is_asked() {
     let api = GithubApi::start(repos(2));
     let project = project(&api, PAPER, ", limit: 1001, sort: help-wanted-issues");
     let outcome = project.run_json(&[]).exits(2);
-    assert!(outcome.stdout.contains("help-wanted-issues ranks no more than 1000"), "{outcome}");
+    assert!(outcome.stdout.contains("help-wanted-issues ranks at most 1000"), "{outcome}");
     assert_eq!(api.requests().len(), 0);
 }
 
