@@ -702,8 +702,10 @@ mod tests {
         for code in Code::all() {
             assert!(code.title().ends_with('.'), "{code}: {:?}", code.title());
             assert!(!code.title().contains('\n'), "{code}: the title is one line");
-            let (words, example) =
-                code.explanation().split_once("\n\n```yaml\n").expect(code.name());
+            let (words, example) = code
+                .explanation()
+                .split_once("\n\n```yaml\n")
+                .unwrap_or_else(|| panic!("{}", code.name()));
             assert!(words.len() > 40, "{code}: {words}");
             assert!(example.ends_with("\n```"), "{code}: {example}");
         }

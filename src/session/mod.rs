@@ -7,13 +7,13 @@ mod blob_encoding;
 mod determinism;
 mod encode;
 mod expr;
+mod open;
 mod scan;
-mod session;
 mod write;
 
 pub(crate) use blob_encoding::{BlobEncoding, StoredBlob};
 pub use determinism::{KeyColumns, check_deterministic};
 pub use expr::{RowExpr, explain, parse_row_expr};
+pub use open::{bounded_session, ordered_session, session};
 pub use scan::{empty_table, scan, scan_files};
-pub use session::{bounded_session, ordered_session, session};
 pub use write::{StoreTableError, TableHints, column, store_table};

@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::blob_encoding::BlobEncoding;
-use super::session::session;
+use super::open::session;
 use crate::digest::{ColumnDigest, TableHasher, table_digest};
 use crate::id::ID;
 use crate::operator::{StepError, TableSchema, stored_type};

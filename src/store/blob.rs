@@ -9,9 +9,9 @@ use object_store::buffered::BufWriter;
 use tokio::io::AsyncWriteExt;
 
 use super::backend::{Backend, FolderBackend, below, blocking};
+use super::content_store::{Store, blob_name};
 use super::error::StoreError;
 use super::local::TempFile;
-use super::store::{Store, blob_name};
 use crate::digest::Digest;
 
 /// A blob that is being written. Dropped without [`BlobWriter::commit`], it leaves nothing.

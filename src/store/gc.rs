@@ -6,12 +6,12 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 
 use super::backend::{Backend, ObjectEntry};
+use super::content_store::{Store, manifest_name, memo_name};
 use super::contents::StoreContents;
 use super::error::{StoreError, StoreErrorKind};
 use super::local::sweep;
 use super::manifest::{FORMAT_VERSION, Manifest};
 use super::record::RunRecord;
-use super::store::{Store, manifest_name, memo_name};
 use super::time::rfc3339;
 use crate::digest::Digest;
 use crate::event::RunStatus;

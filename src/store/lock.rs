@@ -11,8 +11,8 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use super::content_store::Store;
 use super::error::{StoreError, StoreErrorKind};
-use super::store::Store;
 use crate::digest::Digest;
 
 /// How often a lock is tried while another holds it.

@@ -11,6 +11,7 @@
 
 mod backend;
 mod blob;
+mod content_store;
 mod contents;
 mod error;
 mod gc;
@@ -19,13 +20,13 @@ mod local;
 mod lock;
 mod manifest;
 mod record;
-mod store;
 #[cfg(test)]
 mod tests;
 mod time;
 mod verify;
 
 pub use blob::BlobWriter;
+pub use content_store::Store;
 pub use contents::StoreUsage;
 pub use error::{StoreError, StoreErrorKind};
 pub use gc::{GcPolicy, GcReport};
@@ -33,6 +34,5 @@ pub use journal::{AnswerJournal, JournalEntry};
 pub use lock::LockGuard;
 pub use manifest::{FORMAT_VERSION, Manifest, ManifestLabels, MemoPart, PortArtifact, Preimage};
 pub use record::RunRecord;
-pub use store::Store;
 pub use time::timestamp;
 pub use verify::{Finding, FindingKind};

@@ -15,10 +15,10 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use super::backend::{Backend, blocking};
+use super::content_store::{Store, blob_name, manifest_name, memo_name};
 use super::contents::StoreContents;
 use super::error::StoreError;
 use super::manifest::PortArtifact;
-use super::store::{Store, blob_name, manifest_name, memo_name};
 use crate::digest::{ColumnDigest, Digest, TableHasher, table_digest};
 
 /// What sort of damage a [`Finding`] is.

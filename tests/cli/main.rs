@@ -8,7 +8,6 @@
 #![allow(unreachable_pub)]
 
 #[allow(dead_code)]
-#[allow(dead_code)]
 mod harness;
 mod repository;
 

@@ -69,7 +69,7 @@ pub fn modification(
     let estimate = match clusters {
         None => {
             let rows = (0..differences.len()).map(|row| (row, standardised[row], differences[row]));
-            let slope = slope(rows)?.ok_or_else(|| Refusal::Constant(ColumnRef::Differences))?;
+            let slope = slope(rows)?.ok_or(Refusal::Constant(ColumnRef::Differences))?;
             estimate(slope.value, slope.standard_error, differences.len() as f64 - 2.0)?
         }
         Some(_) => LinearFit::fit(&[&standardised], differences)

@@ -69,7 +69,7 @@ impl Journal {
     /// If the file cannot be read or written, or another process searches the same.
     pub(super) fn open(folder: &Path, search: &Identity) -> Result<Self, GithubError> {
         let path = path(folder, search);
-        let failed = |e: io::Error| failed(&path, &e);
+        let failed = |e: io::Error| failed(&path, e);
         std::fs::create_dir_all(folder).map_err(failed)?;
         let mut file = OpenOptions::new()
             .read(true)

@@ -26,7 +26,7 @@ const SILENCE: Duration = Duration::from_secs(60);
 pub struct Network {
     /// The runtime that HTTP runs on. It must have threads of its own.
     pub handle: tokio::runtime::Handle,
-    /// The HTTP client: [`http_client`].
+    /// The HTTP client: the one of [`Network::new`].
     pub client: reqwest::Client,
     /// Everything stops with `Interrupted` soon after this is set.
     pub interrupt: Arc<AtomicBool>,
