@@ -48,7 +48,7 @@ pub struct BindContext {
 }
 
 impl BindContext {
-    /// The schema of the input of an operator with [`InputPorts::One`].
+    /// The schema of the input of an operator with [`InputPorts::One`](super::InputPorts::One).
     pub fn input(&self) -> TableSchema {
         self.inputs.get(INPUT).cloned().unwrap_or_default()
     }

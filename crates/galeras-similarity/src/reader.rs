@@ -70,7 +70,7 @@ struct Term {
     count: u32,
 }
 
-/// Collects documents. One per thread, at most [`SimilarityLimits::threads`]; which reader reads
+/// Collects documents. One per thread, at most `threads` of the [`SimilarityLimits`](crate::SimilarityLimits); which reader reads
 /// which rows, and in what order, makes no difference to any result.
 pub struct CorpusReader {
     pub(super) vocabulary: Vocabulary,
