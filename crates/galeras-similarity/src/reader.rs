@@ -70,8 +70,9 @@ struct Term {
     count: u32,
 }
 
-/// Collects documents. One per thread, at most `threads` of the [`SimilarityLimits`](crate::SimilarityLimits); which reader reads
-/// which rows, and in what order, makes no difference to any result.
+/// Collects documents. One per thread, at most `threads` of the
+/// [`SimilarityLimits`](crate::SimilarityLimits); which reader reads which rows, and in what
+/// order, makes no difference to any result.
 pub struct CorpusReader {
     pub(super) vocabulary: Vocabulary,
     pub(super) store: Store,
