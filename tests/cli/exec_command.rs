@@ -2,13 +2,13 @@
 
 use std::fs::File;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use arrow::array::{Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
 
-use crate::harness::{Project, Running, files_below, wait_for};
+use crate::harness::{Project, Running, files_below, patience, wait_for};
 
 fn workflow(command: &str) -> String {
     format!(
@@ -152,7 +152,7 @@ fn a_command_that_hangs_ends_with_the_interruption() {
     let interrupted = Instant::now();
     running.signal("INT");
     let outcome = running.finish().exits(130);
-    assert!(interrupted.elapsed() < Duration::from_secs(5), "{:?}", interrupted.elapsed());
+    assert!(interrupted.elapsed() < patience(5), "{:?}", interrupted.elapsed());
     assert_eq!(outcome.finished()["status"], "interrupted");
     // What the command had started is gone, too. A dead child of nobody may stay as a zombie.
     let child = project.read("child").trim().to_owned();

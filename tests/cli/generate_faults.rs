@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::generate_openai::{only, project, warnings};
-use crate::harness::Outcome;
+use crate::harness::{Outcome, patience};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, error};
 
 /// Quick tries, so that a test of all that fails takes seconds.
@@ -84,7 +84,7 @@ fn ends(fault: ChatFault, words: &[&str]) {
     let outcome = project.run_json(&[]).exits(1);
     said(&outcome, &fault, words);
     assert!(api.count() <= 4, "{fault:?}: {} requests", api.count());
-    assert!(outcome.took < Duration::from_secs(8), "{fault:?}: {:?}", outcome.took);
+    assert!(outcome.took < patience(8), "{fault:?}: {:?}", outcome.took);
     let shown = project.run(&["run", "w.yaml"]).exits(1);
     for word in words {
         let text = shown.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -210,13 +210,13 @@ fn a_server_that_is_not_there_is_told_quickly() {
     let outcome = project.run_json(&[]).exits(1);
     let words = [&closed[..], "cannot be reached", "refused", "is the server running"];
     said(&outcome, &"closed", &words);
-    assert!(outcome.took < Duration::from_secs(5), "{:?}", outcome.took);
+    assert!(outcome.took < patience(5), "{:?}", outcome.took);
     // A name that nobody has.
     let text = project.read("w.yaml").replace(&closed, "galeras.invalid");
     project.write("w.yaml", text);
     let outcome = project.run_json(&[]).exits(1);
     said(&outcome, &"name", &["galeras.invalid cannot be reached"]);
-    assert!(outcome.took < Duration::from_secs(20), "{:?}", outcome.took);
+    assert!(outcome.took < patience(20), "{:?}", outcome.took);
 }
 
 /// What was answered before is kept, and said to be.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::generate_openai::{answers, data, project, workflow};
-use crate::harness::{Outcome, Project, Running, files_below, wait_for};
+use crate::harness::{Outcome, Project, Running, files_below, patience, wait_for};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, ChatRequest};
 
 const ROWS: usize = 60;
@@ -52,7 +52,7 @@ fn stopped(
     let at = Instant::now();
     running.signal(signal);
     let outcome = running.finish();
-    assert!(at.elapsed() < Duration::from_secs(3), "{:?}", at.elapsed());
+    assert!(at.elapsed() < patience(3), "{:?}", at.elapsed());
     api.heal();
     let asked = api.take();
     assert_eq!(counted(project, "events"), BEFORE as u64);
@@ -301,8 +301,8 @@ fn a_run_that_waits_for_another_can_be_interrupted() {
     let at = Instant::now();
     second.signal("INT");
     second.finish().exits(130);
-    assert!(at.elapsed() < Duration::from_secs(2), "{:?}", at.elapsed());
+    assert!(at.elapsed() < patience(2), "{:?}", at.elapsed());
     first.signal("TERM");
     first.finish().exits(130);
-    assert!(at.elapsed() < Duration::from_secs(4), "{:?}", at.elapsed());
+    assert!(at.elapsed() < patience(4), "{:?}", at.elapsed());
 }

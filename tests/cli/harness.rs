@@ -11,7 +11,13 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// No command may take longer.
-pub const TIME_OUT: Duration = Duration::from_secs(60);
+pub const TIME_OUT: Duration = Duration::from_secs(120);
+
+/// How long a test waits for what takes less than so many seconds on an idle machine. What such a
+/// bound is there to find, like a wait for a server that is gone, takes minutes.
+pub fn patience(seconds: u64) -> Duration {
+    (5 * Duration::from_secs(seconds)).min(TIME_OUT)
+}
 
 /// The program under test: the one that cargo built for the tests, or `GALERAS_BIN`.
 pub fn binary() -> PathBuf {

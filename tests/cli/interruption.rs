@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::harness::{Project, Running, wait_for};
+use crate::harness::{Project, Running, patience, wait_for};
 
 /// Two slow steps side by side and one row operator with plenty to do.
 const WORKFLOW: &str = "galeras: 1
@@ -134,7 +134,7 @@ steps:
     running.finish();
     project.edit("w.yaml", "touch started; exec sleep 20", "exit 0");
     let outcome = project.run_ok(&[]);
-    assert!(outcome.took < Duration::from_secs(10), "{:?}", outcome.took);
+    assert!(outcome.took < patience(10), "{:?}", outcome.took);
     project.run(&["cache", "gc", "--keep-runs", "1"]).exits(0);
 }
 
@@ -148,7 +148,7 @@ fn steps_that_share_nothing_run_side_by_side() {
     }
     let project = Project::new(&text);
     let outcome = project.run_ok(&["--jobs", "2"]);
-    assert!(outcome.took < Duration::from_secs(10), "{:?}", outcome.took);
+    assert!(outcome.took < patience(10), "{:?}", outcome.took);
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn an_interruption_at_any_time_ends_soon_and_breaks_nothing() {
         let asked = std::time::Instant::now();
         running.signal("INT");
         let outcome = running.finish();
-        assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
+        assert!(asked.elapsed() < patience(5), "{:?}", asked.elapsed());
         assert!(!outcome.stderr.contains("panicked"), "{outcome}");
         match outcome.code {
             Some(0) => {}

@@ -1,8 +1,6 @@
 //! `mine`: files of every encoding, name, kind and size.
 
-use std::time::Duration;
-
-use crate::harness::Project;
+use crate::harness::{Project, patience};
 use crate::repository::{Mined, Mining, NEW_YEAR, Repository, at, day, def, defs, mined, workflow};
 
 /// What a commit does that turns one content of `m.py` into another.
@@ -276,7 +274,7 @@ fn a_file_of_100_megabytes_is_a_reject_and_the_run_goes_on() {
     mining.repo.commit(at(day(1)).write("huge.py", &huge).write("m.py", def("f", 1)));
     mining.repo.commit(at(day(2)).write("m.py", def("f", 2)));
     let outcome = mining.project.run_ok(&[]);
-    assert!(outcome.took < Duration::from_secs(5), "{:?}", outcome.took);
+    assert!(outcome.took < patience(5), "{:?}", outcome.took);
     let mined = mined(&mining.project);
     assert_eq!(mined.column("path"), ["m.py", "m.py"]);
     assert_eq!(mined.rejected(), ["size huge.py"]);

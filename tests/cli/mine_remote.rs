@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::harness::{Outcome, Project, Running, files_below, wait_for};
+use crate::harness::{Outcome, Project, Running, files_below, patience, wait_for};
 use crate::repository::{NEW_YEAR, Repository, at, day, def, defs, git, mined, workflow};
 use galeras_test_servers::http_git::{GitFault, HttpGit};
 
@@ -297,7 +297,7 @@ fn stopped(signal: &str, stage: usize) -> usize {
     running.signal(signal);
     let outcome = running.finish();
     assert_eq!(outcome.code, (signal == "INT").then_some(130), "{outcome}");
-    assert!(outcome.took < Duration::from_secs(20), "{:?}", outcome.took);
+    assert!(outcome.took < patience(20), "{:?}", outcome.took);
     remote.server.heal();
     remote.server.take_seen();
     let (_, digests) = remote.run(&[]);

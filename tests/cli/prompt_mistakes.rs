@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, marked};
+use crate::harness::{Project, marked, patience};
 
 /// A table whose columns are known before anything runs, and the step `prompts`.
 fn workflow(with: &str) -> String {
@@ -357,7 +357,7 @@ fn a_template_without_end_is_stopped() {
     let project = project(&rows, with);
     // Whether that is the fault of the row or of the template, it is told and takes no time.
     let outcome = project.run_json(&[]);
-    assert!(outcome.took.as_secs() < 20 && outcome.code.is_some(), "{outcome}");
+    assert!(outcome.took < patience(20) && outcome.code.is_some(), "{outcome}");
     let told = match outcome.code {
         Some(0) => project.rows("prompts.rejects")[0]["reason"].to_string(),
         _ => outcome.step("prompts")["detail"].to_string(),

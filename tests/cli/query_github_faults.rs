@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::harness::{Outcome, Project, Running, files_below, wait_for};
+use crate::harness::{Outcome, Project, Running, files_below, patience, wait_for};
 use crate::query_github::{
     PAPER, TOKEN, heads, hidden, names, project, project_at, repos, run_with,
 };
@@ -151,7 +151,7 @@ fn without_a_terminal_a_short_wait_hangs_nothing() {
     api.faults(vec![(0, GithubFault::Primary { reset_in: 2 })]);
     let outcome = project(&api, PAPER, "").run(&["run", "w.yaml"]).exits(0);
     assert!(outcome.stdout.is_empty() && outcome.stderr.contains("3 rows"), "{outcome}");
-    assert!(outcome.took < Duration::from_secs(20), "{:?}", outcome.took);
+    assert!(outcome.took < patience(20), "{:?}", outcome.took);
 }
 
 /// “GitHub's limits are obeyed as its headers tell (a wait is shown)”.
@@ -202,7 +202,7 @@ fn a_wait_of_an_hour_ends_at_once_and_is_resumed() {
         let asked = Instant::now();
         running.signal(signal);
         let outcome = running.finish();
-        assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
+        assert!(asked.elapsed() < patience(2), "{:?}", asked.elapsed());
         if signal == "INT" {
             assert_eq!(
                 (outcome.code, outcome.finished()["status"].as_str()),
@@ -318,7 +318,7 @@ fn finished_heads_are_not_asked_again() {
         running.signal(signal);
         let code = running.finish().code;
         assert_eq!(code, (signal == "INT").then_some(130));
-        assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
+        assert!(asked.elapsed() < patience(2), "{:?}", asked.elapsed());
         api.forget();
         gate.set(OPEN);
         assert_eq!(project.run_ok(&["--cache", signal]).digests(), undisturbed.digests());
@@ -421,7 +421,7 @@ fn a_frozen_run_needs_no_server() {
     api.forget();
     let outcome = project.run_ok(&["--frozen", "--cache", "empty"]);
     assert_eq!(outcome.step("repos")["rows"], 2);
-    assert!(outcome.took < Duration::from_secs(10) && api.requests().is_empty());
+    assert!(outcome.took < patience(10) && api.requests().is_empty());
     project.run_ok(&["--frozen", "--cache", "empty"]).all_hit();
 }
 

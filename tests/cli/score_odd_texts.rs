@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Outcome, Project};
+use crate::harness::{Outcome, Project, patience};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
@@ -45,7 +45,7 @@ fn scored(
         };
         project.write("data.jsonl", rows.iter().map(line).collect::<String>());
         let outcome: Outcome = project.run_ok(&[]);
-        assert!(outcome.took.as_secs() < 40, "{mode}: {outcome}");
+        assert!(outcome.took < patience(40), "{mode}: {outcome}");
         // The texts are not shown: they may be huge.
         project.write(
             "w.yaml",
