@@ -6,13 +6,13 @@ use std::time::Instant;
 
 use super::context::StepContext;
 use super::error::RunError;
-use super::input::open;
+use super::input::{blobs, open};
 use super::key::{StepKey, StepManifests, step_key};
 use super::{fan_out_step, paid_step, row_step};
 use crate::operator::{Lowering, Ports, StepError};
 use crate::plan::Plan;
 use crate::session::{TableHints, store_table};
-use crate::store::{FORMAT_VERSION, Manifest, ManifestLabels, timestamp};
+use crate::store::{MANIFEST_VERSION, Manifest, ManifestLabels, timestamp};
 
 /// Computes a step and stores its result; the manifest comes last.
 pub(super) async fn compute(
@@ -30,6 +30,7 @@ pub(super) async fn compute(
             Lowering::Row(_) => &cx.ordered,
             Lowering::FanOut(_) | Lowering::Paid(_) | Lowering::Table(_) => &cx.lower.session,
         };
+        cx.reads(blobs(input, done));
         let df = open(session, &cx.store, plan, input, done)?;
         inputs.insert(input.port.clone(), df);
     }
@@ -84,7 +85,7 @@ pub(super) async fn compute(
     let rows = artifacts.first().map_or(0, |a| a.rows);
     let (computed_rows, reused_rows) = counts.unwrap_or((rows, 0));
     let manifest = Manifest {
-        format: FORMAT_VERSION,
+        format: MANIFEST_VERSION,
         key: key.preimage.key(),
         preimage: key.preimage.clone(),
         labels: ManifestLabels {
@@ -98,6 +99,7 @@ pub(super) async fn compute(
         reused_rows,
         retry_rows: cx.lower.retry.load(Ordering::Relaxed),
         ports: artifacts,
+        reads: cx.all_reads(),
     };
     cx.store.put_manifest(&manifest).await?;
     tracing::debug!(

@@ -1,6 +1,7 @@
 //! What a running step works with: the store, its sessions, a folder for temporary files, and
 //! the way to say how far it is.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -8,11 +9,12 @@ use datafusion::execution::context::SessionContext;
 use tokio_util::sync::CancellationToken;
 
 use super::error::RunError;
+use crate::digest::Digest;
 use crate::event::{EventSink, RunEvent};
 use crate::operator::{LowerContext, Lowering, Tell};
 use crate::plan::{Plan, PlannedStep};
 use crate::session::{bounded_session, ordered_session, session};
-use crate::store::Store;
+use crate::store::{MemoPart, RecipeParts, Store};
 
 /// What a step may take of the machine.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +39,8 @@ pub(super) struct StepContext {
     pub(super) events: Arc<dyn EventSink>,
     /// Earlier results may not be used, not even of single rows.
     pub(super) forced: bool,
+    /// The stored files that the result is computed from.
+    reads: Mutex<BTreeSet<Digest>>,
     /// Removed with everything in it when the step ends.
     _scratch: tempfile::TempDir,
 }
@@ -77,8 +81,37 @@ impl StepContext {
             jobs,
             events: Arc::clone(events),
             forced,
+            reads: Mutex::default(),
             _scratch: scratch,
         })
+    }
+
+    /// Notes that the result is computed from these stored files, among others.
+    pub(super) fn reads(&self, blobs: impl IntoIterator<Item = Digest>) {
+        self.reads.lock().unwrap_or_else(PoisonError::into_inner).extend(blobs);
+    }
+
+    /// The stored files that the result was computed from, sorted.
+    pub(super) fn all_reads(&self) -> Vec<Digest> {
+        let reads = self.reads.lock().unwrap_or_else(PoisonError::into_inner);
+        reads.iter().copied().collect()
+    }
+
+    /// The finished parts of a recipe that may be used, and are taken to be. Damaged ones are
+    /// told and forgotten with what was computed from them. A forced step uses none.
+    pub(super) async fn parts(&self, recipe: &Digest) -> Result<Vec<MemoPart>, RunError> {
+        if self.forced {
+            return Ok(Vec::new());
+        }
+        let RecipeParts { sound, damaged } = self.store.memo_parts(recipe).await?;
+        if !damaged.is_empty() {
+            for blob in &damaged {
+                self.warn(format!("part {} is damaged; computing again", blob.short()));
+            }
+            self.store.forget_descendants(&damaged).await?;
+        }
+        self.reads(sound.iter().map(|part| part.blob));
+        Ok(sound)
     }
 
     /// The rows to compute are known now, and those that need not be.

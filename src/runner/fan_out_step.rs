@@ -54,11 +54,9 @@ pub(super) async fn run(
 ) -> Result<FanOutResult, RunError> {
     let rows = load(step, input.clone()).await?;
     let mut known: HashMap<String, Digest> = HashMap::new();
-    if !cx.forced {
-        for part in cx.store.memo_parts(&recipe).await? {
-            if let Some(row) = part.row {
-                known.insert(row, part.blob);
-            }
+    for part in cx.parts(&recipe).await? {
+        if let Some(row) = part.row {
+            known.insert(row, part.blob);
         }
     }
     let mut blobs = Vec::with_capacity(rows.len());

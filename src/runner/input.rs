@@ -7,10 +7,17 @@ use datafusion::logical_expr::{Expr, cast, lit};
 use serde_json::Value;
 
 use super::key::{StepManifests, artifact};
+use crate::digest::Digest;
 use crate::operator::StepError;
 use crate::plan::{Input, Plan};
 use crate::session::{column, scan};
 use crate::store::Store;
+
+/// The stored files of an input.
+pub(super) fn blobs(input: &Input, done: &StepManifests) -> Vec<Digest> {
+    let tables = input.tables.iter().filter_map(|table| artifact(done, table.step, table.port));
+    tables.map(|stored| stored.blob).collect()
+}
 
 /// The table of an input, with united cells and virtual columns.
 pub fn open(

@@ -1,30 +1,61 @@
 //! Whether the store has the complete result of a key, and whether its files are sound.
 
+use std::fmt;
+
 use super::error::RunError;
 use crate::digest::Digest;
-use crate::store::{Manifest, Store};
+use crate::store::{BlobState, Manifest, Scrutiny, Store};
 
 /// What the store has under a key.
 pub(super) enum Lookup {
     /// A result with all its files.
     Hit(Box<Manifest>),
-    /// A result of which these files are missing or of another size.
-    Incomplete(Vec<Digest>),
+    /// A result of which files are missing or damaged.
+    Incomplete(UnsoundFiles),
     /// Nothing.
     Miss,
 }
 
-/// Looks for the result of `key`.
+/// The stored files of a result that may not be used.
+#[derive(Debug)]
+pub(super) struct UnsoundFiles {
+    pub(super) missing: Vec<Digest>,
+    pub(super) damaged: Vec<Digest>,
+}
+
+impl UnsoundFiles {
+    fn of(blobs: Vec<(Digest, BlobState)>) -> Self {
+        let with = |state| {
+            let found = blobs.iter().filter(move |(_, is)| *is == state);
+            found.map(|(blob, _)| *blob).collect()
+        };
+        Self { missing: with(BlobState::Missing), damaged: with(BlobState::Damaged) }
+    }
+}
+
+impl fmt::Display for UnsoundFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let files = |count, state| match count {
+            0 => None,
+            1 => Some(format!("one stored file is {state}")),
+            _ => Some(format!("{count} stored files are {state}")),
+        };
+        let parts = [files(self.missing.len(), "missing"), files(self.damaged.len(), "damaged")];
+        f.write_str(&parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// Looks for the result of `key`, and at its files.
 ///
 /// # Errors
 /// If the store cannot be read.
 pub(super) async fn lookup(store: &Store, key: &Digest) -> Result<Lookup, RunError> {
     let Some(manifest) = store.manifest(key).await? else { return Ok(Lookup::Miss) };
-    let missing = store.missing_blobs(&manifest).await;
-    Ok(if missing.is_empty() {
+    let unsound = store.unsound_blobs(&manifest, Scrutiny::Usual).await?;
+    Ok(if unsound.is_empty() {
         Lookup::Hit(Box::new(manifest))
     } else {
-        Lookup::Incomplete(missing)
+        Lookup::Incomplete(UnsoundFiles::of(unsound))
     })
 }
 
@@ -34,18 +65,4 @@ pub(super) fn retry_reason(manifest: &Manifest) -> String {
         1 => "one row failed and is tried again".to_string(),
         rows => format!("{rows} rows failed and are tried again"),
     }
-}
-
-/// Whether a stored file of a result does not have the content it should have.
-pub(super) fn is_damaged(store: &Store, manifest: &Manifest) -> bool {
-    manifest.ports.iter().any(|port| {
-        store.local_blob(&port.blob).is_some_and(|path| {
-            let hash = std::fs::File::open(path).and_then(|file| {
-                let mut hasher = blake3::Hasher::new();
-                hasher.update_reader(file)?;
-                Ok(Digest::from(hasher.finalize()))
-            });
-            hash.map_or(true, |hash| hash != port.blob)
-        })
-    })
 }

@@ -12,7 +12,7 @@ use parquet::arrow::ArrowWriter;
 use serde_json::{Value, json};
 
 use super::error::RunError;
-use super::input::open;
+use super::input::{blobs, open};
 use super::key::{StepManifests, artifact, input_digest};
 use crate::digest::Digest;
 use crate::operator::{Reads, StepError, is_virtual};
@@ -78,7 +78,8 @@ pub(super) async fn write(
     let file = hash_file(temp.path()).map_err(failed)?;
     let bytes = temp.as_file().metadata().map_err(failed)?.len();
     temp.persist(&path).map_err(|e| failed(e.error))?;
-    let _ = store.put_check_result(&key, &json!({"file": file, "bytes": bytes})).await;
+    let known = json!({"file": file, "bytes": bytes});
+    let _ = store.put_check_result(&key, &known, blobs(&output.input, done)).await;
     Ok(WrittenOutput { path, rows, written: true })
 }
 

@@ -49,7 +49,7 @@ pub(super) async fn run(
         AnswerJournal::open(&cx.lower.downloads.join(FOLDER), &recipe).await?;
     let mut batches = Vec::new();
     if !cx.forced {
-        let mut parts = cx.store.memo_parts(&recipe).await?;
+        let mut parts = cx.parts(&recipe).await?;
         parts.sort_by(|a, b| a.created.cmp(&b.created).then(a.blob.cmp(&b.blob)));
         for part in parts {
             let read = async {

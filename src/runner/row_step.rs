@@ -247,11 +247,8 @@ async fn load_parts(
     recipe: &Digest,
     schema: &SchemaRef,
 ) -> Result<Vec<LoadedPart>, RunError> {
-    if cx.forced {
-        return Ok(Vec::new());
-    }
     let threads = cx.lower.session.copied_config().target_partitions();
-    let parts = cx.store.memo_parts(recipe).await?;
+    let parts = cx.parts(recipe).await?;
     let loaded = futures::stream::iter(parts).map(|part| async move {
         let batches = read_part(cx, &part, schema).await;
         (part, batches)

@@ -15,13 +15,13 @@ use super::compute::compute;
 use super::context::{Resources, StepContext};
 use super::error::RunError;
 use super::key::step_key;
-use super::lookup::{Lookup, is_damaged, lookup, retry_reason};
+use super::lookup::{Lookup, lookup, retry_reason};
 use super::output;
 use super::reason::RunHistory;
 use crate::digest::Digest;
 use crate::event::{EventSink, PortSummary, Reason, RunEvent, RunStatus, StepStatus, StepSummary};
 use crate::plan::Plan;
-use crate::store::{Manifest, RunRecord, Store, StoreErrorKind};
+use crate::store::{Manifest, RunRecord, Scrutiny, Store, StoreErrorKind};
 use crate::workflow::AssertSeverity;
 
 /// How to run a plan.
@@ -345,10 +345,10 @@ impl Runner {
             }
             Lookup::Hit(manifest) => (Reason::PrevFailed, Some(retry_reason(&manifest))),
             _ if forced => (Reason::Forced, None),
-            Lookup::Incomplete(missing) => {
-                let detail = format!("{} stored files are missing or damaged", missing.len());
-                self.warn(Some(step.name.clone()), format!("{detail}; computing again"));
-                (Reason::BlobMissing, Some(detail))
+            Lookup::Incomplete(files) => {
+                self.warn(Some(step.name.clone()), format!("{files}; computing again"));
+                self.forget_descendants(&step.name, &files.damaged).await?;
+                (Reason::BlobMissing, Some(files.to_string()))
             }
             Lookup::Miss => self.history.explain(step, &step_key).await,
         };
@@ -390,18 +390,36 @@ impl Runner {
         let mut repaired = false;
         for upstream in self.plan.steps[i].upstream() {
             let Some(manifest) = done[upstream].clone() else { continue };
-            if !tokio::task::block_in_place(|| is_damaged(&self.store, &manifest)) {
+            let unsound = self.store.unsound_blobs(&manifest, Scrutiny::Hashed).await?;
+            if unsound.is_empty() {
                 continue;
             }
             let name = self.plan.steps[upstream].name.clone();
-            self.warn(Some(name), "a stored file is damaged; computing again".into());
+            self.warn(Some(name.clone()), "a stored file is damaged; computing again".into());
             self.store.forget(&manifest.key).await?;
+            let damaged: Vec<Digest> = unsound.into_iter().map(|(blob, _)| blob).collect();
+            self.forget_descendants(&name, &damaged).await?;
             let mut summary = self.summary(upstream, StepStatus::Ran);
             done[upstream] =
                 Some(Arc::new(Box::pin(self.manifest(upstream, &done, &mut summary)).await?));
             repaired = true;
         }
         Ok(repaired.then_some(done))
+    }
+
+    /// What was computed from damaged files of this step is computed anew, whenever it was: the
+    /// damage may be older.
+    async fn forget_descendants(&self, step: &str, damaged: &[Digest]) -> Result<(), RunError> {
+        if damaged.is_empty() {
+            return Ok(());
+        }
+        let forgotten = self.store.forget_descendants(damaged).await?;
+        if !forgotten.steps.is_empty() {
+            let steps = forgotten.steps.join(", ");
+            let message = format!("what was computed from damaged files is forgotten: {steps}");
+            self.warn(Some(step.to_string()), message);
+        }
+        Ok(())
     }
 
     /// Runs the data tests; the worst outcome counts.

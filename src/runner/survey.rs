@@ -40,8 +40,8 @@ pub struct StepState {
     pub preimage: Option<Preimage>,
 }
 
-/// The state of every step of the plan, in its order. Reads manifests and sizes of files, and
-/// hashes side files.
+/// The state of every step of the plan, in its order. Reads manifests, hashes
+/// stored files that were not compared with their digests before, and side files.
 ///
 /// # Errors
 /// If the store cannot be read.
@@ -82,9 +82,9 @@ async fn stored(
             (Forecast::Runs { reason, detail }, Some(Arc::new(*manifest)))
         }
         Lookup::Hit(manifest) => (Forecast::Hit, Some(Arc::new(*manifest))),
-        Lookup::Incomplete(missing) => {
-            let detail = format!("{} stored files are missing", missing.len());
-            (Forecast::Runs { reason: Reason::BlobMissing, detail: Some(detail) }, None)
+        Lookup::Incomplete(files) => {
+            let detail = Some(files.to_string());
+            (Forecast::Runs { reason: Reason::BlobMissing, detail }, None)
         }
         Lookup::Miss => {
             let (reason, detail) = history.explain(step, &key).await;

@@ -16,6 +16,7 @@ use object_store::{ObjectStore, ObjectStoreExt};
 
 use super::error::{StoreError, StoreErrorKind};
 use super::local::{TempFile, sweep};
+use super::verified::VerifiedFiles;
 
 /// How many small objects are read or removed at once.
 const PARALLEL: usize = 16;
@@ -37,12 +38,14 @@ pub(super) enum Backend {
 
 pub(super) struct FolderBackend {
     pub(super) root: PathBuf,
+    pub(super) verified: VerifiedFiles,
     swept: Once,
 }
 
 impl FolderBackend {
     pub(super) fn new(root: PathBuf) -> Self {
-        Self { root, swept: Once::new() }
+        let verified = VerifiedFiles::new(root.join("verified.log"));
+        Self { root, verified, swept: Once::new() }
     }
 
     pub(super) fn path(&self, name: &str) -> PathBuf {
@@ -181,7 +184,12 @@ impl Backend {
         match self {
             Self::Folder(folder) => {
                 let path = folder.path(name);
-                match tokio::fs::remove_file(&path).await {
+                let removed = match tokio::fs::symlink_metadata(&path).await {
+                    // Damage put a folder where a file belongs.
+                    Ok(about) if about.is_dir() => tokio::fs::remove_dir_all(&path).await,
+                    Ok(_) | Err(_) => tokio::fs::remove_file(&path).await,
+                };
+                match removed {
                     Ok(()) => Ok(true),
                     Err(error)
                         if matches!(

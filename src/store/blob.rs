@@ -70,7 +70,12 @@ impl BlobWriter {
 /// Renames over a blob that is already there: that costs nothing and heals a damaged one.
 fn place(folder: &FolderBackend, temp: TempFile, digest: &Digest) -> Result<(), StoreError> {
     let path = folder.path(&blob_name(digest));
-    temp.persist(&path).map_err(|error| StoreError::at("write", &path, error))
+    temp.persist(&path).map_err(|error| StoreError::at("write", &path, error))?;
+    // It was hashed on its way to the disk.
+    if let Ok(about) = std::fs::metadata(&path) {
+        folder.verified.remember(digest, &about);
+    }
+    Ok(())
 }
 
 async fn upload(store: &Store, target: BlobFile, digest: &Digest) -> Result<(), StoreError> {

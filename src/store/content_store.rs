@@ -2,7 +2,8 @@
 //!
 //! Layout: `actions/<aa>/<key>.json` manifests, `blobs/<aa>/<digest>.parquet` tables,
 //! `memo/<aa>/<recipe>/<blob>.json` parts of row-precise reuse, `checks/<aa>/<key>.json`
-//! outcomes of assertions, `runs/<time>-<id>.json` records of runs, `locks/`, `tmp/`.
+//! outcomes of assertions, `runs/<time>-<id>.json` records of runs, `verified.log`, `locks/`,
+//! `tmp/`. All JSON ends in a digest of its own (`sealed`).
 //! Names are digests that the caller computed; a name that was read from the store is never
 //! followed.
 
@@ -21,6 +22,8 @@ use super::backend::{Backend, FolderBackend, below};
 use super::error::{StoreError, StoreErrorKind};
 use super::manifest::{Manifest, MemoPart};
 use super::record::RunRecord;
+use super::sealed::{seal, unseal};
+use super::soundness::RecipeParts;
 use crate::digest::Digest;
 
 /// A content-addressed store in a folder or a bucket. Cheap to clone.
@@ -152,7 +155,7 @@ impl Store {
     }
 
     /// The manifest of a key; `None` if there is none, if it is damaged, or if it was written
-    /// in another format. Whether its blobs are there says [`Store::missing_blobs`].
+    /// in another format. Whether its blobs may be used says [`Store::unsound_blobs`].
     pub async fn manifest(&self, key: &Digest) -> Result<Option<Manifest>, StoreError> {
         let bytes = self.inner.backend.read(&manifest_name(key)).await?;
         let manifest = bytes.and_then(|bytes| Manifest::parse(&bytes).ok());
@@ -161,19 +164,7 @@ impl Store {
 
     /// Stores a manifest. Its blobs must have been committed before.
     pub async fn put_manifest(&self, manifest: &Manifest) -> Result<(), StoreError> {
-        self.write_json(&manifest_name(&manifest.key), manifest).await
-    }
-
-    /// The blobs of a manifest that are not there, or that have another size.
-    pub async fn missing_blobs(&self, manifest: &Manifest) -> Vec<Digest> {
-        let mut missing = Vec::new();
-        for port in &manifest.ports {
-            let size = self.inner.backend.size(&blob_name(&port.blob)).await;
-            if size != Some(port.bytes) && !missing.contains(&port.blob) {
-                missing.push(port.blob);
-            }
-        }
-        missing
+        self.write_sealed(&manifest_name(&manifest.key), manifest).await
     }
 
     /// Removes a manifest, if there is one. Its blobs stay until they are collected.
@@ -181,28 +172,34 @@ impl Store {
         self.inner.backend.remove(&manifest_name(key)).await.map(|_| ())
     }
 
-    /// The finished parts of a recipe whose blobs are there, sorted by blob.
-    pub async fn memo_parts(&self, recipe: &Digest) -> Result<Vec<MemoPart>, StoreError> {
-        let backend = &self.inner.backend;
-        let entries = backend.read_all(&memo_folder(recipe)).await?;
+    /// The finished parts of a recipe whose blobs may be used, sorted by blob, and the blobs that
+    /// are damaged: their parts are forgotten.
+    pub async fn memo_parts(
+        &self,
+        recipe: &Digest,
+    ) -> Result<RecipeParts, StoreError> {
+        let entries = self.inner.backend.read_all(&memo_folder(recipe)).await?;
         let parts = entries.into_iter().filter_map(|(entry, bytes)| {
-            let part: MemoPart = serde_json::from_slice(&bytes).ok()?;
+            let part = MemoPart::parse(&bytes).ok()?;
             (memo_name(recipe, &part) == entry.name).then_some(part)
         });
-        let mut parts: Vec<MemoPart> = futures::stream::iter(parts)
-            .filter_map(async |part| {
-                let size = backend.size(&blob_name(&part.blob)).await;
-                (size == Some(part.bytes)).then_some(part)
-            })
-            .collect()
-            .await;
-        parts.sort_by_key(|part| part.blob);
+        let mut parts = self.sound_parts(recipe, parts.collect()).await?;
+        parts.sound.sort_by_key(|part| part.blob);
         Ok(parts)
+    }
+
+    /// Removes a part from its recipe. Its blob stays until it is collected.
+    pub(super) async fn forget_part(
+        &self,
+        recipe: &Digest,
+        part: &MemoPart,
+    ) -> Result<(), StoreError> {
+        self.inner.backend.remove(&memo_name(recipe, part)).await.map(|_| ())
     }
 
     /// Adds a finished part to a recipe. Its blob must have been committed before.
     pub async fn put_memo_part(&self, recipe: &Digest, part: &MemoPart) -> Result<(), StoreError> {
-        self.write_json(&memo_name(recipe, part), part).await
+        self.write_sealed(&memo_name(recipe, part), part).await
     }
 
     /// Stores the record of a run, replacing the one with the same id.
@@ -212,7 +209,7 @@ impl Store {
             let cause = "the run's id is not a plain name";
             return Err(StoreError::new(StoreErrorKind::Corrupt, "write", "the run", cause));
         }
-        self.write_json(&format!("runs/{}.json", run.id), run).await
+        self.write_sealed(&format!("runs/{}.json", run.id), run).await
     }
 
     /// The newest runs, newest first. Records that cannot be read are left out.
@@ -222,29 +219,17 @@ impl Store {
         let runs = futures::stream::iter(entries.into_iter().rev())
             .map(|entry| async move { backend.read(&entry.name).await })
             .buffered(8)
-            .try_filter_map(async |bytes| Ok(bytes.and_then(|b| serde_json::from_slice(&b).ok())));
+            .try_filter_map(async |bytes| Ok(bytes.and_then(|bytes| unseal(&bytes).ok())));
         runs.take(limit).try_collect().await
     }
 
-    /// The remembered outcome of a check; `None` if there is none or it cannot be read.
-    pub async fn check_result(&self, key: &Digest) -> Option<serde_json::Value> {
-        let bytes = self.inner.backend.read(&check_name(key)).await.ok()??;
-        serde_json::from_slice(&bytes).ok()
-    }
-
-    /// Remembers the outcome of a check under the digest of what was checked.
-    pub async fn put_check_result(
+    /// Stores a small object with a digest of its own.
+    pub(super) async fn write_sealed(
         &self,
-        key: &Digest,
-        value: &serde_json::Value,
+        name: &str,
+        value: &impl Serialize,
     ) -> Result<(), StoreError> {
-        self.write_json(&check_name(key), value).await
-    }
-
-    async fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), StoreError> {
-        let mut bytes = serde_json::to_vec_pretty(value)
-            .map_err(|error| StoreError::of("write", name, error))?;
-        bytes.push(b'\n');
+        let bytes = seal(value).map_err(|error| StoreError::of("write", name, error))?;
         self.inner.backend.write(name, bytes).await
     }
 }
@@ -269,7 +254,7 @@ fn memo_folder(recipe: &Digest) -> String {
     format!("memo/{}/{recipe}", recipe.shard())
 }
 
-fn check_name(key: &Digest) -> String {
+pub(super) fn check_name(key: &Digest) -> String {
     format!("checks/{}/{key}.json", key.shard())
 }
 

@@ -62,12 +62,12 @@ impl StoreContents {
         }
         for (ObjectEntry { name, .. }, bytes) in backend.read_all("memo").await? {
             let recipe = name.split('/').nth(2).and_then(|text| text.parse().ok());
-            match (recipe, serde_json::from_slice::<MemoPart>(&bytes)) {
+            match (recipe, MemoPart::parse(&bytes)) {
                 (Some(recipe), Ok(part)) if memo_name(&recipe, &part) == name => {
                     contents.parts.push((recipe, part));
                 }
                 (_, Ok(_)) => contents.damaged_parts.push((name, "it has another's name".into())),
-                (_, Err(error)) => contents.damaged_parts.push((name, error.to_string())),
+                (_, Err(cause)) => contents.damaged_parts.push((name, cause)),
             }
         }
         for entry in backend.list("blobs").await? {

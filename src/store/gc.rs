@@ -6,11 +6,11 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 
 use super::backend::{Backend, ObjectEntry};
-use super::content_store::{Store, manifest_name, memo_name};
+use super::content_store::{Store, blob_name, manifest_name, memo_name};
 use super::contents::StoreContents;
 use super::error::{StoreError, StoreErrorKind};
 use super::local::sweep;
-use super::manifest::{FORMAT_VERSION, Manifest};
+use super::manifest::{MANIFEST_VERSION, Manifest};
 use super::record::RunRecord;
 use super::time::rfc3339;
 use crate::digest::Digest;
@@ -63,7 +63,7 @@ impl Store {
         }
         let alone = if policy.dry_run { None } else { Some(self.exclusive_lock().await?) };
         let contents = StoreContents::of(self).await?;
-        if let Some((name, format)) = contents.other_formats.iter().find(|f| f.1 > FORMAT_VERSION) {
+        if let Some((name, format)) = contents.other_formats.iter().find(|f| f.1 > MANIFEST_VERSION) {
             // Its blobs are not known here and would all be collected.
             return Err(StoreError::new(
                 StoreErrorKind::Unsupported,
@@ -97,7 +97,13 @@ impl Store {
             // What names a blob goes before the blob: killed in between, nothing is missing.
             backend.remove_all(removals.manifests).await?;
             backend.remove_all(removals.others).await?;
-            backend.remove_all(removals.blobs.into_iter().map(|blob| blob.name)).await?;
+            let gone: HashSet<String> =
+                removals.blobs.into_iter().map(|blob| blob.name).collect();
+            backend.remove_all(gone.iter().cloned()).await?;
+            if let Some(folder) = folder {
+                // If it cannot be written anew, it stays as it is: longer than it need be.
+                let _ = folder.verified.keep(|blob| !gone.contains(&blob_name(blob)));
+            }
         }
         drop(alone);
         Ok(report)

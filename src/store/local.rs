@@ -40,17 +40,27 @@ impl TempFile {
         }
     }
 
-    /// Makes the content durable and gives the file its name, replacing what had it.
+    /// Makes the content durable and gives the file its name, replacing what had it, be it a
+    /// folder that damage put there.
     pub(super) fn persist(mut self, to: &Path) -> io::Result<()> {
         self.file.sync_all()?;
         let folder = to.parent().ok_or(io::ErrorKind::InvalidInput)?;
         if !folder.is_dir() {
+            if folder.symlink_metadata().is_ok_and(|about| about.is_file()) {
+                fs::remove_file(folder)?;
+            }
             fs::create_dir_all(folder)?;
             if let Some(above) = folder.parent() {
                 sync_folder(above)?;
             }
         }
-        fs::rename(&self.path, to)?;
+        fs::rename(&self.path, to).or_else(|error| {
+            if !to.symlink_metadata().is_ok_and(|about| about.is_dir()) {
+                return Err(error);
+            }
+            fs::remove_dir_all(to)?;
+            fs::rename(&self.path, to)
+        })?;
         self.persisted = true;
         sync_folder(folder)
     }

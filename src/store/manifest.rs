@@ -7,11 +7,17 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::sealed::{is_sealed, unseal};
 use crate::digest::{ColumnDigest, Digest, table_digest};
 
-/// The version of keys and manifests. Another version is another key, and a manifest of
-/// another version is a miss.
+/// The version of keys. Another version is another key.
 pub const FORMAT_VERSION: u32 = 1;
+
+/// The version of manifests. A manifest of another version is a miss.
+pub const MANIFEST_VERSION: u32 = 2;
+
+/// The last version whose manifests had no digest of their own.
+const UNSEALED: u32 = 1;
 
 /// Everything that can change a step's result, and nothing else: its digest is the key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -62,7 +68,7 @@ impl Preimage {
 /// The stored result of a step. It is written after everything it names.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// The format version, [`FORMAT_VERSION`].
+    /// The version of the manifest, [`MANIFEST_VERSION`].
     pub format: u32,
     /// The action key, the digest of `preimage`.
     pub key: Digest,
@@ -84,6 +90,9 @@ pub struct Manifest {
     pub retry_rows: u64,
     /// The tables.
     pub ports: Vec<PortArtifact>,
+    /// The stored files that it was computed from, sorted: tables of its inputs, and parts of
+    /// earlier results. If one of them turns out to be damaged, this result is forgotten.
+    pub reads: Vec<Digest>,
 }
 
 fn is_zero(count: &u64) -> bool {
@@ -101,13 +110,14 @@ impl Manifest {
         struct FormatOnly {
             format: u32,
         }
-        match serde_json::from_slice::<FormatOnly>(bytes) {
-            Ok(FormatOnly { format }) if format != FORMAT_VERSION => {
-                return Err(Unreadable::OtherFormat(format));
+        let format = serde_json::from_slice::<FormatOnly>(bytes).map(|only| only.format).ok();
+        match (format, is_sealed(bytes)) {
+            (Some(UNSEALED), false) => Err(Unreadable::OtherFormat(UNSEALED)),
+            (Some(format), true) if format != MANIFEST_VERSION => {
+                Err(Unreadable::OtherFormat(format))
             }
-            Ok(_) | Err(_) => {}
+            _ => unseal(bytes).map_err(Unreadable::Damaged),
         }
-        serde_json::from_slice(bytes).map_err(|error| Unreadable::Damaged(error.to_string()))
     }
 }
 
@@ -175,6 +185,23 @@ pub struct MemoPart {
     /// whole result; otherwise every row of the part carries the digest of its input row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub row: Option<String>,
+}
+
+impl MemoPart {
+    /// The part in these bytes. One that an older version wrote has no digest of its own and is
+    /// believed: answers in it may have been paid for, its name and its blob's say what it holds.
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, String> {
+        #[derive(Deserialize)]
+        struct SealOnly {
+            integrity: Option<serde::de::IgnoredAny>,
+        }
+        match serde_json::from_slice::<SealOnly>(bytes) {
+            Ok(SealOnly { integrity: None }) => {
+                serde_json::from_slice(bytes).map_err(|error| error.to_string())
+            }
+            Ok(_) | Err(_) => unseal(bytes),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 //!
 //! A result is found by its key, the digest of everything that can change it. Blobs are
 //! written to a temporary file, made durable and renamed; the manifest comes last, so that
-//! whatever a manifest names is there. What is missing or damaged is a miss, not an error.
+//! whatever a manifest names is there. What is missing or damaged is a miss, not an error, and
+//! nothing is used before it was compared with its digest.
 //! A folder, however often its writers were killed, is always in a state to go on from.
 //!
 //! Does not live here: what a key is made of and when a result is reused (`runner`), what is
@@ -13,6 +14,7 @@ mod backend;
 mod blob;
 mod content_store;
 mod contents;
+mod descendants;
 mod error;
 mod gc;
 mod journal;
@@ -20,19 +22,26 @@ mod local;
 mod lock;
 mod manifest;
 mod record;
+mod sealed;
+mod soundness;
 #[cfg(test)]
 mod tests;
 mod time;
+mod verified;
 mod verify;
 
 pub use blob::BlobWriter;
 pub use content_store::Store;
 pub use contents::StoreUsage;
+pub use descendants::Forgotten;
 pub use error::{StoreError, StoreErrorKind};
 pub use gc::{GcPolicy, GcReport};
 pub use journal::{AnswerJournal, JournalEntry};
 pub use lock::LockGuard;
-pub use manifest::{FORMAT_VERSION, Manifest, ManifestLabels, MemoPart, PortArtifact, Preimage};
+pub use manifest::{
+    FORMAT_VERSION, MANIFEST_VERSION, Manifest, ManifestLabels, MemoPart, PortArtifact, Preimage,
+};
 pub use record::RunRecord;
+pub use soundness::{BlobState, RecipeParts, Scrutiny};
 pub use time::timestamp;
 pub use verify::{Finding, FindingKind};

@@ -19,6 +19,7 @@ use super::content_store::{Store, blob_name, manifest_name, memo_name};
 use super::contents::StoreContents;
 use super::error::StoreError;
 use super::manifest::PortArtifact;
+use super::sealed::is_sealed;
 use crate::digest::{ColumnDigest, Digest, TableHasher, table_digest};
 
 /// What sort of damage a [`Finding`] is.
@@ -41,6 +42,10 @@ pub enum FindingKind {
     WrongKey,
     /// A part cannot be read.
     DamagedPart,
+    /// The remembered outcome of a data test or an output is not what its own digest says.
+    DamagedOutcome,
+    /// The record of a run is not what its own digest says.
+    DamagedRun,
 }
 
 /// Something in a store that is damaged.
@@ -57,6 +62,9 @@ pub struct Finding {
     /// What a repair removes.
     #[serde(skip)]
     remove: Vec<String>,
+    /// The blob from which nothing may have been computed.
+    #[serde(skip)]
+    wrong: Option<Digest>,
 }
 
 impl fmt::Display for Finding {
@@ -91,6 +99,16 @@ impl Store {
     ) -> Result<Vec<Finding>, StoreError> {
         let contents = StoreContents::of(self).await?;
         let mut findings = unreadable(&contents);
+        for (folder, kind) in
+            [("checks", FindingKind::DamagedOutcome), ("runs", FindingKind::DamagedRun)]
+        {
+            for (entry, bytes) in self.inner.backend.read_all(folder).await? {
+                if !is_sealed(&bytes) {
+                    let detail = "its content is not what its own digest says".to_string();
+                    findings.push(Finding::new(kind, &entry.name, detail, vec![entry.name.clone()]));
+                }
+            }
+        }
         let mut claims: BTreeMap<Digest, Vec<BlobClaim>> = BTreeMap::new();
         for manifest in &contents.manifests {
             let (name, key) = (manifest_name(&manifest.key), manifest.preimage.key());
@@ -144,27 +162,35 @@ impl Store {
         Ok(findings)
     }
 
-    /// Removes what is damaged and the manifests and parts that name it, so that the next run
-    /// computes it anew. Returns the number of objects removed. An error of kind
-    /// [`Busy`](super::StoreErrorKind::Busy) if a run holds the store.
+    /// Removes what is damaged, the manifests and parts that name it, and every result that was
+    /// computed from it, so that the next run computes them anew. Returns the number of objects
+    /// removed. An error of kind [`Busy`](super::StoreErrorKind::Busy) if a run holds the store.
     pub async fn repair(&self, findings: &[Finding]) -> Result<u64, StoreError> {
         if findings.is_empty() {
             return Ok(0);
         }
         let _alone = self.exclusive_lock().await?;
+        let wrong: Vec<Digest> = findings.iter().filter_map(|finding| finding.wrong).collect();
+        let forgotten =
+            if wrong.is_empty() { 0 } else { self.forget_descendants(&wrong).await?.objects };
         let names: BTreeSet<String> =
             findings.iter().flat_map(|finding| finding.remove.iter().cloned()).collect();
         // In the order actions, blobs, memo: what names a blob goes before the blob.
         let (blobs, naming): (Vec<_>, Vec<_>) =
             names.into_iter().partition(|name| name.starts_with("blobs/"));
         let removed = self.inner.backend.remove_all(naming).await?;
-        Ok(removed + self.inner.backend.remove_all(blobs).await?)
+        Ok(forgotten + removed + self.inner.backend.remove_all(blobs).await?)
     }
 }
 
 impl Finding {
     fn new(kind: FindingKind, object: &str, detail: String, remove: Vec<String>) -> Self {
-        Self { kind, object: object.to_string(), detail, steps: Vec::new(), remove }
+        Self { kind, object: object.to_string(), detail, steps: Vec::new(), remove, wrong: None }
+    }
+
+    fn with_wrong(mut self, blob: Digest) -> Self {
+        self.wrong = Some(blob);
+        self
     }
 
     fn with_claims<'a>(mut self, claims: impl IntoIterator<Item = &'a BlobClaim>) -> Self {
@@ -201,26 +227,49 @@ async fn check(
     progress: mpsc::UnboundedSender<u64>,
 ) -> Result<Vec<Finding>, StoreError> {
     let name = blob_name(&blob);
-    let Some(file) = open(store, &name).await? else {
-        let detail = "it is missing".to_string();
-        let finding = Finding::new(FindingKind::MissingBlob, &name, detail, Vec::new());
-        return Ok(vec![finding.with_claims(&claims)]);
+    // Damage must not keep the rest of a store from being checked; a bucket that is gone does.
+    let unreadable = |cause: &dyn fmt::Display| {
+        let detail = format!("it cannot be read: {cause}");
+        let finding = Finding::new(FindingKind::DamagedBlob, &name, detail, vec![name.clone()]);
+        vec![finding.with_claims(&claims).with_wrong(blob)]
     };
+    let file = match open(store, &name).await {
+        Ok(Some(file)) => file,
+        Ok(None) => {
+            let detail = "it is missing".to_string();
+            let finding = Finding::new(FindingKind::MissingBlob, &name, detail, Vec::new());
+            return Ok(vec![finding.with_claims(&claims)]);
+        }
+        Err(error) if store.inner.backend.folder().is_some() => return Ok(unreadable(&error)),
+        Err(error) => return Err(error),
+    };
+    let about = file.metadata().ok();
     let claims = Arc::new(claims);
     let work = {
         let (name, claims) = (name.clone(), Arc::clone(&claims));
         move || check_file(file, blob, &name, &claims, &progress)
     };
     match tokio::task::spawn_blocking(work).await {
-        Ok(Ok(findings)) => Ok(findings),
+        Ok(Ok(findings)) => {
+            if let (Some(about), Some(folder), false) = (
+                about,
+                store.inner.backend.folder(),
+                findings.iter().any(|finding| finding.remove.contains(&name)),
+            ) {
+                folder.verified.remember(&blob, &about);
+            }
+            Ok(findings)
+        }
         Ok(Err(error)) => {
-            Err(StoreError::of("read", format!("{}/{name}", store.location()), error))
+            let detail = format!("it cannot be read: {error}");
+            let finding = Finding::new(FindingKind::DamagedBlob, &name, detail, vec![name.clone()]);
+            Ok(vec![finding.with_claims(claims.iter()).with_wrong(blob)])
         }
         // A table that brings down the reader is as damaged as one that it refuses.
         Err(_) => {
             let detail = "its table cannot be read".to_string();
             let finding = Finding::new(FindingKind::WrongTable, &name, detail, Vec::new());
-            Ok(vec![finding.with_claims(claims.iter())])
+            Ok(vec![finding.with_claims(claims.iter()).with_wrong(blob)])
         }
     }
 }
@@ -259,7 +308,7 @@ fn check_file(
             None => (FindingKind::DamagedBlob, "its content is not what its name says".into()),
         };
         let finding = Finding::new(kind, name, detail, vec![name.to_string()]);
-        return Ok(vec![finding.with_claims(claims)]);
+        return Ok(vec![finding.with_claims(claims).with_wrong(blob)]);
     }
     let mut findings: Vec<Finding> = misfits
         .iter()
@@ -285,7 +334,7 @@ fn check_file(
         };
         if let Some(detail) = wrong {
             let finding = Finding::new(FindingKind::WrongTable, name, detail, Vec::new());
-            findings.push(finding.with_claims([claim]));
+            findings.push(finding.with_claims([claim]).with_wrong(blob));
         }
     }
     Ok(findings)
@@ -329,7 +378,7 @@ fn compare(stored: &[ColumnDigest], port: &PortArtifact, manifest: &str) -> Opti
 }
 
 /// The blob's file, or a copy of the blob in a nameless file; `None` if it is not there.
-async fn open(store: &Store, name: &str) -> Result<Option<File>, StoreError> {
+pub(super) async fn open(store: &Store, name: &str) -> Result<Option<File>, StoreError> {
     match &store.inner.backend {
         Backend::Folder(folder) => {
             let path = folder.path(name);

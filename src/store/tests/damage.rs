@@ -22,7 +22,7 @@ async fn finds(damage: impl AsyncFnOnce(&Store, &Path, Manifest), expected: &[Fi
     assert!(store.repair(&findings).await.unwrap() > 0);
     assert_eq!(kinds(&store).await, []);
     assert_eq!(store.list().await.unwrap(), std::slice::from_ref(&sound));
-    assert_eq!(store.missing_blobs(&sound).await, []);
+    assert_eq!(store.unsound_blobs(&sound, Scrutiny::Hashed).await.unwrap(), []);
 }
 
 fn file_of(folder: &Path, manifest: &Manifest) -> std::path::PathBuf {
@@ -187,4 +187,84 @@ async fn a_repair_waits_for_no_run_but_refuses() {
     let _run = open(folder.path()).await.shared_lock().await.unwrap();
     let error = store.repair(&findings).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Busy);
+}
+
+#[tokio::test]
+async fn what_was_computed_from_damage_is_forgotten_with_what_follows_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).await;
+    let first = put_result(&store, 1, "").await;
+    let blob = first.ports[0].blob;
+    let reading = async |seed, reads: Vec<Digest>| {
+        let manifest = Manifest { reads, ..put_result(&store, seed, "").await };
+        store.put_manifest(&manifest).await.unwrap();
+        manifest
+    };
+    let second = reading(2, vec![blob]).await;
+    let third = reading(3, vec![Digest::of(b"x"), second.ports[0].blob]).await;
+    let other = reading(4, vec![Digest::of(b"x")]).await;
+    let (own, after) = (put_part(&store, &Digest::of(b"r"), 8, "").await, Digest::of(b"after"));
+    let outcome = json!({"problem": null});
+    store.put_check_result(&after, &outcome, vec![third.ports[0].blob]).await.unwrap();
+    let sound = Digest::of(b"sound");
+    store.put_check_result(&sound, &outcome, vec![other.ports[0].blob]).await.unwrap();
+
+    // Damage without a trace: the record says that the file was looked at.
+    let path = store.local_blob(&blob).unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[20] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let backend = store.inner.backend.folder().unwrap();
+    backend.verified.remember(&blob, &fs::metadata(&path).unwrap());
+    assert_eq!(store.unsound_blobs(&first, Scrutiny::Usual).await.unwrap(), []);
+    let hashed = store.unsound_blobs(&first, Scrutiny::Hashed).await.unwrap();
+    assert_eq!(hashed, [(blob, BlobState::Damaged)]);
+
+    let findings = store.verify(&|_| {}).await.unwrap();
+    assert_eq!(store.repair(&findings).await.unwrap(), 5, "{findings:?}");
+    assert_eq!(store.list().await.unwrap(), [other]);
+    assert_eq!(store.check_result(&after).await, None);
+    assert_eq!(store.check_result(&sound).await, Some(outcome));
+    assert_eq!(store.memo_parts(&Digest::of(b"r")).await.unwrap().sound, [own]);
+    assert_eq!(kinds(&store).await, []);
+}
+
+#[tokio::test]
+async fn no_flipped_bit_of_a_manifest_a_part_or_an_outcome_is_believed() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).await;
+    let manifest = put_result(&store, 1, "").await;
+    let recipe = manifest.preimage.recipe();
+    let part = put_part(&store, &recipe, 2, "").await;
+    let key = Digest::of(b"check");
+    store.put_check_result(&key, &json!({"problem": "3 rows"}), vec![part.blob]).await.unwrap();
+    for name in files(folder.path()) {
+        let path = folder.path().join(&name);
+        let sound = fs::read(&path).unwrap();
+        for at in (0..sound.len()).step_by(7) {
+            let mut damaged = sound.clone();
+            damaged[at] ^= 1 << (at % 8);
+            fs::write(&path, damaged).unwrap();
+            match name.split('/').next().unwrap() {
+                "actions" => assert_eq!(store.manifest(&manifest.key).await.unwrap(), None),
+                "checks" => assert_eq!(store.check_result(&key).await, None),
+                // A name of a member that is no more its name leaves the rest as it was.
+                "memo" => {
+                    let sound = store.memo_parts(&recipe).await.unwrap().sound;
+                    assert!(sound.iter().all(|found| *found == part), "byte {at}");
+                }
+                "blobs" if name.contains(&part.blob.to_string()) => {
+                    assert_eq!(store.memo_parts(&recipe).await.unwrap().damaged, [part.blob]);
+                    store.put_memo_part(&recipe, &part).await.unwrap();
+                }
+                "blobs" => {
+                    let unsound = store.unsound_blobs(&manifest, Scrutiny::Usual).await.unwrap();
+                    assert_eq!(unsound, [(manifest.ports[0].blob, BlobState::Damaged)]);
+                }
+                _ => {}
+            }
+        }
+        fs::write(&path, sound).unwrap();
+    }
+    assert_eq!(kinds(&store).await, []);
 }

@@ -41,9 +41,9 @@ async fn without_a_rule_only_what_nothing_refers_to_goes() {
     assert_eq!((report.manifests, report.blobs, report.temp_files), (0, 2, 1));
     assert!(report.bytes > orphan.bytes);
     assert!(!store.local_blob(&orphan.blob).unwrap().exists());
-    assert_eq!(store.memo_parts(&kept.preimage.recipe()).await.unwrap().len(), 1);
-    assert_eq!(store.memo_parts(&waiting).await.unwrap().len(), 1);
-    assert_eq!(store.memo_parts(&dead).await.unwrap().len(), 0);
+    assert_eq!(store.memo_parts(&kept.preimage.recipe()).await.unwrap().sound.len(), 1);
+    assert_eq!(store.memo_parts(&waiting).await.unwrap().sound.len(), 1);
+    assert_eq!(store.memo_parts(&dead).await.unwrap().sound.len(), 0);
     assert_eq!(store.verify(&|_| {}).await.unwrap(), []);
     writing.commit(&store).await.unwrap();
     assert_eq!(cleaned(&store, GcPolicy::default()).await.blobs, 1);
@@ -69,8 +69,8 @@ async fn the_last_runs_keep_what_they_refer_to() {
     assert_eq!(steps(&store).await, ["step1", "step2"]);
     // Each result and the part of its recipe.
     assert_eq!((report.manifests, report.blobs), (2, 4));
-    assert_eq!(store.memo_parts(&all[0].preimage.recipe()).await.unwrap(), []);
-    assert_eq!(store.memo_parts(&all[1].preimage.recipe()).await.unwrap().len(), 1);
+    assert_eq!(store.memo_parts(&all[0].preimage.recipe()).await.unwrap().sound, []);
+    assert_eq!(store.memo_parts(&all[1].preimage.recipe()).await.unwrap().sound.len(), 1);
     assert_eq!(store.recent_runs(9).await.unwrap().len(), 4, "the history stays");
     assert_eq!(store.verify(&|_| {}).await.unwrap(), []);
 }
@@ -128,7 +128,8 @@ async fn damaged_objects_go_and_a_newer_format_stops_the_collection() {
     fs::create_dir_all(folder.path().join("actions/00")).unwrap();
     fs::write(folder.path().join("actions/00/x.json"), "{").unwrap();
     assert_eq!(cleaned(&store, GcPolicy::default()).await.manifests, 1);
-    fs::write(folder.path().join("actions/00/x.json"), "{\"format\": 2}").unwrap();
+    let newer = super::super::sealed::seal(&json!({"format": MANIFEST_VERSION + 1})).unwrap();
+    fs::write(folder.path().join("actions/00/x.json"), newer).unwrap();
     let error = store.gc(GcPolicy::default()).await.unwrap_err();
     assert!(error.to_string().contains("newer galeras"), "{error}");
     assert_eq!(steps(&store).await, ["step1"]);

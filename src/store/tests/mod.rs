@@ -92,7 +92,7 @@ async fn put_result_of(store: &Store, operator: &str, seed: i64, created: &str) 
         recipe_args: None,
     };
     let manifest = Manifest {
-        format: FORMAT_VERSION,
+        format: MANIFEST_VERSION,
         key: preimage.key(),
         preimage,
         labels: ManifestLabels { step: format!("step{seed}"), ..ManifestLabels::default() },
@@ -102,6 +102,7 @@ async fn put_result_of(store: &Store, operator: &str, seed: i64, created: &str) 
         reused_rows: 0,
         retry_rows: 0,
         ports: vec![put_table(store, &batch(seed, 20)).await],
+        reads: vec![],
     };
     store.put_manifest(&manifest).await.unwrap();
     manifest
@@ -150,14 +151,14 @@ async fn put_run(
     run
 }
 
-/// The files below a folder, without locks.
+/// The files below a folder, without locks and the record of verified files.
 fn files(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> = walkdir::WalkDir::new(folder)
         .into_iter()
         .flatten()
         .filter(|entry| entry.file_type().is_file())
         .map(|entry| entry.path().strip_prefix(folder).unwrap().to_str().unwrap().to_string())
-        .filter(|name| !name.starts_with("locks/"))
+        .filter(|name| !name.starts_with("locks/") && name != "verified.log")
         .collect();
     names.sort();
     names

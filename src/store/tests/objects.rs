@@ -11,7 +11,7 @@ async fn round_trips(store: &Store) {
     let manifest = put_result(store, 1, "2026-01-01T00:00:00.000Z").await;
     let key = manifest.key;
     assert_eq!(store.manifest(&key).await.unwrap().as_ref(), Some(&manifest));
-    assert_eq!(store.missing_blobs(&manifest).await, []);
+    assert_eq!(store.unsound_blobs(&manifest, Scrutiny::Usual).await.unwrap(), []);
     assert_eq!(store.manifest(&Digest::of(b"other")).await.unwrap(), None);
     assert_eq!(store.list().await.unwrap(), std::slice::from_ref(&manifest));
 
@@ -20,17 +20,17 @@ async fn round_trips(store: &Store) {
     assert_eq!(found.size, port.bytes);
 
     let recipe = manifest.preimage.recipe();
-    assert_eq!(store.memo_parts(&recipe).await.unwrap(), []);
+    assert_eq!(store.memo_parts(&recipe).await.unwrap().sound, []);
     let mut parts = vec![];
     for seed in 10..14 {
         parts.push(put_part(store, &recipe, seed, "2026-01-01T00:00:00.000Z").await);
     }
     parts.sort_by_key(|part| part.blob);
-    assert_eq!(store.memo_parts(&recipe).await.unwrap(), parts);
+    assert_eq!(store.memo_parts(&recipe).await.unwrap().sound, parts);
 
     let check = Digest::of(b"unique: [id]");
     assert_eq!(store.check_result(&check).await, None);
-    store.put_check_result(&check, &json!({"failed": 3})).await.unwrap();
+    store.put_check_result(&check, &json!({"failed": 3}), vec![]).await.unwrap();
     assert_eq!(store.check_result(&check).await, Some(json!({"failed": 3})));
 
     put_run(store, "2026-01-02T00:00:00.000Z", None, &[&manifest]).await;
@@ -165,7 +165,7 @@ async fn the_first_write_clears_what_dead_processes_left() {
     fs::write(folder.path().join("tmp/dead2"), b"half").unwrap();
     let store = open(folder.path()).await;
     assert_eq!(files(folder.path()).len(), 2);
-    store.put_check_result(&Digest::of(b""), &json!(1)).await.unwrap();
+    store.put_check_result(&Digest::of(b""), &json!(1), vec![]).await.unwrap();
     assert_eq!(files(folder.path()).len(), 2, "the living one's and the check");
     drop(alive);
 }
@@ -187,7 +187,7 @@ async fn what_is_damaged_or_of_another_format_is_a_miss() {
     for damaged in [
         String::new(),
         text[..text.len() / 2].to_string(),
-        text.replacen("\"format\": 1", "\"format\": 99", 1),
+        text.replacen("\"format\": 2", "\"format\": 99", 1),
         as_other.unwrap(),
     ] {
         fs::write(&path, damaged).unwrap();
@@ -213,12 +213,14 @@ async fn missing_and_resized_blobs_are_reported_and_their_parts_left_out() {
     let recipe = manifest.preimage.recipe();
     let part = put_part(&store, &recipe, 2, "").await;
     fs::write(store.local_blob(&manifest.ports[0].blob).unwrap(), b"short").unwrap();
-    assert_eq!(store.missing_blobs(&manifest).await, [manifest.ports[0].blob]);
-    fs::remove_file(store.local_blob(&manifest.ports[0].blob).unwrap()).unwrap();
-    assert_eq!(store.missing_blobs(&manifest).await, [manifest.ports[0].blob]);
-    assert_eq!(store.memo_parts(&recipe).await.unwrap(), std::slice::from_ref(&part));
+    let blob = manifest.ports[0].blob;
+    let unsound = async || store.unsound_blobs(&manifest, Scrutiny::Usual).await.unwrap();
+    assert_eq!(unsound().await, [(blob, BlobState::Damaged)]);
+    fs::remove_file(store.local_blob(&blob).unwrap()).unwrap();
+    assert_eq!(unsound().await, [(blob, BlobState::Missing)]);
+    assert_eq!(store.memo_parts(&recipe).await.unwrap().sound, std::slice::from_ref(&part));
     fs::remove_file(store.local_blob(&part.blob).unwrap()).unwrap();
-    assert_eq!(store.memo_parts(&recipe).await.unwrap(), []);
+    assert_eq!(store.memo_parts(&recipe).await.unwrap().sound, []);
 }
 
 #[tokio::test]
@@ -249,7 +251,7 @@ async fn a_read_only_store_can_be_read_and_says_that_it_cannot_be_written() {
     // Nobody can make folders in /sys, not even root.
     let store = Store::open("/sys/galeras").await.unwrap();
     assert_eq!(store.manifest(&Digest::of(b"")).await.unwrap(), None);
-    let error = store.put_check_result(&Digest::of(b""), &json!(1)).await.unwrap_err();
+    let error = store.put_check_result(&Digest::of(b""), &json!(1), vec![]).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::ReadOnly, "{error}");
     assert!(error.help().is_some());
     assert!(!store.lock("x", || {}).await.unwrap().is_held());
@@ -262,7 +264,7 @@ async fn every_operation_can_run_in_a_task_of_its_own() {
     let store = open(folder.path()).await;
     let task = async move {
         let manifest = put_result(&store, 1, "").await;
-        store.missing_blobs(&manifest).await;
+        store.unsound_blobs(&manifest, Scrutiny::Usual).await.unwrap();
         store.memo_parts(&manifest.preimage.recipe()).await.unwrap();
         store.recent_runs(3).await.unwrap();
         store.usage().await.unwrap();
