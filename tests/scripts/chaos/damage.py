@@ -172,6 +172,8 @@ class DamageResult:
     noticed: bool = False
     refused: bool = False
     wrong: bool = False
+    stuck: bool = False
+    """An error stayed after the repair."""
     violations: list = field(default_factory=list)
 
     def violated(self, when: str, why: str) -> None:
@@ -213,7 +215,8 @@ class DamageCases:
             outcome = self.program.run(workload.workflow(edit), place)
             truth = self.facts.truths[workload.name, edit]
             if why := outcome.crash or truth.broken(outcome, place):
-                result.wrong = True
+                result.wrong |= outcome.code in (0, 3)
+                result.stuck |= outcome.code not in (0, 3)
                 poison = ", after a run on the damage" if runs_first else ""
                 result.violated(f"run `{edit}` after the repair{poison}", why)
         clean = self.program.verify(place)

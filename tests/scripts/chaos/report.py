@@ -117,6 +117,7 @@ class Report:
                     cell["noticed"] += result.noticed
                     cell["refused"] += result.refused
                     cell["wrong"] += result.wrong
+                    cell["stuck"] += result.stuck and not result.wrong
                     cell["violated"] += bool(result.violations)
 
         def show(kind: str, damage: str) -> str:
@@ -124,14 +125,16 @@ class Report:
             if not cell:
                 return ""
             wrong = f" {cell['wrong']}!" if cell["wrong"] else ""
-            return f"{cell['noticed']}/{cell['cases']}{wrong}"
+            stuck = f" {cell['stuck']}?" if cell["stuck"] else ""
+            return f"{cell['noticed']}/{cell['cases']}{wrong}{stuck}"
 
         columns = [damage.name for damage in DAMAGES] + ["all"]
         kinds = sorted({result.target.kind for result in self.damages}) + ["all"]
-        print("\ndamages: noticed/cases, and `n!` with another result than the truth")
+        print("\ndamages: noticed/cases; `n!` gave another result, `n?` an error after the repair")
         table(["file", *columns], [[kind, *(show(kind, c) for c in columns)] for kind in kinds])
         total = cells["all", "all"]
         print(
             f"{total['cases']} damages: {total['noticed']} noticed, {total['refused']} refused at "
-            f"first, {total['wrong']} with a wrong result, {total['violated']} with a violation"
+            f"first, {total['wrong']} with a wrong result, {total['stuck']} not repaired, "
+            f"{total['violated']} with a violation"
         )

@@ -105,13 +105,16 @@ def killed(
         world.hold_if(stall)
         running = program.start(workload.workflow("plain"), place)
         if stall:
-            world.stalled.wait(TIME_OUT)
+            reached = world.stalled.wait(TIME_OUT)
             time.sleep(0.5)  # What else is under way is written.
         else:
-            running.wait_for(lambda lines: any(until in line for line in lines))
+            reached = running.wait_for(lambda lines: any(until in line for line in lines))
         running.process.send_signal(signal.SIGKILL)
-        running.end()
+        outcome = running.end()
         world.hold_if(None)
+        if not reached or outcome.code != -signal.SIGKILL:
+            about = f"{workload.name} for the store `{name}`"
+            raise SystemExit(f"the run of {about} never got to its end: {outcome.why}")
         place.out.mkdir(exist_ok=True)
     return state
 
