@@ -17,7 +17,7 @@ from .program import Program
 from .report import Report
 from .servers import World
 from .stores import states
-from .truth import Facts, find, undamaged
+from .truth import Facts
 from .workloads import workloads, write_inputs
 
 # Seconds: how long an answer of the model takes (half to one and a half), and bytes a second.
@@ -57,28 +57,12 @@ class Chaos:
         self.world = World(inputs, int(port.read_text()) if known else 0, LATENCY, RATE)
         port.write_text(str(self.world.server_port))
         self.workloads = workloads(inputs, self.world)
-        self.prepare()
-
-    def prepare(self) -> None:
-        """The truth, the stores, and what undamaged runs on them do."""
-        cases = self.folder / "undisturbed"
-        found = {}
-        for workload in self.workloads.values():
-            for edit in workload.edits:
-                found[workload.name, edit] = find(self.program, workload, edit, cases)
-        self.states = states(self.program, self.workloads, self.world, self.folder / "stores")
-        runs = {}
-        for state in self.states:
-            name = state.workload.name
-            for edit in state.workload.edits if state.finished else ["plain"]:
-                truth = found[name, edit]
-                run = undamaged(self.program, state, edit, cases, truth)
-                runs[name, state.name, edit] = run
-        self.facts = Facts(found, runs)
-        shared = (self.program, self.world, self.facts, self.folder / "cases")
+        self.states = states(self.program, self.workloads, self.world, folder / "stores")
+        self.facts = Facts(self.program, folder / "undisturbed")
+        shared = (self.program, self.world, self.facts, folder / "cases")
         self.damages, self.kills = DamageCases(*shared), KillCases(*shared)
         self.targets = targets(self.states)
-        random.Random(f"{self.args.seed} order").shuffle(self.targets)
+        random.Random(f"{args.seed} order").shuffle(self.targets)
 
     def case(self, name: str):
         """Runs the case of this name."""

@@ -194,7 +194,7 @@ class DamageCases:
         if state.finished:
             # What the program knows of the files is of these, not of those that were copied.
             warm = self.program.run(workload.workflow("plain"), place)
-            why = warm.crash or self.facts.truths[workload.name, "plain"].broken(warm, place)
+            why = warm.crash or self.facts.truth(workload, "plain").broken(warm, place)
             if why:
                 result.violated("an undamaged copy", why)
                 return result
@@ -213,7 +213,7 @@ class DamageCases:
             shutil.rmtree(place.folder / result.file)  # It is not the program's to remove.
         for edit in dict.fromkeys([result.edit, "plain"]):
             outcome = self.program.run(workload.workflow(edit), place)
-            truth = self.facts.truths[workload.name, edit]
+            truth = self.facts.truth(workload, edit)
             if why := outcome.crash or truth.broken(outcome, place):
                 result.wrong |= outcome.code in (0, 3)
                 result.stuck |= outcome.code not in (0, 3)
@@ -234,11 +234,11 @@ class DamageCases:
         result.refused = outcome.code not in (0, 3)
         if outcome.crash:
             result.violated(f"run `{result.edit}`", outcome.crash)
-        elif why := self.facts.truths[workload.name, result.edit].differs(outcome, place):
+        elif why := self.facts.truth(workload, result.edit).differs(outcome, place):
             result.wrong = True
             if not restores_time:
                 result.violated(f"run `{result.edit}`", why)
-        undamaged = self.facts.undamaged[state.workload.name, state.name, result.edit]
+        undamaged = self.facts.undamaged(state, result.edit)
         result.noticed |= result.refused or bool(outcome.of("warning"))
         result.noticed |= outcome.work != undamaged.work
 
@@ -247,7 +247,7 @@ class DamageCases:
         target = result.target
         if target.kind != "journal" or target.damage.name not in ("bit", "byte", "append"):
             return
-        total = self.facts.truths["paid", "plain"].digests["answers", "out"][1]
+        total = self.facts.truth(target.state.workload, "plain").digests["answers", "out"][1]
         lost = sum(self.world.asked(result.case).values()) - before - (total - ANSWERED)
         if lost > 2:
             result.violated("run `plain`", f"one damage to the journal lost {lost} answers")

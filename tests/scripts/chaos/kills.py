@@ -60,7 +60,7 @@ class KillCases:
         result = KillResult(case, workload.name)
         place, whole = self.store(case, workload, states, rng, result)
         workflow = workload.workflow(result.edit)
-        truth = self.facts.truths[workload.name, result.edit]
+        truth = self.facts.truth(workload, result.edit)
         counts = Counts(self.world, place, result)
         wanted = rng.randrange(1, 4)
         for _ in range(STARTS):
@@ -108,12 +108,12 @@ class KillCases:
         state: State | None = rng.choice([None, None, *fits])
         if state is None:
             place = Place(fresh(self.folder / case), case)
-            return place, self.facts.truths[workload.name, "plain"].run
+            return place, self.facts.truth(workload, "plain").run
         result.base = state.name
         if state.finished:
             result.edit = rng.choice(workload.working)
         place = state.copy(fresh(self.folder / case), case)
-        return place, self.facts.undamaged[workload.name, state.name, result.edit]
+        return place, self.facts.undamaged(state, result.edit)
 
     def look(self, result: KillResult, outcome: Outcome, truth, place: Place, two: bool) -> None:
         """One of the runs that were to be killed."""

@@ -16,6 +16,7 @@ STATEMENTS = (
     "    while {a} < {n}:\n        {a} += {m}",
     "    {a} = sorted({b}, key=lambda x: -x)[:{n}]",
     "    print('{a}', {b}, {n})",
+    "    def inner_{n}(x):\n        return x + {m}\n\n    {a} = inner_{n}({b})",
 )
 
 

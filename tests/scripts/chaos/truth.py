@@ -2,7 +2,8 @@
 
 import hashlib
 import shutil
-from collections import Counter
+import threading
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,42 +70,53 @@ def assertions(outcome: Outcome) -> Counter:
     return Counter((e["step"], e["severity"], e["message"]) for e in outcome.of("assertion"))
 
 
-def find(program: Program, workload: Workload, edit: str, folder: Path) -> Truth:
-    """Runs an edit of a workflow undisturbed, twice, in empty stores."""
-    truth = None
-    for attempt in ("first", "second"):
-        place = Place(fresh(folder / f"{workload.name}-{edit}-{attempt}"), f"truth-{attempt}")
-        outcome = program.run(workload.workflow(edit), place)
-        expected = 3 if edit == "failing" else 0
-        if outcome.crash or outcome.code != expected:
-            why = outcome.crash or outcome.why
-            raise SystemExit(f"the undisturbed run of {workload.name}, {edit}: {why}")
-        found = outputs(place.out) if place.out.exists() else {}
-        if truth and (why := truth.differs(outcome, place)):
-            raise SystemExit(f"two undisturbed runs of {workload.name}, {edit} differ: {why}")
-        if truth is None:
-            truth = Truth(outcome.code, outcome.digests, found, assertions(outcome), outcome)
-        shutil.rmtree(place.folder)
-    return truth
-
-
-@dataclass
 class Facts:
-    """What is known of undisturbed runs."""
+    """What is known of undisturbed runs, found out when it is first asked for."""
 
-    truths: dict
-    """(workload, edit) -> truth."""
-    undamaged: dict
-    """(workload, state, edit) -> the run of the edit on that store, undamaged."""
+    def __init__(self, program: Program, folder: Path) -> None:
+        self.program, self.folder = program, folder
+        self.lock, self.locks, self.known = threading.Lock(), defaultdict(threading.Lock), {}
 
+    def truth(self, workload: Workload, edit: str) -> Truth:
+        """An edit of a workflow, run in an empty store."""
+        return self.once(("truth", workload.name, edit), lambda: self.find(workload, edit))
 
-def undamaged(program: Program, state: State, edit: str, folder: Path, truth: Truth) -> Outcome:
-    """A run of an edit on a copy of a store, which must tell the truth."""
-    copy = fresh(folder / f"{state.workload.name}-{state.name}-{edit}")
-    place = state.copy(copy, "undamaged")
-    outcome = program.run(state.workload.workflow(edit), place)
-    if why := outcome.crash or truth.broken(outcome, place):
-        about = f"{state.workload.name}, {edit}, on the store `{state.name}`"
-        raise SystemExit(f"the undamaged run of {about}: {why}")
-    shutil.rmtree(place.folder)
-    return outcome
+    def undamaged(self, state: State, edit: str) -> Outcome:
+        """An edit of a workflow, run on an undamaged copy of a store; it tells the truth."""
+        key = ("undamaged", state.workload.name, state.name, edit)
+        return self.once(key, lambda: self.try_out(state, edit, self.folder / "-".join(key)))
+
+    def once(self, key: tuple, find):
+        with self.lock:
+            lock = self.locks[key]
+        with lock:
+            if key not in self.known:
+                self.known[key] = find()
+            return self.known[key]
+
+    def find(self, workload: Workload, edit: str) -> Truth:
+        truth = None
+        # Twice, as two runs must agree; edits are compared with runs on stores of other runs.
+        for attempt in range(2 if edit == "plain" else 1):
+            folder = fresh(self.folder / f"{workload.name}-{edit}-{attempt}")
+            place = Place(folder, folder.name)
+            outcome = self.program.run(workload.workflow(edit), place)
+            expected = 3 if edit == "failing" else 0
+            if outcome.crash or outcome.code != expected:
+                why = outcome.crash or outcome.why
+                raise SystemExit(f"the undisturbed run of {workload.name}, {edit}: {why}")
+            if truth and (why := truth.differs(outcome, place)):
+                raise SystemExit(f"two undisturbed runs of {workload.name}, {edit} differ: {why}")
+            told = (outputs(place.out), assertions(outcome), outcome)
+            truth = truth or Truth(outcome.code, outcome.digests, *told)
+            shutil.rmtree(folder)
+        return truth
+
+    def try_out(self, state: State, edit: str, folder: Path) -> Outcome:
+        place = state.copy(fresh(folder), folder.name)
+        outcome = self.program.run(state.workload.workflow(edit), place)
+        if why := outcome.crash or self.truth(state.workload, edit).broken(outcome, place):
+            about = f"{state.workload.name}, {edit}, on the store `{state.name}`"
+            raise SystemExit(f"the undamaged run of {about}: {why}")
+        shutil.rmtree(folder)
+        return outcome

@@ -92,8 +92,8 @@ steps:
   mined:
     op: mine
     from: repos
-    with: { since: 2022-01-03, until: 2022-01-20 }
-  mined_near: { op: mine, from: near, with: { since: 2022-01-01, until: 2022-02-01 } }
+    with: { since: 2022-01-03, until: 2022-01-09 }
+  mined_near: { op: mine, from: near, with: { since: 2022-01-01, until: 2022-01-07 } }
   features: { op: ast, from: mined }
   valid:
     op: validate
@@ -109,9 +109,9 @@ outputs:
   sizes:   { from: sizes, path: sizes.csv }
 """
 MINING_EDITS = {
-    "nested": ("until: 2022-01-20", "until: 2022-01-20, nested: true"),
-    "until": ("until: 2022-01-20", "until: 2022-01-22"),
-    "since": ("since: 2022-01-03", "since: 2022-01-08"),
+    "nested": ("until: 2022-01-09", "until: 2022-01-09, nested: true"),
+    "until": ("until: 2022-01-09", "until: 2022-01-11"),
+    "since": ("since: 2022-01-03", "since: 2022-01-05"),
     "cut": ("seed: 42", "seed: 7"),
     "sizes": ("[nloc, complexity]", "[nloc, n_words]"),
 }
@@ -198,8 +198,8 @@ def write_inputs(folder: Path) -> None:
     rng = random.Random("a new file")
     (folder / "b" / "src" / "new.py").write_text("\n\n\n".join(method(rng, at) for at in range(9)))
     for at, name in enumerate(("one", "two", "three")):
-        write_repository(folder / "git" / "chaos" / f"{name}.git", 24, at)
-    write_repository(folder / "near.git", 12, 9)
+        write_repository(folder / "git" / "chaos" / f"{name}.git", 12, at)
+    write_repository(folder / "near.git", 8, 9)
     rng = random.Random("data")
     with (folder / "data.jsonl").open("w") as out:
         for row in range(ROWS):
