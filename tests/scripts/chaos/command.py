@@ -3,6 +3,7 @@
 import argparse
 import os
 import random
+import signal
 import sys
 import tempfile
 import time
@@ -91,24 +92,38 @@ class Chaos:
             number += 1
 
     def run(self) -> int:
-        names, under_way = self.names(), set()
         with ThreadPoolExecutor(self.args.jobs) as pool:
-            more = True
-            while more or under_way:
-                while more and len(under_way) < self.args.jobs:
-                    name = next(names, None)
-                    more = name is not None
-                    if more:
-                        under_way.add(pool.submit(self.case, name))
-                if under_way:
-                    ended = next(as_completed(under_way))
-                    under_way.remove(ended)
-                    self.report.add(ended.result())
+            try:
+                self.run_cases(pool)
+            except KeyboardInterrupt:
+                print("interrupted; so far:", flush=True)
         return self.report.end()
+
+    def run_cases(self, pool: ThreadPoolExecutor) -> None:
+        names, under_way, more = self.names(), set(), True
+        while more or under_way:
+            while more and len(under_way) < self.args.jobs:
+                name = next(names, None)
+                more = name is not None
+                if more:
+                    under_way.add(pool.submit(self.case, name))
+            if under_way:
+                ended = next(as_completed(under_way))
+                under_way.remove(ended)
+                self.report.add(ended.result())
+
+
+def stop(*_) -> None:
+    raise KeyboardInterrupt
 
 
 def main(doc: str) -> int:
     args = arguments(doc)
+    # A signal that this process ignores, as in the background, would be ignored by the runs.
+    signal.signal(signal.SIGINT, stop)
+    signal.signal(signal.SIGTERM, stop)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda *_: None)
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="galeras-chaos-") as temporary:
         folder = args.keep or Path(temporary)
