@@ -33,7 +33,7 @@ def arguments(doc: str) -> argparse.Namespace:
     default = os.environ.get("GALERAS_BIN", str(target / "release" / "galeras"))
     parser.add_argument("--binary", default=default, help="the program")
     parser.add_argument("--kills", type=int, default=700, help="kills of runs that pay nothing")
-    parser.add_argument("--paid-kills", type=int, default=300)
+    parser.add_argument("--paid-kills", type=int, default=300, help="kills of runs while they pay")
     parser.add_argument("--damages", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2, help="cases side by side")

@@ -30,6 +30,11 @@ class Kill:
     two: bool
     """Whether another run was on the same store."""
 
+    @property
+    def pays(self) -> bool:
+        """Whether the run was asking a model."""
+        return ASKS in self.at_work
+
 
 @dataclass
 class KillResult:
@@ -67,7 +72,8 @@ class KillCases:
             if len(result.kills) >= wanted:
                 break
             two = rng.random() < 0.25
-            strikes = [strike(rng, whole), strike(rng, whole) if rng.random() < 0.5 else None]
+            pays = workload.name == "paid"
+            strikes = [strike(rng, whole, pays), rng.choice([None, strike(rng, whole, pays)])]
             running = [self.program.start(workflow, place)]
             if two:
                 running.append(self.program.start(workflow, place))
@@ -179,9 +185,14 @@ class Counts:
         return sum(path.read_bytes().count(b"\n") for path in journals)
 
 
-def strike(rng: random.Random, whole: Outcome) -> Strike:
-    """An instant of a run that takes as long and tells as much as `whole`."""
+def strike(rng: random.Random, whole: Outcome, pays: bool) -> Strike:
+    """An instant of a run that takes as long and tells as much as `whole`: if it pays, mostly
+    while it does."""
     chosen = rng.choice(SIGNALS)
+    told = enumerate(whole.events, 1)
+    paying = [at for at, e in told if e["event"] == "progress" and e["step"] == ASKS]
+    if pays and paying and rng.random() < 0.8:
+        return Strike(chosen, rng.uniform(0, 0.01), rng.choice(paying))
     if rng.random() < 0.5:
         return Strike(chosen, rng.uniform(0, whole.wall))
     return Strike(chosen, rng.uniform(0, 0.01), rng.randrange(1, max(len(whole.events), 2)))

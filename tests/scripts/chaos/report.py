@@ -24,7 +24,9 @@ class Report:
         self.rounds: list[KillResult] = []
 
     def kills(self, workload: str) -> int:
-        return sum(len(r.kills) for r in list(self.rounds) if r.workload == workload)
+        """Kills of a workload; of the paid one only those while it paid."""
+        rounds = [r for r in self.rounds if r.workload == workload]
+        return sum(kill.pays or workload != "paid" for r in rounds for kill in r.kills)
 
     def add(self, result: DamageResult | KillResult) -> None:
         results = self.damages if isinstance(result, DamageResult) else self.rounds
@@ -90,15 +92,16 @@ class Report:
             for kill in result.kills:
                 row["kills"] += 1
                 row["two"] += kill.two
+                row["paying"] += kill.pays and result.workload == "paid"
                 row[signal.Signals(kill.signal).name] += 1
                 steps.update(f"{result.workload}.{step}" for step in kill.at_work or ["(none)"])
         names = ["SIGKILL", "SIGTERM", "SIGINT", "SIGHUP"]
-        header = ["workload", "kills", *names, "two runs", "rounds", "took up rows", "asked again"]
+        header = ["workload", "kills", "paying", *names, "two runs", "rounds", "took up rows"]
         print()
         table(
-            [*header, "violations"],
+            [*header, "asked again", "violations"],
             [
-                [name, row["kills"], *(row[n] for n in names), row["two"], row["rounds"]]
+                [name, *(row[n] for n in ("kills", "paying", *names, "two", "rounds"))]
                 + [row["reused"], row["again"], row["violations"]]
                 for name, row in sorted(rows.items())
             ],
