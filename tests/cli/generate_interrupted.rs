@@ -1,6 +1,6 @@
 //! Runs of `generate` that are killed, interrupted, or not alone: what was answered is kept.
 //!
-//! Does not live here: kills at random instants (`tests/scripts/generate_kill.py`).
+//! Does not live here: kills at random instants (`tests/scripts/chaos.py`).
 
 use std::collections::BTreeSet;
 use std::fs;

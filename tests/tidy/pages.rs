@@ -19,7 +19,7 @@ fn pages_of_the_manual() -> BTreeSet<String> {
 
 /// All pages, from the root.
 fn pages() -> Vec<PathBuf> {
-    let top = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md"];
+    let top = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"];
     let manual = pages_of_the_manual().into_iter().map(|page| format!("docs/{page}"));
     top.into_iter().map(str::to_string).chain(manual).map(PathBuf::from).collect()
 }

@@ -1,0 +1,1 @@
+"""The parts of `chaos.py`: workloads, the servers they talk to, kills, damages, the report."""
