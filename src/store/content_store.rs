@@ -174,10 +174,7 @@ impl Store {
 
     /// The finished parts of a recipe whose blobs may be used, sorted by blob, and the blobs that
     /// are damaged: their parts are forgotten.
-    pub async fn memo_parts(
-        &self,
-        recipe: &Digest,
-    ) -> Result<RecipeParts, StoreError> {
+    pub async fn memo_parts(&self, recipe: &Digest) -> Result<RecipeParts, StoreError> {
         let entries = self.inner.backend.read_all(&memo_folder(recipe)).await?;
         let parts = entries.into_iter().filter_map(|(entry, bytes)| {
             let part = MemoPart::parse(&bytes).ok()?;
@@ -209,7 +206,7 @@ impl Store {
             let cause = "the run's id is not a plain name";
             return Err(StoreError::new(StoreErrorKind::Corrupt, "write", "the run", cause));
         }
-        self.write_sealed(&format!("runs/{}.json", run.id), run).await
+        self.write_sealed(&run_name(&run.id), run).await
     }
 
     /// The newest runs, newest first. Records that cannot be read are left out.
@@ -217,9 +214,13 @@ impl Store {
         let backend = &self.inner.backend;
         let entries = backend.list("runs").await?;
         let runs = futures::stream::iter(entries.into_iter().rev())
-            .map(|entry| async move { backend.read(&entry.name).await })
+            .map(|entry| async move {
+                let bytes = backend.read(&entry.name).await?;
+                let run: Option<RunRecord> = bytes.and_then(|bytes| unseal(&bytes).ok());
+                Ok(run.filter(|run| run_name(&run.id) == entry.name))
+            })
             .buffered(8)
-            .try_filter_map(async |bytes| Ok(bytes.and_then(|bytes| unseal(&bytes).ok())));
+            .try_filter_map(async |run| Ok(run));
         runs.take(limit).try_collect().await
     }
 
@@ -252,6 +253,10 @@ pub(super) fn memo_name(recipe: &Digest, part: &MemoPart) -> String {
 
 fn memo_folder(recipe: &Digest) -> String {
     format!("memo/{}/{recipe}", recipe.shard())
+}
+
+pub(super) fn run_name(id: &str) -> String {
+    format!("runs/{id}.json")
 }
 
 pub(super) fn check_name(key: &Digest) -> String {

@@ -15,6 +15,8 @@ use crate::digest::Digest;
 /// A remembered outcome, as it is stored.
 #[derive(serde::Serialize, serde::Deserialize)]
 pub(super) struct StoredOutcome {
+    /// The digest of what was checked, so that no other's outcome is believed in its place.
+    pub(super) key: Digest,
     /// The stored files that it was found out from.
     pub(super) reads: Vec<Digest>,
     pub(super) value: serde_json::Value,
@@ -58,12 +60,17 @@ impl Store {
         names.extend(parts.map(|(recipe, part)| memo_name(recipe, part)));
         for (entry, bytes) in self.inner.backend.read_all("checks").await? {
             match unseal::<StoredOutcome>(&bytes) {
-                Ok(outcome) if !outcome.reads.iter().any(|blob| tainted.contains(blob)) => {}
+                Ok(outcome)
+                    if check_name(&outcome.key) == entry.name
+                        && !outcome.reads.iter().any(|blob| tainted.contains(blob)) => {}
                 Ok(_) | Err(_) => names.push(entry.name),
             }
         }
         if !names.is_empty() {
-            tracing::warn!(count = names.len(), "what was computed from damaged files is forgotten");
+            tracing::warn!(
+                count = names.len(),
+                "what was computed from damaged files is forgotten"
+            );
         }
         let objects = self.inner.backend.remove_all(names).await?;
         steps.sort();
@@ -74,7 +81,8 @@ impl Store {
     /// The remembered outcome of a check; `None` if there is none or it is damaged.
     pub async fn check_result(&self, key: &Digest) -> Option<serde_json::Value> {
         let bytes = self.inner.backend.read(&check_name(key)).await.ok()??;
-        unseal::<StoredOutcome>(&bytes).ok().map(|outcome| outcome.value)
+        let outcome = unseal::<StoredOutcome>(&bytes).ok()?;
+        (outcome.key == *key).then_some(outcome.value)
     }
 
     /// Remembers the outcome of a check under the digest of what was checked; `reads` are the
@@ -88,7 +96,7 @@ impl Store {
         value: &serde_json::Value,
         reads: Vec<Digest>,
     ) -> Result<(), StoreError> {
-        let outcome = StoredOutcome { reads, value: value.clone() };
+        let outcome = StoredOutcome { key: *key, reads, value: value.clone() };
         self.write_sealed(&check_name(key), &outcome).await
     }
 }

@@ -63,7 +63,8 @@ impl Store {
         }
         let alone = if policy.dry_run { None } else { Some(self.exclusive_lock().await?) };
         let contents = StoreContents::of(self).await?;
-        if let Some((name, format)) = contents.other_formats.iter().find(|f| f.1 > MANIFEST_VERSION) {
+        if let Some((name, format)) = contents.other_formats.iter().find(|f| f.1 > MANIFEST_VERSION)
+        {
             // Its blobs are not known here and would all be collected.
             return Err(StoreError::new(
                 StoreErrorKind::Unsupported,
@@ -97,8 +98,7 @@ impl Store {
             // What names a blob goes before the blob: killed in between, nothing is missing.
             backend.remove_all(removals.manifests).await?;
             backend.remove_all(removals.others).await?;
-            let gone: HashSet<String> =
-                removals.blobs.into_iter().map(|blob| blob.name).collect();
+            let gone: HashSet<String> = removals.blobs.into_iter().map(|blob| blob.name).collect();
             backend.remove_all(gone.iter().cloned()).await?;
             if let Some(folder) = folder {
                 // If it cannot be written anew, it stays as it is: longer than it need be.

@@ -51,6 +51,10 @@ impl AnswerJournal {
         let path = folder.join(format!("{recipe}.log"));
         let failed = |error: io::Error| StoreError::at("write", &path, error);
         fs::create_dir_all(folder).map_err(failed)?;
+        if path.is_dir() {
+            // Damage: what was in the file is lost, and is asked for again.
+            fs::remove_dir_all(&path).map_err(failed)?;
+        }
         let mut file = loop {
             let file = OpenOptions::new()
                 .read(true)

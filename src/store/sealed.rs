@@ -30,9 +30,8 @@ pub(super) fn seal(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
 pub(super) fn is_sealed(bytes: &[u8]) -> bool {
     let digest = bytes.strip_suffix(END).and_then(|rest| rest.split_last_chunk::<DIGITS>());
     digest.is_some_and(|(rest, digest)| {
-        rest.strip_suffix(MEMBER).is_some_and(|body| {
-            blake3::hash(body).to_hex().as_bytes() == digest
-        })
+        rest.strip_suffix(MEMBER)
+            .is_some_and(|body| blake3::hash(body).to_hex().as_bytes() == digest)
     })
 }
 

@@ -29,7 +29,8 @@ impl FileIdentity {
     #[cfg(unix)]
     fn of(about: &Metadata) -> Self {
         use std::os::unix::fs::MetadataExt;
-        let nanoseconds = |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
+        let nanoseconds =
+            |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
         Self {
             inode: about.ino(),
             bytes: about.len(),

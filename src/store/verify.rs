@@ -15,11 +15,13 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use super::backend::{Backend, blocking};
-use super::content_store::{Store, blob_name, manifest_name, memo_name};
+use super::content_store::{Store, blob_name, check_name, manifest_name, memo_name, run_name};
 use super::contents::StoreContents;
+use super::descendants::StoredOutcome;
 use super::error::StoreError;
 use super::manifest::PortArtifact;
-use super::sealed::is_sealed;
+use super::record::RunRecord;
+use super::sealed::unseal;
 use crate::digest::{ColumnDigest, Digest, TableHasher, table_digest};
 
 /// What sort of damage a [`Finding`] is.
@@ -99,15 +101,9 @@ impl Store {
     ) -> Result<Vec<Finding>, StoreError> {
         let contents = StoreContents::of(self).await?;
         let mut findings = unreadable(&contents);
-        for (folder, kind) in
-            [("checks", FindingKind::DamagedOutcome), ("runs", FindingKind::DamagedRun)]
-        {
-            for (entry, bytes) in self.inner.backend.read_all(folder).await? {
-                if !is_sealed(&bytes) {
-                    let detail = "its content is not what its own digest says".to_string();
-                    findings.push(Finding::new(kind, &entry.name, detail, vec![entry.name.clone()]));
-                }
-            }
+        for (kind, object, cause) in self.unreadable_records().await? {
+            let detail = format!("it cannot be read: {cause}");
+            findings.push(Finding::new(kind, &object, detail, vec![object.clone()]));
         }
         let mut claims: BTreeMap<Digest, Vec<BlobClaim>> = BTreeMap::new();
         for manifest in &contents.manifests {
@@ -160,6 +156,25 @@ impl Store {
         }
         findings.sort_by(|a, b| a.object.cmp(&b.object).then(a.detail.cmp(&b.detail)));
         Ok(findings)
+    }
+
+    /// Outcomes of checks and records of runs that are damaged or have another's name.
+    async fn unreadable_records(&self) -> Result<Vec<(FindingKind, String, String)>, StoreError> {
+        let mut damaged = Vec::new();
+        let mut judge = |kind, name: String, own_name: Result<String, String>| match own_name {
+            Ok(own) if own == name => {}
+            Ok(_) => damaged.push((kind, name, "it has another's name".to_string())),
+            Err(cause) => damaged.push((kind, name, cause)),
+        };
+        for (entry, bytes) in self.inner.backend.read_all("checks").await? {
+            let own = unseal::<StoredOutcome>(&bytes).map(|outcome| check_name(&outcome.key));
+            judge(FindingKind::DamagedOutcome, entry.name, own);
+        }
+        for (entry, bytes) in self.inner.backend.read_all("runs").await? {
+            let own = unseal::<RunRecord>(&bytes).map(|run| run_name(&run.id));
+            judge(FindingKind::DamagedRun, entry.name, own);
+        }
+        Ok(damaged)
     }
 
     /// Removes what is damaged, the manifests and parts that name it, and every result that was

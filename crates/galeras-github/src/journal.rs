@@ -71,6 +71,10 @@ impl Journal {
         let path = path(folder, search);
         let failed = |e: io::Error| failed(&path, e);
         std::fs::create_dir_all(folder).map_err(failed)?;
+        if path.is_dir() {
+            // Damage: nobody else makes folders here, and the journal can be begun anew.
+            std::fs::remove_dir_all(&path).map_err(failed)?;
+        }
         let mut file = OpenOptions::new()
             .read(true)
             .write(true)

@@ -389,6 +389,10 @@ impl BoundQuery {
         }
         let repositories = self.repositories(cx).await?;
         let heads = memory.join("heads.jsonl");
+        if heads.is_dir() {
+            // Damage: nobody else makes folders here, and heads can be asked for again.
+            std::fs::remove_dir_all(&heads)?;
+        }
         let resolved = resolve(repositories, &self.base, branch, Some(&heads), cx).await?;
         if resolved.retry == 0 {
             // The answer is complete; it is about to be stored as the step's result.

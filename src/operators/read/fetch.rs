@@ -61,6 +61,10 @@ pub(super) async fn fetch(
     }
     let stored = downloads.join(&found);
     temp.as_file().sync_all().map_err(|e| failed(&e))?;
+    if stored.is_dir() {
+        // Damage: nobody else makes folders here.
+        std::fs::remove_dir_all(&stored).map_err(|e| failed(&e))?;
+    }
     temp.persist(&stored).map_err(|e| failed(&e))?;
     Ok(stored)
 }
