@@ -11,6 +11,7 @@ use super::error::RunError;
 use crate::event::{EventSink, RunEvent};
 use crate::operator::{LowerContext, Lowering, Tell};
 use crate::plan::{Plan, PlannedStep};
+use crate::scratch::ScratchFolder;
 use crate::session::{bounded_session, ordered_session, session};
 use crate::store::Store;
 
@@ -38,7 +39,7 @@ pub(super) struct StepContext {
     /// Earlier results may not be used, not even of single rows.
     pub(super) forced: bool,
     /// Removed with everything in it when the step ends.
-    _scratch: tempfile::TempDir,
+    _scratch: ScratchFolder,
 }
 
 impl StepContext {
@@ -52,11 +53,12 @@ impl StepContext {
         forced: bool,
     ) -> Result<Self, RunError> {
         let Resources { jobs, memory } = resources;
-        let scratch = tempfile::Builder::new().prefix("galeras-").tempdir()?;
+        let scratch = ScratchFolder::create()?;
+        let bounded = || bounded_session(jobs, memory / SORTS, scratch.path());
         let lower = LowerContext {
             session: match step.step.lowering() {
-                Lowering::FanOut(_) => bounded_session(jobs, memory / SORTS),
-                Lowering::Table(table) if table.bounded() => bounded_session(jobs, memory / SORTS),
+                Lowering::FanOut(_) => bounded()?,
+                Lowering::Table(table) if table.bounded() => bounded()?,
                 Lowering::Row(_) | Lowering::Paid(_) | Lowering::Table(_) => session(jobs),
             },
             scratch: scratch.path().to_path_buf(),
