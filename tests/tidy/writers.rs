@@ -69,7 +69,7 @@ type Loss = (usize, String, &'static str);
 fn no_writer_is_dropped_unflushed() {
     let mut problems = Vec::new();
     let mut excused = vec![false; EXCEPT.len()];
-    for file in rust_files().iter().filter(is_shipped) {
+    for file in rust_files().into_iter().filter(is_shipped) {
         let path = file.path.display().to_string();
         for (line, name, what) in losses(&file.text) {
             match EXCEPT.iter().position(|(file, of, _)| *file == path && *of == name) {
