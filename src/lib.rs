@@ -14,6 +14,7 @@
 //! | `id` | the id of a row |
 //! | `digest` | logical digests of tables, digests of files |
 //! | `cause` | what lies under an error: the chain of its sources |
+//! | `scratch` | temporary folders, and files that are whole or absent |
 //! | `event` | what happens during a run, for whoever shows it |
 //! | `code` | the codes of diagnostics, each with its explanation |
 //! | `workflow` | YAML to a raw specification, with positions and diagnostics |
@@ -47,6 +48,7 @@ pub mod operators;
 pub mod plan;
 pub mod report;
 pub mod runner;
+pub mod scratch;
 pub mod session;
 pub mod store;
 pub mod workflow;

@@ -5,6 +5,7 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::stdout::{self, StandardOutput};
 use super::{DEFAULT_CACHE, Format, WorkflowArgs};
 use crate::event::RunStatus;
 use crate::operators::REGISTRY;
@@ -56,14 +57,23 @@ impl From<RunStatus> for Exit {
     }
 }
 
-/// Writes to standard output. That the reader has gone away (`| head`) is not an error.
+/// Writes to standard output. That the reader has gone away (`| head`) is not an error; any other
+/// is told when the program ends.
 pub(super) fn print(text: &str) -> Exit {
-    let mut out = std::io::stdout().lock();
+    let mut out = StandardOutput;
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Exit::Done,
         Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Exit::Done,
         Err(_) => Exit::Disk,
     }
+}
+
+/// The exit of a verb that would end with `exit`, after what became of its output: says so if that
+/// could not be written.
+pub(super) fn settled(exit: Exit) -> Exit {
+    let Some(error) = stdout::failure() else { return exit };
+    let failed = fail(&format!("cannot write standard output: {error}"), Exit::Disk);
+    if exit == Exit::Done { failed } else { exit }
 }
 
 /// Writes a value as one line of JSON to standard output.

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::digest::type_name;
 use crate::operators::REGISTRY;
 use crate::plan::{Locking, PlanSettings, plan};
+use crate::scratch::ScratchFolder;
 
 /// The workflow that ships with the program: `galeras init` writes it, and the contracts of
 /// the tables derive from it.
@@ -30,7 +31,7 @@ pub(super) async fn contract(name: &str) -> Option<Result<Value, String>> {
 }
 
 async fn derive(name: &str, step: &str, description: &str) -> Result<Value, String> {
-    let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
+    let folder = ScratchFolder::create().map_err(|e| e.to_string())?;
     let file = folder.path().join("quickstart.yaml");
     std::fs::write(&file, QUICKSTART).map_err(|e| e.to_string())?;
     let settings = PlanSettings {

@@ -1,6 +1,7 @@
 //! `show` and `sql`: the rows of results.
 
-use std::io::{BufWriter, IsTerminal, Write};
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,11 +14,13 @@ use datafusion::execution::context::{SQLOptions, SessionContext};
 use parquet::arrow::ArrowWriter;
 
 use super::context::{Exit, Surveyed, fail, print, width};
+use super::stdout::{StandardOutput, columns, is_terminal};
 use super::{Format, WorkflowArgs};
 use crate::operator::{MAIN, plain_message};
 use crate::plan::Plan;
 use crate::report::{TableFormat, write_table};
 use crate::runner::{StepManifests, open, open_port};
+use crate::scratch::WholeFile;
 use crate::session::{column, explain, parse_row_expr, session};
 use crate::store::Store;
 use crate::workflow::did_you_mean;
@@ -243,13 +246,11 @@ async fn write(df: DataFrame, out: &OutArgs) -> Exit {
         Err(e) if e.kind() == std::io::ErrorKind::InvalidInput => {
             fail(&e.to_string(), Exit::Invalid)
         }
-        Err(e) => {
-            let place = match &out.output {
-                Some(path) => path.display().to_string(),
-                None => "standard output".to_string(),
-            };
-            fail(&format!("cannot write {place}: {e}"), Exit::Disk)
-        }
+        Err(e) => match &out.output {
+            Some(path) => fail(&format!("cannot write {}: {e}", path.display()), Exit::Disk),
+            // Told when the program ends.
+            None => Exit::Disk,
+        },
     }
 }
 
@@ -265,28 +266,33 @@ fn write_batches(
         RowFormat::Parquet => return write_parquet(batches, schema, out.output.as_deref()),
     };
     match &out.output {
-        Some(path) => {
-            let mut file = BufWriter::new(std::fs::File::create(path)?);
+        Some(path) => replace(path, |file| {
+            let mut file = BufWriter::new(file);
             write_table(&mut file, batches, schema, format, None)?;
             file.flush()
-        }
+        }),
         None => {
-            let stdout = std::io::stdout();
-            let cropped = format == TableFormat::Table && stdout.is_terminal();
-            let width = if cropped { stdout_width() } else { 80 };
-            let mut lock = BufWriter::new(stdout.lock());
-            write_table(&mut lock, batches, schema, format, Some(width))?;
-            lock.flush()
+            let cropped = format == TableFormat::Table && is_terminal();
+            let terminal = || columns().filter(|columns| *columns >= 20).unwrap_or_else(width);
+            let width = if cropped { terminal() } else { 80 };
+            let mut out = BufWriter::new(StandardOutput);
+            write_table(&mut out, batches, schema, format, Some(width))?;
+            out.flush()
         }
     }
 }
 
-fn stdout_width() -> u16 {
-    rustix::termios::tcgetwinsize(std::io::stdout())
-        .ok()
-        .map(|w| w.ws_col)
-        .filter(|w| *w >= 20)
-        .unwrap_or_else(width)
+/// Writes a file that replaces the one at `path` when it is whole. What is no file, such as
+/// `/dev/stdout` or a pipe, is written as it is.
+fn replace(path: &Path, write: impl FnOnce(&File) -> std::io::Result<()>) -> std::io::Result<()> {
+    if std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+        return write(&File::options().write(true).open(path)?);
+    }
+    // A link stays one.
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    let whole = WholeFile::beside(&path)?;
+    write(whole.file())?;
+    whole.finish(&path)
 }
 
 fn write_parquet(
@@ -299,11 +305,12 @@ fn write_parquet(
         return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, message));
     };
     let failed = |e: parquet::errors::ParquetError| std::io::Error::other(e);
-    let file = std::fs::File::create(path)?;
-    let mut writer = ArrowWriter::try_new(file, Arc::clone(schema), None).map_err(failed)?;
-    for batch in batches {
-        writer.write(batch).map_err(failed)?;
-    }
-    writer.close().map_err(failed)?;
-    Ok(())
+    replace(path, |file| {
+        let mut writer = ArrowWriter::try_new(file, Arc::clone(schema), None).map_err(failed)?;
+        for batch in batches {
+            writer.write(batch).map_err(failed)?;
+        }
+        writer.close().map_err(failed)?;
+        Ok(())
+    })
 }

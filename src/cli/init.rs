@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::context::{Exit, fail, print};
 use super::contracts::QUICKSTART;
+use crate::scratch::WholeFile;
 
 #[derive(Args)]
 pub(crate) struct InitArgs {
@@ -31,8 +32,10 @@ pub(crate) fn init(args: &InitArgs) -> Exit {
     if let Err(e) = std::fs::create_dir_all(&args.dir) {
         return fail(&format!("cannot create the folder {}: {e}", args.dir.display()), Exit::Disk);
     }
-    let written =
-        std::fs::File::create_new(&file).and_then(|mut out| out.write_all(text.as_bytes()));
+    let written = WholeFile::create_in(&args.dir).and_then(|whole| {
+        whole.file().write_all(text.as_bytes())?;
+        whole.finish_new(&file)
+    });
     match written {
         Ok(()) => {}
         Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
@@ -43,7 +46,7 @@ pub(crate) fn init(args: &InitArgs) -> Exit {
     }
     let ignore = args.dir.join(".gitignore");
     if !ignore.exists()
-        && let Err(e) = std::fs::write(&ignore, IGNORED)
+        && let Err(e) = WholeFile::write(&ignore, IGNORED.as_bytes())
     {
         return fail(&format!("cannot write {}: {e}", ignore.display()), Exit::Disk);
     }

@@ -1,7 +1,7 @@
 //! `lock`: pins in galeras.lock what a workflow takes from the world.
 
 use std::collections::HashSet;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,7 +14,8 @@ use tokio_util::sync::CancellationToken;
 use super::context::{
     Exit, color, fail, fail_run, note, open_store, plan_file, show_diagnostics, width,
 };
-use super::run::{DEFAULT_MEMORY, all_threads, watch_signals};
+use super::run::{DEFAULT_MEMORY, all_threads};
+use super::signals::watch_signals;
 use super::{Format, WorkflowArgs};
 use crate::event::{EventSink, RunStatus};
 use crate::operator::{Fact, MAIN, REJECTS, answer_digest};
@@ -23,6 +24,7 @@ use crate::plan::{
 };
 use crate::report::HumanReporter;
 use crate::runner::{Resources, RunError, RunOptions, open_port, run as run_plan, survey};
+use crate::scratch::WholeFile;
 use crate::session::{column, session};
 use crate::store::{Manifest, Store, timestamp};
 
@@ -207,19 +209,8 @@ fn write(file: &Path, workflow: &str, facts: Facts) -> Exit {
         note(&format!("{} is up to date", path.display()));
         return Exit::Done;
     }
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let written = tempfile::NamedTempFile::new_in(folder).and_then(|mut temp| {
-        temp.write_all(lock.render().as_bytes())?;
-        temp.as_file().sync_all()?;
-        // A temporary file is for its owner only; this one is to be shared.
-        std::fs::set_permissions(
-            temp.path(),
-            <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o644),
-        )?;
-        temp.persist(&path).map_err(|error| error.error)
-    });
-    match written {
-        Ok(_) => {
+    match WholeFile::write(&path, lock.render().as_bytes()) {
+        Ok(()) => {
             note(&format!("{}: {} pinned", path.display(), pinned(&counts)));
             Exit::Done
         }

@@ -13,6 +13,8 @@ mod lock;
 mod logging;
 mod ops;
 mod run;
+mod signals;
+mod stdout;
 mod trace;
 
 use std::path::PathBuf;
@@ -107,9 +109,13 @@ pub fn main() -> Exit {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version are not errors; both know where they are printed.
-            let _ = error.print();
-            return if error.use_stderr() { Exit::Invalid } else { Exit::Done };
+            // Help and version are not errors, and go to standard output.
+            if error.use_stderr() {
+                let _ = error.print();
+                return Exit::Invalid;
+            }
+            let _ = stdout::guarded(|| error.print());
+            return context::settled(Exit::Done);
         }
     };
     if let Err(message) = logging::start() {
@@ -154,5 +160,5 @@ pub fn main() -> Exit {
     });
     // What still computes was cancelled, and is not waited for.
     runtime.shutdown_background();
-    exit
+    context::settled(exit)
 }

@@ -9,10 +9,11 @@ use clap::Args;
 use tokio_util::sync::CancellationToken;
 
 use super::context::{
-    Exit, color, fail, fail_run, load, open_store, print_json, show_diagnostics, unknown_step,
-    width,
+    Exit, color, fail_run, load, open_store, print_json, show_diagnostics, unknown_step, width,
 };
 use super::data::show_outputs;
+use super::signals::watch_signals;
+use super::stdout::StandardOutput;
 use super::{Format, WorkflowArgs, logging};
 use crate::event::{EventSink, RunEvent, RunStatus};
 use crate::plan::{Locking, Plan, preflight};
@@ -112,7 +113,7 @@ pub(crate) async fn run(args: RunArgs) -> Exit {
         return exit;
     }
     let events: Arc<dyn EventSink> = match args.format {
-        Format::Json => Arc::new(JsonReporter::new(std::io::stdout())),
+        Format::Json => Arc::new(JsonReporter::new(StandardOutput)),
         Format::Human => {
             // Log lines would tear the bars: then there are plain lines instead.
             let terminal = std::io::stderr().is_terminal() && !logging::is_on();
@@ -191,25 +192,4 @@ fn steps(plan: &Plan, names: &[String]) -> Result<Vec<usize>, Exit> {
         positions.extend(matching);
     }
     Ok(positions)
-}
-
-/// Cancels the run at the first Ctrl-C or termination, and ends at once at the second.
-pub(super) async fn watch_signals(cancel: CancellationToken) {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut interrupt), Ok(mut terminate)) =
-        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-    else {
-        fail("signals cannot be watched; Ctrl-C ends the run at once", Exit::Failed);
-        return;
-    };
-    for _ in 0..2 {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-        if cancel.is_cancelled() {
-            std::process::exit(i32::from(Exit::Interrupted.code()));
-        }
-        cancel.cancel();
-    }
 }

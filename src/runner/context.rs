@@ -13,6 +13,7 @@ use crate::digest::Digest;
 use crate::event::{EventSink, RunEvent};
 use crate::operator::{LowerContext, Lowering, Tell};
 use crate::plan::{Plan, PlannedStep};
+use crate::scratch::ScratchFolder;
 use crate::session::{bounded_session, ordered_session, session};
 use crate::store::{MemoPart, RecipeParts, Store};
 
@@ -42,7 +43,7 @@ pub(super) struct StepContext {
     /// The stored files that the result is computed from.
     reads: Mutex<BTreeSet<Digest>>,
     /// Removed with everything in it when the step ends.
-    _scratch: tempfile::TempDir,
+    _scratch: ScratchFolder,
 }
 
 impl StepContext {
@@ -56,11 +57,12 @@ impl StepContext {
         forced: bool,
     ) -> Result<Self, RunError> {
         let Resources { jobs, memory } = resources;
-        let scratch = tempfile::Builder::new().prefix("galeras-").tempdir()?;
+        let scratch = ScratchFolder::create()?;
+        let bounded = || bounded_session(jobs, memory / SORTS, scratch.path());
         let lower = LowerContext {
             session: match step.step.lowering() {
-                Lowering::FanOut(_) => bounded_session(jobs, memory / SORTS),
-                Lowering::Table(table) if table.bounded() => bounded_session(jobs, memory / SORTS),
+                Lowering::FanOut(_) => bounded()?,
+                Lowering::Table(table) if table.bounded() => bounded()?,
                 Lowering::Row(_) | Lowering::Paid(_) | Lowering::Table(_) => session(jobs),
             },
             scratch: scratch.path().to_path_buf(),

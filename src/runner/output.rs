@@ -18,6 +18,7 @@ use crate::digest::Digest;
 use crate::operator::{Reads, StepError, is_virtual};
 use crate::plan::{OutputFormat, Plan, PlannedOutput, TableRef};
 use crate::report::{TableFormat, TableWriter};
+use crate::scratch::WholeFile;
 use crate::session::{column, session};
 use crate::store::Store;
 
@@ -68,16 +69,11 @@ pub(super) async fn write(
         StepError::new(format!("cannot write {}: {e}", path.display())).because(e).into()
     };
     std::fs::create_dir_all(&parent).map_err(failed)?;
-    let temp = tempfile::Builder::new()
-        .prefix(".galeras-")
-        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
-        .tempfile_in(&parent)
-        .map_err(failed)?;
-    export(plan, output, store, done, temp.as_file()).await?;
-    temp.as_file().sync_all().map_err(failed)?;
-    let file = hash_file(temp.path()).map_err(failed)?;
-    let bytes = temp.as_file().metadata().map_err(failed)?.len();
-    temp.persist(&path).map_err(|e| failed(e.error))?;
+    let whole = WholeFile::create_in(&parent).map_err(failed)?;
+    export(plan, output, store, done, whole.file()).await?;
+    let file = hash_file(whole.path()).map_err(failed)?;
+    let bytes = whole.file().metadata().map_err(failed)?.len();
+    whole.finish(&path).map_err(failed)?;
     let known = json!({"file": file, "bytes": bytes});
     let _ = store.put_check_result(&key, &known, blobs(&output.input, done)).await;
     Ok(WrittenOutput { path, rows, written: true })

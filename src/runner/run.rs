@@ -21,6 +21,7 @@ use super::reason::RunHistory;
 use crate::digest::Digest;
 use crate::event::{EventSink, PortSummary, Reason, RunEvent, RunStatus, StepStatus, StepSummary};
 use crate::plan::Plan;
+use crate::scratch::sweep;
 use crate::store::{Manifest, RunRecord, Scrutiny, Store, StoreErrorKind};
 use crate::workflow::AssertSeverity;
 
@@ -84,6 +85,8 @@ pub async fn run(plan: Arc<Plan>, store: Store, options: RunOptions) -> RunOutco
         run: record.id.clone(),
         steps: names,
     });
+    // What killed runs left goes while the steps run; it may be large.
+    let swept = tokio::task::spawn_blocking(sweep);
     let lock = runner.store.shared_lock().await;
     let (mut status, steps, manifests) = match &lock {
         Ok(_) => runner.schedule().await,
@@ -97,6 +100,9 @@ pub async fn run(plan: Arc<Plan>, store: Store, options: RunOptions) -> RunOutco
         if status == RunStatus::Ok {
             status = written;
         }
+    }
+    if let Ok(folders @ 1..) = swept.await {
+        debug!(folders, "temporary folders of killed runs removed");
     }
     let seconds = started.elapsed().as_secs_f64();
     record.status = Some(status);

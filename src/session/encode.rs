@@ -19,7 +19,7 @@ const ROW_GROUP_ROWS: usize = 32 * 1024;
 
 /// Encodes the batches that `next` gives, until there is none left, on so many threads.
 pub(crate) fn encode<W: Write + Send>(
-    out: W,
+    mut out: W,
     schema: SchemaRef,
     threads: usize,
     mut next: impl FnMut() -> Option<RecordBatch>,
@@ -34,7 +34,7 @@ pub(crate) fn encode<W: Write + Send>(
     }
     let properties = properties.build();
     let mut next = first.into_iter().chain(std::iter::from_fn(next));
-    let writer = ArrowWriter::try_new(out, schema.clone(), Some(properties))?;
+    let writer = ArrowWriter::try_new(&mut out, schema.clone(), Some(properties))?;
     let (mut file, factory) = writer.into_serialized_writer()?;
     let mut group = 0;
     loop {
@@ -57,7 +57,9 @@ pub(crate) fn encode<W: Write + Send>(
         row_group.close()?;
         group += 1;
     }
-    Ok(file.into_inner()?)
+    // Flushes, and says what the system said; `into_inner` would keep only its words.
+    file.close()?;
+    Ok(out)
 }
 
 /// The text columns whose values are long on average. They hardly repeat, and looking each of

@@ -1,5 +1,6 @@
 //! Sessions: one configuration for planning and for running.
 
+use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use datafusion::error::Result;
@@ -120,11 +121,15 @@ pub fn ordered_session(jobs: usize) -> SessionContext {
 }
 
 /// A session whose sorts use no more than `memory` bytes together and write the rest to
-/// temporary files: for tables that may be larger than memory, and for plans that only scan,
-/// filter, project, join small tables, and sort.
-pub fn bounded_session(jobs: usize, memory: usize) -> SessionContext {
+/// temporary files in `folder`: for tables that may be larger than memory, and for plans that only
+/// scan, filter, project, join small tables, and sort.
+///
+/// # Errors
+/// If there cannot be temporary files in the folder.
+pub fn bounded_session(jobs: usize, memory: usize, folder: &Path) -> Result<SessionContext> {
     let pool = Arc::new(SortPool(FairSpillPool::new(memory.max(MIN_SORT_BYTES))));
-    let runtime = RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc().unwrap_or_default();
+    let runtime =
+        RuntimeEnvBuilder::new().with_memory_pool(pool).with_temp_file_path(folder).build_arc()?;
     let session = build(jobs, true);
     let mut config = session.copied_config().with_batch_size(BOUNDED_BATCH_ROWS);
     // The left side of a join is the small one, and the rows of the other stay in order.
@@ -135,7 +140,7 @@ pub fn bounded_session(jobs: usize, memory: usize) -> SessionContext {
         .with_config(config)
         .with_runtime_env(runtime)
         .build();
-    SessionContext::new_with_state(state)
+    Ok(SessionContext::new_with_state(state))
 }
 
 fn build(jobs: usize, deal_out: bool) -> SessionContext {
@@ -149,4 +154,19 @@ fn build(jobs: usize, deal_out: bool) -> SessionContext {
         .with_catalog_list(Arc::new(datafusion::catalog::MemoryCatalogProviderList::new()))
         .build();
     SessionContext::new_with_state(state)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sorted_parts_go_to_the_given_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let session = bounded_session(1, 1 << 20, folder.path()).unwrap();
+        let paths = session.runtime_env().disk_manager.temp_dir_paths();
+        assert!(!paths.is_empty() && paths.iter().all(|path| path.starts_with(folder.path())));
+        assert!(bounded_session(1, 1 << 20, Path::new("/nonexistent/folder")).is_err());
+    }
 }

@@ -124,7 +124,7 @@ mod tests {
         let plan = plan_of(scanned.filter(column("id").gt(lit("000100"))).unwrap()).await;
         assert!(!plan.contains("SortExec"), "{plan}");
 
-        let bounded = bounded_session(2, 1 << 20);
+        let bounded = bounded_session(2, 1 << 20, folder.path()).unwrap();
         let scanned = scan(&bounded, &store, &stored.blob, &table, "step").unwrap();
         let small = bounded.read_batch(batch("other", 40_000)).unwrap();
         let anti = small.join(scanned, JoinType::RightAnti, &["other"], &["id"], None).unwrap();

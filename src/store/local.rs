@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::record::random;
+use crate::scratch::sync_folder;
 
 /// A file in a store's `tmp/`. While it is open it is locked, so that no other process takes it
 /// for the remains of a dead process; dropping it removes it.
@@ -72,26 +73,6 @@ impl Drop for TempFile {
             // If it cannot be removed now, the next process to open the store does it.
             fs::remove_file(&self.path).ok();
         }
-    }
-}
-
-/// Makes the names in a folder durable, where the system knows how.
-pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
-    if !cfg!(unix) {
-        return Ok(());
-    }
-    match File::open(folder).and_then(|folder| folder.sync_all()) {
-        Err(error)
-            if !matches!(
-                error.kind(),
-                io::ErrorKind::InvalidInput
-                    | io::ErrorKind::Unsupported
-                    | io::ErrorKind::PermissionDenied
-            ) =>
-        {
-            Err(error)
-        }
-        _ => Ok(()),
     }
 }
 

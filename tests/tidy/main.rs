@@ -1,5 +1,6 @@
-//! The house rules: layers, circles, names, headers, file sizes, pages that name what exists, and
-//! nothing that has no place in the source. Each rule is a test that lists everything that breaks it.
+//! The house rules: layers, circles, names, headers, file sizes, pages that name what exists, writers
+//! that lose nothing, and nothing that has no place in the source. Each rule is a test that lists
+//! everything that breaks it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -12,6 +13,7 @@ mod names;
 mod pages;
 mod sources;
 mod tokens;
+mod writers;
 
 /// Fails with one problem a line.
 fn fail_if_any(problems: Vec<String>) {

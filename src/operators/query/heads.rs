@@ -78,8 +78,9 @@ pub(super) async fn resolve(
         match head {
             Ok((head, known)) => {
                 if let (Some(memory), false) = (&mut memory, known) {
+                    // In one piece: a kill leaves a whole line or a part of one, which is no answer.
                     let line = json!({"repo": repository.repo, "head": [head.0, head.1]});
-                    writeln!(memory, "{line}")?;
+                    memory.write_all(format!("{line}\n").as_bytes())?;
                 }
                 resolved.rows.push(row(repository, head));
             }

@@ -1,6 +1,6 @@
 //! Files behind a URL: fetched into the folder of downloads, known by their SHA-256.
 
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use galeras_git::shown_url;
@@ -9,6 +9,7 @@ use sha2::Digest as _;
 
 use crate::code::Code;
 use crate::operator::ArgError;
+use crate::scratch::WholeFile;
 
 /// Fetches `url` into the folder of downloads, or finds it there by its SHA-256.
 pub(super) async fn fetch(
@@ -44,12 +45,12 @@ pub(super) async fn fetch(
         .await
         .and_then(|response| response.error_for_status())
         .map_err(|e| failed(&causes(&e.without_url())))?;
-    let mut temp = tempfile::NamedTempFile::new_in(downloads).map_err(|e| failed(&e))?;
+    let whole = WholeFile::create_in(downloads).map_err(|e| failed(&e))?;
     let mut hasher = sha2::Sha256::new();
     let cut = |e: &dyn std::error::Error| failed(&format!("the answer stopped: {}", causes(e)));
     while let Some(chunk) = response.chunk().await.map_err(|e| cut(&e.without_url()))? {
         hasher.update(&chunk);
-        std::io::Write::write_all(&mut temp, &chunk).map_err(|e| failed(&e))?;
+        whole.file().write_all(&chunk).map_err(|e| failed(&e))?;
     }
     let found: String = hasher.finalize().iter().map(|b| format!("{b:02x}")).collect();
     if let Some(wanted) = wanted
@@ -60,12 +61,11 @@ pub(super) async fn fetch(
             .help("the file has changed, or the digest was mistyped"));
     }
     let stored = downloads.join(&found);
-    temp.as_file().sync_all().map_err(|e| failed(&e))?;
     if stored.is_dir() {
         // Damage: nobody else makes folders here.
         std::fs::remove_dir_all(&stored).map_err(|e| failed(&e))?;
     }
-    temp.persist(&stored).map_err(|e| failed(&e))?;
+    whole.finish(&stored).map_err(|e| failed(&e))?;
     Ok(stored)
 }
 

@@ -1,0 +1,50 @@
+//! The signals that end a run early.
+
+use std::future::pending;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use super::context::{Exit, fail};
+
+/// Cancels the run at the first Ctrl-C, termination or loss of the terminal, and ends at once at the
+/// second.
+pub(super) async fn watch_signals(cancel: CancellationToken) {
+    let (Ok(mut interrupt), Ok(mut terminate)) =
+        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
+        fail("signals cannot be watched; Ctrl-C ends the run at once", Exit::Failed);
+        return;
+    };
+    // `nohup` wants the run to outlive its terminal.
+    let mut hangup = if ignores_hangup() { None } else { signal(SignalKind::hangup()).ok() };
+    for _ in 0..2 {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            () = received(hangup.as_mut()) => {}
+        }
+        if cancel.is_cancelled() {
+            std::process::exit(i32::from(Exit::Interrupted.code()));
+        }
+        cancel.cancel();
+    }
+}
+
+async fn received(signal: Option<&mut Signal>) {
+    match signal {
+        Some(signal) => {
+            signal.recv().await;
+        }
+        None => pending().await,
+    }
+}
+
+/// Whether the program was started with SIGHUP ignored, where the system tells.
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    // The first signal has the lowest bit, and SIGHUP is the first.
+    mask.is_some_and(|mask| mask & 1 == 1)
+}

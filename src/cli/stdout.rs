@@ -1,0 +1,53 @@
+//! Standard output. Every byte for it goes through here, and the first write that fails is
+//! remembered, so that no verb can end as if all had been printed.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::{Mutex, PoisonError};
+
+use crate::cause::copy_of;
+
+/// Why standard output takes nothing any more.
+static FAILURE: Mutex<Option<io::Error>> = Mutex::new(None);
+
+/// Standard output as a writer. After a write that failed, every other one fails for the same
+/// reason: nothing may follow what broke off.
+pub(super) struct StandardOutput;
+
+impl Write for StandardOutput {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        guarded(|| io::stdout().write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        guarded(|| io::stdout().flush())
+    }
+}
+
+/// Does something with standard output, unless that has failed before.
+pub(super) fn guarded<T>(act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let mut failure = FAILURE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(error) = failure.as_ref() {
+        return Err(copy_of(error));
+    }
+    act().inspect_err(|error| {
+        if error.kind() != io::ErrorKind::Interrupted {
+            *failure = Some(copy_of(error));
+        }
+    })
+}
+
+/// Why not everything that was printed has arrived, if so. That the reader has gone away (`| head`)
+/// is no reason.
+pub(super) fn failure() -> Option<io::Error> {
+    // What is left in the buffer of the standard library would be lost without a word.
+    StandardOutput.flush().err().filter(|error| error.kind() != io::ErrorKind::BrokenPipe)
+}
+
+pub(super) fn is_terminal() -> bool {
+    io::stdout().is_terminal()
+}
+
+/// The columns of the terminal behind standard output.
+pub(super) fn columns() -> Option<u16> {
+    rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| size.ws_col)
+}

@@ -1,0 +1,101 @@
+//! The processes of a command, and how all of them end: with the command, with the run, and with
+//! the program, however that ends.
+//!
+//! A shell beside the command, the watcher, leads a process group that the command joins. It reads
+//! from a pipe on which nothing ever comes. When the pipe is closed, by us or by the kernel after a
+//! SIGKILL, the watcher kills whatever belongs to the command. A death signal (`PR_SET_PDEATHSIG`)
+//! would reach only the shell that runs the command, not what that has started.
+
+use std::io;
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::process::{Child, Command};
+
+/// Waits for the end of its standard input. Then it kills its group, after the descendants of the
+/// group's processes that have left it: `timeout` leads a group of its own, say.
+const WATCH: &str = r#"
+trap '' HUP INT QUIT TERM USR1 USR2 ALRM TSTP TTIN TTOU
+read -r line
+found=
+more=1
+while [ "$more" ]; do
+    more=
+    for stat in /proc/[0-9]*/stat; do
+        pid=${stat#/proc/}
+        pid=${pid%/stat}
+        case " $$ $found" in *" $pid "*) continue ;; esac
+        read -r line <"$stat" || continue
+        # Behind the name: the state, the parent, the group.
+        set -- ${line##*) }
+        case " $found" in
+            *" $2 "*) ;;
+            *) [ "$3" = $$ ] || continue ;;
+        esac
+        found="$found$pid "
+        more=1
+    done
+done
+kill -s KILL $found
+kill -s KILL 0
+"#;
+
+/// For how long the end of a group waits for the watcher, which takes a tenth of a second.
+const PATIENCE: Duration = Duration::from_secs(2);
+const POLL: Duration = Duration::from_millis(2);
+
+/// The process group of a command. Dropping it ends every process of the command.
+pub(super) struct CommandGroup {
+    watcher: Child,
+    id: Pid,
+}
+
+impl CommandGroup {
+    /// A group with nothing in it but its watcher.
+    ///
+    /// # Errors
+    /// If no process can be started.
+    pub(super) fn start() -> io::Result<Self> {
+        let watcher = Command::new("sh")
+            .arg("-c")
+            .arg(WATCH)
+            .current_dir("/")
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let id = watcher.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        let id = id.ok_or_else(|| io::Error::other("a process without a number"))?;
+        Ok(Self { watcher, id })
+    }
+
+    /// The number of the group. It stays that of this group for as long as this lives, since the
+    /// watcher that leads it is not waited for before.
+    pub(super) fn id(&self) -> i32 {
+        self.id.as_raw_nonzero().get()
+    }
+
+    /// Ends the group of a command that has ended by itself: what it left running.
+    pub(super) async fn end(mut self) {
+        // The watcher is there at least; if it cannot be killed, dropping it tries again.
+        let _ = kill_process_group(self.id, Signal::KILL);
+        let _ = self.watcher.wait().await;
+    }
+}
+
+impl Drop for CommandGroup {
+    fn drop(&mut self) {
+        drop(self.watcher.stdin.take());
+        for _ in 0..PATIENCE.as_millis() / POLL.as_millis() {
+            match self.watcher.try_wait() {
+                Ok(None) => std::thread::sleep(POLL),
+                // It has killed itself last.
+                Ok(Some(_)) | Err(_) => return,
+            }
+        }
+        // The command has stopped its watcher, say. There is nothing else to do about it.
+        let _ = kill_process_group(self.id, Signal::KILL);
+    }
+}

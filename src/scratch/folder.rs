@@ -1,0 +1,146 @@
+//! Folders below the system's folder for temporary files, for what a step keeps on disk while it
+//! runs: inputs and outputs of programs, sorted parts of tables.
+
+use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+
+use tempfile::TempDir;
+
+/// How the names of the folders begin.
+const PREFIX: &str = "galeras-scratch-";
+
+/// The file in each that its process has locked.
+const LOCK: &str = "lock";
+
+/// A folder for temporary files, readable by its owner only. Dropping it removes it, with all that
+/// is in it.
+#[derive(Debug)]
+pub struct ScratchFolder {
+    folder: TempDir,
+    /// The lock ends with the process, however that ends. It is let go after the folder is removed.
+    _lock: File,
+}
+
+impl ScratchFolder {
+    /// A new, empty folder below the system's folder for temporary files (`TMPDIR`).
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn create() -> io::Result<Self> {
+        Self::create_in(&std::env::temp_dir())
+    }
+
+    fn create_in(parent: &Path) -> io::Result<Self> {
+        loop {
+            let folder = tempfile::Builder::new()
+                .prefix(PREFIX)
+                .permissions(Permissions::from_mode(0o700))
+                .tempdir_in(parent)?;
+            let path = folder.path().join(LOCK);
+            let lock = match OpenOptions::new().write(true).create_new(true).open(&path) {
+                Ok(lock) => lock,
+                // Another process is about to sweep it, which looks like remains without a lock.
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::NotFound | io::ErrorKind::AlreadyExists
+                    ) =>
+                {
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            match lock.try_lock() {
+                Err(TryLockError::WouldBlock) => continue,
+                // A file system without locks: then nothing is ever swept there.
+                Ok(()) | Err(TryLockError::Error(_)) => {}
+            }
+            if path.exists() {
+                return Ok(Self { folder, _lock: lock });
+            }
+        }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+/// Removes the folders that processes of this user have left behind, and counts them. Folders of
+/// living processes, this one included, stay.
+pub fn sweep() -> u64 {
+    sweep_in(&std::env::temp_dir())
+}
+
+fn sweep_in(parent: &Path) -> u64 {
+    let Ok(entries) = fs::read_dir(parent) else { return 0 };
+    let owner = rustix::process::geteuid().as_raw();
+    let mut count = 0;
+    for entry in entries.flatten() {
+        if !entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
+            continue;
+        }
+        // Links are not followed. What is another user's is for that one to remove.
+        let ours = entry.metadata().is_ok_and(|about| about.is_dir() && about.uid() == owner);
+        count += u64::from(ours && remove_if_dead(&entry.path()));
+    }
+    count
+}
+
+fn remove_if_dead(folder: &Path) -> bool {
+    // Without its lock it was killed at its birth, or while it was swept.
+    let lock = OpenOptions::new().write(true).create(true).truncate(false).open(folder.join(LOCK));
+    lock.is_ok_and(|lock| lock.try_lock().is_ok() && fs::remove_dir_all(folder).is_ok())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_of_the_dead_are_swept_and_nothing_else() {
+        let parent = tempfile::tempdir().unwrap();
+        let alive = ScratchFolder::create_in(parent.path()).unwrap();
+        fs::write(alive.path().join("input"), "1").unwrap();
+        let names = ["galeras-scratch-dead", "galeras-scratch-unborn", "galeras-downloads"];
+        let [dead, unborn, other] = names.map(|name| parent.path().join(name));
+        for folder in [&dead, &unborn, &other] {
+            fs::create_dir(folder).unwrap();
+        }
+        fs::write(dead.join(LOCK), "").unwrap();
+        fs::create_dir(dead.join("datafusion-x")).unwrap();
+        fs::write(dead.join("datafusion-x/spilled"), "1").unwrap();
+        fs::write(parent.path().join("galeras-scratch-file"), "1").unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        fs::write(elsewhere.path().join("precious"), "1").unwrap();
+        let link = parent.path().join("galeras-scratch-link");
+        std::os::unix::fs::symlink(elsewhere.path(), &link).unwrap();
+        assert_eq!(sweep_in(parent.path()), 2);
+        assert!(!dead.exists() && !unborn.exists());
+        assert!(alive.path().join("input").exists() && other.exists() && link.exists());
+        assert!(elsewhere.path().join("precious").exists());
+        let path = alive.path().to_path_buf();
+        drop(alive);
+        assert!(!path.exists());
+        assert_eq!(sweep_in(parent.path()), 0);
+    }
+
+    #[test]
+    fn sweeping_and_making_do_not_disturb_each_other() {
+        let parent = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            let sweeper = scope.spawn(|| (0..500).map(|_| sweep_in(parent.path())).sum::<u64>());
+            for _ in 0..500 {
+                let folder = ScratchFolder::create_in(parent.path()).unwrap();
+                fs::write(folder.path().join("input"), "1").unwrap();
+                assert!(folder.path().join(LOCK).exists());
+            }
+            sweeper.join().unwrap();
+        });
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
+    }
+}

@@ -1,0 +1,10 @@
+//! Temporary folders, and files on their way to their names. Both are locked for as long as their
+//! process lives: what a killed one leaves is told apart by that, and removed by the next.
+//!
+//! Does not live here: the temporary files of a store (`store`), which follow the same rule.
+
+mod folder;
+mod whole_file;
+
+pub use folder::{ScratchFolder, sweep};
+pub use whole_file::{WholeFile, sync_folder};

@@ -1,0 +1,182 @@
+//! Files that are either whole or absent after a crash.
+
+use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use tempfile::NamedTempFile;
+
+/// The names of unfinished files: hidden, and beside the finished ones.
+const PREFIX: &str = ".galeras-";
+const SUFFIX: &str = ".part";
+
+/// A file that gets its name when all of it is on the disk. Dropping it before removes it; what a
+/// killed process leaves is removed by the next that writes a file to the same folder.
+#[derive(Debug)]
+pub struct WholeFile {
+    temp: NamedTempFile,
+}
+
+impl WholeFile {
+    /// A file without content, to become another file in `folder`, which exists.
+    ///
+    /// # Errors
+    /// If there cannot be a file in the folder.
+    pub fn create_in(folder: &Path) -> io::Result<Self> {
+        sweep(folder);
+        loop {
+            let temp = tempfile::Builder::new()
+                .prefix(PREFIX)
+                .suffix(SUFFIX)
+                .permissions(Permissions::from_mode(0o644))
+                .tempfile_in(folder)?;
+            // Between its creation and its lock it looks like remains, and may be swept.
+            match temp.as_file().try_lock() {
+                Err(TryLockError::WouldBlock) => continue,
+                Ok(()) | Err(TryLockError::Error(_)) => {}
+            }
+            if temp.path().exists() {
+                return Ok(Self { temp });
+            }
+        }
+    }
+
+    /// A file without content that is to become `to`.
+    ///
+    /// # Errors
+    /// If there cannot be a file in its folder.
+    pub fn beside(to: &Path) -> io::Result<Self> {
+        Self::create_in(folder_of(to))
+    }
+
+    /// A file with this content in the place of `to`.
+    ///
+    /// # Errors
+    /// If it cannot be written; then nothing has changed.
+    pub fn write(to: &Path, content: &[u8]) -> io::Result<()> {
+        let whole = Self::beside(to)?;
+        whole.file().write_all(content)?;
+        whole.finish(to)
+    }
+
+    /// The file, to be written.
+    pub fn file(&self) -> &File {
+        self.temp.as_file()
+    }
+
+    /// Where the file is until it gets its name.
+    pub fn path(&self) -> &Path {
+        self.temp.path()
+    }
+
+    /// Makes the content durable and gives the file its name, replacing what had it.
+    ///
+    /// # Errors
+    /// If the disk does not take it; then whatever had the name keeps it.
+    pub fn finish(self, to: &Path) -> io::Result<()> {
+        self.temp.as_file().sync_all()?;
+        self.temp.persist(to).map_err(|error| error.error)?;
+        sync_folder(folder_of(to))
+    }
+
+    /// Like [`WholeFile::finish`], but replaces nothing.
+    ///
+    /// # Errors
+    /// Of the kind [`AlreadyExists`](io::ErrorKind::AlreadyExists) if the name is taken.
+    pub fn finish_new(self, to: &Path) -> io::Result<()> {
+        self.temp.as_file().sync_all()?;
+        self.temp.persist_noclobber(to).map_err(|error| error.error)?;
+        sync_folder(folder_of(to))
+    }
+}
+
+fn folder_of(file: &Path) -> &Path {
+    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Removes the unfinished files in the folder that no living process writes.
+fn sweep(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.as_encoded_bytes();
+        let unfinished = name.starts_with(PREFIX.as_bytes())
+            && name.ends_with(SUFFIX.as_bytes())
+            && entry.file_type().is_ok_and(|kind| kind.is_file());
+        if unfinished
+            && let Ok(file) = OpenOptions::new().write(true).open(entry.path())
+            && file.try_lock().is_ok()
+        {
+            // While the lock is held, so that whoever made it does not begin to use it. If it
+            // stays, it is in nobody's way.
+            fs::remove_file(entry.path()).ok();
+        }
+    }
+}
+
+/// Makes the names in a folder durable, where the system knows how.
+///
+/// # Errors
+/// If the disk fails.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    if !cfg!(unix) {
+        return Ok(());
+    }
+    match File::open(folder).and_then(|folder| folder.sync_all()) {
+        Err(error)
+            if !matches!(
+                error.kind(),
+                io::ErrorKind::InvalidInput
+                    | io::ErrorKind::Unsupported
+                    | io::ErrorKind::PermissionDenied
+            ) =>
+        {
+            Err(error)
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<String> = entries.map(|name| name.into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_has_its_name_when_it_is_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let to = folder.path().join("a.csv");
+        let whole = WholeFile::beside(&to).unwrap();
+        whole.file().write_all(b"one").unwrap();
+        assert!(!to.exists());
+        drop(whole);
+        assert!(names(folder.path()).is_empty());
+        WholeFile::write(&to, b"one").unwrap();
+        WholeFile::write(&to, b"two").unwrap();
+        assert_eq!(fs::read(&to).unwrap(), b"two");
+        assert_eq!(fs::metadata(&to).unwrap().permissions().mode() & 0o600, 0o600);
+        let other = WholeFile::beside(&to).unwrap();
+        assert_eq!(other.finish_new(&to).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read(&to).unwrap(), b"two");
+        assert_eq!(names(folder.path()), ["a.csv"]);
+    }
+
+    #[test]
+    fn unfinished_files_of_the_dead_are_swept() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(".galeras-dead00.part"), "half").unwrap();
+        fs::write(folder.path().join(".galeras-notes"), "mine").unwrap();
+        let alive = WholeFile::create_in(folder.path()).unwrap();
+        let other = WholeFile::create_in(folder.path()).unwrap();
+        alive.finish(&folder.path().join("a")).unwrap();
+        other.finish(&folder.path().join("b")).unwrap();
+        assert_eq!(names(folder.path()), [".galeras-notes", "a", "b"]);
+    }
+}

@@ -1,0 +1,313 @@
+//! `exec`: full disks, output that breaks off, and what is left of a command when a run ends.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::{Int64Array, RecordBatch};
+use arrow::ipc::writer::StreamWriter;
+use parquet::arrow::ArrowWriter;
+use serde_json::json;
+
+use crate::harness::{Outcome, Project, Running, wait_for};
+
+/// A step `table` that is computed by a command, one line or several.
+fn workflow(format: &str, command: &str) -> String {
+    let command = command.lines().map(|line| format!("        {line}\n")).collect::<String>();
+    format!(
+        "galeras: 1
+steps:
+  table:
+    op: exec
+    with:
+      format: {format}
+      output: {{ id: utf8!, x: int64! }}
+      command: |
+{command}"
+    )
+}
+
+/// Runs the workflow with files of at most 4096 bytes, as on a disk that is about to be full.
+fn run_cramped(project: &Project) -> Outcome {
+    let script =
+        "trap '' XFSZ; ulimit -f 8; exec \"$GALERAS\" run w.yaml --format json --keep-going";
+    Running::start(project.shell(script)).finish()
+}
+
+#[track_caller]
+fn fails(outcome: &Outcome, step: &str, words: &[&str]) {
+    assert!(matches!(outcome.code, Some(1 | 4)), "{outcome}");
+    assert_eq!(outcome.status(step), "failed", "{outcome}");
+    let detail = outcome.step(step)["detail"].as_str().unwrap().to_owned();
+    for word in words {
+        assert!(detail.contains(word), "{word:?} in {detail}");
+    }
+}
+
+/// The message of the step `table`, which must fail.
+#[track_caller]
+fn refused(format: &str, command: &str, words: &[&str]) {
+    let project = Project::new(&workflow(format, command));
+    fails(&project.run_json(&[]).exits(1), "table", words);
+    assert!(project.left_behind().is_empty(), "{:?}", project.left_behind());
+}
+
+#[test]
+fn an_input_that_does_not_fit_on_the_disk_is_not_cut() {
+    // 7 kB: less than what a writer holds back until it is dropped, more than there is room for.
+    let project = Project::new(
+        "galeras: 1
+steps:
+  small:
+    op: exec
+    with:
+      command: i=10; while [ $i -lt 70 ]; do echo \"{\\\"id\\\":\\\"$i\\\"}\"; i=$((i+1)); done
+      output: { id: utf8! }
+  wide:
+    op: sql
+    from: small
+    with: { query: \"SELECT id, repeat('x', 100) AS s FROM input\" }
+  counted:
+    op: exec
+    from: wide
+    with:
+      command: echo \"{\\\"id\\\":\\\"lines\\\",\\\"x\\\":$(wc -l)}\"
+      output: { id: utf8!, x: int64! }
+",
+    );
+    let outcome = run_cramped(&project);
+    assert_eq!(outcome.status("wide"), "ran", "{outcome}");
+    fails(&outcome, "counted", &["cannot write `input`", "File too large", "TMPDIR"]);
+    assert!(project.left_behind().is_empty(), "{:?}", project.left_behind());
+    // Nothing of it was stored.
+    project.run_ok(&[]);
+    assert_eq!(project.rows("counted"), [json!({"id": "lines", "x": 60})]);
+    project.verifies("cache");
+}
+
+#[test]
+fn output_that_does_not_fit_on_the_disk_is_not_cut() {
+    // The command does not care, and each of its lines has 64 bytes: 64 whole ones would fit.
+    let command = "i=1000
+while [ $i -lt 1200 ]; do printf '{\"id\":\"%d\",\"x\":%45d}\\n' $i 7; i=$((i+1)); done
+true";
+    let project = Project::new(&workflow("jsonl", command));
+    let outcome = run_cramped(&project);
+    fails(&outcome, "table", &["cannot keep what the command `i=1000…` prints", "File too large"]);
+    project.run_ok(&[]);
+    assert_eq!(project.rows("table").len(), 200);
+}
+
+#[test]
+fn a_signal_is_told_with_its_name_and_the_command() {
+    refused("jsonl", "kill -s PIPE $$", &["SIGPIPE", "`kill -s PIPE $$`"]);
+    refused("jsonl", "echo '{\"id\":\"a\",\"x\":1}'; kill -s PIPE $$", &["SIGPIPE"]);
+    let in_a_shell = "sh -c 'kill -s PIPE $$'; exit $?";
+    refused("jsonl", in_a_shell, &["141", "SIGPIPE", "`sh -c"]);
+    refused("jsonl", "sh -c 'kill -s KILL $$'; exit $?", &["137", "SIGKILL"]);
+}
+
+#[test]
+fn a_command_may_stop_reading_when_it_has_enough() {
+    let project = Project::new(
+        "galeras: 1
+steps:
+  table:
+    op: exec
+    with:
+      command: seq 1 100000 | sed 's/.*/{\"id\":\"&\"}/'
+      output: { id: utf8! }
+  first:
+    op: exec
+    from: table
+    with: { command: head -n 1, output: { id: utf8! } }
+  none:
+    op: exec
+    from: table
+    with: { command: echo '{\"id\":\"x\"}', output: { id: utf8! } }
+",
+    );
+    project.run_ok(&[]);
+    assert_eq!(project.rows("first"), [json!({"id": "1"})]);
+    assert_eq!(project.rows("none"), [json!({"id": "x"})]);
+}
+
+#[test]
+fn a_last_line_that_breaks_off_is_told() {
+    let row = r#"{"id":"a","x":1}"#;
+    for end in [1, 6, 10, row.len() - 1] {
+        let command = format!("printf '%s\\n%s' '{row}' '{}'", &row[..end]);
+        let words = ["`printf", "line 2 of its standard output", "broke off"];
+        refused("jsonl", &command, &words);
+    }
+    // In the middle it is a line that is no JSON.
+    let command = format!("printf '%s\\n%s\\n' '{{\"id\":' '{row}'");
+    refused("jsonl", &command, &["line 1 of its standard output", "EOF"]);
+    refused("jsonl", &format!("printf '{row}\\n{{\"id\":\"\\377\"'"), &["line 2", "no UTF-8"]);
+    refused("jsonl", &format!("printf '\\376{row}\\n{row}\\n'"), &["line 1", "byte 1", "no UTF-8"]);
+}
+
+fn batch() -> RecordBatch {
+    let ids = arrow::array::StringArray::from(vec!["a", "b", "c"]);
+    let xs = Int64Array::from(vec![1, 2, 3]);
+    RecordBatch::try_from_iter([("id", Arc::new(ids) as _), ("x", Arc::new(xs) as _)]).unwrap()
+}
+
+/// The file `data` is no table if `cut` bytes are missing at its end.
+fn breaks_off(format: &str, cuts: &[u64], write: impl Fn(&File), words: &[&str]) {
+    let project = Project::new(&workflow(format, "cat data"));
+    for cut in cuts {
+        let file = File::create(project.path("data")).unwrap();
+        write(&file);
+        file.set_len(file.metadata().unwrap().len() - cut).unwrap();
+        let failed = project.run_json(&["--force", "table"]).exits(1);
+        fails(&failed, "table", &[&["`cat data`"], words].concat());
+    }
+}
+
+#[test]
+fn an_arrow_stream_without_its_end_is_no_table() {
+    let write = |file: &File| {
+        let mut writer = StreamWriter::try_new(file, &batch().schema()).unwrap();
+        writer.write(&batch()).unwrap();
+        writer.write(&batch()).unwrap();
+        writer.finish().unwrap();
+    };
+    // Eight bytes are the mark of the end: without it, all batches are there.
+    breaks_off("arrow", &[1, 4, 8, 12, 300], write, &["broke off"]);
+}
+
+#[test]
+fn a_parquet_file_without_its_end_is_no_table() {
+    let write = |file: &File| {
+        let mut writer =
+            ArrowWriter::try_new(file.try_clone().unwrap(), batch().schema(), None).unwrap();
+        writer.write(&batch()).unwrap();
+        writer.close().unwrap();
+    };
+    breaks_off("parquet", &[1, 4, 8, 100], write, &["broke off"]);
+}
+
+/// Whether a process has ended. A dead child of nobody may stay as a zombie.
+fn is_gone(pid: &str) -> bool {
+    match std::fs::read_to_string(Path::new("/proc").join(pid.trim()).join("stat")) {
+        Ok(stat) => stat.rsplit(')').next().is_some_and(|s| s.trim().starts_with('Z')),
+        Err(_) => true,
+    }
+}
+
+/// A command whose processes stand in files, one of them in a process group of its own.
+const TREE: &str = "echo $$ > shell.pid
+sleep 600 & echo $! > child.pid
+timeout 600 sh -c 'echo $$ > group.pid; touch started; sleep 600'";
+const PIDS: [&str; 3] = ["shell.pid", "child.pid", "group.pid"];
+
+/// The command `TREE`, ended by the signals.
+fn ended_by(signals: &[&str]) -> (Project, Outcome) {
+    let project = Project::new(&workflow("jsonl", TREE));
+    let running = Running::start(project.command(&["run", "w.yaml", "--format", "json"]));
+    wait_for("the command", || project.path("started").exists());
+    for signal in signals {
+        running.signal(signal);
+    }
+    let outcome = running.finish();
+    for pid in PIDS {
+        let pid = project.read(pid);
+        wait_for("the end of the command", || is_gone(&pid));
+    }
+    (project, outcome)
+}
+
+#[test]
+fn a_command_ends_with_the_terminal() {
+    for signal in ["HUP", "TERM", "INT"] {
+        let (project, outcome) = ended_by(&[signal]);
+        let outcome = outcome.exits(130);
+        assert_eq!(outcome.finished()["status"], "interrupted", "{signal}");
+        assert!(project.left_behind().is_empty(), "{:?}", project.left_behind());
+    }
+}
+
+#[test]
+fn a_killed_run_leaves_no_process_and_its_files_go_with_the_next_run() {
+    let (project, outcome) = ended_by(&["KILL"]);
+    assert_eq!(outcome.code, None, "{outcome}");
+    assert_eq!(project.left_behind().len(), 1, "{:?}", project.left_behind());
+    project.write(".galeras-Dead00.part", "half of an output");
+    let next = "galeras: 1
+steps:
+  table:
+    op: read
+    with: { path: data.jsonl }
+outputs:
+  out: { from: table, path: out.csv }
+";
+    project.write("w.yaml", next);
+    project.write("data.jsonl", "{\"id\":\"a\"}\n");
+    project.run_ok(&[]);
+    assert!(project.left_behind().is_empty(), "{:?}", project.left_behind());
+    assert!(!project.path(".galeras-Dead00.part").exists());
+    assert_eq!(project.read("out.csv"), "id\na\n");
+}
+
+#[test]
+fn a_running_run_keeps_its_files_while_another_sweeps() {
+    let wait = "touch started; until test -e go; do sleep 0.02; done; cat \"$GALERAS_INPUT_INPUT\"";
+    let project = Project::new(&format!(
+        "galeras: 1
+steps:
+  table:
+    op: exec
+    with: {{ command: 'echo \"{{\\\"id\\\":\\\"a\\\"}}\"', output: {{ id: utf8! }} }}
+  slow:
+    op: exec
+    from: table
+    with:
+      command: {wait}
+      output: {{ id: utf8! }}
+"
+    ));
+    let running = Running::start(project.command(&["run", "w.yaml", "--format", "json"]));
+    wait_for("the command", || project.path("started").exists());
+    project.write("other.yaml", workflow("jsonl", "true"));
+    project.run(&["run", "other.yaml", "--cache", "other"]).exits(0);
+    assert_eq!(project.left_behind().len(), 1, "{:?}", project.left_behind());
+    project.write("go", "");
+    running.finish().exits(0);
+    assert_eq!(project.rows("slow"), [json!({"id": "a"})]);
+    assert!(project.left_behind().is_empty(), "{:?}", project.left_behind());
+}
+
+#[test]
+fn nohup_outlives_the_terminal() {
+    let command =
+        "touch started; until test -e go; do sleep 0.02; done; echo '{\"id\":\"a\",\"x\":1}'";
+    let project = Project::new(&workflow("jsonl", command));
+    let script = "trap '' HUP; exec \"$GALERAS\" run w.yaml --format json";
+    let running = Running::start(project.shell(script));
+    wait_for("the command", || project.path("started").exists());
+    running.signal("HUP");
+    project.write("go", "");
+    assert_eq!(running.finish().exits(0).finished()["status"], "ok");
+}
+
+#[test]
+fn what_a_command_left_running_ends_with_it() {
+    let command = "sleep 600 >/dev/null 2>&1 & echo $! > child.pid
+echo '{\"id\":\"a\",\"x\":1}'";
+    let project = Project::new(&workflow("jsonl", command));
+    project.run_ok(&[]);
+    let pid = project.read("child.pid");
+    wait_for("the end of the child", || is_gone(&pid));
+}
+
+#[test]
+fn a_command_that_signals_its_own_group_harms_no_one_else() {
+    let command = "trap '' TERM
+kill -s TERM 0
+echo '{\"id\":\"a\",\"x\":1}'";
+    let project = Project::new(&workflow("jsonl", command));
+    project.run_ok(&[]);
+    assert_eq!(project.rows("table").len(), 1);
+    refused("jsonl", "kill -s KILL 0", &["SIGKILL"]);
+}
