@@ -79,6 +79,10 @@ impl TableSchema {
     /// The table as another step sees it: a column that is filled in on reading is then a
     /// column like any other.
     pub fn materialised(&self) -> Self {
+        let plain = !self.schema.fields().iter().any(|f| is_virtual(f));
+        if plain && self.schema.metadata().is_empty() {
+            return self.clone();
+        }
         let fields = self.schema.fields().iter().map(|f| {
             let mut metadata = f.metadata().clone();
             metadata.remove(VIRTUAL);
@@ -90,6 +94,10 @@ impl TableSchema {
 
     /// The columns that are stored: without those that are added on reading.
     pub fn stored(&self) -> SchemaRef {
+        let plain = !self.schema.fields().iter().any(|f| is_virtual(f));
+        if plain && self.schema.metadata().is_empty() {
+            return Arc::clone(&self.schema);
+        }
         let fields = self.schema.fields().iter().filter(|f| !is_virtual(f)).cloned();
         Arc::new(Schema::new(fields.collect::<Vec<_>>()))
     }

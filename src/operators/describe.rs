@@ -1,8 +1,10 @@
 //! `describe`: summary statistics per column and group.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use arrow::datatypes::{DataType, FieldRef};
+use arrow::array::{RecordBatch, StringArray};
+use arrow::datatypes::{DataType, FieldRef, Schema};
 use datafusion::dataframe::DataFrame;
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
@@ -193,22 +195,54 @@ impl TableStep for BoundDescribe {
                 .remove(INPUT)
                 .ok_or_else(|| StepError::new("`describe` needs an input table"))?;
             cx.session.register_table(INPUT, input.into_view())?;
-            let by: Vec<String> = self.args.by.iter().map(|name| quoted(name)).collect();
-            let group =
-                if by.is_empty() { String::new() } else { format!("GROUP BY {}", by.join(", ")) };
-            let by = by.iter().map(|name| format!("{name}, ")).collect::<String>();
-            let selects = self.args.columns.iter().map(|name| {
-                let label = name.replace('\'', "''");
-                let value = format!("CAST({} AS DOUBLE)", quoted(name));
-                let statistics: Vec<String> = STATISTICS
-                    .iter()
-                    .map(|statistic| format!("{} AS {}", (statistic.sql)(&value), statistic.name))
-                    .collect();
-                let statistics = statistics.join(", ");
-                format!("SELECT {by}'{label}' AS \"column\", {statistics} FROM {INPUT} {group}")
-            });
-            let query = selects.collect::<Vec<_>>().join(" UNION ALL ");
-            Ok(vec![(MAIN, cx.session.sql(&query).await?)])
+            let mut parts = Vec::new();
+            for names in self.args.columns.chunks(TOGETHER) {
+                let wide = cx.session.sql(&self.query(names)).await?.collect().await?;
+                for batch in wide {
+                    parts.extend(self.rows(&batch, names)?);
+                }
+            }
+            if parts.is_empty() {
+                parts.push(RecordBatch::new_empty(self.ports[0].table.stored()));
+            }
+            Ok(vec![(MAIN, cx.session.read_batches(parts)?)])
         })
+    }
+}
+
+/// Columns that one query describes: the values of all of them are held for their quartiles.
+const TOGETHER: usize = 16;
+
+impl BoundDescribe {
+    /// The statistics of these columns, side by side in one row per group.
+    fn query(&self, names: &[String]) -> String {
+        let by: Vec<String> = self.args.by.iter().map(|name| quoted(name)).collect();
+        let group =
+            if by.is_empty() { String::new() } else { format!("GROUP BY {}", by.join(", ")) };
+        let statistics = names.iter().enumerate().flat_map(|(at, name)| {
+            let value = format!("CAST({} AS DOUBLE)", quoted(name));
+            STATISTICS.iter().enumerate().map(move |(which, statistic)| {
+                format!("{} AS \"__{at}_{which}\"", (statistic.sql)(&value))
+            })
+        });
+        let selected: Vec<String> = by.iter().cloned().chain(statistics).collect();
+        format!("SELECT {} FROM {INPUT} {group}", selected.join(", "))
+    }
+
+    /// A table for each of the described columns, from the statistics side by side.
+    fn rows(&self, wide: &RecordBatch, names: &[String]) -> Result<Vec<RecordBatch>, StepError> {
+        let groups = self.args.by.len();
+        let table = self.ports[0].table.stored();
+        let fields = wide.schema().fields()[..groups].to_vec().into_iter();
+        let fields = fields.chain(table.fields()[groups..].iter().cloned());
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let tables = names.iter().enumerate().map(|(at, name)| -> Result<_, StepError> {
+            let first = groups + at * STATISTICS.len();
+            let mut columns = wide.columns()[..groups].to_vec();
+            columns.push(Arc::new(StringArray::from(vec![name.as_str(); wide.num_rows()])));
+            columns.extend_from_slice(&wide.columns()[first..first + STATISTICS.len()]);
+            Ok(RecordBatch::try_new(Arc::clone(&schema), columns)?)
+        });
+        tables.collect()
     }
 }

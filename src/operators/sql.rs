@@ -19,7 +19,7 @@ use crate::operator::{
     Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep, args_schema,
     parse_args, stored_type,
 };
-use crate::session::{check_deterministic, empty_table, explain};
+use crate::session::{check_deterministic, empty_view, explain};
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -96,22 +96,25 @@ impl Operator for SqlOperator {
                 one(with_tables(explain(&e, &nothing, "query"), &tables))
             };
             for (name, table) in &cx.inputs {
-                let df = empty_table(session, table).map_err(failed)?;
+                let view = Arc::new(empty_view(table).map_err(failed)?);
                 let _ = session.deregister_table(name.as_str()).map_err(failed)?;
-                session.register_table(name.as_str(), df.into_view()).map_err(failed)?;
+                session.register_table(name.as_str(), view).map_err(failed)?;
             }
-            let df = query(session, &args.query).await.map_err(failed)?;
-            let plan = df.clone().into_optimized_plan().map_err(failed)?;
+            // One copy of the state: there may be thousands of steps.
+            let state = session.state();
+            let written = state.create_logical_plan(&args.query).await.map_err(failed)?;
+            read_only().verify_plan(&written).map_err(failed)?;
+            let plan = state.optimize(&written).map_err(failed)?;
             let keys =
                 cx.inputs.iter().map(|(name, table)| (name.clone(), table.key.clone())).collect();
-            let problems = check_deterministic(df.logical_plan(), &keys).map_err(failed)?;
+            let problems = check_deterministic(&written, &keys).map_err(failed)?;
             if !problems.is_empty() {
                 return Err(problems
                     .into_iter()
                     .map(|problem| ArgError::new("query", Code::NotDeterministic, problem))
                     .collect());
             }
-            let fields = df.schema().fields().iter().map(|f| {
+            let fields = written.schema().fields().iter().map(|f| {
                 Field::new(f.name(), stored_type(f.data_type()), f.is_nullable())
                     .with_metadata(f.metadata().clone())
             });
@@ -165,9 +168,11 @@ async fn query(
     session: &SessionContext,
     sql: &str,
 ) -> Result<DataFrame, datafusion::error::DataFusionError> {
-    let options =
-        SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
-    session.sql_with_options(sql, options).await
+    session.sql_with_options(sql, read_only()).await
+}
+
+fn read_only() -> SQLOptions {
+    SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false)
 }
 
 fn duplicate_name(schema: &Schema) -> Option<&str> {

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::args;
-use super::expander::{Expander, Site, StepTarget, StepTargets};
+use super::expander::{BindKey, Expander, Site, StepTarget, StepTargets};
 use super::mistake::{already_reported, diagnostic_of};
 use super::model::{Cell, PlannedStep, cell_suffix};
 use super::settings::Locking;
 use crate::code::Code;
 
 use crate::operator::{BindContext, BoundStep, Fact, INPUT, InputPorts, Operator};
-use crate::session::session;
+use crate::session::forget_tables;
 use crate::workflow::{
     Diagnostic, Diagnostics, From, Node, SourceSpan, Span, StepKind, StepRef, StepSpec, Text,
     quote, substitute_node,
@@ -50,7 +50,7 @@ impl Expander {
         // Where `with` could not be read, its mistake has been reported.
         let mut fits = with.is_some() || !already_reported(&self.diagnostics, source, step.span);
         if fits && self.diagnostics.len() == before {
-            let schema = (operator.descriptor().args_schema)();
+            let schema = self.args_schema(operator);
             let place = with.as_ref().map_or(op.span, |_| step.name.span);
             let (with, name) = (with.as_ref(), operator.descriptor().name);
             fits = args::check(with, &schema, name, source, place, &mut self.diagnostics);
@@ -61,9 +61,9 @@ impl Expander {
         let (Some(inputs), true) = (inputs, fits && finite) else {
             return StepTarget::Broken;
         };
-        let session = session(1);
+        forget_tables(&self.session);
         let cx = BindContext {
-            session: session.clone(),
+            session: self.session.clone(),
             inputs: inputs.iter().map(|i| (i.port.clone(), i.schema.clone())).collect(),
             base: site.base.to_path_buf(),
             downloads: self.settings.downloads.clone(),
@@ -71,17 +71,24 @@ impl Expander {
         };
         let arguments =
             with.as_ref().map_or_else(|| Value::Object(serde_json::Map::new()), Node::to_json);
-        let bound = match operator.bind(&arguments, &cx).await {
-            Ok(bound) => bound,
-            Err(errors) => {
-                for error in errors {
-                    let problem = diagnostic_of(&error, source, with.as_ref(), step.name.span);
-                    self.diagnostics.push(problem);
+        let key = BindKey::new(operator, &arguments, &cx);
+        let bound = match self.bound.get(&key) {
+            Some(bound) => Arc::clone(bound),
+            None => match operator.bind(&arguments, &cx).await {
+                Ok(bound) => {
+                    let bound: Arc<dyn BoundStep> = Arc::from(bound);
+                    self.bound.insert(key, Arc::clone(&bound));
+                    bound
                 }
-                return StepTarget::Broken;
-            }
+                Err(errors) => {
+                    for error in errors {
+                        let problem = diagnostic_of(&error, source, with.as_ref(), step.name.span);
+                        self.diagnostics.push(problem);
+                    }
+                    return StepTarget::Broken;
+                }
+            },
         };
-        let bound: Arc<dyn BoundStep> = Arc::from(bound);
         let before = self.diagnostics.len();
         let pinned = match bound.fact() {
             Some(Fact::Snapshot { of }) => {
@@ -97,7 +104,7 @@ impl Expander {
         }
         let mut checks = self.contract(site, step, &bound.ports()[0]);
         for assert in &step.asserts {
-            let check = self.check(site, assert, bound.ports(), &scope, &session);
+            let check = self.check(site, assert, bound.ports(), &scope);
             checks.extend(check);
         }
         if self.diagnostics.len() > before {

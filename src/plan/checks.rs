@@ -1,7 +1,8 @@
 //! What the results of a step must fulfil: its contract, and its data tests.
 
-use arrow::datatypes::DataType;
-use datafusion::execution::context::SessionContext;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, SchemaRef};
 use serde_json::Value;
 
 use super::expander::{Expander, Site};
@@ -10,7 +11,7 @@ use super::model::{Check, CheckKind, plain};
 use crate::code::Code;
 use crate::digest::type_name;
 use crate::operator::{ArgError, Port};
-use crate::session::parse_row_expr;
+use crate::session::{RowExpr, parse_row_expr};
 use crate::workflow::{
     Assert, AssertKind, AssertSeverity, Contract, Diagnostic, Node, SchemaField, Scope, SourceSpan,
     StepSpec, Text, quote, substitute_node,
@@ -104,6 +105,17 @@ impl Expander {
         fields
     }
 
+    /// A condition over the rows of a table, bound once for all cells of a matrix.
+    fn condition(&mut self, schema: &SchemaRef, sql: &str) -> Result<RowExpr, ArgError> {
+        let key = (Arc::clone(schema), sql.to_string());
+        if let Some(known) = self.conditions.get(&key) {
+            return Ok(known.clone());
+        }
+        let bound = parse_row_expr(&self.session, schema, sql, "")?;
+        self.conditions.insert(key, bound.clone());
+        Ok(bound)
+    }
+
     /// Binds one data test.
     pub(super) fn check(
         &mut self,
@@ -111,7 +123,6 @@ impl Expander {
         assert: &Assert,
         ports: &[Port],
         scope: &Scope,
-        session: &SessionContext,
     ) -> Option<Check> {
         let source = &site.workflow.source;
         let port = match &assert.port {
@@ -153,7 +164,7 @@ impl Expander {
             AssertKind::Expr(node) => {
                 let sql = substitute_node(node, source, scope, &mut self.diagnostics);
                 let sql = plain(&sql.to_json());
-                match parse_row_expr(session, &port.table.schema, &sql, "") {
+                match self.condition(&port.table.schema, &sql) {
                     Ok(e) if e.data_type == DataType::Boolean => {
                         CheckKind::Holds { sql, expr: Box::new(e.expr) }
                     }

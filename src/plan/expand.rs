@@ -1,12 +1,12 @@
 //! From the steps of a file to the steps of a plan: matrices become cells, embedded workflows
 //! become steps with a path in their name, references become tables.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::expander::{Expander, Site, StepTarget, StepTargets};
+use super::expander::{Expander, Site, StepCells, StepTarget, StepTargets};
 use super::file::read;
 use super::graph;
 use super::model::{Cell, cell_suffix, lookup, plain};
@@ -58,14 +58,14 @@ impl Expander {
                 };
                 planned.push((cell, target));
             }
-            targets.insert(step.name.value.clone(), planned);
+            targets.insert(step.name.value.clone(), StepCells::new(planned));
         }
         // Steps on a cycle are checked as far as they can be without their inputs.
         for (i, step) in site.workflow.steps.iter().enumerate() {
             if !done[i] {
                 targets
                     .entry(step.name.value.clone())
-                    .or_insert_with(|| vec![(Vec::new(), StepTarget::Broken)]);
+                    .or_insert_with(|| StepCells::new(vec![(Vec::new(), StepTarget::Broken)]));
             }
         }
         for (i, step) in site.workflow.steps.iter().enumerate() {
@@ -86,17 +86,20 @@ impl Expander {
                 Cells::Select(keys) => keys,
                 Cells::All => continue,
             };
-            let mut joined: Vec<Cell> = Vec::new();
-            for cell in &cells {
-                for (other, _) in upstream {
-                    if fixed.iter().all(|(k, v)| lookup(other, k).is_none_or(|o| plain(o) == *v))
-                        && let Some(merged) = merge(cell, other, fixed)
-                        && !joined.contains(&merged)
-                    {
-                        joined.push(merged);
-                    }
-                }
-            }
+            let selected = |other: &&Cell| {
+                fixed.iter().all(|(k, v)| lookup(other, k).is_none_or(|o| plain(o) == *v))
+            };
+            let upstream: Vec<&Cell> = upstream.all().iter().map(|(c, _)| c).collect();
+            let chosen = upstream.iter().copied().filter(selected).collect::<Vec<_>>();
+            let Some(joined) = join(&cells, &chosen, fixed) else {
+                let message = format!("the step has more than {MAX_CELLS} cells");
+                let (code, source) = (Code::WrongValue, &site.workflow.source);
+                let problem = Diagnostic::error(code, message, source, reference.span);
+                self.diagnostics.push(problem.with_help(
+                    "it has one for every combination of the cells of the steps that it reads",
+                ));
+                return Vec::new();
+            };
             // A selection that fits no cell is reported where the table is looked up.
             if !joined.is_empty() || upstream.is_empty() {
                 cells = joined;
@@ -229,6 +232,49 @@ fn based(node: Node, ty: Option<crate::workflow::ParamType>, base: &Path) -> Nod
             Node::from_json(&Value::String(path), node.span)
         }
         _ => node,
+    }
+}
+
+/// Every cell with every other one that agrees with it, each combination once; `None` if there
+/// are too many.
+fn join(cells: &[Cell], others: &[&Cell], fixed: &[(String, String)]) -> Option<Vec<Cell>> {
+    let fixes = |key: &str| fixed.iter().any(|(k, _)| k == key);
+    // The others by the values of the keys that all of both have: only those can agree.
+    let everywhere = |key: &str| {
+        cells.iter().all(|c| lookup(c, key).is_some())
+            && others.iter().all(|c| lookup(c, key).is_some())
+    };
+    let keys = others.first().map_or(&[][..], |cell| cell.as_slice()).iter().map(|(key, _)| key);
+    let shared: Vec<&String> = keys.filter(|key| !fixes(key) && everywhere(key)).collect();
+    let values = |cell: &Cell| -> Vec<Option<String>> {
+        shared.iter().map(|key| lookup(cell, key).map(identity)).collect()
+    };
+    let mut places: HashMap<Vec<Option<String>>, Vec<&Cell>> = HashMap::new();
+    for other in others {
+        places.entry(values(other)).or_default().push(other);
+    }
+    let mut joined: Vec<Cell> = Vec::new();
+    let mut seen: HashSet<Vec<(String, String)>> = HashSet::new();
+    for cell in cells {
+        for other in places.get(&values(cell)).into_iter().flatten() {
+            let Some(merged) = merge(cell, other, fixed) else { continue };
+            if seen.insert(merged.iter().map(|(k, v)| (k.clone(), identity(v))).collect()) {
+                joined.push(merged);
+            }
+            if joined.len() > MAX_CELLS {
+                return None;
+            }
+        }
+    }
+    Some(joined)
+}
+
+/// A text that equal values share, and only they.
+fn identity(value: &Value) -> String {
+    match value.as_f64() {
+        // -0.0 equals 0.0.
+        Some(0.0) if value.is_f64() => "0.0".to_string(),
+        _ => value.to_string(),
     }
 }
 

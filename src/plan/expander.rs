@@ -5,12 +5,15 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use arrow::datatypes::SchemaRef;
+use datafusion::execution::context::SessionContext;
 use serde_json::{Map, Value};
 
-use super::model::{Cell, Input, PlannedOutput, PlannedStep};
+use super::model::{Cell, Input, PlannedOutput, PlannedStep, plain};
 use super::params::scope;
 use super::settings::PlanSettings;
-use crate::operator::{Pins, Registry};
+use crate::operator::{BindContext, BoundStep, Operator, Pins, Registry};
+use crate::session::{RowExpr, session};
 use crate::workflow::{Diagnostics, Scope, StepSpec, Workflow, collect_refs};
 
 /// What the name of a step stands for, in one cell.
@@ -25,7 +28,50 @@ pub(super) enum StepTarget {
 }
 
 /// The cells of the steps of one file.
-pub(super) type StepTargets = HashMap<String, Vec<(Cell, StepTarget)>>;
+pub(super) type StepTargets = HashMap<String, StepCells>;
+
+/// The cells of one step in their order, which are also found by their values: each cell of a
+/// matrix looks for its own among those of every step that it reads.
+#[derive(Default)]
+pub(super) struct StepCells {
+    cells: Vec<(Cell, StepTarget)>,
+    /// The keys that every cell has, in the same order; `None` if they differ.
+    keys: Option<Vec<String>>,
+    /// Positions by the values of `keys`, as they are written.
+    places: HashMap<Vec<String>, Vec<usize>>,
+}
+
+impl StepCells {
+    pub(super) fn new(cells: Vec<(Cell, StepTarget)>) -> Self {
+        let names = |cell: &Cell| cell.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>();
+        let keys = cells.first().map(|(cell, _)| names(cell)).unwrap_or_default();
+        let same = cells.iter().all(|(cell, _)| cell.iter().map(|(key, _)| key).eq(&keys));
+        let mut places: HashMap<Vec<String>, Vec<usize>> = HashMap::new();
+        if same {
+            for (at, (cell, _)) in cells.iter().enumerate() {
+                let values = cell.iter().map(|(_, value)| plain(value)).collect();
+                places.entry(values).or_default().push(at);
+            }
+        }
+        Self { cells, keys: same.then_some(keys), places }
+    }
+
+    pub(super) fn all(&self) -> &[(Cell, StepTarget)] {
+        &self.cells
+    }
+
+    /// The cells that may be the one with these values, in order; `value` gives the value of a
+    /// key as it is written. A key without a value is one that no such cell has.
+    pub(super) fn candidates<'a>(
+        &'a self,
+        value: impl Fn(&str) -> Option<String>,
+    ) -> Vec<&'a (Cell, StepTarget)> {
+        let Some(keys) = &self.keys else { return self.cells.iter().collect() };
+        let values: Option<Vec<String>> = keys.iter().map(|key| value(key)).collect();
+        let places = values.and_then(|values| self.places.get(&values));
+        places.into_iter().flatten().map(|at| &self.cells[*at]).collect()
+    }
+}
 
 /// Builds the plan step by step.
 pub(super) struct Expander {
@@ -38,6 +84,37 @@ pub(super) struct Expander {
     pub(super) outputs: Vec<PlannedOutput>,
     /// The files that embed the one at hand.
     pub(super) embedding: Vec<PathBuf>,
+    /// For planning: it has all functions, and the tables of one step at a time.
+    pub(super) session: SessionContext,
+    /// The schemas of arguments by operator, each made when it is first needed.
+    args_schemas: HashMap<&'static str, Arc<Value>>,
+    /// What has been bound. Cells often differ in nothing but what they read.
+    pub(super) bound: HashMap<BindKey, Arc<dyn BoundStep>>,
+    /// The conditions of data tests that have been bound, by columns and text.
+    pub(super) conditions: HashMap<(SchemaRef, String), RowExpr>,
+}
+
+/// All that a bound step depends on and that differs between the steps of a plan.
+#[derive(PartialEq, Eq, Hash)]
+pub(super) struct BindKey {
+    operator: &'static str,
+    arguments: String,
+    base: PathBuf,
+    inputs: Vec<(String, SchemaRef, Vec<String>)>,
+}
+
+impl BindKey {
+    pub(super) fn new(operator: &dyn Operator, arguments: &Value, cx: &BindContext) -> Self {
+        let inputs = cx.inputs.iter();
+        Self {
+            operator: operator.descriptor().name,
+            arguments: arguments.to_string(),
+            base: cx.base.clone(),
+            inputs: inputs
+                .map(|(port, table)| (port.clone(), Arc::clone(&table.schema), table.key.clone()))
+                .collect(),
+        }
+    }
 }
 
 /// A file at hand: its text, its folder, its parameters, the prefix of its steps' names.
@@ -63,7 +140,18 @@ impl Expander {
             steps: Vec::new(),
             outputs: Vec::new(),
             embedding: Vec::new(),
+            session: session(1),
+            args_schemas: HashMap::new(),
+            bound: HashMap::new(),
+            conditions: HashMap::new(),
         }
+    }
+
+    /// The JSON Schema of the operator's arguments.
+    pub(super) fn args_schema(&mut self, operator: &dyn Operator) -> Arc<Value> {
+        let operator = operator.descriptor();
+        let make = || Arc::new((operator.args_schema)());
+        Arc::clone(self.args_schemas.entry(operator.name).or_insert_with(make))
     }
 
     pub(super) fn finish(self) -> (Vec<PlannedStep>, Vec<PlannedOutput>, Diagnostics) {

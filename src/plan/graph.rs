@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use petgraph::Direction;
-use petgraph::algo::tarjan_scc;
+use petgraph::algo::kosaraju_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 
 use crate::code::Code;
@@ -23,15 +23,19 @@ pub(super) fn order(workflow: &Workflow, diagnostics: &mut Diagnostics) -> Vec<u
     for (i, node) in &steps {
         for reference in workflow.steps[*i].from.iter().flat_map(|f| f.refs()) {
             match nodes.get(reference.step.as_str()) {
+                // An edge for each reference: to look for one that is there already takes a
+                // walk over all edges of a step that everything reads.
                 Some(upstream) => {
-                    graph.update_edge(*upstream, *node, ());
+                    graph.add_edge(*upstream, *node, ());
                 }
+                None if diagnostics.is_full() => diagnostics.drop_error(),
                 None => diagnostics.push(unknown_step(workflow, reference)),
             }
         }
     }
     let mut cyclic = vec![false; steps.len()];
-    for component in tarjan_scc(&graph) {
+    // Tarjan's algorithm, as petgraph has it, recurses: a long chain overflows the stack.
+    for component in kosaraju_scc(&graph) {
         if component.len() > 1 || graph.contains_edge(component[0], component[0]) {
             let members: Vec<usize> = component.iter().map(|n| graph[*n]).collect();
             members.iter().for_each(|i| cyclic[*i] = true);
@@ -101,4 +105,27 @@ fn report(workflow: &Workflow, component: &[usize], diagnostics: &mut Diagnostic
         problem = problem.with_related(&workflow.source, step.name.span, "also on the cycle");
     }
     diagnostics.push(problem);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workflow::parse;
+
+    #[test]
+    fn a_long_chain_and_a_wide_fan_are_put_in_order() {
+        const STEPS: usize = 20_000;
+        let step = |at: usize| match at {
+            0 => "s0: { op: x }".to_string(),
+            _ if at % 2 == 0 => format!("s{at}: {{ op: x, from: s0 }}"),
+            _ => format!("s{at}: {{ op: x, from: s{} }}", at.saturating_sub(2)),
+        };
+        let steps: Vec<String> = (0..STEPS).map(|at| format!("  {}", step(at))).collect();
+        let text = format!("galeras: 1\nsteps:\n{}\n", steps.join("\n"));
+        let workflow = parse("w.yaml", &text).0.unwrap();
+        let mut diagnostics = Diagnostics::new();
+        let order = order(&workflow, &mut diagnostics);
+        assert!(diagnostics.is_empty());
+        assert_eq!(order, (0..STEPS).collect::<Vec<_>>());
+    }
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::expander::{Expander, Site, StepTarget, StepTargets};
 use super::graph;
+use super::mistake::already_reported;
 use super::model::{Cell, Input, TableRef, lookup, plain};
 use crate::code::Code;
 use crate::digest::type_name;
@@ -49,24 +50,35 @@ impl Expander {
         port: &str,
     ) -> Option<Input> {
         let Some(upstream) = targets.get(&reference.step) else {
-            self.diagnostics.push(graph::unknown_step(site.workflow, reference));
+            // Not once for every cell: to find the name that was meant takes long.
+            let source = &site.workflow.source;
+            let known = already_reported(&self.diagnostics, source, reference.step_span);
+            if !known && !self.diagnostics.is_full() {
+                self.diagnostics.push(graph::unknown_step(site.workflow, reference));
+            }
             return None;
         };
         let fixed = match &reference.cells {
             Cells::Select(keys) => keys.as_slice(),
             Cells::Plain | Cells::All => &[],
         };
-        self.check_selection(site, reference, upstream, fixed)?;
+        self.check_selection(site, reference, upstream.all(), fixed)?;
         let matches = |other: &Cell| {
             other.iter().all(|(key, value)| match fixed.iter().find(|(k, _)| k == key) {
                 Some((_, wanted)) => plain(value) == *wanted,
                 None => reference.cells == Cells::All || lookup(cell, key) == Some(value),
             })
         };
-        let chosen: Vec<&(Cell, StepTarget)> =
-            upstream.iter().filter(|(c, _)| matches(c)).collect();
         let united = reference.cells == Cells::All;
-        if chosen.is_empty() && upstream.iter().any(|(c, _)| !c.is_empty()) {
+        let mut chosen: Vec<&(Cell, StepTarget)> = match united {
+            true => upstream.all().iter().collect(),
+            false => upstream.candidates(|key| match fixed.iter().find(|(k, _)| k == key) {
+                Some((_, wanted)) => Some(wanted.clone()),
+                None => lookup(cell, key).map(plain),
+            }),
+        };
+        chosen.retain(|(c, _)| matches(c));
+        if chosen.is_empty() && upstream.all().iter().any(|(c, _)| !c.is_empty()) {
             let message = format!("{} is a matrix step", quote(&reference.step));
             let problem = Diagnostic::error(
                 Code::UnknownCell,
@@ -93,7 +105,7 @@ impl Expander {
                 tables = one.tables.clone();
             }
             match &input {
-                Some(first) if names_and_types(first) != names_and_types(&one) => {
+                Some(first) if !same_columns(first, &one) => {
                     let message =
                         format!("the cells of {} have different columns", quote(&reference.step));
                     let source = &site.workflow.source;
@@ -134,15 +146,21 @@ impl Expander {
         fixed: &[(String, String)],
     ) -> Option<()> {
         let mut ok = Some(());
+        let told = already_reported(&self.diagnostics, &site.workflow.source, reference.span);
         for (key, wanted) in fixed {
+            if upstream.iter().any(|(c, _)| lookup(c, key).is_some_and(|v| plain(v) == *wanted)) {
+                continue;
+            }
+            ok = None;
+            if told {
+                // By another cell.
+                continue;
+            }
             let keys: Vec<&str> =
                 upstream.iter().flat_map(|(c, _)| c.iter().map(|(k, _)| k.as_str())).collect();
             let values: Vec<String> =
                 upstream.iter().filter_map(|(c, _)| lookup(c, key)).map(plain).collect();
             let (message, given, known) = if keys.contains(&key.as_str()) {
-                if values.contains(wanted) {
-                    continue;
-                }
                 let message = format!("no cell of {} has {key}={wanted}", quote(&reference.step));
                 (message, wanted, values.iter().map(String::as_str).collect())
             } else {
@@ -153,7 +171,6 @@ impl Expander {
             let source = &site.workflow.source;
             let problem = Diagnostic::error(Code::UnknownCell, message, source, reference.span);
             self.diagnostics.push(problem.with_suggestion(given, known));
-            ok = None;
         }
         ok
     }
@@ -224,9 +241,14 @@ impl Expander {
     }
 }
 
-fn names_and_types(input: &Input) -> Vec<(String, String)> {
-    let fields = input.schema.schema.fields().iter();
-    fields.map(|f| (f.name().clone(), type_name(f.data_type()))).collect()
+fn same_columns(one: &Input, other: &Input) -> bool {
+    let (one, other) = (one.schema.schema.fields(), other.schema.schema.fields());
+    let same = |(a, b): (&FieldRef, &FieldRef)| {
+        a.name() == b.name()
+            && (a.data_type() == b.data_type()
+                || type_name(a.data_type()) == type_name(b.data_type()))
+    };
+    one.len() == other.len() && one.iter().zip(other).all(same)
 }
 
 /// The columns of united cells: those of the step, and the matrix keys.

@@ -108,8 +108,7 @@ async fn count_violations(
             )));
         }
         CheckKind::NotNull(columns) => {
-            let any = columns.iter().map(|c| column(c).is_null());
-            any.reduce(Expr::or).unwrap_or_else(|| lit(false))
+            any_of(columns.iter().map(|c| column(c).is_null()).collect())
         }
         CheckKind::AcceptedValues { column: name, values } => {
             let text = cast(column(name), arrow::datatypes::DataType::Utf8);
@@ -127,6 +126,23 @@ async fn count_violations(
     let keys: Vec<Expr> = key.iter().map(|c| column(c)).collect();
     let first = bad.select(keys)?.sort(order)?.limit(0, Some(1))?.collect().await?;
     Ok(Some(format!("{number} rows do not, first {}", first_row(&first))))
+}
+
+/// Whether one of the conditions holds, as a tree that is as flat as can be: plans are walked
+/// recursively.
+fn any_of(mut conditions: Vec<Expr>) -> Expr {
+    while conditions.len() > 1 {
+        let mut pairs = Vec::with_capacity(conditions.len().div_ceil(2));
+        let mut rest = conditions.into_iter();
+        while let Some(one) = rest.next() {
+            pairs.push(match rest.next() {
+                Some(other) => one.or(other),
+                None => one,
+            });
+        }
+        conditions = pairs;
+    }
+    conditions.pop().unwrap_or_else(|| lit(false))
 }
 
 /// The first row as `name = value, …`.

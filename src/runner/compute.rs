@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use tokio::sync::OwnedSemaphorePermit;
+
 use super::context::StepContext;
 use super::error::RunError;
 use super::input::{blobs, open};
@@ -11,27 +13,30 @@ use super::key::{StepKey, StepManifests, step_key};
 use super::{fan_out_step, paid_step, row_step};
 use crate::operator::{Lowering, Ports, StepError};
 use crate::plan::Plan;
-use crate::session::{TableHints, store_table};
+use crate::session::{TableHints, ordered_session, store_table};
 use crate::store::{MANIFEST_VERSION, Manifest, ManifestLabels, timestamp};
 
-/// Computes a step and stores its result; the manifest comes last.
+/// Computes a step and stores its result; the manifest comes last. Its turn to compute ends when it
+/// only waits for the disk: steps side by side wait together for what each would wait for alone.
 pub(super) async fn compute(
     plan: &Plan,
     at: usize,
     key: &StepKey,
     done: &StepManifests,
     cx: &StepContext,
+    turn: OwnedSemaphorePermit,
 ) -> Result<Manifest, RunError> {
     let started = Instant::now();
     let step = &plan.steps[at];
     let mut inputs = BTreeMap::new();
+    let session = match step.step.lowering() {
+        // Keeps the order of stored rows.
+        Lowering::Row(_) => ordered_session(cx.jobs),
+        Lowering::FanOut(_) | Lowering::Paid(_) | Lowering::Table(_) => cx.lower.session.clone(),
+    };
     for input in &step.inputs {
-        let session = match step.step.lowering() {
-            Lowering::Row(_) => &cx.ordered,
-            Lowering::FanOut(_) | Lowering::Paid(_) | Lowering::Table(_) => &cx.lower.session,
-        };
         cx.reads(blobs(input, done));
-        let df = open(session, &cx.store, plan, input, done)?;
+        let df = open(&session, &cx.store, plan, input, done)?;
         inputs.insert(input.port.clone(), df);
     }
     let mut pending = row_step::PendingPart::default();
@@ -60,7 +65,9 @@ pub(super) async fn compute(
     let sorted = matches!(step.step.lowering(), Lowering::Row(_));
     let hints = TableHints { threads: cx.jobs, sorted };
     let mut artifacts = Vec::with_capacity(ports.len());
+    let (mut turn, mut left) = (Some(turn), ports.len());
     for (name, df) in ports {
+        left -= 1;
         let port = step
             .port(name)
             .ok_or_else(|| StepError::new(format!("the operator has no port {name}")))?;
@@ -72,7 +79,10 @@ pub(super) async fn compute(
                 cx.progress(before + n);
             }
         };
-        artifacts.push(store_table(df, name, &port.table, &cx.store, hints, on_rows).await?);
+        let on_encoded = || turn = turn.take().filter(|_| left > 0);
+        let artifact =
+            store_table(df, name, &port.table, &cx.store, hints, on_rows, on_encoded).await?;
+        artifacts.push(artifact);
     }
     pending.finish().await?;
     // A file that changed while it was read may have given a mixture of both.

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use datafusion::execution::context::SessionContext;
 use tokio_util::sync::CancellationToken;
 
 use super::error::RunError;
@@ -14,7 +13,7 @@ use crate::event::{EventSink, RunEvent};
 use crate::operator::{LowerContext, Lowering, Tell};
 use crate::plan::{Plan, PlannedStep};
 use crate::scratch::ScratchFolder;
-use crate::session::{bounded_session, ordered_session, session};
+use crate::session::{bounded_session, session};
 use crate::store::{MemoPart, RecipeParts, Store};
 
 /// What a step may take of the machine.
@@ -34,8 +33,6 @@ pub(super) struct StepContext {
     pub(super) name: String,
     pub(super) store: Store,
     pub(super) lower: LowerContext,
-    /// A session that keeps the order of stored rows.
-    pub(super) ordered: SessionContext,
     pub(super) jobs: usize,
     pub(super) events: Arc<dyn EventSink>,
     /// Earlier results may not be used, not even of single rows.
@@ -79,7 +76,6 @@ impl StepContext {
             name: step.name.clone(),
             store: store.clone(),
             lower,
-            ordered: ordered_session(jobs),
             jobs,
             events: Arc::clone(events),
             forced,

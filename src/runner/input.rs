@@ -1,9 +1,11 @@
 //! Stored results as DataFrames: single ports, and the united cells of a matrix step.
 
+use std::sync::Arc;
+
 use datafusion::common::ScalarValue;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::context::SessionContext;
-use datafusion::logical_expr::{Expr, cast, lit};
+use datafusion::logical_expr::{Expr, LogicalPlan, Union, cast, lit};
 use serde_json::Value;
 
 use super::key::{StepManifests, artifact};
@@ -27,7 +29,7 @@ pub fn open(
     input: &Input,
     done: &StepManifests,
 ) -> Result<DataFrame, StepError> {
-    let mut united: Option<DataFrame> = None;
+    let mut tables: Vec<DataFrame> = Vec::with_capacity(input.tables.len());
     for table in &input.tables {
         let step = &plan.steps[table.step];
         let missing = || StepError::new(format!("step {} has no result", step.name));
@@ -45,12 +47,16 @@ pub fn open(
             });
             df = df.select(columns.collect::<Vec<_>>())?;
         }
-        united = Some(match united {
-            None => df,
-            Some(before) => before.union(df)?,
-        });
+        tables.push(df);
     }
-    united.ok_or_else(|| StepError::new("a matrix without cells has no rows to read"))
+    if tables.len() < 2 {
+        let missing = || StepError::new("a matrix without cells has no rows to read");
+        return tables.pop().ok_or_else(missing);
+    }
+    // One union of all: one of two at a time is as deep as there are cells.
+    let plans = tables.into_iter().map(|df| Arc::new(df.into_unoptimized_plan()));
+    let union = Union::try_new_with_loose_types(plans.collect())?;
+    Ok(DataFrame::new(session.state(), LogicalPlan::Union(union)))
 }
 
 /// The stored table of one port of a step.

@@ -16,6 +16,7 @@ mod output;
 mod paid_step;
 mod parts;
 mod reason;
+mod results;
 mod row_step;
 mod run;
 mod survey;

@@ -1,11 +1,12 @@
 //! Why a step runs: its key's pre-image against the one of its last result.
 
-use std::sync::Arc;
+use std::collections::HashMap;
 
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use super::key::StepKey;
+use crate::digest::Digest;
 use crate::event::{Reason, StepStatus};
 use crate::plan::PlannedStep;
 use crate::store::{Manifest, RunRecord, Store};
@@ -17,7 +18,23 @@ const RECENT_RUNS: usize = 30;
 pub(crate) struct RunHistory {
     store: Store,
     workflow: String,
-    runs: OnceCell<Arc<Vec<RunRecord>>>,
+    runs: OnceCell<Vec<PastRun>>,
+}
+
+/// An earlier run, whose steps are found by name.
+struct PastRun {
+    killed: bool,
+    steps: HashMap<String, (StepStatus, Option<Digest>)>,
+}
+
+impl PastRun {
+    fn new(run: RunRecord) -> Self {
+        let mut steps = HashMap::with_capacity(run.steps.len());
+        for step in run.steps {
+            steps.entry(step.step).or_insert((step.status, step.key));
+        }
+        Self { killed: run.status.is_none(), steps }
+    }
 }
 
 /// What a step's last run left.
@@ -37,27 +54,27 @@ impl RunHistory {
         Self { store: store.clone(), workflow: workflow.to_string(), runs: OnceCell::new() }
     }
 
-    async fn runs(&self) -> Arc<Vec<RunRecord>> {
+    async fn runs(&self) -> &[PastRun] {
         let load = || async {
-            let mut runs = self.store.recent_runs(RECENT_RUNS).await.unwrap_or_default();
-            runs.retain(|run| run.workflow == self.workflow);
-            Arc::new(runs)
+            let runs = self.store.recent_runs(RECENT_RUNS).await.unwrap_or_default();
+            let runs = runs.into_iter().filter(|run| run.workflow == self.workflow);
+            runs.map(PastRun::new).collect()
         };
-        Arc::clone(self.runs.get_or_init(load).await)
+        self.runs.get_or_init(load).await
     }
 
     async fn last(&self, step: &str) -> LastRun {
         let mut interrupted = None;
-        for run in self.runs().await.iter() {
-            match run.steps.iter().find(|s| s.step == step) {
+        for run in self.runs().await {
+            match run.steps.get(step) {
                 None => {
-                    if run.status.is_none() {
+                    if run.killed {
                         interrupted = Some("the last run was killed before this step was done");
                     }
                 }
-                Some(summary) => match (summary.status, summary.key) {
+                Some((status, key)) => match (status, key) {
                     (StepStatus::Hit | StepStatus::Ran, Some(key)) => {
-                        return match self.store.manifest(&key).await {
+                        return match self.store.manifest(key).await {
                             Ok(Some(manifest)) => LastRun::Result(Box::new(manifest)),
                             _ => LastRun::Gone,
                         };

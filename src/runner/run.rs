@@ -18,6 +18,7 @@ use super::key::step_key;
 use super::lookup::{Lookup, lookup, retry_reason};
 use super::output;
 use super::reason::RunHistory;
+use super::results::RunResults;
 use crate::digest::Digest;
 use crate::event::{EventSink, PortSummary, Reason, RunEvent, RunStatus, StepStatus, StepSummary};
 use crate::plan::Plan;
@@ -71,10 +72,11 @@ pub async fn run(plan: Arc<Plan>, store: Store, options: RunOptions) -> RunOutco
     record.params = plan.params.clone().into();
     let runner = Arc::new(Runner {
         history: RunHistory::new(&store, &plan.name),
-        computing: Semaphore::new(options.resources.jobs.max(1)),
+        computing: Arc::new(Semaphore::new(options.resources.jobs.max(1))),
         recipes: Mutex::default(),
         recorded: tokio::sync::OnceCell::new(),
         record: record.clone(),
+        results: RunResults::new(plan.steps.len()),
         plan,
         store,
         options,
@@ -125,13 +127,17 @@ struct Runner {
     store: Store,
     options: RunOptions,
     history: RunHistory,
-    computing: Semaphore,
+    computing: Arc<Semaphore>,
     /// One lock for each recipe that this run computes.
     recipes: Mutex<HashMap<Digest, Arc<Mutex<()>>>>,
     /// The run is recorded when its first step is computed, so that a kill leaves a trace.
     recorded: tokio::sync::OnceCell<()>,
     record: RunRecord,
+    results: RunResults,
 }
+
+/// Steps whose tasks are there at the same time; few of them compute.
+const TASKS: usize = 256;
 
 impl Runner {
     fn warn(&self, step: Option<String>, message: String) {
@@ -157,7 +163,6 @@ impl Runner {
             waiting[i] = upstream.len();
             upstream.into_iter().for_each(|u| downstream[u].push(i));
         }
-        let mut done: Vec<Option<Arc<Manifest>>> = vec![None; count];
         let mut summaries: Vec<Option<StepSummary>> = vec![None; count];
         let mut status = RunStatus::Ok;
         let mut tasks: JoinSet<FinishedStep> = JoinSet::new();
@@ -168,13 +173,13 @@ impl Runner {
             let stop = self.options.cancel.is_cancelled()
                 || (status != RunStatus::Ok && !self.options.keep_going)
                 || status == RunStatus::CacheFailed;
-            while let Some(i) = ready.pop().filter(|_| !stop) {
+            while !stop && tasks.len() < TASKS {
+                let Some(i) = ready.pop() else { break };
                 let runner = Arc::clone(self);
-                let inputs = done.clone();
                 let planned = &self.plan.steps[i];
                 let operator = planned.operator.descriptor().name;
                 let span = info_span!("step", name = planned.name.as_str(), operator);
-                let work = async move { runner.step(i, inputs).await };
+                let work = async move { runner.step(i).await };
                 let task = tasks.spawn(work.instrument(span));
                 running.insert(task.id(), i);
             }
@@ -199,6 +204,9 @@ impl Runner {
                 Some((i, finished)) => {
                     self.options.events.send(RunEvent::StepFinished(finished.summary.clone()));
                     summaries[i] = Some(finished.summary);
+                    // A table that fails its tests is not passed on, nor written as an output.
+                    let result = finished.manifest.filter(|_| finished.failure.is_none());
+                    self.results.put(i, result);
                     match finished.failure {
                         Some(failure) => status = worse(status, failure),
                         None => {
@@ -210,8 +218,6 @@ impl Runner {
                             }
                         }
                     }
-                    // A table that fails its tests is not passed on, nor written as an output.
-                    done[i] = finished.manifest.filter(|_| finished.failure.is_none());
                 }
             }
         }
@@ -225,7 +231,7 @@ impl Runner {
                 summaries[i] = Some(summary);
             }
         }
-        (status, summaries.into_iter().flatten().collect(), done)
+        (status, summaries.into_iter().flatten().collect(), self.results.take())
     }
 
     /// The end of a step whose task panicked: a defect, but only of this step.
@@ -251,8 +257,9 @@ impl Runner {
         }
     }
 
-    async fn step(&self, i: usize, mut done: Vec<Option<Arc<Manifest>>>) -> FinishedStep {
+    async fn step(&self, i: usize) -> FinishedStep {
         let started = Instant::now();
+        let mut done = self.results.of(self.plan.steps[i].upstream());
         let mut summary = self.summary(i, StepStatus::Hit);
         let result = self.manifest(i, &done, &mut summary).await;
         summary.seconds = started.elapsed().as_secs_f64();
@@ -330,7 +337,8 @@ impl Runner {
             }
             _ => {}
         }
-        let _turn = self.computing.acquire().await.map_err(|_| RunError::Interrupted)?;
+        let turn = Arc::clone(&self.computing).acquire_owned().await;
+        let turn = turn.map_err(|_| RunError::Interrupted)?;
         let waits = || {
             self.warn(Some(step.name.clone()), "waiting for another run of the same step".into());
         };
@@ -382,7 +390,7 @@ impl Runner {
             self.options.resources,
             forced,
         )?;
-        compute(&self.plan, i, &step_key, done, &cx).await
+        compute(&self.plan, i, &step_key, done, &cx, turn).await
     }
 
     /// The manifests of the inputs of a step, after those with damaged files were computed
@@ -392,7 +400,8 @@ impl Runner {
         i: usize,
         done: &[Option<Arc<Manifest>>],
     ) -> Result<Option<Vec<Option<Arc<Manifest>>>>, RunError> {
-        let mut done = done.to_vec();
+        // What the inputs themselves were computed from is needed as well.
+        let mut done = self.results.beside(done);
         let mut repaired = false;
         for upstream in self.plan.steps[i].upstream() {
             let Some(manifest) = done[upstream].clone() else { continue };

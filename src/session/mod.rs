@@ -14,6 +14,6 @@ mod write;
 pub(crate) use blob_encoding::{BlobEncoding, StoredBlob};
 pub use determinism::{KeyColumns, check_deterministic};
 pub use expr::{RowExpr, explain, parse_row_expr};
-pub use open::{bounded_session, ordered_session, session};
-pub use scan::{empty_table, scan, scan_files};
+pub use open::{bounded_session, forget_tables, ordered_session, session};
+pub use scan::{empty_table, empty_view, scan, scan_files};
 pub use write::{StoreTableError, TableHints, column, store_table};

@@ -1,8 +1,13 @@
 //! Sessions: one configuration for planning and for running.
 
+use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
+use datafusion::catalog::{
+    CatalogProvider, CatalogProviderList, MemoryCatalogProvider, MemoryCatalogProviderList,
+    MemorySchemaProvider,
+};
 use datafusion::error::Result;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SessionContext;
@@ -143,17 +148,44 @@ pub fn bounded_session(jobs: usize, memory: usize, folder: &Path) -> Result<Sess
     Ok(SessionContext::new_with_state(state))
 }
 
+/// Configured states by threads and by whether rows are dealt out. To build one takes
+/// milliseconds, to clone it a fraction of that, and a workflow may have ten thousand steps.
+static STATES: LazyLock<Mutex<HashMap<(usize, bool), SessionState>>> =
+    LazyLock::new(Mutex::default);
+
 fn build(jobs: usize, deal_out: bool) -> SessionContext {
-    // A state that is built from another one has no default catalog, unless it is asked for.
-    let mut config = TEMPLATE.config().clone().with_create_default_catalog_and_schema(true);
-    config.options_mut().execution.target_partitions = jobs.max(1);
-    config.options_mut().optimizer.enable_round_robin_repartition = deal_out;
+    let configured = || {
+        let mut state = TEMPLATE.clone();
+        let options = state.config_mut().options_mut();
+        options.execution.target_partitions = jobs.max(1);
+        options.optimizer.enable_round_robin_repartition = deal_out;
+        state
+    };
+    let mut states = STATES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut state = states.entry((jobs, deal_out)).or_insert_with(configured).clone();
+    drop(states);
     // A catalog of its own: tables of one step are not visible to another.
-    let state = SessionStateBuilder::new_from_existing(TEMPLATE.clone())
-        .with_config(config)
-        .with_catalog_list(Arc::new(datafusion::catalog::MemoryCatalogProviderList::new()))
-        .build();
+    let catalogs = own_catalogs(&state);
+    state.register_catalog_list(catalogs);
     SessionContext::new_with_state(state)
+}
+
+/// Makes the session forget its tables: planning needs no session of its own for every step, which
+/// would be a copy of all functions.
+pub fn forget_tables(session: &SessionContext) {
+    let state = session.state_ref();
+    let catalogs = own_catalogs(&state.read());
+    state.write().register_catalog_list(catalogs);
+}
+
+/// The default catalog with its default schema, without tables.
+fn own_catalogs(state: &SessionState) -> Arc<dyn CatalogProviderList> {
+    let names = &state.config_options().catalog;
+    let (catalogs, catalog) = (MemoryCatalogProviderList::new(), MemoryCatalogProvider::new());
+    // Fails for catalogs that take no schemas only.
+    let _ = catalog.register_schema(&names.default_schema, Arc::new(MemorySchemaProvider::new()));
+    catalogs.register_catalog(names.default_catalog.clone(), Arc::new(catalog));
+    Arc::new(catalogs)
 }
 
 #[cfg(test)]

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::Column;
 use datafusion::dataframe::DataFrame;
-use datafusion::datasource::MemTable;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{
     ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
 };
+use datafusion::datasource::{MemTable, ViewTable, provider_as_source};
 use datafusion::error::Result;
 use datafusion::execution::context::SessionContext;
-use datafusion::logical_expr::{Expr, SortExpr, lit};
+use datafusion::logical_expr::{Expr, LogicalPlanBuilder, SortExpr, UNNAMED_TABLE, lit};
 
 use super::write::column;
 use crate::digest::Digest;
@@ -85,6 +85,16 @@ fn listing(
     session.read_table(Arc::new(ListingTable::try_new(config)?))
 }
 
+/// A view of no rows, for planning: under another name, as a stored table is when a step runs.
+///
+/// # Errors
+/// If two columns have one name.
+pub fn empty_view(table: &TableSchema) -> Result<ViewTable> {
+    let provider = MemTable::try_new(Arc::clone(&table.schema), vec![vec![]])?;
+    let source = provider_as_source(Arc::new(provider));
+    Ok(ViewTable::new(LogicalPlanBuilder::scan(UNNAMED_TABLE, source, None)?.build()?, None))
+}
+
 /// A table without rows, for planning.
 pub fn empty_table(session: &SessionContext, table: &TableSchema) -> Result<DataFrame> {
     let provider = MemTable::try_new(Arc::clone(&table.schema), vec![vec![]])?;
@@ -117,7 +127,7 @@ mod tests {
         let rows = session(2).read_batch(batch("id", 50_000)).unwrap();
         let table = TableSchema::new(batch("id", 0).schema(), None);
         let hints = TableHints { threads: 2, sorted: false };
-        let stored = store_table(rows, "out", &table, &store, hints, |_| {}).await.unwrap();
+        let stored = store_table(rows, "out", &table, &store, hints, |_| {}, || {}).await.unwrap();
 
         let plain = session(2);
         let scanned = scan(&plain, &store, &stored.blob, &table, "step").unwrap();

@@ -62,7 +62,8 @@ pub struct TableHints {
 
 /// Computes `df` and stores it as the artifact of `port`, in the order of its key.
 ///
-/// Calls `on_rows` with the number of rows of each finished batch.
+/// Calls `on_rows` with the number of rows of each finished batch, and `on_encoded` when all that
+/// is left is to wait for the disk.
 ///
 /// # Errors
 /// If the plan fails, a column that may not be null has nulls, two rows have the same key, or the
@@ -74,6 +75,7 @@ pub async fn store_table(
     store: &Store,
     hints: TableHints,
     on_rows: impl Fn(u64),
+    on_encoded: impl FnOnce(),
 ) -> Result<PortArtifact, StoreTableError> {
     let schema = table.stored();
     let fields = df.schema().as_arrow().clone();
@@ -98,7 +100,7 @@ pub async fn store_table(
             break;
         }
     }
-    sink.finish(store, port, key).await
+    sink.finish(store, port, key, on_encoded).await
 }
 
 /// The rows in the order of the key. Sorting copies every row, so rows that may be in order
@@ -221,6 +223,7 @@ impl ArtifactSink {
         store: &Store,
         port: &str,
         key: Vec<String>,
+        on_encoded: impl FnOnce(),
     ) -> Result<PortArtifact, StoreTableError> {
         let Self { to_hasher, to_writer, hasher, writer } = self;
         drop((to_hasher, to_writer));
@@ -228,7 +231,9 @@ impl ArtifactSink {
         let panicked = |_| StepError::new("a writer thread panicked");
         // What is wrong with the rows says more than that they could not be written.
         let (columns, rows) = hasher.await.map_err(panicked)??;
-        let blob = encoded?.commit(store).await?;
+        let encoded = encoded?;
+        on_encoded();
+        let blob = encoded.commit(store).await?;
         let digest = table_digest(&columns, rows);
         let (port, bytes, blob) = (port.to_string(), blob.bytes, blob.digest);
         Ok(PortArtifact { port, digest, blob, bytes, rows, key, columns })
@@ -340,7 +345,8 @@ mod tests {
         let hints = TableHints { threads: 2, sorted: true };
         for ids in [["a", "b", "c"], ["c", "a", "b"]] {
             let df = crate::session::session(2).read_batch(batch(&ids)).unwrap();
-            let stored = store_table(df, "out", &table, &store, hints, |_| {}).await.unwrap();
+            let stored =
+                store_table(df, "out", &table, &store, hints, |_| {}, || {}).await.unwrap();
             digests.push((stored.digest, stored.rows));
         }
         assert_eq!(digests[0], digests[1]);

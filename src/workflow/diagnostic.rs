@@ -171,6 +171,17 @@ impl Diagnostics {
         }
     }
 
+    /// Whether what comes now is only counted, so that there is no need to word it.
+    pub fn is_full(&self) -> bool {
+        self.items.len() >= MAX_KEPT
+    }
+
+    /// Counts an error that a full collection would not keep.
+    pub fn drop_error(&mut self) {
+        self.errors += 1;
+        self.dropped += 1;
+    }
+
     /// Adds all of another collection.
     pub fn extend(&mut self, other: Diagnostics) {
         self.dropped += other.dropped;

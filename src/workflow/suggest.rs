@@ -18,21 +18,39 @@ pub fn did_you_mean<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -
         if folded == wanted {
             return Some(name);
         }
-        let longer = folded.chars().count().max(length);
+        let chars = folded.chars().count();
+        let longer = chars.max(length);
         if longer > MAX_CHARS {
             continue;
         }
-        let distance = strsim::damerau_levenshtein(&wanted, &folded);
         // Of two letters, one may be too many, but not another one.
         let allowed = match longer {
-            0..3 => usize::from(folded.chars().count() != length),
+            0..3 => usize::from(chars != length),
             _ => longer / 3,
         };
+        // A workflow may have ten thousand names; most are too far off at first sight.
+        let least = least_distance(&wanted, &folded);
+        if least > allowed || best.is_some_and(|(d, _)| least >= d) {
+            continue;
+        }
+        let distance = strsim::damerau_levenshtein(&wanted, &folded);
         if distance <= allowed && best.is_none_or(|(d, _)| distance < d) {
             best = Some((distance, name));
         }
     }
     best.map(|(_, name)| name)
+}
+
+/// No more than the edit distance: every letter that the other text has less often costs an edit,
+/// and an edit can make up for one on each side. Letters beyond ASCII count as one.
+fn least_distance(a: &str, b: &str) -> usize {
+    let mut counts = [0i32; 128];
+    let at = |c: char| usize::try_from(u32::from(c)).unwrap_or(0).min(127);
+    a.chars().for_each(|c| counts[at(c)] += 1);
+    b.chars().for_each(|c| counts[at(c)] -= 1);
+    let more: i32 = counts.iter().filter(|n| **n > 0).sum();
+    let fewer: i32 = counts.iter().filter(|n| **n < 0).sum();
+    more.max(-fewer).unsigned_abs() as usize
 }
 
 fn fold(name: &str) -> String {
@@ -58,6 +76,15 @@ mod tests {
     fn case_and_dashes_win() {
         assert_eq!(did_you_mean("SEED", ["seeds", "seed"]), Some("seed"));
         assert_eq!(did_you_mean("not-null", ["not_nul", "not_null"]), Some("not_null"));
+    }
+
+    #[test]
+    fn names_are_passed_over_only_if_they_are_too_far_off() {
+        let texts = ["", "a", "ab", "ba", "abc", "cab", "größe", "grösse", "s0123", "s1032", "x_y"];
+        for (a, b) in texts.iter().flat_map(|a| texts.iter().map(move |b| (a, b))) {
+            let distance = strsim::damerau_levenshtein(a, b);
+            assert!(super::least_distance(a, b) <= distance, "{a} {b}");
+        }
     }
 
     #[test]

@@ -82,6 +82,7 @@ mod regress_refusals;
 mod regress_refuters;
 mod regress_tables;
 mod row_reuse;
+mod scale;
 mod score_goldens;
 mod score_modes;
 mod score_odd_texts;
