@@ -14,6 +14,7 @@
 //! | `id` | the id of a row |
 //! | `digest` | logical digests of tables, digests of files |
 //! | `cause` | what lies under an error: the chain of its sources |
+//! | `small_file` | small files as a whole, up to a limit |
 //! | `event` | what happens during a run, for whoever shows it |
 //! | `code` | the codes of diagnostics, each with its explanation |
 //! | `workflow` | YAML to a raw specification, with positions and diagnostics |
@@ -48,5 +49,6 @@ pub mod plan;
 pub mod report;
 pub mod runner;
 pub mod session;
+pub mod small_file;
 pub mod store;
 pub mod workflow;

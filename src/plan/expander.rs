@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::extent::Extent;
 use super::model::{Cell, Input, PlannedOutput, PlannedStep};
 use super::params::scope;
 use super::settings::PlanSettings;
@@ -38,7 +39,14 @@ pub(super) struct Expander {
     pub(super) outputs: Vec<PlannedOutput>,
     /// The files that embed the one at hand.
     pub(super) embedding: Vec<PathBuf>,
+    /// Embedded files by path and display name, each read once; `None` if it is no workflow.
+    pub(super) files: HashMap<(PathBuf, String), Option<Arc<WorkflowFile>>>,
+    /// How large the plan gets.
+    pub(super) extent: Extent,
 }
+
+/// A parsed workflow and its folder.
+pub(super) type WorkflowFile = (Workflow, PathBuf);
 
 /// A file at hand: its text, its folder, its parameters, the prefix of its steps' names.
 pub(super) struct Site<'a> {
@@ -63,6 +71,8 @@ impl Expander {
             steps: Vec::new(),
             outputs: Vec::new(),
             embedding: Vec::new(),
+            files: HashMap::new(),
+            extent: Extent::default(),
         }
     }
 

@@ -142,6 +142,9 @@ impl FileSource {
     }
 }
 
+/// The most bytes of one file: a batch holds it whole, and counts bytes in 31 bits.
+const MAX_SOURCE_BYTES: u64 = 1 << 30;
+
 #[derive(Default)]
 struct Batch {
     repo: StringBuilder,
@@ -171,6 +174,6 @@ pub(super) fn schema() -> SchemaRef {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, StepError> {
-    std::fs::read(path)
+    small_file::read(path, MAX_SOURCE_BYTES)
         .map_err(|e| StepError::new(format!("cannot read {}: {e}", path.display())).because(e))
 }
