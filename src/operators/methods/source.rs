@@ -12,6 +12,7 @@ use super::super::patterns::glob_set;
 use super::corpus;
 use crate::digest::Digest;
 use crate::operator::{ArgError, SideFile, StepError};
+use crate::small_file;
 
 /// Bytes of source per batch: small enough to spread a small corpus over all cores.
 const BATCH_BYTES: usize = 128 * 1024;
