@@ -218,6 +218,16 @@ pub enum Code {
     ///   b: { op: ast, from: a }
     /// ```
     Cycle,
+    /// A part of the program gave up on a step.
+    ///
+    /// It met something that it was not written for: most often a damaged file, sometimes an
+    /// expression. Nothing was stored. Write the file again, or the expression in another way, and
+    /// please report it.
+    ///
+    /// ```yaml
+    /// with: { path: data/methods.parquet }
+    /// ```
+    Defect,
     /// Two columns would have the same name.
     ///
     /// Columns are addressed by name, so a table has each name once. Rename one of them, or leave
@@ -370,6 +380,20 @@ pub enum Code {
     /// with: { column: code, threshold: 0.8 }
     /// ```
     OutOfRange,
+    /// The workflow makes a larger plan than Galeras makes.
+    ///
+    /// Matrices multiply, and so do workflows that embed others: a few files can stand for millions
+    /// of steps. A plan has at most 50,000 steps, embeds at most 10,000 workflows, and at most 64 of
+    /// them one in another. Embed a workflow once and read its outputs where they are needed, or put
+    /// the values of a matrix into the rows of a table.
+    ///
+    /// ```yaml
+    /// steps:
+    ///   collect: { uses: collect.yaml }
+    ///   counted: { op: describe, from: collect.methods }
+    ///   scored: { op: score, from: collect.answers, with: { metrics: [bleu] } }
+    /// ```
+    PlanLimit,
     /// An SQL expression is not possible.
     ///
     /// It reads as SQL, but not for these columns: an unknown function, the wrong number of
@@ -380,6 +404,16 @@ pub enum Code {
     /// with: { rules: [{ name: short, check: "char_length(code) < 2000" }] }
     /// ```
     Sql,
+    /// The SQL is longer than can be planned.
+    ///
+    /// Every operator of a chain (`a OR b OR c`), every join, and every part of a `UNION` makes the
+    /// expression one level deeper, and a plan has room for 1,000 levels. Compare with a list, join
+    /// with a table that holds the values, or compute a part in a step before.
+    ///
+    /// ```yaml
+    /// with: { query: "SELECT * FROM input WHERE repo IN ('a/b', 'c/d', 'e/f')" }
+    /// ```
+    SqlLimit,
     /// An SQL expression cannot be parsed.
     ///
     /// Something is missing or misspelt near the place that the message names. Texts stand in

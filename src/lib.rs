@@ -15,6 +15,7 @@
 //! | `digest` | logical digests of tables, digests of files |
 //! | `cause` | what lies under an error: the chain of its sources |
 //! | `scratch` | temporary folders, and files that are whole or absent |
+//! | `small_file` | small files as a whole, up to a limit |
 //! | `event` | what happens during a run, for whoever shows it |
 //! | `code` | the codes of diagnostics, each with its explanation |
 //! | `workflow` | YAML to a raw specification, with positions and diagnostics |
@@ -50,5 +51,6 @@ pub mod report;
 pub mod runner;
 pub mod scratch;
 pub mod session;
+pub mod small_file;
 pub mod store;
 pub mod workflow;

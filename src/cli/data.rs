@@ -21,7 +21,7 @@ use crate::plan::Plan;
 use crate::report::{TableFormat, write_table};
 use crate::runner::{StepManifests, open, open_port};
 use crate::scratch::WholeFile;
-use crate::session::{column, explain, parse_row_expr, session};
+use crate::session::{check_sql_depth, column, explain, parse_row_expr, session};
 use crate::store::Store;
 use crate::workflow::did_you_mean;
 
@@ -175,6 +175,10 @@ pub(crate) async fn sql(args: SqlArgs) -> Exit {
         Ok(surveyed) => surveyed,
         Err(exit) => return exit,
     };
+    if let Err(error) = check_sql_depth(&args.query, "") {
+        let help = error.help.map(|help| format!("; {help}")).unwrap_or_default();
+        return fail(&format!("{}{help}", error.message), Exit::Invalid);
+    }
     let session = session(std::thread::available_parallelism().map_or(1, usize::from));
     if let Err(exit) = register(&session, &surveyed, &args.query) {
         return exit;

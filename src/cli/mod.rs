@@ -7,6 +7,7 @@ mod cache;
 mod context;
 mod contracts;
 mod data;
+mod defects;
 mod init;
 mod inspect;
 mod lock;
@@ -17,7 +18,9 @@ mod signals;
 mod stdout;
 mod trace;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -104,6 +107,13 @@ pub(crate) struct StoreArgs {
     pub(crate) cache: String,
 }
 
+/// The stack of every thread that plans or computes. Memory is taken only as it is used.
+///
+/// DataFusion walks an expression once per level, and so does whatever drops, compares or
+/// evaluates it; in a build without optimisation a level takes some kilobytes. `MAX_SQL_DEPTH` in
+/// `session` limits the levels.
+const STACK_BYTES: usize = 64 << 20;
+
 /// Parses the command line, does what it says, and returns the exit code.
 pub fn main() -> Exit {
     let cli = match Cli::try_parse() {
@@ -121,6 +131,20 @@ pub fn main() -> Exit {
     if let Err(message) = logging::start() {
         return context::fail(&message, Exit::Invalid);
     }
+    if let Some(problem) = defects::clock_problem(SystemTime::now()) {
+        return context::fail(&problem, Exit::Failed);
+    }
+    defects::keep_quiet();
+    // On a thread of its own: the first one has the stack that the shell gives it.
+    let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(|| perform(cli));
+    match thread.map(std::thread::JoinHandle::join) {
+        Ok(Ok(exit)) => exit,
+        Ok(Err(panic)) => defects::report(panic.as_ref()),
+        Err(error) => context::fail(&format!("cannot start threads: {error}"), Exit::Disk),
+    }
+}
+
+fn perform(cli: Cli) -> Exit {
     let jobs = match &cli.verb {
         Verb::Run(args) => args.jobs(),
         _ => std::thread::available_parallelism().map_or(1, usize::from),
@@ -128,14 +152,14 @@ pub fn main() -> Exit {
     // One thread more than jobs, so that signals and progress are served while all compute.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(jobs + 1)
-        .thread_stack_size(8 << 20)
+        .thread_stack_size(STACK_BYTES)
         .enable_all()
         .build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => return context::fail(&format!("cannot start threads: {error}"), Exit::Disk),
     };
-    let exit = runtime.block_on(async {
+    let verb = async {
         match cli.verb {
             Verb::Run(args) => run::run(args).await,
             Verb::Plan(args) => inspect::plan(args).await,
@@ -157,8 +181,9 @@ pub fn main() -> Exit {
                 context::print(&String::from_utf8_lossy(&script))
             }
         }
-    });
+    };
+    let exit = catch_unwind(AssertUnwindSafe(|| runtime.block_on(verb)));
     // What still computes was cancelled, and is not waited for.
     runtime.shutdown_background();
-    context::settled(exit)
+    context::settled(exit.unwrap_or_else(|panic| defects::report(panic.as_ref())))
 }

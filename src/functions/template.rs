@@ -11,7 +11,7 @@ use arrow::datatypes::{
 };
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
-use minijinja::machinery::{Instruction, get_compiled_template};
+use minijinja::machinery::{Instruction, Token, get_compiled_template, tokenize};
 use minijinja::value::ValueKind;
 use minijinja::{
     Environment, Error, ErrorKind, Output, State, UndefinedBehavior, Value, escape_formatter,
@@ -20,6 +20,13 @@ use minijinja::{
 /// Instructions that the rendering of one text may take; a loop over ten thousand items with a
 /// handful of expressions stays below.
 const FUEL: u64 = 1_000_000;
+
+/// The most words and signs between `{{` and `}}`, or `{%` and `%}`. What is parsed is as deep as
+/// a chain of them is long (`a ~ b ~ c …`), and whatever works on it recurses.
+const MAX_EXPRESSION: usize = 5_000;
+
+/// The most branches (`elif`) of a template; each of them is one level deeper than the one before.
+const MAX_BRANCHES: usize = 1_000;
 
 /// Compiled templates by name.
 pub struct Templates {
@@ -58,9 +65,12 @@ impl Templates {
         environment.set_fuel(Some(FUEL));
         let mut errors = Vec::new();
         for (name, text) in templates {
-            let problem = match environment.add_template_owned(name.to_string(), text.to_string()) {
-                Err(error) => Some(explain(&error)),
-                Ok(()) => unknown(&environment, name),
+            let problem = match too_deep(text) {
+                Some(problem) => Some(problem),
+                None => match environment.add_template_owned(name.to_string(), text.to_string()) {
+                    Err(error) => Some(explain(&error)),
+                    Ok(()) => unknown(&environment, name),
+                },
             };
             if let Some(message) = problem {
                 errors.push(TemplateError { template: name.into(), message });
@@ -127,6 +137,29 @@ impl Templates {
             many => format!("the columns `{}` are null", many.join("`, `")),
         })
     }
+}
+
+/// Why a template would be too deep to be parsed, if it would be.
+fn too_deep(text: &str) -> Option<String> {
+    let (mut tokens, mut branches) = (0, 0);
+    // What is no template is reported by the parser.
+    for (token, span) in tokenize(text, false, Default::default()).map_while(Result::ok) {
+        match token {
+            Token::VariableStart | Token::BlockStart | Token::TemplateData(_) => tokens = 0,
+            Token::Ident("elif") if tokens == 0 => branches += 1,
+            _ => tokens += 1,
+        }
+        let line = span.start_line;
+        if tokens > MAX_EXPRESSION {
+            return Some(format!(
+                "line {line}: an expression has more than {MAX_EXPRESSION} parts"
+            ));
+        }
+        if branches > MAX_BRANCHES {
+            return Some(format!("line {line}: it has more than {MAX_BRANCHES} branches (`elif`)"));
+        }
+    }
+    None
 }
 
 /// Why a template makes nothing of a row.
@@ -424,5 +457,22 @@ mod tests {
         let text = "{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}";
         let error = rendered(text, &[]).unwrap_err();
         assert!(matches!(error, RenderError::Template(text) if text.contains("takes too long")));
+    }
+    #[test]
+    fn a_template_that_is_too_deep_is_refused_before_it_is_parsed() {
+        for (text, message) in [
+            (format!("\n{{{{ x{} }}}}", " ~ x".repeat(100_000)), "line 2: an expression has"),
+            (format!("{{{{ {}1 }}}}", "-".repeat(100_000)), "line 1: an expression has"),
+            (format!("{{{{ x{} }}}}", "|upper".repeat(100_000)), "line 1: an expression has"),
+            (
+                format!("{{% if x %}}{}{{% endif %}}", "{% elif x %}".repeat(100_000)),
+                "line 1: it has more than 1000 branches",
+            ),
+        ] {
+            let errors = Templates::new([("t", &*text)]).map(|_| ()).unwrap_err();
+            assert!(errors[0].message.starts_with(message), "{errors:?}");
+        }
+        let long = "{{ x }} and {% if x %}y{% endif %}".repeat(5_000);
+        assert!(Templates::new([("t", &*long)]).is_ok());
     }
 }

@@ -19,7 +19,7 @@ use crate::operator::{
     Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep, args_schema,
     parse_args, stored_type,
 };
-use crate::session::{check_deterministic, empty_view, explain};
+use crate::session::{check_deterministic, check_sql_depth, empty_view, explain};
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -90,6 +90,7 @@ impl Operator for SqlOperator {
             let args: Args = parse_args(args)?;
             let session = &cx.session;
             let one = |error| vec![error];
+            check_sql_depth(&args.query, "query").map_err(one)?;
             let nothing: SchemaRef = Arc::new(Schema::empty());
             let tables: Vec<&str> = cx.inputs.keys().map(String::as_str).collect();
             let failed = |e: datafusion::error::DataFusionError| {

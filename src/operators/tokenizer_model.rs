@@ -9,6 +9,7 @@ use datafusion::dataframe::DataFrame;
 use crate::functions::bpe::{Bpe, BpeError};
 use crate::operator::StepError;
 use crate::session::column;
+use crate::small_file::{self, MAX_MODEL_BYTES};
 
 /// The port and the column with the content of the `tokenizer.json`.
 pub(super) const MODEL: &str = "model";
@@ -26,7 +27,7 @@ pub(super) async fn model(table: DataFrame) -> Result<Bpe, StepError> {
 /// The model in a file.
 pub(super) fn read_model(path: &Path) -> Result<Bpe, StepError> {
     let shown = path.display();
-    let content = std::fs::read(path)
+    let content = small_file::read(path, MAX_MODEL_BYTES)
         .map_err(|error| StepError::new(format!("cannot read {shown}: {error}")).because(error))?;
     let no_tokenizer =
         |why: &dyn std::fmt::Display| StepError::new(format!("{shown} is not a tokenizer: {why}"));

@@ -12,15 +12,37 @@ use super::settings::Locking;
 use crate::code::Code;
 
 use crate::operator::{BindContext, BoundStep, Fact, INPUT, InputPorts, Operator};
-use crate::session::forget_tables;
+use crate::session::{forget_tables, guarded};
 use crate::workflow::{
     Diagnostic, Diagnostics, From, Node, SourceSpan, Span, StepKind, StepRef, StepSpec, Text,
     quote, substitute_node,
 };
 
 impl Expander {
-    /// Plans one cell of a step; everything that is wrong with it is reported.
+    /// Plans one cell of a step; everything that is wrong with it is reported, a panic of a
+    /// library included.
     pub(super) async fn step(
+        &mut self,
+        site: &Site<'_>,
+        step: &StepSpec,
+        cell: &Cell,
+        targets: &StepTargets,
+    ) -> StepTarget {
+        let panic = match guarded(self.bound(site, step, cell, targets)).await {
+            Ok(target) => return target,
+            Err(panic) => panic,
+        };
+        let name = quote(&step.name.value);
+        let message = format!("step {name} cannot be planned: a library gave up ({panic})");
+        let source = &site.workflow.source;
+        let problem = Diagnostic::error(Code::Defect, message, source, step.name.span);
+        let help = "a file that it reads may be damaged, or an expression be one that nobody has \
+                    thought of; please report it";
+        self.diagnostics.push(problem.with_help(help));
+        StepTarget::Broken
+    }
+
+    async fn bound(
         &mut self,
         site: &Site<'_>,
         step: &StepSpec,

@@ -12,6 +12,7 @@ use crate::code::Code;
 use crate::digest::type_name;
 use crate::operator::{ArgError, Port};
 use crate::session::{RowExpr, parse_row_expr};
+use crate::small_file::{self, MAX_TEXT_BYTES};
 use crate::workflow::{
     Assert, AssertKind, AssertSeverity, Contract, Diagnostic, Node, SchemaField, Scope, SourceSpan,
     StepSpec, Text, quote, substitute_node,
@@ -77,16 +78,17 @@ impl Expander {
                     .with_help("a contract file maps columns to types: {\"id\": \"utf8!\"}"),
             );
         };
-        let text = match std::fs::read_to_string(site.base.join(&path.value)) {
+        let text = match small_file::read(&site.base.join(&path.value), MAX_TEXT_BYTES) {
             Ok(text) => text,
             Err(e) => {
                 refuse(format!("cannot read the contract {}: {e}", quote(&path.value)));
                 return None;
             }
         };
-        let columns: Option<serde_json::Map<String, Value>> = serde_json::from_str::<Value>(&text)
-            .ok()
-            .and_then(|v| v.get("columns").unwrap_or(&v).as_object().cloned());
+        let columns: Option<serde_json::Map<String, Value>> =
+            serde_json::from_slice::<Value>(&text)
+                .ok()
+                .and_then(|v| v.get("columns").unwrap_or(&v).as_object().cloned());
         let fields: Option<Vec<SchemaField>> = columns.and_then(|columns| {
             columns
                 .iter()

@@ -2,12 +2,14 @@
 //! become steps with a path in their name, references become tables.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::expander::{Expander, Site, StepCells, StepTarget, StepTargets};
-use super::file::read;
+use super::expander::{Expander, Site, StepCells, StepTarget, StepTargets, WorkflowFile};
+use super::extent::{Extent, MAX_DEPTH};
+use super::file::read_embedded;
 use super::graph;
 use super::model::{Cell, cell_suffix, lookup, plain};
 use super::params::{params, scope};
@@ -17,8 +19,6 @@ use crate::workflow::{
     quote, substitute_node,
 };
 
-/// Workflows embed one another at most this deep.
-const MAX_EMBEDDING: usize = 16;
 /// A matrix has at most this many cells: more is a mistake, and each costs planning time.
 const MAX_CELLS: usize = 10_000;
 
@@ -31,12 +31,48 @@ impl Expander {
         params: Map<String, Value>,
     ) {
         let site = Site { workflow, base, params: &params, prefix: "" };
+        if workflow.steps.iter().any(|step| matches!(step.kind, StepKind::Uses(_))) {
+            self.measure(&site).await;
+        }
+        if self.extent.beyond.is_some() {
+            return;
+        }
         let targets = self.workflow(&site).await;
+        if self.extent.beyond.is_some() {
+            return;
+        }
         for output in &workflow.outputs {
             if let Some(planned) = self.output(&site, output, &targets) {
                 self.outputs.push(planned);
             }
         }
+    }
+
+    /// Walks the whole workflow without binding anything, so that one that is too large is
+    /// refused before it costs time and memory. Its mistakes are found later, when it is planned.
+    async fn measure(&mut self, site: &Site<'_>) {
+        let diagnostics = std::mem::take(&mut self.diagnostics);
+        self.extent.measuring = true;
+        self.workflow(site).await;
+        self.diagnostics = diagnostics;
+        // Read again when the plan is made, which reports what is wrong with them.
+        self.files.clear();
+        if !self.report_excess(site) {
+            self.extent = Extent::default();
+        }
+    }
+
+    /// Reports a plan that is too large, once.
+    fn report_excess(&mut self, site: &Site<'_>) -> bool {
+        let (Some(span), Some(excess)) = (self.extent.beyond, self.extent.excess()) else {
+            return false;
+        };
+        let source = &site.workflow.source;
+        let problem = Diagnostic::error(Code::PlanLimit, excess, source, span);
+        let help = "every `uses` adds all steps of the workflow that it names, once for each cell \
+                    of a matrix";
+        self.diagnostics.push(problem.with_label("with this step").with_help(help));
+        true
     }
 
     /// Plans the steps of one file.
@@ -51,12 +87,29 @@ impl Expander {
             let mut planned = Vec::with_capacity(cells.len());
             for cell in cells {
                 let target = match &step.kind {
-                    StepKind::Uses(path) => self.embed(site, step, path, &cell).await,
+                    StepKind::Uses(path) => {
+                        self.extent.add_embedded();
+                        self.embed(site, step, path, &cell).await
+                    }
                     StepKind::Op(_) | StepKind::Invalid => {
-                        self.step(site, step, &cell, &targets).await
+                        self.extent.add_step();
+                        if self.extent.measuring {
+                            StepTarget::Broken
+                        } else {
+                            self.step(site, step, &cell, &targets).await
+                        }
                     }
                 };
                 planned.push((cell, target));
+                if self.extent.excess().is_some() {
+                    if site.prefix.is_empty() {
+                        self.extent.beyond = Some(step.name.span);
+                        if !self.extent.measuring {
+                            self.report_excess(site);
+                        }
+                    }
+                    return StepTargets::new();
+                }
             }
             targets.insert(step.name.value.clone(), StepCells::new(planned));
         }
@@ -69,7 +122,7 @@ impl Expander {
             }
         }
         for (i, step) in site.workflow.steps.iter().enumerate() {
-            if !done[i] && matches!(step.kind, StepKind::Op(_)) {
+            if !done[i] && matches!(step.kind, StepKind::Op(_)) && !self.extent.measuring {
                 self.step(site, step, &Vec::new(), &targets).await;
             }
         }
@@ -163,9 +216,14 @@ impl Expander {
                 "paths are relative to the workflow file",
             );
         }
-        if self.embedding.contains(&file) || self.embedding.len() >= MAX_EMBEDDING {
+        if self.embedding.contains(&file) {
             let message = format!("{} embeds itself", quote(&path.value));
             return refuse(Code::Cycle, message, path.span, "a workflow cannot contain itself");
+        }
+        if self.embedding.len() >= MAX_DEPTH {
+            let message = format!("workflows embed one another more than {MAX_DEPTH} deep");
+            let help = "name the workflows further down in the files above";
+            return refuse(Code::PlanLimit, message, path.span, help);
         }
         if let Some(from) = &step.from {
             let span = from.refs().next().map_or(step.name.span, |r| r.span);
@@ -178,9 +236,10 @@ impl Expander {
             );
         }
         let display = site.base.join(&path.value).display().to_string();
-        let Some((workflow, base)) = read(&file, &display, &mut self.diagnostics) else {
+        let Some(embedded) = self.embedded_file(&file, display) else {
             return StepTarget::Broken;
         };
+        let (workflow, base) = &*embedded;
         let scope = self.cell_scope(site, cell);
         let mut given = BTreeMap::new();
         let empty = Vec::new();
@@ -205,13 +264,15 @@ impl Expander {
             }
         }
         let inner_params =
-            params(&workflow, &given, Some((source, &step.name)), &mut self.diagnostics);
+            params(workflow, &given, Some((source, &step.name)), &mut self.diagnostics);
         let prefix = format!("{}{}{}/", site.prefix, step.name.value, cell_suffix(cell));
-        let inner =
-            Site { workflow: &workflow, base: &base, params: &inner_params, prefix: &prefix };
+        let inner = Site { workflow, base, params: &inner_params, prefix: &prefix };
         self.embedding.push(file);
         let targets = Box::pin(self.workflow(&inner)).await;
         self.embedding.pop();
+        if self.extent.measuring || self.extent.excess().is_some() {
+            return StepTarget::Broken;
+        }
         let mut outputs = BTreeMap::new();
         for output in &workflow.outputs {
             let name = &output.name.value;
@@ -221,6 +282,17 @@ impl Expander {
             };
         }
         StepTarget::Embedded(outputs)
+    }
+
+    /// The workflow in an embedded file, which is read once however often it is embedded.
+    fn embedded_file(&mut self, file: &Path, display: String) -> Option<Arc<WorkflowFile>> {
+        let key: (PathBuf, String) = (file.to_path_buf(), display);
+        if let Some(known) = self.files.get(&key) {
+            return known.clone();
+        }
+        let parsed = read_embedded(file, &key.1, &mut self.diagnostics).map(Arc::new);
+        self.files.insert(key, parsed.clone());
+        parsed
     }
 }
 

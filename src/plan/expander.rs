@@ -9,6 +9,7 @@ use arrow::datatypes::SchemaRef;
 use datafusion::execution::context::SessionContext;
 use serde_json::{Map, Value};
 
+use super::extent::Extent;
 use super::model::{Cell, Input, PlannedOutput, PlannedStep, plain};
 use super::params::scope;
 use super::settings::PlanSettings;
@@ -92,6 +93,10 @@ pub(super) struct Expander {
     pub(super) bound: HashMap<BindKey, Arc<dyn BoundStep>>,
     /// The conditions of data tests that have been bound, by columns and text.
     pub(super) conditions: HashMap<(SchemaRef, String), RowExpr>,
+    /// Embedded files by path and display name, each read once; `None` if it is no workflow.
+    pub(super) files: HashMap<(PathBuf, String), Option<Arc<WorkflowFile>>>,
+    /// How large the plan gets.
+    pub(super) extent: Extent,
 }
 
 /// All that a bound step depends on and that differs between the steps of a plan.
@@ -116,6 +121,9 @@ impl BindKey {
         }
     }
 }
+
+/// A parsed workflow and its folder.
+pub(super) type WorkflowFile = (Workflow, PathBuf);
 
 /// A file at hand: its text, its folder, its parameters, the prefix of its steps' names.
 pub(super) struct Site<'a> {
@@ -144,6 +152,8 @@ impl Expander {
             args_schemas: HashMap::new(),
             bound: HashMap::new(),
             conditions: HashMap::new(),
+            files: HashMap::new(),
+            extent: Extent::default(),
         }
     }
 

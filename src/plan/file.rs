@@ -3,17 +3,34 @@
 use std::path::{Path, PathBuf};
 
 use crate::code::Code;
-use crate::workflow::{
-    Diagnostic, Diagnostics, MAX_FILE_BYTES, Source, Span, Workflow, parse_source,
-};
+use crate::small_file::{self, MAX_TEXT_BYTES};
+use crate::workflow::{Diagnostic, Diagnostics, Source, Span, Workflow, parse_source};
 
-/// Reads and parses a workflow file; its folder comes with it.
-pub(super) fn read(
+/// Reads and parses the workflow file of the command line; its folder comes with it.
+pub(super) fn read_named(
     file: &Path,
     display: &str,
     diagnostics: &mut Diagnostics,
 ) -> Option<(Workflow, PathBuf)> {
-    let text = match read_text(file) {
+    parsed(file, display, read_text(file, true), diagnostics)
+}
+
+/// Reads and parses the file of an embedded workflow; its folder comes with it.
+pub(super) fn read_embedded(
+    file: &Path,
+    display: &str,
+    diagnostics: &mut Diagnostics,
+) -> Option<(Workflow, PathBuf)> {
+    parsed(file, display, read_text(file, false), diagnostics)
+}
+
+fn parsed(
+    file: &Path,
+    display: &str,
+    text: Result<String, String>,
+    diagnostics: &mut Diagnostics,
+) -> Option<(Workflow, PathBuf)> {
+    let text = match text {
         Ok(text) => text,
         Err(problem) => {
             let source = Source::new(display, "");
@@ -33,18 +50,19 @@ pub(super) fn read(
     Some((workflow?, base))
 }
 
-fn read_text(file: &Path) -> Result<String, String> {
+fn read_text(file: &Path, named: bool) -> Result<String, String> {
     let shown = file.display();
-    let failed = |e: &dyn std::fmt::Display| format!("cannot read {shown}: {e}");
-    let metadata = std::fs::metadata(file).map_err(|e| failed(&e))?;
-    if metadata.is_dir() {
-        return Err(format!("{shown} is a folder, not a workflow file"));
-    }
-    if metadata.len() > 16 * MAX_FILE_BYTES as u64 {
-        let size = metadata.len() >> 20;
-        return Err(format!("{shown} has {size} MiB, far more than a workflow may have"));
-    }
-    let bytes = std::fs::read(file).map_err(|e| failed(&e))?;
+    let bytes = if named {
+        small_file::read_named(file, MAX_TEXT_BYTES)
+    } else {
+        small_file::read(file, MAX_TEXT_BYTES)
+    };
+    let bytes = bytes.map_err(|e| match e.kind() {
+        std::io::ErrorKind::InvalidInput if file.is_dir() => {
+            format!("{shown} is a folder, not a workflow file")
+        }
+        _ => format!("cannot read {shown}: {e}"),
+    })?;
     String::from_utf8(bytes)
         .map_err(|e| format!("{shown} is not UTF-8 (byte {})", e.utf8_error().valid_up_to()))
 }

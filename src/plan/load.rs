@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::expander::Expander;
-use super::file::read;
+use super::file::read_named;
 use super::lockfile::LockFile;
 use super::model::Plan;
 use super::params::command_line_params;
@@ -22,7 +22,7 @@ pub async fn plan(
 ) -> (Option<Plan>, Diagnostics) {
     let mut diagnostics = Diagnostics::new();
     let display = file.display().to_string();
-    let Some((workflow, base)) = read(file, &display, &mut diagnostics) else {
+    let Some((workflow, base)) = read_named(file, &display, &mut diagnostics) else {
         return (None, diagnostics);
     };
     let mut settings = settings.clone();

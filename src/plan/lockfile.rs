@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::digest::Digest;
 use crate::operator::{Pins, Snapshot, answer_digest, question};
+use crate::small_file::{self, MAX_LOCK_BYTES};
 
 /// The version of the file's form.
 const VERSION: u32 = 1;
@@ -90,7 +91,7 @@ impl LockFile {
     pub fn beside(file: &Path) -> Result<Self, String> {
         let path = lock_path(file);
         let failed = |cause: &dyn std::fmt::Display| format!("{}: {cause}", path.display());
-        let text = match std::fs::read(&path) {
+        let text = match small_file::read(&path, MAX_LOCK_BYTES) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::empty()),
             Err(error) => return Err(failed(&error)),

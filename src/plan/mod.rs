@@ -2,7 +2,8 @@
 //! expanded, operators bound, every table typed, the steps in topological order.
 //!
 //! [`plan`] is the way in. It finds everything that is wrong with a workflow at once and runs
-//! nothing. Imports go one way: `model`, `settings` → `mistake` → `params`, `args` → `expander`
+//! nothing. Imports go one way: `model`, `settings` → `mistake` → `params`, `args`, `extent` →
+//! `expander`
 //! → `reference`, `checks`, `outputs` → `bind` → `expand` → `load`.
 //!
 //! Does not live here: the YAML (`workflow`), the operators (it gets a registry), keys and
@@ -13,6 +14,7 @@ mod bind;
 mod checks;
 mod expand;
 mod expander;
+mod extent;
 mod file;
 mod graph;
 mod load;

@@ -13,12 +13,33 @@ use super::key::{StepKey, StepManifests, step_key};
 use super::{fan_out_step, paid_step, row_step};
 use crate::operator::{Lowering, Ports, StepError};
 use crate::plan::Plan;
-use crate::session::{TableHints, ordered_session, store_table};
+use crate::session::{TableHints, guarded, ordered_session, store_table};
 use crate::store::{MANIFEST_VERSION, Manifest, ManifestLabels, timestamp};
 
 /// Computes a step and stores its result; the manifest comes last. Its turn to compute ends when it
-/// only waits for the disk: steps side by side wait together for what each would wait for alone.
+/// only waits for the disk: steps side by side wait together for what each would wait for alone. A
+/// panic on the way is an error of this step: mostly a library that reads a damaged file.
 pub(super) async fn compute(
+    plan: &Plan,
+    at: usize,
+    key: &StepKey,
+    done: &StepManifests,
+    cx: &StepContext,
+    turn: OwnedSemaphorePermit,
+) -> Result<Manifest, RunError> {
+    let panic = match guarded(computed(plan, at, key, done, cx, turn)).await {
+        Ok(ended) => return ended,
+        Err(panic) => panic,
+    };
+    let error = StepError::new(format!("a library gave up while the step was computed: {panic}"));
+    let files: Vec<String> = key.files.iter().map(|file| format!("`{}`", file.name)).collect();
+    if files.is_empty() {
+        return Err(error.into());
+    }
+    Err(error.help(format!("{} may be damaged", files.join(", "))).into())
+}
+
+async fn computed(
     plan: &Plan,
     at: usize,
     key: &StepKey,

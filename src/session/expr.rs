@@ -13,6 +13,7 @@ use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::Expr;
 
 use super::determinism::{KeyColumns, check_deterministic};
+use super::sql_depth::check_sql_depth;
 use crate::code::Code;
 use crate::operator::{ArgError, plain_message};
 
@@ -29,7 +30,7 @@ pub struct RowExpr {
 
 /// Parses and types `sql` as an expression over one row of `schema`.
 ///
-/// Errors (at `path`): syntax, unknown columns and functions, types that do not go together,
+/// Errors (at `path`): SQL that is too deep, syntax, unknown columns and functions, types that do not go together,
 /// aggregates and windows, and anything whose value changes from run to run.
 pub fn parse_row_expr(
     session: &SessionContext,
@@ -37,6 +38,7 @@ pub fn parse_row_expr(
     sql: &str,
     path: &str,
 ) -> Result<RowExpr, ArgError> {
+    check_sql_depth(sql, path)?;
     let explain = |error: DataFusionError| explain(&error, schema, path);
     let df_schema = DFSchema::try_from(Arc::clone(schema)).map_err(explain)?;
     let expr = session.parse_sql_expr(sql, &df_schema).map_err(explain)?;

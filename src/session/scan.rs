@@ -1,5 +1,6 @@
 //! Stored artifacts as DataFrames.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
@@ -10,10 +11,11 @@ use datafusion::datasource::listing::{
     ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
 };
 use datafusion::datasource::{MemTable, ViewTable, provider_as_source};
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder, SortExpr, UNNAMED_TABLE, lit};
 
+use super::parquet_file::check_footer;
 use super::write::column;
 use crate::digest::Digest;
 use crate::operator::{TableSchema, is_virtual};
@@ -66,6 +68,12 @@ fn listing(
     order: Vec<SortExpr>,
 ) -> Result<DataFrame> {
     session.register_object_store(&store.url(), store.object_store());
+    // A damaged footer is an error here, before a library trusts what it says.
+    for blob in blobs {
+        if let Some(file) = store.local_blob(blob).filter(|file| file.exists()) {
+            check_footer(&file).map_err(|why| damaged(&file, &why))?;
+        }
+    }
     let base = store.url();
     let paths = blobs
         .iter()
@@ -93,6 +101,15 @@ pub fn empty_view(table: &TableSchema) -> Result<ViewTable> {
     let provider = MemTable::try_new(Arc::clone(&table.schema), vec![vec![]])?;
     let source = provider_as_source(Arc::new(provider));
     Ok(ViewTable::new(LogicalPlanBuilder::scan(UNNAMED_TABLE, source, None)?.build()?, None))
+}
+
+/// The error of a stored table that cannot be read.
+fn damaged(file: &Path, why: &str) -> DataFusionError {
+    let file = file.display();
+    DataFusionError::Execution(format!(
+        "the stored table {file} is damaged: {why}; `galeras cache verify --repair` removes it, and \
+         the next run computes it again"
+    ))
 }
 
 /// A table without rows, for planning.

@@ -32,6 +32,7 @@ use crate::operator::{
     TableSchema, TableStep, args_schema, describe, parse_args,
 };
 use crate::session::column;
+use crate::small_file::{self, MAX_MODEL_BYTES};
 use galeras_similarity::{PairSearch, Thresholds, expected_recall};
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -329,7 +330,7 @@ impl BoundStep for BoundDedup {
         let (Some(path), Some(name)) = (&self.file, &self.args.tokenizer_file) else {
             return Ok(Vec::new());
         };
-        let content = std::fs::read(path).map_err(|e| {
+        let content = small_file::read(path, MAX_MODEL_BYTES).map_err(|e| {
             StepError::new(format!("cannot read {}: {e}", path.display())).because(e)
         })?;
         Ok(vec![SideFile { name: name.clone(), digest: Digest::of(&content) }])

@@ -12,6 +12,7 @@ use super::super::patterns::glob_set;
 use super::corpus;
 use crate::digest::Digest;
 use crate::operator::{ArgError, SideFile, StepError};
+use crate::small_file;
 
 /// Bytes of source per batch: small enough to spread a small corpus over all cores.
 const BATCH_BYTES: usize = 128 * 1024;
@@ -142,6 +143,9 @@ impl FileSource {
     }
 }
 
+/// The most bytes of one file: a batch holds it whole, and counts bytes in 31 bits.
+const MAX_SOURCE_BYTES: u64 = 1 << 30;
+
 #[derive(Default)]
 struct Batch {
     repo: StringBuilder,
@@ -171,6 +175,6 @@ pub(super) fn schema() -> SchemaRef {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, StepError> {
-    std::fs::read(path)
+    small_file::read(path, MAX_SOURCE_BYTES)
         .map_err(|e| StepError::new(format!("cannot read {}: {e}", path.display())).because(e))
 }

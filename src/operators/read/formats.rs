@@ -1,6 +1,6 @@
 //! The formats of a file: what tells them apart, what is wrong with a file, how it is opened.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::io::Read as _;
 use std::path::Path;
 
@@ -11,7 +11,8 @@ use datafusion::prelude::{CsvReadOptions, JsonReadOptions, ParquetReadOptions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::pandas;
+use super::{json_scan, pandas};
+use crate::session::{check_parquet, two_columns};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -24,6 +25,17 @@ pub(super) enum FileFormat {
     Csv,
     /// A JSON list of objects, or an object of columns as pandas writes it.
     Json,
+}
+
+impl std::fmt::Display for FileFormat {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Parquet => "Parquet",
+            Self::Jsonl => "JSON lines",
+            Self::Csv => "CSV",
+            Self::Json => "JSON",
+        })
+    }
 }
 
 impl FileFormat {
@@ -39,55 +51,61 @@ impl FileFormat {
     }
 }
 
-/// Finds what the readers below pass over: a list that does not end, or does not end the
-/// file, and a quote that is never closed.
+/// Finds what the readers below pass over or fall over: a list that does not end, or does not
+/// end the file, a quote that is never closed, two columns of one name, values nested too deep,
+/// and Parquet that says what cannot be.
 pub(super) fn check_whole(file: &Path, format: FileFormat) -> Result<(), String> {
     let open = || std::fs::File::open(file).map_err(|e| e.to_string());
+    let buffered = || Ok::<_, String>(std::io::BufReader::with_capacity(1 << 16, open()?));
     match format {
-        FileFormat::Json if pandas::is_object(file) => pandas::read(file).map(drop),
         FileFormat::Json => {
-            let reader = std::io::BufReader::new(open()?);
-            let rows: Vec<IgnoredRow> =
-                serde_json::from_reader(reader).map_err(|e| format!("not a JSON list: {e}"))?;
+            // Rows in a list, or columns in an object.
+            json_scan::scan(buffered()?, 2)?;
+            if pandas::is_object(file) {
+                return pandas::read(file).map(drop);
+            }
+            let rows: Vec<IgnoredRow> = serde_json::from_reader(buffered()?)
+                .map_err(|e| format!("not a JSON list: {e}"))?;
             if rows.is_empty() { Err("the list is empty".into()) } else { Ok(()) }
         }
         FileFormat::Csv => {
-            let mut reader = std::io::BufReader::new(open()?);
+            let mut reader = open()?;
             let mut buffer = vec![0; 1 << 16];
-            let (mut quotes, mut bytes) = (0usize, 0usize);
+            let (mut quotes, mut empty) = (0_u64, true);
             loop {
                 let n = reader.read(&mut buffer).map_err(|e| e.to_string())?;
                 if n == 0 {
                     break;
                 }
-                bytes += n;
-                quotes += buffer[..n].iter().filter(|b| **b == b'"').count();
+                empty = false;
+                quotes += buffer[..n].iter().filter(|b| **b == b'"').count() as u64;
             }
-            match (bytes, quotes % 2) {
-                (0, _) => Err("the file is empty".into()),
+            match (empty, quotes % 2) {
+                (true, _) => Err("the file is empty".into()),
                 (_, 1) => Err("a quoted value is never closed".into()),
                 _ => check_header(open()?),
             }
         }
-        FileFormat::Jsonl | FileFormat::Parquet => Ok(()),
+        FileFormat::Jsonl => json_scan::scan(buffered()?, 1),
+        FileFormat::Parquet => check_parquet(file),
     }
 }
 
+/// The most bytes of the line with the names of columns.
+const MAX_HEADER_BYTES: u64 = 64 << 20;
+
 /// Two columns of one name would be merged into one.
 fn check_header(file: std::fs::File) -> Result<(), String> {
-    use std::io::BufRead as _;
-    let mut header = String::new();
-    let read = std::io::BufReader::new(file).take(1 << 20).read_line(&mut header);
-    read.map_err(|e| e.to_string())?;
-    // Quoted names may contain commas; the reader then finds what is wrong with the rows.
-    if header.contains('"') {
-        return Ok(());
-    }
-    let names: Vec<&str> = header.trim().split(',').collect();
-    let twice = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name));
-    match twice {
-        Some((_, name)) => Err(format!("two columns are called `{name}`")),
-        _ => Ok(()),
+    let mut reader = csv::ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .from_reader(file.take(MAX_HEADER_BYTES));
+    let mut header = csv::ByteRecord::new();
+    reader.read_byte_record(&mut header).map_err(|e| e.to_string())?;
+    let mut names = HashSet::new();
+    match header.iter().find(|name| !names.insert(*name)) {
+        Some(twice) => Err(two_columns(&String::from_utf8_lossy(twice))),
+        None => Ok(()),
     }
 }
 

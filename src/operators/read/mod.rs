@@ -2,6 +2,7 @@
 
 mod fetch;
 mod formats;
+mod json_scan;
 mod pandas;
 
 use std::collections::{BTreeMap, HashMap};
@@ -29,7 +30,7 @@ use crate::operator::{
     Lowering, MAIN, Operator, Port, Ports, SideFile, StepError, TableSchema, TableStep,
     args_schema, describe, parse_args, stored_type,
 };
-use crate::session::column;
+use crate::session::{column, guarded};
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -84,6 +85,9 @@ a column with the position of a row, for files in which rows belong together by 
 
 If the table has no column `id`, one is added: 32 hexadecimal digits of BLAKE3 over the `key`
 columns, or over all columns. Ids must be unique.
+
+A file with two columns of one name, or an object with two equal keys, is refused: one of them would
+be lost. So are columns of lists and objects that are nested more than 32 deep.
 
 The content of the file counts, not its path or time. A `url` is fetched when the workflow is
 planned; give its `sha256` to fetch it once and to be sure of what you get. A `path` that is not
@@ -155,17 +159,17 @@ impl Operator for ReadOperator {
                     ArgError::new(at, Code::UnknownFormat, format!("`{name}` has no known suffix"));
                 return Err(one(error.help("add `format: parquet`, `jsonl`, `csv` or `json`")));
             };
-            if let Err(why) = check_whole(&file, format) {
+            let sound = async {
+                check_whole(&file, format)?;
+                let raw = open(&cx.session, &file, format).await;
+                raw.map_err(|e| crate::operator::plain_message(&e))
+            };
+            let raw = guarded(sound).await.unwrap_or_else(|panic| {
+                Err(format!("it is damaged, or not {format}: its reader gave up ({panic})"))
+            });
+            let raw = raw.map_err(|why| {
                 let message = format!("cannot read `{name}`: {why}");
-                return Err(one(ArgError::new(at, Code::UnreadableFile, message)));
-            }
-            let raw = open(&cx.session, &file, format).await.map_err(|e| {
-                let text = crate::operator::plain_message(&e);
-                one(ArgError::new(
-                    at,
-                    Code::UnreadableFile,
-                    format!("cannot read `{name}`: {text}"),
-                ))
+                one(ArgError::new(at, Code::UnreadableFile, message))
             })?;
             let mut step = BoundRead {
                 args,

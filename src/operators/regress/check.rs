@@ -185,7 +185,7 @@ fn graph(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) -> Option<Ca
     let graph = match CausalGraph::parse(text) {
         Ok(graph) => graph,
         Err(error) => {
-            let line = text[..error.offset.min(text.len())].matches('\n').count() + 1;
+            let line = text[..text.floor_char_boundary(error.offset)].matches('\n').count() + 1;
             let message = format!("line {line} of the graph: {}", error.message);
             let mut shown = ArgError::new("graph", Code::BadGraph, message);
             if let Some(help) = error.help {

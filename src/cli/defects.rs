@@ -1,0 +1,72 @@
+//! What no verb expects: a panic, which is always a defect of the program, and a clock that no
+//! program can work with.
+
+use std::any::Any;
+use std::panic::PanicHookInfo;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::context::{Exit, fail};
+
+/// Where the latest panic was.
+static PLACE: Mutex<Option<String>> = Mutex::new(None);
+
+/// From now on a panic prints nothing by itself: whoever catches it says what it means. With
+/// `GALERAS_LOG=galeras=debug` it is logged where it happens.
+pub(super) fn keep_quiet() {
+    std::panic::set_hook(Box::new(|info: &PanicHookInfo<'_>| {
+        let place = info.location().map(ToString::to_string);
+        let message = message(info.payload());
+        tracing::debug!(place = place.as_deref(), "panic: {message}");
+        *PLACE.lock().unwrap_or_else(PoisonError::into_inner) = place;
+    }));
+}
+
+/// Reports a panic that nothing caught on its way.
+pub(super) fn report(payload: &(dyn Any + Send)) -> Exit {
+    let place = PLACE.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let place = place.map(|place| format!(" ({place})")).unwrap_or_default();
+    let message = format!(
+        "a defect in galeras: {}{place}\nhelp: nothing wrong was stored; please report it, with the \
+         workflow and the file at hand",
+        message(payload)
+    );
+    fail(&message, Exit::Failed)
+}
+
+fn message(payload: &dyn Any) -> &str {
+    let text = payload.downcast_ref::<&str>().copied();
+    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
+}
+
+/// What is wrong with a clock: DataFusion and others count from 1970, and panic before it.
+pub(super) fn clock_problem(now: SystemTime) -> Option<String> {
+    let before = now.duration_since(UNIX_EPOCH).err()?.duration();
+    let years = before.as_secs() / (365 * DAY.as_secs()) + 1;
+    Some(format!(
+        "the clock of this machine stands before 1970 (by less than {years} years)\nhelp: set the \
+         clock, then try again"
+    ))
+}
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_before_1970_is_refused_and_any_other_is_not() {
+        assert_eq!(clock_problem(SystemTime::now()), None);
+        assert_eq!(clock_problem(UNIX_EPOCH), None);
+        let problem = clock_problem(UNIX_EPOCH - 400 * DAY);
+        assert!(problem.is_some_and(|text| text.contains("less than 2 years")));
+    }
+
+    #[test]
+    fn a_panic_has_a_message_whatever_its_payload() {
+        assert_eq!(message(&"text"), "text");
+        assert_eq!(message(&String::from("text")), "text");
+        assert_eq!(message(&1), "no message");
+    }
+}

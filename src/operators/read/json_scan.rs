@@ -1,0 +1,279 @@
+//! What the reader of JSON passes over: a key that an object has twice, of which one value would
+//! be lost, and nesting that could not be stored.
+//!
+//! A scan over the bytes. It does not judge whether the text is JSON: the reader does.
+
+use std::collections::HashSet;
+use std::io::BufRead;
+
+use crate::session::MAX_COLUMN_DEPTH;
+use crate::workflow::quote;
+
+/// Looks through JSON values that follow one another. The values of columns stand in so many
+/// brackets.
+///
+/// # Errors
+/// A sentence with the line of the first mistake, or the error of the reader.
+pub(super) fn scan(mut reader: impl BufRead, brackets: usize) -> Result<(), String> {
+    let deepest = brackets + MAX_COLUMN_DEPTH;
+    let mut scan = Scan { line: 1, deepest, ..Scan::default() };
+    loop {
+        let bytes = reader.fill_buf().map_err(|e| e.to_string())?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let mut at = 0;
+        while let Some(byte) = bytes.get(at) {
+            // Most bytes of most files: texts that are values.
+            if scan.text == Text::Value && !matches!(byte, b'"' | b'\\') {
+                let rest = bytes.get(at..).unwrap_or_default();
+                at += rest.iter().take_while(|b| !matches!(b, b'"' | b'\\')).count();
+                continue;
+            }
+            scan.byte(*byte)?;
+            at += 1;
+        }
+        let read = bytes.len();
+        reader.consume(read);
+    }
+}
+
+#[derive(Default)]
+struct Scan {
+    line: u64,
+    /// The most brackets that may be open.
+    deepest: usize,
+    text: Text,
+    /// The bytes of the text at hand, if it may be a key.
+    key: Vec<u8>,
+    open: Vec<Bracket>,
+    /// By depth: the keys of the latest object there.
+    known: Vec<Keys>,
+}
+
+/// Whether a text is being read.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Text {
+    #[default]
+    Outside,
+    Key,
+    Value,
+    /// After a backslash in a key, or in a value.
+    Escape {
+        key: bool,
+    },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bracket {
+    List,
+    /// An object, and whether a key comes next.
+    Object {
+        key: bool,
+    },
+}
+
+impl Scan {
+    fn byte(&mut self, byte: u8) -> Result<(), String> {
+        match self.text {
+            Text::Outside => return self.outside(byte),
+            Text::Escape { key } => {
+                self.text = if key { Text::Key } else { Text::Value };
+                if key {
+                    self.key.push(byte);
+                }
+            }
+            Text::Value => match byte {
+                b'"' => self.text = Text::Outside,
+                b'\\' => self.text = Text::Escape { key: false },
+                _ => {}
+            },
+            Text::Key => match byte {
+                b'"' => {
+                    self.text = Text::Outside;
+                    return self.end_key();
+                }
+                _ => {
+                    if byte == b'\\' {
+                        self.text = Text::Escape { key: true };
+                    }
+                    self.key.push(byte);
+                }
+            },
+        }
+        Ok(())
+    }
+
+    fn outside(&mut self, byte: u8) -> Result<(), String> {
+        match byte {
+            b'\n' => self.line += 1,
+            b'"' => match self.open.last() {
+                Some(Bracket::Object { key: true }) => {
+                    self.key.clear();
+                    self.text = Text::Key;
+                }
+                _ => self.text = Text::Value,
+            },
+            b'{' => {
+                self.open(Bracket::Object { key: true })?;
+                let depth = self.open.len();
+                self.known.resize_with(self.known.len().max(depth), Keys::default);
+                self.known[depth - 1].begin();
+            }
+            b'[' => self.open(Bracket::List)?,
+            b'}' | b']' => {
+                self.open.pop();
+            }
+            b':' => {
+                if let Some(Bracket::Object { key }) = self.open.last_mut() {
+                    *key = false;
+                }
+            }
+            b',' => {
+                if let Some(Bracket::Object { key }) = self.open.last_mut() {
+                    *key = true;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, bracket: Bracket) -> Result<(), String> {
+        self.open.push(bracket);
+        if self.open.len() <= self.deepest {
+            return Ok(());
+        }
+        Err(format!(
+            "line {}: values are nested more than {MAX_COLUMN_DEPTH} deep; no more can be stored, \
+             so keep the inner ones as text",
+            self.line
+        ))
+    }
+
+    fn end_key(&mut self) -> Result<(), String> {
+        let line = self.line;
+        if self.key.contains(&b'\\') {
+            self.key = unescaped(&self.key);
+        }
+        let Some(keys) = self.open.len().checked_sub(1).and_then(|at| self.known.get_mut(at))
+        else {
+            return Ok(());
+        };
+        if keys.add(&self.key) {
+            return Ok(());
+        }
+        let name = quote(&String::from_utf8_lossy(&self.key));
+        Err(format!(
+            "line {line}: an object has the key {name} twice, and only one of its values could be \
+             kept; rename or remove one of them in the file"
+        ))
+    }
+}
+
+/// A key in which characters are escaped, as it is meant; as it stands if it is not JSON.
+fn unescaped(key: &[u8]) -> Vec<u8> {
+    let quoted = [b"\"", key, b"\""].concat();
+    serde_json::from_slice::<String>(&quoted).map_or_else(|_| key.to_vec(), String::into_bytes)
+}
+
+/// The keys of an object. Most objects have those of the one before, in the same order: then one
+/// comparison per key is enough.
+#[derive(Default)]
+struct Keys {
+    /// Distinct keys, one after another, and where each ends.
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    /// How many of them the object at hand has had.
+    same: usize,
+    /// All keys of the object at hand, once it differs.
+    own: Option<HashSet<Vec<u8>>>,
+}
+
+impl Keys {
+    fn begin(&mut self) {
+        self.same = 0;
+        self.own = None;
+    }
+
+    fn known(&self, at: usize) -> Option<&[u8]> {
+        let end = *self.ends.get(at)?;
+        let start = at.checked_sub(1).and_then(|before| self.ends.get(before)).copied();
+        self.bytes.get(start.unwrap_or(0)..end)
+    }
+
+    /// False if the object has this key already.
+    fn add(&mut self, key: &[u8]) -> bool {
+        if self.own.is_none() {
+            if self.known(self.same) == Some(key) {
+                self.same += 1;
+                return true;
+            }
+            // From here on the object goes its own way, which the next one may follow.
+            let own = (0..self.same).filter_map(|at| self.known(at).map(<[u8]>::to_vec)).collect();
+            self.own = Some(own);
+            self.ends.truncate(self.same);
+            self.bytes.truncate(self.ends.last().copied().unwrap_or(0));
+        }
+        let fresh = self.own.as_mut().is_none_or(|own| own.insert(key.to_vec()));
+        if fresh {
+            self.bytes.extend_from_slice(key);
+            self.ends.push(self.bytes.len());
+        }
+        fresh
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Result<(), String> {
+        let whole = scan(text.as_bytes(), 1);
+        for size in [1, 2, 7] {
+            let pieces = std::io::BufReader::with_capacity(size, text.as_bytes());
+            assert_eq!(scan(pieces, 1), whole, "in pieces of {size} bytes");
+        }
+        whole
+    }
+
+    #[test]
+    fn sound_rows_pass() {
+        for text in [
+            "",
+            "{\"a\":1}\n{\"a\":2,\"b\":{\"a\":1}}\n{\"b\":{},\"a\":3}\n{}\n",
+            "[{\"a\":\"a\",\"b\":\"\\\"a\\\":\",\"c\":[\"a\",{\"a\":1},{\"a\":2}]}]",
+            "{\"x\":{\"0\":1,\"1\":2},\"y\":{\"0\":1,\"1\":2}}",
+            "}}]] \"a\": {",
+        ] {
+            assert_eq!(of(text), Ok(()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_comes_twice_is_named_with_its_line() {
+        for (text, line, name) in [
+            ("{\"a\":1,\"a\":2}", 1, "a"),
+            ("{\"a\":1,\"b\":2}\n{\"a\":1,\"b\":2,\"a\":3}\n", 2, "a"),
+            ("{\"a\":1,\"b\":2}\n\n{\"b\":1,\"a\":2,\"b\":3}\n", 3, "b"),
+            ("{\"a\":1,\"\\u0061\":2}", 1, "a"),
+            ("{\"o\":{\"k\":1,\"l\":[{\"z\":1,\"z\":2}]}}", 1, "z"),
+            ("[\n{\"a\":\"x\\\\\",\n\"a\":2}]", 3, "a"),
+            ("{\"x\":{\"0\":1},\n\"x\":{\"0\":1}}", 2, "x"),
+        ] {
+            let message = of(text).unwrap_err();
+            let start = format!("line {line}: an object has the key `{name}` twice");
+            assert!(message.starts_with(&start), "{text}: {message}");
+        }
+    }
+
+    #[test]
+    fn depth_is_limited() {
+        let nested =
+            |depth: usize| format!("{{\"a\":{}1{}}}\n", "[".repeat(depth), "]".repeat(depth));
+        assert_eq!(of(&nested(MAX_COLUMN_DEPTH)), Ok(()));
+        let text = format!("{}{}", nested(1), nested(120));
+        let message = of(&text).unwrap_err();
+        assert!(message.starts_with("line 2: values are nested more than 32 deep"), "{message}");
+    }
+}

@@ -1,0 +1,209 @@
+//! Small files that stand for a great deal: embedded workflows that double, files without end,
+//! pipes that nobody writes to. Refused quickly, and in little memory.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::os::unix::fs::symlink;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::harness::{Project, TIME_OUT};
+
+const READ: &str = "galeras: 1\nsteps:\n  data: { op: read, with: { path: d.csv } }\n";
+
+/// Runs a command; fails if it takes too long. Its exit code, what it said, and the most
+/// memory that it had, in MiB.
+#[track_caller]
+fn measured(project: &Project, args: &[&str]) -> (Option<i32>, String, u64) {
+    let said = project.path("said");
+    let mut command: Command = project.command(args);
+    let file = std::fs::File::create(&said).unwrap();
+    command.stdout(file.try_clone().unwrap()).stderr(file).stdin(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let started = Instant::now();
+    let mut most = 0;
+    let status = loop {
+        let about = std::fs::read_to_string(format!("/proc/{}/status", child.id()));
+        let line = about.unwrap_or_default();
+        let line = line.lines().find_map(|line| line.strip_prefix("VmHWM:").map(str::to_owned));
+        let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+        most = most.max(kib.unwrap_or(0) / 1024);
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        if started.elapsed() > TIME_OUT / 2 || most > 3_000 {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            panic!("no end after {:?}, in {most} MiB", started.elapsed());
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let text = std::fs::read_to_string(&said).unwrap();
+    (status.code(), text.split_whitespace().collect::<Vec<_>>().join(" "), most)
+}
+
+/// What is refused within little memory, with this code of a diagnostic and these words.
+#[track_caller]
+fn refuses(project: &Project, verb: &str, code: &str, words: &str) {
+    let (exit, said, most) = measured(project, &[verb, "w.yaml", "--format", "json"]);
+    assert_eq!(exit, Some(2), "{said}");
+    assert!(said.contains(&format!("\"code\":\"{code}\"")), "{code} in {said}");
+    assert!(said.contains(words), "{words:?} in {said}");
+    assert!(most < 700, "{most} MiB");
+}
+
+/// Seventeen files, each of which embeds the next one twice.
+fn doubling(with: &str) -> Project {
+    let project = Project::new("galeras: 1\nsteps:\n  a: { uses: f1.yaml }\n");
+    for i in 1..17 {
+        let next = i + 1;
+        let text = format!(
+            "galeras: 1\nparams: {{ p: x }}\nsteps:\n  a: {{ uses: f{next}.yaml }}\n  \
+             b: {{ uses: f{next}.yaml{with} }}\n"
+        );
+        project.write(&format!("f{i}.yaml"), text);
+    }
+    project.write("f17.yaml", format!("galeras: 1\nparams: {{ p: x }}\n{}", &READ[11..]));
+    project.write("d.csv", "id\na\n");
+    project
+}
+
+#[test]
+fn files_that_embed_each_other_twice_are_refused_quickly() {
+    for with in ["", ", with: { p: '${{ params.p }}y' }"] {
+        let project = doubling(with);
+        for verb in ["check", "plan", "graph"] {
+            let args: &[&str] = &[verb, "w.yaml"];
+            let (exit, said, most) = measured(&project, args);
+            assert_eq!(exit, Some(2), "{said}");
+            assert!(said.contains("plan-limit"), "{said}");
+            assert!(said.contains("the plan would embed more than 10000 workflows"), "{said}");
+            assert!(said.contains("[w.yaml:3:3]"), "{said}");
+            assert!(most < 700, "{most} MiB");
+        }
+    }
+}
+
+#[test]
+fn a_plan_has_at_most_so_many_steps() {
+    let values: Vec<String> = (0..240).map(|i| i.to_string()).collect();
+    let inner = format!(
+        "galeras: 1\nsteps:\n  data: {{ op: read, matrix: {{ k: [{}] }}, with: {{ path: d.csv }} }}\n",
+        values.join(", ")
+    );
+    let project = Project::new(&format!(
+        "galeras: 1\nsteps:\n  a: {{ uses: inner.yaml, matrix: {{ m: [{}] }} }}\n",
+        values.join(", ")
+    ));
+    project.write("inner.yaml", inner);
+    project.write("d.csv", "id\na\n");
+    refuses(&project, "check", "plan-limit", "the plan would have more than 50000 steps");
+}
+
+/// A chain of files, each of which embeds the next one.
+fn chain(files: usize) -> Project {
+    let project = Project::new("galeras: 1\nsteps:\n  a: { uses: f1.yaml }\n");
+    for i in 1..files {
+        let text = format!(
+            "galeras: 1\nsteps:\n  a: {{ uses: f{}.yaml }}\noutputs:\n  \
+             t: {{ from: a.t, path: t.csv }}\n",
+            i + 1
+        );
+        project.write(&format!("f{i}.yaml"), text);
+    }
+    project.write(
+        &format!("f{files}.yaml"),
+        format!("{READ}outputs:\n  t: {{ from: data, path: t.csv }}\n"),
+    );
+    project.write("d.csv", "id\na\n");
+    project
+}
+
+#[test]
+fn depth_is_not_a_cycle() {
+    for files in [17, 64] {
+        let project = chain(files);
+        project.run_ok(&[]);
+    }
+    let deep = chain(65);
+    refuses(&deep, "check", "plan-limit", "workflows embed one another more than 64 deep");
+    let cyclic = chain(17);
+    cyclic.write("f17.yaml", "galeras: 1\nsteps:\n  a: { uses: f3.yaml }\n");
+    refuses(&cyclic, "check", "cycle", "`f3.yaml` embeds itself");
+}
+
+#[test]
+fn files_without_end_are_not_read() {
+    let project = Project::new(READ);
+    project.write("d.csv", "id\na\n");
+    symlink("/dev/zero", project.path("galeras.lock")).unwrap();
+    refuses(&project, "check", "bad-lock", "it is a device, not a file");
+    std::fs::remove_file(project.path("galeras.lock")).unwrap();
+
+    project.write("w.yaml", READ.replace("with:", "schema: c.json, with:"));
+    symlink("/dev/zero", project.path("c.json")).unwrap();
+    refuses(&project, "check", "missing-file", "it is a device, not a file");
+    std::fs::remove_file(project.path("c.json")).unwrap();
+    let large = std::fs::File::create(project.path("c.json")).unwrap();
+    large.set_len(1 << 40).unwrap();
+    refuses(&project, "check", "missing-file", "more than the 16 MiB that are read");
+
+    project.write("w.yaml", "galeras: 1\nsteps:\n  a: { uses: zero.yaml }\n");
+    symlink("/dev/zero", project.path("zero.yaml")).unwrap();
+    refuses(&project, "check", "missing-file", "zero.yaml");
+
+    std::fs::remove_file(project.path("w.yaml")).unwrap();
+    symlink("/dev/zero", project.path("w.yaml")).unwrap();
+    refuses(&project, "check", "missing-file", "no end in sight");
+}
+
+#[test]
+fn a_named_pipe_is_not_waited_for() {
+    let project = Project::new(READ);
+    project.write("d.csv", "id\na\n");
+    let pipe = |name: &str| {
+        let made = Command::new("mkfifo").arg(project.path(name)).status().unwrap();
+        assert!(made.success());
+    };
+    pipe("galeras.lock");
+    refuses(&project, "run", "bad-lock", "it is a named pipe, not a file");
+    std::fs::remove_file(project.path("galeras.lock")).unwrap();
+    pipe("c.json");
+    project.write("w.yaml", READ.replace("with:", "schema: c.json, with:"));
+    refuses(&project, "run", "missing-file", "it is a named pipe, not a file");
+    pipe("d.yaml");
+    project.write("w.yaml", "galeras: 1\nsteps:\n  a: { uses: d.yaml }\n");
+    refuses(&project, "run", "missing-file", "d.yaml");
+}
+
+#[test]
+fn a_workflow_may_come_through_a_pipe() {
+    let project = Project::empty();
+    project.write("d.csv", "id\na\n");
+    let text = READ.replace("d.csv", &project.path("d.csv").display().to_string());
+    project.write("w.yaml", text);
+    let outcome = project.shell("cat w.yaml | exec \"$GALERAS\" check /dev/stdin");
+    let outcome = crate::harness::Running::start(outcome).finish().exits(0);
+    assert!(outcome.stdout.contains("ok, 1 steps"), "{outcome}");
+}
+
+#[test]
+fn a_download_that_is_too_large_is_refused_before_it_comes() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut [0; 4096]);
+            let head = "HTTP/1.1 200 OK\r\ncontent-length: 1000000000000000\r\n\r\n";
+            let _ = stream.write_all(head.as_bytes());
+            // Until the client goes away.
+            let _ = stream.read(&mut [0]);
+        }
+    });
+    let project = Project::new(&format!(
+        "galeras: 1\nsteps:\n  data: {{ op: read, with: {{ url: 'http://{address}/d.csv' }} }}\n"
+    ));
+    refuses(&project, "run", "unreachable-url", "it has more than 16384 MiB");
+    assert!(project.stored_nothing());
+}

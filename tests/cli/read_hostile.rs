@@ -1,0 +1,168 @@
+//! `read`: files that were damaged, or made to do damage. None ends in a panic or a signal.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow::datatypes::{Field, Schema};
+use parquet::arrow::ArrowWriter;
+
+use crate::harness::{Outcome, Project, files_below};
+
+fn project(file: &str, content: impl AsRef<[u8]>) -> Project {
+    let project = Project::new(&format!(
+        "galeras: 1\nsteps:\n  data: {{ op: read, with: {{ path: {file} }} }}\n"
+    ));
+    project.write(file, content);
+    project
+}
+
+fn parquet(names: &[&str]) -> Vec<u8> {
+    let columns: Vec<ArrayRef> = (0..names.len())
+        .map(|at| match at % 2 {
+            0 => Arc::new(StringArray::from_iter_values((0..500).map(|i| format!("row {i}"))))
+                as ArrayRef,
+            _ => Arc::new(Int64Array::from_iter_values(0..500)),
+        })
+        .collect();
+    let fields =
+        names.iter().zip(&columns).map(|(n, c)| Field::new(*n, c.data_type().clone(), true));
+    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    let batch = RecordBatch::try_new(Arc::clone(&schema), columns).unwrap();
+    let mut writer = ArrowWriter::try_new(Vec::new(), schema, None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.into_inner().unwrap()
+}
+
+/// A step may fail, the program may not.
+#[track_caller]
+fn ends_well(outcome: &Outcome) {
+    assert!(matches!(outcome.code, Some(0..=4)), "{outcome}");
+    for word in ["panicked", "defect", "RUST_BACKTRACE"] {
+        assert!(!outcome.stderr.contains(word) && !outcome.stdout.contains(word), "{outcome}");
+    }
+}
+
+/// Refused, with these words in the one message.
+#[track_caller]
+fn refuses(project: &Project, words: &[&str]) {
+    for verb in ["check", "run"] {
+        let outcome = project.run(&[verb, "w.yaml"]).exits(2);
+        ends_well(&outcome);
+        // The message is wrapped.
+        let flat: String = outcome.stderr.replace('│', " ");
+        let flat = flat.split_whitespace().collect::<Vec<_>>().join(" ");
+        for word in words {
+            assert!(flat.contains(word), "{word:?} in {flat}");
+        }
+    }
+    assert!(project.stored_nothing());
+}
+
+#[test]
+fn a_parquet_footer_longer_than_the_file_is_an_error_that_names_it() {
+    let sound = parquet(&["id", "n"]);
+    let at = sound.len() - 8;
+    for length in [u32::MAX, sound.len() as u32, at as u32] {
+        let mut bytes = sound.clone();
+        bytes[at..at + 4].copy_from_slice(&length.to_le_bytes());
+        let project = project("d.parquet", bytes);
+        refuses(&project, &["cannot read `d.parquet`: its footer should have", "damaged"]);
+    }
+    refuses(&project("d.parquet", &sound[..at]), &["`d.parquet`", "its end is missing"]);
+    refuses(&project("d.parquet", b"PAR1"), &["`d.parquet`", "more than 4 bytes"]);
+}
+
+#[test]
+fn no_flipped_byte_of_a_parquet_file_ends_the_program() {
+    let sound = parquet(&["id", "n"]);
+    let project = project("d.parquet", &sound);
+    let (step, wanted) = (sound.len() / 20, [0x80, 0xff]);
+    for (round, at) in (4..sound.len()).step_by(step).enumerate() {
+        let mut bytes = sound.clone();
+        bytes[at] ^= wanted[round % 2];
+        project.write("d.parquet", bytes);
+        ends_well(&project.run(&["run", "w.yaml", "--format", "json"]));
+    }
+}
+
+#[test]
+fn a_damaged_stored_table_ends_no_verb() {
+    let sound = project("d.parquet", parquet(&["id", "n"]));
+    sound.write(
+        "w.yaml",
+        "galeras: 1\nsteps:\n  data: { op: read, with: { path: d.parquet } }\n  \
+         few: { op: sql, from: data, with: { query: SELECT * FROM input WHERE n < 9 } }\n",
+    );
+    sound.run_ok(&[]);
+    let blobs = files_below(&sound.path("cache/blobs"));
+    assert!(!blobs.is_empty());
+    for blob in blobs {
+        let mut bytes = std::fs::read(&blob).unwrap();
+        let at = bytes.len() - 8;
+        bytes[at..at + 4].copy_from_slice(&[0xff; 4]);
+        std::fs::write(&blob, bytes).unwrap();
+    }
+    for args in [
+        &["show", "w.yaml", "data"][..],
+        &["show", "w.yaml", "few", "--format", "json"],
+        &["sql", "w.yaml", "SELECT count(*) FROM data"],
+        &["plan", "w.yaml"],
+    ] {
+        let outcome = sound.run(args);
+        ends_well(&outcome);
+        if outcome.code != Some(0) {
+            assert!(outcome.stderr.contains("damaged"), "{outcome}");
+        }
+    }
+    // Whatever is damaged is computed again.
+    sound.edit("w.yaml", "n < 9", "n < 8");
+    let outcome = sound.run_ok(&[]);
+    ends_well(&outcome);
+    assert_eq!(outcome.step("few")["rows"], 8);
+}
+
+#[test]
+fn two_columns_of_one_name_are_refused_in_every_format() {
+    let once = ["two columns are called `n`", "give one of them another name"];
+    refuses(&project("d.parquet", parquet(&["id", "n", "n"])), &once);
+    refuses(&project("d.csv", "id,n,n\na,1,2\n"), &once);
+    refuses(&project("d.csv", "id,\"n\",n\na,1,2\n"), &once);
+    let twice =
+        |line: &str| vec!["an object has the key `n` twice".to_owned(), format!("line {line}:")];
+    for (file, text, line) in [
+        ("d.jsonl", "{\"id\":\"a\",\"n\":1}\n{\"id\":\"b\",\"n\":2,\"n\":3}\n", "2"),
+        ("d.json", "[{\"id\":\"a\",\n\"n\":1,\"n\":2}]", "2"),
+        ("d.json", "{\"id\":{\"0\":\"a\"},\n\"n\":{\"0\":1},\n\"n\":{\"0\":2}}", "3"),
+        ("d.jsonl", "{\"id\":\"a\",\"o\":{\"n\":1,\"\\u006e\":2}}\n", "1"),
+    ] {
+        let words = twice(line);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        refuses(&project(file, text), &words);
+    }
+    // The same key in two objects is nothing special.
+    let sound =
+        project("d.jsonl", "{\"id\":\"a\",\"o\":{\"id\":1},\"l\":[{\"id\":2},{\"id\":3}]}\n");
+    sound.run_ok(&[]);
+    assert_eq!(sound.rows("data")[0]["o"]["id"], 1);
+}
+
+#[test]
+fn json_is_read_as_deep_as_it_can_be_stored() {
+    let nested = |depth: usize| {
+        format!("{{\"id\":\"a\",\"x\":{}1{}}}\n", "[".repeat(depth), "]".repeat(depth))
+    };
+    for depth in [33, 120, 100_000] {
+        let file = project("d.jsonl", format!("{}{}", nested(3), nested(depth)));
+        refuses(&file, &["line 2: values are nested more than 32 deep"]);
+    }
+    let objects = format!("[{{\"id\":\"a\",\"x\":{}1{}}}]", "{\"k\":".repeat(40), "}".repeat(40));
+    refuses(&project("d.json", objects), &["line 1: values are nested more than 32 deep"]);
+    let deep = project("d.jsonl", nested(32));
+    deep.run_ok(&[]);
+    let mut value = &deep.rows("data")[0]["x"];
+    for _ in 0..32 {
+        value = &value[0];
+    }
+    assert_eq!(*value, 1);
+    deep.run_ok(&[]).all_hit();
+}
