@@ -1,13 +1,21 @@
 //! Byte-level byte-pair encoding: a model is learned from texts, and texts become token ids.
 //!
-//! Models and training are those of Hugging Face's `tokenizers`; a model is the content of a
-//! `tokenizer.json`, so that Python loads it, and one from Python works here. What tokens are
-//! used for is the caller's.
+//! Models are those of Hugging Face's `tokenizers`, and training gives what theirs gives (see
+//! `bpe_trainer`); a model is the content of a `tokenizer.json`, so that Python loads it, and one
+//! from Python works here. What tokens are used for is the caller's.
 
-use tokenizers::Tokenizer;
-use tokenizers::models::bpe::{BPE, BpeTrainer};
-use tokenizers::models::{ModelWrapper, TrainerWrapper};
+use std::collections::HashMap;
+
+use rayon::iter::{ParallelBridge, ParallelIterator};
+use tokenizers::models::ModelWrapper;
+use tokenizers::models::bpe::{BPE, Vocab};
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
+use tokenizers::{
+    OffsetReferential, OffsetType, PreTokenizedString, PreTokenizer, Result as TokenizersResult,
+    Tokenizer,
+};
+
+use super::bpe_trainer::learn;
 
 /// The bytes, each of which is a token: no vocabulary is smaller.
 pub const MIN_VOCAB: usize = 256;
@@ -18,6 +26,10 @@ const MAX_VOCAB: usize = 16 << 20;
 /// A pair of tokens that occurs once is not worth a token of its own (the default of
 /// `ByteLevelBPETokenizer.train`).
 const MIN_FREQUENCY: u64 = 2;
+
+/// Longer texts are read in pieces of at most so many bytes, as what is kept for each byte of a
+/// text that is read takes hundreds of bytes. `mine` gives no longer files.
+const PIECE: usize = 4 << 20;
 
 /// Why a model cannot be trained, read or used.
 #[derive(Debug, thiserror::Error)]
@@ -35,25 +47,71 @@ impl BpeError {
 /// Equal texts give the same model in any order and on any number of threads: pairs are merged
 /// by their number, and of equally frequent ones the pair of the older tokens first.
 ///
+/// Time is linear in the texts, but for a logarithm; see [`Bpe::encode`] for texts of more than
+/// 4 MiB.
+///
 /// # Errors
-/// [`BpeError`] if the trainer fails, or if the model has more ids than are allowed.
+/// [`BpeError`] if the texts cannot be split, if there are too many of them, or if the model has
+/// more ids than are allowed.
 pub fn train(
     texts: impl Iterator<Item = String> + Send,
     vocab_size: usize,
 ) -> Result<Bpe, BpeError> {
-    let mut trainer: TrainerWrapper = BpeTrainer::builder()
-        .show_progress(false)
-        .vocab_size(vocab_size)
-        .min_frequency(MIN_FREQUENCY)
-        .initial_alphabet(ByteLevel::alphabet().into_iter().collect())
-        .build()
-        .into();
-    let mut tokenizer = Tokenizer::new(BPE::default());
-    tokenizer
-        .with_pre_tokenizer(Some(ByteLevel::default().add_prefix_space(false)))
-        .with_decoder(Some(ByteLevel::default()));
-    tokenizer.train(&mut trainer, texts).map_err(|e| BpeError::new(&e))?;
+    let splitter = ByteLevel::default().add_prefix_space(false);
+    let words = texts
+        .par_bridge()
+        .map(|text| words_of(&splitter, &text))
+        .try_reduce(HashMap::new, |one, other| {
+            let (mut many, few) = if one.len() < other.len() { (other, one) } else { (one, other) };
+            few.into_iter().for_each(|(word, times)| *many.entry(word).or_default() += times);
+            Ok(many)
+        })
+        .map_err(|e| BpeError::new(&e))?;
+    let learned = learn(&words, ByteLevel::alphabet(), vocab_size, MIN_FREQUENCY)
+        .ok_or_else(|| BpeError("the texts have more than four billion characters".into()))?;
+    let token = |id: u32| learned.tokens.get(id as usize).cloned().unwrap_or_default();
+    let merges = learned.merges.iter().map(|(one, other)| (token(*one), token(*other))).collect();
+    let vocab: Vocab = learned.tokens.iter().cloned().zip(0..).collect();
+    let bpe = BPE::builder().vocab_and_merges(vocab, merges).build();
+    let mut tokenizer = Tokenizer::new(bpe.map_err(|e| BpeError::new(&e))?);
+    tokenizer.with_pre_tokenizer(Some(splitter)).with_decoder(Some(ByteLevel::default()));
     Bpe::new(tokenizer)
+}
+
+/// The words of a text, in the letters that stand for bytes, and how often each occurs.
+fn words_of(splitter: &ByteLevel, text: &str) -> TokenizersResult<HashMap<String, u64>> {
+    let mut words: HashMap<String, u64> = HashMap::new();
+    for piece in pieces(text, PIECE) {
+        let mut split = PreTokenizedString::from(piece);
+        splitter.pre_tokenize(&mut split)?;
+        for (word, _, _) in split.get_splits(OffsetReferential::Original, OffsetType::Byte) {
+            match words.get_mut(word) {
+                Some(times) => *times += 1,
+                None => drop(words.insert(word.to_string(), 1)),
+            }
+        }
+    }
+    Ok(words)
+}
+
+/// A text in pieces of at most `most` bytes. A cut is before the last line break that follows
+/// something else than white space, where words end; without one, it is where it has to be.
+fn pieces(text: &str, most: usize) -> impl Iterator<Item = &str> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest.take()?;
+        if text.len() <= most {
+            return Some(text);
+        }
+        let end = text.floor_char_boundary(most);
+        let (piece, _) = text.split_at(end);
+        let follows_a_word = |at: &usize| piece[..*at].ends_with(|c: char| !c.is_whitespace());
+        let breaks = piece.rmatch_indices('\n').map(|(at, _)| at);
+        let cut = breaks.take_while(|at| *at > 0).find(follows_a_word).unwrap_or(end);
+        let (piece, after) = text.split_at(cut);
+        rest = Some(after);
+        Some(piece)
+    })
 }
 
 /// A model.
@@ -116,13 +174,19 @@ impl Bpe {
     /// aside. (`dpu_utils` looks at the token as it is written, `Ġself`, and so loses every word
     /// that follows a space.)
     ///
+    /// A text of more than 4 MiB is read in pieces, cut before line breaks. That changes no
+    /// token of a model that splits there, as byte-level ones do; a line of more than 4 MiB is
+    /// cut where it has to be, so that a word there is two.
+    ///
     /// # Errors
     /// [`BpeError`] if the model cannot split the text.
     pub fn encode(&self, text: &str, words_only: bool, ids: &mut Vec<u32>) -> Result<(), BpeError> {
         ids.clear();
-        let encoding = self.tokenizer.encode_fast(text, false).map_err(|e| BpeError::new(&e))?;
         let wanted = |id: &&u32| !words_only || self.words.get(**id as usize) == Some(&true);
-        ids.extend(encoding.get_ids().iter().filter(wanted));
+        for piece in pieces(text, PIECE) {
+            let encoding = self.tokenizer.encode_fast(piece, false);
+            ids.extend(encoding.map_err(|e| BpeError::new(&e))?.get_ids().iter().filter(wanted));
+        }
         Ok(())
     }
 }
@@ -136,7 +200,95 @@ fn is_word(token: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use tokenizers::models::TrainerWrapper;
+    use tokenizers::models::bpe::BpeTrainer;
+
     use super::*;
+
+    /// What the trainer of `tokenizers` learns.
+    fn trained_by_peer(texts: &[String], vocab_size: usize) -> String {
+        let mut trainer: TrainerWrapper = BpeTrainer::builder()
+            .show_progress(false)
+            .vocab_size(vocab_size)
+            .min_frequency(MIN_FREQUENCY)
+            .initial_alphabet(ByteLevel::alphabet().into_iter().collect())
+            .build()
+            .into();
+        let mut tokenizer = Tokenizer::new(BPE::default());
+        tokenizer
+            .with_pre_tokenizer(Some(ByteLevel::default().add_prefix_space(false)))
+            .with_decoder(Some(ByteLevel::default()));
+        tokenizer.train(&mut trainer, texts.iter()).unwrap();
+        tokenizer.to_string(true).unwrap()
+    }
+
+    #[test]
+    fn what_is_learned_is_what_the_peer_learns() {
+        let mut state = 5_u64;
+        let mut below = |n: u64| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 33) % n
+        };
+        for round in 0..60 {
+            // Few letters, so that tokens come about in several ways; and runs of one.
+            let letters: Vec<char> = "ab cdé\n0_(".chars().take(2 + round % 9).collect();
+            let texts: Vec<String> = (0..1 + below(30))
+                .map(|_| {
+                    let letter = |at: u64| letters[at as usize];
+                    let run = |at: u64, length: u64| letter(at).to_string().repeat(length as usize);
+                    let count = below(60);
+                    (0..count)
+                        .map(|_| run(below(letters.len() as u64), 1 + below(5) * below(2)))
+                        .collect()
+                })
+                .collect();
+            let vocab_size = 256 + below(120) as usize;
+            let here = train(texts.iter().cloned(), vocab_size).unwrap().to_json().unwrap();
+            assert_eq!(here, trained_by_peer(&texts, vocab_size), "{texts:?}");
+        }
+        let code = include_str!("bpe.rs").lines().map(str::to_string).collect::<Vec<_>>();
+        for vocab_size in [256, 300, 1500] {
+            let here = train(code.iter().cloned(), vocab_size).unwrap().to_json().unwrap();
+            assert_eq!(here, trained_by_peer(&code, vocab_size));
+        }
+    }
+
+    #[test]
+    fn long_words_are_learned_and_read_in_a_time_that_fits_their_length() {
+        let letters = |n: u32| char::from(b'a' + (n.wrapping_mul(2_654_435_761) >> 20) as u8 % 26);
+        for text in [
+            "x".repeat(6 << 20),
+            (0..1 << 20).map(letters).collect(),
+            " ".repeat(3 << 20) + "\n" + &"=".repeat(3 << 20),
+        ] {
+            let bpe = train([text.clone()].into_iter(), 400).unwrap();
+            let mut ids = Vec::new();
+            bpe.encode(&text, false, &mut ids).unwrap();
+            assert!(ids.len() < text.len() / 4 * 3);
+            assert_eq!(bpe.tokenizer.decode(&ids, false).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn pieces_are_cut_where_words_end_if_they_can_be() {
+        let cut = |text, most| pieces(text, most).collect::<Vec<_>>();
+        assert_eq!(cut("", 4), [""]);
+        assert_eq!(cut("abcd", 4), ["abcd"]);
+        assert_eq!(cut("ab\n\ncd\nef", 7), ["ab\n\ncd", "\nef"]);
+        assert_eq!(cut("ab\n\n\n\n\ncd", 5), ["ab", "\n\n\n\n\n", "cd"]);
+        assert_eq!(cut("\nabcdé", 4), ["\nabc", "dé"]);
+        assert_eq!(cut("éé", 3), ["é", "é"]);
+        let code: String = include_str!("bpe.rs").repeat(3);
+        let bpe = train(texts().into_iter(), 300).unwrap();
+        let (mut whole, mut ids) = (Vec::new(), Vec::new());
+        bpe.encode(&code, false, &mut whole).unwrap();
+        let mut in_pieces = Vec::new();
+        for piece in pieces(&code, 1000) {
+            bpe.encode(piece, false, &mut ids).unwrap();
+            in_pieces.extend_from_slice(&ids);
+        }
+        assert_eq!(in_pieces, whole);
+    }
 
     fn texts() -> Vec<String> {
         (0..200).map(|i| format!("def name_{i}(self):\n\treturn self.value + {i}\n")).collect()

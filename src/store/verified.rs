@@ -12,8 +12,8 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::local::sync_folder;
 use crate::digest::Digest;
+use crate::scratch::WholeFile;
 
 /// What a file was when it was hashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,11 +85,9 @@ impl VerifiedFiles {
             }
             let text: String = seen.iter().map(|(blob, identity)| line(blob, identity)).collect();
             let folder = self.log.parent().ok_or(io::ErrorKind::InvalidInput)?;
-            let mut temp = tempfile::Builder::new().prefix(".verified-").tempfile_in(folder)?;
-            temp.write_all(text.as_bytes())?;
-            temp.as_file().sync_all()?;
-            temp.persist(&self.log).map_err(|error| error.error)?;
-            sync_folder(folder)
+            let whole = WholeFile::create_in(folder)?;
+            whole.file().write_all(text.as_bytes())?;
+            whole.finish(&self.log)
         })
     }
 

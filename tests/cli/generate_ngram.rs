@@ -451,3 +451,19 @@ fn mistakes_are_found_before_anything_runs() {
     refused("ngram", "ngrams", "wrong-value", "`ngram`");
     refused("train: train", "train: train, answers: data", "wrong-inputs", "`answers`");
 }
+
+#[test]
+fn many_equal_texts_take_no_longer_than_many_others() {
+    // Each row leaves out all of them: one by one, that is 16 million texts.
+    let rows: Vec<Value> = (0..4_000)
+        .map(|i| json!({"id": format!("e{i:04}"), "random_cut": CUT, "code": METHOD}))
+        .collect();
+    let project = project(&rows, &[others(), rows.clone()].concat());
+    let outcome = project.run_ok(&[]);
+    assert!(outcome.took < std::time::Duration::from_secs(60), "{:?}", outcome.took);
+    let found = predictions(&project);
+    assert_eq!(found.len(), rows.len());
+    // As if there were none of them.
+    let without = completed("a", &[]);
+    assert!(found.iter().all(|one| *one == without), "{without}");
+}

@@ -34,6 +34,43 @@ fn what_is_no_repository_is_refused() {
 }
 
 #[test]
+fn names_that_could_be_options_are_refused_before_anybody_is_asked() {
+    for name in
+        ["owner/-x", "-owner/x", "-x", "--upload-pack=touch-pwned", "-oProxyCommand=touch:x"]
+    {
+        refused(&workflow(&format!("«'{name}'"), ""), "bad-repository");
+        let entry = format!("«{{ repo: a, url: '{name}' }}");
+        refused(&workflow(&entry, ""), "bad-repository");
+    }
+    for address in [
+        "owner/..",
+        "../..",
+        "ext::sh -c touch%20pwned",
+        "fd::0",
+        "file://elsewhere.example/r",
+        "ssh://-oProxyCommand=touch/x",
+        "example.org:--upload-pack=touch",
+        "https://exa mple.org/x",
+        "javascript://x/y",
+    ] {
+        refused(&workflow(&format!("«'{address}'"), ""), "bad-repository");
+    }
+    for control in ["a\\nb/c", "./r\\e[2J", "https://example.org/\\r\\n"] {
+        refused(&workflow(&format!("«\"{control}\""), ""), "bad-repository");
+    }
+    let text = workflow("'owner/-x'", "");
+    let project = Project::new(&text);
+    let outcome = project.run(&["lock", "w.yaml"]).exits(2);
+    assert!(outcome.stderr.contains("`-x` starts with `-`"), "{outcome}");
+    let text = workflow("", "").replace("[]", "«list.csv");
+    let (text, place) = marked(&text);
+    let project = Project::new(&text);
+    project.write("list.csv", "owner/-x\n");
+    let outcome = project.run_json(&[]).exits(2);
+    assert_eq!(outcome.diagnostics(), [format!("unreadable-file w.yaml:{place}")]);
+}
+
+#[test]
 fn two_repositories_of_one_name_are_refused() {
     let text = workflow("{ repo: a, url: ./r }, { repo: a, url: ./s }", "");
     let (text, place) = marked(&text.replace("repos: [", "repos: «["));

@@ -3,6 +3,8 @@
 //! `tests/reference/tokenizer.json` holds what Python's tokenizers 0.23.3 learns; the script
 //! beside it makes it, and checks that Python loads a model that Galeras wrote.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::harness::{Outcome, Project, marked};
@@ -252,4 +254,18 @@ fn another_vocabulary_reruns_dedup() {
     project.run_ok(&[]);
     project.edit("w.yaml", "vocab_size: 50000", "vocab_size: 60000");
     assert_eq!(project.run_ok(&[]).statuses(), "data=hit bpe=ran unique=hit");
+}
+
+#[test]
+fn words_of_a_megabyte_are_learned_and_compared() {
+    let project = deduplicating();
+    // Data in one line: of one letter, and of all of them.
+    let letters: String =
+        (0..1_u64 << 20).map(|n| char::from(b'a' + (n * n % 8_191 % 26) as u8)).collect();
+    let texts = ["x".repeat(1 << 20), letters.clone(), letters];
+    project.write("data.jsonl", lines(texts.iter().map(|text| Some(text.as_str()))));
+    let outcome = project.run_ok(&[]);
+    assert!(outcome.took < Duration::from_secs(60), "{:?}", outcome.took);
+    assert_eq!(row(&project)["vocab_size"], 300);
+    assert_eq!(project.rows("unique").len(), 2);
 }

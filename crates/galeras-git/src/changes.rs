@@ -3,17 +3,18 @@
 //! Files are told apart by their path alone here; which of them were renamed is found in
 //! `renames`.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use gix::ObjectId;
-use gix::bstr::{BStr, ByteSlice};
-use gix::objs::{Kind, TreeRefIter};
-use gix_diff::tree::recorder::Change;
-use gix_diff::tree::{Recorder, State};
+use gix::bstr::ByteSlice;
+use gix::objs::Kind;
 use globset::GlobSet;
 
 use super::error::GitError;
+use super::limits::{PATH_BYTES, TreeLimits};
 use super::repository::Objects;
+use super::tree::{Entry, EntryKind, TreeReader, order, path_text};
 
 /// A file at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,136 +53,215 @@ impl TreeChanges {
     }
 }
 
-/// Compares trees, keeping its buffers from one comparison to the next.
-#[derive(Default)]
-pub(super) struct TreeDiff {
-    state: State,
+/// The files that `include` matches and that differ between the trees of two commits. Links,
+/// submodules and folders are not files. Folders that are the same are not looked into.
+///
+/// # Errors
+/// `Damaged` if a tree is missing or damaged, `Malformed` if one is not what git writes, `Limit`
+/// if there is more than `limits` allow. What is read is in memory up to these limits only.
+pub(super) fn tree_changes(
+    objects: &mut Objects,
+    before: Option<ObjectId>,
+    after: ObjectId,
+    include: &GlobSet,
+    limits: &TreeLimits,
+) -> Result<TreeChanges, GitError> {
+    let mut changes = TreeChanges::default();
+    if before == Some(after) {
+        return Ok(changes);
+    }
+    let mut walk =
+        Walk { objects, limits, entries: 0, bytes: 0, path: Vec::new(), pairs: Vec::new() };
+    walk.enter(before, Some(after))?;
+    while let Some((pair, read)) = walk.step()? {
+        let (old, new) = &pair;
+        let kind = |entry: &Option<Entry>| entry.as_ref().map(|entry| entry.kind);
+        let id = |entry: &Option<Entry>| entry.as_ref().map(|entry| entry.id);
+        walk.count(read)?;
+        if id(old) == id(new) && kind(old) == kind(new) {
+            continue;
+        }
+        let tree =
+            |entry: &Option<Entry>| id(entry).filter(|_| kind(entry) == Some(EntryKind::Tree));
+        let file =
+            |entry: &Option<Entry>| id(entry).filter(|_| kind(entry) == Some(EntryKind::File));
+        match (file(old), file(new)) {
+            (Some(old), Some(new)) => changes.modify(walk.path(), old, new, include),
+            (Some(old), None) => changes.delete(walk.path(), old, include),
+            (None, Some(new)) => changes.add(walk.path(), new, include),
+            // Both are folders, or there is one only.
+            (None, None) if tree(old).is_some() || tree(new).is_some() => {
+                walk.enter(tree(old), tree(new))?;
+            }
+            (None, None) => {}
+        }
+        if changes.files() > limits.files {
+            let most = limits.files;
+            return Err(GitError::limit(format!("the commit changes more than {most} files")));
+        }
+    }
+    if changes.added.is_empty() {
+        // Nothing can come from them.
+        (changes.deleted, changes.deleted_others) = (Vec::new(), Vec::new());
+    }
+    changes.added.sort_unstable();
+    changes.deleted.sort_unstable();
+    changes.deleted_others.sort_unstable();
+    changes.modified.sort_unstable_by(|a, b| a.1.cmp(&b.1));
+    Ok(changes)
 }
 
-impl TreeDiff {
-    /// The files that `include` matches and that differ between the trees. Links, submodules
-    /// and folders are not files.
-    pub(super) fn changes(
-        &mut self,
-        objects: &mut Objects,
-        before: Option<ObjectId>,
-        after: ObjectId,
-        include: &GlobSet,
-    ) -> Result<TreeChanges, GitError> {
-        let mut changes = TreeChanges::default();
-        if before == Some(after) {
-            return Ok(changes);
-        }
-        let old = match before {
-            Some(tree) => objects.bytes(tree, Kind::Tree)?.to_vec(),
-            None => Vec::new(),
-        };
-        let new = objects.bytes(after, Kind::Tree)?.to_vec();
-        // A recorder keeps the path it ended at, so each comparison needs its own.
-        let mut recorder = Recorder::default();
-        gix_diff::tree(
-            TreeRefIter::from_bytes(&old, after.kind()),
-            TreeRefIter::from_bytes(&new, after.kind()),
-            &mut self.state,
-            &objects.handle,
-            &mut recorder,
-        )
-        .map_err(|error| GitError::damaged(&format!("tree {after}: {error}")))?;
-        for change in recorder.records {
-            match change {
-                Change::Addition { entry_mode, oid, path, .. } if entry_mode.is_blob() => {
-                    changes.add(path.as_bstr(), oid, include);
-                }
-                Change::Deletion { entry_mode, oid, path, .. } if entry_mode.is_blob() => {
-                    changes.delete(path.as_bstr(), oid, include);
-                }
-                Change::Modification {
-                    previous_entry_mode,
-                    previous_oid,
-                    entry_mode,
-                    oid,
-                    path,
-                } => match (previous_entry_mode.is_blob(), entry_mode.is_blob()) {
-                    (true, true) if previous_oid != oid => {
-                        let path = path_text(path.as_bstr());
-                        if include.is_match(&path) {
-                            let after = File { path: path.into(), blob: oid };
-                            changes.modified.push((previous_oid, after));
-                        }
-                    }
-                    (false, true) => changes.add(path.as_bstr(), oid, include),
-                    (true, false) => changes.delete(path.as_bstr(), previous_oid, include),
-                    _ => {}
-                },
-                Change::Addition { .. } | Change::Deletion { .. } => {}
+/// Goes through two trees side by side, into the depth.
+struct Walk<'a> {
+    objects: &'a mut Objects,
+    limits: &'a TreeLimits,
+    entries: u64,
+    bytes: u64,
+    /// Of the entry that was last read.
+    path: Vec<u8>,
+    /// The folders on the way to it.
+    pairs: Vec<FolderPair>,
+}
+
+/// A folder before and after.
+struct FolderPair {
+    old: Option<FolderReader>,
+    new: Option<FolderReader>,
+    /// How much of the path is the folder's.
+    path: usize,
+}
+
+struct FolderReader {
+    reader: TreeReader,
+    /// The next entry.
+    head: Option<Entry>,
+}
+
+/// Entries of one name and of the same sort: folders, or anything else.
+type EntryPair = (Option<Entry>, Option<Entry>);
+
+impl Walk<'_> {
+    /// Reads the folders, whose entries come next.
+    fn enter(&mut self, old: Option<ObjectId>, new: Option<ObjectId>) -> Result<(), GitError> {
+        let mut open = |tree: Option<ObjectId>| -> Result<Option<FolderReader>, GitError> {
+            let Some(tree) = tree else { return Ok(None) };
+            let bytes = self.objects.bytes(tree, Kind::Tree)?.to_vec();
+            self.bytes += bytes.len() as u64;
+            if self.bytes > self.limits.bytes {
+                let most = self.limits.bytes >> 20;
+                let message =
+                    format!("comparing it with its parent takes more than {most} MB of trees");
+                return Err(GitError::limit(message));
             }
+            let mut reader = TreeReader::new(tree, bytes);
+            let head = reader.next()?;
+            Ok(Some(FolderReader { reader, head }))
+        };
+        let (old, new) = (open(old)?, open(new)?);
+        self.pairs.push(FolderPair { old, new, path: self.path.len() });
+        Ok(())
+    }
+
+    /// The next entries, whose path is `path` then, and how many there are of them.
+    fn step(&mut self) -> Result<Option<(EntryPair, u64)>, GitError> {
+        while let Some(pair) = self.pairs.last_mut() {
+            self.path.truncate(pair.path);
+            let side = pair.earlier();
+            let named = match side {
+                Ordering::Greater => &pair.new,
+                _ => &pair.old,
+            };
+            let named = named.as_ref().and_then(|folder| Some((folder, folder.head.as_ref()?)));
+            let Some((folder, entry)) = named else {
+                self.pairs.pop();
+                continue;
+            };
+            if !self.path.is_empty() {
+                self.path.push(b'/');
+            }
+            self.path.extend_from_slice(folder.reader.name(entry));
+            if self.path.len() > PATH_BYTES {
+                let message = format!("it has a path of more than {PATH_BYTES} bytes");
+                return Err(GitError::limit(message));
+            }
+            let old = if side.is_le() { FolderPair::take(&mut pair.old)? } else { None };
+            let new = if side.is_ge() { FolderPair::take(&mut pair.new)? } else { None };
+            let read = u64::from(old.is_some()) + u64::from(new.is_some());
+            return Ok(Some(((old, new), read)));
         }
-        changes.added.sort_unstable();
-        changes.deleted.sort_unstable();
-        changes.deleted_others.sort_unstable();
-        changes.modified.sort_unstable_by(|a, b| a.1.cmp(&b.1));
-        match changes.path_twice() {
-            Some(path) => Err(GitError::damaged(&format!("tree {after} lists {path} twice"))),
-            None => Ok(changes),
+        Ok(None)
+    }
+
+    fn count(&mut self, entries: u64) -> Result<(), GitError> {
+        self.entries += entries;
+        if self.entries > self.limits.entries {
+            let most = self.limits.entries;
+            let message =
+                format!("comparing it with its parent takes more than {most} entries of trees");
+            return Err(GitError::limit(message));
         }
+        Ok(())
+    }
+
+    fn path(&self) -> String {
+        path_text(self.path.as_bstr())
+    }
+}
+
+impl FolderPair {
+    /// Whether the next entry is in the older folder, in both, or in the newer one.
+    fn earlier(&self) -> Ordering {
+        let head =
+            |folder: &'_ Option<FolderReader>| folder.as_ref().is_some_and(|f| f.head.is_some());
+        match (&self.old, &self.new) {
+            (
+                Some(FolderReader { reader: a, head: Some(one) }),
+                Some(FolderReader { reader: b, head: Some(other) }),
+            ) => order(a, one, b, other),
+            _ if head(&self.new) => Ordering::Greater,
+            _ => Ordering::Less,
+        }
+    }
+
+    fn take(folder: &mut Option<FolderReader>) -> Result<Option<Entry>, GitError> {
+        let Some(FolderReader { reader, head }) = folder else { return Ok(None) };
+        let next = reader.next()?;
+        Ok(std::mem::replace(head, next))
     }
 }
 
 impl TreeChanges {
-    fn add(&mut self, path: &BStr, blob: ObjectId, include: &GlobSet) {
-        let path = path_text(path);
+    /// How many files of interest differ.
+    fn files(&self) -> usize {
+        let deleted = self.deleted.len() + self.deleted_others.len();
+        self.added.len() + self.modified.len() + deleted
+    }
+
+    /// About how much memory it takes, in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        let deleted = self.deleted.iter().chain(&self.deleted_others);
+        let modified = self.modified.iter().map(|(_, after)| after);
+        let files = self.added.iter().chain(deleted).chain(modified);
+        files.map(|file| file.path.len() as u64 + 80).sum()
+    }
+
+    fn add(&mut self, path: String, blob: ObjectId, include: &GlobSet) {
         if include.is_match(&path) {
             self.added.push(File { path: path.into(), blob });
         }
     }
 
-    /// A path that was changed in two ways, which no sound tree does.
-    fn path_twice(&self) -> Option<&str> {
-        let after = self.modified.iter().map(|(_, after)| after);
-        let mut paths: Vec<&str> = self.added.iter().chain(after).map(|f| &*f.path).collect();
-        paths.sort_unstable();
-        paths.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
-    }
-
-    fn delete(&mut self, path: &BStr, blob: ObjectId, include: &GlobSet) {
-        let text = path_text(path);
-        let name = text.rsplit('/').next().unwrap_or(&text);
-        let script = !name.contains('.');
-        let python = script || name.ends_with(".py") || include.is_match(&text);
-        let list = if python { &mut self.deleted } else { &mut self.deleted_others };
-        list.push(File { path: text.into(), blob });
-    }
-}
-
-/// A path as text. Bytes that are not UTF-8 are written `\xNN`, and backslashes beside them
-/// twice. A path that looks as if it was written like this is, too, so that different paths
-/// stay different.
-pub(super) fn path_text(path: &BStr) -> String {
-    if let Ok(text) = path.to_str()
-        && !text.contains(r"\\")
-        && !text.contains(r"\x")
-    {
-        return text.to_string();
-    }
-    let mut text = String::with_capacity(path.len() + 8);
-    for chunk in path.utf8_chunks() {
-        text.push_str(&chunk.valid().replace('\\', "\\\\"));
-        for byte in chunk.invalid() {
-            text.push_str(&format!("\\x{byte:02X}"));
+    fn modify(&mut self, path: String, before: ObjectId, after: ObjectId, include: &GlobSet) {
+        if include.is_match(&path) {
+            self.modified.push((before, File { path: path.into(), blob: after }));
         }
     }
-    text
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_that_are_not_utf8_stay_different() {
-        assert_eq!(path_text("a b/é.py".into()), "a b/é.py");
-        assert_eq!(path_text(b"a\\b/\xE9.py".as_bstr()), "a\\\\b/\\xE9.py");
-        assert_ne!(path_text(b"\xE9.py".as_bstr()), path_text("\\xE9.py".into()));
-        assert_ne!(path_text(b"\xE9.py".as_bstr()), path_text(b"\xE8.py".as_bstr()));
+    fn delete(&mut self, path: String, blob: ObjectId, include: &GlobSet) {
+        let name = path.rsplit('/').next().unwrap_or(&path);
+        let script = !name.contains('.');
+        let python = script || name.ends_with(".py") || include.is_match(&path);
+        let list = if python { &mut self.deleted } else { &mut self.deleted_others };
+        list.push(File { path: path.into(), blob });
     }
 }

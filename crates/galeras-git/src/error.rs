@@ -17,8 +17,12 @@ pub enum GitErrorKind {
     NotFound,
     /// The server wants a login, or refuses this one.
     Denied,
-    /// A pack or an object is corrupt.
+    /// A pack or an object is corrupt or missing.
     Damaged,
+    /// An object is sound and says what git does not write.
+    Malformed,
+    /// More would have to be read than is read of any repository.
+    Limit,
     /// Anything else.
     Other,
 }
@@ -72,6 +76,16 @@ impl GitError {
         Self::new(GitErrorKind::Damaged, message)
     }
 
+    /// An object that is what it should be, and is not what git writes.
+    pub(crate) fn malformed(message: impl Into<String>) -> Self {
+        Self::new(GitErrorKind::Malformed, message)
+    }
+
+    /// A limit of `limits` that is exceeded.
+    pub(crate) fn limit(message: impl Into<String>) -> Self {
+        Self::new(GitErrorKind::Limit, message)
+    }
+
     /// The same, to be tried again after `wait` at the earliest.
     pub(crate) fn after(self, wait: Option<Duration>) -> Self {
         Self { retry_after: wait, ..self }
@@ -80,6 +94,14 @@ impl GitError {
     /// An error of the local file system.
     pub(crate) fn io(doing: &str, path: &std::path::Path, error: io::Error) -> Self {
         let message = format!("cannot {doing} `{}`: {error}", path.display());
-        Self { source: Some(Arc::new(error)), ..Self::other(message) }
+        // What is there is not what was put there: a file for a folder, or bytes for a text.
+        let kind = match error.kind() {
+            io::ErrorKind::NotADirectory
+            | io::ErrorKind::IsADirectory
+            | io::ErrorKind::AlreadyExists
+            | io::ErrorKind::InvalidData => GitErrorKind::Damaged,
+            _ => GitErrorKind::Other,
+        };
+        Self { source: Some(Arc::new(error)), ..Self::new(kind, message) }
     }
 }

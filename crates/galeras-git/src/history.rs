@@ -12,6 +12,7 @@ use gix::objs::Kind;
 
 use super::commit::CommitText;
 use super::error::GitError;
+use super::limits::COMMIT_BYTES;
 use super::repository::{Objects, Repository};
 
 /// A time window in seconds since 1970 in UTC, from `since` on, before `until`.
@@ -58,7 +59,8 @@ pub(super) struct History {
 /// Commits with several parents are left out unless `merges` is set.
 ///
 /// # Errors
-/// `Damaged` if a commit is missing or cannot be decoded, `Interrupted` if `interrupt` is set.
+/// `Damaged` if a commit is missing or cannot be decoded, `Limit` if one is too large,
+/// `Interrupted` if `interrupt` is set.
 pub(super) fn history(
     repository: &Repository,
     head: ObjectId,
@@ -77,8 +79,13 @@ pub(super) fn history(
         if walked.is_multiple_of(256) && interrupt.load(Ordering::Relaxed) {
             return Err(GitError::interrupted());
         }
-        let CommitText { tree, parents, committed, .. } =
-            CommitText::read(id, objects.bytes(id, Kind::Commit)?)?;
+        let bytes = objects.bytes(id, Kind::Commit)?;
+        if bytes.len() > COMMIT_BYTES {
+            let (size, most) = (bytes.len() >> 20, COMMIT_BYTES >> 20);
+            let message = format!("commit {id} has {size} MB; commits of up to {most} MB are read");
+            return Err(GitError::limit(message));
+        }
+        let CommitText { tree, parents, committed, .. } = CommitText::read(id, bytes)?;
         let cut = shallow.contains(&id);
         match committed {
             None => history.undated.push(id),

@@ -2,13 +2,14 @@
 //! changed.
 //!
 //! `location` tells folders from servers and `net` brings objects from the latter;
-//! `repository`, `commit`, `history` and `changes` read them; `renames`, `lines`, `sources` and `miner`
-//! find changed methods. Nothing here knows of tables.
+//! `repository`, `commit`, `history`, `tree` and `changes` read them, within `limits`; `renames`,
+//! `lines`, `sources` and `miner` find changed methods. Nothing here knows of tables.
 
 mod changes;
 mod commit;
 mod error;
 mod history;
+mod limits;
 mod lines;
 mod location;
 mod miner;
@@ -16,6 +17,10 @@ mod net;
 mod renames;
 mod repository;
 mod sources;
+#[cfg(test)]
+mod tests;
+mod threads;
+mod tree;
 
 pub use error::{GitError, GitErrorKind};
 pub use gix::ObjectId;
@@ -24,3 +29,4 @@ pub use location::{RepositoryLocation, shown_url};
 pub use miner::{ChangedMethod, CommitFacts, MineOptions, MinePlan, Sink, mine, plan, trees};
 pub use net::{Activity, Fetcher, Head, Network, Received, remote_head};
 pub use repository::Repository;
+pub use threads::guarded;

@@ -20,9 +20,10 @@ impl RepositoryLocation {
     /// Reads `text`: a URL (http, https, git, ssh, file), `user@host:path`, or a folder
     /// relative to `base`.
     ///
-    /// A text that names an existing repository in a folder is that folder, whatever it looks
-    /// like; otherwise the rules of `git help urls` apply. URLs that a program could take for an
-    /// option or a command are refused.
+    /// A text that starts with `-` is refused, as a program could take it for an option, and so
+    /// is one with a control character. Of the others, one that names an existing repository in
+    /// a folder is that folder, whatever it looks like; otherwise the rules of `git help urls`
+    /// apply. URLs that a program could take for an option or a command are refused.
     ///
     /// # Errors
     /// `NotFound` if the folder does not exist or is not a repository, `Other` for schemes and
@@ -30,6 +31,12 @@ impl RepositoryLocation {
     pub fn parse(text: &str, base: &Path) -> Result<Self, GitError> {
         if text.is_empty() {
             return Err(GitError::other("the address of the repository is empty"));
+        }
+        if text.starts_with('-') {
+            return Err(refused(text, "it starts with `-`, as options do"));
+        }
+        if text.chars().any(char::is_control) {
+            return Err(refused(text, "it has a control character in it"));
         }
         // What is there as a folder is one, whatever its name looks like.
         let folder = base.join(text);
@@ -49,8 +56,11 @@ impl RepositoryLocation {
             }
             Some((host, path)) => {
                 let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
-                if !is_host(host) || text.starts_with('-') || path.is_empty() {
+                if !is_host(host) || path.is_empty() {
                     return Err(refused(text, "it is neither a folder nor a URL"));
+                }
+                if path.starts_with('-') {
+                    return Err(refused(text, "its path starts with `-`, as options do"));
                 }
                 checked(text)?;
                 Ok(Self::Remote(text.to_string()))

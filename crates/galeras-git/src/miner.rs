@@ -6,8 +6,7 @@
 //! qualified name and the position among equal names are the same.
 
 use std::collections::{HashMap, HashSet};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use gix::ObjectId;
 use gix::objs::Kind;
@@ -15,14 +14,16 @@ use globset::GlobSet;
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 use rayon::slice::ParallelSlice;
 
-use super::changes::{File, TreeChanges, TreeDiff};
+use super::changes::{File, TreeChanges, tree_changes};
 use super::commit::CommitText;
-use super::error::GitError;
+use super::error::{GitError, GitErrorKind};
 use super::history::{Commit, History, Window, history, tree_of};
+use super::limits::{CHANGED_BYTES, COMMITS_BEYOND, TreeLimits};
 use super::lines::{Hunk, hunks, overlap};
 use super::renames::renames;
 use super::repository::{Objects, Repository};
 use super::sources::{Source, Sources};
+use super::threads::{guarded, pool};
 use galeras_python::OutlineMethod;
 
 /// Commits that one thread mines at a time: neighbours share files.
@@ -74,6 +75,12 @@ impl MinePlan {
         blobs.sort_unstable();
         blobs.dedup();
         blobs
+    }
+
+    /// Why a commit cannot be mined, if that is an object that is missing or damaged.
+    pub fn damage(&self) -> Option<&GitError> {
+        let errors = self.commits.iter().filter_map(|planned| planned.changes.as_ref().err());
+        errors.into_iter().find(|error| error.kind == GitErrorKind::Damaged)
     }
 }
 
@@ -162,7 +169,9 @@ pub fn trees(
 /// as many threads as `options` says.
 ///
 /// # Errors
-/// As [`trees`]; a damaged tree only refuses its commit.
+/// As [`trees`]; a damaged tree only refuses its commit, and so does one that is not what git
+/// writes. `Limit` if the commits change more than fits in memory, or if too many of them are
+/// beyond the limits of one commit.
 pub fn plan(
     repository: &Repository,
     head: ObjectId,
@@ -176,21 +185,40 @@ pub fn plan(
     plan.refused.extend(cut_off.into_iter().map(|id| (id, "history", cut.to_string())));
     let unreadable = "the committer's date cannot be read";
     plan.refused.extend(undated.into_iter().map(|id| (id, "date", unreadable.to_string())));
+    let (kept, beyond) = (AtomicU64::new(0), AtomicUsize::new(0));
     let compare = |part: &[Commit]| {
         let mut objects = repository.objects();
-        let mut diff = TreeDiff::default();
-        let changes = |commit: &Commit| {
+        let mut changes = |commit: &Commit| {
             let before = commit.parent.map(|id| tree_of(&mut objects, id)).transpose()?;
-            diff.changes(&mut objects, before, commit.tree, &options.include)
+            let (after, limits) = (commit.tree, &TreeLimits::DEFAULT);
+            tree_changes(&mut objects, before, after, &options.include, limits)
         };
-        part.iter().map(changes).collect::<Vec<_>>()
+        let mut results = Vec::with_capacity(part.len());
+        for commit in part {
+            let result = changes(commit);
+            let bytes = result.as_ref().map_or(0, TreeChanges::bytes);
+            let bytes = kept.fetch_add(bytes, Ordering::Relaxed) + bytes;
+            let limit = result.as_ref().is_err_and(|error| error.kind == GitErrorKind::Limit);
+            let limits = beyond.fetch_add(usize::from(limit), Ordering::Relaxed);
+            if interrupt.load(Ordering::Relaxed) {
+                return Err(GitError::interrupted());
+            }
+            // Whichever thread comes there first: that one of them does is certain.
+            if bytes > CHANGED_BYTES || (limit && limits >= COMMITS_BEYOND) {
+                let message = format!(
+                    "its commits change too much: more than {COMMITS_BEYOND} of them are beyond the \
+                     limits of one commit, or the changed paths take more than {} MB",
+                    CHANGED_BYTES >> 20
+                );
+                return Err(GitError::limit(message));
+            }
+            results.push(result);
+        }
+        Ok(results)
     };
-    let stopped = || interrupt.load(Ordering::Relaxed);
-    let changes: Option<Vec<_>> = pool(options.jobs)?.install(|| {
-        let parts = commits.par_chunks(PART);
-        parts.map(|part| (!stopped()).then(|| compare(part))).collect()
-    });
-    let changes = changes.ok_or_else(GitError::interrupted)?;
+    let changes: Result<Vec<_>, GitError> =
+        pool(options.jobs)?.install(|| commits.par_chunks(PART).map(compare).collect());
+    let changes = changes?;
     for (commit, changes) in commits.into_iter().zip(changes.into_iter().flatten()) {
         if changes.as_ref().map_or(true, |changes| !changes.is_empty()) {
             plan.commits.push(PlannedCommit { commit, changes });
@@ -242,15 +270,9 @@ pub fn mine<S: Sink>(
     // A pool of its own, as a sink that waits for its reader blocks its thread.
     let pool = pool(sinks.len())?;
     let mine_all = || pool.install(|| sinks.into_par_iter().with_max_len(1).map(work).collect());
-    let ended: Result<Vec<_>, _> = catch_unwind(AssertUnwindSafe(mine_all));
+    let ended: Vec<_> = guarded(|| Ok(mine_all()))?;
     // All threads have ended before the first error is returned.
-    ended.map_err(|_| GitError::damaged("a miner thread panicked"))?.into_iter().collect()
-}
-
-/// A pool of `threads` threads, at least one.
-fn pool(threads: usize) -> Result<rayon::ThreadPool, GitError> {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build();
-    pool.map_err(|error| GitError::other(format!("cannot start threads: {error}")))
+    ended.into_iter().collect()
 }
 
 /// One thread at work.
@@ -266,13 +288,13 @@ impl Miner<'_> {
         let changes = match &planned.changes {
             Ok(changes) => changes,
             Err(error) => {
-                return sink.refused(&id.to_string(), None, "object", &error.to_string());
+                return sink.refused(&id.to_string(), None, rule(error), &error.to_string());
             }
         };
         let facts = match facts(&mut self.objects, &planned.commit) {
             Ok(facts) => facts,
             Err(error) => {
-                return sink.refused(&id.to_string(), None, "object", &error.to_string());
+                return sink.refused(&id.to_string(), None, rule(&error), &error.to_string());
             }
         };
         let deleted: Vec<File> = match changes.added.is_empty() {
@@ -285,10 +307,21 @@ impl Miner<'_> {
             let objects = &mut self.objects;
             let limit = self.options.max_file_bytes;
             renames(&deleted, &changes.added, |blob| {
-                let small = comparable.contains(&blob)
-                    && objects.size(blob).is_ok_and(|size| size <= limit);
-                small.then(|| objects.bytes(blob, Kind::Blob).ok().map(<[u8]>::to_vec)).flatten()
+                if !comparable.contains(&blob) {
+                    return Ok(None);
+                }
+                let large = objects.size(blob)? > limit;
+                // A size is only true of an object that is what it should be.
+                let bytes = objects.bytes(blob, Kind::Blob)?;
+                Ok((!large).then(|| bytes.to_vec()))
             })
+        };
+        let origins = match origins {
+            Ok(origins) => origins,
+            Err(error) => {
+                let reason = format!("renamed files cannot be told: {error}");
+                return sink.refused(&id.to_string(), None, rule(&error), &reason);
+            }
         };
         for (file, origin) in changes.added.iter().zip(origins) {
             let before = origin.map(|at| deleted[at].blob);
@@ -384,6 +417,15 @@ impl Miner<'_> {
             }
         }
         Ok(Ok(()))
+    }
+}
+
+/// The rule that a commit breaks which cannot be mined.
+fn rule(error: &GitError) -> &'static str {
+    match error.kind {
+        GitErrorKind::Malformed => "tree",
+        GitErrorKind::Limit => "limit",
+        _ => "object",
     }
 }
 

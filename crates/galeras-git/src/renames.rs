@@ -10,6 +10,7 @@ use std::hash::BuildHasher;
 use gix::ObjectId;
 
 use super::changes::File;
+use super::error::GitError;
 
 /// Pairs that are compared in one commit at most, as Git's `diff.renameLimit` squared; beyond
 /// it only equal contents are paired.
@@ -21,38 +22,42 @@ const MAX_BYTES: usize = 256 << 20;
 
 /// For each added file the position of the deleted one that it was; `None` if it is new.
 ///
-/// `content` gives the bytes of a file, `None` if it cannot be read or is not to be compared.
+/// `content` gives the bytes of a file, `None` if it is not to be compared.
+///
+/// # Errors
+/// Those of `content`: which files are pairs depends on all of them.
 pub(super) fn renames(
     deleted: &[File],
     added: &[File],
-    mut content: impl FnMut(ObjectId) -> Option<Vec<u8>>,
-) -> Vec<Option<usize>> {
+    mut content: impl FnMut(ObjectId) -> Result<Option<Vec<u8>>, GitError>,
+) -> Result<Vec<Option<usize>>, GitError> {
     let mut pairs = Pairs { of_added: vec![None; added.len()], taken: vec![false; deleted.len()] };
     if deleted.is_empty() || added.is_empty() {
-        return pairs.of_added;
+        return Ok(pairs.of_added);
     }
     pairs.equal_contents(deleted, added);
     let open = |flags: &[bool]| flags.iter().filter(|flag| !**flag).count();
     let wanted = pairs.of_added.iter().filter(|pair| pair.is_none()).count();
     if wanted == 0 || open(&pairs.taken).saturating_mul(wanted) > MAX_PAIRS {
-        return pairs.of_added;
+        return Ok(pairs.of_added);
     }
     let mut budget = MAX_BYTES;
     let mut profile = |file: &File, unwanted: bool| {
         if unwanted || budget == 0 {
-            return None;
+            return Ok(None);
         }
-        let bytes = content(file.blob)?;
+        let Some(bytes) = content(file.blob)? else { return Ok(None) };
         budget = budget.saturating_sub(bytes.len());
-        Some(Profile::of(&bytes))
+        Ok(Some(Profile::of(&bytes)))
     };
-    let before: Vec<_> =
-        deleted.iter().zip(&pairs.taken).map(|(file, taken)| profile(file, *taken)).collect();
-    let after: Vec<_> = added
-        .iter()
-        .zip(&pairs.of_added)
+    let deleted_and_taken = deleted.iter().zip(&pairs.taken);
+    let before: Vec<_> = deleted_and_taken
+        .map(|(file, taken)| profile(file, *taken))
+        .collect::<Result<_, GitError>>()?;
+    let added_and_paired = added.iter().zip(&pairs.of_added);
+    let after: Vec<_> = added_and_paired
         .map(|(file, pair)| profile(file, pair.is_some()))
-        .collect();
+        .collect::<Result<_, GitError>>()?;
     let mut scored = Vec::new();
     for (to, new) in after.iter().enumerate() {
         let Some(new) = new else { continue };
@@ -70,7 +75,7 @@ pub(super) fn renames(
     for (_, _, from, to) in scored {
         pairs.join(from, to);
     }
-    pairs.of_added
+    Ok(pairs.of_added)
 }
 
 struct Pairs {
@@ -202,7 +207,7 @@ mod tests {
                 .collect()
         };
         let (deleted, added) = (files(deleted), files(added));
-        renames(&deleted, &added, |id| contents.get(&id).cloned())
+        renames(&deleted, &added, |id| Ok(contents.get(&id).cloned())).unwrap()
     }
 
     #[test]

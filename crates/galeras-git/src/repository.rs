@@ -1,5 +1,9 @@
 //! A local repository: opening it, its head, and the objects in it.
+//!
+//! An object is what its id says, or it is not used: gix does not compare them, and a byte that
+//! changed in a pack may give another object as well as none.
 
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use gix::ObjectId;
@@ -8,6 +12,7 @@ use gix::odb::pack::cache::lru::MemoryCappedHashmap as DeltaCache;
 use gix::odb::pack::cache::object::MemoryCappedHashmap as ObjectCache;
 
 use super::error::{GitError, GitErrorKind};
+use super::limits::OBJECT_BYTES;
 use super::net::Head;
 
 /// Memory for bases of deltas, per thread and in bytes.
@@ -15,13 +20,20 @@ const DELTA_CACHE: usize = 48 << 20;
 /// Memory for trees, per thread and in bytes. Neighbouring commits share most of them.
 const TREE_CACHE: usize = 24 << 20;
 
+/// How many ids of objects are remembered that are what they should be, per thread.
+const CHECKED: usize = 1 << 20;
+
 /// An open repository, shared by threads.
 pub struct Repository(gix::ThreadSafeRepository);
 
 /// One thread's access to the objects.
 pub struct Objects {
-    pub(super) handle: gix::OdbHandle,
+    handle: gix::OdbHandle,
     buffer: Vec<u8>,
+    /// Objects that others take the place of (`git help replace`).
+    replaced: HashMap<ObjectId, ObjectId>,
+    /// Objects that were compared with their ids.
+    checked: HashSet<ObjectId>,
 }
 
 impl Repository {
@@ -32,7 +44,10 @@ impl Repository {
     /// [`GitErrorKind::NotFound`] if there is none, [`GitErrorKind::Damaged`] if it cannot be
     /// read.
     pub fn open(dir: &Path) -> Result<Self, GitError> {
+        // What an object says of its size is believed up to here.
+        let limit = format!("gitoxide.objects.allocLimit={OBJECT_BYTES}");
         let options = gix::open::Options::isolated().bail_if_untrusted(false);
+        let options = options.config_overrides([limit]);
         match gix::ThreadSafeRepository::open_opts(dir, options) {
             Ok(repository) => Ok(Self(repository)),
             Err(error) if dir.exists() => {
@@ -102,7 +117,8 @@ impl Repository {
         handle.set_pack_cache(|| Box::new(DeltaCache::new(DELTA_CACHE)));
         handle.set_object_cache(|| Box::new(ObjectCache::new(TREE_CACHE)));
         handle.refresh_never();
-        Objects { handle, buffer: Vec::new() }
+        let replaced = handle.store_ref().replacements().collect();
+        Objects { handle, buffer: Vec::new(), replaced, checked: HashSet::new() }
     }
 }
 
@@ -122,15 +138,40 @@ impl Objects {
         }
     }
 
-    /// The bytes of an object of this kind.
+    /// The bytes of an object of this kind, which are those that its id is made of.
+    ///
+    /// # Errors
+    /// `Damaged` if it is missing, of another kind, or has other bytes; `Limit` if it has more
+    /// than [`OBJECT_BYTES`].
     pub(super) fn bytes(&mut self, id: ObjectId, kind: Kind) -> Result<&[u8], GitError> {
-        let data = self
-            .handle
-            .find(&id, &mut self.buffer)
-            .map_err(|error| GitError::damaged(&format!("object {id}: {error}")))?;
-        if data.kind != kind {
-            return Err(GitError::damaged(&format!("object {id} is a {}", data.kind)));
+        let found = match self.handle.find(&id, &mut self.buffer) {
+            Ok(data) => data,
+            Err(error) => {
+                let damaged = GitError::damaged(&format!("object {id}: {error}"));
+                return Err(too_large(&self.handle, id).unwrap_or(damaged));
+            }
+        };
+        if found.kind != kind {
+            return Err(GitError::damaged(&format!("object {id} is a {}", found.kind)));
         }
-        Ok(data.data)
+        if !self.checked.contains(&id) {
+            let wanted = self.replaced.get(&id).unwrap_or(&id);
+            if let Err(error) = found.verify_checksum(wanted) {
+                return Err(GitError::damaged(&format!("object {id} is damaged: {error}")));
+            }
+            if self.checked.len() >= CHECKED {
+                self.checked.clear();
+            }
+            self.checked.insert(id);
+        }
+        Ok(found.data)
     }
+}
+
+/// Why an object cannot be read, if that is its size.
+fn too_large(handle: &gix::OdbHandle, id: ObjectId) -> Option<GitError> {
+    let size = handle.try_header(&id).ok()??.size;
+    let (size, most) = (size >> 20, OBJECT_BYTES >> 20);
+    let message = format!("object {id} has {size} MB; objects of up to {most} MB are read");
+    (size >= most).then(|| GitError::limit(message))
 }

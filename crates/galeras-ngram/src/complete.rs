@@ -6,9 +6,8 @@
 use super::cache;
 use super::candidates::{Counts, History};
 use super::draw::{Drawer, Stream, Temperature};
-use super::model::NgramModel;
+use super::model::{LeftOut, NgramModel};
 use super::tokens::split;
-use super::trie::Trie;
 use super::vocabulary::{BEGIN, END};
 
 /// What is completed.
@@ -19,9 +18,10 @@ pub struct NgramPrompt<'a> {
     /// The code to go on from. It may start and end anywhere, also inside of a word. Where
     /// `context` has it too, it should be there byte for byte.
     pub code: &'a str,
-    /// Training texts that must not count. Each is left out once for each time that it is
-    /// listed; texts that the model was not trained on are ignored.
-    pub own: &'a [&'a str],
+    /// Training texts that must not count, and how often each of them is left out. Texts that
+    /// the model was not trained on, or not so often, are ignored. Time is linear in the texts
+    /// that are listed, however often they are left out.
+    pub own: &'a [(&'a str, u32)],
 }
 
 /// How a completion is made.
@@ -81,8 +81,7 @@ impl Finish {
 /// models. What it held before has no influence.
 #[derive(Default)]
 pub struct CompletionBuffers {
-    tokens: Vec<u32>,
-    own: Trie,
+    own: LeftOut,
     prompt: cache::Buffers,
     candidates: Vec<(u32, u64)>,
     drawer: Drawer,
@@ -102,7 +101,7 @@ impl NgramModel {
         settings: &CompletionSettings<'_>,
     ) -> Completion {
         let mut writer = Writer { text: String::new(), tokens: 0, settings };
-        let remaining = self.count_own(prompt.own, &mut buffers.tokens, &mut buffers.own);
+        let remaining = self.count_own(prompt.own, &mut buffers.own);
         if remaining == 0 {
             return writer.finish(Finish::Stop);
         }
@@ -111,7 +110,7 @@ impl NgramModel {
         let mut counts = Counts {
             model: self,
             lexicon: &lexicon,
-            own: &mut buffers.own,
+            own: &mut buffers.own.trie,
             prompt: &mut buffers.prompt,
         };
         let mut history = History::START;

@@ -101,29 +101,44 @@ impl NgramModel {
     }
 
     /// Counts the n-grams of those texts of `own` that are in the model: each as often as it
-    /// is in `own`, at most as often as it is in the model. Returns how many texts remain.
-    pub(super) fn count_own(&self, own: &[&str], tokens: &mut Vec<u32>, trie: &mut Trie) -> u64 {
+    /// is to be left out, at most as often as it is in the model. Returns how many texts remain.
+    ///
+    /// However often a text is left out, it is read once.
+    pub(super) fn count_own(&self, own: &[(&str, u32)], left_out: &mut LeftOut) -> u64 {
+        let LeftOut { tokens, times, trie } = left_out;
         tokens.clear();
+        times.clear();
         let mut taken: HashMap<Digest, u32> = HashMap::new();
         let mut remaining = self.count;
-        for text in own {
+        for (text, wanted) in own {
             let digest = digest(text);
             let Ok(at) = self.texts.binary_search_by_key(&digest, |&(digest, _)| digest) else {
                 continue;
             };
-            let times = taken.entry(digest).or_default();
-            if *times == self.texts[at].1 {
+            let taken = taken.entry(digest).or_default();
+            let more = (*wanted).min(self.texts[at].1 - *taken);
+            if more == 0 {
                 continue;
             }
-            *times += 1;
-            remaining -= 1;
+            *taken += more;
+            remaining -= u64::from(more);
             tokens.push(BEGIN);
             tokens.extend(split(text).filter_map(|token| self.vocabulary.find(token)));
             tokens.extend([END, CUT]);
+            times.resize(tokens.len(), more);
         }
-        trie.count(tokens, self.order);
+        trie.count_repeated(tokens, times, self.order);
         remaining
     }
+}
+
+/// The n-grams of texts that are left out, and the buffers of counting them.
+#[derive(Default)]
+pub(super) struct LeftOut {
+    tokens: Vec<u32>,
+    /// For each token, how many equal texts it stands for.
+    times: Vec<u32>,
+    pub(super) trie: Trie,
 }
 
 fn digest(text: &str) -> Digest {

@@ -85,6 +85,24 @@ impl Trie {
     /// Counts all n-grams of 1 to `order` tokens. Each sequence of `tokens` ends with
     /// [`CUT`], as does the last. There are fewer than `u32::MAX` tokens.
     pub(super) fn count(&mut self, tokens: &[u32], order: usize) {
+        self.count_sequences(tokens, order, |starts| starts.len() as u32);
+    }
+
+    /// The same where each sequence stands for several equal ones: for as many as `times` says
+    /// at the place of each of its tokens. There are fewer than `u32::MAX` tokens in all of them.
+    pub(super) fn count_repeated(&mut self, tokens: &[u32], times: &[u32], order: usize) {
+        let times = |start: &u64| times.get(*start as u32 as usize).copied().unwrap_or_default();
+        self.count_sequences(tokens, order, |starts| starts.iter().map(times).sum());
+    }
+
+    /// Counts n-grams. `occurrences` takes the keys of one n-gram, whose lower halves are the
+    /// places where it starts.
+    fn count_sequences(
+        &mut self,
+        tokens: &[u32],
+        order: usize,
+        occurrences: impl Fn(&[u64]) -> u32,
+    ) {
         let work = &mut self.work;
         work.starts.clear();
         work.starts.extend(0..tokens.len() as u32);
@@ -110,7 +128,7 @@ impl Trie {
                     work.keys.sort_unstable();
                     for group in work.keys.chunk_by(|a, b| a >> 32 == b >> 32) {
                         level.tokens.push((group[0] >> 32) as u32);
-                        level.counts.push(group.len() as u32);
+                        level.counts.push(occurrences(group));
                         work.next.extend(group.iter().map(|&key| key as u32));
                         work.next_ends.push(work.next.len());
                     }
@@ -223,6 +241,27 @@ mod tests {
                 assert!(followers.tokens.is_sorted());
                 assert_eq!(&followers.iter().collect::<HashMap<_, _>>(), next);
             }
+        }
+    }
+
+    #[test]
+    fn repeated_sequences_count_as_often_as_they_are_repeated() {
+        let sequences: [(&[u32], u32); 4] =
+            [(&[1, 2, 1, 2, 1], 3), (&[2, 1], 1), (&[], 5), (&[1, 1, 1, 2], 40_000)];
+        let (mut tokens, mut times, mut written_out) = (Vec::new(), Vec::new(), Vec::new());
+        for (sequence, repeated) in sequences {
+            let whole = [sequence, &[CUT]].concat();
+            times.resize(times.len() + whole.len(), repeated);
+            tokens.extend_from_slice(&whole);
+            written_out.extend(whole.repeat(repeated as usize));
+        }
+        let (mut short, mut long) = (Trie::default(), Trie::default());
+        short.count_repeated(&tokens, &times, 4);
+        long.count(&written_out, 4);
+        for (one, other) in short.levels.iter().zip(&long.levels) {
+            assert_eq!(one.tokens, other.tokens);
+            assert_eq!(one.counts, other.counts);
+            assert_eq!(one.first, other.first);
         }
     }
 

@@ -100,8 +100,10 @@ impl BoundStep for Ngram {
 
 /// The texts to learn from, and how to find those of a row.
 struct Corpus {
-    /// In alphabetical order.
-    texts: Vec<String>,
+    /// Each text once, in alphabetical order, and how often it is there.
+    texts: Vec<(String, u32)>,
+    /// How many there are in all.
+    count: usize,
     /// Where the texts of an id are; ids need not be unique where another column is the key.
     by_id: HashMap<String, Vec<usize>>,
 }
@@ -125,40 +127,43 @@ impl Corpus {
 
     /// Texts with their ids, in alphabetical order.
     fn of(rows: Vec<(String, String)>) -> Self {
+        let count = rows.len();
         let mut by_id: HashMap<String, Vec<usize>> = HashMap::new();
-        let mut texts = Vec::with_capacity(rows.len());
+        let mut texts: Vec<(String, u32)> = Vec::new();
         for (text, id) in rows {
-            by_id.entry(id).or_default().push(texts.len());
-            texts.push(text);
+            match texts.last_mut().filter(|(last, _)| *last == text) {
+                Some((_, times)) => *times = times.saturating_add(1),
+                None => texts.push((text, 1)),
+            }
+            let (at, of_id) = (texts.len() - 1, by_id.entry(id).or_default());
+            if of_id.last() != Some(&at) {
+                of_id.push(at);
+            }
         }
-        Self { texts, by_id }
+        Self { texts, count, by_id }
     }
 
-    /// The texts that a row must not be completed from: its own, and any that begins with the code
-    /// to go on from. Equal texts stand side by side and are all among them.
-    fn own(&self, ids: &[Option<&str>], code: &str) -> Vec<&str> {
-        let mut own: Vec<&str> = Vec::new();
-        let mut add =
-            |begin: &str, whole: bool| {
-                let first = self.texts.partition_point(|text| text.as_str() < begin);
-                let from_there = self.texts[first..].iter().map(String::as_str);
-                own.extend(from_there.take_while(|text| {
-                    if whole { *text == begin } else { text.starts_with(begin) }
-                }));
-            };
+    /// All texts, equal ones as often as they are there.
+    fn all(&self) -> Vec<&str> {
+        let mut all = Vec::with_capacity(self.count);
+        for (text, times) in &self.texts {
+            all.extend(std::iter::repeat_n(text.as_str(), *times as usize));
+        }
+        all
+    }
+
+    /// The texts that a row must not be completed from, and how often each is there: its own,
+    /// and any that begins with the code to go on from. Equal texts are all among them.
+    fn own(&self, ids: &[Option<&str>], code: &str) -> Vec<(&str, u32)> {
         let code = code.trim_end();
-        if !code.is_empty() {
-            add(code, false);
-        }
-        let of_ids = ids.iter().flatten().flat_map(|id| self.by_id.get(*id)).flatten();
-        let mut texts: Vec<&str> = of_ids.map(|at| self.texts[*at].as_str()).collect();
-        texts.sort_unstable();
-        texts.dedup();
-        for text in texts.into_iter().filter(|text| code.is_empty() || !text.starts_with(code)) {
-            add(text, true);
-        }
-        own.sort_unstable();
-        own
+        let begins = |text: &str| !code.is_empty() && text.starts_with(code);
+        let first = self.texts.partition_point(|(text, _)| text.as_str() < code);
+        let with_code = (first..self.texts.len()).take_while(|at| begins(&self.texts[*at].0));
+        let of_ids = ids.iter().flatten().flat_map(|id| self.by_id.get(*id)).flatten().copied();
+        let mut places: Vec<usize> = with_code.chain(of_ids).collect();
+        places.sort_unstable();
+        places.dedup();
+        places.into_iter().map(|at| (self.texts[at].0.as_str(), self.texts[at].1)).collect()
     }
 }
 
@@ -191,7 +196,7 @@ impl TableStep for Ngram {
                 .enumerate()
                 .map(|(answer, (row, sample))| SampleOutcome { row, sample, answer })
                 .collect();
-            (cx.tell)(Tell::Activity(format!("learning from {} texts", work.corpus.texts.len())));
+            (cx.tell)(Tell::Activity(format!("learning from {} texts", work.corpus.count)));
             (cx.tell)(Tell::Total { rows: outcomes.len() as u64, reused: 0 });
             let stop = StopOnDrop::default();
             let (stopped, jobs, tell) = (stop.flag(), cx.jobs, std::sync::Arc::clone(&cx.tell));
@@ -252,8 +257,7 @@ impl Work {
         stopped: &AtomicBool,
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<Vec<Result<ModelAnswer, NoAnswer>>, StepError> {
-        let texts: Vec<&str> = self.corpus.texts.iter().map(String::as_str).collect();
-        let model = NgramModel::train(self.order, &texts);
+        let model = NgramModel::train(self.order, &self.corpus.all());
         let model = model.map_err(|error| StepError::new(error.to_string()))?;
         let codes = self.rows.texts(&self.code);
         let snippets = self.rows.texts(SNIPPET_ID);
@@ -348,16 +352,18 @@ mod tests {
         let rows = [("def a(): 1", "a"), ("def a(): 1", "b"), ("def a(): 2", "c"), ("x", "d")];
         let corpus = corpus(&rows);
         // By its code, whatever the ids.
-        assert_eq!(corpus.own(&[None], "def a(): 1"), ["def a(): 1"; 2]);
-        assert_eq!(corpus.own(&[None], "def a():  "), ["def a(): 1", "def a(): 1", "def a(): 2"]);
+        assert_eq!(corpus.own(&[None], "def a(): 1"), [("def a(): 1", 2)]);
+        let both = [("def a(): 1", 2), ("def a(): 2", 1)];
+        assert_eq!(corpus.own(&[None], "def a():  "), both);
         // By its id, if the code to go on from was changed; equal texts go with it.
-        assert_eq!(corpus.own(&[Some("b"), None], "async def"), ["def a(): 1"; 2]);
-        assert_eq!(corpus.own(&[Some("b"), Some("d")], ""), ["def a(): 1", "def a(): 1", "x"]);
-        assert_eq!(corpus.own(&[Some("a")], "def a"), ["def a(): 1", "def a(): 1", "def a(): 2"]);
+        assert_eq!(corpus.own(&[Some("b"), None], "async def"), [("def a(): 1", 2)]);
+        assert_eq!(corpus.own(&[Some("b"), Some("d")], ""), [("def a(): 1", 2), ("x", 1)]);
+        assert_eq!(corpus.own(&[Some("a")], "def a"), both);
         assert!(corpus.own(&[Some("e")], "y").is_empty());
+        assert_eq!((corpus.count, corpus.all()[..2].to_vec()), (4, vec!["def a(): 1"; 2]));
         // All texts of an id.
         let corpus = super::tests::corpus(&[("one", "a"), ("two", "a"), ("three", "b")]);
-        assert_eq!(corpus.own(&[Some("a")], ""), ["one", "two"]);
+        assert_eq!(corpus.own(&[Some("a")], ""), [("one", 1), ("two", 1)]);
     }
 
     #[test]

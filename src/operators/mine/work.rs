@@ -19,7 +19,7 @@ use crate::digest::Digest;
 use crate::operator::{FanOutContext, FanOutError, Tell};
 use galeras_git::{
     Activity, Fetcher, GitError, GitErrorKind, MineOptions, MinePlan, Network, Repository,
-    RepositoryLocation, mine, plan, remote_head, trees,
+    RepositoryLocation, guarded, mine, plan, remote_head, trees,
 };
 
 /// Commits after which progress is shown.
@@ -92,13 +92,15 @@ impl Task {
 
     /// A repository on this machine, with the commits to mine.
     fn open(&self, folder: &Path, stop: &AtomicBool) -> Result<Ready, GitError> {
-        let repository = Repository::open(folder)?;
-        let head = match &self.branch {
-            Some(branch) => repository.head(Some(branch))?.commit,
-            None => self.head()?,
-        };
-        let plan = plan(&repository, head, &self.options, stop)?;
-        Ok(Ready { repository, plan })
+        guarded(|| {
+            let repository = Repository::open(folder)?;
+            let head = match &self.branch {
+                Some(branch) => repository.head(Some(branch))?.commit,
+                None => self.head()?,
+            };
+            let plan = plan(&repository, head, &self.options, stop)?;
+            Ok(Ready { repository, plan })
+        })
     }
 
     /// A repository on a server, as far as the window needs it, with the commits to mine.
@@ -107,17 +109,25 @@ impl Task {
             Some(branch) => remote_head(url, Some(branch), network)?.commit,
             None => self.head()?,
         };
-        match self.fetch_window(url, folder, head, network) {
+        let fetch = || guarded(|| self.fetch_window(url, folder, head, network));
+        match fetch() {
             // What an earlier run left may be what is damaged.
-            Err(error) if error.kind == GitErrorKind::Damaged => std::fs::remove_dir_all(folder)
-                .map_err(|_| error)
-                .and_then(|()| self.fetch_window(url, folder, head, network)),
+            Err(error) if error.kind == GitErrorKind::Damaged => {
+                let removed = match folder.is_dir() {
+                    true => std::fs::remove_dir_all(folder),
+                    false => std::fs::remove_file(folder),
+                };
+                removed.map_err(|_| error).and_then(|()| fetch())
+            }
             fetched => fetched,
         }
     }
 
     /// In stages, each of which tells what the next one needs: commits, the trees of those in
     /// the window and of their parents, the files that differ.
+    ///
+    /// What comes over the network is verified as it comes, and what an earlier run left when it
+    /// is opened: all of it, so that no row is made before damage is found.
     fn fetch_window(
         &self,
         url: &str,
@@ -138,8 +148,12 @@ impl Task {
             fetcher.everything(head)?;
             plan(&Repository::open(folder)?, head, &self.options, stop)?
         };
-        // Opened again, to see what has come since.
-        Ok(Ready { repository: Repository::open(folder)?, plan })
+        match plan.damage() {
+            // A pack is missing, say. A server that does not send a tree would not send it again.
+            Some(damage) if fetcher.is_reused() => Err(damage.clone()),
+            // Opened again, to see what has come since.
+            _ => Ok(Ready { repository: Repository::open(folder)?, plan }),
+        }
     }
 
     fn head(&self) -> Result<ObjectId, GitError> {

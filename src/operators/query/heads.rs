@@ -14,7 +14,8 @@ use super::super::worker_threads::StopOnDrop;
 use super::repository::{HeadlessRepository, UnresolvedRepository};
 use crate::operator::{LowerContext, StepError, Tell};
 use galeras_git::{
-    Activity, GitError, GitErrorKind, Head, Network, Repository, RepositoryLocation, remote_head,
+    Activity, GitError, GitErrorKind, Head, Network, Repository, RepositoryLocation, guarded,
+    remote_head,
 };
 
 /// Servers that are asked side by side.
@@ -116,8 +117,13 @@ async fn ask(
     network: Network,
 ) -> Result<Tip, GitError> {
     let address = repository.address.clone();
+    if repository.found && !is_web(&address) {
+        let shown: String = address.chars().filter(|c| !c.is_control()).collect();
+        let message = format!("the search gives it the address `{shown}`, which is no http(s) URL");
+        return Err(GitError::new(GitErrorKind::Other, message));
+    }
     let asked = blocking(move || match RepositoryLocation::parse(&address, &base)? {
-        RepositoryLocation::Folder(folder) => Repository::open(&folder)?.head(branch.as_deref()),
+        RepositoryLocation::Folder(folder) => local_head(&folder, branch.as_deref()),
         RepositoryLocation::Remote(url) => remote_head(&url, branch.as_deref(), &network),
     });
     let Head { branch, commit } = asked.await?;
@@ -140,11 +146,23 @@ fn row(repository: UnresolvedRepository, (branch, commit): Tip) -> Value {
     row
 }
 
+/// Whether an address that a server gave leads to a server: not to a folder of this machine, and
+/// to no program.
+fn is_web(address: &str) -> bool {
+    let scheme = address.split_once("://").map_or("", |(scheme, _)| scheme);
+    ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
+}
+
+/// The head of a folder, which may hold anything.
+fn local_head(folder: &Path, branch: Option<&str>) -> Result<Head, GitError> {
+    guarded(|| Repository::open(folder)?.head(branch))
+}
+
 /// The heads of folders as texts that change when they do.
 pub(super) fn local(folders: &[&str], base: &Path, branch: Option<&str>) -> Vec<String> {
     let head = |folder: &&str| {
         let head = match RepositoryLocation::parse(folder, base)? {
-            RepositoryLocation::Folder(path) => Repository::open(&path)?.head(branch)?,
+            RepositoryLocation::Folder(path) => local_head(&path, branch)?,
             RepositoryLocation::Remote(_) => return Ok(String::new()),
         };
         Ok(format!("{} {}", head.branch, head.commit))

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::repository::UnresolvedRepository;
 use crate::code::Code;
 use crate::operator::ArgError;
-use galeras_git::{GitError, RepositoryLocation, shown_url};
+use galeras_git::{GitError, GitErrorKind, RepositoryLocation, shown_url};
 use galeras_github::GITHUB;
 
 /// One entry of `repos`.
@@ -156,6 +156,7 @@ impl RepositoryList {
             repo: listed.repo.clone(),
             address: listed.address.clone(),
             facts: Value::Object(serde_json::Map::new()),
+            found: false,
             known_branch: None,
         };
         self.0.iter().map(unresolved).collect()
@@ -175,8 +176,8 @@ impl RepositoryList {
 
 fn problem(path: impl Into<String>, entry: &ListEntry, error: &GitError) -> ArgError {
     let address = entry.address();
-    let error =
-        ArgError::new(path, Code::BadRepository, format!("`{}`: {error}", shown_url(address)));
+    let shown: String = shown_url(address).chars().filter(|c| !c.is_control()).collect();
+    let error = ArgError::new(path, Code::BadRepository, format!("`{shown}`: {error}"));
     if address.contains("://") {
         error
     } else {
@@ -192,6 +193,7 @@ fn repository(
 ) -> Result<ListedRepository, GitError> {
     let address = entry.address();
     let (address, folder, name) = if is_shorthand(address) {
+        check_shorthand(address)?;
         (format!("{}/{address}.git", web_url(base_url)), false, address.to_string())
     } else {
         match RepositoryLocation::parse(address, base)? {
@@ -221,6 +223,17 @@ fn is_shorthand(text: &str) -> bool {
             plain(owner) && plain(name) && !owner.starts_with('.') && name != "." && name != ".."
         }
         None => false,
+    }
+}
+
+/// Names that a program could take for an option are asked of nobody.
+fn check_shorthand(text: &str) -> Result<(), GitError> {
+    match text.split('/').find(|name| name.starts_with('-')) {
+        None => Ok(()),
+        Some(name) => {
+            let message = format!("`{name}` starts with `-`, as options do and no name may");
+            Err(GitError::new(GitErrorKind::Other, message))
+        }
     }
 }
 

@@ -427,6 +427,7 @@ impl std::convert::From<GithubRepository> for UnresolvedRepository {
                 "language": repository.language,
                 "license": repository.license,
             }),
+            found: true,
             known_branch: Some(repository.default_branch),
         }
     }

@@ -11,6 +11,8 @@ pub(super) struct UnresolvedRepository {
     pub(super) address: String,
     /// Further columns as an object.
     pub(super) facts: Value,
+    /// A search found it: its address is what the server says.
+    pub(super) found: bool,
     /// The default branch, if that is known already.
     pub(super) known_branch: Option<String>,
 }

@@ -40,27 +40,37 @@ pub struct Fetcher {
     folder: Folder,
     link: Option<Link>,
     filters: Option<bool>,
+    reused: bool,
     /// [`BATCH`], except in tests.
     pub(super) batch: usize,
 }
 
 impl Fetcher {
     /// Opens the bare repository in the folder `dir`, or creates it. The server is not asked yet.
-    /// Waits while another process fetches into the folder.
+    /// Waits while another process fetches into the folder, and reads the packs that are there
+    /// once, to see that they are what was written.
     ///
     /// # Errors
-    /// `Interrupted` if the flag is set while waiting, `Damaged` if an index in the folder cannot
-    /// be read, `Other` if the file system fails.
+    /// `Interrupted` if the flag is set while waiting, `Damaged` if a pack in the folder is not
+    /// what was written or if a folder stands where a file should, `Other` if the file system
+    /// fails.
     pub fn open(url: &str, dir: &Path, net: &Network) -> Result<Self, GitError> {
         let wire = Wire::new(net);
         let folder = Folder::open(dir, &wire)?;
         let (url, net) = (url.to_string(), net.clone());
-        Ok(Self { url, net, wire, folder, link: None, filters: None, batch: BATCH })
+        let reused = folder.has_packs();
+        Ok(Self { url, net, wire, folder, link: None, filters: None, reused, batch: BATCH })
     }
 
     /// The folder: a bare repository. Open it again after fetching, to see new packs.
     pub fn dir(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// Whether there were objects in the folder when it was opened: an earlier run's, which the
+    /// disk may have changed since.
+    pub fn is_reused(&self) -> bool {
+        self.reused
     }
 
     /// Whether the object is in the folder.

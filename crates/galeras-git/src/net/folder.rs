@@ -5,7 +5,7 @@
 //! a whole or not at all.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use gix::ObjectId;
@@ -18,6 +18,9 @@ use crate::error::{GitError, GitErrorKind};
 /// A repository without anything; nothing in it is ever collected by git.
 const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n\
                       [gc]\n\tauto = 0\n";
+
+/// The bytes of a checksum.
+const HASH: usize = 20;
 
 /// How many tips are remembered of each kind.
 const TIPS: usize = 64;
@@ -53,8 +56,8 @@ impl Folder {
     /// what a killed process has left.
     ///
     /// # Errors
-    /// `Interrupted` while waiting, `Damaged` if an index cannot be read, else those of the file
-    /// system.
+    /// `Interrupted` while waiting, `Damaged` if a pack or an index is not what was written, else
+    /// those of the file system.
     pub(super) fn open(path: &Path, wire: &Wire) -> Result<Self, GitError> {
         let packs = path.join("objects").join("pack");
         for folder in [&packs, &path.join("objects/info"), &path.join("refs/heads")] {
@@ -70,7 +73,7 @@ impl Folder {
                 folder.write(&file, text)?;
             }
         }
-        folder.load()?;
+        folder.load(wire)?;
         Ok(folder)
     }
 
@@ -121,12 +124,13 @@ impl Folder {
         Ok(folder)
     }
 
-    fn load(&mut self) -> Result<(), GitError> {
+    fn load(&mut self, wire: &Wire) -> Result<(), GitError> {
         let packs = self.path.join("objects").join("pack");
         let error = |error| GitError::io("read", &packs, error);
         for entry in fs::read_dir(&packs).map_err(error)? {
             let file = entry.map_err(error)?.path();
             if file.extension().is_some_and(|extension| extension == "idx") {
+                check(&file, wire)?;
                 self.packs.push(open_index(&file)?);
             }
         }
@@ -145,6 +149,11 @@ impl Folder {
             self.tips.extend(tip);
         }
         Ok(())
+    }
+
+    /// Something has been fetched.
+    pub(super) fn has_packs(&self) -> bool {
+        !self.packs.is_empty()
     }
 
     /// The object is there.
@@ -221,6 +230,52 @@ fn open_index(file: &Path) -> Result<index::File, GitError> {
     index::File::at(file, gix::hash::Kind::Sha1).map_err(|error| {
         let why = error.probable_cause();
         let message = format!("the index `{}` cannot be read: {why}", file.display());
+        GitError::new(GitErrorKind::Damaged, message)
+    })
+}
+
+/// Reads an index and its pack, which both end in the checksum of what is before it.
+///
+/// # Errors
+/// `Damaged` if one of them is not what was written, or if they do not belong together.
+fn check(index: &Path, wire: &Wire) -> Result<(), GitError> {
+    let pack = index.with_extension("pack");
+    let (of_pack, _) = checksums(&pack, wire)?;
+    let (_, named) = checksums(index, wire)?;
+    if named == of_pack {
+        return Ok(());
+    }
+    let message = format!("`{}` is the index of another pack", index.display());
+    Err(GitError::new(GitErrorKind::Damaged, message))
+}
+
+/// The checksum at the end of a file, which is right, and the 20 bytes before it.
+fn checksums(file: &Path, wire: &Wire) -> Result<([u8; HASH], [u8; HASH]), GitError> {
+    let error = |error| GitError::io("read", file, error);
+    let mut reader = File::open(file).map_err(error)?;
+    let mut hasher = gix::hash::hasher(gix::hash::Kind::Sha1);
+    // The last bytes that were read, which are not hashed yet.
+    let mut held: Vec<u8> = Vec::new();
+    let mut chunk = vec![0; 1 << 20];
+    loop {
+        wire.check()?;
+        let read = reader.read(&mut chunk).map_err(error)?;
+        if read == 0 {
+            break;
+        }
+        held.extend_from_slice(chunk.get(..read).unwrap_or_default());
+        let known = held.len().saturating_sub(2 * HASH);
+        hasher.update(&held[..known]);
+        held.drain(..known);
+    }
+    let whole = held.split_at_checked(HASH).and_then(|(before, last)| {
+        hasher.update(before);
+        let found = hasher.try_finalize().ok()?;
+        let last = last.try_into().ok()?;
+        (found.as_bytes() == last).then_some((last, before.try_into().ok()?))
+    });
+    whole.ok_or_else(|| {
+        let message = format!("`{}` is damaged: its checksum is another one", file.display());
         GitError::new(GitErrorKind::Damaged, message)
     })
 }

@@ -22,6 +22,7 @@ use super::link::{Link, agent};
 use super::meter::Meter;
 use super::wire::Wire;
 use crate::error::{GitError, GitErrorKind};
+use crate::limits::PACK_MEMORY;
 
 /// How much is read after an error, to hear what the server says about it (bytes).
 const DRAIN: u64 = 4 << 20;
@@ -133,7 +134,11 @@ fn receive(
         }
         if told.interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })));
-    let options = Options { index_version: gix_pack::index::Version::V2, ..Options::default() };
+    let options = Options {
+        index_version: gix_pack::index::Version::V2,
+        alloc_limit_bytes: Some(PACK_MEMORY),
+        ..Options::default()
+    };
     let mut pack = Pack { reader: &mut reader, wire: (!counted).then_some(wire) };
     let written = gix_pack::Bundle::write_to_directory(
         &mut pack,

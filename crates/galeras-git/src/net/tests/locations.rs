@@ -45,6 +45,12 @@ fn hostile_texts() {
         "https:///x",
         "https://exa mple.org/x",
         "host:",
+        "host:-x",
+        "git@host:--upload-pack=sh",
+        "--upload-pack=sh",
+        "-x",
+        "a\u{1b}[2J",
+        "./a\nb",
         "a b:x",
         "file://elsewhere.example/x",
         "file:///nowhere/x",
@@ -69,6 +75,10 @@ fn folders() {
     let url = url::Url::from_file_path(source.repo()).unwrap();
     let location = RepositoryLocation::parse(url.as_str(), Path::new("/")).unwrap();
     assert_eq!(location, RepositoryLocation::Folder(source.repo()));
+    // It could be an option; `./-x` cannot.
+    git(root, &["clone", "-q", "--bare", "repo", "./-x"]);
+    assert!(RepositoryLocation::parse("-x", root).is_err());
+    assert!(RepositoryLocation::parse("./-x", root).is_ok());
     let error = RepositoryLocation::parse("plain", root).unwrap_err();
     assert_eq!(error.kind, GitErrorKind::NotFound);
     assert!(error.message.contains("not a git repository"), "{error}");

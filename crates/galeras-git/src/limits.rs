@@ -1,0 +1,41 @@
+//! How much of a repository is read: bounds on the time and memory that a repository can cost.
+//!
+//! They are far above real repositories (Linux has about 90,000 files) and are for those that are
+//! damaged or made to exhaust whoever reads them. The page `docs/limits.md` lists them.
+
+/// The largest object that is read, in bytes: of a blob, a tree or a commit, and of what its
+/// deltas are made from.
+pub(super) const OBJECT_BYTES: u64 = 256 << 20;
+
+/// The largest commit that is read, in bytes. Its message stands in each of its rows.
+pub(super) const COMMIT_BYTES: usize = 16 << 20;
+
+/// The longest path, in bytes, as on Linux. Names are not empty, so that folders are at most
+/// half as deep.
+pub(super) const PATH_BYTES: usize = 4096;
+
+/// Bytes of changed paths that are kept of one repository, with what belongs to each of them.
+pub(super) const CHANGED_BYTES: u64 = 1 << 30;
+
+/// Commits of one repository that may be beyond the limits before all of it is given up: each
+/// costs seconds.
+pub(super) const COMMITS_BEYOND: usize = 64;
+
+/// Objects, in memory, while the pack of a fetch is taken in, in bytes: enough for 40 million.
+pub(super) const PACK_MEMORY: usize = 4 << 30;
+
+/// What comparing the trees of one commit with those of its parent may cost.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TreeLimits {
+    /// Entries of trees, those of both commits.
+    pub(super) entries: u64,
+    /// Bytes of trees, those of both commits.
+    pub(super) bytes: u64,
+    /// Files of interest that differ.
+    pub(super) files: usize,
+}
+
+impl TreeLimits {
+    /// Those of [`plan`](super::plan).
+    pub(super) const DEFAULT: Self = Self { entries: 2_000_000, bytes: 256 << 20, files: 500_000 };
+}

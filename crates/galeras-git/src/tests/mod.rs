@@ -1,0 +1,201 @@
+//! Tests of the whole way from a folder to methods, on repositories that `git` made and on what
+//! was done to them afterwards.
+
+mod damage;
+mod hostile;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+
+use globset::{Glob, GlobSet, GlobSetBuilder};
+
+use super::{
+    ChangedMethod, CommitFacts, GitError, MineOptions, Repository, Sink, Window, guarded, mine,
+    plan,
+};
+
+/// 2022-01-01T00:00:00Z in seconds since 1970.
+const NEW_YEAR: i64 = 1_640_995_200;
+
+/// A repository in a folder of its own.
+struct Made {
+    root: tempfile::TempDir,
+    commits: i64,
+}
+
+impl Made {
+    fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let mut made = Self { root, commits: 0 };
+        made.git(&["init", "-q", "-b", "main", "."], b"");
+        made.commits = 0;
+        made
+    }
+
+    fn dir(&self) -> &Path {
+        self.root.path()
+    }
+
+    /// Runs git; what it prints.
+    fn git(&self, args: &[&str], input: &[u8]) -> String {
+        let date = format!("{} +0000", NEW_YEAR + self.commits * 3600);
+        let mut child = Command::new("git")
+            .args(["-c", "user.name=T", "-c", "user.email=t@example.org", "-c", "gc.auto=0"])
+            .args(args)
+            .current_dir(self.dir())
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("GIT_AUTHOR_DATE", &date)
+            .env("GIT_COMMITTER_DATE", &date)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(input).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "git {args:?}: {error}");
+        String::from_utf8(output.stdout).unwrap().trim().to_string()
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let file = self.dir().join(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    }
+
+    /// Makes a commit of the work tree; its id.
+    fn commit(&mut self) -> String {
+        self.commits += 1;
+        self.git(&["add", "-A"], b"");
+        self.git(&["commit", "-q", "-m", &format!("commit {}", self.commits)], b"");
+        self.git(&["rev-parse", "HEAD"], b"")
+    }
+
+    /// Writes an object, whatever is in it; its id.
+    fn object(&self, kind: &str, content: &[u8]) -> String {
+        self.git(&["hash-object", "-t", kind, "-w", "--literally", "--stdin"], content)
+    }
+
+    /// Makes a commit of a tree and moves `main` there; its id.
+    fn commit_tree(&mut self, tree: &str, parent: Option<&str>) -> String {
+        self.commits += 1;
+        let parent = parent.map(|id| format!("parent {id}\n")).unwrap_or_default();
+        let who = format!("T <t> {} +0000", NEW_YEAR + self.commits * 3600);
+        let text = format!("tree {tree}\n{parent}author {who}\ncommitter {who}\n\nmessage\n");
+        let id = self.object("commit", text.as_bytes());
+        self.git(&["update-ref", "refs/heads/main", &id], b"");
+        id
+    }
+}
+
+/// An entry of a tree in its bytes.
+fn entry(mode: &str, name: &[u8], id: &str) -> Vec<u8> {
+    let id = gix::ObjectId::from_hex(id.as_bytes()).unwrap();
+    [mode.as_bytes(), b" ", name, b"\0", id.as_bytes()].concat()
+}
+
+/// What was mined.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Found {
+    /// Commit, path and everything that a method has.
+    rows: BTreeSet<(String, String, String)>,
+    /// Commit, path, rule and reason.
+    refused: BTreeSet<(String, Option<String>, String, String)>,
+}
+
+impl Found {
+    /// The rules that were broken, each with its path.
+    fn rules(&self) -> Vec<String> {
+        let rule = |(_, path, rule, _): &(String, Option<String>, String, String)| match path {
+            Some(path) => format!("{rule} {path}"),
+            None => rule.clone(),
+        };
+        let mut rules: Vec<String> = self.refused.iter().map(rule).collect();
+        rules.sort();
+        rules
+    }
+
+    /// The paths of a commit's methods.
+    fn paths(&self, commit: &str) -> Vec<&str> {
+        let rows = self.rows.iter().filter(|(id, ..)| id == commit);
+        rows.map(|(_, path, _)| path.as_str()).collect()
+    }
+}
+
+/// Collects what is mined.
+#[derive(Clone, Default)]
+struct Collect(Arc<Mutex<Found>>);
+
+impl Sink for Collect {
+    fn method(&mut self, commit: &CommitFacts, changed: ChangedMethod<'_>) -> Result<(), GitError> {
+        let row = (commit.id.clone(), changed.path.to_string(), format!("{commit:?} {changed:?}"));
+        assert!(self.0.lock().unwrap().rows.insert(row), "a row comes twice");
+        Ok(())
+    }
+
+    fn refused(
+        &mut self,
+        commit: &str,
+        path: Option<&str>,
+        rule: &'static str,
+        reason: &str,
+    ) -> Result<(), GitError> {
+        let path = path.map(str::to_string);
+        self.0.lock().unwrap().refused.insert((
+            commit.into(),
+            path,
+            rule.into(),
+            reason.to_string(),
+        ));
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), GitError> {
+        Ok(())
+    }
+}
+
+fn python_files() -> GlobSet {
+    GlobSetBuilder::new().add(Glob::new("**/*.py").unwrap()).build().unwrap()
+}
+
+/// What comes of the repository in a folder, from its `HEAD`.
+fn mined(dir: &Path) -> Result<Found, GitError> {
+    let options = MineOptions {
+        window: Window { since: NEW_YEAR, until: NEW_YEAR + 365 * 86_400 },
+        merges: false,
+        nested: false,
+        include: python_files(),
+        max_file_bytes: 1 << 20,
+        jobs: 2,
+    };
+    guarded(|| {
+        let repository = Repository::open(dir)?;
+        let head = repository.head(None)?.commit;
+        let interrupt = AtomicBool::new(false);
+        let plan = plan(&repository, head, &options, &interrupt)?;
+        let sink = Collect::default();
+        let sinks = vec![sink.clone(), sink.clone()];
+        mine(&repository, &plan, &options, sinks, &interrupt, &|_| {})?;
+        let found = sink.0.lock().unwrap().clone();
+        Ok(found)
+    })
+}
+
+/// All files below a folder, in order.
+fn files_below(dir: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { files.extend(files_below(&path)) } else { files.push(path) }
+    }
+    files.sort();
+    files
+}
