@@ -12,8 +12,8 @@ use crate::digest::type_name;
 use crate::operator::{ArgError, Port};
 use crate::session::parse_row_expr;
 use crate::workflow::{
-    Assert, AssertKind, AssertSeverity, Contract, Diagnostic, Node, SchemaField, Scope, SourceSpan,
-    StepSpec, Text, quote, substitute_node,
+    Assert, AssertKind, AssertSeverity, Contract, Diagnostic, Language, Node, SchemaField, Scope,
+    SourceSpan, StepSpec, Text, quote, substitute_code, substitute_node,
 };
 
 impl Expander {
@@ -151,7 +151,8 @@ impl Expander {
                 CheckKind::AcceptedValues { column, values }
             }
             AssertKind::Expr(node) => {
-                let sql = substitute_node(node, source, scope, &mut self.diagnostics);
+                let sql =
+                    substitute_code(node, Language::Sql, source, scope, &mut self.diagnostics);
                 let sql = plain(&sql.to_json());
                 match parse_row_expr(session, &port.table.schema, &sql, "") {
                     Ok(e) if e.data_type == DataType::Boolean => {

@@ -24,6 +24,12 @@ pub(super) async fn compute(
 ) -> Result<Manifest, RunError> {
     let started = Instant::now();
     let step = &plan.steps[at];
+    for demand in step.step.demands() {
+        if let Some(refused) = cx.lower.consent.refusal(&demand.access) {
+            let message = format!("the step {}", refused.message);
+            return Err(StepError::new(message).help(refused.help).into());
+        }
+    }
     let mut inputs = BTreeMap::new();
     for input in &step.inputs {
         let session = match step.step.lowering() {

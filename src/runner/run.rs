@@ -12,7 +12,7 @@ use tracing::{Instrument, debug, info_span};
 
 use super::check::check;
 use super::compute::compute;
-use super::context::{Resources, StepContext};
+use super::context::{Resources, StepContext, Surroundings};
 use super::error::RunError;
 use super::key::step_key;
 use super::lookup::{Lookup, is_damaged, lookup, retry_reason};
@@ -20,6 +20,7 @@ use super::output;
 use super::reason::RunHistory;
 use crate::digest::Digest;
 use crate::event::{EventSink, PortSummary, Reason, RunEvent, RunStatus, StepStatus, StepSummary};
+use crate::operator::Consent;
 use crate::plan::Plan;
 use crate::store::{Manifest, RunRecord, Store, StoreErrorKind};
 use crate::workflow::AssertSeverity;
@@ -40,6 +41,8 @@ pub struct RunOptions {
     pub out: PathBuf,
     /// Cancelled to stop the run.
     pub cancel: CancellationToken,
+    /// What the user agreed to: a step that may do anything else to the machine fails.
+    pub consent: Arc<dyn Consent>,
     /// Where events go.
     pub events: Arc<dyn EventSink>,
 }
@@ -367,15 +370,9 @@ impl Runner {
             detail,
             total: None,
         });
-        let cx = StepContext::new(
-            &self.plan,
-            step,
-            &self.store,
-            &self.options.events,
-            &self.options.cancel,
-            self.options.resources,
-            forced,
-        )?;
+        let RunOptions { events, cancel, consent, resources, .. } = &self.options;
+        let surroundings = Surroundings { events, cancel, consent, resources: *resources };
+        let cx = StepContext::new(&self.plan, step, &self.store, surroundings, forced)?;
         compute(&self.plan, i, &step_key, done, &cx).await
     }
 
