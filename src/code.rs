@@ -334,6 +334,17 @@ pub enum Code {
     /// with: { provider: openai, model: gpt-4o-mini, api_key_env: MY_API_KEY }
     /// ```
     MissingSecret,
+    /// The workflow wants something of the machine that nobody has allowed.
+    ///
+    /// A workflow is code of whoever wrote it. Before it runs a program, sends the value of an
+    /// environment variable to a server, or reads and writes files outside of its folder, you are
+    /// asked, once; without a terminal, `--allow` says so. The message names what is wanted, the
+    /// help the flag to add. Look at it before you allow it.
+    ///
+    /// ```yaml
+    /// with: { command: "python3 score.py", files: [score.py], output: { id: utf8! } }
+    /// ```
+    NotAllowed,
     /// The expression needs more than one row.
     ///
     /// A rule or an assertion sees one row at a time, so it can neither aggregate nor query.
@@ -553,6 +564,16 @@ pub enum Code {
     /// with: { path: data/methods.csv }
     /// ```
     UnreadableFile,
+    /// A param's value cannot be kept from being read as code where it stands.
+    ///
+    /// Values enter SQL as literals and commands as quoted words. In a few places no quotes help: a
+    /// comment, backticks, `${…}`, arithmetic, a here-document, SQL between `$$`; and a text cannot
+    /// be all of a query or of a command. There, only plain words and numbers are accepted.
+    ///
+    /// ```yaml
+    /// with: { query: "SELECT * FROM input WHERE repo = ${{ params.repo }}" }
+    /// ```
+    UnsafeSubstitution,
     /// An address has a scheme that cannot be read.
     ///
     /// `url` takes `http` and `https`. A file of this machine is named with `path`.

@@ -26,6 +26,7 @@
 //! | `operators` | the operators, and the list that names them all |
 //! | `plan` | a specification and a registry to a bound graph of steps |
 //! | `report` | events and tables for people and programs |
+//! | `trust` | what a workflow may do to the machine, and who agreed to it |
 //! | `runner` | the steps of a plan, run or taken from the store |
 //! | `cli` | the verbs of the command line |
 //!
@@ -53,4 +54,5 @@ pub mod scratch;
 pub mod session;
 pub mod small_file;
 pub mod store;
+pub mod trust;
 pub mod workflow;

@@ -5,9 +5,11 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::allow::trust;
 use super::stdout::{self, StandardOutput};
 use super::{DEFAULT_CACHE, Format, WorkflowArgs};
 use crate::event::RunStatus;
+use crate::operator::Consent;
 use crate::operators::REGISTRY;
 use crate::plan::{Locking, Plan, PlanSettings, plan, preflight};
 use crate::runner::{Forecast, RunError, StepState, survey};
@@ -140,7 +142,9 @@ pub(super) fn show_diagnostics(diagnostics: &Diagnostics, format: Format) {
 
 /// Plans the workflow; shows what is wrong with it, and in that case returns the exit.
 pub(super) async fn load(args: &WorkflowArgs, format: Format, lock: Locking) -> Result<Plan, Exit> {
-    let (plan, diagnostics) = plan_file(&args.file, &args.set, &args.store.cache, lock).await;
+    let consent = trust(&args.file, &args.set, &args.allow, None);
+    let (plan, diagnostics) =
+        plan_file(&args.file, &args.set, &args.store.cache, lock, consent).await;
     show_diagnostics(&diagnostics, format);
     plan.ok_or(Exit::Invalid)
 }
@@ -151,12 +155,14 @@ pub(super) async fn plan_file(
     set: &[String],
     cache: &str,
     lock: Locking,
+    consent: Arc<dyn Consent>,
 ) -> (Option<Plan>, Diagnostics) {
     let settings = PlanSettings {
         set: set.to_vec(),
         working_dir: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
         downloads: downloads(cache),
         lock,
+        consent,
     };
     plan(file, REGISTRY, &settings).await
 }

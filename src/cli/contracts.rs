@@ -39,6 +39,7 @@ async fn derive(name: &str, step: &str, description: &str) -> Result<Value, Stri
         working_dir: PathBuf::from("."),
         downloads: folder.path().to_path_buf(),
         lock: Locking::Ignored,
+        ..PlanSettings::default()
     };
     let (plan, diagnostics) = plan(&file, REGISTRY, &settings).await;
     let plan = plan.ok_or_else(|| {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
+use super::allow::{AllowArgs, trust};
 use super::context::{
     Exit, Surveyed, fail, fail_unknown, load, plan_file, print, print_json, show_diagnostics,
 };
@@ -99,6 +100,8 @@ pub(crate) struct CheckArgs {
     set: Vec<String>,
     #[command(flatten)]
     store: StoreArgs,
+    #[command(flatten)]
+    allow: AllowArgs,
     /// How to answer.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -110,8 +113,9 @@ pub(crate) async fn check(args: CheckArgs) -> Exit {
     }
     let mut exit = Exit::Done;
     for file in &args.files {
+        let consent = trust(file, &args.set, &args.allow, None);
         let (plan, diagnostics) =
-            plan_file(file, &args.set, &args.store.cache, Locking::Pinned).await;
+            plan_file(file, &args.set, &args.store.cache, Locking::Pinned, consent).await;
         show_diagnostics(&diagnostics, args.format);
         match plan {
             Some(plan) if args.format == Format::Human => {

@@ -11,14 +11,14 @@ use clap::Args;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::context::{
-    Exit, color, fail, fail_run, note, open_store, plan_file, show_diagnostics, width,
-};
+use super::allow::trust;
+use super::consent::{load_trusted, require};
+use super::context::{Exit, color, fail, fail_run, note, open_store, show_diagnostics, width};
 use super::run::{DEFAULT_MEMORY, all_threads};
 use super::signals::watch_signals;
 use super::{Format, WorkflowArgs};
 use crate::event::{EventSink, RunStatus};
-use crate::operator::{Fact, MAIN, REJECTS, answer_digest};
+use crate::operator::{Consent, Fact, MAIN, REJECTS, answer_digest};
 use crate::plan::{
     LockFile, LockedFile, LockedSnapshot, LockedVersion, Locking, Plan, lock_path, preflight,
 };
@@ -27,6 +27,7 @@ use crate::runner::{Resources, RunError, RunOptions, open_port, run as run_plan,
 use crate::scratch::WholeFile;
 use crate::session::{column, session};
 use crate::store::{Manifest, Store, timestamp};
+use crate::trust::requests;
 
 #[derive(Args)]
 pub(crate) struct LockArgs {
@@ -36,22 +37,29 @@ pub(crate) struct LockArgs {
 
 /// Asks the world what the workflow asks of it, and pins the answers.
 pub(crate) async fn lock(args: LockArgs) -> Exit {
-    let WorkflowArgs { file, set, store } = &args.workflow;
-    let (plan, diagnostics) = plan_file(file, set, &store.cache, Locking::Ignored).await;
-    show_diagnostics(&diagnostics, Format::Human);
-    let Some(plan) = plan else { return Exit::Invalid };
+    let WorkflowArgs { file, set, store, allow } = &args.workflow;
+    let trust = trust(file, set, allow, None);
+    let plan = load_trusted(&args.workflow, Format::Human, Locking::Ignored, &trust).await;
+    let plan = match plan {
+        Ok(plan) => plan,
+        Err(exit) => return exit,
+    };
+    let asked = requests(&plan, &involved(&plan), None);
+    if let Err(exit) = require("lock", &args.workflow, asked, &trust, Format::Human) {
+        return exit;
+    }
     let store = match open_store(&store.cache).await {
         Ok(store) => store,
         Err(exit) => return exit,
     };
     let workflow = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let mut asking = Vec::new();
+    let mut queries = Vec::new();
     let mut files = Vec::new();
     let mut versions: Vec<LockedVersion> = Vec::new();
     for (at, step) in plan.steps.iter().enumerate() {
         match step.step.fact() {
             None => {}
-            Some(Fact::Snapshot { .. }) => asking.push(at),
+            Some(Fact::Snapshot { .. }) => queries.push(at),
             Some(Fact::File { url }) => match step.step.side_files() {
                 Ok(side_files) => files.extend(side_files.first().map(|file| LockedFile {
                     url,
@@ -91,11 +99,23 @@ pub(crate) async fn lock(args: LockArgs) -> Exit {
         }
     }
     let plan = Arc::new(plan);
-    let snapshots = match ask(&plan, &store, asking, &workflow).await {
+    let snapshots = match ask(&plan, &store, queries, &workflow, trust).await {
         Ok(snapshots) => snapshots,
         Err(exit) => return exit,
     };
     write(file, &workflow, Facts { snapshots, files, versions })
+}
+
+/// The steps that are run or asked: those that give an answer of the world, with what they need,
+/// and those that only name something in it.
+fn involved(plan: &Plan) -> Vec<usize> {
+    let those = |wanted: fn(&Fact) -> bool| {
+        let facts = plan.steps.iter().map(|step| step.step.fact());
+        facts.enumerate().filter(move |(_, fact)| fact.as_ref().is_some_and(wanted)).map(|f| f.0)
+    };
+    let run: Vec<usize> = those(|fact| matches!(fact, Fact::Snapshot { .. })).collect();
+    let asked = those(|fact| matches!(fact, Fact::File { .. } | Fact::Version { .. }));
+    plan.with_ancestors(&run).into_iter().chain(asked).collect()
 }
 
 /// Runs the steps that ask, with what they need, and takes the answers from the store.
@@ -104,6 +124,7 @@ async fn ask(
     store: &Store,
     asking: Vec<usize>,
     workflow: &str,
+    consent: Arc<dyn Consent>,
 ) -> Result<Vec<LockedSnapshot>, Exit> {
     if asking.is_empty() {
         return Ok(Vec::new());
@@ -123,6 +144,7 @@ async fn ask(
             keep_going: false,
             out: ".".into(),
             cancel,
+            consent,
             events: Arc::new(reporter) as Arc<dyn EventSink>,
         },
     )

@@ -3,7 +3,9 @@
 //! One file per group of verbs. Does not live here: anything that another program could want to
 //! call.
 
+mod allow;
 mod cache;
+mod consent;
 mod context;
 mod contracts;
 mod data;
@@ -94,6 +96,8 @@ pub(crate) struct WorkflowArgs {
     pub(crate) set: Vec<String>,
     #[command(flatten)]
     pub(crate) store: StoreArgs,
+    #[command(flatten)]
+    pub(crate) allow: allow::AllowArgs,
 }
 
 /// The store if none is named.

@@ -8,18 +8,22 @@ use std::sync::Arc;
 use clap::Args;
 use tokio_util::sync::CancellationToken;
 
+use super::allow::trust;
+use super::consent::{can_ask, invalid, load_trusted, require};
 use super::context::{
-    Exit, color, fail_run, load, open_store, print_json, show_diagnostics, unknown_step, width,
+    Exit, color, fail, fail_run, open_store, print_json, show_diagnostics, unknown_step, width,
 };
 use super::data::show_outputs;
 use super::signals::watch_signals;
 use super::stdout::StandardOutput;
 use super::{Format, WorkflowArgs, logging};
 use crate::event::{EventSink, RunEvent, RunStatus};
+use crate::operator::Access;
 use crate::plan::{Locking, Plan, preflight};
 use crate::report::{HumanReporter, JsonReporter};
 use crate::runner::{Forecast, Resources, RunOptions, run as run_plan, survey};
 use crate::store::Store;
+use crate::trust::{AccessRequest, Trust, requests};
 
 #[derive(Args)]
 pub(crate) struct RunArgs {
@@ -93,7 +97,9 @@ fn memory(text: &str) -> Result<usize, String> {
 
 pub(crate) async fn run(args: RunArgs) -> Exit {
     let lock = if args.frozen { Locking::Frozen } else { Locking::Pinned };
-    let plan = match load(&args.workflow, args.format, lock).await {
+    let WorkflowArgs { file, set, allow, .. } = &args.workflow;
+    let trust = trust(file, set, allow, Some(&args.out));
+    let plan = match load_trusted(&args.workflow, args.format, lock, &trust).await {
         Ok(plan) => plan,
         Err(exit) => return invalid(exit, args.format),
     };
@@ -109,8 +115,8 @@ pub(crate) async fn run(args: RunArgs) -> Exit {
         [] => (0..plan.steps.len()).collect(),
         _ => plan.with_ancestors(&select),
     };
-    if let Err(exit) = ready(&plan, &store, &wanted, &force, args.format).await {
-        return exit;
+    if let Err(exit) = ready(&plan, &store, &wanted, &force, &args, &trust).await {
+        return if exit == Exit::Invalid { invalid(exit, args.format) } else { exit };
     }
     let events: Arc<dyn EventSink> = match args.format {
         Format::Json => Arc::new(JsonReporter::new(StandardOutput)),
@@ -136,6 +142,7 @@ pub(crate) async fn run(args: RunArgs) -> Exit {
         keep_going: args.keep_going,
         out: args.out.clone(),
         cancel,
+        consent: trust,
         events,
     };
     let plan = Arc::new(plan);
@@ -149,36 +156,39 @@ pub(crate) async fn run(args: RunArgs) -> Exit {
     outcome.status.into()
 }
 
-/// Refuses to begin if a step that will run lacks something.
+/// Refuses to begin if a step that will run lacks something, or the user's consent.
 async fn ready(
     plan: &Plan,
     store: &Store,
     wanted: &[usize],
     force: &[usize],
-    format: Format,
+    args: &RunArgs,
+    trust: &Trust,
 ) -> Result<(), Exit> {
-    // Whether a step will run is only looked up if one lacks something.
-    if preflight(plan, wanted.iter().copied()).is_empty() {
+    // Whether a step will run is only looked up if one asks for something.
+    let all = trust.open(requests(plan, wanted, Some(&args.out)));
+    if all.is_empty() && preflight(plan, wanted.iter().copied()).is_empty() {
         return Ok(());
     }
     let states = survey(plan, store).await.map_err(|error| fail_run(&error))?;
-    let runs = |at: &usize| force.contains(at) || !matches!(states[*at].forecast, Forecast::Hit);
-    let lacking = preflight(plan, wanted.iter().copied().filter(runs));
-    if lacking.is_empty() {
-        return Ok(());
+    let misses = |at: &usize| force.contains(at) || !matches!(states[*at].forecast, Forecast::Hit);
+    let lacking = preflight(plan, wanted.iter().copied().filter(misses));
+    show_diagnostics(&lacking, args.format);
+    if !lacking.is_empty() && can_ask(args.format) {
+        return Err(Exit::Invalid);
     }
-    show_diagnostics(&lacking, format);
-    Err(invalid(Exit::Invalid, format))
-}
-
-/// Tells programs, too, that nothing was run.
-fn invalid(exit: Exit, format: Format) -> Exit {
-    if format == Format::Json {
-        print_json(&serde_json::json!({
-            "event": "finished", "status": "invalid", "steps": [], "seconds": 0.0,
-        }));
+    // A hit may turn out to be none when something that it reads is computed again.
+    let mut runs = vec![false; plan.steps.len()];
+    for at in 0..plan.steps.len() {
+        runs[at] = misses(&at) || plan.steps[at].upstream().any(|upstream| runs[upstream]);
     }
-    exit
+    let running: Vec<usize> = wanted.iter().copied().filter(|at| runs[*at]).collect();
+    // Outputs are written whatever runs.
+    let mut asked = requests(plan, &running, None);
+    let written = |request: &AccessRequest| matches!(request.access, Access::Write { .. });
+    asked.extend(all.into_iter().filter(written));
+    require("run", &args.workflow, asked, trust, args.format)?;
+    if lacking.is_empty() { Ok(()) } else { Err(Exit::Invalid) }
 }
 
 /// The positions of the steps that the names stand for.

@@ -8,6 +8,11 @@ use serde_json::Value;
 use super::error::ArgError;
 use crate::code::Code;
 
+/// The key under which the schema of an argument says what its text is: `sql` or `shell`. Params
+/// enter such a text as literals and as quoted words. Given by
+/// `#[schemars(extend("x-language" = "sql"))]`.
+pub const ARGUMENT_LANGUAGE: &str = "x-language";
+
 /// The JSON Schema of `T`, with every subschema in place of a reference.
 pub fn args_schema<T: JsonSchema>() -> Value {
     let mut settings = SchemaSettings::draft2020_12();

@@ -9,6 +9,7 @@ use datafusion::execution::context::SessionContext;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
+use super::access::Consent;
 use super::descriptor::Descriptor;
 use super::error::ArgError;
 use super::pins::Pins;
@@ -45,6 +46,8 @@ pub struct BindContext {
     pub downloads: PathBuf,
     /// The facts that `galeras.lock` pins.
     pub pins: Arc<Pins>,
+    /// What the user agreed to; whoever fetches anything to learn a schema asks it first.
+    pub consent: Arc<dyn Consent>,
 }
 
 impl BindContext {

@@ -4,6 +4,7 @@
 //! errors it reports, the registry that finds it by name. Does not live here: any operator
 //! (`operators`), how a step is run (`runner`) or checked (`plan`).
 
+mod access;
 mod args;
 mod contract;
 mod descriptor;
@@ -11,21 +12,24 @@ mod error;
 mod grain;
 mod pins;
 mod registry;
+mod side_file;
 mod step;
 mod step_error;
 mod table;
 mod types;
 
-pub use args::{args_schema, parse_args};
+pub use access::{Access, Consent, Demand, FullConsent, RefusedAccess, ServerAddress};
+pub use args::{ARGUMENT_LANGUAGE, args_schema, parse_args};
 pub use contract::{BindContext, INPUT, Operator};
 pub use descriptor::{Descriptor, Effect, InputPorts};
 pub use error::ArgError;
 pub use grain::{Grain, LoweredBy};
 pub use pins::{Fact, Pins, Snapshot, answer_digest, question};
 pub use registry::Registry;
+pub use side_file::SideFile;
 pub use step::{
     Answers, BoundStep, FanOutContext, FanOutError, FanOutStep, LowerContext, Lowering, PaidResult,
-    PaidStep, Ports, Reads, RowStep, SideFile, TableStep, Tell, Versioned,
+    PaidStep, Ports, Reads, RowStep, TableStep, Tell, Versioned,
 };
 pub use step_error::{StepError, StepErrorKind, plain_message};
 pub use table::{

@@ -11,13 +11,14 @@ use arrow::datatypes::SchemaRef;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::context::SessionContext;
 use futures::future::BoxFuture;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 
+use super::access::{Consent, Demand};
 use super::error::ArgError;
 use super::pins::Fact;
+use super::side_file::SideFile;
 use super::step_error::StepError;
 use super::table::Port;
 use crate::digest::Digest;
@@ -29,15 +30,6 @@ pub enum Reads {
     All,
     /// Just these; a change of any other column does not make the step run.
     Columns(Vec<String>),
-}
-
-/// A file that a step reads, by content.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct SideFile {
-    /// What it is called in messages: the path as written in the workflow.
-    pub name: String,
-    /// The digest of its content.
-    pub digest: Digest,
 }
 
 /// An operator with its arguments, bound to input schemas: immutable, ready to be lowered.
@@ -66,6 +58,11 @@ pub trait BoundStep: Send + Sync + Debug {
     /// What it needs of its surroundings, and only when it runs: an environment variable, say.
     /// Everything that is missing is returned.
     fn missing(&self) -> Vec<ArgError> {
+        Vec::new()
+    }
+    /// What it may do to the machine when it runs, as far as the arguments tell. What only the
+    /// rows of its inputs tell, it asks its [`LowerContext::consent`] for.
+    fn demands(&self) -> Vec<Demand> {
         Vec::new()
     }
     /// How to learn the version of a [`Fact::Version`].
@@ -237,6 +234,8 @@ pub struct LowerContext {
     pub memory: usize,
     /// The user wants a new answer: what an earlier attempt found out may not be used.
     pub forced: bool,
+    /// What the user agreed to. The runner has asked it for [`BoundStep::demands`].
+    pub consent: Arc<dyn Consent>,
     /// Cancelled when the run is interrupted.
     pub cancel: CancellationToken,
     /// Rows that failed for reasons outside of them are counted here: the result is used, but

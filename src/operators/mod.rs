@@ -32,6 +32,7 @@ mod git_threads;
 mod patterns;
 mod projection;
 mod rejects;
+mod repository_access;
 mod tokenizer_model;
 mod worker_threads;
 

@@ -25,6 +25,7 @@ use crate::session::{check_deterministic, check_sql_depth, empty_view, explain};
 #[serde(deny_unknown_fields)]
 struct Args {
     /// One SELECT over the input tables: `input`, or the names given in `from`.
+    #[schemars(extend("x-language" = "sql"))]
     query: String,
     /// The columns that identify a row; `id` if there is one, else all columns.
     #[serde(default)]
@@ -46,6 +47,11 @@ The result may depend on the input rows only: clocks, random numbers,
 aggregates that depend on how rows are split, and LIMIT or array_agg without an ORDER BY that
 includes the key are refused. Sums, means, deviations and correlations
 are exact, whatever the order of the rows.
+
+The value of `${{ params.x }}` or `${{ matrix.x }}` enters the query as a literal of its type, and
+is never read as SQL: a text gets its quotes (`WHERE repo = ${{ params.repo }}`), or fits into
+those around it (`LIKE '${{ params.begin }}%'`). In double quotes it is the name of a column:
+`"${{ params.column }}"`.
 
 ## Example
 ```yaml

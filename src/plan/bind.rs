@@ -9,13 +9,13 @@ use super::expander::{BindKey, Expander, Site, StepTarget, StepTargets};
 use super::mistake::{already_reported, diagnostic_of};
 use super::model::{Cell, PlannedStep, cell_suffix};
 use super::settings::Locking;
+use super::substitution::substitute_arguments;
 use crate::code::Code;
 
 use crate::operator::{BindContext, BoundStep, Fact, INPUT, InputPorts, Operator};
 use crate::session::{forget_tables, guarded};
 use crate::workflow::{
-    Diagnostic, Diagnostics, From, Node, SourceSpan, Span, StepKind, StepRef, StepSpec, Text,
-    quote, substitute_node,
+    Diagnostic, Diagnostics, From, Node, SourceSpan, Span, StepKind, StepRef, StepSpec, Text, quote,
 };
 
 impl Expander {
@@ -65,14 +65,14 @@ impl Expander {
         };
         let before = self.diagnostics.len();
         let scope = self.cell_scope(site, cell);
+        let schema = self.args_schema(operator);
         let with = step
             .with
             .as_ref()
-            .map(|node| substitute_node(node, source, &scope, &mut self.diagnostics));
+            .map(|node| substitute_arguments(node, &schema, source, &scope, &mut self.diagnostics));
         // Where `with` could not be read, its mistake has been reported.
         let mut fits = with.is_some() || !already_reported(&self.diagnostics, source, step.span);
         if fits && self.diagnostics.len() == before {
-            let schema = self.args_schema(operator);
             let place = with.as_ref().map_or(op.span, |_| step.name.span);
             let (with, name) = (with.as_ref(), operator.descriptor().name);
             fits = args::check(with, &schema, name, source, place, &mut self.diagnostics);
@@ -90,6 +90,7 @@ impl Expander {
             base: site.base.to_path_buf(),
             downloads: self.settings.downloads.clone(),
             pins: Arc::clone(&self.pins),
+            consent: Arc::clone(&self.settings.consent),
         };
         let arguments =
             with.as_ref().map_or_else(|| Value::Object(serde_json::Map::new()), Node::to_json);

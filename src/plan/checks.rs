@@ -14,8 +14,8 @@ use crate::operator::{ArgError, Port};
 use crate::session::{RowExpr, parse_row_expr};
 use crate::small_file::{self, MAX_TEXT_BYTES};
 use crate::workflow::{
-    Assert, AssertKind, AssertSeverity, Contract, Diagnostic, Node, SchemaField, Scope, SourceSpan,
-    StepSpec, Text, quote, substitute_node,
+    Assert, AssertKind, AssertSeverity, Contract, Diagnostic, Language, Node, SchemaField, Scope,
+    SourceSpan, StepSpec, Text, quote, substitute_code, substitute_node,
 };
 
 impl Expander {
@@ -164,7 +164,8 @@ impl Expander {
                 CheckKind::AcceptedValues { column, values }
             }
             AssertKind::Expr(node) => {
-                let sql = substitute_node(node, source, scope, &mut self.diagnostics);
+                let sql =
+                    substitute_code(node, Language::Sql, source, scope, &mut self.diagnostics);
                 let sql = plain(&sql.to_json());
                 match self.condition(&port.table.schema, &sql) {
                     Ok(e) if e.data_type == DataType::Boolean => {

@@ -3,8 +3,7 @@
 //!
 //! [`plan`] is the way in. It finds everything that is wrong with a workflow at once and runs
 //! nothing. Imports go one way: `model`, `settings` → `mistake` → `params`, `args`, `extent` →
-//! `expander`
-//! → `reference`, `checks`, `outputs` → `bind` → `expand` → `load`.
+//! `expander` → `reference`, `checks`, `outputs`, `substitution` → `bind` → `expand` → `load`.
 //!
 //! Does not live here: the YAML (`workflow`), the operators (it gets a registry), keys and
 //! results (`runner`).
@@ -26,6 +25,7 @@ mod params;
 mod preflight;
 mod reference;
 mod settings;
+mod substitution;
 
 pub use load::plan;
 pub use lockfile::{LockFile, LockedFile, LockedSnapshot, LockedVersion, lock_path};

@@ -1,9 +1,12 @@
 //! What the command line adds to a workflow file.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::operator::{Consent, FullConsent};
 
 /// What the command line adds to a workflow file.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct PlanSettings {
     /// Values of parameters, as typed: `--set name=value`.
     pub set: Vec<String>,
@@ -13,6 +16,20 @@ pub struct PlanSettings {
     pub downloads: PathBuf,
     /// What counts of `galeras.lock`.
     pub lock: Locking,
+    /// What the user agreed to: a file behind a URL may be fetched in order to learn its schema.
+    pub consent: Arc<dyn Consent>,
+}
+
+impl Default for PlanSettings {
+    fn default() -> Self {
+        Self {
+            set: Vec::new(),
+            working_dir: PathBuf::default(),
+            downloads: PathBuf::default(),
+            lock: Locking::default(),
+            consent: Arc::new(FullConsent),
+        }
+    }
 }
 
 /// What counts of `galeras.lock`.

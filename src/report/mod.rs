@@ -28,4 +28,5 @@ pub use human::HumanReporter;
 pub use json::JsonReporter;
 pub use stream::TableWriter;
 pub use table::write_table;
+pub(crate) use text::escape;
 pub use units::{bytes, count, seconds};

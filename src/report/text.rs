@@ -13,7 +13,7 @@ fn char_width(c: char) -> usize {
 
 /// `text` on one line, with everything made visible that would move the cursor, change
 /// colours or reorder the text around it.
-pub(super) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     escape_with(text, "\\n")
 }
 

@@ -49,6 +49,12 @@ async fn computed(
 ) -> Result<Manifest, RunError> {
     let started = Instant::now();
     let step = &plan.steps[at];
+    for demand in step.step.demands() {
+        if let Some(refused) = cx.lower.consent.refusal(&demand.access) {
+            let message = format!("the step {}", refused.message);
+            return Err(StepError::new(message).help(refused.help).into());
+        }
+    }
     let mut inputs = BTreeMap::new();
     let session = match step.step.lowering() {
         // Keeps the order of stored rows.

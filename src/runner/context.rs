@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::error::RunError;
 use crate::digest::Digest;
 use crate::event::{EventSink, RunEvent};
-use crate::operator::{LowerContext, Lowering, Tell};
+use crate::operator::{Consent, LowerContext, Lowering, Tell};
 use crate::plan::{Plan, PlannedStep};
 use crate::scratch::ScratchFolder;
 use crate::session::{bounded_session, session};
@@ -23,6 +23,15 @@ pub struct Resources {
     pub jobs: usize,
     /// Bytes of memory for work that can go on in files.
     pub memory: usize,
+}
+
+/// What all steps of a run have in common.
+#[derive(Clone, Copy)]
+pub(super) struct Surroundings<'a> {
+    pub(super) events: &'a Arc<dyn EventSink>,
+    pub(super) cancel: &'a CancellationToken,
+    pub(super) consent: &'a Arc<dyn Consent>,
+    pub(super) resources: Resources,
 }
 
 /// The sorts of a step get one of this many parts of the memory: its threads need the rest.
@@ -48,11 +57,10 @@ impl StepContext {
         plan: &Plan,
         step: &PlannedStep,
         store: &Store,
-        events: &Arc<dyn EventSink>,
-        cancel: &CancellationToken,
-        resources: Resources,
+        surroundings: Surroundings<'_>,
         forced: bool,
     ) -> Result<Self, RunError> {
+        let Surroundings { events, cancel, consent, resources } = surroundings;
         let Resources { jobs, memory } = resources;
         let scratch = ScratchFolder::create()?;
         let bounded = || bounded_session(jobs, memory / SORTS, scratch.path());
@@ -68,6 +76,7 @@ impl StepContext {
             jobs,
             memory,
             forced,
+            consent: Arc::clone(consent),
             cancel: cancel.clone(),
             retry: Arc::default(),
             tell: event_sender(&step.name, events),

@@ -12,7 +12,7 @@ use tracing::{Instrument, debug, info_span};
 
 use super::check::check;
 use super::compute::compute;
-use super::context::{Resources, StepContext};
+use super::context::{Resources, StepContext, Surroundings};
 use super::error::RunError;
 use super::key::step_key;
 use super::lookup::{Lookup, lookup, retry_reason};
@@ -21,6 +21,7 @@ use super::reason::RunHistory;
 use super::results::RunResults;
 use crate::digest::Digest;
 use crate::event::{EventSink, PortSummary, Reason, RunEvent, RunStatus, StepStatus, StepSummary};
+use crate::operator::Consent;
 use crate::plan::Plan;
 use crate::scratch::sweep;
 use crate::store::{Manifest, RunRecord, Scrutiny, Store, StoreErrorKind};
@@ -42,6 +43,8 @@ pub struct RunOptions {
     pub out: PathBuf,
     /// Cancelled to stop the run.
     pub cancel: CancellationToken,
+    /// What the user agreed to: a step that may do anything else to the machine fails.
+    pub consent: Arc<dyn Consent>,
     /// Where events go.
     pub events: Arc<dyn EventSink>,
 }
@@ -381,15 +384,9 @@ impl Runner {
             detail,
             total: None,
         });
-        let cx = StepContext::new(
-            &self.plan,
-            step,
-            &self.store,
-            &self.options.events,
-            &self.options.cancel,
-            self.options.resources,
-            forced,
-        )?;
+        let RunOptions { events, cancel, consent, resources, .. } = &self.options;
+        let surroundings = Surroundings { events, cancel, consent, resources: *resources };
+        let cx = StepContext::new(&self.plan, step, &self.store, surroundings, forced)?;
         compute(&self.plan, i, &step_key, done, &cx, turn).await
     }
 

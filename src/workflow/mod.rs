@@ -12,6 +12,7 @@
 mod columns;
 mod diagnostic;
 mod expr;
+mod language;
 mod load;
 mod node;
 mod read;
@@ -22,8 +23,10 @@ mod reader;
 mod reference;
 mod render;
 mod schema;
+mod shell_text;
 mod source;
 mod spec;
+mod sql_text;
 mod substitute;
 mod suggest;
 #[cfg(test)]
@@ -34,6 +37,7 @@ pub use diagnostic::{Diagnostic, Diagnostics, Severity, quote};
 pub use expr::{
     Namespace, Piece, Ref, Template, collect_refs, has_expression, is_name, parse_template,
 };
+pub use language::Language;
 pub use load::{MAX_DEPTH, MAX_FILE_BYTES, MAX_NODES, load};
 pub use node::{Node, Value};
 pub use read::{parse, parse_source};
@@ -46,5 +50,5 @@ pub use spec::{
     Assert, AssertKind, AssertSeverity, Cells, Contract, From, Output, Param, ParamType,
     SchemaField, StepKind, StepRef, StepSpec, Text, Workflow,
 };
-pub use substitute::{Resolve, Scope, substitute, substitute_node};
+pub use substitute::{Resolve, Scope, substitute, substitute_code, substitute_node};
 pub use suggest::did_you_mean;

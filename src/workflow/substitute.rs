@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::diagnostic::{Diagnostic, Diagnostics, quote};
 use super::expr::{Namespace, Piece, Ref, Template, parse_template};
+use super::language::{CodeText, Language, Unfit};
 use super::node::{Node, Value};
 use super::source::Source;
 use crate::code::Code;
@@ -89,6 +90,83 @@ pub fn substitute(
     diagnostics: &mut Diagnostics,
 ) -> serde_json::Value {
     substitute_node(node, source, resolver, diagnostics).to_json()
+}
+
+/// Replaces the expressions in a text that is code: values enter it as literals and quoted words,
+/// never as code. Anything but a text is left as it is.
+pub fn substitute_code(
+    node: &Node,
+    language: Language,
+    source: &Arc<Source>,
+    resolver: &dyn Resolve,
+    diagnostics: &mut Diagnostics,
+) -> Node {
+    if node.as_str().is_none() {
+        return node.clone();
+    }
+    let null = Node::new(Value::Null, node.span);
+    let pieces = match parse_template(node, source, diagnostics) {
+        None => return null,
+        Some(Template::Literal(_)) => return node.clone(),
+        Some(Template::Whole(r)) => {
+            // A text would be nothing but a literal, which is not what was meant.
+            if resolver.value(&r).is_some_and(|value| value.is_string()) {
+                diagnostics.push(whole_code(&r, language, source));
+                return null;
+            }
+            vec![Piece::Ref(r)]
+        }
+        Some(Template::Mixed(pieces)) => pieces,
+    };
+    let mut text = CodeText::new(language);
+    let mut sound = true;
+    for piece in &pieces {
+        match piece {
+            Piece::Text(part) => text.code(part),
+            Piece::Ref(r) => match resolver.value(r) {
+                None => {
+                    diagnostics.push(unknown(r, source, resolver));
+                    sound = false;
+                }
+                Some(value) => {
+                    if let Err(unfit) = text.value(&value) {
+                        diagnostics.push(match unfit {
+                            Unfit::Type(kind) => not_text(r, kind, source),
+                            Unfit::Place(place) => not_quotable(r, place, language, source),
+                        });
+                        sound = false;
+                    }
+                }
+            },
+        }
+    }
+    if !sound {
+        return null;
+    }
+    Node { value: Value::String(text.finish()), ..node.clone_shell() }
+}
+
+fn whole_code(r: &Ref, language: Language, source: &Arc<Source>) -> Diagnostic {
+    let (what, help) = match language {
+        Language::Sql => ("SQL", "write the SQL here, and give the values in it by params"),
+        Language::Shell => ("command", "write the command here, and give its arguments by params"),
+    };
+    let name = format!("{}.{}", r.namespace.as_str(), r.name);
+    let message = format!("{} is a text and cannot be the whole {what}", quote(&name));
+    Diagnostic::error(Code::UnsafeSubstitution, message, source, r.span).with_help(help)
+}
+
+fn not_quotable(r: &Ref, place: &str, language: Language, source: &Arc<Source>) -> Diagnostic {
+    let name = format!("{}.{}", r.namespace.as_str(), r.name);
+    let message = format!(
+        "the value of {} cannot stand in {place}, where no quotes keep it from being read as code",
+        quote(&name)
+    );
+    let help = match language {
+        Language::Sql => "let it stand by itself, or in '…'",
+        Language::Shell => "give it to a variable first: `x=${{ … }}` on a line of its own",
+    };
+    Diagnostic::error(Code::UnsafeSubstitution, message, source, r.span).with_help(help)
 }
 
 fn substitute_scalar(

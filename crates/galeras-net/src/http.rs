@@ -30,6 +30,25 @@ pub fn http_builder(
     }
 }
 
+/// How many redirects are followed.
+const REDIRECTS: usize = 10;
+
+/// Follows redirects to URLs that `check` accepts, at most ten in a row. The request fails with
+/// what `check` says of any other.
+pub fn redirects_to(
+    check: impl Fn(&str) -> Result<(), String> + Send + Sync + 'static,
+) -> reqwest::redirect::Policy {
+    reqwest::redirect::Policy::custom(move |attempt| {
+        if attempt.previous().len() > REDIRECTS {
+            return attempt.error("it redirects too often");
+        }
+        match check(attempt.url().as_str()) {
+            Ok(()) => attempt.follow(),
+            Err(why) => attempt.error(why),
+        }
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::{Read as _, Write as _};

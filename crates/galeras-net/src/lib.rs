@@ -1,7 +1,8 @@
 //! What clients of servers share.
 //!
 //! [`Secret`] holds a key so that no text shows it. [`Clock`] tells the time, so that tests need
-//! not wait. [`http_builder`] sets up HTTP in one place: time-outs, user agent, proxies.
+//! not wait. [`http_builder`] sets up HTTP in one place: time-outs, user agent, proxies; [`redirects_to`]
+//! says which redirects are followed.
 //! [`causes`] puts an error into words, and [`http_date`] reads the dates of HTTP headers.
 //!
 //! Does not live here: requests, and what a server's answers mean.
@@ -14,6 +15,6 @@ mod secret;
 
 pub use causes::{causes, root_cause};
 pub use clock::{Clock, Sleep, SystemClock};
-pub use http::{AGENT, CONNECT_TIMEOUT, READ_TIMEOUT, http_builder};
+pub use http::{AGENT, CONNECT_TIMEOUT, READ_TIMEOUT, http_builder, redirects_to};
 pub use http_date::http_date;
 pub use secret::{InvalidSecret, Secret};

@@ -27,9 +27,9 @@ use crate::code::Code;
 use crate::digest::Digest;
 use crate::id::ID;
 use crate::operator::{
-    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
-    Lowering, MAIN, Operator, Port, Ports, REJECTS, Reads, SUMMARY, SideFile, StepError,
-    TableSchema, TableStep, args_schema, describe, parse_args,
+    Access, ArgError, BindContext, BoundStep, Demand, Descriptor, Effect, Grain, INPUT, InputPorts,
+    LowerContext, Lowering, MAIN, Operator, Port, Ports, REJECTS, Reads, SUMMARY, SideFile,
+    StepError, TableSchema, TableStep, args_schema, describe, parse_args,
 };
 use crate::session::column;
 use crate::small_file::{self, MAX_MODEL_BYTES};
@@ -334,6 +334,11 @@ impl BoundStep for BoundDedup {
             StepError::new(format!("cannot read {}: {e}", path.display())).because(e)
         })?;
         Ok(vec![SideFile { name: name.clone(), digest: Digest::of(&content) }])
+    }
+
+    fn demands(&self) -> Vec<Demand> {
+        let read = |path: &PathBuf| Access::Read { path: path.clone() };
+        self.file.iter().map(|path| Demand::new("tokenizer_file", read(path))).collect()
     }
 
     fn lowering(&self) -> Lowering<'_> {

@@ -23,15 +23,16 @@ use self::process::{room, run, shown};
 use crate::code::Code;
 use crate::digest::Digest;
 use crate::operator::{
-    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, LowerContext,
-    Lowering, MAIN, Operator, Port, Ports, SideFile, StepError, TableSchema, TableStep,
-    args_schema, parse_args, parse_column,
+    Access, ArgError, BindContext, BoundStep, Demand, Descriptor, Effect, Grain, InputPorts,
+    LowerContext, Lowering, MAIN, Operator, Port, Ports, SideFile, StepError, TableSchema,
+    TableStep, args_schema, parse_args, parse_column,
 };
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Args {
     /// The command, run by `sh -c` in the folder of the workflow file.
+    #[schemars(extend("x-language" = "shell"))]
     command: String,
     /// How tables are passed in and out.
     #[serde(default)]
@@ -79,6 +80,14 @@ running is ended, too.
 The program must be deterministic: its result is stored and reused. The key holds the command,
 the arguments, the input tables and the content of `files`, so name the program's own source
 there.
+
+A program may do whatever you may do, so `galeras run` shows it and asks before it runs the first
+time, and again when the command or one of `files` has changed
+([Trust](../trust.md)). The value of `${{ params.x }}` or `${{ matrix.x }}` enters the command as
+one word of the shell: it is quoted where it stands, by itself, in `'…'` or in `"…"`, and is never
+read as shell code. So write `--name ${{ params.name }}`, without quotes of your own or with them.
+Where no quoting helps (in backticks, `${…}`, `$((…))`, a comment, after `<<`), only plain words and
+numbers are accepted.
 
 ## Example
 ```yaml
@@ -197,6 +206,14 @@ impl BoundStep for BoundExec {
                 Ok(SideFile { name: name.clone(), digest: Digest::of(&content) })
             })
             .collect()
+    }
+
+    fn demands(&self) -> Vec<Demand> {
+        let command = self.args.command.clone();
+        // A file that is gone is an error of the key; it cannot have been agreed to.
+        let files = self.side_files().unwrap_or_default();
+        let access = Access::Program { command, folder: self.base.clone(), files };
+        vec![Demand::new("command", access)]
     }
 
     fn lowering(&self) -> Lowering<'_> {

@@ -25,8 +25,8 @@ use crate::code::Code;
 use crate::digest::Digest;
 use crate::functions::Message;
 use crate::operator::{
-    Answers, ArgError, BoundStep, Fact, INPUT, LowerContext, Lowering, PaidResult, PaidStep, Port,
-    StepError, Tell, Versioned,
+    Access, Answers, ArgError, BoundStep, Demand, Fact, INPUT, LowerContext, Lowering, PaidResult,
+    PaidStep, Port, ServerAddress, StepError, Tell, Versioned,
 };
 use galeras_chat::{
     Ask, Budget, ChatClient, ChatError, ChatNotice, ChatSettings, Endpoint, Price, Usd,
@@ -178,6 +178,16 @@ impl BoundStep for OpenAi {
         let Err(error) = self.secret() else { return Vec::new() };
         let path = if self.args.api_key_env.is_some() { "api_key_env" } else { "provider" };
         vec![ArgError::new(path, Code::MissingSecret, error.to_string())]
+    }
+
+    fn demands(&self) -> Vec<Demand> {
+        let Some(to) = ServerAddress::of(self.args.base_url()) else { return Vec::new() };
+        let access = match self.args.api_key_env() {
+            Some(name) => Access::Variable { name: name.to_string(), to },
+            None => Access::Host { to },
+        };
+        let at = if self.args.api_key_env.is_some() { "api_key_env" } else { "base_url" };
+        vec![Demand::new(at, access)]
     }
 
     fn versioned(&self) -> Option<&dyn Versioned> {

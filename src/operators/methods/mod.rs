@@ -21,9 +21,9 @@ use crate::code::Code;
 use crate::functions::{METHOD_FIELDS, PythonMethods, RowId, call, methods_type};
 use crate::id::ID;
 use crate::operator::{
-    ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, LowerContext,
-    Lowering, MAIN, Operator, Port, Ports, REJECTS, RowStep, SideFile, StepError, TableSchema,
-    args_schema, describe, parse_args,
+    Access, ArgError, BindContext, BoundStep, Demand, Descriptor, Effect, Grain, InputPorts,
+    LowerContext, Lowering, MAIN, Operator, Port, Ports, REJECTS, RowStep, SideFile, StepError,
+    TableSchema, args_schema, describe, parse_args,
 };
 use crate::session::column;
 
@@ -179,6 +179,15 @@ impl BoundStep for BoundMethods {
 
     fn side_files(&self) -> Result<Vec<SideFile>, StepError> {
         Ok(vec![self.source.side_file()?])
+    }
+
+    fn demands(&self) -> Vec<Demand> {
+        match &self.source.origin {
+            Origin::Stdlib => Vec::new(),
+            Origin::Folder { path, .. } => {
+                vec![Demand::new("dir", Access::Read { path: path.clone() })]
+            }
+        }
     }
 
     fn lowering(&self) -> Lowering<'_> {

@@ -13,6 +13,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 use super::super::git_threads::blocking;
+use super::super::repository_access::check_consent;
 use super::super::worker_threads::StopOnDrop;
 use super::columns::Batches;
 use crate::digest::Digest;
@@ -63,6 +64,8 @@ impl Task {
         };
         let task = Arc::new(self);
         let location = RepositoryLocation::parse(&task.address, &cx.lower.base)
+            .map_err(|error| failure("fetch", &error, true))?;
+        check_consent(&location, cx.lower.consent.as_ref())
             .map_err(|error| failure("fetch", &error, true))?;
         let folder = matches!(location, RepositoryLocation::Folder(_));
         let ready = {

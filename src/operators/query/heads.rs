@@ -10,9 +10,10 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 
 use super::super::git_threads::blocking;
+use super::super::repository_access::check_consent;
 use super::super::worker_threads::StopOnDrop;
 use super::repository::{HeadlessRepository, UnresolvedRepository};
-use crate::operator::{LowerContext, StepError, Tell};
+use crate::operator::{Consent, LowerContext, StepError, Tell};
 use galeras_git::{
     Activity, GitError, GitErrorKind, Head, Network, Repository, RepositoryLocation, guarded,
     remote_head,
@@ -59,10 +60,14 @@ pub(super) async fn resolve(
             let known = known.get(&repository.repo).cloned();
             let (network, base) = (network.clone(), base.to_path_buf());
             let branch = branch.map(str::to_string);
+            let consent = Arc::clone(&cx.consent);
             async move {
                 let head = match known {
                     Some(head) => Ok((head, true)),
-                    None => ask(&repository, base, branch, network).await.map(|head| (head, false)),
+                    None => {
+                        let asked = ask(&repository, base, branch, network, consent).await;
+                        asked.map(|head| (head, false))
+                    }
                 };
                 (repository, head)
             }
@@ -115,6 +120,7 @@ async fn ask(
     base: std::path::PathBuf,
     branch: Option<String>,
     network: Network,
+    consent: Arc<dyn Consent>,
 ) -> Result<Tip, GitError> {
     let address = repository.address.clone();
     if repository.found && !is_web(&address) {
@@ -122,9 +128,13 @@ async fn ask(
         let message = format!("the search gives it the address `{shown}`, which is no http(s) URL");
         return Err(GitError::new(GitErrorKind::Other, message));
     }
-    let asked = blocking(move || match RepositoryLocation::parse(&address, &base)? {
-        RepositoryLocation::Folder(folder) => local_head(&folder, branch.as_deref()),
-        RepositoryLocation::Remote(url) => remote_head(&url, branch.as_deref(), &network),
+    let asked = blocking(move || {
+        let location = RepositoryLocation::parse(&address, &base)?;
+        check_consent(&location, consent.as_ref())?;
+        match location {
+            RepositoryLocation::Folder(folder) => local_head(&folder, branch.as_deref()),
+            RepositoryLocation::Remote(url) => remote_head(&url, branch.as_deref(), &network),
+        }
     });
     let Head { branch, commit } = asked.await?;
     // What the server calls HEAD has a name if GitHub told it.

@@ -168,6 +168,12 @@ impl RepositoryList {
         self.0.iter().map(asked).collect()
     }
 
+    /// Where the repositories are. One that has gone since it was listed is left out.
+    pub(super) fn locations(&self, base: &Path) -> Vec<RepositoryLocation> {
+        let parse = |one: &ListedRepository| RepositoryLocation::parse(&one.address, base).ok();
+        self.0.iter().filter_map(parse).collect()
+    }
+
     /// The addresses that are folders.
     pub(super) fn folders(&self) -> Vec<&str> {
         self.0.iter().filter(|listed| listed.folder).map(|listed| listed.address.as_str()).collect()

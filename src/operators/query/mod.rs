@@ -19,13 +19,14 @@ use self::listed::{ListEntry, RepositoryList};
 use self::repository::{HeadlessRepository, UnresolvedRepository};
 use self::table::{pinned_rejects, rejects, repositories, repositories_table};
 use super::columns::text_field;
+use super::repository_access::access_of;
 use super::rejects::reject_columns;
 use crate::code::Code;
 use crate::digest::Digest;
 use crate::operator::{
-    ArgError, BindContext, BoundStep, Descriptor, Effect, Fact, Grain, InputPorts, LowerContext,
-    Lowering, MAIN, Operator, Port, Ports, REJECTS, SideFile, Snapshot, StepError, TableSchema,
-    TableStep, Tell, args_schema, parse_args,
+    Access, ArgError, BindContext, BoundStep, Demand, Descriptor, Effect, Fact, Grain, InputPorts,
+    LowerContext, Lowering, MAIN, Operator, Port, Ports, REJECTS, ServerAddress, SideFile, Snapshot,
+    StepError, TableSchema, TableStep, Tell, args_schema, parse_args,
 };
 use galeras_github::{
     GITHUB, GithubClient, GithubError, GithubErrorKind, Query, Search, SearchNotice,
@@ -264,10 +265,14 @@ impl BoundQuery {
     fn client(&self) -> Result<GithubClient, StepError> {
         let name = &self.args.token_env;
         let failed = |error: GithubError| StepError::new(error.to_string());
-        let token = std::env::var(name).ok().filter(|token| !token.trim().is_empty());
-        let token = token.map(|token| Secret::new(name, &token)).transpose();
+        let token = self.token().map(|token| Secret::new(name, &token)).transpose();
         let token = token.map_err(|error| StepError::new(error.to_string()))?;
         GithubClient::new(&self.args.base_url, token).map_err(failed)
+    }
+
+    /// The value of the variable with the token, if it is set.
+    fn token(&self) -> Option<String> {
+        std::env::var(&self.args.token_env).ok().filter(|token| !token.trim().is_empty())
     }
 
     /// The folder of what an unfinished search has found out.
@@ -339,6 +344,34 @@ impl BoundStep for BoundQuery {
 
     fn fact(&self) -> Option<Fact> {
         Some(Fact::Snapshot { of: self.question() })
+    }
+
+    fn demands(&self) -> Vec<Demand> {
+        let file = match &self.args.repos {
+            Some(Repos::Text(path)) if path.trim().ends_with(".csv") => {
+                let path = self.base.join(path.trim());
+                Some(Demand::new("repos", Access::Read { path }))
+            }
+            _ => None,
+        };
+        let asked: Vec<Demand> = match &self.from {
+            _ if self.pinned.is_some() => Vec::new(),
+            From::Search => {
+                let to = ServerAddress::of(&self.args.base_url);
+                let name = self.token().map(|_| self.args.token_env.clone());
+                let demand = to.map(|to| match name {
+                    Some(name) => Demand::new("token_env", Access::Variable { name, to }),
+                    None => Demand::new("base_url", Access::Host { to }),
+                });
+                demand.into_iter().collect()
+            }
+            From::List(listed) => {
+                let locations = listed.locations(&self.base);
+                let accesses = locations.iter().filter_map(access_of);
+                accesses.map(|access| Demand::new("repos", access)).collect()
+            }
+        };
+        file.into_iter().chain(asked).collect()
     }
 
     fn lowering(&self) -> Lowering<'_> {

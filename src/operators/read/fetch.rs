@@ -1,15 +1,19 @@
 //! Files behind a URL: fetched into the folder of downloads, known by their SHA-256.
+//!
+//! That happens while a workflow is planned, so that no server is asked which needs consent and
+//! has none; a redirect to such a server is not followed either.
 
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use galeras_git::shown_url;
-use galeras_net::{AGENT, CONNECT_TIMEOUT, READ_TIMEOUT, causes, http_builder};
+use galeras_net::{AGENT, CONNECT_TIMEOUT, READ_TIMEOUT, causes, http_builder, redirects_to};
 use sha2::Digest as _;
 
 use crate::code::Code;
-use crate::operator::ArgError;
+use crate::operator::{Access, ArgError, BindContext, Consent, RefusedAccess, ServerAddress};
 use crate::scratch::WholeFile;
 
 /// The most bytes of a file behind a URL.
@@ -30,8 +34,9 @@ const SLOWEST_BYTES: u64 = 64 << 10;
 pub(super) async fn fetch(
     url: &str,
     sha256: Option<&str>,
-    downloads: &Path,
+    cx: &BindContext,
 ) -> Result<PathBuf, ArgError> {
+    let downloads: &Path = &cx.downloads;
     let shown = shown_url(url);
     let failed = |e: &dyn std::fmt::Display| {
         ArgError::new("url", Code::UnreachableUrl, format!("cannot fetch `{shown}`: {e}"))
@@ -51,8 +56,14 @@ pub(super) async fn fetch(
         let error = ArgError::new("url", Code::UnsupportedUrl, "only http and https are supported");
         return Err(error.help("use `path:` for a local file"));
     }
+    if let Some(refused) = refusal(url, cx.consent.as_ref()) {
+        let message = format!("the step {}", refused.message);
+        return Err(ArgError::new("url", Code::NotAllowed, message).help(refused.help));
+    }
     std::fs::create_dir_all(downloads).map_err(|e| failed(&e))?;
-    let client = http_builder(AGENT, CONNECT_TIMEOUT, Some(READ_TIMEOUT)).build();
+    let client = http_builder(AGENT, CONNECT_TIMEOUT, Some(READ_TIMEOUT))
+        .redirect(redirects_to(may_ask(Arc::clone(&cx.consent))))
+        .build();
     let client = client.map_err(|e| failed(&format!("cannot set up HTTP: {}", causes(&e))))?;
     let mut response = client
         .get(url)
@@ -88,6 +99,19 @@ pub(super) async fn fetch(
     }
     whole.finish(&stored).map_err(|e| failed(&e))?;
     Ok(stored)
+}
+
+/// Why the server of `url` may not be asked.
+fn refusal(url: &str, consent: &dyn Consent) -> Option<RefusedAccess> {
+    consent.refusal(&Access::Host { to: ServerAddress::of(url)? })
+}
+
+/// Why an answer may not send us on to a URL.
+fn may_ask(consent: Arc<dyn Consent>) -> impl Fn(&str) -> Result<(), String> + Send + Sync {
+    move |url| match refusal(url, consent.as_ref()) {
+        None => Ok(()),
+        Some(_) => Err(format!("it redirects to {}, which was not agreed to", shown_url(url))),
+    }
 }
 
 fn sha256_of(path: &Path) -> std::io::Result<String> {

@@ -26,9 +26,9 @@ use crate::digest::Digest;
 use crate::functions::{RowId, call};
 use crate::id::ID;
 use crate::operator::{
-    ArgError, BindContext, BoundStep, Descriptor, Effect, Fact, Grain, InputPorts, LowerContext,
-    Lowering, MAIN, Operator, Port, Ports, SideFile, StepError, TableSchema, TableStep,
-    args_schema, describe, parse_args, stored_type,
+    Access, ArgError, BindContext, BoundStep, Demand, Descriptor, Effect, Fact, Grain, InputPorts,
+    LowerContext, Lowering, MAIN, Operator, Port, Ports, ServerAddress, SideFile, StepError,
+    TableSchema, TableStep, args_schema, describe, parse_args, stored_type,
 };
 use crate::session::{column, guarded};
 
@@ -141,7 +141,7 @@ impl Operator for ReadOperator {
                 }
                 (None, Some(url)) => {
                     let file =
-                        fetch(url, args.sha256.as_deref(), &cx.downloads).await.map_err(one)?;
+                        fetch(url, args.sha256.as_deref(), cx).await.map_err(one)?;
                     ("url", url.clone(), file)
                 }
                 (None, None) => {
@@ -299,6 +299,19 @@ impl BoundStep for BoundRead {
 
     fn fact(&self) -> Option<Fact> {
         self.args.url.clone().map(|url| Fact::File { url })
+    }
+
+    fn demands(&self) -> Vec<Demand> {
+        match (&self.args.path, &self.args.url) {
+            (Some(path), _) if !path.is_empty() => {
+                vec![Demand::new("path", Access::Read { path: self.file.clone() })]
+            }
+            (_, Some(url)) => {
+                let host = ServerAddress::of(url).map(|to| Access::Host { to });
+                host.map(|access| Demand::new("url", access)).into_iter().collect()
+            }
+            _ => Vec::new(),
+        }
     }
 
     fn lowering(&self) -> Lowering<'_> {

@@ -47,6 +47,7 @@ struct Rule {
     name: Option<String>,
     /// A condition in SQL over the row's columns. A row for which it is false or null fails.
     #[serde(default)]
+    #[schemars(extend("x-language" = "sql"))]
     check: Option<String>,
     /// A named check in the place of a condition.
     #[serde(default, rename = "use")]

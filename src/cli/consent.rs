@@ -1,0 +1,166 @@
+//! Consent to what a workflow does to the machine: the question on a terminal, and what is said
+//! where there is none. What the command line allows is in `allow`.
+
+use std::fmt::Write as _;
+use std::io::{BufRead as _, IsTerminal, Write as _};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::context::{Exit, note, plan_file, print_json, show_diagnostics};
+use super::{Format, WorkflowArgs};
+use crate::code::Code;
+use crate::operator::{Access, Consent as _};
+use crate::plan::{Locking, Plan};
+use crate::report::escape;
+use crate::trust::{AccessRequest, Allowance, Trust, phrase, program_lines, shell_word};
+use crate::workflow::{Diagnostic, Diagnostics, Span};
+
+/// Plans the workflow for a verb that does what it says. What has to be asked for before there is
+/// a plan (a server whose file tells a schema) is asked for on the way.
+pub(super) async fn load_trusted(
+    args: &WorkflowArgs,
+    format: Format,
+    lock: Locking,
+    trust: &Arc<Trust>,
+) -> Result<Plan, Exit> {
+    loop {
+        let consent = Arc::clone(trust);
+        let (plan, diagnostics) =
+            plan_file(&args.file, &args.set, &args.store.cache, lock, consent).await;
+        let refused = trust.take_refused();
+        let only_that = diagnostics.iter().all(|problem| problem.code == Code::NotAllowed);
+        if plan.is_none() && only_that && !refused.is_empty() && can_ask(format) {
+            let places = diagnostics.iter().map(place_of).collect::<Vec<_>>().join(", ");
+            let asked: Vec<(&Access, String)> =
+                refused.iter().map(|access| (access, places.clone())).collect();
+            if ask(&args.file, &asked, trust) {
+                continue;
+            }
+            return Err(Exit::Invalid);
+        }
+        show_diagnostics(&diagnostics, format);
+        return plan.ok_or(Exit::Invalid);
+    }
+}
+
+/// Makes sure that all of this was agreed to: asks on a terminal, and elsewhere says what is
+/// missing and which flags allow it.
+pub(super) fn require(
+    verb: &str,
+    args: &WorkflowArgs,
+    requests: Vec<AccessRequest>,
+    trust: &Trust,
+    format: Format,
+) -> Result<(), Exit> {
+    let open = trust.open(requests);
+    if open.is_empty() {
+        return Ok(());
+    }
+    if can_ask(format) {
+        let asked: Vec<(&Access, String)> = open
+            .iter()
+            .map(|request| (&request.access, format!("{}, {}", by(request), place(request))))
+            .collect();
+        return if ask(&args.file, &asked, trust) { Ok(()) } else { Err(Exit::Invalid) };
+    }
+    let mut missing = Diagnostics::new();
+    for request in &open {
+        let Some(refused) = trust.refusal(&request.access) else { continue };
+        let message = format!("{} {}", by(request), refused.message);
+        let span = Span::new(request.place.start, request.place.end());
+        let problem = Diagnostic::error(Code::NotAllowed, message, &request.place.source, span);
+        missing.push(problem.with_help(refused.help));
+    }
+    show_diagnostics(&missing, format);
+    if format == Format::Human {
+        let mut flags: Vec<String> =
+            open.iter().map(|request| Allowance::of(&request.access).to_string()).collect();
+        flags.sort();
+        flags.dedup();
+        let (file, flags) = (args.file.to_string_lossy(), flags.join(","));
+        let (file, flags) = (shell_word(&escape(&file)), shell_word(&flags));
+        note(&format!("to allow all of this:\n  galeras {verb} {file} --allow {flags}"));
+    }
+    Err(Exit::Invalid)
+}
+
+/// Whether there is somebody to ask.
+pub(super) fn can_ask(format: Format) -> bool {
+    format == Format::Human && std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// Who asks: ``step `a` (and 2 more)``.
+fn by(request: &AccessRequest) -> String {
+    let first = request.by.first().map(|by| escape(by)).unwrap_or_default();
+    match request.by.len() {
+        0 | 1 => first,
+        n => format!("{first} (and {} more)", n - 1),
+    }
+}
+
+fn place(request: &AccessRequest) -> String {
+    let position = request.place.source.position(request.place.start);
+    let path = escape(request.place.source.path());
+    format!("{path}:{}:{}", position.line, position.column)
+}
+
+fn place_of(problem: &Diagnostic) -> String {
+    let position = problem.span.source.position(problem.span.start);
+    format!("{}:{}:{}", escape(problem.span.source.path()), position.line, position.column)
+}
+
+/// Shows what is asked for, in full, and waits for the answer. A yes is remembered.
+fn ask(file: &Path, asked: &[(&Access, String)], trust: &Trust) -> bool {
+    let mut text =
+        format!("{} does what you have not allowed yet:\n", escape(&file.to_string_lossy()));
+    // Writing to a String cannot fail.
+    for (access, place) in asked {
+        match access {
+            Access::Program { command, folder, files } => {
+                let folder = escape(&folder.to_string_lossy());
+                let _ = writeln!(text, "\n- runs a program in {folder}:");
+                for line in program_lines(command) {
+                    let _ = writeln!(text, "    | {line}");
+                }
+                for file in files {
+                    let (name, digest) = (escape(&file.name), file.digest.short());
+                    let _ = writeln!(text, "  with the file {name} as it is now ({digest})");
+                }
+            }
+            other => {
+                let _ = writeln!(text, "\n- {}", phrase(other));
+            }
+        }
+        let _ = writeln!(text, "  ({place})");
+    }
+    text.push_str("\nAllow this, now and whenever this file is run again? [y/N] ");
+    let mut terminal = std::io::stderr();
+    if terminal.write_all(text.as_bytes()).and_then(|()| terminal.flush()).is_err() {
+        return false;
+    }
+    let mut answer = String::new();
+    let heard = std::io::stdin().lock().read_line(&mut answer).is_ok();
+    if !heard || !matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
+        note("nothing was run");
+        return false;
+    }
+    match trust.agree(asked.iter().map(|(access, _)| *access)) {
+        Ok(Some(folder)) => {
+            let folder = escape(&folder.to_string_lossy());
+            note(&format!("remembered in {folder}; delete the files there to be asked again"));
+        }
+        Ok(None) => {}
+        Err(error) => note(&format!("this is not remembered: {error}")),
+    }
+    true
+}
+
+/// Tells programs, too, that nothing was run.
+pub(super) fn invalid(exit: Exit, format: Format) -> Exit {
+    if format == Format::Json {
+        print_json(&serde_json::json!({
+            "event": "finished", "status": "invalid", "steps": [], "seconds": 0.0,
+        }));
+    }
+    exit
+}

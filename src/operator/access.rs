@@ -1,0 +1,251 @@
+//! What a step may do to the machine: programs, variables and requests that leave it, files.
+//!
+//! Steps state it ([`BoundStep::demands`](super::BoundStep::demands)); who agreed to it is known
+//! to a [`Consent`]. Does not live here: what needs consent at all, and asking for it (`trust`).
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::Serialize;
+use url::{Host, Url};
+
+use super::side_file::SideFile;
+
+/// One thing that a workflow may do to the machine.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Access {
+    /// Runs a program.
+    Program {
+        /// All that the shell is given, params filled in.
+        command: String,
+        /// Where it runs.
+        folder: PathBuf,
+        /// The files that it is said to read, by content.
+        files: Vec<SideFile>,
+    },
+    /// Sends the value of an environment variable to a server.
+    Variable {
+        /// The variable.
+        name: String,
+        /// The server.
+        to: ServerAddress,
+    },
+    /// Connects to a server.
+    Host {
+        /// The server.
+        to: ServerAddress,
+    },
+    /// Reads a file, or the files of a folder.
+    Read {
+        /// Which.
+        path: PathBuf,
+    },
+    /// Writes a file.
+    Write {
+        /// Which.
+        path: PathBuf,
+    },
+}
+
+/// An [`Access`] and the argument that brings it about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Demand {
+    /// What.
+    pub access: Access,
+    /// A path below `with:` such as `repos[2]`; empty for the step as a whole.
+    pub at: String,
+}
+
+impl Demand {
+    /// A demand of the argument at `path`.
+    pub fn new(path: impl Into<String>, access: Access) -> Self {
+        Self { access, at: path.into() }
+    }
+}
+
+/// A server as requests name it: scheme, host and port.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct ServerAddress {
+    scheme: String,
+    host: String,
+    /// If it is not the one of the scheme.
+    port: Option<u16>,
+}
+
+impl ServerAddress {
+    /// The server of a URL, or of git's `user@host:path`. `None` if the text names no host.
+    pub fn of(text: &str) -> Option<Self> {
+        let text = text.trim();
+        if !text.contains("://") {
+            let (host, _) = text.split_once(':')?;
+            let host = host.rsplit('@').next().unwrap_or(host);
+            return Some(Self { scheme: "ssh".into(), host: host.to_lowercase(), port: None })
+                .filter(|server| !server.host.is_empty());
+        }
+        let url = Url::parse(text).ok()?;
+        let host = url.host_str().filter(|host| !host.is_empty())?.to_lowercase();
+        let usual = match url.scheme() {
+            "ssh" => Some(22),
+            "git" => Some(9418),
+            _ => None,
+        };
+        let port = url.port().filter(|port| Some(*port) != usual);
+        Some(Self { scheme: url.scheme().to_string(), host, port })
+    }
+
+    /// `http`, `https`, `ssh`, `git`.
+    pub fn scheme(&self) -> &str {
+        &self.scheme
+    }
+
+    /// The host's name or address, without brackets.
+    pub fn host(&self) -> &str {
+        self.host.trim_start_matches('[').trim_end_matches(']')
+    }
+
+    /// The host, with the port if that is not the usual one: `example.org`, `[::1]:8000`.
+    pub fn authority(&self) -> String {
+        match self.port {
+            Some(port) => format!("{}:{port}", self.host),
+            None => self.host.clone(),
+        }
+    }
+
+    /// Whether it is a server at its usual port, reached through TLS.
+    pub fn is_encrypted(&self) -> bool {
+        self.scheme == "https"
+    }
+
+    /// Whether it is this machine: `localhost`, or an address of the loopback device.
+    pub fn is_loopback(&self) -> bool {
+        match Host::parse(&self.host) {
+            Ok(Host::Domain(name)) => name == "localhost",
+            Ok(Host::Ipv4(address)) => address.is_loopback(),
+            Ok(Host::Ipv6(address)) => address.is_loopback(),
+            Err(_) => false,
+        }
+    }
+
+    /// Whether it can be anywhere on the internet: not an address that only a local network
+    /// knows, and not a name of the kind that only a local network gives.
+    pub fn is_public(&self) -> bool {
+        const LOCAL: [&str; 6] = ["local", "localhost", "internal", "lan", "home.arpa", "intranet"];
+        match Host::parse(&self.host) {
+            Ok(Host::Domain(name)) => {
+                let name = name.trim_end_matches('.');
+                let ends = |end: &&str| {
+                    name.strip_suffix(*end)
+                        .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+                };
+                name.contains('.') && !LOCAL.iter().any(ends)
+            }
+            Ok(Host::Ipv4(address)) => {
+                let [a, b, ..] = address.octets();
+                let shared = a == 100 && (64..128).contains(&b);
+                !(address.is_private()
+                    || address.is_loopback()
+                    || address.is_link_local()
+                    || address.is_multicast()
+                    || address.is_broadcast()
+                    || shared
+                    || a == 0)
+            }
+            // The range of addresses that are given out; the rest is local or reserved.
+            Ok(Host::Ipv6(address)) => address.segments()[0] & 0xe000 == 0x2000,
+            Err(_) => false,
+        }
+    }
+}
+
+impl fmt::Display for ServerAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}", self.scheme, self.authority())
+    }
+}
+
+/// Knows what was agreed to.
+pub trait Consent: Send + Sync + fmt::Debug {
+    /// Why this may not be done; `None` if it may.
+    fn refusal(&self, access: &Access) -> Option<RefusedAccess>;
+}
+
+/// Something that was not agreed to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedAccess {
+    /// What, in one sentence without its subject: `runs a program that …`.
+    pub message: String,
+    /// How to agree to it.
+    pub help: String,
+}
+
+/// Agrees to everything: for callers who know the workflow.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FullConsent;
+
+impl Consent for FullConsent {
+    fn refusal(&self, _: &Access) -> Option<RefusedAccess> {
+        None
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn server(text: &str) -> ServerAddress {
+        ServerAddress::of(text).unwrap()
+    }
+
+    #[test]
+    fn addresses_name_their_server() {
+        for (text, shown, authority) in [
+            ("https://API.example.org/v1?x#y", "https://api.example.org", "api.example.org"),
+            ("http://u:p@host:8000/v1", "http://host:8000", "host:8000"),
+            ("https://host:443/", "https://host", "host"),
+            ("http://[::1]:80/v1", "http://[::1]", "[::1]"),
+            ("git@example.org:a/b.git", "ssh://example.org", "example.org"),
+            ("ssh://git@example.org:22/x", "ssh://example.org", "example.org"),
+            ("git://Example.org/x", "git://example.org", "example.org"),
+        ] {
+            assert_eq!(server(text).to_string(), shown);
+            assert_eq!(server(text).authority(), authority);
+        }
+        for text in ["", "/a/b", "./a", "https://", "file:///x"] {
+            assert_eq!(ServerAddress::of(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn this_machine_and_the_internet_are_told_apart() {
+        for text in
+            ["http://localhost:1/", "http://127.9.9.9/", "http://[::1]/", "http://2130706433/"]
+        {
+            assert!(server(text).is_loopback(), "{text}");
+        }
+        for text in
+            ["http://localhost.evil.example/", "http://127.0.0.1.nip.io/", "http://0.0.0.0/"]
+        {
+            assert!(!server(text).is_loopback(), "{text}");
+        }
+        for text in ["https://example.org/", "https://8.8.8.8/", "https://[2606:4700::1]/"] {
+            assert!(server(text).is_public(), "{text}");
+        }
+        for text in [
+            "https://10.0.0.1/",
+            "https://169.254.169.254/",
+            "https://192.168.1.1/",
+            "https://100.100.0.1/",
+            "https://0.0.0.0/",
+            "https://[fe80::1]/",
+            "https://[fd00::1]/",
+            "https://[::ffff:10.0.0.1]/",
+            "https://gpu/",
+            "https://printer.local/",
+            "https://metadata.google.internal./",
+        ] {
+            assert!(!server(text).is_public(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! What a workflow may do, in words that are safe on a terminal.
+
+use crate::operator::Access;
+use crate::report::escape;
+
+/// What is done, without its subject: `reads /etc/passwd, outside of …`.
+pub fn phrase(access: &Access) -> String {
+    match access {
+        Access::Program { command, .. } => format!("runs a program: `{}`", escape(command)),
+        Access::Variable { name, to } => {
+            let open = if to.is_encrypted() { "" } else { ", unencrypted" };
+            let (name, to) = (escape(name), escape(&to.to_string()));
+            format!("sends the value of the environment variable {name} to {to}{open}")
+        }
+        Access::Host { to } => format!("connects to {}", escape(&to.to_string())),
+        Access::Read { path } => {
+            let path = escape(&path.to_string_lossy());
+            format!("reads {path}, outside of the workflow's folder and the current one")
+        }
+        Access::Write { path } => {
+            let path = escape(&path.to_string_lossy());
+            format!("writes {path}, outside of the folder for outputs")
+        }
+    }
+}
+
+/// A command line by line.
+pub fn program_lines(command: &str) -> Vec<String> {
+    command.trim_end().split('\n').map(escape).collect()
+}
+
+/// The text as one word of a shell.
+pub fn shell_word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_./:=@%+,-".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_string();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_steers_the_terminal() {
+        let command = "echo a\x1b[2K\r\n\tb\u{202e}".to_string();
+        assert_eq!(program_lines(&command), ["echo a\\u{1b}[2K\\r", "\\tb\\u{202e}"]);
+        let access = Access::Program { command, folder: "/".into(), files: Vec::new() };
+        assert!(!phrase(&access).chars().any(char::is_control), "{}", phrase(&access));
+        assert_eq!(shell_word("exec,env:A=b"), "exec,env:A=b");
+        assert_eq!(shell_word("read:/it's"), r"'read:/it'\''s'");
+    }
+}

