@@ -771,7 +771,8 @@ mod tests {
         if std::env::var_os("GALERAS_UPDATE").is_some() {
             fs::write("docs/diagnostics.md", page()).unwrap();
         }
-        let stale = "docs/diagnostics.md is stale: GALERAS_UPDATE=1 cargo test -p galeras --lib writes it";
+        let stale =
+            "docs/diagnostics.md is stale: GALERAS_UPDATE=1 cargo test -p galeras --lib writes it";
         assert!(fs::read_to_string("docs/diagnostics.md").unwrap() == page(), "{stale}");
     }
 }

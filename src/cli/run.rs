@@ -10,9 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::allow::trust;
 use super::consent::{can_ask, invalid, load_trusted, require};
-use super::context::{
-    Exit, color, fail, fail_run, open_store, print_json, show_diagnostics, unknown_step, width,
-};
+use super::context::{Exit, color, fail_run, open_store, show_diagnostics, unknown_step, width};
 use super::data::show_outputs;
 use super::signals::watch_signals;
 use super::stdout::StandardOutput;
