@@ -258,13 +258,13 @@ mod tests {
         let letters = |n: u32| char::from(b'a' + (n.wrapping_mul(2_654_435_761) >> 20) as u8 % 26);
         for text in [
             "x".repeat(1 << 19),
-            (0..1 << 17).map(letters).collect(),
-            " ".repeat(3 << 17) + "\n" + &"=".repeat(3 << 17),
+            (0..1 << 18).map(letters).collect(),
+            " ".repeat(1 << 18) + "\n" + &"=".repeat(1 << 18),
         ] {
             let bpe = train([text.clone()].into_iter(), 400).unwrap();
             let mut ids = Vec::new();
             bpe.encode(&text, false, &mut ids).unwrap();
-            assert!(ids.len() < text.len() / 4 * 3);
+            assert!(ids.len() < text.len());
             assert_eq!(bpe.tokenizer.decode(&ids, false).unwrap(), text);
         }
     }
