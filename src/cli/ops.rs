@@ -240,8 +240,9 @@ fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Exit {
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use super::*;
-    use crate::operator::Grain;
+    use crate::operator::{ARGUMENT_LANGUAGE, Grain};
     use crate::plan::{PlanSettings, plan};
+    use crate::workflow::Language;
 
     /// The documented grain is that of a type of step; here it is that of the step which the
     /// documented example gives.
@@ -274,5 +275,36 @@ mod tests {
             assert!(!grains.is_empty(), "{}", operator.name);
             assert!(grains.iter().all(|grain| *grain == wanted), "{}: {grains:?}", operator.name);
         }
+    }
+
+    /// The places of a schema that are code, as `rules[].check sql`.
+    fn places(schema: &Value, path: &str, found: &mut Vec<String>) {
+        if let Some(language) = schema.get(ARGUMENT_LANGUAGE) {
+            let known: Language = language.as_str().unwrap().parse().unwrap();
+            found.push(format!("{path} {known}"));
+        }
+        for alternative in ["anyOf", "oneOf"] {
+            for schema in schema.get(alternative).and_then(Value::as_array).into_iter().flatten() {
+                places(schema, path, found);
+            }
+        }
+        for (name, schema) in
+            schema.get("properties").and_then(Value::as_object).into_iter().flatten()
+        {
+            places(schema, &format!("{path}.{name}"), found);
+        }
+        if let Some(items) = schema.get("items") {
+            places(items, &format!("{path}[]"), found);
+        }
+    }
+
+    #[test]
+    fn the_arguments_that_are_code_are_known() {
+        let mut found = Vec::new();
+        for operator in REGISTRY.iter().map(|o| o.descriptor()) {
+            places(&(operator.args_schema)(), operator.name, &mut found);
+        }
+        found.sort();
+        assert_eq!(found, ["exec.command shell", "sql.query sql", "validate.rules[].check sql"]);
     }
 }

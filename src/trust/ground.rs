@@ -46,6 +46,7 @@ impl Ground {
         let starts = [Some(current), own.parent()];
         let named = texts
             .map(str::trim)
+            .map(|text| text.strip_prefix("file://").unwrap_or(text))
             .filter(|text| !text.is_empty() && !text.contains("://"))
             .flat_map(|text| starts.iter().flatten().map(move |start| real(&start.join(text))))
             .collect();

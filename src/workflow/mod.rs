@@ -31,6 +31,7 @@ mod substitute;
 mod suggest;
 #[cfg(test)]
 mod tests;
+mod unfit;
 
 pub use columns::{ColumnType, ItemType, ScalarType};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity, quote};

@@ -7,7 +7,7 @@
 
 use serde_json::Value as Json;
 
-use super::language::{Unfit, plain_scalar, unfit_type};
+use super::unfit::{Unfit, plain_scalar, unfit_type};
 
 /// What a part of a command stands in.
 #[derive(Debug, PartialEq, Eq)]

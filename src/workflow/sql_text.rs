@@ -6,7 +6,7 @@
 
 use serde_json::Value as Json;
 
-use super::language::{Unfit, plain_scalar, unfit_type};
+use super::unfit::{Unfit, plain_scalar, unfit_type};
 
 /// Where the end of a text lies.
 #[derive(Debug, Default, PartialEq, Eq)]

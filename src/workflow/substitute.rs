@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use super::diagnostic::{Diagnostic, Diagnostics, quote};
 use super::expr::{Namespace, Piece, Ref, Template, parse_template};
-use super::language::{CodeText, Language, Unfit};
+use super::language::{CodeText, Language};
 use super::node::{Node, Value};
 use super::source::Source;
+use super::unfit::Unfit;
 use crate::code::Code;
 
 /// Gives expressions their values. Implemented by every `Fn(&Ref) -> Option<Value>`.

@@ -95,6 +95,7 @@ def command(galeras: str, workflow: Path, cache: Path, *more: str) -> list:
         str(out),
         "--format",
         "json",
+        "--allow-all",  # the workflows are the scripts' own, wherever their data are
         *more,
     ]
 
