@@ -1,6 +1,6 @@
 //! `show` and `sql`: the rows of results.
 
-use std::io::{BufWriter, IsTerminal, Write};
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use datafusion::dataframe::DataFrame;
 use datafusion::execution::context::{SQLOptions, SessionContext};
 use parquet::arrow::ArrowWriter;
 
-use super::context::{Exit, Surveyed, fail, print, width};
+use super::context::{Exit, Surveyed, fail, print};
+use super::screen;
 use super::{Format, WorkflowArgs};
 use crate::operator::{MAIN, plain_message};
 use crate::plan::Plan;
@@ -20,6 +21,7 @@ use crate::report::{TableFormat, write_table};
 use crate::runner::{StepManifests, open, open_port};
 use crate::session::{column, explain, parse_row_expr, session};
 use crate::store::Store;
+use crate::visible::escape;
 use crate::workflow::did_you_mean;
 
 /// How rows are written.
@@ -111,7 +113,8 @@ pub(super) async fn show_outputs(plan: &Plan, store: &Store, results: &StepManif
             .and_then(|df| Ok((df.clone(), df.sort(key)?.limit(0, Some(SHOWN_ROWS))?)));
         let exit = match limited {
             Ok((all, first)) => {
-                print(&format!("\n{} ({})\n", output.name, output.path.display()));
+                let path = escape(&output.path.display().to_string());
+                print(&format!("\n{} ({path})\n", output.name));
                 let exit = write(first, &OutArgs { format: RowFormat::Table, output: None }).await;
                 match all.count().await {
                     Ok(rows) if rows > SHOWN_ROWS && exit == Exit::Done => {
@@ -271,22 +274,17 @@ fn write_batches(
             file.flush()
         }
         None => {
-            let stdout = std::io::stdout();
-            let cropped = format == TableFormat::Table && stdout.is_terminal();
-            let width = if cropped { stdout_width() } else { 80 };
-            let mut lock = BufWriter::new(stdout.lock());
-            write_table(&mut lock, batches, schema, format, Some(width))?;
-            lock.flush()
+            let width = screen::stdout_width().unwrap_or(80);
+            let stdout: Box<dyn Write + Send> = match format {
+                TableFormat::Table => Box::new(screen::stdout()),
+                // Data for programs is as it is, unless it goes to a terminal.
+                TableFormat::Json | TableFormat::Csv => screen::data_stdout(),
+            };
+            let mut out = BufWriter::new(stdout);
+            write_table(&mut out, batches, schema, format, Some(width))?;
+            out.flush()
         }
     }
-}
-
-fn stdout_width() -> u16 {
-    rustix::termios::tcgetwinsize(std::io::stdout())
-        .ok()
-        .map(|w| w.ws_col)
-        .filter(|w| *w >= 20)
-        .unwrap_or_else(width)
 }
 
 fn write_parquet(

@@ -1,7 +1,7 @@
 //! `lock`: pins in galeras.lock what a workflow takes from the world.
 
 use std::collections::HashSet;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::context::{
     Exit, color, fail, fail_run, note, open_store, plan_file, show_diagnostics, width,
 };
 use super::run::{DEFAULT_MEMORY, all_threads, watch_signals};
-use super::{Format, WorkflowArgs};
+use super::{Format, WorkflowArgs, screen};
 use crate::event::{EventSink, RunStatus};
 use crate::operator::{Fact, MAIN, REJECTS, answer_digest};
 use crate::plan::{
@@ -35,7 +35,11 @@ pub(crate) struct LockArgs {
 /// Asks the world what the workflow asks of it, and pins the answers.
 pub(crate) async fn lock(args: LockArgs) -> Exit {
     let WorkflowArgs { file, set, store } = &args.workflow;
-    let (plan, diagnostics) = plan_file(file, set, &store.cache, Locking::Ignored).await;
+    let planned = plan_file(file, set, &store.cache, Locking::Ignored, Path::new(".")).await;
+    let (plan, diagnostics) = match planned {
+        Ok(planned) => planned,
+        Err(exit) => return exit,
+    };
     show_diagnostics(&diagnostics, Format::Human);
     let Some(plan) = plan else { return Exit::Invalid };
     let store = match open_store(&store.cache).await {
@@ -106,8 +110,8 @@ async fn ask(
     if asking.is_empty() {
         return Ok(Vec::new());
     }
-    let terminal = std::io::stderr().is_terminal();
-    let reporter = HumanReporter::new(Box::new(std::io::stderr()), terminal, color(), width());
+    let terminal = screen::is_terminal();
+    let reporter = HumanReporter::new(Box::new(screen::stderr()), terminal, color(), width());
     let cancel = CancellationToken::new();
     tokio::spawn(watch_signals(cancel.clone()));
     let outcome = run_plan(

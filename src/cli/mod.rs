@@ -7,19 +7,22 @@ mod cache;
 mod context;
 mod contracts;
 mod data;
+mod exit;
 mod init;
 mod inspect;
 mod lock;
 mod logging;
 mod ops;
 mod run;
+mod screen;
+mod store_places;
 mod trace;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub use context::Exit;
+pub use exit::Exit;
 
 /// Declarative, reproducible benchmarks for code language models.
 #[derive(Parser)]
@@ -104,13 +107,10 @@ pub(crate) struct StoreArgs {
 
 /// Parses the command line, does what it says, and returns the exit code.
 pub fn main() -> Exit {
+    screen::show_panics();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => {
-            // Help and version are not errors; both know where they are printed.
-            let _ = error.print();
-            return if error.use_stderr() { Exit::Invalid } else { Exit::Done };
-        }
+        Err(error) => return screen::show_usage(&error),
     };
     if let Err(message) = logging::start() {
         return context::fail(&message, Exit::Invalid);
@@ -154,5 +154,6 @@ pub fn main() -> Exit {
     });
     // What still computes was cancelled, and is not waited for.
     runtime.shutdown_background();
+    store_places::remove_scratch();
     exit
 }

@@ -1,7 +1,6 @@
 //! `run`.
 
 use std::collections::HashSet;
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -9,11 +8,11 @@ use clap::Args;
 use tokio_util::sync::CancellationToken;
 
 use super::context::{
-    Exit, color, fail, fail_run, load, open_store, print_json, show_diagnostics, unknown_step,
+    Exit, color, fail, fail_run, load_for, open_store, print_json, show_diagnostics, unknown_step,
     width,
 };
 use super::data::show_outputs;
-use super::{Format, WorkflowArgs, logging};
+use super::{Format, WorkflowArgs, logging, screen, store_places};
 use crate::event::{EventSink, RunEvent, RunStatus};
 use crate::plan::{Locking, Plan, preflight};
 use crate::report::{HumanReporter, JsonReporter};
@@ -92,7 +91,7 @@ fn memory(text: &str) -> Result<usize, String> {
 
 pub(crate) async fn run(args: RunArgs) -> Exit {
     let lock = if args.frozen { Locking::Frozen } else { Locking::Pinned };
-    let plan = match load(&args.workflow, args.format, lock).await {
+    let plan = match load_for(&args.workflow, args.format, lock, &args.out).await {
         Ok(plan) => plan,
         Err(exit) => return invalid(exit, args.format),
     };
@@ -112,11 +111,11 @@ pub(crate) async fn run(args: RunArgs) -> Exit {
         return exit;
     }
     let events: Arc<dyn EventSink> = match args.format {
-        Format::Json => Arc::new(JsonReporter::new(std::io::stdout())),
+        Format::Json => Arc::new(JsonReporter::new(screen::data_stdout())),
         Format::Human => {
             // Log lines would tear the bars: then there are plain lines instead.
-            let terminal = std::io::stderr().is_terminal() && !logging::is_on();
-            Arc::new(HumanReporter::new(Box::new(std::io::stderr()), terminal, color(), width()))
+            let terminal = screen::is_terminal() && !logging::is_on();
+            Arc::new(HumanReporter::new(Box::new(screen::stderr()), terminal, color(), width()))
         }
     };
     for step in force.iter().map(|at| &plan.steps[*at]).filter(|step| step.pinned) {
@@ -208,6 +207,7 @@ pub(super) async fn watch_signals(cancel: CancellationToken) {
             _ = terminate.recv() => {}
         }
         if cancel.is_cancelled() {
+            store_places::remove_scratch();
             std::process::exit(i32::from(Exit::Interrupted.code()));
         }
         cancel.cancel();

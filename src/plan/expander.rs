@@ -11,7 +11,7 @@ use super::model::{Cell, Input, PlannedOutput, PlannedStep};
 use super::params::scope;
 use super::settings::PlanSettings;
 use crate::operator::{Pins, Registry};
-use crate::workflow::{Diagnostics, Scope, StepSpec, Workflow, collect_refs};
+use crate::workflow::{Diagnostics, Scope, SourceSpan, StepSpec, Workflow, collect_refs};
 
 /// What the name of a step stands for, in one cell.
 #[derive(Clone)]
@@ -36,6 +36,8 @@ pub(super) struct Expander {
     pub(super) diagnostics: Diagnostics,
     pub(super) steps: Vec<PlannedStep>,
     pub(super) outputs: Vec<PlannedOutput>,
+    /// The contract files that steps name, and where.
+    pub(super) contracts: Vec<(PathBuf, SourceSpan)>,
     /// The files that embed the one at hand.
     pub(super) embedding: Vec<PathBuf>,
 }
@@ -62,6 +64,7 @@ impl Expander {
             diagnostics,
             steps: Vec::new(),
             outputs: Vec::new(),
+            contracts: Vec::new(),
             embedding: Vec::new(),
         }
     }

@@ -3,7 +3,7 @@
 //!
 //! [`plan`] is the way in. It finds everything that is wrong with a workflow at once and runs
 //! nothing. Imports go one way: `model`, `settings` → `mistake` → `params`, `args` → `expander`
-//! → `reference`, `checks`, `outputs` → `bind` → `expand` → `load`.
+//! → `reference`, `checks`, `outputs`, `places` → `bind` → `expand` → `load`.
 //!
 //! Does not live here: the YAML (`workflow`), the operators (it gets a registry), keys and
 //! results (`runner`).
@@ -21,6 +21,7 @@ mod mistake;
 mod model;
 mod outputs;
 mod params;
+mod places;
 mod preflight;
 mod reference;
 mod settings;

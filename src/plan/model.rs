@@ -116,12 +116,19 @@ impl PlannedStep {
         self.step.ports().iter().find(|p| p.name == name)
     }
 
+    /// The nearest place to an argument that is written; the step's name for the empty path.
+    pub fn span_of(&self, path: &str) -> SourceSpan {
+        match &self.arguments {
+            Some(node) if !path.is_empty() => {
+                SourceSpan::new(&self.source, node.nearest(path).span)
+            }
+            _ => self.place.clone(),
+        }
+    }
+
     /// Where an argument stands: `file:line:column` of the nearest place that is written.
     pub fn place_of(&self, path: &str) -> String {
-        let span = match &self.arguments {
-            Some(node) => SourceSpan::new(&self.source, node.nearest(path).span),
-            None => self.place.clone(),
-        };
+        let span = self.span_of(path);
         let position = self.source.position(span.start);
         format!("{}:{}:{}", self.source.path(), position.line, position.column)
     }
@@ -245,6 +252,8 @@ pub struct PlannedOutput {
     pub format: OutputFormat,
     /// Whether it is also printed at the end of a run.
     pub show: bool,
+    /// Where the path is written.
+    pub place: SourceSpan,
 }
 
 /// The format of an output file, by its suffix.

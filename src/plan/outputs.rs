@@ -10,7 +10,9 @@ use super::model::{Input, OutputFormat, PlannedOutput};
 use super::params::scope;
 use crate::code::Code;
 use crate::digest::type_name;
-use crate::workflow::{Diagnostic, Output, Source, output_path_problem, quote, substitute_node};
+use crate::workflow::{
+    Diagnostic, Output, Source, SourceSpan, output_path_problem, quote, substitute_node,
+};
 
 impl Expander {
     /// The output as planned; mistakes are reported.
@@ -72,7 +74,8 @@ impl Expander {
             return None;
         }
         let name = output.name.value.clone();
-        Some(PlannedOutput { name, input, path, format, show: output.show })
+        let place = SourceSpan::new(source, output.path.span);
+        Some(PlannedOutput { name, input, path, format, show: output.show, place })
     }
 }
 

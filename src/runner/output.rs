@@ -1,7 +1,8 @@
 //! Output files: written when their content is another, left alone when it is right.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{BufWriter, Write};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -68,16 +69,24 @@ pub(super) async fn write(
         StepError::new(format!("cannot write {}: {e}", path.display())).because(e).into()
     };
     std::fs::create_dir_all(&parent).map_err(failed)?;
+    // A file that replaces another has its rights. A link is replaced, never followed.
+    let replaced = std::fs::symlink_metadata(&path).ok().filter(|about| about.is_file());
     let temp = tempfile::Builder::new()
         .prefix(".galeras-")
-        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
+        .permissions(Permissions::from_mode(if replaced.is_some() { 0o600 } else { 0o644 }))
         .tempfile_in(&parent)
         .map_err(failed)?;
     export(plan, output, store, done, temp.as_file()).await?;
+    if let Some(replaced) = replaced {
+        let rights = Permissions::from_mode(replaced.permissions().mode() & 0o777);
+        temp.as_file().set_permissions(rights).map_err(failed)?;
+    }
     temp.as_file().sync_all().map_err(failed)?;
     let file = hash_file(temp.path()).map_err(failed)?;
     let bytes = temp.as_file().metadata().map_err(failed)?.len();
     temp.persist(&path).map_err(|e| failed(e.error))?;
+    // The name is durable, too, where the file system knows how.
+    let _ = File::open(&parent).and_then(|folder| folder.sync_all());
     let _ = store.put_check_result(&key, &json!({"file": file, "bytes": bytes})).await;
     Ok(WrittenOutput { path, rows, written: true })
 }

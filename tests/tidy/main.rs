@@ -11,6 +11,7 @@ mod layers;
 mod names;
 mod pages;
 mod sources;
+mod streams;
 mod tokens;
 
 /// Fails with one problem a line.

@@ -335,6 +335,10 @@ impl BoundStep for BoundDedup {
         Ok(vec![SideFile { name: name.clone(), digest: Digest::of(&content) }])
     }
 
+    fn local_files(&self) -> Vec<(String, PathBuf)> {
+        self.file.iter().map(|path| ("tokenizer_file".to_string(), path.clone())).collect()
+    }
+
     fn lowering(&self) -> Lowering<'_> {
         Lowering::Table(self)
     }
