@@ -55,8 +55,8 @@ pub(super) fn tell(text: &str) {
 
 /// Writes a remark to standard error.
 pub(super) fn note(message: &str) {
-    let mut out = log_stderr();
-    let _ = writeln!(out, "{message}").and_then(|()| out.flush());
+    let (mut out, line) = (log_stderr(), format!("{message}\n"));
+    let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
 }
 
 /// Writes a message to standard error and returns `exit`.

@@ -47,7 +47,7 @@ impl Expander {
                 });
             problems.extend(problem);
             names.iter().for_each(|name| {
-                written.entry(name).or_insert(output);
+                written.entry(name.as_path()).or_insert(output);
             });
         }
         // A file in the place of a folder that another output needs.

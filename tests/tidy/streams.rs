@@ -14,8 +14,7 @@ const SCREEN: &str = "src/cli/screen.rs";
 const BARS: &str = "src/report/bars.rs";
 
 /// How a stream is named. A child's streams are methods (`.stdout(…)`).
-const STREAMS: &[&str] =
-    &["io::stdout", "io::stderr", "print!(", "println!(", "dbg!(", "DrawTarget::std"];
+const STREAMS: &[&str] = &["io::stdout", "io::stderr", "print!(", "println!(", "DrawTarget::std"];
 
 #[test]
 fn one_file_writes_to_the_standard_streams() {
