@@ -85,8 +85,10 @@ pub enum Code {
     /// The path of a file cannot be used.
     ///
     /// Outputs are written below one folder, so their paths are relative, do not leave the folder
-    /// through `..`, and end in a suffix that says the format. `uses` names a `.yaml` file relative
-    /// to the workflow.
+    /// through `..`, and end in a suffix that says the format. Each is a file of its own: no folder is
+    /// in its place, no file in that of a folder above it, no other output goes there, by whatever
+    /// links, and the folders of the store are not touched. `uses` names a `.yaml` file relative to the
+    /// workflow.
     ///
     /// ```yaml
     /// outputs:
@@ -161,8 +163,9 @@ pub enum Code {
     BadTurns,
     /// An address cannot be used.
     ///
-    /// An address starts with `http://` or `https://` and names a host. The message says what is
-    /// wrong with this one.
+    /// An address starts with `http://` or `https://` and names a host. It holds no user, password or
+    /// token, because it is written to results, logs and `galeras.lock`: keys are in environment
+    /// variables. The message says what is wrong with this one.
     ///
     /// ```yaml
     /// with: { provider: openai, model: gpt-4o-mini, base_url: "https://api.openai.com/v1" }
@@ -405,6 +408,19 @@ pub enum Code {
     ///   scored: { op: score, from: collect.answers, with: { metrics: [bleu] } }
     /// ```
     PlanLimit,
+    /// An output would overwrite a file that the workflow reads.
+    ///
+    /// A run would destroy its own input, and the next one would read what this one has written.
+    /// Links count as the files that they lead to. The workflow file, what it embeds, its contracts
+    /// and its lock file are among what is read. Choose another path.
+    ///
+    /// ```yaml
+    /// steps:
+    ///   data: { op: read, with: { path: data.csv } }
+    /// outputs:
+    ///   data: { from: data, path: out/data.csv }
+    /// ```
+    OverwrittenInput,
     /// An SQL expression is not possible.
     ///
     /// It reads as SQL, but not for these columns: an unknown function, the wrong number of

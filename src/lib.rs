@@ -16,6 +16,7 @@
 //! | `cause` | what lies under an error: the chain of its sources |
 //! | `scratch` | temporary folders, and files that are whole or absent |
 //! | `small_file` | small files as a whole, up to a limit |
+//! | `visible` | what text from outside may do on a terminal: nothing |
 //! | `event` | what happens during a run, for whoever shows it |
 //! | `code` | the codes of diagnostics, each with its explanation |
 //! | `workflow` | YAML to a raw specification, with positions and diagnostics |
@@ -35,7 +36,8 @@
 //! - An operator names no other operator, and neither `store` nor `runner`.
 //! - `plan` and `runner` name no operator; they get a registry.
 //! - `report` knows neither `runner` nor `plan`; it knows `event`.
-//! - Nothing here prints, except through a writer that it was given, and progress bars.
+//! - Nothing here prints, except through a writer that it was given, and progress bars. What
+//!   people read leaves the program through `cli/screen.rs`, which lets no control character out.
 //! - A result is stored before the manifest that names it.
 
 pub mod cause;
@@ -55,4 +57,5 @@ pub mod session;
 pub mod small_file;
 pub mod store;
 pub mod trust;
+pub mod visible;
 pub mod workflow;

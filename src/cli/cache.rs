@@ -10,6 +10,7 @@ use super::context::{Exit, fail, fail_cache, open_store, print, print_json};
 use super::{Format, StoreArgs};
 use crate::report::{bytes, count};
 use crate::store::GcPolicy;
+use crate::visible::escape;
 
 #[derive(Subcommand)]
 pub(crate) enum CacheVerb {
@@ -94,11 +95,7 @@ async fn ls(args: LsArgs) -> Exit {
     for m in &manifests {
         let size: u64 = m.ports.iter().map(|p| p.bytes).sum();
         let rows = m.ports.first().map_or(0, |p| p.rows);
-        let step = format!("{}/{}", m.labels.workflow, m.labels.step);
-        let step: String = step
-            .chars()
-            .map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c })
-            .collect();
+        let step = escape(&format!("{}/{}", m.labels.workflow, m.labels.step));
         let _ = writeln!(
             text,
             "{}  {}  {:30}  {:>12} rows  {:>10}",
@@ -173,6 +170,9 @@ async fn verify(args: VerifyArgs) -> Exit {
     }
     if args.repair && !findings.is_empty() {
         return match store.repair(&findings).await {
+            Ok(removed) if args.format == Format::Json => {
+                print_json(&json!({"event": "repaired", "removed": removed}))
+            }
             Ok(removed) => print(&format!("removed {removed} damaged objects\n")),
             Err(error) => fail_cache(&error),
         };

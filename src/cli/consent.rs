@@ -11,8 +11,8 @@ use super::{Format, WorkflowArgs};
 use crate::code::Code;
 use crate::operator::{Access, Consent as _};
 use crate::plan::{Locking, Plan};
-use crate::report::escape;
 use crate::trust::{AccessRequest, Allowance, Trust, phrase, program_lines, shell_word};
+use crate::visible::escape;
 use crate::workflow::{Diagnostic, Diagnostics, Span};
 
 /// Plans the workflow for a verb that does what it says. What has to be asked for before there is
@@ -22,11 +22,13 @@ pub(super) async fn load_trusted(
     format: Format,
     lock: Locking,
     trust: &Arc<Trust>,
+    out: &Path,
 ) -> Result<Plan, Exit> {
     loop {
         let consent = Arc::clone(trust);
+        let cache = &args.store.cache;
         let (plan, diagnostics) =
-            plan_file(&args.file, &args.set, &args.store.cache, lock, consent).await;
+            plan_file(&args.file, &args.set, cache, lock, consent, out).await?;
         let refused = trust.take_refused();
         let only_that = diagnostics.iter().all(|problem| problem.code == Code::NotAllowed);
         if plan.is_none() && only_that && !refused.is_empty() && can_ask(format) {

@@ -1,14 +1,15 @@
-//! What the verbs share: exit codes, output, a workflow with its store and the state of its steps.
+//! What the verbs share: a workflow with its store and the state of its steps.
 
 use std::fmt::Write as _;
-use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::allow::trust;
-use super::stdout::{self, StandardOutput};
+pub(super) use super::exit::Exit;
+use super::screen::tell;
+pub(super) use super::screen::{color, fail, note, print, print_json, width};
+use super::store_places::StorePlaces;
 use super::{DEFAULT_CACHE, Format, WorkflowArgs};
-use crate::event::RunStatus;
 use crate::operator::Consent;
 use crate::operators::REGISTRY;
 use crate::plan::{Locking, Plan, PlanSettings, plan, preflight};
@@ -16,104 +17,10 @@ use crate::runner::{Forecast, RunError, StepState, survey};
 use crate::store::{Store, StoreError};
 use crate::workflow::{Diagnostics, did_you_mean, render, to_json};
 
-/// How the program ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exit {
-    /// Everything was done.
-    Done,
-    /// A step failed.
-    Failed,
-    /// The command line or the workflow is invalid.
-    Invalid,
-    /// An assertion of severity error failed.
-    Assertion,
-    /// The cache or a disk failed.
-    Disk,
-    /// Stopped by the user.
-    Interrupted,
-}
-
-impl Exit {
-    /// The exit code.
-    pub fn code(self) -> u8 {
-        match self {
-            Self::Done => 0,
-            Self::Failed => 1,
-            Self::Invalid => 2,
-            Self::Assertion => 3,
-            Self::Disk => 4,
-            Self::Interrupted => 130,
-        }
-    }
-}
-
-impl From<RunStatus> for Exit {
-    fn from(status: RunStatus) -> Self {
-        match status {
-            RunStatus::Ok => Self::Done,
-            RunStatus::Failed => Self::Failed,
-            RunStatus::AssertFailed => Self::Assertion,
-            RunStatus::CacheFailed => Self::Disk,
-            RunStatus::Interrupted => Self::Interrupted,
-        }
-    }
-}
-
-/// Writes to standard output. That the reader has gone away (`| head`) is not an error; any other
-/// is told when the program ends.
-pub(super) fn print(text: &str) -> Exit {
-    let mut out = StandardOutput;
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Ok(()) => Exit::Done,
-        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Exit::Done,
-        Err(_) => Exit::Disk,
-    }
-}
-
-/// The exit of a verb that would end with `exit`, after what became of its output: says so if that
-/// could not be written.
-pub(super) fn settled(exit: Exit) -> Exit {
-    let Some(error) = stdout::failure() else { return exit };
-    let failed = fail(&format!("cannot write standard output: {error}"), Exit::Disk);
-    if exit == Exit::Done { failed } else { exit }
-}
-
-/// Writes a value as one line of JSON to standard output.
-pub(super) fn print_json(value: &serde_json::Value) -> Exit {
-    print(&format!("{value}\n"))
-}
-
-/// Writes a message to standard error and returns `exit`.
-pub(super) fn fail(message: &str, exit: Exit) -> Exit {
-    let _ = writeln!(std::io::stderr(), "error: {message}");
-    exit
-}
-
-/// Writes a remark to standard error.
-pub(super) fn note(message: &str) {
-    let _ = writeln!(std::io::stderr(), "{message}");
-}
-
 /// The exit of an error of the store or of a step.
 pub(super) fn fail_run(error: &RunError) -> Exit {
     let exit = if error.blames_disk() { Exit::Disk } else { Exit::Failed };
     fail(&error.explained(), exit)
-}
-
-/// Whether standard error may have colours.
-pub(super) fn color() -> bool {
-    std::io::stderr().is_terminal()
-        && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
-        && std::env::var_os("TERM").is_none_or(|v| v != "dumb")
-}
-
-/// The width of the terminal, or 80.
-pub(super) fn width() -> u16 {
-    let from_env = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
-    from_env
-        .or_else(|| rustix::termios::tcgetwinsize(std::io::stderr()).ok().map(|w| w.ws_col))
-        .filter(|w| *w >= 20)
-        .unwrap_or(80)
 }
 
 /// Shows diagnostics: for people on standard error, as JSON on standard output.
@@ -124,7 +31,7 @@ pub(super) fn show_diagnostics(diagnostics: &Diagnostics, format: Format) {
     match format {
         Format::Human => {
             let text = render(diagnostics.as_slice(), color(), usize::from(width()));
-            let _ = std::io::stderr().write_all(text.as_bytes());
+            tell(&text);
         }
         Format::Json => {
             for diagnostic in diagnostics {
@@ -143,37 +50,33 @@ pub(super) fn show_diagnostics(diagnostics: &Diagnostics, format: Format) {
 /// Plans the workflow; shows what is wrong with it, and in that case returns the exit.
 pub(super) async fn load(args: &WorkflowArgs, format: Format, lock: Locking) -> Result<Plan, Exit> {
     let consent = trust(&args.file, &args.set, &args.allow, None);
-    let (plan, diagnostics) =
-        plan_file(&args.file, &args.set, &args.store.cache, lock, consent).await;
+    let (cache, out) = (&args.store.cache, Path::new("."));
+    let (plan, diagnostics) = plan_file(&args.file, &args.set, cache, lock, consent, out).await?;
     show_diagnostics(&diagnostics, format);
     plan.ok_or(Exit::Invalid)
 }
 
-/// Plans the workflow in `file`.
+/// Plans the workflow in `file`; an error if there cannot be such a store.
 pub(super) async fn plan_file(
     file: &Path,
     set: &[String],
     cache: &str,
     lock: Locking,
     consent: Arc<dyn Consent>,
-) -> (Option<Plan>, Diagnostics) {
+    out: &Path,
+) -> Result<(Option<Plan>, Diagnostics), Exit> {
+    let StorePlaces { downloads, guarded } =
+        StorePlaces::of(cache).map_err(|error| fail_cache(&error))?;
     let settings = PlanSettings {
         set: set.to_vec(),
         working_dir: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
-        downloads: downloads(cache),
+        downloads,
+        out: out.to_path_buf(),
+        guarded,
         lock,
         consent,
     };
-    plan(file, REGISTRY, &settings).await
-}
-
-/// The folder for fetched files: in the store if that is a folder.
-fn downloads(cache: &str) -> PathBuf {
-    if cache.contains("://") {
-        std::env::temp_dir().join("galeras-downloads")
-    } else {
-        Path::new(cache).join("downloads")
-    }
+    Ok(plan(file, REGISTRY, &settings).await)
 }
 
 /// Opens the store.

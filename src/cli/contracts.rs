@@ -38,6 +38,8 @@ async fn derive(name: &str, step: &str, description: &str) -> Result<Value, Stri
         set: Vec::new(),
         working_dir: PathBuf::from("."),
         downloads: folder.path().to_path_buf(),
+        out: folder.path().to_path_buf(),
+        guarded: Vec::new(),
         lock: Locking::Ignored,
         ..PlanSettings::default()
     };

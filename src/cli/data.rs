@@ -13,8 +13,8 @@ use datafusion::dataframe::DataFrame;
 use datafusion::execution::context::{SQLOptions, SessionContext};
 use parquet::arrow::ArrowWriter;
 
-use super::context::{Exit, Surveyed, fail, print, width};
-use super::stdout::{StandardOutput, columns, is_terminal};
+use super::context::{Exit, Surveyed, fail, print};
+use super::screen;
 use super::{Format, WorkflowArgs};
 use crate::operator::{MAIN, plain_message};
 use crate::plan::Plan;
@@ -23,6 +23,7 @@ use crate::runner::{StepManifests, open, open_port};
 use crate::scratch::WholeFile;
 use crate::session::{check_sql_depth, column, explain, parse_row_expr, session};
 use crate::store::Store;
+use crate::visible::escape;
 use crate::workflow::did_you_mean;
 
 /// How rows are written.
@@ -114,7 +115,8 @@ pub(super) async fn show_outputs(plan: &Plan, store: &Store, results: &StepManif
             .and_then(|df| Ok((df.clone(), df.sort(key)?.limit(0, Some(SHOWN_ROWS))?)));
         let exit = match limited {
             Ok((all, first)) => {
-                print(&format!("\n{} ({})\n", output.name, output.path.display()));
+                let path = escape(&output.path.display().to_string());
+                print(&format!("\n{} ({path})\n", output.name));
                 let exit = write(first, &OutArgs { format: RowFormat::Table, output: None }).await;
                 match all.count().await {
                     Ok(rows) if rows > SHOWN_ROWS && exit == Exit::Done => {
@@ -276,10 +278,13 @@ fn write_batches(
             file.flush()
         }),
         None => {
-            let cropped = format == TableFormat::Table && is_terminal();
-            let terminal = || columns().filter(|columns| *columns >= 20).unwrap_or_else(width);
-            let width = if cropped { terminal() } else { 80 };
-            let mut out = BufWriter::new(StandardOutput);
+            let width = screen::stdout_width().unwrap_or(80);
+            let stdout: Box<dyn Write + Send> = match format {
+                TableFormat::Table => Box::new(screen::stdout()),
+                // Data for programs is as it is, unless it goes to a terminal.
+                TableFormat::Json | TableFormat::Csv => screen::data_stdout(),
+            };
+            let mut out = BufWriter::new(stdout);
             write_table(&mut out, batches, schema, format, Some(width))?;
             out.flush()
         }

@@ -1,7 +1,7 @@
 //! `plan`, `check`, `explain`, `graph`: what a workflow is and what a run would do.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
@@ -16,6 +16,7 @@ use crate::event::StepStatus;
 use crate::plan::{Locking, Plan};
 use crate::report::{GraphEdge, GraphFormat, GraphNode, StepGraph, count, render_graph};
 use crate::runner::{Forecast, StepState};
+use crate::visible::{escape, escape_json};
 
 #[derive(Args)]
 pub(crate) struct PlanArgs {
@@ -51,10 +52,11 @@ pub(crate) async fn plan(args: PlanArgs) -> Exit {
     for (step, state) in plan.steps.iter().zip(&surveyed.states) {
         let (word, reason, detail) = words(plan, state);
         let rows = rows(state).map(|n| format!("{} rows", count(n))).unwrap_or_default();
-        let line = format!("{:wide$}  {word:5}  {rows:>14}  {reason}", step.name);
+        let name = escape(&step.name);
+        let line = format!("{name:wide$}  {word:5}  {rows:>14}  {reason}");
         let _ = writeln!(text, "{}", line.trim_end());
         if let Some(detail) = detail {
-            let _ = writeln!(text, "{:wide$}  {detail}", "");
+            let _ = writeln!(text, "{:wide$}  {}", "", escape(&detail));
         }
     }
     let hits = surveyed.states.iter().filter(|s| matches!(s.forecast, Forecast::Hit)).count();
@@ -114,12 +116,17 @@ pub(crate) async fn check(args: CheckArgs) -> Exit {
     let mut exit = Exit::Done;
     for file in &args.files {
         let consent = trust(file, &args.set, &args.allow, None);
-        let (plan, diagnostics) =
-            plan_file(file, &args.set, &args.store.cache, Locking::Pinned, consent).await;
+        let (set, cache, out) = (&args.set, &args.store.cache, Path::new("."));
+        let planned = plan_file(file, set, cache, Locking::Pinned, consent, out).await;
+        let (plan, diagnostics) = match planned {
+            Ok(planned) => planned,
+            Err(exit) => return exit,
+        };
         show_diagnostics(&diagnostics, args.format);
         match plan {
             Some(plan) if args.format == Format::Human => {
-                print(&format!("{}: ok, {} steps\n", file.display(), plan.steps.len()));
+                let file = escape(&file.display().to_string());
+                print(&format!("{file}: ok, {} steps\n", plan.steps.len()));
             }
             Some(_) => {}
             None => {
@@ -184,11 +191,12 @@ pub(crate) async fn explain(args: ExplainArgs) -> Exit {
     }
     let mut text = String::new();
     let operator = step.operator.descriptor();
-    let _ = writeln!(text, "{}: op {} version {}", step.name, operator.name, operator.version);
+    let name = escape(&step.name);
+    let _ = writeln!(text, "{name}: op {} version {}", operator.name, operator.version);
     let reason = if reason.is_empty() { String::new() } else { format!(", {reason}") };
     let _ = writeln!(text, "state     {word}{reason}");
     for line in detail.iter().flat_map(|d| d.split("; ")) {
-        let _ = writeln!(text, "          {line}");
+        let _ = writeln!(text, "          {}", escape(line));
     }
     if let Some(key) = key {
         let _ = writeln!(text, "key       {key}");
@@ -197,6 +205,8 @@ pub(crate) async fn explain(args: ExplainArgs) -> Exit {
     for (name, value) in step.step.args().as_object().into_iter().flatten() {
         let written = step.arguments.as_ref().is_some_and(|a| a.get(name).is_some());
         let place = if written { step.place_of(name) } else { "default".to_string() };
+        let (name, place) = (escape(name), escape(&place));
+        let value = escape_json(value.to_string());
         let _ = writeln!(text, "  {name}: {value}  ({place})");
     }
     for input in &step.inputs {
@@ -205,15 +215,16 @@ pub(crate) async fn explain(args: ExplainArgs) -> Exit {
         let from: Vec<String> = input
             .tables
             .iter()
-            .map(|t| format!("{}.{}", surveyed.plan.steps[t.step].name, t.port))
+            .map(|t| format!("{}.{}", escape(&surveyed.plan.steps[t.step].name), t.port))
             .collect();
         let _ = writeln!(text, "input     {}: {} from {}", input.port, digest, from.join(", "));
         if let crate::operator::Reads::Columns(names) = step.step.reads(&input.port) {
-            let _ = writeln!(text, "          reads {}", names.join(", "));
+            let _ = writeln!(text, "          reads {}", escape(&names.join(", ")));
         }
     }
     for file in &files {
-        let _ = writeln!(text, "file      {}: {}", file.name, file.digest.short());
+        let name = escape(&file.name);
+        let _ = writeln!(text, "file      {name}: {}", file.digest.short());
     }
     if let Some(manifest) = &state.manifest {
         let _ = writeln!(

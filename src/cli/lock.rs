@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::io::IsTerminal;
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use super::consent::{load_trusted, require};
 use super::context::{Exit, color, fail, fail_run, note, open_store, show_diagnostics, width};
 use super::run::{DEFAULT_MEMORY, all_threads};
 use super::signals::watch_signals;
-use super::{Format, WorkflowArgs};
+use super::{Format, WorkflowArgs, screen};
 use crate::event::{EventSink, RunStatus};
 use crate::operator::{Consent, Fact, MAIN, REJECTS, answer_digest};
 use crate::plan::{
@@ -39,7 +40,8 @@ pub(crate) struct LockArgs {
 pub(crate) async fn lock(args: LockArgs) -> Exit {
     let WorkflowArgs { file, set, store, allow } = &args.workflow;
     let trust = trust(file, set, allow, None);
-    let plan = load_trusted(&args.workflow, Format::Human, Locking::Ignored, &trust).await;
+    let (locking, out) = (Locking::Ignored, Path::new("."));
+    let plan = load_trusted(&args.workflow, Format::Human, locking, &trust, out).await;
     let plan = match plan {
         Ok(plan) => plan,
         Err(exit) => return exit,
@@ -129,8 +131,8 @@ async fn ask(
     if asking.is_empty() {
         return Ok(Vec::new());
     }
-    let terminal = std::io::stderr().is_terminal();
-    let reporter = HumanReporter::new(Box::new(std::io::stderr()), terminal, color(), width());
+    let terminal = screen::is_terminal();
+    let reporter = HumanReporter::new(Box::new(screen::stderr()), terminal, color(), width());
     let cancel = CancellationToken::new();
     tokio::spawn(watch_signals(cancel.clone()));
     let outcome = run_plan(

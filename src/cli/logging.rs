@@ -4,6 +4,8 @@ use tracing_subscriber::filter::{EnvFilter, FilterExt, LevelFilter, filter_fn};
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
+use super::screen::log_stderr;
+
 /// The variable that says what is logged, as in `galeras=debug`.
 const VARIABLE: &str = "GALERAS_LOG";
 
@@ -32,7 +34,7 @@ pub(super) fn start() -> Result<(), String> {
     let filter = EnvFilter::try_new(&directives)
         .map_err(|error| format!("${VARIABLE} is not a filter such as `galeras=debug`: {error}"))?;
     let ours = filter_fn(|event| event.target().starts_with(OURS));
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let lines = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(log_stderr);
     // Where another subscriber is installed, as in a test, that one stays.
     let _ = tracing_subscriber::registry().with(lines.with_filter(filter.and(ours))).try_init();
     Ok(())

@@ -10,14 +10,17 @@ mod context;
 mod contracts;
 mod data;
 mod defects;
+mod exit;
 mod init;
 mod inspect;
 mod lock;
 mod logging;
 mod ops;
 mod run;
+mod screen;
 mod signals;
 mod stdout;
+mod store_places;
 mod trace;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,7 +29,7 @@ use std::time::SystemTime;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub use context::Exit;
+pub use exit::Exit;
 
 /// Declarative, reproducible benchmarks for code language models.
 #[derive(Parser)]
@@ -122,15 +125,7 @@ const STACK_BYTES: usize = 64 << 20;
 pub fn main() -> Exit {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => {
-            // Help and version are not errors, and go to standard output.
-            if error.use_stderr() {
-                let _ = error.print();
-                return Exit::Invalid;
-            }
-            let _ = stdout::guarded(|| error.print());
-            return context::settled(Exit::Done);
-        }
+        Err(error) => return screen::settled(screen::show_usage(&error)),
     };
     if let Err(message) = logging::start() {
         return context::fail(&message, Exit::Invalid);
@@ -189,5 +184,6 @@ fn perform(cli: Cli) -> Exit {
     let exit = catch_unwind(AssertUnwindSafe(|| runtime.block_on(verb)));
     // What still computes was cancelled, and is not waited for.
     runtime.shutdown_background();
-    context::settled(exit.unwrap_or_else(|panic| defects::report(panic.as_ref())))
+    store_places::remove_scratch();
+    screen::settled(exit.unwrap_or_else(|panic| defects::report(panic.as_ref())))
 }

@@ -1,7 +1,6 @@
 //! `run`.
 
 use std::collections::HashSet;
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -13,8 +12,7 @@ use super::consent::{can_ask, invalid, load_trusted, require};
 use super::context::{Exit, color, fail_run, open_store, show_diagnostics, unknown_step, width};
 use super::data::show_outputs;
 use super::signals::watch_signals;
-use super::stdout::StandardOutput;
-use super::{Format, WorkflowArgs, logging};
+use super::{Format, WorkflowArgs, logging, screen};
 use crate::event::{EventSink, RunEvent, RunStatus};
 use crate::operator::Access;
 use crate::plan::{Locking, Plan, preflight};
@@ -97,7 +95,7 @@ pub(crate) async fn run(args: RunArgs) -> Exit {
     let lock = if args.frozen { Locking::Frozen } else { Locking::Pinned };
     let WorkflowArgs { file, set, allow, .. } = &args.workflow;
     let trust = trust(file, set, allow, Some(&args.out));
-    let plan = match load_trusted(&args.workflow, args.format, lock, &trust).await {
+    let plan = match load_trusted(&args.workflow, args.format, lock, &trust, &args.out).await {
         Ok(plan) => plan,
         Err(exit) => return invalid(exit, args.format),
     };
@@ -117,11 +115,11 @@ pub(crate) async fn run(args: RunArgs) -> Exit {
         return if exit == Exit::Invalid { invalid(exit, args.format) } else { exit };
     }
     let events: Arc<dyn EventSink> = match args.format {
-        Format::Json => Arc::new(JsonReporter::new(StandardOutput)),
+        Format::Json => Arc::new(JsonReporter::new(screen::data_stdout())),
         Format::Human => {
             // Log lines would tear the bars: then there are plain lines instead.
-            let terminal = std::io::stderr().is_terminal() && !logging::is_on();
-            Arc::new(HumanReporter::new(Box::new(std::io::stderr()), terminal, color(), width()))
+            let terminal = screen::is_terminal() && !logging::is_on();
+            Arc::new(HumanReporter::new(Box::new(screen::stderr()), terminal, color(), width()))
         }
     };
     for step in force.iter().map(|at| &plan.steps[*at]).filter(|step| step.pinned) {

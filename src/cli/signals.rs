@@ -6,6 +6,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::context::{Exit, fail};
+use super::store_places::remove_scratch;
 
 /// Cancels the run at the first Ctrl-C, termination or loss of the terminal, and ends at once at the
 /// second.
@@ -25,6 +26,7 @@ pub(super) async fn watch_signals(cancel: CancellationToken) {
             () = received(hangup.as_mut()) => {}
         }
         if cancel.is_cancelled() {
+            remove_scratch();
             std::process::exit(i32::from(Exit::Interrupted.code()));
         }
         cancel.cancel();

@@ -1,7 +1,7 @@
 //! Standard output. Every byte for it goes through here, and the first write that fails is
 //! remembered, so that no verb can end as if all had been printed.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 
 use crate::cause::copy_of;
@@ -41,13 +41,4 @@ pub(super) fn guarded<T>(act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
 pub(super) fn failure() -> Option<io::Error> {
     // What is left in the buffer of the standard library would be lost without a word.
     StandardOutput.flush().err().filter(|error| error.kind() != io::ErrorKind::BrokenPipe)
-}
-
-pub(super) fn is_terminal() -> bool {
-    io::stdout().is_terminal()
-}
-
-/// The columns of the terminal behind standard output.
-pub(super) fn columns() -> Option<u16> {
-    rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| size.ws_col)
 }

@@ -15,6 +15,7 @@ use crate::operator::{MAIN, REJECTS, plain_message};
 use crate::report::count;
 use crate::runner::open_port;
 use crate::session::{column, session};
+use crate::visible::escape;
 
 #[derive(Args)]
 pub(crate) struct TraceArgs {
@@ -89,7 +90,7 @@ pub(crate) async fn trace(args: TraceArgs) -> Exit {
             }
         }
         many => {
-            let few: Vec<&str> = many.iter().take(5).copied().collect();
+            let few: Vec<String> = many.iter().take(5).map(|id| escape(id)).collect();
             let message = format!("{} rows begin with {}: {}", many.len(), args.id, few.join(", "));
             fail(&message, Exit::Invalid)
         }
@@ -227,8 +228,8 @@ fn show(surveyed: &Surveyed, rows: &[TracedRow], format: Format) -> Exit {
     let mut shown = Map::new();
     for (at, row) in rows.iter().enumerate() {
         let _ = match at {
-            0 => writeln!(text, "row {}", row.id),
-            _ => writeln!(text, "made from row {}", row.id),
+            0 => writeln!(text, "row {}", escape(&row.id)),
+            _ => writeln!(text, "made from row {}", escape(&row.id)),
         };
         for place in &row.occurrences {
             let step = &plan.steps[place.step];
@@ -237,11 +238,13 @@ fn show(surveyed: &Surveyed, rows: &[TracedRow], format: Format) -> Exit {
                 .values
                 .iter()
                 .filter(|(name, value)| shown.get(*name) != Some(*value))
-                .map(|(name, value)| format!("{name} {}", value.as_str().unwrap_or_default()))
+                .map(|(name, value)| {
+                    format!("{name} {}", escape(value.as_str().unwrap_or_default()))
+                })
                 .collect();
             shown.extend(place.values.clone());
             let verdict = if place.port == REJECTS { "dropped" } else { place.port };
-            let line = format!("  {:wide$}  {verdict:8} {}", step.name, news.join(", "));
+            let line = format!("  {:wide$}  {verdict:8} {}", escape(&step.name), news.join(", "));
             let _ = writeln!(text, "{}", line.trim_end());
         }
     }
@@ -251,7 +254,7 @@ fn show(surveyed: &Surveyed, rows: &[TracedRow], format: Format) -> Exit {
     steps.sort_unstable();
     steps.dedup();
     for step in steps {
-        let name = &plan.steps[step].name;
+        let name = escape(&plan.steps[step].name);
         let numbers = counts(surveyed, step);
         let of = |key: &str| numbers.get(key).and_then(Value::as_u64).map(count);
         let line = match (of("input"), of("kept"), of("rejected")) {

@@ -46,6 +46,11 @@ pub trait BoundStep: Send + Sync + Debug {
     fn side_files(&self) -> Result<Vec<SideFile>, StepError> {
         Ok(Vec::new())
     }
+    /// The files of this machine among them: the argument that names each (`files[0]`), and where
+    /// the file is. No output may be written there.
+    fn local_files(&self) -> Vec<(String, PathBuf)> {
+        Vec::new()
+    }
     /// The arguments that an earlier result of a row depends on, if those are not all: that a
     /// model is asked for one sample more, say, takes nothing from the answers it has given.
     fn recipe_args(&self) -> Option<Value> {

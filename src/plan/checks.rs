@@ -72,13 +72,15 @@ impl Expander {
     /// The columns of a contract file, all placed where the file is named.
     fn contract_file(&mut self, site: &Site<'_>, path: &Text) -> Option<Vec<SchemaField>> {
         let source = &site.workflow.source;
+        let file = site.base.join(&path.value);
+        self.contracts.push((file.clone(), SourceSpan::new(source, path.span)));
         let mut refuse = |message: String| {
             self.diagnostics.push(
                 Diagnostic::error(Code::MissingFile, message, source, path.span)
                     .with_help("a contract file maps columns to types: {\"id\": \"utf8!\"}"),
             );
         };
-        let text = match small_file::read(&site.base.join(&path.value), MAX_TEXT_BYTES) {
+        let text = match small_file::read(&file, MAX_TEXT_BYTES) {
             Ok(text) => text,
             Err(e) => {
                 refuse(format!("cannot read the contract {}: {e}", quote(&path.value)));

@@ -15,7 +15,7 @@ use super::params::scope;
 use super::settings::PlanSettings;
 use crate::operator::{BindContext, BoundStep, Operator, Pins, Registry};
 use crate::session::{RowExpr, session};
-use crate::workflow::{Diagnostics, Scope, StepSpec, Workflow, collect_refs};
+use crate::workflow::{Diagnostics, Scope, SourceSpan, StepSpec, Workflow, collect_refs};
 
 /// What the name of a step stands for, in one cell.
 #[derive(Clone)]
@@ -83,6 +83,8 @@ pub(super) struct Expander {
     pub(super) diagnostics: Diagnostics,
     pub(super) steps: Vec<PlannedStep>,
     pub(super) outputs: Vec<PlannedOutput>,
+    /// The contract files that steps name, and where.
+    pub(super) contracts: Vec<(PathBuf, SourceSpan)>,
     /// The files that embed the one at hand.
     pub(super) embedding: Vec<PathBuf>,
     /// For planning: it has all functions, and the tables of one step at a time.
@@ -147,6 +149,7 @@ impl Expander {
             diagnostics,
             steps: Vec::new(),
             outputs: Vec::new(),
+            contracts: Vec::new(),
             embedding: Vec::new(),
             session: session(1),
             args_schemas: HashMap::new(),

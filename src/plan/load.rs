@@ -42,6 +42,7 @@ pub async fn plan(
     let params = command_line_params(&workflow, &settings, &mut diagnostics);
     let mut expander = Expander::new(registry, settings.clone(), pins, diagnostics);
     expander.top(&workflow, &base, params.clone()).await;
+    expander.check_places(file);
     let (steps, outputs, mut diagnostics) = expander.finish();
     if diagnostics.has_errors() {
         diagnostics.sort();

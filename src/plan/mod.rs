@@ -3,7 +3,8 @@
 //!
 //! [`plan`] is the way in. It finds everything that is wrong with a workflow at once and runs
 //! nothing. Imports go one way: `model`, `settings` → `mistake` → `params`, `args`, `extent` →
-//! `expander` → `reference`, `checks`, `outputs`, `substitution` → `bind` → `expand` → `load`.
+//! `expander` → `reference`, `checks`, `outputs`, `places`, `substitution` → `bind` → `expand` →
+//! `load`.
 //!
 //! Does not live here: the YAML (`workflow`), the operators (it gets a registry), keys and
 //! results (`runner`).
@@ -22,6 +23,7 @@ mod mistake;
 mod model;
 mod outputs;
 mod params;
+mod places;
 mod preflight;
 mod reference;
 mod settings;

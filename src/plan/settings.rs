@@ -14,6 +14,10 @@ pub struct PlanSettings {
     pub working_dir: PathBuf,
     /// The folder for files that have to be fetched.
     pub downloads: PathBuf,
+    /// The folder that the paths of outputs start from.
+    pub out: PathBuf,
+    /// Folders in which no output may be: those of the store.
+    pub guarded: Vec<PathBuf>,
     /// What counts of `galeras.lock`.
     pub lock: Locking,
     /// What the user agreed to: a file behind a URL may be fetched in order to learn its schema.

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use super::graph::{GraphFormat, StepGraph, state_name};
 use super::svg;
 use crate::event::StepStatus;
+use crate::visible::{escape_json, is_hidden};
 
 /// `g` as text of the format `f`. Names may hold anything.
 pub fn render_graph(g: &StepGraph, f: GraphFormat) -> String {
@@ -55,7 +56,7 @@ fn mermaid(g: &StepGraph) -> String {
 
 /// A JSON string is also a YAML string.
 fn json_text(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+    escape_json(serde_json::Value::from(text).to_string())
 }
 
 /// Mermaid reads HTML and Markdown in labels, and `#` starts its entities.
@@ -71,6 +72,10 @@ fn mermaid_text(text: &str) -> String {
                 let _ = write!(out, "#{};", u32::from(c));
             }
             c if c.is_control() => out.push(' '),
+            // As `\u{202e}`, in letters.
+            c if is_hidden(c) => {
+                let _ = write!(out, "#92;u#123;{:x}#125;", u32::from(c));
+            }
             c => out.push(c),
         }
     }
@@ -111,6 +116,9 @@ fn dot_text(text: &str) -> String {
             '\\' => out.push_str("\\\\"),
             '&' => out.push_str("&amp;"),
             c if c.is_control() => out.push(' '),
+            c if is_hidden(c) => {
+                let _ = write!(out, "\\\\u{{{:x}}}", u32::from(c));
+            }
             c => out.push(c),
         }
     }
@@ -167,5 +175,22 @@ flowchart TD
         assert!(text.contains(r#"  n1 [label="gen[model=\"a\\N\"]\ngenerate"];"#), "{text}");
         assert!(text.contains("  n1 -> n2 [label=\"a|b\"];"), "{text}");
         assert!(!text.contains("n7"), "{text}");
+    }
+
+    #[test]
+    fn what_hides_or_reorders_text_is_written_out() {
+        let mut graph = graph();
+        graph.title = "a\u{202e}b\u{9b}".into();
+        graph.nodes[0].name = "m\u{2066}\u{1b}".into();
+        graph.edges[1].label = Some("p\u{200b}".into());
+        let mermaid = render_graph(&graph, GraphFormat::Mermaid);
+        assert!(mermaid.contains(r#"title: "a\u202eb\u009b""#), "{mermaid}");
+        assert!(mermaid.contains("m#92;u#123;2066#125; <br/>"), "{mermaid}");
+        let dot = render_graph(&graph, GraphFormat::Dot);
+        assert!(dot.contains(r#"digraph "a\\u{202e}b ""#), "{dot}");
+        let svg = render_graph(&graph, GraphFormat::Svg);
+        for text in [mermaid, dot, svg] {
+            assert!(!text.contains(|c: char| is_hidden(c) && c != '\n'), "{text:?}");
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::event::{EventSink, RunEvent};
+use crate::visible::escape_json;
 
 /// Writes each event as one JSON object on one line, and flushes it at once.
 ///
@@ -53,9 +54,9 @@ impl<W: Write + Send> EventSink for JsonReporter<W> {
 }
 
 fn write_line(out: &mut dyn Write, event: &RunEvent) -> io::Result<()> {
-    let mut line = serde_json::to_vec(event)?;
-    line.push(b'\n');
-    out.write_all(&line)?;
+    let mut line = escape_json(serde_json::to_string(event)?);
+    line.push('\n');
+    out.write_all(line.as_bytes())?;
     out.flush()
 }
 

@@ -1,6 +1,9 @@
-//! Text on a terminal: what a character may not do there, how wide it is, where it breaks.
+//! Text on a terminal: how wide it is, where it breaks. What it may not do there is in
+//! `crate::visible`.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+pub(super) use crate::visible::{escape, escape_with};
 
 /// The columns that `text` takes.
 pub(super) fn width(text: &str) -> usize {
@@ -9,37 +12,6 @@ pub(super) fn width(text: &str) -> usize {
 
 fn char_width(c: char) -> usize {
     c.width().unwrap_or(0)
-}
-
-/// `text` on one line, with everything made visible that would move the cursor, change
-/// colours or reorder the text around it.
-pub(crate) fn escape(text: &str) -> String {
-    escape_with(text, "\\n")
-}
-
-/// As [`escape`], with `newline` in the place of each line end.
-pub(super) fn escape_with(text: &str, newline: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        match c {
-            '\r' if chars.peek() == Some(&'\n') => {}
-            '\n' => out.push_str(newline),
-            '\t' => out.push_str("\\t"),
-            '\r' => out.push_str("\\r"),
-            c if c.is_control() || is_invisible(c) => {
-                out.extend(c.escape_unicode());
-            }
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-/// Direction marks, zero-width spaces and line separators: they hide or reorder text.
-fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{200b}' | '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{2066}'..='\u{2069}' | '\u{feff}' | '\u{061c}')
 }
 
 /// The first `chars` characters of `text`, and whether that is all of it.
@@ -198,13 +170,6 @@ fn closing_quote(text: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_moves_the_cursor_or_reorders_text_is_made_visible() {
-        assert_eq!(escape("a\x1b[31mb\u{202e}c\0"), "a\\u{1b}[31mb\\u{202e}c\\u{0}");
-        assert_eq!(escape("a\r\nb\tc"), "a\\nb\\tc");
-        assert_eq!(escape("größe → 測試"), "größe → 測試");
-    }
 
     #[test]
     fn cropping_counts_wide_characters_twice() {

@@ -1,7 +1,8 @@
 //! Output files: written when their content is another, left alone when it is right.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{BufWriter, Write};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -69,8 +70,14 @@ pub(super) async fn write(
         StepError::new(format!("cannot write {}: {e}", path.display())).because(e).into()
     };
     std::fs::create_dir_all(&parent).map_err(failed)?;
+    // A file that replaces another has its rights. A link is replaced, never followed.
+    let replaced = std::fs::symlink_metadata(&path).ok().filter(|about| about.is_file());
     let whole = WholeFile::create_in(&parent).map_err(failed)?;
     export(plan, output, store, done, whole.file()).await?;
+    if let Some(replaced) = replaced {
+        let rights = Permissions::from_mode(replaced.permissions().mode() & 0o777);
+        whole.file().set_permissions(rights).map_err(failed)?;
+    }
     let file = hash_file(whole.path()).map_err(failed)?;
     let bytes = whole.file().metadata().map_err(failed)?.len();
     whole.finish(&path).map_err(failed)?;

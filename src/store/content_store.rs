@@ -20,6 +20,7 @@ use url::Url;
 
 use super::backend::{Backend, FolderBackend, below};
 use super::error::{StoreError, StoreErrorKind};
+use super::location::{StoreLocation, shown};
 use super::manifest::{Manifest, MemoPart};
 use super::record::RunRecord;
 use super::sealed::{seal, unseal};
@@ -53,40 +54,15 @@ impl Store {
     /// Opens the store at a folder's path or a URL (`file://`, `s3://` with the cargo feature
     /// `s3`, `memory://` for tests). Touches nothing: the folder is made by the first write.
     pub async fn open(location: &str) -> Result<Self, StoreError> {
-        if location.contains("://") {
-            return Self::open_url(location);
-        }
-        if location.is_empty() {
-            return Err(unsupported("a store", "its location is empty"));
-        }
-        Self::open_folder(location, Path::new(location))
-    }
-
-    fn open_url(location: &str) -> Result<Self, StoreError> {
-        let url = match Url::parse(location) {
-            Ok(url) => url,
-            // Not shown: it may hold a password.
-            Err(error) => return Err(unsupported("the store's URL", error.to_string())),
-        };
-        let shown = format!("{}://{}{}", url.scheme(), url.host_str().unwrap_or(""), url.path());
-        if !url.username().is_empty() || url.password().is_some() {
-            return Err(unsupported(
-                shown,
-                "a URL with a password ends up in logs; set AWS_ACCESS_KEY_ID and \
-                 AWS_SECRET_ACCESS_KEY instead",
-            ));
-        }
-        match url.scheme() {
-            "file" => match url.to_file_path() {
-                Ok(path) => Self::open_folder(location, &path),
-                Err(()) => Err(unsupported(shown, "write file:///absolute/path")),
-            },
-            "memory" => {
+        match StoreLocation::parse(location)? {
+            StoreLocation::Folder(path) => Self::open_folder(location, &path),
+            StoreLocation::Memory(url) => {
                 let objects = Arc::new(object_store::memory::InMemory::new());
-                Self::open_bucket(shown, &url, objects)
+                Self::open_bucket(shown(&url), &url, objects)
             }
-            "s3" => open_s3(&url).and_then(|objects| Self::open_bucket(shown, &url, objects)),
-            other => Err(unsupported(&shown, format!("{other}:// is not a kind of store"))),
+            StoreLocation::Bucket(url) => {
+                open_s3(&url).and_then(|objects| Self::open_bucket(shown(&url), &url, objects))
+            }
         }
     }
 
@@ -263,10 +239,6 @@ pub(super) fn check_name(key: &Digest) -> String {
     format!("checks/{}/{key}.json", key.shard())
 }
 
-fn unsupported(place: impl fmt::Display, cause: impl Into<String>) -> StoreError {
-    StoreError::new(StoreErrorKind::Unsupported, "open", place, cause)
-}
-
 #[cfg(feature = "s3")]
 fn open_s3(url: &Url) -> Result<Arc<dyn ObjectStore>, StoreError> {
     let builder = object_store::aws::AmazonS3Builder::from_env().with_url(url.as_str());
@@ -276,8 +248,7 @@ fn open_s3(url: &Url) -> Result<Arc<dyn ObjectStore>, StoreError> {
 
 #[cfg(not(feature = "s3"))]
 fn open_s3(url: &Url) -> Result<Arc<dyn ObjectStore>, StoreError> {
-    let cause = "this build has no S3; build with `cargo install galeras --features s3`";
-    Err(unsupported(url, cause))
+    Err(StoreError::new(StoreErrorKind::Unsupported, "open", url, "this build has no S3"))
 }
 
 /// The real path of a folder that need not exist yet: links are followed as far as it does,

@@ -19,6 +19,7 @@ mod error;
 mod gc;
 mod journal;
 mod local;
+mod location;
 mod lock;
 mod manifest;
 mod record;
@@ -37,6 +38,7 @@ pub use descendants::Forgotten;
 pub use error::{StoreError, StoreErrorKind};
 pub use gc::{GcPolicy, GcReport};
 pub use journal::{AnswerJournal, JournalEntry};
+pub use location::{STORE_FOLDERS, StoreLocation, private_folder};
 pub use lock::LockGuard;
 pub use manifest::{
     FORMAT_VERSION, MANIFEST_VERSION, Manifest, ManifestLabels, MemoPart, PortArtifact, Preimage,

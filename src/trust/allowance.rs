@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::ground::{lies_in, real};
 use crate::operator::Access;
-use crate::report::escape;
+use crate::visible::escape;
 
 /// An item of `--allow`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,7 +1,7 @@
 //! What a workflow may do, in words that are safe on a terminal.
 
 use crate::operator::Access;
-use crate::report::escape;
+use crate::visible::escape;
 
 /// What is done, without its subject: `reads /etc/passwd, outside of …`.
 pub fn phrase(access: &Access) -> String {

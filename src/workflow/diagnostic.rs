@@ -8,8 +8,9 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::code::Code;
+use crate::visible::is_hidden;
 
-use super::source::{BOM, Source, SourceSpan, Span};
+use super::source::{Source, SourceSpan, Span};
 
 /// Whether a diagnostic stops the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -125,7 +126,7 @@ pub fn quote(text: &str) -> String {
             out.push('…');
             break;
         }
-        if unprintable(c) {
+        if is_hidden(c) {
             // Writing to a String cannot fail.
             let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
         } else {
@@ -134,12 +135,6 @@ pub fn quote(text: &str) -> String {
     }
     out.push('`');
     out
-}
-
-/// Control characters and those that reorder the text around them.
-pub(super) fn unprintable(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | BOM)
 }
 
 /// The most diagnostics that are kept; the rest are only counted.

@@ -6,6 +6,7 @@
 //! contains.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use miette::{
@@ -13,8 +14,10 @@ use miette::{
     SourceCode, SpanContents,
 };
 
-use super::diagnostic::{Diagnostic, Severity, unprintable};
+use super::diagnostic::{Diagnostic, Severity};
 use super::source::{Source, SourceSpan};
+use crate::visible::{escape, escape_lines, is_hidden};
+use galeras_net::{UrlSecret, secret_in};
 
 /// Lines longer than this many characters are shown in part.
 const MAX_LINE_CHARS: usize = 2_000;
@@ -53,12 +56,12 @@ pub fn plain(diagnostic: &Diagnostic) -> String {
     let at = diagnostic.span.source.position(diagnostic.span.start);
     format!(
         "{}:{}:{}: {}[{}]: {}\n",
-        diagnostic.span.source.path(),
+        escape(diagnostic.span.source.path()),
         at.line,
         at.column,
         diagnostic.severity.as_str(),
         diagnostic.code,
-        clean(&diagnostic.message)
+        escape(&diagnostic.message)
     )
 }
 
@@ -98,17 +101,48 @@ pub fn to_json(diagnostic: &Diagnostic) -> serde_json::Value {
     })
 }
 
-/// Replaces what could steer a terminal, byte for byte, so that offsets stay true.
-fn clean(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c != '\n' && c != '\t' && unprintable(c) {
+/// A line of a file as it may be shown: what could steer a terminal, and users and passwords of
+/// URLs, are replaced byte for byte, so that offsets stay true.
+fn shown_line(line: &str) -> String {
+    let secrets = credentials(line);
+    let mut out = String::with_capacity(line.len());
+    for (at, c) in line.char_indices() {
+        if secrets.iter().any(|secret| secret.contains(&at)) {
+            out.extend(std::iter::repeat_n('*', c.len_utf8()));
+        } else if c != '\t' && is_hidden(c) {
             out.extend(std::iter::repeat_n('?', c.len_utf8()));
         } else {
             out.push(c);
         }
     }
     out
+}
+
+/// Where a line has secrets of URLs: users and passwords, between `://` and `@` (the user of an ssh
+/// address is none), and queries with a token.
+fn credentials(line: &str) -> Vec<Range<usize>> {
+    let quoted = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`');
+    let ends = |c: char| quoted(c) || matches!(c, '/' | '?' | '#');
+    let found = line.match_indices("://").filter_map(|(scheme, mark)| {
+        let start = scheme + mark.len();
+        let rest = &line[start..];
+        let authority = &rest[..rest.find(ends).unwrap_or(rest.len())];
+        let user = &authority[..authority.rfind('@')?];
+        let from = match line[..scheme].ends_with("ssh") {
+            true => user.find(':')? + 1,
+            false => 0,
+        };
+        Some(start + from..start + user.len())
+    });
+    let queries = line.match_indices("://").filter_map(|(mark, _)| {
+        let scheme = line[..mark].trim_end_matches(|c: char| c.is_ascii_alphanumeric()).len();
+        let end = line[mark..].find(quoted).map_or(line.len(), |length| mark + length);
+        let query = mark + line[mark..end].find('?')? + 1;
+        matches!(secret_in(&line[scheme..end]), Some(UrlSecret::Query(_))).then_some(query..end)
+    });
+    let mut ranges: Vec<Range<usize>> = found.collect();
+    ranges.extend(queries);
+    ranges
 }
 
 /// A diagnostic in the shape that miette renders.
@@ -140,12 +174,12 @@ impl Report {
         }
         Self {
             code: Some(d.code.name()),
-            message: clean(&d.message),
+            message: escape_lines(&d.message).into_owned(),
             severity: match d.severity {
                 Severity::Error => miette::Severity::Error,
                 Severity::Warning => miette::Severity::Warning,
             },
-            help: d.help.as_deref().map(clean),
+            help: d.help.as_deref().map(|help| escape_lines(help).into_owned()),
             excerpt,
             labels,
             related: far.iter().map(|(s, note)| Self::place(s, note)).collect(),
@@ -156,7 +190,7 @@ impl Report {
         let excerpt = Excerpt::new(&span.source, &[span]);
         Self {
             code: None,
-            message: clean(note),
+            message: escape_lines(note).into_owned(),
             severity: miette::Severity::Advice,
             help: None,
             labels: vec![excerpt.label(span, None, true)],
@@ -243,7 +277,7 @@ impl Excerpt {
         // Byte length first: it is free, and short lines are the rule.
         if line.len() <= MAX_LINE_CHARS || line.chars().count() <= MAX_LINE_CHARS {
             self.pieces.push((start, start + line.len(), self.text.len()));
-            self.text.push_str(&clean(line));
+            self.text.push_str(&shown_line(line));
             return;
         }
         let (head, tail) = line.split_at_checked(focus).unwrap_or((line, ""));
@@ -255,7 +289,9 @@ impl Excerpt {
             self.text.push('…');
         }
         self.pieces.push((start + from, start + to, self.text.len()));
-        self.text.push_str(&clean(line.get(from..to).unwrap_or("")));
+        // Masked as a whole line: a part of it may begin within a URL.
+        let masked = shown_line(line);
+        self.text.push_str(masked.get(from..to).unwrap_or(""));
         if to < line.len() {
             self.text.push('…');
         }
@@ -268,7 +304,7 @@ impl Excerpt {
         let start = span.start.min(to);
         let end = span.end().clamp(start, to);
         let shown = (at + start - from, end - start);
-        let note = note.map(clean);
+        let note = note.map(|note| escape_lines(note).into_owned());
         if primary {
             LabeledSpan::new_primary_with_span(note, shown)
         } else {
@@ -294,7 +330,7 @@ impl SourceCode for Excerpt {
         // Lines and columns are those of the file, and columns are characters.
         let at = self.source.position(self.original(inner.span().offset()));
         Ok(Box::new(MietteSpanContents::new_named(
-            self.source.path().to_owned(),
+            escape(self.source.path()),
             inner.data(),
             *inner.span(),
             inner.line() + self.first_line - 1,
@@ -364,6 +400,34 @@ mod tests {
         d.message = "bad \u{1b}]0;x\u{7}".to_owned();
         let text = render(&[d], false, 80);
         assert!(!text.contains(['\u{1b}', '\u{7}']), "{text:?}");
+    }
+
+    #[test]
+    fn neither_the_name_of_a_file_nor_a_note_can_steer_a_terminal() {
+        let source = Source::new("a\u{1b}[2J\u{202e}.yaml", "a: \u{9b}1\r\n");
+        let span = Span::new(0, 1);
+        let bad = "x\u{7}\u{2066}";
+        let d = Diagnostic::error(Code::UnknownKey, bad, &source, span)
+            .with_label(bad)
+            .with_help(bad)
+            .with_related(&source, span, bad);
+        for text in [render(&[d.clone()], false, 80), plain(&d)] {
+            assert!(!text.contains(|c: char| is_hidden(c) && c != '\n'), "{text:?}");
+            assert!(text.contains("a\\u{1b}[2J\\u{202e}.yaml:1:1"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_password_in_the_line_is_masked() {
+        let line = |text: &str| shown_line(text);
+        assert_eq!(line("url: http://me:hünter2@host/v1"), "url: http://***********@host/v1");
+        assert_eq!(line("['https://tok@a', 'x://b/c@d']"), "['https://***@a', 'x://b/c@d']");
+        assert_eq!(line("ssh://git@host/x, ssh://git:pw@h"), "ssh://git@host/x, ssh://git:**@h");
+        assert_eq!(line("'http://h/x?a=1&token=b' # c"), "'http://h/x?***********' # c");
+        assert_eq!(line("u: http://h/x?page=2"), "u: http://h/x?page=2");
+        let long = format!("a: {} http://me:hunter2@tresh/{}\n", "x".repeat(2000), "y".repeat(99));
+        let text = render(&[at(&long, "tresh")], false, 80);
+        assert!(text.contains("tresh") && !text.contains("hunter2"), "{text}");
     }
 
     #[test]

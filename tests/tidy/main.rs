@@ -12,6 +12,7 @@ mod layers;
 mod names;
 mod pages;
 mod sources;
+mod streams;
 mod tokens;
 mod writers;
 

@@ -1,18 +1,20 @@
 //! What clients of servers share.
 //!
 //! [`Secret`] holds a key so that no text shows it. [`Clock`] tells the time, so that tests need
-//! not wait. [`http_builder`] sets up HTTP in one place: time-outs, user agent, proxies; [`redirects_to`]
-//! says which redirects are followed.
+//! not wait. [`http_builder`] sets up HTTP in one place: time-outs, user agent, proxies;
+//! [`redirects_to`] says which redirects are followed. [`secret_in`] finds passwords in addresses.
 //! [`causes`] puts an error into words, and [`http_date`] reads the dates of HTTP headers.
 //!
 //! Does not live here: requests, and what a server's answers mean.
 
+mod address;
 mod causes;
 mod clock;
 mod http;
 mod http_date;
 mod secret;
 
+pub use address::{UrlSecret, secret_in};
 pub use causes::{causes, root_cause};
 pub use clock::{Clock, Sleep, SystemClock};
 pub use http::{AGENT, CONNECT_TIMEOUT, READ_TIMEOUT, http_builder, redirects_to};

@@ -341,6 +341,10 @@ impl BoundStep for BoundDedup {
         self.file.iter().map(|path| Demand::new("tokenizer_file", read(path))).collect()
     }
 
+    fn local_files(&self) -> Vec<(String, PathBuf)> {
+        self.file.iter().map(|path| ("tokenizer_file".to_string(), path.clone())).collect()
+    }
+
     fn lowering(&self) -> Lowering<'_> {
         Lowering::Table(self)
     }

@@ -216,6 +216,11 @@ impl BoundStep for BoundExec {
         vec![Demand::new("command", access)]
     }
 
+    fn local_files(&self) -> Vec<(String, PathBuf)> {
+        let files = self.args.files.iter().enumerate();
+        files.map(|(at, name)| (format!("files[{at}]"), self.base.join(name))).collect()
+    }
+
     fn lowering(&self) -> Lowering<'_> {
         Lowering::Table(self)
     }

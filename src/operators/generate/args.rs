@@ -263,6 +263,10 @@ impl GenerateArgs {
         }
         if let Err(error) = galeras_chat::Endpoint::new(self.base_url(), None) {
             errors.push(ArgError::new("base_url", Code::BadUrl, error.to_string()));
+        } else if let Some(secret) = galeras_net::secret_in(self.base_url()) {
+            let message = format!("the address of the endpoint must not hold {secret}");
+            let error = ArgError::new("base_url", Code::BadUrl, message);
+            errors.push(error.help("the key is in the variable that `api_key_env` names"));
         }
         for name in ["model", "messages", "stream", "n"] {
             if self.extra_body.contains_key(name) {

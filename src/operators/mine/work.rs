@@ -22,6 +22,7 @@ use galeras_git::{
     Activity, Fetcher, GitError, GitErrorKind, MineOptions, MinePlan, Network, Repository,
     RepositoryLocation, guarded, mine, plan, remote_head, trees,
 };
+use galeras_net::secret_in;
 
 /// Commits after which progress is shown.
 const SAY_COMMITS: usize = 64;
@@ -63,6 +64,11 @@ impl Task {
             })
         };
         let task = Arc::new(self);
+        if let Some(secret) = secret_in(&task.address) {
+            let message = format!("the address must not hold {secret}");
+            let error = GitError::new(GitErrorKind::Other, message);
+            return Err(failure("fetch", &error, true));
+        }
         let location = RepositoryLocation::parse(&task.address, &cx.lower.base)
             .map_err(|error| failure("fetch", &error, true))?;
         check_consent(&location, cx.lower.consent.as_ref())

@@ -12,6 +12,7 @@ use crate::code::Code;
 use crate::operator::ArgError;
 use galeras_git::{GitError, GitErrorKind, RepositoryLocation, shown_url};
 use galeras_github::GITHUB;
+use galeras_net::secret_in;
 
 /// One entry of `repos`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -119,7 +120,12 @@ impl RepositoryList {
             };
             let repository = repository(&entry, base_url, base).map_err(|error| {
                 let line = record.position().map_or(0, csv::Position::line);
-                bad(format!("`{path}`, line {line}: {}", problem("", &entry, &error).message))
+                let problem = problem("repos", &entry, &error);
+                let message = format!("`{path}`, line {line}: {}", problem.message);
+                match problem.code {
+                    Code::BadUrl => ArgError { message, ..problem },
+                    _ => bad(message),
+                }
             })?;
             repositories.push(repository);
         }
@@ -183,7 +189,12 @@ impl RepositoryList {
 fn problem(path: impl Into<String>, entry: &ListEntry, error: &GitError) -> ArgError {
     let address = entry.address();
     let shown: String = shown_url(address).chars().filter(|c| !c.is_control()).collect();
-    let error = ArgError::new(path, Code::BadRepository, format!("`{shown}`: {error}"));
+    let message = format!("`{shown}`: {error}");
+    if secret_in(address).is_some() {
+        let error = ArgError::new(path, Code::BadUrl, message);
+        return error.help("use an ssh address, or clone the repository and name its folder");
+    }
+    let error = ArgError::new(path, Code::BadRepository, message);
     if address.contains("://") {
         error
     } else {
@@ -198,6 +209,10 @@ fn repository(
     base: &Path,
 ) -> Result<ListedRepository, GitError> {
     let address = entry.address();
+    if let Some(secret) = secret_in(address) {
+        let message = format!("the address must not hold {secret}");
+        return Err(GitError::new(GitErrorKind::Other, message));
+    }
     let (address, folder, name) = if is_shorthand(address) {
         check_shorthand(address)?;
         (format!("{}/{address}.git", web_url(base_url)), false, address.to_string())

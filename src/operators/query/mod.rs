@@ -342,6 +342,15 @@ impl BoundStep for BoundQuery {
             .collect())
     }
 
+    fn local_files(&self) -> Vec<(String, PathBuf)> {
+        match &self.args.repos {
+            Some(Repos::Text(path)) if path.trim().ends_with(".csv") => {
+                vec![("repos".to_string(), self.base.join(path.trim()))]
+            }
+            _ => Vec::new(),
+        }
+    }
+
     fn fact(&self) -> Option<Fact> {
         Some(Fact::Snapshot { of: self.question() })
     }

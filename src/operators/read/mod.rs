@@ -31,6 +31,7 @@ use crate::operator::{
     TableSchema, TableStep, args_schema, describe, parse_args, stored_type,
 };
 use crate::session::{column, guarded};
+use galeras_net::secret_in;
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -90,8 +91,9 @@ A file with two columns of one name, or an object with two equal keys, is refuse
 be lost. So are columns of lists and objects that are nested more than 32 deep.
 
 The content of the file counts, not its path or time. A `url` is fetched when the workflow is
-planned; give its `sha256` to fetch it once and to be sure of what you get. A `path` that is not
-empty is read in its place: so one parameter of a workflow can name a copy of the file.
+planned; give its `sha256` to fetch it once and to be sure of what you get. It must not hold a
+password or a token. A `path` that is not empty is read in its place: so one parameter of a workflow
+can name a copy of the file.
 
 ## Example
 ```yaml
@@ -127,6 +129,17 @@ impl Operator for ReadOperator {
         Box::pin(async move {
             let args: Args = parse_args(args)?;
             let one = |error| vec![error];
+            // Also of an address that is not used: the lock file would name it.
+            if let Some(secret) = args.url.as_deref().and_then(secret_in) {
+                let error = ArgError::new(
+                    "url",
+                    Code::BadUrl,
+                    format!("the address must not hold {secret}"),
+                );
+                let help = "results and galeras.lock name the address; fetch the file yourself, \
+                            and read it by its `path`";
+                return Err(one(error.help(help)));
+            }
             let path = args.path.as_deref().filter(|path| !path.is_empty());
             let (at, name, file) = match (path, &args.url) {
                 (Some(path), _) => {
@@ -294,6 +307,11 @@ impl BoundStep for BoundRead {
         hasher.update_reader(file).map_err(failed)?;
         let digest = Digest::from(hasher.finalize());
         Ok(vec![SideFile { name: self.name.clone(), digest }])
+    }
+
+    fn local_files(&self) -> Vec<(String, PathBuf)> {
+        let local = self.args.path.iter().filter(|path| !path.is_empty());
+        local.map(|_| ("path".to_string(), self.file.clone())).collect()
     }
 
     fn fact(&self) -> Option<Fact> {

@@ -1,0 +1,134 @@
+//! Addresses that hold a secret: they end up in files, logs and shells' histories, so they are
+//! refused where they are given.
+
+use std::fmt;
+
+use reqwest::Url;
+
+/// A secret in a URL, without its value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UrlSecret {
+    /// A user, a password, or a token in their place.
+    User,
+    /// The value of a query's parameter of this name.
+    Query(String),
+}
+
+impl fmt::Display for UrlSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::User => f.write_str("a user or password"),
+            Self::Query(name) => write!(f, "a secret in its query (`{name}`)"),
+        }
+    }
+}
+
+/// Parameters of a query whose value is a key, a password, or a signature that stands for them, in
+/// lower case and without `-` and `_`.
+const SECRET_PARAMETERS: &[&str] = &[
+    "accesskey",
+    "accesstoken",
+    "apikey",
+    "apitoken",
+    "auth",
+    "authorization",
+    "authtoken",
+    "awsaccesskeyid",
+    "bearer",
+    "clientsecret",
+    "idtoken",
+    "jwt",
+    "oauthtoken",
+    "passwd",
+    "password",
+    "privatetoken",
+    "pwd",
+    "refreshtoken",
+    "secret",
+    "secretkey",
+    "sessiontoken",
+    "sig",
+    "signature",
+    "token",
+    "xamzcredential",
+    "xamzsecuritytoken",
+    "xamzsignature",
+    "xgoogcredential",
+    "xgoogsignature",
+];
+
+/// The secret that `url` holds: a user or password, or a token or signature in its query. `None`
+/// if there is none, or if `url` is no URL.
+///
+/// The user of an ssh address is no secret. Neither is what a program may read into other
+/// parameters, or into a path: only names that say so are known.
+pub fn secret_in(url: &str) -> Option<UrlSecret> {
+    let url = url.trim();
+    let (scheme, rest) = url.split_once("://")?;
+    let ssh = scheme.eq_ignore_ascii_case("ssh");
+    let Ok(parsed) = Url::parse(url) else {
+        // A program that is less strict could still send what stands there.
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+        let (user, _) = authority.rsplit_once('@')?;
+        return (!ssh || user.contains(':')).then_some(UrlSecret::User);
+    };
+    if parsed.password().is_some() || (!ssh && !parsed.username().is_empty()) {
+        return Some(UrlSecret::User);
+    }
+    let mut names = parsed.query_pairs().filter(|(_, value)| !value.is_empty());
+    let found = names.find(|(name, _)| {
+        let name = name.to_ascii_lowercase().replace(['-', '_'], "");
+        SECRET_PARAMETERS.contains(&name.as_str())
+    });
+    found.map(|(name, _)| UrlSecret::Query(name.into_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_and_passwords_are_found() {
+        for url in [
+            "http://me:hunter2@host/v1",
+            "https://hunter2@host",
+            "http:///me:hunter2@host",
+            "ssh://git:hunter2@host/x",
+            "HTTP://me:hunter2@ho st/x",
+            " https://:hunter2@host/ ",
+            "s3://me:hunter2@bucket/x",
+        ] {
+            assert_eq!(secret_in(url), Some(UrlSecret::User), "{url}");
+        }
+    }
+
+    #[test]
+    fn tokens_and_signatures_are_found_by_their_names() {
+        for (url, name) in [
+            ("https://host/x?token=hunter2", "token"),
+            ("https://host/x?a=1&X-Amz-Signature=hunter2", "X-Amz-Signature"),
+            ("https://host/x?private%5Ftoken=hunter2", "private_token"),
+            ("https://host/x?api_key=hunter2#y", "api_key"),
+        ] {
+            let found = secret_in(url).unwrap();
+            assert_eq!(found, UrlSecret::Query(name.to_string()), "{url}");
+            assert!(!found.to_string().contains("hunter2"));
+        }
+    }
+
+    #[test]
+    fn other_addresses_are_free_of_them() {
+        for url in [
+            "https://host/v1?api-version=2024-02-01",
+            "https://host/a@b/c?page=2&max_tokens=5&token=",
+            "ssh://git@host/x",
+            "git@host:x/y.git",
+            "owner/name",
+            "./a:b@c",
+            "http://[::1]:8080/x",
+            "",
+        ] {
+            assert_eq!(secret_in(url), None, "{url}");
+        }
+    }
+}

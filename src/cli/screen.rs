@@ -1,0 +1,132 @@
+//! The one way out: everything that the program writes to its standard streams goes through here.
+//!
+//! What people read passes a [`VisibleWriter`], so that nothing from a file, a table, a model or a
+//! server can steer a terminal, whatever a message forgot to escape. `tests/tidy` finds whoever
+//! writes elsewhere; only the bars of running steps draw by themselves, from escaped texts.
+
+use std::io::{self, IsTerminal, Stderr, Write};
+
+use super::exit::Exit;
+use super::stdout::{self, StandardOutput};
+use crate::visible::{VisibleWriter, escape, escape_json};
+
+/// Standard output, for people: no colours.
+pub(super) fn stdout() -> VisibleWriter<StandardOutput> {
+    VisibleWriter::new(StandardOutput, false)
+}
+
+/// Standard output, for programs: bytes as they are. On a terminal, they are for people.
+pub(super) fn data_stdout() -> Box<dyn Write + Send> {
+    match io::stdout().is_terminal() {
+        true => Box::new(stdout()),
+        false => Box::new(StandardOutput),
+    }
+}
+
+/// Standard error, with colours if it may have them.
+pub(super) fn stderr() -> VisibleWriter<Stderr> {
+    VisibleWriter::new(io::stderr(), color())
+}
+
+/// Standard error without colours, for the lines of a log.
+pub(super) fn log_stderr() -> VisibleWriter<Stderr> {
+    VisibleWriter::new(io::stderr(), false)
+}
+
+/// Writes to standard output. That the reader has gone away (`| head`) is not an error; any other
+/// is told when the program ends.
+pub(super) fn print(text: &str) -> Exit {
+    let mut out = stdout();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => Exit::Done,
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
+        Err(_) => Exit::Disk,
+    }
+}
+
+/// The exit of a verb that would end with `exit`, after what became of its output: says so if that
+/// could not be written.
+pub(super) fn settled(exit: Exit) -> Exit {
+    let Some(error) = stdout::failure() else { return exit };
+    let failed = fail(&format!("cannot write standard output: {error}"), Exit::Disk);
+    if exit == Exit::Done { failed } else { exit }
+}
+
+/// Writes a value as one line of JSON to standard output.
+pub(super) fn print_json(value: &serde_json::Value) -> Exit {
+    print(&format!("{}\n", escape_json(value.to_string())))
+}
+
+/// Writes a text, which may be painted, to standard error.
+pub(super) fn tell(text: &str) {
+    let mut out = stderr();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Writes a remark to standard error.
+pub(super) fn note(message: &str) {
+    let (mut out, line) = (log_stderr(), format!("{message}\n"));
+    let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Writes a message to standard error and returns `exit`.
+pub(super) fn fail(message: &str, exit: Exit) -> Exit {
+    note(&format!("error: {message}"));
+    exit
+}
+
+/// Shows what clap has to say: help and versions on standard output, mistakes on standard error.
+pub(super) fn show_usage(error: &clap::Error) -> Exit {
+    let mistake = error.use_stderr();
+    // A mistake quotes arguments. If one of them has codes in it, they may not mix with ours.
+    let plain = std::env::args_os().any(|argument| {
+        let argument = argument.to_string_lossy();
+        escape(&argument) != argument
+    });
+    let terminal = if mistake { io::stderr().is_terminal() } else { io::stdout().is_terminal() };
+    let styled = terminal && may_paint() && !plain;
+    let text = error.render();
+    let text = if styled { text.ansi().to_string() } else { text.to_string() };
+    let stream: Box<dyn Write> =
+        if mistake { Box::new(io::stderr()) } else { Box::new(StandardOutput) };
+    let mut out = VisibleWriter::new(stream, styled);
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    if mistake { Exit::Invalid } else { Exit::Done }
+}
+
+/// Whether standard error is a terminal.
+pub(super) fn is_terminal() -> bool {
+    io::stderr().is_terminal()
+}
+
+/// Whether standard error may have colours.
+pub(super) fn color() -> bool {
+    is_terminal() && may_paint()
+}
+
+fn may_paint() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
+        && std::env::var_os("TERM").is_none_or(|v| v != "dumb")
+}
+
+/// The width of the terminal, or 80.
+pub(super) fn width() -> u16 {
+    let from_env = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
+    from_env
+        .or_else(|| rustix::termios::tcgetwinsize(io::stderr()).ok().map(|w| w.ws_col))
+        .filter(|w| *w >= LEAST_WIDTH)
+        .unwrap_or(80)
+}
+
+/// A narrower terminal is not believed.
+const LEAST_WIDTH: u16 = 20;
+
+/// The width of a table on standard output: nothing unless that is a terminal.
+pub(super) fn stdout_width() -> Option<u16> {
+    let stdout = io::stdout();
+    if !stdout.is_terminal() {
+        return None;
+    }
+    let terminal = rustix::termios::tcgetwinsize(stdout).ok().map(|w| w.ws_col);
+    Some(terminal.filter(|w| *w >= LEAST_WIDTH).unwrap_or_else(width))
+}

@@ -1,0 +1,109 @@
+//! What a store's location says before the store is opened: where fetched files and the answers of
+//! interrupted runs are kept, and which folders belong to the store alone.
+//!
+//! A store that is a folder keeps them inside itself. A bucket has a private folder among the
+//! user's caches, and a store in memory one that ends with the process: none is shared with
+//! another store or another user.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use tempfile::TempDir;
+
+use crate::store::{STORE_FOLDERS, StoreError, StoreLocation, private_folder};
+
+/// The folders of a store.
+#[derive(Debug)]
+pub(super) struct StorePlaces {
+    /// For what is fetched, and for answers of interrupted runs.
+    pub(super) downloads: PathBuf,
+    /// Those that nobody else writes to; none if the store is elsewhere.
+    pub(super) guarded: Vec<PathBuf>,
+}
+
+/// The folder of a store in memory.
+static SCRATCH: Mutex<Option<TempDir>> = Mutex::new(None);
+
+impl StorePlaces {
+    /// The folders of the store at a location as `--cache` takes it.
+    ///
+    /// # Errors
+    /// If there cannot be such a store, or its private folder cannot be made or is not private.
+    pub(super) fn of(location: &str) -> Result<Self, StoreError> {
+        let location = StoreLocation::parse(location)?;
+        let (downloads, guarded) = match &location {
+            StoreLocation::Folder(path) => {
+                (path.join("downloads"), STORE_FOLDERS.iter().map(|name| path.join(name)).collect())
+            }
+            StoreLocation::Memory(_) => (scratch()?, Vec::new()),
+            StoreLocation::Bucket(_) => (below_caches(&location)?, Vec::new()),
+        };
+        Ok(Self { downloads, guarded })
+    }
+}
+
+/// Removes the folder of a store in memory, if there was one.
+pub(super) fn remove_scratch() {
+    SCRATCH.lock().unwrap_or_else(PoisonError::into_inner).take();
+}
+
+fn scratch() -> Result<PathBuf, StoreError> {
+    let mut scratch = SCRATCH.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(folder) = scratch.as_ref() {
+        return Ok(folder.path().to_path_buf());
+    }
+    let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    let folder = tempfile::Builder::new()
+        .prefix("galeras-memory-")
+        .permissions(private)
+        .tempdir()
+        .map_err(|error| StoreError::of("write", std::env::temp_dir().display(), error))?;
+    Ok(scratch.insert(folder).path().to_path_buf())
+}
+
+fn below_caches(location: &StoreLocation) -> Result<PathBuf, StoreError> {
+    let variable = |name| std::env::var_os(name);
+    let Some(caches) = user_caches(variable("XDG_CACHE_HOME"), variable("HOME")) else {
+        let error = std::io::Error::other("neither HOME nor XDG_CACHE_HOME names a folder");
+        return Err(StoreError::of("find", "a folder for what is fetched", error));
+    };
+    // One bucket's name means another bucket at another endpoint.
+    let endpoints = ["AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"].map(variable);
+    let endpoints = endpoints.map(|value| value.map(|value| value.to_string_lossy().into_owned()));
+    private_folder(&caches.join("galeras"), &location.digest(&endpoints).to_string())
+}
+
+/// Where a user's caches are. A relative path is none, as the XDG specification has it.
+fn user_caches(xdg: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
+    let absolute = |path: OsString| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
+    xdg.and_then(absolute).or_else(|| home.and_then(absolute).map(|home| home.join(".cache")))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn caches_are_where_the_user_has_them() {
+        let caches = |xdg: Option<&str>, home: Option<&str>| {
+            user_caches(xdg.map(Into::into), home.map(Into::into))
+        };
+        assert_eq!(caches(Some("/x"), Some("/h")).unwrap(), Path::new("/x"));
+        assert_eq!(caches(Some("x"), Some("/h")).unwrap(), Path::new("/h/.cache"));
+        assert_eq!(caches(Some(""), Some("/h")).unwrap(), Path::new("/h/.cache"));
+        assert_eq!(caches(None, Some("h")), None);
+        assert_eq!(caches(None, None), None);
+    }
+
+    #[test]
+    fn a_url_of_a_folder_is_that_folder() {
+        let plain = StorePlaces::of("/a/b").unwrap();
+        let url = StorePlaces::of("file:///a/b").unwrap();
+        assert_eq!(plain.downloads, Path::new("/a/b/downloads"));
+        assert_eq!((url.downloads, url.guarded), (plain.downloads, plain.guarded));
+    }
+}

@@ -1,0 +1,260 @@
+//! What text from outside may do on a terminal: nothing. What would move the cursor, change
+//! colours, ring, hide text or reorder it is made visible instead.
+//!
+//! Names of files and columns, cells, params, answers of models and servers are all such text.
+//! [`escape`] is for a value within a line, [`escape_lines`] for a text of several lines,
+//! [`escape_json`] for JSON, and [`VisibleWriter`] for everything that leaves the program: what a
+//! message forgot to escape is escaped there.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+/// Whether a character is not seen as itself: control characters (C0, DEL and C1), direction
+/// marks, spaces without width, separators of lines and paragraphs. Line ends and tabs are among
+/// them.
+pub fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+/// `text` on one line, with every hidden character written as `\n`, `\t`, `\r` or `\u{1b}`.
+pub fn escape(text: &str) -> String {
+    escape_with(text, "\\n")
+}
+
+/// As [`escape`], with `newline` in the place of each line end (`\n` or `\r\n`).
+pub fn escape_with(text: &str, newline: &str) -> String {
+    escaped(text, newline, "\\t")
+}
+
+/// As [`escape`], but line ends and tabs stay as they are.
+pub fn escape_lines(text: &str) -> Cow<'_, str> {
+    match text.contains(|c: char| is_hidden(c) && !matches!(c, '\n' | '\t')) {
+        true => Cow::Owned(escaped(text, "\n", "\t")),
+        false => Cow::Borrowed(text),
+    }
+}
+
+fn escaped(text: &str, newline: &str, tab: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 16);
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\r' if chars.peek() == Some(&'\n') => {}
+            '\n' => out.push_str(newline),
+            '\t' => out.push_str(tab),
+            '\r' => out.push_str("\\r"),
+            c if is_hidden(c) => out.extend(c.escape_unicode()),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// JSON that says the same without hidden characters in its strings: they are written as `\u009b`.
+/// JSON itself asks that of the C0 controls only.
+pub fn escape_json(json: String) -> String {
+    // Between strings there is nothing but line ends and spaces.
+    let unseen = |c: char| is_hidden(c) && c != '\n';
+    if !json.contains(unseen) {
+        return json;
+    }
+    let mut out = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        if unseen(c) {
+            out.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// The longest code for a colour or weight that is let through, in bytes.
+const LONGEST_STYLE: usize = 24;
+
+/// A writer to people: only text, line ends and tabs get through, and, if it is styled, the codes
+/// for colours and weights (`ESC [ … m`). Everything else is escaped. Bytes that are no UTF-8
+/// become U+FFFD.
+///
+/// Values with hidden characters have to be escaped before they are painted; the writer cannot
+/// tell whose colours it sees.
+#[derive(Debug)]
+pub struct VisibleWriter<W: Write> {
+    out: W,
+    styled: bool,
+    /// The beginning of a character or of a code, whose rest is still to come.
+    pending: Vec<u8>,
+}
+
+impl<W: Write> VisibleWriter<W> {
+    /// A writer to `out`; with `styled`, colours and weights get through.
+    pub fn new(out: W, styled: bool) -> Self {
+        Self { out, styled, pending: Vec::new() }
+    }
+
+    fn put(&mut self, bytes: &[u8], last: bool) -> io::Result<()> {
+        if self.pending.is_empty() && bytes.iter().all(|b| matches!(b, b' '..=b'~' | b'\n' | b'\t'))
+        {
+            return self.out.write_all(bytes);
+        }
+        let mut all = std::mem::take(&mut self.pending);
+        all.extend_from_slice(bytes);
+        let (mut text, tail) = decoded(&all, last);
+        let tail = tail.to_vec();
+        if self.styled && !last {
+            let open = text.rfind('\x1b').filter(|at| is_open_style(&text[*at..]));
+            if let Some(at) = open {
+                self.pending = text.split_off(at).into_bytes();
+            }
+        }
+        self.pending.extend(tail);
+        let shown = if self.styled { with_styles(&text) } else { escape_lines(&text).into_owned() };
+        self.out.write_all(shown.as_bytes())
+    }
+}
+
+impl<W: Write> Write for VisibleWriter<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.put(bytes, false).map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if !self.pending.is_empty() {
+            self.put(&[], true)?;
+        }
+        self.out.flush()
+    }
+}
+
+/// The bytes as text, and the beginning of a character at their end, unless they are the last.
+fn decoded(bytes: &[u8], last: bool) -> (String, &[u8]) {
+    let mut text = String::with_capacity(bytes.len());
+    let mut rest = bytes;
+    loop {
+        match std::str::from_utf8(rest) {
+            Ok(valid) => {
+                text.push_str(valid);
+                return (text, &[]);
+            }
+            Err(error) => {
+                let (valid, broken) = rest.split_at(error.valid_up_to());
+                text.push_str(&String::from_utf8_lossy(valid));
+                let length = match error.error_len() {
+                    Some(length) => length,
+                    None if last => broken.len(),
+                    None => return (text, broken),
+                };
+                text.push(char::REPLACEMENT_CHARACTER);
+                rest = &broken[length..];
+            }
+        }
+    }
+}
+
+/// The length of the code for a colour or weight that `text` begins with.
+fn style_length(text: &str) -> Option<usize> {
+    let inside = text.strip_prefix("\x1b[")?;
+    let end = inside.find(|c: char| !c.is_ascii_digit() && c != ';')?;
+    (inside[end..].starts_with('m') && end + 3 <= LONGEST_STYLE).then_some(end + 3)
+}
+
+/// Whether `text`, which begins with ESC, may become such a code.
+fn is_open_style(text: &str) -> bool {
+    let inside = text[1..].strip_prefix('[').unwrap_or(&text[1..]);
+    let plain = |c: char| c.is_ascii_digit() || c == ';';
+    text.len() < LONGEST_STYLE
+        && (text.len() == 1 || text[1..].starts_with('['))
+        && inside.chars().all(plain)
+}
+
+fn with_styles(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\x1b') {
+        let length = style_length(&rest[at..]);
+        out.push_str(&escape_lines(&rest[..at]));
+        match length {
+            Some(length) => out.push_str(&rest[at..at + length]),
+            None => out.push_str(&escape("\x1b")),
+        }
+        rest = &rest[at + length.unwrap_or(1)..];
+    }
+    out.push_str(&escape_lines(rest));
+    out
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_moves_the_cursor_or_reorders_text_is_made_visible() {
+        assert_eq!(escape("a\x1b[31mb\u{202e}c\0"), "a\\u{1b}[31mb\\u{202e}c\\u{0}");
+        assert_eq!(escape("a\r\nb\tc\rd\u{9b}\u{7f}"), "a\\nb\\tc\\rd\\u{9b}\\u{7f}");
+        assert_eq!(escape("größe → 測試 👩‍💻"), "größe → 測試 👩‍💻");
+    }
+
+    #[test]
+    fn a_text_keeps_its_lines_and_tabs() {
+        assert_eq!(escape_lines("a\n\tb\r\nc\rd\x07"), "a\n\tb\nc\\rd\\u{7}");
+        assert!(matches!(escape_lines("a\n\tb"), Cow::Borrowed(_)));
+        assert!(matches!(escape_lines(""), Cow::Borrowed("")));
+    }
+
+    #[test]
+    fn escaped_json_has_the_same_value() {
+        let value = serde_json::json!({"a\u{202e}": ["\x1b]0;x\x07", "\u{9b}\u{7f}\u{feff}é\n"]});
+        let text = escape_json(value.to_string());
+        assert!(!text.contains(is_hidden), "{text:?}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
+        let pretty = serde_json::to_string_pretty(&value).unwrap();
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&escape_json(pretty)).unwrap(), value);
+    }
+
+    /// What comes out, whatever the pieces in which the bytes are written.
+    #[track_caller]
+    fn written(bytes: &[u8], styled: bool) -> String {
+        let whole = pieces(bytes, bytes.len().max(1), styled);
+        for size in 1..bytes.len() {
+            assert_eq!(pieces(bytes, size, styled), whole, "pieces of {size}");
+        }
+        whole
+    }
+
+    fn pieces(bytes: &[u8], size: usize, styled: bool) -> String {
+        let mut writer = VisibleWriter::new(Vec::new(), styled);
+        bytes.chunks(size).for_each(|piece| writer.write_all(piece).unwrap());
+        writer.flush().unwrap();
+        String::from_utf8(writer.out).unwrap()
+    }
+
+    #[test]
+    fn a_plain_writer_lets_no_code_through() {
+        assert_eq!(
+            written("\x1b[31mred\x1b[0m\n\té\u{9b}".as_bytes(), false),
+            "\\u{1b}[31mred\\u{1b}[0m\n\té\\u{9b}"
+        );
+        assert_eq!(written(b"\x1b", false), "\\u{1b}");
+    }
+
+    #[test]
+    fn a_styled_writer_lets_colours_through_and_nothing_else() {
+        assert_eq!(written("a\x1b[1;31mé\x1b[0m\n".as_bytes(), true), "a\x1b[1;31mé\x1b[0m\n");
+        assert_eq!(
+            written(b"\x1b]0;title\x07\x1b[2J\x1b[3", true),
+            "\\u{1b}]0;title\\u{7}\\u{1b}[2J\\u{1b}[3"
+        );
+        let long = format!("\x1b[{}m", "1;".repeat(40));
+        assert_eq!(pieces(long.as_bytes(), 200, true), long.replace('\x1b', "\\u{1b}"));
+        assert_eq!(written(b"\x1b\x1b[1mx", true), "\\u{1b}\x1b[1mx");
+    }
+
+    #[test]
+    fn what_is_no_text_does_not_get_through() {
+        assert_eq!(written(b"a\xff\x9bb\xc3", false), "a\u{fffd}\u{fffd}b\u{fffd}");
+        assert_eq!(written("→測".as_bytes(), true), "→測");
+    }
+}

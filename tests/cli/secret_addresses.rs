@@ -1,0 +1,110 @@
+//! Passwords and tokens in addresses: refused when the workflow is planned, wherever an address is
+//! taken, and shown nowhere.
+
+use crate::harness::{Project, files_below, marked};
+
+const SECRET: &str = "hunter2";
+
+/// Every verb refuses the workflow at the mark, and nothing that it says or leaves has the secret.
+#[track_caller]
+fn refused(steps: &str, words: &str, more: &[(&str, &str)]) {
+    let (workflow, place) = marked(&format!("galeras: 1\nsteps:\n  a:\n    {steps}\n"));
+    let project = Project::new(&workflow);
+    more.iter().for_each(|(name, content)| project.write(name, content));
+    let told = project.run_json(&[]).exits(2);
+    assert_eq!(told.diagnostics(), [format!("bad-url w.yaml:{place}")], "{told}");
+    let message = told.events("diagnostic")[0]["message"].to_string();
+    assert!(message.contains(words), "{words}: {message}");
+    let mut outcomes = vec![told];
+    for args in [
+        &["check", "w.yaml"][..],
+        &["plan", "w.yaml"],
+        &["explain", "w.yaml", "a"],
+        &["graph", "w.yaml"],
+        &["run", "w.yaml"],
+        &["lock", "w.yaml"],
+    ] {
+        outcomes.push(project.run(args).exits(2));
+    }
+    for outcome in outcomes {
+        let said = format!("{}{}", outcome.stdout, outcome.stderr);
+        let line = said.lines().find(|line| line.contains(SECRET));
+        assert!(line.is_none(), "{line:?}");
+    }
+    assert!(project.stored_nothing());
+    for file in files_below(project.root().parent().unwrap()) {
+        let named = file.file_name().unwrap().to_string_lossy().into_owned();
+        let given = named == "w.yaml" || more.iter().any(|(name, _)| *name == named);
+        let text = String::from_utf8_lossy(&std::fs::read(&file).unwrap()).into_owned();
+        assert!(given || !text.contains(SECRET), "{}", file.display());
+    }
+}
+
+const USER: &str = "user or password";
+
+#[test]
+fn of_files_that_are_read() {
+    for url in ["http://me:hunter2@127.0.0.1:9/d.csv", "https://hunter2@127.0.0.1:9/d.csv"] {
+        refused(&format!("op: read\n    with: {{ url: «'{url}' }}"), USER, &[]);
+    }
+    // Also where a copy is read in its place: the lock file would name it.
+    let copy = "op: read\n    with: { path: d.csv, url: «'http://me:hunter2@127.0.0.1:9/d.csv' }";
+    refused(copy, USER, &[("d.csv", "id\n1\n")]);
+    for parameter in ["token", "X-Amz-Signature", "api_key", "sig"] {
+        let url = format!("http://127.0.0.1:9/d.csv?a=1&{parameter}=hunter2");
+        let words = format!("query (`{parameter}`)");
+        refused(&format!("op: read\n    with: {{ url: «'{url}' }}"), &words, &[]);
+    }
+}
+
+#[test]
+fn of_repositories_in_a_list() {
+    for url in ["https://me:hunter2@127.0.0.1:9/r", "ssh://git:hunter2@127.0.0.1:9/r"] {
+        refused(
+            &format!("op: query\n    with: {{ repos: [«'{url}'] }}").replace("./w, ", ""),
+            USER,
+            &[],
+        );
+        let named = format!("op: query\n    with: {{ repos: [«{{ repo: r, url: '{url}' }}] }}");
+        refused(&named, USER, &[]);
+    }
+    let csv = [("r.csv", "repo,url\nr,https://me:hunter2@127.0.0.1:9/r\n")];
+    refused("op: query\n    with: { repos: «r.csv }", USER, &csv);
+}
+
+#[test]
+fn of_the_api_of_a_search() {
+    let url = "https://me:hunter2@127.0.0.1:9";
+    refused(&format!("op: query\n    with: {{ github: x, base_url: «'{url}' }}"), USER, &[]);
+}
+
+#[test]
+fn of_a_models_server() {
+    let step = |url: &str| {
+        format!(
+            "op: read\n    with: {{ path: d.csv }}\n  b:\n    op: generate\n    from: a\n    with: {{ \
+             model: m, messages: code, base_url: «'{url}' }}"
+        )
+    };
+    let data = [("d.csv", "id,code\nx,y\n")];
+    refused(&step("http://me:hunter2@127.0.0.1:9/v1"), USER, &data);
+    let words = "query (`api-key`)";
+    refused(&step("http://127.0.0.1:9/v1?api-version=1&api-key=hunter2"), words, &data);
+}
+
+#[test]
+fn of_repositories_in_a_table() {
+    let project = Project::new(
+        "galeras: 1\nsteps:\n  a:\n    op: read\n    with: { path: d.csv, key: [repo] }\n  \
+         mined:\n    op: mine\n    from: a\n    with: { since: 2022-01-01, until: 2023-01-01 }\n",
+    );
+    let head = "0123456789012345678901234567890123456789";
+    let url = "https://me:hunter2@127.0.0.1:9/r";
+    project.write("d.csv", format!("repo,clone_url,head_sha\nr,{url},{head}\n"));
+    let outcome = project.run_ok(&[]);
+    assert!(!outcome.stdout.contains(SECRET), "{outcome}");
+    let rejects = project.rows("mined.rejects");
+    assert_eq!(rejects.len(), 1, "{rejects:?}");
+    let reason = rejects[0]["reason"].as_str().unwrap();
+    assert!(reason.contains(USER) && !reason.contains(SECRET), "{reason}");
+}
