@@ -1,8 +1,6 @@
 //! `lock`: pins in galeras.lock what a workflow takes from the world.
 
 use std::collections::HashSet;
-use std::io::IsTerminal;
-use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 

@@ -30,6 +30,8 @@ impl Default for PlanSettings {
             set: Vec::new(),
             working_dir: PathBuf::default(),
             downloads: PathBuf::default(),
+            out: PathBuf::default(),
+            guarded: Vec::new(),
             lock: Locking::default(),
             consent: Arc::new(FullConsent),
         }

@@ -28,5 +28,4 @@ pub use human::HumanReporter;
 pub use json::JsonReporter;
 pub use stream::TableWriter;
 pub use table::write_table;
-pub(crate) use text::escape;
 pub use units::{bytes, count, seconds};
