@@ -27,7 +27,6 @@ const VERBS: &[&str] = &[
     "plan w.yaml",
     "plan w.yaml --format json",
     "check w.yaml",
-    "check w.yaml --format json",
     "check --explain unknown-key",
     "explain w.yaml valid",
     "explain w.yaml valid --format json",
