@@ -14,7 +14,7 @@ use datafusion::execution::context::{SQLOptions, SessionContext};
 use parquet::arrow::ArrowWriter;
 
 use super::context::{Exit, Surveyed, fail, print, width};
-use super::stdout::{StandardOutput, columns, is_terminal};
+use super::stdout::{StandardOutput, columns, has_failed, is_terminal};
 use super::{Format, WorkflowArgs};
 use crate::operator::{MAIN, plain_message};
 use crate::plan::Plan;
@@ -248,8 +248,9 @@ async fn write(df: DataFrame, out: &OutArgs) -> Exit {
         }
         Err(e) => match &out.output {
             Some(path) => fail(&format!("cannot write {}: {e}", path.display()), Exit::Disk),
-            // Told when the program ends.
-            None => Exit::Disk,
+            // Told when the program ends, unless the reader has gone away.
+            None if has_failed() => Exit::Done,
+            None => fail(&format!("cannot write standard output: {e}"), Exit::Disk),
         },
     }
 }

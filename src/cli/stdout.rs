@@ -43,6 +43,11 @@ pub(super) fn failure() -> Option<io::Error> {
     StandardOutput.flush().err().filter(|error| error.kind() != io::ErrorKind::BrokenPipe)
 }
 
+/// Whether a write has failed, for whatever reason.
+pub(super) fn has_failed() -> bool {
+    FAILURE.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+}
+
 pub(super) fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
