@@ -15,6 +15,7 @@ use parquet::arrow::ArrowWriter;
 
 use super::context::{Exit, Surveyed, fail, print};
 use super::screen;
+use super::stdout::has_failed;
 use super::{Format, WorkflowArgs};
 use crate::operator::{MAIN, plain_message};
 use crate::plan::Plan;
@@ -254,8 +255,9 @@ async fn write(df: DataFrame, out: &OutArgs) -> Exit {
         }
         Err(e) => match &out.output {
             Some(path) => fail(&format!("cannot write {}: {e}", path.display()), Exit::Disk),
-            // Told when the program ends.
-            None => Exit::Disk,
+            // Told when the program ends, unless the reader has gone away.
+            None if has_failed() => Exit::Done,
+            None => fail(&format!("cannot write standard output: {e}"), Exit::Disk),
         },
     }
 }

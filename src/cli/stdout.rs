@@ -42,3 +42,8 @@ pub(super) fn failure() -> Option<io::Error> {
     // What is left in the buffer of the standard library would be lost without a word.
     StandardOutput.flush().err().filter(|error| error.kind() != io::ErrorKind::BrokenPipe)
 }
+
+/// Whether a write has failed, for whatever reason.
+pub(super) fn has_failed() -> bool {
+    FAILURE.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+}

@@ -124,7 +124,9 @@ steps:
   none:
     op: exec
     from: table
-    with: { command: echo '{\"id\":\"x\"}', output: { id: utf8! } }
+    with:
+      command: echo '{\"id\":\"x\"}'
+      output: { id: utf8! }
 ",
     );
     project.run_ok(&[]);

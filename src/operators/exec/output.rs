@@ -1,7 +1,7 @@
 //! What the command printed, as a table: it must have just the declared columns, and be whole.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -33,42 +33,61 @@ pub(super) fn read_table(
                 .and_then(Iterator::collect)
                 .map_err(|e| e.to_string())?
         }
-        Format::Arrow => read_stream(BufReader::new(open()?))?,
+        Format::Arrow => read_stream(open()?)?,
         Format::Parquet => read_parquet(open()?)?,
     };
     batches.into_iter().map(|batch| fit(&batch, schema)).collect()
 }
 
-/// A reader that knows whether its end was found.
-struct EndWatcher<R> {
-    inner: R,
-    ended: bool,
+const CUT: &str = "the Arrow stream broke off: the mark of its end is missing (a writer that was \
+                   not closed leaves it out)";
+
+/// Reads an Arrow stream up to the mark of its end, behind which nothing may follow.
+fn read_stream(file: File) -> Result<Vec<RecordBatch>, String> {
+    let length = file.metadata().map_err(|e| e.to_string())?.len();
+    let mut file = BufReader::new(file);
+    check_messages(&mut file, length)?;
+    file.rewind().map_err(|e| e.to_string())?;
+    StreamReader::try_new(file, None).and_then(Iterator::collect).map_err(|e| e.to_string())
 }
 
-impl<R: Read> Read for EndWatcher<R> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let read = self.inner.read(into)?;
-        self.ended |= read == 0 && !into.is_empty();
-        Ok(read)
-    }
-}
-
-/// Reads an Arrow stream up to its mark of the end, behind which nothing may follow.
-fn read_stream(file: impl Read) -> Result<Vec<RecordBatch>, String> {
-    const CUT: &str = "the Arrow stream broke off: the mark of its end is missing (a writer \
-                       that was not closed leaves it out)";
-    let mut file = EndWatcher { inner: file, ended: false };
-    let batches: Result<Vec<RecordBatch>, _> =
-        StreamReader::try_new(&mut file, None).and_then(Iterator::collect);
-    match batches {
-        // Arrow takes an end between two batches for the end of the stream.
-        _ if file.ended => Err(CUT.into()),
-        Err(error) => Err(error.to_string()),
-        Ok(batches) => match file.read(&mut [0]) {
-            Ok(0) => Ok(batches),
-            Ok(_) => Err("something follows the end of the Arrow stream".into()),
-            Err(error) => Err(error.to_string()),
-        },
+/// Goes from message to message. Arrow's reader takes an end between two of them for the end of
+/// the stream, and makes room for whatever length a message claims to have.
+fn check_messages(file: &mut (impl Read + Seek), length: u64) -> Result<(), String> {
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => CUT.to_string(),
+        _ => error.to_string(),
+    };
+    let mut number = [0; 4];
+    loop {
+        file.read_exact(&mut number).map_err(failed)?;
+        // Streams of old do not have the four bytes that go before the length.
+        if number == [0xff; 4] {
+            file.read_exact(&mut number).map_err(failed)?;
+        }
+        let left = length - file.stream_position().map_err(failed)?;
+        let size = u32::from_le_bytes(number);
+        if size == 0 {
+            return match left {
+                0 => Ok(()),
+                _ => Err("something follows the end of the Arrow stream".into()),
+            };
+        }
+        if number == *b"ARRO" {
+            return Err("this is an Arrow file; print an Arrow stream".into());
+        }
+        if u64::from(size) > left {
+            return Err(CUT.into());
+        }
+        let mut head = vec![0; size as usize];
+        file.read_exact(&mut head).map_err(failed)?;
+        let message = arrow::ipc::root_as_message(&head)
+            .map_err(|error| format!("this is no Arrow stream: {error}"))?;
+        let body = message.bodyLength();
+        if !u64::try_from(body).is_ok_and(|body| body <= left - u64::from(size)) {
+            return Err(CUT.into());
+        }
+        file.seek_relative(body).map_err(failed)?;
     }
 }
 
