@@ -143,6 +143,9 @@ class Target:
     files: list
     damage: Damage
 
+    def __str__(self) -> str:
+        return f"{self.state.workload.name} {self.state.name} {self.kind}: {self.damage.name}"
+
 
 def targets(states: list) -> list:
     """Every kind of damage to every kind of file that it can be done to."""
