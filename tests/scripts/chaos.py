@@ -14,13 +14,14 @@ What it shows: three small workflows (`methods` of a folder up to `regress`; a s
   gives the truth, of the edit and of the workflow. Where the time of the file was put back, only
   `verify` can know: then all of this holds after the repair, whatever was computed before.
 
-A panic, an end by a signal that nobody sent, and a run of over a minute are violations everywhere.
+A panic, an end by a signal that nobody sent, and a run of over three minutes are violations everywhere.
 
 How to run it: `python3 tests/scripts/chaos.py [--binary PATH] [--kills 700] [--paid-kills 300]
-[--damages 1000] [--seed 1] [--jobs 2] [--keep DIR]`. Needs the `git` program. Takes about a second
-and a half per case and core. `--only CASE` repeats one case: a damage exactly, if `--keep` names
-the folder of the run that found it; a kill at about the same instant. With `--keep` the folders of
-failed cases stay there.
+[--damages 1000] [--seed 1] [--jobs 2] [--keep DIR]`. Needs the `git` program. Takes some two
+seconds of a core per case, and less with TMPDIR on a disk in memory. `--among REGEX` takes only
+damages that are called so, such as `finished table: bit`. `--only CASE` repeats one case: a damage
+exactly, if `--keep` names the folder of the run that found it; a kill at about the same instant.
+With `--keep` the folders of failed cases stay there. An interrupt ends it with the report so far.
 
 What it prints: the kills per workflow, signal and step at work; a table of the damages, kind of
 file by kind of damage; the violations, each with the command that repeats it. Exit code 1 if there

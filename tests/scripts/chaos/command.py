@@ -3,6 +3,7 @@
 import argparse
 import os
 import random
+import re
 import signal
 import sys
 import tempfile
@@ -39,6 +40,12 @@ def arguments(doc: str) -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=2, help="cases side by side")
     parser.add_argument("--keep", type=Path, help="keep the stores and failed cases here")
     parser.add_argument("--only", metavar="CASE", help="repeat this case")
+    parser.add_argument(
+        "--among",
+        metavar="REGEX",
+        default="",
+        help="only damages that are called so: WORKLOAD STORE FILE: DAMAGE, as in `table: bit`",
+    )
     return parser.parse_args()
 
 
@@ -62,7 +69,10 @@ class Chaos:
         self.facts = Facts(self.program, folder / "undisturbed")
         shared = (self.program, self.world, self.facts, folder / "cases")
         self.damages, self.kills = DamageCases(*shared), KillCases(*shared)
-        self.targets = targets(self.states)
+        among = re.compile(args.among)
+        self.targets = [target for target in targets(self.states) if among.search(str(target))]
+        if not self.targets:
+            raise SystemExit(f"no damage is called like {args.among!r}")
         random.Random(f"{args.seed} order").shuffle(self.targets)
 
     def case(self, name: str):
@@ -96,6 +106,8 @@ class Chaos:
             try:
                 self.run_cases(pool)
             except KeyboardInterrupt:
+                for number in (signal.SIGINT, signal.SIGTERM):
+                    signal.signal(number, lambda *_: None)
                 print("interrupted; so far:", flush=True)
         return self.report.end()
 

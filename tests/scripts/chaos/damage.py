@@ -1,5 +1,6 @@
 """What is done to a file of a store or to an output, and what must hold afterwards."""
 
+import json
 import os
 import random
 import shutil
@@ -11,6 +12,7 @@ from .program import Place, Program, fresh
 from .servers import World
 from .stores import ANSWERED, State
 from .truth import Facts
+from .workloads import READS, REUSING
 
 HEX = b"0123456789abcdef"
 
@@ -143,6 +145,9 @@ class Target:
     files: list
     damage: Damage
 
+    def __str__(self) -> str:
+        return f"{self.state.workload.name} {self.state.name} {self.kind}: {self.damage.name}"
+
 
 def targets(states: list) -> list:
     """Every kind of damage to every kind of file that it can be done to."""
@@ -241,6 +246,8 @@ class DamageCases:
         undamaged = self.facts.undamaged(state, result.edit)
         result.noticed |= result.refused or bool(outcome.of("warning"))
         result.noticed |= outcome.work != undamaged.work
+        if result.target.kind in ("output", "output record"):
+            result.noticed |= any(event["written"] for event in outcome.of("output"))
 
     def count_answers(self, result: DamageResult, before: int) -> None:
         """A damaged journal loses the damaged line only, or two that became one."""
@@ -262,12 +269,27 @@ def edits(target: Target) -> list:
         return ["nested", "until"]
     if kind == "data test" and "failing" in workload.edits:
         return ["plain", "failing"]
+    if kind in ("part", "table of a part"):
+        return [edit for edit in workload.edits if edit in REUSING]
     return workload.edits
+
+
+def read_by(target: Target, edit: str) -> list:
+    """The tables among the files that an edit reads first."""
+    step = READS[target.state.workload.name].get(edit)
+    tables = set()
+    for path in target.state.folder.glob("cache/actions/*/*.json"):
+        manifest = json.loads(path.read_text())
+        if manifest["labels"]["step"] == step:
+            tables |= {port["blob"] for port in manifest["ports"] if port["port"] == "out"}
+    return [file for file in target.files if Path(file).stem in tables]
 
 
 def damage(target: Target, place: Place, rng: random.Random, result: DamageResult) -> None:
     """Does the damage to one of the files."""
-    result.file = rng.choice(target.files)
+    result.file = rng.choice(read_by(target, result.edit) or target.files)
+    if target.kind == "table" and result.edit == "plain" and rng.random() < 0.5:
+        shutil.rmtree(place.out)  # Written again, from what is damaged.
     path = other = place.folder / result.file
     if target.damage.needs_other:
         other = place.folder / rng.choice([file for file in target.files if file != result.file])

@@ -47,11 +47,7 @@ class Report:
     @staticmethod
     def about(result) -> str:
         if isinstance(result, DamageResult):
-            state = result.target.state
-            store = f"{state.workload.name}, {state.name}"
-            return (
-                f"{result.case} ({store}; {result.target.kind}; then `{result.edit}`) {result.what}"
-            )
+            return f"{result.case} ({result.target}; then `{result.edit}`) {result.what}"
         what = ", ".join(result.what)
         return f"{result.case} ({result.workload}, {result.base}; `{result.edit}`) {what}"
 
@@ -59,6 +55,8 @@ class Report:
         """The command that repeats a case."""
         command = ["python3", sys.argv[0], "--binary", self.args.binary]
         command += ["--seed", str(self.args.seed), "--only", result.case]
+        if self.args.among:
+            command += ["--among", self.args.among]
         if self.args.keep:
             command += ["--keep", str(self.args.keep)]
         return shlex.join(command)

@@ -161,6 +161,28 @@ PAID_EDITS = {
     "means": ("by: [treatment] } }\noutputs", "by: [treatment, sample] } }\noutputs"),
 }
 
+# The steps whose tables an edit reads first: damage to them is where a wrong result begins.
+READS = {
+    "methods": {
+        "alpha": "scores",
+        "means": "scores",
+        "sizes": "testbed",
+        "cut": "unique",
+        "threshold": "valid",
+        "rule": "features",
+    },
+    "mining": {
+        "nested": "repos",
+        "until": "repos",
+        "since": "repos",
+        "cut": "valid",
+        "sizes": "testbed",
+    },
+    "paid": {"samples": "prompts", "treatment": "data", "scores": "answers", "means": "scores"},
+}
+# The edits that take rows and answers from parts of earlier runs.
+REUSING = ("files", "cut", "threshold", "rule", "until", "since", "samples", "treatment")
+
 
 @dataclass
 class Workload:
