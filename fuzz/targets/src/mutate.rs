@@ -32,7 +32,8 @@ impl Mutator {
 
     fn change(&mut self, input: &mut Vec<u8>, corpus: &[&[u8]], words: &[Vec<u8>]) {
         let at = self.below(input.len() + 1);
-        let length = 1 + self.below(1 + self.below(32));
+        let most = 1 + self.below(32);
+        let length = 1 + self.below(most);
         let end = (at + length).min(input.len());
         match self.below(10) {
             0 if at < input.len() => input[at] ^= 1 << self.below(8),
