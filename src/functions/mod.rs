@@ -27,6 +27,7 @@ mod raise_if;
 mod render_prompts;
 mod row_digest;
 mod row_id;
+mod template_filters;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -17,6 +17,8 @@ use minijinja::{
     Environment, Error, ErrorKind, Output, State, UndefinedBehavior, Value, escape_formatter,
 };
 
+use super::template_filters;
+
 /// Instructions that the rendering of one text may take; a loop over ten thousand items with a
 /// handful of expressions stays below.
 const FUEL: u64 = 1_000_000;
@@ -55,8 +57,7 @@ impl Templates {
         environment.set_undefined_behavior(UndefinedBehavior::SemiStrict);
         environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
         environment.set_formatter(write);
-        environment.add_filter("join", join);
-        environment.add_filter("tojson", tojson);
+        template_filters::add(&mut environment);
         // They are for HTML and for looking around, and write what is undefined.
         for name in ["escape", "e", "safe", "pprint"] {
             environment.remove_filter(name);
@@ -219,37 +220,6 @@ const IMPLICIT: [&str; 3] = ["loop", "caller", "self"];
 
 /// The methods of the variable `loop`, the only ones there are.
 const LOOP_METHODS: [&str; 2] = ["cycle", "changed"];
-
-/// Jinja's `join`, which writes nothing for what is undefined, without that.
-fn join(value: Value, joiner: Option<String>) -> Result<String, Error> {
-    let undefined = || Error::from(ErrorKind::UndefinedError);
-    if value.is_undefined() {
-        return Err(undefined());
-    }
-    let mut text = String::new();
-    for (at, item) in value.try_iter()?.enumerate() {
-        if item.is_undefined() {
-            return Err(undefined());
-        }
-        if at > 0 {
-            text.push_str(joiner.as_deref().unwrap_or_default());
-        }
-        match item.as_str() {
-            Some(item) => text.push_str(item),
-            None => text.push_str(&item.to_string()),
-        }
-    }
-    Ok(text)
-}
-
-/// Jinja's `tojson`, which writes `null` for what is undefined, without that.
-fn tojson(value: Value) -> Result<String, Error> {
-    if value.is_undefined() {
-        return Err(Error::from(ErrorKind::UndefinedError));
-    }
-    serde_json::to_string(&value)
-        .map_err(|error| Error::new(ErrorKind::BadSerialization, error.to_string()))
-}
 
 /// Writes a value. What is sliced out of something undefined is an empty list, so that no empty
 /// list is written where a column is null.

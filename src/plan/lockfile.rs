@@ -199,11 +199,11 @@ impl LockFile {
         for (at, snapshot) in self.snapshots.iter().enumerate() {
             let LockedSnapshot { operator, of, asked, workflows, digest, rows, rejects } = snapshot;
             let comma = if at == 0 { "" } else { "," };
-            let (operator, workflows) =
-                (Value::from(operator.as_str()), Value::from(workflows.as_slice()));
+            let (operator, asked) = (Value::from(operator.as_str()), Value::from(asked.as_str()));
+            let workflows = Value::from(workflows.as_slice());
             let _ = write!(
                 text,
-                "{comma}\n  {{\"operator\": {operator},\n   \"of\": {of},\n   \"asked\": \"{asked}\",\n   \
+                "{comma}\n  {{\"operator\": {operator},\n   \"of\": {of},\n   \"asked\": {asked},\n   \
                  \"workflows\": {workflows},\n   \"digest\": \"{digest}\",\n   \"rows\": ["
             );
             lines(&mut text, rows);
@@ -290,6 +290,18 @@ mod tests {
         let edited = lock.render().replace("a/b", "a/x");
         std::fs::write(lock_path(&workflow), edited).unwrap();
         assert!(LockFile::beside(&workflow).unwrap_err().contains("do not match their digest"));
+    }
+
+    #[test]
+    fn every_text_of_a_fact_is_written_as_json() {
+        let dir = tempfile::tempdir().unwrap();
+        let workflow = dir.path().join("w.yaml");
+        let mut lock = LockFile::empty();
+        let odd =
+            LockedSnapshot { asked: "\"then\"\n".into(), ..snapshot("x", &["a/b"], "w.yaml") };
+        lock.update("w.yaml", vec![odd], Vec::new(), Vec::new());
+        std::fs::write(lock_path(&workflow), lock.render()).unwrap();
+        assert_eq!(LockFile::beside(&workflow).unwrap(), lock);
     }
 
     #[test]

@@ -65,7 +65,8 @@ fn links_lead_to_files_that_exist() {
 /// Words in code type that are paths, as `src/lib.rs`, are of files and folders that exist.
 #[test]
 fn paths_that_pages_name_exist() {
-    const FOLDERS: [&str; 6] = ["benches/", "crates/", "schemas/", "src/", "tests/", "workflows/"];
+    const FOLDERS: [&str; 7] =
+        ["benches/", "crates/", "fuzz/", "schemas/", "src/", "tests/", "workflows/"];
     let mut problems = Vec::new();
     for page in pages().into_iter().map(read) {
         for word in code_words(&page.text) {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 pub(crate) const ROOT: &str = "..";
 
 /// Folders with sources of our own.
-const FOLDERS: &[&str] = &["src", "crates", "tests", "benches"];
+const FOLDERS: &[&str] = &["src", "crates", "fuzz", "tests", "benches"];
 
 /// A source file.
 pub(crate) struct SourceFile {

@@ -1,0 +1,1 @@
+SELECT id, count(*) AS n, sum(nloc) AS lines, avg(nloc) FROM data GROUP BY id HAVING count(*) > 1 ORDER BY 2 DESC

@@ -1,0 +1,1 @@
+WITH a AS (SELECT * FROM input UNION ALL SELECT * FROM input) SELECT a.id, b.code FROM a LEFT JOIN input b USING (id) WHERE EXISTS (SELECT 1 FROM input c WHERE c.id = a.id) LIMIT 3

@@ -1,0 +1,1 @@
+SELECT id, unnest(string_to_array(code, ' ')) AS w, array_agg(nloc ORDER BY id) FROM input GROUP BY id, code

@@ -1,0 +1,1 @@
+SELECT * FROM (VALUES (1, 'a', NULL), (2, X'00', 1.5)) AS t(x, y, z) EXCEPT SELECT nloc, code, 1 FROM input

@@ -1,0 +1,1 @@
+SELECT *, row_number() OVER (PARTITION BY id ORDER BY nloc) AS r, lag(nloc) OVER (ORDER BY id) FROM input

@@ -1,0 +1,1 @@
+DELETE FROM input; SELECT ${{ params.x }} FROM nowhere

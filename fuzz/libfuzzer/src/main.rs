@@ -1,0 +1,46 @@
+//! libFuzzer over one target, which `GALERAS_FUZZ_TARGET` names (`list` lists all).
+//!
+//! `GALERAS_FUZZ_LAST` names a file that holds the input at hand: whatever ends the process, also
+//! what no handler of a signal sees, such as a stack that ran over on another thread, the input
+//! stays. `benches/fuzz.sh` builds and runs this.
+
+#![no_main]
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::LazyLock;
+
+use galeras_fuzz_targets::{Target, targets};
+use libfuzzer_sys::fuzz_target;
+
+static TARGET: LazyLock<Target> = LazyLock::new(|| {
+    let name = std::env::var("GALERAS_FUZZ_TARGET").unwrap_or_default();
+    if let Some(target) = targets().into_iter().find(|target| target.name == name) {
+        return target;
+    }
+    for target in targets() {
+        println!("{}", target.name);
+    }
+    std::process::exit(if name == "list" { 0 } else { 2 });
+});
+
+static LAST: LazyLock<Option<File>> = LazyLock::new(|| {
+    std::env::var_os("GALERAS_FUZZ_LAST").map(|path| match File::create(path) {
+        Ok(file) => file,
+        Err(error) => {
+            eprintln!("GALERAS_FUZZ_LAST: {error}");
+            std::process::exit(2);
+        }
+    })
+});
+
+fuzz_target!(init: {
+    LazyLock::force(&TARGET);
+    LazyLock::force(&LAST);
+}, |input| {
+    if let Some(file) = &*LAST {
+        // An input that is not kept is lost only if it also ends the process.
+        let _ = file.write_all_at(input, 0).and_then(|()| file.set_len(input.len() as u64));
+    }
+    (TARGET.run)(input);
+});

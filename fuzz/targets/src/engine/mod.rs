@@ -1,0 +1,88 @@
+//! Targets of the engine: what it reads of a workflow, and the files of stores and of users.
+
+mod sql;
+mod stored;
+mod tables;
+mod templates;
+mod workflows;
+
+use std::path::{Path, PathBuf};
+
+use galeras::operators::REGISTRY;
+use galeras::plan::{Locking, Plan, PlanSettings, plan};
+use galeras::workflow::{Diagnostics, Severity, plain, render, to_json};
+use tempfile::TempDir;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::Target;
+
+pub(crate) fn targets() -> Vec<Target> {
+    let target = |name, run| Target { name, run };
+    vec![
+        target("workflow", workflows::workflow),
+        target("templates", templates::templates),
+        target("row_expression", sql::row_expression),
+        target("sql_query", sql::query),
+        target("lock_file", stored::lock_file),
+        target("manifest", stored::manifest),
+        target("journal", stored::journal),
+        target("read_parquet", tables::parquet),
+        target("read_csv", tables::csv),
+        target("read_json", tables::json),
+        target("read_jsonl", tables::json_lines),
+    ]
+}
+
+thread_local! {
+    /// On this thread, so that what overflows the stack overflows that of the fuzzer.
+    static RUNTIME: Runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    /// A folder for the files of all inputs, one after the other.
+    static FOLDER: TempDir = tempfile::tempdir().unwrap();
+}
+
+fn wait<T>(future: impl Future<Output = T>) -> T {
+    RUNTIME.with(|runtime| runtime.block_on(future))
+}
+
+fn folder() -> PathBuf {
+    FOLDER.with(|folder| folder.path().to_path_buf())
+}
+
+/// Plans the workflow file in `folder`, and looks at what is said about it.
+async fn planned(folder: &Path, text: &str) -> Option<Plan> {
+    let file = folder.join("w.yaml");
+    std::fs::write(&file, text).unwrap();
+    let settings = PlanSettings {
+        working_dir: folder.to_path_buf(),
+        downloads: folder.join("downloads"),
+        lock: Locking::Ignored,
+        ..PlanSettings::default()
+    };
+    let (plan, diagnostics) = plan(&file, REGISTRY, &settings).await;
+    assert_eq!(plan.is_none(), diagnostics.has_errors());
+    shown(&diagnostics);
+    plan
+}
+
+/// Diagnostics can be shown in every form, and none steers a terminal.
+fn shown(diagnostics: &Diagnostics) {
+    let harmless = |text: &str| {
+        let control = text.chars().find(|c| c.is_control() && !"\n\t".contains(*c));
+        assert_eq!(control, None, "in {text:?}");
+    };
+    harmless(&render(diagnostics.as_slice(), false, 80));
+    let _ = render(diagnostics.as_slice(), true, 40);
+    for diagnostic in diagnostics {
+        let span = &diagnostic.span;
+        let text = span.source.text();
+        assert!(text.is_char_boundary(span.start) && text.is_char_boundary(span.end()), "{span:?}");
+        let line = plain(diagnostic);
+        harmless(&line);
+        assert_eq!(line.matches('\n').count(), 1, "{line:?}");
+        let json = to_json(diagnostic);
+        assert!(json["line"].as_u64() >= Some(1) && json["column"].as_u64() >= Some(1));
+        assert!(!diagnostic.message.is_empty());
+    }
+    let errors = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
+    assert!(!errors || diagnostics.has_errors());
+}

@@ -1,0 +1,89 @@
+//! Files that the program wrote itself, as they are after something else wrote into them.
+
+use std::fs;
+
+use galeras::digest::Digest;
+use galeras::plan::{LockFile, lock_path};
+use galeras::store::{AnswerJournal, Store};
+
+/// `galeras.lock`: what can be read is written as it was read.
+pub(crate) fn lock_file(input: &[u8]) {
+    let workflow = super::folder().join("w.yaml");
+    let path = lock_path(&workflow);
+    fs::write(&path, input).unwrap();
+    match LockFile::beside(&workflow) {
+        Ok(lock) => {
+            let pins = lock.pins();
+            assert!(pins.files.len() <= lock.files.len());
+            fs::write(&path, lock.render()).unwrap();
+            let again = LockFile::beside(&workflow).expect("it was written by us");
+            assert_eq!(again.render(), lock.render());
+            assert_eq!(again.snapshots, lock.snapshots);
+            assert_eq!(again.files, lock.files);
+            assert_eq!(again.versions, lock.versions);
+        }
+        Err(problem) => assert!(!problem.is_empty()),
+    }
+}
+
+/// A manifest of the store, and its other records.
+pub(crate) fn manifest(input: &[u8]) {
+    let key = Digest::of(b"key");
+    let folder = super::folder().join("store");
+    let at = |kind: &str, rest: &str| {
+        let path = folder.join(kind).join(key.shard()).join(rest);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, input).unwrap();
+    };
+    at("actions", &format!("{key}.json"));
+    at("checks", &format!("{key}.json"));
+    at("memo", &format!("{key}/{key}.json"));
+    fs::create_dir_all(folder.join("runs")).unwrap();
+    fs::write(folder.join("runs/20260101T000000Z-1.json"), input).unwrap();
+    super::wait(async {
+        let store = Store::open(folder.to_str().unwrap()).await.unwrap();
+        if let Some(manifest) = store.manifest(&key).await.unwrap() {
+            let _ = (manifest.preimage.key(), manifest.preimage.recipe());
+            for port in &manifest.ports {
+                let names: Vec<String> = port.columns.iter().map(|c| c.name.clone()).collect();
+                let _ = port.digest_of(Some(&names));
+                assert_eq!(manifest.port(&port.port).map(|p| &p.port), Some(&port.port));
+            }
+            // There are no blobs.
+            let missing = store.missing_blobs(&manifest).await;
+            assert!(missing.len() <= manifest.ports.len());
+            assert_eq!(missing.is_empty(), manifest.ports.is_empty());
+        }
+        assert!(store.memo_parts(&key).await.unwrap().is_empty(), "there are no blobs");
+        let _ = store.check_result(&key).await;
+        assert!(store.recent_runs(3).await.unwrap().len() <= 1);
+    });
+}
+
+/// A journal of answers: what cannot be read takes nothing else with it, and it goes on.
+pub(crate) fn journal(input: &[u8]) {
+    let (folder, recipe) = (super::folder().join("journal"), Digest::of(b"recipe"));
+    fs::create_dir_all(&folder).unwrap();
+    let path = folder.join(format!("{recipe}.log"));
+    fs::write(&path, input).unwrap();
+    super::wait(async {
+        let (journal, entries) = AnswerJournal::open(&folder, &recipe).await.unwrap();
+        let lines = input.split(|byte| *byte == b'\n').count();
+        assert!(entries.len() <= lines);
+        let kept = fs::read(&path).unwrap();
+        assert!(input.starts_with(&kept) && kept.last().is_none_or(|byte| *byte == b'\n'));
+        let (question, answer) = (Digest::of(input), "an answer\nof two lines");
+        journal.keep(&question, answer).await.unwrap();
+        let all = fs::read(&path).unwrap();
+        assert!(all.starts_with(&kept) && all.ends_with(b"\n") && all.len() > kept.len());
+        // The next one has all of the old answers and the new one, and ends the file.
+        let copy = folder.join("copy");
+        fs::create_dir_all(&copy).unwrap();
+        fs::write(copy.join(format!("{recipe}.log")), all).unwrap();
+        journal.remove().unwrap();
+        let (journal, more) = AnswerJournal::open(&copy, &recipe).await.unwrap();
+        assert_eq!(more[..entries.len()], entries[..]);
+        assert_eq!(more[entries.len()..], [(question, answer.to_string())]);
+        journal.remove().unwrap();
+    });
+}

@@ -1,0 +1,66 @@
+//! Files of users, through the operator `read`: planned, opened and read to their end.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use galeras::operator::{LowerContext, Lowering};
+use galeras::session::session;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) fn parquet(input: &[u8]) {
+    read("parquet", input);
+}
+
+pub(crate) fn csv(input: &[u8]) {
+    read("csv", input);
+}
+
+pub(crate) fn json(input: &[u8]) {
+    read("json", input);
+}
+
+pub(crate) fn json_lines(input: &[u8]) {
+    read("jsonl", input);
+}
+
+fn read(suffix: &str, input: &[u8]) {
+    let folder = super::folder();
+    std::fs::write(folder.join(format!("data.{suffix}")), input).unwrap();
+    let text =
+        format!("galeras: 1\nsteps:\n  data:\n    op: read\n    with: {{ path: data.{suffix} }}\n");
+    super::wait(async {
+        let Some(plan) = super::planned(&folder, &text).await else { return };
+        let step = &plan.step("data").expect("it was planned").step;
+        assert_eq!(step.side_files().unwrap().len(), 1);
+        let Lowering::Table(table) = step.lowering() else { panic!("`read` gives a table") };
+        let cx = context(&folder);
+        let Ok(ports) = table.lower(&cx, BTreeMap::new()).await else { return };
+        let declared = step.ports();
+        assert_eq!(ports.len(), declared.len());
+        for ((name, rows), port) in ports.into_iter().zip(declared) {
+            assert_eq!(name, port.name);
+            let Ok(batches) = rows.collect().await else { return };
+            for batch in batches {
+                let schema = batch.schema();
+                let got = schema.fields().iter().map(|field| field.name().as_str());
+                assert!(got.eq(port.table.names()), "other columns than were planned");
+            }
+        }
+    });
+}
+
+fn context(folder: &Path) -> LowerContext {
+    LowerContext {
+        session: session(1),
+        scratch: folder.to_path_buf(),
+        base: folder.to_path_buf(),
+        downloads: folder.join("downloads"),
+        jobs: 1,
+        memory: 1 << 28,
+        forced: false,
+        cancel: CancellationToken::new(),
+        retry: Arc::default(),
+        tell: Arc::new(|_| ()),
+    }
+}

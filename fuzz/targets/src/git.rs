@@ -1,0 +1,119 @@
+//! Mining a repository whose objects, or whose pack, are the input.
+
+use std::fs;
+use std::path::Path;
+use std::sync::PoisonError;
+use std::sync::atomic::AtomicBool;
+
+use galeras_git::{
+    ChangedMethod, CommitFacts, Fetcher, GitError, MineOptions, ObjectId, Repository, Sink, Window,
+    mine, plan, trees,
+};
+use gix::objs::Kind;
+use globset::{Glob, GlobSetBuilder};
+
+use crate::git_script::{Record, pack as packed, read, stored};
+use crate::git_server::{ADVERTISED, WORLD, fetched, reply, said};
+use crate::loopback::Replies;
+
+/// Loose objects as a script describes them; the last commit is the head.
+pub(crate) fn objects(input: &[u8]) {
+    let records = read(input);
+    let Some(head) = last_commit(&records) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    bare(folder.path());
+    for record in &records {
+        if let Record::Object { kind, content, id } = record {
+            let name = id.to_string();
+            let path = folder.path().join("objects").join(&name[..2]).join(&name[2..]);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            let mut bytes = format!("{kind} {}\0", content.len()).into_bytes();
+            bytes.extend_from_slice(content);
+            fs::write(path, stored(&bytes)).unwrap();
+        }
+    }
+    fs::write(folder.path().join("HEAD"), format!("{head}\n")).unwrap();
+    mine_all(folder.path(), head);
+}
+
+/// An empty repository, as `git init --bare` makes it.
+fn bare(folder: &Path) {
+    fs::create_dir_all(folder.join("objects")).unwrap();
+    fs::create_dir_all(folder.join("refs/heads")).unwrap();
+    fs::write(folder.join("config"), "[core]\n\trepositoryformatversion = 0\n\tbare = true\n")
+        .unwrap();
+}
+
+/// A pack as a script describes it, from a server.
+pub(crate) fn pack(input: &[u8]) {
+    let records = read(input);
+    let head = last_commit(&records).unwrap_or_else(|| ObjectId::from([1; 20]));
+    let world = WORLD.lock().unwrap_or_else(PoisonError::into_inner);
+    let answer = fetched(&packed(&records));
+    world.server.set(Replies { get: vec![reply(ADVERTISED.to_vec(), false)], post: vec![answer] });
+    let folder = tempfile::tempdir().unwrap();
+    let url = world.server.url("r.git");
+    let mut fetcher = Fetcher::open(&url, folder.path(), &world.network).unwrap();
+    if said(fetcher.everything(head)).is_some() {
+        mine_all(folder.path(), head);
+    }
+}
+
+fn last_commit(records: &[Record]) -> Option<ObjectId> {
+    records.iter().rev().find_map(|record| match record {
+        Record::Object { kind: Kind::Commit, id, .. } => Some(*id),
+        _ => None,
+    })
+}
+
+/// Checks what is mined.
+struct Checked(usize);
+
+impl Sink for Checked {
+    fn method(&mut self, commit: &CommitFacts, changed: ChangedMethod<'_>) -> Result<(), GitError> {
+        assert_eq!(commit.id.len(), 40);
+        assert!(changed.changed_lines > 0, "{changed:?}");
+        let bytes = (changed.method.end_byte - changed.method.start_byte) as usize;
+        assert_eq!(changed.code.len(), bytes, "{changed:?}");
+        self.0 += 1;
+        Ok(())
+    }
+
+    fn refused(
+        &mut self,
+        commit: &str,
+        _path: Option<&str>,
+        rule: &'static str,
+        reason: &str,
+    ) -> Result<(), GitError> {
+        assert!(commit.len() == 40 && !rule.is_empty() && !reason.is_empty());
+        assert!(!reason.contains("panicked"), "{reason}");
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), GitError> {
+        Ok(())
+    }
+}
+
+/// Mines all Python files of all commits.
+fn mine_all(folder: &Path, head: ObjectId) {
+    let Some(repository) = said(Repository::open(folder)) else { return };
+    let _ = said(repository.head(None));
+    let _ = said(repository.shallow());
+    let include = GlobSetBuilder::new().add(Glob::new("**/*.py").unwrap()).build().unwrap();
+    let options = MineOptions {
+        window: Window { since: i64::MIN, until: i64::MAX },
+        merges: true,
+        nested: true,
+        include,
+        max_file_bytes: 1 << 16,
+        jobs: 1,
+    };
+    let interrupt = AtomicBool::new(false);
+    let _ = said(trees(&repository, head, &options, &interrupt));
+    let Some(planned) = said(plan(&repository, head, &options, &interrupt)) else { return };
+    assert!(planned.blobs().is_sorted());
+    let mined = mine(&repository, &planned, &options, vec![Checked(0)], &interrupt, &|_| ());
+    let _ = said(mined);
+}

@@ -1,0 +1,82 @@
+//! What is fuzzed: functions of bytes that must neither panic nor see a promise broken.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `python`, `scores`, `naive` | Python and scores; what they must equal |
+//! | `graph`, `ngram`, `similarity` | the other algorithms, against brute force |
+//! | `chat` | the answers of a model server |
+//! | `git`, `git_script`, `pkt_lines` | Git objects, packs and the lines of a server |
+//! | `git_server`, `loopback` | the servers on this machine that give the answers |
+//! | `engine` | workflow files, templates, SQL, stored files, tables |
+//! | `corpus`, `mutate` | committed inputs, and changes of them without a fuzzer |
+//!
+//! A target is a [`Target`] in [`targets`]; its committed inputs are in `fuzz/corpus/NAME`, its
+//! words, if it has any, in `fuzz/dictionaries/NAME.dict`. `tests/corpus.rs` runs all of them in
+//! `cargo test`; `fuzz/libfuzzer` is the program that searches by coverage, which
+//! `benches/fuzz.sh` builds and runs.
+//!
+//! Does not live here: any libFuzzer, so that this is built as all the rest is.
+
+// A broken promise is a panic: that is how a fuzzer is told.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod chat;
+mod corpus;
+#[cfg(feature = "engine")]
+mod engine;
+mod git;
+mod git_script;
+mod git_server;
+mod graph;
+mod loopback;
+mod mutate;
+mod naive;
+mod ngram;
+mod pkt_lines;
+mod python;
+mod scores;
+mod similarity;
+
+pub use corpus::{CorpusFile, corpus, dictionary};
+pub use mutate::Mutator;
+
+/// A function that is fuzzed.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// Its name, which is that of its folder in `fuzz/corpus`.
+    pub name: &'static str,
+    /// Takes an input; panics if a promise is broken.
+    pub run: fn(&[u8]),
+}
+
+/// All targets that were built, those of the algorithms first.
+pub fn targets() -> Vec<Target> {
+    let target = |name, run| Target { name, run };
+    #[allow(unused_mut)]
+    let mut all = vec![
+        target("python_outline", python::outline),
+        target("python_measures", python::measures),
+        target("text_scores", scores::texts),
+        target("codebleu", scores::codebleu),
+        target("similarity", similarity::join),
+        target("ngram", ngram::leaving_out),
+        target("causal_graph", graph::questions),
+        target("chat_answers", chat::answers),
+        target("git_objects", git::objects),
+        target("git_pack", git::pack),
+        target("git_pkt_lines", pkt_lines::server),
+    ];
+    #[cfg(feature = "engine")]
+    all.extend(engine::targets());
+    all
+}
+
+/// The texts of an input, which lines of `%%` part. What is no UTF-8 is replaced.
+fn texts(input: &[u8]) -> Vec<String> {
+    String::from_utf8_lossy(input).split("\n%%\n").map(str::to_owned).collect()
+}
+
+/// Whether a score is between 0 and 1, but for the last bits of a sum.
+fn is_share(score: f64) -> bool {
+    (0.0..=1.0 + 1e-9).contains(&score)
+}

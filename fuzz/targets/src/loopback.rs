@@ -1,0 +1,116 @@
+//! A server on this machine whose answers are set before each request.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+/// An answer: the status, the lines of the head, and the body.
+#[derive(Clone, Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    /// `name: value`, without those that say how long the body is.
+    pub(crate) head: Vec<String>,
+    pub(crate) body: Vec<u8>,
+}
+
+/// The answers to GET and those to POST: the first is given first, the last again and again.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Replies {
+    pub(crate) get: Vec<Reply>,
+    pub(crate) post: Vec<Reply>,
+}
+
+/// The server. It ends with the process.
+pub(crate) struct Loopback {
+    port: u16,
+    replies: Arc<Mutex<Replies>>,
+}
+
+impl Loopback {
+    pub(crate) fn start() -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let replies = Arc::new(Mutex::new(Replies::default()));
+        let shared = Arc::clone(&replies);
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let shared = Arc::clone(&shared);
+                // A client that goes away is not an error of the server.
+                thread::spawn(move || serve(stream, &shared).ok());
+            }
+        });
+        Self { port, replies }
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}/{path}", self.port)
+    }
+
+    /// What the next requests get.
+    pub(crate) fn set(&self, replies: Replies) {
+        *self.replies.lock().unwrap_or_else(PoisonError::into_inner) = replies;
+    }
+}
+
+fn serve(stream: TcpStream, replies: &Mutex<Replies>) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut reader = BufReader::new(stream);
+    loop {
+        let Some(post) = read_request(&mut reader)? else { return Ok(()) };
+        let reply = {
+            let mut replies = replies.lock().unwrap_or_else(PoisonError::into_inner);
+            let list = if post { &mut replies.post } else { &mut replies.get };
+            let reply = list.first().cloned();
+            if list.len() > 1 {
+                list.remove(0);
+            }
+            reply
+        };
+        let reply = reply.unwrap_or(Reply { status: 404, head: Vec::new(), body: Vec::new() });
+        reader.get_mut().write_all(&encoded(&reply))?;
+    }
+}
+
+/// Reads a request; whether it is a POST. None at the end of the connection.
+fn read_request(reader: &mut BufReader<TcpStream>) -> io::Result<Option<bool>> {
+    let mut first = String::new();
+    if reader.read_line(&mut first)? == 0 {
+        return Ok(None);
+    }
+    let (mut length, mut line) = (0, String::new());
+    loop {
+        line.clear();
+        if reader.read_line(&mut line)? == 0 {
+            return Ok(None);
+        }
+        let line = line.trim_end().to_ascii_lowercase();
+        if line.is_empty() {
+            break;
+        }
+        if let Some(value) = line.strip_prefix("content-length:") {
+            length = value.trim().parse().map_err(io::Error::other)?;
+        }
+    }
+    io::copy(&mut reader.by_ref().take(length), &mut io::sink())?;
+    Ok(Some(first.starts_with("POST")))
+}
+
+fn encoded(reply: &Reply) -> Vec<u8> {
+    let mut bytes = format!("HTTP/1.1 {} Said\r\n", reply.status).into_bytes();
+    for line in &reply.head {
+        bytes.extend_from_slice(line.as_bytes());
+        bytes.extend_from_slice(b"\r\n");
+    }
+    // Answers of these have no body, whatever the head says.
+    let body = match reply.status {
+        204 | 304 => &[][..],
+        _ => {
+            bytes.extend_from_slice(format!("content-length: {}\r\n", reply.body.len()).as_bytes());
+            reply.body.as_slice()
+        }
+    };
+    bytes.extend_from_slice(b"\r\n");
+    bytes.extend_from_slice(body);
+    bytes
+}
