@@ -114,6 +114,20 @@ pub enum RunStatus {
     Interrupted,
 }
 
+impl RunStatus {
+    /// The status that a run with both has.
+    pub fn worse(self, other: Self) -> Self {
+        let rank = |status: Self| match status {
+            Self::Ok => 0,
+            Self::AssertFailed => 1,
+            Self::Failed => 2,
+            Self::CacheFailed => 3,
+            Self::Interrupted => 4,
+        };
+        if rank(self) >= rank(other) { self } else { other }
+    }
+}
+
 /// One thing that happened during a run.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::context::{Exit, note, plan_file, print_json, show_diagnostics};
-use super::{Format, WorkflowArgs};
+use super::{Format, WorkflowArgs, screen};
 use crate::code::Code;
 use crate::operator::{Access, Consent as _};
 use crate::plan::{Locking, Plan};
@@ -88,7 +88,7 @@ pub(super) fn require(
 
 /// Whether there is somebody to ask.
 pub(super) fn can_ask(format: Format) -> bool {
-    format == Format::Human && std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+    format == Format::Human && std::io::stdin().is_terminal() && screen::is_terminal()
 }
 
 /// Who asks: ``step `a` (and 2 more)``.
@@ -136,7 +136,7 @@ fn ask(file: &Path, asked: &[(&Access, String)], trust: &Trust) -> bool {
         let _ = writeln!(text, "  ({place})");
     }
     text.push_str("\nAllow this, now and whenever this file is run again? [y/N] ");
-    let mut terminal = std::io::stderr();
+    let mut terminal = screen::stderr();
     if terminal.write_all(text.as_bytes()).and_then(|()| terminal.flush()).is_err() {
         return false;
     }

@@ -233,7 +233,7 @@ impl BoundDescribe {
     fn rows(&self, wide: &RecordBatch, names: &[String]) -> Result<Vec<RecordBatch>, StepError> {
         let groups = self.args.by.len();
         let table = self.ports[0].table.stored();
-        let fields = wide.schema().fields()[..groups].to_vec().into_iter();
+        let fields = wide.schema_ref().fields()[..groups].iter().cloned();
         let fields = fields.chain(table.fields()[groups..].iter().cloned());
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         let tables = names.iter().enumerate().map(|(at, name)| -> Result<_, StepError> {

@@ -63,10 +63,10 @@ impl StepCells {
 
     /// The cells that may be the one with these values, in order; `value` gives the value of a
     /// key as it is written. A key without a value is one that no such cell has.
-    pub(super) fn candidates<'a>(
-        &'a self,
+    pub(super) fn candidates(
+        &self,
         value: impl Fn(&str) -> Option<String>,
-    ) -> Vec<&'a (Cell, StepTarget)> {
+    ) -> Vec<&(Cell, StepTarget)> {
         let Some(keys) = &self.keys else { return self.cells.iter().collect() };
         let values: Option<Vec<String>> = keys.iter().map(|key| value(key)).collect();
         let places = values.and_then(|values| self.places.get(&values));

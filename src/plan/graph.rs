@@ -117,7 +117,7 @@ mod tests {
         const STEPS: usize = 20_000;
         let step = |at: usize| match at {
             0 => "s0: { op: x }".to_string(),
-            _ if at % 2 == 0 => format!("s{at}: {{ op: x, from: s0 }}"),
+            _ if at.is_multiple_of(2) => format!("s{at}: {{ op: x, from: s0 }}"),
             _ => format!("s{at}: {{ op: x, from: s{} }}", at.saturating_sub(2)),
         };
         let steps: Vec<String> = (0..STEPS).map(|at| format!("  {}", step(at))).collect();

@@ -11,7 +11,7 @@ use super::input::open_port;
 use super::key::StepManifests;
 use crate::digest::Digest;
 use crate::functions;
-use crate::operator::StepError;
+use crate::operator::{MAIN, StepError};
 use crate::plan::{Check, CheckKind, Plan};
 use crate::session::{column, session};
 use crate::store::Store;
@@ -71,6 +71,17 @@ pub(super) async fn check(
     // The outcome can be found again at any time; a read-only store is no reason to fail.
     let _ = store.put_check_result(&key, &outcome, vec![artifact.blob]).await;
     Ok(problem)
+}
+
+/// What is said of a test that does not hold: the test, what is wrong, and its place in the file.
+pub(super) fn violation(test: &Check, problem: &str) -> String {
+    let at = test.place.source.position(test.place.start);
+    let port = match test.port {
+        MAIN => String::new(),
+        port => format!(" (port {port})"),
+    };
+    let file = test.place.source.path();
+    format!("{}{port}: {problem} ({file}:{}:{})", test.kind, at.line, at.column)
 }
 
 fn reads_virtual(plan: &Plan, at: usize, test: &Check) -> bool {

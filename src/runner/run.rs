@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info_span};
 
-use super::check::check;
+use super::check::{check, violation};
 use super::compute::compute;
 use super::context::{Resources, StepContext, Surroundings};
 use super::error::RunError;
@@ -211,7 +211,7 @@ impl Runner {
                     let result = finished.manifest.filter(|_| finished.failure.is_none());
                     self.results.put(i, result);
                     match finished.failure {
-                        Some(failure) => status = worse(status, failure),
+                        Some(failure) => status = status.worse(failure),
                         None => {
                             for next in &downstream[i] {
                                 waiting[*next] -= 1;
@@ -452,19 +452,7 @@ impl Runner {
                     return Some(RunStatus::Failed);
                 }
             };
-            let at = test.place.source.position(test.place.start);
-            let port = if test.port == crate::operator::MAIN {
-                String::new()
-            } else {
-                format!(" (port {})", test.port)
-            };
-            let message = format!(
-                "{}{port}: {problem} ({}:{}:{})",
-                test.kind,
-                test.place.source.path(),
-                at.line,
-                at.column
-            );
+            let message = violation(test, &problem);
             let severity = test.severity;
             self.options.events.send(RunEvent::Assertion {
                 step: self.plan.steps[i].name.clone(),
@@ -500,22 +488,10 @@ impl Runner {
                     self.warn(None, message);
                     let rows = matches!(error, RunError::Rows(_));
                     let failed = if rows { RunStatus::Failed } else { RunStatus::CacheFailed };
-                    status = worse(status, failed);
+                    status = status.worse(failed);
                 }
             }
         }
         status
     }
-}
-
-/// The status that a run with both has.
-fn worse(a: RunStatus, b: RunStatus) -> RunStatus {
-    let rank = |s: RunStatus| match s {
-        RunStatus::Ok => 0,
-        RunStatus::AssertFailed => 1,
-        RunStatus::Failed => 2,
-        RunStatus::CacheFailed => 3,
-        RunStatus::Interrupted => 4,
-    };
-    if rank(a) >= rank(b) { a } else { b }
 }

@@ -21,10 +21,9 @@ use url::Url;
 use super::backend::{Backend, FolderBackend, below};
 use super::error::{StoreError, StoreErrorKind};
 use super::location::{StoreLocation, shown};
-use super::manifest::{Manifest, MemoPart};
+use super::manifest::{Manifest, MemoPart, RecipeParts};
 use super::record::RunRecord;
 use super::sealed::{seal, unseal};
-use super::soundness::RecipeParts;
 use crate::digest::Digest;
 
 /// A content-addressed store in a folder or a bucket. Cheap to clone.

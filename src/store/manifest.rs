@@ -204,6 +204,15 @@ impl MemoPart {
     }
 }
 
+/// The finished parts of a recipe.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecipeParts {
+    /// Those that may be used.
+    pub sound: Vec<MemoPart>,
+    /// The blobs of those that are damaged.
+    pub damaged: Vec<Digest>,
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {

@@ -42,8 +42,9 @@ pub use location::{STORE_FOLDERS, StoreLocation, private_folder};
 pub use lock::LockGuard;
 pub use manifest::{
     FORMAT_VERSION, MANIFEST_VERSION, Manifest, ManifestLabels, MemoPart, PortArtifact, Preimage,
+    RecipeParts,
 };
 pub use record::RunRecord;
-pub use soundness::{BlobState, RecipeParts, Scrutiny};
+pub use soundness::{BlobState, Scrutiny};
 pub use time::timestamp;
 pub use verify::{Finding, FindingKind};

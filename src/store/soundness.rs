@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::backend::{Backend, FolderBackend, blocking};
 use super::content_store::{Store, blob_name};
 use super::error::StoreError;
-use super::manifest::{Manifest, MemoPart};
+use super::manifest::{Manifest, MemoPart, RecipeParts};
 use super::verify::open;
 use crate::digest::Digest;
 
@@ -30,15 +30,6 @@ pub enum Scrutiny {
     Usual,
     /// The content is hashed, whatever is known of it.
     Hashed,
-}
-
-/// The finished parts of a recipe.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RecipeParts {
-    /// Those that may be used.
-    pub sound: Vec<MemoPart>,
-    /// The blobs of those that are damaged.
-    pub damaged: Vec<Digest>,
 }
 
 impl Store {

@@ -411,7 +411,7 @@ mod tests {
             .with_label(bad)
             .with_help(bad)
             .with_related(&source, span, bad);
-        for text in [render(&[d.clone()], false, 80), plain(&d)] {
+        for text in [render(std::slice::from_ref(&d), false, 80), plain(&d)] {
             assert!(!text.contains(|c: char| is_hidden(c) && c != '\n'), "{text:?}");
             assert!(text.contains("a\\u{1b}[2J\\u{202e}.yaml:1:1"), "{text}");
         }

@@ -82,11 +82,10 @@ impl ShellText {
         }
         let (start, nested) = (self.out.len(), self.frames.len() > 1);
         match self.frames.last_mut() {
-            Some(Frame::Double) => {
-                if c == '"' {
-                    self.frames.pop();
-                }
+            Some(Frame::Double) if c == '"' => {
+                self.frames.pop();
             }
+            Some(Frame::Double) => {}
             Some(Frame::Code { open, start: began }) => match c {
                 '\'' => self.single = true,
                 '"' => self.frames.push(Frame::Double),

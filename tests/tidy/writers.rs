@@ -2,11 +2,10 @@
 //! tells no one that it could not: a full disk then looks like a shorter table. So each is bound to
 //! a name, and ended under that name in the same block, by a call whose result is used.
 
-use std::path::Path;
 
 use crate::fail_if_any;
 use crate::sources::{SourceFile, rust_files};
-use crate::tokens::{Token, tokens, without_comments_and_tests};
+use crate::tokens::{tokens, without_comments_and_tests};
 
 /// Types that write, or lose, what is left when they are dropped: the end of their path.
 const BUFFERED: &[&[&str]] = &[
@@ -83,27 +82,6 @@ fn no_writer_is_dropped_unflushed() {
     fail_if_any(problems);
 }
 
-#[test]
-fn standard_output_has_one_writer() {
-    // It remembers that a write failed, and the exit code tells.
-    let names = |file: &SourceFile| {
-        let tokens = tokens(&without_comments_and_tests(&file.text));
-        let calls = |pair: &[Token]| pair[0].text == "stdout" && pair[1].text == "(";
-        let of_a_child = |at: usize| at > 0 && tokens[at - 1].text == ".";
-        let found = (0..tokens.len().saturating_sub(1))
-            .find(|at| calls(&tokens[*at..at + 2]) && !of_a_child(*at));
-        found.map(|at| tokens[at].line)
-    };
-    let only = Path::new("src/cli/stdout.rs");
-    let shipped = rust_files().into_iter().filter(is_shipped);
-    let others = shipped.filter(|file| file.path != only).filter_map(|file| {
-        names(&file).map(|line| {
-            format!("{}:{line}: standard output is for {}", file.path.display(), only.display())
-        })
-    });
-    fail_if_any(others.collect());
-}
-
 /// Code that runs in the program, as opposed to tests and benches.
 fn is_shipped(file: &SourceFile) -> bool {
     let parts: Vec<&str> = file.path.iter().filter_map(|part| part.to_str()).collect();
@@ -115,14 +93,14 @@ fn losses(text: &str) -> Vec<Loss> {
     let tokens = tokens(&without_comments_and_tests(text));
     let words: Vec<&str> = tokens.iter().map(|token| token.text.as_str()).collect();
     let mut losses = Vec::new();
-    for made in 0..words.len() {
+    for (made, token) in tokens.iter().enumerate() {
         let Some((start, name)) = creation(&words, made) else { continue };
         let problem = match bound_name(&words, start) {
             None => Some("is bound to no name, so nothing can end it"),
             Some(bound) if is_ended(&words, made, bound) => None,
             Some(_) => Some("is not ended by a call whose result is used"),
         };
-        losses.extend(problem.map(|what| (tokens[made].line, name.to_string(), what)));
+        losses.extend(problem.map(|what| (token.line, name.to_string(), what)));
     }
     losses
 }
@@ -206,11 +184,7 @@ fn is_used(words: &[&str], at: usize) -> bool {
             _ => return true,
         }
     }
-    match statement_before(words, at) {
-        [] => false,
-        ["let", "_", ..] => false,
-        _ => true,
-    }
+    !matches!(statement_before(words, at), [] | ["let", "_", ..])
 }
 
 fn behind_brackets(words: &[&str], open: usize) -> usize {

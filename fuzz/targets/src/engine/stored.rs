@@ -4,7 +4,7 @@ use std::fs;
 
 use galeras::digest::Digest;
 use galeras::plan::{LockFile, lock_path};
-use galeras::store::{AnswerJournal, Store};
+use galeras::store::{AnswerJournal, Scrutiny, Store};
 
 /// `galeras.lock`: what can be read is written as it was read.
 pub(crate) fn lock_file(input: &[u8]) {
@@ -50,11 +50,11 @@ pub(crate) fn manifest(input: &[u8]) {
                 assert_eq!(manifest.port(&port.port).map(|p| &p.port), Some(&port.port));
             }
             // There are no blobs.
-            let missing = store.missing_blobs(&manifest).await;
+            let missing = store.unsound_blobs(&manifest, Scrutiny::Usual).await.unwrap();
             assert!(missing.len() <= manifest.ports.len());
             assert_eq!(missing.is_empty(), manifest.ports.is_empty());
         }
-        assert!(store.memo_parts(&key).await.unwrap().is_empty(), "there are no blobs");
+        assert!(store.memo_parts(&key).await.unwrap().sound.is_empty(), "there are no blobs");
         let _ = store.check_result(&key).await;
         assert!(store.recent_runs(3).await.unwrap().len() <= 1);
     });

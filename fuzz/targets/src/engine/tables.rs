@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use galeras::operator::{LowerContext, Lowering};
+use galeras::operator::{FullConsent, LowerContext, Lowering};
 use galeras::session::session;
 use tokio_util::sync::CancellationToken;
 
@@ -61,6 +61,7 @@ fn context(folder: &Path) -> LowerContext {
         forced: false,
         cancel: CancellationToken::new(),
         retry: Arc::default(),
+        consent: Arc::new(FullConsent),
         tell: Arc::new(|_| ()),
     }
 }
