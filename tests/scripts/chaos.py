@@ -14,7 +14,8 @@ What it shows: three small workflows (`methods` of a folder up to `regress`; a s
   gives the truth, of the edit and of the workflow. Where the time of the file was put back, only
   `verify` can know: then all of this holds after the repair, whatever was computed before.
 
-A panic, an end by a signal that nobody sent, and a run of over three minutes are violations everywhere.
+A panic, an end by a signal that nobody sent, and a run of over three minutes are violations
+everywhere.
 
 How to run it: `python3 tests/scripts/chaos.py [--binary PATH] [--kills 700] [--paid-kills 300]
 [--damages 1000] [--seed 1] [--jobs 2] [--keep DIR]`. Needs the `git` program. Takes some two

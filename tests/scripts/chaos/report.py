@@ -131,7 +131,8 @@ class Report:
 
         columns = [damage.name for damage in DAMAGES] + ["all"]
         kinds = sorted({result.target.kind for result in self.damages}) + ["all"]
-        print("\ndamages: noticed/cases; `n!` gave another result, `n?` an error after the repair")
+        print("\ndamages: noticed (by the run or by verify)/cases;", end=" ")
+        print("`n!` gave another result, `n?` an error after the repair")
         table(["file", *columns], [[kind, *(show(kind, c) for c in columns)] for kind in kinds])
         total = cells["all", "all"]
         print(
