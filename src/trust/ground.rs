@@ -53,7 +53,7 @@ impl Ground {
         Self { folders, named, out: out.map(|out| real(&current.join(out))) }
     }
 
-    /// Whether this needs consent. Paths are those that [`settled`] gives.
+    /// Whether this needs consent. Paths are those that `settled` gives.
     pub fn asks(&self, access: &Access) -> bool {
         match access {
             Access::Program { .. } => true,

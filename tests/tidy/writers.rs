@@ -2,7 +2,6 @@
 //! tells no one that it could not: a full disk then looks like a shorter table. So each is bound to
 //! a name, and ended under that name in the same block, by a call whose result is used.
 
-
 use crate::fail_if_any;
 use crate::sources::{SourceFile, rust_files};
 use crate::tokens::{tokens, without_comments_and_tests};
