@@ -394,6 +394,19 @@ pub enum Code {
     /// with: { column: code, threshold: 0.8 }
     /// ```
     OutOfRange,
+    /// An output would overwrite a file that the workflow reads.
+    ///
+    /// A run would destroy its own input, and the next one would read what this one has written.
+    /// Links count as the files that they lead to. The workflow file, what it embeds, its contracts
+    /// and its lock file are among what is read. Choose another path.
+    ///
+    /// ```yaml
+    /// steps:
+    ///   data: { op: read, with: { path: data.csv } }
+    /// outputs:
+    ///   data: { from: data, path: out/data.csv }
+    /// ```
+    OverwrittenInput,
     /// The workflow makes a larger plan than Galeras makes.
     ///
     /// Matrices multiply, and so do workflows that embed others: a few files can stand for millions
@@ -408,19 +421,6 @@ pub enum Code {
     ///   scored: { op: score, from: collect.answers, with: { metrics: [bleu] } }
     /// ```
     PlanLimit,
-    /// An output would overwrite a file that the workflow reads.
-    ///
-    /// A run would destroy its own input, and the next one would read what this one has written.
-    /// Links count as the files that they lead to. The workflow file, what it embeds, its contracts
-    /// and its lock file are among what is read. Choose another path.
-    ///
-    /// ```yaml
-    /// steps:
-    ///   data: { op: read, with: { path: data.csv } }
-    /// outputs:
-    ///   data: { from: data, path: out/data.csv }
-    /// ```
-    OverwrittenInput,
     /// An SQL expression is not possible.
     ///
     /// It reads as SQL, but not for these columns: an unknown function, the wrong number of
