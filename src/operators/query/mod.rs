@@ -19,14 +19,14 @@ use self::listed::{ListEntry, RepositoryList};
 use self::repository::{HeadlessRepository, UnresolvedRepository};
 use self::table::{pinned_rejects, rejects, repositories, repositories_table};
 use super::columns::text_field;
-use super::repository_access::access_of;
 use super::rejects::reject_columns;
+use super::repository_access::access_of;
 use crate::code::Code;
 use crate::digest::Digest;
 use crate::operator::{
     Access, ArgError, BindContext, BoundStep, Demand, Descriptor, Effect, Fact, Grain, InputPorts,
-    LowerContext, Lowering, MAIN, Operator, Port, Ports, REJECTS, ServerAddress, SideFile, Snapshot,
-    StepError, TableSchema, TableStep, Tell, args_schema, parse_args,
+    LowerContext, Lowering, MAIN, Operator, Port, Ports, REJECTS, ServerAddress, SideFile,
+    Snapshot, StepError, TableSchema, TableStep, Tell, args_schema, parse_args,
 };
 use galeras_github::{
     GITHUB, GithubClient, GithubError, GithubErrorKind, Query, Search, SearchNotice,

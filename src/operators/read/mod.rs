@@ -136,8 +136,7 @@ impl Operator for ReadOperator {
                     ("path", path.to_string(), file)
                 }
                 (None, Some(url)) => {
-                    let file =
-                        fetch(url, args.sha256.as_deref(), cx).await.map_err(one)?;
+                    let file = fetch(url, args.sha256.as_deref(), cx).await.map_err(one)?;
                     ("url", url.clone(), file)
                 }
                 (None, None) => {
