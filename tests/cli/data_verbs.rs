@@ -156,7 +156,7 @@ fn the_command_that_is_advised_works() {
     let project = project();
     let shown = project.run(&["show", "w.yaml", "cells[n=2]", "--cache", "other cache"]).exits(1);
     let advised = shown.stderr.lines().find(|l| l.trim().starts_with("galeras run")).unwrap();
-    let command = advised.trim().replacen("galeras", "\"$GALERAS\"", 1);
+    let command = advised.trim().replacen("galeras", "\"$GALERAS\"", 1) + " --allow exec";
     Running::start(project.shell(&command)).finish().exits(0);
     project.run(&["show", "w.yaml", "cells[n=2]", "--cache", "other cache"]).exits(0);
 }

@@ -30,7 +30,7 @@ steps:
 /// Runs the workflow with files of at most 4096 bytes, as on a disk that is about to be full.
 fn run_cramped(project: &Project) -> Outcome {
     let script =
-        "trap '' XFSZ; ulimit -f 8; exec \"$GALERAS\" run w.yaml --format json --keep-going";
+        "trap '' XFSZ; ulimit -f 8; exec \"$GALERAS\" run w.yaml --format json --keep-going --allow exec";
     Running::start(project.shell(script)).finish()
 }
 
@@ -285,7 +285,7 @@ fn nohup_outlives_the_terminal() {
     let command =
         "touch started; until test -e go; do sleep 0.02; done; echo '{\"id\":\"a\",\"x\":1}'";
     let project = Project::new(&workflow("jsonl", command));
-    let script = "trap '' HUP; exec \"$GALERAS\" run w.yaml --format json";
+    let script = "trap '' HUP; exec \"$GALERAS\" run w.yaml --format json --allow exec";
     let running = Running::start(project.shell(script));
     wait_for("the command", || project.path("started").exists());
     running.signal("HUP");
