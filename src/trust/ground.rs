@@ -93,8 +93,10 @@ pub(super) fn settled(access: &Access) -> Access {
 
 /// The path behind all links. What does not exist yet is taken as it is written.
 pub(super) fn real(path: &Path) -> PathBuf {
+    // Else nothing would be above the first part of a relative path that does not exist yet.
+    let path = &std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     let mut missing = Vec::new();
-    let mut at = path;
+    let mut at = path.as_path();
     loop {
         if let Ok(found) = at.canonicalize() {
             return missing.into_iter().rev().fold(found, |path, part| path.join(part));
