@@ -11,8 +11,11 @@ use crate::repository::{Repository, at, day};
 /// Colours, a title, a bell, a return, a backspace, DEL, a C1 control and what turns text around.
 const HOSTILE: &str = "\u{1b}[31m\u{1b}]0;t\u{7}\r\u{8}\u{7f}\u{9b}2J\u{202e}\u{2066}";
 
-/// The same for a name of a file, in which everything but `/` is allowed.
-const FILE: &str = "d\u{1b}[31m\r\u{7}\u{9b}2J\u{202e}";
+/// The same for the name of a workflow.
+const FILE: &str = "d\u{1b}]0;t\r\u{7}\u{9b}2J\u{202e}";
+
+/// For names of data and repositories, in which control characters are refused.
+const TURNED: &str = "r\u{202e}\u{2066}";
 
 fn is_unseen(c: char) -> bool {
     (c.is_control() && c != '\n' && c != '\t')
@@ -69,12 +72,11 @@ steps:
 outputs:
   valid: { from: valid, path: OUTPUT, show: true }
 ";
-    let column = quoted(&format!("\"c{HOSTILE}\""));
     let workflow = workflow
-        .replace("FILE", &quoted(&format!("{FILE}.jsonl")))
-        .replace("COLUMN = 'x'", &format!("{} = 'x'\"", column.trim_end_matches('"')))
+        .replace("FILE", &quoted(&format!("{TURNED}.jsonl")))
+        .replace("COLUMN = 'x'", &quoted(&format!("\"c{HOSTILE}\" = 'x'")))
         .replace("NAME", &quoted(&format!("n{HOSTILE}")))
-        .replace("REPO", &quoted(&format!("./r{FILE}")))
+        .replace("REPO", &quoted(&format!("./{TURNED}")))
         .replace("OUTPUT", &quoted("out/v\u{202e}.csv"));
     let project = Project::empty();
     let file = format!("w{FILE}.yaml");
@@ -88,8 +90,8 @@ outputs:
         }
         format!("{}\n", Value::Object(row))
     };
-    project.write(&format!("{FILE}.jsonl"), format!("{}{}", row("a", 1), row("b", 2)));
-    let repository = Repository::with_work_tree(project.path(&format!("r{FILE}")));
+    project.write(&format!("{TURNED}.jsonl"), format!("{}{}", row("a", 1), row("b", 2)));
+    let repository = Repository::with_work_tree(project.path(TURNED));
     repository.commit(at(day(1)).write("a.py", "def f():\n    return 1\n"));
     (project, file)
 }
@@ -262,7 +264,7 @@ fn what_programs_and_servers_say_is_made_visible() {
         }
         let outcome = Running::start(command).finish();
         harmless(&format!("status {status}"), &outcome);
-        assert!(outcome.stderr.contains("\\u{1b}"), "{status}: {outcome}");
+        assert!(outcome.stderr.contains("]0;t"), "{status}: {outcome}");
     }
     let answer = serde_json::json!({"role": "assistant", "content": HOSTILE});
     api.script(move |_| Some(ChatFault::Message(answer.clone())));
