@@ -123,7 +123,7 @@ fn pairs(corpus: &Corpus, thresholds: &Thresholds, search: PairSearch) -> Pairs 
     }
     for rows in groups.values() {
         for (at, a) in rows.iter().enumerate() {
-            rows[at + 1..].iter().for_each(|b| drop(pairs.insert((*a, *b), (1.0, 1.0))));
+            pairs.extend(rows[at + 1..].iter().map(|b| ((*a, *b), (1.0, 1.0))));
         }
     }
     pairs
