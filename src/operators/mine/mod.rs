@@ -76,7 +76,7 @@ const DOC: &str = include_str!("doc.md");
 
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "mine",
-    version: 1,
+    version: 2,
     grain: Grain::of::<BoundMine, _>(),
     effect: Effect::External,
     inputs: InputPorts::One,
