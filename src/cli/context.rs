@@ -10,6 +10,7 @@ use super::screen::tell;
 pub(super) use super::screen::{color, fail, note, print, print_json, width};
 use super::store_places::StorePlaces;
 use super::{DEFAULT_CACHE, Format, WorkflowArgs};
+use crate::event::Reason;
 use crate::operator::Consent;
 use crate::operators::REGISTRY;
 use crate::plan::{Locking, Plan, PlanSettings, plan, preflight};
@@ -163,10 +164,13 @@ impl Surveyed {
     /// Says that the step has no stored result, and what to do.
     pub(super) fn not_computed(&self, at: usize) -> Exit {
         let step = &self.plan.steps[at].name;
-        let message = format!(
-            "`{step}` is not computed yet as the workflow stands now; run\n  {} --select '{step}'",
-            self.command()
-        );
+        let state = match &self.states[at].forecast {
+            Forecast::Runs { reason: Reason::BlobMissing, detail: Some(detail) } => {
+                format!("the result of `{step}` cannot be used, because {detail}")
+            }
+            _ => format!("`{step}` is not computed yet as the workflow stands now"),
+        };
+        let message = format!("{state}; run\n  {} --select '{step}'", self.command());
         fail(&message, Exit::Failed)
     }
 }

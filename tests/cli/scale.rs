@@ -34,7 +34,10 @@ fn thousands_of_steps_are_planned() {
     let mut steps = String::new();
     for at in 0..1500 {
         let before = if at == 0 { "t".to_string() } else { format!("chain{}", at - 1) };
-        let _ = writeln!(steps, "  chain{at}: {{ op: sample, from: {before}, with: {{ n: 3 }} }}");
+        let _ = writeln!(
+            steps,
+            "  chain{at}: {{ op: sample, from: {before}, with: {{ n: 3, seed: 1 }} }}"
+        );
         let _ =
             writeln!(steps, "  fan{at}: {{ op: sample, from: t, with: {{ n: 2, seed: {at} }} }}");
     }
