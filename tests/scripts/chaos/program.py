@@ -14,7 +14,13 @@ from harness import environment, parse_events
 # No run of these workloads takes a fraction of this, in seconds.
 TIME_OUT = 180
 # What a program says that met a defect of its own.
-DEFECTS = ("panicked", "a defect in ", "a library gave up", "stack overflow", "has overflowed its stack")
+DEFECTS = (
+    "panicked",
+    "a defect in ",
+    "a library gave up",
+    "stack overflow",
+    "overflowed its stack",
+)
 # The environment variable with the key of the paid model; its value tells the server who asks.
 KEY = "CHAOS_KEY"
 
