@@ -132,6 +132,11 @@ fn open_lock(path: &Path) -> io::Result<File> {
             fs::create_dir_all(folder)?;
             open()
         }
+        // Damage put a folder there. Nobody can hold a lock on it.
+        (Err(error), _) if error.kind() == io::ErrorKind::IsADirectory => {
+            fs::remove_dir_all(path)?;
+            open()
+        }
         (result, _) => result,
     }
 }

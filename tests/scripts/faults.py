@@ -25,6 +25,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -73,19 +74,35 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Answers)
-        self.asked, self.guard = Counter(), threading.Lock()
+        self.asked, self.guard, self.open = Counter(), threading.Lock(), 0
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def url(self, case: str) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}/{case}/v1"
 
     def count(self, case: str) -> int:
+        """Requests of a case whose program has ended, also those that it sent last."""
+        time.sleep(0.2)
+        while self.open:
+            time.sleep(0.05)
         with self.guard:
             return sum(n for (at, _), n in self.asked.items() if at == case)
 
 
 class Answers(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+
+    def setup(self) -> None:
+        with self.server.guard:
+            self.server.open += 1
+        super().setup()
+
+    def finish(self) -> None:
+        try:
+            super().finish()
+        finally:
+            with self.server.guard:
+                self.server.open -= 1
 
     def do_POST(self) -> None:
         request = json.loads(self.rfile.read(int(self.headers["content-length"])))
@@ -100,8 +117,12 @@ class Answers(BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        try:
+            self.end_headers()
+            self.wfile.write(body)
+        except OSError:
+            # Whoever asked has died.
+            self.close_connection = True
 
     def log_message(self, *_) -> None:
         pass

@@ -120,3 +120,14 @@ async fn a_run_waits_while_the_store_is_cleaned() {
     drop(alone);
     assert!(other.shared_lock().await.unwrap().is_held());
 }
+
+#[tokio::test]
+async fn a_folder_in_the_place_of_a_lock_is_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["store", "recipe"] {
+        std::fs::create_dir_all(folder.path().join("locks").join(name).join("inside")).unwrap();
+    }
+    let store = open(folder.path()).await;
+    assert!(store.lock("recipe", || {}).await.unwrap().is_held());
+    assert!(store.shared_lock().await.unwrap().is_held());
+}

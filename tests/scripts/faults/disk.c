@@ -61,7 +61,10 @@ __attribute__((constructor)) static void begin(void) {
     unsetenv("LD_PRELOAD");
 }
 
+static void remove_copies(void);
+
 __attribute__((destructor)) static void end(void) {
+    remove_copies();
     FILE *out = count_file[0] ? fopen(count_file, "w") : NULL;
     if (out) {
         fprintf(out, "%ld\n", calls);
