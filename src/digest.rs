@@ -21,6 +21,16 @@ impl Digest {
         Self(*blake3::hash(bytes).as_bytes())
     }
 
+    /// The digest of all that can be read.
+    ///
+    /// # Errors
+    /// If reading fails.
+    pub fn of_reader(reader: impl std::io::Read) -> std::io::Result<Self> {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update_reader(reader)?;
+        Ok(hasher.finalize().into())
+    }
+
     /// The digest of a canonical encoding of `value`: every value carries its type and its
     /// length, and mappings are unordered.
     pub fn of_json(value: &serde_json::Value) -> Self {

@@ -24,7 +24,7 @@ pub(super) struct UnsoundFiles {
 }
 
 impl UnsoundFiles {
-    fn of(blobs: Vec<(Digest, BlobState)>) -> Self {
+    pub(super) fn of(blobs: Vec<(Digest, BlobState)>) -> Self {
         let with = |state| {
             let found = blobs.iter().filter(move |(_, is)| *is == state);
             found.map(|(blob, _)| *blob).collect()

@@ -87,9 +87,7 @@ pub(super) async fn write(
 }
 
 fn hash_file(path: &Path) -> std::io::Result<Digest> {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update_reader(File::open(path)?)?;
-    Ok(hasher.finalize().into())
+    Digest::of_reader(File::open(path)?)
 }
 
 /// The rows of the output in the order of its key.

@@ -15,7 +15,7 @@ use super::compute::compute;
 use super::context::{Resources, StepContext, Surroundings};
 use super::error::RunError;
 use super::key::step_key;
-use super::lookup::{Lookup, lookup, retry_reason};
+use super::lookup::{Lookup, UnsoundFiles, lookup, retry_reason};
 use super::output;
 use super::reason::RunHistory;
 use super::results::RunResults;
@@ -407,10 +407,10 @@ impl Runner {
                 continue;
             }
             let name = self.plan.steps[upstream].name.clone();
-            self.warn(Some(name.clone()), "a stored file is damaged; computing again".into());
+            let unsound = UnsoundFiles::of(unsound);
+            self.warn(Some(name.clone()), format!("{unsound}; computing again"));
             self.store.forget(&manifest.key).await?;
-            let damaged: Vec<Digest> = unsound.into_iter().map(|(blob, _)| blob).collect();
-            self.forget_descendants(&name, &damaged).await?;
+            self.forget_descendants(&name, &unsound.damaged).await?;
             let mut summary = self.summary(upstream, StepStatus::Ran);
             done[upstream] =
                 Some(Arc::new(Box::pin(self.manifest(upstream, &done, &mut summary)).await?));

@@ -7,4 +7,4 @@ mod folder;
 mod whole_file;
 
 pub use folder::{ScratchFolder, sweep};
-pub use whole_file::{WholeFile, sync_folder};
+pub use whole_file::{WholeFile, clear_place, sync_folder};

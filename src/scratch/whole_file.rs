@@ -114,6 +114,15 @@ fn sweep(folder: &Path) {
     }
 }
 
+/// Makes room for a file of ours: a folder in its place is damage, as nobody else makes folders
+/// there, and what was in the file can be had again.
+///
+/// # Errors
+/// If the folder cannot be removed.
+pub fn clear_place(path: &Path) -> io::Result<()> {
+    if path.is_dir() { fs::remove_dir_all(path) } else { Ok(()) }
+}
+
 /// Makes the names in a folder durable, where the system knows how.
 ///
 /// # Errors

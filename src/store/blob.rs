@@ -57,11 +57,8 @@ impl BlobWriter {
                 })
                 .await?;
             }
-            (Backend::Bucket { .. }, target) => {
-                if store.inner.backend.size(&blob_name(&digest)).await != Some(bytes) {
-                    upload(store, target, &digest).await?;
-                }
-            }
+            // Also over one that is there, which may be damaged: its size tells nothing.
+            (Backend::Bucket { .. }, target) => upload(store, target, &digest).await?,
         }
         Ok((digest, bytes))
     }

@@ -15,6 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::error::StoreError;
 use crate::cause;
 use crate::digest::Digest;
+use crate::scratch::clear_place;
 
 /// How often a journal is tried that another process has.
 const POLL: Duration = Duration::from_millis(50);
@@ -51,10 +52,7 @@ impl AnswerJournal {
         let path = folder.join(format!("{recipe}.log"));
         let failed = |error: io::Error| StoreError::at("write", &path, error);
         fs::create_dir_all(folder).map_err(failed)?;
-        if path.is_dir() {
-            // Damage: what was in the file is lost, and is asked for again.
-            fs::remove_dir_all(&path).map_err(failed)?;
-        }
+        clear_place(&path).map_err(failed)?;
         let mut file = loop {
             let file = OpenOptions::new()
                 .read(true)

@@ -60,7 +60,7 @@ impl Store {
                     return Ok(BlobState::Missing);
                 };
                 let blob = *blob;
-                blocking(move || Ok(compared(hash(file), &blob))).await
+                blocking(move || Ok(compared(Digest::of_reader(file), &blob))).await
             }
         }
     }
@@ -122,18 +122,12 @@ fn state_of_file(folder: &FolderBackend, blob: &Digest, scrutiny: Scrutiny) -> B
     if scrutiny == Scrutiny::Usual && folder.verified.knows(blob, &about) {
         return BlobState::Sound;
     }
-    let state = compared(File::open(&path).and_then(hash), blob);
+    let state = compared(File::open(&path).and_then(Digest::of_reader), blob);
     if state == BlobState::Sound {
         // As it was before it was hashed: a change since then is another file.
         folder.verified.remember(blob, &about);
     }
     state
-}
-
-fn hash(file: File) -> io::Result<Digest> {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update_reader(file)?;
-    Ok(Digest::from(hasher.finalize()))
 }
 
 fn compared(hash: io::Result<Digest>, blob: &Digest) -> BlobState {

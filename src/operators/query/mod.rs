@@ -28,6 +28,7 @@ use crate::operator::{
     LowerContext, Lowering, MAIN, Operator, Port, Ports, REJECTS, ServerAddress, SideFile,
     Snapshot, StepError, TableSchema, TableStep, Tell, args_schema, parse_args,
 };
+use crate::scratch::clear_place;
 use galeras_github::{
     GITHUB, GithubClient, GithubError, GithubErrorKind, Query, Search, SearchNotice,
 };
@@ -431,10 +432,7 @@ impl BoundQuery {
         }
         let repositories = self.repositories(cx).await?;
         let heads = memory.join("heads.jsonl");
-        if heads.is_dir() {
-            // Damage: nobody else makes folders here, and heads can be asked for again.
-            std::fs::remove_dir_all(&heads)?;
-        }
+        clear_place(&heads)?;
         let resolved = resolve(repositories, &self.base, branch, Some(&heads), cx).await?;
         if resolved.retry == 0 {
             // The answer is complete; it is about to be stored as the step's result.

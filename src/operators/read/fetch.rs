@@ -14,7 +14,7 @@ use sha2::Digest as _;
 
 use crate::code::Code;
 use crate::operator::{Access, ArgError, BindContext, Consent, RefusedAccess, ServerAddress};
-use crate::scratch::WholeFile;
+use crate::scratch::{WholeFile, clear_place};
 
 /// The most bytes of a file behind a URL.
 const MAX_BYTES: u64 = 16 << 30;
@@ -93,11 +93,7 @@ pub(super) async fn fetch(
             .help("the file has changed, or the digest was mistyped"));
     }
     let stored = downloads.join(&found);
-    if stored.is_dir() {
-        // Damage: nobody else makes folders here.
-        std::fs::remove_dir_all(&stored).map_err(|e| failed(&e))?;
-    }
-    whole.finish(&stored).map_err(|e| failed(&e))?;
+    clear_place(&stored).and_then(|()| whole.finish(&stored)).map_err(|e| failed(&e))?;
     Ok(stored)
 }
 

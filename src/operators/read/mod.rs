@@ -302,10 +302,8 @@ impl BoundStep for BoundRead {
         let failed = |e: std::io::Error| {
             StepError::new(format!("cannot read `{}`: {e}", self.name)).because(e)
         };
-        let mut hasher = blake3::Hasher::new();
-        let file = std::fs::File::open(&self.file).map_err(failed)?;
-        hasher.update_reader(file).map_err(failed)?;
-        let digest = Digest::from(hasher.finalize());
+        let digest = std::fs::File::open(&self.file).and_then(Digest::of_reader);
+        let digest = digest.map_err(failed)?;
         Ok(vec![SideFile { name: self.name.clone(), digest }])
     }
 

@@ -268,3 +268,17 @@ async fn no_flipped_bit_of_a_manifest_a_part_or_an_outcome_is_believed() {
     }
     assert_eq!(kinds(&store).await, []);
 }
+
+#[tokio::test]
+async fn what_is_computed_again_heals_damage_of_the_same_size_in_a_bucket() {
+    let store = Store::open("memory://b/p").await.unwrap();
+    let manifest = put_result(&store, 1, "").await;
+    let port = &manifest.ports[0];
+    let garbage = vec![7; usize::try_from(port.bytes).unwrap()];
+    let path = store.blob_path(&port.blob);
+    object_store::ObjectStoreExt::put(&store.object_store(), &path, garbage.into()).await.unwrap();
+    let hashed = async || store.unsound_blobs(&manifest, Scrutiny::Hashed).await.unwrap();
+    assert_eq!(hashed().await, [(port.blob, BlobState::Damaged)]);
+    put_table(&store, &batch(1, 20)).await;
+    assert_eq!(hashed().await, []);
+}
