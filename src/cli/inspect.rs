@@ -10,12 +10,14 @@ use super::allow::{AllowArgs, trust};
 use super::context::{
     Exit, Surveyed, fail, fail_unknown, load, plan_file, print, print_json, show_diagnostics,
 };
+use super::run::requests_of_run;
 use super::{Format, StoreArgs, WorkflowArgs};
 use crate::code::Code;
 use crate::event::StepStatus;
 use crate::plan::{Locking, Plan};
 use crate::report::{GraphEdge, GraphFormat, GraphNode, StepGraph, count, render_graph};
 use crate::runner::{Forecast, StepState};
+use crate::trust::{AccessRequest, Allowance, phrase, requests, shell_word};
 use crate::visible::{escape, escape_json};
 
 #[derive(Args)]
@@ -33,6 +35,7 @@ pub(crate) async fn plan(args: PlanArgs) -> Exit {
         Err(exit) => return exit,
     };
     let plan = &surveyed.plan;
+    let asks = asks(&args.workflow, &surveyed);
     if args.format == Format::Json {
         let steps: Vec<Value> = plan
             .steps
@@ -44,7 +47,8 @@ pub(crate) async fn plan(args: PlanArgs) -> Exit {
                     "reason": reason, "detail": detail, "rows": rows(state)})
             })
             .collect();
-        let printed = print_json(&json!({"event": "plan", "workflow": plan.name, "steps": steps}));
+        let printed = print_json(&json!({"event": "plan", "workflow": plan.name, "steps": steps,
+            "asks": asks.iter().map(ask_json).collect::<Vec<_>>()}));
         return lacking(&surveyed, args.format, printed);
     }
     let wide = plan.steps.iter().map(|s| s.name.chars().count()).max().unwrap_or(0).min(40);
@@ -61,7 +65,31 @@ pub(crate) async fn plan(args: PlanArgs) -> Exit {
     }
     let hits = surveyed.states.iter().filter(|s| matches!(s.forecast, Forecast::Hit)).count();
     let _ = writeln!(text, "{hits} of {} steps are stored", plan.steps.len());
+    if !asks.is_empty() {
+        text.push_str("a run would ask for your consent to this:\n");
+    }
+    for request in &asks {
+        let (by, flag) = (request.by.join(", "), Allowance::of(&request.access).to_string());
+        let (what, by, flag) = (phrase(&request.access), escape(&by), shell_word(&escape(&flag)));
+        let _ = writeln!(text, "  {by} {what}  (--allow {flag})");
+    }
     lacking(&surveyed, args.format, print(&text))
+}
+
+/// What a run would ask for and nobody has agreed to yet.
+fn asks(args: &WorkflowArgs, surveyed: &Surveyed) -> Vec<AccessRequest> {
+    let out = Path::new(".");
+    let (plan, states) = (&surveyed.plan, &surveyed.states);
+    let wanted: Vec<usize> = (0..plan.steps.len()).collect();
+    let misses = |at: &usize| !matches!(states[*at].forecast, Forecast::Hit);
+    let all = requests(plan, &wanted, Some(out));
+    let trust = trust(&args.file, &args.set, &args.allow, Some(out));
+    trust.open(requests_of_run(plan, &wanted, misses, all))
+}
+
+fn ask_json(request: &AccessRequest) -> Value {
+    json!({"by": request.by, "does": phrase(&request.access),
+        "allow": Allowance::of(&request.access).to_string()})
 }
 
 /// Shows what a run would not find; `printed` is the exit if that is nothing.

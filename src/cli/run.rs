@@ -173,6 +173,19 @@ async fn ready(
     if !lacking.is_empty() && can_ask(args.format) {
         return Err(Exit::Invalid);
     }
+    let asked = requests_of_run(plan, wanted, misses, all);
+    require("run", &args.workflow, asked, trust, args.format)?;
+    if lacking.is_empty() { Ok(()) } else { Err(Exit::Invalid) }
+}
+
+/// What a run of the wanted steps asks for: what its steps do that are not all hits, and of `all`,
+/// what the wanted steps and the outputs ask for together, the writing of outputs.
+pub(super) fn requests_of_run(
+    plan: &Plan,
+    wanted: &[usize],
+    misses: impl Fn(&usize) -> bool,
+    all: Vec<AccessRequest>,
+) -> Vec<AccessRequest> {
     // A hit may turn out to be none when something that it reads is computed again.
     let mut runs = vec![false; plan.steps.len()];
     for at in 0..plan.steps.len() {
@@ -183,8 +196,7 @@ async fn ready(
     let mut asked = requests(plan, &running, None);
     let written = |request: &AccessRequest| matches!(request.access, Access::Write { .. });
     asked.extend(all.into_iter().filter(written));
-    require("run", &args.workflow, asked, trust, args.format)?;
-    if lacking.is_empty() { Ok(()) } else { Err(Exit::Invalid) }
+    asked
 }
 
 /// The positions of the steps that the names stand for.

@@ -21,6 +21,7 @@ mod pins;
 mod python_calls;
 mod python_features;
 mod python_methods;
+mod python_pattern;
 mod python_recount;
 mod python_taxonomy;
 mod raise_if;
@@ -44,6 +45,7 @@ pub use moment::moment;
 pub use python_calls::PythonCalls;
 pub use python_features::{FEATURES, PythonFeatures, features_type};
 pub use python_methods::{METHOD_FIELDS, PythonMethods, methods_type};
+pub use python_pattern::{PythonCount, PythonHas};
 pub use python_recount::PythonRecount;
 pub use python_taxonomy::PythonTaxonomy;
 pub use raise_if::RaiseIf;
@@ -63,6 +65,8 @@ fn documented_scalars() -> Vec<(FunctionDoc, Arc<ScalarUDF>)> {
         documented::<PythonCalls>(),
         documented::<PythonFeatures>(),
         documented::<PythonMethods>(),
+        documented::<PythonHas>(),
+        documented::<PythonCount>(),
         documented::<PythonRecount>(),
         documented::<PythonTaxonomy>(),
         documented::<RandomCut>(),

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{RecordBatch, StringArray};
-use arrow::datatypes::{DataType, FieldRef, Schema};
+use arrow::array::{
+    Array, ArrayRef, AsArray, Float64Array, Float64Builder, Int64Array, RecordBatch, StringArray,
+};
+use arrow::datatypes::{DataType, FieldRef, Float64Type, Int64Type, Schema};
 use datafusion::dataframe::DataFrame;
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
@@ -18,6 +20,7 @@ use crate::operator::{
     Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep, args_schema,
     describe, parse_args,
 };
+use galeras_causal::tail::t_quantile;
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -28,6 +31,18 @@ struct Args {
     /// Columns whose combinations are described separately.
     #[serde(default)]
     by: Vec<String>,
+    /// The column with the cluster that a row belongs to, such as a repository: rows of one cluster
+    /// need not be independent of each other.
+    #[serde(default)]
+    cluster: Option<String>,
+    /// 1 - alpha is the coverage of the intervals.
+    #[serde(default = "five_percent")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    alpha: f64,
+}
+
+fn five_percent() -> f64 {
+    0.05
 }
 
 /// The operator.
@@ -37,9 +52,15 @@ const DOC: &str = r#"Summarise numeric columns: count, mean, deviation, quartile
 
 ## What it does
 Gives one row per column (and per combination of the `by` columns) with `n` (values that are
-not null), `mean`, `std` (sample standard deviation, divisor n - 1), `min`, `q1`, `median`,
-`q3` (linear interpolation, as NumPy's default) and `max`. All are exact: they do not depend on
-the order of rows or the number of threads.
+not null), `mean`, `std` (sample standard deviation, divisor n - 1), the mean's `standard_error`
+and interval `ci_low` to `ci_high`, `min`, `q1`, `median`, `q3` (linear interpolation, as NumPy's
+default) and `max`. All are exact: they do not depend on the order of rows or the number of threads.
+
+The interval is Student's, with n - 1 degrees of freedom. It takes rows as independent. Methods of
+one repository or answers to one prompt are not: name that column in `cluster`, and the standard
+error is the cluster-robust one of a regression on a constant (CR1, as statsmodels' and Stata's), the
+degrees of freedom those of the clusters, whose number is in `n_clusters`. Fewer than some thirty
+clusters of unequal size make even this interval too short. One row or one cluster has none.
 
 ## Example
 ```yaml
@@ -61,7 +82,7 @@ Runs as a whole, but only when one of the named columns has changed.
 
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "describe",
-    version: 1,
+    version: 2,
     grain: Grain::of::<BoundDescribe, _>(),
     effect: Effect::Pure,
     inputs: InputPorts::One,
@@ -93,10 +114,18 @@ impl Operator for DescribeOperator {
             for (at, name) in args.by.iter().enumerate() {
                 let path = format!("by[{at}]");
                 require_column(cx, &path, name, "a plain value", |t| !t.is_nested(), &mut errors);
-                if STATISTICS.iter().any(|statistic| statistic.name == name) || name == "column" {
+                if RESULT.contains(&name.as_str()) {
                     let message = format!("`{name}` is the name of a column of the result");
                     errors.push(ArgError::new(format!("by[{at}]"), Code::DuplicateColumn, message));
                 }
+            }
+            if let Some(cluster) = &args.cluster {
+                let plain = |t: &DataType| !t.is_nested();
+                require_column(cx, "cluster", cluster, "a plain value", plain, &mut errors);
+            }
+            if !(args.alpha > 0.0 && args.alpha < 1.0) {
+                let message = "`alpha` must be between 0 and 1";
+                errors.push(ArgError::new("alpha", Code::OutOfRange, message));
             }
             if !errors.is_empty() {
                 return Err(errors);
@@ -107,6 +136,17 @@ impl Operator for DescribeOperator {
             fields.push(describe("column", DataType::Utf8, false, "the described column", None));
             for Statistic { name, data_type, about, .. } in STATISTICS {
                 fields.push(describe(name, data_type.clone(), true, about, None));
+                if *name == "std" {
+                    fields.extend(
+                        INTERVAL.iter().map(|(name, about)| {
+                            describe(name, DataType::Float64, true, about, None)
+                        }),
+                    );
+                }
+            }
+            if args.cluster.is_some() {
+                let about = "clusters with a value";
+                fields.push(describe(CLUSTERS, DataType::Int64, true, about, Some("clusters")));
             }
             let mut key: Vec<&str> = args.by.iter().map(String::as_str).collect();
             key.push("column");
@@ -149,6 +189,35 @@ const STATISTICS: &[Statistic] = &[
     statistic("max", DataType::Float64, "largest value", |x| format!("max({x})")),
 ];
 
+/// What stands behind `std`: computed from the statistics, not by SQL.
+const INTERVAL: [(&str, &str); 3] = [
+    ("standard_error", "standard error of the mean"),
+    ("ci_low", "lower end of the mean's interval"),
+    ("ci_high", "upper end of the mean's interval"),
+];
+/// The number of clusters, where there is a `cluster`.
+const CLUSTERS: &str = "n_clusters";
+/// The columns of the result that no group may be called.
+const RESULT: [&str; 13] = [
+    "column",
+    "n",
+    "mean",
+    "std",
+    "standard_error",
+    "ci_low",
+    "ci_high",
+    "min",
+    "q1",
+    "median",
+    "q3",
+    "max",
+    CLUSTERS,
+];
+/// The positions of `n`, `mean` and `std` among the statistics.
+const N: usize = 0;
+const MEAN: usize = 1;
+const STD: usize = 2;
+
 fn quantile(value: &str, share: &str) -> String {
     format!("percentile_cont({share}) WITHIN GROUP (ORDER BY {value})")
 }
@@ -171,7 +240,8 @@ impl BoundStep for BoundDescribe {
     }
 
     fn reads(&self, _: &str) -> Reads {
-        Reads::Columns(self.args.columns.iter().chain(&self.args.by).cloned().collect())
+        let Args { columns, by, cluster, .. } = &self.args;
+        Reads::Columns(columns.iter().chain(by).chain(cluster).cloned().collect())
     }
 
     fn lowering(&self) -> Lowering<'_> {
@@ -195,6 +265,15 @@ impl TableStep for BoundDescribe {
                 .remove(INPUT)
                 .ok_or_else(|| StepError::new("`describe` needs an input table"))?;
             cx.session.register_table(INPUT, input.into_view())?;
+            if let Some(cluster) = &self.args.cluster {
+                let query = format!("SELECT 1 FROM {INPUT} WHERE {} IS NULL", quoted(cluster));
+                let missing = cx.session.sql(&query).await?.count().await?;
+                if missing > 0 {
+                    let message = format!("{missing} rows have no cluster: `{cluster}` is null");
+                    return Err(StepError::new(message)
+                        .help("leave them out with `sql` or `validate`, or name them"));
+                }
+            }
             let mut parts = Vec::new();
             for names in self.args.columns.chunks(TOGETHER) {
                 let wide = cx.session.sql(&self.query(names)).await?.collect().await?;
@@ -214,19 +293,65 @@ impl TableStep for BoundDescribe {
 const TOGETHER: usize = 16;
 
 impl BoundDescribe {
-    /// The statistics of these columns, side by side in one row per group.
+    /// The statistics of these columns, side by side in one row per group; behind them, where there
+    /// is a cluster, the sum of squares and the number of clusters of each column.
     fn query(&self, names: &[String]) -> String {
         let by: Vec<String> = self.args.by.iter().map(|name| quoted(name)).collect();
         let group =
             if by.is_empty() { String::new() } else { format!("GROUP BY {}", by.join(", ")) };
-        let statistics = names.iter().enumerate().flat_map(|(at, name)| {
-            let value = format!("CAST({} AS DOUBLE)", quoted(name));
+        let values: Vec<String> =
+            names.iter().map(|name| format!("CAST({} AS DOUBLE)", quoted(name))).collect();
+        let statistics = values.iter().enumerate().flat_map(|(at, value)| {
             STATISTICS.iter().enumerate().map(move |(which, statistic)| {
-                format!("{} AS \"__{at}_{which}\"", (statistic.sql)(&value))
+                format!("{} AS \"__{at}_{which}\"", (statistic.sql)(value))
             })
         });
         let selected: Vec<String> = by.iter().cloned().chain(statistics).collect();
-        format!("SELECT {} FROM {INPUT} {group}", selected.join(", "))
+        let statistics = format!("SELECT {} FROM {INPUT} {group}", selected.join(", "));
+        let Some(cluster) = &self.args.cluster else { return statistics };
+        // The sums of each cluster's distances from the mean of its group, squared and added.
+        let cluster = quoted(cluster);
+        let of = |table: &str| -> Vec<String> {
+            by.iter().map(|name| format!("{table}.{name}")).collect()
+        };
+        let same = |left: &str, right: &str| match by.is_empty() {
+            true => "TRUE".to_owned(),
+            false => of(left)
+                .iter()
+                .zip(of(right))
+                .map(|(left, right)| format!("{left} IS NOT DISTINCT FROM {right}"))
+                .collect::<Vec<_>>()
+                .join(" AND "),
+        };
+        let listed = |columns: Vec<String>, more: Vec<String>| {
+            columns.into_iter().chain(more).collect::<Vec<_>>().join(", ")
+        };
+        let positions = 0..names.len();
+        let sums = positions.clone().map(|at| {
+            let value = format!("CAST(i.{} AS DOUBLE)", quoted(&names[at]));
+            format!(
+                "count({value}) AS \"__c{at}\", sum({value} - s.\"__{at}_{MEAN}\") AS \"__d{at}\""
+            )
+        });
+        let squares = positions.clone().map(|at| {
+            format!(
+                "sum(\"__d{at}\" * \"__d{at}\") AS \"__q{at}\", \
+                 count(CASE WHEN \"__c{at}\" > 0 THEN 1 END) AS \"__g{at}\""
+            )
+        });
+        let behind = positions.map(|at| format!("q.\"__q{at}\", q.\"__g{at}\""));
+        format!(
+            "WITH s AS ({statistics}), \
+             d AS (SELECT {}, i.{cluster} AS \"__cluster\" FROM {INPUT} i JOIN s ON {} GROUP BY {}), \
+             q AS (SELECT {} FROM d {group}) \
+             SELECT s.*, {} FROM s JOIN q ON {}",
+            listed(of("i"), sums.collect()),
+            same("i", "s"),
+            listed(of("i"), vec![format!("i.{cluster}")]),
+            listed(by.clone(), squares.collect()),
+            behind.collect::<Vec<_>>().join(", "),
+            same("s", "q"),
+        )
     }
 
     /// A table for each of the described columns, from the statistics side by side.
@@ -238,11 +363,56 @@ impl BoundDescribe {
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         let tables = names.iter().enumerate().map(|(at, name)| -> Result<_, StepError> {
             let first = groups + at * STATISTICS.len();
+            let statistics = &wide.columns()[first..first + STATISTICS.len()];
+            let behind = groups + names.len() * STATISTICS.len() + 2 * at;
+            let clusters = self.args.cluster.as_ref().map(|_| {
+                let squares = wide.column(behind).as_primitive::<Float64Type>();
+                (squares, wide.column(behind + 1).as_primitive::<Int64Type>())
+            });
             let mut columns = wide.columns()[..groups].to_vec();
             columns.push(Arc::new(StringArray::from(vec![name.as_str(); wide.num_rows()])));
-            columns.extend_from_slice(&wide.columns()[first..first + STATISTICS.len()]);
+            columns.extend_from_slice(&statistics[..=STD]);
+            columns.extend(self.intervals(statistics, clusters));
+            columns.extend_from_slice(&statistics[STD + 1..]);
+            if let Some((_, clusters)) = clusters {
+                columns.push(Arc::new(clusters.clone()));
+            }
             Ok(RecordBatch::try_new(Arc::clone(&schema), columns)?)
         });
         tables.collect()
+    }
+
+    /// Standard errors and the ends of intervals, a value for each group; null where there are not
+    /// two rows, or two clusters. With clusters, the sums of squares of their distances and their
+    /// numbers are given.
+    fn intervals(
+        &self,
+        statistics: &[ArrayRef],
+        clusters: Option<(&Float64Array, &Int64Array)>,
+    ) -> [ArrayRef; 3] {
+        let n = statistics[N].as_primitive::<Int64Type>();
+        let mean = statistics[MEAN].as_primitive::<Float64Type>();
+        let std = statistics[STD].as_primitive::<Float64Type>();
+        let mut ends: [Float64Builder; 3] = Default::default();
+        for at in 0..n.len() {
+            let rows = n.value(at) as f64;
+            let (error, degrees) = match clusters {
+                None => (std.value(at) / rows.sqrt(), rows - 1.0),
+                Some((squares, clusters)) => {
+                    let clusters = clusters.value(at) as f64;
+                    let correction = clusters / (clusters - 1.0);
+                    ((correction * squares.value(at)).sqrt() / rows, clusters - 1.0)
+                }
+            };
+            let known = mean.is_valid(at) && rows >= 2.0 && degrees >= 1.0;
+            let interval = known.then(|| {
+                let reach = t_quantile(1.0 - 0.5 * self.args.alpha, degrees) * error;
+                [error, mean.value(at) - reach, mean.value(at) + reach]
+            });
+            for (which, end) in ends.iter_mut().enumerate() {
+                end.append_option(interval.map(|values| values[which]));
+            }
+        }
+        ends.map(|mut end| Arc::new(end.finish()) as ArrayRef)
     }
 }

@@ -170,5 +170,40 @@ fn statistics_are_those_of_the_textbook() {
     let quartiles = ["min", "q1", "median", "q3", "max"].map(number);
     assert_eq!(quartiles, [1.0, 1.5, 2.0, 3.0, 4.0]);
     let b = rows.iter().find(|r| r["g"] == "b").unwrap();
-    assert!(b["n"] == 1 && b["std"].is_null(), "{b}");
+    assert!(b["n"] == 1 && b["std"].is_null() && b["standard_error"].is_null(), "{b}");
+    // scipy.stats.t.interval(0.95, 2, 7/3, sqrt(7)/3)
+    let interval = ["standard_error", "ci_low", "ci_high"].map(number);
+    let wanted = [0.881_917_103_688_197, -1.461_249_700_263_426_4, 6.127_916_366_930_093];
+    for (ours, theirs) in interval.iter().zip(wanted) {
+        assert!((ours - theirs).abs() < 1e-9, "{interval:?}");
+    }
+}
+
+#[test]
+fn the_interval_of_clusters_is_that_of_a_regression_on_a_constant() {
+    let peer: Value =
+        serde_json::from_str(include_str!("../reference/describe_clusters.json")).unwrap();
+    let project = Project::new(&format!(
+        "galeras: 1\nsteps:\n  data: {{ op: read, with: {{ path: data.csv }} }}\n  table: {{ op: describe, from: data, with: {{ columns: [x, y], by: [g], cluster: repo, alpha: {} }} }}\n",
+        peer["alpha"]
+    ));
+    let data = peer["csv"].as_str().unwrap();
+    project.write("data.csv", data);
+    project.run_ok(&[]);
+    let rows = project.rows("table");
+    for wanted in peer["expected"].as_array().unwrap() {
+        let same = |r: &&Value| r["g"] == wanted["group"] && r["column"] == wanted["column"];
+        let row = rows.iter().find(same).unwrap();
+        assert_eq!(row["n_clusters"], wanted["n_clusters"], "{row}");
+        for name in ["mean", "standard_error", "ci_low", "ci_high"] {
+            let (ours, theirs) = (row[name].as_f64().unwrap(), wanted[name].as_f64().unwrap());
+            assert!((ours / theirs - 1.0).abs() < 1e-9, "{name}: {ours}, {theirs}: {wanted}");
+        }
+    }
+    let (first, rest) = data.split_once("\n0,a,").unwrap();
+    let rest = rest.split_once(',').unwrap().1;
+    project.write("data.csv", format!("{first}\n0,a,,{rest}"));
+    let failed = project.run(&["run", "w.yaml"]);
+    assert_eq!(failed.code, Some(1));
+    assert!(failed.stderr.contains("1 rows have no cluster: `repo` is null"), "{}", failed.stderr);
 }

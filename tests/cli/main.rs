@@ -12,6 +12,7 @@ mod harness;
 mod repository;
 
 mod assertions;
+mod ast_predicates;
 mod bombs;
 mod bugfix_and_testgen;
 mod casestudy;
@@ -89,6 +90,7 @@ mod regress_refuters;
 mod regress_tables;
 mod row_reuse;
 mod scale;
+mod score_given;
 mod score_goldens;
 mod score_modes;
 mod score_odd_texts;

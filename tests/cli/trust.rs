@@ -186,6 +186,14 @@ fn a_run_stops_before_anything_and_names_all_of_it() {
     let mut sorted = wanted.clone();
     sorted.sort();
     assert_eq!(line, format!("galeras run w.yaml --allow {}", sorted.join(",")), "{human}");
+    // A plan says so before.
+    let plan = run(&project, &listener, &["plan", "w.yaml", "--format", "json"]).exits(0);
+    let asks = plan.events("plan")[0]["asks"].as_array().unwrap().clone();
+    assert_eq!(asks.iter().map(|a| a["allow"].as_str().unwrap()).collect::<Vec<_>>(), wanted);
+    let plan = run(&project, &listener, &["plan", "w.yaml"]).exits(0);
+    assert!(plan.stdout.contains("a run would ask for your consent to this:"), "{plan}");
+    assert!(plan.stdout.contains("step `hit` runs a program: `touch hit #\\u{1b}[31m`"), "{plan}");
+    untouched(&project, &listener, &plan);
     // The workflow asks for the version of the model, and its key goes there.
     let lock = run(&project, &listener, &["lock", "w.yaml"]).exits(2);
     untouched(&project, &listener, &lock);

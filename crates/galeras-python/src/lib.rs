@@ -14,6 +14,7 @@
 //! | `cut_points` | the text of a method -> the bytes at which it may be cut |
 //! | `outline` | versions of a file -> their methods, from pieces that were seen before |
 //! | `scope` | the walk by which `methods` and `outline` find definitions |
+//! | `pattern` | tests on the syntax of a text: node types, tree-sitter queries |
 //! | `calls` | the text of a method -> the names of what it calls |
 //! | `taxonomy` | any text -> its tokens by category |
 //! | `lizard` | size metrics of a method's text as lizard counts them |
@@ -27,6 +28,7 @@ mod lizard;
 mod methods;
 mod outline;
 mod parse;
+mod pattern;
 mod recount;
 mod scan;
 mod scope;
@@ -43,6 +45,7 @@ pub use methods::{PythonMethod, methods};
 pub use outline::{Outline, OutlineMethod, Pieces};
 pub use parse::with_parser;
 pub use parse::{ParseError, PythonParser};
+pub use pattern::{PatternError, SyntaxPattern, node_kinds};
 pub use recount::{BodyFacts, Recount, Recounter};
 pub use scan::is_space;
 pub use taxonomy::{CATEGORIES, taxonomy, taxonomy_published};

@@ -112,14 +112,15 @@ impl ScalarUDFImpl for ScorePair {
 
 /// The columns while they are made, numbers of each type in the order of [`score_type`].
 #[derive(Default)]
-struct Columns {
+pub(super) struct Columns {
     shares: [Float64Builder; 9],
     counts: [Int64Builder; 3],
     sums: Option<ListBuilder<Int64Builder>>,
 }
 
 impl Columns {
-    fn push(&mut self, scored: Option<(Scored, [i64; COUNT])>) {
+    /// Adds a row; `None` has no scores.
+    pub(super) fn push(&mut self, scored: Option<(Scored, [i64; COUNT])>) {
         let (scores, sums) = scored.unzip();
         let s = scores.unwrap_or_default();
         let codebleu = s.codebleu.map_or([None; 5], |scores| components(&scores));
@@ -132,7 +133,8 @@ impl Columns {
         list.append(sums.is_some());
     }
 
-    fn finish(mut self) -> Result<StructArray> {
+    /// The rows.
+    pub(super) fn finish(mut self) -> Result<StructArray> {
         let mut shares = self.shares.iter_mut();
         let mut counts = self.counts.iter_mut();
         let mut columns: Vec<ArrayRef> = Vec::new();

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use super::spec::{Metric, ScoreSpec};
 use galeras_metrics::codebleu::{CodeBleu, CodeBleuCounts, CodeBleuReference, CodeBleuScores};
-use galeras_metrics::text::{Bleu, BleuStatistics, Chrf, Levenshtein, RougeL};
+use galeras_metrics::text::{Bleu, BleuStatistics, Chrf, Levenshtein, RougeL, continuation};
 use galeras_python::{is_space, with_parser};
 
 /// How many counts a pair has: those of BLEU, then those of CodeBLEU.
@@ -32,6 +32,10 @@ pub(super) struct Scored {
     pub(super) rouge_l: Option<f64>,
     pub(super) parses: Option<i64>,
 }
+
+/// A reference does not begin with the text that was given.
+#[derive(Debug, PartialEq)]
+pub(super) struct NotGiven;
 
 /// Scores pairs of texts; one per thread.
 pub struct Scorer {
@@ -58,6 +62,36 @@ impl Scorer {
             kept_bytes: 0,
             spec,
         }
+    }
+
+    /// The scores of what comes after the given text, in both alike; `None` if nothing but white
+    /// space does in the reference. Whether it parses is asked of the whole that the prediction
+    /// makes with what was given.
+    ///
+    /// # Errors
+    /// If the reference does not begin with the given text.
+    pub(super) fn score_continuation(
+        &mut self,
+        given: &str,
+        reference: &str,
+        prediction: &str,
+    ) -> Result<Option<(Scored, [i64; COUNT])>, NotGiven> {
+        let wanted = continuation(given, reference);
+        if !wanted.repeats {
+            return Err(NotGiven);
+        }
+        if wanted.rest.trim_matches(is_space).is_empty() {
+            return Ok(None);
+        }
+        let added = continuation(given, prediction);
+        let (mut scored, counts) = self.score(wanted.rest, added.rest);
+        if self.spec.has(Metric::Parses) {
+            scored.parses = match added.whole {
+                Some(whole) => parses(whole.trim_matches(is_space)),
+                None => parses(format!("{given}{}", added.rest).trim_matches(is_space)),
+            };
+        }
+        Ok(Some((scored, counts)))
     }
 
     /// The scores, and the counts that add up to those of a corpus.
@@ -266,6 +300,38 @@ mod tests {
         let wanted: Vec<Option<f64>> = std::iter::once(scored.bleu).chain(codebleu).collect();
         assert_eq!(corpus.iter().map(|score| score.1).collect::<Vec<_>>(), wanted);
         assert!(corpus.iter().all(|score| score.2 == 1));
+    }
+
+    #[test]
+    fn an_echo_is_worth_nothing_and_the_reference_all() {
+        let given = "def f(a, b):\n    c = a # kept\n    retu";
+        let rest = "rn c + b\n";
+        let whole = format!("{given}{rest}");
+        let relaid = "def f(a,b):\n\tc = a\n\treturn c + b";
+        let mut scorer = Scorer::new(spec(&Metric::ALL));
+        let mut score = |text: &str| {
+            let scored = scorer.score_continuation(given, &whole, text);
+            scored.ok().flatten().map(|(scores, _)| scores).unwrap_or_default()
+        };
+        for echo in [given, "", "def f(a, b):\n    c = a\n    retu"] {
+            let s = score(echo);
+            assert_eq!((s.bleu, s.chrf, s.rouge_l), (Some(0.0), Some(0.0), Some(0.0)), "{echo}");
+            assert_eq!((s.similarity, s.exact_match), (Some(0.0), Some(0)));
+            assert_eq!(s.levenshtein, Some(8));
+            assert_eq!(s.codebleu.map(|s| s.codebleu), Some(0.0));
+        }
+        for all in [whole.as_str(), rest, relaid] {
+            let s = score(all);
+            let shares = [s.bleu, s.chrf, s.rouge_l, s.similarity, s.codebleu.map(|s| s.codebleu)];
+            assert!(
+                shares.iter().all(|share| share.is_some_and(|x| x > 1.0 - 1e-12)),
+                "{shares:?}"
+            );
+            assert_eq!((s.levenshtein, s.exact_match, s.parses), (Some(0), Some(1), Some(1)));
+        }
+        let mut scorer = Scorer::new(spec(&Metric::ALL));
+        assert_eq!(scorer.score_continuation(given, "def g(): pass", "").err(), Some(NotGiven));
+        assert_eq!(scorer.score_continuation(given, &format!("{given} \n"), "x"), Ok(None));
     }
 
     #[test]

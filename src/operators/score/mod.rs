@@ -16,8 +16,8 @@ use super::projection::{keep_hidden, project};
 use crate::code::Code;
 use crate::functions::call;
 use crate::functions::scores::{
-    BleuSmooth, CORPUS_FIELDS, COUNT, COUNTS, CorpusScores, Metric, ScoreMode, ScorePair,
-    ScoreSpec, Tokenize, score_type,
+    BleuSmooth, CORPUS_FIELDS, COUNT, COUNTS, CorpusScores, Metric, ScoreContinuation, ScoreMode,
+    ScorePair, ScoreSpec, Tokenize, score_type,
 };
 use crate::operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, InputPorts, Lowering, MAIN,
@@ -34,6 +34,13 @@ struct Args {
     /// The column with the text that is scored.
     #[serde(default = "prediction")]
     prediction: String,
+    /// The column with the text that the model was shown and that the reference begins with: only
+    /// what comes after it is scored, in reference and prediction alike.
+    #[serde(default)]
+    given: Option<String>,
+    /// Put before the names of the columns, to have scores of two kinds in one table.
+    #[serde(default)]
+    prefix: String,
     /// The scores, each once.
     #[serde(default = "all_metrics")]
     metrics: Vec<Metric>,
@@ -96,6 +103,9 @@ impl Operator for ScoreOperator {
             let mut errors = Vec::new();
             require_column(cx, "reference", &args.reference, "utf8", is_text, &mut errors);
             require_column(cx, "prediction", &args.prediction, "utf8", is_text, &mut errors);
+            if let Some(given) = &args.given {
+                require_column(cx, "given", given, "utf8", is_text, &mut errors);
+            }
             let input = cx.input();
             for (at, name) in args.by.iter().enumerate() {
                 let path = format!("by[{at}]");
@@ -135,12 +145,12 @@ impl Operator for ScoreOperator {
                 codebleu_weights: weights,
             };
             let ports = vec![
-                Port::new(MAIN, input.with(&added(&spec))),
+                Port::new(MAIN, input.with(&added(&spec, &args.prefix))),
                 Port::new(CORPUS, corpus(&input, &args.by)),
             ];
-            let Args { reference, prediction, by, .. } = args;
-            Ok(Box::new(BoundScore { spec, reference, prediction, by, ports })
-                as Box<dyn BoundStep>)
+            let Args { reference, prediction, given, prefix, by, .. } = args;
+            let step = BoundScore { spec, reference, prediction, given, prefix, by, ports };
+            Ok(Box::new(step) as Box<dyn BoundStep>)
         })
     }
 }
@@ -186,14 +196,15 @@ fn about(column: &str) -> &'static str {
     }
 }
 
-fn added(spec: &ScoreSpec) -> Vec<FieldRef> {
+fn added(spec: &ScoreSpec, prefix: &str) -> Vec<FieldRef> {
     let types = score_type();
     let names = spec.metrics.iter().flat_map(|metric| metric.columns());
     names
         .filter_map(|name| types.iter().find(|field| field.name() == name))
         .map(|field| {
             let unit = (field.name() == "levenshtein").then_some("characters");
-            describe(field.name(), field.data_type().clone(), true, about(field.name()), unit)
+            let name = format!("{prefix}{}", field.name());
+            describe(&name, field.data_type().clone(), true, about(field.name()), unit)
         })
         .collect()
 }
@@ -217,6 +228,8 @@ struct BoundScore {
     spec: ScoreSpec,
     reference: String,
     prediction: String,
+    given: Option<String>,
+    prefix: String,
     by: Vec<String>,
     ports: Vec<Port>,
 }
@@ -257,12 +270,20 @@ const ROWS: &str = "__rows";
 
 impl BoundStep for BoundScore {
     fn args(&self) -> Value {
-        serde_json::json!({
+        let mut args = serde_json::json!({
             "reference": self.reference,
             "prediction": self.prediction,
             "spec": self.spec,
             "by": self.by,
-        })
+        });
+        // Only where they are used, so that the keys of other results are what they were.
+        if let Some(given) = &self.given {
+            args["given"] = given.as_str().into();
+        }
+        if !self.prefix.is_empty() {
+            args["prefix"] = self.prefix.as_str().into();
+        }
+        args
     }
 
     fn recipe_args(&self) -> Option<Value> {
@@ -282,24 +303,34 @@ impl BoundStep for BoundScore {
 
 impl RowStep for BoundScore {
     fn reads(&self) -> Vec<String> {
-        match self.reference == self.prediction {
-            true => vec![self.reference.clone()],
-            false => vec![self.reference.clone(), self.prediction.clone()],
+        let mut read = vec![self.reference.clone()];
+        for column in std::iter::once(&self.prediction).chain(&self.given) {
+            if !read.contains(column) {
+                read.push(column.clone());
+            }
         }
+        read
     }
 
     fn evaluate(&self, rows: DataFrame) -> Result<DataFrame, StepError> {
-        let scores = call::<ScorePair>(vec![
-            self.literal(),
-            column(&self.reference),
-            column(&self.prediction),
-        ]);
+        let texts = [column(&self.reference), column(&self.prediction)];
+        let scores = match &self.given {
+            None => call::<ScorePair>([vec![self.literal()], texts.into()].concat()),
+            Some(given) => call::<ScoreContinuation>(
+                [vec![self.literal(), column(given)], texts.into()].concat(),
+            ),
+        };
         keep_hidden(rows, vec![scores.alias(STRUCT)])
     }
 
     fn ports(&self, rows: DataFrame) -> Result<Ports, StepError> {
         let names = self.spec.metrics.iter().flat_map(|metric| metric.columns());
-        let produced = names.map(|name| (*name, get_field(column(STRUCT), *name))).collect();
+        let names: Vec<(String, &str)> =
+            names.map(|name| (format!("{}{name}", self.prefix), *name)).collect();
+        let produced = names
+            .iter()
+            .map(|(column_name, name)| (column_name.as_str(), get_field(column(STRUCT), *name)));
+        let produced = produced.collect();
         Ok(vec![
             (MAIN, project(rows.clone(), &self.ports[0].table, produced)?),
             (CORPUS, self.corpus(rows)?),

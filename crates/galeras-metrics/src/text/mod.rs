@@ -1,7 +1,7 @@
 //! Scores of a text against a reference text.
 //!
 //! Here: edit distance, BLEU, chrF, ROUGE-L and pass@k, as plain functions of strings and
-//! counts. Not here: tables and operators that call them, and scores that need a parser.
+//! counts, and what a text adds to one that was given. Not here: tables and operators that call them, and scores that need a parser.
 //!
 //! Every score is between 0 and 1 and is that of the peer named in its file, divided by 100
 //! where the peer gives percentages. What computes one keeps its buffers between calls: make
@@ -11,6 +11,7 @@ mod bleu;
 mod bleu_tokens;
 mod char_class;
 mod chrf;
+mod continuation;
 mod grams;
 mod interner;
 mod levenshtein;
@@ -22,6 +23,7 @@ mod rouge;
 pub use bleu::{Bleu, BleuOptions, BleuSmoothing, BleuStatistics};
 pub use bleu_tokens::{BleuTokenizer, TokenBuffers};
 pub use chrf::{Chrf, ChrfStatistics};
+pub use continuation::{Continuation, continuation};
 pub use levenshtein::Levenshtein;
 pub use pass_at_k::pass_at_k;
 pub use rouge::{RougeL, RougeWords};

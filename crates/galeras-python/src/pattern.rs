@@ -1,0 +1,226 @@
+//! Tests on the syntax of a text: by the type of a node, or by a tree-sitter query.
+//!
+//! What a regular expression cannot ask: a `try` in a docstring is no `try_statement`.
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use thiserror::Error;
+use tree_sitter::{Language, Query, QueryCursor, QueryCursorOptions, StreamingIterator};
+
+use super::parse::{ParseError, PythonParser};
+
+/// Steps of a query's search (tree-sitter reports one of 100) that every text may use.
+const BASE_STEPS: usize = 100_000;
+/// Steps per node of the tree on top of [`BASE_STEPS`].
+const STEPS_PER_NODE: usize = 200;
+const STEPS_PER_CALL: usize = 100;
+/// Matches that a query may have begun and not ended at one time.
+const OPEN_MATCHES: u32 = 4096;
+
+/// What to look for in a syntax tree of tree-sitter-python.
+#[derive(Debug)]
+pub struct SyntaxPattern(Form);
+
+#[derive(Debug)]
+enum Form {
+    /// Nodes of one type, by its numbers: a name may have several.
+    Kind(Vec<u16>),
+    Query(Query),
+}
+
+/// Why a text is no pattern.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum PatternError {
+    /// The grammar has no such node type.
+    #[error("`{0}` is no node type of tree-sitter-python")]
+    UnknownKind(String),
+    /// The query is not well-formed, or names what the grammar does not have.
+    #[error("the tree-sitter query is wrong in line {line}, column {column}: {message}")]
+    Query {
+        /// Line, from 1.
+        line: usize,
+        /// Column in bytes, from 1.
+        column: usize,
+        /// What tree-sitter says.
+        message: String,
+    },
+    /// The query has a predicate that nothing here evaluates.
+    #[error("the tree-sitter query has the predicate `#{0}`, which is not known here")]
+    UnknownPredicate(String),
+}
+
+fn language() -> Language {
+    tree_sitter_python::LANGUAGE.into()
+}
+
+/// The node types that a pattern may name, in order.
+pub fn node_kinds() -> impl Iterator<Item = &'static str> {
+    static KINDS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
+        let language = language();
+        let count = u16::try_from(language.node_kind_count()).unwrap_or(u16::MAX);
+        (0..count)
+            .filter(|id| language.node_kind_is_named(*id) && language.node_kind_is_visible(*id))
+            .filter_map(|id| language.node_kind_for_id(id))
+            .collect()
+    });
+    KINDS.iter().copied()
+}
+
+impl SyntaxPattern {
+    /// A pattern of the name of a node type (`try_statement`), or of a query, which begins with a
+    /// bracket: `(call function: (identifier) @f (#eq? @f "eval"))`. Of a query, the predicates
+    /// `eq`, `match`, `any-of` and their negations are evaluated.
+    ///
+    /// # Errors
+    /// [`PatternError`] if it is neither.
+    pub fn new(text: &str) -> Result<Self, PatternError> {
+        let text = text.trim();
+        if !text.starts_with(['(', '[', '"', ';']) {
+            let language = language();
+            let count = u16::try_from(language.node_kind_count()).unwrap_or(u16::MAX);
+            let named = |id: &u16| {
+                language.node_kind_is_named(*id)
+                    && language.node_kind_is_visible(*id)
+                    && language.node_kind_for_id(*id) == Some(text)
+            };
+            let ids: Vec<u16> = (0..count).filter(named).collect();
+            return match ids.is_empty() {
+                true => Err(PatternError::UnknownKind(text.to_owned())),
+                false => Ok(Self(Form::Kind(ids))),
+            };
+        }
+        let query = Query::new(&language(), text).map_err(|error| PatternError::Query {
+            line: error.row + 1,
+            column: error.column + 1,
+            message: format!("{:?}: {}", error.kind, error.message.replace('\n', " ")),
+        })?;
+        let unknown = (0..query.pattern_count())
+            .flat_map(|at| query.general_predicates(at))
+            .map(|predicate| predicate.operator.to_string())
+            .next()
+            .or_else(|| {
+                let asks = |at: usize| !query.property_predicates(at).is_empty();
+                (0..query.pattern_count()).any(asks).then(|| "is?".to_owned())
+            });
+        match unknown {
+            Some(operator) => Err(PatternError::UnknownPredicate(operator)),
+            None => Ok(Self(Form::Query(query))),
+        }
+    }
+
+    /// How often the pattern is found in `text`, counted up to `limit`. Nodes of a broken text
+    /// count like others.
+    ///
+    /// # Errors
+    /// [`ParseError`] if the text has no tree, and [`ParseError::TooComplex`] if the search takes
+    /// more steps than the size of the tree allows.
+    pub fn count(
+        &self,
+        parser: &mut PythonParser,
+        text: &str,
+        limit: usize,
+    ) -> Result<usize, ParseError> {
+        let tree = parser.parse(text)?;
+        let mut found = 0;
+        match &self.0 {
+            Form::Kind(ids) => {
+                let mut cursor = tree.walk();
+                loop {
+                    if ids.contains(&cursor.node().kind_id()) {
+                        found += 1;
+                        if found >= limit {
+                            return Ok(found);
+                        }
+                    }
+                    if cursor.goto_first_child() {
+                        continue;
+                    }
+                    while !cursor.goto_next_sibling() {
+                        if !cursor.goto_parent() {
+                            return Ok(found);
+                        }
+                    }
+                }
+            }
+            Form::Query(query) => {
+                let root = tree.root_node();
+                let steps = BASE_STEPS + root.descendant_count() * STEPS_PER_NODE;
+                let mut calls = 0;
+                let mut stopped = false;
+                let mut progress = |_: &_| {
+                    calls += 1;
+                    stopped = calls > steps / STEPS_PER_CALL;
+                    stopped
+                };
+                let mut cursor = QueryCursor::new();
+                cursor.set_match_limit(OPEN_MATCHES);
+                {
+                    let options = QueryCursorOptions::new().progress_callback(&mut progress);
+                    let mut matches =
+                        cursor.matches_with_options(query, root, text.as_bytes(), options);
+                    while found < limit && matches.next().is_some() {
+                        found += 1;
+                    }
+                }
+                if found < limit && (stopped || cursor.did_exceed_match_limit()) {
+                    return Err(ParseError::TooComplex);
+                }
+                Ok(found)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    const CODE: &str = "def f(x):\n    '''try: to'''\n    try:\n        return eval(x)\n    except E:\n        return eval(g(x))\n";
+
+    fn count(pattern: &str, text: &str) -> usize {
+        let mut parser = PythonParser::new().unwrap();
+        SyntaxPattern::new(pattern).unwrap().count(&mut parser, text, usize::MAX).unwrap()
+    }
+
+    #[test]
+    fn nodes_are_counted_by_type_and_strings_fool_nobody() {
+        assert_eq!(count("try_statement", CODE), 1);
+        assert_eq!(count("try_statement", "def f():\n    'try: x'  # try:\n"), 0);
+        assert_eq!(count("return_statement", CODE), 2);
+        assert_eq!(count("identifier", "a = b"), 2);
+        assert_eq!(count("try_statement", ""), 0);
+        assert!(node_kinds().any(|kind| kind == "for_statement"));
+    }
+
+    #[test]
+    fn queries_are_evaluated_with_their_predicates() {
+        let eval = r#"(call function: (identifier) @f (#eq? @f "eval"))"#;
+        assert_eq!(count(eval, CODE), 2);
+        assert_eq!(count(r#"(call function: (identifier) @f (#match? @f "^g$"))"#, CODE), 1);
+        assert_eq!(count("[(except_clause) (try_statement)] @x", CODE), 2);
+        let mut parser = PythonParser::new().unwrap();
+        let pattern = SyntaxPattern::new(eval).unwrap();
+        assert_eq!(pattern.count(&mut parser, CODE, 1), Ok(1));
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_refused() {
+        let error = |text: &str| SyntaxPattern::new(text).unwrap_err().to_string();
+        assert_eq!(error("try_statment"), "`try_statment` is no node type of tree-sitter-python");
+        assert_eq!(error(""), "`` is no node type of tree-sitter-python");
+        assert!(error("(call").contains("line 1"), "{}", error("(call"));
+        assert!(error("(no_such)").contains("no_such"), "{}", error("(no_such)"));
+        assert!(error("((call) @x (#is-odd? @x))").contains("#is-odd?"));
+    }
+
+    #[test]
+    fn a_search_without_end_is_given_up() {
+        let pattern = SyntaxPattern::new(&format!("(module {})", "(_)* ".repeat(12))).unwrap();
+        let mut parser = PythonParser::new().unwrap();
+        let found = pattern.count(&mut parser, &"x = 1\n".repeat(2_000), usize::MAX);
+        assert!(found == Err(ParseError::TooComplex) || found.is_ok(), "{found:?}");
+    }
+}

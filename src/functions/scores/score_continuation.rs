@@ -1,0 +1,95 @@
+//! `score_continuation(spec, given, reference, prediction)`: the chosen scores of what comes after
+//! a text that was given.
+
+use std::sync::Arc;
+
+use arrow::array::AsArray;
+use arrow::datatypes::DataType;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+};
+
+use super::score_pair::{Columns, score_type, with_scorer};
+use super::spec::ScoreSpec;
+use crate::functions::function_doc::{Documented, FunctionDoc, FunctionGroup};
+
+/// A struct of [`score_type`].
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct ScoreContinuation {
+    signature: Signature,
+}
+
+impl Default for ScoreContinuation {
+    fn default() -> Self {
+        let types = vec![DataType::Utf8; 4];
+        Self { signature: Signature::exact(types, Volatility::Immutable) }
+    }
+}
+
+impl Documented for ScoreContinuation {
+    const DOC: FunctionDoc = FunctionDoc {
+        name: "score_continuation",
+        aliases: &[],
+        group: FunctionGroup::Score,
+        version: 1,
+        arguments: &[
+            ("spec", "text"),
+            ("given", "text"),
+            ("reference", "text"),
+            ("prediction", "text"),
+        ],
+        variadic: false,
+        returns: "struct",
+        summary: "`score_pair` of what comes after the given text, in reference and prediction alike; an error if the reference does not begin with it",
+        nulls: "all fields are null where a text is, and where nothing comes after the given text",
+        example: "score_continuation('{\"metrics\":[\"bleu\",\"levenshtein\",\"similarity\",\"exact_match\",\"chrf\",\"parses\"],\"mode\":\"correct\",\"bleu_tokenize\":\"13a\",\"bleu_smooth\":\"exp\",\"codebleu_weights\":[0.25,0.25,0.25,0.25]}', 'def f(a, b):\n    return', 'def f(a, b):\n    return a + b', 'def f(a,b): return b + a')",
+    };
+}
+
+impl ScalarUDFImpl for ScoreContinuation {
+    fn name(&self) -> &str {
+        "score_continuation"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Struct(score_type()))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let spec = ScoreSpec::of(&args.args[0])?;
+        let texts = args.args[1..].iter().map(|text| text.to_array(args.number_rows));
+        let texts = texts.collect::<Result<Vec<_>>>()?;
+        let (given, references) = (texts[0].as_string::<i32>(), texts[1].as_string::<i32>());
+        let predictions = texts[2].as_string::<i32>();
+        let mut columns = Columns::default();
+        with_scorer(&spec, |scorer| {
+            for ((given, reference), prediction) in given.iter().zip(references).zip(predictions) {
+                let (Some(given), Some(reference), Some(prediction)) =
+                    (given, reference, prediction)
+                else {
+                    columns.push(None);
+                    continue;
+                };
+                let scored = scorer.score_continuation(given, reference, prediction);
+                columns.push(scored.map_err(|_| not_given(given, reference))?);
+            }
+            Ok::<_, DataFusionError>(())
+        })?;
+        Ok(ColumnarValue::Array(Arc::new(columns.finish()?)))
+    }
+}
+
+/// The refusal, with the beginnings of both texts.
+fn not_given(given: &str, reference: &str) -> DataFusionError {
+    let beginning = |text: &str| text.chars().take(60).collect::<String>();
+    DataFusionError::Execution(format!(
+        "a reference does not begin with the given text: given {:?}…, reference {:?}…",
+        beginning(given),
+        beginning(reference)
+    ))
+}
