@@ -46,7 +46,7 @@ pub fn continuation<'a>(given: &str, text: &'a str) -> Continuation<'a> {
 fn strip_layout<'a>(given: &str, text: &'a str) -> Option<&'a str> {
     let (mut of_given, mut of_text) = (Significant::new(given), Significant::new(text));
     let mut ends = None;
-    while let Some((place, wanted)) = of_given.next() {
+    for (place, wanted) in of_given.by_ref() {
         match of_text.next() {
             Some((at, char)) if char == wanted => {
                 ends = Some((place + char.len_utf8(), at + char.len_utf8()));
