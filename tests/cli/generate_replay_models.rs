@@ -10,11 +10,11 @@ use crate::harness::{Outcome, Project};
 const WORKFLOW: &str = "galeras: 1
 steps:
   data: { op: read, with: { path: data.jsonl } }
-  given: { op: read, with: { path: given.jsonl } }
+  given: { op: read, with: { path: given.jsonl, columns: { id: prompt_id }, KEY } }
   answers:
     op: generate
     from: { input: data, answers: given }
-    with: { provider: replay, on: [id] }
+    with: { provider: replay }
 ";
 
 /// Answers of the models `a` and `b`, each with two samples, to the rows `d1`, `d2` and `d3`.
@@ -37,14 +37,16 @@ fn lines(rows: &[Value]) -> String {
     rows.iter().map(|row| format!("{row}\n")).collect()
 }
 
-/// Rows of a table whose key is not `id` alone.
+/// A table as other tools write it: the `id` is that of what was answered.
 fn project(given: &[Value]) -> Project {
-    let project = Project::new(WORKFLOW);
+    keyed(given, "key: [prompt_id, model, sample]")
+}
+
+fn keyed(given: &[Value], key: &str) -> Project {
+    let project = Project::new(&WORKFLOW.replace("KEY", key));
     let data = ["d1", "d2", "d3"].map(|id| json!({"id": id, "code": "x"}));
     project.write("data.jsonl", lines(&data));
     project.write("given.jsonl", lines(given));
-    let key = "given: { op: read, with: { path: given.jsonl, key: [id, model, sample] } }";
-    project.edit("w.yaml", "given: { op: read, with: { path: given.jsonl } }", key);
     project
 }
 
@@ -99,7 +101,7 @@ fn all_models_answer() {
     let digests = outcome.step("answers")["digest"].clone();
     project.write("given.jsonl", lines(&given().into_iter().rev().collect::<Vec<_>>()));
     assert_eq!(project.run_ok(&[]).step("answers")["digest"], digests);
-    project.edit("w.yaml", "on: [id]", "on: [id], samples: 2");
+    project.edit("w.yaml", "provider: replay", "provider: replay, samples: 2");
     project.run_ok(&[]);
     let both = told(&project);
     assert_eq!(both.len(), 12);
@@ -109,7 +111,7 @@ fn all_models_answer() {
 #[test]
 fn one_model_is_chosen() {
     let project = project(&given());
-    project.edit("w.yaml", "on: [id]", "on: [id], model: b");
+    project.edit("w.yaml", "provider: replay", "provider: replay, model: b");
     project.run_ok(&[]);
     assert_eq!(told(&project), ["d1", "d2", "d3"].map(|id| format!("b {id} 0 = b = '{id}' # 0")));
     let before = project.rows("answers");
@@ -118,13 +120,13 @@ fn one_model_is_chosen() {
     rows[1] = rows[0].clone();
     rows[1]["raw_response"] = json!("c = 1");
     project.write("given.jsonl", lines(&rows));
-    let key = "key: [id, model, sample]";
-    project.edit("w.yaml", key, "key: [id, model, sample, raw_response]");
+    let key = "key: [prompt_id, model, sample";
+    project.edit("w.yaml", key, &format!("{key}, raw_response"));
     project.run_ok(&[]);
     assert_eq!(project.rows("answers"), before);
     project.edit("w.yaml", "model: b", "model: a");
     let (_, detail) = fails(&project);
-    assert!(detail.contains("two answers for id = d1"), "{detail}");
+    assert!(detail.contains("two answers for prompt_id = d1"), "{detail}");
 }
 
 #[test]
@@ -134,7 +136,7 @@ fn a_model_that_is_not_there_is_an_error() {
         row["model"] = json!(format!("qwen2.5-coder-{}", row["model"].as_str().unwrap()));
     });
     let project = project(&rows);
-    project.edit("w.yaml", "on: [id]", "on: [id], model: qwen2.5-codr-a");
+    project.edit("w.yaml", "provider: replay", "provider: replay, model: qwen2.5-codr-a");
     let (_, detail) = fails(&project);
     assert!(detail.contains("no answers of a model `qwen2.5-codr-a`"), "{detail}");
     let shown = project.run(&["run", "w.yaml"]).exits(1);
@@ -172,11 +174,9 @@ fn a_missing_answer_says_whose_it_is() {
 fn a_row_without_a_model_is_an_error() {
     let mut rows = given();
     rows[3]["model"] = Value::Null;
-    let project = project(&rows);
-    let key = "key: [id, model, sample]";
-    project.edit("w.yaml", key, "key: [id, prediction]");
+    let project = keyed(&rows, "key: [prompt_id, prediction]");
     let (_, detail) = fails(&project);
-    assert!(detail.contains("id = d2, sample = 1 has no `model`"), "{detail}");
+    assert!(detail.contains("prompt_id = d2, sample = 1 has no `model`"), "{detail}");
 }
 
 #[test]
@@ -197,7 +197,11 @@ fn a_table_of_predictions_is_taken_as_it_is() {
     }
     // Said outright, the column is an answer like any other.
     let before = project.rows("answers");
-    project.edit("w.yaml", "on: [id]", "on: [id], answer: prediction, extract: raw");
+    project.edit(
+        "w.yaml",
+        "provider: replay",
+        "provider: replay, answer: prediction, extract: raw",
+    );
     project.run_ok(&[]);
     assert_eq!(project.rows("answers"), before);
 }

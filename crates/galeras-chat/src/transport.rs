@@ -192,13 +192,15 @@ impl Transport {
             }
         };
         let cost = if usage == Usage::default() { Cost::Unknown } else { Cost::Known(usage) };
-        let broken = match read {
+        let (broken, says_why) = match read {
             Read::Answer(answer) => return Ok(self.scrubbed(*answer)),
-            Read::BrokenOff => "the server broke its answer off",
-            Read::Error | Read::NoChoices => "the answer holds no choice",
+            Read::BrokenOff => ("the server broke its answer off", true),
+            Read::Error => ("the answer holds no choice", true),
+            Read::NoChoices => ("the answer holds no choice", false),
         };
         let error = ErrorBody::read(body);
-        if error == ErrorBody::default() {
+        let says_why = says_why || !error.message.is_empty() || error.status.is_some();
+        if !says_why || error == ErrorBody::default() {
             let rule = rules::NO_CHOICES;
             let rule = if broken.contains("choice") { rule } else { rules::SERVER_ERROR };
             return Err(Trouble::once(rule, broken, cost));

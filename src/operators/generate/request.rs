@@ -1,4 +1,4 @@
-//! What a request to a server says, in each protocol.
+//! What a request to a server says, in each protocol, and which arguments its answer depends on.
 
 use serde_json::{Map, Value, json};
 
@@ -72,4 +72,34 @@ pub(super) fn hello(args: &GenerateArgs, model: &str) -> Map<String, Value> {
     // Its budget would have to be less than that.
     body.shift_remove("thinking");
     body
+}
+
+/// The arguments that a result depends on.
+pub(super) fn arguments(args: &GenerateArgs, model: &str, pinned: Option<&str>) -> Value {
+    let mut all = json!({
+        "provider": args.provider,
+        "base_url": args.base_url(),
+        "model": model,
+        "version": pinned,
+        "temperature": args.temperature,
+        "top_p": args.top_p,
+        "max_tokens": args.max_tokens,
+        "stop": args.stop,
+        "seed": args.seed,
+        "extra_body": args.extra_body,
+        "samples": args.samples(),
+        "extract": args.extract(false),
+        "price": args.price,
+    });
+    if args.is_completion() {
+        all["endpoint"] = json!(args.endpoint());
+        all["prompt"] = json!(args.prompt());
+        all["suffix"] = json!(args.suffix());
+    } else {
+        all["messages"] = json!(args.messages());
+    }
+    if args.logprobs() {
+        all["logprobs"] = json!(true);
+    }
+    all
 }

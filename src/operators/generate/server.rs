@@ -148,33 +148,7 @@ fn missing_key(name: &str) -> String {
 
 impl BoundStep for ServerStep {
     fn args(&self) -> Value {
-        let args = &self.args;
-        let mut all = json!({
-            "provider": args.provider,
-            "base_url": args.base_url(),
-            "model": self.model,
-            "version": self.pinned,
-            "temperature": args.temperature,
-            "top_p": args.top_p,
-            "max_tokens": args.max_tokens,
-            "stop": args.stop,
-            "seed": args.seed,
-            "extra_body": args.extra_body,
-            "samples": args.samples(),
-            "extract": args.extract(false),
-            "price": args.price,
-        });
-        if args.is_completion() {
-            all["endpoint"] = json!(args.endpoint());
-            all["prompt"] = json!(args.prompt());
-            all["suffix"] = json!(args.suffix());
-        } else {
-            all["messages"] = json!(args.messages());
-        }
-        if args.logprobs() {
-            all["logprobs"] = json!(true);
-        }
-        all
+        request::arguments(&self.args, &self.model, self.pinned.as_deref())
     }
 
     fn recipe_args(&self) -> Option<Value> {

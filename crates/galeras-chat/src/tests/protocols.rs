@@ -130,7 +130,7 @@ async fn what_ends_it_all_and_what_ends_one() {
         assert_eq!(count, 1, "{reason}");
         assert!(reason.contains(told), "{reason}");
     }
-    let empty = json!({"content": null, "usage": {"input_tokens": 1, "output_tokens": 0}});
+    let empty = json!({"type": "message", "content": null, "usage": {"input_tokens": 1, "output_tokens": 0}});
     let within = json!({"type": "error", "error": {"type": "api_error", "message": "M"}});
     for (reply, rule, tries) in [
         (anthropic(400, &[], "invalid_request_error", "prompt is too long: 9"), "refused", 1),
