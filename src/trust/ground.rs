@@ -6,8 +6,11 @@ use std::path::{Component, Path, PathBuf};
 use crate::operator::{Access, ServerAddress};
 
 /// Variables that may go to their owner's server, through TLS, without being asked for.
-const OWN_KEYS: [(&str, &str); 2] =
-    [("OPENAI_API_KEY", "api.openai.com"), ("GITHUB_TOKEN", "api.github.com")];
+const OWN_KEYS: [(&str, &str); 3] = [
+    ("ANTHROPIC_API_KEY", "api.anthropic.com"),
+    ("GITHUB_TOKEN", "api.github.com"),
+    ("OPENAI_API_KEY", "api.openai.com"),
+];
 
 /// The folders and files that a workflow may use as its own.
 #[derive(Clone, Debug, Default)]
@@ -127,11 +130,15 @@ mod tests {
             ground.asks(&Access::Variable { name: name.into(), to: to(url) })
         };
         assert!(!asks("OPENAI_API_KEY", "https://api.openai.com/v1"));
+        assert!(!asks("ANTHROPIC_API_KEY", "https://api.anthropic.com"));
         assert!(!asks("GITHUB_TOKEN", "https://api.github.com/"));
         assert!(!asks("HOME", "http://127.0.0.1:8000/v1"));
         assert!(asks("OPENAI_API_KEY", "http://api.openai.com/v1"));
         assert!(asks("OPENAI_API_KEY", "https://api.openai.com:8443/v1"));
         assert!(asks("OPENAI_API_KEY", "https://api.openai.com.evil.example/v1"));
+        assert!(asks("ANTHROPIC_API_KEY", "http://api.anthropic.com"));
+        assert!(asks("ANTHROPIC_API_KEY", "https://api.openai.com/v1"));
+        assert!(asks("OPENAI_API_KEY", "https://api.anthropic.com"));
         assert!(asks("GITHUB_TOKEN", "https://api.openai.com/v1"));
         assert!(asks("HOME", "https://api.openai.com/v1"));
     }

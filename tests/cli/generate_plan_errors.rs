@@ -93,6 +93,129 @@ fn arguments_of_another_provider() {
 }
 
 #[test]
+fn arguments_that_a_server_does_not_take() {
+    for (with, words) in [
+        ("prompt: «code", &["`endpoint: completions`", "`messages`"][..]),
+        ("suffix: «code", &["`endpoint: completions`"]),
+        ("given: «code", &["echo", "did you mean `messages`?"]),
+        ("reference: «code", &["reference", "did you mean `messages`?"]),
+    ] {
+        wrong_openai(with, "conflicting-arguments", words);
+    }
+    let completions =
+        |with: &str| format!("{{ endpoint: completions, model: m, base_url: '{URL}', {with} }}");
+    let code = "conflicting-arguments";
+    wrong(
+        &completions("messages: «code, prompt: code"),
+        code,
+        &["`endpoint: chat`", "did you mean `prompt`?"],
+    );
+    for name in ["model", "prompt", "suffix", "stream", "n", "echo"] {
+        wrong(&completions(&format!("prompt: code, extra_body: {{ {name}: «2 }}")), code, &[name]);
+    }
+    wrong(&completions("prompt: «cod"), "unknown-column", &["cod", "code"]);
+    wrong(&completions("prompt: «size"), "wrong-type", &["size", "int64"]);
+    wrong(&completions("prompt: code, suffix: «cod"), "unknown-column", &["cod", "code"]);
+    wrong(
+        "{ endpoint: «completion, model: m, prompt: code }",
+        "wrong-value",
+        &["did you mean `completions`?"],
+    );
+    for (url, word) in
+        [("http://h/v1/chat/completions", "not chats"), ("http://h/api/generate", "/v1")]
+    {
+        let with =
+            format!("{{ endpoint: completions, model: m, prompt: code, base_url: «'{url}' }}");
+        wrong(&with, "bad-url", &[word]);
+    }
+}
+
+#[test]
+fn arguments_of_anthropic() {
+    let anthropic = |with: &str| {
+        format!("{{ provider: anthropic, model: m, base_url: '{URL}', messages: code, {with} }}")
+    };
+    let code = "conflicting-arguments";
+    for (with, name) in [
+        ("seed: «1", "seed"),
+        ("logprobs: «true", "logprobs"),
+        ("endpoint: «chat", "endpoint"),
+        ("prompt: «code", "prompt"),
+        ("suffix: «code", "suffix"),
+        ("order: «3", "order"),
+        ("given: «code", "given"),
+    ] {
+        wrong(&anthropic(&format!("max_tokens: 5, {with}")), code, &[name, "belongs to"]);
+    }
+    wrong(
+        &anthropic("max_tokens: 5, seed: «1"),
+        code,
+        &["`provider: anthropic` takes", "temperature"],
+    );
+    for name in ["model", "messages", "system", "stream"] {
+        wrong(&anthropic(&format!("max_tokens: 5, extra_body: {{ {name}: «2 }}")), code, &[name]);
+    }
+    wrong(&anthropic("max_tokens: 5, temperature: «1.5"), "out-of-range", &["at most 1"]);
+    let chat = "{ provider: anthropic, max_tokens: 5, model: m, messages: code, base_url: «'http://h/v1/chat/completions' }";
+    wrong(chat, "bad-url", &["/v1/messages"]);
+    // What is missing has no place of its own.
+    let step = "  answers:\n    op: generate\n    from: table\n    with: ";
+    for (with, words) in [
+        (anthropic("top_p: 1"), &["needs `max_tokens`", "max_tokens: 1024"][..]),
+        (
+            "{ provider: anthropic, max_tokens: 5, messages: code }".to_string(),
+            &["needs a `model`"],
+        ),
+        (
+            "{ provider: reference }".to_string(),
+            &["column with the right answers", "reference: code"],
+        ),
+    ] {
+        let outcome = Project::new(&format!("{BEFORE}{step}{with}\n")).run_json(&[]).exits(2);
+        let found = outcome.events("diagnostic");
+        assert_eq!((found.len(), &found[0]["code"]), (1, &"missing-argument".into()), "{outcome}");
+        let said = format!("{} {}", found[0]["message"], found[0]["help"]);
+        assert!(words.iter().all(|word| said.contains(word)), "{said}");
+    }
+}
+
+#[test]
+fn arguments_of_baselines() {
+    let code = "conflicting-arguments";
+    let echo = |with: &str| format!("{{ provider: echo, given: code, {with} }}");
+    for (with, words) in [
+        ("code: «code", &["ngram", "did you mean `given`?"][..]),
+        ("reference: «code", &["reference", "did you mean `given`?"]),
+        ("temperature: «0", &["openai", "takes"]),
+        ("max_tokens: «5", &["openai"]),
+        ("seed: «5", &["ngram"]),
+        ("max_usd: «5", &["anthropic"]),
+        ("base_url: «'http://h/v1'", &["openai"]),
+        ("logprobs: «false", &["openai"]),
+    ] {
+        wrong(&echo(with), code, words);
+    }
+    wrong(
+        "{ provider: reference, reference: code, given: «code }",
+        code,
+        &["did you mean `reference`?"],
+    );
+    wrong(
+        "{ provider: reference, reference: code, messages: «code }",
+        code,
+        &["did you mean `reference`?"],
+    );
+    wrong("{ provider: echo, given: «cod }", "unknown-column", &["cod", "code"]);
+    wrong("{ provider: echo, given: «size }", "wrong-type", &["size", "int64"]);
+    wrong("{ provider: reference, reference: «cod }", "unknown-column", &["cod", "code"]);
+    wrong("{ provider: echo, messages: «cod }", "unknown-column", &["cod", "code"]);
+    wrong("{ provider: «ecko }", "wrong-value", &["did you mean `echo`?"]);
+    let from = "  answers:\n    op: generate\n    from: { input: table, train: table }\n    with: ";
+    let with = "{ provider: «echo, given: code }\n";
+    refused(&format!("{from}{with}"), "wrong-inputs", &["`train`"]);
+}
+
+#[test]
 fn a_model_is_needed() {
     let step = "  «answers:\n    op: generate\n    from: table\n    with: ";
     let with = format!("{{ base_url: '{URL}', messages: code }}\n");

@@ -98,7 +98,7 @@ fn answers_are_found_by_the_id_of_the_prompt() {
     let by_id: Vec<Value> = prompts
         .iter()
         .enumerate()
-        .map(|(at, row)| json!({"id": at, "prompt_id": row["id"], "text": format!("y = {at}"), "model": "old"}))
+        .map(|(at, row)| json!({"id": at, "prompt_id": row["id"], "text": format!("y = {at}"), "reported_model": "old"}))
         .collect();
     project.write("given.jsonl", lines(&by_id));
     project.edit("w.yaml", ", on: [snippet_id, treatment] }", ", answer: text, model: earlier }");
@@ -110,7 +110,7 @@ fn answers_are_found_by_the_id_of_the_prompt() {
         // Without a fence all of it is code. The model is the one of the workflow.
         assert_eq!(row["prediction"], format!("y = {at}"));
         assert_eq!(row["raw_response"], format!("y = {at}"));
-        assert_eq!(row["model"], "earlier");
+        assert_eq!((&row["model"], &row["reported_model"]), (&json!("earlier"), &json!("old")));
     }
 }
 

@@ -41,12 +41,12 @@ pub struct Ask {
 }
 
 impl Ask {
-    /// A request with this body, as OpenAI's reference of the chat completions API defines it. `stream` is set to
-    /// false whatever it was.
+    /// A request with this body, as the reference of its protocol defines it: `messages` for chats,
+    /// a `prompt` for a text that goes on. `stream` is set to false whatever it was.
     ///
     /// # Errors
-    /// [`ChatError::Fatal`] if `model` is missing or not a text, or `messages` is missing or
-    /// empty.
+    /// [`ChatError::Fatal`] if `model` is missing or not a text, or `messages` and `prompt` are
+    /// missing or empty.
     pub fn new(mut body: Map<String, Value>) -> Result<Self, ChatError> {
         let fatal = |text: &str| ChatError::Fatal(text.to_string());
         let model = body.get("model").and_then(Value::as_str).unwrap_or_default().to_string();
@@ -54,16 +54,19 @@ impl Ask {
             return Err(fatal("a request needs a `model`"));
         }
         let messages = body.get("messages").and_then(Value::as_array).map_or(0, Vec::len);
-        if messages == 0 {
-            return Err(fatal("a request needs `messages`"));
+        let texts = ["prompt", "system"].map(|name| body.get(name).is_some_and(Value::is_string));
+        if messages == 0 && !texts[0] {
+            return Err(fatal("a request needs `messages` or a `prompt`"));
         }
+        let messages = messages + texts.into_iter().filter(|there| *there).count();
         body.insert("stream".into(), Value::Bool(false));
         // Allowed with `"stream": true` only.
         body.shift_remove("stream_options");
         let number = |name: &str| body.get(name).and_then(Value::as_u64);
         let limits = [LimitName::MaxTokens, LimitName::MaxCompletionTokens];
         let limit = limits.into_iter().filter_map(|name| number(name.field())).max();
-        let choices = number("n").unwrap_or(1).max(1);
+        // As many are written, and billed, whatever is shown of them.
+        let choices = ["n", "best_of"].into_iter().filter_map(number).max().unwrap_or(1).max(1);
         let completion_limit = limit.map(|limit| limit.saturating_mul(choices));
         let written = serde_json::to_vec(&body);
         let body = written.map_err(|e| fatal(&format!("a request cannot be written: {e}")))?;
@@ -130,6 +133,7 @@ mod tests {
             (json!({"max_tokens": 5}), Some(5)),
             (json!({"max_completion_tokens": 7}), Some(7)),
             (json!({"max_tokens": 5, "n": 3}), Some(15)),
+            (json!({"max_tokens": 5, "best_of": 4, "n": 2}), Some(20)),
             (json!({"max_tokens": -1}), None),
         ] {
             let mut body = json!({"model": "m", "messages": [{}]});
@@ -139,9 +143,13 @@ mod tests {
     }
 
     #[test]
-    fn model_and_messages_are_needed() {
+    fn a_model_and_something_to_answer_are_needed() {
         assert!(ask(json!({"messages": [{}]})).is_err());
         assert!(ask(json!({"model": "m"})).is_err());
         assert!(ask(json!({"model": "m", "messages": []})).is_err());
+        assert!(ask(json!({"model": "m", "prompt": 5})).is_err());
+        assert_eq!(ask(json!({"model": "m", "prompt": ""})).unwrap().messages(), 1);
+        let system = json!({"model": "m", "messages": [{}], "system": "s"});
+        assert_eq!(ask(system).unwrap().messages(), 2);
     }
 }

@@ -7,30 +7,30 @@ use std::fmt;
 use url::{Host, Url};
 
 use super::error::ChatError;
+use super::protocol::Protocol;
 use galeras_net::Secret;
 
-/// What follows the base of every server.
-const CHAT: &str = "/chat/completions";
-
-/// An OpenAI-compatible endpoint for chat completions, and the key for it.
+/// An endpoint that speaks one of the protocols, and the key for it.
 ///
 /// The key is sent to this address only, as redirects are not followed. `Debug` and `Display`
 /// show neither it nor the query of the address, which may hold another one.
 #[derive(Clone)]
 pub struct Endpoint {
+    protocol: Protocol,
     url: Url,
     key: Option<Secret>,
 }
 
 impl Endpoint {
-    /// The endpoint below `base_url`, which is written as for OpenAI's own clients, with or
-    /// without a slash at its end: `http://host:8000/v1`. An address that already ends in
-    /// `/chat/completions` is taken as well, and a query (Azure's `?api-version=…`) is kept.
+    /// The endpoint below `base_url`, which is written as for the protocol's own clients, with or
+    /// without a slash at its end: `http://host:8000/v1` for OpenAI's, `http://host:8000` (or with
+    /// `/v1`) for Anthropic's. An address that already ends in the path of the protocol is taken as
+    /// well, and a query (Azure's `?api-version=…`) is kept.
     ///
     /// # Errors
     /// [`ChatError::Fatal`] if `base_url` is not an http or https URL, holds a user, a password or
     /// a fragment, or ends like another API's address.
-    pub fn new(base_url: &str, key: Option<Secret>) -> Result<Self, ChatError> {
+    pub fn new(protocol: Protocol, base_url: &str, key: Option<Secret>) -> Result<Self, ChatError> {
         let wrong = |why: &str| ChatError::Fatal(format!("the address of the endpoint {why}"));
         // Not quoted before it is known to hold no password.
         let mut url = Url::parse(base_url.trim()).map_err(|error| match error {
@@ -46,20 +46,15 @@ impl Endpoint {
         if url.fragment().is_some() {
             return Err(wrong("must not hold `#`"));
         }
-        let base = url.path().trim_end_matches('/');
-        let base = base.strip_suffix(CHAT).unwrap_or(base).trim_end_matches('/').to_string();
-        for (end, instead) in [
-            ("/completions", "takes chats, not prompts: it ends before `/completions`"),
-            ("/responses", "is that of chat completions: it ends before `/responses`"),
-            ("/api/chat", "is the OpenAI-compatible one: `/v1` instead of `/api/chat`"),
-            ("/api/generate", "is the OpenAI-compatible one: `/v1` instead of `/api/generate`"),
-        ] {
-            if base.ends_with(end) {
-                return Err(wrong(instead));
-            }
-        }
-        url.set_path(&format!("{base}{CHAT}"));
-        Ok(Self { url, key })
+        let base = protocol.base(url.path()).map_err(wrong)?;
+        let path = format!("{base}{}", protocol.path());
+        url.set_path(&path);
+        Ok(Self { protocol, url, key })
+    }
+
+    /// What it speaks.
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
     }
 
     /// The key, if the server wants one.
@@ -109,6 +104,10 @@ impl fmt::Debug for Endpoint {
 mod tests {
     use super::*;
 
+    fn chat(base_url: &str) -> Result<Endpoint, ChatError> {
+        Endpoint::new(Protocol::Chat, base_url, None)
+    }
+
     #[test]
     fn addresses_are_taken_as_users_write_them() {
         for (written, sent) in [
@@ -124,9 +123,41 @@ mod tests {
             ),
             ("http://[::1]:80/v1", "http://[::1]/v1/chat/completions"),
         ] {
-            let endpoint = Endpoint::new(written, None).unwrap();
+            let endpoint = chat(written).unwrap();
             assert_eq!(endpoint.url().as_str(), sent);
             assert!(!endpoint.to_string().contains('?'));
+        }
+    }
+
+    #[test]
+    fn each_protocol_has_its_path() {
+        for (protocol, written, sent) in [
+            (Protocol::Completions, "http://host/v1/", "http://host/v1/completions"),
+            (Protocol::Completions, "http://host/v1/completions", "http://host/v1/completions"),
+            (Protocol::Completions, "http://host/v1/fim", "http://host/v1/fim/completions"),
+            (Protocol::Messages, "https://host", "https://host/v1/messages"),
+            (Protocol::Messages, "https://host/", "https://host/v1/messages"),
+            (Protocol::Messages, "https://host/v1", "https://host/v1/messages"),
+            (Protocol::Messages, "https://host/v1/messages/", "https://host/v1/messages"),
+            (
+                Protocol::Messages,
+                "https://host/anthropic?x=1",
+                "https://host/anthropic/v1/messages?x=1",
+            ),
+        ] {
+            let endpoint = Endpoint::new(protocol, written, None).unwrap();
+            assert_eq!(endpoint.url().as_str(), sent);
+            assert_eq!(endpoint.protocol(), protocol);
+        }
+        for (protocol, written, part) in [
+            (Protocol::Completions, "http://host/v1/chat/completions", "not chats"),
+            (Protocol::Completions, "http://host/api/generate", "/v1"),
+            (Protocol::Messages, "http://host/v1/chat/completions", "/v1/messages"),
+            (Protocol::Messages, "http://host/v1/complete", "/v1/messages"),
+            (Protocol::Chat, "http://host/v1/messages", "chat completions"),
+        ] {
+            let error = Endpoint::new(protocol, written, None).unwrap_err().to_string();
+            assert!(error.contains(part), "{written}: {error}");
         }
     }
 
@@ -145,7 +176,7 @@ mod tests {
             ("http://host:11434/api/chat", "/v1"),
             ("http://ho st/v1", "invalid"),
         ] {
-            let error = Endpoint::new(written, None).unwrap_err().to_string();
+            let error = chat(written).unwrap_err().to_string();
             assert!(error.contains(part), "{written}: {error}");
             assert!(!error.contains("hunter2"), "{error}");
         }
@@ -154,14 +185,17 @@ mod tests {
     #[test]
     fn a_key_in_the_clear_is_noticed() {
         let key = || Some(Secret::new("K", "sk-0123456789").unwrap());
-        let shows = |url: &str| Endpoint::new(url, key()).unwrap().shows_key();
+        let shows = |url: &str| Endpoint::new(Protocol::Chat, url, key()).unwrap().shows_key();
         assert!(shows("http://10.0.0.1/v1"));
         assert!(!shows("https://10.0.0.1/v1"));
         for here in ["http://localhost/v1", "http://127.0.0.1:8000/v1", "http://[::1]/v1"] {
             assert!(!shows(here), "{here}");
         }
-        assert!(!Endpoint::new("http://10.0.0.1/v1", None).unwrap().shows_key());
-        let shown = format!("{:?}", Endpoint::new("http://h/v1?key=hunter2", key()).unwrap());
+        assert!(!chat("http://10.0.0.1/v1").unwrap().shows_key());
+        let shown = format!(
+            "{:?}",
+            Endpoint::new(Protocol::Chat, "http://h/v1?key=hunter2", key()).unwrap()
+        );
         assert_eq!(shown, "Endpoint(http://h/v1/chat/completions, Some(Secret($K)))");
     }
 }

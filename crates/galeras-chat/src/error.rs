@@ -49,9 +49,9 @@ pub mod rules {
     pub const SERVER_ERROR: &str = "server_error";
     /// The connection ended before the answer did.
     pub const CUT_CONNECTION: &str = "cut_connection";
-    /// The answer is not a chat completion.
+    /// The answer is not what the protocol says.
     pub const MALFORMED_ANSWER: &str = "malformed_answer";
-    /// The answer holds no choice.
+    /// The answer holds no choice, or no content.
     pub const NO_CHOICES: &str = "no_choices";
     /// The answer is longer than the client reads.
     pub const TOO_LARGE: &str = "too_large";

@@ -19,7 +19,7 @@ pub(super) struct ErrorBody {
 }
 
 impl ErrorBody {
-    /// Reads `{"error": {"message", "type", "param", "code"}}` (OpenAI and most),
+    /// Reads `{"error": {"message", "type", "param", "code"}}` (OpenAI, Anthropic and most),
     /// `{"error": "…"}` (Ollama), `{"message", "type", "code"}` (vLLM before 0.10),
     /// `{"detail": …}` (FastAPI), text, and the title of a web page.
     pub(super) fn read(body: &[u8]) -> Self {

@@ -1,9 +1,10 @@
-//! Chat completions from any OpenAI-compatible server: vLLM, llama.cpp, Ollama, gateways, OpenAI.
+//! Answers of language models behind servers: OpenAI's chat completions and completions (vLLM,
+//! llama.cpp, Ollama, gateways, OpenAI), Anthropic's messages.
 //!
-//! A request ([`Ask`]) goes to an [`Endpoint`] through a [`ChatClient`], which all requests to it
+//! What differs between the protocols is in [`Protocol`]; all else holds for each. A request ([`Ask`]) goes to an [`Endpoint`] through a [`ChatClient`], which all requests to it
 //! share: it holds what they may cost back (`budget`, `estimate`, `money`), waits for its turn
-//! (`pace`, `window`), sends it (`transport`), reads the answer (`answer`) or what failed (`error_body`,
-//! `limits`), decides what that means (`verdict`), and tries again (`backoff`).
+//! (`pace`, `window`), sends it (`transport`), reads the answer (`choices`, `message`, `logprobs`) or
+//! what failed (`error_body`, `limits`), decides what that means (`verdict`), and tries again (`backoff`).
 //!
 //! Does not live here: tables, prompts, and how many requests go side by side, which the caller
 //! decides. The key is the only secret here; no text shows a telling piece of it.
@@ -18,14 +19,14 @@
 //! |---|---|---|---|
 //! | 401, 403, 405, 407, 410, 501; 404 of address or model | 1 | all | none |
 //! | 402; 429 with `insufficient_quota` and the like | 1 | all | none |
-//! | 400, 422: no such model, unsupported parameter | 1 | all | none |
+//! | 400, 422: no such model, no money left, unsupported parameter | 1 | all | none |
 //! | 3xx | 1 | all | none |
 //! | TLS fails, the key or address cannot be sent | 1 | all | none |
 //! | 2xx as an event stream, or compressed | 1 | all | worst |
 //! | 2xx as a web page before any good answer | 1 | all | none |
 //! | unreachable before the server ever said anything | 1 | all | none |
 //! | unreachable later; 503 “loading model” | for `patience` | all | none |
-//! | 429, 503 with `retry-after` | 10 in a row without a good answer | all | none |
+//! | 429; 503, 529 with `retry-after` | 10 in a row without a good answer | all | none |
 //! | … but others are answered | 20 of one request | one: `refused` | none |
 //! | … asks for more than an hour | 1 | all | none |
 //! | 429 “request too large”, other 4xx; 500 “context size” | 1 | one: `refused` | none |
@@ -34,12 +35,12 @@
 //! | … with `x-should-retry: false` | 1 | one: `server_error` | the same |
 //! | the connection ends before the answer does | `tries` | one: `cut_connection` | worst |
 //! | no answer in time | 2 | one: `time_out` | worst |
-//! | 2xx that is not a chat completion, or empty | 2 | one: `malformed_answer` | worst |
-//! | 2xx without a choice | 2 | one: `no_choices` | as the server says, or worst |
+//! | 2xx that is not what the protocol says, or empty | 2 | one: `malformed_answer` | worst |
+//! | 2xx without a choice, or without content | 2 | one: `no_choices` | as the server says, or worst |
 //! | 2xx longer than allowed | 1 | one: `too_large` | worst |
 //! | the budget does not allow another try | – | all: `OverBudget` | – |
 //!
-//! After 429, or 503 with `retry-after`, nothing is sent for as long as the server asked
+//! After 429, or 503 and 529 with `retry-after`, nothing is sent for as long as the server asked
 //! (`retry-after-ms`, `retry-after`, `x-ratelimit-reset-*`), or for 1, 2, 4 … 60 seconds; then
 //! requests are sent 0.1 seconds apart until `concurrency` of them were sent. These
 //! waits use up no tries.
@@ -48,15 +49,20 @@ mod answer;
 mod ask;
 mod backoff;
 mod budget;
+mod choices;
 mod client;
 mod endpoint;
 mod error;
 mod error_body;
 mod estimate;
+mod lenient;
 mod limits;
+mod logprobs;
+mod message;
 mod money;
 mod notice;
 mod pace;
+mod protocol;
 mod readable;
 #[cfg(test)]
 mod tests;
@@ -64,7 +70,7 @@ mod transport;
 mod verdict;
 mod window;
 
-pub use answer::Answer;
+pub use answer::{Answer, TokenLogprob};
 pub use ask::{Ask, LimitName};
 pub use budget::{Budget, Reservation};
 pub use client::{ChatClient, ChatSettings};
@@ -72,3 +78,4 @@ pub use endpoint::Endpoint;
 pub use error::{ChatError, rules};
 pub use money::{Price, Usd};
 pub use notice::{ChatNotice, ChatNotify};
+pub use protocol::Protocol;

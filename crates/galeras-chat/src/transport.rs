@@ -6,12 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use galeras_net::{AGENT, CONNECT_TIMEOUT, causes, http_builder};
-use reqwest::header::{
-    ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION,
-};
+use reqwest::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, LOCATION};
 use reqwest::{Response, redirect};
 
-use super::answer::{Answer, Body, Read, Usage};
+use super::answer::{Answer, ParsedBody, Read, TokenLogprob, Usage};
 use super::ask::Ask;
 use super::endpoint::Endpoint;
 use super::error::{ChatError, rules};
@@ -51,17 +49,12 @@ impl Transport {
         max_bytes: usize,
     ) -> Result<Self, ChatError> {
         let fatal = |what: &str| ChatError::Fatal(format!("cannot set up HTTP: {what}"));
-        let mut headers = HeaderMap::new();
+        // The error of a failed parse is left out: it might quote.
+        let headers = endpoint.protocol().headers(endpoint.key());
+        let mut headers = headers.map_err(|_| fatal("the key cannot be sent"))?;
         let json = HeaderValue::from_static("application/json");
         headers.insert(ACCEPT, json.clone());
         headers.insert(CONTENT_TYPE, json);
-        if let Some(key) = endpoint.key() {
-            // The error of a failed parse is left out: it might quote.
-            let value = HeaderValue::try_from(format!("Bearer {}", key.expose()));
-            let mut value = value.map_err(|_| fatal("the key cannot be sent"))?;
-            value.set_sensitive(true);
-            headers.insert(AUTHORIZATION, value);
-        }
         // Half of the time-out at most: a server that is not there is told from a slow one.
         let connect = CONNECT_TIMEOUT.min(timeout / 2);
         // No time-out between bytes: `send` limits the whole try, and models think for long.
@@ -183,15 +176,14 @@ impl Transport {
     fn parse(&self, ask: &Ask, status: u16, page: bool, body: &[u8]) -> Result<Answer, Trouble> {
         let endpoint = &self.endpoint;
         let malformed = |text: String| Trouble::once(rules::MALFORMED_ANSWER, text, Cost::Unknown);
-        let parsed: Body = match serde_json::from_slice(body) {
+        let ParsedBody { usage, read } = match endpoint.protocol().parse(body) {
             Ok(parsed) => parsed,
             Err(_) if body.is_empty() => {
                 return Err(malformed(format!("an answer without content (HTTP {status})")));
             }
             Err(_) if page && !self.good.load(Ordering::Relaxed) => {
-                let text = format!(
-                    "{endpoint} answers with a web page; the address of most servers ends in /v1"
-                );
+                let hint = endpoint.protocol().hint();
+                let text = format!("{endpoint} answers with a web page; {hint}");
                 return Err(Trouble::new(Kind::Fatal, text, Cost::Nothing));
             }
             Err(error) => {
@@ -199,15 +191,16 @@ impl Transport {
                 return Err(malformed(format!("the answer is damaged: {error}")));
             }
         };
-        let usage = parsed.usage();
         let cost = if usage == Usage::default() { Cost::Unknown } else { Cost::Known(usage) };
-        let broken = match parsed.read() {
+        let (broken, says_why) = match read {
             Read::Answer(answer) => return Ok(self.scrubbed(*answer)),
-            Read::BrokenOff => "the server broke its answer off",
-            Read::Error | Read::NoChoices => "the answer holds no choice",
+            Read::BrokenOff => ("the server broke its answer off", true),
+            Read::Error => ("the answer holds no choice", true),
+            Read::NoChoices => ("the answer holds no choice", false),
         };
         let error = ErrorBody::read(body);
-        if error == ErrorBody::default() {
+        let says_why = says_why || !error.message.is_empty() || error.status.is_some();
+        if !says_why || error == ErrorBody::default() {
             let rule = rules::NO_CHOICES;
             let rule = if broken.contains("choice") { rule } else { rules::SERVER_ERROR };
             return Err(Trouble::once(rule, broken, cost));
@@ -227,6 +220,12 @@ impl Transport {
             finish_reason: scrub(answer.finish_reason),
             model: scrub(answer.model),
             system_fingerprint: scrub(answer.system_fingerprint),
+            logprobs: answer.logprobs.filter(|tokens| {
+                // In pieces it would not be found.
+                let whole: String =
+                    tokens.iter().map(|token: &TokenLogprob| token.token.as_str()).collect();
+                key.scrub_answer(whole.clone()) == whole
+            }),
             ..answer
         }
     }

@@ -91,10 +91,10 @@ impl Bad<'_> {
             404 | 410 if self.body.says(&["model"]) || self.body.is(&["model_not_found"]) => {
                 fatal(no_model(ask, endpoint, &quoted))
             }
-            404 | 405 | 410 | 501 => fatal(format!(
-                "there are no chat completions at {endpoint} (HTTP {status}){quoted}; the address \
-                 of most servers ends in /v1"
-            )),
+            404 | 405 | 410 | 501 => {
+                let (name, hint) = (endpoint.protocol().name(), endpoint.protocol().hint());
+                fatal(format!("there are no {name} at {endpoint} (HTTP {status}){quoted}; {hint}"))
+            }
             407 => fatal(format!("the proxy wants a login (HTTP 407){quoted}")),
             400 | 422 => self.bad_request(ask, endpoint, &quoted),
             413 => self.refused(rules::REFUSED, "the request is too long for the server", &quoted),
@@ -121,8 +121,8 @@ impl Bad<'_> {
             500..=599 if self.fits_not() => {
                 self.refused(rules::REFUSED, "the prompt does not fit into the context", &quoted)
             }
-            503 if self.wait.is_some() => {
-                let reason = format!("the server is busy (HTTP 503){quoted}");
+            503 | 529 if self.wait.is_some() => {
+                let reason = format!("the server is busy (HTTP {status}){quoted}");
                 Trouble::new(Kind::Limited(self.wait), reason, Cost::Nothing)
             }
             408 | 409 | 425 | 500..=599 => self.failed(&quoted),
@@ -150,6 +150,13 @@ impl Bad<'_> {
 
     fn bad_request(&self, ask: &Ask, endpoint: &Endpoint, quoted: &str) -> Trouble {
         let fatal = |text: String| Trouble::new(Kind::Fatal, text, Cost::Nothing);
+        if self.body.says(&["credit balance is too low"]) {
+            let origin = endpoint.origin();
+            return fatal(format!("the account has no money left at {origin}{quoted}"));
+        }
+        if self.body.says(&["maximum allowed number of output tokens"]) {
+            return fatal(format!("`max_tokens` is more than the model allows{quoted}"));
+        }
         let filtered = self.body.is(FILTERED) || self.body.says(&["content management policy"]);
         if filtered {
             return self.refused(rules::CONTENT_FILTER, "a filter stopped the prompt", quoted);
@@ -193,6 +200,8 @@ impl Bad<'_> {
                 "context size",
                 "context window",
                 "maximum context",
+                "context limit",
+                "prompt is too long",
                 "max_tokens must be at least 1, got -",
             ])
     }
@@ -235,12 +244,14 @@ const UNSUPPORTED: &[&str] =
     &["unsupported_parameter", "unsupported_value", "unknown_parameter", "extra_forbidden"];
 
 const UNSUPPORTED_WORDS: &[&str] = &[
-    "unsupported parameter",
+    "unsupported param",
     "unsupported value",
     "unknown parameter",
     "unrecognized request argument",
     "extra inputs are not permitted",
     "extra fields not permitted",
+    "suffix is not currently supported",
+    "cannot both be specified",
 ];
 
 fn no_model(ask: &Ask, endpoint: &Endpoint, quoted: &str) -> String {
@@ -253,6 +264,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::protocol::Protocol;
     use galeras_net::Secret;
 
     fn judged(status: u16, body: &str) -> Trouble {
@@ -266,7 +278,7 @@ mod tests {
         let request = json!({"model": "m", "messages": [{}], "max_tokens": 5});
         let ask = Ask::new(request.as_object().unwrap().clone()).unwrap();
         let key = Secret::new("KEY", "sk-0123456789abcdef").unwrap();
-        bad.judge(&ask, &Endpoint::new("http://host/v1", Some(key)).unwrap())
+        bad.judge(&ask, &Endpoint::new(Protocol::Chat, "http://host/v1", Some(key)).unwrap())
     }
 
     fn error(message: &str, code: &str) -> String {
@@ -293,6 +305,16 @@ mod tests {
             (404, error("model 'm' not found, try pulling it", ""), "has no model `m`"),
             (400, error(tokens, "unsupported_parameter"), "`max_completion_tokens` instead"),
             (400, error("Unrecognized request argument supplied: top_k", ""), "top_k"),
+            (400, error("suffix is not currently supported", ""), "leave it out"),
+            (400, error("Your credit balance is too low to access the API.", ""), "no money"),
+            (
+                400,
+                error(
+                    "max_tokens: 9 > 8, which is the maximum allowed number of output tokens",
+                    "",
+                ),
+                "`max_tokens`",
+            ),
             (400, "Client sent an HTTP request to an HTTPS server.".into(), "https://"),
             (405, String::new(), "/v1"),
             (407, String::new(), "proxy"),
@@ -319,6 +341,13 @@ mod tests {
             (500, llama.into(), rules::REFUSED, "context"),
             (400, llama_400.into(), rules::REFUSED, "context"),
             (400, error("something else", ""), rules::REFUSED, "something else"),
+            (400, error("prompt is too long: 9 tokens > 8 maximum", ""), rules::REFUSED, "context"),
+            (
+                400,
+                error("input length and `max_tokens` exceed context limit: 8 + 2 > 9", ""),
+                rules::REFUSED,
+                "context",
+            ),
             (413, String::new(), rules::REFUSED, "too long"),
             (418, String::new(), rules::REFUSED, "418"),
             (429, error("Request too large for gpt-4 on TPM", ""), rules::REFUSED, "longer"),
@@ -338,6 +367,7 @@ mod tests {
         }
         assert_eq!(judged_with(500, "", Some(wait)).kind, again(wait));
         assert_eq!(judged_with(503, "", Some(wait)).kind, Kind::Limited(Some(wait)));
+        assert_eq!(judged_with(529, "", Some(wait)).kind, Kind::Limited(Some(wait)));
         assert_eq!(judged(504, "").cost, Cost::Unknown);
         assert_eq!(judged(500, "").cost, Cost::Nothing);
         let gemini = "You exceeded your current quota, please check your plan";

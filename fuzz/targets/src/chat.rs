@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
-use galeras_chat::{Ask, Budget, ChatClient, ChatSettings, Endpoint, Price};
+use galeras_chat::{Ask, Budget, ChatClient, ChatSettings, Endpoint, Price, Protocol};
 use galeras_net::{Clock, Secret, Sleep};
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
@@ -60,9 +60,17 @@ pub(crate) fn answers(input: &[u8]) {
     if post.is_empty() {
         return;
     }
-    world.server.set(Replies { get: Vec::new(), post });
+    // Completions are read as chats are.
+    for protocol in [Protocol::Chat, Protocol::Messages] {
+        world.server.set(Replies { get: Vec::new(), post: post.clone() });
+        answer(&world, protocol);
+    }
+}
+
+/// One request to a server that speaks so.
+fn answer(world: &World, protocol: Protocol) {
     let key = Secret::new("FUZZ_KEY", KEY).unwrap();
-    let endpoint = Endpoint::new(&world.server.url("v1"), Some(key)).unwrap();
+    let endpoint = Endpoint::new(protocol, &world.server.url("v1"), Some(key)).unwrap();
     let price = Price::per_million("1.5".parse().unwrap(), "2".parse().unwrap()).unwrap();
     let settings = ChatSettings {
         concurrency: 1,

@@ -1,18 +1,22 @@
-//! The arguments of `generate`, and which of them belong to which provider.
+//! The arguments of `generate`: their defaults, and what is wrong with them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::str::FromStr;
 
+use super::provider::{EndpointName, Provider, misplaced};
 use crate::code::Code;
 use crate::operator::ArgError;
-use galeras_chat::Usd;
+use galeras_chat::{Endpoint, Protocol, Usd};
 
 /// The address of OpenAI's own server.
 const OPENAI: &str = "https://api.openai.com/v1";
 /// The variable of the key for it.
 const OPENAI_KEY: &str = "OPENAI_API_KEY";
+/// The same of Anthropic.
+const ANTHROPIC: &str = "https://api.anthropic.com";
+const ANTHROPIC_KEY: &str = "ANTHROPIC_API_KEY";
 /// The most answers to one prompt.
 const MAX_SAMPLES: u32 = 10_000;
 
@@ -23,16 +27,19 @@ pub(super) struct GenerateArgs {
     /// Who answers.
     #[serde(default)]
     pub(super) provider: Provider,
-    /// The model's name, as the server knows it; for `ngram` and `replay` the text of the column
-    /// `model`.
+    /// The model's name, as the server knows it. For `replay` the one of the models in the answers
+    /// that counts, if they have a column `model` (all of them). For the others the text of the
+    /// column `model`.
     #[serde(default)]
     pub(super) model: Option<String>,
-    /// The column with the conversation: `messages` as `prompt` writes them, or a text.
+    /// The column with the conversation: `messages` as `prompt` writes them, or a text
+    /// (`messages`).
     #[serde(default)]
     messages: Option<String>,
-    /// What becomes the `prediction`: the code in the answer, or all of it.
+    /// What becomes the `prediction`: the code in the answer, or all of it. If absent, `code` for
+    /// the answer to a chat, `raw` for a text that goes on and for what a column gives.
     #[serde(default)]
-    pub(super) extract: Extract,
+    extract: Option<Extract>,
     /// Answers to each prompt.
     #[serde(default)]
     #[schemars(range(min = 1, max = 10_000))]
@@ -52,45 +59,59 @@ pub(super) struct GenerateArgs {
     #[serde(default)]
     pub(super) stop: Vec<String>,
 
-    /// `openai`: the address that ends before `/chat/completions`; OpenAI's own if absent.
+    /// `openai`: what is asked of the server: a `chat`, or how a text goes on.
+    #[serde(default)]
+    endpoint: Option<EndpointName>,
+    /// `endpoint: completions`: the column with the text that goes on (`prompt`).
+    #[serde(default)]
+    prompt: Option<String>,
+    /// `endpoint: completions`: the column with the text that comes afterwards, for models that fill
+    /// in the middle. Not every server knows it.
+    #[serde(default)]
+    suffix: Option<String>,
+    /// `openai`: the log-probabilities of the tokens of answers, as columns.
+    #[serde(default)]
+    logprobs: Option<bool>,
+    /// `openai`, `anthropic`: the address that ends before `/chat/completions`, `/completions` or
+    /// `/v1/messages`; that of OpenAI or Anthropic if absent.
     #[serde(default)]
     base_url: Option<String>,
-    /// `openai`: the environment variable with the key. If it is absent or empty: OPENAI_API_KEY
-    /// for OpenAI's own server, none for others.
+    /// `openai`, `anthropic`: the environment variable with the key. If it is absent or empty:
+    /// OPENAI_API_KEY for OpenAI's own server, ANTHROPIC_API_KEY for Anthropic's, none for others.
     #[serde(default)]
     pub(super) api_key_env: Option<String>,
-    /// `openai`: only tokens of this share of the probability are drawn.
+    /// `openai`, `anthropic`: only tokens of this share of the probability are drawn.
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub(super) top_p: Option<f64>,
-    /// `openai`: more of the request, as the server wants it, such as
+    /// `openai`, `anthropic`: more of the request, as the server wants it, such as
     /// `{ max_completion_tokens: 500 }`.
     #[serde(default)]
     pub(super) extra_body: Map<String, Value>,
-    /// `openai`: requests under way at a time (16).
+    /// `openai`, `anthropic`: requests under way at a time (16).
     #[serde(default)]
     #[schemars(range(min = 1, max = 4096))]
     concurrency: Option<usize>,
-    /// `openai`: the most requests in any 60 seconds.
+    /// `openai`, `anthropic`: the most requests in any 60 seconds.
     #[serde(default)]
     #[schemars(range(min = 1))]
     pub(super) requests_per_minute: Option<u64>,
-    /// `openai`: the most tokens in any 60 seconds, read and written.
+    /// `openai`, `anthropic`: the most tokens in any 60 seconds, read and written.
     #[serde(default)]
     #[schemars(range(min = 1))]
     pub(super) tokens_per_minute: Option<u64>,
-    /// `openai`: how long an answer may take (600).
+    /// `openai`, `anthropic`: how long an answer may take (600).
     #[serde(default)]
     timeout_seconds: Option<f64>,
-    /// `openai`: how often a request is sent at most (5).
+    /// `openai`, `anthropic`: how often a request is sent at most (5).
     #[serde(default)]
     #[schemars(range(min = 1, max = 100))]
     tries: Option<u32>,
-    /// `openai`: what one run of this step may spend, in US dollars. Needs `price` and
+    /// `openai`, `anthropic`: what one run of this step may spend, in US dollars. Needs `price` and
     /// `max_tokens`.
     #[serde(default)]
     pub(super) max_usd: Option<f64>,
-    /// `openai`: what tokens cost.
+    /// `openai`, `anthropic`: what tokens cost.
     #[serde(default)]
     pub(super) price: Option<PriceArgs>,
 
@@ -105,41 +126,30 @@ pub(super) struct GenerateArgs {
     #[schemars(range(min = 2, max = 8))]
     order: Option<usize>,
 
+    /// `echo`: the column that is given back; the last message of the user if absent.
+    #[serde(default)]
+    given: Option<String>,
+    /// `reference`: the column with the right answers.
+    #[serde(default)]
+    reference: Option<String>,
+
     /// `replay`: the columns that the input and the port `answers` share to find each other. If
     /// absent, `prompt_id` of the answers is the `id` of the prompt.
     #[serde(default)]
     pub(super) on: Vec<String>,
-    /// `replay`: the column of the port `answers` with the answer (`raw_response`).
+    /// `replay`: the column of the port `answers` with the answer (`raw_response`, or `prediction`
+    /// if there is none).
     #[serde(default)]
     answer: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Provider {
-    /// A server that speaks OpenAI's chat completions: vLLM, llama.cpp, Ollama, a gateway, OpenAI.
-    #[default]
-    Openai,
-    /// A small n-gram model that is trained on the port `train`.
-    Ngram,
-    /// A table of answers, at the port `answers`.
-    Replay,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Extract {
     /// The code in a fenced block, or all of an answer without one.
-    #[default]
     Code,
     /// The answer as it came.
     Raw,
-}
-
-impl Extract {
-    pub(super) fn is_code(self) -> bool {
-        self == Self::Code
-    }
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -164,19 +174,86 @@ impl GenerateArgs {
         self.messages.as_deref().unwrap_or("messages")
     }
 
+    /// Whether a conversation is answered, and not a text or a table.
+    pub(super) fn has_messages(&self) -> bool {
+        match self.provider {
+            Provider::Openai => !self.is_completion(),
+            Provider::Anthropic | Provider::Ngram => true,
+            Provider::Echo => self.given.is_none(),
+            Provider::Replay | Provider::Reference => false,
+        }
+    }
+
+    /// Whether a text goes on.
+    pub(super) fn is_completion(&self) -> bool {
+        self.endpoint == Some(EndpointName::Completions)
+    }
+
+    pub(super) fn endpoint(&self) -> EndpointName {
+        self.endpoint.unwrap_or_default()
+    }
+
+    pub(super) fn protocol(&self) -> Protocol {
+        match (self.provider, self.endpoint()) {
+            (Provider::Anthropic, _) => Protocol::Messages,
+            (_, EndpointName::Completions) => Protocol::Completions,
+            (_, EndpointName::Chat) => Protocol::Chat,
+        }
+    }
+
+    pub(super) fn prompt(&self) -> &str {
+        self.prompt.as_deref().unwrap_or("prompt")
+    }
+
+    pub(super) fn suffix(&self) -> Option<&str> {
+        self.suffix.as_deref()
+    }
+
+    pub(super) fn logprobs(&self) -> bool {
+        self.logprobs.unwrap_or(false)
+    }
+
+    pub(super) fn given(&self) -> Option<&str> {
+        self.given.as_deref()
+    }
+
+    pub(super) fn reference(&self) -> Option<&str> {
+        self.reference.as_deref()
+    }
+
+    /// What becomes of an answer. `as_is` if a column gives just what is wanted.
+    pub(super) fn extract(&self, as_is: bool) -> Extract {
+        let raw = as_is || self.is_completion();
+        self.extract.unwrap_or(if raw { Extract::Raw } else { Extract::Code })
+    }
+
     pub(super) fn samples(&self) -> u32 {
         self.samples.unwrap_or(1)
     }
 
-    /// The address without the slash that it may end with: the same server.
+    /// The address of the server itself.
+    fn own_url(&self) -> &'static str {
+        if self.provider == Provider::Anthropic { ANTHROPIC } else { OPENAI }
+    }
+
+    /// The address without what it may end with and means the same server.
     pub(super) fn base_url(&self) -> &str {
-        self.base_url.as_deref().unwrap_or(OPENAI).trim().trim_end_matches('/')
+        let url = self.base_url.as_deref().unwrap_or(self.own_url()).trim().trim_end_matches('/');
+        match self.provider {
+            Provider::Anthropic => {
+                let url = url.strip_suffix("/messages").unwrap_or(url);
+                url.strip_suffix("/v1").unwrap_or(url).trim_end_matches('/')
+            }
+            _ => url,
+        }
     }
 
     pub(super) fn api_key_env(&self) -> Option<&str> {
-        let own = self.base_url() == OPENAI;
-        let given = self.api_key_env.as_deref().filter(|name| !name.is_empty());
-        given.or(own.then_some(OPENAI_KEY))
+        let own = (self.base_url() == self.own_url()).then_some(match self.provider {
+            Provider::Anthropic => ANTHROPIC_KEY,
+            _ => OPENAI_KEY,
+        });
+        self.api_key_env.as_deref().filter(|name| !name.is_empty()).or(own)
     }
 
     pub(super) fn concurrency(&self) -> usize {
@@ -203,24 +280,13 @@ impl GenerateArgs {
         self.order.unwrap_or(galeras_ngram::NgramModel::DEFAULT_ORDER)
     }
 
-    pub(super) fn answer(&self) -> &str {
-        self.answer.as_deref().unwrap_or("raw_response")
+    pub(super) fn answer(&self) -> Option<&str> {
+        self.answer.as_deref()
     }
 
-    /// What is wrong with the arguments, whatever the input.
-    pub(super) fn check(&self) -> Vec<ArgError> {
-        let mut errors = Vec::new();
-        for (name, given, provider) in self.belongings() {
-            if given && provider != self.provider {
-                let provider = match provider {
-                    Provider::Openai => "openai",
-                    Provider::Ngram => "ngram",
-                    Provider::Replay => "replay",
-                };
-                let message = format!("`{name}` belongs to `provider: {provider}`");
-                errors.push(ArgError::new(name, Code::ConflictingArguments, message));
-            }
-        }
+    /// What is wrong with the arguments, whatever the input; `given` are they as they were written.
+    pub(super) fn check(&self, given: &Value) -> Vec<ArgError> {
+        let mut errors = misplaced(self.provider, self.endpoint(), given);
         let mut refuse = |path: &str, message: &str| {
             errors.push(ArgError::new(path, Code::OutOfRange, message));
         };
@@ -245,31 +311,52 @@ impl GenerateArgs {
                 "`timeout_seconds` must be more than 0 and at most 86400, which is a day",
             );
         }
-        if self.provider == Provider::Openai {
-            self.check_openai(&mut errors);
+        if self.provider.is_server() {
+            self.check_server(&mut errors);
         }
         if self.provider == Provider::Ngram && self.seed.is_none() {
             let error =
                 ArgError::new("", Code::MissingArgument, "`provider: ngram` needs a `seed`");
             errors.push(error.help("seed: 42"));
         }
+        if self.provider == Provider::Reference && self.reference.is_none() {
+            let message = "`provider: reference` needs the column with the right answers";
+            let error = ArgError::new("", Code::MissingArgument, message);
+            errors.push(error.help("reference: code"));
+        }
         errors
     }
 
-    fn check_openai(&self, errors: &mut Vec<ArgError>) {
+    fn check_server(&self, errors: &mut Vec<ArgError>) {
         if self.model.as_ref().is_none_or(|model| model.trim().is_empty()) {
-            let message = "`provider: openai` needs a `model`";
+            let message = format!("`provider: {}` needs a `model`", self.provider.name());
             errors.push(ArgError::new("model", Code::MissingArgument, message));
         }
-        if let Err(error) = galeras_chat::Endpoint::new(self.base_url(), None) {
+        if self.provider == Provider::Anthropic {
+            if self.max_tokens.is_none() {
+                let message = "`provider: anthropic` needs `max_tokens`: the API wants it";
+                let error = ArgError::new("", Code::MissingArgument, message);
+                errors.push(error.help("max_tokens: 1024"));
+            }
+            if self.temperature.is_some_and(|temperature| temperature > 1.0) {
+                let message = "`temperature` must be at most 1 for `provider: anthropic`";
+                errors.push(ArgError::new("temperature", Code::OutOfRange, message));
+            }
+        }
+        if let Err(error) = Endpoint::new(self.protocol(), self.base_url(), None) {
             errors.push(ArgError::new("base_url", Code::BadUrl, error.to_string()));
         } else if let Some(secret) = galeras_net::secret_in(self.base_url()) {
             let message = format!("the address of the endpoint must not hold {secret}");
             let error = ArgError::new("base_url", Code::BadUrl, message);
             errors.push(error.help("the key is in the variable that `api_key_env` names"));
         }
-        for name in ["model", "messages", "stream", "n"] {
-            if self.extra_body.contains_key(name) {
+        let set: &[&str] = match self.protocol() {
+            Protocol::Chat => &["model", "messages", "stream", "n"],
+            Protocol::Completions => &["model", "prompt", "suffix", "stream", "n", "echo"],
+            Protocol::Messages => &["model", "messages", "system", "stream"],
+        };
+        for name in set {
+            if self.extra_body.contains_key(*name) {
                 let message = format!("`extra_body` must not have `{name}`: the step sets it");
                 let path = format!("extra_body.{name}");
                 errors.push(ArgError::new(path, Code::ConflictingArguments, message));
@@ -292,28 +379,5 @@ impl GenerateArgs {
                 errors.push(ArgError::new("max_usd", Code::MissingArgument, message));
             }
         }
-    }
-
-    /// The arguments that only one provider has: name, whether it is given, provider.
-    fn belongings(&self) -> [(&'static str, bool, Provider); 16] {
-        use Provider::{Ngram, Openai, Replay};
-        [
-            ("base_url", self.base_url.is_some(), Openai),
-            ("api_key_env", self.api_key_env.is_some(), Openai),
-            ("top_p", self.top_p.is_some(), Openai),
-            ("extra_body", !self.extra_body.is_empty(), Openai),
-            ("concurrency", self.concurrency.is_some(), Openai),
-            ("requests_per_minute", self.requests_per_minute.is_some(), Openai),
-            ("tokens_per_minute", self.tokens_per_minute.is_some(), Openai),
-            ("timeout_seconds", self.timeout_seconds.is_some(), Openai),
-            ("tries", self.tries.is_some(), Openai),
-            ("max_usd", self.max_usd.is_some(), Openai),
-            ("price", self.price.is_some(), Openai),
-            ("code", self.code.is_some(), Ngram),
-            ("train_column", self.train_column.is_some(), Ngram),
-            ("order", self.order.is_some(), Ngram),
-            ("on", !self.on.is_empty(), Replay),
-            ("answer", self.answer.is_some(), Replay),
-        ]
     }
 }

@@ -1,22 +1,29 @@
 //! `generate`: what a model answers.
 
 mod args;
+mod baseline;
 mod conversation;
 mod extract;
+mod logprobs;
 mod ngram;
-mod openai;
 mod ports;
+mod provider;
 mod replay;
+mod request;
 mod rows;
+mod server;
 
 use arrow::datatypes::DataType;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use self::args::{GenerateArgs, Provider};
+use self::args::GenerateArgs;
+use self::baseline::Baseline;
 use self::ngram::Ngram;
-use self::openai::OpenAi;
-use self::replay::Replay;
+use self::ports::AnswerColumns;
+use self::provider::Provider;
+use self::replay::{Replay, Source};
+use self::server::ServerStep;
 use super::columns::{is_text, require_column};
 use crate::code::Code;
 use crate::functions::messages_type;
@@ -41,7 +48,7 @@ const DESCRIPTOR: Descriptor = Descriptor {
     name: NAME,
     version: 1,
     // As the effect, the grain is that of a model behind a server.
-    grain: Grain::of::<OpenAi, _>(),
+    grain: Grain::of::<ServerStep, _>(),
     effect: Effect::External,
     inputs: InputPorts::OneAnd(&[TRAIN, ANSWERS]),
     doc: DOC,
@@ -59,17 +66,18 @@ impl Operator for GenerateOperator {
         cx: &'a BindContext,
     ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
         Box::pin(async move {
-            let args: GenerateArgs = parse_args(args)?;
-            let mut errors = args.check();
-            if args.provider != Provider::Replay {
+            let given = args;
+            let args: GenerateArgs = parse_args(given)?;
+            let mut errors = args.check(given);
+            if args.has_messages() {
                 let said = |kind: &DataType| is_text(kind) || *kind == messages_type();
                 let wanted = "the `messages` of `prompt`, or utf8,";
                 require_column(cx, "messages", args.messages(), wanted, said, &mut errors);
             }
             let port = match args.provider {
-                Provider::Openai => None,
                 Provider::Ngram => Some(TRAIN),
                 Provider::Replay => Some(ANSWERS),
+                _ => None,
             };
             for name in cx.inputs.keys().filter(|name| [TRAIN, ANSWERS].contains(&name.as_str())) {
                 if port != Some(name) {
@@ -85,28 +93,38 @@ impl Operator for GenerateOperator {
                 errors.push(error.help(format!("from: {{ input: prompts, {port}: some_step }}")));
             }
             match args.provider {
-                Provider::Openai => {}
+                Provider::Openai | Provider::Anthropic => ServerStep::check(&args, cx, &mut errors),
                 Provider::Ngram => Ngram::check(&args, cx, &mut errors),
                 Provider::Replay => Replay::check(&args, cx, &mut errors),
+                Provider::Echo | Provider::Reference => Baseline::check(&args, cx, &mut errors),
             }
             if !errors.is_empty() {
                 return Err(errors);
             }
             let input = cx.input();
-            let ports = ports::ports(&input);
-            let named = |default: &str| args.model.clone().unwrap_or_else(|| default.to_string());
+            let key = input.key.clone();
+            let ports = |columns: AnswerColumns| ports::ports(&input, columns);
+            let model = args.model.clone();
+            let named = |name: &str| model.clone().unwrap_or_else(|| name.to_string());
+            let plain = AnswerColumns::default();
             let step: Box<dyn BoundStep> = match args.provider {
-                Provider::Openai => {
-                    let model = named("");
-                    let of = OpenAi::of(args.base_url(), &model);
+                Provider::Openai | Provider::Anthropic => {
+                    let (model, ports) = (named(""), ports(server::columns(&args)));
+                    let of = ServerStep::of(&args, &model);
                     let pinned = cx.pins.version(NAME, &of).map(str::to_string);
-                    Box::new(OpenAi { args, model, key: input.key, pinned, ports })
+                    Box::new(ServerStep { args, model, key, pinned, ports })
                 }
                 Provider::Ngram => {
-                    Box::new(Ngram { model: named("ngram"), args, key: input.key, ports })
+                    Box::new(Ngram { model: named("ngram"), args, key, ports: ports(plain) })
                 }
                 Provider::Replay => {
-                    Box::new(Replay { model: named("replay"), args, key: input.key, ports })
+                    let source = Source::of(&args, cx);
+                    let ports = ports(source.columns());
+                    Box::new(Replay { source, args, key, ports })
+                }
+                Provider::Echo | Provider::Reference => {
+                    let model = named(args.provider.name());
+                    Box::new(Baseline { model, args, key, ports: ports(plain) })
                 }
             };
             Ok(step)

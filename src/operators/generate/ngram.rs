@@ -15,6 +15,7 @@ use super::super::columns::{is_text, require_column};
 use super::super::worker_threads::{StopOnDrop, on_thread, pool};
 use super::TRAIN;
 use super::args::GenerateArgs;
+use super::ports::AnswerColumns;
 use super::rows::{
     AnswerForm, ModelAnswer, ModelTurn, NoAnswer, PromptRows, SampleOutcome, tables,
 };
@@ -78,7 +79,7 @@ impl BoundStep for Ngram {
             "stop": args.stop,
             "seed": args.seed,
             "samples": args.samples(),
-            "extract": args.extract,
+            "extract": args.extract(false),
         })
     }
 
@@ -194,7 +195,7 @@ impl TableStep for Ngram {
             let outcomes: Vec<SampleOutcome> = (0..work.rows.len())
                 .flat_map(|row| (0..samples).map(move |sample| (row, sample)))
                 .enumerate()
-                .map(|(answer, (row, sample))| SampleOutcome { row, sample, answer })
+                .map(|(answer, (row, sample))| SampleOutcome { row, model: 0, sample, answer })
                 .collect();
             (cx.tell)(Tell::Activity(format!("learning from {} texts", work.corpus.count)));
             (cx.tell)(Tell::Total { rows: outcomes.len() as u64, reused: 0 });
@@ -207,8 +208,9 @@ impl TableStep for Ngram {
             })
             .await?;
             let form = AnswerForm {
-                model: &self.model,
-                extract: self.args.extract.is_code(),
+                models: std::slice::from_ref(&self.model),
+                columns: AnswerColumns::default(),
+                extract: self.args.extract(false),
                 price: None,
                 ports: &self.ports,
             };
@@ -321,10 +323,9 @@ impl Work {
         Ok(vec![ModelTurn {
             content: fenced(&format!("{code}{}", completion.text)),
             finish_reason: Some(completion.finish_reason.as_str().into()),
-            model: None,
             prompt_tokens: Some(count_tokens(&context)),
             completion_tokens: Some(completion.tokens),
-            question: None,
+            ..ModelTurn::default()
         }])
     }
 }

@@ -4,6 +4,7 @@ use arrow::datatypes::DataType;
 
 use super::super::columns::text_field;
 use super::super::rejects::reject_columns;
+use super::logprobs;
 use crate::id::ID;
 use crate::operator::{MAIN, Port, REJECTS, SUMMARY, TableSchema, describe};
 
@@ -12,8 +13,20 @@ pub(super) const PROMPT_ID: &str = "prompt_id";
 /// The column that tells the answers to one prompt apart.
 pub(super) const SAMPLE: &str = "sample";
 
+/// The column with the model that answers.
+pub(super) const MODEL: &str = "model";
+
+/// The columns that only some arguments bring about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct AnswerColumns {
+    /// Those of log-probabilities.
+    pub(super) logprobs: bool,
+    /// Several models answer, so that rows without an answer say whose is missing.
+    pub(super) models: bool,
+}
+
 /// The ports `out`, `rejects` and `summary` of an input.
-pub(super) fn ports(input: &TableSchema) -> Vec<Port> {
+pub(super) fn ports(input: &TableSchema, columns: AnswerColumns) -> Vec<Port> {
     let text = |name, about| describe(name, DataType::Utf8, true, about, None);
     let count = |name, null, about, unit| describe(name, DataType::Int64, null, about, Some(unit));
     let sample = count(SAMPLE, false, "which of the answers to the prompt, from 0", "samples");
@@ -24,10 +37,10 @@ pub(super) fn ports(input: &TableSchema) -> Vec<Port> {
         ]
     };
     let [read, written] = tokens(true);
-    let answered = input.with(&[
+    let mut answered = input.with(&[
         text_field(ID, "the row's identity: of the prompt, the model and the sample"),
         text_field(PROMPT_ID, "the `id` of the prompt"),
-        text_field("model", "the model that was asked for"),
+        text_field(MODEL, "the model that was asked for"),
         sample.clone(),
         text_field("prediction", "the code of the answer, or all of it with `extract: raw`"),
         text_field("raw_response", "the answer as it came"),
@@ -43,15 +56,25 @@ pub(super) fn ports(input: &TableSchema) -> Vec<Port> {
             None,
         ),
     ]);
-    let mut columns = reject_columns();
-    columns.push(sample);
-    let mut rejects = input.with(&columns);
-    if !rejects.key.iter().any(|name| name == SAMPLE) {
-        rejects.key.push(SAMPLE.into());
+    if columns.logprobs {
+        answered = answered.with(&logprobs::fields());
+    }
+    let mut rejected = reject_columns();
+    let mut keys = vec![SAMPLE];
+    if columns.models {
+        rejected.push(text_field(MODEL, "the model whose answer is missing"));
+        keys.push(MODEL);
+    }
+    rejected.push(sample);
+    let mut rejects = input.with(&rejected);
+    for name in keys {
+        if !rejects.key.iter().any(|key| key == name) {
+            rejects.key.push(name.into());
+        }
     }
     let [read, written] = tokens(false);
     let summary = TableSchema::default().with(&[
-        text_field("model", "the model that was asked for"),
+        text_field(MODEL, "the model that was asked for"),
         text_field("reported_model", "the model that the server says it is"),
         count("rows", false, "answered rows", "rows"),
         count("answers", false, "answers that were given, each turn and each only once", "answers"),
@@ -68,6 +91,6 @@ pub(super) fn ports(input: &TableSchema) -> Vec<Port> {
     vec![
         Port::new(MAIN, answered.keyed(&[ID])),
         Port::new(REJECTS, rejects),
-        Port::new(SUMMARY, summary.keyed(&["model", "reported_model"])),
+        Port::new(SUMMARY, summary.keyed(&[MODEL, "reported_model"])),
     ]
 }

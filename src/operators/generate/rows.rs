@@ -15,8 +15,10 @@ use datafusion::datasource::MemTable;
 use datafusion::logical_expr::cast;
 use serde::{Deserialize, Serialize};
 
+use super::args::Extract;
 use super::extract;
-use super::ports::{PROMPT_ID, SAMPLE};
+use super::logprobs::{self, TokenPair};
+use super::ports::{AnswerColumns, MODEL, PROMPT_ID, SAMPLE};
 use crate::digest::Digest;
 use crate::functions::{Message, RowId, call, conversation};
 use crate::id::{ID, row_id};
@@ -28,7 +30,7 @@ use galeras_chat::{Price, Usd};
 const BATCH: usize = 8192;
 
 /// A message of the model: one turn of a conversation.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct ModelTurn {
     /// The text, as it came.
     pub(super) content: String,
@@ -40,6 +42,10 @@ pub(super) struct ModelTurn {
     pub(super) prompt_tokens: Option<u64>,
     /// Tokens of the answer.
     pub(super) completion_tokens: Option<u64>,
+    /// The tokens of the answer and the logarithms of their probabilities, if they were asked for
+    /// and the server gives them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) logprobs: Option<Vec<TokenPair>>,
     /// What it answers, where several conversations may share an answer.
     #[serde(skip)]
     pub(super) question: Option<Digest>,
@@ -173,6 +179,8 @@ pub(super) fn text_of(column: &ArrayRef, at: usize) -> Option<String> {
 pub(super) struct SampleOutcome {
     /// The row.
     pub(super) row: usize,
+    /// Which of the models.
+    pub(super) model: usize,
     /// The sample, from 0.
     pub(super) sample: u32,
     /// Which of the answers; rows that ask the same share one.
@@ -181,8 +189,9 @@ pub(super) struct SampleOutcome {
 
 /// How answers become columns.
 pub(super) struct AnswerForm<'a> {
-    pub(super) model: &'a str,
-    pub(super) extract: bool,
+    pub(super) models: &'a [String],
+    pub(super) columns: AnswerColumns,
+    pub(super) extract: Extract,
     pub(super) price: Option<Price>,
     pub(super) ports: &'a [Port],
 }
@@ -216,10 +225,11 @@ pub(super) fn tables(
             "rule" => Some(text(|why| &why.rule)),
             "reason" => Some(text(|why| &why.reason)),
             SAMPLE => Some(samples(part)),
+            MODEL if form.columns.models => Some(models(form, part)),
             _ => None,
         }
     })?;
-    let summed = summed(form, &summary.table.stored(), &answered, answers)?;
+    let summed = summed(form, &summary.table.stored(), outcomes, answers)?;
     let table = |batches: Vec<RecordBatch>, port: &Port| -> Result<DataFrame, StepError> {
         let table = MemTable::try_new(port.table.stored(), vec![batches])?;
         Ok(cx.session.read_table(Arc::new(table))?)
@@ -269,6 +279,11 @@ fn samples<T>(part: &Part<'_, T>) -> ArrayRef {
     Arc::new(Int64Array::from_iter_values(part.iter().map(|(o, _)| i64::from(o.sample))))
 }
 
+fn models<T>(form: &AnswerForm<'_>, part: &Part<'_, T>) -> ArrayRef {
+    let names = part.iter().map(|(outcome, _)| form.models[outcome.model].as_str());
+    Arc::new(StringArray::from_iter_values(names))
+}
+
 /// A column that answers give; none if it is one of the input.
 fn answered_column(
     form: &AnswerForm<'_>,
@@ -276,6 +291,12 @@ fn answered_column(
     name: &str,
     part: &Part<'_, ModelAnswer>,
 ) -> Option<ArrayRef> {
+    if form.columns.logprobs {
+        let told = part.iter().map(|(_, answer)| answer.last()?.logprobs.as_deref());
+        if let Some(column) = logprobs::column(name, told) {
+            return Some(column);
+        }
+    }
     let last = |answer: &ModelAnswer| answer.last().cloned().unwrap_or_default();
     // Tokens are unknown if the server does not tell those of some turn.
     let tokens = |of: fn(&ModelTurn) -> Option<u64>| -> ArrayRef {
@@ -294,17 +315,20 @@ fn answered_column(
         ID => texts(&|outcome, _| {
             let sample = outcome.sample.to_string();
             let parent = rows.ids[outcome.row].as_bytes();
-            Some(row_id([parent, form.model.as_bytes(), sample.as_bytes()]))
+            let model = form.models[outcome.model].as_bytes();
+            Some(row_id([parent, model, sample.as_bytes()]))
         }),
         PROMPT_ID => texts(&|outcome, _| Some(rows.ids[outcome.row].clone())),
-        "model" => texts(&|_, _| Some(form.model.to_string())),
+        MODEL => models(form, part),
         SAMPLE => samples(part),
         "prediction" => texts(&|_, answer| {
             let turn = last(answer);
             Some(match (turn.finish_reason.as_deref(), form.extract) {
                 (Some(REFUSAL), _) => String::new(),
-                (_, true) => extract::code(&turn.content).trim_end_matches(['\r', '\n']).into(),
-                (_, false) => turn.content,
+                (_, Extract::Code) => {
+                    extract::code(&turn.content).trim_end_matches(['\r', '\n']).into()
+                }
+                (_, Extract::Raw) => turn.content,
             })
         }),
         "raw_response" => texts(&|_, answer| Some(last(answer).content)),
@@ -329,12 +353,12 @@ fn answered_column(
 /// The `finish_reason` of an answer in which the model declines to answer.
 pub(super) const REFUSAL: &str = "refusal";
 
-/// What the answers have in common, by the model that the server names. An answer that several
-/// rows share was paid once.
+/// What the answers have in common, by the model that was asked and the one that the server names.
+/// An answer that several rows share was paid once.
 fn summed(
     form: &AnswerForm<'_>,
     schema: &SchemaRef,
-    answered: &Part<'_, ModelAnswer>,
+    outcomes: &[SampleOutcome],
     answers: &[Result<ModelAnswer, NoAnswer>],
 ) -> Result<RecordBatch, StepError> {
     #[derive(Default)]
@@ -345,16 +369,18 @@ fn summed(
         /// The server did not tell the tokens of some answer.
         untold: bool,
     }
-    let reported = |answer: &ModelAnswer| {
-        answer.last().and_then(|turn| turn.model.clone()).unwrap_or_else(|| form.model.to_string())
-    };
-    let mut sums: BTreeMap<String, Sums> = BTreeMap::new();
-    for (_, answer) in answered {
-        sums.entry(reported(answer)).or_default().rows += 1;
-    }
+    let mut sums: BTreeMap<(&str, String), Sums> = BTreeMap::new();
     let mut counted: HashSet<Digest> = HashSet::new();
-    for answer in answers.iter().flatten() {
-        let sums = sums.entry(reported(answer)).or_default();
+    let mut seen = vec![false; answers.len()];
+    for outcome in outcomes {
+        let Ok(answer) = &answers[outcome.answer] else { continue };
+        let model = form.models[outcome.model].as_str();
+        let reported = answer.last().and_then(|turn| turn.model.as_deref()).unwrap_or(model);
+        let sums = sums.entry((model, reported.to_string())).or_default();
+        sums.rows += 1;
+        if std::mem::replace(&mut seen[outcome.answer], true) {
+            continue;
+        }
         // Conversations that begin the same share the answers to that.
         for turn in answer.iter().filter(|turn| turn.question.is_none_or(|q| counted.insert(q))) {
             sums.answers += 1;
@@ -375,8 +401,8 @@ fn summed(
         usd.to_string().trim_start_matches('$').parse::<f64>().ok()
     });
     let columns: Vec<ArrayRef> = vec![
-        Arc::new(StringArray::from_iter_values(sums.keys().map(|_| form.model))),
-        Arc::new(StringArray::from_iter_values(sums.keys())),
+        Arc::new(StringArray::from_iter_values(sums.keys().map(|(model, _)| model))),
+        Arc::new(StringArray::from_iter_values(sums.keys().map(|(_, reported)| reported))),
         count(&|sums| sums.rows),
         count(&|sums| sums.answers),
         tokens(0),
@@ -384,4 +410,15 @@ fn summed(
         Arc::new(cost.collect::<Float64Array>()),
     ];
     Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
+}
+
+/// The error of a step that leaves the answers for so many rows.
+pub(super) fn with_kept(error: StepError, rows: u64) -> StepError {
+    let kept = match rows {
+        0 => return error,
+        1 => "the answer for one row is kept".to_string(),
+        n => format!("the answers for {n} rows are kept"),
+    };
+    let advice = error.advice().map(|advice| format!("{advice}; {kept}")).unwrap_or(kept);
+    error.help(advice)
 }

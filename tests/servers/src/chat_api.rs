@@ -1,5 +1,7 @@
-//! A server of chat completions on the loopback address: answers that depend on what is asked
-//! only, with faults at will; it records what it was asked.
+//! A server of chat completions, completions and Anthropic's messages on the loopback address:
+//! answers that depend on what is asked only, with faults at will; it records what it was asked.
+
+pub mod dialects;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -8,10 +10,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-/// The only path that is served.
-const PATH: &str = "/v1/chat/completions";
+use self::dialects::Dialect;
+pub use self::dialects::{code, content, error};
+
 /// The model that is served, and how the server calls it.
 pub const MODEL: &str = "tiny";
 pub const VERSION: &str = "tiny-2026-01-01";
@@ -45,8 +48,11 @@ impl ChatRequest {
         self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }
 
-    /// The contents of the messages, in order.
+    /// The contents of the messages, in order; or the prompt.
     pub fn said(&self) -> Vec<String> {
+        if let Some(prompt) = self.body["prompt"].as_str() {
+            return vec![prompt.to_owned()];
+        }
         let messages = self.body["messages"].as_array().unwrap();
         messages.iter().map(|m| m["content"].as_str().unwrap().to_owned()).collect()
     }
@@ -62,7 +68,7 @@ impl ChatRequest {
 pub enum ChatFault {
     /// Any answer: status, more headers, body.
     Raw(u16, Headers, String),
-    /// An error as OpenAI words it: status, code, message.
+    /// An error as the protocol words it: status, code, message.
     Error(u16, &'static str, String),
     /// 429 with this header.
     Limited(&'static str, String),
@@ -243,10 +249,12 @@ impl ChatApi {
             answered: Arc::default(),
         };
         state.asked.push(asked.clone());
-        let wrong = asked.path != format!("POST {PATH}");
-        let wrong = wrong.then(|| ChatFault::Error(404, "not_found", "Not Found".into()));
-        let fault = wrong.or_else(|| (state.script)(&asked));
-        let good = good(&state, &asked);
+        let dialect = Dialect::of(&asked.path);
+        let wrong = ChatFault::Error(404, "not_found", "Not Found".into());
+        let fault = if dialect.is_none() { Some(wrong) } else { (state.script)(&asked) };
+        let dialect = dialect.unwrap_or(Dialect::Chat);
+        let (model, tokens) = (state.version.as_deref(), state.tokens);
+        let good = dialect.good(&asked.body, asked.number, model, tokens);
         let latency = state.latency;
         drop(state);
         thread::sleep(latency);
@@ -275,27 +283,26 @@ impl ChatApi {
             Some(ChatFault::Huge(bytes, told)) => return huge(stream, bytes, told),
             Some(ChatFault::Raw(status, headers, body)) => (status, headers, body),
             Some(ChatFault::Error(status, code, message)) => {
-                (status, vec![], error(code, &message))
+                (status, vec![], dialect.error(code, &message))
             }
             Some(ChatFault::Limited(name, value)) => {
-                let body = error("rate_limit_exceeded", "Rate limit reached");
+                let body = dialect.error("rate_limit_error", "Rate limit reached");
                 (429, vec![(name.into(), value)], body)
             }
             Some(ChatFault::Malformed) => (200, vec![], whole[..whole.len() / 2].to_owned()),
-            Some(ChatFault::NoChoices) => (200, vec![], with(good, &json!({"choices": []}))),
+            Some(ChatFault::NoChoices) => (200, vec![], with(good, &dialect.nothing())),
             Some(ChatFault::Stream) => {
                 let kind = ("content-type".to_owned(), "text/event-stream".to_owned());
                 (200, vec![kind], format!("data: {whole}\n\ndata: [DONE]\n\n"))
             }
             Some(ChatFault::EchoKey) => {
-                let key = asked.header("authorization").unwrap_or_default();
-                let key = key.trim_start_matches("Bearer ");
+                let key = asked.header("authorization").or(asked.header("x-api-key"));
+                let key = key.unwrap_or_default().trim_start_matches("Bearer ");
                 let message = format!("Incorrect API key provided: {key}. Sent as {key:?}.");
-                (401, vec![], error("invalid_api_key", &message))
+                (401, vec![], dialect.error("invalid_api_key", &message))
             }
             Some(ChatFault::Message(message)) => {
-                let choice = json!([{"index": 0, "message": message, "finish_reason": "stop"}]);
-                (200, vec![], with(good, &json!({ "choices": choice })))
+                (200, vec![], with(good, &dialect.message(message)))
             }
             Some(ChatFault::With(fields)) => (200, vec![], with(good, &fields)),
         };
@@ -327,42 +334,6 @@ fn read_request(reader: &mut BufReader<TcpStream>) -> Option<(String, Headers, S
     Some((path, headers, String::from_utf8(body).ok()?))
 }
 
-/// The code that answers a request, as it is in the answer: a function of the messages, the
-/// seed and nothing else.
-pub fn code(body: &Value) -> String {
-    let told = json!([body["messages"], body["seed"]]).to_string();
-    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    let hash = told.as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, mix);
-    format!("def f_{hash:016x}(a):\n    return a + {}", hash % 1_000)
-}
-
-/// The text that answers a request.
-pub fn content(body: &Value) -> String {
-    format!("Here it is:\n\n```python\n{}\n```\nThat is all.", code(body))
-}
-
-/// The good answer.
-fn good(state: &State, asked: &ChatRequest) -> Value {
-    let (prompt, answer) = state.tokens;
-    json!({
-        "id": format!("chatcmpl-{}", asked.number),
-        "object": "chat.completion",
-        "created": 1_795_262_011,
-        "model": state.version,
-        "choices": [{
-            "index": 0,
-            "message": {"role": "assistant", "content": content(&asked.body)},
-            "logprobs": null,
-            "finish_reason": "stop",
-        }],
-        "usage": {
-            "prompt_tokens": prompt,
-            "completion_tokens": answer,
-            "total_tokens": prompt + answer,
-        },
-    })
-}
-
 fn with(mut good: Value, fields: &Value) -> String {
     for (name, value) in fields.as_object().unwrap() {
         let object = good.as_object_mut().unwrap();
@@ -372,11 +343,6 @@ fn with(mut good: Value, fields: &Value) -> String {
         }
     }
     good.to_string()
-}
-
-/// An error as OpenAI and llama.cpp's server word it.
-pub fn error(code: &str, message: &str) -> String {
-    json!({"error": {"message": message, "type": "error", "param": null, "code": code}}).to_string()
 }
 
 fn head(status: u16, headers: &[(String, String)], length: usize) -> String {

@@ -1,5 +1,5 @@
 //! Servers on loopback that answer as the real ones are documented to: Git over HTTP, GitHub's
-//! search API, chat completions. Tests of several packages talk to them.
+//! search API, models. Tests of several packages talk to them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 

@@ -220,7 +220,7 @@ async fn those_who_wait_hear_of_the_end() {
     let late = || Reply::Late(Duration::from_millis(20), Box::new(status(401, &[], "")));
     let server = Server::start(move |_, _| late()).await;
     let settings = ChatSettings { requests_per_minute: Some(2), ..ChatSettings::default() };
-    let endpoint = Endpoint::new(&server.url(), None).unwrap();
+    let endpoint = Endpoint::new(Protocol::Chat, &server.url(), None).unwrap();
     let client = ChatClient::new(endpoint, settings).unwrap();
     let (request, cancel) = (ask("hello"), CancellationToken::new());
     let started = std::time::Instant::now();
@@ -276,8 +276,11 @@ async fn a_server_without_tls_is_told() {
         stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap();
         std::future::pending::<()>().await;
     });
-    let client =
-        ChatClient::new(Endpoint::new(&url, None).unwrap(), ChatSettings::default()).unwrap();
+    let client = ChatClient::new(
+        Endpoint::new(Protocol::Chat, &url, None).unwrap(),
+        ChatSettings::default(),
+    )
+    .unwrap();
     let result = client.ask(&ask("hello"), &|_| (), &CancellationToken::new()).await;
     let reason = fatal(result);
     assert!(reason.contains("no safe connection to https://127.0.0.1"), "{reason}");
@@ -305,7 +308,7 @@ async fn a_server_that_comes_back_goes_on() {
     let server = Server::start(|_, _| ok()).await;
     let port = server.port;
     let clock = Arc::new(SystemClock::new());
-    let endpoint = Endpoint::new(&server.url(), None).unwrap();
+    let endpoint = Endpoint::new(Protocol::Chat, &server.url(), None).unwrap();
     let client = ChatClient::with_clock(endpoint, ChatSettings::default(), clock).unwrap();
     let (request, cancel) = (ask("hello"), CancellationToken::new());
     client.ask(&request, &|_| (), &cancel).await.unwrap();
@@ -341,7 +344,7 @@ async fn cancelling_ends_every_wait_at_once() {
         ChatSettings::default(),
         ChatSettings { requests_per_minute: Some(1), ..ChatSettings::default() },
     ] {
-        let endpoint = Endpoint::new(&server.url(), None).unwrap();
+        let endpoint = Endpoint::new(Protocol::Chat, &server.url(), None).unwrap();
         let client = ChatClient::new(endpoint, settings).unwrap();
         let (request, cancel) = (ask("hello"), CancellationToken::new());
         let all = join_all((0..5).map(|_| client.ask(&request, &|_| (), &cancel)));

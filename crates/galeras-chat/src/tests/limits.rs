@@ -101,7 +101,7 @@ async fn requests_per_minute_are_kept() {
     });
     let server = server.await;
     let settings = ChatSettings { requests_per_minute: Some(100), ..ChatSettings::default() };
-    let endpoint = Endpoint::new(&server.url(), None).unwrap();
+    let endpoint = Endpoint::new(Protocol::Chat, &server.url(), None).unwrap();
     let client =
         ChatClient::with_clock(endpoint, settings, Arc::<FakeClock>::clone(&clock)).unwrap();
     let (request, cancel) = (ask("hello"), CancellationToken::new());

@@ -2,6 +2,7 @@
 
 mod faults;
 mod limits;
+mod protocols;
 mod secrets;
 mod server;
 
@@ -104,16 +105,29 @@ impl Ran {
     }
 
     fn with_key(server: &Server, key: Option<Secret>, settings: ChatSettings) -> Self {
+        Self::speaking(Protocol::Chat, server, key, settings)
+    }
+
+    fn speaking(
+        protocol: Protocol,
+        server: &Server,
+        key: Option<Secret>,
+        settings: ChatSettings,
+    ) -> Self {
         let clock = FakeClock::new();
-        let endpoint = Endpoint::new(&server.url(), key).unwrap();
+        let endpoint = Endpoint::new(protocol, &server.url(), key).unwrap();
         let client =
             ChatClient::with_clock(endpoint, settings, Arc::<FakeClock>::clone(&clock)).unwrap();
         Self { client, clock, notices: Mutex::default(), cancel: CancellationToken::new() }
     }
 
     async fn ask(&self, text: &str) -> Result<Answer, ChatError> {
+        self.send(&ask(text)).await
+    }
+
+    async fn send(&self, ask: &Ask) -> Result<Answer, ChatError> {
         let notify = |ChatNotice::Waiting(text)| self.notices.lock().unwrap().push(text);
-        self.client.ask(&ask(text), &notify, &self.cancel).await
+        self.client.ask(ask, &notify, &self.cancel).await
     }
 
     fn notices(&self) -> Vec<String> {

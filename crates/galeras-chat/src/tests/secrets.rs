@@ -117,7 +117,8 @@ async fn events_tell_requests_and_retries_and_no_secret() {
     let replies = [status(500, &[], KEY), ok()];
     let server = Server::start(move |n, _| replies[n].clone()).await;
     let key = Secret::new("KEY", KEY).unwrap();
-    let endpoint = Endpoint::new(&format!("{}?key=hunter2", server.url()), Some(key)).unwrap();
+    let endpoint =
+        Endpoint::new(Protocol::Chat, &format!("{}?key=hunter2", server.url()), Some(key)).unwrap();
     let client =
         ChatClient::with_clock(endpoint, ChatSettings::default(), FakeClock::new()).unwrap();
     // Another test may have come upon the same events just before there was somebody to record them.

@@ -1,7 +1,7 @@
-//! Answers of an OpenAI-compatible server, each kept as soon as it is there.
+//! Answers of a model behind a server, each kept as soon as it is there.
 //!
-//! What a request says, which rows share an answer, conversations turn by turn, the versions of
-//! models. `galeras_chat` sends the requests, the runner keeps the answers.
+//! Which rows share an answer, conversations turn by turn, the versions of models. What a request
+//! says is in `request`; `galeras_chat` sends it, the runner keeps the answers.
 
 use std::collections::{BTreeMap, HashMap};
 use std::str::FromStr;
@@ -16,17 +16,21 @@ use serde_json::{Map, Value, json};
 use tokio::sync::{OnceCell, Semaphore};
 use tokio_util::sync::CancellationToken;
 
+use super::super::columns::{is_text, require_column};
 use super::args::GenerateArgs;
-use super::conversation::Chat;
+use super::conversation::{Chat, Inquiry, inquiries};
+use super::ports::AnswerColumns;
+use super::provider::Provider;
+use super::request;
 use super::rows::{
     AnswerForm, ModelAnswer, ModelTurn, NoAnswer, PromptRows, REFUSAL, SampleOutcome, tables,
+    with_kept,
 };
 use crate::code::Code;
 use crate::digest::Digest;
-use crate::functions::Message;
 use crate::operator::{
-    Access, Answers, ArgError, BoundStep, Demand, Fact, INPUT, LowerContext, Lowering, PaidResult,
-    PaidStep, Port, ServerAddress, StepError, Tell, Versioned,
+    Access, Answers, ArgError, BindContext, BoundStep, Demand, Fact, INPUT, LowerContext, Lowering,
+    PaidResult, PaidStep, Port, ServerAddress, StepError, Tell, Versioned,
 };
 use galeras_chat::{
     Ask, Budget, ChatClient, ChatError, ChatNotice, ChatSettings, Endpoint, Price, Usd,
@@ -38,7 +42,7 @@ const QUESTION: u32 = 1;
 
 /// A step that asks a server.
 #[derive(Debug)]
-pub(super) struct OpenAi {
+pub(super) struct ServerStep {
     pub(super) args: GenerateArgs,
     pub(super) model: String,
     pub(super) key: Vec<String>,
@@ -47,14 +51,29 @@ pub(super) struct OpenAi {
     pub(super) ports: Vec<Port>,
 }
 
-impl OpenAi {
+impl ServerStep {
+    /// What is wrong with the inputs.
+    pub(super) fn check(args: &GenerateArgs, cx: &BindContext, errors: &mut Vec<ArgError>) {
+        if args.is_completion() {
+            require_column(cx, "prompt", args.prompt(), "utf8", is_text, errors);
+            if let Some(suffix) = args.suffix() {
+                require_column(cx, "suffix", suffix, "utf8", is_text, errors);
+            }
+        }
+    }
+
     /// What names the model.
-    pub(super) fn of(base_url: &str, model: &str) -> Value {
-        json!({"base_url": base_url, "model": model})
+    pub(super) fn of(args: &GenerateArgs, model: &str) -> Value {
+        let mut of = json!({"base_url": args.base_url(), "model": model});
+        // A server may speak several protocols. OpenAI's two have no request in common.
+        if args.provider != Provider::Openai {
+            of["provider"] = json!(args.provider);
+        }
+        of
     }
 
     fn named(&self) -> Value {
-        Self::of(self.args.base_url(), &self.model)
+        Self::of(&self.args, &self.model)
     }
 
     fn price(&self) -> Option<Price> {
@@ -73,7 +92,8 @@ impl OpenAi {
 
     fn client(&self) -> Result<ChatClient, StepError> {
         let failed = |error: ChatError| StepError::new(error.to_string());
-        let endpoint = Endpoint::new(self.args.base_url(), self.secret()?).map_err(failed)?;
+        let endpoint = Endpoint::new(self.args.protocol(), self.args.base_url(), self.secret()?)
+            .map_err(failed)?;
         let budget = match (self.args.max_usd, self.price()) {
             (Some(limit), Some(price)) => {
                 let limit = Usd::from_str(&limit.to_string()).map_err(StepError::new)?;
@@ -96,29 +116,9 @@ impl OpenAi {
         ChatClient::new(endpoint, settings).map_err(failed)
     }
 
-    /// The body of a request.
-    fn body(&self, messages: &[Message], sample: u32) -> Map<String, Value> {
-        let args = &self.args;
-        let mut body = args.extra_body.clone();
-        let mut set = |name: &str, value: Option<Value>| {
-            if let Some(value) = value {
-                body.insert(name.into(), value);
-            }
-        };
-        set("model", Some(json!(self.model)));
-        set("messages", Some(json!(messages)));
-        set("temperature", args.temperature.map(|n| json!(n)));
-        set("top_p", args.top_p.map(|n| json!(n)));
-        set("max_tokens", args.max_tokens.map(|n| json!(n)));
-        set("stop", (!args.stop.is_empty()).then(|| json!(args.stop)));
-        // With one seed for all, a server that obeys it would give the same answer each time.
-        set("seed", args.seed.map(|seed| json!(seed.wrapping_add(i64::from(sample)))));
-        body
-    }
-
     /// What is asked next, and the digest that the answer is kept under.
     fn question(&self, chat: &Chat) -> (Map<String, Value>, Digest) {
-        let body = self.body(&chat.messages, chat.sample);
+        let body = request::body(&self.args, &self.model, &chat.asked, chat.sample);
         let question = json!({"v": QUESTION, "body": body, "sample": chat.sample});
         (body, Digest::of_json(&question))
     }
@@ -137,29 +137,18 @@ impl OpenAi {
     }
 }
 
+/// The columns that an answer of a server has.
+pub(super) fn columns(args: &GenerateArgs) -> AnswerColumns {
+    AnswerColumns { logprobs: args.logprobs(), models: false }
+}
+
 fn missing_key(name: &str) -> String {
     format!("the environment variable {name} is not set; it must hold the server's API key")
 }
 
-impl BoundStep for OpenAi {
+impl BoundStep for ServerStep {
     fn args(&self) -> Value {
-        let args = &self.args;
-        json!({
-            "provider": "openai",
-            "base_url": args.base_url(),
-            "model": self.model,
-            "version": self.pinned,
-            "messages": args.messages(),
-            "temperature": args.temperature,
-            "top_p": args.top_p,
-            "max_tokens": args.max_tokens,
-            "stop": args.stop,
-            "seed": args.seed,
-            "extra_body": args.extra_body,
-            "samples": args.samples(),
-            "extract": args.extract,
-            "price": args.price,
-        })
+        request::arguments(&self.args, &self.model, self.pinned.as_deref())
     }
 
     fn recipe_args(&self) -> Option<Value> {
@@ -199,19 +188,13 @@ impl BoundStep for OpenAi {
     }
 }
 
-impl Versioned for OpenAi {
+impl Versioned for ServerStep {
     fn version<'a>(
         &'a self,
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<String, StepError>> {
         Box::pin(async move {
-            let hello = [Message { role: "user".into(), content: "Hi".into() }];
-            let mut body = self.body(&hello, 0);
-            // The shortest answer that a server gives; where it is limited under another name, it is
-            // left at that.
-            if !body.contains_key("max_completion_tokens") {
-                body.insert("max_tokens".into(), json!(1));
-            }
+            let body = request::hello(&self.args, &self.model);
             let failed = |error: ChatError| StepError::new(error.to_string());
             let ask = Ask::new(body).map_err(failed)?;
             let answer = self.client()?.ask(&ask, &|_| {}, cancel).await.map_err(failed)?;
@@ -220,7 +203,7 @@ impl Versioned for OpenAi {
     }
 }
 
-impl PaidStep for OpenAi {
+impl PaidStep for ServerStep {
     fn lower<'a>(
         &'a self,
         cx: &'a LowerContext,
@@ -260,8 +243,9 @@ impl PaidStep for OpenAi {
             let results =
                 results.ok_or_else(|| StepError::new("a defect: a question was not asked"))?;
             let form = AnswerForm {
-                model: &self.model,
-                extract: self.args.extract.is_code(),
+                models: std::slice::from_ref(&self.model),
+                columns: columns(&self.args),
+                extract: self.args.extract(false),
                 price: self.price(),
                 ports: &self.ports,
             };
@@ -284,33 +268,33 @@ struct Work {
 
 impl Work {
     /// Rows with equal conversations share their answers. What is known is taken from there.
-    fn new(step: &OpenAi, rows: &PromptRows, answers: &dyn Answers) -> Self {
-        let conversations = rows.conversations(step.args.messages());
+    fn new(step: &ServerStep, rows: &PromptRows, answers: &dyn Answers) -> Self {
+        let inquiries = inquiries(rows, &step.args);
         let samples = step.args.samples();
         let mut work = Self { outcomes: Vec::new(), results: Vec::new(), fresh: Vec::new() };
-        let mut seen: HashMap<&[Message], usize> = HashMap::new();
-        for (row, messages) in conversations.iter().enumerate() {
+        let mut seen: HashMap<&Inquiry, usize> = HashMap::new();
+        for (row, inquiry) in inquiries.iter().enumerate() {
             let next = work.results.len();
-            let first = match messages {
-                Ok(messages) => *seen.entry(messages).or_insert(next),
+            let first = match inquiry {
+                Ok(inquiry) => *seen.entry(inquiry).or_insert(next),
                 Err(_) => next,
             };
             for sample in 0..samples {
                 let answer = first + sample as usize;
                 if answer == work.results.len() {
-                    let result = match messages {
-                        Ok(messages) => work.look_up(step, Chat::new(messages, sample), answers),
+                    let result = match inquiry {
+                        Ok(inquiry) => work.look_up(step, Chat::new(inquiry, sample), answers),
                         Err(why) => Some(Err(why.clone())),
                     };
                     work.results.push(result);
                 }
-                work.outcomes.push(SampleOutcome { row, sample, answer });
+                work.outcomes.push(SampleOutcome { row, model: 0, sample, answer });
             }
         }
         work
     }
 
-    fn look_up(&mut self, step: &OpenAi, mut chat: Chat, answers: &dyn Answers) -> Resolution {
+    fn look_up(&mut self, step: &ServerStep, mut chat: Chat, answers: &dyn Answers) -> Resolution {
         while let Some(turn) = step.known(answers, &step.question(&chat).1) {
             if !chat.answered(turn) {
                 return Some(Ok(chat.answer));
@@ -323,7 +307,7 @@ impl Work {
 
 /// Requests that are under way.
 struct Asking<'a> {
-    step: &'a OpenAi,
+    step: &'a ServerStep,
     cx: &'a LowerContext,
     answers: &'a dyn Answers,
     client: ChatClient,
@@ -459,6 +443,9 @@ impl Asking<'_> {
             model: answer.model,
             prompt_tokens: answer.prompt_tokens,
             completion_tokens: answer.completion_tokens,
+            logprobs: answer.logprobs.filter(|_| self.step.args.logprobs()).map(|tokens| {
+                tokens.into_iter().map(|token| (token.token, token.logprob)).collect()
+            }),
             question: Some(*question),
         };
         let kept = serde_json::to_string(&turn).unwrap_or_default();
@@ -479,15 +466,4 @@ impl Asking<'_> {
         }
         Ok(turn)
     }
-}
-
-/// The error of a step that leaves the answers for so many rows.
-fn with_kept(error: StepError, rows: u64) -> StepError {
-    let kept = match rows {
-        0 => return error,
-        1 => "the answer for one row is kept".to_string(),
-        n => format!("the answers for {n} rows are kept"),
-    };
-    let advice = error.advice().map(|advice| format!("{advice}; {kept}")).unwrap_or(kept);
-    error.help(advice)
 }

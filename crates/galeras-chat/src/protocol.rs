@@ -1,0 +1,120 @@
+//! The protocols that servers speak, and what differs between them: the address, the headers, the
+//! form of an answer. Everything else is the same for all.
+
+use galeras_net::Secret;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, InvalidHeaderValue};
+
+use super::answer::ParsedBody;
+use super::choices::ChoicesBody;
+use super::message::MessageBody;
+
+/// What a server speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// OpenAI's chat completions: `messages` are answered.
+    Chat,
+    /// OpenAI's completions: the text `prompt` goes on, up to a `suffix` where a server knows that.
+    Completions,
+    /// Anthropic's messages API.
+    Messages,
+}
+
+/// The version of the messages API that is spoken.
+const ANTHROPIC_VERSION: &str = "2023-06-01";
+
+impl Protocol {
+    /// What follows the base of every server.
+    pub(super) fn path(self) -> &'static str {
+        match self {
+            Self::Chat => "/chat/completions",
+            Self::Completions => "/completions",
+            Self::Messages => "/v1/messages",
+        }
+    }
+
+    /// What there is at the address, in words.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Chat => "chat completions",
+            Self::Completions => "completions",
+            Self::Messages => "messages of Anthropic's API",
+        }
+    }
+
+    /// What to know of addresses, for whoever has a wrong one.
+    pub(super) fn hint(self) -> &'static str {
+        match self {
+            Self::Chat | Self::Completions => "the address of most servers ends in /v1",
+            Self::Messages => "the address ends before /v1/messages",
+        }
+    }
+
+    /// The base of the path of an address that a user wrote, which may have all of it; or what is
+    /// wrong with it, after “the address of the endpoint”.
+    pub(super) fn base(self, path: &str) -> Result<&str, &'static str> {
+        let path = path.trim_end_matches('/');
+        let ends: &[(&str, &str)] = match self {
+            Self::Chat => &[
+                ("/completions", "takes chats, not prompts: it ends before `/completions`"),
+                ("/messages", "is that of chat completions: it ends before `/messages`"),
+                ("/responses", "is that of chat completions: it ends before `/responses`"),
+            ],
+            Self::Completions => &[
+                ("/chat", "takes prompts, not chats: it ends before `/chat/completions`"),
+                ("/messages", "is that of completions: it ends before `/messages`"),
+                ("/responses", "is that of completions: it ends before `/responses`"),
+            ],
+            Self::Messages => &[
+                ("/completions", "is that of the messages API: it ends before `/v1/messages`"),
+                ("/complete", "is that of the messages API: it ends before `/v1/messages`"),
+            ],
+        };
+        let base = match self {
+            Self::Messages => {
+                let base = path.strip_suffix("/messages").unwrap_or(path);
+                base.strip_suffix("/v1").unwrap_or(base)
+            }
+            _ => path.strip_suffix(self.path()).unwrap_or(path),
+        };
+        let ollama: &[(&str, &str)] = match self {
+            Self::Messages => &[],
+            _ => &[
+                ("/api/chat", "is the OpenAI-compatible one: `/v1` instead of `/api/chat`"),
+                ("/api/generate", "is the OpenAI-compatible one: `/v1` instead of `/api/generate`"),
+            ],
+        };
+        match ollama.iter().chain(ends).find(|(end, _)| base.ends_with(end)) {
+            Some((_, why)) => Err(why),
+            None => Ok(base.trim_end_matches('/')),
+        }
+    }
+
+    /// The headers that every request has, with the key in one of them.
+    pub(super) fn headers(self, key: Option<&Secret>) -> Result<HeaderMap, InvalidHeaderValue> {
+        let mut headers = HeaderMap::new();
+        if self == Self::Messages {
+            let version = HeaderValue::from_static(ANTHROPIC_VERSION);
+            headers.insert(HeaderName::from_static("anthropic-version"), version);
+        }
+        if let Some(key) = key {
+            let (name, value) = match self {
+                Self::Messages => (HeaderName::from_static("x-api-key"), key.expose().to_string()),
+                _ => (AUTHORIZATION, format!("Bearer {}", key.expose())),
+            };
+            let mut value = HeaderValue::try_from(value)?;
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
+        Ok(headers)
+    }
+
+    /// Reads the body of an answer.
+    pub(super) fn parse(self, body: &[u8]) -> Result<ParsedBody, serde_json::Error> {
+        match self {
+            Self::Chat | Self::Completions => {
+                serde_json::from_slice::<ChoicesBody>(body).map(ChoicesBody::parsed)
+            }
+            Self::Messages => serde_json::from_slice::<MessageBody>(body).map(MessageBody::parsed),
+        }
+    }
+}

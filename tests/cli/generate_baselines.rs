@@ -1,0 +1,176 @@
+//! `generate` with `provider: echo` and `provider: reference`: what every model is measured against.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::generate_openai::only;
+use crate::harness::Project;
+
+const WORKFLOW: &str = "galeras: 1
+steps:
+  data: { op: read, with: { path: data.jsonl } }
+  prompts:
+    op: prompt
+    from: data
+    with:
+      system: You are a programmer.
+      treatments:
+        control: \"Complete this:\\n```python\\n{{ begin }}\\n```\"
+        two_turns: ['{{ begin }}', 'Go on.']
+  echo:
+    op: generate
+    from: prompts
+    with: { provider: echo, given: begin }
+  best:
+    op: generate
+    from: prompts
+    with: { provider: reference, reference: code }
+";
+
+/// Texts of which an extraction would make something else.
+fn data() -> Vec<Value> {
+    let all = [
+        ("def f(a):", "def f(a):\n    return a\n\n"),
+        (
+            "def g():\n    \"\"\"\n    ```\n    x",
+            "def g():\n    \"\"\"\n    ```\n    x\n    ```\n    \"\"\"\r\n",
+        ),
+        ("", "pass"),
+        ("<think>", "<think>\nx = '</think>'"),
+        ("é\u{202e}\u{0}", "é\u{202e}\u{0}\u{1b}[31m"),
+    ];
+    let row = |(at, (begin, code)): (usize, &(&str, &str))| json!({"id": format!("d{at}"), "begin": begin, "code": code});
+    all.iter().enumerate().map(row).collect()
+}
+
+fn project(rows: &[Value]) -> Project {
+    let project = Project::new(WORKFLOW);
+    project.write("data.jsonl", rows.iter().map(|row| format!("{row}\n")).collect::<String>());
+    project
+}
+
+#[test]
+fn what_was_given_comes_back_and_the_reference_is_right() {
+    let project = project(&data());
+    let outcome = project.run_ok(&[]);
+    for (step, column, model) in [("echo", "begin", "echo"), ("best", "code", "reference")] {
+        let rows = project.rows(step);
+        assert_eq!(rows.len(), 10);
+        for row in rows {
+            assert_eq!((&row["prediction"], &row["raw_response"]), (&row[column], &row[column]));
+            assert_eq!((&row["model"], &row["sample"]), (&json!(model), &json!(0)));
+            assert_eq!(row["finish_reason"], "stop");
+            for name in ["prompt_tokens", "completion_tokens", "reported_model"] {
+                assert_eq!(row[name], Value::Null, "{name}");
+            }
+        }
+        let summary = only(&project, &format!("{step}.summary"));
+        assert_eq!((&summary["rows"], &summary["cost_usd"]), (&json!(10), &Value::Null));
+        assert!(project.rows(&format!("{step}.rejects")).is_empty());
+    }
+    assert_eq!(project.run_ok(&["--jobs", "1", "--cache", "other"]).digests(), outcome.digests());
+    project.run_ok(&[]).all_hit();
+}
+
+#[test]
+fn without_a_column_the_last_message_of_the_user_comes_back() {
+    let project = project(&data()[..1]);
+    project.edit("w.yaml", "echo, given: begin }", "echo, model: parrot, samples: 2 }");
+    project.run_ok(&[]);
+    let mut told: BTreeMap<(String, u64), (String, String)> = BTreeMap::new();
+    for row in project.rows("echo") {
+        let text = |name: &str| row[name].as_str().unwrap().to_owned();
+        assert_eq!(text("model"), "parrot");
+        let key = (text("treatment"), row["sample"].as_u64().unwrap());
+        told.insert(key, (text("raw_response"), text("prediction")));
+    }
+    // The code of a chat is taken out of its fence.
+    let control =
+        ("Complete this:\n```python\ndef f(a):\n```".to_string(), "def f(a):".to_string());
+    let turns = ("Go on.".to_string(), "Go on.".to_string());
+    let key = |treatment: &str, sample| (treatment.to_string(), sample);
+    let wanted = [
+        (key("control", 0), control.clone()),
+        (key("control", 1), control),
+        (key("two_turns", 0), turns.clone()),
+        (key("two_turns", 1), turns),
+    ];
+    assert_eq!(told, BTreeMap::from(wanted));
+    assert_eq!(only(&project, "echo.summary")["rows"], 4);
+    project.edit("w.yaml", "model: parrot", "model: parrot, extract: raw");
+    project.run_ok(&[]);
+    assert!(project.rows("echo").iter().all(|row| row["prediction"] == row["raw_response"]));
+}
+
+#[test]
+fn no_prompt_is_needed() {
+    let project = project(&data());
+    project.write("w.yaml", project.read("w.yaml").replace("from: prompts", "from: data"));
+    project.run_ok(&[]);
+    let rows = project.rows("echo");
+    assert_eq!(rows.len(), 5);
+    assert!(
+        rows.iter().all(|row| row["prediction"] == row["begin"] && row["prompt_id"] != row["id"])
+    );
+}
+
+#[test]
+fn nothing_to_give_is_set_aside() {
+    let mut rows = data();
+    rows[1]["begin"] = Value::Null;
+    rows[2]["code"] = Value::Null;
+    let project = project(&rows);
+    project.write("w.yaml", project.read("w.yaml").replace("from: prompts", "from: data"));
+    project.run_ok(&[]);
+    for (step, id, column) in [("echo", "d1", "begin"), ("best", "d2", "code")] {
+        assert_eq!(project.rows(step).len(), 4);
+        let reject = only(&project, &format!("{step}.rejects"));
+        assert_eq!((&reject["id"], &reject["rule"]), (&json!(id), &json!("column")));
+        assert_eq!(reject["reason"], format!("the column `{column}` is null"));
+    }
+    // An empty table gives an empty one.
+    project.write("data.jsonl", "{\"id\":\"a\",\"begin\":\"x\",\"code\":\"y\"}\n");
+    let none =
+        "  none: { op: sql, from: data, with: { query: 'SELECT * FROM input WHERE false' } }\n";
+    project.write("w.yaml", project.read("w.yaml").replace("from: data\n", "from: none\n") + none);
+    let text = project.read("w.yaml").replacen(
+        "    from: none\n    with:\n",
+        "    from: data\n    with:\n",
+        1,
+    );
+    project.write("w.yaml", text);
+    project.run_ok(&[]);
+    assert!(project.rows("echo").is_empty() && project.rows("best.summary").is_empty());
+}
+
+/// An upper bound is one, and the lower one is below it.
+#[test]
+fn scores_lie_between_the_two() {
+    let project = Project::new(
+        "galeras: 1
+steps:
+  methods: { op: methods, with: { corpus: python-stdlib, include: ['json/*.py'] } }
+  testbed: { op: cut, from: methods, with: { seed: 42 } }
+  echo: { op: generate, from: testbed, with: { provider: echo, given: random_cut } }
+  best: { op: generate, from: testbed, with: { provider: reference, reference: code } }
+  low: { op: score, from: echo, with: { reference: code } }
+  high: { op: score, from: best, with: { reference: code } }
+",
+    );
+    project.run_ok(&[]);
+    let high = project.rows("high");
+    assert!(high.len() > 20);
+    for row in &high {
+        for name in ["bleu", "similarity", "exact_match", "chrf"] {
+            let score =
+                row[name].as_f64().unwrap_or_else(|| f64::from(u8::from(row[name] == true)));
+            assert!((score - 1.0).abs() < 1e-12, "{name}: {row}");
+        }
+        assert_eq!(row["levenshtein"], 0, "{row}");
+    }
+    for row in project.rows("low") {
+        assert!(row["levenshtein"].as_f64().unwrap() > 0.0, "{row}");
+        assert!(row["random_cut"] == row["prediction"], "{row}");
+    }
+}

@@ -1,0 +1,310 @@
+//! `generate` with `endpoint: completions`, where a text goes on, and the log-probabilities of both
+//! endpoints.
+//!
+//! Does not live here: chats (`generate_openai`), mistakes in arguments (`generate_plan_errors`).
+
+use serde_json::{Value, json};
+
+use crate::generate_openai::{answers, data, only, warnings};
+use crate::harness::Project;
+use galeras_test_servers::chat_api::dialects::{code, content, goes_on, tokens};
+use galeras_test_servers::chat_api::{ChatApi, ChatFault, VERSION};
+
+const WORKFLOW: &str = "galeras: 1
+steps:
+  data:
+    op: read
+    with: { path: data.jsonl }
+  answers:
+    op: generate
+    from: data
+    with: { endpoint: completions, base_url: 'URL', model: tiny, prompt: code, MORE }
+";
+
+fn project(api: &ChatApi, rows: usize, more: &str) -> Project {
+    let more = if more.is_empty() { String::new() } else { format!(", {more}") };
+    let project = Project::new(&WORKFLOW.replace("URL", &api.url()).replace(", MORE", &more));
+    project.write("data.jsonl", data(0..rows));
+    project
+}
+
+/// The numbers of a column of [`tokens`], as the program adds them up.
+fn sum(text: &str) -> f64 {
+    tokens(text).iter().fold(0.0, |sum, (_, logprob)| sum + logprob)
+}
+
+#[test]
+fn a_text_goes_on_without_a_chat_around_it() {
+    let api = ChatApi::start();
+    let project = project(&api, 3, "");
+    let outcome = project.run_ok(&[]);
+    assert!(warnings(&outcome).is_empty(), "{outcome}");
+    let asked = api.asked();
+    assert_eq!(asked.len(), 3);
+    for asked in &asked {
+        assert_eq!(asked.path, "POST /v1/completions");
+        let wanted = json!({"model": "tiny", "prompt": asked.last(), "stream": false});
+        assert_eq!(asked.body, wanted);
+    }
+    for row in project.rows("answers") {
+        let body = json!({"prompt": row["code"]});
+        assert_eq!(row["raw_response"], goes_on(&body));
+        assert_eq!(row["prediction"], goes_on(&body), "all of it is what comes next");
+        assert_eq!(
+            (&row["finish_reason"], &row["reported_model"]),
+            (&json!("stop"), &json!(VERSION))
+        );
+        assert_eq!((&row["prompt_tokens"], &row["completion_tokens"]), (&json!(11), &json!(7)));
+        assert_eq!(row["earlier_responses"], json!([]));
+        assert!(row.get("logprob_sum").is_none(), "{row}");
+    }
+    project.run_ok(&[]).all_hit();
+    // What is made of an answer is no question.
+    project.edit("w.yaml", "prompt: code", "prompt: code, extract: code");
+    project.run_ok(&[]);
+    for row in project.rows("answers") {
+        assert_eq!(row["prediction"], goes_on(&json!({"prompt": row["code"]})).trim_end());
+    }
+    assert_eq!(api.count(), 3);
+    project.verifies("cache");
+}
+
+#[test]
+fn the_prompt_of_a_treatment_is_the_default() {
+    let api = ChatApi::start();
+    let project = project(&api, 2, "");
+    let text = project.read("w.yaml");
+    let text = text.replace(", prompt: code", "").replace("from: data", "from: prompts");
+    let prompts = "  prompts: { op: prompt, from: data, with: { system: s, treatments: { a: '# {{ code }}' } } }\n";
+    project.write("w.yaml", text + prompts);
+    project.run_ok(&[]);
+    let mut said: Vec<String> = api.asked().iter().map(|asked| asked.last()).collect();
+    said.sort();
+    assert_eq!(said, ["# def f0(a):", "# def f1(a):"]);
+}
+
+#[test]
+fn what_a_request_says() {
+    let api = ChatApi::start();
+    let all = "suffix: after, temperature: 0.2, top_p: 0.9, max_tokens: 64, stop: [END], seed: 7, \
+               samples: 2, logprobs: true, extra_body: { top_k: 40 }";
+    let project = project(&api, 1, all);
+    project.write("data.jsonl", "{\"id\":\"a\",\"code\":\"def f(\",\"after\":\"\"}\n");
+    project.run_ok(&[]);
+    let mut asked = api.take();
+    asked.sort_by_key(|asked| asked.body["seed"].as_i64());
+    for (asked, seed) in asked.iter().zip([7, 8]) {
+        let wanted = json!({
+            "model": "tiny", "prompt": "def f(", "suffix": "", "stream": false, "temperature": 0.2,
+            "top_p": 0.9, "max_tokens": 64, "stop": ["END"], "seed": seed, "logprobs": 1, "top_k": 40,
+        });
+        assert_eq!(asked.body, wanted);
+    }
+    assert_eq!(asked.len(), 2);
+}
+
+#[test]
+fn the_middle_is_filled_in() {
+    let api = ChatApi::start();
+    let project = project(&api, 1, "suffix: after");
+    let row = |id: &str, code: Value, after: Value| {
+        format!("{}\n", json!({"id": id, "code": code, "after": after}))
+    };
+    let rows = [
+        row("a", json!("x"), json!("y")),
+        row("b", json!("x"), json!("z")),
+        row("c", json!("x"), json!("y")),
+        row("d", json!(null), json!("y")),
+        row("e", json!("x"), json!(null)),
+        row("f", json!(""), json!("y")),
+    ];
+    project.write("data.jsonl", rows.concat());
+    let outcome = project.run_ok(&[]);
+    // Equal texts with equal ends share an answer.
+    assert_eq!((api.count(), outcome.step("answers")["rows"].as_u64()), (3, Some(4)));
+    for row in project.rows("answers") {
+        let body = json!({"prompt": row["code"], "suffix": row["after"]});
+        assert_eq!(row["prediction"], goes_on(&body), "{row}");
+    }
+    let mut reasons: Vec<(String, String)> = project
+        .rows("answers.rejects")
+        .iter()
+        .map(|row| (row["rule"].as_str().unwrap().into(), row["reason"].as_str().unwrap().into()))
+        .collect();
+    reasons.sort();
+    let null = |rule: &str, name: &str| (rule.to_string(), format!("the column `{name}` is null"));
+    assert_eq!(reasons, [null("prompt", "code"), null("suffix", "after")]);
+    // A row that cannot be asked is no reason to run again.
+    project.run_ok(&[]).all_hit();
+}
+
+#[test]
+fn chats_and_texts_do_not_share_answers() {
+    let api = ChatApi::start();
+    let project = project(&api, 2, "");
+    project.run_ok(&[]);
+    project.edit("w.yaml", "endpoint: completions, ", "");
+    project.edit("w.yaml", "prompt: code", "messages: code");
+    project.run_ok(&[]);
+    assert_eq!(api.count(), 4);
+    for row in project.rows("answers") {
+        let body = json!({"messages": [{"role": "user", "content": row["code"]}]});
+        assert_eq!(
+            (&row["prediction"], &row["raw_response"]),
+            (&json!(code(&body)), &json!(content(&body)))
+        );
+    }
+}
+
+#[test]
+fn log_probabilities_are_columns_at_both_endpoints() {
+    for chat in [false, true] {
+        let api = ChatApi::start();
+        let project = project(&api, 2, "logprobs: true");
+        if chat {
+            project.edit("w.yaml", "endpoint: completions, ", "");
+            project.edit("w.yaml", "prompt: code", "messages: code");
+        }
+        let fresh = project.run_ok(&[]);
+        assert_eq!(api.asked()[0].body["logprobs"], if chat { json!(true) } else { json!(1) });
+        for row in project.rows("answers") {
+            let text = row["raw_response"].as_str().unwrap();
+            let wanted = tokens(text);
+            let told: Vec<(String, f64)> = row["token_logprobs"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|t| (t["token"].as_str().unwrap().into(), t["logprob"].as_f64().unwrap()))
+                .collect();
+            assert_eq!(told, wanted, "chat: {chat}");
+            assert_eq!(row["n_logprobs"], wanted.len());
+            assert_eq!(row["logprob_sum"].as_f64(), Some(sum(text)));
+            assert_eq!(row["logprob_mean"].as_f64(), Some(sum(text) / wanted.len() as f64));
+        }
+        // Answers that were kept are the same to the last bit.
+        project.edit("w.yaml", "logprobs: true", "logprobs: true, price: { input: 1, output: 1 }");
+        let kept = project.run_ok(&[]);
+        assert_eq!(api.count(), 2, "answers are kept with their log-probabilities");
+        assert_eq!(kept.step("answers")["digest"], fresh.step("answers")["digest"]);
+        // Those that were asked for without are not the same question.
+        project.edit("w.yaml", "logprobs: true, ", "");
+        project.run_ok(&[]);
+        assert_eq!(api.count(), 4);
+        assert!(project.rows("answers")[0].get("logprob_sum").is_none());
+    }
+}
+
+#[test]
+fn log_probabilities_that_the_server_does_not_give_are_null() {
+    let odd = [
+        json!(null),
+        json!({"content": null}),
+        json!("none"),
+        json!([1, 2]),
+        json!({"tokens": ["a", "b"], "token_logprobs": [-1]}),
+        json!({"content": [{"token": 5, "logprob": -1}]}),
+    ];
+    for logprobs in odd {
+        let api = ChatApi::start();
+        let choice = json!({"text": "x", "finish_reason": "stop", "logprobs": logprobs});
+        api.script(move |_| Some(ChatFault::With(json!({ "choices": [choice] }))));
+        let project = project(&api, 1, "logprobs: true");
+        project.run_ok(&[]);
+        let row = only(&project, "answers");
+        assert_eq!((api.count(), &row["prediction"]), (1, &json!("x")), "{logprobs}");
+        for name in ["logprob_sum", "logprob_mean", "n_logprobs", "token_logprobs"] {
+            assert_eq!(row[name], Value::Null, "{name}: {logprobs}");
+        }
+    }
+    // A token without a number makes the sum unknown, and is shown.
+    let api = ChatApi::start();
+    let logprobs = json!({"tokens": ["a", "b"], "token_logprobs": [null, -0.5]});
+    let choice = json!({"text": "ab", "finish_reason": "stop", "logprobs": logprobs});
+    api.script(move |_| Some(ChatFault::With(json!({ "choices": [choice] }))));
+    let project = project(&api, 1, "logprobs: true");
+    project.run_ok(&[]);
+    let row = only(&project, "answers");
+    assert_eq!((&row["logprob_sum"], &row["logprob_mean"]), (&Value::Null, &Value::Null));
+    assert_eq!(row["n_logprobs"], 1);
+    let wanted = json!([{"token": "a", "logprob": null}, {"token": "b", "logprob": -0.5}]);
+    assert_eq!(row["token_logprobs"], wanted);
+}
+
+/// Columns of that name in the input are the input's, unless log-probabilities are asked for.
+#[test]
+fn columns_that_are_there_stay() {
+    let api = ChatApi::start();
+    let project = project(&api, 1, "");
+    project.write("data.jsonl", "{\"id\":\"a\",\"code\":\"x\",\"logprob_sum\":\"mine\"}\n");
+    project.run_ok(&[]);
+    assert_eq!(only(&project, "answers")["logprob_sum"], "mine");
+    project.edit("w.yaml", "prompt: code", "prompt: code, logprobs: true");
+    project.run_ok(&[]);
+    assert!(only(&project, "answers")["logprob_sum"].as_f64().unwrap() < 0.0);
+}
+
+#[test]
+fn servers_that_fail_are_treated_as_those_of_chats() {
+    for fault in [
+        ChatFault::Error(500, "internal", "oops".into()),
+        ChatFault::Limited("retry-after", "0".into()),
+        ChatFault::CutBody,
+        ChatFault::Malformed,
+        ChatFault::NoChoices,
+        ChatFault::Raw(200, vec![], json!({"choices": [{"text": 5}]}).to_string()),
+    ] {
+        let api = ChatApi::start();
+        let project = project(&api, 3, "tries: 2, logprobs: true");
+        let undisturbed = project.run_ok(&["--cache", "undisturbed"]);
+        api.take();
+        api.faults(vec![fault.clone()]);
+        let outcome = project.run_ok(&[]);
+        assert_eq!(api.count(), 4, "{fault:?}");
+        assert_eq!(outcome.digests(), undisturbed.digests(), "{fault:?}");
+    }
+    // A server that knows no suffix says so for all rows at once.
+    let api = ChatApi::start();
+    let said = "suffix is not currently supported";
+    api.script(move |_| Some(ChatFault::Error(400, "BadRequestError", said.into())));
+    let project = project(&api, 40, "suffix: code, concurrency: 1");
+    let outcome = project.run_json(&[]).exits(1);
+    let detail = outcome.step("answers")["detail"].as_str().unwrap().to_owned();
+    assert!(detail.contains(said) && detail.contains("leave it out"), "{detail}");
+    assert_eq!(api.count(), 1);
+}
+
+#[test]
+fn money_has_its_limit_and_answers_are_kept() {
+    let api = ChatApi::start();
+    api.set_tokens(200, 50);
+    let money = "max_tokens: 5, max_usd: 0.001, price: { input: 1, output: 1 }, concurrency: 1";
+    let project = project(&api, 10, money);
+    let outcome = project.run_json(&[]).exits(1);
+    let detail = outcome.step("answers")["detail"].as_str().unwrap().to_owned();
+    assert!(detail.contains("limit of the cost"), "{detail}");
+    let paid = api.take().len();
+    assert!((1..10).contains(&paid), "{paid}");
+    project.edit("w.yaml", "max_usd: 0.001", "max_usd: 1");
+    project.run_ok(&[]);
+    assert_eq!((api.count(), answers(&project).len()), (10 - paid, 10));
+}
+
+#[test]
+fn the_version_is_locked_by_a_text() {
+    let api = ChatApi::start();
+    let project = project(&api, 2, "max_tokens: 64, logprobs: true");
+    project.run(&["lock", "w.yaml"]).exits(0);
+    let asked = api.take();
+    assert_eq!((asked.len(), asked[0].path.as_str()), (1, "POST /v1/completions"));
+    assert_eq!(
+        asked[0].body,
+        json!({"model": "tiny", "prompt": "Hi", "max_tokens": 1, "stream": false})
+    );
+    let locked: Value = serde_json::from_str(&project.read("galeras.lock")).unwrap();
+    assert_eq!(locked["versions"][0]["of"], json!({"base_url": api.url(), "model": "tiny"}));
+    project.run_ok(&["--frozen"]);
+    api.set_version(Some("tiny-2"));
+    project.write("data.jsonl", data(0..3));
+    let outcome = project.run_json(&["--frozen"]).exits(1);
+    assert!(outcome.step("answers")["detail"].as_str().unwrap().contains("tiny-2"), "{outcome}");
+}
