@@ -1,7 +1,7 @@
 //! Chat completions from any OpenAI-compatible server: vLLM, llama.cpp, Ollama, gateways, OpenAI.
 //!
 //! A request ([`Ask`]) goes to an [`Endpoint`] through a [`ChatClient`], which all requests to it
-//! share: it holds what they may cost back (`budget`, `estimate`, `money`), waits for its turn
+//! share: it holds what they may cost back (`accounts`, `budget`, `estimate`, `money`), waits for its turn
 //! (`pace`, `window`), sends it (`transport`), reads the answer (`answer`) or what failed (`error_body`,
 //! `limits`), decides what that means (`verdict`), and tries again (`backoff`).
 //!
@@ -44,6 +44,7 @@
 //! requests are sent 0.1 seconds apart until `concurrency` of them were sent. These
 //! waits use up no tries.
 
+mod accounts;
 mod answer;
 mod ask;
 mod backoff;
@@ -64,9 +65,10 @@ mod transport;
 mod verdict;
 mod window;
 
+pub use accounts::{Accounts, Expense, SpendingLimit, SpendingLog};
 pub use answer::Answer;
 pub use ask::{Ask, LimitName};
-pub use budget::{Budget, Reservation};
+pub use budget::{Budget, Reservation, Tally};
 pub use client::{ChatClient, ChatSettings};
 pub use endpoint::Endpoint;
 pub use error::{ChatError, rules};

@@ -4,6 +4,7 @@ use super::rows::{ModelAnswer, ModelTurn};
 use crate::functions::Message;
 
 /// A conversation on its way to its answer.
+#[derive(Clone)]
 pub(super) struct Chat {
     /// What was asked and answered so far, up to a message that has no answer.
     pub(super) messages: Vec<Message>,

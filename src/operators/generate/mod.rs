@@ -3,6 +3,7 @@
 mod args;
 mod conversation;
 mod extract;
+mod forecast;
 mod ngram;
 mod openai;
 mod ports;

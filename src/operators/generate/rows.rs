@@ -20,7 +20,7 @@ use super::ports::{PROMPT_ID, SAMPLE};
 use crate::digest::Digest;
 use crate::functions::{Message, RowId, call, conversation};
 use crate::id::{ID, row_id};
-use crate::operator::{LowerContext, MAIN, Port, Ports, REJECTS, SUMMARY, StepError};
+use crate::operator::{INPUT, LowerContext, MAIN, Port, Ports, REJECTS, SUMMARY, StepError};
 use crate::session::column;
 use galeras_chat::{Price, Usd};
 
@@ -76,6 +76,16 @@ pub(super) struct PromptRows {
 }
 
 impl PromptRows {
+    /// Reads all rows of the main input; `key` identifies them.
+    pub(super) async fn of(
+        mut inputs: BTreeMap<String, DataFrame>,
+        key: &[String],
+    ) -> Result<Self, StepError> {
+        let input = inputs.remove(INPUT);
+        let input = input.ok_or_else(|| StepError::new("`generate` needs an input table"))?;
+        Self::read(input, key).await
+    }
+
     /// Reads all rows; `key` identifies them.
     pub(super) async fn read(input: DataFrame, key: &[String]) -> Result<Self, StepError> {
         let id = match key {
@@ -384,4 +394,15 @@ fn summed(
         Arc::new(cost.collect::<Float64Array>()),
     ];
     Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
+}
+
+/// The error of a step that leaves the answers for so many rows.
+pub(super) fn with_kept(error: StepError, rows: u64) -> StepError {
+    let kept = match rows {
+        0 => return error,
+        1 => "the answer for one row is kept".to_string(),
+        n => format!("the answers for {n} rows are kept"),
+    };
+    let advice = error.advice().map(|advice| format!("{advice}; {kept}")).unwrap_or(kept);
+    error.help(advice)
 }

@@ -4,6 +4,7 @@ mod faults;
 mod limits;
 mod secrets;
 mod server;
+mod spending;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
