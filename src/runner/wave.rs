@@ -5,7 +5,7 @@
 //! of such a step: a judge of answers is in the next wave.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use tokio::sync::OnceCell;
 

@@ -1,11 +1,9 @@
 //! Reading `budget`: what a workflow may spend.
 
-use super::diagnostic::Diagnostic;
 use super::expr::has_expression;
 use super::node::{Node, Value};
 use super::reader::WorkflowReader;
 use super::spec::BudgetSpec;
-use crate::code::Code;
 
 const KEYS: [&str; 2] = ["max_usd", "max_requests"];
 

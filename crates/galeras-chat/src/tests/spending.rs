@@ -136,30 +136,38 @@ impl SpendingLog for ProcessLog {
     }
 }
 
-/// A process with 64 requests under way, which is killed after so many answers: no line is
-/// written at its end. What it was billed, in millionths of a dollar.
+/// A process with 64 requests under way, which is killed after so many: nothing is written at its
+/// end. What it was billed, in millionths of a dollar.
 async fn killed(process: usize, log: &Arc<SharedLog>, after: u64) -> u64 {
     let log: Arc<dyn SpendingLog> = Arc::new(ProcessLog(process, Arc::clone(log)));
     let accounts = Accounts::new(vec![limit("a", Some("0.1"), Some(3_000))], Some(log));
     let budget = Budget::new(accounts, vec![0]);
     let billed = Arc::new(Mutex::new((0, 0)));
+    let dead = CancellationToken::new();
     let tasks = (0..64_u64).map(|task| {
-        let (budget, billed) = (Arc::clone(&budget), Arc::clone(&billed));
+        let (budget, billed, dead) = (Arc::clone(&budget), Arc::clone(&billed), dead.clone());
         tokio::spawn(async move {
             for n in 0.. {
                 let worst = 40 + (task * 7 + n * 13) % 60;
                 let worst_usd = usd(&format!("{worst}e-6"));
-                let Ok(mut held) = budget.reserve(worst_usd).await else { return };
+                let held = tokio::select! {
+                    biased;
+                    () = dead.cancelled() => return,
+                    held = budget.reserve(worst_usd) => held,
+                };
+                let Ok(mut held) = held else { return };
                 held.sent();
                 let actual = worst - (n * 31 + task) % 40;
                 {
-                    let mut billed = billed.lock().unwrap();
                     // The server bills what was sent, whoever waits for it.
+                    let mut billed = billed.lock().unwrap();
+                    if dead.is_cancelled() {
+                        return;
+                    }
                     billed.0 += actual;
                     billed.1 += 1;
                     if billed.1 >= after {
-                        std::mem::forget(held);
-                        return;
+                        dead.cancel();
                     }
                 }
                 tokio::task::yield_now().await;
@@ -168,8 +176,7 @@ async fn killed(process: usize, log: &Arc<SharedLog>, after: u64) -> u64 {
         })
     });
     for task in tasks.collect::<Vec<_>>() {
-        // Those that wait for the killed ones are killed, too.
-        let _ = tokio::time::timeout(Duration::from_millis(300), task).await;
+        task.await.unwrap();
     }
     let billed = *billed.lock().unwrap();
     billed.0
