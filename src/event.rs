@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
+use galeras_chat::Usd;
 
 /// Why a step runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -128,6 +129,68 @@ impl RunStatus {
     }
 }
 
+/// What a step is going to ask a model behind a server.
+#[derive(Clone, Debug, Serialize)]
+pub struct StepRequests {
+    /// The step.
+    pub step: String,
+    /// The model.
+    pub model: String,
+    /// The server: scheme, host and port.
+    pub server: String,
+    /// Requests to send; absent if that is not known.
+    pub requests: Option<u64>,
+    /// Requests that were answered before.
+    pub answered: u64,
+    /// The most tokens that they read.
+    pub prompt_tokens: u64,
+    /// The most tokens that are written; absent if that is not limited.
+    pub completion_tokens: Option<u64>,
+    /// The most that they cost; absent if that is not known.
+    #[serde(serialize_with = "dollars")]
+    pub usd: Option<Usd>,
+}
+
+/// A limit on what steps may spend, and what was spent of it before.
+#[derive(Clone, Debug, Serialize)]
+pub struct LimitState {
+    /// Whose it is: `the step …`.
+    pub owner: String,
+    /// The most money.
+    #[serde(serialize_with = "dollars")]
+    pub max_usd: Option<Usd>,
+    /// The most requests.
+    pub max_requests: Option<u64>,
+    /// What runs that did not finish have spent of it, or may have.
+    #[serde(serialize_with = "dollars")]
+    pub spent_usd: Option<Usd>,
+    /// Their requests.
+    pub spent_requests: u64,
+}
+
+/// What a step has spent in a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct StepSpending {
+    /// The step.
+    pub step: String,
+    /// Requests that were sent.
+    pub requests: u64,
+    /// Those of them of which nobody knows what they took; they are counted at their most.
+    pub unknown: u64,
+    /// Tokens that were read.
+    pub prompt_tokens: u64,
+    /// Tokens that were written.
+    pub completion_tokens: u64,
+    /// What they cost; absent without a price.
+    #[serde(serialize_with = "dollars")]
+    pub usd: Option<Usd>,
+}
+
+/// As a number.
+fn dollars<S: serde::Serializer>(usd: &Option<Usd>, serializer: S) -> Result<S::Ok, S::Error> {
+    usd.map(Usd::to_f64).serialize(serializer)
+}
+
 /// One thing that happened during a run.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -194,6 +257,18 @@ pub enum RunEvent {
         step: Option<String>,
         /// The text.
         message: String,
+    },
+    /// What is going to be asked, before anything of it is.
+    Requests {
+        /// The steps that ask.
+        steps: Vec<StepRequests>,
+        /// The limits that they keep.
+        limits: Vec<LimitState>,
+    },
+    /// What was spent, near the end of the run.
+    Spent {
+        /// The steps that sent something.
+        steps: Vec<StepSpending>,
     },
     /// An output file is in place.
     Output {

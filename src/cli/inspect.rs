@@ -10,6 +10,7 @@ use super::allow::{AllowArgs, trust};
 use super::context::{
     Exit, Surveyed, fail, fail_unknown, load, plan_file, print, print_json, show_diagnostics,
 };
+use super::requests::PlannedRequests;
 use super::run::requests_of_run;
 use super::{Format, StoreArgs, WorkflowArgs};
 use crate::code::Code;
@@ -36,24 +37,30 @@ pub(crate) async fn plan(args: PlanArgs) -> Exit {
     };
     let plan = &surveyed.plan;
     let asks = asks(&args.workflow, &surveyed);
+    let asked = match PlannedRequests::of(&surveyed).await {
+        Ok(asked) => asked,
+        Err(exit) => return exit,
+    };
     if args.format == Format::Json {
         let steps: Vec<Value> = plan
             .steps
             .iter()
             .zip(&surveyed.states)
-            .map(|(step, state)| {
+            .zip(&asked.steps)
+            .map(|((step, state), requests)| {
                 let (word, reason, detail) = words(plan, state);
                 json!({"step": step.name, "op": step.operator.descriptor().name, "state": word,
-                    "reason": reason, "detail": detail, "rows": rows(state)})
+                    "reason": reason, "detail": detail, "rows": rows(state),
+                    "requests": requests})
             })
             .collect();
         let printed = print_json(&json!({"event": "plan", "workflow": plan.name, "steps": steps,
-            "asks": asks.iter().map(ask_json).collect::<Vec<_>>()}));
+            "limits": asked.limits, "asks": asks.iter().map(ask_json).collect::<Vec<_>>()}));
         return lacking(&surveyed, args.format, printed);
     }
     let wide = plan.steps.iter().map(|s| s.name.chars().count()).max().unwrap_or(0).min(40);
     let mut text = String::new();
-    for (step, state) in plan.steps.iter().zip(&surveyed.states) {
+    for (at, (step, state)) in plan.steps.iter().zip(&surveyed.states).enumerate() {
         let (word, reason, detail) = words(plan, state);
         let rows = rows(state).map(|n| format!("{} rows", count(n))).unwrap_or_default();
         let name = escape(&step.name);
@@ -62,6 +69,12 @@ pub(crate) async fn plan(args: PlanArgs) -> Exit {
         if let Some(detail) = detail {
             let _ = writeln!(text, "{:wide$}  {}", "", escape(&detail));
         }
+        if let Some(line) = asked.line(&surveyed, at) {
+            let _ = writeln!(text, "{:wide$}  {line}", "");
+        }
+    }
+    for line in asked.summary() {
+        let _ = writeln!(text, "{line}");
     }
     let hits = surveyed.states.iter().filter(|s| matches!(s.forecast, Forecast::Hit)).count();
     let _ = writeln!(text, "{hits} of {} steps are stored", plan.steps.len());

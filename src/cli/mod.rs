@@ -16,6 +16,7 @@ mod inspect;
 mod lock;
 mod logging;
 mod ops;
+mod requests;
 mod run;
 mod screen;
 mod signals;

@@ -10,6 +10,7 @@ mod contract;
 mod descriptor;
 mod error;
 mod grain;
+mod payment;
 mod pins;
 mod registry;
 mod side_file;
@@ -24,12 +25,13 @@ pub use contract::{BindContext, INPUT, Operator};
 pub use descriptor::{Descriptor, Effect, InputPorts};
 pub use error::ArgError;
 pub use grain::{Grain, LoweredBy};
+pub use payment::{PaymentTerms, RequestForecast};
 pub use pins::{Fact, Pins, Snapshot, answer_digest, question};
 pub use registry::Registry;
 pub use side_file::SideFile;
 pub use step::{
-    Answers, BoundStep, FanOutContext, FanOutError, FanOutStep, LowerContext, Lowering, PaidResult,
-    PaidStep, Ports, Reads, RowStep, TableStep, Tell, Versioned,
+    Answers, BoundStep, FanOutContext, FanOutError, FanOutStep, KnownAnswers, LowerContext,
+    Lowering, PaidResult, PaidStep, Ports, Reads, RowStep, TableStep, Tell, Versioned,
 };
 pub use step_error::{StepError, StepErrorKind, plain_message};
 pub use table::{

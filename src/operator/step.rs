@@ -17,11 +17,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::access::{Consent, Demand};
 use super::error::ArgError;
+use super::payment::{PaymentTerms, RequestForecast};
 use super::pins::Fact;
 use super::side_file::SideFile;
 use super::step_error::StepError;
 use super::table::Port;
 use crate::digest::Digest;
+use galeras_chat::Budget;
 
 /// The columns of an input that can change a step's result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -189,8 +191,16 @@ pub trait TableStep: Send + Sync {
 /// A step that asks the world question by question, where an answer costs time or money.
 ///
 /// Every answer that the step hands to [`Answers::keep`] is found by every later run of its
-/// recipe, however this one ends.
+/// recipe, however this one ends. Whatever it sends, it sends within [`LowerContext::budget`].
 pub trait PaidStep: Send + Sync {
+    /// Whom it asks, and what may be spent.
+    fn terms(&self) -> PaymentTerms;
+    /// What [`PaidStep::lower`] would ask with these answers and inputs. Sends nothing.
+    fn forecast<'a>(
+        &'a self,
+        answers: &'a dyn KnownAnswers,
+        inputs: BTreeMap<String, DataFrame>,
+    ) -> BoxFuture<'a, Result<RequestForecast, StepError>>;
     /// The output tables. Tells [`Tell::Total`] and [`Tell::Progress`].
     fn lower<'a>(
         &'a self,
@@ -211,10 +221,14 @@ pub struct PaidResult {
 }
 
 /// The answers that a recipe has been given so far.
-pub trait Answers: Send + Sync {
+pub trait KnownAnswers: Send + Sync {
     /// The answers to a question from before this run, the oldest first; none if the user
     /// wants new ones.
     fn known(&self, question: &Digest) -> Vec<&str>;
+}
+
+/// The answers of a recipe, and a place for more.
+pub trait Answers: KnownAnswers {
     /// Keeps an answer: it is on disk when this returns.
     fn keep<'a>(
         &'a self,
@@ -239,6 +253,8 @@ pub struct LowerContext {
     pub memory: usize,
     /// The user wants a new answer: what an earlier attempt found out may not be used.
     pub forced: bool,
+    /// What requests that may be billed are charged to.
+    pub budget: Arc<Budget>,
     /// What the user agreed to. The runner has asked it for [`BoundStep::demands`].
     pub consent: Arc<dyn Consent>,
     /// Cancelled when the run is interrupted.

@@ -135,6 +135,7 @@ impl Expander {
         }
         self.steps.push(PlannedStep {
             name: format!("{}{}{}", site.prefix, step.name.value, cell_suffix(cell)),
+            path: format!("{}{}", site.path, step.name.value),
             operator,
             step: bound,
             inputs,

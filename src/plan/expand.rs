@@ -30,7 +30,7 @@ impl Expander {
         base: &Path,
         params: Map<String, Value>,
     ) {
-        let site = Site { workflow, base, params: &params, prefix: "" };
+        let site = Site { workflow, base, params: &params, prefix: "", path: "" };
         if workflow.steps.iter().any(|step| matches!(step.kind, StepKind::Uses(_))) {
             self.measure(&site).await;
         }
@@ -77,6 +77,9 @@ impl Expander {
 
     /// Plans the steps of one file.
     async fn workflow(&mut self, site: &Site<'_>) -> StepTargets {
+        if !self.extent.measuring {
+            self.budget(site);
+        }
         let order = graph::order(site.workflow, &mut self.diagnostics);
         let mut targets = StepTargets::new();
         let mut done = vec![false; site.workflow.steps.len()];
@@ -266,7 +269,8 @@ impl Expander {
         let inner_params =
             params(workflow, &given, Some((source, &step.name)), &mut self.diagnostics);
         let prefix = format!("{}{}{}/", site.prefix, step.name.value, cell_suffix(cell));
-        let inner = Site { workflow, base, params: &inner_params, prefix: &prefix };
+        let path = format!("{}{}/", site.path, step.name.value);
+        let inner = Site { workflow, base, params: &inner_params, prefix: &prefix, path: &path };
         self.embedding.push(file);
         let targets = Box::pin(self.workflow(&inner)).await;
         self.embedding.pop();

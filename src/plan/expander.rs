@@ -10,7 +10,7 @@ use datafusion::execution::context::SessionContext;
 use serde_json::{Map, Value};
 
 use super::extent::Extent;
-use super::model::{Cell, Input, PlannedOutput, PlannedStep, plain};
+use super::model::{Cell, FileBudget, Input, PlannedOutput, PlannedStep, plain};
 use super::params::scope;
 use super::settings::PlanSettings;
 use crate::operator::{BindContext, BoundStep, Operator, Pins, Registry};
@@ -83,6 +83,8 @@ pub(super) struct Expander {
     pub(super) diagnostics: Diagnostics,
     pub(super) steps: Vec<PlannedStep>,
     pub(super) outputs: Vec<PlannedOutput>,
+    /// The budgets of the files so far.
+    pub(super) budgets: Vec<FileBudget>,
     /// The contract files that steps name, and where.
     pub(super) contracts: Vec<(PathBuf, SourceSpan)>,
     /// The files that embed the one at hand.
@@ -133,6 +135,8 @@ pub(super) struct Site<'a> {
     pub(super) base: &'a Path,
     pub(super) params: &'a Map<String, Value>,
     pub(super) prefix: &'a str,
+    /// The prefix without cells.
+    pub(super) path: &'a str,
 }
 
 impl Expander {
@@ -149,6 +153,7 @@ impl Expander {
             diagnostics,
             steps: Vec::new(),
             outputs: Vec::new(),
+            budgets: Vec::new(),
             contracts: Vec::new(),
             embedding: Vec::new(),
             session: session(1),

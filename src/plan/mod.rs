@@ -3,7 +3,7 @@
 //!
 //! [`plan`] is the way in. It finds everything that is wrong with a workflow at once and runs
 //! nothing. Imports go one way: `model`, `settings` → `mistake` → `params`, `args`, `extent` →
-//! `expander` → `reference`, `checks`, `outputs`, `places`, `substitution` → `bind` → `expand` →
+//! `expander` → `reference`, `checks`, `limits`, `outputs`, `places`, `substitution` → `bind` → `expand` →
 //! `load`.
 //!
 //! Does not live here: the YAML (`workflow`), the operators (it gets a registry), keys and
@@ -17,6 +17,7 @@ mod expander;
 mod extent;
 mod file;
 mod graph;
+mod limits;
 mod load;
 mod lockfile;
 mod mistake;
@@ -32,7 +33,8 @@ mod substitution;
 pub use load::plan;
 pub use lockfile::{LockFile, LockedFile, LockedSnapshot, LockedVersion, lock_path};
 pub use model::{
-    Cell, Check, CheckKind, Input, OutputFormat, Plan, PlannedOutput, PlannedStep, TableRef,
+    Cell, Check, CheckKind, Input, OutputFormat, Plan, PlannedLimit, PlannedOutput, PlannedStep,
+    TableRef,
 };
 pub use preflight::preflight;
 pub use settings::{Locking, PlanSettings};

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use datafusion::logical_expr::Expr;
+use galeras_chat::Usd;
 use serde_json::{Map, Value, json};
 
 use crate::operator::{BoundStep, Operator, Port, TableSchema};
@@ -22,6 +23,8 @@ pub struct Plan {
     pub steps: Vec<PlannedStep>,
     /// The files to write.
     pub outputs: Vec<PlannedOutput>,
+    /// What may be spent.
+    pub limits: Vec<PlannedLimit>,
     /// The folder for what steps fetch.
     pub downloads: PathBuf,
 }
@@ -85,6 +88,8 @@ pub(crate) fn plain(value: &Value) -> String {
 pub struct PlannedStep {
     /// The full name, with the embedding steps and the cell.
     pub name: String,
+    /// The same without cells, which all cells share: `collect/methods`.
+    pub path: String,
     /// The operator.
     pub operator: &'static dyn Operator,
     /// The operator bound to arguments and input schemas.
@@ -162,6 +167,31 @@ pub struct TableRef {
     pub port: &'static str,
     /// The values of the matrix keys, for united cells.
     pub cell: Cell,
+}
+
+/// A limit on what steps may spend together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedLimit {
+    /// What it is known by from run to run: the path of a step, or that of a workflow with a slash.
+    pub account: String,
+    /// Whose it is, for messages: `the step …`.
+    pub owner: String,
+    /// The most money.
+    pub max_usd: Option<Usd>,
+    /// The most requests.
+    pub max_requests: Option<u64>,
+    /// The positions of the steps.
+    pub steps: Vec<usize>,
+}
+
+/// The `budget` of a file.
+#[derive(Clone, Debug)]
+pub(super) struct FileBudget {
+    /// The path of its steps: nothing, or `collect/`.
+    pub(super) path: String,
+    pub(super) max_usd: Option<Usd>,
+    pub(super) max_requests: Option<u64>,
+    pub(super) place: SourceSpan,
 }
 
 /// A data test of a port.

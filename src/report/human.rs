@@ -114,6 +114,8 @@ impl RunDisplay {
             RunEvent::Warning { step, message } => {
                 self.lines.problem(false, step.as_deref(), &message)
             }
+            RunEvent::Requests { steps, limits } => self.lines.requests(&steps, &limits),
+            RunEvent::Spent { steps } => self.lines.spent(&steps),
             RunEvent::Output { path, rows, written, .. } => self.lines.output(&path, rows, written),
             RunEvent::Finished { status, steps, seconds } => {
                 if let Some(bars) = &mut self.bars {

@@ -15,6 +15,7 @@ use crate::plan::{Plan, PlannedStep};
 use crate::scratch::ScratchFolder;
 use crate::session::{bounded_session, session};
 use crate::store::{MemoPart, RecipeParts, Store};
+use galeras_chat::Budget;
 
 /// What a step may take of the machine.
 #[derive(Clone, Copy, Debug)]
@@ -25,12 +26,12 @@ pub struct Resources {
     pub memory: usize,
 }
 
-/// What all steps of a run have in common.
-#[derive(Clone, Copy)]
+/// What is around a step.
 pub(super) struct Surroundings<'a> {
     pub(super) events: &'a Arc<dyn EventSink>,
     pub(super) cancel: &'a CancellationToken,
     pub(super) consent: &'a Arc<dyn Consent>,
+    pub(super) budget: Arc<Budget>,
     pub(super) resources: Resources,
 }
 
@@ -60,7 +61,7 @@ impl StepContext {
         surroundings: Surroundings<'_>,
         forced: bool,
     ) -> Result<Self, RunError> {
-        let Surroundings { events, cancel, consent, resources } = surroundings;
+        let Surroundings { events, cancel, consent, budget, resources } = surroundings;
         let Resources { jobs, memory } = resources;
         let scratch = ScratchFolder::create()?;
         let bounded = || bounded_session(jobs, memory / SORTS, scratch.path());
@@ -76,6 +77,7 @@ impl StepContext {
             jobs,
             memory,
             forced,
+            budget,
             consent: Arc::clone(consent),
             cancel: cancel.clone(),
             retry: Arc::default(),

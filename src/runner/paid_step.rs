@@ -6,20 +6,22 @@
 //! up.
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::{Array, AsArray, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::dataframe::DataFrame;
+use datafusion::execution::context::SessionContext;
 use futures::future::BoxFuture;
 
 use super::context::StepContext;
 use super::error::RunError;
 use super::parts::commit_part;
 use crate::digest::Digest;
-use crate::operator::{Answers, PaidResult, PaidStep, StepError};
+use crate::operator::{Answers, KnownAnswers, PaidResult, PaidStep, StepError};
 use crate::session::{BlobEncoding, scan_files};
-use crate::store::{AnswerJournal, JournalEntry};
+use crate::store::{AnswerJournal, JournalEntry, MemoPart, Store};
 
 /// The folder of the journals, beside what is downloaded.
 const FOLDER: &str = "answers";
@@ -27,12 +29,17 @@ const FOLDER: &str = "answers";
 /// Rows of a batch of answers in a part.
 const BATCH: usize = 1024;
 
-/// The answers of a recipe.
-struct KeptAnswers {
+/// The answers of a recipe from before this run.
+pub(super) struct EarlierAnswers {
     /// Batches of questions and answers, as parts hold them.
     batches: Vec<RecordBatch>,
     /// Where the answers to a question are: batch and row, the oldest first.
     places: HashMap<Digest, Vec<(u32, u32)>>,
+}
+
+/// The answers of a recipe.
+struct KeptAnswers {
+    earlier: EarlierAnswers,
     journal: AnswerJournal,
     /// What the journal holds.
     fresh: Mutex<Vec<JournalEntry>>,
@@ -47,36 +54,76 @@ pub(super) async fn run(
 ) -> Result<PaidResult, RunError> {
     let (journal, unfinished) =
         AnswerJournal::open(&cx.lower.downloads.join(FOLDER), &recipe).await?;
-    let mut batches = Vec::new();
-    if !cx.forced {
-        let mut parts = cx.parts(&recipe).await?;
-        parts.sort_by(|a, b| a.created.cmp(&b.created).then(a.blob.cmp(&b.blob)));
-        for part in parts {
-            let read = async {
-                Ok::<_, RunError>(
-                    scan_files(&cx.lower.session, &cx.store, &[part.blob], schema())?
-                        .collect()
-                        .await?,
-                )
-            };
-            match read.await {
-                Ok(read) => batches.extend(read),
-                // A damaged part is a miss.
-                Err(error) => {
-                    cx.warn(format!("part {} cannot be read: {error}", part.blob.short()))
-                }
-            }
+    let earlier = match cx.forced {
+        true => EarlierAnswers::none(),
+        false => {
+            let parts = cx.parts(&recipe).await?;
+            let warn = |message| cx.warn(message);
+            EarlierAnswers::of(&cx.lower.session, &cx.store, parts, &unfinished, warn).await?
         }
-        batches.extend(table(&unfinished)?);
-    }
-    let places = places(&batches);
-    let kept = KeptAnswers { batches, places, journal, fresh: Mutex::new(unfinished) };
+    };
+    let kept = KeptAnswers { earlier, journal, fresh: Mutex::new(unfinished) };
     let result = step.lower(&cx.lower, &kept, inputs).await;
     let stored = kept.store(cx, &recipe).await;
     // Why the step failed says more than what became of its answers, which are in the journal.
     let result = result?;
     stored?;
     Ok(result)
+}
+
+impl EarlierAnswers {
+    /// No answers: the user wants new ones.
+    pub(super) fn none() -> Self {
+        Self { batches: Vec::new(), places: HashMap::new() }
+    }
+
+    /// Those of the recipe in the store and in its journal, as they are now.
+    pub(super) async fn now(
+        session: &SessionContext,
+        store: &Store,
+        downloads: &Path,
+        recipe: &Digest,
+    ) -> Result<Self, RunError> {
+        let parts = store.memo_parts(recipe).await?.sound;
+        let unfinished = AnswerJournal::peek(&downloads.join(FOLDER), recipe)?;
+        Self::of(session, store, parts, &unfinished, |_| {}).await
+    }
+
+    async fn of(
+        session: &SessionContext,
+        store: &Store,
+        mut parts: Vec<MemoPart>,
+        unfinished: &[JournalEntry],
+        warn: impl Fn(String),
+    ) -> Result<Self, RunError> {
+        let mut batches = Vec::new();
+        parts.sort_by(|a, b| a.created.cmp(&b.created).then(a.blob.cmp(&b.blob)));
+        for part in parts {
+            let read = async {
+                Ok::<_, RunError>(
+                    scan_files(session, store, &[part.blob], schema())?.collect().await?,
+                )
+            };
+            match read.await {
+                Ok(read) => batches.extend(read),
+                // A damaged part is a miss.
+                Err(error) => warn(format!("part {} cannot be read: {error}", part.blob.short())),
+            }
+        }
+        batches.extend(table(unfinished)?);
+        let places = places(&batches);
+        Ok(Self { batches, places })
+    }
+}
+
+impl KnownAnswers for EarlierAnswers {
+    fn known(&self, question: &Digest) -> Vec<&str> {
+        let places = self.places.get(question).map(Vec::as_slice).unwrap_or_default();
+        let answer = |(batch, row): &(u32, u32)| {
+            self.batches[*batch as usize].column(1).as_string::<i32>().value(*row as usize)
+        };
+        places.iter().map(answer).collect()
+    }
 }
 
 fn schema() -> SchemaRef {
@@ -122,15 +169,13 @@ impl KeptAnswers {
     }
 }
 
-impl Answers for KeptAnswers {
+impl KnownAnswers for KeptAnswers {
     fn known(&self, question: &Digest) -> Vec<&str> {
-        let places = self.places.get(question).map(Vec::as_slice).unwrap_or_default();
-        let answer = |(batch, row): &(u32, u32)| {
-            self.batches[*batch as usize].column(1).as_string::<i32>().value(*row as usize)
-        };
-        places.iter().map(answer).collect()
+        self.earlier.known(question)
     }
+}
 
+impl Answers for KeptAnswers {
     fn keep<'a>(
         &'a self,
         question: &'a Digest,

@@ -15,16 +15,18 @@ use super::compute::compute;
 use super::context::{Resources, StepContext, Surroundings};
 use super::error::RunError;
 use super::key::step_key;
-use super::lookup::{Lookup, UnsoundFiles, lookup, retry_reason};
+use super::lookup::{Lookup, lookup, retry_reason};
 use super::output;
 use super::reason::RunHistory;
 use super::results::RunResults;
+use super::spending::{RunSpending, may_cost};
+use super::wave::{Wave, Waves};
 use crate::digest::Digest;
 use crate::event::{EventSink, PortSummary, Reason, RunEvent, RunStatus, StepStatus, StepSummary};
 use crate::operator::Consent;
 use crate::plan::Plan;
 use crate::scratch::sweep;
-use crate::store::{Manifest, RunRecord, Scrutiny, Store, StoreErrorKind};
+use crate::store::{Manifest, RunRecord, Store, StoreErrorKind};
 use crate::workflow::AssertSeverity;
 
 /// How to run a plan.
@@ -80,6 +82,8 @@ pub async fn run(plan: Arc<Plan>, store: Store, options: RunOptions) -> RunOutco
         recorded: tokio::sync::OnceCell::new(),
         record: record.clone(),
         results: RunResults::new(plan.steps.len()),
+        spending: RunSpending::new(&plan),
+        waves: std::sync::Mutex::default(),
         plan,
         store,
         options,
@@ -106,6 +110,7 @@ pub async fn run(plan: Arc<Plan>, store: Store, options: RunOptions) -> RunOutco
             status = written;
         }
     }
+    runner.account(&manifests);
     if let Ok(folders @ 1..) = swept.await {
         debug!(folders, "temporary folders of killed runs removed");
     }
@@ -125,10 +130,10 @@ pub async fn run(plan: Arc<Plan>, store: Store, options: RunOptions) -> RunOutco
     RunOutcome { status, steps, manifests }
 }
 
-struct Runner {
-    plan: Arc<Plan>,
-    store: Store,
-    options: RunOptions,
+pub(super) struct Runner {
+    pub(super) plan: Arc<Plan>,
+    pub(super) store: Store,
+    pub(super) options: RunOptions,
     history: RunHistory,
     computing: Arc<Semaphore>,
     /// One lock for each recipe that this run computes.
@@ -136,14 +141,17 @@ struct Runner {
     /// The run is recorded when its first step is computed, so that a kill leaves a trace.
     recorded: tokio::sync::OnceCell<()>,
     record: RunRecord,
-    results: RunResults,
+    pub(super) results: RunResults,
+    pub(super) spending: RunSpending,
+    /// The wave in which each step that may cost money has started.
+    pub(super) waves: std::sync::Mutex<HashMap<usize, Arc<Wave>>>,
 }
 
 /// Steps whose tasks are there at the same time; few of them compute.
 const TASKS: usize = 256;
 
 impl Runner {
-    fn warn(&self, step: Option<String>, message: String) {
+    pub(super) fn warn(&self, step: Option<String>, message: String) {
         tracing::warn!("{message}");
         self.options.events.send(RunEvent::Warning { step, message });
     }
@@ -170,6 +178,13 @@ impl Runner {
         let mut status = RunStatus::Ok;
         let mut tasks: JoinSet<FinishedStep> = JoinSet::new();
         let mut running: HashMap<tokio::task::Id, usize> = HashMap::new();
+        let asks = (0..count).filter(|i| wanted[*i] && may_cost(&self.plan, *i));
+        let needs = asks.map(|i| {
+            let mut needs = self.plan.with_ancestors(&[i]);
+            needs.retain(|need| *need != i);
+            (i, needs)
+        });
+        let mut waves = Waves::new(count, needs.collect());
         let mut ready: Vec<usize> = (0..count).filter(|i| wanted[*i] && waiting[*i] == 0).collect();
         ready.reverse();
         loop {
@@ -177,7 +192,14 @@ impl Runner {
                 || (status != RunStatus::Ok && !self.options.keep_going)
                 || status == RunStatus::CacheFailed;
             while !stop && tasks.len() < TASKS {
-                let Some(i) = ready.pop() else { break };
+                let Some(i) = ready.pop() else {
+                    let Some(wave) = waves.release() else { break };
+                    ready = self.starts(&wave);
+                    continue;
+                };
+                if waves.park(i) {
+                    continue;
+                }
                 let runner = Arc::clone(self);
                 let planned = &self.plan.steps[i];
                 let operator = planned.operator.descriptor().name;
@@ -207,6 +229,7 @@ impl Runner {
                 Some((i, finished)) => {
                     self.options.events.send(RunEvent::StepFinished(finished.summary.clone()));
                     summaries[i] = Some(finished.summary);
+                    waves.ended(i, finished.failure.is_some());
                     // A table that fails its tests is not passed on, nor written as an output.
                     let result = finished.manifest.filter(|_| finished.failure.is_none());
                     self.results.put(i, result);
@@ -244,7 +267,7 @@ impl Runner {
         FinishedStep { summary, manifest: None, failure: Some(RunStatus::Failed) }
     }
 
-    fn summary(&self, i: usize, status: StepStatus) -> StepSummary {
+    pub(super) fn summary(&self, i: usize, status: StepStatus) -> StepSummary {
         StepSummary {
             step: self.plan.steps[i].name.clone(),
             status,
@@ -305,7 +328,7 @@ impl Runner {
 
     /// The stored result of a step: found, or computed. If that fails because a stored file
     /// of an input is damaged, the input is computed again first.
-    async fn manifest(
+    pub(super) async fn manifest(
         &self,
         i: usize,
         done: &[Option<Arc<Manifest>>],
@@ -340,6 +363,7 @@ impl Runner {
             }
             _ => {}
         }
+        self.say_what_is_asked(i).await;
         let turn = Arc::clone(&self.computing).acquire_owned().await;
         let turn = turn.map_err(|_| RunError::Interrupted)?;
         let waits = || {
@@ -385,53 +409,10 @@ impl Runner {
             total: None,
         });
         let RunOptions { events, cancel, consent, resources, .. } = &self.options;
-        let surroundings = Surroundings { events, cancel, consent, resources: *resources };
+        let budget = self.spending.budget(i);
+        let surroundings = Surroundings { events, cancel, consent, budget, resources: *resources };
         let cx = StepContext::new(&self.plan, step, &self.store, surroundings, forced)?;
         compute(&self.plan, i, &step_key, done, &cx, turn).await
-    }
-
-    /// The manifests of the inputs of a step, after those with damaged files were computed
-    /// again; `None` if no file is damaged.
-    async fn repaired_inputs(
-        &self,
-        i: usize,
-        done: &[Option<Arc<Manifest>>],
-    ) -> Result<Option<Vec<Option<Arc<Manifest>>>>, RunError> {
-        // What the inputs themselves were computed from is needed as well.
-        let mut done = self.results.beside(done);
-        let mut repaired = false;
-        for upstream in self.plan.steps[i].upstream() {
-            let Some(manifest) = done[upstream].clone() else { continue };
-            let unsound = self.store.unsound_blobs(&manifest, Scrutiny::Hashed).await?;
-            if unsound.is_empty() {
-                continue;
-            }
-            let name = self.plan.steps[upstream].name.clone();
-            let unsound = UnsoundFiles::of(unsound);
-            self.warn(Some(name.clone()), format!("{unsound}; computing again"));
-            self.store.forget(&manifest.key).await?;
-            self.forget_descendants(&name, &unsound.damaged).await?;
-            let mut summary = self.summary(upstream, StepStatus::Ran);
-            done[upstream] =
-                Some(Arc::new(Box::pin(self.manifest(upstream, &done, &mut summary)).await?));
-            repaired = true;
-        }
-        Ok(repaired.then_some(done))
-    }
-
-    /// What was computed from damaged files of this step is computed anew, whenever it was: the
-    /// damage may be older.
-    async fn forget_descendants(&self, step: &str, damaged: &[Digest]) -> Result<(), RunError> {
-        if damaged.is_empty() {
-            return Ok(());
-        }
-        let forgotten = self.store.forget_descendants(damaged).await?;
-        if !forgotten.steps.is_empty() {
-            let steps = forgotten.steps.join(", ");
-            let message = format!("what was computed from damaged files is forgotten: {steps}");
-            self.warn(Some(step.to_string()), message);
-        }
-        Ok(())
     }
 
     /// Runs the data tests; the worst outcome counts.

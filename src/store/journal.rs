@@ -49,7 +49,7 @@ impl AnswerJournal {
         folder: &Path,
         recipe: &Digest,
     ) -> Result<(Self, Vec<JournalEntry>), StoreError> {
-        let path = folder.join(format!("{recipe}.log"));
+        let path = Self::place(folder, recipe);
         let failed = |error: io::Error| StoreError::at("write", &path, error);
         fs::create_dir_all(folder).map_err(failed)?;
         clear_place(&path).map_err(failed)?;
@@ -81,6 +81,26 @@ impl AnswerJournal {
         let writer = std::thread::Builder::new().spawn(move || write_all(file, pending));
         let writer = writer.map_err(failed)?;
         Ok((Self { path, queue, writer }, entries))
+    }
+
+    /// The answers in the journal of `recipe` in `folder`, whoever has it open; none if there is no
+    /// journal.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn peek(folder: &Path, recipe: &Digest) -> Result<Vec<JournalEntry>, StoreError> {
+        let path = Self::place(folder, recipe);
+        match fs::read(&path) {
+            Ok(content) => Ok(read(&content).0),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            // It is cleared away when the journal is opened.
+            Err(error) if error.kind() == io::ErrorKind::IsADirectory => Ok(Vec::new()),
+            Err(error) => Err(StoreError::at("read", &path, error)),
+        }
+    }
+
+    fn place(folder: &Path, recipe: &Digest) -> PathBuf {
+        folder.join(format!("{recipe}.log"))
     }
 
     /// Keeps an answer; it is on disk when this returns.

@@ -25,6 +25,7 @@ mod manifest;
 mod record;
 mod sealed;
 mod soundness;
+mod spending;
 #[cfg(test)]
 mod tests;
 mod time;
@@ -46,5 +47,6 @@ pub use manifest::{
 };
 pub use record::RunRecord;
 pub use soundness::{BlobState, Scrutiny};
+pub use spending::SpendingLedger;
 pub use time::timestamp;
 pub use verify::{Finding, FindingKind};

@@ -17,6 +17,7 @@ mod load;
 mod node;
 mod read;
 mod read_asserts;
+mod read_budget;
 mod read_params;
 mod read_steps;
 mod reader;
@@ -42,14 +43,15 @@ pub use language::Language;
 pub use load::{MAX_DEPTH, MAX_FILE_BYTES, MAX_NODES, load};
 pub use node::{Node, Value};
 pub use read::{parse, parse_source};
+pub use read_budget::budget_limit_problem;
 pub use read_params::check_param_value;
 pub use read_steps::output_path_problem;
 pub use render::{plain, render, to_json};
 pub use schema::json_schema;
 pub use source::{Position, Source, SourceSpan, Span};
 pub use spec::{
-    Assert, AssertKind, AssertSeverity, Cells, Contract, From, Output, Param, ParamType,
-    SchemaField, StepKind, StepRef, StepSpec, Text, Workflow,
+    Assert, AssertKind, AssertSeverity, BudgetSpec, Cells, Contract, From, Output, Param,
+    ParamType, SchemaField, StepKind, StepRef, StepSpec, Text, Workflow,
 };
 pub use substitute::{Resolve, Scope, substitute, substitute_code, substitute_node};
 pub use suggest::did_you_mean;

@@ -35,7 +35,8 @@ pub fn parse_source(source: &Arc<Source>) -> (Option<Workflow>, Diagnostics) {
 
 impl WorkflowReader<'_> {
     fn workflow(&mut self, node: Node) -> Option<Workflow> {
-        const KEYS: [&str; 6] = ["galeras", "name", "description", "params", "steps", "outputs"];
+        const KEYS: [&str; 7] =
+            ["galeras", "name", "description", "budget", "params", "steps", "outputs"];
         if node.as_map().is_none() {
             self.wrong_type(&node, "a workflow", "a mapping that begins with `galeras: 1`");
             return None;
@@ -44,6 +45,7 @@ impl WorkflowReader<'_> {
         self.format(&node);
         let name = self.optional_text(&node, "name");
         let description = self.optional_text(&node, "description");
+        let budget = node.entry("budget").and_then(|(key, value)| self.budget(key, value));
         let params = self.entries(&node, "params", |r, name, value| r.param(name, value));
         let steps = self.entries(&node, "steps", |r, name, value| Some(r.step(name, value)));
         if let Some((key, value)) = node.entry("steps") {
@@ -61,6 +63,7 @@ impl WorkflowReader<'_> {
             format: 1,
             name,
             description,
+            budget,
             params,
             steps,
             outputs,

@@ -56,6 +56,7 @@ pub fn json_schema(operators: &[(&str, &str, Value)]) -> Value {
             "galeras": { "const": 1, "description": "The version of the format." },
             "name": { "type": "string", "description": "The name of the workflow." },
             "description": { "type": "string", "description": "What the workflow is for." },
+            "budget": { "$ref": "#/$defs/budget" },
             "params": {
                 "description": "Typed parameters, overridden by `--set name=value`.",
                 "type": "object",
@@ -158,7 +159,23 @@ fn frame_definitions() -> Map<String, Value> {
     let count = json!({
         "anyOf": [{ "type": "integer", "minimum": 0 }, { "$ref": "#/$defs/expression" }],
     });
+    let limit = |kind: &str, doc: &str| {
+        json!({
+            "description": doc,
+            "anyOf": [{ "type": kind, "minimum": 0 }, { "$ref": "#/$defs/expression" }],
+        })
+    };
     let defs = json!({
+        "budget": {
+            "description": "What all steps may spend together, over all runs until everything is answered.",
+            "type": "object",
+            "minProperties": 1,
+            "additionalProperties": false,
+            "properties": {
+                "max_usd": limit("number", "The most US dollars. Every paid step then needs `price` and `max_tokens`."),
+                "max_requests": limit("integer", "The most requests to models."),
+            },
+        },
         "expression": {
             "description": "A parameter or matrix value: `${{ params.name }}`.",
             "type": "string",

@@ -31,6 +31,8 @@ pub struct Workflow {
     pub name: Option<Text>,
     /// `description`
     pub description: Option<Text>,
+    /// `budget`
+    pub budget: Option<BudgetSpec>,
     /// `params` in the order of the file; names may repeat after a `duplicate-key` error.
     pub params: Vec<Param>,
     /// `steps`, likewise.
@@ -51,6 +53,17 @@ impl Workflow {
     pub fn step(&self, name: &str) -> Option<&StepSpec> {
         self.steps.iter().find(|s| s.name.value == name)
     }
+}
+
+/// `budget`: what all steps of a workflow may spend together; numbers or expressions.
+#[derive(Debug, Clone)]
+pub struct BudgetSpec {
+    /// The most US dollars.
+    pub max_usd: Option<Node>,
+    /// The most requests.
+    pub max_requests: Option<Node>,
+    /// The key.
+    pub span: Span,
 }
 
 /// The type of a parameter.

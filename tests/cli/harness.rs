@@ -215,6 +215,11 @@ impl Running {
         Self { child, started: Instant::now(), stdout, stderr }
     }
 
+    /// The process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends a signal: `INT`, `KILL`.
     pub fn signal(&self, name: &str) {
         signal(name, self.child.id());

@@ -65,6 +65,8 @@ mod mine_refused;
 mod mine_remote;
 mod mine_reuse;
 mod mine_troubles;
+mod money;
+mod money_kills;
 mod named_checks;
 mod output_places;
 mod outputs;

@@ -16,6 +16,7 @@ use super::budget::{Budget, Reservation};
 use super::endpoint::Endpoint;
 use super::error::{ChatError, rules};
 use super::estimate::Estimate;
+use super::money::{Price, Usd};
 use super::notice::{ChatNotice, ChatNotify};
 use super::pace::{Pace, Slot, WORTH_A_NOTICE};
 use super::readable;
@@ -51,8 +52,10 @@ pub struct ChatSettings {
     pub patience: Duration,
     /// The longest answer in bytes, as it is sent.
     pub max_answer_bytes: usize,
-    /// What all requests may cost. May be shared by several clients.
+    /// What requests may cost, and what they have cost.
     pub budget: Option<Arc<Budget>>,
+    /// What tokens cost; without it nothing is known of money.
+    pub price: Option<Price>,
     /// Spreads waits that are drawn.
     pub seed: u64,
 }
@@ -68,6 +71,7 @@ impl Default for ChatSettings {
             patience: Duration::from_secs(60),
             max_answer_bytes: 16 << 20,
             budget: None,
+            price: None,
             seed: 0,
         }
     }
@@ -154,7 +158,7 @@ impl ChatClient {
             result = self.run(ask, notify) => result,
         };
         result.map_err(|error| match error {
-            ChatError::Fatal(_) | ChatError::OverBudget { .. } => self.end(error),
+            ChatError::Fatal(_) | ChatError::OverBudget(_) => self.end(error),
             error => error,
         })
     }
@@ -226,12 +230,18 @@ impl ChatClient {
     /// Holds back what one try may cost.
     async fn reserve(&self, ask: &Ask) -> Result<Option<Reservation>, ChatError> {
         let Some(budget) = &self.settings.budget else { return Ok(None) };
-        let Some(answer) = ask.completion_limit() else {
-            return Err(ChatError::Fatal(
-                "a limit of the cost needs a limit of the length of answers".to_string(),
-            ));
+        let worst = match (&self.settings.price, ask.completion_limit()) {
+            (None, _) if budget.limits_money() => {
+                let text = "a limit of the cost needs a price";
+                return Err(ChatError::Fatal(text.to_string()));
+            }
+            (None, _) => Usd::ZERO,
+            (Some(price), None) if budget.limits_money() && !price.answers_are_free() => {
+                let text = "a limit of the cost needs a limit of the length of answers";
+                return Err(ChatError::Fatal(text.to_string()));
+            }
+            (Some(price), limit) => price.of(ask.most_prompt_tokens(), limit.unwrap_or(0)),
         };
-        let worst = || budget.price().of(self.estimate.prompt(ask), answer);
         tokio::select! {
             biased;
             () = self.stop.cancelled() => Err(self.ended()),
@@ -270,8 +280,9 @@ impl ChatClient {
         };
         // What is not known stays at its worst case.
         let Some((prompt, answer)) = cost else { return result };
-        if let (Some(reservation), Some(budget)) = (reservation, &self.settings.budget) {
-            reservation.settle(budget.price().of(prompt, answer));
+        if let Some(reservation) = reservation {
+            let price = self.settings.price.as_ref();
+            reservation.settle(price.map_or(Usd::ZERO, |p| p.of(prompt, answer)), (prompt, answer));
         }
         // Servers count refused requests, too; only one that was not sent took nothing.
         let sent = !matches!(&result, Err(Trouble { kind: Kind::Down { loading: false }, .. }));

@@ -2,8 +2,6 @@
 //!
 //! What ends a step, what ends one request, and the words for the latter.
 
-use super::money::Usd;
-
 /// Why a request got no answer. Displayed as one sentence without a full stop; never quotes a
 /// key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -16,19 +14,10 @@ pub enum ChatError {
     /// sends nothing and gives this error to everyone who asks.
     #[error("{0}")]
     Fatal(String),
-    /// The next request might pass the limit of the cost. From then on nothing is sent.
-    #[error(
-        "the limit of the cost is reached: {spent} of {limit} may be spent, and the next request \
-         may cost up to {worst}; raise the limit, or let answers be shorter"
-    )]
-    OverBudget {
-        /// What may have been spent so far.
-        spent: Usd,
-        /// What the request may cost at worst.
-        worst: Usd,
-        /// What may be spent at all.
-        limit: Usd,
-    },
+    /// The next request might pass a limit of what may be spent; says which, and how much of it is
+    /// left. From then on nothing is sent that the limit is for.
+    #[error("{0}")]
+    OverBudget(String),
     /// This request failed; others may succeed.
     #[error("{reason}")]
     Failed {

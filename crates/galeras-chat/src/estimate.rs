@@ -1,6 +1,7 @@
 //! How many tokens a request may take, before it is sent.
 //!
-//! The bound on the tokens of a prompt, and what answers teach about it.
+//! The bound on the tokens of a prompt, by which money is held back; and what answers teach about
+//! them, by which requests keep their pace.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,6 +19,17 @@ const MARGIN_PERCENT: u128 = 150;
 /// The length of an answer that is expected if nothing limits it and none was seen.
 const UNKNOWN_ANSWER: u64 = 1_024;
 
+impl Ask {
+    /// The most tokens that the prompt may have: one per byte of the request, which no tokenizer
+    /// passes that falls back to bytes, and a constant for the template. Images by address are not
+    /// covered.
+    #[must_use]
+    pub fn most_prompt_tokens(&self) -> u64 {
+        let around = PER_MESSAGE.saturating_mul(self.messages() as u64);
+        (self.bytes() as u64).saturating_add(around).saturating_add(PER_REQUEST)
+    }
+}
+
 /// What is known about the tokens of requests to one model.
 #[derive(Debug, Default)]
 pub(super) struct Estimate {
@@ -28,17 +40,16 @@ pub(super) struct Estimate {
 }
 
 impl Estimate {
-    /// The most tokens that the prompt of `ask` may have.
+    /// The tokens that the prompt of `ask` has at most, in all likelihood: good enough for the pace,
+    /// not for money.
     ///
-    /// Before any answer said how many a prompt had: one per byte of the request, which no
-    /// tokenizer passes that falls back to bytes, and a constant for the template. Afterwards
-    /// the largest ratio of tokens to bytes so far, half as much again, but never more than
-    /// before. That is not a proof: a first prompt in English and a later one in Chinese may pass
-    /// it. Images by address are not covered at all.
+    /// Before any answer said how many a prompt had, the bound. Afterwards the largest ratio of
+    /// tokens to bytes so far, half as much again, but never more than the bound. A first prompt in
+    /// English and a later one in Chinese may pass it.
     pub(super) fn prompt(&self, ask: &Ask) -> u64 {
         let (bytes, messages) = (ask.bytes() as u64, ask.messages() as u64);
         let around = PER_MESSAGE.saturating_mul(messages);
-        let worst = bytes.saturating_add(around).saturating_add(PER_REQUEST);
+        let worst = ask.most_prompt_tokens();
         match self.ratio.load(Ordering::Relaxed) {
             0 => worst,
             ratio => {

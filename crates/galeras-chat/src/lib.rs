@@ -1,10 +1,11 @@
 //! Answers of language models behind servers: OpenAI's chat completions and completions (vLLM,
 //! llama.cpp, Ollama, gateways, OpenAI), Anthropic's messages.
 //!
-//! What differs between the protocols is in [`Protocol`]; all else holds for each. A request ([`Ask`]) goes to an [`Endpoint`] through a [`ChatClient`], which all requests to it
-//! share: it holds what they may cost back (`budget`, `estimate`, `money`), waits for its turn
-//! (`pace`, `window`), sends it (`transport`), reads the answer (`choices`, `message`, `logprobs`) or
-//! what failed (`error_body`, `limits`), decides what that means (`verdict`), and tries again (`backoff`).
+//! What differs between the protocols is in [`Protocol`]; all else holds for each. A request ([`Ask`])
+//! goes to an [`Endpoint`] through a [`ChatClient`], which all requests to it share: it holds what they
+//! may cost back (`accounts`, `budget`, `estimate`, `money`), waits for its turn (`pace`, `window`), sends
+//! it (`transport`), reads the answer (`choices`, `message`, `logprobs`) or what failed (`error_body`,
+//! `limits`), decides what that means (`verdict`), and tries again (`backoff`).
 //!
 //! Does not live here: tables, prompts, and how many requests go side by side, which the caller
 //! decides. The key is the only secret here; no text shows a telling piece of it.
@@ -45,6 +46,7 @@
 //! requests are sent 0.1 seconds apart until `concurrency` of them were sent. These
 //! waits use up no tries.
 
+mod accounts;
 mod answer;
 mod ask;
 mod backoff;
@@ -70,9 +72,10 @@ mod transport;
 mod verdict;
 mod window;
 
+pub use accounts::{Accounts, Expense, SpendingLimit, SpendingLog};
 pub use answer::{Answer, TokenLogprob};
 pub use ask::{Ask, LimitName};
-pub use budget::{Budget, Reservation};
+pub use budget::{Budget, Reservation, Tally};
 pub use client::{ChatClient, ChatSettings};
 pub use endpoint::Endpoint;
 pub use error::{ChatError, rules};

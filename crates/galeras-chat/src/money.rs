@@ -5,6 +5,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 /// Decimals that are kept: 10^-18 dollars, so that one token at a price per million tokens with
 /// twelve decimals is still exact.
 const DECIMALS: usize = 18;
@@ -20,12 +23,45 @@ impl Usd {
     /// Nothing.
     pub const ZERO: Self = Self(0);
 
-    pub(super) fn plus(self, other: Self) -> Self {
+    /// The sum of both.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
-    pub(super) fn minus(self, other: Self) -> Self {
+    /// What is left of this without `other`; nothing if that is more.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
+    }
+
+    /// The `parts`-th part, rounded down.
+    #[must_use]
+    pub(super) fn divided(self, parts: u32) -> Self {
+        Self(self.0 / u128::from(parts.max(1)))
+    }
+
+    /// The nearest number, for those who compute with floating point anyway.
+    #[must_use]
+    pub fn to_f64(self) -> f64 {
+        self.digits().parse().unwrap_or(f64::INFINITY)
+    }
+
+    /// For people: four digits that count, rounded up, so that a limit is never shown as less than
+    /// it is.
+    #[must_use]
+    pub fn rounded_up(self) -> Self {
+        let digits = self.0.checked_ilog10().map_or(1, |log| log + 1);
+        // Whole cents always stay.
+        let unit = 10_u128.pow(digits.saturating_sub(4).min(DECIMALS as u32 - 2));
+        Self(self.0.div_ceil(unit).saturating_mul(unit))
+    }
+
+    /// The decimal number, without the sign of the dollar.
+    fn digits(self) -> String {
+        let part = format!("{:018}", self.0 % ONE);
+        let part = part.trim_end_matches('0');
+        format!("{}.{part:0<2}", self.0 / ONE)
     }
 }
 
@@ -64,9 +100,20 @@ impl FromStr for Usd {
 /// `$1.50`, with more decimals if there are any.
 impl fmt::Display for Usd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let part = format!("{:018}", self.0 % ONE);
-        let part = part.trim_end_matches('0');
-        write!(f, "${}.{part:0<2}", self.0 / ONE)
+        write!(f, "${}", self.digits())
+    }
+}
+
+/// The decimal number as a text, so that nothing is rounded.
+impl Serialize for Usd {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.digits())
+    }
+}
+
+impl<'de> Deserialize<'de> for Usd {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
 }
 
@@ -96,6 +143,18 @@ impl Price {
             whole.then_some(Usd(usd.0 / MILLION)).ok_or("a price has more than 12 decimals")
         };
         Ok(Self { input: one(input)?, output: one(output)? })
+    }
+
+    /// Whether answers cost nothing, however long they are.
+    #[must_use]
+    pub fn answers_are_free(&self) -> bool {
+        self.output == Usd::ZERO
+    }
+
+    /// Whether nothing costs anything.
+    #[must_use]
+    pub fn is_free(&self) -> bool {
+        self.answers_are_free() && self.input == Usd::ZERO
     }
 
     /// What so many tokens cost, in US dollars. Prices of cached tokens are lower; they are not known here.
@@ -135,6 +194,28 @@ mod tests {
             assert!(text.parse::<Usd>().is_err(), "{text}");
         }
         assert_eq!(usd("3").minus(usd("5")), Usd::ZERO);
+    }
+
+    #[test]
+    fn amounts_are_kept_exactly_and_shown_roughly() {
+        let exact = usd("0.123456789012345678");
+        let kept = serde_json::to_string(&exact).unwrap();
+        assert_eq!(
+            (kept.as_str(), serde_json::from_str(&kept).unwrap()),
+            (r#""0.123456789012345678""#, exact)
+        );
+        assert!(serde_json::from_str::<Usd>("\"-1\"").is_err());
+        for (text, shown) in [
+            ("0", "$0.00"),
+            ("0.000012341", "$0.00001235"),
+            ("0.0274", "$0.0274"),
+            ("1.2345", "$1.235"),
+            ("12.341", "$12.35"),
+            ("12345.671", "$12345.68"),
+        ] {
+            assert_eq!(usd(text).rounded_up().to_string(), shown, "{text}");
+        }
+        assert_eq!(usd("2.50").to_f64(), 2.5);
     }
 
     #[test]

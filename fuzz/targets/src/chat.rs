@@ -3,7 +3,9 @@
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
-use galeras_chat::{Ask, Budget, ChatClient, ChatSettings, Endpoint, Price, Protocol};
+use galeras_chat::{
+    Accounts, Ask, Budget, ChatClient, ChatSettings, Endpoint, Price, Protocol, SpendingLimit,
+};
 use galeras_net::{Clock, Secret, Sleep};
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
@@ -72,12 +74,19 @@ fn answer(world: &World, protocol: Protocol) {
     let key = Secret::new("FUZZ_KEY", KEY).unwrap();
     let endpoint = Endpoint::new(protocol, &world.server.url("v1"), Some(key)).unwrap();
     let price = Price::per_million("1.5".parse().unwrap(), "2".parse().unwrap()).unwrap();
+    let limit = SpendingLimit {
+        account: "fuzz".into(),
+        owner: "the step `fuzz`".into(),
+        max_usd: Some("0.1".parse().unwrap()),
+        max_requests: None,
+    };
     let settings = ChatSettings {
         concurrency: 1,
         timeout: Duration::from_secs(20),
         tries: 3,
         max_answer_bytes: 2048,
-        budget: Some(Arc::new(Budget::new("0.1".parse().unwrap(), price))),
+        budget: Some(Budget::new(Accounts::new(vec![limit], None), vec![0])),
+        price: Some(price),
         ..ChatSettings::default()
     };
     let clock = Arc::new(FastClock(Mutex::new(Duration::from_secs(1_795_262_011))));

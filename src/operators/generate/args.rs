@@ -107,8 +107,8 @@ pub(super) struct GenerateArgs {
     #[serde(default)]
     #[schemars(range(min = 1, max = 100))]
     tries: Option<u32>,
-    /// `openai`, `anthropic`: what one run of this step may spend, in US dollars. Needs `price` and
-    /// `max_tokens`.
+    /// `openai`, `anthropic`: what all cells of this step may spend together, in US dollars, over all
+    /// runs until everything is answered. Needs `price` and `max_tokens`.
     #[serde(default)]
     pub(super) max_usd: Option<f64>,
     /// `openai`, `anthropic`: what tokens cost.
@@ -268,6 +268,16 @@ impl GenerateArgs {
         self.tries.unwrap_or(5)
     }
 
+    /// The most money, of arguments that were checked.
+    pub(super) fn max_usd(&self) -> Option<Usd> {
+        self.max_usd.and_then(|limit| Usd::from_str(&limit.to_string()).ok())
+    }
+
+    /// Whether the length of answers is limited.
+    pub(super) fn limits_answers(&self) -> bool {
+        self.max_tokens.is_some() || self.extra_body.contains_key("max_completion_tokens")
+    }
+
     pub(super) fn code(&self) -> &str {
         self.code.as_deref().unwrap_or("random_cut")
     }
@@ -366,11 +376,12 @@ impl GenerateArgs {
             errors.push(ArgError::new("price", Code::OutOfRange, why));
         }
         let Some(limit) = self.max_usd else { return };
-        if !limit.is_finite() || limit < 0.0 {
-            errors.push(ArgError::new("max_usd", Code::OutOfRange, "`max_usd` must be 0 or more"));
+        if !limit.is_finite() || limit < 0.0 || self.max_usd().is_none() {
+            let message = "`max_usd` must be 0 or more, with 18 decimals at most";
+            errors.push(ArgError::new("max_usd", Code::OutOfRange, message));
         }
-        let limited =
-            self.max_tokens.is_some() || self.extra_body.contains_key("max_completion_tokens");
+        let free = self.price.as_ref().is_some_and(|price| price.output == 0.0);
+        let limited = free || self.limits_answers();
         for (name, given) in [("price", self.price.is_some()), ("max_tokens", limited)] {
             if !given {
                 let message = format!(

@@ -4,6 +4,7 @@ mod args;
 mod baseline;
 mod conversation;
 mod extract;
+mod forecast;
 mod logprobs;
 mod ngram;
 mod ports;

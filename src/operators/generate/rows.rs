@@ -22,7 +22,7 @@ use super::ports::{AnswerColumns, MODEL, PROMPT_ID, SAMPLE};
 use crate::digest::Digest;
 use crate::functions::{Message, RowId, call, conversation};
 use crate::id::{ID, row_id};
-use crate::operator::{LowerContext, MAIN, Port, Ports, REJECTS, SUMMARY, StepError};
+use crate::operator::{INPUT, LowerContext, MAIN, Port, Ports, REJECTS, SUMMARY, StepError};
 use crate::session::column;
 use galeras_chat::{Price, Usd};
 
@@ -82,6 +82,16 @@ pub(super) struct PromptRows {
 }
 
 impl PromptRows {
+    /// Reads all rows of the main input; `key` identifies them.
+    pub(super) async fn of(
+        mut inputs: BTreeMap<String, DataFrame>,
+        key: &[String],
+    ) -> Result<Self, StepError> {
+        let input = inputs.remove(INPUT);
+        let input = input.ok_or_else(|| StepError::new("`generate` needs an input table"))?;
+        Self::read(input, key).await
+    }
+
     /// Reads all rows; `key` identifies them.
     pub(super) async fn read(input: DataFrame, key: &[String]) -> Result<Self, StepError> {
         let id = match key {

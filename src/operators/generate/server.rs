@@ -4,7 +4,6 @@
 //! says is in `request`; `galeras_chat` sends it, the runner keeps the answers.
 
 use std::collections::{BTreeMap, HashMap};
-use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -19,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::super::columns::{is_text, require_column};
 use super::args::GenerateArgs;
 use super::conversation::{Chat, Inquiry, inquiries};
+use super::forecast::forecast;
 use super::ports::AnswerColumns;
 use super::provider::Provider;
 use super::request;
@@ -29,12 +29,11 @@ use super::rows::{
 use crate::code::Code;
 use crate::digest::Digest;
 use crate::operator::{
-    Access, Answers, ArgError, BindContext, BoundStep, Demand, Fact, INPUT, LowerContext, Lowering,
-    PaidResult, PaidStep, Port, ServerAddress, StepError, Tell, Versioned,
+    Access, Answers, ArgError, BindContext, BoundStep, Demand, Fact, KnownAnswers, LowerContext,
+    Lowering, PaidResult, PaidStep, PaymentTerms, Port, RequestForecast, ServerAddress, StepError,
+    Tell, Versioned,
 };
-use galeras_chat::{
-    Ask, Budget, ChatClient, ChatError, ChatNotice, ChatSettings, Endpoint, Price, Usd,
-};
+use galeras_chat::{Ask, Budget, ChatClient, ChatError, ChatNotice, ChatSettings, Endpoint, Price};
 use galeras_net::Secret;
 
 /// The version of what questions are made of.
@@ -85,29 +84,25 @@ impl ServerStep {
         let Some(name) = self.args.api_key_env() else { return Ok(None) };
         let value = std::env::var(name).unwrap_or_default();
         if value.trim().is_empty() {
-            return Err(StepError::new(missing_key(name)));
+            let text = "is not set; it must hold the server's API key";
+            return Err(StepError::new(format!("the environment variable {name} {text}")));
         }
         Secret::new(name, &value).map(Some).map_err(|error| StepError::new(error.to_string()))
     }
 
-    fn client(&self) -> Result<ChatClient, StepError> {
+    /// A client whose requests are charged to `budget`.
+    fn client(&self, budget: Arc<Budget>) -> Result<ChatClient, StepError> {
         let failed = |error: ChatError| StepError::new(error.to_string());
         let endpoint = Endpoint::new(self.args.protocol(), self.args.base_url(), self.secret()?)
             .map_err(failed)?;
-        let budget = match (self.args.max_usd, self.price()) {
-            (Some(limit), Some(price)) => {
-                let limit = Usd::from_str(&limit.to_string()).map_err(StepError::new)?;
-                Some(Arc::new(Budget::new(limit, price)))
-            }
-            _ => None,
-        };
         let settings = ChatSettings {
             concurrency: self.args.concurrency(),
             requests_per_minute: self.args.requests_per_minute,
             tokens_per_minute: self.args.tokens_per_minute,
             timeout: Duration::from_secs_f64(self.args.timeout_seconds()),
             tries: self.args.tries(),
-            budget,
+            budget: Some(budget),
+            price: self.price(),
             // Only waits are drawn from it: processes that were all refused should not come
             // back together.
             seed: u64::from(std::process::id()),
@@ -124,7 +119,7 @@ impl ServerStep {
     }
 
     /// The first of the answers to a question that is of the pinned version, newest first.
-    fn known(&self, answers: &dyn Answers, question: &Digest) -> Option<ModelTurn> {
+    fn known(&self, answers: &dyn KnownAnswers, question: &Digest) -> Option<ModelTurn> {
         let all = answers.known(question);
         let turns =
             all.iter().rev().filter_map(|text| serde_json::from_str::<ModelTurn>(text).ok());
@@ -140,10 +135,6 @@ impl ServerStep {
 /// The columns that an answer of a server has.
 pub(super) fn columns(args: &GenerateArgs) -> AnswerColumns {
     AnswerColumns { logprobs: args.logprobs(), models: false }
-}
-
-fn missing_key(name: &str) -> String {
-    format!("the environment variable {name} is not set; it must hold the server's API key")
 }
 
 impl BoundStep for ServerStep {
@@ -197,24 +188,48 @@ impl Versioned for ServerStep {
             let body = request::hello(&self.args, &self.model);
             let failed = |error: ChatError| StepError::new(error.to_string());
             let ask = Ask::new(body).map_err(failed)?;
-            let answer = self.client()?.ask(&ask, &|_| {}, cancel).await.map_err(failed)?;
+            let answer = self
+                .client(Budget::unlimited())?
+                .ask(&ask, &|_| {}, cancel)
+                .await
+                .map_err(failed)?;
             answer.model.ok_or_else(|| StepError::new("the server does not say which model it is"))
         })
     }
 }
 
 impl PaidStep for ServerStep {
+    fn terms(&self) -> PaymentTerms {
+        PaymentTerms {
+            model: self.model.clone(),
+            server: ServerAddress::of(self.args.base_url()),
+            price: self.price(),
+            max_usd: self.args.max_usd(),
+            bounded: self.args.limits_answers(),
+        }
+    }
+
+    fn forecast<'a>(
+        &'a self,
+        answers: &'a dyn KnownAnswers,
+        inputs: BTreeMap<String, DataFrame>,
+    ) -> BoxFuture<'a, Result<RequestForecast, StepError>> {
+        Box::pin(async move {
+            let rows = PromptRows::of(inputs, &self.key).await?;
+            let Work { results, fresh, .. } = Work::new(self, &rows, answers);
+            let known = results.iter().flatten().flatten();
+            forecast(known, &fresh, self.price().as_ref(), |chat| self.question(chat))
+        })
+    }
+
     fn lower<'a>(
         &'a self,
         cx: &'a LowerContext,
         answers: &'a dyn Answers,
-        mut inputs: BTreeMap<String, DataFrame>,
+        inputs: BTreeMap<String, DataFrame>,
     ) -> BoxFuture<'a, Result<PaidResult, StepError>> {
         Box::pin(async move {
-            let input = inputs
-                .remove(INPUT)
-                .ok_or_else(|| StepError::new("`generate` needs an input table"))?;
-            let rows = PromptRows::read(input, &self.key).await?;
+            let rows = PromptRows::of(inputs, &self.key).await?;
             let work = Work::new(self, &rows, answers);
             let (outcomes, fresh) = (work.outcomes, work.fresh);
             let mut results = work.results;
@@ -225,7 +240,7 @@ impl PaidStep for ServerStep {
             if !fresh.is_empty() {
                 let mut rows_of = vec![0; results.len()];
                 outcomes.iter().for_each(|outcome| rows_of[outcome.answer] += 1);
-                let client = self.client()?;
+                let client = self.client(Arc::clone(&cx.budget))?;
                 if client.endpoint().shows_key() {
                     let to = client.endpoint();
                     let text = format!("the API key is sent to {to} unencrypted; use https://");
@@ -268,7 +283,7 @@ struct Work {
 
 impl Work {
     /// Rows with equal conversations share their answers. What is known is taken from there.
-    fn new(step: &ServerStep, rows: &PromptRows, answers: &dyn Answers) -> Self {
+    fn new(step: &ServerStep, rows: &PromptRows, answers: &dyn KnownAnswers) -> Self {
         let inquiries = inquiries(rows, &step.args);
         let samples = step.args.samples();
         let mut work = Self { outcomes: Vec::new(), results: Vec::new(), fresh: Vec::new() };
@@ -294,7 +309,12 @@ impl Work {
         work
     }
 
-    fn look_up(&mut self, step: &ServerStep, mut chat: Chat, answers: &dyn Answers) -> Resolution {
+    fn look_up(
+        &mut self,
+        step: &ServerStep,
+        mut chat: Chat,
+        answers: &dyn KnownAnswers,
+    ) -> Resolution {
         while let Some(turn) = step.known(answers, &step.question(&chat).1) {
             if !chat.answered(turn) {
                 return Some(Ok(chat.answer));
@@ -423,9 +443,9 @@ impl Asking<'_> {
                     again: true,
                 }));
             }
-            Err(error @ ChatError::OverBudget { .. }) => {
-                let error = StepError::new(error.to_string());
-                return Err(all(error.help("raise `max_usd`, which counts what one run spends")));
+            Err(error @ ChatError::OverBudget(_)) => {
+                let help = "raise it, which is for all runs until everything is answered";
+                return Err(all(StepError::new(error.to_string()).help(help)));
             }
             Err(error) => {
                 let error = StepError::new(error.to_string());

@@ -97,12 +97,23 @@ pub enum ChatFault {
 }
 
 type Script = Box<dyn FnMut(&ChatRequest) -> Option<ChatFault> + Send>;
+type Meter = Box<dyn FnMut(&ChatRequest) -> (u64, u64) + Send>;
+
+/// What the server has billed: tokens of prompts and of answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bill {
+    pub requests: u64,
+    pub prompt_tokens: u64,
+    pub completion_tokens: u64,
+}
 
 struct State {
     asked: Vec<ChatRequest>,
     script: Script,
     version: Option<String>,
     tokens: (u64, u64),
+    meter: Option<Meter>,
+    bill: Bill,
     latency: Duration,
 }
 
@@ -125,6 +136,8 @@ impl ChatApi {
             script: Box::new(|_| None),
             version: Some(VERSION.into()),
             tokens: TOKENS,
+            meter: None,
+            bill: Bill::default(),
             latency: Duration::ZERO,
         };
         let state = Arc::new(Mutex::new(state));
@@ -183,6 +196,21 @@ impl ChatApi {
     pub fn set_tokens(&self, prompt: u64, answer: u64) -> &Self {
         self.state().tokens = (prompt, answer);
         self
+    }
+
+    /// Every request takes as many tokens as this says from now on, of the prompt and of the answer.
+    pub fn set_meter(
+        &self,
+        meter: impl FnMut(&ChatRequest) -> (u64, u64) + Send + 'static,
+    ) -> &Self {
+        self.state().meter = Some(Box::new(meter));
+        self
+    }
+
+    /// What all requests have cost so far: each is billed when it arrives, as a model begins to
+    /// write then, whoever waits for it.
+    pub fn bill(&self) -> Bill {
+        self.state().bill
     }
 
     /// Every answer takes so long.
@@ -253,6 +281,13 @@ impl ChatApi {
         let wrong = ChatFault::Error(404, "not_found", "Not Found".into());
         let fault = if dialect.is_none() { Some(wrong) } else { (state.script)(&asked) };
         let dialect = dialect.unwrap_or(Dialect::Chat);
+        if let Some(meter) = &mut state.meter {
+            state.tokens = meter(&asked);
+        }
+        let (prompt, answer) = state.tokens;
+        state.bill.requests += 1;
+        state.bill.prompt_tokens += prompt;
+        state.bill.completion_tokens += answer;
         let (model, tokens) = (state.version.as_deref(), state.tokens);
         let good = dialect.good(&asked.body, asked.number, model, tokens);
         let latency = state.latency;

@@ -126,31 +126,55 @@ async fn tokens_per_minute_are_estimated_and_then_known() {
     assert!(took > Duration::from_secs(175) && took < Duration::from_secs(190), "{took:?}");
 }
 
-fn budget(limit: &str) -> Arc<Budget> {
-    let usd = |text: &str| text.parse::<Usd>().unwrap();
-    Arc::new(Budget::new(usd(limit), Price::per_million(usd("1"), usd("2")).unwrap()))
+fn usd(text: &str) -> Usd {
+    text.parse().unwrap()
+}
+
+fn price() -> Price {
+    Price::per_million(usd("1"), usd("2")).unwrap()
+}
+
+/// Settings that let requests cost `limit` at most.
+fn within(limit: &str, budget: &mut Option<Arc<Budget>>) -> ChatSettings {
+    let limit = SpendingLimit {
+        account: "a".into(),
+        owner: "the step `a`".into(),
+        max_usd: Some(usd(limit)),
+        max_requests: None,
+    };
+    let accounts = Accounts::new(vec![limit], None);
+    *budget = Some(Budget::new(accounts, vec![0]));
+    let price = Some(price());
+    ChatSettings { budget: budget.clone(), price, ..ChatSettings::default() }
+}
+
+fn spent(budget: &Option<Arc<Budget>>) -> Usd {
+    budget.as_ref().unwrap().tally().usd
 }
 
 #[tokio::test]
 async fn the_budget_ends_the_work_before_it_is_passed() {
     let server = Server::start(|_, _| Reply::Late(Duration::from_millis(1), Box::new(ok()))).await;
-    // An answer costs 20 + 2 * 5 = 30 millionths; at worst it is first 600 and then 260 or so.
-    let budget = budget("0.003");
-    let settings = ChatSettings { budget: Some(Arc::clone(&budget)), ..ChatSettings::default() };
-    let ran = Ran::new(&server, settings);
+    // An answer costs 20 + 2 * 5 = 30 millionths; at worst it is 600 or so.
+    let mut budget = None;
+    let ran = Ran::new(&server, within("0.003", &mut budget));
     let results = join_all((0..200).map(|_| ran.ask("hello"))).await;
     let good = results.iter().filter(|result| result.is_ok()).count();
     assert_eq!(good, server.count());
-    assert!((85..=100).contains(&good), "{good}");
-    assert_eq!(budget.spent(), budget.price().of(20 * good as u64, 5 * good as u64));
+    assert!((75..=100).contains(&good), "{good}");
+    assert_eq!(spent(&budget), price().of(20 * good as u64, 5 * good as u64));
     let over = results.into_iter().find_map(Result::err).unwrap();
-    assert!(matches!(over, ChatError::OverBudget { .. }), "{over:?}");
-    assert!(over.to_string().contains("of $0.003 may be spent"), "{over}");
+    assert!(matches!(over, ChatError::OverBudget(_)), "{over:?}");
+    let wanted = "of the $0.003 that `max_usd` of the step `a` allows may be spent,";
+    assert!(over.to_string().contains(wanted), "{over}");
+    let tally = budget.unwrap().tally();
+    assert_eq!((tally.requests, tally.unknown), (good as u64, 0));
+    assert_eq!((tally.prompt_tokens, tally.completion_tokens), (20 * good as u64, 5 * good as u64));
 }
 
 #[tokio::test]
 async fn what_failed_costs_what_it_may_have_cost() {
-    let worst = budget("1").price().of(ask("hello").bytes() as u64 + 16 + 256, 100);
+    let worst = price().of(ask("hello").bytes() as u64 + 16 + 256, 100);
     let nothing = Usd::ZERO;
     let cut = Reply::Cut(b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{".to_vec());
     let paid = r#"{"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 0}}"#;
@@ -163,39 +187,49 @@ async fn what_failed_costs_what_it_may_have_cost() {
         (cut, worst),
         (status(200, &[], "{}"), worst),
         (status(200, &[], silent), worst),
-        (status(200, &[], paid), budget("1").price().of(7, 0)),
+        (status(200, &[], paid), price().of(7, 0)),
     ] {
         let server = Server::start(move |_, _| reply.clone()).await;
-        let budget = budget("1");
-        let settings = ChatSettings { tries: 1, budget: Some(Arc::clone(&budget)), ..hasty() };
-        let ran = Ran::new(&server, settings);
+        let mut budget = None;
+        let settings = within("1", &mut budget);
+        let ran =
+            Ran::new(&server, ChatSettings { tries: 1, timeout: hasty().timeout, ..settings });
         let _ = ran.ask("hello").await;
-        assert_eq!((budget.spent(), server.count()), (cost, 1));
+        assert_eq!((spent(&budget), server.count()), (cost, 1));
     }
 }
 
 #[tokio::test]
 async fn a_cancelled_request_costs_its_worst_case() {
     let server = Server::start(|_, _| Reply::Hang).await;
-    let budget = budget("1");
-    let settings = ChatSettings { budget: Some(Arc::clone(&budget)), ..ChatSettings::default() };
-    let ran = Ran::new(&server, settings);
+    let mut budget = None;
+    let ran = Ran::new(&server, within("1", &mut budget));
     let (result, ()) = tokio::join!(ran.ask("hello"), async {
         tokio::time::sleep(Duration::from_millis(30)).await;
         ran.cancel.cancel();
     });
     assert_eq!(result, Err(ChatError::Interrupted));
-    assert!(budget.spent() > Usd::ZERO);
+    assert!(spent(&budget) > Usd::ZERO);
+    assert_eq!(budget.unwrap().tally().unknown, 1);
 }
 
 #[tokio::test]
-async fn a_budget_needs_a_limit_of_answers() {
+async fn a_budget_needs_a_limit_of_answers_unless_they_are_free() {
     let server = Server::start(|_, _| ok()).await;
-    let settings = ChatSettings { budget: Some(budget("1")), ..ChatSettings::default() };
-    let ran = Ran::new(&server, settings);
+    let mut budget = None;
+    let settings = within("1", &mut budget);
     let mut body = body("hello");
     body.remove("max_tokens");
-    let result = ran.client.ask(&Ask::new(body).unwrap(), &|_| (), &ran.cancel).await;
+    let ask = Ask::new(body).unwrap();
+    let ran = Ran::new(&server, settings.clone());
+    let result = ran.client.ask(&ask, &|_| (), &ran.cancel).await;
     assert!(fatal(result).contains("length of answers"));
+    let unpriced = Ran::new(&server, ChatSettings { price: None, ..settings.clone() });
+    let result = unpriced.client.ask(&ask, &|_| (), &unpriced.cancel).await;
+    assert!(fatal(result).contains("needs a price"));
     assert_eq!(server.count(), 0);
+    let free = Price::per_million(usd("1"), Usd::ZERO).unwrap();
+    let ran = Ran::new(&server, ChatSettings { price: Some(free), ..settings });
+    ran.client.ask(&ask, &|_| (), &ran.cancel).await.unwrap();
+    assert_eq!(spent(&budget), usd("0.00002"));
 }

@@ -5,6 +5,7 @@ mod limits;
 mod protocols;
 mod secrets;
 mod server;
+mod spending;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

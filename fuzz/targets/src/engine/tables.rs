@@ -62,6 +62,7 @@ fn context(folder: &Path) -> LowerContext {
         cancel: CancellationToken::new(),
         retry: Arc::default(),
         consent: Arc::new(FullConsent),
+        budget: galeras_chat::Budget::unlimited(),
         tell: Arc::new(|_| ()),
     }
 }

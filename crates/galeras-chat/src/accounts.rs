@@ -1,0 +1,300 @@
+//! Limits on what requests may cost, kept even if each costs as much as it can: by requests side by
+//! side, by processes side by side, and by a process that comes after one that was killed.
+//!
+//! What was spent, what requests under way may still spend, and what the log says of both. Who has
+//! to wait, and which limits are whose, is in `budget`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::Notify;
+
+use super::error::ChatError;
+use super::money::Usd;
+
+/// As what part of the money that is left more is written to the log than is needed at once.
+const AHEAD: u32 = 16;
+
+/// What requests took: their number, and money.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Expense {
+    /// Requests that were sent.
+    pub requests: u64,
+    /// US dollars.
+    pub usd: Usd,
+}
+
+impl Expense {
+    /// The sum of both.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        let requests = self.requests.saturating_add(other.requests);
+        Self { requests, usd: self.usd.plus(other.usd) }
+    }
+
+    fn minus(self, other: Self) -> Self {
+        let requests = self.requests.saturating_sub(other.requests);
+        Self { requests, usd: self.usd.minus(other.usd) }
+    }
+
+    fn at_least(self, other: Self) -> Self {
+        Self { requests: self.requests.max(other.requests), usd: self.usd.max(other.usd) }
+    }
+
+    fn covers(self, other: Self) -> bool {
+        self.requests >= other.requests && self.usd >= other.usd
+    }
+}
+
+/// A limit on what requests take together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpendingLimit {
+    /// By which the log knows it.
+    pub account: String,
+    /// How messages name it: `the step …`, `the workflow`.
+    pub owner: String,
+    /// The most money.
+    pub max_usd: Option<Usd>,
+    /// The most requests.
+    pub max_requests: Option<u64>,
+}
+
+/// A durable record of what may have been spent, which outlives a killed process and is shared by
+/// those that run side by side.
+pub trait SpendingLog: Send + Sync + fmt::Debug {
+    /// Calls `decide` with what others have spent, or may have, by account, and writes what it
+    /// returns: what this process may have spent, by account, in all. Nobody else writes meanwhile,
+    /// and it is on disk when this returns. May block.
+    ///
+    /// # Errors
+    /// In words, why it could not be read or written.
+    fn write(
+        &self,
+        decide: &mut dyn FnMut(&BTreeMap<String, Expense>) -> Option<BTreeMap<String, Expense>>,
+    ) -> Result<(), String>;
+}
+
+/// The accounts of a process, one for each limit.
+#[derive(Debug)]
+pub struct Accounts {
+    state: Mutex<Vec<AccountState>>,
+    log: Option<Arc<dyn SpendingLog>>,
+    /// One task at a time writes to the log.
+    pub(super) writing: tokio::sync::Mutex<()>,
+    /// Notified when something was settled.
+    pub(super) settled: Notify,
+}
+
+#[derive(Debug)]
+struct AccountState {
+    limit: SpendingLimit,
+    /// What other processes have spent, or may have, when the log was last looked at.
+    others: Expense,
+    spent: Expense,
+    /// The worst cases of the requests under way.
+    held: Expense,
+    /// What the log says that this process may have spent.
+    logged: Expense,
+    under_way: usize,
+    over: Option<ChatError>,
+}
+
+/// What became of an attempt to hold money back.
+pub(super) enum Attempt {
+    /// It is held.
+    Held,
+    /// Requests under way may cost less: then it may fit.
+    Wait,
+    /// It fits, but the log does not say so yet.
+    Unlogged,
+    /// It does not fit.
+    Over(ChatError),
+}
+
+impl Accounts {
+    /// Accounts of which this process has spent nothing. With a `log`, nothing is spent that is not
+    /// in there.
+    #[must_use]
+    pub fn new(limits: Vec<SpendingLimit>, log: Option<Arc<dyn SpendingLog>>) -> Arc<Self> {
+        let account = |limit| AccountState {
+            limit,
+            others: Expense::default(),
+            spent: Expense::default(),
+            held: Expense::default(),
+            logged: Expense::default(),
+            under_way: 0,
+            over: None,
+        };
+        Arc::new(Self {
+            state: Mutex::new(limits.into_iter().map(account).collect()),
+            log,
+            writing: tokio::sync::Mutex::new(()),
+            settled: Notify::new(),
+        })
+    }
+
+    /// What this process has spent of an account, with the worst case of requests of which the cost
+    /// never became known.
+    #[must_use]
+    pub fn spent(&self, account: usize) -> Expense {
+        self.state().get(account).map_or_else(Expense::default, |account| account.spent)
+    }
+
+    /// Writes what was really spent in the place of what might have been, if anything was.
+    ///
+    /// # Errors
+    /// Those of the log.
+    pub fn balance(&self) -> Result<(), String> {
+        let Some(log) = &self.log else { return Ok(()) };
+        if self.state().iter().all(|account| account.logged == Expense::default()) {
+            return Ok(());
+        }
+        log.write(&mut |_| {
+            let mut state = self.state();
+            let exact = state.iter_mut().map(|account| {
+                account.logged = account.spent.plus(account.held);
+                (account.limit.account.clone(), account.logged)
+            });
+            Some(exact.collect())
+        })
+    }
+
+    pub(super) fn limits_money(&self, places: &[usize]) -> bool {
+        let state = self.state();
+        places.iter().any(|at| state[*at].limit.max_usd.is_some())
+    }
+
+    /// Holds `worst` back in all of these accounts, or in none.
+    pub(super) fn hold(&self, places: &[usize], worst: Expense) -> Attempt {
+        let mut state = self.state();
+        let (mut wait, mut unlogged) = (false, false);
+        for at in places {
+            let account = &mut state[*at];
+            if let Some(over) = &account.over {
+                return Attempt::Over(over.clone());
+            }
+            let wanted = account.spent.plus(account.held).plus(worst);
+            if !account.allows(wanted) {
+                if account.under_way == 0 {
+                    let over = ChatError::OverBudget(account.explained(worst));
+                    account.over = Some(over.clone());
+                    return Attempt::Over(over);
+                }
+                wait = true;
+            }
+            unlogged |= self.log.is_some() && !account.logged.covers(wanted);
+        }
+        if wait {
+            return Attempt::Wait;
+        }
+        if unlogged {
+            return Attempt::Unlogged;
+        }
+        for at in places {
+            let account = &mut state[*at];
+            account.held = account.held.plus(worst);
+            account.under_way += 1;
+        }
+        Attempt::Held
+    }
+
+    /// Writes to the log that as much may be spent as `worst` needs in these accounts, and about
+    /// twice as much as is under way: most requests then find it written. Where others leave too
+    /// little, nothing is written, and the next attempt knows it. May block.
+    pub(super) fn log_ahead(&self, places: &[usize], worst: Expense) -> Result<(), String> {
+        let Some(log) = &self.log else { return Ok(()) };
+        let mut logged = Vec::new();
+        log.write(&mut |others| {
+            let mut state = self.state();
+            for account in state.iter_mut() {
+                account.others = others.get(&account.limit.account).copied().unwrap_or_default();
+            }
+            logged = state.iter().map(|account| account.logged).collect();
+            for at in places {
+                let account = &state[*at];
+                let wanted = account.spent.plus(account.held).plus(worst);
+                if !account.allows(wanted) {
+                    logged.clear();
+                    return None;
+                }
+                logged[*at] = logged[*at].at_least(wanted.plus(account.ahead(wanted, worst)));
+            }
+            let names = state.iter().map(|account| account.limit.account.clone());
+            Some(names.zip(logged.iter().copied()).collect())
+        })?;
+        for (account, logged) in self.state().iter_mut().zip(logged) {
+            account.logged = logged;
+        }
+        Ok(())
+    }
+
+    /// A request came to its end.
+    pub(super) fn settle(&self, places: &[usize], worst: Expense, cost: Expense) {
+        let mut state = self.state();
+        for at in places {
+            let account = &mut state[*at];
+            account.held = account.held.minus(worst);
+            account.spent = account.spent.plus(cost);
+            account.under_way = account.under_way.saturating_sub(1);
+        }
+        drop(state);
+        self.settled.notify_waiters();
+    }
+
+    fn state(&self) -> MutexGuard<'_, Vec<AccountState>> {
+        // Nothing in a critical section can panic, and the sums are right at any time.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl AccountState {
+    /// Whether this process may have spent `wanted`.
+    fn allows(&self, wanted: Expense) -> bool {
+        let all = self.others.plus(wanted);
+        self.limit.max_usd.is_none_or(|limit| all.usd <= limit)
+            && self.limit.max_requests.is_none_or(|limit| all.requests <= limit)
+    }
+
+    /// How much more than `wanted` is worth being written.
+    fn ahead(&self, wanted: Expense, worst: Expense) -> Expense {
+        let Expense { requests, usd } = self.held.plus(worst);
+        let all = self.others.plus(wanted);
+        let left = self.limit.max_usd.map(|limit| limit.minus(all.usd).divided(AHEAD));
+        let requests_left = self
+            .limit
+            .max_requests
+            .map(|limit| limit.saturating_sub(all.requests) / u64::from(AHEAD));
+        Expense {
+            requests: requests_left.map_or(requests, |left| left.min(requests)),
+            usd: left.map_or(usd, |left| left.min(usd)),
+        }
+    }
+
+    /// Why a request that may cost `worst` is not sent.
+    fn explained(&self, worst: Expense) -> String {
+        let SpendingLimit { owner, max_usd, max_requests, .. } = &self.limit;
+        let all = self.others.plus(self.spent);
+        let earlier = |part: String, some: bool| match some {
+            true => format!(" ({part} of it by other runs that did not finish)"),
+            false => String::new(),
+        };
+        match (max_usd, max_requests) {
+            (Some(limit), _) if all.usd.plus(worst.usd) > *limit => format!(
+                "the limit of the cost is reached: {} of the {limit} that `max_usd` of {owner} \
+                 allows may be spent{}, and the next request may cost up to {}",
+                all.usd,
+                earlier(self.others.usd.to_string(), self.others.usd > Usd::ZERO),
+                worst.usd,
+            ),
+            (_, limit) => format!(
+                "the limit of requests is reached: {} of the {} that `max_requests` of {owner} \
+                 allows may have been sent{}",
+                all.requests,
+                limit.unwrap_or(0),
+                earlier(self.others.requests.to_string(), self.others.requests > 0),
+            ),
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What `plan` says of paid steps: how often they would ask a model, and what that costs at most.
+
+use galeras_chat::Usd;
+
+use super::context::{Exit, Surveyed, fail_run};
+use crate::event::{LimitState, StepRequests};
+use crate::report::{count, limit_text, requests_text};
+use crate::runner::{Forecast, StepState, limit_states, step_requests};
+use crate::visible::escape;
+
+/// What the steps of a plan would ask.
+pub(super) struct PlannedRequests {
+    /// By position in the plan; `None` for steps that ask nobody, or whose result is stored.
+    pub(super) steps: Vec<Option<StepRequests>>,
+    /// The limits that they keep.
+    pub(super) limits: Vec<LimitState>,
+}
+
+impl PlannedRequests {
+    /// Reads the inputs of paid steps and the answers to them. Asks nobody.
+    pub(super) async fn of(surveyed: &Surveyed) -> Result<Self, Exit> {
+        let (plan, store, done) = (&surveyed.plan, &surveyed.store, surveyed.done());
+        let mut steps = Vec::with_capacity(plan.steps.len());
+        for (at, state) in surveyed.states.iter().enumerate() {
+            steps.push(match state.forecast {
+                Forecast::Hit | Forecast::Broken(_) => None,
+                Forecast::Runs { .. } | Forecast::Waits { .. } => {
+                    let asked = step_requests(plan, store, at, &done, false).await;
+                    asked.map_err(|error| fail_run(&error))?
+                }
+            });
+        }
+        let limits = limit_states(plan, |at| steps[at].is_some());
+        Ok(Self { limits: limits.map_err(|error| fail_run(&error))?, steps })
+    }
+
+    /// The line about a step.
+    pub(super) fn line(&self, surveyed: &Surveyed, at: usize) -> Option<String> {
+        let asked = self.steps[at].as_ref()?;
+        let text = requests_text(asked);
+        let line = match &surveyed.states[at] {
+            StepState { forecast: Forecast::Waits { on }, .. } => {
+                let names: Vec<String> =
+                    on.iter().map(|at| format!("`{}`", surveyed.plan.steps[*at].name)).collect();
+                format!("{text}, before {} {} run", names.join(", "), have(on.len()))
+            }
+            _ => text,
+        };
+        Some(escape(&line))
+    }
+
+    /// The lines about all of them.
+    pub(super) fn summary(&self) -> Vec<String> {
+        let asked: Vec<&StepRequests> = self.steps.iter().flatten().collect();
+        let known: Vec<&StepRequests> =
+            asked.iter().copied().filter(|asked| asked.requests.is_some()).collect();
+        let mut lines = Vec::new();
+        if asked.len() > 1 && !known.is_empty() {
+            let requests = known.iter().filter_map(|asked| asked.requests);
+            let requests = count(requests.fold(0, u64::saturating_add));
+            let cost = known.iter().try_fold(Usd::ZERO, |sum, asked| Some(sum.plus(asked.usd?)));
+            let cost = cost.map(|usd| format!(", at most {}", usd.rounded_up()));
+            let more = match asked.len() - known.len() {
+                0 => String::new(),
+                n => format!(", without those of {} steps that are not known yet", count(n as u64)),
+            };
+            lines.push(format!("{requests} requests in all{}{more}", cost.unwrap_or_default()));
+        }
+        let limits = self.limits.iter().filter_map(limit_text);
+        lines.extend(limits.map(|line| escape(&line)));
+        lines
+    }
+}
+
+fn have(steps: usize) -> &'static str {
+    if steps == 1 { "has" } else { "have" }
+}

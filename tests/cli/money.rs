@@ -1,0 +1,398 @@
+//! Limits on what steps and workflows spend, and what is said of it before and afterwards.
+//!
+//! Does not live here: the limit of a single step (`generate_limits`), killed runs (`money_kills`).
+
+use serde_json::{Value, json};
+
+use crate::generate_openai::data;
+use crate::harness::{Outcome, Project, Running, wait_for};
+use galeras_test_servers::chat_api::{ChatApi, ChatFault};
+
+/// An answer of ten tokens, the most, costs ten dollars; prompts cost nothing.
+const TEN: &str = "price: { input: 0, output: 1000000 }, max_tokens: 10";
+const ROWS: usize = 20;
+
+const HEAD: &str = "galeras: 1
+BUDGET
+steps:
+  data:
+    op: read
+    with: { path: data.jsonl }
+  prompts:
+    op: prompt
+    from: data
+    with: { treatments: { control: 'Complete this: {{ code }}' } }
+";
+
+/// A step `name` that asks each prompt.
+fn step(api: &ChatApi, name: &str, more: &str) -> String {
+    let url = api.url();
+    format!(
+        "  {name}:\n    op: generate\n    from: prompts\n    with: {{ base_url: '{url}', {more} }}\n"
+    )
+}
+
+fn cells(api: &ChatApi, more: &str) -> String {
+    let step = step(api, "answers", &format!("model: '${{{{ matrix.name }}}}', {more}"));
+    format!("{step}    matrix: {{ name: [a, b, c] }}\n")
+}
+
+fn project(budget: &str, steps: &str) -> Project {
+    let project = Project::new(&format!("{}{steps}", HEAD.replace("BUDGET", budget)));
+    project.write("data.jsonl", data(0..ROWS));
+    project
+}
+
+fn ten_dollars() -> ChatApi {
+    let api = ChatApi::start();
+    api.set_tokens(5, 10);
+    api
+}
+
+#[track_caller]
+fn says(outcome: &Outcome, words: &[&str]) {
+    for word in words {
+        assert!(outcome.stdout.contains(word), "{word} in {outcome}");
+    }
+}
+
+#[test]
+fn the_limit_of_a_step_is_for_all_of_its_cells() {
+    for concurrency in [1, 16] {
+        let api = ten_dollars();
+        let more = format!("{TEN}, concurrency: {concurrency}, max_usd: 35");
+        let project = project("", &cells(&api, &more));
+        let outcome = project.run_json(&["--keep-going", "--jobs", "3"]).exits(1);
+        assert_eq!(api.count(), 3, "{outcome}");
+        says(&outcome, &["$30.00 of the $35.00 that `max_usd` of the step `answers` allows"]);
+        // So it stays, whatever is run.
+        project.run_json(&["--select", "answers[name=b]"]).exits(1);
+        assert_eq!(api.count(), 3);
+        let raised = project.read("w.yaml").replace("max_usd: 35", "max_usd: 600");
+        project.write("w.yaml", raised);
+        project.run_ok(&[]);
+        assert_eq!(api.count(), 3 * ROWS);
+    }
+}
+
+#[test]
+fn a_budget_is_for_all_steps() {
+    let api = ten_dollars();
+    let steps = step(&api, "one", &format!("model: a, {TEN}"))
+        + &step(&api, "two", &format!("model: b, {TEN}"));
+    let project = project("budget: { max_usd: 250 }", &steps);
+    let outcome = project.run_json(&["--keep-going"]).exits(1);
+    assert_eq!(api.count(), 25);
+    says(
+        &outcome,
+        &["$250.00 of the $250.00 that `max_usd` of the `budget` of the workflow allows"],
+    );
+    project.edit("w.yaml", "max_usd: 250", "max_requests: 30");
+    let outcome = project.run_json(&["--keep-going"]).exits(1);
+    assert_eq!(api.count(), 30);
+    says(&outcome, &["30 of the 30 that `max_requests` of the `budget`", "25 of it by other runs"]);
+    project.edit("w.yaml", "max_requests: 30", "max_requests: 40, max_usd: 400");
+    project.run_ok(&[]);
+    assert_eq!(api.count(), 2 * ROWS);
+}
+
+#[test]
+fn a_budget_may_come_from_a_param() {
+    let api = ten_dollars();
+    let project = project(
+        "params: { most: { type: float, default: 20 } }\nbudget: { max_usd: '${{ params.most }}' }",
+        &step(&api, "answers", &format!("model: a, {TEN}")),
+    );
+    project.run(&["run", "w.yaml"]).exits(1);
+    assert_eq!(api.count(), 2);
+    project.run(&["run", "w.yaml", "--set", "most=50"]).exits(1);
+    assert_eq!(api.count(), 5);
+    let outcome = project.run(&["check", "w.yaml", "--set", "most=-1"]).exits(2);
+    assert!(outcome.stderr.contains("`max_usd` of `budget` must be"), "{outcome}");
+}
+
+#[test]
+fn an_account_is_closed_when_everything_is_answered() {
+    let api = ten_dollars();
+    let project = project("", &cells(&api, &format!("{TEN}, max_usd: 600")));
+    project.run_ok(&[]);
+    assert_eq!(api.count(), 3 * ROWS);
+    project.run_ok(&[]).all_hit();
+    // A new row is a new account: thirty dollars fit into it again.
+    project.write("data.jsonl", data(0..ROWS + 1));
+    project.edit("w.yaml", "max_usd: 600", "max_usd: 30");
+    project.run_ok(&[]);
+    assert_eq!(api.count(), 3 * (ROWS + 1));
+    project.run_json(&["--force", "answers", "--keep-going"]).exits(1);
+    assert_eq!(api.count(), 3 * (ROWS + 1) + 3);
+}
+
+/// An answer that is missing keeps the account open.
+#[test]
+fn an_account_with_a_failed_request_stays_open() {
+    let api = ten_dollars();
+    api.spoil("f3(", ChatFault::CutBody);
+    let more = format!("model: a, {TEN}, tries: 1, max_usd: {}", 10 * ROWS + 5);
+    let project = project("", &step(&api, "answers", &more));
+    project.run_ok(&[]);
+    assert_eq!(api.take().len(), ROWS);
+    api.heal();
+    let outcome = project.run_json(&[]).exits(1);
+    says(&outcome, &["$200.00 of the $205.00", "by other runs that did not finish"]);
+    assert_eq!(api.count(), 0);
+}
+
+#[test]
+fn an_embedded_budget_bounds_its_own_steps_and_the_outer_one_all() {
+    let api = ten_dollars();
+    let project =
+        project("budget: { max_usd: 30 }", &step(&api, "inner", &format!("model: a, {TEN}")));
+    let text =
+        project.read("w.yaml") + "outputs: { inner: { from: inner, path: inner.parquet } }\n";
+    project.write("inner.yaml", text);
+    let outer = |budget: &str| {
+        let steps = step(&api, "outer", &format!("model: b, {TEN}"));
+        let uses = "  sub: { uses: ./inner.yaml }\n";
+        project.write("w.yaml", format!("{}{uses}{steps}", HEAD.replace("BUDGET", budget)));
+    };
+    outer("budget: { max_usd: 1000 }");
+    let outcome = project.run_json(&["--keep-going"]).exits(1);
+    assert_eq!(api.take().len(), ROWS + 3);
+    says(&outcome, &["$30.00 of the $30.00 that `max_usd` of the `budget` of `sub` allows"]);
+    // What the outer budget has left is less than what the inner one allows by now.
+    project.edit("inner.yaml", "max_usd: 30", "max_usd: 1000");
+    project.edit("w.yaml", "max_usd: 1000", "max_usd: 250");
+    let outcome = project.run_json(&["--keep-going"]).exits(1);
+    assert_eq!(api.take().len(), 2);
+    says(&outcome, &["$250.00 of the $250.00 that `max_usd` of the `budget` of the workflow"]);
+}
+
+#[test]
+fn a_budget_of_money_needs_prices() {
+    let api = ChatApi::start();
+    let free = step(&api, "free", "model: a, price: { input: 0, output: 0 }");
+    let steps = step(&api, "one", "model: a, max_tokens: 5")
+        + &step(&api, "two", "model: a, price: { input: 1, output: 1 }")
+        + &free;
+    let broken = project("budget: { max_usd: 3 }", &steps);
+    let outcome = broken.run(&["check", "w.yaml"]).exits(2);
+    assert!(outcome.stderr.contains("step `one` needs `price`"), "{outcome}");
+    assert!(outcome.stderr.contains("step `two` needs `max_tokens`"), "{outcome}");
+    assert!(outcome.stderr.contains("add `price: { input: …, output: … }`"), "{outcome}");
+    assert!(!outcome.stderr.contains("`free`"), "{outcome}");
+    // Requests can be counted without.
+    project("budget: { max_requests: 100 }", &steps).run_ok(&[]);
+    project("budget: { max_usd: 0 }", &free).run_ok(&[]);
+}
+
+#[test]
+fn a_budget_that_is_none_is_refused() {
+    let api = ChatApi::start();
+    let steps = step(&api, "answers", &format!("model: a, {TEN}"));
+    for (budget, code, word) in [
+        ("budget: 5", "wrong-type", "must be a mapping such as `{ max_usd: 5"),
+        ("budget: {}", "wrong-type", "must be a mapping such as"),
+        ("budget: { max_usd: -1 }", "wrong-type", "US dollars, 0 or more"),
+        ("budget: { max_usd: five }", "wrong-type", "US dollars, 0 or more"),
+        ("budget: { max_usd: .inf }", "wrong-type", "US dollars, 0 or more"),
+        ("budget: { max_requests: 1.5 }", "wrong-type", "a whole number"),
+        ("budget: { max_dollars: 5 }", "unknown-key", "did you mean"),
+        ("budget: { max_usd: '${{ params.no }}' }", "unknown-param", "no"),
+        ("budget: { max_usd: 1e-30 }", "wrong-value", "18 decimals"),
+    ] {
+        let outcome = project(budget, &steps).run(&["check", "w.yaml"]).exits(2);
+        assert!(outcome.stderr.contains(&format!("error[{code}]")), "{budget}: {outcome}");
+        assert!(outcome.stderr.contains(word), "{budget}: {outcome}");
+    }
+    let more = format!("{TEN}, max_usd: '${{{{ matrix.most }}}}'");
+    let differing = cells(&api, &more).replace("[a, b, c]", "[a], most: [1, 2]");
+    let outcome = project("", &differing).run(&["check", "w.yaml"]).exits(2);
+    let text = "the cells of step `answers` have different `max_usd`: $1.00 and $2.00";
+    assert!(outcome.stderr.contains(text), "{outcome}");
+}
+
+/// The entry of a step in what `plan` says.
+#[track_caller]
+fn planned(project: &Project, step: &str) -> Value {
+    let outcome = project.run(&["plan", "w.yaml", "--format", "json"]).exits(0);
+    let plan = outcome.json_lines().remove(0);
+    let steps = plan["steps"].as_array().unwrap();
+    steps.iter().find(|entry| entry["step"] == step).unwrap()["requests"].clone()
+}
+
+#[test]
+fn what_plan_says_holds() {
+    let api = ChatApi::start();
+    // A token for each two bytes: more than any tokenizer of today.
+    api.set_meter(|asked| (asked.text.len() as u64 / 2, asked.number as u64 % 51));
+    let more = "price: { input: 2.5, output: 10 }, max_tokens: 50, samples: 2, model: tiny, \
+                concurrency: 8";
+    let project = project("", &step(&api, "answers", more));
+    let unknown = planned(&project, "answers");
+    assert_eq!((&unknown["model"], &unknown["requests"]), (&json!("tiny"), &json!(null)));
+    assert_eq!(unknown["usd"], json!(null));
+    let text = project.run(&["plan", "w.yaml"]).exits(0).stdout;
+    assert!(text.contains("a number of requests that is not known yet to tiny at http"), "{text}");
+    assert!(text.contains("before `prompts` has run"), "{text}");
+    project.run_ok(&["--select", "prompts"]);
+    let said = planned(&project, "answers");
+    let requests = 2 * ROWS as u64;
+    assert_eq!((&said["requests"], &said["answered"]), (&json!(requests), &json!(0)));
+    assert_eq!(said["completion_tokens"], json!(50 * requests));
+    project.run_ok(&[]);
+    let bill = api.bill();
+    assert_eq!(bill.requests, requests);
+    assert!(bill.prompt_tokens <= said["prompt_tokens"].as_u64().unwrap());
+    let cost = (bill.prompt_tokens as f64 * 2.5 + bill.completion_tokens as f64 * 10.0) / 1e6;
+    let most = said["usd"].as_f64().unwrap();
+    assert!(cost <= most && most < 20.0 * cost, "{cost} of {most}");
+    assert_eq!(planned(&project, "answers"), json!(null), "nothing is left to ask");
+    // One row more.
+    project.write("data.jsonl", data(0..ROWS + 1));
+    project.run_ok(&["--select", "prompts"]);
+    let said = planned(&project, "answers");
+    assert_eq!((&said["requests"], &said["answered"]), (&json!(2), &json!(requests)));
+    assert_eq!(api.bill(), bill, "a plan asks nobody");
+}
+
+/// Each turn is a request, which reads the answers before it.
+#[test]
+fn what_plan_says_of_conversations_holds() {
+    let api = ChatApi::start();
+    api.set_meter(|asked| (asked.text.len() as u64 / 4, 50));
+    let more = "price: { input: 2.5, output: 10 }, max_tokens: 50, model: tiny";
+    let project = project("", &step(&api, "answers", more));
+    project.edit("w.yaml", "'Complete this: {{ code }}'", "['{{ code }}', Then, Last]");
+    project.run_ok(&["--select", "prompts"]);
+    let said = planned(&project, "answers");
+    assert_eq!(said["requests"], json!(3 * ROWS));
+    project.run_ok(&[]);
+    let bill = api.bill();
+    assert_eq!(bill.requests, 3 * ROWS as u64);
+    assert!(bill.prompt_tokens <= said["prompt_tokens"].as_u64().unwrap(), "{said} {bill:?}");
+    assert!(bill.completion_tokens <= said["completion_tokens"].as_u64().unwrap());
+}
+
+#[test]
+fn a_run_says_once_whom_it_asks_before_it_does() {
+    let api = ten_dollars();
+    api.script(|_| Some(ChatFault::Hang));
+    let project =
+        project("budget: { max_usd: 700 }", &cells(&api, &format!("{TEN}, max_usd: 650")));
+    // With one thread for steps, too, all cells are in the paragraph.
+    let script = "exec \"$GALERAS\" run w.yaml --jobs 1 2> said";
+    let running = Running::start(project.shell(script));
+    wait_for("a request", || api.count() > 0);
+    let said = project.read("said");
+    running.signal("INT");
+    running.finish().exits(130);
+    assert_eq!(said.matches("asks models:").count(), 1, "{said}");
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let at = api.url().replace("/v1", "");
+    for text in [
+        format!("20 requests to a at {at}, at most $200.00; 20 requests to b at {at}"),
+        "in all 60 requests, at most $600.00".to_string(),
+        "`max_usd` of the step `answers` allows $650.00".to_string(),
+        "`max_usd` of the `budget` of the workflow allows $700.00".to_string(),
+    ] {
+        assert!(said.contains(&text), "{text} in {said}");
+    }
+    api.heal();
+    let outcome = project.run_json(&[]).exits(1);
+    let asked = outcome.events("requests");
+    assert_eq!((asked.len(), asked[0]["steps"].as_array().unwrap().len()), (1, 3), "{outcome}");
+    let lines = outcome.json_lines();
+    let first = |event: &str| lines.iter().position(|line| line["event"] == event).unwrap();
+    assert!(first("requests") < first("progress"), "{outcome}");
+    assert!(asked[0]["limits"][0]["spent_usd"].as_f64().unwrap() >= 10.0, "{outcome}");
+}
+
+#[test]
+fn a_run_says_what_it_spent() {
+    let api = ten_dollars();
+    let project = project("", &cells(&api, &format!("{TEN}, max_usd: 600")));
+    let human = Project::new(&project.read("w.yaml"));
+    human.write("data.jsonl", data(0..ROWS));
+    let outcome = project.run_ok(&[]);
+    let spent = outcome.events("spent").remove(0);
+    assert_eq!(spent["steps"].as_array().unwrap().len(), 3);
+    let first = json!({"step": "answers[name=a]", "requests": 20, "unknown": 0,
+        "prompt_tokens": 100, "completion_tokens": 200, "usd": 200.0});
+    assert_eq!(spent["steps"][0], first);
+    let said = human.run(&["run", "w.yaml"]).exits(0).stderr;
+    let text = "spent: 60 requests, 300 tokens read, 600 written, $600.00";
+    assert!(said.contains(text), "{said}");
+    assert!(said.contains("answers[name=c]"), "{said}");
+    // Nothing was asked, nothing is said.
+    assert!(project.run_ok(&[]).events("spent").is_empty());
+}
+
+/// A server of one's own without a price costs nothing, and is not announced.
+#[test]
+fn a_free_server_is_not_announced() {
+    let api = ChatApi::start();
+    let project = project("", &step(&api, "answers", "model: a"));
+    let outcome = project.run_ok(&[]);
+    assert!(outcome.events("requests").is_empty(), "{outcome}");
+    assert_eq!(outcome.events("spent")[0]["steps"][0]["usd"], json!(null));
+}
+
+/// What reads the answers of a step that may cost money is announced when its prompts are there.
+#[test]
+fn a_judge_of_answers_is_announced_by_itself() {
+    let api = ten_dollars();
+    let judge = step(&api, "judged", &format!("model: j, {TEN}")).replace("prompts", "questions");
+    let steps = step(&api, "answers", &format!("model: a, {TEN}"))
+        + "  questions:\n    op: prompt\n    from: answers\n    with: { treatments: { judge: 'Is this right? {{ prediction }}' } }\n"
+        + &judge;
+    let project = project("budget: { max_usd: 1000 }", &steps);
+    let outcome = project.run_json(&[]);
+    let outcome = match outcome.code {
+        Some(0) => outcome,
+        _ => panic!("{outcome}"),
+    };
+    let asked = outcome.events("requests");
+    let names: Vec<&Value> = asked.iter().map(|event| &event["steps"][0]["step"]).collect();
+    assert_eq!(names, [&json!("answers"), &json!("judged")], "{outcome}");
+    assert_eq!(api.count(), 2 * ROWS);
+}
+
+#[test]
+fn runs_side_by_side_share_the_account() {
+    let api = ten_dollars();
+    api.set_latency(std::time::Duration::from_millis(20));
+    let project = project(
+        "params: { model: { type: string, default: a } }\nbudget: { max_usd: 250 }",
+        &step(&api, "answers", &format!("model: '${{{{ params.model }}}}', {TEN}, concurrency: 4")),
+    );
+    let run = |model: &str| {
+        let set = format!("model={model}");
+        Running::start(project.command(&["run", "w.yaml", "--format", "json", "--set", &set]))
+    };
+    let both = [run("a"), run("b")].map(Running::finish);
+    assert!(api.count() <= 25, "{}: {}{}", api.count(), both[0], both[1]);
+    assert!(both.iter().any(|outcome| outcome.code == Some(1)), "{}{}", both[0], both[1]);
+}
+
+#[test]
+fn a_damaged_ledger_ends_all_spending_and_says_what_to_do() {
+    let api = ten_dollars();
+    let project = project("", &step(&api, "answers", &format!("model: a, {TEN}, max_usd: 35")));
+    project.run_json(&[]).exits(1);
+    let asked = api.count();
+    let ledger = crate::harness::files_below(&project.path("cache/downloads/spending")).remove(0);
+    let content = std::fs::read(&ledger).unwrap();
+    let mut damaged = content.clone();
+    // The last byte of each line's number is in its middle; every line is hit.
+    for (at, byte) in content.iter().enumerate().filter(|(_, byte)| **byte == b'{') {
+        damaged[at] = byte ^ 1;
+    }
+    std::fs::write(&ledger, damaged).unwrap();
+    project.edit("w.yaml", "max_usd: 35", "max_usd: 300");
+    let outcome = project.run_json(&[]).exits(1);
+    says(&outcome, &["what was spent is not known", "delete it to begin new accounts"]);
+    assert_eq!(api.count(), asked);
+    project.run(&["plan", "w.yaml"]).exits(4);
+    std::fs::remove_file(&ledger).unwrap();
+    project.run_ok(&[]);
+}

@@ -1,0 +1,165 @@
+//! Limits of money against a server that bills, while runs are killed at random.
+//!
+//! Does not live here: limits that nothing interrupts (`money`).
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::harness::{Project, Running, wait_for};
+use galeras_test_servers::chat_api::{Bill, ChatApi};
+
+const KILLS: u64 = 10;
+/// Prompts, of which each cell asks each.
+const ROWS: usize = 1_500;
+/// An answer has at most so many tokens, of a thousandth of a dollar each.
+const LONGEST: u64 = 50;
+const PRICE: &str = "price: { input: 0.1, output: 1000 }, max_tokens: 50";
+
+/// The splitmix64 generator.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self, below: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % below
+    }
+}
+
+/// A server that bills each request as it comes: a token for each three bytes, and an answer whose
+/// length depends on what is asked.
+fn billing() -> ChatApi {
+    let api = ChatApi::start();
+    api.set_latency(std::time::Duration::from_millis(15));
+    api.set_meter(|asked| {
+        let sum =
+            asked.text.bytes().fold(7_u64, |sum, byte| sum.wrapping_mul(31) + u64::from(byte));
+        (asked.text.len() as u64 / 3, sum % (LONGEST + 1))
+    });
+    api
+}
+
+/// What a bill comes to.
+fn dollars(bill: Bill) -> f64 {
+    (bill.prompt_tokens as f64 * 0.1 + bill.completion_tokens as f64 * 1000.0) / 1e6
+}
+
+fn project(api: &ChatApi, budget: &str, limit: &str) -> Project {
+    let workflow = format!(
+        "galeras: 1
+{budget}
+steps:
+  data: {{ op: read, with: {{ path: data.jsonl }} }}
+  prompts:
+    op: prompt
+    from: data
+    with: {{ treatments: {{ control: 'Complete this: {{{{ code }}}}' }} }}
+  answers:
+    op: generate
+    from: prompts
+    matrix: {{ name: [a, b, c] }}
+    with:
+      {{ base_url: '{}', model: '${{{{ matrix.name }}}}', concurrency: 64, {PRICE}{limit} }}
+",
+        api.url()
+    );
+    let project = Project::new(&workflow);
+    let row = |i| format!("{{\"id\":\"r{i:04}\",\"code\":\"def f{i}(a):\"}}\n");
+    project.write("data.jsonl", (0..ROWS).map(row).collect::<String>());
+    project
+}
+
+/// Kills ten runs after random numbers of requests, then runs until nothing more is sent. What the
+/// server has billed in the end, in dollars.
+#[track_caller]
+fn killed(api: &ChatApi, project: &Project, limit: f64, seed: u64) -> f64 {
+    let mut random = Random(seed);
+    let jobs = ["run", "w.yaml", "--jobs", "3", "--format", "json"];
+    for kill in 0..KILLS {
+        let before = api.bill().requests;
+        let after = before + 20 + random.next(150);
+        let running = Running::start(project.command(&jobs));
+        let ended = || {
+            // A run that may not spend any more ends by itself.
+            let status = fs::read_to_string(format!("/proc/{}/stat", running.id()));
+            status.map_or(true, |status| status.contains(") Z "))
+        };
+        wait_for("some requests", || api.bill().requests >= after || ended());
+        if !ended() {
+            running.signal("KILL");
+        }
+        running.finish();
+        let spent = dollars(api.bill());
+        assert!(spent <= limit, "seed {seed}, kill {kill}: {spent} of {limit}");
+    }
+    let outcome = project.run(&jobs);
+    let bill = api.bill();
+    if outcome.code == Some(1) {
+        let failed = outcome.json_lines();
+        let over = |line: &Value| line.to_string().contains("limit of the cost is reached");
+        assert!(failed.iter().any(over), "{outcome}");
+        // And nothing afterwards.
+        project.run(&jobs).exits(1);
+        assert_eq!(api.bill(), bill);
+    } else {
+        outcome.exits(0);
+    }
+    dollars(bill)
+}
+
+#[test]
+fn ten_kills_of_three_cells_never_pass_the_limit_of_the_step() {
+    let api = billing();
+    let project = project(&api, "", ", max_usd: 70");
+    let spent = killed(&api, &project, 70.0, 1);
+    assert!((20.0..=70.0).contains(&spent), "{spent}: most of it is not lost to kills");
+    // All three cells had 64 requests under way, or nearly so.
+    assert!(api.most_under_way() > 100, "{}", api.most_under_way());
+    project.verifies("cache");
+}
+
+#[test]
+fn ten_kills_never_pass_the_budget_of_the_workflow() {
+    for seed in [2, 3] {
+        let api = billing();
+        let project =
+            project(&api, "budget: { max_usd: 60, max_requests: 5000 }", ", max_usd: 1000");
+        let spent = killed(&api, &project, 60.0, seed);
+        assert!((15.0..=60.0).contains(&spent), "{seed}: {spent}");
+    }
+}
+
+#[test]
+fn kills_never_pass_the_limit_of_requests() {
+    let api = billing();
+    let project = project(&api, "budget: { max_requests: 900 }", "");
+    let mut random = Random(4);
+    for _ in 0..KILLS {
+        let after = api.bill().requests + 5 + random.next(60);
+        let running = Running::start(project.command(&["run", "w.yaml", "--jobs", "3"]));
+        wait_for("some requests", || api.bill().requests >= after || api.bill().requests >= 800);
+        running.signal("KILL");
+        running.finish();
+    }
+    let outcome = project.run_json(&["--jobs", "3"]).exits(1);
+    let text = "that `max_requests` of the `budget` of the workflow allows";
+    assert!(outcome.stdout.contains(text), "{outcome}");
+    assert!(api.bill().requests <= 900, "{:?}", api.bill());
+}
+
+/// With enough money, kills cost nothing but what was under way: in the end all is answered.
+#[test]
+fn a_limit_that_is_not_reached_changes_nothing() {
+    let api = billing();
+    let project = project(&api, "", ", max_usd: 400");
+    let spent = killed(&api, &project, 400.0, 5);
+    assert!(spent < 400.0);
+    let united = project.run_ok(&[]);
+    united.all_hit();
+    // The account is closed: what comes next begins anew.
+    let ledgers = crate::harness::files_below(&project.path("cache/downloads/spending"));
+    assert!(ledgers.iter().all(|file| fs::metadata(file).unwrap().len() == 0), "{ledgers:?}");
+}
