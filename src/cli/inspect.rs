@@ -8,31 +8,43 @@ use serde_json::{Value, json};
 
 use super::allow::{AllowArgs, trust};
 use super::context::{
-    Exit, Surveyed, fail, fail_unknown, load, plan_file, print, print_json, show_diagnostics,
+    Exit, Surveyed, fail, fail_run, fail_unknown, load, plan_file, print, print_json,
+    show_diagnostics,
 };
+use super::run::OutArgs;
 use super::{Format, StoreArgs, WorkflowArgs};
 use crate::code::Code;
 use crate::event::StepStatus;
 use crate::plan::{Locking, Plan};
 use crate::report::{GraphEdge, GraphFormat, GraphNode, StepGraph, count, render_graph};
-use crate::runner::{Forecast, StepState};
+use crate::runner::{Forecast, StepState, output_conflicts};
 use crate::visible::{escape, escape_json};
+use crate::workflow::Diagnostics;
 
 #[derive(Args)]
 pub(crate) struct PlanArgs {
     #[command(flatten)]
     workflow: WorkflowArgs,
+    #[command(flatten)]
+    out: OutArgs,
     /// How to answer.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
 
 pub(crate) async fn plan(args: PlanArgs) -> Exit {
-    let surveyed = match Surveyed::load(&args.workflow, args.format).await {
+    let out = &args.out.folder;
+    let surveyed = match Surveyed::load_for(&args.workflow, args.format, out).await {
         Ok(surveyed) => surveyed,
         Err(exit) => return exit,
     };
     let plan = &surveyed.plan;
+    let mut refused = surveyed.lacking();
+    let all: Vec<usize> = (0..plan.steps.len()).collect();
+    match output_conflicts(plan, &surveyed.store, &all, &args.out.options()).await {
+        Ok(conflicts) => refused.extend(conflicts),
+        Err(error) => return fail_run(&error),
+    }
     if args.format == Format::Json {
         let steps: Vec<Value> = plan
             .steps
@@ -45,7 +57,7 @@ pub(crate) async fn plan(args: PlanArgs) -> Exit {
             })
             .collect();
         let printed = print_json(&json!({"event": "plan", "workflow": plan.name, "steps": steps}));
-        return lacking(&surveyed, args.format, printed);
+        return refusing(&refused, args.format, printed);
     }
     let wide = plan.steps.iter().map(|s| s.name.chars().count()).max().unwrap_or(0).min(40);
     let mut text = String::new();
@@ -61,14 +73,13 @@ pub(crate) async fn plan(args: PlanArgs) -> Exit {
     }
     let hits = surveyed.states.iter().filter(|s| matches!(s.forecast, Forecast::Hit)).count();
     let _ = writeln!(text, "{hits} of {} steps are stored", plan.steps.len());
-    lacking(&surveyed, args.format, print(&text))
+    refusing(&refused, args.format, print(&text))
 }
 
-/// Shows what a run would not find; `printed` is the exit if that is nothing.
-fn lacking(surveyed: &Surveyed, format: Format, printed: Exit) -> Exit {
-    let lacking = surveyed.lacking();
-    show_diagnostics(&lacking, format);
-    if lacking.is_empty() { printed } else { Exit::Invalid }
+/// Shows why a run would be refused; `printed` is the exit if it would not.
+fn refusing(refused: &Diagnostics, format: Format, printed: Exit) -> Exit {
+    show_diagnostics(refused, format);
+    if refused.is_empty() { printed } else { Exit::Invalid }
 }
 
 fn rows(state: &StepState) -> Option<u64> {

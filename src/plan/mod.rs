@@ -31,6 +31,7 @@ mod substitution;
 
 pub use load::plan;
 pub use lockfile::{LockFile, LockedFile, LockedSnapshot, LockedVersion, lock_path};
+pub(crate) use model::cell_suffix;
 pub use model::{
     Cell, Check, CheckKind, Input, OutputFormat, Plan, PlannedOutput, PlannedStep, TableRef,
 };

@@ -43,7 +43,7 @@ pub use load::{MAX_DEPTH, MAX_FILE_BYTES, MAX_NODES, load};
 pub use node::{Node, Value};
 pub use read::{parse, parse_source};
 pub use read_params::check_param_value;
-pub use read_steps::output_path_problem;
+pub use read_steps::{OUTPUT_PATH_HELP, output_path_problem};
 pub use render::{plain, render, to_json};
 pub use schema::json_schema;
 pub use source::{Position, Source, SourceSpan, Span};
