@@ -92,7 +92,7 @@ pub enum Code {
     ///
     /// ```yaml
     /// outputs:
-    ///   testbed: { from: testbed, path: testbeds/random_cut.parquet }
+    ///   testbed: { from: testbed, path: random_cut/testbed.parquet }
     /// ```
     BadPath,
     /// A file pattern cannot be read.
@@ -395,6 +395,19 @@ pub enum Code {
     /// with: { column: code, threshold: 0.8 }
     /// ```
     OutOfRange,
+    /// An output would replace a file that is not this workflow's.
+    ///
+    /// A run replaces what the same workflow (of the same name, in a file of the same name) wrote
+    /// before, and nothing else: not a file of another workflow, not one that was changed since,
+    /// not one of which nobody knows where it comes from. `galeras origin FILE` says what is known.
+    /// A file that would stay as it is is left alone. Move the file away, choose another path or
+    /// folder, or let it be replaced with `--overwrite`.
+    ///
+    /// ```yaml
+    /// outputs:
+    ///   testbed: { from: testbed, path: random_cut/testbed.parquet }
+    /// ```
+    OverwrittenFile,
     /// An output would overwrite a file that the workflow reads.
     ///
     /// A run would destroy its own input, and the next one would read what this one has written.

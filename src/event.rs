@@ -99,6 +99,15 @@ pub struct PortSummary {
     pub rows: u64,
 }
 
+/// The rows that a step refused.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RejectedRows {
+    /// The port with them, after its step: `valid.rejects`.
+    pub port: String,
+    /// How many they are.
+    pub rows: u64,
+}
+
 /// How a whole run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -269,6 +278,21 @@ pub enum RunEvent {
     Spent {
         /// The steps that sent something.
         steps: Vec<StepSpending>,
+    },
+    /// A table that somebody counts on has no rows. Told at the end of the run.
+    NoRows {
+        /// The step where the last row went: those that it reads have rows, or it reads none.
+        step: String,
+        /// The port of it that is empty.
+        port: String,
+        /// The outputs that are empty because of it.
+        outputs: Vec<String>,
+        /// The rows that it read.
+        read: u64,
+        /// Where those that it refused are.
+        rejected: Option<RejectedRows>,
+        /// All of it in words.
+        message: String,
     },
     /// An output file is in place.
     Output {

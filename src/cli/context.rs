@@ -50,8 +50,18 @@ pub(super) fn show_diagnostics(diagnostics: &Diagnostics, format: Format) {
 
 /// Plans the workflow; shows what is wrong with it, and in that case returns the exit.
 pub(super) async fn load(args: &WorkflowArgs, format: Format, lock: Locking) -> Result<Plan, Exit> {
+    load_for(args, format, lock, Path::new(".")).await
+}
+
+/// Like [`load`], with outputs below the folder `out`.
+async fn load_for(
+    args: &WorkflowArgs,
+    format: Format,
+    lock: Locking,
+    out: &Path,
+) -> Result<Plan, Exit> {
     let consent = trust(&args.file, &args.set, &args.allow, None);
-    let (cache, out) = (&args.store.cache, Path::new("."));
+    let cache = &args.store.cache;
     let (plan, diagnostics) = plan_file(&args.file, &args.set, cache, lock, consent, out).await?;
     show_diagnostics(&diagnostics, format);
     plan.ok_or(Exit::Invalid)
@@ -104,7 +114,16 @@ pub(super) struct Surveyed {
 
 impl Surveyed {
     pub(super) async fn load(args: &WorkflowArgs, format: Format) -> Result<Self, Exit> {
-        let plan = load(args, format, Locking::Pinned).await?;
+        Self::load_for(args, format, Path::new(".")).await
+    }
+
+    /// Like [`Surveyed::load`], with outputs below the folder `out`.
+    pub(super) async fn load_for(
+        args: &WorkflowArgs,
+        format: Format,
+        out: &Path,
+    ) -> Result<Self, Exit> {
+        let plan = load_for(args, format, Locking::Pinned, out).await?;
         let store = open_store(&args.store.cache).await?;
         let states = survey(&plan, &store).await.map_err(|e| fail_run(&e))?;
         let mut options = String::new();

@@ -284,7 +284,9 @@ fn write_batches(
             let stdout: Box<dyn Write + Send> = match format {
                 TableFormat::Table => Box::new(screen::stdout()),
                 // Data for programs is as it is, unless it goes to a terminal.
-                TableFormat::Json | TableFormat::Csv => screen::data_stdout(),
+                TableFormat::Json | TableFormat::JsonArray | TableFormat::Csv => {
+                    screen::data_stdout()
+                }
             };
             let mut out = BufWriter::new(stdout);
             write_table(&mut out, batches, schema, format, Some(width))?;

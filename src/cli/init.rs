@@ -19,7 +19,7 @@ pub(crate) struct InitArgs {
 /// The name of the new workflow.
 const NAME: &str = "workflow.yaml";
 /// What Git should not track.
-const IGNORED: &str = "cache/\ntestbeds/\n";
+const IGNORED: &str = "cache/\nquickstart/\n";
 
 pub(crate) fn init(args: &InitArgs) -> Exit {
     // The schema of the shipped file stands beside the program's source, not here.

@@ -8,39 +8,50 @@ use serde_json::{Value, json};
 
 use super::allow::{AllowArgs, trust};
 use super::context::{
-    Exit, Surveyed, fail, fail_unknown, load, plan_file, print, print_json, show_diagnostics,
+    Exit, Surveyed, fail, fail_run, fail_unknown, load, plan_file, print, print_json,
+    show_diagnostics,
 };
 use super::requests::PlannedRequests;
-use super::run::requests_of_run;
+use super::run::{OutArgs, requests_of_run};
 use super::{Format, StoreArgs, WorkflowArgs};
 use crate::code::Code;
 use crate::event::StepStatus;
 use crate::plan::{Locking, Plan};
 use crate::report::{GraphEdge, GraphFormat, GraphNode, StepGraph, count, render_graph};
-use crate::runner::{Forecast, StepState};
+use crate::runner::{Forecast, StepState, output_conflicts};
 use crate::trust::{AccessRequest, Allowance, phrase, requests, shell_word};
 use crate::visible::{escape, escape_json};
+use crate::workflow::Diagnostics;
 
 #[derive(Args)]
 pub(crate) struct PlanArgs {
     #[command(flatten)]
     workflow: WorkflowArgs,
+    #[command(flatten)]
+    out: OutArgs,
     /// How to answer.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
 
 pub(crate) async fn plan(args: PlanArgs) -> Exit {
-    let surveyed = match Surveyed::load(&args.workflow, args.format).await {
+    let out = &args.out.folder;
+    let surveyed = match Surveyed::load_for(&args.workflow, args.format, out).await {
         Ok(surveyed) => surveyed,
         Err(exit) => return exit,
     };
     let plan = &surveyed.plan;
-    let asks = asks(&args.workflow, &surveyed);
+    let asks = asks(&args.workflow, &surveyed, out);
     let asked = match PlannedRequests::of(&surveyed).await {
         Ok(asked) => asked,
         Err(exit) => return exit,
     };
+    let mut refused = surveyed.lacking();
+    let all: Vec<usize> = (0..plan.steps.len()).collect();
+    match output_conflicts(plan, &surveyed.store, &all, &args.out.options()).await {
+        Ok(conflicts) => refused.extend(conflicts),
+        Err(error) => return fail_run(&error),
+    }
     if args.format == Format::Json {
         let steps: Vec<Value> = plan
             .steps
@@ -56,7 +67,7 @@ pub(crate) async fn plan(args: PlanArgs) -> Exit {
             .collect();
         let printed = print_json(&json!({"event": "plan", "workflow": plan.name, "steps": steps,
             "limits": asked.limits, "asks": asks.iter().map(ask_json).collect::<Vec<_>>()}));
-        return lacking(&surveyed, args.format, printed);
+        return refusing(&refused, args.format, printed);
     }
     let wide = plan.steps.iter().map(|s| s.name.chars().count()).max().unwrap_or(0).min(40);
     let mut text = String::new();
@@ -86,12 +97,11 @@ pub(crate) async fn plan(args: PlanArgs) -> Exit {
         let (what, by, flag) = (phrase(&request.access), escape(&by), shell_word(&escape(&flag)));
         let _ = writeln!(text, "  {by} {what}  (--allow {flag})");
     }
-    lacking(&surveyed, args.format, print(&text))
+    refusing(&refused, args.format, print(&text))
 }
 
 /// What a run would ask for and nobody has agreed to yet.
-fn asks(args: &WorkflowArgs, surveyed: &Surveyed) -> Vec<AccessRequest> {
-    let out = Path::new(".");
+fn asks(args: &WorkflowArgs, surveyed: &Surveyed, out: &Path) -> Vec<AccessRequest> {
     let (plan, states) = (&surveyed.plan, &surveyed.states);
     let wanted: Vec<usize> = (0..plan.steps.len()).collect();
     let misses = |at: &usize| !matches!(states[*at].forecast, Forecast::Hit);
@@ -105,11 +115,10 @@ fn ask_json(request: &AccessRequest) -> Value {
         "allow": Allowance::of(&request.access).to_string()})
 }
 
-/// Shows what a run would not find; `printed` is the exit if that is nothing.
-fn lacking(surveyed: &Surveyed, format: Format, printed: Exit) -> Exit {
-    let lacking = surveyed.lacking();
-    show_diagnostics(&lacking, format);
-    if lacking.is_empty() { printed } else { Exit::Invalid }
+/// Shows why a run would be refused; `printed` is the exit if it would not.
+fn refusing(refused: &Diagnostics, format: Format, printed: Exit) -> Exit {
+    show_diagnostics(refused, format);
+    if refused.is_empty() { printed } else { Exit::Invalid }
 }
 
 fn rows(state: &StepState) -> Option<u64> {

@@ -16,6 +16,7 @@ mod inspect;
 mod lock;
 mod logging;
 mod ops;
+mod origin;
 mod requests;
 mod run;
 mod screen;
@@ -68,6 +69,8 @@ enum Verb {
     Sql(data::SqlArgs),
     /// Follow a row from the step that made it to where it was kept or rejected.
     Trace(trace::TraceArgs),
+    /// Say which workflow, step and run a file comes from.
+    Origin(origin::OriginArgs),
     /// Write a workflow to start from.
     Init(init::InitArgs),
     /// Look after the store of results.
@@ -172,6 +175,7 @@ fn perform(cli: Cli) -> Exit {
             Verb::Show(args) => data::show(args).await,
             Verb::Sql(args) => data::sql(args).await,
             Verb::Trace(args) => trace::trace(args).await,
+            Verb::Origin(args) => origin::origin(args).await,
             Verb::Init(args) => init::init(&args),
             Verb::Cache(verb) => cache::cache(verb).await,
             Verb::Completions { shell } => {

@@ -17,7 +17,9 @@ use crate::event::{EventSink, RunEvent, RunStatus};
 use crate::operator::Access;
 use crate::plan::{Locking, Plan, preflight};
 use crate::report::{HumanReporter, JsonReporter};
-use crate::runner::{Forecast, Resources, RunOptions, run as run_plan, survey};
+use crate::runner::{
+    Forecast, OutputOptions, Resources, RunOptions, output_conflicts, run as run_plan, survey,
+};
 use crate::store::Store;
 use crate::trust::{AccessRequest, Trust, requests};
 
@@ -45,12 +47,31 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "SIZE", env = "GALERAS_MEMORY", default_value = "1GiB",
           value_parser = memory)]
     memory: usize,
-    /// The folder for output files.
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    out: PathBuf,
+    #[command(flatten)]
+    out: OutArgs,
     /// How to report.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+}
+
+/// Where output files go.
+#[derive(Args, Clone, Debug)]
+pub(super) struct OutArgs {
+    /// The folder for output files.
+    #[arg(long = "out", value_name = "DIR", default_value = ".")]
+    pub(super) folder: PathBuf,
+    /// Replace files in the place of outputs that this workflow did not write, or that were changed
+    /// since.
+    #[arg(long)]
+    overwrite: bool,
+}
+
+impl OutArgs {
+    /// How outputs are written.
+    pub(super) fn options(&self) -> OutputOptions {
+        let (folder, overwrite) = (self.folder.clone(), self.overwrite);
+        OutputOptions { folder, overwrite, digests: Arc::default() }
+    }
 }
 
 impl RunArgs {
@@ -94,8 +115,9 @@ fn memory(text: &str) -> Result<usize, String> {
 pub(crate) async fn run(args: RunArgs) -> Exit {
     let lock = if args.frozen { Locking::Frozen } else { Locking::Pinned };
     let WorkflowArgs { file, set, allow, .. } = &args.workflow;
-    let trust = trust(file, set, allow, Some(&args.out));
-    let plan = match load_trusted(&args.workflow, args.format, lock, &trust, &args.out).await {
+    let trust = trust(file, set, allow, Some(&args.out.folder));
+    let plan = match load_trusted(&args.workflow, args.format, lock, &trust, &args.out.folder).await
+    {
         Ok(plan) => plan,
         Err(exit) => return invalid(exit, args.format),
     };
@@ -111,6 +133,15 @@ pub(crate) async fn run(args: RunArgs) -> Exit {
         [] => (0..plan.steps.len()).collect(),
         _ => plan.with_ancestors(&select),
     };
+    let outputs = args.out.options();
+    match output_conflicts(&plan, &store, &wanted, &outputs).await {
+        Ok(conflicts) if conflicts.is_empty() => {}
+        Ok(conflicts) => {
+            show_diagnostics(&conflicts, args.format);
+            return invalid(Exit::Invalid, args.format);
+        }
+        Err(error) => return fail_run(&error),
+    }
     if let Err(exit) = ready(&plan, &store, &wanted, &force, &args, &trust).await {
         return if exit == Exit::Invalid { invalid(exit, args.format) } else { exit };
     }
@@ -134,9 +165,8 @@ pub(crate) async fn run(args: RunArgs) -> Exit {
         resources: Resources { jobs: args.jobs(), memory: args.memory },
         select: (!args.select.is_empty()).then_some(select),
         force: force.into_iter().collect::<HashSet<_>>(),
-        outputs: true,
+        outputs: Some(outputs),
         keep_going: args.keep_going,
-        out: args.out.clone(),
         cancel,
         consent: trust,
         events,
@@ -162,7 +192,7 @@ async fn ready(
     trust: &Trust,
 ) -> Result<(), Exit> {
     // Whether a step will run is only looked up if one asks for something.
-    let all = trust.open(requests(plan, wanted, Some(&args.out)));
+    let all = trust.open(requests(plan, wanted, Some(&args.out.folder)));
     if all.is_empty() && preflight(plan, wanted.iter().copied()).is_empty() {
         return Ok(());
     }

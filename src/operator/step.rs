@@ -62,6 +62,11 @@ pub trait BoundStep: Send + Sync + Debug {
     fn fact(&self) -> Option<Fact> {
         None
     }
+    /// What it means if there are rows to read and the result has none, for a step of which rows
+    /// are to be expected: a clause of its own, `no commit …`.
+    fn no_rows_means(&self) -> Option<String> {
+        None
+    }
     /// What it needs of its surroundings, and only when it runs: an environment variable, say.
     /// Everything that is missing is returned.
     fn missing(&self) -> Vec<ArgError> {

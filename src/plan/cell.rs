@@ -43,7 +43,7 @@ fn is_scalar(value: &Value) -> bool {
 }
 
 /// A cell as it is written after a step's name: `[model=a,seed=1]`, or nothing.
-pub(super) fn cell_suffix(cell: &Cell) -> String {
+pub(crate) fn cell_suffix(cell: &Cell) -> String {
     if cell.is_empty() {
         return String::new();
     }

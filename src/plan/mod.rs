@@ -36,8 +36,8 @@ mod settings;
 mod substitution;
 mod united;
 
-pub(crate) use cell::cell_columns;
 pub use cell::{Cell, CellKey};
+pub(crate) use cell::{cell_columns, cell_suffix};
 pub use load::plan;
 pub use lockfile::{LockFile, LockedFile, LockedSnapshot, LockedVersion, lock_path};
 pub use model::{

@@ -1,7 +1,7 @@
 //! The plan: what is run, in which order, with which tables.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use datafusion::logical_expr::Expr;
@@ -31,6 +31,12 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// The name of the workflow's file, without the folder.
+    pub fn file_name(&self) -> String {
+        let name = Path::new(&self.file).file_name().unwrap_or_default();
+        name.to_string_lossy().into_owned()
+    }
+
     /// The step of that full name (`collect/methods`, `gen[model=a]`).
     pub fn step(&self, name: &str) -> Option<&PlannedStep> {
         self.steps.iter().find(|s| s.name == name)
@@ -269,9 +275,11 @@ pub enum OutputFormat {
     Parquet,
     /// One JSON object per line.
     Jsonl,
+    /// An array of JSON objects.
+    Json,
     /// Comma-separated values with a header line.
     Csv,
-    /// The value of one column of a table of one row, as it is.
+    /// The value of one column of a table of one row, as it is: `.txt`, `.json`, `.svg`, `.html`.
     Text {
         /// The column.
         column: String,

@@ -11,7 +11,8 @@ use super::params::scope;
 use crate::code::Code;
 use crate::digest::type_name;
 use crate::workflow::{
-    Diagnostic, Output, Source, SourceSpan, output_path_problem, quote, substitute_node,
+    Diagnostic, OUTPUT_PATH_HELP, Output, Source, SourceSpan, output_path_problem, quote,
+    substitute_node,
 };
 
 impl Expander {
@@ -34,17 +35,19 @@ impl Expander {
             Diagnostic::error(code, problem, source, output.path.span)
         };
         if let Some(problem) = output_path_problem(&path) {
-            self.diagnostics.push(bad_path(problem));
+            self.diagnostics.push(bad_path(problem).with_help(OUTPUT_PATH_HELP));
             return None;
         }
         let suffix = Path::new(&path).extension().and_then(|e| e.to_str()).unwrap_or_default();
         let format = match (suffix, &output.column) {
-            ("json" | "txt", Some(column)) => OutputFormat::Text { column: column.value.clone() },
-            ("json" | "txt", None) => {
+            ("json" | "txt" | "svg" | "html", Some(column)) => {
+                OutputFormat::Text { column: column.value.clone() }
+            }
+            ("txt" | "svg" | "html", None) => {
                 let problem = format!("a table cannot be written as .{suffix}");
                 self.diagnostics.push(bad_path(problem).with_help(
-                    "rows are written as .jsonl, .csv or .parquet; a .json or .txt file is the \
-                     text in a `column` of a table of one row",
+                    "name the text `column` of a table of one row whose value is the file: \
+                     `column: name`; rows are written as .parquet, .jsonl, .json or .csv",
                 ));
                 return None;
             }
@@ -52,11 +55,13 @@ impl Expander {
                 let code = Code::ConflictingKeys;
                 let problem = format!("a .{suffix} file always has all columns");
                 let problem = Diagnostic::error(code, problem, source, column.span);
-                self.diagnostics.push(problem.with_help("`column` is for .json and .txt files"));
+                self.diagnostics
+                    .push(problem.with_help("`column` is for .txt, .json, .svg and .html files"));
                 return None;
             }
             ("parquet", None) => OutputFormat::Parquet,
             ("jsonl", None) => OutputFormat::Jsonl,
+            ("json", None) => OutputFormat::Json,
             _ => OutputFormat::Csv,
         };
         let path = PathBuf::from(path);

@@ -7,6 +7,8 @@ pub enum TableFormat {
     Table,
     /// One JSON object per line.
     Json,
+    /// An array of JSON objects, each on a line of its own.
+    JsonArray,
     /// CSV with a header.
     Csv,
 }

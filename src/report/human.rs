@@ -116,6 +116,7 @@ impl RunDisplay {
             }
             RunEvent::Requests { steps, limits } => self.lines.requests(&steps, &limits),
             RunEvent::Spent { steps } => self.lines.spent(&steps),
+            RunEvent::NoRows { message, .. } => self.lines.problem(false, None, &message),
             RunEvent::Output { path, rows, written, .. } => self.lines.output(&path, rows, written),
             RunEvent::Finished { status, steps, seconds } => {
                 if let Some(bars) = &mut self.bars {
@@ -266,7 +267,7 @@ mod tests {
         events.push(RunEvent::Warning { step: None, message: "the store is read-only".into() });
         events.push(RunEvent::Output {
             output: "testbed".into(),
-            path: "testbeds/random_cut.parquet".into(),
+            path: "quickstart/testbed.parquet".into(),
             rows: 3000,
             written: true,
         });
@@ -289,7 +290,7 @@ random-cut: 5 steps, run r1
       a line\\u{1b}[2J and quite some words more about what went wrong there
   prompts   skipped
 warning: the store is read-only
-wrote testbeds/random_cut.parquet (3,000 rows)
+wrote quickstart/testbed.parquet (3,000 rows)
 failed: 5 steps, 1 hit, 2 ran, 1 failed, 1 skipped (31,122 rows computed, 3,000
 reused) in 0.93 s
 ";

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::csv;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::error::ArrowError;
 use arrow::json;
 
 use super::cell::{as_json_text, failed};
@@ -13,7 +14,7 @@ use super::format::TableFormat;
 
 /// Writes batches to a file or a pipe as they come.
 ///
-/// JSON: one object per line, with every column and explicit nulls. CSV: a header even for
+/// JSON: one object per line, alone or in an array, with every column and explicit nulls. CSV: a header even for
 /// no rows, nested columns as JSON text; a null and an empty text are both an empty field,
 /// because CSV cannot tell them apart. Numbers are written with all their digits; NaN and
 /// infinities are null in JSON, which cannot write them either.
@@ -25,7 +26,26 @@ pub struct TableWriter<W: Write> {
 
 enum FormatWriter<W: Write> {
     Json(json::LineDelimitedWriter<W>),
+    JsonArray(json::Writer<W, RowPerLine>),
     Csv(Box<csv::Writer<W>>),
+}
+
+/// An array whose rows are on lines of their own, so that a change of a row is a change of a line.
+#[derive(Debug, Default)]
+struct RowPerLine;
+
+impl json::writer::JsonFormat for RowPerLine {
+    fn start_stream<W: Write>(&self, writer: &mut W) -> Result<(), ArrowError> {
+        Ok(writer.write_all(b"[")?)
+    }
+
+    fn start_row<W: Write>(&self, writer: &mut W, is_first_row: bool) -> Result<(), ArrowError> {
+        Ok(writer.write_all(if is_first_row { b"\n" } else { b",\n" })?)
+    }
+
+    fn end_stream<W: Write>(&self, writer: &mut W) -> Result<(), ArrowError> {
+        Ok(writer.write_all(b"\n]\n")?)
+    }
 }
 
 impl<W: Write> TableWriter<W> {
@@ -36,6 +56,10 @@ impl<W: Write> TableWriter<W> {
             TableFormat::Json => {
                 let builder = json::WriterBuilder::new().with_explicit_nulls(true);
                 FormatWriter::Json(builder.build(out))
+            }
+            TableFormat::JsonArray => {
+                let builder = json::WriterBuilder::new().with_explicit_nulls(true);
+                FormatWriter::JsonArray(builder.build(out))
             }
             TableFormat::Csv => {
                 let mut writer = csv::WriterBuilder::new().with_header(true).build(out);
@@ -56,6 +80,7 @@ impl<W: Write> TableWriter<W> {
         check_columns(&self.schema, batch)?;
         let written = match &mut self.inner {
             FormatWriter::Json(writer) => writer.write(batch),
+            FormatWriter::JsonArray(writer) => writer.write(batch),
             FormatWriter::Csv(writer) => writer.write(&flatten(batch)?),
         };
         self.broken |= written.is_err();
@@ -71,6 +96,10 @@ impl<W: Write> TableWriter<W> {
         }
         let mut out = match self.inner {
             FormatWriter::Json(mut writer) => {
+                writer.finish().map_err(|e| failed(&e))?;
+                writer.into_inner()
+            }
+            FormatWriter::JsonArray(mut writer) => {
                 writer.finish().map_err(|e| failed(&e))?;
                 writer.into_inner()
             }
@@ -158,6 +187,15 @@ mod tests {
     }
 
     #[test]
+    fn an_array_has_a_row_per_line_and_does_not_depend_on_batches() {
+        let whole = written(TableFormat::JsonArray, &[batch()]);
+        let rows = written(TableFormat::Json, &[batch()]);
+        assert_eq!(whole, format!("[\n{}\n]\n", rows.trim_end().replace('\n', ",\n")));
+        let parts = [batch().slice(0, 1), batch().slice(1, 0), batch().slice(1, 1)];
+        assert_eq!(written(TableFormat::JsonArray, &parts), whole);
+    }
+
+    #[test]
     fn csv_holds_nested_columns_as_json_text() {
         let whole = written(TableFormat::Csv, &[batch()]);
         assert_eq!(
@@ -172,6 +210,7 @@ mod tests {
     fn an_empty_table_has_a_csv_header_and_no_json_line() {
         assert_eq!(written(TableFormat::Csv, &[]), "id,n,f,tags\n");
         assert_eq!(written(TableFormat::Json, &[]), "");
+        assert_eq!(written(TableFormat::JsonArray, &[]), "[\n]\n");
     }
 
     #[test]
@@ -197,7 +236,7 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_an_error_and_no_panic() {
-        for format in [TableFormat::Json, TableFormat::Csv] {
+        for format in [TableFormat::Json, TableFormat::JsonArray, TableFormat::Csv] {
             let mut writer = TableWriter::new(Full(20), batch().schema(), format).unwrap();
             assert!(writer.write(&batch()).is_err());
             assert!(writer.finish().is_err());

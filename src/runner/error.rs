@@ -4,6 +4,10 @@ use crate::operator::{StepError, StepErrorKind};
 use crate::session::StoreTableError;
 use crate::store::StoreError;
 
+/// What to do about a file in the place of an output.
+pub(super) const OVERWRITE_HELP: &str = "move the file away, choose another path or another folder \
+    with --out, or replace it with --overwrite";
+
 /// An error of a running step.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
@@ -16,6 +20,9 @@ pub enum RunError {
     /// A table does not have the rows that an output needs.
     #[error("{0}")]
     Rows(String),
+    /// An output would replace a file that is somebody else's: the file, and whose it is.
+    #[error("it would replace {0}")]
+    Occupied(String),
     /// The run was interrupted.
     #[error("interrupted")]
     Interrupted,
@@ -30,7 +37,7 @@ impl RunError {
                 error.kind(),
                 StepErrorKind::DiskFull | StepErrorKind::ReadOnlyDisk | StepErrorKind::Store
             ),
-            Self::Rows(_) | Self::Interrupted => false,
+            Self::Rows(_) | Self::Occupied(_) | Self::Interrupted => false,
         }
     }
 
@@ -39,7 +46,7 @@ impl RunError {
         match self {
             Self::Interrupted => true,
             Self::Step(error) => error.kind() == StepErrorKind::Interrupted,
-            Self::Store(_) | Self::Rows(_) => false,
+            Self::Store(_) | Self::Rows(_) | Self::Occupied(_) => false,
         }
     }
 
@@ -48,6 +55,7 @@ impl RunError {
         let help = match self {
             Self::Step(error) => error.advice(),
             Self::Store(error) => error.help(),
+            Self::Occupied(_) => Some(OVERWRITE_HELP),
             Self::Rows(_) | Self::Interrupted => None,
         };
         match help {

@@ -1,160 +1,255 @@
-//! Output files: written when their content is another, left alone when it is right.
+//! Output files: written when their content is another, left alone when it is right, and never in
+//! the place of what somebody else wrote, unless the user says so.
 
-use std::fs::{File, Permissions};
-use std::io::{BufWriter, Write};
+use std::fs::{self, File, Permissions};
+use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::array::AsArray;
-use arrow::datatypes::SchemaRef;
-use futures::StreamExt;
-use parquet::arrow::ArrowWriter;
 use serde_json::{Value, json};
 
 use super::error::RunError;
-use super::input::{blobs, open};
+use super::file_digests::FileDigests;
+use super::input::blobs;
 use super::key::{StepManifests, artifact, input_digest};
+use super::lost_rows::tell_lost_rows;
+use super::output_place::{Occupant, place};
+use super::output_table::{export, origin};
 use crate::digest::Digest;
-use crate::operator::{Reads, StepError, is_virtual};
+use crate::event::{EventSink, RunEvent, RunStatus};
+use crate::operator::{Reads, StepError};
 use crate::plan::{OutputFormat, Plan, PlannedOutput, TableRef};
-use crate::report::{TableFormat, TableWriter};
 use crate::scratch::WholeFile;
-use crate::session::{column, session};
-use crate::store::Store;
+use crate::store::{OutputOrigin, OutputRecord, Store, timestamp};
+use crate::workflow::quote;
 
 /// The version of how tables become files. Increase it whenever the same table gives other bytes.
-const OUTPUT_FORMAT: u32 = 1;
+const OUTPUT_FORMAT: u32 = 2;
+
+/// How output files are written.
+#[derive(Clone, Debug)]
+pub struct OutputOptions {
+    /// The folder that their paths start from.
+    pub folder: PathBuf,
+    /// Whether they replace files that the workflow did not write.
+    pub overwrite: bool,
+    /// The digests of files that were read before the run.
+    pub digests: Arc<FileDigests>,
+}
 
 /// An output file that has the content it should have.
-pub(super) struct WrittenOutput {
-    pub(super) path: PathBuf,
-    pub(super) rows: u64,
+struct WrittenOutput {
+    path: PathBuf,
+    rows: u64,
     /// False if the file was already right.
-    pub(super) written: bool,
+    written: bool,
+    /// Why nobody will know where the file comes from.
+    unrecorded: Option<String>,
 }
 
-/// Makes sure that the file of `output` below `folder` has the content it should have.
-pub(super) async fn write(
-    plan: &Plan,
-    output: &PlannedOutput,
-    folder: &Path,
-    store: &Store,
-    done: &StepManifests,
-) -> Result<WrittenOutput, RunError> {
-    let missing = || StepError::new(format!("output {} has no table", output.name));
-    let digest = input_digest(plan, &output.input, &Reads::All, done).ok_or_else(missing)?;
-    let rows = output
-        .input
-        .tables
-        .iter()
-        .filter_map(|t| artifact(done, t.step, t.port))
-        .map(|a| a.rows)
-        .sum();
-    let path = folder.join(&output.path);
-    let suffix = output.path.extension().unwrap_or_default().to_string_lossy().into_owned();
-    let mut format = json!({"output": digest, "format": suffix, "version": OUTPUT_FORMAT});
-    if let OutputFormat::Text { column } = &output.format {
-        format["column"] = json!(column);
-    }
-    let key = Digest::of_json(&format);
-    if let Some(known) = store.check_result(&key).await
-        && let Some(bytes) = known.get("bytes").and_then(Value::as_u64)
-        && std::fs::metadata(&path).is_ok_and(|m| m.is_file() && m.len() == bytes)
-        && hash_file(&path).is_ok_and(|h| known.get("file") == Some(&json!(h)))
-    {
-        return Ok(WrittenOutput { path, rows, written: false });
-    }
-    let parent = path.parent().unwrap_or(folder).to_path_buf();
-    let failed = |e: std::io::Error| -> RunError {
-        StepError::new(format!("cannot write {}: {e}", path.display())).because(e).into()
-    };
-    std::fs::create_dir_all(&parent).map_err(failed)?;
-    // A file that replaces another has its rights. A link is replaced, never followed.
-    let replaced = std::fs::symlink_metadata(&path).ok().filter(|about| about.is_file());
-    let whole = WholeFile::create_in(&parent).map_err(failed)?;
-    export(plan, output, store, done, whole.file()).await?;
-    if let Some(replaced) = replaced {
-        let rights = Permissions::from_mode(replaced.permissions().mode() & 0o777);
-        whole.file().set_permissions(rights).map_err(failed)?;
-    }
-    let file = hash_file(whole.path()).map_err(failed)?;
-    let bytes = whole.file().metadata().map_err(failed)?.len();
-    whole.finish(&path).map_err(failed)?;
-    let known = json!({"file": file, "bytes": bytes});
-    let _ = store.put_check_result(&key, &known, blobs(&output.input, done)).await;
-    Ok(WrittenOutput { path, rows, written: true })
+/// What outputs are written from.
+pub(super) struct OutputWriter<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) store: &'a Store,
+    pub(super) options: &'a OutputOptions,
+    /// The run's identity.
+    pub(super) run: &'a str,
+    pub(super) done: &'a StepManifests,
 }
 
-fn hash_file(path: &Path) -> std::io::Result<Digest> {
+impl OutputWriter<'_> {
+    /// Writes every output whose tables are there, and tells where rows were lost.
+    pub(super) async fn write_all(&self, events: &dyn EventSink) -> RunStatus {
+        let mut status = RunStatus::Ok;
+        let warn = |message: String| {
+            tracing::warn!("{message}");
+            events.send(RunEvent::Warning { step: None, message });
+        };
+        let there = |table: &TableRef| self.done.get(table.step).is_some_and(Option::is_some);
+        for output in self.plan.outputs.iter().filter(|o| o.input.tables.iter().all(there)) {
+            match self.write(output).await {
+                Ok(file) => {
+                    events.send(RunEvent::Output {
+                        output: output.name.clone(),
+                        path: file.path.display().to_string(),
+                        rows: file.rows,
+                        written: file.written,
+                    });
+                    if let Some(why) = file.unrecorded {
+                        let unknown = "where the file comes from is not recorded";
+                        warn(format!("output {}: {unknown}: {why}", output.name));
+                    }
+                }
+                Err(error) => {
+                    warn(format!("output {}: {}", output.name, error.explained()));
+                    let refused = matches!(error, RunError::Rows(_) | RunError::Occupied(_));
+                    let failed = if refused { RunStatus::Failed } else { RunStatus::CacheFailed };
+                    status = status.worse(failed);
+                }
+            }
+        }
+        tell_lost_rows(self.plan, self.store, self.done, events).await;
+        status
+    }
+
+    /// Makes sure that the file of `output` has the content it should have.
+    ///
+    /// # Errors
+    /// If the table cannot be read or is not what the format needs, a disk fails, or the file is
+    /// somebody else's.
+    async fn write(&self, output: &PlannedOutput) -> Result<WrittenOutput, RunError> {
+        let path = self.options.folder.join(&output.path);
+        let tables = output.input.tables.iter();
+        let stored = tables.filter_map(|table| artifact(self.done, table.step, table.port));
+        let rows = stored.map(|artifact| artifact.rows).sum();
+        let done = |written, unrecorded| {
+            Ok(WrittenOutput { path: path.clone(), rows, written, unrecorded })
+        };
+        let key = self.key(output)?;
+        let there = self.options.digests.of(&path).ok();
+        if let (Some(content), Some((known, table))) = (there, self.remembered(&key).await)
+            && known == content
+        {
+            let origin = origin(self.plan, output, table);
+            return done(false, self.claim(output, &path, content, origin).await);
+        }
+        let folder = path.parent().unwrap_or(&self.options.folder);
+        let failed = |e: io::Error| -> RunError {
+            StepError::new(format!("cannot write {}: {e}", path.display())).because(e).into()
+        };
+        fs::create_dir_all(folder).map_err(failed)?;
+        let whole = WholeFile::create_in(folder).map_err(failed)?;
+        let origin = export(self.plan, output, self.store, self.done, whole.file()).await?;
+        let content = hash(whole.path()).map_err(failed)?;
+        if self.options.digests.of(&path).is_ok_and(|there| there == content) {
+            self.remember(&key, output, content, origin.table).await;
+            return done(false, self.claim(output, &path, content, origin).await);
+        }
+        let occupant = Occupant::of(&path, self.store, &self.options.digests).await?;
+        if let Some(objection) = occupant.objection(&origin).filter(|_| !self.options.overwrite) {
+            if output.format == OutputFormat::Parquet && occupant.has_table(&origin.table) {
+                return done(false, None);
+            }
+            return Err(RunError::Occupied(format!("{}, {objection}", shown(&path))));
+        }
+        // A file that replaces another has its rights. A link is replaced, never followed.
+        if let Ok(replaced) = fs::symlink_metadata(&path)
+            && replaced.is_file()
+        {
+            let rights = Permissions::from_mode(replaced.permissions().mode() & 0o777);
+            whole.file().set_permissions(rights).map_err(failed)?;
+        }
+        // Recorded before the file has its name: a run that is killed in between leaves no file of
+        // which nobody knows where it comes from.
+        let unrecorded = self.record(output, &path, content, origin.clone()).await;
+        if matches!(occupant, Occupant::Nothing) && !self.options.overwrite {
+            match whole.finish_new(&path) {
+                // Another run has written it meanwhile; whose file it is has to be seen.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    return Box::pin(self.write(output)).await;
+                }
+                finished => finished.map_err(failed)?,
+            }
+        } else {
+            whole.finish(&path).map_err(failed)?;
+        }
+        self.remember(&key, output, content, origin.table).await;
+        done(true, unrecorded)
+    }
+
+    /// Whether the file would get the content that it has, as far as results are stored.
+    ///
+    /// # Errors
+    /// If a table cannot be read.
+    pub(super) async fn is_right(
+        &self,
+        output: &PlannedOutput,
+        occupant: &Occupant,
+    ) -> Result<bool, RunError> {
+        let Some(content) = occupant.content() else { return Ok(false) };
+        if self.remembered(&self.key(output)?).await.is_some_and(|(known, _)| known == content) {
+            return Ok(true);
+        }
+        let file = tempfile::NamedTempFile::new()?;
+        let origin = export(self.plan, output, self.store, self.done, file.as_file()).await?;
+        let same_table = || occupant.has_table(&origin.table);
+        Ok(hash(file.path())? == content || output.format == OutputFormat::Parquet && same_table())
+    }
+
+    /// What the bytes of the file depend on.
+    fn key(&self, output: &PlannedOutput) -> Result<Digest, StepError> {
+        let missing = || StepError::new(format!("output {} has no table", output.name));
+        let table = input_digest(self.plan, &output.input, &Reads::All, self.done);
+        let table = table.ok_or_else(missing)?;
+        let suffix = output.path.extension().unwrap_or_default().to_string_lossy().into_owned();
+        let mut key = json!({"output": table, "format": suffix, "version": OUTPUT_FORMAT});
+        match &output.format {
+            OutputFormat::Text { column } => key["column"] = json!(column),
+            // The origin is in the file. Which version wrote it is no reason to write it again.
+            OutputFormat::Parquet => {
+                let OutputOrigin { workflow, file, step, port, .. } =
+                    origin(self.plan, output, table);
+                key["origin"] = json!([workflow, file, step, port]);
+            }
+            OutputFormat::Jsonl | OutputFormat::Json | OutputFormat::Csv => {}
+        }
+        Ok(Digest::of_json(&key))
+    }
+
+    /// The digests of the file and of its table under a key, if it was written before.
+    async fn remembered(&self, key: &Digest) -> Option<(Digest, Digest)> {
+        let known = self.store.check_result(key).await?;
+        let digest = |name: &str| known.get(name).and_then(Value::as_str)?.parse().ok();
+        Some((digest("file")?, digest("table")?))
+    }
+
+    async fn remember(&self, key: &Digest, output: &PlannedOutput, file: Digest, table: Digest) {
+        let known = json!({"file": file, "table": table});
+        // It can be found out again at any time.
+        let reads = blobs(&output.input, self.done);
+        let _ = self.store.put_check_result(key, &known, reads).await;
+    }
+
+    /// Records where a file that is right comes from, unless that is known.
+    async fn claim(
+        &self,
+        output: &PlannedOutput,
+        path: &Path,
+        content: Digest,
+        origin: OutputOrigin,
+    ) -> Option<String> {
+        match self.store.outputs_of(&content).await {
+            Ok(records) if records.is_empty() => self.record(output, path, content, origin).await,
+            Ok(_) | Err(_) => None,
+        }
+    }
+
+    /// Records where a file comes from; says why that failed.
+    async fn record(
+        &self,
+        output: &PlannedOutput,
+        path: &Path,
+        content: Digest,
+        origin: OutputOrigin,
+    ) -> Option<String> {
+        let record = OutputRecord {
+            content,
+            origin,
+            path: output.path.display().to_string(),
+            place: place(path),
+            run: self.run.to_string(),
+            written: timestamp(),
+        };
+        self.store.put_output(&record).await.err().map(|error| error.to_string())
+    }
+}
+
+fn hash(path: &Path) -> io::Result<Digest> {
     Digest::of_reader(File::open(path)?)
 }
 
-/// The rows of the output in the order of its key.
-async fn export(
-    plan: &Plan,
-    output: &PlannedOutput,
-    store: &Store,
-    done: &StepManifests,
-    file: &File,
-) -> Result<(), RunError> {
-    let fills = |table: &TableRef| {
-        let port = plan.steps[table.step].port(table.port);
-        port.is_some_and(|p| p.table.schema.fields().iter().any(|f| is_virtual(f)))
-    };
-    let plain = !output.input.united && !output.input.tables.iter().any(fills);
-    if let (OutputFormat::Parquet, true, [table]) =
-        (&output.format, plain, output.input.tables.as_slice())
-    {
-        // The stored file is just this.
-        let stored = artifact(done, table.step, table.port).map(|a| store.local_blob(&a.blob));
-        if let Some(Some(blob)) = stored {
-            std::io::copy(&mut File::open(blob)?, &mut &*file)?;
-            return Ok(());
-        }
-    }
-    let session = session(1);
-    let df = open(&session, store, plan, &output.input, done)?;
-    let order = output.input.schema.key.iter().map(|c| column(c).sort(true, true)).collect();
-    let df = df.sort(order)?;
-    let schema: SchemaRef = Arc::new(df.schema().as_arrow().clone());
-    let mut stream = df.execute_stream().await?;
-    let mut out = BufWriter::new(file);
-    match &output.format {
-        OutputFormat::Text { column } => {
-            let at = schema.index_of(column)?;
-            let mut rows = 0;
-            while let Some(batch) = stream.next().await {
-                let batch = batch?;
-                for text in batch.column(at).as_string::<i32>().iter().flatten() {
-                    rows += 1;
-                    out.write_all(text.as_bytes())?;
-                }
-            }
-            if rows != 1 {
-                let message = format!("it is the text of one row, but the table has {rows} texts");
-                return Err(RunError::Rows(message));
-            }
-        }
-        OutputFormat::Parquet => {
-            let mut writer = ArrowWriter::try_new(&mut out, schema, None)?;
-            while let Some(batch) = stream.next().await {
-                writer.write(&batch?)?;
-            }
-            writer.close()?;
-        }
-        OutputFormat::Jsonl | OutputFormat::Csv => {
-            let format = match &output.format {
-                OutputFormat::Csv => TableFormat::Csv,
-                _ => TableFormat::Json,
-            };
-            let mut writer = TableWriter::new(&mut out, schema, format)?;
-            while let Some(batch) = stream.next().await {
-                writer.write(&batch?)?;
-            }
-            writer.finish()?;
-        }
-    }
-    out.flush()?;
-    Ok(())
+/// A path in a message.
+pub(super) fn shown(path: &Path) -> String {
+    quote(&path.strip_prefix(".").unwrap_or(path).display().to_string())
 }

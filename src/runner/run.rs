@@ -1,7 +1,6 @@
 //! The scheduler: independent steps side by side, failures kept to what depends on them.
 
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -16,7 +15,7 @@ use super::context::{Resources, StepContext, Surroundings};
 use super::error::RunError;
 use super::key::step_key;
 use super::lookup::{Lookup, lookup, retry_reason};
-use super::output;
+use super::output::{OutputOptions, OutputWriter};
 use super::reason::RunHistory;
 use super::results::RunResults;
 use super::spending::{RunSpending, may_cost};
@@ -37,12 +36,10 @@ pub struct RunOptions {
     pub select: Option<Vec<usize>>,
     /// The positions of steps that are computed even if their result is stored.
     pub force: HashSet<usize>,
-    /// Whether output files are written.
-    pub outputs: bool,
+    /// How output files are written; `None` if they are not.
+    pub outputs: Option<OutputOptions>,
     /// After a failure go on with the steps that do not depend on it.
     pub keep_going: bool,
-    /// The folder of the output files.
-    pub out: PathBuf,
     /// Cancelled to stop the run.
     pub cancel: CancellationToken,
     /// What the user agreed to: a step that may do anything else to the machine fails.
@@ -104,8 +101,12 @@ pub async fn run(plan: Arc<Plan>, store: Store, options: RunOptions) -> RunOutco
             (RunStatus::CacheFailed, Vec::new(), Vec::new())
         }
     };
-    if runner.options.outputs && (status == RunStatus::Ok || runner.options.keep_going) {
-        let written = runner.outputs(&manifests).await;
+    if let Some(options) = &runner.options.outputs
+        && (status == RunStatus::Ok || runner.options.keep_going)
+    {
+        let (plan, store, events) = (&*runner.plan, &runner.store, &*runner.options.events);
+        let (run, done) = (record.id.as_str(), manifests.as_slice());
+        let written = OutputWriter { plan, store, options, run, done }.write_all(events).await;
         if status == RunStatus::Ok {
             status = written;
         }
@@ -447,32 +448,5 @@ impl Runner {
             }
         }
         failure
-    }
-
-    async fn outputs(&self, done: &[Option<Arc<Manifest>>]) -> RunStatus {
-        let mut status = RunStatus::Ok;
-        for planned in &self.plan.outputs {
-            let complete =
-                planned.input.tables.iter().all(|t| done.get(t.step).is_some_and(Option::is_some));
-            if !complete {
-                continue;
-            }
-            match output::write(&self.plan, planned, &self.options.out, &self.store, done).await {
-                Ok(written) => self.options.events.send(RunEvent::Output {
-                    output: planned.name.clone(),
-                    path: written.path.display().to_string(),
-                    rows: written.rows,
-                    written: written.written,
-                }),
-                Err(error) => {
-                    let message = format!("output {}: {}", planned.name, error.explained());
-                    self.warn(None, message);
-                    let rows = matches!(error, RunError::Rows(_));
-                    let failed = if rows { RunStatus::Failed } else { RunStatus::CacheFailed };
-                    status = status.worse(failed);
-                }
-            }
-        }
-        status
     }
 }

@@ -50,7 +50,7 @@ pub fn check_parquet(file: &Path) -> Result<(), String> {
 }
 
 /// Where the footer starts, its length, and the size of the file.
-fn footer_range(file: &File) -> Result<(u64, u64, u64), String> {
+pub(super) fn footer_range(file: &File) -> Result<(u64, u64, u64), String> {
     let size = file.metadata().map_err(|e| e.to_string())?.len();
     let Some(tail) = size.checked_sub(TAIL).filter(|at| *at >= 4) else {
         return Err(format!("a Parquet file has more than {size} bytes"));

@@ -2,8 +2,9 @@
 //!
 //! Layout: `actions/<aa>/<key>.json` manifests, `blobs/<aa>/<digest>.parquet` tables,
 //! `memo/<aa>/<recipe>/<blob>.json` parts of row-precise reuse, `checks/<aa>/<key>.json`
-//! outcomes of assertions, `runs/<time>-<id>.json` records of runs, `verified.log`, `locks/`,
-//! `tmp/`. All JSON ends in a digest of its own (`sealed`).
+//! outcomes of assertions, `outputs/<aa>/<content>/<id>.json` origins of output files,
+//! `runs/<time>-<id>.json` records of runs, `verified.log`, `locks/`, `tmp/`. All JSON ends in a
+//! digest of its own (`sealed`).
 //! Names are digests that the caller computed; a name that was read from the store is never
 //! followed.
 

@@ -85,6 +85,8 @@ impl Store {
             let old = |entry: &ObjectEntry| limit.is_some_and(|limit| entry.modified < limit);
             let checks = backend.list("checks").await?.into_iter();
             removals.others.extend(checks.filter(old).map(|entry| entry.name));
+            let cutoff = limit.map_or_else(String::new, rfc3339);
+            removals.others.extend(self.superseded_outputs(&cutoff).await?);
         }
 
         let temp = folder.map(|folder| folder.path("tmp"));
@@ -113,7 +115,7 @@ impl Store {
 /// The names of the objects to remove.
 struct Removals {
     manifests: Vec<String>,
-    /// Parts and remembered checks.
+    /// Parts, remembered checks, and origins of output files that are no more.
     others: Vec<String>,
     blobs: Vec<ObjectEntry>,
 }

@@ -16,7 +16,7 @@ use crate::digest::Digest;
 
 /// The folders inside a store that is a folder. All of its files are in them.
 pub const STORE_FOLDERS: &[&str] =
-    &["actions", "blobs", "checks", "downloads", "locks", "memo", "runs", "tmp"];
+    &["actions", "blobs", "checks", "downloads", "locks", "memo", "outputs", "runs", "tmp"];
 
 /// Where a store is.
 #[derive(Clone, Debug, PartialEq, Eq)]

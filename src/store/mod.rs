@@ -22,6 +22,7 @@ mod local;
 mod location;
 mod lock;
 mod manifest;
+mod output_record;
 mod record;
 mod sealed;
 mod soundness;
@@ -45,6 +46,7 @@ pub use manifest::{
     FORMAT_VERSION, MANIFEST_VERSION, Manifest, ManifestLabels, MemoPart, PortArtifact, Preimage,
     RecipeParts,
 };
+pub use output_record::{OutputOrigin, OutputRecord};
 pub use record::RunRecord;
 pub use soundness::{BlobState, Scrutiny};
 pub use spending::SpendingLedger;

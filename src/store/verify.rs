@@ -20,6 +20,7 @@ use super::contents::StoreContents;
 use super::descendants::StoredOutcome;
 use super::error::StoreError;
 use super::manifest::PortArtifact;
+use super::output_record::{self, OutputRecord, output_name};
 use super::record::RunRecord;
 use super::sealed::unseal;
 use crate::digest::{ColumnDigest, Digest, TableHasher, table_digest};
@@ -46,6 +47,8 @@ pub enum FindingKind {
     DamagedPart,
     /// The remembered outcome of a data test or an output is not what its own digest says.
     DamagedOutcome,
+    /// The record of where an output file comes from is not what its own digest says.
+    DamagedOrigin,
     /// The record of a run is not what its own digest says.
     DamagedRun,
 }
@@ -158,7 +161,7 @@ impl Store {
         Ok(findings)
     }
 
-    /// Outcomes of checks and records of runs that are damaged or have another's name.
+    /// Outcomes of checks, records of outputs and of runs that are damaged or have another's name.
     async fn unreadable_records(&self) -> Result<Vec<(FindingKind, String, String)>, StoreError> {
         let mut damaged = Vec::new();
         let mut judge = |kind, name: String, own_name: Result<String, String>| match own_name {
@@ -170,11 +173,23 @@ impl Store {
             let own = unseal::<StoredOutcome>(&bytes).map(|outcome| check_name(&outcome.key));
             judge(FindingKind::DamagedOutcome, entry.name, own);
         }
+        for (entry, bytes) in self.inner.backend.read_all(output_record::FOLDER).await? {
+            let own = unseal::<OutputRecord>(&bytes).map(|record| output_name(&record));
+            judge(FindingKind::DamagedOrigin, entry.name, own);
+        }
         for (entry, bytes) in self.inner.backend.read_all("runs").await? {
             let own = unseal::<RunRecord>(&bytes).map(|run| run_name(&run.id));
             judge(FindingKind::DamagedRun, entry.name, own);
         }
         Ok(damaged)
+    }
+
+    /// A blob's file, or a copy of the blob in a nameless file; `None` if it is not there.
+    ///
+    /// # Errors
+    /// If it cannot be opened or fetched.
+    pub async fn open_blob(&self, blob: &Digest) -> Result<Option<File>, StoreError> {
+        open(self, &blob_name(blob)).await
     }
 
     /// Removes what is damaged, the manifests and parts that name it, and every result that was

@@ -15,7 +15,11 @@ const STEP_KEYS: [&str; 8] =
     ["op", "uses", "from", "with", "matrix", "schema", "assert", "description"];
 const OUTPUT_KEYS: [&str; 4] = ["from", "path", "column", "show"];
 /// The file formats that an output can have.
-const OUTPUT_SUFFIXES: [&str; 5] = [".parquet", ".jsonl", ".csv", ".json", ".txt"];
+const OUTPUT_SUFFIXES: [&str; 7] = [".parquet", ".jsonl", ".json", ".csv", ".txt", ".svg", ".html"];
+/// What the path of an output can be.
+pub const OUTPUT_PATH_HELP: &str = "an output is a file below `--out`, as in \
+    `folder/name.parquet`: rows are written as .parquet, .jsonl, .json or .csv; the text in a \
+    `column` of a table of one row as .txt, .json, .svg or .html";
 
 impl WorkflowReader<'_> {
     pub(super) fn step(&mut self, name: Text, node: &Node) -> StepSpec {
@@ -251,9 +255,7 @@ impl WorkflowReader<'_> {
             return Some(node.clone());
         };
         let problem = Diagnostic::error(Code::BadPath, message, self.source, node.span);
-        self.push(problem.with_help(
-            "outputs are `.parquet`, `.jsonl` or `.csv` files under `--out`: `folder/name.parquet`",
-        ));
+        self.push(problem.with_help(OUTPUT_PATH_HELP));
         None
     }
 }

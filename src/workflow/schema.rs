@@ -232,9 +232,9 @@ fn frame_definitions() -> Map<String, Value> {
             "properties": {
                 "from": { "$ref": "#/$defs/reference" },
                 "path": {
-                    "description": "A relative path that ends in .parquet, .jsonl or .csv (with `column` in .json or .txt).",
+                    "description": "A relative path that ends in .parquet, .jsonl, .json or .csv (with `column` in .txt, .json, .svg or .html).",
                     "type": "string",
-                    "pattern": r"(\.(parquet|jsonl|csv|json|txt)|\}\}\s*)$",
+                    "pattern": r"(\.(parquet|jsonl|json|csv|txt|svg|html)|\}\}\s*)$",
                 },
                 "column": {
                     "description": "The text column of a table of one row whose value is the file, as it is.",

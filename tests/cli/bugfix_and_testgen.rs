@@ -193,7 +193,7 @@ fn a_fork_gives_duplicates_and_a_table_shows_the_checks() {
     let rows = bugfix.rows("testbed");
     assert_eq!(places(&rows, &commits), ["01 m0", "02 m1", "02 m2", "08 m8", "10 m10"]);
     assert_eq!(bugfix.rows("unique.rejects").len(), 15);
-    let checks = bugfix.csv("testbeds/bugfix_checks.csv");
+    let checks = bugfix.csv("bugfix/checks.csv");
     let names: Vec<&str> = checks.iter().map(|row| row["rule"].as_str()).collect();
     assert_eq!(names.len(), 8);
     for check in &checks {
@@ -202,8 +202,8 @@ fn a_fork_gives_duplicates_and_a_table_shows_the_checks() {
         let shown = |line: &&str| line.contains(&check["rule"]) && line.contains(&check["checked"]);
         assert!(outcome.stdout.lines().any(|line| shown(&line)), "{}", outcome.stdout);
     }
-    for name in ["bugfix", "bugfix_rejected", "bugfix_duplicates"] {
-        assert!(bugfix.project.path(&format!("testbeds/{name}.parquet")).exists(), "{name}");
+    for name in ["testbed", "rejected", "duplicates"] {
+        assert!(bugfix.project.path(&format!("bugfix/{name}.parquet")).exists(), "{name}");
     }
     bugfix.run(&[]).exits(0).all_hit();
 }
@@ -373,7 +373,7 @@ fn pairs_stay_within_a_repository() {
     };
     assert_eq!(pairs(&of("b")), ["test_run_once -> run, name"]);
     assert_eq!(pairs(&of("a")), PAIRS);
-    let summary = testgen.csv("testbeds/testgen_summary.csv");
+    let summary = testgen.csv("testgen/summary.csv");
     assert_eq!((summary[0]["rows"].as_str(), summary[0]["duplicates"].as_str()), ("8", "1"));
     assert_eq!(sorted(&testgen.rows("testbed"), "id").len(), 7);
     written(&testgen, &outcome);
@@ -381,8 +381,8 @@ fn pairs_stay_within_a_repository() {
 }
 
 fn written(testgen: &Shipped, outcome: &Outcome) {
-    for name in ["testgen", "testgen_rejected", "testgen_duplicates"] {
-        let path = format!("testbeds/{name}.parquet");
+    for name in ["testbed", "rejected", "duplicates"] {
+        let path = format!("testgen/{name}.parquet");
         assert!(testgen.project.path(&path).exists(), "{name}: {outcome}");
     }
 }

@@ -115,8 +115,8 @@ fn the_quickstart_goes_from_methods_to_scores_without_a_server() {
     let exact = scores.iter().filter(|row| row["exact_match"] == 1).count();
     assert!(exact <= 9, "{exact} of 90 methods were known");
     // What is printed, and what is in the file, is the mean of the rows.
-    means_are_right(&project.read("scores/table_2.csv"), &scores);
-    effects_are_right(&project.read("effects/effects.csv"), &scores, 5);
+    means_are_right(&project.read("quickstart/table_2.csv"), &scores);
+    effects_are_right(&project.read("quickstart/effects.csv"), &scores, 5);
     for word in ["table_1 (", "table_2 (", "control", "T1", "T2", "codebleu"] {
         assert!(shown.stdout.contains(word), "{word}\n{shown}");
     }

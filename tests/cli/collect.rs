@@ -78,11 +78,11 @@ fn the_shipped_workflow_collects_from_local_repositories() {
     assert!(kept.iter().all(|row| row["path"] != "old.py"));
     let documented = project.rows("raw_data_docstring");
     assert_eq!(documented.len(), 6, "three of the four have more than three words");
-    let counts = project.read("raw_data/repositories.csv");
+    let counts = project.read("collect/repositories.csv");
     assert_eq!(counts.lines().count(), 3);
     assert!(counts.contains(",4,3"), "four methods of three commits: {counts}");
     for file in ["raw_data.parquet", "raw_data_docstring.parquet", "rejected.parquet"] {
-        assert!(project.path("raw_data").join(file).exists(), "{file}");
+        assert!(project.path("collect").join(file).exists(), "{file}");
     }
     let again = project.run_ok(&["--set", "repos=./a, ./b"]);
     again.all_hit();

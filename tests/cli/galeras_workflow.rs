@@ -68,9 +68,9 @@ fn both_tables_are_those_of_the_testbeds() {
     assert!(published("table_1 (") && published("table_2 ("), "{outcome}");
     assert_eq!(paper.run_human().exits(0).stdout, outcome.stdout, "and so does a rerun");
 
-    let table_1 = paper.csv("testbeds/table_1.csv");
+    let table_1 = paper.csv("galeras/table_1.csv");
     assert_eq!(table_1.len(), TESTBEDS.len() * FEATURES.len());
-    let table_2 = paper.csv("testbeds/table_2.csv");
+    let table_2 = paper.csv("galeras/table_2.csv");
     assert_eq!(table_2.len(), TESTBEDS.len());
     for (name, step) in TESTBEDS {
         let rows = paper.rows(step);
@@ -100,8 +100,8 @@ fn both_tables_are_those_of_the_testbeds() {
         assert!(outcome.stdout.lines().any(|l| line(&l)), "{name}\n{}", outcome.stdout);
     }
     for file in TESTBEDS.map(|(_, step)| step) {
-        assert!(paper.project.path(&format!("testbeds/{file}.parquet")).exists(), "{file}");
-        let duplicates = format!("testbeds/{file}_duplicates.parquet");
+        assert!(paper.project.path(&format!("galeras/{file}.parquet")).exists(), "{file}");
+        let duplicates = format!("galeras/{file}_duplicates.parquet");
         assert!(paper.project.path(&duplicates).exists(), "{file}");
     }
 }

@@ -72,7 +72,7 @@ fn stopped(outcome: Outcome, paper: &Shipped) -> Outcome {
 fn the_sheet_has_the_drawn_rows_and_room_for_ratings() {
     let paper = paper();
     paper.run(&[]).exits(0);
-    let sheet = paper.csv("validation/sheet.csv");
+    let sheet = paper.csv("galeras/validation_sheet.csv");
     assert_eq!(sheet.len(), 20);
     let all = paper.rows("verified");
     let of = |id: &str| all.iter().find(|row| text(row, "id") == id).unwrap();
@@ -130,7 +130,7 @@ fn cells_that_a_spreadsheet_would_compute_are_defused() {
     paper.set("repos", "./b");
     paper.set("validated", "1000");
     paper.run(&[]).exits(0);
-    let sheet = paper.csv("validation/sheet.csv");
+    let sheet = paper.csv("galeras/validation_sheet.csv");
     assert_eq!(sheet.len(), points.len());
     let all = paper.rows("verified");
     let defused = |text: &str| match text.starts_with(['=', '+', '-', '@']) {
@@ -151,7 +151,7 @@ fn cells_that_a_spreadsheet_would_compute_are_defused() {
 
 /// The published sheet with ratings, and of its columns those that are wanted.
 fn filled(paper: &Shipped, wanted: impl Fn(&str) -> bool) -> Vec<Vec<String>> {
-    let sheet = records(&paper.project.read("validation/sheet.csv"));
+    let sheet = records(&paper.project.read("galeras/validation_sheet.csv"));
     let header = &sheet[0];
     let rated = |(at, record): (usize, &Vec<String>)| -> Vec<String> {
         let cells = header.iter().zip(record).filter(|(name, _)| wanted(name));
@@ -191,7 +191,7 @@ fn ratings_that_pass_change_no_testbed() {
         }
         assert!(row["kappa"].is_null(), "always the same answer: {row}");
     }
-    assert_eq!(table(&paper.project.read("validation/agreement.csv")).len(), 3);
+    assert_eq!(table(&paper.project.read("galeras/agreement.csv")).len(), 3);
     // One rating is another one: a new agreement, the same testbeds.
     let at = sheet[0].iter().position(|name| name == "code_1").unwrap();
     sheet[1][at] = "n".into();
@@ -320,12 +320,12 @@ fn too_few_valid_data_points_stop_the_testbeds() {
     // What does not hang on the ratings may be asked for; what does is not made.
     let outcome = stopped(paper.run(&["--keep-going"]), &paper);
     assert!(["ran", "hit"].contains(&outcome.status("spreadsheet").as_str()), "{outcome}");
-    assert!(paper.project.path("validation/sheet.csv").exists());
+    assert!(paper.project.path("galeras/validation_sheet.csv").exists());
     // Just as many as needed are enough.
     let given = pairs(&[(18, "y", "y"), (2, "n", "n")]);
     paper.project.write("filled.csv", ratings(&given));
     paper.run(&[]).exits(0);
-    assert!(paper.project.path("testbeds/table_1.csv").exists());
+    assert!(paper.project.path("galeras/table_1.csv").exists());
 }
 
 #[test]

@@ -194,7 +194,8 @@ fn a_link_is_replaced_and_what_it_leads_to_stays() {
     let project = project("  o: { from: few, path: o.csv }\n");
     project.write("elsewhere.csv", "mine\n");
     symlink("elsewhere.csv", project.path("o.csv")).unwrap();
-    project.run_ok(&[]);
+    project.run_json(&[]).exits(2);
+    project.run_ok(&["--overwrite"]);
     assert_eq!(project.read("elsewhere.csv"), "mine\n");
     assert!(fs::symlink_metadata(project.path("o.csv")).unwrap().is_file());
 }
@@ -208,7 +209,7 @@ fn a_file_keeps_its_rights_when_it_is_replaced() {
     for rights in [0o600, 0o664] {
         fs::set_permissions(project.path("o.csv"), fs::Permissions::from_mode(rights)).unwrap();
         project.edit("o.csv", "id,x", "id,y");
-        project.run_ok(&[]);
+        project.run_ok(&["--overwrite"]);
         assert!(project.read("o.csv").starts_with("id,x"));
         assert_eq!(mode(), rights);
     }

@@ -26,6 +26,7 @@ outputs:
   j: { from: table, path: out/table.jsonl }
   r: { from: valid.rejects, path: out/rejects.jsonl }
   v: { from: valid, path: out/valid.csv }
+  a: { from: table, path: out/table.json }
 ";
 
 fn project() -> Project {
@@ -50,7 +51,7 @@ fn written(outcome: &Outcome) -> Vec<(String, bool)> {
 fn files_have_the_rows_in_the_order_of_the_key() {
     let project = project();
     let outcome = project.run_ok(&[]);
-    assert_eq!(written(&outcome).iter().filter(|w| w.1).count(), 4);
+    assert_eq!(written(&outcome).iter().filter(|w| w.1).count(), 5);
     let file = File::open(project.path("out/table.parquet")).unwrap();
     let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap();
     let batches: Vec<_> = reader.map(Result::unwrap).collect();
@@ -68,6 +69,10 @@ fn files_have_the_rows_in_the_order_of_the_key() {
     assert!(lines[0]["x"].is_null() && lines[0]["s"].is_null());
     assert_eq!(lines[1]["s"], "a \"q\", b\nc é");
     assert_eq!(lines[1]["f"], 0.1);
+
+    let array: Vec<Value> = serde_json::from_str(&project.read("out/table.json")).unwrap();
+    assert_eq!(array, lines);
+    assert_eq!(project.read("out/table.json").lines().count(), 4, "a row per line");
 
     let csv = project.read("out/valid.csv");
     assert_eq!(csv, "id,x,f,b,s\nb,2,0.1,true,\"a \"\"q\"\", b\nc é\"\n");
@@ -98,13 +103,15 @@ fn files_that_are_right_are_left_alone() {
 }
 
 #[test]
-fn files_that_were_changed_or_removed_are_written_again() {
+fn files_that_were_removed_are_written_again_and_changed_ones_on_demand() {
     let project = project();
     project.run_ok(&[]);
     let right = project.read("out/valid.csv");
     project.write("out/valid.csv", right.replace('2', "3"));
     std::fs::remove_file(project.path("out/table.jsonl")).unwrap();
-    let outcome = project.run_ok(&[]);
+    project.run_json(&[]).exits(2);
+    assert!(!project.path("out/table.jsonl").exists());
+    let outcome = project.run_ok(&["--overwrite"]);
     outcome.all_hit();
     assert_eq!(project.read("out/valid.csv"), right);
     assert!(project.path("out/table.jsonl").exists());
@@ -119,7 +126,7 @@ fn changed_rows_change_their_files() {
     let outcome = project.run_ok(&[]);
     assert_eq!(
         written(&outcome),
-        [("j".into(), true), ("p".into(), true), ("r".into(), false), ("v".into(), true)]
+        ["a", "j", "p", "r", "v"].map(|output| (output.to_string(), output != "r"))
     );
     assert!(project.read("out/valid.csv").contains("b,5,"));
 }

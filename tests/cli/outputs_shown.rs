@@ -138,6 +138,19 @@ fn a_text_is_written_as_it_is() {
 }
 
 #[test]
+fn a_page_a_picture_and_json_are_texts_as_they_are() {
+    let project = project();
+    let note = "<svg xmlns='http://www.w3.org/2000/svg'/>";
+    project.write("data.jsonl", format!("{{\"id\":\"a\",\"note\":\"{note}\",\"size\":1}}\n"));
+    for suffix in ["svg", "html", "txt", "json"] {
+        let output = format!("out/note.{suffix}, column: note");
+        project.write("w.yaml", WORKFLOW.replace("out/all.csv, show: true", &output));
+        project.run_ok(&[]);
+        assert_eq!(project.read(&format!("out/note.{suffix}")), note);
+    }
+}
+
+#[test]
 fn a_text_is_of_one_row() {
     let project = project();
     project.edit("w.yaml", "all.csv, show: true", "note.txt, column: note");
@@ -174,9 +187,13 @@ fn columns_that_are_no_text_or_no_file() {
         &[".csv file always has all columns", ".txt"],
     );
     refused("path: o.parquet, column: «note", "conflicting-keys", &[".parquet"]);
-    refused("path: «o.json", "bad-path", &["cannot be written as .json", ".jsonl", "`column`"]);
-    refused("path: «o.txt", "bad-path", &["cannot be written as .txt", "`column`"]);
-    refused("path: «o.xlsx", "bad-path", &[".parquet"]);
+    for suffix in ["txt", "svg", "html"] {
+        let said = format!("cannot be written as .{suffix}");
+        refused(&format!("path: «o.{suffix}"), "bad-path", &[&said, "`column: name`", ".jsonl"]);
+    }
+    let all = [".parquet", ".jsonl", ".json", ".csv", ".txt", ".svg", ".html"];
+    refused("path: «o.xlsx", "bad-path", &all);
+    refused("path: «o", "bad-path", &all);
     refused("path: o.txt, column: «[note]", "wrong-type", &["column"]);
 }
 

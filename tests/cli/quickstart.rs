@@ -19,15 +19,16 @@ fn what_init_writes_runs() {
     assert_eq!(first.step("table_1")["rows"], 8);
     assert_eq!(first.events("assertion").len(), 0, "{first}");
     let kept = first.step("valid")["rows"].as_u64().unwrap();
-    let rejected = std::fs::read_to_string(project.path("first/testbeds/rejected.jsonl")).unwrap();
+    let rejected =
+        std::fs::read_to_string(project.path("first/quickstart/rejected.jsonl")).unwrap();
     let methods = first.step("features")["rows"].as_u64().unwrap();
     assert_eq!(kept + rejected.lines().count() as u64, methods);
-    assert!(project.path("first/testbeds/random_cut.parquet").exists());
-    assert_eq!(project.read("first/testbeds/table_1.csv").lines().count(), 9);
+    assert!(project.path("first/quickstart/testbed.parquet").exists());
+    assert_eq!(project.read("first/quickstart/table_1.csv").lines().count(), 9);
     for step in ["prompts", "answers", "scores"] {
         assert_eq!(first.step(step)["rows"], 150, "{step}: three treatments");
     }
-    let table = project.read("first/scores/table_2.csv");
+    let table = project.read("first/quickstart/table_2.csv");
     assert_eq!(table.lines().count(), 9);
     assert_eq!(table.lines().next(), Some("score,control,T1,T2"));
 

@@ -181,6 +181,14 @@ impl BoundStep for BoundMine {
         Some(Fact::Moving(why))
     }
 
+    fn no_rows_means(&self) -> Option<String> {
+        let Args { since, until, include, .. } = &self.args;
+        let all = *include == python_files();
+        let of =
+            if all { "a method".into() } else { format!("a method in {}", include.join(", ")) };
+        Some(format!("no commit from {since} until {until} adds or changes {of}"))
+    }
+
     fn lowering(&self) -> Lowering<'_> {
         Lowering::FanOut(self)
     }

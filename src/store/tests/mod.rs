@@ -8,6 +8,7 @@ mod damage;
 mod gc;
 mod locks;
 mod objects;
+mod outputs;
 
 use std::collections::BTreeMap;
 use std::path::Path;

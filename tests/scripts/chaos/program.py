@@ -135,7 +135,8 @@ class Program:
 
     def start(self, workflow: Path, place: Place) -> "Running":
         where = ["--cache", str(place.cache), "--out", str(place.out)]
-        command = ["run", str(workflow), *where, "--format", "json", *self.consent]
+        # An output that was damaged, or whose record was, is replaced only if that is asked for.
+        command = ["run", str(workflow), *where, "--overwrite", "--format", "json", *self.consent]
         return Running([self.binary, *command], place)
 
     def verify(self, place: Place, *more: str) -> Outcome:

@@ -64,6 +64,8 @@ def kind(path: Path, parts: tuple, named: set) -> str:
             return "part"
         case ("cache", "checks", *_):
             return "data test" if "problem" in path.read_text() else "output record"
+        case ("cache", "outputs", *_):
+            return "origin of an output"
         case ("cache", "runs", *_):
             return "run record"
         case ("cache", "locks", *_):

@@ -1,0 +1,121 @@
+//! `origin`: where a file comes from.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::context::{Exit, fail_run, open_store, print, print_json};
+use super::{Format, StoreArgs};
+use crate::runner::{FileOrigin, file_origin};
+use crate::store::{OutputOrigin, OutputRecord};
+use crate::visible::escape;
+
+#[derive(Args)]
+pub(crate) struct OriginArgs {
+    /// The files.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    store: StoreArgs,
+    /// How to answer.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// Says of every file which workflow wrote it; done if one did, and nobody changed it since.
+pub(crate) async fn origin(args: OriginArgs) -> Exit {
+    let store = match open_store(&args.store.cache).await {
+        Ok(store) => store,
+        Err(exit) => return exit,
+    };
+    let mut exit = Exit::Done;
+    for file in &args.files {
+        let origin = match file_origin(file, &store).await {
+            Ok(origin) => origin,
+            Err(error) => return fail_run(&error),
+        };
+        if !matches!(origin, FileOrigin::Written { .. }) {
+            exit = Exit::Failed;
+        }
+        let printed = match args.format {
+            Format::Human => print(&text(file, &origin)),
+            Format::Json => print_json(&object(file, &origin)),
+        };
+        if printed != Exit::Done {
+            return printed;
+        }
+    }
+    exit
+}
+
+fn text(file: &Path, origin: &FileOrigin) -> String {
+    let mut text = escape(&file.display().to_string());
+    // Writing to a String cannot fail.
+    match origin {
+        FileOrigin::Written { origins, records, .. } => {
+            text.push('\n');
+            match records.as_slice() {
+                [] => {
+                    for origin in origins {
+                        told(&mut text, origin);
+                        let _ = writeln!(text, "  known by  what the file says of itself");
+                    }
+                }
+                records => {
+                    for OutputRecord { origin, path, run, written, .. } in records {
+                        told(&mut text, origin);
+                        let _ = writeln!(text, "  written   {written} as {}", escape(path));
+                        let _ = writeln!(text, "  run       {}", escape(run));
+                    }
+                }
+            }
+        }
+        FileOrigin::Changed { origin, .. } => {
+            text.push_str(" was changed since it was written\n");
+            told(&mut text, origin);
+        }
+        FileOrigin::Unknown { .. } => {
+            text.push_str(": no workflow is known to have written it\n");
+        }
+        FileOrigin::Missing => text.push_str(" does not exist\n"),
+        FileOrigin::Other(what) => {
+            let _ = writeln!(text, " {}", escape(what));
+        }
+    }
+    text
+}
+
+fn told(text: &mut String, origin: &OutputOrigin) {
+    let OutputOrigin { workflow, file, step, port, table, version } = origin;
+    let (workflow, file) = (escape(workflow), escape(file));
+    let _ = writeln!(text, "  workflow  {workflow} ({file})");
+    let _ = writeln!(text, "  step      {}, port {}", escape(step), escape(port));
+    let _ = writeln!(text, "  table     {table}");
+    let _ = writeln!(text, "  program   galeras {}", escape(version));
+}
+
+fn object(file: &Path, origin: &FileOrigin) -> Value {
+    let (state, content, origins) = match origin {
+        FileOrigin::Written { content, origins, records } if records.is_empty() => {
+            let origins = origins.iter().map(|origin| json!({"origin": origin}));
+            ("written", Some(content), origins.collect())
+        }
+        FileOrigin::Written { content, records, .. } => {
+            let origins = records.iter().map(|record| {
+                let OutputRecord { origin, path, run, written, .. } = record;
+                json!({"origin": origin, "path": path, "run": run, "written": written})
+            });
+            ("written", Some(content), origins.collect())
+        }
+        FileOrigin::Changed { content, origin } => {
+            ("changed", Some(content), vec![json!({"origin": origin})])
+        }
+        FileOrigin::Unknown { content } => ("unknown", Some(content), Vec::new()),
+        FileOrigin::Missing => ("missing", None, Vec::new()),
+        FileOrigin::Other(_) => ("not_a_file", None, Vec::new()),
+    };
+    json!({"event": "origin", "file": file.display().to_string(), "state": state,
+        "content": content, "origins": origins})
+}

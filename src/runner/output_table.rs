@@ -1,0 +1,164 @@
+//! The table of an output as a file of its format, and where that comes from.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::sync::Arc;
+
+use arrow::array::{AsArray, RecordBatch};
+use arrow::datatypes::SchemaRef;
+use datafusion::execution::SendableRecordBatchStream;
+use futures::StreamExt;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+
+use super::error::RunError;
+use super::input::open;
+use super::key::{StepManifests, artifact};
+use crate::digest::{Digest, TableHasher, table_digest};
+use crate::operator::{StepError, is_virtual};
+use crate::plan::{OutputFormat, Plan, PlannedOutput, TableRef, cell_suffix};
+use crate::report::{TableFormat, TableWriter};
+use crate::session::{column, copy_with_metadata, key_values, session};
+use crate::store::{OutputOrigin, PortArtifact, Store};
+
+/// Where an output with this table comes from.
+pub(super) fn origin(plan: &Plan, output: &PlannedOutput, table: Digest) -> OutputOrigin {
+    let tables = &output.input.tables;
+    let name = |table: &TableRef| {
+        let name = &plan.steps[table.step].name;
+        let cell = cell_suffix(&table.cell);
+        match name.strip_suffix(&cell).filter(|_| output.input.united && !cell.is_empty()) {
+            Some(step) => format!("{step}[*]"),
+            None => name.clone(),
+        }
+    };
+    let mut steps: Vec<String> = tables.iter().map(name).collect();
+    steps.dedup();
+    OutputOrigin {
+        workflow: plan.name.clone(),
+        file: plan.file_name(),
+        step: steps.join(", "),
+        port: tables.first().map_or_else(String::new, |table| table.port.to_string()),
+        table,
+        version: env!("CARGO_PKG_VERSION").to_string(),
+    }
+}
+
+/// The stored table that an output is, if nothing is added to it: no other cells, no columns that
+/// are filled in on reading.
+fn stored_as_it_is<'a>(
+    plan: &Plan,
+    output: &PlannedOutput,
+    done: &'a StepManifests,
+) -> Option<&'a PortArtifact> {
+    let [table] = output.input.tables.as_slice() else { return None };
+    let port = plan.steps[table.step].port(table.port)?;
+    let filled = port.table.schema.fields().iter().any(|field| is_virtual(field));
+    if output.input.united || filled { None } else { artifact(done, table.step, table.port) }
+}
+
+/// Writes the rows of the output in the order of its key, and says where they come from.
+///
+/// # Errors
+/// If the table cannot be read, does not have the rows that the format needs, or the file fails.
+pub(super) async fn export(
+    plan: &Plan,
+    output: &PlannedOutput,
+    store: &Store,
+    done: &StepManifests,
+    file: &File,
+) -> Result<OutputOrigin, RunError> {
+    let stored = stored_as_it_is(plan, output, done);
+    if let (OutputFormat::Parquet, Some(stored)) = (&output.format, stored) {
+        let origin = origin(plan, output, stored.digest);
+        let missing = || StepError::new("its stored table is missing");
+        let blob = store.open_blob(&stored.blob).await?.ok_or_else(missing)?;
+        copy_with_metadata(&blob, BufWriter::new(file), &origin.to_pairs())?;
+        return Ok(origin);
+    }
+    let session = session(1);
+    let df = open(&session, store, plan, &output.input, done)?;
+    let order = output.input.schema.key.iter().map(|c| column(c).sort(true, true)).collect();
+    let df = df.sort(order)?;
+    let schema: SchemaRef = Arc::new(df.schema().as_arrow().clone());
+    let mut rows = OutputRows {
+        hasher: stored.is_none().then(|| TableHasher::new(&schema)),
+        stream: df.execute_stream().await?,
+    };
+    let origin = |rows: OutputRows| {
+        let computed = rows.hasher.map(|hasher| {
+            let (columns, rows) = hasher.finish();
+            table_digest(&columns, rows)
+        });
+        let table = computed.or(stored.map(|stored| stored.digest));
+        let missing = || StepError::new("its table has no digest");
+        Ok::<_, RunError>(origin(plan, output, table.ok_or_else(missing)?))
+    };
+    let mut out = BufWriter::new(file);
+    let origin = match &output.format {
+        OutputFormat::Text { column } => {
+            let at = schema.index_of(column)?;
+            let mut texts = 0;
+            while let Some(batch) = rows.next().await? {
+                for text in batch.column(at).as_string::<i32>().iter().flatten() {
+                    texts += 1;
+                    out.write_all(text.as_bytes())?;
+                }
+            }
+            if texts != 1 {
+                let message = format!("it is the text of one row, but the table has {texts} texts");
+                return Err(RunError::Rows(message));
+            }
+            origin(rows)?
+        }
+        OutputFormat::Parquet => {
+            let level = ZstdLevel::try_new(1).unwrap_or_default();
+            let properties = WriterProperties::builder()
+                .set_compression(Compression::ZSTD(level))
+                .set_created_by("galeras".to_string())
+                .build();
+            let mut writer = ArrowWriter::try_new(&mut out, schema, Some(properties))?;
+            while let Some(batch) = rows.next().await? {
+                writer.write(&batch)?;
+            }
+            let origin = origin(rows)?;
+            for pair in key_values(&origin.to_pairs()) {
+                writer.append_key_value_metadata(pair);
+            }
+            writer.close()?;
+            origin
+        }
+        OutputFormat::Jsonl | OutputFormat::Json | OutputFormat::Csv => {
+            let format = match &output.format {
+                OutputFormat::Csv => TableFormat::Csv,
+                OutputFormat::Json => TableFormat::JsonArray,
+                _ => TableFormat::Json,
+            };
+            let mut writer = TableWriter::new(&mut out, schema, format)?;
+            while let Some(batch) = rows.next().await? {
+                writer.write(&batch)?;
+            }
+            writer.finish()?;
+            origin(rows)?
+        }
+    };
+    out.flush()?;
+    Ok(origin)
+}
+
+/// The rows of an output, hashed on their way unless the digest is known.
+struct OutputRows {
+    stream: SendableRecordBatchStream,
+    hasher: Option<TableHasher>,
+}
+
+impl OutputRows {
+    async fn next(&mut self) -> Result<Option<RecordBatch>, RunError> {
+        let Some(batch) = self.stream.next().await.transpose()? else { return Ok(None) };
+        if let Some(hasher) = &mut self.hasher {
+            hasher.update(&batch).map_err(|error| StepError::new(error.to_string()))?;
+        }
+        Ok(Some(batch))
+    }
+}

@@ -1,0 +1,173 @@
+//! Outputs without rows, and windows without a commit: a warning names the step where the last row
+//! went.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Outcome, Project};
+use crate::repository::{Mining, NEW_YEAR, Repository, at, def};
+
+const WORKFLOW: &str = "galeras: 1
+steps:
+  data:
+    op: read
+    with: { path: data.csv, key: [id] }
+  valid:
+    op: validate
+    from: data
+    with: { rules: [ { name: large, check: x > LEAST } ] }
+  few:
+    op: sample
+    from: valid
+    with: { n: 1, seed: 1 }
+  joined:
+    op: sql
+    from: { few: few, data: data }
+    with: { query: 'SELECT data.id, data.x FROM few JOIN data ON few.id = data.id', key: [id] }
+outputs:
+  a: { from: few, path: out/a.csv }
+  b: { from: joined, path: out/b.parquet }
+  c: { from: data, path: out/c.csv }
+  d: { from: valid.rejects, path: out/d.csv }
+";
+
+fn project(least: &str) -> Project {
+    let project = Project::new(&WORKFLOW.replace("LEAST", least));
+    project.write("data.csv", "id,x\na,1\nb,2\nc,3\n");
+    project
+}
+
+/// The events about lost rows, without their words.
+fn lost(outcome: &Outcome) -> Vec<Value> {
+    let mut events = outcome.events("no_rows");
+    for event in &mut events {
+        event.as_object_mut().unwrap().remove("message");
+    }
+    events
+}
+
+#[test]
+fn the_step_where_the_last_row_went_is_named() {
+    let project = project("5");
+    let wanted = json!({
+        "event": "no_rows", "step": "valid", "port": "out", "outputs": ["a", "b"], "read": 3,
+        "rejected": { "port": "valid.rejects", "rows": 3 },
+    });
+    for _ in 0..2 {
+        let outcome = project.run_ok(&[]);
+        assert_eq!(lost(&outcome), [wanted.clone()], "{outcome}");
+        // At the end: after the outputs, before the last line.
+        let kinds: Vec<Value> =
+            outcome.json_lines().iter().map(|event| event["event"].clone()).collect();
+        assert_eq!(kinds[kinds.len() - 3..], ["output", "no_rows", "finished"], "{outcome}");
+    }
+    let outcome = project.run(&["run", "w.yaml"]).exits(0);
+    let told = outcome.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = "warning: no rows in the output `a` and 1 other: step `valid` read 3 rows and gave \
+                 none; `valid.rejects` has 3 rows, with the reasons";
+    assert!(told.contains(words), "{outcome}");
+}
+
+#[test]
+fn that_nothing_was_rejected_is_no_loss() {
+    let project = project("0");
+    project.edit("w.yaml", "out/d.csv }", "out/d.csv }\n  e: { from: why, path: out/e.csv }");
+    let why = "  why:\n    op: sql\n    from: valid.rejects\n    with: { query: 'SELECT rule, \
+               count(*) AS n FROM input GROUP BY rule', key: [rule] }\n";
+    project.edit("w.yaml", "outputs:\n", &format!("{why}outputs:\n"));
+    let outcome = project.run_ok(&[]);
+    assert_eq!(outcome.step("why")["rows"], 0);
+    assert_eq!(lost(&outcome), Vec::<Value>::new(), "{outcome}");
+}
+
+#[test]
+fn a_step_that_loses_rows_of_a_rejects_port_is_named() {
+    let project = project("2");
+    project.edit("w.yaml", "from: valid.rejects,", "from: none,");
+    let none = "  none:\n    op: sql\n    from: { gone: valid.rejects, kept: valid }\n    with: { \
+                query: 'SELECT gone.id FROM gone JOIN kept ON gone.id = kept.id', key: [id] }\n";
+    project.edit("w.yaml", "outputs:\n", &format!("{none}outputs:\n"));
+    let wanted = json!({
+        "event": "no_rows", "step": "none", "port": "out", "outputs": ["d"], "read": 3,
+        "rejected": null,
+    });
+    assert_eq!(lost(&project.run_ok(&[])), [wanted]);
+}
+
+#[test]
+fn a_source_without_rows_is_named() {
+    let project = project("0");
+    project.write("data.csv", "id,x\n");
+    project.edit("w.yaml", "x > 0", "id > 'a'");
+    let outcome = project.run(&["run", "w.yaml"]).exits(0);
+    let told = outcome.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = "no rows in the output `a` and 2 others: step `data` made none";
+    assert!(told.contains(words), "{outcome}");
+    assert_eq!(told.matches("warning:").count(), 1, "{outcome}");
+}
+
+#[test]
+fn only_what_was_asked_for_counts() {
+    let project = project("5");
+    let outcome = project.run_ok(&["--select", "data"]);
+    assert_eq!(lost(&outcome), Vec::<Value>::new(), "{outcome}");
+    let outcome = project.run_ok(&["--select", "few"]);
+    assert_eq!(lost(&outcome)[0]["outputs"], json!(["a"]), "{outcome}");
+}
+
+#[test]
+fn a_matrix_is_walked_cell_by_cell() {
+    let project = project("5");
+    let cells = "    matrix: { least: [0, 9] }\n    with: { rules: [ { name: large, check: 'x > \
+                 ${{ matrix.least }}' } ] }\n";
+    project.edit("w.yaml", "    with: { rules: [ { name: large, check: x > 5 } ] }\n", cells);
+    let text = project.read("w.yaml");
+    let outputs = text.find("outputs:").unwrap();
+    let outputs = format!(
+        "{}outputs:\n  all: {{ from: 'few[*]', path: all.csv }}\n  nine: {{ from: \
+         'few[least=9]', path: nine.csv }}\n",
+        &text[..outputs]
+    );
+    project.write("w.yaml", outputs);
+    let outcome = project.run_ok(&[]);
+    let lost = lost(&outcome);
+    assert_eq!(lost.len(), 1, "{outcome}");
+    assert_eq!(
+        (&lost[0]["step"], &lost[0]["outputs"]),
+        (&json!("valid[least=9]"), &json!(["nine"]))
+    );
+}
+
+#[test]
+fn a_window_without_a_commit_is_told() {
+    let mining = Mining::new();
+    mining.repo.commit(at(NEW_YEAR - 9_000_000).write("m.py", def("f", 1)));
+    for _ in 0..2 {
+        let outcome = mining.project.run_ok(&[]);
+        let wanted = json!({
+            "event": "no_rows", "step": "mined", "port": "out", "outputs": [], "read": 1,
+            "rejected": null,
+        });
+        assert_eq!(lost(&outcome), [wanted], "{outcome}");
+        let told = outcome.events("no_rows")[0]["message"].clone();
+        for word in ["step `mined` read 1 row and gave none", "no commit from 2022-01-01", "2023"] {
+            assert!(told.as_str().unwrap().contains(word), "{word}: {told}");
+        }
+    }
+    // Of several repositories, those without one are named.
+    let other = Repository::bare(mining.project.path("other"));
+    other.commit(at(NEW_YEAR).write("m.py", def("f", 2)));
+    mining.project.edit("w.yaml", "[./r]", "[./r, ./other]");
+    for _ in 0..2 {
+        let outcome = mining.project.run_ok(&[]);
+        assert_eq!(lost(&outcome), Vec::<Value>::new(), "{outcome}");
+        let warnings = outcome.events("warning");
+        let [told] = warnings.as_slice() else { panic!("{outcome}") };
+        assert_eq!(told["step"], "mined");
+        let told = told["message"].as_str().unwrap();
+        assert!(told.starts_with("nothing came of the repo `r`: no commit from 2022"), "{told}");
+    }
+    mining.repo.commit(at(NEW_YEAR).write("m.py", def("f", 2)));
+    let outcome = mining.project.run_ok(&["--force", "repos"]);
+    assert_eq!(lost(&outcome), Vec::<Value>::new(), "{outcome}");
+    assert_eq!(outcome.events("warning"), Vec::<Value>::new(), "{outcome}");
+}
