@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::args;
-use super::expander::{BindKey, Expander, Site, StepTarget, StepTargets};
+use super::expander::{BindKey, Expander, Site, StepTargets};
 use super::mistake::{already_reported, diagnostic_of};
-use super::model::{Cell, PlannedStep, cell_suffix};
+use super::model::{Cell, PlannedStep, StepTarget, cell_suffix};
 use super::settings::Locking;
 use super::substitution::substitute_arguments;
 use crate::code::Code;
@@ -135,6 +135,7 @@ impl Expander {
         }
         self.steps.push(PlannedStep {
             name: format!("{}{}{}", site.prefix, step.name.value, cell_suffix(cell)),
+            family: format!("{}{}", site.family, step.name.value),
             operator,
             step: bound,
             inputs,

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::expander::{Expander, Site, StepCells, StepTarget, StepTargets, WorkflowFile};
+use super::expander::{Expander, Site, StepCells, StepTargets, WorkflowFile};
 use super::extent::{Extent, MAX_DEPTH};
 use super::file::read_embedded;
 use super::graph;
-use super::model::{Cell, cell_suffix, lookup, plain};
+use super::model::{Cell, StepTarget, cell_suffix, lookup, plain};
 use super::params::{params, scope};
 use crate::code::Code;
 use crate::workflow::{
@@ -30,7 +30,7 @@ impl Expander {
         base: &Path,
         params: Map<String, Value>,
     ) {
-        let site = Site { workflow, base, params: &params, prefix: "" };
+        let site = Site { workflow, base, params: &params, prefix: "", family: "" };
         if workflow.steps.iter().any(|step| matches!(step.kind, StepKind::Uses(_))) {
             self.measure(&site).await;
         }
@@ -46,6 +46,7 @@ impl Expander {
                 self.outputs.push(planned);
             }
         }
+        self.keep_scope("", targets);
     }
 
     /// Walks the whole workflow without binding anything, so that one that is too large is
@@ -266,7 +267,9 @@ impl Expander {
         let inner_params =
             params(workflow, &given, Some((source, &step.name)), &mut self.diagnostics);
         let prefix = format!("{}{}{}/", site.prefix, step.name.value, cell_suffix(cell));
-        let inner = Site { workflow, base, params: &inner_params, prefix: &prefix };
+        let family = format!("{}{}/", site.family, step.name.value);
+        let inner =
+            Site { workflow, base, params: &inner_params, prefix: &prefix, family: &family };
         self.embedding.push(file);
         let targets = Box::pin(self.workflow(&inner)).await;
         self.embedding.pop();
@@ -281,6 +284,7 @@ impl Expander {
                 None => return StepTarget::Broken,
             };
         }
+        self.keep_scope(&prefix, targets);
         StepTarget::Embedded(outputs)
     }
 

@@ -1,7 +1,7 @@
 //! The plan under construction, and what all its builders share: the file at hand, what the
 //! names of its steps stand for, everything planned and reported so far.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,23 +10,12 @@ use datafusion::execution::context::SessionContext;
 use serde_json::{Map, Value};
 
 use super::extent::Extent;
-use super::model::{Cell, Input, PlannedOutput, PlannedStep, plain};
+use super::model::{Cell, PlannedOutput, PlannedStep, StepScope, StepTarget, plain};
 use super::params::scope;
 use super::settings::PlanSettings;
 use crate::operator::{BindContext, BoundStep, Operator, Pins, Registry};
 use crate::session::{RowExpr, session};
 use crate::workflow::{Diagnostics, Scope, SourceSpan, StepSpec, Workflow, collect_refs};
-
-/// What the name of a step stands for, in one cell.
-#[derive(Clone)]
-pub(super) enum StepTarget {
-    /// A planned step.
-    Step(usize),
-    /// An embedded workflow: its outputs.
-    Embedded(BTreeMap<String, Input>),
-    /// Something that could not be planned; the reason is reported.
-    Broken,
-}
 
 /// The cells of the steps of one file.
 pub(super) type StepTargets = HashMap<String, StepCells>;
@@ -61,6 +50,10 @@ impl StepCells {
         &self.cells
     }
 
+    pub(super) fn into_all(self) -> Vec<(Cell, StepTarget)> {
+        self.cells
+    }
+
     /// The cells that may be the one with these values, in order; `value` gives the value of a
     /// key as it is written. A key without a value is one that no such cell has.
     pub(super) fn candidates(
@@ -83,6 +76,8 @@ pub(super) struct Expander {
     pub(super) diagnostics: Diagnostics,
     pub(super) steps: Vec<PlannedStep>,
     pub(super) outputs: Vec<PlannedOutput>,
+    /// What the names of steps stand for, by the prefix of the file.
+    pub(super) scopes: HashMap<String, StepScope>,
     /// The contract files that steps name, and where.
     pub(super) contracts: Vec<(PathBuf, SourceSpan)>,
     /// The files that embed the one at hand.
@@ -133,6 +128,8 @@ pub(super) struct Site<'a> {
     pub(super) base: &'a Path,
     pub(super) params: &'a Map<String, Value>,
     pub(super) prefix: &'a str,
+    /// The same without cells.
+    pub(super) family: &'a str,
 }
 
 impl Expander {
@@ -149,6 +146,7 @@ impl Expander {
             diagnostics,
             steps: Vec::new(),
             outputs: Vec::new(),
+            scopes: HashMap::new(),
             contracts: Vec::new(),
             embedding: Vec::new(),
             session: session(1),
@@ -165,6 +163,12 @@ impl Expander {
         let operator = operator.descriptor();
         let make = || Arc::new((operator.args_schema)());
         Arc::clone(self.args_schemas.entry(operator.name).or_insert_with(make))
+    }
+
+    /// Keeps what the names of a file's steps stand for.
+    pub(super) fn keep_scope(&mut self, prefix: &str, targets: StepTargets) {
+        let steps = targets.into_iter().map(|(name, cells)| (name, cells.into_all()));
+        self.scopes.insert(prefix.to_string(), steps.collect());
     }
 
     pub(super) fn finish(self) -> (Vec<PlannedStep>, Vec<PlannedOutput>, Diagnostics) {

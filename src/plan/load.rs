@@ -43,6 +43,7 @@ pub async fn plan(
     let mut expander = Expander::new(registry, settings.clone(), pins, diagnostics);
     expander.top(&workflow, &base, params.clone()).await;
     expander.check_places(file);
+    let scopes = std::mem::take(&mut expander.scopes);
     let (steps, outputs, mut diagnostics) = expander.finish();
     if diagnostics.has_errors() {
         diagnostics.sort();
@@ -51,5 +52,6 @@ pub async fn plan(
     let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let name = workflow.name.as_ref().map_or(stem, |n| n.value.clone());
     let downloads = settings.downloads.clone();
-    (Some(Plan { name, file: display, params, steps, outputs, downloads }), diagnostics)
+    let plan = Plan { name, file: display, params, steps, outputs, downloads, workflow, scopes };
+    (Some(plan), diagnostics)
 }

@@ -21,6 +21,7 @@ mod load;
 mod lockfile;
 mod mistake;
 mod model;
+mod named;
 mod outputs;
 mod params;
 mod places;

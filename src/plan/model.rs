@@ -1,5 +1,6 @@
 //! The plan: what is run, in which order, with which tables.
 
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use datafusion::logical_expr::Expr;
 use serde_json::{Map, Value, json};
 
 use crate::operator::{BoundStep, Operator, Port, TableSchema};
-use crate::workflow::{AssertSeverity, Node, Source, SourceSpan};
+use crate::workflow::{AssertSeverity, Node, Source, SourceSpan, Workflow};
 
 /// A bound, typed, acyclic workflow.
 pub struct Plan {
@@ -24,6 +25,11 @@ pub struct Plan {
     pub outputs: Vec<PlannedOutput>,
     /// The folder for what steps fetch.
     pub downloads: PathBuf,
+    /// The workflow as it is written.
+    pub(super) workflow: Workflow,
+    /// What the names of steps stand for: those of the workflow under the empty text, those of an
+    /// embedded one under the beginning of its steps' names (`collect[n=1]/`).
+    pub(super) scopes: HashMap<String, StepScope>,
 }
 
 impl Plan {
@@ -33,8 +39,9 @@ impl Plan {
     }
 
     /// The steps that `name` stands for: the step of that full name, all cells of a matrix
-    /// step, or all steps of an embedded workflow.
+    /// step (`gen` or `gen[*]`), or all steps of an embedded workflow.
     pub fn matching(&self, name: &str) -> Vec<usize> {
+        let name = name.strip_suffix("[*]").unwrap_or(name);
         let part_of = |full: &str| {
             full.strip_prefix(name).is_some_and(|rest| {
                 rest.is_empty() || rest.starts_with('[') || rest.starts_with('/')
@@ -55,6 +62,20 @@ impl Plan {
         (0..needed.len()).filter(|i| needed[*i]).collect()
     }
 }
+
+/// What the name of a step stands for, in one cell.
+#[derive(Clone)]
+pub(super) enum StepTarget {
+    /// A planned step.
+    Step(usize),
+    /// An embedded workflow: its outputs.
+    Embedded(BTreeMap<String, Input>),
+    /// Something that could not be planned; the reason is reported.
+    Broken,
+}
+
+/// The steps of one file by name, with their cells in order.
+pub(super) type StepScope = BTreeMap<String, Vec<(Cell, StepTarget)>>;
 
 /// The values of the matrix keys of one cell.
 pub type Cell = Vec<(String, Value)>;
@@ -85,6 +106,8 @@ pub(crate) fn plain(value: &Value) -> String {
 pub struct PlannedStep {
     /// The full name, with the embedding steps and the cell.
     pub name: String,
+    /// The name without cells, which all cells of a matrix step share (`collect/gen`).
+    pub family: String,
     /// The operator.
     pub operator: &'static dyn Operator,
     /// The operator bound to arguments and input schemas.

@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, HashSet};
 use arrow::datatypes::{DataType, FieldRef};
 use serde_json::Value;
 
-use super::expander::{Expander, Site, StepTarget, StepTargets};
+use super::expander::{Expander, Site, StepTargets};
 use super::graph;
 use super::mistake::already_reported;
-use super::model::{Cell, Input, TableRef, lookup, plain};
+use super::model::{Cell, Input, PlannedStep, StepTarget, TableRef, lookup, plain};
 use crate::code::Code;
 use crate::digest::type_name;
 use crate::operator::{INPUT, MAIN, TableSchema, describe};
-use crate::workflow::{Cells, Diagnostic, From, StepRef, StepSpec, quote};
+use crate::workflow::{Cells, Diagnostic, Diagnostics, From, StepRef, StepSpec, quote};
 
 impl Expander {
     /// The tables behind the references of a step in one cell; `None` if one is broken.
@@ -49,10 +49,32 @@ impl Expander {
         targets: &StepTargets,
         port: &str,
     ) -> Option<Input> {
+        let mut finder = TableFinder { steps: &self.steps, diagnostics: &mut self.diagnostics };
+        finder.table(site, reference, cell, targets, port)
+    }
+}
+
+/// Finds the tables behind references, and reports those that name none.
+pub(super) struct TableFinder<'a> {
+    /// The steps that are planned so far.
+    pub(super) steps: &'a [PlannedStep],
+    pub(super) diagnostics: &'a mut Diagnostics,
+}
+
+impl TableFinder<'_> {
+    /// The table behind a reference, as the input port `port`.
+    pub(super) fn table(
+        &mut self,
+        site: &Site<'_>,
+        reference: &StepRef,
+        cell: &Cell,
+        targets: &StepTargets,
+        port: &str,
+    ) -> Option<Input> {
         let Some(upstream) = targets.get(&reference.step) else {
             // Not once for every cell: to find the name that was meant takes long.
             let source = &site.workflow.source;
-            let known = already_reported(&self.diagnostics, source, reference.step_span);
+            let known = already_reported(self.diagnostics, source, reference.step_span);
             if !known && !self.diagnostics.is_full() {
                 self.diagnostics.push(graph::unknown_step(site.workflow, reference));
             }
@@ -138,7 +160,7 @@ impl Expander {
     }
 
     /// Reports keys and values of a selection that no cell has.
-    fn check_selection(
+    pub(super) fn check_selection(
         &mut self,
         site: &Site<'_>,
         reference: &StepRef,
@@ -146,7 +168,7 @@ impl Expander {
         fixed: &[(String, String)],
     ) -> Option<()> {
         let mut ok = Some(());
-        let told = already_reported(&self.diagnostics, &site.workflow.source, reference.span);
+        let told = already_reported(self.diagnostics, &site.workflow.source, reference.span);
         for (key, wanted) in fixed {
             if upstream.iter().any(|(c, _)| lookup(c, key).is_some_and(|v| plain(v) == *wanted)) {
                 continue;
@@ -176,7 +198,7 @@ impl Expander {
     }
 
     /// The port of a target that a reference names.
-    fn port(
+    pub(super) fn port(
         &mut self,
         site: &Site<'_>,
         reference: &StepRef,

@@ -44,6 +44,7 @@ pub use node::{Node, Value};
 pub use read::{parse, parse_source};
 pub use read_params::check_param_value;
 pub use read_steps::output_path_problem;
+pub use reference::parse_step_ref;
 pub use render::{plain, render, to_json};
 pub use schema::json_schema;
 pub use source::{Position, Source, SourceSpan, Span};

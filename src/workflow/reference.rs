@@ -11,11 +11,21 @@ use std::sync::Arc;
 use super::diagnostic::{Diagnostic, quote};
 use super::expr::{has_expression, is_name, no_expression_here};
 use super::node::Node;
-use super::source::Source;
+use super::source::{Source, Span};
 use super::spec::{Cells, StepRef};
 use crate::code::Code;
 
 const SHAPES: &str = "a reference is `step`, `step.port`, `step[*]` or `step[key=value].port`";
+
+/// Reads a reference that stands alone, as on a command line.
+///
+/// # Errors
+/// What is wrong with it, at its place in `text`.
+pub fn parse_step_ref(text: &str) -> Result<StepRef, Box<Diagnostic>> {
+    let source = Source::new("the name of a table", text);
+    let node = Node::from_json(&serde_json::Value::from(text), Span::new(0, text.len()));
+    parse_reference(&node, &source)
+}
 
 /// Reads the reference that a string node holds.
 pub(super) fn parse_reference(
@@ -119,7 +129,6 @@ mod tests {
     use super::*;
     use crate::workflow::diagnostic::Diagnostics;
     use crate::workflow::load::load;
-    use crate::workflow::source::Span;
 
     fn read(text: &str) -> Result<StepRef, String> {
         let yaml = format!("é: \"{text}\"\n");

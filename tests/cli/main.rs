@@ -8,9 +8,6 @@
 #![allow(unreachable_pub)]
 
 #[allow(dead_code)]
-mod harness;
-mod repository;
-
 mod assertions;
 mod bombs;
 mod bugfix_and_testgen;
@@ -40,6 +37,8 @@ mod generate_plan_errors;
 mod generate_replay;
 mod generate_reuse;
 mod generate_secrets;
+mod graph_cells;
+mod harness;
 mod incremental;
 mod inspect_verbs;
 mod interruption;
@@ -66,6 +65,7 @@ mod outputs;
 mod outputs_shown;
 mod paper;
 mod param_values;
+mod past_runs;
 mod prompt_mistakes;
 mod prompt_templates;
 mod python_files;
@@ -87,6 +87,7 @@ mod regress_reasons;
 mod regress_refusals;
 mod regress_refuters;
 mod regress_tables;
+mod repository;
 mod row_reuse;
 mod scale;
 mod score_goldens;
@@ -94,6 +95,7 @@ mod score_modes;
 mod score_odd_texts;
 mod score_ports_and_reuse;
 mod secret_addresses;
+mod shown_tables;
 mod sql_depth;
 mod sql_rules;
 mod staleness;
@@ -103,6 +105,7 @@ mod store_verbs;
 mod stores_by_url;
 mod strata_and_docstrings;
 mod table3;
+mod table_names;
 mod taxonomy_counts;
 mod tokenizer;
 mod trace;
