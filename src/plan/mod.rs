@@ -4,7 +4,7 @@
 //! [`plan`] is the way in. It finds everything that is wrong with a workflow at once and runs
 //! nothing. Imports go one way: `model`, `settings` → `mistake` → `params`, `args`, `extent` →
 //! `expander` → `reference`, `checks`, `outputs`, `places`, `substitution` → `bind` → `expand` →
-//! `load`.
+//! `load`. `named` stands on `reference`: it finds tables in a plan that is made.
 //!
 //! Does not live here: the YAML (`workflow`), the operators (it gets a registry), keys and
 //! results (`runner`).

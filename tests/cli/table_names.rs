@@ -191,7 +191,8 @@ fn cells_that_are_not_there_yet_are_said_to_be_with_the_command() {
     project.edit("w.yaml", "seed: 1", "seed: 2");
     let told = project.run(&["sql", "w.yaml", "SELECT 1 FROM \"testbed[*]\""]).exits(1);
     assert!(told.stderr.contains("and 5 more are not computed yet"), "{told}");
-    assert!(told.stderr.trim_end().ends_with("--select 'testbed'"), "{told}");
+    let command = told.stderr.replace('\'', "");
+    assert!(command.trim_end().ends_with("--select testbed"), "{told}");
 }
 
 #[test]
