@@ -73,7 +73,7 @@ fn a_path_is_that_of_the_stored_file() {
 #[test]
 fn a_store_in_a_folder_with_an_odd_name_has_paths_too() {
     let project = project();
-    let cache = "odd \u{202e}name\n";
+    let cache = "odd \u{202e} näme";
     project.run_ok(&["--cache", cache]);
     let script = format!("cat \"$(\"$GALERAS\" path w.yaml kept --cache '{cache}')\" | head -c 4");
     let told = Running::start(project.shell(&script)).finish().exits(0);
@@ -200,7 +200,7 @@ fn params_columns_and_steps_that_differ_are_named() {
     project.edit(
         "w.yaml",
         "note FROM input",
-        "note || '!' AS remark, CAST(id AS varchar) AS id2 FROM input",
+        "note || ''!'' AS remark, CAST(id AS varchar) AS id2 FROM input",
     );
     project.edit("w.yaml", "  kept:", "  counted:\n    op: sql\n    from: scaled\n    with: { query: 'SELECT count(*) AS n FROM input' }\n  kept:");
     project.run_ok(&["--set", "factor=3"]);
