@@ -13,7 +13,7 @@ use super::{DEFAULT_CACHE, Format, WorkflowArgs};
 use crate::event::Reason;
 use crate::operator::Consent;
 use crate::operators::REGISTRY;
-use crate::plan::{Locking, Plan, PlanSettings, plan, preflight};
+use crate::plan::{Input, Locking, Plan, PlanSettings, PlannedStep, plan, preflight};
 use crate::runner::{Forecast, RunError, StepState, survey};
 use crate::store::{Store, StoreError};
 use crate::workflow::{Diagnostics, did_you_mean, render, to_json};
@@ -48,12 +48,8 @@ pub(super) fn show_diagnostics(diagnostics: &Diagnostics, format: Format) {
     }
 }
 
-/// Plans the workflow; shows what is wrong with it, and in that case returns the exit.
-pub(super) async fn load(args: &WorkflowArgs, format: Format, lock: Locking) -> Result<Plan, Exit> {
-    load_for(args, format, lock, Path::new(".")).await
-}
-
-/// Like [`load`], with outputs below the folder `out`.
+/// Plans the workflow, with outputs below the folder `out`; shows what is wrong with it, and in that
+/// case returns the exit.
 async fn load_for(
     args: &WorkflowArgs,
     format: Format,
@@ -147,32 +143,29 @@ impl Surveyed {
         preflight(&self.plan, (0..self.states.len()).filter(runs))
     }
 
-    /// The step and port that `name` (`valid`, `valid.rejects`) stands for.
-    pub(super) fn find(&self, name: &str) -> Result<(usize, &'static str), Exit> {
-        let split = |at: usize| (&name[..at], Some(&name[at + 1..]));
-        let candidates =
-            std::iter::once((name, None)).chain(name.rmatch_indices('.').map(|(at, _)| split(at)));
-        for (step, port) in candidates {
-            let Some(at) = self.plan.steps.iter().position(|s| s.name == step) else { continue };
-            let ports = self.plan.steps[at].step.ports();
-            let named = match port {
-                None => ports.first(),
-                Some(port) => ports.iter().find(|p| p.name == port),
-            };
-            return match named {
-                Some(port) => Ok((at, port.name)),
-                None => {
-                    let known: Vec<&str> = ports.iter().map(|p| p.name).collect();
-                    let message = format!(
-                        "step `{step}` has no port `{}`; its ports are {}",
-                        port.unwrap_or_default(),
-                        known.join(", ")
-                    );
-                    Err(fail(&message, Exit::Invalid))
-                }
-            };
-        }
-        Err(unknown_step(&self.plan, name))
+    /// The table that `name` stands for (`valid`, `valid.rejects`, `gen[*]`), as in `from:`.
+    pub(super) fn table(&self, name: &str) -> Result<Input, Exit> {
+        self.plan.table(name).map_err(|problem| {
+            let help = problem.help.map(|help| format!("; {help}")).unwrap_or_default();
+            fail(&format!("{}{help}", problem.message), Exit::Invalid)
+        })
+    }
+
+    /// The same, if all of it is stored as the workflow stands now.
+    pub(super) fn computed_table(&self, name: &str) -> Result<Input, Exit> {
+        let input = self.table(name)?;
+        let missing = |step: &usize| self.states[*step].manifest.is_none();
+        let missing: Vec<usize> = input.tables.iter().map(|t| t.step).filter(missing).collect();
+        if missing.is_empty() { Ok(input) } else { Err(self.not_computed(&missing)) }
+    }
+
+    /// The rows of a table; `None` if not all of it is stored.
+    pub(super) fn rows(&self, input: &Input) -> Option<u64> {
+        let rows = input.tables.iter().map(|table| {
+            let manifest = self.states[table.step].manifest.as_ref()?;
+            manifest.port(table.port).map(|port| port.rows)
+        });
+        rows.sum()
     }
 
     /// The command that computes what is missing.
@@ -180,24 +173,42 @@ impl Surveyed {
         format!("galeras run {}{}", self.plan.file, self.options)
     }
 
-    /// Says that the step has no stored result, and what to do.
-    pub(super) fn not_computed(&self, at: usize) -> Exit {
-        let step = &self.plan.steps[at].name;
-        let state = match &self.states[at].forecast {
-            Forecast::Runs { reason: Reason::BlobMissing, detail: Some(detail) } => {
-                format!("the result of `{step}` cannot be used, because {detail}")
+    /// Says that these steps have no stored result, and what to do.
+    pub(super) fn not_computed(&self, missing: &[usize]) -> Exit {
+        let steps: Vec<&PlannedStep> = missing.iter().map(|at| &self.plan.steps[*at]).collect();
+        let mut names: Vec<&str> = steps.iter().map(|step| step.name.as_str()).collect();
+        let state = match (missing, names.as_slice()) {
+            ([at], [step]) => match &self.states[*at].forecast {
+                Forecast::Runs { reason: Reason::BlobMissing, detail: Some(detail) } => {
+                    format!("the result of `{step}` cannot be used, because {detail}")
+                }
+                _ => format!("`{step}` is not computed yet as the workflow stands now"),
+            },
+            (_, [first, ..]) => {
+                let (more, step) = (names.len() - 1, first);
+                format!("`{step}` and {more} more are not computed yet as the workflow stands now")
             }
-            _ => format!("`{step}` is not computed yet as the workflow stands now"),
+            (_, []) => "nothing is computed yet".to_string(),
         };
-        let message = format!("{state}; run\n  {} --select '{step}'", self.command());
-        fail(&message, Exit::Failed)
+        if names.len() > SELECTED {
+            names = steps.iter().map(|step| step.family.as_str()).collect();
+            names.dedup();
+        }
+        let select: String = names.iter().map(|name| format!(" --select '{name}'")).collect();
+        fail(&format!("{state}; run\n  {}{select}", self.command()), Exit::Failed)
     }
 }
 
+/// Cells that a command names one by one; of more it names their step.
+const SELECTED: usize = 3;
+
 /// Says that there is no such step, with a suggestion.
 pub(super) fn unknown_step(plan: &Plan, name: &str) -> Exit {
-    let known = plan.steps.iter().map(|s| s.name.as_str());
-    fail_unknown(&format!("the workflow has no step `{name}`"), name, known, "the steps are")
+    let known = plan.table_names();
+    // A port, or the output of an embedded workflow, is no step.
+    let known = known.iter().map(String::as_str).filter(|name| !name.contains('.'));
+    let message = format!("the workflow has no step `{name}`");
+    fail_unknown(&message, name.split('[').next().unwrap_or(name), known, "the steps are")
 }
 
 /// Says that a name on the command line stands for nothing, with the name that was probably

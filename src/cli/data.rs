@@ -1,51 +1,35 @@
 //! `show` and `sql`: the rows of results.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use datafusion::catalog::{MemorySchemaProvider, SchemaProvider};
 use datafusion::dataframe::DataFrame;
+use datafusion::error::DataFusionError;
 use datafusion::execution::context::{SQLOptions, SessionContext};
-use parquet::arrow::ArrowWriter;
 
 use super::context::{Exit, Surveyed, fail, print};
-use super::screen;
-use super::stdout::has_failed;
+use super::rows::{OutArgs, RowFormat, TableRows, write_rows};
+use super::stats::show_stats;
 use super::{Format, WorkflowArgs};
-use crate::operator::{MAIN, plain_message};
-use crate::plan::Plan;
-use crate::report::{TableFormat, write_table};
-use crate::runner::{StepManifests, open, open_port};
-use crate::scratch::WholeFile;
+use crate::operator::plain_message;
+use crate::plan::{Input, Plan, cell_columns};
+use crate::report::{TableStyle, count};
+use crate::runner::{StepManifests, open};
 use crate::session::{check_sql_depth, column, explain, parse_row_expr, session};
 use crate::store::Store;
 use crate::visible::escape;
 use crate::workflow::did_you_mean;
 
-/// How rows are written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum RowFormat {
-    /// A table for people, cropped to the terminal.
-    #[default]
-    Table,
-    /// One JSON object per line.
-    Json,
-    /// Comma-separated values.
-    Csv,
-    /// A Parquet file (with `-o`).
-    Parquet,
-}
-
 #[derive(Args)]
 pub(crate) struct ShowArgs {
     #[command(flatten)]
     workflow: WorkflowArgs,
-    /// The step, or one of its ports: `valid`, `valid.rejects`.
+    /// The table: `valid`, `valid.rejects`, a cell of a matrix `gen[seed=1]`, all cells `gen[*]`,
+    /// the output of an embedded workflow `collected.methods`.
+    #[arg(value_name = "STEP[.PORT]")]
     step: String,
     /// The number of rows (default: 10 for a table, all for other formats).
     #[arg(long, value_name = "N")]
@@ -56,6 +40,10 @@ pub(crate) struct ShowArgs {
     /// A condition in SQL over the columns.
     #[arg(long = "where", value_name = "SQL")]
     condition: Option<String>,
+    /// Describe each column instead: type, nulls, distinct values; minimum, quartiles, maximum and
+    /// mean of its numbers, or of the lengths of its texts and lists.
+    #[arg(long)]
+    stats: bool,
     #[command(flatten)]
     out: OutArgs,
 }
@@ -64,47 +52,91 @@ pub(crate) struct ShowArgs {
 pub(crate) struct SqlArgs {
     #[command(flatten)]
     workflow: WorkflowArgs,
-    /// The query. Every step is a table; its ports are `step.port`.
+    /// The query. Every step is a table, and its ports are `step.port`; names with more than small
+    /// letters, digits and `_` are written in double quotes: "testbed[*]", "gen[seed=1].rejects".
     query: String,
     #[command(flatten)]
     out: OutArgs,
 }
 
-#[derive(Args)]
-struct OutArgs {
-    /// How the rows are written.
-    #[arg(long, value_enum, default_value_t)]
-    format: RowFormat,
-    /// A file to write to.
-    #[arg(short, long, value_name = "PATH")]
-    output: Option<PathBuf>,
-}
-
 pub(crate) async fn show(args: ShowArgs) -> Exit {
+    if let Err(exit) = args.out.check() {
+        return exit;
+    }
     let surveyed = match Surveyed::load(&args.workflow, Format::Human).await {
         Ok(surveyed) => surveyed,
         Err(exit) => return exit,
     };
-    let (at, port) = match surveyed.find(&args.step) {
-        Ok(port) => port,
+    let input = match surveyed.computed_table(&args.step) {
+        Ok(input) => input,
         Err(exit) => return exit,
     };
-    let done = surveyed.done();
-    if done[at].is_none() {
-        return surveyed.not_computed(at);
-    }
     let session = session(1);
-    let df = match open_port(&session, &surveyed.store, &surveyed.plan, at, port, &done) {
-        Ok(df) => df,
-        Err(error) => return fail(&error.to_string(), Exit::Failed),
+    let tables = match cells(&session, &surveyed, &input) {
+        Ok(tables) => tables,
+        Err(exit) => return exit,
     };
-    match chosen(&session, df, &args) {
-        Ok(df) => write(df, &args.out).await,
-        Err(message) => fail(&message, Exit::Invalid),
+    let people = args.out.format == RowFormat::Table && !args.stats;
+    let tables = tables.into_iter().map(|df| chosen(&session, df, &args, &surveyed.plan, &input));
+    let tables = match tables.collect::<Result<Vec<_>, _>>() {
+        Ok(tables) => tables,
+        Err(message) => return fail(&message, Exit::Invalid),
+    };
+    let limit = args.rows.or(people.then_some(ROWS));
+    let rows = TableRows::new(tables, limit);
+    if args.stats {
+        return show_stats(rows, &args.out).await;
+    }
+    let columns_hint = args.columns.is_empty().then_some("use --columns");
+    let style = TableStyle { short_ids: true, columns_hint, ..TableStyle::default() };
+    let exit = write_rows(rows, &args.out, style).await;
+    let all = surveyed.rows(&input).filter(|_| args.condition.is_none()).unwrap_or(0);
+    let more = all.saturating_sub(limit.unwrap_or(usize::MAX) as u64);
+    match exit {
+        Exit::Done if people && args.rows.is_none() && args.out.output.is_none() && more > 0 => {
+            print(&format!("… {} more rows (use --rows)\n", count(more)))
+        }
+        exit => exit,
     }
 }
 
-/// RowFormat of an output that are printed at the end of a run.
+/// Rows of a table for people, unless another number is asked for.
+const ROWS: usize = 10;
+
+/// The tables of an input, one for each cell: they are shown one after the other.
+fn cells(
+    session: &SessionContext,
+    surveyed: &Surveyed,
+    input: &Input,
+) -> Result<Vec<DataFrame>, Exit> {
+    let done = surveyed.done();
+    let one = |table: &crate::plan::TableRef| {
+        let cell = Input { tables: vec![table.clone()], ..input.clone() };
+        open(session, &surveyed.store, &surveyed.plan, &cell, &done)
+    };
+    let tables = input.tables.iter().map(one).collect::<Result<Vec<_>, _>>();
+    tables.map_err(|error| fail(&error.to_string(), Exit::Failed))
+}
+
+/// The columns of a table for people: what tells its rows apart, then what the step made, then what
+/// it got.
+fn columns_for_people(plan: &Plan, input: &Input) -> Vec<String> {
+    let mut order: Vec<&str> = Vec::new();
+    let mut known: HashSet<&str> = HashSet::new();
+    if let Some(table) = input.tables.first() {
+        order.extend(cell_columns(&table.cell).map(|(name, _)| name).filter(|_| input.united));
+        let inputs = &plan.steps[table.step].inputs;
+        known.extend(inputs.iter().flat_map(|input| input.schema.names()));
+    }
+    order.extend(input.schema.key.iter().map(String::as_str));
+    order.extend(input.schema.names().filter(|name| !known.contains(name)));
+    order.extend(input.schema.names());
+    let mut placed = HashSet::new();
+    order.retain(|name| input.schema.field(name).is_some() && placed.insert(*name));
+    order.into_iter().map(str::to_string).collect()
+}
+
+/// Rows of an output that are printed at the end of a run.
 const SHOWN_ROWS: usize = 100;
 
 /// Prints the outputs that the workflow wants to be shown, from the results that a run left.
@@ -118,7 +150,9 @@ pub(super) async fn show_outputs(plan: &Plan, store: &Store, results: &StepManif
             Ok((all, first)) => {
                 let path = escape(&output.path.display().to_string());
                 print(&format!("\n{} ({path})\n", output.name));
-                let exit = write(first, &OutArgs { format: RowFormat::Table, output: None }).await;
+                let out = OutArgs { format: RowFormat::Table, output: None };
+                let rows = TableRows::new(vec![first], None);
+                let exit = write_rows(rows, &out, TableStyle::default()).await;
                 match all.count().await {
                     Ok(rows) if rows > SHOWN_ROWS && exit == Exit::Done => {
                         print(&format!("… {} more rows\n", rows - SHOWN_ROWS))
@@ -140,6 +174,8 @@ fn chosen(
     session: &SessionContext,
     mut df: DataFrame,
     args: &ShowArgs,
+    plan: &Plan,
+    input: &Input,
 ) -> Result<DataFrame, String> {
     let schema: SchemaRef = Arc::new(df.schema().as_arrow().clone());
     let failed = |e: datafusion::error::DataFusionError| plain_message(&e);
@@ -162,18 +198,23 @@ fn chosen(
                 });
             }
         }
-        df = df
-            .select(args.columns.iter().map(|c| column(c)).collect::<Vec<_>>())
-            .map_err(failed)?;
+        return select(df, &args.columns);
     }
-    let limit = args.rows.or((args.out.format == RowFormat::Table).then_some(10));
-    match limit {
-        Some(rows) => df.limit(0, Some(rows)).map_err(failed),
-        None => Ok(df),
+    match args.out.format == RowFormat::Table && !args.stats {
+        true => select(df, &columns_for_people(plan, input)),
+        false => Ok(df),
     }
 }
 
+fn select(df: DataFrame, columns: &[String]) -> Result<DataFrame, String> {
+    let columns: Vec<_> = columns.iter().map(|name| column(name)).collect();
+    df.select(columns).map_err(|error| plain_message(&error))
+}
+
 pub(crate) async fn sql(args: SqlArgs) -> Exit {
+    if let Err(exit) = args.out.check() {
+        return exit;
+    }
     let surveyed = match Surveyed::load(&args.workflow, Format::Human).await {
         Ok(surveyed) => surveyed,
         Err(exit) => return exit,
@@ -189,7 +230,9 @@ pub(crate) async fn sql(args: SqlArgs) -> Exit {
     let options =
         SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
     match session.sql_with_options(&args.query, options).await {
-        Ok(df) => write(df, &args.out).await,
+        Ok(df) => {
+            write_rows(TableRows::new(vec![df], None), &args.out, TableStyle::default()).await
+        }
         Err(error) => {
             let nothing: SchemaRef = Arc::new(arrow::datatypes::Schema::empty());
             let error = explain(&error, &nothing, "");
@@ -201,10 +244,16 @@ pub(crate) async fn sql(args: SqlArgs) -> Exit {
 
 /// Makes the tables that the query names known to the session.
 fn register(session: &SessionContext, surveyed: &Surveyed, query: &str) -> Result<(), Exit> {
-    let failed = |e: datafusion::error::DataFusionError| fail(&plain_message(&e), Exit::Invalid);
+    let failed = |e: DataFusionError| fail(&plain_message(&e), Exit::Invalid);
     let state = session.state();
     let dialect = state.config_options().sql_parser.dialect;
-    let statement = state.sql_to_statement(query, &dialect).map_err(failed)?;
+    let statement = state.sql_to_statement(query, &dialect).map_err(|error| {
+        let message = plain_message(&error);
+        let help = unquoted_cells(query).map(|name| {
+            format!("; a table whose name has brackets is written in double quotes: \"{name}\"")
+        });
+        fail(&format!("{message}{}", help.unwrap_or_default()), Exit::Invalid)
+    })?;
     let references = state.resolve_table_references(&statement).map_err(failed)?;
     let done = surveyed.done();
     for reference in references {
@@ -212,11 +261,8 @@ fn register(session: &SessionContext, surveyed: &Surveyed, query: &str) -> Resul
             Some(schema) => format!("{schema}.{}", reference.table()),
             None => reference.table().to_string(),
         };
-        let (at, port) = surveyed.find(&name)?;
-        if done[at].is_none() {
-            return Err(surveyed.not_computed(at));
-        }
-        let df = open_port(session, &surveyed.store, &surveyed.plan, at, port, &done)
+        let input = surveyed.computed_table(&name)?;
+        let df = open(session, &surveyed.store, &surveyed.plan, &input, &done)
             .map_err(|e| fail(&e.to_string(), Exit::Failed))?;
         let catalog = session.catalog("datafusion");
         match (reference.schema(), catalog) {
@@ -233,7 +279,6 @@ fn register(session: &SessionContext, surveyed: &Surveyed, query: &str) -> Resul
                 tables.register_table(table, df.into_view()).map_err(failed)?;
             }
             _ => {
-                debug_assert!(port == MAIN || !name.contains('.'));
                 session.register_table(reference, df.into_view()).map_err(failed)?;
             }
         }
@@ -241,89 +286,40 @@ fn register(session: &SessionContext, surveyed: &Surveyed, query: &str) -> Resul
     Ok(())
 }
 
-async fn write(df: DataFrame, out: &OutArgs) -> Exit {
-    let schema: SchemaRef = Arc::new(df.schema().as_arrow().clone());
-    let batches = match df.collect().await {
-        Ok(batches) => batches,
-        Err(error) => return fail(&plain_message(&error), Exit::Failed),
-    };
-    match write_batches(&batches, &schema, out) {
-        Ok(()) => Exit::Done,
-        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Exit::Done,
-        Err(e) if e.kind() == std::io::ErrorKind::InvalidInput => {
-            fail(&e.to_string(), Exit::Invalid)
-        }
-        Err(e) => match &out.output {
-            Some(path) => fail(&format!("cannot write {}: {e}", path.display()), Exit::Disk),
-            // Told when the program ends, unless the reader has gone away.
-            None if has_failed() => Exit::Done,
-            None => fail(&format!("cannot write standard output: {e}"), Exit::Disk),
-        },
-    }
-}
-
-fn write_batches(
-    batches: &[RecordBatch],
-    schema: &SchemaRef,
-    out: &OutArgs,
-) -> std::io::Result<()> {
-    let format = match out.format {
-        RowFormat::Table => TableFormat::Table,
-        RowFormat::Json => TableFormat::Json,
-        RowFormat::Csv => TableFormat::Csv,
-        RowFormat::Parquet => return write_parquet(batches, schema, out.output.as_deref()),
-    };
-    match &out.output {
-        Some(path) => replace(path, |file| {
-            let mut file = BufWriter::new(file);
-            write_table(&mut file, batches, schema, format, None)?;
-            file.flush()
-        }),
-        None => {
-            let width = screen::stdout_width().unwrap_or(80);
-            let stdout: Box<dyn Write + Send> = match format {
-                TableFormat::Table => Box::new(screen::stdout()),
-                // Data for programs is as it is, unless it goes to a terminal.
-                TableFormat::Json | TableFormat::JsonArray | TableFormat::Csv => {
-                    screen::data_stdout()
-                }
-            };
-            let mut out = BufWriter::new(stdout);
-            write_table(&mut out, batches, schema, format, Some(width))?;
-            out.flush()
-        }
-    }
-}
-
-/// Writes a file that replaces the one at `path` when it is whole. What is no file, such as
-/// `/dev/stdout` or a pipe, is written as it is.
-fn replace(path: &Path, write: impl FnOnce(&File) -> std::io::Result<()>) -> std::io::Result<()> {
-    if std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
-        return write(&File::options().write(true).open(path)?);
-    }
-    // A link stays one.
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-    let whole = WholeFile::beside(&path)?;
-    write(whole.file())?;
-    whole.finish(&path)
-}
-
-fn write_parquet(
-    batches: &[RecordBatch],
-    schema: &SchemaRef,
-    path: Option<&Path>,
-) -> std::io::Result<()> {
-    let Some(path) = path else {
-        let message = "Parquet is written to a file; add -o PATH";
-        return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, message));
-    };
-    let failed = |e: parquet::errors::ParquetError| std::io::Error::other(e);
-    replace(path, |file| {
-        let mut writer = ArrowWriter::try_new(file, Arc::clone(schema), None).map_err(failed)?;
-        for batch in batches {
-            writer.write(batch).map_err(failed)?;
-        }
-        writer.close().map_err(failed)?;
-        Ok(())
+/// The first name with cells (`gen[*]`, `gen[seed=1].rejects`) that stands in a query without
+/// quotes, where SQL does not take it. An element of a list (`tags[1]`) is none.
+fn unquoted_cells(query: &str) -> Option<String> {
+    let in_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
+    // What is quoted, with either mark, stands at the odd places.
+    query.split(['"', '\'']).step_by(2).find_map(|text| {
+        text.match_indices('[').find_map(|(open, _)| {
+            let close = open + text[open..].find(']')?;
+            let cells = &text[open + 1..close];
+            let start = text[..open]
+                .rfind(|c| !in_name(c))
+                .map_or(0, |at| at + text[at..].chars().next().map_or(1, char::len_utf8));
+            let rest = &text[close + 1..];
+            let end = rest.find(|c| !in_name(c)).unwrap_or(rest.len());
+            let is_name = start < open && (cells.trim() == "*" || cells.contains('='));
+            is_name.then(|| format!("{}{}", &text[start..=close], &rest[..end]))
+        })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unquoted_cells;
+
+    #[test]
+    fn names_with_cells_are_found_outside_of_quotes() {
+        let found = |query| unquoted_cells(query);
+        assert_eq!(found("SELECT * FROM gen[*] WHERE x").as_deref(), Some("gen[*]"));
+        assert_eq!(
+            found("SELECT 1 FROM a JOIN g[n=1].rejects r").as_deref(),
+            Some("g[n=1].rejects")
+        );
+        assert_eq!(found("SELECT tags[1] FROM a"), None);
+        assert_eq!(found("SELECT '[*]' FROM \"gen[*]\" WHERE é[*"), None);
+        assert_eq!(found("SELECT [*]"), None);
+    }
 }

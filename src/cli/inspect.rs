@@ -1,23 +1,21 @@
-//! `plan`, `check`, `explain`, `graph`: what a workflow is and what a run would do.
+//! `plan`, `check`, `explain`: what a workflow is and what a run would do.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::{Value, json};
 
 use super::allow::{AllowArgs, trust};
 use super::context::{
-    Exit, Surveyed, fail, fail_run, fail_unknown, load, plan_file, print, print_json,
-    show_diagnostics,
+    Exit, Surveyed, fail, fail_run, fail_unknown, plan_file, print, print_json, show_diagnostics,
 };
 use super::requests::PlannedRequests;
 use super::run::{OutArgs, requests_of_run};
 use super::{Format, StoreArgs, WorkflowArgs};
 use crate::code::Code;
-use crate::event::StepStatus;
 use crate::plan::{Locking, Plan};
-use crate::report::{GraphEdge, GraphFormat, GraphNode, StepGraph, count, render_graph};
+use crate::report::count;
 use crate::runner::{Forecast, StepState, output_conflicts};
 use crate::trust::{AccessRequest, Allowance, phrase, requests, shell_word};
 use crate::visible::{escape, escape_json};
@@ -211,7 +209,7 @@ fn explain_code(name: &str, format: Format) -> Exit {
 pub(crate) struct ExplainArgs {
     #[command(flatten)]
     workflow: WorkflowArgs,
-    /// The step.
+    /// The step; of a matrix step a cell `gen[seed=1]`, or all of them `gen[*]`.
     step: String,
     /// How to answer.
     #[arg(long, value_enum, default_value_t)]
@@ -223,15 +221,28 @@ pub(crate) async fn explain(args: ExplainArgs) -> Exit {
         Ok(surveyed) => surveyed,
         Err(exit) => return exit,
     };
-    let (at, _) = match surveyed.find(&args.step) {
-        Ok(place) => place,
+    let input = match surveyed.table(&args.step) {
+        Ok(input) => input,
         Err(exit) => return exit,
     };
+    for (place, table) in input.tables.iter().enumerate() {
+        if place > 0 && args.format == Format::Human {
+            print("\n");
+        }
+        let exit = explain_step(&surveyed, table.step, args.format);
+        if exit != Exit::Done {
+            return exit;
+        }
+    }
+    Exit::Done
+}
+
+fn explain_step(surveyed: &Surveyed, at: usize, format: Format) -> Exit {
     let (step, state) = (&surveyed.plan.steps[at], &surveyed.states[at]);
     let (word, reason, detail) = words(&surveyed.plan, state);
     let files = step.step.side_files().unwrap_or_default();
     let key = state.preimage.as_ref().map(|p| p.key());
-    if args.format == Format::Json {
+    if format == Format::Json {
         return print_json(&json!({
             "event": "explain", "step": step.name, "op": step.operator.descriptor().name,
             "version": step.operator.descriptor().version, "state": word, "reason": reason,
@@ -291,53 +302,4 @@ pub(crate) async fn explain(args: ExplainArgs) -> Exit {
         }
     }
     print(&text)
-}
-
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum Picture {
-    /// For Markdown.
-    #[default]
-    Mermaid,
-    /// For Graphviz.
-    Dot,
-    /// A picture.
-    Svg,
-}
-
-#[derive(Args)]
-pub(crate) struct GraphArgs {
-    #[command(flatten)]
-    workflow: WorkflowArgs,
-    /// The format of the graph.
-    #[arg(long, value_enum, default_value_t)]
-    format: Picture,
-}
-
-pub(crate) async fn graph(args: GraphArgs) -> Exit {
-    let plan = match load(&args.workflow, Format::Human, Locking::Pinned).await {
-        Ok(plan) => plan,
-        Err(exit) => return exit,
-    };
-    let nodes = plan
-        .steps
-        .iter()
-        .map(|step| GraphNode {
-            name: step.name.clone(),
-            label: step.operator.descriptor().name.to_string(),
-            state: None::<StepStatus>,
-        })
-        .collect();
-    let mut edges = Vec::new();
-    for (to, step) in plan.steps.iter().enumerate() {
-        for table in step.inputs.iter().flat_map(|input| &input.tables) {
-            let label = (table.port != crate::operator::MAIN).then(|| table.port.to_string());
-            edges.push(GraphEdge { from: table.step, to, label });
-        }
-    }
-    let format = match args.format {
-        Picture::Mermaid => GraphFormat::Mermaid,
-        Picture::Dot => GraphFormat::Dot,
-        Picture::Svg => GraphFormat::Svg,
-    };
-    print(&render_graph(&StepGraph { title: plan.name.clone(), nodes, edges }, format))
 }

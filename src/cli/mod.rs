@@ -10,17 +10,27 @@ mod context;
 mod contracts;
 mod data;
 mod defects;
+mod diff;
+mod diff_tables;
+mod diff_text;
 mod exit;
+mod graph;
 mod init;
 mod inspect;
 mod lock;
 mod logging;
 mod ops;
 mod origin;
+mod past_runs;
+mod path;
 mod requests;
+mod rows;
 mod run;
+mod run_pair;
+mod runs;
 mod screen;
 mod signals;
+mod stats;
 mod stdout;
 mod store_places;
 mod trace;
@@ -56,7 +66,7 @@ enum Verb {
     /// Say why a step would run or not, and what its result depends on.
     Explain(inspect::ExplainArgs),
     /// Draw the graph of a workflow.
-    Graph(inspect::GraphArgs),
+    Graph(graph::GraphArgs),
     /// List the operators, or document one.
     Ops(ops::OpsArgs),
     /// Print a JSON Schema: of workflow files, of an operator's arguments, of a table.
@@ -71,6 +81,12 @@ enum Verb {
     Trace(trace::TraceArgs),
     /// Say which workflow, step and run a file comes from.
     Origin(origin::OriginArgs),
+    /// Print where the Parquet file of a step's result is.
+    Path(path::PathArgs),
+    /// List the runs of a workflow: when, with which params, and to which results they came.
+    Runs(runs::RunsArgs),
+    /// Compare two runs of a workflow: steps, columns, rows.
+    Diff(diff::DiffArgs),
     /// Write a workflow to start from.
     Init(init::InitArgs),
     /// Look after the store of results.
@@ -168,7 +184,7 @@ fn perform(cli: Cli) -> Exit {
             Verb::Plan(args) => inspect::plan(args).await,
             Verb::Check(args) => inspect::check(args).await,
             Verb::Explain(args) => inspect::explain(args).await,
-            Verb::Graph(args) => inspect::graph(args).await,
+            Verb::Graph(args) => graph::graph(args).await,
             Verb::Ops(args) => ops::ops(&args),
             Verb::Schema(args) => ops::schema(&args).await,
             Verb::Lock(args) => lock::lock(args).await,
@@ -176,6 +192,9 @@ fn perform(cli: Cli) -> Exit {
             Verb::Sql(args) => data::sql(args).await,
             Verb::Trace(args) => trace::trace(args).await,
             Verb::Origin(args) => origin::origin(args).await,
+            Verb::Path(args) => path::path(args).await,
+            Verb::Runs(args) => runs::runs(args).await,
+            Verb::Diff(args) => diff::diff(args).await,
             Verb::Init(args) => init::init(&args),
             Verb::Cache(verb) => cache::cache(verb).await,
             Verb::Completions { shell } => {

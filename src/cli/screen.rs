@@ -118,6 +118,11 @@ pub(super) fn width() -> u16 {
         .unwrap_or(80)
 }
 
+/// Whether standard output is a terminal.
+pub(super) fn stdout_is_terminal() -> bool {
+    io::stdout().is_terminal()
+}
+
 /// A narrower terminal is not believed.
 const LEAST_WIDTH: u16 = 20;
 

@@ -1,5 +1,6 @@
 //! `trace`: a row's way through the workflow.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use arrow::array::RecordBatch;
@@ -23,6 +24,10 @@ pub(crate) struct TraceArgs {
     workflow: WorkflowArgs,
     /// The row's id, or the beginning of it.
     id: String,
+    /// Follow only rows of this table (`valid.rejects`, a cell `gen[seed=1]`, all cells `gen[*]`),
+    /// and through the steps that lead to it.
+    #[arg(long = "in", value_name = "STEP[.PORT]")]
+    place: Option<String>,
     /// How to answer.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -66,10 +71,29 @@ pub(crate) async fn trace(args: TraceArgs) -> Exit {
     if args.id.is_empty() || args.id.contains(['%', '_']) {
         return fail("an id consists of hexadecimal digits or letters", Exit::Invalid);
     }
-    let mut occurrences = match find(&surveyed, &args.id).await {
+    let place = match args.place.as_ref().map(|place| surveyed.computed_table(place)).transpose() {
+        Ok(place) => place,
+        Err(exit) => return exit,
+    };
+    let steps = match &place {
+        None => (0..surveyed.plan.steps.len()).collect(),
+        Some(input) => {
+            let steps: Vec<usize> = input.tables.iter().map(|table| table.step).collect();
+            surveyed.plan.with_ancestors(&steps)
+        }
+    };
+    let mut occurrences = match find(&surveyed, &steps, &args.id).await {
         Ok(occurrences) => occurrences,
         Err(message) => return fail(&message, Exit::Failed),
     };
+    if let Some(input) = &place {
+        let is_there = |o: &&Occurrence| {
+            input.tables.iter().any(|table| (table.step, table.port) == (o.step, o.port))
+        };
+        let ids: HashSet<String> =
+            occurrences.iter().filter(is_there).map(|o| o.id.clone()).collect();
+        occurrences.retain(|o| ids.contains(&o.id));
+    }
     // A whole id may be the beginning of another one.
     if occurrences.iter().any(|place| place.id == args.id) {
         occurrences.retain(|place| place.id == args.id);
@@ -79,12 +103,15 @@ pub(crate) async fn trace(args: TraceArgs) -> Exit {
     ids.dedup();
     match ids.as_slice() {
         [] => {
-            let message = format!("no computed step has a row with the id {}", args.id);
+            let place = args.place.as_ref().map(|place| format!("`{place}`"));
+            let place = place.unwrap_or_else(|| "no computed step".to_string());
+            let not = if args.place.is_some() { " no" } else { " a" };
+            let message = format!("{place} has{not} row with the id {}", args.id);
             fail(&format!("{message}{}", missing(&surveyed)), Exit::Failed)
         }
         [id] => {
             let id = (*id).to_string();
-            match with_parents(&surveyed, id, occurrences).await {
+            match with_parents(&surveyed, &steps, id, occurrences).await {
                 Ok(rows) => show(&surveyed, &rows, args.format),
                 Err(message) => fail(&message, Exit::Failed),
             }
@@ -106,6 +133,7 @@ struct TracedRow {
 /// The row, and those that it was made from, back to the first.
 async fn with_parents(
     surveyed: &Surveyed,
+    steps: &[usize],
     id: String,
     occurrences: Vec<Occurrence>,
 ) -> Result<Vec<TracedRow>, String> {
@@ -119,7 +147,7 @@ async fn with_parents(
         let Some(parent) = named.into_iter().find(|id| !known(id)).map(str::to_string) else {
             return Ok(rows);
         };
-        let mut occurrences = find(surveyed, &parent).await?;
+        let mut occurrences = find(surveyed, steps, &parent).await?;
         occurrences.retain(|place| place.id == parent);
         rows.push(TracedRow { id: parent, occurrences });
     }
@@ -144,15 +172,14 @@ fn not_computed(surveyed: &Surveyed) -> Vec<&str> {
         .collect()
 }
 
-/// Every table of a computed step in which a row has the id, in the order of the plan.
-async fn find(surveyed: &Surveyed, id: &str) -> Result<Vec<Occurrence>, String> {
+/// Every table of these steps, as far as they are computed, in which a row has the id, in the order
+/// of the plan.
+async fn find(surveyed: &Surveyed, steps: &[usize], id: &str) -> Result<Vec<Occurrence>, String> {
     let done = surveyed.done();
     let session = session(1);
     let mut occurrences = Vec::new();
-    for (at, step) in surveyed.plan.steps.iter().enumerate() {
-        if done[at].is_none() {
-            continue;
-        }
+    for at in steps.iter().copied().filter(|at| done[*at].is_some()) {
+        let step = &surveyed.plan.steps[at];
         for port in step.step.ports().iter().filter(|p| p.table.field(ID).is_some()) {
             let failed = |e: datafusion::error::DataFusionError| plain_message(&e);
             let df = open_port(&session, &surveyed.store, &surveyed.plan, at, port.name, &done)

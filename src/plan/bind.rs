@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::args;
 use super::cell::{Cell, cell_suffix};
-use super::expander::{BindKey, Expander, Site, StepTarget, StepTargets};
+use super::expander::{BindKey, Expander, Site, StepTargets};
 use super::mistake::{already_reported, diagnostic_of};
-use super::model::PlannedStep;
+use super::model::{PlannedStep, StepTarget};
 use super::settings::Locking;
 use super::substitution::substitute_arguments;
 use crate::code::Code;
@@ -139,7 +139,7 @@ impl Expander {
         }
         self.steps.push(PlannedStep {
             name: format!("{}{}{}", site.prefix, step.name.value, cell_suffix(cell)),
-            path: format!("{}{}", site.path, step.name.value),
+            family: format!("{}{}", site.family, step.name.value),
             operator,
             step: bound,
             inputs,

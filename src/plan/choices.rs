@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::expander::{Expander, Site, StepTarget, StepTargets};
+use super::expander::{Expander, Site, StepTargets};
 use super::graph;
+use super::model::StepTarget;
+use super::reference::TableFinder;
 use super::resolve::{open_references, reference_of, resolved};
 use super::scalar::plain;
 use crate::code::Code;
@@ -77,15 +79,16 @@ impl Expander {
             self.diagnostics.push(graph::unknown_step(site.workflow, reference));
             return;
         };
+        let mut finder = TableFinder { steps: &self.steps, diagnostics: &mut self.diagnostics };
         if let Cells::Select(selection) = &reference.cells
-            && self.check_selection(site, reference, upstream.all(), selection).is_none()
+            && finder.check_selection(site, reference, upstream.all(), selection).is_none()
         {
             return;
         }
         let planned = upstream.all().iter().map(|(_, target)| target);
         let mut planned = planned.filter(|target| !matches!(target, StepTarget::Broken));
         if let Some(target) = planned.next() {
-            self.port(site, reference, target, "");
+            finder.port(site, reference, target, "");
         }
     }
 }

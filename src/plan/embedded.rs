@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::model::{Input, PlannedOutput, PlannedStep};
+use super::model::{ExpandedPlan, Input, PlannedStep, StepTarget};
 
 /// The planned steps that the steps with `uses` of the top file have brought.
 #[derive(Debug, Default)]
@@ -22,7 +22,8 @@ impl EmbeddedSteps {
     }
 
     /// Removes the embedded steps that lead to nothing which the top file reads.
-    pub(super) fn keep_needed(self, steps: &mut Vec<PlannedStep>, outputs: &mut [PlannedOutput]) {
+    pub(super) fn keep_needed(self, plan: &mut ExpandedPlan) {
+        let ExpandedPlan { steps, outputs, limits, scopes } = plan;
         if self.ranges.is_empty() {
             return;
         }
@@ -53,6 +54,29 @@ impl EmbeddedSteps {
         let inputs = inputs.chain(outputs.iter_mut().map(|output| &mut output.input));
         for table in inputs.flat_map(|input| &mut input.tables) {
             table.step = places[table.step];
+        }
+        for limit in limits {
+            limit.steps.retain(|at| needed[*at]);
+            limit.steps.iter_mut().for_each(|at| *at = places[*at]);
+        }
+        for scope in scopes.values_mut() {
+            for cells in scope.values_mut() {
+                cells.retain_mut(|(_, target)| match target {
+                    StepTarget::Step(at) if !needed[*at] => false,
+                    StepTarget::Step(at) => {
+                        *at = places[*at];
+                        true
+                    }
+                    StepTarget::Embedded(outputs) => {
+                        outputs.retain(|_, input| input.tables.iter().all(|t| needed[t.step]));
+                        let tables = outputs.values_mut().flat_map(|input| &mut input.tables);
+                        tables.for_each(|table| table.step = places[table.step]);
+                        true
+                    }
+                    StepTarget::Broken => true,
+                });
+            }
+            scope.retain(|_, cells| !cells.is_empty());
         }
     }
 }

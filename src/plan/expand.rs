@@ -8,10 +8,11 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::cell::{Cell, CellKey, cell_suffix, fixed_keys, has_name, is_selected, join};
-use super::expander::{Expander, Site, StepCells, StepTarget, StepTargets, WorkflowFile};
+use super::expander::{Expander, Site, StepCells, StepTargets, WorkflowFile};
 use super::extent::{Extent, MAX_DEPTH};
 use super::file::read_embedded;
 use super::graph;
+use super::model::StepTarget;
 use super::params::{params, scope};
 use super::resolve::resolved;
 use crate::code::Code;
@@ -38,7 +39,7 @@ impl Expander {
             base,
             params: &params,
             prefix: "",
-            path: "",
+            family: "",
         };
         if workflow.steps.iter().any(|step| matches!(step.kind, StepKind::Uses(_))) {
             self.measure(&site).await;
@@ -55,6 +56,7 @@ impl Expander {
                 self.outputs.push(planned);
             }
         }
+        self.keep_scope("", targets);
     }
 
     /// Walks the whole workflow without binding anything, so that one that is too large is
@@ -305,7 +307,7 @@ impl Expander {
         let inner_params =
             params(workflow, &given, Some((source, &step.name)), &mut self.diagnostics);
         let prefix = format!("{}{}{}/", site.prefix, step.name.value, cell_suffix(cell));
-        let path = format!("{}{}/", site.path, step.name.value);
+        let family = format!("{}{}/", site.family, step.name.value);
         let fixed = resolved(workflow, &inner_params, &mut self.diagnostics);
         let inner = Site {
             workflow: &fixed,
@@ -313,7 +315,7 @@ impl Expander {
             base,
             params: &inner_params,
             prefix: &prefix,
-            path: &path,
+            family: &family,
         };
         self.embedding.push(file);
         let targets = Box::pin(self.workflow(&inner)).await;
@@ -330,6 +332,7 @@ impl Expander {
                 None => return StepTarget::Broken,
             };
         }
+        self.keep_scope(&prefix, targets);
         StepTarget::Embedded(outputs)
     }
 

@@ -1,7 +1,7 @@
 //! The plan under construction, and what all its builders share: the file at hand, what the
 //! names of its steps stand for, everything planned and reported so far.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,24 +12,13 @@ use serde_json::{Map, Value};
 use super::cell::{Cell, matrix_values};
 use super::embedded::EmbeddedSteps;
 use super::extent::Extent;
-use super::model::{FileBudget, Input, PlannedOutput, PlannedStep};
+use super::model::{ExpandedPlan, FileBudget, PlannedOutput, PlannedStep, StepScope, StepTarget};
 use super::params::scope;
 use super::scalar::plain;
 use super::settings::PlanSettings;
 use crate::operator::{BindContext, BoundStep, Operator, Pins, Registry};
 use crate::session::{RowExpr, session};
 use crate::workflow::{Diagnostics, Scope, SourceSpan, StepSpec, Workflow, collect_refs};
-
-/// What the name of a step stands for, in one cell.
-#[derive(Clone)]
-pub(super) enum StepTarget {
-    /// A planned step.
-    Step(usize),
-    /// An embedded workflow: its outputs.
-    Embedded(BTreeMap<String, Input>),
-    /// Something that could not be planned; the reason is reported.
-    Broken,
-}
 
 /// The cells of the steps of one file.
 pub(super) type StepTargets = HashMap<String, StepCells>;
@@ -64,6 +53,10 @@ impl StepCells {
         &self.cells
     }
 
+    pub(super) fn into_all(self) -> Vec<(Cell, StepTarget)> {
+        self.cells
+    }
+
     /// The cells that may be the one with these values, in order; `value` gives the value of a
     /// key as it is written. A key without a value is one that no such cell has.
     pub(super) fn candidates(
@@ -88,6 +81,8 @@ pub(super) struct Expander {
     pub(super) outputs: Vec<PlannedOutput>,
     /// The budgets of the files so far.
     pub(super) budgets: Vec<FileBudget>,
+    /// What the names of steps stand for, by the prefix of the file.
+    pub(super) scopes: HashMap<String, StepScope>,
     /// The contract files that steps name, and where.
     pub(super) contracts: Vec<(PathBuf, SourceSpan)>,
     /// The files that embed the one at hand.
@@ -143,8 +138,8 @@ pub(super) struct Site<'a> {
     pub(super) base: &'a Path,
     pub(super) params: &'a Map<String, Value>,
     pub(super) prefix: &'a str,
-    /// The prefix without cells.
-    pub(super) path: &'a str,
+    /// The same without cells.
+    pub(super) family: &'a str,
 }
 
 impl Expander {
@@ -162,6 +157,7 @@ impl Expander {
             steps: Vec::new(),
             outputs: Vec::new(),
             budgets: Vec::new(),
+            scopes: HashMap::new(),
             contracts: Vec::new(),
             embedding: Vec::new(),
             session: session(1),
@@ -181,13 +177,21 @@ impl Expander {
         Arc::clone(self.args_schemas.entry(operator.name).or_insert_with(make))
     }
 
-    /// The steps that a run needs, the outputs, and what was found on the way.
-    pub(super) fn finish(self) -> (Vec<PlannedStep>, Vec<PlannedOutput>, Diagnostics) {
-        let Self { mut steps, mut outputs, diagnostics, embedded, .. } = self;
+    /// Keeps what the names of a file's steps stand for.
+    pub(super) fn keep_scope(&mut self, prefix: &str, targets: StepTargets) {
+        let steps = targets.into_iter().map(|(name, cells)| (name, cells.into_all()));
+        self.scopes.insert(prefix.to_string(), steps.collect());
+    }
+
+    /// What a run needs, and what was found on the way.
+    pub(super) fn finish(mut self) -> (ExpandedPlan, Diagnostics) {
+        let limits = self.limits();
+        let Self { steps, outputs, scopes, diagnostics, embedded, .. } = self;
+        let mut expanded = ExpandedPlan { steps, outputs, limits, scopes };
         if !diagnostics.has_errors() {
-            embedded.keep_needed(&mut steps, &mut outputs);
+            embedded.keep_needed(&mut expanded);
         }
-        (steps, outputs, diagnostics)
+        (expanded, diagnostics)
     }
 
     /// The scope of expressions in a cell of a step.

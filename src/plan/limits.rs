@@ -31,7 +31,7 @@ impl Expander {
             node.as_i64().and_then(|n| u64::try_from(n).ok())
         });
         let budget = FileBudget {
-            path: site.path.to_string(),
+            path: site.family.to_string(),
             max_usd: usd,
             max_requests: requests,
             place: SourceSpan::new(source, spec.span),
@@ -92,7 +92,7 @@ impl Expander {
         for budget in std::mem::take(&mut self.budgets) {
             let bounded: Vec<&(usize, PaymentTerms)> = paid
                 .iter()
-                .filter(|(at, _)| self.steps[*at].path.starts_with(&budget.path))
+                .filter(|(at, _)| self.steps[*at].family.starts_with(&budget.path))
                 .collect();
             if budget.max_usd.is_some() {
                 self.check_priced(&budget, &bounded);
@@ -116,7 +116,7 @@ impl Expander {
     fn step_limits(&mut self, paid: &[(usize, PaymentTerms)]) -> Vec<PlannedLimit> {
         let mut cells: BTreeMap<&str, Vec<&(usize, PaymentTerms)>> = BTreeMap::new();
         for cell in paid {
-            cells.entry(&self.steps[cell.0].path).or_default().push(cell);
+            cells.entry(&self.steps[cell.0].family).or_default().push(cell);
         }
         let (mut limits, mut problems) = (Vec::new(), Vec::new());
         for (path, cells) in cells {
@@ -166,14 +166,14 @@ impl Expander {
             let step = &self.steps[*at];
             let lacking = terms.lacking();
             // That `max_usd` needs them is said where it stands.
-            if lacking.is_empty() || !seen.insert(&step.path) {
+            if lacking.is_empty() || !seen.insert(&step.family) {
                 continue;
             }
             let names: Vec<String> = lacking.iter().map(|name| format!("`{name}`")).collect();
             let message = format!(
                 "step {} needs {}: `budget` limits the cost, so what a request may cost must be \
                  known before it is sent",
-                quote(&step.path),
+                quote(&step.family),
                 names.join(" and ")
             );
             let place = Span::new(budget.place.start, budget.place.end());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::expander::Expander;
 use super::file::read_named;
 use super::lockfile::LockFile;
-use super::model::Plan;
+use super::model::{ExpandedPlan, Plan};
 use super::params::command_line_params;
 use super::settings::{Locking, PlanSettings};
 use crate::code::Code;
@@ -43,8 +43,7 @@ pub async fn plan(
     let mut expander = Expander::new(registry, settings.clone(), pins, diagnostics);
     expander.top(&workflow, &base, params.clone()).await;
     expander.check_places(file);
-    let limits = expander.limits();
-    let (steps, outputs, mut diagnostics) = expander.finish();
+    let (expanded, mut diagnostics) = expander.finish();
     if diagnostics.has_errors() {
         diagnostics.sort();
         return (None, diagnostics);
@@ -52,5 +51,8 @@ pub async fn plan(
     let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let name = workflow.name.as_ref().map_or(stem, |n| n.value.clone());
     let downloads = settings.downloads.clone();
-    (Some(Plan { name, file: display, params, steps, outputs, limits, downloads }), diagnostics)
+    let ExpandedPlan { steps, outputs, limits, scopes } = expanded;
+    let plan =
+        Plan { name, file: display, params, steps, outputs, limits, downloads, workflow, scopes };
+    (Some(plan), diagnostics)
 }

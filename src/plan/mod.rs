@@ -4,7 +4,8 @@
 //! [`plan`] is the way in. It finds everything that is wrong with a workflow at once and runs
 //! nothing. Imports go one way: `scalar` → `cell` → `model`, `settings` → `mistake` → `params`,
 //! `args`, `resolve`, `united`, `extent`, `embedded` → `expander` → `reference`, `checks`, `limits`,
-//! `outputs`, `places`, `substitution` → `choices`, `bind` → `expand` → `load`.
+//! `outputs`, `places`, `substitution` → `choices`, `bind` → `expand` → `load`. `named` stands on
+//! `reference`: it finds tables in a plan that is made.
 //!
 //! Does not live here: the YAML (`workflow`), the operators (it gets a registry), keys and
 //! results (`runner`).
@@ -25,6 +26,7 @@ mod load;
 mod lockfile;
 mod mistake;
 mod model;
+mod named;
 mod outputs;
 mod params;
 mod places;

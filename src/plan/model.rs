@@ -1,5 +1,6 @@
 //! The plan: what is run, in which order, with which tables.
 
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::cell::Cell;
 use crate::operator::{BoundStep, Operator, Port, TableSchema};
-use crate::workflow::{AssertSeverity, Node, Source, SourceSpan};
+use crate::workflow::{AssertSeverity, Node, Source, SourceSpan, Workflow};
 
 /// A bound, typed, acyclic workflow.
 pub struct Plan {
@@ -28,6 +29,11 @@ pub struct Plan {
     pub limits: Vec<PlannedLimit>,
     /// The folder for what steps fetch.
     pub downloads: PathBuf,
+    /// The workflow as it is written.
+    pub(super) workflow: Workflow,
+    /// What the names of steps stand for: those of the workflow under the empty text, those of an
+    /// embedded one under the beginning of its steps' names (`collect[n=1]/`).
+    pub(super) scopes: HashMap<String, StepScope>,
 }
 
 impl Plan {
@@ -43,8 +49,9 @@ impl Plan {
     }
 
     /// The steps that `name` stands for: the step of that full name, all cells of a matrix
-    /// step, or all steps of an embedded workflow.
+    /// step (`gen` or `gen[*]`), or all steps of an embedded workflow.
     pub fn matching(&self, name: &str) -> Vec<usize> {
+        let name = name.strip_suffix("[*]").unwrap_or(name);
         let part_of = |full: &str| {
             full.strip_prefix(name).is_some_and(|rest| {
                 rest.is_empty() || rest.starts_with('[') || rest.starts_with('/')
@@ -66,12 +73,34 @@ impl Plan {
     }
 }
 
+/// What the name of a step stands for, in one cell.
+#[derive(Clone)]
+pub(super) enum StepTarget {
+    /// A planned step.
+    Step(usize),
+    /// An embedded workflow: its outputs.
+    Embedded(BTreeMap<String, Input>),
+    /// Something that could not be planned; the reason is reported.
+    Broken,
+}
+
+/// The steps of one file by name, with their cells in order.
+pub(super) type StepScope = BTreeMap<String, Vec<(Cell, StepTarget)>>;
+
+/// The parts of a plan that refer to steps by their position.
+pub(super) struct ExpandedPlan {
+    pub(super) steps: Vec<PlannedStep>,
+    pub(super) outputs: Vec<PlannedOutput>,
+    pub(super) limits: Vec<PlannedLimit>,
+    pub(super) scopes: HashMap<String, StepScope>,
+}
+
 /// One step, ready to be run.
 pub struct PlannedStep {
     /// The full name, with the embedding steps and the cell.
     pub name: String,
-    /// The same without cells, which all cells share: `collect/methods`.
-    pub path: String,
+    /// The name without cells, which all cells of a matrix step share (`collect/gen`).
+    pub family: String,
     /// The operator.
     pub operator: &'static dyn Operator,
     /// The operator bound to arguments and input schemas.

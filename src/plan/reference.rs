@@ -3,16 +3,16 @@
 use std::collections::HashMap;
 
 use super::cell::{Cell, cell_columns, cell_suffix, fixed_keys, is_selected, key_value, lookup};
-use super::expander::{Expander, Site, StepTarget, StepTargets};
+use super::expander::{Expander, Site, StepTargets};
 use super::graph;
 use super::mistake::already_reported;
-use super::model::{Input, TableRef};
+use super::model::{Input, PlannedStep, StepTarget, TableRef};
 use super::scalar::plain;
 use super::united::united_schema;
 use crate::code::Code;
 use crate::digest::type_name;
 use crate::operator::{INPUT, MAIN};
-use crate::workflow::{Cells, Diagnostic, From, StepRef, StepSpec, quote};
+use crate::workflow::{Cells, Diagnostic, Diagnostics, From, StepRef, StepSpec, quote};
 use arrow::datatypes::FieldRef;
 
 impl Expander {
@@ -50,10 +50,32 @@ impl Expander {
         targets: &StepTargets,
         port: &str,
     ) -> Option<Input> {
+        let mut finder = TableFinder { steps: &self.steps, diagnostics: &mut self.diagnostics };
+        finder.table(site, reference, cell, targets, port)
+    }
+}
+
+/// Finds the tables behind references, and reports those that name none.
+pub(super) struct TableFinder<'a> {
+    /// The steps that are planned so far.
+    pub(super) steps: &'a [PlannedStep],
+    pub(super) diagnostics: &'a mut Diagnostics,
+}
+
+impl TableFinder<'_> {
+    /// The table behind a reference, as the input port `port`.
+    pub(super) fn table(
+        &mut self,
+        site: &Site<'_>,
+        reference: &StepRef,
+        cell: &Cell,
+        targets: &StepTargets,
+        port: &str,
+    ) -> Option<Input> {
         let Some(upstream) = targets.get(&reference.step) else {
             // Not once for every cell: to find the name that was meant takes long.
             let source = &site.workflow.source;
-            let known = already_reported(&self.diagnostics, source, reference.step_span);
+            let known = already_reported(self.diagnostics, source, reference.step_span);
             if !known && !self.diagnostics.is_full() {
                 self.diagnostics.push(graph::unknown_step(site.workflow, reference));
             }
@@ -158,7 +180,7 @@ impl Expander {
         fixed: &[(String, String)],
     ) -> Option<()> {
         let mut ok = Some(());
-        let told = already_reported(&self.diagnostics, &site.workflow.source, reference.span);
+        let told = already_reported(self.diagnostics, &site.workflow.source, reference.span);
         for (key, wanted) in fixed {
             if upstream.iter().any(|(c, _)| lookup(c, key).is_some_and(|v| plain(v) == *wanted)) {
                 continue;

@@ -99,7 +99,7 @@ pub(super) fn failed(error: &ArrowError) -> io::Error {
 
 /// A number with up to six significant digits and no trailing zeros; its whole part is never
 /// rounded away.
-pub(super) fn float(value: f64) -> String {
+pub fn float(value: f64) -> String {
     let size = value.abs();
     if !value.is_finite() {
         return if value.is_nan() { "NaN".into() } else { value.to_string() };

@@ -1,10 +1,8 @@
-//! The formats in which tables are written.
+//! The formats in which tables are written for programs.
 
 /// How a table is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableFormat {
-    /// Aligned columns, for people.
-    Table,
     /// One JSON object per line.
     Json,
     /// An array of JSON objects, each on a line of its own.

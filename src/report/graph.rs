@@ -1,20 +1,79 @@
 //! The graph of a workflow's steps: what all formats are drawn from.
 
-use crate::event::StepStatus;
+use super::units::count;
 
-/// A step.
+/// A step, or all cells of a matrix step.
 #[derive(Clone, Debug)]
 pub struct GraphNode {
     /// The step's name.
     pub name: String,
-    /// What is written under the name: the operator.
+    /// The operator.
     pub label: String,
-    /// How the step ended, or would end now; `None` if that is not asked.
-    pub state: Option<StepStatus>,
+    /// The state of each cell, of which a step without a matrix has one.
+    pub states: Vec<NodeState>,
+}
+
+/// What a run would do with a step as things stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NodeState {
+    /// Its result is stored.
+    Hit,
+    /// It was never computed.
+    New,
+    /// Something that it depends on has changed, or its result is gone.
+    Changed,
+    /// A step that it reads is computed first; then it is seen whether it runs.
+    Waiting,
+    /// It cannot be computed.
+    Broken,
+}
+
+impl NodeState {
+    /// All states, the best first.
+    pub(super) const ALL: [Self; 5] =
+        [Self::Hit, Self::New, Self::Changed, Self::Waiting, Self::Broken];
+
+    /// The state in one word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hit => "hit",
+            Self::New => "new",
+            Self::Changed => "changed",
+            Self::Waiting => "waiting",
+            Self::Broken => "broken",
+        }
+    }
+}
+
+impl GraphNode {
+    /// The state that all cells have.
+    pub(super) fn state(&self) -> Option<NodeState> {
+        let first = self.states.first()?;
+        self.states.iter().all(|state| state == first).then_some(*first)
+    }
+
+    /// What is written under the name: the operator and the states of its cells.
+    pub(super) fn caption(&self) -> String {
+        format!("{} · {}", self.label, self.states_text())
+    }
+
+    /// The states in words: `hit`, or `12 cells: 10 hit, 2 new`.
+    pub(super) fn states_text(&self) -> String {
+        if let [state] = self.states.as_slice() {
+            return state.name().to_string();
+        }
+        let number = |state| self.states.iter().filter(|s| **s == state).count();
+        let counts: Vec<String> = NodeState::ALL
+            .into_iter()
+            .filter(|state| number(*state) > 0)
+            .map(|state| format!("{} {}", count(number(state) as u64), state.name()))
+            .collect();
+        format!("{} cells: {}", count(self.states.len() as u64), counts.join(", "))
+    }
 }
 
 /// A table that goes from one step to another.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GraphEdge {
     /// The position of the step that produces it.
     pub from: usize,
@@ -44,6 +103,8 @@ pub enum GraphFormat {
     Dot,
     /// A picture that needs nothing else.
     Svg,
+    /// A line for each step, for a terminal.
+    Text,
 }
 
 impl StepGraph {
@@ -51,15 +112,5 @@ impl StepGraph {
     pub(super) fn valid_edges(&self) -> impl Iterator<Item = &GraphEdge> {
         let count = self.nodes.len();
         self.edges.iter().filter(move |e| e.from < count && e.to < count)
-    }
-}
-
-/// The state in one word, as events write it.
-pub(super) fn state_name(state: StepStatus) -> &'static str {
-    match state {
-        StepStatus::Hit => "hit",
-        StepStatus::Ran => "ran",
-        StepStatus::Failed => "failed",
-        StepStatus::Skipped => "skipped",
     }
 }

@@ -8,6 +8,7 @@
 
 mod bars;
 mod cell;
+mod column_stats;
 mod diagram;
 mod format;
 mod graph;
@@ -19,15 +20,19 @@ mod spending;
 mod stream;
 mod svg;
 mod table;
+mod table_diff;
 mod text;
 mod units;
 
+pub use cell::float as number;
+pub use column_stats::{ColumnSummary, DistinctCount, Measured, Quartiles, TableSummary};
 pub use diagram::render_graph;
 pub use format::TableFormat;
-pub use graph::{GraphEdge, GraphFormat, GraphNode, StepGraph};
+pub use graph::{GraphEdge, GraphFormat, GraphNode, NodeState, StepGraph};
 pub use human::HumanReporter;
 pub use json::JsonReporter;
 pub use spending::{limit_text, requests_text};
 pub use stream::TableWriter;
-pub use table::write_table;
+pub use table::{TableStyle, write_table};
+pub use table_diff::{ChangedRow, TableDiff, compare_tables};
 pub use units::{bytes, count, seconds};

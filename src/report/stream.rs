@@ -49,8 +49,7 @@ impl json::writer::JsonFormat for RowPerLine {
 }
 
 impl<W: Write> TableWriter<W> {
-    /// A writer of tables of this schema. [`TableFormat::Table`] is refused: its columns
-    /// are as wide as their widest cell, so it needs all rows ([`super::write_table`]).
+    /// A writer of tables of this schema.
     pub fn new(out: W, schema: SchemaRef, format: TableFormat) -> io::Result<Self> {
         let inner = match format {
             TableFormat::Json => {
@@ -66,10 +65,6 @@ impl<W: Write> TableWriter<W> {
                 let header = RecordBatch::new_empty(flat_schema(&schema));
                 writer.write(&header).map_err(|e| failed(&e))?;
                 FormatWriter::Csv(Box::new(writer))
-            }
-            TableFormat::Table => {
-                let message = "a table for people cannot be written batch by batch";
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
             }
         };
         Ok(Self { schema, inner, broken: false })
@@ -214,11 +209,10 @@ mod tests {
     }
 
     #[test]
-    fn other_columns_and_the_people_format_are_refused() {
+    fn other_columns_are_refused() {
         let other = batch().project(&[1, 0, 2, 3]).unwrap();
         let mut writer = TableWriter::new(Vec::new(), batch().schema(), TableFormat::Csv).unwrap();
         assert!(writer.write(&other).is_err());
-        assert!(TableWriter::new(Vec::new(), batch().schema(), TableFormat::Table).is_err());
     }
 
     struct Full(usize);
@@ -240,13 +234,15 @@ mod tests {
             let mut writer = TableWriter::new(Full(20), batch().schema(), format).unwrap();
             assert!(writer.write(&batch()).is_err());
             assert!(writer.finish().is_err());
-            assert!(write_all(format).is_err());
         }
     }
 
-    fn write_all(format: TableFormat) -> io::Result<()> {
-        let schema = batch().schema();
-        crate::report::write_table(&mut Full(5), &[batch()], &schema, format, None)
+    #[test]
+    fn a_table_for_people_on_a_full_disk_is_an_error_too() {
+        let style = crate::report::TableStyle::default();
+        let written =
+            crate::report::write_table(&mut Full(5), &[batch()], &batch().schema(), &style);
+        assert!(written.is_err());
     }
 
     #[test]

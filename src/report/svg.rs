@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::graph::{GraphNode, StepGraph, state_name};
+use super::graph::{GraphNode, NodeState, StepGraph};
 use super::layout::{HEIGHT, layout};
 use super::text;
 
@@ -12,6 +12,8 @@ const TITLE: f64 = 34.0;
 const ARROW: f64 = 7.0;
 /// Longer names are cropped; the whole name is the box's tooltip.
 const NAME: usize = 34;
+/// The same for what is under the name.
+const CAPTION: usize = 56;
 
 const STYLE: &str = "\
 .galeras-graph{font-family:system-ui,'Segoe UI',Roboto,'DejaVu Sans',sans-serif}\
@@ -24,9 +26,11 @@ const STYLE: &str = "\
 .galeras-graph .arrow{fill:#80868b}\
 .galeras-graph .port{font-size:10.5px;fill:#5f6368;text-anchor:middle;\
 stroke:#ffffff;stroke-width:4px;stroke-linejoin:round;paint-order:stroke}\
-.galeras-graph .ran .box{fill:#e3f4e8;stroke:#2e7d46}\
-.galeras-graph .failed .box{fill:#fce4e2;stroke:#c5352b;stroke-width:2}\
-.galeras-graph .skipped .box{stroke-dasharray:4 3}\
+.galeras-graph .hit .box{fill:#e3f4e8;stroke:#2e7d46}\
+.galeras-graph .new .box{fill:#e6eefc;stroke:#3b6fc4}\
+.galeras-graph .changed .box{fill:#f9f4e3;stroke:#a08a3c}\
+.galeras-graph .broken .box{fill:#fce4e2;stroke:#c5352b;stroke-width:2}\
+.galeras-graph .waiting .box{stroke-dasharray:4 3}\
 @media (prefers-color-scheme:dark){\
 .galeras-graph .page{fill:#1b1c1f}\
 .galeras-graph .title,.galeras-graph .name{fill:#e8eaed}\
@@ -34,8 +38,10 @@ stroke:#ffffff;stroke-width:4px;stroke-linejoin:round;paint-order:stroke}\
 .galeras-graph .op{fill:#a9aeb4}\
 .galeras-graph .edge{stroke:#80868b}\
 .galeras-graph .port{fill:#bdc1c6;stroke:#1b1c1f}\
-.galeras-graph .ran .box{fill:#1d3526;stroke:#5bb974}\
-.galeras-graph .failed .box{fill:#43201d;stroke:#f28b82}\
+.galeras-graph .hit .box{fill:#1d3526;stroke:#5bb974}\
+.galeras-graph .new .box{fill:#1c2a44;stroke:#8ab4f8}\
+.galeras-graph .changed .box{fill:#3a3418;stroke:#d6bf5c}\
+.galeras-graph .broken .box{fill:#43201d;stroke:#f28b82}\
 }";
 
 /// The picture of `g`.
@@ -110,7 +116,7 @@ pub(super) fn render(g: &StepGraph) -> String {
 }
 
 fn draw_box(out: &mut String, node: &GraphNode, (x, y): (f64, f64), width: f64) {
-    let state = node.state.map(state_name);
+    let state = node.state().map(NodeState::name);
     let (name, label) = captions(node);
     let _ = writeln!(
         out,
@@ -119,7 +125,7 @@ fn draw_box(out: &mut String, node: &GraphNode, (x, y): (f64, f64), width: f64) 
          rx=\"7\"/><text class=\"name\" x=\"{x:.1}\" y=\"{:.1}\">{}</text>\
          <text class=\"op\" x=\"{x:.1}\" y=\"{:.1}\">{}</text></g>",
         state.unwrap_or("step"),
-        xml(&printable(&node.name)),
+        xml(&printable(&format!("{}: {}", node.name, node.caption()))),
         x - width / 2.0,
         y + 19.5,
         xml(&name),
@@ -130,11 +136,8 @@ fn draw_box(out: &mut String, node: &GraphNode, (x, y): (f64, f64), width: f64) 
 
 /// The two lines in a box.
 fn captions(node: &GraphNode) -> (String, String) {
-    let label = match node.state {
-        Some(state) => format!("{} · {}", printable(&node.label), state_name(state)),
-        None => printable(&node.label),
-    };
-    (text::crop_middle(&printable(&node.name), NAME), text::crop(&label, NAME + 6))
+    let caption = printable(&node.caption());
+    (text::crop_middle(&printable(&node.name), NAME), text::crop(&caption, CAPTION))
 }
 
 fn box_width(node: &GraphNode) -> f64 {
@@ -253,7 +256,6 @@ fn xml(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::StepStatus;
     use crate::report::GraphEdge;
 
     #[test]
@@ -264,7 +266,7 @@ mod tests {
             nodes: vec![GraphNode {
                 name: name.into(),
                 label: name.into(),
-                state: Some(StepStatus::Ran),
+                states: vec![NodeState::New],
             }],
             edges: vec![GraphEdge { from: 0, to: 0, label: Some(name.into()) }],
         });
@@ -274,7 +276,11 @@ mod tests {
 
     #[test]
     fn tables_between_the_same_steps_share_a_line() {
-        let node = |name: &str| GraphNode { name: name.into(), label: "sql".into(), state: None };
+        let node = |name: &str| GraphNode {
+            name: name.into(),
+            label: "sql".into(),
+            states: vec![NodeState::Hit],
+        };
         let edge = |label: &str| GraphEdge { from: 0, to: 1, label: Some(label.into()) };
         let svg = render(&StepGraph {
             title: "t".into(),

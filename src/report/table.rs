@@ -6,8 +6,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
 use super::cell::{CellFormatter, json_options};
-use super::format::TableFormat;
-use super::stream::{TableWriter, check_columns};
+use super::stream::check_columns;
 use super::text;
 
 /// Columns of text are not made narrower than this, unless their cells are.
@@ -16,25 +15,56 @@ const NARROWEST: usize = 12;
 /// More characters of a cell than any screen shows; the rest is not even looked at.
 const LONGEST_CELL: usize = 4096;
 
-/// Writes the rows of `batches`, whose columns are those of `schema`.
-///
-/// For [`TableFormat::Table`], `width` is the number of columns of the terminal: longer
-/// cells are cropped, and the last columns of the table are left out, with a note that names
-/// them, if not even a cropped part would fit. Without a width nothing is cropped or left
-/// out, save the end of cells of many thousand characters. The other formats are complete.
+/// How a table for people is laid out.
+#[derive(Clone, Debug, Default)]
+pub struct TableStyle {
+    /// The columns of the terminal: longer cells are cropped, and the last columns of the table are
+    /// left out, with a note that names them, if not even a cropped part would fit. Without a width
+    /// nothing is cropped or left out, save the end of cells of many thousand characters.
+    pub width: Option<u16>,
+    /// Whether ids and digests are shortened to what tells those shown apart.
+    pub short_ids: bool,
+    /// What to do about columns that are left out: `use --columns`.
+    pub columns_hint: Option<&'static str>,
+    /// Columns of texts that are numbers, to be aligned right like them.
+    pub numeric: &'static [&'static str],
+}
+
+/// Writes the rows of `batches`, whose columns are those of `schema`, as aligned columns.
 pub fn write_table(
     out: &mut dyn Write,
     batches: &[RecordBatch],
     schema: &SchemaRef,
-    format: TableFormat,
-    width: Option<u16>,
+    style: &TableStyle,
 ) -> io::Result<()> {
-    if format == TableFormat::Table {
-        return write_aligned(out, batches, schema, width.map(usize::from));
+    let width = style.width.map(usize::from);
+    let mut columns = columns(batches, schema, style)?;
+    let dropped = match width {
+        Some(width) => fit(&mut columns, width),
+        None => Vec::new(),
+    };
+    let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
+    let names: Vec<&str> = columns.iter().map(|c| c.name.as_str()).collect();
+    write_row(out, &columns, &names)?;
+    let rules: Vec<String> = columns.iter().map(|c| "─".repeat(c.width)).collect();
+    write_row(out, &columns, &rules.iter().map(String::as_str).collect::<Vec<_>>())?;
+    for row in 0..rows {
+        let cells: Vec<&str> =
+            columns.iter().map(|c| c.cells.get(row).map_or("", String::as_str)).collect();
+        write_row(out, &columns, &cells)?;
     }
-    let mut writer = TableWriter::new(out, SchemaRef::clone(schema), format)?;
-    batches.iter().try_for_each(|batch| writer.write(batch))?;
-    writer.finish().map(drop)
+    if rows == 0 {
+        writeln!(out, "(0 rows)")?;
+    }
+    if !dropped.is_empty() {
+        let s = if dropped.len() == 1 { "" } else { "s" };
+        let hint = style.columns_hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
+        let note = format!("… {} more column{s}: {}{hint}", dropped.len(), dropped.join(", "));
+        for line in text::wrap(&note, width.unwrap_or(usize::MAX)) {
+            writeln!(out, "{line}")?;
+        }
+    }
+    out.flush()
 }
 
 struct Column {
@@ -62,41 +92,6 @@ impl Column {
     }
 }
 
-fn write_aligned(
-    out: &mut dyn Write,
-    batches: &[RecordBatch],
-    schema: &SchemaRef,
-    width: Option<usize>,
-) -> io::Result<()> {
-    let mut columns = columns(batches, schema)?;
-    let dropped = match width {
-        Some(width) => fit(&mut columns, width),
-        None => Vec::new(),
-    };
-    let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
-    let names: Vec<&str> = columns.iter().map(|c| c.name.as_str()).collect();
-    write_row(out, &columns, &names)?;
-    let rules: Vec<String> = columns.iter().map(|c| "─".repeat(c.width)).collect();
-    write_row(out, &columns, &rules.iter().map(String::as_str).collect::<Vec<_>>())?;
-    for row in 0..rows {
-        let cells: Vec<&str> =
-            columns.iter().map(|c| c.cells.get(row).map_or("", String::as_str)).collect();
-        write_row(out, &columns, &cells)?;
-    }
-    if rows == 0 {
-        writeln!(out, "(0 rows)")?;
-    }
-    if !dropped.is_empty() {
-        let s = if dropped.len() == 1 { "" } else { "s" };
-        let note =
-            format!("… {} more column{s}: {} (use --columns)", dropped.len(), dropped.join(", "));
-        for line in text::wrap(&note, width.unwrap_or(usize::MAX)) {
-            writeln!(out, "{line}")?;
-        }
-    }
-    out.flush()
-}
-
 fn write_row(out: &mut dyn Write, columns: &[Column], cells: &[&str]) -> io::Result<()> {
     let last = columns.len().saturating_sub(1);
     let shown: Vec<String> = columns
@@ -108,7 +103,11 @@ fn write_row(out: &mut dyn Write, columns: &[Column], cells: &[&str]) -> io::Res
     writeln!(out, "{}", shown.join("  ").trim_end())
 }
 
-fn columns(batches: &[RecordBatch], schema: &SchemaRef) -> io::Result<Vec<Column>> {
+fn columns(
+    batches: &[RecordBatch],
+    schema: &SchemaRef,
+    style: &TableStyle,
+) -> io::Result<Vec<Column>> {
     batches.iter().try_for_each(|batch| check_columns(schema, batch))?;
     let options = json_options();
     let mut columns = Vec::with_capacity(schema.fields().len());
@@ -124,13 +123,42 @@ fn columns(batches: &[RecordBatch], schema: &SchemaRef) -> io::Result<Vec<Column
                 cells.push(one_line(&source.text(row)?));
             }
         }
+        if style.short_ids {
+            shorten_ids(&mut cells);
+        }
         let name = text::escape(field.name());
         let widest = cells.iter().map(|cell| text::width(cell)).max().unwrap_or(0);
         let natural = widest.max(text::width(&name)).max(1);
-        let numeric = field.data_type().is_numeric();
+        let numeric =
+            field.data_type().is_numeric() || style.numeric.contains(&field.name().as_str());
         columns.push(Column { name, numeric, cells, natural, width: natural });
     }
     Ok(columns)
+}
+
+/// An id or a digest has at least so many hexadecimal digits.
+const ID_DIGITS: usize = 32;
+
+/// The digits that are left of one, unless more are needed.
+const SHORT_ID: usize = 10;
+
+/// Shortens the cells of a column that holds nothing but ids, to as many digits for all as tell
+/// them apart. The beginning of an id is enough for `galeras trace`.
+fn shorten_ids(cells: &mut [String]) {
+    let is_id = |cell: &&String| {
+        cell.len() >= ID_DIGITS && cell.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+    };
+    let mut ids: Vec<&String> = cells.iter().filter(|cell| *cell != "null").collect();
+    if ids.is_empty() || !ids.iter().all(is_id) {
+        return;
+    }
+    ids.sort_unstable();
+    ids.dedup();
+    let shared =
+        |(a, b): (&&String, &&String)| a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
+    let longest = ids.iter().zip(ids.iter().skip(1)).map(shared).max().unwrap_or(0);
+    let digits = SHORT_ID.max(longest + 1);
+    cells.iter_mut().filter(|cell| *cell != "null").for_each(|cell| cell.truncate(digits));
 }
 
 fn one_line(cell: &str) -> String {
@@ -186,7 +214,9 @@ mod tests {
         let batch = RecordBatch::try_from_iter(columns).unwrap();
         let mut out = Vec::new();
         let schema = batch.schema();
-        write_table(&mut out, &[batch], &schema, TableFormat::Table, width).unwrap();
+        let columns_hint = Some("use --columns");
+        let style = TableStyle { width, short_ids: true, columns_hint, ..TableStyle::default() };
+        write_table(&mut out, &[batch], &schema, &style).unwrap();
         String::from_utf8(out).unwrap()
     }
 

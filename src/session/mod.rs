@@ -23,6 +23,6 @@ pub use guard::guarded;
 pub use open::{bounded_session, forget_tables, ordered_session, session};
 pub use parquet_file::{MAX_COLUMN_DEPTH, check_footer, check_parquet, two_columns};
 pub use parquet_metadata::{copy_with_metadata, key_values, read_metadata, read_table_digest};
-pub use scan::{empty_table, empty_view, scan, scan_files};
+pub use scan::{empty_table, empty_view, scan, scan_files, scan_stored};
 pub use sql_depth::{MAX_SQL_DEPTH, check_sql_depth};
 pub use write::{StoreTableError, TableHints, column, store_table};

@@ -60,6 +60,32 @@ pub fn scan_files(
     listing(session, store, blobs, schema, Vec::new())
 }
 
+/// A stored table as its file describes it: whatever the operator that computed it says of its
+/// columns today.
+pub async fn scan_stored(
+    session: &SessionContext,
+    store: &Store,
+    blob: &Digest,
+) -> Result<DataFrame> {
+    session.register_object_store(&store.url(), store.object_store());
+    let base = store.url();
+    let path = store.blob_path(blob);
+    let path = ListingTableUrl::parse(format!("{}/{path}", base.as_str().trim_end_matches('/')))?;
+    check_stored(store, blob)?;
+    let options =
+        ListingOptions::new(Arc::new(ParquetFormat::default())).with_file_extension("parquet");
+    let schema = options.infer_schema(&session.state(), &path).await?;
+    listing(session, store, &[*blob], schema, Vec::new())
+}
+
+/// A damaged footer is an error here, before a library trusts what it says.
+fn check_stored(store: &Store, blob: &Digest) -> Result<()> {
+    match store.local_blob(blob).filter(|file| file.exists()) {
+        Some(file) => check_footer(&file).map_err(|why| damaged(&file, &why)),
+        None => Ok(()),
+    }
+}
+
 fn listing(
     session: &SessionContext,
     store: &Store,
@@ -68,12 +94,7 @@ fn listing(
     order: Vec<SortExpr>,
 ) -> Result<DataFrame> {
     session.register_object_store(&store.url(), store.object_store());
-    // A damaged footer is an error here, before a library trusts what it says.
-    for blob in blobs {
-        if let Some(file) = store.local_blob(blob).filter(|file| file.exists()) {
-            check_footer(&file).map_err(|why| damaged(&file, &why))?;
-        }
-    }
+    blobs.iter().try_for_each(|blob| check_stored(store, blob))?;
     let base = store.url();
     let paths = blobs
         .iter()

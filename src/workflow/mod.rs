@@ -49,7 +49,7 @@ pub use read_budget::budget_limit_problem;
 pub use read_matrix::{Axis, AxisPoint, matrix_axes};
 pub use read_params::check_param_value;
 pub use read_steps::{OUTPUT_PATH_HELP, output_path_problem};
-pub use reference::parse_reference;
+pub use reference::{parse_reference, parse_step_ref};
 pub use render::{plain, render, to_json};
 pub use schema::json_schema;
 pub use source::{Position, Source, SourceSpan, Span};

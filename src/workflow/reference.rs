@@ -12,7 +12,7 @@ use super::diagnostic::{Diagnostic, quote};
 use super::expr::{Namespace, collect_refs, has_expression, is_name};
 use super::node::Node;
 use super::reader::WorkflowReader;
-use super::source::Source;
+use super::source::{Source, Span};
 use super::spec::{Cells, Reference, StepRef};
 use crate::code::Code;
 
@@ -45,6 +45,16 @@ impl WorkflowReader<'_> {
             false => Reference::Invalid(node.span),
         }
     }
+}
+
+/// Reads a reference that stands alone, as on a command line.
+///
+/// # Errors
+/// What is wrong with it, at its place in `text`.
+pub fn parse_step_ref(text: &str) -> Result<StepRef, Box<Diagnostic>> {
+    let source = Source::new("the name of a table", text);
+    let node = Node::from_json(&serde_json::Value::from(text), Span::new(0, text.len()));
+    parse_reference(&node, &source)
 }
 
 /// Reads the reference that a string node holds, whose expressions have their values.

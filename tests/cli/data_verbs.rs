@@ -89,7 +89,6 @@ fn rows_are_written_as_csv() {
 #[test]
 fn rows_are_written_as_parquet_to_a_file() {
     let project = project();
-    project.run(&["show", "w.yaml", "table", "--format", "parquet"]).exits(2);
     let args =
         ["show", "w.yaml", "table", "--format", "parquet", "-o", "t.parquet", "--columns", "id"];
     let shown = project.run(&args).exits(0);
@@ -108,10 +107,7 @@ fn ports_and_cells_are_shown() {
     assert_eq!(project.rows("valid.rejects").len(), 10);
     assert_eq!(project.rows("valid.summary")[0]["failed"], 10);
     assert_eq!(project.rows("cells[n=3]").len(), 3);
-    let united = project.run(&["show", "w.yaml", "cells[*]", "--format", "json"]);
-    if united.code == Some(0) {
-        assert_eq!(united.json_lines().len(), 5);
-    }
+    assert_eq!(project.rows("cells[*]").len(), 5);
     let shown = project.run(&["show", "w.yaml", "cells"]).exits(2);
     assert!(shown.stderr.contains("cells[n=2]"), "says which cells there are\n{shown}");
     let shown = project.run(&["show", "w.yaml", "valid.reject"]).exits(2);

@@ -8,9 +8,6 @@
 #![allow(unreachable_pub)]
 
 #[allow(dead_code)]
-mod harness;
-mod repository;
-
 mod assertions;
 mod ast_predicates;
 mod bombs;
@@ -46,6 +43,8 @@ mod generate_replay;
 mod generate_replay_models;
 mod generate_reuse;
 mod generate_secrets;
+mod graph_cells;
+mod harness;
 mod incremental;
 mod inspect_verbs;
 mod interruption;
@@ -80,6 +79,7 @@ mod outputs;
 mod outputs_shown;
 mod paper;
 mod param_values;
+mod past_runs;
 mod prompt_mistakes;
 mod prompt_templates;
 mod python_files;
@@ -101,6 +101,7 @@ mod regress_reasons;
 mod regress_refusals;
 mod regress_refuters;
 mod regress_tables;
+mod repository;
 mod row_reuse;
 mod scale;
 mod score_given;
@@ -109,6 +110,7 @@ mod score_modes;
 mod score_odd_texts;
 mod score_ports_and_reuse;
 mod secret_addresses;
+mod shown_tables;
 mod sql_depth;
 mod sql_rules;
 mod staleness;
@@ -118,6 +120,7 @@ mod store_verbs;
 mod stores_by_url;
 mod strata_and_docstrings;
 mod table3;
+mod table_names;
 mod taxonomy_counts;
 mod tokenizer;
 mod trace;

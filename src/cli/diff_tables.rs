@@ -1,0 +1,201 @@
+//! Two stored versions of a table, compared: their columns by what the store knows, their rows by
+//! reading both.
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use datafusion::error::DataFusionError;
+use serde_json::{Map, Value};
+
+use super::context::{Exit, fail, fail_cache};
+use super::run_pair::StepPair;
+use crate::digest::type_name;
+use crate::event::StepSummary;
+use crate::operator::plain_message;
+use crate::report::{TableFormat, TableWriter, compare_tables};
+use crate::session::{column, scan_stored, session};
+use crate::store::{PortArtifact, Scrutiny, Store};
+
+/// What differs between two versions of a table.
+pub(super) struct PortDiff {
+    pub(super) port: String,
+    /// The key columns by which rows are matched.
+    pub(super) key: Vec<String>,
+    pub(super) added_columns: Vec<String>,
+    pub(super) removed_columns: Vec<String>,
+    /// Columns with another type: name, old type, new type.
+    pub(super) retyped: Vec<(String, String, String)>,
+    /// The rows, or why they cannot be compared.
+    pub(super) rows: Result<RowsDiff, String>,
+}
+
+/// What differs between the rows.
+pub(super) struct RowsDiff {
+    pub(super) added: u64,
+    pub(super) removed: u64,
+    pub(super) changed: u64,
+    pub(super) same: u64,
+    /// In how many changed rows each column differs.
+    pub(super) columns: Vec<(String, u64)>,
+    pub(super) examples: Vec<Example>,
+}
+
+/// A changed row as JSON values by column.
+pub(super) struct Example {
+    pub(super) key: Map<String, Value>,
+    pub(super) old: Map<String, Value>,
+    pub(super) new: Map<String, Value>,
+}
+
+/// Compares the tables that two runs left at a port.
+pub(super) async fn compare_ports(
+    store: &Store,
+    pair: &StepPair<'_>,
+    port: &str,
+    examples: usize,
+) -> Result<PortDiff, Exit> {
+    let mut diff = PortDiff {
+        port: port.to_string(),
+        key: Vec::new(),
+        added_columns: Vec::new(),
+        removed_columns: Vec::new(),
+        retyped: Vec::new(),
+        rows: Err(String::new()),
+    };
+    let old = artifact(store, pair.old, port).await?;
+    let new = artifact(store, pair.new, port).await?;
+    let (old, new) = match (old, new) {
+        (Ok(old), Ok(new)) => (old, new),
+        (Err(why), _) => {
+            diff.rows = Err(format!("of the first run, {why}"));
+            return Ok(diff);
+        }
+        (_, Err(why)) => {
+            diff.rows = Err(format!("of the second run, {why}"));
+            return Ok(diff);
+        }
+    };
+    diff.key.clone_from(&new.key);
+    let failed = |error: DataFusionError| fail(&plain_message(&error), Exit::Failed);
+    let tables = match (Table::open(store, &old).await, Table::open(store, &new).await) {
+        (Ok(old), Ok(new)) => (old, new),
+        (Err(error), _) | (_, Err(error)) => return Err(failed(error)),
+    };
+    columns(&mut diff, &tables.0.schema, &tables.1.schema);
+    if let Some(why) = keys_differ(&old, &new, &diff) {
+        diff.rows = Err(why);
+        return Ok(diff);
+    }
+    let (old, new) =
+        (tables.0.rows().await.map_err(failed)?, tables.1.rows().await.map_err(failed)?);
+    let rows = compare_tables(old, new, &diff.key, examples).await.map_err(failed)?;
+    let example = |row: &crate::report::ChangedRow| -> std::io::Result<Example> {
+        Ok(Example { key: as_json(&row.key)?, old: as_json(&row.old)?, new: as_json(&row.new)? })
+    };
+    let examples = rows.examples.iter().map(example).collect::<Result<Vec<_>, _>>();
+    let examples = examples.map_err(|error| fail(&error.to_string(), Exit::Failed))?;
+    diff.rows = Ok(RowsDiff {
+        added: rows.added,
+        removed: rows.removed,
+        changed: rows.changed,
+        same: rows.same,
+        columns: rows.columns,
+        examples,
+    });
+    Ok(diff)
+}
+
+/// The stored table of a port of a step that ran, or why there is none.
+async fn artifact(
+    store: &Store,
+    step: Option<&StepSummary>,
+    port: &str,
+) -> Result<Result<PortArtifact, String>, Exit> {
+    let Some(summary) = step.and_then(|step| step.ports.iter().find(|p| p.port == port)) else {
+        return Ok(Err("there is no such table".into()));
+    };
+    let gone = || Ok(Err("the table is no longer in the store".into()));
+    let Some(key) = step.and_then(|step| step.key) else { return gone() };
+    let manifest = store.manifest(&key).await.map_err(|error| fail_cache(&error))?;
+    let Some(manifest) = manifest else { return gone() };
+    // The same key may have another result by now, of what cannot be reused or was forced.
+    let Some(table) = manifest.port(port).filter(|table| table.digest == summary.digest) else {
+        return gone();
+    };
+    let unsound = store.unsound_blobs(&manifest, Scrutiny::Usual).await;
+    let unsound = unsound.map_err(|error| fail_cache(&error))?;
+    if unsound.iter().any(|(blob, _)| *blob == table.blob) {
+        return Ok(Err("the table in the store is damaged or missing".into()));
+    }
+    Ok(Ok(table.clone()))
+}
+
+/// A stored table, without hidden columns.
+struct Table {
+    schema: SchemaRef,
+    rows: datafusion::dataframe::DataFrame,
+}
+
+impl Table {
+    async fn open(store: &Store, stored: &PortArtifact) -> Result<Self, DataFusionError> {
+        let table = scan_stored(&session(1), store, &stored.blob).await?;
+        let names: Vec<String> = table
+            .schema()
+            .fields()
+            .iter()
+            .map(|field| field.name().clone())
+            .filter(|name| !name.starts_with("__") || stored.key.contains(name))
+            .collect();
+        let rows = table.select(names.iter().map(|name| column(name)).collect::<Vec<_>>())?;
+        Ok(Self { schema: Arc::new(rows.schema().as_arrow().clone()), rows })
+    }
+
+    async fn rows(
+        self,
+    ) -> Result<
+        (SchemaRef, impl futures::Stream<Item = Result<RecordBatch, DataFusionError>> + Unpin),
+        DataFusionError,
+    > {
+        let schema = Arc::clone(&self.schema);
+        Ok((schema, self.rows.execute_stream().await?))
+    }
+}
+
+/// Which columns came, went, or have another type.
+fn columns(diff: &mut PortDiff, old: &SchemaRef, new: &SchemaRef) {
+    let name = |field: &arrow::datatypes::FieldRef| field.name().clone();
+    let lacks = |schema: &SchemaRef, name: &str| schema.field_with_name(name).is_err();
+    diff.removed_columns = old.fields().iter().map(name).filter(|n| lacks(new, n)).collect();
+    diff.added_columns = new.fields().iter().map(name).filter(|n| lacks(old, n)).collect();
+    for field in old.fields() {
+        let Ok(other) = new.field_with_name(field.name()) else { continue };
+        if other.data_type() != field.data_type() {
+            let (was, is) = (type_name(field.data_type()), type_name(other.data_type()));
+            diff.retyped.push((field.name().clone(), was, is));
+        }
+    }
+}
+
+/// Why the rows of the two cannot be matched, if so.
+fn keys_differ(old: &PortArtifact, new: &PortArtifact, diff: &PortDiff) -> Option<String> {
+    if old.key != new.key {
+        let (was, is) = (old.key.join(", "), new.key.join(", "));
+        return Some(format!("the key was {was} and is {is}: rows cannot be matched"));
+    }
+    if new.key.is_empty() {
+        return Some("the table has no key by which rows could be matched".into());
+    }
+    let retyped = diff.retyped.iter().find(|(name, ..)| new.key.contains(name));
+    retyped.map(|(name, was, is)| {
+        format!("the key column {name} was {was} and is {is}: rows cannot be matched")
+    })
+}
+
+/// The only row of a batch as an object.
+fn as_json(row: &RecordBatch) -> std::io::Result<Map<String, Value>> {
+    let mut writer = TableWriter::new(Vec::new(), row.schema(), TableFormat::Json)?;
+    writer.write(row)?;
+    let line = writer.finish()?;
+    serde_json::from_slice(&line).map_err(std::io::Error::other)
+}

@@ -1,0 +1,149 @@
+//! `runs`: what was run when, with which params, and to which results it came.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::context::{Exit, fail, fail_cache, note, open_store, print, print_json};
+use super::past_runs::PastRuns;
+use super::{Format, StoreArgs};
+use crate::digest::Digest;
+use crate::event::{RunStatus, StepStatus};
+use crate::report::{count, seconds};
+use crate::store::RunRecord;
+use crate::visible::escape;
+
+#[derive(Args)]
+pub(crate) struct RunsArgs {
+    /// The workflow file.
+    file: PathBuf,
+    /// The number of runs (default: 20 for people, all for programs).
+    #[arg(long, value_name = "N")]
+    rows: Option<usize>,
+    #[command(flatten)]
+    store: StoreArgs,
+    /// How to answer.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// Runs that people are shown, unless they ask for another number.
+const SHOWN: usize = 20;
+
+pub(crate) async fn runs(args: RunsArgs) -> Exit {
+    if !args.file.is_file() {
+        let message = format!("there is no workflow file {}", args.file.display());
+        return fail(&message, Exit::Invalid);
+    }
+    let store = match open_store(&args.store.cache).await {
+        Ok(store) => store,
+        Err(exit) => return exit,
+    };
+    let past = match PastRuns::of(&args.file, &store).await {
+        Ok(past) => past,
+        Err(error) => return fail_cache(&error),
+    };
+    let all = past.all();
+    if args.format == Format::Json {
+        for run in all.iter().take(args.rows.unwrap_or(usize::MAX)) {
+            let exit = print_json(&as_json(run));
+            if exit != Exit::Done {
+                return exit;
+            }
+        }
+        return Exit::Done;
+    }
+    if all.is_empty() {
+        let (file, store) = (args.file.display(), store.location());
+        note(&format!("no run of {file} is recorded in {store}"));
+        return Exit::Done;
+    }
+    let shown = args.rows.unwrap_or(SHOWN).min(all.len());
+    let exit = print(&listing(&all[..shown]));
+    match all.len() - shown {
+        0 => exit,
+        more if exit == Exit::Done => {
+            print(&format!("… {} more (use --rows)\n", count(more as u64)))
+        }
+        _ => exit,
+    }
+}
+
+/// How a run ended, in words; a run without an end was killed, or goes on.
+pub(super) fn outcome(run: &RunRecord) -> &'static str {
+    match run.status {
+        Some(RunStatus::Ok) => "ok",
+        Some(RunStatus::Failed) => "failed",
+        Some(RunStatus::AssertFailed) => "assertion failed",
+        Some(RunStatus::CacheFailed) => "store failed",
+        Some(RunStatus::Interrupted) => "interrupted",
+        None => "no end",
+    }
+}
+
+/// One digest of all results that a run came to: two runs with the same came to the same.
+pub(super) fn results_digest(run: &RunRecord) -> Option<Digest> {
+    let mut ports: BTreeMap<String, Digest> = BTreeMap::new();
+    for step in &run.steps {
+        let ended = matches!(step.status, StepStatus::Hit | StepStatus::Ran);
+        for port in step.ports.iter().filter(|_| ended) {
+            ports.insert(format!("{}.{}", step.step, port.port), port.digest);
+        }
+    }
+    (!ports.is_empty()).then(|| Digest::of_json(&json!(ports)))
+}
+
+fn as_json(run: &RunRecord) -> Value {
+    json!({
+        "event": "run", "run": run.id, "workflow": run.workflow, "file": run.file,
+        "started": run.started, "seconds": run.seconds, "status": run.status,
+        "params": run.params, "results": results_digest(run), "steps": run.steps,
+    })
+}
+
+/// The params in the order of their names: `seed=1, threshold=0.8`.
+pub(super) fn params_text(params: &Value) -> String {
+    let shown = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let params = params.as_object().into_iter().flatten();
+    params.map(|(name, value)| format!("{name}={}", shown(value))).collect::<Vec<_>>().join(", ")
+}
+
+fn listing(runs: &[RunRecord]) -> String {
+    let head = ["run", "started (UTC)", "took", "outcome", "steps", "results", "params"];
+    let mut rows = vec![head.map(String::from)];
+    for run in runs {
+        let steps: Vec<String> = [
+            (StepStatus::Hit, "hit"),
+            (StepStatus::Ran, "ran"),
+            (StepStatus::Failed, "failed"),
+            (StepStatus::Skipped, "skipped"),
+        ]
+        .into_iter()
+        .map(|(status, word)| (run.steps.iter().filter(|s| s.status == status).count(), word))
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, word)| format!("{} {word}", count(number as u64)))
+        .collect();
+        let time = run.started.get(..19).unwrap_or(&run.started).replacen('T', " ", 1);
+        rows.push([
+            run.id.clone(),
+            time,
+            if run.status.is_some() { seconds(run.seconds) } else { String::new() },
+            outcome(run).to_string(),
+            steps.join(", "),
+            results_digest(run).map(|digest| digest.short()).unwrap_or_default(),
+            escape(&params_text(&run.params)),
+        ]);
+    }
+    let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let line = |row: &[String; 7]| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+        format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
+    };
+    rows.iter().map(line).collect()
+}

@@ -1,0 +1,152 @@
+//! `show --stats`: what the columns of a table hold.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use arrow::datatypes::Schema;
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use datafusion::error::DataFusionError;
+use serde_json::{Map, Value, json};
+
+use super::context::{Exit, fail};
+use super::rows::{OutArgs, RowFormat, TableRows, write_rows, write_text};
+use crate::operator::plain_message;
+use crate::report::{ColumnSummary, TableStyle, TableSummary, count, number};
+use crate::session::session;
+use crate::visible::escape_json;
+
+/// Columns that are aligned as numbers.
+const NUMBERS: &[&str] = &["rows", "nulls", "distinct", "min", "q1", "median", "q3", "max", "mean"];
+
+/// Reads the rows once and writes what their columns hold.
+pub(super) async fn show_stats(mut rows: TableRows, out: &OutArgs) -> Exit {
+    if matches!(out.format, RowFormat::Parquet | RowFormat::Arrow) {
+        return fail("--stats is written as a table, json or csv", Exit::Invalid);
+    }
+    let mut summary = TableSummary::new(&rows.schema);
+    loop {
+        let added = match rows.next().await {
+            Ok(None) => break,
+            Ok(Some(batch)) => summary.add(&batch).map_err(DataFusionError::from),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = added {
+            return fail(&plain_message(&error), Exit::Failed);
+        }
+    }
+    let columns = summary.finish();
+    if out.format == RowFormat::Json {
+        let line = |column| format!("{}\n", escape_json(as_json(column).to_string()));
+        return write_text(&columns.iter().map(line).collect::<String>(), out);
+    }
+    let people = out.format == RowFormat::Table;
+    let table = match as_table(&columns, people) {
+        Ok(table) => table,
+        Err(error) => return fail(&error.to_string(), Exit::Failed),
+    };
+    match session(1).read_batch(table) {
+        Ok(table) => {
+            let style = TableStyle { numeric: NUMBERS, ..TableStyle::default() };
+            write_rows(TableRows::new(vec![table], None), out, style).await
+        }
+        Err(error) => fail(&plain_message(&error), Exit::Failed),
+    }
+}
+
+/// A column's summary as an object; numbers are numbers, points in time are texts.
+fn as_json(column: &ColumnSummary) -> Value {
+    let mut out = Map::new();
+    let mut put = |name: &str, value: Value| out.insert(name.to_string(), value);
+    put("column", json!(column.name));
+    put("type", json!(column.data_type));
+    put("rows", json!(column.rows));
+    put("nulls", json!(column.nulls));
+    put("distinct", json!(column.distinct.map(|d| d.values)));
+    put("distinct_exact", json!(column.distinct.map(|d| d.exact)));
+    put("of", json!(column.measured.word()));
+    let extremes = column.extremes.as_ref();
+    put("min", extremes.map_or(Value::Null, |(least, _)| one_value(least)));
+    for (at, name) in ["q1", "median", "q3"].into_iter().enumerate() {
+        put(name, json!(column.quartiles.map(|q| q.values[at])));
+    }
+    put("max", extremes.map_or(Value::Null, |(_, most)| one_value(most)));
+    put("mean", json!(column.mean));
+    put("quartiles_exact", json!(column.quartiles.map(|q| q.exact)));
+    Value::Object(out)
+}
+
+/// The value of an array of one: a number if it is one, else its text.
+fn one_value(array: &ArrayRef) -> Value {
+    let text = text_of(array);
+    match text.parse::<serde_json::Number>() {
+        Ok(number) if array.data_type().is_numeric() => Value::Number(number),
+        _ if array.data_type().is_numeric() => Value::Null,
+        _ => match text.as_str() {
+            "true" => Value::Bool(true),
+            "false" => Value::Bool(false),
+            _ => Value::String(text),
+        },
+    }
+}
+
+fn text_of(array: &ArrayRef) -> String {
+    ArrayFormatter::try_new(array.as_ref(), &FormatOptions::default())
+        .and_then(|formatter| formatter.value(0).try_to_string())
+        .unwrap_or_default()
+}
+
+/// The summaries as a table of texts; for people, numbers are short and estimates have a `~`.
+fn as_table(
+    columns: &[ColumnSummary],
+    people: bool,
+) -> Result<RecordBatch, arrow::error::ArrowError> {
+    let shown = |value: f64| if people { number(value) } else { value.to_string() };
+    let whole = |n: u64| if people { count(n) } else { n.to_string() };
+    let about = |exact: bool| if people && !exact { "~" } else { "" };
+    let quartile = |at: usize| {
+        move |c: &ColumnSummary| {
+            c.quartiles.map(|q| format!("{}{}", about(q.exact), shown(q.values[at])))
+        }
+    };
+    let extreme = |array: &ArrayRef| {
+        let text = text_of(array);
+        match text.parse::<f64>() {
+            Ok(value) if people && array.data_type().is_floating() => number(value),
+            _ => text,
+        }
+    };
+    let cells = |name: &str| -> Vec<Option<String>> {
+        columns
+            .iter()
+            .map(|c| match name {
+                "column" => Some(c.name.clone()),
+                "type" => Some(c.data_type.clone()),
+                "rows" => Some(whole(c.rows)),
+                "nulls" => Some(whole(c.nulls)),
+                "distinct" => c.distinct.map(|d| format!("{}{}", about(d.exact), whole(d.values))),
+                "of" => Some(c.measured.word().to_string()),
+                "min" => c.extremes.as_ref().map(|(least, _)| extreme(least)),
+                "q1" => quartile(0)(c),
+                "median" => quartile(1)(c),
+                "q3" => quartile(2)(c),
+                "max" => c.extremes.as_ref().map(|(_, most)| extreme(most)),
+                _ => c.mean.map(shown),
+            })
+            .map(|cell| if people { Some(cell.unwrap_or_default()) } else { cell })
+            .collect()
+    };
+    let names = [
+        "column", "type", "rows", "nulls", "distinct", "of", "min", "q1", "median", "q3", "max",
+        "mean",
+    ];
+    // On a terminal, the rows are the same number in every line.
+    let names = names.into_iter().filter(|name| !people || *name != "rows");
+    let arrays: Vec<(&str, ArrayRef)> =
+        names.map(|name| (name, Arc::new(StringArray::from(cells(name))) as ArrayRef)).collect();
+    let fields: Vec<_> = arrays
+        .iter()
+        .map(|(name, array)| arrow::datatypes::Field::new(*name, array.data_type().clone(), true))
+        .collect();
+    let arrays = arrays.into_iter().map(|(_, array)| array).collect();
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
+}

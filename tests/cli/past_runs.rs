@@ -1,0 +1,301 @@
+//! `path`, `runs` and `diff`: where results are, what was run, and what changed in between.
+
+use std::fs::File;
+
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use serde_json::{Value, json};
+
+use crate::harness::{Project, Running};
+
+const WORKFLOW: &str = "galeras: 1
+params:
+  factor: { type: int, default: 2 }
+steps:
+  table:
+    op: read
+    with: { path: data.csv, key: [id] }
+  scaled:
+    op: sql
+    from: table
+    with:
+      query: 'SELECT id, x * ${{ params.factor }} AS y, note FROM input'
+      key: [id]
+  kept:
+    op: validate
+    from: scaled
+    with: { rules: [ { name: small, check: y < 10 } ] }
+";
+
+const DATA: &str = "id,x,note\na,1,one\nb,2,two\nc,3,three\nd,4,four\ne,5,five\n";
+
+fn project() -> Project {
+    let project = Project::new(WORKFLOW);
+    project.write("data.csv", DATA);
+    project
+}
+
+fn runs(project: &Project) -> Vec<Value> {
+    project.run(&["runs", "w.yaml", "--format", "json"]).exits(0).json_lines()
+}
+
+fn diff(project: &Project, more: &[&str]) -> Vec<Value> {
+    let args = [&["diff", "w.yaml", "last~1", "last", "--format", "json"], more].concat();
+    project.run(&args).exits(0).json_lines()
+}
+
+fn table<'a>(told: &'a [Value], step: &str, port: &str) -> &'a Value {
+    let found =
+        told.iter().find(|t| t["event"] == "table" && t["step"] == step && t["port"] == port);
+    found.unwrap_or_else(|| panic!("{step}.{port}: {told:?}"))
+}
+
+#[test]
+fn a_path_is_that_of_the_stored_file() {
+    let project = project();
+    let told = project.run(&["path", "w.yaml", "kept"]).exits(1);
+    assert!(told.stdout.is_empty() && told.stderr.contains("not computed yet"), "{told}");
+    project.run_ok(&[]);
+    let told = project.run(&["path", "w.yaml", "kept.rejects"]).exits(0);
+    let path = told.stdout.strip_suffix('\n').unwrap();
+    assert!(std::path::Path::new(path).is_absolute(), "{told}");
+    let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap();
+    assert_eq!(reader.metadata().file_metadata().num_rows(), 1);
+    let told = project.run(&["path", "w.yaml", "kept.rejects", "--format", "json"]).exits(0);
+    let told = &told.json_lines()[0];
+    assert_eq!((&told["rows"], told["path"].as_str()), (&json!(1), Some(path)));
+    let script = "ls -l \"$($GALERAS path w.yaml kept)\"";
+    Running::start(project.shell(script)).finish().exits(0);
+    // As the workflow stands now, and no older result.
+    let told = project.run(&["path", "w.yaml", "kept", "--set", "factor=3"]).exits(1);
+    assert!(told.stdout.is_empty() && told.stderr.contains("factor=3"), "{told}");
+}
+
+#[test]
+fn a_store_in_a_folder_with_an_odd_name_has_paths_too() {
+    let project = project();
+    let cache = "odd \u{202e} näme";
+    project.run_ok(&["--cache", cache]);
+    let script = format!("cat \"$(\"$GALERAS\" path w.yaml kept --cache '{cache}')\" | head -c 4");
+    let told = Running::start(project.shell(&script)).finish().exits(0);
+    assert_eq!(told.stdout, "PAR1", "{told}");
+}
+
+#[test]
+fn runs_are_listed_with_params_outcome_and_digests() {
+    let project = project();
+    let none = project.run(&["runs", "w.yaml"]).exits(0);
+    assert!(none.stdout.is_empty() && none.stderr.contains("no run of w.yaml"), "{none}");
+    assert!(!project.path("cache").exists());
+    project.run_ok(&[]);
+    project.run_ok(&["--set", "factor=3"]);
+    project.run_ok(&[]);
+    let all = runs(&project);
+    assert_eq!(all.len(), 3);
+    assert_eq!(all[0]["params"], json!({"factor": 2}), "newest first");
+    assert_eq!(all[1]["params"], json!({"factor": 3}));
+    assert_eq!(all[0]["results"], all[2]["results"], "the same results, the same digest");
+    assert_ne!(all[0]["results"], all[1]["results"]);
+    assert_eq!((&all[0]["status"], &all[0]["steps"][0]["status"]), (&json!("ok"), &json!("hit")));
+    let listed = project.run(&["runs", "w.yaml"]).exits(0).stdout;
+    let lines: Vec<&str> = listed.lines().collect();
+    assert_eq!(lines.len(), 4, "{listed}");
+    assert!(lines[1].contains("3 hit") && lines[1].contains("factor=2"), "{listed}");
+    assert!(lines[2].contains("2 ran") && lines[2].contains("factor=3"), "{listed}");
+    assert!(lines[1].starts_with(all[0]["run"].as_str().unwrap()), "{listed}");
+    let listed = project.run(&["runs", "w.yaml", "--rows", "1"]).exits(0).stdout;
+    assert!(listed.contains("… 2 more (use --rows)"), "{listed}");
+    project.run(&["runs", "v.yaml"]).exits(2);
+}
+
+#[test]
+fn runs_of_other_workflows_are_not_among_them() {
+    let project = project();
+    project.write("sub/w.yaml", WORKFLOW);
+    project.write("sub/data.csv", DATA);
+    project.run_ok(&[]);
+    project.run(&["run", "sub/w.yaml"]).exits(0);
+    project.run(&["run", "./w.yaml"]).exits(0);
+    assert_eq!(runs(&project).len(), 2);
+    let other = project.run(&["runs", "sub/w.yaml", "--format", "json"]).exits(0);
+    assert_eq!(other.json_lines().len(), 1);
+    let other = project.run(&["runs", "sub/../w.yaml", "--format", "json"]).exits(0);
+    assert_eq!(other.json_lines().len(), 2);
+}
+
+#[test]
+fn failed_runs_are_listed_as_such() {
+    let project = project();
+    project.edit("w.yaml", "check: y < 10 }", "check: y < 10, on_fail: fail }");
+    project.run(&["run", "w.yaml"]).exits(1);
+    let all = runs(&project);
+    assert_eq!(all[0]["status"], "failed");
+    let listed = project.run(&["runs", "w.yaml"]).exits(0).stdout;
+    assert!(listed.contains("failed") && listed.contains("1 failed"), "{listed}");
+}
+
+#[test]
+fn a_difference_is_told_by_step_column_and_row() {
+    let project = project();
+    project.run_ok(&[]);
+    project.write("data.csv", "id,x,note\na,1,one\nb,2,TWO\nc,3,three\nd,9,four\nf,6,six\n");
+    project.run_ok(&[]);
+    let told = diff(&project, &[]);
+    let verdicts: Vec<(&str, &str)> = told[0]["steps"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|s| (s["step"].as_str().unwrap(), s["verdict"].as_str().unwrap()))
+        .collect();
+    assert_eq!(verdicts, [("table", "differs"), ("scaled", "differs"), ("kept", "differs")]);
+    let scaled = table(&told, "scaled", "out");
+    assert_eq!(
+        (&scaled["added"], &scaled["removed"], &scaled["changed"], &scaled["same"]),
+        (&json!(1), &json!(1), &json!(2), &json!(2))
+    );
+    assert_eq!(scaled["columns"]["changed"], json!({"y": 1, "note": 1}));
+    assert_eq!(
+        scaled["examples"],
+        json!([
+            {"key": {"id": "b"}, "old": {"note": "two"}, "new": {"note": "TWO"}},
+            {"key": {"id": "d"}, "old": {"y": 8}, "new": {"y": 18}},
+        ])
+    );
+    let rejects = table(&told, "kept", "rejects");
+    assert_eq!(rejects["rows"], json!({"old": 1, "new": 2}));
+    let shown = project.run(&["diff", "w.yaml", "last~1", "last"]).exits(0);
+    assert!(shown.stderr.is_empty(), "{shown}");
+    for part in [
+        "3 differ: table, scaled, kept",
+        "1 added, 1 removed, 2 changed, 2 the same",
+        "id=b",
+        "- \"two\"",
+        "+ \"TWO\"",
+        "- 8",
+        "+ 18",
+        "SOURCE_MOVED",
+    ] {
+        assert!(shown.stdout.contains(part), "{part}\n{shown}");
+    }
+    let one = diff(&project, &["--rows", "1", "--select", "scaled"]);
+    assert_eq!(one.len(), 2);
+    assert_eq!(table(&one, "scaled", "out")["examples"].as_array().unwrap().len(), 1);
+    let shown = project.run(&["diff", "w.yaml", "last~1", "last", "--rows", "1"]).exits(0);
+    assert!(shown.stdout.contains("1 more changed rows (use --rows)"), "{shown}");
+}
+
+#[test]
+fn a_run_is_like_itself() {
+    let project = project();
+    project.run_ok(&[]);
+    let shown = project.run(&["diff", "w.yaml", "last", "last"]).exits(0);
+    assert!(shown.stdout.contains("all 3 are the same"), "{shown}");
+    let told = project.run(&["diff", "w.yaml", "last", "last", "--format", "json"]).exits(0);
+    assert_eq!(told.json_lines().len(), 1);
+}
+
+#[test]
+fn params_columns_and_steps_that_differ_are_named() {
+    let project = project();
+    project.run_ok(&[]);
+    project.edit(
+        "w.yaml",
+        "note FROM input",
+        "note || ''!'' AS remark, CAST(id AS varchar) AS id2 FROM input",
+    );
+    project.edit("w.yaml", "  kept:", "  counted:\n    op: sql\n    from: scaled\n    with: { query: 'SELECT count(*) AS n FROM input' }\n  kept:");
+    project.run_ok(&["--set", "factor=3"]);
+    let told = diff(&project, &[]);
+    assert_eq!(told[0]["params"], json!([{"name": "factor", "old": 2, "new": 3}]));
+    let verdict = |step: &str| {
+        let steps = told[0]["steps"].as_array().unwrap();
+        steps.iter().find(|s| s["step"] == step).unwrap()["verdict"].clone()
+    };
+    assert_eq!((verdict("table"), verdict("counted")), (json!("same"), json!("added")));
+    let scaled = table(&told, "scaled", "out");
+    assert_eq!(scaled["columns"]["removed"], json!(["note"]));
+    assert_eq!(scaled["columns"]["added"], json!(["remark", "id2"]));
+    assert_eq!((&scaled["changed"], &scaled["columns"]["changed"]), (&json!(5), &json!({"y": 5})));
+    let shown = project.run(&["diff", "w.yaml", "last~1", "last"]).exits(0).stdout;
+    for part in ["factor: 2 → 3", "1 only in the new run: counted", "ARG_CHANGED", "removed: note"]
+    {
+        assert!(shown.contains(part), "{part}\n{shown}");
+    }
+}
+
+#[test]
+fn rows_that_cannot_be_matched_are_said_to_be() {
+    let project = project();
+    project.run_ok(&[]);
+    project.edit(
+        "w.yaml",
+        "note FROM input'\n      key: [id]",
+        "note FROM input'\n      key: [note]",
+    );
+    project.run_ok(&[]);
+    let told = diff(&project, &["--select", "scaled"]);
+    let scaled = table(&told, "scaled", "out");
+    let why = scaled["not_compared"].as_str().unwrap();
+    assert_eq!(why, "the key was id and is note: rows cannot be matched");
+    let shown = project.run(&["diff", "w.yaml", "last~1", "last"]).exits(0);
+    assert!(shown.stdout.contains("not compared: the key was id"), "{shown}");
+}
+
+#[test]
+fn results_that_were_removed_are_said_to_be() {
+    let project = project();
+    project.run_ok(&[]);
+    project.run_ok(&["--set", "factor=3"]);
+    project.run(&["cache", "gc", "--keep-runs", "1"]).exits(0);
+    let told = diff(&project, &[]);
+    let scaled = table(&told, "scaled", "out");
+    let why = scaled["not_compared"].as_str().unwrap();
+    assert_eq!(why, "of the first run, the table is no longer in the store");
+}
+
+#[test]
+fn runs_are_named_by_the_beginning_of_their_ids() {
+    let project = project();
+    let told = project.run(&["diff", "w.yaml", "last~1", "last"]).exits(1);
+    assert!(told.stderr.contains("no run of w.yaml is recorded"), "{told}");
+    project.run_ok(&[]);
+    let told = project.run(&["diff", "w.yaml", "last~1", "last"]).exits(2);
+    assert!(told.stderr.contains("only one run is recorded"), "{told}");
+    project.run_ok(&["--set", "factor=3"]);
+    let ids: Vec<String> =
+        runs(&project).iter().map(|run| run["run"].as_str().unwrap().to_owned()).collect();
+    let (time, digits) = ids[0].rsplit_once('-').unwrap();
+    for name in [ids[0].as_str(), time, digits, "last", "last~0"] {
+        let told = project.run(&["diff", "w.yaml", &ids[1], name, "--format", "json"]).exits(0);
+        assert_eq!(told.json_lines()[0]["new"]["run"], json!(ids[0]), "{name}");
+    }
+    let told = project.run(&["diff", "w.yaml", "2", "last"]).exits(2);
+    assert!(told.stderr.contains("2 runs begin with `2`"), "{told}");
+    for wrong in ["yesterday", "last-1", "", "last~x"] {
+        let told = project.run(&["diff", "w.yaml", wrong, "last"]).exits(2);
+        assert!(told.stderr.contains("`last~1`"), "{wrong}: {told}");
+    }
+    let told = project.run(&["diff", "w.yaml", "last~1", "last", "--select", "scald"]).exits(2);
+    assert!(told.stderr.contains("did you mean `scaled`?"), "{told}");
+}
+
+#[test]
+fn the_difference_of_matrix_cells_is_told_cell_by_cell() {
+    let project = project();
+    project.edit(
+        "w.yaml",
+        "  kept:\n    op: validate\n    from: scaled\n",
+        "  kept:\n    op: validate\n    from: scaled\n    matrix: { most: [4, 8] }\n",
+    );
+    project.edit("w.yaml", "check: y < 10", "check: 'y <= ${{ matrix.most }}'");
+    project.run_ok(&[]);
+    project.edit("w.yaml", "most: [4, 8]", "most: [4, 6]");
+    project.run_ok(&[]);
+    let told = diff(&project, &["--select", "kept[*]"]);
+    let verdicts: Vec<String> = told[0]["steps"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|s| format!("{} {}", s["step"].as_str().unwrap(), s["verdict"].as_str().unwrap()))
+        .collect();
+    assert_eq!(verdicts, ["kept[most=4] same", "kept[most=6] added", "kept[most=8] removed"]);
+}

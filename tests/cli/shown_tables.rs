@@ -1,0 +1,212 @@
+//! `show` for people: the order of columns, short ids, statistics; and rows for programs.
+
+use std::fs::File;
+
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use serde_json::{Value, json};
+
+use crate::harness::{Project, Running};
+
+const WORKFLOW: &str = "galeras: 1
+steps:
+  table:
+    op: exec
+    with:
+      command: cat data.jsonl
+      files: [data.jsonl]
+      output: { text: utf8, n: int64!, id: utf8!, tags: list<utf8>, about: 'struct<a: int64, b: utf8>' }
+  cut:
+    op: sql
+    from: table
+    with: { query: 'SELECT text, n, id, n * 2 AS twice, n + 0.5 AS half FROM input', key: [id] }
+  cells:
+    op: sample
+    from: table
+    matrix: { size: [1, 2] }
+    with: { n: '${{ matrix.size }}', seed: 1 }
+outputs:
+  nested: { from: table, path: nested.csv }
+";
+
+fn id(n: u64) -> String {
+    // Those of 1 and 2 begin alike for 15 digits.
+    match n {
+        1 => "abcdef0123456780000000000000000f".to_string(),
+        2 => "abcdef0123456790000000000000000f".to_string(),
+        n => format!("{:032x}", u128::from(n) << 100),
+    }
+}
+
+fn project() -> Project {
+    let project = Project::new(WORKFLOW);
+    let rows: String = (1..=40_u64)
+        .map(|n| {
+            let row = json!({
+                "text": "é".repeat(n as usize), "n": n, "id": id(n),
+                "tags": if n == 3 { Value::Null } else { json!(["a\"b", null, "c,d\n"]) },
+                "about": {"a": n, "b": null},
+            });
+            format!("{row}\n")
+        })
+        .collect();
+    project.write("data.jsonl", rows);
+    project.run_ok(&[]);
+    project
+}
+
+fn header(shown: &str) -> Vec<&str> {
+    shown.lines().next().unwrap().split_whitespace().collect()
+}
+
+#[test]
+fn people_see_keys_first_then_what_the_step_made() {
+    let project = project();
+    let shown = project.run(&["show", "w.yaml", "cut"]).exits(0);
+    assert_eq!(header(&shown.stdout), ["id", "twice", "half", "text", "n"], "{shown}");
+    let shown = project.run(&["show", "w.yaml", "cells[*]"]).exits(0);
+    assert_eq!(header(&shown.stdout)[..3], ["size", "id", "text"], "{shown}");
+    let shown = project.run(&["show", "w.yaml", "cells[size=1].rejects"]).exits(0);
+    assert_eq!(header(&shown.stdout)[..2], ["id", "step"], "{shown}");
+    // What was asked for stays as it was asked for, and programs get the table's own order.
+    let shown = project.run(&["show", "w.yaml", "cut", "--columns", "n,id"]).exits(0);
+    assert_eq!(header(&shown.stdout), ["n", "id"]);
+    let csv = project.run(&["show", "w.yaml", "cut", "--format", "csv"]).exits(0);
+    assert!(csv.stdout.starts_with("text,n,id,twice,half\n"), "{csv}");
+}
+
+#[test]
+fn ids_are_short_for_people_and_whole_for_programs() {
+    let project = project();
+    let shown = project.run(&["show", "w.yaml", "cut", "--columns", "id", "--where", "n > 2"]);
+    let shown = shown.exits(0).stdout;
+    let ids: Vec<&str> = shown.lines().skip(2).take(10).collect();
+    assert!(ids.iter().all(|id| id.len() == 10), "{shown}");
+    // As many digits as tell them apart.
+    let shown = project.run(&["show", "w.yaml", "cut", "--columns", "id", "--where", "n <= 2"]);
+    assert_eq!(
+        shown.exits(0).stdout.lines().skip(2).collect::<Vec<_>>(),
+        ["abcdef012345678", "abcdef012345679"]
+    );
+    let short = "abcdef012345678";
+    let traced = project.run(&["trace", "w.yaml", short]).exits(0);
+    assert!(traced.stdout.contains(&id(1)), "{traced}");
+    for format in ["json", "csv"] {
+        let shown = project.run(&["show", "w.yaml", "cut", "--format", format]).exits(0);
+        assert!((1..=40).all(|n| shown.stdout.contains(&id(n))), "{format}");
+    }
+    // What was asked for in SQL is shown as it is.
+    let shown = project.run(&["sql", "w.yaml", "SELECT id FROM cut"]).exits(0);
+    assert!(shown.stdout.contains(&id(7)), "{shown}");
+}
+
+#[test]
+fn what_is_left_out_is_said_with_an_option_that_exists() {
+    let project = project();
+    let shown = project.run(&["show", "w.yaml", "table"]).exits(0);
+    assert!(shown.stdout.contains("… 30 more rows (use --rows)"), "{shown}");
+    let shown = project.run(&["show", "w.yaml", "table", "--rows", "100"]).exits(0);
+    assert!(!shown.stdout.contains("more rows"), "{shown}");
+    let wide = "SELECT text a, text b, text c, text d, text e, text f, text g, text h FROM cut";
+    let shown = project.run(&["sql", "w.yaml", wide]).exits(0);
+    assert!(shown.stdout.contains("more column") && !shown.stdout.contains("--columns"), "{shown}");
+}
+
+#[test]
+fn statistics_describe_every_column() {
+    let project = project();
+    let told = project.run(&["show", "w.yaml", "table", "--stats", "--format", "json"]).exits(0);
+    let columns = told.json_lines();
+    let column = |name: &str| columns.iter().find(|c| c["column"] == name).unwrap();
+    let n = column("n");
+    assert_eq!(n["type"], "int64");
+    assert_eq!((&n["rows"], &n["nulls"], &n["distinct"]), (&json!(40), &json!(0), &json!(40)));
+    assert_eq!((&n["min"], &n["max"], &n["mean"]), (&json!(1), &json!(40), &json!(20.5)));
+    assert_eq!((&n["q1"], &n["median"], &n["q3"]), (&json!(10.75), &json!(20.5), &json!(30.25)));
+    assert_eq!(n["of"], "values");
+    let text = column("text");
+    assert_eq!((&text["of"], &text["max"]), (&json!("lengths"), &json!(40)), "characters");
+    let tags = column("tags");
+    assert_eq!((&tags["nulls"], &tags["mean"]), (&json!(1), &json!(3.0)));
+    let about = column("about");
+    assert_eq!(
+        (&about["of"], &about["min"], &about["distinct"]),
+        (&json!(""), &Value::Null, &json!(40))
+    );
+    let shown = project.run(&["show", "w.yaml", "table", "--stats"]).exits(0);
+    assert_eq!(header(&shown.stdout)[..3], ["column", "type", "nulls"], "{shown}");
+    let csv = project.run(&["show", "w.yaml", "table", "--stats", "--format", "csv"]).exits(0);
+    assert!(csv.stdout.contains("\nn,int64,40,0,40,values,1,10.75,20.5,30.25,40,20.5\n"), "{csv}");
+    project.run(&["show", "w.yaml", "table", "--stats", "--format", "parquet"]).exits(2);
+}
+
+#[test]
+fn statistics_are_of_the_rows_and_columns_that_are_asked_for() {
+    let project = project();
+    let stats = |more: &[&str]| {
+        let args = [&["show", "w.yaml", "table", "--stats", "--format", "json"], more].concat();
+        project.run(&args).exits(0).json_lines()
+    };
+    let some = stats(&["--columns", "n", "--where", "n > 30"]);
+    assert_eq!((some.len(), &some[0]["rows"], &some[0]["min"]), (1, &json!(10), &json!(31)));
+    let none = stats(&["--columns", "n", "--where", "n > 99"]);
+    assert_eq!((&none[0]["rows"], &none[0]["mean"]), (&json!(0), &Value::Null));
+    let united = project.run(&["show", "w.yaml", "cells[*]", "--stats", "--format", "json"]);
+    let united = united.exits(0).json_lines();
+    assert_eq!(united.last().unwrap()["column"], "size");
+    assert_eq!((&united[0]["rows"], &united.last().unwrap()["distinct"]), (&json!(3), &json!(2)));
+    project
+        .run(&["show", "w.yaml", "table", "--stats", "-o", "s.json", "--format", "json"])
+        .exits(0);
+    assert_eq!(project.read("s.json").lines().count(), 5);
+}
+
+#[test]
+fn parquet_and_arrow_go_to_a_pipe() {
+    let project = project();
+    let run = |script: &str| Running::start(project.shell(script)).finish().exits(0);
+    run("\"$GALERAS\" show w.yaml cut --format parquet > t.parquet");
+    let reader =
+        ParquetRecordBatchReaderBuilder::try_new(File::open(project.path("t.parquet")).unwrap());
+    assert_eq!(reader.unwrap().metadata().file_metadata().num_rows(), 40);
+    run(
+        "\"$GALERAS\" sql w.yaml 'SELECT id, n FROM cut WHERE n > 38' --format arrow | cat > t.arrow",
+    );
+    let file = File::open(project.path("t.arrow")).unwrap();
+    let batches: Vec<_> = arrow::ipc::reader::StreamReader::try_new(file, None)
+        .unwrap()
+        .collect::<Result<_, _>>()
+        .unwrap();
+    assert_eq!(batches.iter().map(|batch| batch.num_rows()).sum::<usize>(), 2);
+    assert_eq!(batches[0].schema().field(1).name(), "n");
+    project.run(&["show", "w.yaml", "cut", "--format", "arrow", "-o", "u.arrow"]).exits(0);
+    assert!(project.path("u.arrow").is_file());
+    // No rows are a file too.
+    run("\"$GALERAS\" show w.yaml cut --where 'n < 0' --format arrow > none.arrow");
+    let none = File::open(project.path("none.arrow")).unwrap();
+    assert_eq!(arrow::ipc::reader::StreamReader::try_new(none, None).unwrap().count(), 0);
+}
+
+#[test]
+fn a_terminal_gets_no_binary_data() {
+    let project = project();
+    for format in ["parquet", "arrow"] {
+        let verb = format!("show w.yaml cut --format {format}");
+        let script = format!("script -qec '\"$GALERAS\" {verb}' /dev/null < /dev/null");
+        let told = Running::start(project.shell(&script)).finish();
+        assert_eq!(told.code, Some(2), "{told}");
+        assert!(told.stdout.contains("not for a terminal; add -o PATH"), "{told}");
+    }
+}
+
+#[test]
+fn csv_holds_lists_and_structs_as_json() {
+    let project = project();
+    let args = ["show", "w.yaml", "table", "--columns", "n,tags,about", "--format", "csv"];
+    let csv = project.run(&args).exits(0).stdout;
+    let cell = "\"[\"\"a\\\"\"b\"\",null,\"\"c,d\\n\"\"]\"";
+    assert!(csv.contains(&format!("\n1,{cell},\"{{\"\"a\"\":1,\"\"b\"\":null}}\"\n")), "{csv}");
+    assert!(csv.contains("\n3,,\"{\"\"a\"\":3,\"\"b\"\":null}\"\n"), "a null is empty: {csv}");
+    // Output files are written by the same code.
+    let file = project.read("nested.csv");
+    assert!(file.contains(cell) && file.contains("\"{\"\"a\"\":40,\"\"b\"\":null}\""), "{file}");
+}

@@ -1,0 +1,215 @@
+//! Names of tables on the command line: the same as in `from:`, and what a mistake gets.
+
+use serde_json::{Value, json};
+
+use crate::harness::Project;
+
+const WORKFLOW: &str = "galeras: 1
+steps:
+  table:
+    op: exec
+    with:
+      command: for i in 1 2 3 4 5 6; do echo '{\"id\":\"'$i'\",\"x\":'$i'}'; done
+      output: { id: utf8!, x: int64! }
+  testbed:
+    op: sample
+    from: table
+    matrix: { size: [2, 3], kind: [a, b] }
+    with: { n: '${{ matrix.size }}', seed: 1 }
+  collected:
+    uses: ./collect.yaml
+    matrix: { least: [1, 5] }
+    with: { least: '${{ matrix.least }}' }
+  single:
+    uses: ./collect.yaml
+";
+
+const INNER: &str = "galeras: 1
+params:
+  least: { type: int, default: 3 }
+steps:
+  source:
+    op: exec
+    with:
+      command: for i in 1 2 3 4 5 6; do echo '{\"id\":\"'$i'\",\"x\":'$i'}'; done
+      output: { id: utf8!, x: int64! }
+  valid:
+    op: validate
+    from: source
+    with: { rules: [ { name: big, check: 'x >= ${{ params.least }}' } ] }
+outputs:
+  raw_data: { from: valid, path: raw.csv }
+  dropped:  { from: valid.rejects, path: dropped.csv }
+";
+
+fn project() -> Project {
+    let project = Project::new(WORKFLOW);
+    project.write("collect.yaml", INNER);
+    project.run_ok(&[]);
+    project
+}
+
+fn sql(project: &Project, query: &str) -> Vec<Value> {
+    project.run(&["sql", "w.yaml", query, "--format", "json"]).exits(0).json_lines()
+}
+
+#[test]
+fn all_cells_are_one_table_with_their_keys() {
+    let project = project();
+    let rows = project.rows("testbed[*]");
+    assert_eq!(rows.len(), 2 + 2 + 3 + 3);
+    let keys: Vec<(i64, &str)> = rows
+        .iter()
+        .map(|row| (row["size"].as_i64().unwrap(), row["kind"].as_str().unwrap()))
+        .collect();
+    let expected = [[(2, "a"); 2].as_slice(), &[(2, "b"); 2], &[(3, "a"); 3], &[(3, "b"); 3]];
+    assert_eq!(keys, expected.concat(), "one cell after the other");
+    let counted =
+        sql(&project, "SELECT size, count(*) AS n FROM \"testbed[*]\" GROUP BY 1 ORDER BY 1");
+    assert_eq!(counted, [json!({"size": 2, "n": 4}), json!({"size": 3, "n": 6})]);
+}
+
+#[test]
+fn a_selection_of_several_cells_has_their_keys_and_one_cell_is_as_it_is_stored() {
+    let project = project();
+    let rows = project.rows("testbed[size=3]");
+    assert_eq!(rows.len(), 6);
+    assert!(rows.iter().all(|row| row["size"] == 3 && row["kind"].is_string()), "{rows:?}");
+    for name in ["testbed[size=3,kind=b]", "testbed[kind=b,size=3]", "testbed[ kind=b , size=3 ]"] {
+        let rows = project.rows(name);
+        assert_eq!(rows.len(), 3, "{name}");
+        assert!(rows[0].get("kind").is_none(), "{rows:?}");
+    }
+    assert_eq!(project.rows("testbed[kind=a].rejects").len(), 4 + 3);
+    let query = "SELECT count(*) AS n FROM \"testbed[kind=a].rejects\" WHERE size = 2";
+    assert_eq!(sql(&project, query), [json!({"n": 4})]);
+}
+
+#[test]
+fn outputs_of_embedded_workflows_are_spelt_as_in_a_workflow() {
+    let project = project();
+    assert_eq!(project.rows("single.raw_data").len(), 4);
+    assert_eq!(project.rows("collected[least=5].raw_data").len(), 2);
+    let united = project.rows("collected[*].dropped");
+    assert_eq!(united.len(), 4);
+    assert!(united.iter().all(|row| row["least"] == 5), "{united:?}");
+    assert_eq!(sql(&project, "SELECT count(*) AS n FROM single.raw_data"), [json!({"n": 4})]);
+    let query = "SELECT count(*) AS n FROM \"collected[*].raw_data\"";
+    assert_eq!(sql(&project, query), [json!({"n": 8})]);
+    // Steps inside have their full name, as `plan` writes it.
+    assert_eq!(project.rows("single/valid.rejects").len(), 2);
+    assert_eq!(project.rows("collected[least=1]/source").len(), 6);
+    assert_eq!(sql(&project, "SELECT count(*) AS n FROM \"single/source\""), [json!({"n": 6})]);
+}
+
+#[test]
+fn every_verb_takes_these_names() {
+    let project = project();
+    let explained = project.run(&["explain", "w.yaml", "testbed[size=2]"]).exits(0);
+    assert_eq!(explained.stdout.matches("op sample").count(), 2, "{explained}");
+    let told = project.run(&["explain", "w.yaml", "testbed[*]", "--format", "json"]).exits(0);
+    assert_eq!(told.json_lines().len(), 4);
+    let explained = project.run(&["explain", "w.yaml", "single.raw_data"]).exits(0);
+    assert!(explained.stdout.contains("single/valid: op validate"), "{explained}");
+    let paths = project.run(&["path", "w.yaml", "testbed[*].rejects"]).exits(0);
+    assert_eq!(paths.stdout.lines().count(), 4, "{paths}");
+    let id = project.rows("testbed[size=3,kind=b]")[0]["id"].as_str().unwrap().to_owned();
+    let traced =
+        project.run(&["trace", "w.yaml", &id, "--in", "testbed[kind=b]", "--format", "json"]);
+    let traced = traced.exits(0).json_lines().remove(0);
+    let steps: Vec<&str> =
+        traced["places"].as_array().unwrap().iter().filter_map(|p| p["step"].as_str()).collect();
+    assert_eq!(steps[0], "table");
+    assert!(steps[1..].iter().all(|step| step.ends_with("kind=b]")), "{steps:?}");
+    let traced = project.run(&["trace", "w.yaml", "7", "--in", "testbed[*]"]).exits(1);
+    assert!(traced.stderr.contains("`testbed[*]` has no row with the id 7"), "{traced}");
+    let selected = project.run(&["run", "w.yaml", "--select", "testbed[*]", "--format", "json"]);
+    assert_eq!(selected.exits(0).finished()["steps"].as_array().unwrap().len(), 5);
+}
+
+#[test]
+fn a_slip_gets_one_suggestion_and_no_list_of_cells() {
+    let project = project();
+    for (name, meant) in [
+        ("tesbed", "did you mean `testbed`?"),
+        ("tesbed[size=2]", "did you mean `testbed`?"),
+        ("testbed[sise=2]", "did you mean `size`?"),
+        ("testbed[kind=aa]", "did you mean `a`?"),
+        ("testbed[size=2].reject", "did you mean `rejects`?"),
+        ("single.raw_dat", "did you mean `raw_data`?"),
+        ("single/valit", "did you mean `single/valid`?"),
+        ("collected/valid", "name one cell: `collected[least=1]/valid`"),
+        ("testbed", "write `testbed[*]` for all of them, or name one: `testbed[size=2,kind=a]`"),
+        ("single", "the outputs are single.dropped, single.raw_data"),
+        ("collected[*]", "name one"),
+        ("zzz", "the steps are"),
+        ("testbed[", "never closed"),
+        ("", "names no step"),
+        ("testbed[*].rejects.x", "not the name of a port"),
+    ] {
+        for verb in ["show", "explain", "path"] {
+            let told = project.run(&[verb, "w.yaml", name]).exits(2);
+            assert!(told.stdout.is_empty() && told.stderr.contains(meant), "{name}: {told}");
+            assert_eq!(told.stderr.trim_end().lines().count(), 1, "{name}: {told}");
+            assert!(told.stderr.len() < 400, "{name}: {told}");
+        }
+    }
+    let told = project.run(&["run", "w.yaml", "--select", "tesbed[size=2]"]).exits(2);
+    assert!(told.stderr.contains("did you mean `testbed`?"), "{told}");
+}
+
+#[test]
+fn many_cells_are_not_listed_one_by_one() {
+    let sizes = (1..=60).map(|n| n.to_string()).collect::<Vec<_>>().join(", ");
+    let project = Project::new(&WORKFLOW.replace("[2, 3]", &format!("[{sizes}]")));
+    project.write("collect.yaml", INNER);
+    let told = project.run(&["show", "w.yaml", "tesbed"]).exits(2);
+    assert!(told.stderr.contains("did you mean `testbed`?"), "{told}");
+    let told = project.run(&["show", "w.yaml", "testbed"]).exits(2);
+    assert!(told.stderr.contains("`testbed` has 120 cells"), "{told}");
+    assert!(told.stderr.contains("and 115 more") && told.stderr.len() < 400, "{told}");
+}
+
+#[test]
+fn cells_that_are_not_there_yet_are_said_to_be_with_the_command() {
+    let project = project();
+    project.edit("w.yaml", "size: [2, 3]", "size: [2, 3, 4]");
+    let told = project.run(&["show", "w.yaml", "testbed[*]"]).exits(1);
+    assert!(
+        told.stderr.contains("`testbed[size=4,kind=a]` and 1 more are not computed yet"),
+        "{told}"
+    );
+    for size in [4, 2] {
+        let advised = told.stderr.lines().find(|line| line.trim().starts_with("galeras run"));
+        let command = advised.unwrap().trim().replacen("galeras", "\"$GALERAS\"", 1);
+        if size == 4 {
+            let command = command + " --allow exec";
+            crate::harness::Running::start(project.shell(&command)).finish().exits(0);
+        }
+        assert_eq!(project.rows(&format!("testbed[size={size}]")).len(), 2 * size);
+    }
+    project.edit("w.yaml", "seed: 1", "seed: 2");
+    let told = project.run(&["sql", "w.yaml", "SELECT 1 FROM \"testbed[*]\""]).exits(1);
+    assert!(told.stderr.contains("and 5 more are not computed yet"), "{told}");
+    let command = told.stderr.replace('\'', "");
+    assert!(command.trim_end().ends_with("--select testbed"), "{told}");
+}
+
+#[test]
+fn a_query_with_brackets_but_no_quotes_is_told_about_them() {
+    let project = project();
+    let told = project.run(&["sql", "w.yaml", "SELECT * FROM testbed[size=2]"]).exits(2);
+    assert!(told.stderr.contains("double quotes: \"testbed[size=2]\""), "{told}");
+    let told = project.run(&["sql", "w.yaml", "SELECT * FROM \"tesbed[*]\""]).exits(2);
+    assert!(told.stderr.contains("did you mean `testbed`?"), "{told}");
+}
+
+#[test]
+fn a_value_that_the_notation_cannot_hold_is_reached_by_the_full_name() {
+    let project = Project::new(&WORKFLOW.replace("kind: [a, b]", "kind: ['x]y.z', 'a=b,c/d']"));
+    project.write("collect.yaml", INNER);
+    project.run_ok(&[]);
+    assert_eq!(project.rows("testbed[size=2,kind=x]y.z]").len(), 2);
+    assert_eq!(project.rows("testbed[size=3,kind=a=b,c/d]").len(), 3);
+    assert_eq!(project.rows("testbed[size=3,kind=x]y.z].rejects").len(), 3);
+}
