@@ -24,7 +24,7 @@ mod units;
 pub use diagram::render_graph;
 pub use format::TableFormat;
 pub use graph::{GraphEdge, GraphFormat, GraphNode, StepGraph};
-pub use human::HumanReporter;
+pub use human::{HumanReporter, LineWidth};
 pub use json::JsonReporter;
 pub use stream::TableWriter;
 pub use table::write_table;

@@ -181,6 +181,10 @@ impl BoundStep for BoundMine {
         Some(Fact::Moving(why))
     }
 
+    fn work_unit(&self) -> &'static str {
+        "repositories"
+    }
+
     fn lowering(&self) -> Lowering<'_> {
         Lowering::FanOut(self)
     }
