@@ -45,8 +45,9 @@ struct Bar {
 }
 
 impl Bars {
-    pub(super) fn new(width: Arc<TerminalWidth>) -> Self {
-        let multi = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
+    /// Bars that are drawn on `target`, which is as wide as `width` says.
+    pub(super) fn new(target: ProgressDrawTarget, width: Arc<TerminalWidth>) -> Self {
+        let multi = MultiProgress::with_draw_target(target);
         let (running, about) = (HashMap::new(), SharedText::default());
         Self { multi, running, run: None, about, width, longest: 0 }
     }
@@ -211,4 +212,100 @@ fn info(state: &ProgressState, unit: &str, room: usize) -> String {
         [&[&done, &rate, &time], &[&done, &time], &[&done], &[&percent]];
     let fitting = choices.iter().map(|parts| joined(parts)).find(|t| text::width(t) <= room);
     fitting.unwrap_or_default()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::io;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use indicatif::TermLike;
+
+    use super::*;
+
+    /// A terminal that notes what is written to it, and how wide it was then.
+    #[derive(Clone, Debug, Default)]
+    struct Terminal {
+        width: Arc<AtomicUsize>,
+        written: Arc<Mutex<Vec<(usize, String)>>>,
+    }
+
+    impl TermLike for Terminal {
+        fn width(&self) -> u16 {
+            self.width.load(Ordering::Relaxed) as u16
+        }
+        fn move_cursor_up(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_down(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_right(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_left(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn write_line(&self, text: &str) -> io::Result<()> {
+            self.write_str(text)
+        }
+        fn write_str(&self, text: &str) -> io::Result<()> {
+            let entry = (self.width.load(Ordering::Relaxed), text.to_string());
+            self.written.lock().unwrap().push(entry);
+            Ok(())
+        }
+        fn clear_line(&self) -> io::Result<()> {
+            Ok(())
+        }
+        fn flush(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// The columns of a text with codes for colours.
+    fn columns(text: &str) -> usize {
+        let mut parts = text.split('\x1b');
+        let plain = parts.next().map_or(0, text::width);
+        plain
+            + parts.map(|part| text::width(part.split_once('m').map_or("", |p| p.1))).sum::<usize>()
+    }
+
+    #[test]
+    fn no_bar_is_wider_than_the_terminal_whatever_becomes_of_it() {
+        let terminal = Terminal::default();
+        let width = Arc::clone(&terminal.width);
+        width.store(80, Ordering::Relaxed);
+        let shared = Arc::clone(&width);
+        let shared: Arc<TerminalWidth> = Arc::new(move || shared.load(Ordering::Relaxed));
+        let target = ProgressDrawTarget::term_like(Box::new(terminal.clone()));
+        let mut bars = Bars::new(target, shared);
+        let names = ["short".to_string(), "測試".repeat(20), "n".repeat(70)];
+        bars.fit_names(80);
+        bars.run("  step 3 of 12, 41 s so far, about 2 min left in all".into());
+        for name in &names {
+            bars.start(name, name.clone(), "repositories");
+        }
+        // Or a drawing could begin at one width and end at another.
+        let drawn = bars.running.values().map(|bar| &bar.bar).chain(&bars.run);
+        drawn.for_each(ProgressBar::disable_steady_tick);
+        bars.total("short", 1_234_567);
+        for (at, columns) in [80, 200, 64, 40, 39, 24, 12, 3].into_iter().enumerate() {
+            width.store(columns, Ordering::Relaxed);
+            bars.position("short", 1000 * (at as u64 + 1));
+            bars.activity("short", format!("測 {} \x1b[2J", "busy ".repeat(columns)));
+            bars.running.values().for_each(|bar| bar.bar.tick());
+            bars.run.iter().for_each(ProgressBar::tick);
+        }
+        bars.clear();
+        let written = terminal.written.lock().unwrap();
+        let lines: Vec<_> = written.iter().filter(|(_, text)| !text.trim().is_empty()).collect();
+        assert!(lines.iter().any(|(_, text)| text.contains("1,000/1,234,567 repositories")));
+        assert!(lines.iter().any(|(width, text)| *width == 200 && text.contains("busy")));
+        assert!(lines.iter().any(|(_, text)| text.contains("about 2 min left in all")));
+        for (width, text) in lines {
+            assert!(columns(text) <= *width, "{width}: {text:?}");
+            assert!(!text.contains("\x1b[2J"), "{text:?}");
+        }
+    }
 }

@@ -5,6 +5,8 @@ use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use indicatif::ProgressDrawTarget;
+
 use super::bars::Bars;
 use super::lines::{ReportLines, RunPosition, StepProgress};
 use crate::event::{EventSink, RunEvent, StepStatus, StepSummary};
@@ -62,7 +64,8 @@ impl HumanReporter {
         let lines = ReportLines::new(width().map(usize::from), color);
         let bars = (terminal && color).then(|| {
             let width = Arc::clone(&width);
-            Bars::new(Arc::new(move || width().map_or(80, usize::from)))
+            let width = Arc::new(move || width().map_or(80, usize::from));
+            Bars::new(ProgressDrawTarget::stderr(), width)
         });
         let now = Instant::now();
         let state = RunDisplay {

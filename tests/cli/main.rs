@@ -66,6 +66,7 @@ mod outputs;
 mod outputs_shown;
 mod paper;
 mod param_values;
+mod progress;
 mod prompt_mistakes;
 mod prompt_templates;
 mod python_files;
