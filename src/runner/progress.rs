@@ -175,7 +175,9 @@ impl Drop for RunProgress {
 impl EventSink for RunProgress {
     fn send(&self, event: RunEvent) {
         let starts = matches!(event, RunEvent::StepStarted { .. });
-        match self.state().note(&event, Instant::now()) {
+        // The state is free again before anything is sent.
+        let change = self.state().note(&event, Instant::now());
+        match change {
             // Before the step is shown, so that it can be with its number.
             Change::Computing if starts => {
                 self.tell();
