@@ -1,10 +1,15 @@
 //! What happens during a run, as data: the runner sends these events, the reporters show them.
 //! Neither side owns them.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
 use galeras_chat::Usd;
+
+/// What a step's work is counted in unless its operator says otherwise: [`StepSummary::unit`].
+pub const ROWS: &str = "rows";
 
 /// Why a step runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,18 +79,47 @@ pub struct StepSummary {
     pub detail: Option<String>,
     /// Rows of the main port.
     pub rows: u64,
-    /// Input rows (rows of the result, for table operators) computed in this run.
+    /// What the next two count, a plural: `rows` of the input (of the result, for table
+    /// operators), or `files`, `repositories`, `answers`.
+    #[serde(default = "rows")]
+    pub unit: Cow<'static, str>,
+    /// Work items computed in this run.
     pub computed_rows: u64,
-    /// Input rows whose result came from an earlier run.
+    /// Work items whose result came from an earlier run.
     pub reused_rows: u64,
     /// The logical digest of the main port.
     pub digest: Option<Digest>,
     /// The ports with their digests and rows.
     pub ports: Vec<PortSummary>,
-    /// Wall time in seconds.
+    /// Wall time in seconds, without the wait for its turn to compute.
     pub seconds: f64,
     /// The action key under which the result is stored.
     pub key: Option<Digest>,
+}
+
+impl StepSummary {
+    /// The summary of a step of which nothing but its end is known.
+    pub fn new(step: &str, status: StepStatus, unit: &'static str) -> Self {
+        Self {
+            step: step.to_string(),
+            status,
+            reason: None,
+            detail: None,
+            rows: 0,
+            unit: Cow::Borrowed(unit),
+            computed_rows: 0,
+            reused_rows: 0,
+            digest: None,
+            ports: Vec::new(),
+            seconds: 0.0,
+            key: None,
+        }
+    }
+}
+
+/// The unit in records that were written before there was one.
+fn rows() -> Cow<'static, str> {
+    Cow::Borrowed(ROWS)
 }
 
 /// One output port of a finished step.
@@ -210,7 +244,7 @@ pub enum RunEvent {
         workflow: String,
         /// The run's identity in the store.
         run: String,
-        /// The steps in topological order.
+        /// The steps that are wanted, in topological order.
         steps: Vec<String>,
     },
     /// A step starts to compute.
@@ -221,24 +255,39 @@ pub enum RunEvent {
         reason: Reason,
         /// What exactly changed, in words.
         detail: Option<String>,
-        /// Rows to compute, if known beforehand.
-        total: Option<u64>,
+        /// What its work is counted in: `rows`, `files`.
+        unit: &'static str,
     },
-    /// The number of rows a running step has to compute became known.
+    /// How much a running step has to compute became known.
     StepTotal {
         /// The step.
         step: String,
-        /// Rows to compute.
+        /// What is counted.
+        unit: &'static str,
+        /// Those to compute.
         total: u64,
-        /// Rows taken from earlier results.
+        /// Those taken from earlier results.
         reused: u64,
     },
-    /// A running step finished some rows.
+    /// A running step got on.
     Progress {
         /// The step.
         step: String,
-        /// Rows finished so far.
-        rows: u64,
+        /// What is counted.
+        unit: &'static str,
+        /// Those computed so far.
+        done: u64,
+    },
+    /// How far the run is as a whole: when a step begins to compute or has been computed, and
+    /// every second in between.
+    RunProgress {
+        /// Steps that ended or that are being computed.
+        begun: usize,
+        /// All steps that are wanted.
+        steps: usize,
+        /// Seconds that the rest takes, going by earlier runs and by what this one has done so
+        /// far; nothing where neither says enough.
+        seconds_left: Option<f64>,
     },
     /// What a running step is busy with, if it is long.
     Activity {
@@ -311,7 +360,7 @@ pub enum RunEvent {
         status: RunStatus,
         /// Every step.
         steps: Vec<StepSummary>,
-        /// Wall time in seconds.
+        /// Wall time in seconds, from the start of the process.
         seconds: f64,
     },
 }

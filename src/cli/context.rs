@@ -16,6 +16,8 @@ use crate::operators::REGISTRY;
 use crate::plan::{Input, Locking, Plan, PlanSettings, PlannedStep, plan, preflight};
 use crate::runner::{Forecast, RunError, StepState, survey};
 use crate::store::{Store, StoreError};
+use crate::trust::shell_word;
+use crate::visible::escape;
 use crate::workflow::{Diagnostics, did_you_mean, render, to_json};
 
 /// The exit of an error of the store or of a step.
@@ -99,6 +101,18 @@ pub(super) fn fail_cache(error: &StoreError) -> Exit {
     }
 }
 
+/// The options with which a workflow was named, to be repeated in advice.
+pub(super) fn repeated_options(args: &WorkflowArgs) -> String {
+    let mut options = String::new();
+    for setting in &args.set {
+        let _ = write!(options, " --set {}", shell_word(&escape(setting)));
+    }
+    if args.store.cache != DEFAULT_CACHE {
+        let _ = write!(options, " --cache {}", shell_word(&escape(&args.store.cache)));
+    }
+    options
+}
+
 /// A workflow with its store and the state of every step.
 pub(super) struct Surveyed {
     pub(super) plan: Arc<Plan>,
@@ -122,14 +136,7 @@ impl Surveyed {
         let plan = load_for(args, format, Locking::Pinned, out).await?;
         let store = open_store(&args.store.cache).await?;
         let states = survey(&plan, &store).await.map_err(|e| fail_run(&e))?;
-        let mut options = String::new();
-        for setting in &args.set {
-            let _ = write!(options, " --set '{setting}'");
-        }
-        if args.store.cache != DEFAULT_CACHE {
-            let _ = write!(options, " --cache '{}'", args.store.cache);
-        }
-        Ok(Self { plan: Arc::new(plan), store, states, options })
+        Ok(Self { plan: Arc::new(plan), store, states, options: repeated_options(args) })
     }
 
     /// The results that are stored, by position in the plan.

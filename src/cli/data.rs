@@ -145,18 +145,22 @@ pub(super) async fn show_outputs(plan: &Plan, store: &Store, results: &StepManif
         let session = session(1);
         let key = output.input.schema.key.iter().map(|c| column(c).sort(true, true)).collect();
         let limited = open(&session, store, plan, &output.input, results)
-            .and_then(|df| Ok((df.clone(), df.sort(key)?.limit(0, Some(SHOWN_ROWS))?)));
+            .and_then(|df| Ok(df.sort(key)?.limit(0, Some(SHOWN_ROWS))?));
+        // What the results know of themselves need not be counted.
+        let stored = output.input.tables.iter().filter_map(|table| {
+            let result = results.get(table.step)?.as_ref()?;
+            result.port(table.port).map(|port| port.rows)
+        });
+        let rows: u64 = stored.sum();
         let exit = match limited {
-            Ok((all, first)) => {
+            Ok(first) => {
                 let path = escape(&output.path.display().to_string());
                 print(&format!("\n{} ({path})\n", output.name));
                 let out = OutArgs { format: RowFormat::Table, output: None };
-                let rows = TableRows::new(vec![first], None);
-                let exit = write_rows(rows, &out, TableStyle::default()).await;
-                match all.count().await {
-                    Ok(rows) if rows > SHOWN_ROWS && exit == Exit::Done => {
-                        print(&format!("… {} more rows\n", rows - SHOWN_ROWS))
-                    }
+                let shown = TableRows::new(vec![first], None);
+                let exit = write_rows(shown, &out, TableStyle::default()).await;
+                match rows.saturating_sub(SHOWN_ROWS as u64) {
+                    more @ 1.. if exit == Exit::Done => print(&format!("… {more} more rows\n")),
                     _ => exit,
                 }
             }

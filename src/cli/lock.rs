@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use arrow::array::RecordBatch;
 use arrow::json::LineDelimitedWriter;
@@ -12,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::allow::trust;
 use super::consent::{load_trusted, require};
-use super::context::{Exit, color, fail, fail_run, note, open_store, show_diagnostics, width};
+use super::context::{Exit, color, fail, fail_run, note, open_store, show_diagnostics};
 use super::run::{DEFAULT_MEMORY, all_threads};
 use super::signals::watch_signals;
 use super::{Format, WorkflowArgs, screen};
@@ -35,7 +36,7 @@ pub(crate) struct LockArgs {
 }
 
 /// Asks the world what the workflow asks of it, and pins the answers.
-pub(crate) async fn lock(args: LockArgs) -> Exit {
+pub(crate) async fn lock(args: LockArgs, started: Instant) -> Exit {
     let WorkflowArgs { file, set, store, allow } = &args.workflow;
     let trust = trust(file, set, allow, None);
     let (locking, out) = (Locking::Ignored, Path::new("."));
@@ -99,7 +100,7 @@ pub(crate) async fn lock(args: LockArgs) -> Exit {
         }
     }
     let plan = Arc::new(plan);
-    let snapshots = match ask(&plan, &store, queries, &workflow, trust).await {
+    let snapshots = match ask(&plan, &store, queries, &workflow, trust, started).await {
         Ok(snapshots) => snapshots,
         Err(exit) => return exit,
     };
@@ -125,14 +126,17 @@ async fn ask(
     asking: Vec<usize>,
     workflow: &str,
     consent: Arc<dyn Consent>,
+    started: Instant,
 ) -> Result<Vec<LockedSnapshot>, Exit> {
     if asking.is_empty() {
         return Ok(Vec::new());
     }
     let terminal = screen::is_terminal();
-    let reporter = HumanReporter::new(Box::new(screen::stderr()), terminal, color(), width());
+    let reporter =
+        HumanReporter::new(Box::new(screen::stderr()), terminal, color(), screen::line_width);
     let cancel = CancellationToken::new();
     tokio::spawn(watch_signals(cancel.clone()));
+    let events: Arc<dyn EventSink> = Arc::new(reporter);
     let outcome = run_plan(
         Arc::clone(plan),
         store.clone(),
@@ -144,10 +148,12 @@ async fn ask(
             keep_going: false,
             cancel,
             consent,
-            events: Arc::new(reporter) as Arc<dyn EventSink>,
+            started,
+            events: Arc::clone(&events),
         },
     )
     .await;
+    events.send(outcome.finished(started));
     if outcome.status != RunStatus::Ok {
         return Err(outcome.status.into());
     }

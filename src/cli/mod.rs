@@ -19,6 +19,7 @@ mod init;
 mod inspect;
 mod lock;
 mod logging;
+mod next;
 mod ops;
 mod origin;
 mod past_runs;
@@ -37,7 +38,7 @@ mod trace;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -143,6 +144,7 @@ const STACK_BYTES: usize = 64 << 20;
 
 /// Parses the command line, does what it says, and returns the exit code.
 pub fn main() -> Exit {
+    let started = Instant::now();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return screen::settled(screen::show_usage(&error)),
@@ -155,7 +157,8 @@ pub fn main() -> Exit {
     }
     defects::keep_quiet();
     // On a thread of its own: the first one has the stack that the shell gives it.
-    let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(|| perform(cli));
+    let thread =
+        std::thread::Builder::new().stack_size(STACK_BYTES).spawn(move || perform(cli, started));
     match thread.map(std::thread::JoinHandle::join) {
         Ok(Ok(exit)) => exit,
         Ok(Err(panic)) => defects::report(panic.as_ref()),
@@ -163,7 +166,7 @@ pub fn main() -> Exit {
     }
 }
 
-fn perform(cli: Cli) -> Exit {
+fn perform(cli: Cli, started: Instant) -> Exit {
     let jobs = match &cli.verb {
         Verb::Run(args) => args.jobs(),
         _ => std::thread::available_parallelism().map_or(1, usize::from),
@@ -180,14 +183,14 @@ fn perform(cli: Cli) -> Exit {
     };
     let verb = async {
         match cli.verb {
-            Verb::Run(args) => run::run(args).await,
+            Verb::Run(args) => run::run(args, started).await,
             Verb::Plan(args) => inspect::plan(args).await,
             Verb::Check(args) => inspect::check(args).await,
             Verb::Explain(args) => inspect::explain(args).await,
             Verb::Graph(args) => graph::graph(args).await,
             Verb::Ops(args) => ops::ops(&args),
             Verb::Schema(args) => ops::schema(&args).await,
-            Verb::Lock(args) => lock::lock(args).await,
+            Verb::Lock(args) => lock::lock(args, started).await,
             Verb::Show(args) => data::show(args).await,
             Verb::Sql(args) => data::sql(args).await,
             Verb::Trace(args) => trace::trace(args).await,

@@ -3,14 +3,16 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 use clap::Args;
 use tokio_util::sync::CancellationToken;
 
 use super::allow::trust;
 use super::consent::{can_ask, invalid, load_trusted, require};
-use super::context::{Exit, color, fail_run, open_store, show_diagnostics, unknown_step, width};
+use super::context::{Exit, color, fail_run, note, open_store, show_diagnostics, unknown_step};
 use super::data::show_outputs;
+use super::next::where_to_look;
 use super::signals::watch_signals;
 use super::{Format, WorkflowArgs, logging, screen};
 use crate::event::{EventSink, RunEvent, RunStatus};
@@ -112,7 +114,7 @@ fn memory(text: &str) -> Result<usize, String> {
     }
 }
 
-pub(crate) async fn run(args: RunArgs) -> Exit {
+pub(crate) async fn run(args: RunArgs, started: Instant) -> Exit {
     let lock = if args.frozen { Locking::Frozen } else { Locking::Pinned };
     let WorkflowArgs { file, set, allow, .. } = &args.workflow;
     let trust = trust(file, set, allow, Some(&args.out.folder));
@@ -150,7 +152,8 @@ pub(crate) async fn run(args: RunArgs) -> Exit {
         Format::Human => {
             // Log lines would tear the bars: then there are plain lines instead.
             let terminal = screen::is_terminal() && !logging::is_on();
-            Arc::new(HumanReporter::new(Box::new(screen::stderr()), terminal, color(), width()))
+            let err = Box::new(screen::stderr());
+            Arc::new(HumanReporter::new(err, terminal, color(), screen::line_width))
         }
     };
     for step in force.iter().map(|at| &plan.steps[*at]).filter(|step| step.pinned) {
@@ -169,17 +172,22 @@ pub(crate) async fn run(args: RunArgs) -> Exit {
         keep_going: args.keep_going,
         cancel,
         consent: trust,
-        events,
+        started,
+        events: Arc::clone(&events),
     };
     let plan = Arc::new(plan);
     let outcome = run_plan(Arc::clone(&plan), store.clone(), options).await;
-    if outcome.status == RunStatus::Ok && args.select.is_empty() && args.format == Format::Human {
-        let shown = show_outputs(&plan, &store, &outcome.manifests).await;
-        if shown != Exit::Done {
-            return shown;
-        }
+    let human = args.format == Format::Human;
+    let mut exit = outcome.status.into();
+    if outcome.status == RunStatus::Ok && args.select.is_empty() && human {
+        exit = show_outputs(&plan, &store, &outcome.manifests).await;
     }
-    outcome.status.into()
+    // Last, so that its time is that of everything.
+    events.send(outcome.finished(started));
+    if human && let Some(text) = where_to_look(&plan, &outcome, &args.workflow) {
+        note(&text);
+    }
+    exit
 }
 
 /// Refuses to begin if a step that will run lacks something, or the user's consent.

@@ -109,6 +109,12 @@ fn may_paint() -> bool {
         && std::env::var_os("TERM").is_none_or(|v| v != "dumb")
 }
 
+/// The width of lines on standard error: that of the terminal, or `$COLUMNS`. Nothing in a file or
+/// a pipe, where lines are as long as they are.
+pub(super) fn line_width() -> Option<u16> {
+    (is_terminal() || std::env::var_os("COLUMNS").is_some()).then(width)
+}
+
 /// The width of the terminal, or 80.
 pub(super) fn width() -> u16 {
     let from_env = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());

@@ -23,6 +23,7 @@ use super::side_file::SideFile;
 use super::step_error::StepError;
 use super::table::Port;
 use crate::digest::Digest;
+use crate::event::ROWS;
 use galeras_chat::Budget;
 
 /// The columns of an input that can change a step's result.
@@ -80,6 +81,12 @@ pub trait BoundStep: Send + Sync + Debug {
     /// How to learn the version of a [`Fact::Version`].
     fn versioned(&self) -> Option<&dyn Versioned> {
         None
+    }
+    /// What its work is counted in, a plural such as `files`: what a row of the input becomes in
+    /// [`RowStep`] and [`FanOutStep`], what [`Tell::Total`] and [`Tell::Progress`] count, and
+    /// otherwise the rows of the result.
+    fn work_unit(&self) -> &'static str {
+        ROWS
     }
     /// How it is computed.
     fn lowering(&self) -> Lowering<'_>;
@@ -280,13 +287,13 @@ pub enum Tell {
     Waiting(String),
     /// Something worth knowing that stops nothing.
     Warning(String),
-    /// How many rows there are to compute, and how many were computed before.
+    /// How much there is to compute, in the step's unit, and how much was computed before.
     Total {
         /// Those to compute.
-        rows: u64,
+        work: u64,
         /// Those that were computed before.
         reused: u64,
     },
-    /// How many rows it has computed so far.
+    /// How many it has computed so far.
     Progress(u64),
 }

@@ -1,50 +1,82 @@
-//! The bars of running steps on a terminal.
+//! The bars of running steps on a terminal, and below them how far the run is. Every drawing asks
+//! how wide the terminal is, which may be resized at any time.
 
 use std::collections::HashMap;
+use std::fmt::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-use super::lines::per_second;
+use super::lines::name_columns;
 use super::text;
-use super::units::{count, seconds};
+use super::units::{count, counted, per_second, seconds};
 
 const TICK: Duration = Duration::from_millis(120);
 
 /// Columns below which an activity is not shown.
 const LEAST_ACTIVITY: usize = 12;
 
+/// What stands before the name of a step: the spinner and a space.
+const BEFORE: usize = 2;
+
+/// How many columns the terminal has now.
+pub(super) type TerminalWidth = dyn Fn() -> usize + Send + Sync;
+
+/// A text that is drawn anew again and again, and changes in between.
+type SharedText = Arc<Mutex<String>>;
+
 /// One bar per running step, at the foot of stderr's terminal.
 pub(super) struct Bars {
     multi: MultiProgress,
     running: HashMap<String, Bar>,
-    width: usize,
+    /// How far the run is: the last line while steps are running.
+    run: Option<ProgressBar>,
+    about: SharedText,
+    width: Arc<TerminalWidth>,
+    /// The columns of the longest name of a step.
+    longest: usize,
 }
 
 struct Bar {
     bar: ProgressBar,
     /// What the step is busy with, shown where there is room.
-    activity: ActivityText,
+    activity: SharedText,
 }
 
-type ActivityText = Arc<Mutex<String>>;
-
 impl Bars {
-    pub(super) fn new(width: usize) -> Self {
-        let multi = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
-        Self { multi, running: HashMap::new(), width }
+    /// Bars that are drawn on `target`, which is as wide as `width` says.
+    pub(super) fn new(target: ProgressDrawTarget, width: Arc<TerminalWidth>) -> Self {
+        let multi = MultiProgress::with_draw_target(target);
+        let (running, about) = (HashMap::new(), SharedText::default());
+        Self { multi, running, run: None, about, width, longest: 0 }
     }
 
-    /// A spinner, or a bar if the total is known, with the name already cropped and padded.
-    pub(super) fn start(&mut self, step: &str, name: String, total: Option<u64>) {
-        let bar = self.multi.add(ProgressBar::no_length());
-        let activity = ActivityText::default();
-        bar.set_style(style(total.is_some(), text::width(&name), self.width, &activity));
-        bar.set_prefix(name);
-        if let Some(total) = total {
-            bar.set_length(total);
-        }
+    /// Makes room for names of up to so many columns.
+    pub(super) fn fit_names(&mut self, longest: usize) {
+        self.longest = longest;
+    }
+
+    /// A spinner, which becomes a bar when the total is known. The name is escaped.
+    pub(super) fn start(&mut self, step: &str, name: String, unit: &'static str) {
+        let run = self.run.get_or_insert_with(|| {
+            let bar = self.multi.add(ProgressBar::no_length());
+            let (about, width) = (Arc::clone(&self.about), Arc::clone(&self.width));
+            bar.set_style(style("{line}", move |_, out| {
+                let about = about.lock().unwrap_or_else(PoisonError::into_inner);
+                let _ = out.write_str(&text::crop(&about, width().saturating_sub(1)));
+            }));
+            bar.enable_steady_tick(TICK);
+            bar
+        });
+        let bar = self.multi.insert_before(run, ProgressBar::no_length());
+        let activity = SharedText::default();
+        let (shown, width, longest) =
+            (Arc::clone(&activity), Arc::clone(&self.width), self.longest);
+        bar.set_style(style("{spinner:.cyan} {line}", move |state, out| {
+            let activity = shown.lock().unwrap_or_else(PoisonError::into_inner);
+            let _ = out.write_str(&line(state, &name, longest, unit, &activity, width()));
+        }));
         bar.enable_steady_tick(TICK);
         if let Some(old) = self.running.insert(step.to_string(), Bar { bar, activity }) {
             old.bar.finish_and_clear();
@@ -52,15 +84,14 @@ impl Bars {
     }
 
     pub(super) fn total(&self, step: &str, total: u64) {
-        if let Some(Bar { bar, activity }) = self.running.get(step) {
-            bar.set_style(style(true, text::width(&bar.prefix()), self.width, activity));
+        if let Some(Bar { bar, .. }) = self.running.get(step) {
             bar.set_length(total);
         }
     }
 
-    pub(super) fn position(&self, step: &str, rows: u64) {
+    pub(super) fn position(&self, step: &str, done: u64) {
         if let Some(Bar { bar, .. }) = self.running.get(step) {
-            bar.set_position(rows);
+            bar.set_position(done);
         }
     }
 
@@ -70,11 +101,25 @@ impl Bars {
         }
     }
 
+    /// Says how far the run is.
+    pub(super) fn run(&self, text: String) {
+        *self.about.lock().unwrap_or_else(PoisonError::into_inner) = text;
+    }
+
     pub(super) fn end(&mut self, step: &str) {
         if let Some(Bar { bar, .. }) = self.running.remove(step) {
-            bar.finish_and_clear();
-            self.multi.remove(&bar);
+            self.remove(&bar);
         }
+        if self.running.is_empty()
+            && let Some(run) = self.run.take()
+        {
+            self.remove(&run);
+        }
+    }
+
+    fn remove(&self, bar: &ProgressBar) {
+        bar.finish_and_clear();
+        self.multi.remove(bar);
     }
 
     pub(super) fn clear(&mut self) {
@@ -88,51 +133,75 @@ impl Bars {
     }
 }
 
-fn style(total: bool, name: usize, width: usize, activity: &ActivityText) -> ProgressStyle {
-    let activity = Arc::clone(activity);
+fn style(
+    template: &str,
+    line: impl Fn(&ProgressState, &mut dyn Write) + Clone + Send + Sync + 'static,
+) -> ProgressStyle {
+    ProgressStyle::with_template(template)
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .tick_chars("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ ")
+        .with_key("line", line)
+}
+
+/// The line of a running step, with a column of the terminal to spare.
+fn line(
+    state: &ProgressState,
+    name: &str,
+    longest: usize,
+    unit: &str,
+    activity: &str,
+    width: usize,
+) -> String {
+    let columns = name_columns(longest, width).min(width.saturating_sub(BEFORE + 1));
+    let mut shown = text::left(&text::crop_middle(name, columns), columns);
+    let mut room = width.saturating_sub(BEFORE + columns + 2 + 1);
     let bar = match width {
-        _ if !total => 0,
+        _ if state.len().is_none() => 0,
         72.. => 16,
         40.. => 8,
         _ => 0,
     };
-    // The spinner and a space, the name, the bar, two spaces before each, one column free.
-    let room = width.saturating_sub(2 + name + 2 + if bar > 0 { bar + 2 } else { 0 } + 1);
-    let template = match bar {
-        0 => "{spinner:.cyan} {prefix}  {info}".to_string(),
-        bar => format!("{{spinner:.cyan}} {{prefix}}  {{bar:{bar}.cyan/dim}}  {{info}}"),
-    };
-    ProgressStyle::with_template(&template)
-        .unwrap_or_else(|_| ProgressStyle::default_bar())
-        .progress_chars("━╸─")
-        .tick_chars("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ ")
-        .with_key("info", move |state: &ProgressState, out: &mut dyn std::fmt::Write| {
-            let mut shown = info(state, total, room);
-            let activity = activity.lock().unwrap_or_else(PoisonError::into_inner);
-            let left = room.saturating_sub(text::width(&shown) + 2);
-            if !activity.is_empty() && left >= LEAST_ACTIVITY {
-                shown.push_str("  ");
-                shown.push_str(&text::crop(&text::escape(&activity), left));
-            }
-            let _ = out.write_str(&shown);
-        })
+    if bar > 0 {
+        shown.push_str("  ");
+        shown.push_str(&drawn_bar(state.fraction(), bar));
+        room = room.saturating_sub(bar + 2);
+    }
+    let info = info(state, unit, room);
+    if info.is_empty() {
+        return shown;
+    }
+    let left = room.saturating_sub(text::width(&info) + 2);
+    shown.push_str("  ");
+    shown.push_str(&info);
+    if !activity.is_empty() && left >= LEAST_ACTIVITY {
+        shown.push_str("  ");
+        shown.push_str(&text::crop(&text::escape(activity), left));
+    }
+    shown
 }
 
-/// Rows done, rows per second and the time left, as far as there is room.
-fn info(state: &ProgressState, total: bool, room: usize) -> String {
-    let rate = (state.pos() > 0).then(|| per_second(state.per_sec()));
-    let (done, percent, time) = match state.len().filter(|_| total) {
+fn drawn_bar(fraction: f32, columns: usize) -> String {
+    let filled = (f64::from(fraction.clamp(0.0, 1.0)) * columns as f64) as usize;
+    let (done, left) = match columns - filled {
+        0 => ("━".repeat(columns), String::new()),
+        left => (format!("{}╸", "━".repeat(filled)), "─".repeat(left - 1)),
+    };
+    format!("\x1b[36m{done}\x1b[0m\x1b[2m{left}\x1b[0m")
+}
+
+/// What is done of what, how much per second, and the time left, as far as there is room.
+fn info(state: &ProgressState, unit: &str, room: usize) -> String {
+    let (done, busy) = (state.pos(), state.elapsed().as_secs_f64());
+    let rate = (done > 0).then(|| per_second(state.per_sec(), unit));
+    let (done, percent, time) = match state.len() {
         Some(len) => {
-            let left = (state.pos() > 0 && state.pos() < len)
+            let left = (done > 0 && done < len)
                 .then(|| format!("{} left", seconds(state.eta().as_secs_f64())));
-            let done = format!("{}/{}", count(state.pos()), count(len));
+            let done = format!("{}/{}", count(done), counted(len, unit));
             (done, Some(format!("{:.0}%", state.fraction() * 100.0)), left)
         }
-        None if state.pos() > 0 => {
-            let done = format!("{} rows", count(state.pos()));
-            (done, None, Some(seconds(state.elapsed().as_secs_f64())))
-        }
-        None => (seconds(state.elapsed().as_secs_f64()), None, None),
+        None if done > 0 => (counted(done, unit), None, Some(seconds(busy))),
+        None => (seconds(busy), None, None),
     };
     let joined = |parts: &[&Option<String>]| {
         let parts: Vec<&str> = parts.iter().filter_map(|p| p.as_deref()).collect();
@@ -143,4 +212,100 @@ fn info(state: &ProgressState, total: bool, room: usize) -> String {
         [&[&done, &rate, &time], &[&done, &time], &[&done], &[&percent]];
     let fitting = choices.iter().map(|parts| joined(parts)).find(|t| text::width(t) <= room);
     fitting.unwrap_or_default()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::io;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use indicatif::TermLike;
+
+    use super::*;
+
+    /// A terminal that notes what is written to it, and how wide it was then.
+    #[derive(Clone, Debug, Default)]
+    struct Terminal {
+        width: Arc<AtomicUsize>,
+        written: Arc<Mutex<Vec<(usize, String)>>>,
+    }
+
+    impl TermLike for Terminal {
+        fn width(&self) -> u16 {
+            self.width.load(Ordering::Relaxed) as u16
+        }
+        fn move_cursor_up(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_down(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_right(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_left(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn write_line(&self, text: &str) -> io::Result<()> {
+            self.write_str(text)
+        }
+        fn write_str(&self, text: &str) -> io::Result<()> {
+            let entry = (self.width.load(Ordering::Relaxed), text.to_string());
+            self.written.lock().unwrap().push(entry);
+            Ok(())
+        }
+        fn clear_line(&self) -> io::Result<()> {
+            Ok(())
+        }
+        fn flush(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// The columns of a text with codes for colours.
+    fn columns(text: &str) -> usize {
+        let mut parts = text.split('\x1b');
+        let plain = parts.next().map_or(0, text::width);
+        plain
+            + parts.map(|part| text::width(part.split_once('m').map_or("", |p| p.1))).sum::<usize>()
+    }
+
+    #[test]
+    fn no_bar_is_wider_than_the_terminal_whatever_becomes_of_it() {
+        let terminal = Terminal::default();
+        let width = Arc::clone(&terminal.width);
+        width.store(80, Ordering::Relaxed);
+        let shared = Arc::clone(&width);
+        let shared: Arc<TerminalWidth> = Arc::new(move || shared.load(Ordering::Relaxed));
+        let target = ProgressDrawTarget::term_like(Box::new(terminal.clone()));
+        let mut bars = Bars::new(target, shared);
+        let names = ["short".to_string(), "測試".repeat(20), "n".repeat(70)];
+        bars.fit_names(80);
+        bars.run("  step 3 of 12, 41 s so far, about 2 min left in all".into());
+        for name in &names {
+            bars.start(name, name.clone(), "repositories");
+        }
+        // Or a drawing could begin at one width and end at another.
+        let drawn = bars.running.values().map(|bar| &bar.bar).chain(&bars.run);
+        drawn.for_each(ProgressBar::disable_steady_tick);
+        bars.total("short", 1_234_567);
+        for (at, columns) in [80, 200, 64, 40, 39, 24, 12, 3].into_iter().enumerate() {
+            width.store(columns, Ordering::Relaxed);
+            bars.position("short", 1000 * (at as u64 + 1));
+            bars.activity("short", format!("測 {} \x1b[2J", "busy ".repeat(columns)));
+            bars.running.values().for_each(|bar| bar.bar.tick());
+            bars.run.iter().for_each(ProgressBar::tick);
+        }
+        bars.clear();
+        let written = terminal.written.lock().unwrap();
+        let lines: Vec<_> = written.iter().filter(|(_, text)| !text.trim().is_empty()).collect();
+        assert!(lines.iter().any(|(_, text)| text.contains("1,000/1,234,567 repositories")));
+        assert!(lines.iter().any(|(width, text)| *width == 200 && text.contains("busy")));
+        assert!(lines.iter().any(|(_, text)| text.contains("about 2 min left in all")));
+        for (width, text) in lines {
+            assert!(columns(text) <= *width, "{width}: {text:?}");
+            assert!(!text.contains("\x1b[2J"), "{text:?}");
+        }
+    }
 }

@@ -1,7 +1,9 @@
 //! The lines that people read about a run: one event in, aligned and wrapped lines out.
 
+use std::fmt;
+
 use super::text;
-use super::units::{count, seconds};
+use super::units::{count, counted, per_second, roughly, seconds, whole_seconds};
 use crate::event::{Reason, RunStatus, StepStatus, StepSummary};
 
 const STATUS: usize = 7;
@@ -10,6 +12,10 @@ const SECONDS: usize = 11;
 const INDENT: &str = "    ";
 /// Below this width the columns are given up.
 const ALIGNED: usize = 64;
+/// The columns of lines that are not to be wrapped, as those of a log.
+const UNWRAPPED: usize = 1 << 20;
+/// Longer names of steps are not aligned.
+const LONGEST_NAME: usize = 48;
 /// More lines of an error than this lose their middle.
 const LONGEST: usize = 40;
 const MOST_CHARS: usize = 16 * 1024;
@@ -26,23 +32,33 @@ pub(super) enum Paint {
 
 /// How wide lines are and whether they are coloured.
 pub(super) struct ReportLines {
-    /// The columns of the terminal.
+    /// The columns of the terminal, or [`UNWRAPPED`].
     pub(super) width: usize,
     /// Whether escape codes may be written.
-    pub(super) color: bool,
+    color: bool,
     /// The columns of the steps' names.
     pub(super) name: usize,
+    /// Those of the longest one.
+    pub(super) longest: usize,
 }
 
 impl ReportLines {
-    pub(super) fn new(width: usize, color: bool) -> Self {
-        Self { width: width.max(20), color, name: 10 }
+    pub(super) fn new(width: Option<usize>, color: bool) -> Self {
+        let mut lines = Self { width: 0, color, name: 0, longest: 10 };
+        lines.fit(width);
+        lines
+    }
+
+    /// Makes lines of so many columns, or as long as they are.
+    pub(super) fn fit(&mut self, width: Option<usize>) {
+        self.width = width.unwrap_or(UNWRAPPED).max(20);
+        self.name = name_columns(self.longest, self.width);
     }
 
     /// Makes room for the names of these steps.
     pub(super) fn fit_names(&mut self, steps: &[String]) {
-        let longest = steps.iter().map(|s| text::width(&text::escape(s))).max().unwrap_or(0);
-        self.name = longest.clamp(6, (self.width / 4 + 4).max(6));
+        self.longest = steps.iter().map(|s| text::width(&text::escape(s))).max().unwrap_or(0);
+        self.name = name_columns(self.longest, self.width);
     }
 
     pub(super) fn paint(&self, paint: Paint, text: &str) -> String {
@@ -62,12 +78,19 @@ impl ReportLines {
     /// `random-cut: 6 steps, run …`
     pub(super) fn started(&self, workflow: &str, run: &str, steps: usize) -> Vec<String> {
         let workflow = bounded(workflow);
-        let line = format!("{workflow}: {}, run {}", plural(steps as u64, "step"), bounded(run));
+        let line = format!("{workflow}: {}, run {}", counted(steps as u64, "steps"), bounded(run));
         self.paint_all(Paint::Bold, text::wrap(&line, self.width))
     }
 
-    pub(super) fn step_started(&self, step: &str, reason: Reason) -> Vec<String> {
-        self.columns(step, "started", "", "", reason.code(), None)
+    /// A step that is being computed now, and the how manieth it is.
+    pub(super) fn step_started(
+        &self,
+        step: &str,
+        reason: Reason,
+        run: Option<&RunPosition>,
+    ) -> Vec<String> {
+        let place = run.map(RunPosition::place).unwrap_or_default();
+        self.columns(step, "started", &place, "", reason.code(), None)
     }
 
     /// The end of a step. `shown` says that its failure was already shown as an assertion.
@@ -93,8 +116,8 @@ impl ReportLines {
         } else if s.status == StepStatus::Ran {
             let mut notes = Vec::new();
             if s.computed_rows > 0 && s.reused_rows > 0 {
-                let (computed, reused) = (count(s.computed_rows), count(s.reused_rows));
-                notes.push(format!("{computed} computed, {reused} reused"));
+                let computed = counted(s.computed_rows, &s.unit);
+                notes.push(format!("{computed} computed, {} reused", count(s.reused_rows)));
             }
             notes.extend(s.detail.as_deref().map(|d| self.detail(d)));
             let room = self.width.saturating_sub(self.before_tail() + text::width(&tail) + 2);
@@ -113,34 +136,53 @@ impl ReportLines {
         lines
     }
 
-    /// Rows done so far, for a log.
-    pub(super) fn progress(&self, step: &str, at: &StepProgress) -> Vec<String> {
+    /// What is done of a step so far, for a log.
+    pub(super) fn progress(
+        &self,
+        step: &str,
+        at: &StepProgress,
+        run: Option<&RunPosition>,
+    ) -> Vec<String> {
         let done = match at.total {
-            Some(total) => format!("{} of {}", count(at.rows), rows(total)),
-            None => rows(at.rows),
+            Some(total) => format!("{} of {}", count(at.done), counted(total, at.unit)),
+            None => counted(at.done, at.unit),
         };
         let percent = at.total.filter(|t| *t > 0).map(|t| {
-            let percent = at.rows.min(t) as f64 / t as f64 * 100.0;
+            let percent = at.done.min(t) as f64 / t as f64 * 100.0;
             format!("{percent:.0}%")
         });
         let mut tail = vec![done];
         tail.extend(percent);
-        if at.rows > 0 && at.seconds > 0.0 {
-            let rate = at.rows as f64 / at.seconds;
-            tail.push(per_second(rate));
-            if let Some(left) = at.total.and_then(|t| t.checked_sub(at.rows)).filter(|l| *l > 0) {
+        if at.done > 0 && at.seconds > 0.0 {
+            let rate = at.done as f64 / at.seconds;
+            tail.push(per_second(rate, at.unit));
+            if let Some(left) = at.total.and_then(|t| t.checked_sub(at.done)).filter(|l| *l > 0) {
                 tail.push(format!("{} left", seconds(left as f64 / rate)));
             }
         }
-        let mut pieces = vec![format!("  {}", text::left(&self.short(step), self.name))];
-        pieces.extend(tail);
-        text::flow(&pieces, self.width, INDENT)
+        self.running(step, tail, run)
     }
 
     /// What a long step is busy with, for a log.
-    pub(super) fn activity(&self, step: &str, text: &str) -> Vec<String> {
-        let name = format!("  {}", text::left(&self.short(step), self.name));
-        text::flow(&[name, text::escape(text)], self.width, INDENT)
+    pub(super) fn activity(
+        &self,
+        step: &str,
+        text: &str,
+        run: Option<&RunPosition>,
+    ) -> Vec<String> {
+        self.running(step, vec![text::escape(text)], run)
+    }
+
+    /// A step that has been running for so many seconds without a word, for a log.
+    pub(super) fn still_running(&self, step: &str, s: f64, run: &RunPosition) -> Vec<String> {
+        self.running(step, vec![format!("running for {}", whole_seconds(s))], Some(run))
+    }
+
+    fn running(&self, step: &str, about: Vec<String>, run: Option<&RunPosition>) -> Vec<String> {
+        let mut pieces = vec![format!("  {}", text::left(&self.short(step), self.name))];
+        pieces.extend(about);
+        pieces.extend(run.map(|run| format!("({run})")));
+        text::flow(&pieces, self.width, INDENT)
     }
 
     /// A `warning:` or `error:` line.
@@ -181,11 +223,7 @@ impl ReportLines {
             RunStatus::Interrupted => ("interrupted:", Paint::Yellow),
         };
         let of = |status| steps.iter().filter(move |s| s.status == status);
-        let sum = |rows: fn(&StepSummary) -> u64| {
-            of(StepStatus::Ran).map(rows).fold(0, u64::saturating_add)
-        };
-        let (computed, reused) = (sum(|s| s.computed_rows), sum(|s| s.reused_rows));
-        let mut line = format!("{word} {}", plural(steps.len() as u64, "step"));
+        let mut line = format!("{word} {}", counted(steps.len() as u64, "steps"));
         for (status, name) in [
             (StepStatus::Hit, "hit"),
             (StepStatus::Ran, "ran"),
@@ -197,13 +235,14 @@ impl ReportLines {
                 line.push_str(&format!(", {} {name}", count(n)));
             }
         }
-        if computed > 0 || reused > 0 {
-            line.push_str(&format!(" ({} computed", rows(computed).trim_end()));
-            if reused > 0 {
-                line.push_str(&format!(", {} reused", count(reused)));
-            }
-            line.push(')');
-        }
+        let computed = sums(steps, |step| step.computed_rows);
+        let reused = sums(steps, |step| step.reused_rows);
+        line.push_str(&match (computed, reused) {
+            (Some(computed), Some(reused)) => format!(" ({computed} computed, {reused} reused)"),
+            (Some(computed), None) => format!(" ({computed} computed)"),
+            (None, Some(reused)) => format!(" ({reused} reused)"),
+            (None, None) => String::new(),
+        });
         line.push_str(&format!(" in {}", seconds(s)));
         let mut lines = text::wrap(&line, self.width);
         if let Some(first) = lines.first_mut()
@@ -212,6 +251,11 @@ impl ReportLines {
             *first = format!("{}{rest}", self.paint(paint, word));
         }
         lines
+    }
+
+    /// A step's name as a terminal may have it.
+    pub(super) fn escaped(&self, step: &str) -> String {
+        text::escape(&bounded(step))
     }
 
     /// A step's name cropped to its column.
@@ -244,7 +288,7 @@ impl ReportLines {
         }
         let mut lines = Vec::new();
         let mut name = step;
-        if text::width(&name) > self.name {
+        if text::width(&name) > self.name && self.width < UNWRAPPED {
             lines.extend(text::wrap(&format!("  {name}"), self.width));
             name = String::new();
         }
@@ -282,28 +326,71 @@ impl ReportLines {
     }
 }
 
-/// Where a running step is.
+/// The columns for names of steps of which the longest takes `longest`, on a line of `width`.
+pub(super) fn name_columns(longest: usize, width: usize) -> usize {
+    longest.clamp(6, (width / 4 + 4).clamp(6, LONGEST_NAME))
+}
+
+/// What the steps that ran did in all, by unit: `718 files and 30,404 rows`.
+fn sums(steps: &[StepSummary], of: fn(&StepSummary) -> u64) -> Option<String> {
+    let mut sums: Vec<(&str, u64)> = Vec::new();
+    for step in steps.iter().filter(|step| step.status == StepStatus::Ran && of(step) > 0) {
+        match sums.iter_mut().find(|(unit, _)| *unit == step.unit) {
+            Some((_, sum)) => *sum = sum.saturating_add(of(step)),
+            None => sums.push((&step.unit, of(step))),
+        }
+    }
+    let words: Vec<String> = sums.iter().map(|(unit, sum)| counted(*sum, unit)).collect();
+    let (last, others) = words.split_last()?;
+    Some(if others.is_empty() { last.clone() } else { format!("{} and {last}", others.join(", ")) })
+}
+
+/// Where a running step is, in its unit.
 pub(super) struct StepProgress {
-    pub(super) rows: u64,
+    pub(super) unit: &'static str,
+    pub(super) done: u64,
     pub(super) total: Option<u64>,
     pub(super) seconds: f64,
+}
+
+/// Where the run as a whole is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RunPosition {
+    /// Steps that ended or are being computed.
+    pub(super) begun: usize,
+    /// All of them.
+    pub(super) steps: usize,
+    pub(super) seconds_left: Option<f64>,
+}
+
+impl RunPosition {
+    /// `step 3 of 12`
+    fn place(&self) -> String {
+        format!("step {} of {}", count(self.begun as u64), count(self.steps as u64))
+    }
+
+    /// `step 3 of 12, 41 s so far, about 2 min left in all`
+    pub(super) fn after(&self, s: f64) -> String {
+        let (place, left) = (self.place(), self.left());
+        format!("{place}, {} so far{left}", whole_seconds(s))
+    }
+
+    fn left(&self) -> String {
+        let left = |seconds| format!(", about {} left in all", roughly(seconds));
+        self.seconds_left.map(left).unwrap_or_default()
+    }
+}
+
+/// `step 3 of 12, about 2 min left in all`
+impl fmt::Display for RunPosition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.place(), self.left())
+    }
 }
 
 /// `1 row `, `17,102 rows`: as wide for one as for many.
 pub(super) fn rows(n: u64) -> String {
     format!("{} {}", count(n), if n == 1 { "row " } else { "rows" })
-}
-
-/// `1,203 rows/s`
-pub(super) fn per_second(rate: f64) -> String {
-    match rate {
-        r if r >= 10.0 => format!("{} rows/s", count(r.round() as u64)),
-        r => format!("{r:.1} rows/s"),
-    }
-}
-
-fn plural(n: u64, noun: &str) -> String {
-    format!("{} {noun}{}", count(n), if n == 1 { "" } else { "s" })
 }
 
 /// A message may quote an answer of 100 MB, far too long to read on a terminal.

@@ -29,7 +29,7 @@ pub use column_stats::{ColumnSummary, DistinctCount, Measured, Quartiles, TableS
 pub use diagram::render_graph;
 pub use format::TableFormat;
 pub use graph::{GraphEdge, GraphFormat, GraphNode, NodeState, StepGraph};
-pub use human::HumanReporter;
+pub use human::{HumanReporter, LineWidth};
 pub use json::JsonReporter;
 pub use spending::{limit_text, requests_text};
 pub use stream::TableWriter;

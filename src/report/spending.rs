@@ -176,7 +176,7 @@ mod tests {
     }
 
     fn lines(steps: &[StepRequests], limits: &[LimitState]) -> String {
-        ReportLines::new(1_000, false).requests(steps, limits).join("\n")
+        ReportLines::new(Some(1_000), false).requests(steps, limits).join("\n")
     }
 
     #[test]
@@ -222,7 +222,7 @@ mod tests {
             completion_tokens: 5_000,
             usd: cost.map(usd),
         };
-        let text = ReportLines::new(200, false)
+        let text = ReportLines::new(Some(200), false)
             .spent(&[spent("a", 0, Some("0.25")), spent("b", 2, Some("0.5"))])
             .join("\n");
         let unknown = "2 of them without an answer that says it, counted at the most that they \
@@ -233,7 +233,7 @@ mod tests {
              b           1,000 requests, 20,000 tokens read, 5,000 written, $0.50, {unknown}"
         );
         assert_eq!(text, expected);
-        let text = ReportLines::new(200, false).spent(&[spent("a", 0, None)]).join("\n");
+        let text = ReportLines::new(Some(200), false).spent(&[spent("a", 0, None)]).join("\n");
         assert_eq!(text, "spent: 1,000 requests, 20,000 tokens read, 5,000 written");
     }
 }

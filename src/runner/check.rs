@@ -10,11 +10,13 @@ use super::error::RunError;
 use super::input::open_port;
 use super::key::StepManifests;
 use crate::digest::Digest;
+use crate::event::{EventSink, RunEvent, RunStatus, StepStatus, StepSummary};
 use crate::functions;
 use crate::operator::{MAIN, StepError};
 use crate::plan::{Check, CheckKind, Plan};
 use crate::session::{column, session};
 use crate::store::Store;
+use crate::workflow::AssertSeverity;
 
 /// The version of the tests themselves. Increase it whenever a test may find something else in
 /// the same table, or say it in other words.
@@ -30,11 +32,48 @@ static VERSIONS: LazyLock<Value> = LazyLock::new(|| {
     })
 });
 
+/// Runs the data tests of a step's result, tells which do not hold, and notes in the summary if one
+/// of severity error is among them.
+pub(super) async fn check_all(
+    plan: &Plan,
+    at: usize,
+    store: &Store,
+    done: &StepManifests,
+    events: &dyn EventSink,
+    summary: &mut StepSummary,
+) -> Option<RunStatus> {
+    let mut failure = None;
+    for test in &plan.steps[at].checks {
+        let problem = match check(plan, at, test, store, done).await {
+            Ok(None) => continue,
+            Ok(Some(problem)) => problem,
+            Err(error) => {
+                summary.status = StepStatus::Failed;
+                summary.detail = Some(error.explained());
+                return Some(RunStatus::Failed);
+            }
+        };
+        let message = violation(test, &problem);
+        let error = test.severity == AssertSeverity::Error;
+        events.send(RunEvent::Assertion {
+            step: plan.steps[at].name.clone(),
+            severity: if error { "error" } else { "warn" }.into(),
+            message: message.clone(),
+        });
+        if error {
+            summary.status = StepStatus::Failed;
+            summary.detail = Some(format!("assertion failed: {message}"));
+            failure = Some(RunStatus::AssertFailed);
+        }
+    }
+    failure
+}
+
 /// What is wrong, or nothing if the test holds.
 ///
 /// # Errors
 /// If the step has no result, or the table cannot be read.
-pub(super) async fn check(
+async fn check(
     plan: &Plan,
     at: usize,
     test: &Check,
@@ -74,7 +113,7 @@ pub(super) async fn check(
 }
 
 /// What is said of a test that does not hold: the test, what is wrong, and its place in the file.
-pub(super) fn violation(test: &Check, problem: &str) -> String {
+fn violation(test: &Check, problem: &str) -> String {
     let at = test.place.source.position(test.place.start);
     let port = match test.port {
         MAIN => String::new(),

@@ -41,6 +41,7 @@ const SORTS: usize = 4;
 /// What a running step works with.
 pub(super) struct StepContext {
     pub(super) name: String,
+    unit: &'static str,
     pub(super) store: Store,
     pub(super) lower: LowerContext,
     pub(super) jobs: usize,
@@ -81,10 +82,11 @@ impl StepContext {
             consent: Arc::clone(consent),
             cancel: cancel.clone(),
             retry: Arc::default(),
-            tell: event_sender(&step.name, events),
+            tell: event_sender(&step.name, step.step.work_unit(), events),
         };
         Ok(Self {
             name: step.name.clone(),
+            unit: step.step.work_unit(),
             store: store.clone(),
             lower,
             jobs,
@@ -123,14 +125,16 @@ impl StepContext {
         Ok(sound)
     }
 
-    /// The rows to compute are known now, and those that need not be.
+    /// What there is to compute is known now, and what need not be, in the unit of the step.
     pub(super) fn total(&self, total: u64, reused: u64) {
-        tracing::debug!(to_compute = total, reused, "rows");
-        self.events.send(RunEvent::StepTotal { step: self.name.clone(), total, reused });
+        let (step, unit) = (self.name.clone(), self.unit);
+        tracing::debug!(to_compute = total, reused, unit, "work");
+        self.events.send(RunEvent::StepTotal { step, unit, total, reused });
     }
 
-    pub(super) fn progress(&self, rows: u64) {
-        self.events.send(RunEvent::Progress { step: self.name.clone(), rows });
+    pub(super) fn progress(&self, done: u64) {
+        let (step, unit) = (self.name.clone(), self.unit);
+        self.events.send(RunEvent::Progress { step, unit, done });
     }
 
     pub(super) fn warn(&self, message: String) {
@@ -143,7 +147,11 @@ impl StepContext {
 const ACTIVITY: Duration = Duration::from_millis(100);
 
 /// Sends what the step says as events.
-fn event_sender(step: &str, events: &Arc<dyn EventSink>) -> Arc<dyn Fn(Tell) + Send + Sync> {
+fn event_sender(
+    step: &str,
+    unit: &'static str,
+    events: &Arc<dyn EventSink>,
+) -> Arc<dyn Fn(Tell) + Send + Sync> {
     let (events, step) = (Arc::clone(events), step.to_string());
     let last_sent: Mutex<Option<Instant>> = Mutex::new(None);
     // Operators speak from threads of their own, where the span of the step is not entered.
@@ -169,11 +177,11 @@ fn event_sender(step: &str, events: &Arc<dyn EventSink>) -> Arc<dyn Fn(Tell) + S
                 tracing::warn!("{message}");
                 RunEvent::Warning { step: Some(step), message }
             }
-            Tell::Total { rows, reused } => {
-                tracing::debug!(to_compute = rows, reused, "rows");
-                RunEvent::StepTotal { step, total: rows, reused }
+            Tell::Total { work, reused } => {
+                tracing::debug!(to_compute = work, reused, unit, "work");
+                RunEvent::StepTotal { step, unit, total: work, reused }
             }
-            Tell::Progress(rows) => RunEvent::Progress { step, rows },
+            Tell::Progress(done) => RunEvent::Progress { step, unit, done },
         });
     })
 }

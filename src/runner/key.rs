@@ -47,6 +47,21 @@ pub(crate) fn step_key(
     Ok(StepKey { preimage, files })
 }
 
+/// The recipe of a step, which its inputs are no part of.
+pub(super) fn step_recipe(step: &PlannedStep) -> Digest {
+    let about = step.operator.descriptor();
+    let preimage = Preimage {
+        format: FORMAT_VERSION,
+        operator: about.name.to_string(),
+        version: about.version,
+        args: step.step.args(),
+        inputs: BTreeMap::new(),
+        files: Vec::new(),
+        recipe_args: step.step.recipe_args(),
+    };
+    preimage.recipe()
+}
+
 /// The logical digest of an input, or of the columns of it that are read.
 pub(crate) fn input_digest(
     plan: &Plan,

@@ -1,110 +1,26 @@
 //! Why a step runs: its key's pre-image against the one of its last result.
 
-use std::collections::HashMap;
-
 use serde_json::Value;
-use tokio::sync::OnceCell;
 
+use super::history::{LastRun, RunHistory};
 use super::key::StepKey;
-use crate::digest::Digest;
-use crate::event::{Reason, StepStatus};
+use crate::event::Reason;
 use crate::plan::PlannedStep;
-use crate::store::{Manifest, RunRecord, Store};
+use crate::store::Manifest;
 
-/// Runs that are looked at for the last result of a step.
-const RECENT_RUNS: usize = 30;
-
-/// The earlier runs of a workflow, read from the store when they are first needed.
-pub(crate) struct RunHistory {
-    store: Store,
-    workflow: String,
-    runs: OnceCell<Vec<PastRun>>,
-}
-
-/// An earlier run, whose steps are found by name.
-struct PastRun {
-    killed: bool,
-    steps: HashMap<String, (StepStatus, Option<Digest>)>,
-}
-
-impl PastRun {
-    fn new(run: RunRecord) -> Self {
-        let mut steps = HashMap::with_capacity(run.steps.len());
-        for step in run.steps {
-            steps.entry(step.step).or_insert((step.status, step.key));
+/// Why `step` has no result under its present key, and the details in words.
+pub(super) async fn reason_to_run(
+    history: &RunHistory,
+    step: &PlannedStep,
+    now: &StepKey,
+) -> (Reason, Option<String>) {
+    match history.last(&step.name).await {
+        LastRun::None => (Reason::New, None),
+        LastRun::Failed(why) => (Reason::PrevFailed, Some(why.to_string())),
+        LastRun::Gone => {
+            (Reason::BlobMissing, Some("the last result is no longer in the store".into()))
         }
-        Self { killed: run.status.is_none(), steps }
-    }
-}
-
-/// What a step's last run left.
-enum LastRun {
-    /// It left this result.
-    Result(Box<Manifest>),
-    /// It left a result that is no longer in the store.
-    Gone,
-    /// It failed, or was never reached because the run was interrupted.
-    Failed(&'static str),
-    /// There was none.
-    None,
-}
-
-impl RunHistory {
-    pub(crate) fn new(store: &Store, workflow: &str) -> Self {
-        Self { store: store.clone(), workflow: workflow.to_string(), runs: OnceCell::new() }
-    }
-
-    async fn runs(&self) -> &[PastRun] {
-        let load = || async {
-            let runs = self.store.recent_runs(RECENT_RUNS).await.unwrap_or_default();
-            let runs = runs.into_iter().filter(|run| run.workflow == self.workflow);
-            runs.map(PastRun::new).collect()
-        };
-        self.runs.get_or_init(load).await
-    }
-
-    async fn last(&self, step: &str) -> LastRun {
-        let mut interrupted = None;
-        for run in self.runs().await {
-            match run.steps.get(step) {
-                None => {
-                    if run.killed {
-                        interrupted = Some("the last run was killed before this step was done");
-                    }
-                }
-                Some((status, key)) => match (status, key) {
-                    (StepStatus::Hit | StepStatus::Ran, Some(key)) => {
-                        return match self.store.manifest(key).await {
-                            Ok(Some(manifest)) => LastRun::Result(Box::new(manifest)),
-                            _ => LastRun::Gone,
-                        };
-                    }
-                    (StepStatus::Failed, _) => {
-                        interrupted.get_or_insert("it failed in the last run");
-                    }
-                    _ => {
-                        interrupted.get_or_insert("the last run stopped before this step");
-                    }
-                },
-            }
-        }
-        interrupted.map_or(LastRun::None, LastRun::Failed)
-    }
-
-    /// Why `step` has no result under its present key, and the details in words.
-    pub(crate) async fn explain(
-        &self,
-        step: &PlannedStep,
-        now: &StepKey,
-    ) -> (Reason, Option<String>) {
-        match self.last(&step.name).await {
-            LastRun::None => (Reason::New, None),
-            LastRun::Failed(why) => (Reason::PrevFailed, Some(why.to_string())),
-            LastRun::Gone => {
-                (Reason::BlobMissing, Some("the last result is no longer in the store".into()))
-            }
-            LastRun::Result(before) => compare(step, &before, now),
-        }
+        LastRun::Result(before) => compare(step, &before, now),
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::error::RunError;
 use super::lookup::UnsoundFiles;
-use super::run::Runner;
+use super::run::{Attempt, Runner};
 use crate::digest::Digest;
 use crate::event::StepStatus;
 use crate::store::{Manifest, Scrutiny};
@@ -32,9 +32,9 @@ impl Runner {
             self.warn(Some(name.clone()), format!("{unsound}; computing again"));
             self.store.forget(&manifest.key).await?;
             self.forget_descendants(&name, &unsound.damaged).await?;
-            let mut summary = self.summary(upstream, StepStatus::Ran);
+            let mut again = Attempt::new(self.summary(upstream, StepStatus::Ran));
             done[upstream] =
-                Some(Arc::new(Box::pin(self.manifest(upstream, &done, &mut summary)).await?));
+                Some(Arc::new(Box::pin(self.manifest(upstream, &done, &mut again)).await?));
             repaired = true;
         }
         Ok(repaired.then_some(done))

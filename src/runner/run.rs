@@ -9,14 +9,16 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info_span};
 
-use super::check::{check, violation};
+use super::check::check_all;
 use super::compute::compute;
 use super::context::{Resources, StepContext, Surroundings};
 use super::error::RunError;
+use super::history::RunHistory;
 use super::key::step_key;
 use super::lookup::{Lookup, lookup, retry_reason};
 use super::output::{OutputOptions, OutputWriter};
-use super::reason::RunHistory;
+use super::progress::RunProgress;
+use super::reason::reason_to_run;
 use super::results::RunResults;
 use super::spending::{RunSpending, may_cost};
 use super::wave::{Wave, Waves};
@@ -26,7 +28,6 @@ use crate::operator::Consent;
 use crate::plan::Plan;
 use crate::scratch::sweep;
 use crate::store::{Manifest, RunRecord, Store, StoreErrorKind};
-use crate::workflow::AssertSeverity;
 
 /// How to run a plan.
 pub struct RunOptions {
@@ -44,7 +45,9 @@ pub struct RunOptions {
     pub cancel: CancellationToken,
     /// What the user agreed to: a step that may do anything else to the machine fails.
     pub consent: Arc<dyn Consent>,
-    /// Where events go.
+    /// When the process started, from which the time of the run counts.
+    pub started: Instant,
+    /// Where events go; the last one, [`RunOutcome::finished`], is for the caller to send.
     pub events: Arc<dyn EventSink>,
 }
 
@@ -60,6 +63,14 @@ pub struct RunOutcome {
     pub manifests: Vec<Option<Arc<Manifest>>>,
 }
 
+impl RunOutcome {
+    /// The last event of the run, for when all that comes after it is done as well.
+    pub fn finished(&self, started: Instant) -> RunEvent {
+        let seconds = started.elapsed().as_secs_f64();
+        RunEvent::Finished { status: self.status, steps: self.steps.clone(), seconds }
+    }
+}
+
 /// What a step's task returns.
 struct FinishedStep {
     summary: StepSummary,
@@ -67,29 +78,49 @@ struct FinishedStep {
     failure: Option<RunStatus>,
 }
 
+/// A step on its way to a result.
+pub(super) struct Attempt {
+    summary: StepSummary,
+    /// When it was taken up: after it had its turn, if it is computed.
+    began: Instant,
+}
+
+impl Attempt {
+    pub(super) fn new(summary: StepSummary) -> Self {
+        Self { summary, began: Instant::now() }
+    }
+}
+
 /// Runs the plan against the store.
 pub async fn run(plan: Arc<Plan>, store: Store, options: RunOptions) -> RunOutcome {
-    let started = Instant::now();
+    let started = options.started;
     let mut record = RunRecord::new(plan.name.as_str(), plan.file.as_str());
     record.params = plan.params.clone().into();
+    let wanted = wanted(&plan, options.select.as_deref());
+    let slots = options.resources.jobs.max(1);
+    let events = Arc::clone(&options.events);
+    let progress = Arc::new(RunProgress::new(events, Arc::clone(&plan), &wanted, slots));
     let runner = Arc::new(Runner {
-        history: RunHistory::new(&store, &plan.name),
-        computing: Arc::new(Semaphore::new(options.resources.jobs.max(1))),
+        history: Arc::new(RunHistory::new(&store, &plan.name)),
+        computing: Arc::new(Semaphore::new(slots)),
         recipes: Mutex::default(),
         recorded: tokio::sync::OnceCell::new(),
         record: record.clone(),
         results: RunResults::new(plan.steps.len()),
         spending: RunSpending::new(&plan),
         waves: std::sync::Mutex::default(),
+        events: Arc::clone(&progress) as Arc<dyn EventSink>,
+        progress,
+        wanted,
         plan,
         store,
         options,
     });
-    let names = runner.plan.steps.iter().map(|s| s.name.clone()).collect();
-    runner.options.events.send(RunEvent::Started {
+    let steps = runner.plan.steps.iter().zip(&runner.wanted).filter(|(_, wanted)| **wanted);
+    runner.events.send(RunEvent::Started {
         workflow: runner.plan.name.clone(),
         run: record.id.clone(),
-        steps: names,
+        steps: steps.map(|(step, _)| step.name.clone()).collect(),
     });
     // What killed runs left goes while the steps run; it may be large.
     let swept = tokio::task::spawn_blocking(sweep);
@@ -104,7 +135,7 @@ pub async fn run(plan: Arc<Plan>, store: Store, options: RunOptions) -> RunOutco
     if let Some(options) = &runner.options.outputs
         && (status == RunStatus::Ok || runner.options.keep_going)
     {
-        let (plan, store, events) = (&*runner.plan, &runner.store, &*runner.options.events);
+        let (plan, store, events) = (&*runner.plan, &runner.store, &*runner.events);
         let (run, done) = (record.id.as_str(), manifests.as_slice());
         let written = OutputWriter { plan, store, options, run, done }.write_all(events).await;
         if status == RunStatus::Ok {
@@ -115,10 +146,10 @@ pub async fn run(plan: Arc<Plan>, store: Store, options: RunOptions) -> RunOutco
     if let Ok(folders @ 1..) = swept.await {
         debug!(folders, "temporary folders of killed runs removed");
     }
-    let seconds = started.elapsed().as_secs_f64();
+    runner.progress.end();
     record.status = Some(status);
     record.steps = steps.clone();
-    record.seconds = seconds;
+    record.seconds = started.elapsed().as_secs_f64();
     if let Err(error) = runner.store.put_run(&record).await
         && status != RunStatus::CacheFailed
     {
@@ -127,15 +158,27 @@ pub async fn run(plan: Arc<Plan>, store: Store, options: RunOptions) -> RunOutco
             runner.warn(None, format!("the run is not recorded: {error}"));
         }
     }
-    runner.options.events.send(RunEvent::Finished { status, steps: steps.clone(), seconds });
     RunOutcome { status, steps, manifests }
+}
+
+/// Which steps of the plan are run: those that are selected, with all they need.
+fn wanted(plan: &Plan, select: Option<&[usize]>) -> Vec<bool> {
+    let Some(selected) = select else { return vec![true; plan.steps.len()] };
+    let mut wanted = vec![false; plan.steps.len()];
+    plan.with_ancestors(selected).into_iter().for_each(|at| wanted[at] = true);
+    wanted
 }
 
 pub(super) struct Runner {
     pub(super) plan: Arc<Plan>,
     pub(super) store: Store,
     pub(super) options: RunOptions,
-    history: RunHistory,
+    wanted: Vec<bool>,
+    /// Watches the events on their way to those of the options.
+    progress: Arc<RunProgress>,
+    /// The same.
+    pub(super) events: Arc<dyn EventSink>,
+    history: Arc<RunHistory>,
     computing: Arc<Semaphore>,
     /// One lock for each recipe that this run computes.
     recipes: Mutex<HashMap<Digest, Arc<Mutex<()>>>>,
@@ -154,20 +197,13 @@ const TASKS: usize = 256;
 impl Runner {
     pub(super) fn warn(&self, step: Option<String>, message: String) {
         tracing::warn!("{message}");
-        self.options.events.send(RunEvent::Warning { step, message });
+        self.events.send(RunEvent::Warning { step, message });
     }
 
     async fn schedule(
         self: &Arc<Self>,
     ) -> (RunStatus, Vec<StepSummary>, Vec<Option<Arc<Manifest>>>) {
-        let count = self.plan.steps.len();
-        let wanted: Vec<bool> = match &self.options.select {
-            None => vec![true; count],
-            Some(steps) => {
-                let needed = self.plan.with_ancestors(steps);
-                (0..count).map(|i| needed.contains(&i)).collect()
-            }
-        };
+        let (count, wanted) = (self.plan.steps.len(), &self.wanted);
         let mut downstream: Vec<Vec<usize>> = vec![Vec::new(); count];
         let mut waiting = vec![0; count];
         for (i, step) in self.plan.steps.iter().enumerate().filter(|(i, _)| wanted[*i]) {
@@ -228,7 +264,7 @@ impl Runner {
             match ended {
                 None => status = RunStatus::Failed,
                 Some((i, finished)) => {
-                    self.options.events.send(RunEvent::StepFinished(finished.summary.clone()));
+                    self.events.send(RunEvent::StepFinished(finished.summary.clone()));
                     summaries[i] = Some(finished.summary);
                     waves.ended(i, finished.failure.is_some());
                     // A table that fails its tests is not passed on, nor written as an output.
@@ -254,7 +290,7 @@ impl Runner {
         for i in (0..count).filter(|i| wanted[*i]) {
             if summaries[i].is_none() {
                 let summary = self.summary(i, StepStatus::Skipped);
-                self.options.events.send(RunEvent::StepFinished(summary.clone()));
+                self.events.send(RunEvent::StepFinished(summary.clone()));
                 summaries[i] = Some(summary);
             }
         }
@@ -269,27 +305,16 @@ impl Runner {
     }
 
     pub(super) fn summary(&self, i: usize, status: StepStatus) -> StepSummary {
-        StepSummary {
-            step: self.plan.steps[i].name.clone(),
-            status,
-            reason: None,
-            detail: None,
-            rows: 0,
-            computed_rows: 0,
-            reused_rows: 0,
-            digest: None,
-            ports: Vec::new(),
-            seconds: 0.0,
-            key: None,
-        }
+        let step = &self.plan.steps[i];
+        StepSummary::new(&step.name, status, step.step.work_unit())
     }
 
     async fn step(&self, i: usize) -> FinishedStep {
-        let started = Instant::now();
         let mut done = self.results.of(self.plan.steps[i].upstream());
-        let mut summary = self.summary(i, StepStatus::Hit);
-        let result = self.manifest(i, &done, &mut summary).await;
-        summary.seconds = started.elapsed().as_secs_f64();
+        let mut attempt = Attempt::new(self.summary(i, StepStatus::Hit));
+        let result = self.manifest(i, &done, &mut attempt).await;
+        let Attempt { mut summary, began } = attempt;
+        summary.seconds = began.elapsed().as_secs_f64();
         let manifest = match result {
             Ok(manifest) => Arc::new(manifest),
             Err(error) => {
@@ -322,8 +347,9 @@ impl Runner {
             }
         }
         done[i] = Some(Arc::clone(&manifest));
-        let failure = self.checks(i, &done, &mut summary).await;
-        summary.seconds = started.elapsed().as_secs_f64();
+        let failure =
+            check_all(&self.plan, i, &self.store, &done, &*self.events, &mut summary).await;
+        summary.seconds = began.elapsed().as_secs_f64();
         FinishedStep { summary, manifest: Some(manifest), failure }
     }
 
@@ -333,11 +359,11 @@ impl Runner {
         &self,
         i: usize,
         done: &[Option<Arc<Manifest>>],
-        summary: &mut StepSummary,
+        attempt: &mut Attempt,
     ) -> Result<Manifest, RunError> {
-        match self.attempt(i, done, summary).await {
+        match self.attempt(i, done, attempt).await {
             Err(RunError::Step(error)) => match self.repaired_inputs(i, done).await? {
-                Some(done) => self.attempt(i, &done, summary).await,
+                Some(done) => self.attempt(i, &done, attempt).await,
                 None => Err(error.into()),
             },
             other => other,
@@ -349,7 +375,7 @@ impl Runner {
         &self,
         i: usize,
         done: &[Option<Arc<Manifest>>],
-        summary: &mut StepSummary,
+        attempt: &mut Attempt,
     ) -> Result<Manifest, RunError> {
         let step = &self.plan.steps[i];
         let step_key = tokio::task::block_in_place(|| step_key(&self.plan, step, done))?;
@@ -365,6 +391,7 @@ impl Runner {
             _ => {}
         }
         self.say_what_is_asked(i).await;
+        self.progress.queued(i);
         let turn = Arc::clone(&self.computing).acquire_owned().await;
         let turn = turn.map_err(|_| RunError::Interrupted)?;
         let waits = || {
@@ -392,61 +419,29 @@ impl Runner {
                 self.forget_descendants(&step.name, &files.damaged).await?;
                 (Reason::BlobMissing, Some(files.to_string()))
             }
-            Lookup::Miss => self.history.explain(step, &step_key).await,
+            Lookup::Miss => reason_to_run(&self.history, step, &step_key).await,
         };
         debug!(reason = reason.code(), detail = detail.as_deref(), %recipe, "runs");
         self.recorded
             .get_or_init(|| async {
                 let _ = self.store.put_run(&self.record).await;
+                self.progress.begin(&self.history, &self.store, &self.options.force);
             })
             .await;
-        summary.status = StepStatus::Ran;
-        summary.reason = Some(reason);
-        summary.detail = detail.clone();
-        self.options.events.send(RunEvent::StepStarted {
+        attempt.began = Instant::now();
+        attempt.summary.status = StepStatus::Ran;
+        attempt.summary.reason = Some(reason);
+        attempt.summary.detail = detail.clone();
+        self.events.send(RunEvent::StepStarted {
             step: step.name.clone(),
             reason,
             detail,
-            total: None,
+            unit: step.step.work_unit(),
         });
-        let RunOptions { events, cancel, consent, resources, .. } = &self.options;
+        let (events, RunOptions { cancel, consent, resources, .. }) = (&self.events, &self.options);
         let budget = self.spending.budget(i);
         let surroundings = Surroundings { events, cancel, consent, budget, resources: *resources };
         let cx = StepContext::new(&self.plan, step, &self.store, surroundings, forced)?;
         compute(&self.plan, i, &step_key, done, &cx, turn).await
-    }
-
-    /// Runs the data tests; the worst outcome counts.
-    async fn checks(
-        &self,
-        i: usize,
-        done: &[Option<Arc<Manifest>>],
-        summary: &mut StepSummary,
-    ) -> Option<RunStatus> {
-        let mut failure = None;
-        for test in &self.plan.steps[i].checks {
-            let problem = match check(&self.plan, i, test, &self.store, done).await {
-                Ok(None) => continue,
-                Ok(Some(problem)) => problem,
-                Err(error) => {
-                    summary.status = StepStatus::Failed;
-                    summary.detail = Some(error.explained());
-                    return Some(RunStatus::Failed);
-                }
-            };
-            let message = violation(test, &problem);
-            let severity = test.severity;
-            self.options.events.send(RunEvent::Assertion {
-                step: self.plan.steps[i].name.clone(),
-                severity: if severity == AssertSeverity::Error { "error" } else { "warn" }.into(),
-                message: message.clone(),
-            });
-            if severity == AssertSeverity::Error {
-                summary.status = StepStatus::Failed;
-                summary.detail = Some(format!("assertion failed: {message}"));
-                failure = Some(RunStatus::AssertFailed);
-            }
-        }
-        failure
     }
 }

@@ -34,7 +34,7 @@ impl Runner {
                 // What cannot be read is reported by the first request.
                 let limits = limit_states(&self.plan, |step| wave.steps.contains(&step));
                 let limits = limits.unwrap_or_default();
-                self.options.events.send(RunEvent::Requests { steps, limits });
+                self.events.send(RunEvent::Requests { steps, limits });
             }
         };
         wave.said.get_or_init(say).await;
@@ -67,7 +67,7 @@ impl Runner {
     /// Says what was spent, and brings the ledger up to date; `done` has the results.
     pub(super) fn account(&self, done: &StepManifests) {
         if let Some(spent) = self.spending.spent(&self.plan) {
-            self.options.events.send(spent);
+            self.events.send(spent);
         }
         if let Err(error) = tokio::task::block_in_place(|| self.spending.close(&self.plan, done)) {
             // What is in there is more than was spent, never less.

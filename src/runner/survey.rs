@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::error::RunError;
+use super::history::RunHistory;
 use super::key::{StepKey, step_key};
 use super::lookup::{Lookup, lookup, retry_reason};
-use super::reason::RunHistory;
+use super::reason::reason_to_run;
 use crate::event::Reason;
 use crate::plan::Plan;
 use crate::store::{Manifest, Preimage, Store};
@@ -87,7 +88,7 @@ async fn stored(
             (Forecast::Runs { reason: Reason::BlobMissing, detail }, None)
         }
         Lookup::Miss => {
-            let (reason, detail) = history.explain(step, &key).await;
+            let (reason, detail) = reason_to_run(history, step, &key).await;
             (Forecast::Runs { reason, detail }, None)
         }
     };

@@ -151,14 +151,20 @@ impl Store {
     /// The finished parts of a recipe whose blobs may be used, sorted by blob, and the blobs that
     /// are damaged: their parts are forgotten.
     pub async fn memo_parts(&self, recipe: &Digest) -> Result<RecipeParts, StoreError> {
+        let listed = self.listed_parts(recipe).await?;
+        let mut parts = self.sound_parts(recipe, listed).await?;
+        parts.sound.sort_by_key(|part| part.blob);
+        Ok(parts)
+    }
+
+    /// The finished parts of a recipe, whether or not their blobs may be used.
+    pub async fn listed_parts(&self, recipe: &Digest) -> Result<Vec<MemoPart>, StoreError> {
         let entries = self.inner.backend.read_all(&memo_folder(recipe)).await?;
         let parts = entries.into_iter().filter_map(|(entry, bytes)| {
             let part = MemoPart::parse(&bytes).ok()?;
             (memo_name(recipe, &part) == entry.name).then_some(part)
         });
-        let mut parts = self.sound_parts(recipe, parts.collect()).await?;
-        parts.sound.sort_by_key(|part| part.blob);
-        Ok(parts)
+        Ok(parts.collect())
     }
 
     /// Removes a part from its recipe. Its blob stays until it is collected.

@@ -74,11 +74,26 @@ impl Store {
         manifest: &Manifest,
         scrutiny: Scrutiny,
     ) -> Result<Vec<(Digest, BlobState)>, StoreError> {
+        let mut states = Vec::with_capacity(manifest.ports.len());
+        match &self.inner.backend {
+            // All of them at once: to hand one over to another thread takes longer than to look.
+            Backend::Folder(folder) => {
+                let folder = Arc::clone(folder);
+                let blobs: Vec<Digest> = manifest.ports.iter().map(|port| port.blob).collect();
+                let look = move |blob| (blob, state_of_file(&folder, &blob, scrutiny));
+                states = blocking(move || Ok(blobs.into_iter().map(look).collect())).await?;
+            }
+            Backend::Bucket { .. } => {
+                for port in &manifest.ports {
+                    let state = self.blob_state(&port.blob, port.bytes, scrutiny).await?;
+                    states.push((port.blob, state));
+                }
+            }
+        }
         let mut unsound: Vec<(Digest, BlobState)> = Vec::new();
-        for port in &manifest.ports {
-            let state = self.blob_state(&port.blob, port.bytes, scrutiny).await?;
-            if state != BlobState::Sound && unsound.iter().all(|(blob, _)| *blob != port.blob) {
-                unsound.push((port.blob, state));
+        for (blob, state) in states {
+            if state != BlobState::Sound && unsound.iter().all(|(known, _)| *known != blob) {
+                unsound.push((blob, state));
             }
         }
         Ok(unsound)

@@ -28,8 +28,8 @@ fn questions(asked: &[ChatRequest]) -> BTreeSet<String> {
 fn counted(project: &Project, events: &str) -> u64 {
     let text = fs::read_to_string(project.path(events)).unwrap_or_default();
     let events = text.lines().filter_map(|l| serde_json::from_str::<serde_json::Value>(l).ok());
-    let rows = events.filter(|e| e["event"] == "progress" && e["step"] == "answers");
-    rows.filter_map(|e| e["rows"].as_u64()).max().unwrap_or(0)
+    let answers = events.filter(|e| e["event"] == "progress" && e["step"] == "answers");
+    answers.filter_map(|e| e["done"].as_u64()).max().unwrap_or(0)
 }
 
 /// A run that writes its events into a file.

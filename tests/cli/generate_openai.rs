@@ -349,7 +349,7 @@ fn prompts_that_say_the_same_share_an_answer() {
     let summary = only(&project, "answers.summary");
     assert_eq!((&summary["rows"], &summary["answers"]), (&json!(8), &json!(4)));
     assert_eq!(summary["prompt_tokens"], 44);
-    assert_eq!(outcome.events("progress").last().unwrap()["rows"], 8);
+    assert_eq!(outcome.events("progress").last().unwrap()["done"], 8);
 }
 
 #[test]

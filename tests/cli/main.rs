@@ -80,6 +80,7 @@ mod outputs_shown;
 mod paper;
 mod param_values;
 mod past_runs;
+mod progress;
 mod prompt_mistakes;
 mod prompt_templates;
 mod python_files;

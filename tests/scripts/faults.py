@@ -185,9 +185,10 @@ def judge(args, server: Server, verdict: Verdict, truth: tuple, kind: str, at: i
     if kind in ("enospc", "eio", "short"):
         counted = server.count(case.name) if faulty.returncode == 0 else 0
     else:
+        told = [e for e in parse_events(faulty.stdout) if e.get("event") != "run_progress"]
         counted = sum(
-            event["rows"]
-            for event in parse_events(faulty.stdout)[-1:]
+            event["done"]
+            for event in told[-1:]
             if event.get("event") == "progress" and event.get("step") == "answers"
         )
     before = server.count(case.name)

@@ -94,6 +94,10 @@ impl BoundStep for Ngram {
         }
     }
 
+    fn work_unit(&self) -> &'static str {
+        "answers"
+    }
+
     fn lowering(&self) -> Lowering<'_> {
         Lowering::Table(self)
     }
@@ -198,7 +202,7 @@ impl TableStep for Ngram {
                 .map(|(answer, (row, sample))| SampleOutcome { row, model: 0, sample, answer })
                 .collect();
             (cx.tell)(Tell::Activity(format!("learning from {} texts", work.corpus.count)));
-            (cx.tell)(Tell::Total { rows: outcomes.len() as u64, reused: 0 });
+            (cx.tell)(Tell::Total { work: outcomes.len() as u64, reused: 0 });
             let stop = StopOnDrop::default();
             let (stopped, jobs, tell) = (stop.flag(), cx.jobs, std::sync::Arc::clone(&cx.tell));
             let (work, outcomes, answers) = on_thread(move || {

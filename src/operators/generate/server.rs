@@ -174,6 +174,10 @@ impl BoundStep for ServerStep {
         Some(self)
     }
 
+    fn work_unit(&self) -> &'static str {
+        "answers"
+    }
+
     fn lowering(&self) -> Lowering<'_> {
         Lowering::Paid(self)
     }
@@ -236,7 +240,7 @@ impl PaidStep for ServerStep {
             let waiting: Vec<bool> = results.iter().map(Option::is_none).collect();
             let computed = outcomes.iter().filter(|o| waiting[o.answer]).count() as u64;
             let reused = outcomes.len() as u64 - computed;
-            (cx.tell)(Tell::Total { rows: computed, reused });
+            (cx.tell)(Tell::Total { work: computed, reused });
             if !fresh.is_empty() {
                 let mut rows_of = vec![0; results.len()];
                 outcomes.iter().for_each(|outcome| rows_of[outcome.answer] += 1);

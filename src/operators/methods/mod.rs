@@ -190,6 +190,10 @@ impl BoundStep for BoundMethods {
         }
     }
 
+    fn work_unit(&self) -> &'static str {
+        "files"
+    }
+
     fn lowering(&self) -> Lowering<'_> {
         Lowering::Row(self)
     }

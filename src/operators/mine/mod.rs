@@ -189,6 +189,10 @@ impl BoundStep for BoundMine {
         Some(format!("no commit from {since} until {until} adds or changes {of}"))
     }
 
+    fn work_unit(&self) -> &'static str {
+        "repositories"
+    }
+
     fn lowering(&self) -> Lowering<'_> {
         Lowering::FanOut(self)
     }

@@ -384,6 +384,10 @@ impl BoundStep for BoundQuery {
         file.into_iter().chain(asked).collect()
     }
 
+    fn work_unit(&self) -> &'static str {
+        "repositories"
+    }
+
     fn lowering(&self) -> Lowering<'_> {
         Lowering::Table(self)
     }

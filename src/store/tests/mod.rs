@@ -21,7 +21,7 @@ use serde_json::json;
 
 use super::*;
 use crate::digest::{Digest, TableHasher, table_digest};
-use crate::event::{RunStatus, StepStatus, StepSummary};
+use crate::event::{ROWS, RunStatus, StepStatus, StepSummary};
 
 /// What a collection did. Tests beside this one start programs, and what is forked off holds a
 /// copy of every lock until it becomes that program.
@@ -131,17 +131,12 @@ async fn put_run(
     results: &[&Manifest],
 ) -> RunRecord {
     let step = |manifest: &&Manifest| StepSummary {
-        step: manifest.labels.step.clone(),
-        status: StepStatus::Ran,
-        reason: None,
-        detail: None,
         rows: 20,
         computed_rows: 20,
-        reused_rows: 0,
         digest: Some(manifest.ports[0].digest),
-        ports: vec![],
         seconds: 0.1,
         key: Some(manifest.key),
+        ..StepSummary::new(&manifest.labels.step, StepStatus::Ran, ROWS)
     };
     let mut run = RunRecord::new("flow", "flow.yaml");
     run.id = format!("{}-00000000", started.replace(['-', ':'], ""));

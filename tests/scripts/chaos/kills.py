@@ -171,7 +171,7 @@ class Counts:
         if not totals:
             return
         found = totals[-1]["reused"]
-        done = max((e["rows"] for e in outcome.of("progress") if e["step"] == ASKS), default=0)
+        done = max((e["done"] for e in outcome.of("progress") if e["step"] == ASKS), default=0)
         if found < self.kept:
             self.result.violated(f"{self.kept} answers counted, {found} were found")
         if outcome.killed and not 0 <= sent - done <= 2 * CONCURRENCY:

@@ -1,0 +1,47 @@
+//! What to look at after a run: the last words of `run`.
+
+use super::WorkflowArgs;
+use super::context::repeated_options;
+use crate::event::{RunStatus, StepStatus};
+use crate::operator::MAIN;
+use crate::plan::Plan;
+use crate::runner::RunOutcome;
+use crate::trust::shell_word;
+use crate::visible::escape;
+
+/// The command that shows rows of this run: of the first output, or of the last step if there is
+/// none; after a data test that failed, those that it was about. Nothing if no step has rows.
+pub(super) fn where_to_look(
+    plan: &Plan,
+    outcome: &RunOutcome,
+    args: &WorkflowArgs,
+) -> Option<String> {
+    let table = match outcome.status {
+        RunStatus::Ok => output_with_rows(plan, outcome).or_else(|| last_with_rows(outcome)),
+        RunStatus::AssertFailed => {
+            let tested = |status| status == StepStatus::Failed;
+            let failed = outcome.steps.iter().find(|step| tested(step.status) && step.rows > 0);
+            failed.map(|step| step.step.clone())
+        }
+        RunStatus::Failed | RunStatus::CacheFailed | RunStatus::Interrupted => None,
+    }?;
+    let word = |text: &str| shell_word(&escape(text));
+    let (file, options) = (word(&plan.file), repeated_options(args));
+    Some(format!("to see rows: galeras show {file} {}{options}", word(&table)))
+}
+
+fn output_with_rows(plan: &Plan, outcome: &RunOutcome) -> Option<String> {
+    let tables = plan.outputs.iter().flat_map(|output| &output.input.tables);
+    let mut named = tables.filter_map(|table| {
+        let manifest = outcome.manifests.get(table.step)?.as_ref()?;
+        let rows = manifest.port(table.port).map_or(0, |port| port.rows);
+        let step = &plan.steps[table.step].name;
+        let name = if table.port == MAIN { step.clone() } else { format!("{step}.{}", table.port) };
+        (rows > 0).then_some(name)
+    });
+    named.next()
+}
+
+fn last_with_rows(outcome: &RunOutcome) -> Option<String> {
+    outcome.steps.iter().rev().find(|step| step.rows > 0).map(|step| step.step.clone())
+}
