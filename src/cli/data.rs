@@ -22,7 +22,7 @@ use crate::plan::Plan;
 use crate::report::{TableFormat, write_table};
 use crate::runner::{StepManifests, open, open_port};
 use crate::scratch::WholeFile;
-use crate::session::{check_sql_depth, column, explain, parse_row_expr, session};
+use crate::session::{SqlText, check_sql_depth, column, explain, parse_row_expr, session};
 use crate::store::Store;
 use crate::visible::escape;
 use crate::workflow::did_you_mean;
@@ -191,8 +191,9 @@ pub(crate) async fn sql(args: SqlArgs) -> Exit {
     match session.sql_with_options(&args.query, options).await {
         Ok(df) => write(df, &args.out).await,
         Err(error) => {
-            let nothing: SchemaRef = Arc::new(arrow::datatypes::Schema::empty());
-            let error = explain(&error, &nothing, "");
+            let sql = &args.query;
+            let text = SqlText { sql, path: "", session: &session, columns: &[], tables: &[] };
+            let error = explain(&error, &text);
             let help = error.help.map(|h| format!("; {h}")).unwrap_or_default();
             fail(&format!("{}{help}", error.message), Exit::Invalid)
         }

@@ -11,8 +11,8 @@ use super::expander::{Expander, Site, StepCells, StepTarget, StepTargets, Workfl
 use super::extent::{Extent, MAX_DEPTH};
 use super::file::read_embedded;
 use super::graph;
-use super::model::{Cell, cell_suffix, lookup, plain};
-use super::params::{params, scope};
+use super::model::{Cell, Input, cell_suffix, lookup, plain};
+use super::params::{params, scope, stand_in};
 use crate::code::Code;
 use crate::workflow::{
     Cells, Diagnostic, From, Node, Span, StepKind, StepSpec, Text, Workflow, check_param_value,
@@ -80,8 +80,12 @@ impl Expander {
         let order = graph::order(site.workflow, &mut self.diagnostics);
         let mut targets = StepTargets::new();
         let mut done = vec![false; site.workflow.steps.len()];
+        order.iter().for_each(|i| done[*i] = true);
+        // Nothing is known of the results of steps on a cycle, and of steps that share a name it is
+        // not known which one is meant.
+        let unclear = unclear(site.workflow, &done);
+        self.unclear_cells(site, &unclear, &mut targets);
         for i in order {
-            done[i] = true;
             let step = &site.workflow.steps[i];
             let cells = self.cells(site, step, &targets);
             let mut planned = Vec::with_capacity(cells.len());
@@ -111,22 +115,45 @@ impl Expander {
                     return StepTargets::new();
                 }
             }
+            if unclear.contains(step.name.value.as_str()) {
+                planned.iter_mut().for_each(|(_, target)| *target = StepTarget::Broken);
+            }
             targets.insert(step.name.value.clone(), StepCells::new(planned));
         }
         // Steps on a cycle are checked as far as they can be without their inputs.
         for (i, step) in site.workflow.steps.iter().enumerate() {
-            if !done[i] {
-                targets
-                    .entry(step.name.value.clone())
-                    .or_insert_with(|| StepCells::new(vec![(Vec::new(), StepTarget::Broken)]));
-            }
-        }
-        for (i, step) in site.workflow.steps.iter().enumerate() {
             if !done[i] && matches!(step.kind, StepKind::Op(_)) && !self.extent.measuring {
-                self.step(site, step, &Vec::new(), &targets).await;
+                let cells = targets.get(&step.name.value).map(StepCells::all);
+                let cell = cells.and_then(<[_]>::first).map(|(cell, _)| cell.clone());
+                self.step(site, step, &cell.unwrap_or_default(), &targets).await;
             }
         }
         targets
+    }
+
+    /// The cells of steps of which no table is known. Twice, as steps on a cycle have those of one
+    /// another; what is wrong with a matrix is reported when the step is planned.
+    fn unclear_cells(
+        &mut self,
+        site: &Site<'_>,
+        unclear: &HashSet<&str>,
+        targets: &mut StepTargets,
+    ) {
+        if unclear.is_empty() {
+            return;
+        }
+        let diagnostics = std::mem::take(&mut self.diagnostics);
+        for _ in 0..2 {
+            for step in site.workflow.steps.iter() {
+                let name = step.name.value.as_str();
+                if unclear.contains(name) {
+                    let cells = self.cells(site, step, targets).into_iter();
+                    let cells = cells.map(|cell| (cell, StepTarget::Broken)).collect();
+                    targets.insert(name.to_string(), StepCells::new(cells));
+                }
+            }
+        }
+        self.diagnostics = diagnostics;
     }
 
     /// The cells of a step: those of the matrix steps it reads, times its own matrix.
@@ -249,10 +276,13 @@ impl Expander {
             let value = substitute_node(value, source, &scope, &mut self.diagnostics);
             match workflow.param(name) {
                 Some(param) => {
-                    if check_param_value(param, &value, source, &mut self.diagnostics) {
-                        let value = based(value, param.ty, site.base);
-                        given.insert(name.to_string(), value);
-                    }
+                    let value =
+                        match check_param_value(param, &value, source, &mut self.diagnostics) {
+                            true => based(value, param.ty, site.base),
+                            // What is wrong here is not wrong in the other file.
+                            false => Node::from_json(&stand_in(param), value.span),
+                        };
+                    given.insert(name.to_string(), value);
                 }
                 None => {
                     let message = format!("{} has no param {}", quote(&path.value), quote(name));
@@ -276,10 +306,8 @@ impl Expander {
         let mut outputs = BTreeMap::new();
         for output in &workflow.outputs {
             let name = &output.name.value;
-            match self.table(&inner, &output.from, &Vec::new(), &targets, name) {
-                Some(input) => outputs.insert(name.clone(), input),
-                None => return StepTarget::Broken,
-            };
+            let input = self.table(&inner, &output.from, &Vec::new(), &targets, name);
+            outputs.insert(name.clone(), input.unwrap_or_else(|| Input::unknown(name)));
         }
         StepTarget::Embedded(outputs)
     }
@@ -294,6 +322,16 @@ impl Expander {
         self.files.insert(key, parsed.clone());
         parsed
     }
+}
+
+/// The names of the steps that were not put in order, and of those that have one together.
+fn unclear<'a>(workflow: &'a Workflow, ordered: &[bool]) -> HashSet<&'a str> {
+    let mut seen = HashSet::new();
+    let steps = workflow.steps.iter().zip(ordered);
+    steps
+        .filter(|(step, ordered)| !seen.insert(step.name.value.as_str()) || !**ordered)
+        .map(|(step, _)| step.name.value.as_str())
+        .collect()
 }
 
 /// A path given to an embedded workflow starts at the file that gives it.

@@ -13,7 +13,7 @@ use super::extent::Extent;
 use super::model::{Cell, Input, PlannedOutput, PlannedStep, plain};
 use super::params::scope;
 use super::settings::PlanSettings;
-use crate::operator::{BindContext, BoundStep, Operator, Pins, Registry};
+use crate::operator::{BindContext, BoundStep, Operator, Pins, Port, Registry};
 use crate::session::{RowExpr, session};
 use crate::workflow::{Diagnostics, Scope, SourceSpan, StepSpec, Workflow, collect_refs};
 
@@ -24,6 +24,9 @@ pub(super) enum StepTarget {
     Step(usize),
     /// An embedded workflow: its outputs.
     Embedded(BTreeMap<String, Input>),
+    /// Something that could not be planned; the reason is reported. Its tables as far as they are
+    /// known.
+    Outline(Arc<[Port]>),
     /// Something that could not be planned; the reason is reported.
     Broken,
 }
@@ -99,6 +102,8 @@ pub(super) struct Expander {
     pub(super) files: HashMap<(PathBuf, String), Option<Arc<WorkflowFile>>>,
     /// How large the plan gets.
     pub(super) extent: Extent,
+    /// How often steps with mistakes have been bound, to see what lies behind the mistakes.
+    pub(super) outlined: usize,
 }
 
 /// All that a bound step depends on and that differs between the steps of a plan.
@@ -157,6 +162,7 @@ impl Expander {
             conditions: HashMap::new(),
             files: HashMap::new(),
             extent: Extent::default(),
+            outlined: 0,
         }
     }
 

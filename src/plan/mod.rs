@@ -21,11 +21,13 @@ mod load;
 mod lockfile;
 mod mistake;
 mod model;
+mod outline;
 mod outputs;
 mod params;
 mod places;
 mod preflight;
 mod reference;
+mod repair;
 mod settings;
 mod substitution;
 

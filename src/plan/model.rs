@@ -7,7 +7,7 @@ use std::sync::Arc;
 use datafusion::logical_expr::Expr;
 use serde_json::{Map, Value, json};
 
-use crate::operator::{BoundStep, Operator, Port, TableSchema};
+use crate::operator::{BoundStep, MAIN, Operator, Port, TableSchema};
 use crate::workflow::{AssertSeverity, Node, Source, SourceSpan};
 
 /// A bound, typed, acyclic workflow.
@@ -152,6 +152,18 @@ pub struct Input {
     /// The columns of the input.
     pub schema: TableSchema,
 }
+
+impl Input {
+    /// The table of a step of which nothing is known.
+    pub(super) fn unknown(port: &str) -> Self {
+        let table = TableRef { step: NOWHERE, port: MAIN, cell: Vec::new() };
+        let schema = TableSchema { open: true, ..TableSchema::default() };
+        Self { port: port.to_string(), tables: vec![table], united: false, schema }
+    }
+}
+
+/// The position of a step that could not be planned. No plan has one: there are errors then.
+pub(super) const NOWHERE: usize = usize::MAX;
 
 /// A port of a planned step.
 #[derive(Clone, Debug)]

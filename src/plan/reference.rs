@@ -8,14 +8,15 @@ use serde_json::Value;
 use super::expander::{Expander, Site, StepTarget, StepTargets};
 use super::graph;
 use super::mistake::already_reported;
-use super::model::{Cell, Input, TableRef, lookup, plain};
+use super::model::{Cell, Input, NOWHERE, TableRef, lookup, plain};
 use crate::code::Code;
 use crate::digest::type_name;
 use crate::operator::{INPUT, MAIN, TableSchema, describe};
-use crate::workflow::{Cells, Diagnostic, From, StepRef, StepSpec, quote};
+use crate::workflow::{Cells, Diagnostic, From, StepRef, StepSpec, Text, quote};
 
 impl Expander {
-    /// The tables behind the references of a step in one cell; `None` if one is broken.
+    /// The tables behind the references of a step in one cell; `None` if they cannot be read. Of a
+    /// table that is not there, nothing is known.
     pub(super) fn inputs(
         &mut self,
         site: &Site<'_>,
@@ -26,15 +27,16 @@ impl Expander {
         match &step.from {
             None => Some(Vec::new()),
             Some(From::One(reference)) => {
-                Some(vec![self.table(site, reference, cell, targets, INPUT)?])
+                let table = self.table(site, reference, cell, targets, INPUT);
+                Some(vec![table.unwrap_or_else(|| Input::unknown(INPUT))])
             }
             Some(From::Ports(ports)) => {
                 // All of them are looked at, so that all mistakes are reported.
-                let tables: Vec<Option<Input>> = ports
-                    .iter()
-                    .map(|(port, r)| self.table(site, r, cell, targets, &port.value))
-                    .collect();
-                tables.into_iter().collect()
+                let table = |(port, r): &(Text, StepRef)| {
+                    let table = self.table(site, r, cell, targets, &port.value);
+                    table.unwrap_or_else(|| Input::unknown(&port.value))
+                };
+                Some(ports.iter().map(table).collect())
             }
             Some(From::Invalid(_)) => None,
         }
@@ -204,9 +206,13 @@ impl Expander {
             }
         };
         match target {
-            StepTarget::Broken => None,
-            StepTarget::Step(i) => {
-                let ports = self.steps[*i].step.ports();
+            StepTarget::Broken => Some(Input::unknown(port)),
+            StepTarget::Step(_) | StepTarget::Outline(_) => {
+                let (step, ports) = match target {
+                    StepTarget::Step(i) => (*i, self.steps[*i].step.ports()),
+                    StepTarget::Outline(ports) => (NOWHERE, &**ports),
+                    _ => return None,
+                };
                 let output = match &reference.port {
                     None => ports.first(),
                     Some(name) => ports.iter().find(|p| p.name == name),
@@ -216,7 +222,7 @@ impl Expander {
                     self.diagnostics.push(unknown(known));
                     return None;
                 };
-                let table = TableRef { step: *i, port: output.name, cell: Vec::new() };
+                let table = TableRef { step, port: output.name, cell: Vec::new() };
                 Some(Input {
                     port: port.to_string(),
                     tables: vec![table],
@@ -242,6 +248,10 @@ impl Expander {
 }
 
 fn same_columns(one: &Input, other: &Input) -> bool {
+    // What is not known may be the same.
+    if one.schema.is_vague() || other.schema.is_vague() {
+        return true;
+    }
     let (one, other) = (one.schema.schema.fields(), other.schema.schema.fields());
     let same = |(a, b): (&FieldRef, &FieldRef)| {
         a.name() == b.name()
