@@ -380,7 +380,6 @@ mod tests {
             ("SELECT size FROM input WHERE size >", ">", "the SQL ends"),
             ("SELECT size FROM input WHERE path = 'a", "'", "nterminated"),
             ("SELECT size FROM input, other", "size", "several tables"),
-            ("SELECT substr(path) FROM input", "substr", "substr"),
             ("SELECT (size FROM input", "FROM", "stands where"),
         ] {
             let (message, word, _) = told(sql).await;

@@ -58,6 +58,13 @@ impl WorkflowReader<'_> {
             let free = STEP_KEYS.iter().copied().filter(|known| node.get(known).is_none());
             let message = format!("{what} has no key {}", quote(name));
             let problem = Diagnostic::error(Code::UnknownKey, message, self.source, key.span);
+            let without_colon =
+                STEP_KEYS.iter().find(|known| name.split_whitespace().next() == Some(**known));
+            if let Some(known) = without_colon {
+                let help = format!("there is no colon after {}: write `{known}: …`", quote(known));
+                self.push(problem.with_help(help));
+                continue;
+            }
             self.push(match super::suggest::did_you_mean(name, free) {
                 Some(meant) => problem.with_help(format!("did you mean {}?", quote(meant))),
                 None if node.get("with").is_some_and(Node::is_null) => problem.with_help(format!(

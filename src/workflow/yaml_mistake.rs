@@ -74,11 +74,8 @@ fn tab(source: &Source, at: usize, complaint: &str) -> Option<YamlMistake> {
     let blank = &written[..written.len() - written.trim_start().len()];
     let tab = match (blank.find('\t'), complaint.contains("tab")) {
         (Some(tab), _) => line.start + tab,
-        // After the scalar that the parser names.
-        (None, true) => {
-            let rest = source.text().get(at..)?;
-            at + rest.find('\t').filter(|tab| rest[..*tab].trim().is_empty())?
-        }
+        // After the scalar that the parser names, perhaps at the beginning of the next line.
+        (None, true) => at + source.text().get(at..)?.find('\t')?,
         (None, false) => return None,
     };
     let tabs = source.text()[tab..].bytes().take_while(|b| *b == b'\t').count();
@@ -337,7 +334,7 @@ mod tests {
             ("  s:\n    op sample\n    from: m\n", "op", 6),
             ("  s\n    op: sample\n", "s", 5),
             ("  s:\n    op:sample\n    from: m\n", ":", 6),
-            ("  s:\n    op: sample\n    with { n: 1 }\n", "with", 7),
+            ("  s:\n    op: sample\n    with { n: 1, seed: 1 }\n", "with", 7),
             ("    with:\n      n: 1\n      seed 1\n  t:\n    op: x\n", "seed", 7),
             ("    with:\n      n 1\n      seed: 1\n", "n", 6),
             ("    description: it does: all\n", ":", 5),
