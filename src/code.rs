@@ -386,6 +386,15 @@ pub enum Code {
     /// # galeras lock workflow.yaml
     /// ```
     NotLocked,
+    /// A pattern can only match files of a language that the step cannot read.
+    ///
+    /// `methods` and `mine` read Python, and a pattern such as `**/*.java` leaves nothing that they
+    /// could. They would not complain about a single file, and give a table without rows.
+    ///
+    /// ```yaml
+    /// with: { dir: src, include: ["**/*.py"] }
+    /// ```
+    OtherLanguage,
     /// A number lies outside of the range that makes sense.
     ///
     /// The message names the range: a share lies between 0 and 1, a count is at least 1, an amount
@@ -500,6 +509,16 @@ pub enum Code {
     /// with: { path: data/methods.txt, format: csv }
     /// ```
     UnknownFormat,
+    /// SQL calls a function that does not exist.
+    ///
+    /// Queries and conditions may use the functions of docs/functions.md and those of DataFusion. The
+    /// word is marked within the query, and the help names the function that is spelt most alike; other
+    /// dialects may have another name for it (`length` counts characters, as Python's `len` does).
+    ///
+    /// ```yaml
+    /// with: { query: "SELECT repo, count(*) AS methods FROM input GROUP BY repo" }
+    /// ```
+    UnknownFunction,
     /// A mapping has a key that means nothing there.
     ///
     /// A misspelt key that is ignored would change what the workflow does without a word. The

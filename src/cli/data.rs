@@ -18,7 +18,7 @@ use crate::operator::plain_message;
 use crate::plan::{Input, Plan, cell_columns};
 use crate::report::{TableStyle, count};
 use crate::runner::{StepManifests, open};
-use crate::session::{check_sql_depth, column, explain, parse_row_expr, session};
+use crate::session::{SqlText, check_sql_depth, column, explain, parse_row_expr, session};
 use crate::store::Store;
 use crate::visible::escape;
 use crate::workflow::did_you_mean;
@@ -238,8 +238,9 @@ pub(crate) async fn sql(args: SqlArgs) -> Exit {
             write_rows(TableRows::new(vec![df], None), &args.out, TableStyle::default()).await
         }
         Err(error) => {
-            let nothing: SchemaRef = Arc::new(arrow::datatypes::Schema::empty());
-            let error = explain(&error, &nothing, "");
+            let sql = &args.query;
+            let text = SqlText { sql, path: "", session: &session, columns: &[], tables: &[] };
+            let error = explain(&error, &text);
             let help = error.help.map(|h| format!("; {h}")).unwrap_or_default();
             fail(&format!("{}{help}", error.message), Exit::Invalid)
         }

@@ -189,6 +189,17 @@ impl Consent for FullConsent {
     }
 }
 
+/// Agrees to nothing: for looking at a step that is not going to run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoConsent;
+
+impl Consent for NoConsent {
+    fn refusal(&self, _: &Access) -> Option<RefusedAccess> {
+        let message = "needs the consent that is asked for when the step is planned".to_string();
+        Some(RefusedAccess { message, help: "mend the mistakes of the step first".to_string() })
+    }
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {

@@ -14,7 +14,7 @@ use super::descriptor::Descriptor;
 use super::error::ArgError;
 use super::pins::Pins;
 use super::step::BoundStep;
-use super::table::TableSchema;
+use super::table::{Port, TableSchema};
 
 /// An operator: what it states about itself, and how its arguments become a step.
 ///
@@ -32,6 +32,11 @@ pub trait Operator: Send + Sync {
         args: &'a Value,
         cx: &'a BindContext,
     ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>>;
+    /// The output ports, if neither arguments nor inputs change them: what follows a step can then
+    /// be checked even if the step's arguments are wrong.
+    fn fixed_ports(&self) -> Option<Vec<Port>> {
+        None
+    }
 }
 
 /// What an operator knows when its arguments are bound.

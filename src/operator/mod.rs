@@ -19,7 +19,7 @@ mod step_error;
 mod table;
 mod types;
 
-pub use access::{Access, Consent, Demand, FullConsent, RefusedAccess, ServerAddress};
+pub use access::{Access, Consent, Demand, FullConsent, NoConsent, RefusedAccess, ServerAddress};
 pub use args::{ARGUMENT_LANGUAGE, args_schema, parse_args};
 pub use contract::{BindContext, INPUT, Operator};
 pub use descriptor::{Descriptor, Effect, InputPorts};

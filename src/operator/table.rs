@@ -25,11 +25,14 @@ pub struct TableSchema {
     pub schema: SchemaRef,
     /// The key columns: unique together, and the order in which the table is stored.
     pub key: Vec<String>,
+    /// Whether there may be columns besides these. Only while a workflow with mistakes is planned:
+    /// behind a step that is wrong, not everything is known.
+    pub open: bool,
 }
 
 impl Default for TableSchema {
     fn default() -> Self {
-        Self { schema: Arc::new(Schema::empty()), key: Vec::new() }
+        Self { schema: Arc::new(Schema::empty()), key: Vec::new(), open: false }
     }
 }
 
@@ -44,12 +47,17 @@ impl TableSchema {
                 schema.fields().iter().map(|f| f.name().clone()).collect()
             }
         });
-        Self { schema, key }
+        Self { schema, key, open: false }
     }
 
     /// The column names in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.schema.fields().iter().map(|f| f.name().as_str())
+    }
+
+    /// Whether not everything is known of it: a column may be missing here, or have no type.
+    pub fn is_vague(&self) -> bool {
+        self.open || self.schema.fields().iter().any(|f| *f.data_type() == DataType::Null)
     }
 
     /// The column of that name.
@@ -67,7 +75,7 @@ impl TableSchema {
                 None => fields.push(Arc::clone(field)),
             }
         }
-        Self { schema: Arc::new(Schema::new(fields)), key: self.key.clone() }
+        Self { schema: Arc::new(Schema::new(fields)), ..self.clone() }
     }
 
     /// This table with another key.
@@ -89,7 +97,7 @@ impl TableSchema {
             Arc::new(f.as_ref().clone().with_metadata(metadata))
         });
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        Self { schema, key: self.key.clone() }
+        Self { schema, ..self.clone() }
     }
 
     /// The columns that are stored: without those that are added on reading.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::datatypes::{Field, Schema};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::context::{SQLOptions, SessionContext};
@@ -19,7 +19,7 @@ use crate::operator::{
     Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep, args_schema,
     parse_args, stored_type,
 };
-use crate::session::{check_deterministic, check_sql_depth, empty_view, explain};
+use crate::session::{SqlText, check_deterministic, check_sql_depth, empty_view, explain};
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -97,11 +97,11 @@ impl Operator for SqlOperator {
             let session = &cx.session;
             let one = |error| vec![error];
             check_sql_depth(&args.query, "query").map_err(one)?;
-            let nothing: SchemaRef = Arc::new(Schema::empty());
             let tables: Vec<&str> = cx.inputs.keys().map(String::as_str).collect();
-            let failed = |e: datafusion::error::DataFusionError| {
-                one(with_tables(explain(&e, &nothing, "query"), &tables))
-            };
+            let text =
+                SqlText { sql: &args.query, path: "query", session, columns: &[], tables: &tables };
+            let failed =
+                |e: datafusion::error::DataFusionError| one(one_select(explain(&e, &text)));
             for (name, table) in &cx.inputs {
                 let view = Arc::new(empty_view(table).map_err(failed)?);
                 let _ = session.deregister_table(name.as_str()).map_err(failed)?;
@@ -148,22 +148,8 @@ impl Operator for SqlOperator {
     }
 }
 
-/// The error in the words of a workflow: its tables are the input ports.
-fn with_tables(mut error: ArgError, tables: &[&str]) -> ArgError {
-    let table =
-        error.message.strip_prefix("table '").and_then(|rest| rest.split_once("' not found")).map(
-            |(name, _)| {
-                let name = name.strip_prefix("datafusion.").unwrap_or(name);
-                name.strip_prefix("public.").unwrap_or(name).to_string()
-            },
-        );
-    if let Some(table) = table {
-        error = ArgError::new("query", Code::UnknownTable, format!("there is no table `{table}`"));
-        return error.help(match tables {
-            [] => "the step has no input; add `from`".to_string(),
-            _ => format!("the tables are {}", tables.join(", ")),
-        });
-    }
+/// Statements that are not queries are refused in our own words.
+fn one_select(error: ArgError) -> ArgError {
     if error.message.contains("not supported: ") {
         return ArgError::new("query", Code::NotASelect, "the query must be one SELECT");
     }

@@ -43,6 +43,27 @@ pub(super) fn check(
     fits
 }
 
+/// Whether a value is what the schema allows.
+pub(super) fn fits(node: &Node, schema: &Value, owner: &str, source: &Arc<Source>) -> bool {
+    Checker { source, owner }.check(node, schema, "", node.span).is_empty()
+}
+
+/// The values that the schema allows, if it lists them.
+pub(super) fn constants(schema: &Value) -> Option<Vec<&Value>> {
+    if let Some(all) = schema.get("enum").and_then(Value::as_array) {
+        return Some(all.iter().collect());
+    }
+    if let Some(one) = schema.get("const") {
+        return Some(vec![one]);
+    }
+    let choices = ["anyOf", "oneOf"].iter().find_map(|word| schema.get(word)?.as_array())?;
+    let of = |choice: &&Value| choice.get("const").is_some() || choice.get("enum").is_some();
+    if !choices.iter().all(|choice| of(&choice)) {
+        return None;
+    }
+    Some(choices.iter().filter_map(constants).flatten().collect())
+}
+
 struct Checker<'a> {
     source: &'a Arc<Source>,
     owner: &'a str,
@@ -50,16 +71,13 @@ struct Checker<'a> {
 
 impl Checker<'_> {
     fn check(&self, node: &Node, schema: &Value, path: &str, place: Span) -> Vec<Diagnostic> {
+        if let Some(allowed) = constants(schema) {
+            return self.check_enum(node, allowed, path);
+        }
         for word in ["anyOf", "oneOf"] {
             if let Some(choices) = schema.get(word).and_then(Value::as_array) {
                 return self.check_choices(node, choices, path, place);
             }
-        }
-        if let Some(allowed) = schema.get("enum").and_then(Value::as_array) {
-            return self.check_enum(node, allowed.iter().collect(), path);
-        }
-        if let Some(constant) = schema.get("const") {
-            return self.check_enum(node, vec![constant], path);
         }
         let types: Vec<&str> = match schema.get("type") {
             Some(Value::String(one)) => vec![one],
@@ -110,18 +128,6 @@ impl Checker<'_> {
         path: &str,
         place: Span,
     ) -> Vec<Diagnostic> {
-        let constants: Vec<&Value> = choices
-            .iter()
-            .filter_map(|c| c.get("const").or_else(|| c.get("enum").and_then(|e| e.get(0))))
-            .collect();
-        if constants.len() == choices.len() {
-            let all = choices.iter().flat_map(|c| match (c.get("const"), c.get("enum")) {
-                (Some(one), _) => vec![one],
-                (None, Some(Value::Array(many))) => many.iter().collect(),
-                _ => Vec::new(),
-            });
-            return self.check_enum(node, all.collect(), path);
-        }
         let mut nearest: Option<Vec<Diagnostic>> = None;
         for choice in choices {
             let problems = self.check(node, choice, path, place);

@@ -8,16 +8,17 @@ use super::args;
 use super::cell::{Cell, cell_suffix};
 use super::expander::{BindKey, Expander, Site, StepTargets};
 use super::mistake::{already_reported, diagnostic_of};
-use super::model::{PlannedStep, StepTarget};
+use super::model::{Check, Input, PlannedStep, StepTarget};
+use super::repair::repaired;
 use super::settings::Locking;
 use super::substitution::substitute_arguments;
 use crate::code::Code;
 
-use crate::operator::{BindContext, BoundStep, Fact, INPUT, InputPorts, Operator};
+use crate::operator::{ArgError, BindContext, BoundStep, Fact, INPUT, InputPorts, Operator, Port};
 use crate::session::{forget_tables, guarded};
 use crate::workflow::{
-    Diagnostic, Diagnostics, From, Node, Reference, SourceSpan, Span, StepKind, StepSpec, Text,
-    quote,
+    Diagnostic, Diagnostics, From, Node, Reference, Scope, SourceSpan, Span, StepKind, StepSpec,
+    Text, quote,
 };
 
 impl Expander {
@@ -73,50 +74,51 @@ impl Expander {
             .as_ref()
             .map(|node| substitute_arguments(node, &schema, source, &scope, &mut self.diagnostics));
         // Where `with` could not be read, its mistake has been reported.
-        let mut fits = with.is_some() || !already_reported(&self.diagnostics, source, step.span);
-        if fits && self.diagnostics.len() == before {
-            let place = with.as_ref().map_or(op.span, |_| step.name.span);
-            let (with, name) = (with.as_ref(), operator.descriptor().name);
-            fits = args::check(with, &schema, name, source, place, &mut self.diagnostics);
-        }
+        let readable = with.is_some() || !already_reported(&self.diagnostics, source, step.span);
+        let place = with.as_ref().map_or(op.span, |_| step.name.span);
+        let name = operator.descriptor().name;
+        let fits = readable
+            && args::check(with.as_ref(), &schema, name, source, place, &mut self.diagnostics);
         let ports_fit = self.check_ports(site, step, operator);
-        let fits = fits && ports_fit && self.diagnostics.len() == before;
+        let fits = fits && self.diagnostics.len() == before;
         let finite = with.as_ref().is_none_or(Node::is_finite);
-        let (Some(inputs), true) = (inputs, fits && finite) else {
-            return StepTarget::Broken;
+        let (Some(inputs), true) = (inputs, ports_fit && readable && finite) else {
+            return match operator.fixed_ports() {
+                Some(ports) => self.outlined_step(site, step, &scope, ports),
+                None => StepTarget::Broken,
+            };
         };
-        forget_tables(&self.session);
-        let cx = BindContext {
-            session: self.session.clone(),
-            inputs: inputs.iter().map(|i| (i.port.clone(), i.schema.clone())).collect(),
-            base: site.base.to_path_buf(),
-            downloads: self.settings.downloads.clone(),
-            pins: Arc::clone(&self.pins),
-            consent: Arc::clone(&self.settings.consent),
-        };
-        let arguments =
-            with.as_ref().map_or_else(|| Value::Object(serde_json::Map::new()), Node::to_json);
-        let key = BindKey::new(operator, &arguments, &cx);
-        let bound = match self.bound.get(&key) {
-            Some(bound) => Arc::clone(bound),
-            None => match operator.bind(&arguments, &cx).await {
-                Ok(bound) => {
-                    let bound: Arc<dyn BoundStep> = Arc::from(bound);
-                    self.bound.insert(key, Arc::clone(&bound));
-                    bound
-                }
-                Err(errors) => {
-                    for error in errors {
-                        let place = error.port.as_deref().and_then(|port| port_span(step, port));
-                        let place = place.unwrap_or(step.name.span);
-                        let problem = diagnostic_of(&error, source, with.as_ref(), place);
-                        self.diagnostics.push(problem);
+        let known = !inputs.iter().any(|input| input.schema.is_vague());
+        let mut told = Vec::new();
+        let mut bound = None;
+        if fits && known {
+            match self.bind(operator, with.as_ref(), &inputs, site).await {
+                Ok(step) => bound = Some(step),
+                Err(errors) => told = errors,
+            }
+        }
+        for error in &told {
+            self.mistake(site, step, with.as_ref(), error);
+        }
+        let Some(bound) = bound else {
+            let arguments =
+                repaired(with.as_ref(), step.with.as_ref(), &schema, name, (source, place));
+            let ports = match arguments {
+                Some(arguments) => {
+                    let outline =
+                        self.outline(operator, arguments, &inputs, site.base, &told).await;
+                    for error in outline.errors {
+                        self.mistake(site, step, with.as_ref(), &error.as_written());
                     }
-                    return StepTarget::Broken;
+                    outline.ports
                 }
-            },
+                None => operator.fixed_ports(),
+            };
+            return match ports {
+                Some(ports) => self.outlined_step(site, step, &scope, ports),
+                None => StepTarget::Broken,
+            };
         };
-        let before = self.diagnostics.len();
         let pinned = match bound.fact() {
             Some(Fact::Snapshot { of }) => {
                 self.pins.snapshot(operator.descriptor().name, &of).is_some()
@@ -129,14 +131,12 @@ impl Expander {
             let help = format!("run `galeras lock {}` and commit galeras.lock", source.path());
             self.diagnostics.push(problem.with_help(help));
         }
-        let mut checks = self.contract(site, step, &bound.ports()[0]);
-        for assert in &step.asserts {
-            let check = self.check(site, assert, bound.ports(), &scope);
-            checks.extend(check);
-        }
-        if self.diagnostics.len() > before {
-            return StepTarget::Broken;
-        }
+        debug_assert!(
+            operator.fixed_ports().is_none_or(|fixed| same_ports(&fixed, bound.ports())),
+            "the ports of {name} are not fixed"
+        );
+        // A step whose results break a promise has its columns all the same.
+        let checks = self.promises(site, step, bound.ports(), &scope);
         self.steps.push(PlannedStep {
             name: format!("{}{}{}", site.prefix, step.name.value, cell_suffix(cell)),
             family: format!("{}{}", site.family, step.name.value),
@@ -151,6 +151,71 @@ impl Expander {
             pinned,
         });
         StepTarget::Step(self.steps.len() - 1)
+    }
+
+    /// Binds an operator to arguments that fit its schema, and to tables that are known.
+    async fn bind(
+        &mut self,
+        operator: &dyn Operator,
+        with: Option<&Node>,
+        inputs: &[Input],
+        site: &Site<'_>,
+    ) -> Result<Arc<dyn BoundStep>, Vec<ArgError>> {
+        forget_tables(&self.session);
+        let cx = BindContext {
+            session: self.session.clone(),
+            inputs: inputs.iter().map(|i| (i.port.clone(), i.schema.clone())).collect(),
+            base: site.base.to_path_buf(),
+            downloads: self.settings.downloads.clone(),
+            pins: Arc::clone(&self.pins),
+            consent: Arc::clone(&self.settings.consent),
+        };
+        let arguments = with.map_or_else(|| Value::Object(serde_json::Map::new()), Node::to_json);
+        let key = BindKey::new(operator, &arguments, &cx);
+        if let Some(bound) = self.bound.get(&key) {
+            return Ok(Arc::clone(bound));
+        }
+        let bound: Arc<dyn BoundStep> = Arc::from(operator.bind(&arguments, &cx).await?);
+        self.bound.insert(key, Arc::clone(&bound));
+        Ok(bound)
+    }
+
+    /// Reports what an operator says of a step's arguments.
+    fn mistake(&mut self, site: &Site<'_>, step: &StepSpec, with: Option<&Node>, error: &ArgError) {
+        let arguments = with.map(|node| (node, step.with.as_ref()));
+        let source = &site.workflow.source;
+        let place = error.port.as_deref().and_then(|port| port_span(step, port));
+        let place = place.unwrap_or(step.name.span);
+        self.diagnostics.push(diagnostic_of(error, source, arguments, place));
+    }
+
+    /// A step that could not be bound, of which the tables are known nevertheless, more or less.
+    fn outlined_step(
+        &mut self,
+        site: &Site<'_>,
+        step: &StepSpec,
+        scope: &Scope,
+        ports: Vec<Port>,
+    ) -> StepTarget {
+        self.promises(site, step, &ports, scope);
+        StepTarget::Outline(Arc::from(ports))
+    }
+
+    /// The data tests of a step: its contract and its assertions.
+    fn promises(
+        &mut self,
+        site: &Site<'_>,
+        step: &StepSpec,
+        ports: &[Port],
+        scope: &Scope,
+    ) -> Vec<Check> {
+        let Some(main) = ports.first() else { return Vec::new() };
+        let mut checks = self.contract(site, step, main);
+        for assert in &step.asserts {
+            let check = self.check(site, assert, ports, scope);
+            checks.extend(check);
+        }
+        checks
     }
 
     /// Why a frozen run cannot have this step.
@@ -228,6 +293,14 @@ fn port_span(step: &StepSpec, port: &str) -> Option<Span> {
         }
         From::Invalid(_) => None,
     }
+}
+
+/// Whether ports have the same names and columns.
+fn same_ports(one: &[Port], other: &[Port]) -> bool {
+    let same = |(a, b): (&Port, &Port)| {
+        a.name == b.name && a.table.schema == b.table.schema && a.table.key == b.table.key
+    };
+    one.len() == other.len() && one.iter().zip(other).all(same)
 }
 
 /// What is wrong with the names of the input ports, if anything: message, place and help.

@@ -6,7 +6,7 @@ use arrow::datatypes::{DataType, SchemaRef};
 use serde_json::Value;
 
 use super::expander::{Expander, Site};
-use super::mistake::diagnostic_of;
+use super::mistake::{diagnostic_of, word_of};
 use super::model::{Check, CheckKind};
 use super::scalar::plain;
 use crate::code::Code;
@@ -36,6 +36,9 @@ impl Expander {
         for field in &fields {
             let name = &field.column.value;
             let Some(column) = port.table.field(name) else {
+                if port.table.open {
+                    continue;
+                }
                 let message = format!("the step does not produce the column {}", quote(name));
                 let problem =
                     Diagnostic::error(Code::BrokenContract, message, source, field.column.span);
@@ -44,7 +47,9 @@ impl Expander {
             };
             let wanted = field.ty.ty.to_string();
             let given = type_name(column.data_type());
-            let same = given == wanted || given.split('[').next() == Some(wanted.as_str());
+            let unknown = *column.data_type() == DataType::Null;
+            let same =
+                unknown || given == wanted || given.split('[').next() == Some(wanted.as_str());
             if !same {
                 let message = format!("column {} has type {given}, not {wanted}", quote(name));
                 self.diagnostics.push(Diagnostic::error(
@@ -146,7 +151,7 @@ impl Expander {
         let mut columns = |names: &[Text]| -> Option<Vec<String>> {
             let mut ok = true;
             for name in names {
-                if port.table.field(&name.value).is_none() {
+                if port.table.field(&name.value).is_none() && !port.table.open {
                     let error = ArgError::unknown_column("", &name.value, port.table.names());
                     self.diagnostics.push(diagnostic_of(&error, source, None, name.span));
                     ok = false;
@@ -169,11 +174,17 @@ impl Expander {
             AssertKind::Expr(node) => {
                 let sql =
                     substitute_code(node, Language::Sql, source, scope, &mut self.diagnostics);
+                let place = |error: &ArgError| word_of(error, source, Some(&sql), Some(node));
+                let mistake = |error: &ArgError| {
+                    let span = place(error).unwrap_or(node.span);
+                    diagnostic_of(error, source, None, span)
+                };
                 let sql = plain(&sql.to_json());
                 match self.condition(&port.table.schema, &sql) {
                     Ok(e) if e.data_type == DataType::Boolean => {
                         CheckKind::Holds { sql, expr: Box::new(e.expr) }
                     }
+                    Ok(_) if port.table.is_vague() => return None,
                     Ok(e) => {
                         let message = format!(
                             "an assertion must be true or false, but this has type {}",
@@ -184,7 +195,11 @@ impl Expander {
                         return None;
                     }
                     Err(error) => {
-                        self.diagnostics.push(diagnostic_of(&error, source, None, node.span));
+                        // Of columns that are not known, nothing can be said.
+                        let of_text = matches!(error.code, Code::SqlSyntax | Code::UnknownFunction);
+                        if !port.table.is_vague() || of_text {
+                            self.diagnostics.push(mistake(&error));
+                        }
                         return None;
                     }
                 }

@@ -73,7 +73,7 @@ impl EmbeddedSteps {
                         tables.for_each(|table| table.step = places[table.step]);
                         true
                     }
-                    StepTarget::Broken => true,
+                    StepTarget::Outline(_) | StepTarget::Broken => true,
                 });
             }
             scope.retain(|_, cells| !cells.is_empty());

@@ -1,7 +1,7 @@
 //! From the steps of a file to the steps of a plan: matrices become cells, embedded workflows
 //! become steps with a path in their name, references become tables.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use super::expander::{Expander, Site, StepCells, StepTargets, WorkflowFile};
 use super::extent::{Extent, MAX_DEPTH};
 use super::file::read_embedded;
 use super::graph;
-use super::model::StepTarget;
-use super::params::{params, scope};
+use super::model::{Input, StepTarget};
+use super::params::{params, scope, stand_in};
 use super::resolve::resolved;
 use crate::code::Code;
 use crate::workflow::{
@@ -94,8 +94,12 @@ impl Expander {
         let order = graph::order(site.workflow, &mut self.diagnostics);
         let mut targets = StepTargets::new();
         let mut done = vec![false; site.workflow.steps.len()];
+        order.iter().for_each(|i| done[*i] = true);
+        // Nothing is known of the results of steps on a cycle, and of steps that share a name it is
+        // not known which one is meant.
+        let unclear = unclear(site.workflow, &done);
+        self.unclear_cells(site, &unclear, &mut targets);
         for i in order {
-            done[i] = true;
             let step = &site.workflow.steps[i];
             let cells = self.cells(site, step, &targets);
             let mut planned = Vec::with_capacity(cells.len());
@@ -130,25 +134,48 @@ impl Expander {
                     return StepTargets::new();
                 }
             }
+            if unclear.contains(step.name.value.as_str()) {
+                planned.iter_mut().for_each(|(_, target)| *target = StepTarget::Broken);
+            }
             targets.insert(step.name.value.clone(), StepCells::new(planned));
         }
         // Steps on a cycle are checked as far as they can be without their inputs.
         for (i, step) in site.workflow.steps.iter().enumerate() {
-            if !done[i] {
-                targets
-                    .entry(step.name.value.clone())
-                    .or_insert_with(|| StepCells::new(vec![(Vec::new(), StepTarget::Broken)]));
-            }
-        }
-        for (i, step) in site.workflow.steps.iter().enumerate() {
             if !done[i] && matches!(step.kind, StepKind::Op(_)) && !self.extent.measuring {
-                self.step(site, step, &Vec::new(), &targets).await;
+                let cells = targets.get(&step.name.value).map(StepCells::all);
+                let cell = cells.and_then(<[_]>::first).map(|(cell, _)| cell.clone());
+                self.step(site, step, &cell.unwrap_or_default(), &targets).await;
             }
         }
         if !self.extent.measuring {
             self.check_choices(site, &targets);
         }
         targets
+    }
+
+    /// The cells of steps of which no table is known. Twice, as steps on a cycle have those of one
+    /// another; what is wrong with a matrix is reported when the step is planned.
+    fn unclear_cells(
+        &mut self,
+        site: &Site<'_>,
+        unclear: &HashSet<&str>,
+        targets: &mut StepTargets,
+    ) {
+        if unclear.is_empty() {
+            return;
+        }
+        let diagnostics = std::mem::take(&mut self.diagnostics);
+        for _ in 0..2 {
+            for step in site.workflow.steps.iter() {
+                let name = step.name.value.as_str();
+                if unclear.contains(name) {
+                    let cells = self.cells(site, step, targets).into_iter();
+                    let cells = cells.map(|cell| (cell, StepTarget::Broken)).collect();
+                    targets.insert(name.to_string(), StepCells::new(cells));
+                }
+            }
+        }
+        self.diagnostics = diagnostics;
     }
 
     /// The cells of a step: those of the matrix steps it reads, times its own matrix.
@@ -290,10 +317,13 @@ impl Expander {
             let value = substitute_node(value, source, &scope, &mut self.diagnostics);
             match workflow.param(name) {
                 Some(param) => {
-                    if check_param_value(param, &value, source, &mut self.diagnostics) {
-                        let value = based(value, param.ty, site.base);
-                        given.insert(name.to_string(), value);
-                    }
+                    let value =
+                        match check_param_value(param, &value, source, &mut self.diagnostics) {
+                            true => based(value, param.ty, site.base),
+                            // What is wrong here is not wrong in the other file.
+                            false => Node::from_json(&stand_in(param), value.span),
+                        };
+                    given.insert(name.to_string(), value);
                 }
                 None => {
                     let message = format!("{} has no param {}", quote(&path.value), quote(name));
@@ -326,11 +356,11 @@ impl Expander {
         let mut outputs = BTreeMap::new();
         for output in &inner.workflow.outputs {
             let name = &output.name.value;
-            let Some(from) = output.from.fixed() else { return StepTarget::Broken };
-            match self.table(&inner, from, &Vec::new(), &targets, name) {
-                Some(input) => outputs.insert(name.clone(), input),
-                None => return StepTarget::Broken,
+            let input = match output.from.fixed() {
+                Some(from) => self.table(&inner, from, &Vec::new(), &targets, name),
+                None => None,
             };
+            outputs.insert(name.clone(), input.unwrap_or_else(|| Input::unknown(name)));
         }
         self.keep_scope(&prefix, targets);
         StepTarget::Embedded(outputs)
@@ -346,6 +376,16 @@ impl Expander {
         self.files.insert(key, parsed.clone());
         parsed
     }
+}
+
+/// The names of the steps that were not put in order, and of those that have one together.
+fn unclear<'a>(workflow: &'a Workflow, ordered: &[bool]) -> HashSet<&'a str> {
+    let mut seen = HashSet::new();
+    let steps = workflow.steps.iter().zip(ordered);
+    steps
+        .filter(|(step, ordered)| !seen.insert(step.name.value.as_str()) || !**ordered)
+        .map(|(step, _)| step.name.value.as_str())
+        .collect()
 }
 
 /// A path given to an embedded workflow starts at the file that gives it.

@@ -101,6 +101,8 @@ pub(super) struct Expander {
     pub(super) extent: Extent,
     /// The steps that come from embedded workflows.
     pub(super) embedded: EmbeddedSteps,
+    /// How often steps with mistakes have been bound, to see what lies behind the mistakes.
+    pub(super) outlined: usize,
 }
 
 /// All that a bound step depends on and that differs between the steps of a plan.
@@ -167,6 +169,7 @@ impl Expander {
             files: HashMap::new(),
             extent: Extent::default(),
             embedded: EmbeddedSteps::default(),
+            outlined: 0,
         }
     }
 

@@ -10,7 +10,7 @@ use galeras_chat::Usd;
 use serde_json::{Map, Value, json};
 
 use super::cell::Cell;
-use crate::operator::{BoundStep, Operator, Port, TableSchema};
+use crate::operator::{BoundStep, MAIN, Operator, Port, TableSchema};
 use crate::workflow::{AssertSeverity, Node, Source, SourceSpan, Workflow};
 
 /// A bound, typed, acyclic workflow.
@@ -80,6 +80,9 @@ pub(super) enum StepTarget {
     Step(usize),
     /// An embedded workflow: its outputs.
     Embedded(BTreeMap<String, Input>),
+    /// Something that could not be planned; the reason is reported. Its tables as far as they are
+    /// known.
+    Outline(Arc<[Port]>),
     /// Something that could not be planned; the reason is reported.
     Broken,
 }
@@ -168,6 +171,18 @@ pub struct Input {
     /// The columns of the input.
     pub schema: TableSchema,
 }
+
+impl Input {
+    /// The table of a step of which nothing is known.
+    pub(super) fn unknown(port: &str) -> Self {
+        let table = TableRef { step: NOWHERE, port: MAIN, cell: Vec::new() };
+        let schema = TableSchema { open: true, ..TableSchema::default() };
+        Self { port: port.to_string(), tables: vec![table], united: false, schema }
+    }
+}
+
+/// The position of a step that could not be planned. No plan has one: there are errors then.
+pub(super) const NOWHERE: usize = usize::MAX;
 
 /// A port of a planned step.
 #[derive(Clone, Debug)]

@@ -90,12 +90,13 @@ impl Expander {
 fn column_problem(source: &Arc<Source>, output: &Output, input: &Input) -> Option<Diagnostic> {
     let column = output.column.as_ref()?;
     match input.schema.field(&column.value) {
+        None if input.schema.open => None,
         None => {
             let message = format!("there is no column {}", quote(&column.value));
             let problem = Diagnostic::error(Code::UnknownColumn, message, source, column.span);
             Some(problem.with_suggestion(&column.value, input.schema.names()))
         }
-        Some(field) if *field.data_type() != DataType::Utf8 => {
+        Some(field) if !matches!(field.data_type(), DataType::Utf8 | DataType::Null) => {
             let given = type_name(field.data_type());
             let message = format!("column {} has type {given}, not utf8", quote(&column.value));
             let code = Code::WrongType;

@@ -101,10 +101,15 @@ pub(super) fn params(
     for param in &workflow.params {
         let name = &param.name.value;
         let value = match (given.get(name), &param.default) {
-            (Some(node), _) | (None, Some(node)) => node.to_json(),
+            (Some(node), _) => node.to_json(),
+            // A default that is wrong has been reported: steps are checked with one that is not.
+            (None, Some(node)) if already_reported(diagnostics, &workflow.source, node.span) => {
+                stand_in(param)
+            }
+            (None, Some(node)) => node.to_json(),
             // A default that is wrong has been reported.
             (None, None) if already_reported(diagnostics, &workflow.source, param.span) => {
-                Value::Null
+                stand_in(param)
             }
             (None, None) => {
                 let message = format!("param {} has no value", quote(name));
@@ -118,7 +123,7 @@ pub(super) fn params(
                 };
                 let problem = Diagnostic::error(Code::MissingArgument, message, source, span);
                 diagnostics.push(problem.with_help(help));
-                Value::Null
+                stand_in(param)
             }
         };
         // An integer given for a float is that float: the two must have one key.
@@ -129,6 +134,22 @@ pub(super) fn params(
         values.insert(name.clone(), value);
     }
     values
+}
+
+/// A value of the parameter's type, for checking what follows when its own is wrong.
+pub(super) fn stand_in(param: &Param) -> Value {
+    if let Some(choice) = param.choices.first() {
+        return choice.to_json();
+    }
+    let least = param.min.as_ref().or(param.max.as_ref());
+    match param.ty {
+        Some(ParamType::Int) => Value::from(least.and_then(Node::as_i64).unwrap_or(0)),
+        Some(ParamType::Float) => Value::from(least.and_then(Node::as_f64).unwrap_or(0.0)),
+        Some(ParamType::Bool) => Value::Bool(false),
+        Some(ParamType::List) => Value::Array(Vec::new()),
+        Some(ParamType::Mapping) => Value::Object(Map::new()),
+        Some(ParamType::String | ParamType::Path) | None => Value::from(param.name.value.as_str()),
+    }
 }
 
 /// The scope of expressions outside of any matrix.

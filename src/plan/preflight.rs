@@ -10,7 +10,8 @@ pub fn preflight(plan: &Plan, steps: impl IntoIterator<Item = usize>) -> Diagnos
     for step in steps.into_iter().map(|at| &plan.steps[at]) {
         for error in step.step.missing() {
             let fallback = Span::new(step.place.start, step.place.end());
-            let problem = diagnostic_of(&error, &step.source, step.arguments.as_ref(), fallback);
+            let arguments = step.arguments.as_ref().map(|node| (node, None));
+            let problem = diagnostic_of(&error, &step.source, arguments, fallback);
             diagnostics.push(problem);
         }
     }

@@ -6,17 +6,20 @@ use super::cell::{Cell, cell_columns, cell_suffix, fixed_keys, is_selected, key_
 use super::expander::{Expander, Site, StepTargets};
 use super::graph;
 use super::mistake::already_reported;
-use super::model::{Input, PlannedStep, StepTarget, TableRef};
+use super::model::{Input, NOWHERE, PlannedStep, StepTarget, TableRef};
 use super::scalar::plain;
 use super::united::united_schema;
 use crate::code::Code;
 use crate::digest::type_name;
 use crate::operator::{INPUT, MAIN};
-use crate::workflow::{Cells, Diagnostic, Diagnostics, From, StepRef, StepSpec, quote};
+use crate::workflow::{
+    Cells, Diagnostic, Diagnostics, From, Reference, StepRef, StepSpec, Text, quote,
+};
 use arrow::datatypes::FieldRef;
 
 impl Expander {
-    /// The tables behind the references of a step in one cell; `None` if one is broken.
+    /// The tables behind the references of a step in one cell; `None` if they cannot be read. Of a
+    /// table that is not there, nothing is known.
     pub(super) fn inputs(
         &mut self,
         site: &Site<'_>,
@@ -27,15 +30,17 @@ impl Expander {
         match &step.from {
             None => Some(Vec::new()),
             Some(From::One(reference)) => {
-                Some(vec![self.table(site, reference.fixed()?, cell, targets, INPUT)?])
+                let table = self.table(site, reference.fixed()?, cell, targets, INPUT);
+                Some(vec![table.unwrap_or_else(|| Input::unknown(INPUT))])
             }
             Some(From::Ports(ports)) => {
                 // All of them are looked at, so that all mistakes are reported.
-                let tables: Vec<Option<Input>> = ports
-                    .iter()
-                    .map(|(port, r)| self.table(site, r.fixed()?, cell, targets, &port.value))
-                    .collect();
-                tables.into_iter().collect()
+                let table = |(port, r): &(Text, Reference)| {
+                    let fixed = r.fixed();
+                    let table = fixed.and_then(|r| self.table(site, r, cell, targets, &port.value));
+                    table.unwrap_or_else(|| Input::unknown(&port.value))
+                };
+                Some(ports.iter().map(table).collect())
             }
             Some(From::Invalid(_)) => None,
         }
@@ -247,9 +252,13 @@ impl TableFinder<'_> {
             }
         };
         match target {
-            StepTarget::Broken => None,
-            StepTarget::Step(i) => {
-                let ports = self.steps[*i].step.ports();
+            StepTarget::Broken => Some(Input::unknown(port)),
+            StepTarget::Step(_) | StepTarget::Outline(_) => {
+                let (step, ports) = match target {
+                    StepTarget::Step(i) => (*i, self.steps[*i].step.ports()),
+                    StepTarget::Outline(ports) => (NOWHERE, &**ports),
+                    _ => return None,
+                };
                 let output = match &reference.port {
                     None => ports.first(),
                     Some(name) => ports.iter().find(|p| p.name == name),
@@ -259,7 +268,7 @@ impl TableFinder<'_> {
                     self.diagnostics.push(unknown(known));
                     return None;
                 };
-                let table = TableRef { step: *i, port: output.name, cell: Vec::new() };
+                let table = TableRef { step, port: output.name, cell: Vec::new() };
                 Some(Input {
                     port: port.to_string(),
                     tables: vec![table],
@@ -285,6 +294,10 @@ impl TableFinder<'_> {
 }
 
 fn same_columns(one: &Input, other: &Input) -> bool {
+    // What is not known may be the same.
+    if one.schema.is_vague() || other.schema.is_vague() {
+        return true;
+    }
     let (one, other) = (one.schema.schema.fields(), other.schema.schema.fields());
     let same = |(a, b): (&FieldRef, &FieldRef)| {
         a.name() == b.name()

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, SchemaRef};
+use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, SchemaError};
 use datafusion::datasource::MemTable;
 use datafusion::error::DataFusionError;
 use datafusion::execution::context::SessionContext;
@@ -14,8 +14,9 @@ use datafusion::logical_expr::Expr;
 
 use super::determinism::{KeyColumns, check_deterministic};
 use super::sql_depth::check_sql_depth;
+use super::sql_mistake::{SqlText, explain};
 use crate::code::Code;
-use crate::operator::{ArgError, plain_message};
+use crate::operator::ArgError;
 
 /// A checked expression.
 #[derive(Clone, Debug)]
@@ -39,7 +40,9 @@ pub fn parse_row_expr(
     path: &str,
 ) -> Result<RowExpr, ArgError> {
     check_sql_depth(sql, path)?;
-    let explain = |error: DataFusionError| explain(&error, schema, path);
+    let columns: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+    let text = SqlText { sql, path, session, columns: &columns, tables: &[] };
+    let explain = |error: DataFusionError| explain(&error, &text);
     let df_schema = DFSchema::try_from(Arc::clone(schema)).map_err(explain)?;
     let expr = session.parse_sql_expr(sql, &df_schema).map_err(explain)?;
     let mut columns = BTreeSet::new();
@@ -79,25 +82,6 @@ pub fn parse_row_expr(
     Ok(RowExpr { expr, columns: columns.into_iter().collect(), data_type })
 }
 
-/// The error of a plan as a mistake at `path`, with a suggestion for unknown columns.
-pub fn explain(error: &DataFusionError, schema: &SchemaRef, path: &str) -> ArgError {
-    if let DataFusionError::SchemaError(inner, _) = error.find_root()
-        && let SchemaError::FieldNotFound { field, valid_fields } = inner.as_ref()
-    {
-        let known: Vec<&str> = if schema.fields().is_empty() {
-            valid_fields.iter().map(|c| c.name.as_str()).collect()
-        } else {
-            schema.fields().iter().map(|f| f.name().as_str()).collect()
-        };
-        return ArgError::unknown_column(path, &field.name, known);
-    }
-    let code = match error.find_root() {
-        DataFusionError::SQL(..) => Code::SqlSyntax,
-        _ => Code::Sql,
-    };
-    ArgError::new(path, code, plain_message(error))
-}
-
 #[cfg(test)]
 mod tests {
     use arrow::datatypes::{Field, Schema};
@@ -128,6 +112,6 @@ mod tests {
         assert_eq!(code("nloc >"), Code::SqlSyntax);
         assert_eq!(code("sum(nloc) > 1"), Code::NotARowExpression);
         assert_eq!(code("random() > 0.5"), Code::NotDeterministic);
-        assert_eq!(code("no_such_function(nloc)"), Code::Sql);
+        assert_eq!(code("no_such_function(nloc)"), Code::UnknownFunction);
     }
 }

@@ -25,6 +25,8 @@ use crate::digest::{ColumnDigest, TableHasher, table_digest};
 use crate::id::ID;
 use crate::operator::{StepError, TableSchema, stored_type};
 use crate::store::{PortArtifact, Store, StoreError};
+use crate::visible::escape;
+use crate::workflow::quote;
 
 /// Batches that may wait for a writer thread.
 const QUEUE: usize = 8;
@@ -280,33 +282,58 @@ impl DuplicateKeys {
 
     fn report(&self, one: &RecordBatch, other: &RecordBatch) -> StepError {
         let schema = one.schema();
-        let names: Vec<&str> =
-            self.keys.columns.iter().map(|i| schema.field(*i).name().as_str()).collect();
+        let is_key = |at: usize| self.keys.columns.contains(&at);
+        let values = |row: &RecordBatch, wanted: &dyn Fn(usize) -> bool| {
+            let columns = (0..row.num_columns()).filter(|at| wanted(*at));
+            let values = columns.map(|at| {
+                let name = escape(schema.field(at).name());
+                format!("{name}: {}", value_text(row.column(at)))
+            });
+            values.collect::<Vec<_>>()
+        };
+        let key = values(one, &is_key).join(", ");
+        // What tells the rows apart says which of them is too many, or what is missing in the key.
+        let differs =
+            |at: usize| !is_key(at) && value_text(one.column(at)) != value_text(other.column(at));
+        let (first, second) = (values(one, &differs), values(other, &differs));
+        let columns: Vec<&str> = (0..schema.fields().len())
+            .filter(|at| differs(*at))
+            .map(|at| schema.field(at).name().as_str())
+            .collect();
+        if columns.is_empty() {
+            return StepError::refused(format!("two rows are equal and have the key {key}")).help(
+                "a key must be unique: remove the repetition, with SELECT DISTINCT for instance",
+            );
+        }
+        let row = |values: Vec<String>| values[..values.len().min(SHOWN)].join(", ");
+        let names = columns.iter().take(SHOWN).map(|name| quote(name)).collect::<Vec<_>>();
         StepError::refused(format!(
-            "two rows have the same key ({}):\n  {}\n  {}",
-            names.join(", "),
-            row_text(one),
-            row_text(other)
+            "two rows have the key {key}:\n  {}\n  {}",
+            row(first),
+            row(second)
         ))
-        .help("key columns must be unique together; choose other key columns or drop duplicates")
+        .help(format!(
+            "a key must be unique: keep one of the rows, or take what tells them apart into the \
+             key, which is {}",
+            names.join(" or ")
+        ))
     }
 }
 
-/// One row as `{name: value, …}`, long values cropped.
-fn row_text(row: &RecordBatch) -> String {
+/// Columns of a row that are shown.
+const SHOWN: usize = 4;
+
+/// A value in the words of a message, long ones cropped.
+fn value_text(array: &dyn Array) -> String {
     const WIDTH: usize = 60;
     let options = arrow::util::display::FormatOptions::default().with_null("null");
-    let values = row.columns().iter().zip(row.schema_ref().fields()).map(|(array, field)| {
-        let text = arrow::util::display::ArrayFormatter::try_new(array, &options)
-            .map(|f| f.value(0).to_string())
-            .unwrap_or_default();
-        let mut cropped: String = text.chars().take(WIDTH).collect();
-        if cropped.len() < text.len() {
-            cropped.push('…');
-        }
-        format!("{}: {}", field.name(), cropped.replace('\n', "\\n"))
-    });
-    format!("{{{}}}", values.collect::<Vec<_>>().join(", "))
+    let text = arrow::util::display::ArrayFormatter::try_new(array, &options)
+        .map(|f| f.value(0).to_string())
+        .unwrap_or_default();
+    match text.char_indices().nth(WIDTH) {
+        Some((end, _)) => format!("{}…", escape(&text[..end])),
+        None => escape(&text),
+    }
 }
 
 #[cfg(test)]
@@ -333,7 +360,7 @@ mod tests {
         assert!(check(&[&["a", "b"], &[], &["c", "d"]]).is_ok());
         for batches in [&[&["a", "a"][..]][..], &[&["a", "b"], &[], &["b", "c"]]] {
             let message = check(batches).unwrap_err().to_string();
-            assert_eq!(message.matches("id: ").count(), 2, "{message}");
+            assert!(message.contains("the key id: "), "{message}");
         }
     }
 

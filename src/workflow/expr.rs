@@ -15,8 +15,8 @@ use super::node::{Node, Value};
 use super::source::{Source, Span};
 use crate::code::Code;
 
-const OPEN: &str = "${{";
-const CLOSE: &str = "}}";
+pub(super) const OPEN: &str = "${{";
+pub(super) const CLOSE: &str = "}}";
 /// The most expressions in one string: finding a place costs time in the string's length.
 const MAX_PER_STRING: usize = 200;
 

@@ -19,6 +19,7 @@ use super::diagnostic::{Diagnostic, Diagnostics, quote};
 use super::node::{Node, Value};
 use super::reader::describe;
 use super::source::{Source, Span};
+use super::yaml_mistake;
 use crate::code::Code;
 
 /// The largest workflow file, in bytes.
@@ -396,14 +397,17 @@ fn yaml_error(source: &Arc<Source>, error: &Error) -> Diagnostic {
         inner = error.without_snippet();
     }
     let start = inner.location().or_else(|| error.location());
-    let mut start = start.map_or(0, |l| offset(source, &l));
+    let start = start.map_or(0, |l| offset(source, &l));
     let (code, message, help) = explain(inner);
-    if message.contains("found a tab") {
-        // The library names the scalar before the tab; people must change the tab.
-        let after = source.text().get(start..).unwrap_or("");
-        let tab = after.find(|c: char| !matches!(c, ' ' | '\r' | '\n'));
-        let tab = tab.filter(|&at| after.as_bytes().get(at) == Some(&b'\t'));
-        start += tab.unwrap_or(0);
+    if code == Code::YamlSyntax
+        && help.is_none()
+        && let Some(found) = yaml_mistake::find(source, start, &message)
+    {
+        let out = Diagnostic::error(code, found.message, source, found.span).with_help(found.help);
+        return match found.related {
+            Some((span, note)) => out.with_related(source, span, note),
+            None => out,
+        };
     }
     let rest = source.text().get(start..).unwrap_or("");
     // A caret under one character; at a line break or the end of the text, between two.
@@ -411,17 +415,11 @@ fn yaml_error(source: &Arc<Source>, error: &Error) -> Diagnostic {
         Some('\n' | '\r') | None => 0,
         Some(c) => c.len_utf8(),
     };
-    let mut out = Diagnostic::error(code, message, source, Span::new(start, start + width));
-    let position = source.position(start);
-    let line = source.line_span(position.line);
-    let indent = line.map_or("", |l| source.slice(l));
-    let indent = indent.split(|c: char| !c.is_whitespace()).next();
-    if let Some(help) = help {
-        out = out.with_help(help);
-    } else if code == Code::YamlSyntax && indent.is_some_and(|i| i.contains('\t')) {
-        out = out.with_help("YAML is indented with spaces, never with tabs");
+    let out = Diagnostic::error(code, message, source, Span::new(start, start + width));
+    match help {
+        Some(help) => out.with_help(help),
+        None => out,
     }
-    out
 }
 
 /// Code, message without the place, and advice for an error of the YAML library.

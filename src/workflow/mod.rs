@@ -24,6 +24,7 @@ mod read_steps;
 mod reader;
 mod reference;
 mod render;
+mod scalar_text;
 mod schema;
 mod shell_text;
 mod source;
@@ -34,6 +35,9 @@ mod suggest;
 #[cfg(test)]
 mod tests;
 mod unfit;
+mod word_place;
+mod yaml_lines;
+mod yaml_mistake;
 
 pub use columns::{ColumnType, ItemType, ScalarType};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity, quote};
@@ -59,3 +63,4 @@ pub use spec::{
 };
 pub use substitute::{Resolve, Scope, substitute, substitute_code, substitute_node};
 pub use suggest::did_you_mean;
+pub use word_place::word_span;

@@ -2,6 +2,9 @@
 //!
 //! Depth is bounded by the loader, so recursion over a node is safe.
 
+use std::ops::Range;
+
+use super::scalar_text::part_of;
 use super::source::Span;
 
 /// A YAML value with its place.
@@ -223,64 +226,85 @@ impl Node {
     }
 
     fn step<'a, 'p>(&'a self, path: &'p str) -> Option<(Option<&'a Node>, &'a Node, &'p str)> {
+        let (at, after) = self.entry_at(path)?;
+        match &self.value {
+            Value::Seq(items) => Some((None, items.get(at)?, after)),
+            Value::Map(entries) => entries.get(at).map(|(key, value)| (Some(key), value, after)),
+            _ => None,
+        }
+    }
+
+    /// The position of the entry to which `path` leads first, and the rest of the path.
+    fn entry_at<'p>(&self, path: &'p str) -> Option<(usize, &'p str)> {
         match &self.value {
             Value::Seq(items) => {
                 let inner = path.strip_prefix('[')?;
                 let (index, after) = inner.split_once(']')?;
-                let item = items.get(index.parse::<usize>().ok()?)?;
-                Some((None, item, after))
+                let at = index.parse::<usize>().ok()?;
+                (at < items.len()).then_some((at, after))
             }
             Value::Map(entries) => {
                 let path = path.strip_prefix('.').unwrap_or(path);
-                let mut best: Option<(&Node, &Node, &str)> = None;
-                for (key, value) in entries {
+                let mut best: Option<(usize, &str)> = None;
+                for (at, (key, _)) in entries.iter().enumerate() {
                     let Some(after) = key.as_str().and_then(|k| path.strip_prefix(k)) else {
                         continue;
                     };
                     let ends = after.is_empty() || after.starts_with(['.', '[']);
                     // The longest key wins: it leaves the least of the path.
-                    if ends && best.is_none_or(|(_, _, b)| after.len() < b.len()) {
-                        best = Some((key, value, after));
+                    if ends && best.is_none_or(|(_, b)| after.len() < b.len()) {
+                        best = Some((at, after));
                     }
                 }
-                best.map(|(key, value, after)| (Some(key), value, after))
+                best
             }
             _ => None,
         }
     }
 
-    /// The place of `value[start..end]` for a string node, byte-exact where the source
-    /// spells that part literally (no escapes or folding within it), else the whole scalar.
+    /// The place of `value[start..end]` for a string node, or that of the whole scalar where it
+    /// cannot be told.
     pub fn part_span(&self, text: &str, start: usize, end: usize) -> Span {
-        self.literal_part(text, start, end).unwrap_or(self.span)
+        self.part(text, start..end).unwrap_or(self.span)
     }
 
-    fn literal_part(&self, text: &str, start: usize, end: usize) -> Option<Span> {
-        let value = self.as_str()?;
-        let part = value.get(start..end)?;
-        let raw = text.get(self.span.start..self.span.end)?;
-        if raw.starts_with('*') {
-            return None;
+    /// The place of `value[range]` for a string node; `None` where it cannot be told.
+    pub(super) fn part(&self, text: &str, range: Range<usize>) -> Option<Span> {
+        part_of(text, self.span, self.as_str()?, self.quoted, range)
+    }
+
+    /// The same tree with another node at `path`; `None` if there is none, or `change` refuses.
+    pub fn changed(&self, path: &str, change: &dyn Fn(&Node) -> Option<Node>) -> Option<Node> {
+        if path.is_empty() {
+            return change(self);
         }
-        if raw == value {
-            return Some(Span::new(self.span.start + start, self.span.start + end));
+        let (at, after) = self.entry_at(path)?;
+        let mut copy = self.clone();
+        match &mut copy.value {
+            Value::Seq(items) => items[at] = items[at].changed(after, change)?,
+            Value::Map(entries) => entries[at].1 = entries[at].1.changed(after, change)?,
+            _ => return None,
         }
-        if self.quoted && raw.get(1..raw.len().checked_sub(1)?) == Some(value) {
-            let base = self.span.start + 1;
-            return Some(Span::new(base + start, base + end));
+        Some(copy)
+    }
+
+    /// The same tree without the innermost entry on the way to `path`: an item of a list, or a key
+    /// with its value. `None` if there is no such entry.
+    pub fn without(&self, path: &str) -> Option<Node> {
+        let (at, after) = self.entry_at(path)?;
+        let mut copy = self.clone();
+        match &mut copy.value {
+            Value::Seq(items) => match items[at].without(after) {
+                Some(inner) => items[at] = inner,
+                None => drop(items.remove(at)),
+            },
+            Value::Map(entries) => match entries[at].1.without(after) {
+                Some(inner) => entries[at].1 = inner,
+                None => drop(entries.remove(at)),
+            },
+            _ => return None,
         }
-        // Escaped, folded or indented: the n-th occurrence in the value is the n-th one in
-        // the source, provided both hold equally many.
-        if part.is_empty() {
-            return None;
-        }
-        let nth = value.match_indices(part).position(|(i, _)| i == start)?;
-        if value.matches(part).count() != raw.matches(part).count() {
-            return None;
-        }
-        let (at, _) = raw.match_indices(part).nth(nth)?;
-        let from = self.span.start + at;
-        Some(Span::new(from, from + part.len()))
+        Some(copy)
     }
 }
 

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::load::load;
 use super::node::{Node, Value};
+use super::read_steps::Unindented;
 use super::reader::WorkflowReader;
 use super::source::Source;
-use super::spec::Workflow;
+use super::spec::{StepSpec, Workflow};
 use crate::code::Code;
 
 /// The only format version so far.
@@ -47,7 +48,13 @@ impl WorkflowReader<'_> {
         let description = self.optional_text(&node, "description");
         let budget = node.entry("budget").and_then(|(key, value)| self.budget(key, value));
         let params = self.entries(&node, "params", |r, name, value| r.param(name, value));
-        let steps = self.entries(&node, "steps", |r, name, value| Some(r.step(name, value)));
+        let unindented = node.get("steps").map(|steps| self.unindented(steps)).unwrap_or_default();
+        let steps =
+            self.entries(&node, "steps", |r, name, value| match unindented.get(&name.span) {
+                None => Some(r.step(name, value)),
+                Some(Unindented::Step) => Some(StepSpec::empty(name, value.span)),
+                Some(Unindented::Key) => None,
+            });
         if let Some((key, value)) = node.entry("steps") {
             if value.as_map().is_some_and(<[_]>::is_empty) {
                 let message = "a workflow needs at least one step";

@@ -2,6 +2,8 @@
 //!
 //! Cycles, unknown steps and unknown ports are found by the plan.
 
+use std::collections::HashMap;
+
 use super::columns::ItemType;
 use super::diagnostic::{Diagnostic, quote};
 use super::expr::has_expression;
@@ -21,25 +23,24 @@ pub const OUTPUT_PATH_HELP: &str = "an output is a file below `--out`, as in \
     `folder/name.parquet`: rows are written as .parquet, .jsonl, .json or .csv; the text in a \
     `column` of a table of one row as .txt, .json, .svg or .html";
 
+/// An entry of `steps` that is not what it looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unindented {
+    /// The name of a step without anything below it.
+    Step,
+    /// A key of that step.
+    Key,
+}
+
 impl WorkflowReader<'_> {
     pub(super) fn step(&mut self, name: Text, node: &Node) -> StepSpec {
         let what = format!("step {}", quote(&name.value));
-        let mut step = StepSpec {
-            name,
-            kind: StepKind::Invalid,
-            from: None,
-            with: None,
-            matrix: None,
-            schema: None,
-            asserts: Vec::new(),
-            description: None,
-            span: node.span,
-        };
+        let mut step = StepSpec::empty(name, node.span);
         if node.as_map().is_none() {
             self.wrong_type(node, &what, "a mapping with `op` or `uses`");
             return step;
         }
-        self.known_keys(node, &what, &STEP_KEYS);
+        self.step_keys(node, &what);
         step.kind = self.kind(&what, step.name.span, node);
         step.from = node.get("from").map(|n| self.from(n));
         step.with = node.get("with").and_then(|n| self.with(n));
@@ -48,6 +49,83 @@ impl WorkflowReader<'_> {
         step.asserts = node.get("assert").map_or_else(Vec::new, |n| self.asserts(n));
         step.description = self.optional_text(node, "description");
         step
+    }
+
+    /// Reports keys that a step does not have. Most of those that look like none of its own are
+    /// arguments.
+    fn step_keys(&mut self, node: &Node, what: &str) {
+        for (key, _) in node.as_map().unwrap_or_default() {
+            let Some(name) = key.as_str().filter(|name| !STEP_KEYS.contains(name)) else {
+                continue;
+            };
+            let free = STEP_KEYS.iter().copied().filter(|known| node.get(known).is_none());
+            let message = format!("{what} has no key {}", quote(name));
+            let problem = Diagnostic::error(Code::UnknownKey, message, self.source, key.span);
+            let without_colon =
+                STEP_KEYS.iter().find(|known| name.split_whitespace().next() == Some(**known));
+            if let Some(known) = without_colon {
+                let help = format!("there is no colon after {}: write `{known}: …`", quote(known));
+                self.push(problem.with_help(help));
+                continue;
+            }
+            self.push(match super::suggest::did_you_mean(name, free) {
+                Some(meant) => problem.with_help(format!("did you mean {}?", quote(meant))),
+                None if node.get("with").is_some_and(Node::is_null) => problem.with_help(format!(
+                    "if {} is an argument, indent it by two more spaces: arguments stand below \
+                     `with`",
+                    quote(name)
+                )),
+                None => problem.with_help(format!(
+                    "if {} is an argument of the operator, write it below `with`; a step itself has \
+                     {}",
+                    quote(name),
+                    STEP_KEYS.map(quote).join(", ")
+                )),
+            });
+        }
+    }
+
+    /// The keys of steps that stand in the column of the steps' names, by the names that they
+    /// follow. Reported once for each step.
+    ///
+    /// ```yaml
+    /// steps:
+    ///   table:
+    ///   op: read
+    /// ```
+    pub(super) fn unindented(&mut self, steps: &Node) -> HashMap<Span, Unindented> {
+        let mut found = HashMap::new();
+        let entries = steps.as_map().unwrap_or_default();
+        let mut step: Option<&Node> = None;
+        for (key, value) in entries {
+            let Some(name) = key.as_str() else { continue };
+            match step {
+                Some(empty) if STEP_KEYS.contains(&name) => {
+                    found.insert(key.span, Unindented::Key);
+                    if found.insert(empty.span, Unindented::Step).is_some() {
+                        continue;
+                    }
+                    let above = empty.as_str().unwrap_or("");
+                    let message = format!(
+                        "step {} is empty, and {} stands beside it",
+                        quote(above),
+                        quote(name)
+                    );
+                    let code = Code::MissingKey;
+                    let problem = Diagnostic::error(code, message, self.source, key.span);
+                    let help = format!(
+                        "indent what belongs to {} by two more spaces: a step is all that is \
+                         indented below its name",
+                        quote(above)
+                    );
+                    self.push(
+                        problem.with_related(self.source, empty.span, "the step").with_help(help),
+                    );
+                }
+                _ => step = value.is_null().then_some(key),
+            }
+        }
+        found
     }
 
     fn kind(&mut self, what: &str, name: Span, node: &Node) -> StepKind {

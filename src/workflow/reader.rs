@@ -28,7 +28,14 @@ impl WorkflowReader<'_> {
             return Vec::new();
         };
         let Some(entries) = value.as_map() else {
-            self.wrong_type(value, &format!("`{key}`"), "a mapping from names");
+            if value.as_seq().is_some() {
+                let message = format!("`{key}` must be a mapping from names, not a list");
+                let span = self.visible(value.span);
+                let problem = Diagnostic::error(Code::WrongType, message, self.source, span);
+                self.push(problem.with_help("write `name:` for each entry, in place of the dash"));
+            } else {
+                self.wrong_type(value, &format!("`{key}`"), "a mapping from names");
+            }
             return Vec::new();
         };
         let mut out = Vec::new();

@@ -333,6 +333,23 @@ pub struct StepSpec {
     pub span: Span,
 }
 
+impl StepSpec {
+    /// A step of which nothing but the name can be read.
+    pub(super) fn empty(name: Text, span: Span) -> Self {
+        Self {
+            name,
+            kind: StepKind::Invalid,
+            from: None,
+            with: None,
+            matrix: None,
+            schema: None,
+            asserts: Vec::new(),
+            description: None,
+            span,
+        }
+    }
+}
+
 /// An entry of `outputs`.
 #[derive(Debug, Clone)]
 pub struct Output {

@@ -185,19 +185,19 @@ fn syntax_errors_have_their_place() {
             format!("{}{}", lines.concat(), help.join("\n"))
         })
         .join("\n"),
-        @r"
-        f:2:2: error[yaml-syntax]: illegal placement of ':' indicator
-
-        f:1:5: error[yaml-syntax]: mapping values are not allowed in this context
-
-        f:1:5: error[yaml-syntax]: mapping values are not allowed in this context
-
+        @r#"
+        f:1:4: error[yaml-syntax]: this `[` is never closed
+        write `]` behind the last entry
+        f:1:5: error[yaml-syntax]: the value of `é` has a second colon in it
+        put the value in quotes: é: "b: c"
+        f:1:5: error[yaml-syntax]: the value of `é` has a second colon in it
+        put the value in quotes: é: "b: c"
         f:2:4: error[yaml-syntax]: while parsing a quoted scalar, found unknown escape character
 
-        f:2:2: error[yaml-syntax]: tabs disallowed within this context (block indentation)
-        YAML is indented with spaces, never with tabs
-        f:2:6: error[yaml-syntax]: while scanning a plain scalar, found a tab
-
+        f:2:1: error[yaml-syntax]: a tab cannot indent a line
+        YAML is indented with spaces, never with tabs: most editors can be told to write spaces for the Tab key
+        f:3:1: error[yaml-syntax]: a tab cannot indent a line
+        YAML is indented with spaces, never with tabs: most editors can be told to write spaces for the Tab key
         f:3:1: error[yaml-syntax]: the file has more than one YAML document
         one file is one workflow: remove the `---` and what follows
         f:2:9: error[yaml-syntax]: unknown YAML tag `!foo`
@@ -208,8 +208,9 @@ fn syntax_errors_have_their_place() {
 
         f:2:1: error[yaml-syntax]: invalid indentation in multiline quoted scalar
 
-        f:1:4: error[yaml-syntax]: unexpected character: `%'
-        "
+        f:1:4: error[yaml-syntax]: a value cannot begin with `%`
+        put the value in quotes: YAML has a meaning of its own for this sign
+        "#
     );
 }
 

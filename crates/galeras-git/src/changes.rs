@@ -4,6 +4,7 @@
 //! `renames`.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gix::ObjectId;
@@ -37,6 +38,17 @@ pub(super) struct TreeChanges {
     pub(super) deleted_others: Vec<File>,
     /// Paths with another content: before and after.
     pub(super) modified: Vec<(ObjectId, File)>,
+    /// How many files are added or modified that `include` does not match, by suffix.
+    pub(super) passed_over: BTreeMap<Box<str>, u64>,
+}
+
+/// Suffixes that are counted; what a commit has beyond them is not.
+const MAX_SUFFIXES: usize = 64;
+
+/// `.py` of `a/b.py`; empty for a name without one.
+fn suffix(path: &str) -> &str {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.rfind('.').filter(|at| *at > 0).map_or("", |at| &name[at..])
 }
 
 impl TreeChanges {
@@ -248,12 +260,25 @@ impl TreeChanges {
     fn add(&mut self, path: String, blob: ObjectId, include: &GlobSet) {
         if include.is_match(&path) {
             self.added.push(File { path: path.into(), blob });
+        } else {
+            self.pass_over(&path);
+        }
+    }
+
+    fn pass_over(&mut self, path: &str) {
+        let suffix = suffix(path);
+        if let Some(files) = self.passed_over.get_mut(suffix) {
+            *files += 1;
+        } else if self.passed_over.len() < MAX_SUFFIXES {
+            self.passed_over.insert(suffix.into(), 1);
         }
     }
 
     fn modify(&mut self, path: String, before: ObjectId, after: ObjectId, include: &GlobSet) {
         if include.is_match(&path) {
             self.modified.push((before, File { path: path.into(), blob: after }));
+        } else {
+            self.pass_over(&path);
         }
     }
 

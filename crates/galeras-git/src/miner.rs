@@ -5,6 +5,7 @@
 //! changed is not. A method is the same before and after if the file (renames followed), the
 //! qualified name and the position among equal names are the same.
 
+use std::collections::BTreeMap;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -60,9 +61,24 @@ pub struct MinePlan {
     commits: Vec<PlannedCommit>,
     /// Commits that cannot be mined: id, rule and reason.
     refused: Vec<(ObjectId, &'static str, String)>,
+    /// The commits of the window, whatever they changed.
+    in_window: usize,
+    /// How many files they added or modified that `include` does not match, by suffix.
+    passed_over: BTreeMap<Box<str>, u64>,
 }
 
 impl MinePlan {
+    /// How many commits the window has, those that changed no file of interest included.
+    pub fn in_window(&self) -> usize {
+        self.in_window
+    }
+
+    /// How many files the commits of the window added or modified that `include` does not match, by
+    /// suffix (`.java`; empty for names without one). A file counts once for each commit.
+    pub fn passed_over(&self) -> &BTreeMap<Box<str>, u64> {
+        &self.passed_over
+    }
+
     /// How many commits are to be mined.
     pub fn commits(&self) -> usize {
         self.commits.len()
@@ -219,6 +235,12 @@ pub fn plan(
     let changes: Result<Vec<_>, GitError> =
         pool(options.jobs)?.install(|| commits.par_chunks(PART).map(compare).collect());
     let changes = changes?;
+    plan.in_window = commits.len();
+    for changed in changes.iter().flatten().flatten() {
+        for (suffix, files) in &changed.passed_over {
+            *plan.passed_over.entry(suffix.clone()).or_default() += files;
+        }
+    }
     for (commit, changes) in commits.into_iter().zip(changes.into_iter().flatten()) {
         if changes.as_ref().map_or(true, |changes| !changes.is_empty()) {
             plan.commits.push(PlannedCommit { commit, changes });

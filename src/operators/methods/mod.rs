@@ -23,7 +23,7 @@ use crate::id::ID;
 use crate::operator::{
     Access, ArgError, BindContext, BoundStep, Demand, Descriptor, Effect, Grain, InputPorts,
     LowerContext, Lowering, MAIN, Operator, Port, Ports, REJECTS, RowStep, SideFile, StepError,
-    TableSchema, args_schema, describe, parse_args,
+    TableSchema, Tell, args_schema, describe, parse_args,
 };
 use crate::session::column;
 
@@ -78,6 +78,9 @@ part of `dir` as written), `path`, `file_name`, `fun_name`, `qualified_name`
 it; it is part of the binary, so it needs no network and is the same for everyone. With `dir`
 give a folder; links in it are not followed.
 
+Only Python is read: a pattern in `include` that can only match another language (`**/*.java`) is
+refused, and files that no pattern matches are a warning that says what is there instead.
+
 A file that is not UTF-8 (and declares no encoding that is known), or is too large to be
 parsed, goes to the port `rejects` with `step`, `rule` and `reason`.
 
@@ -106,6 +109,10 @@ const DESCRIPTOR: Descriptor = Descriptor {
 impl Operator for MethodsOperator {
     fn descriptor(&self) -> &'static Descriptor {
         &DESCRIPTOR
+    }
+
+    fn fixed_ports(&self) -> Option<Vec<Port>> {
+        Some(ports())
     }
 
     fn bind<'a>(
@@ -137,7 +144,7 @@ impl Operator for MethodsOperator {
                     return Err(one(ArgError::new("dir", Code::ConflictingArguments, message)));
                 }
             };
-            let source = FileSource::new(origin, &args.include, &args.exclude).map_err(one)?;
+            let source = FileSource::new(origin, &args.include, &args.exclude)?;
             Ok(Box::new(BoundMethods { args, source, ports: ports() }) as Box<dyn BoundStep>)
         })
     }
@@ -207,7 +214,12 @@ const METHOD: &str = "__method";
 impl RowStep for BoundMethods {
     fn source(&self, cx: &LowerContext) -> Result<DataFrame, StepError> {
         let partitions = cx.session.copied_config().target_partitions();
-        let table = MemTable::try_new(source::schema(), self.source.batches(partitions)?)?;
+        let files = self.source.files()?;
+        if files.is_empty() {
+            (cx.tell)(Tell::Warning(self.source.nothing_matched()?));
+        }
+        let batches = self.source.batches(files, partitions)?;
+        let table = MemTable::try_new(source::schema(), batches)?;
         Ok(cx.session.read_table(std::sync::Arc::new(table))?)
     }
 

@@ -1,5 +1,6 @@
 //! The files that `methods` reads: a packed corpus or a folder, filtered by glob patterns.
 
+use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,11 +9,12 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use globset::GlobSet;
 use walkdir::WalkDir;
 
-use super::super::patterns::glob_set;
+use super::super::patterns::{glob_set, listed, other_languages, suffix_of, suffixes};
 use super::corpus;
 use crate::digest::Digest;
 use crate::operator::{ArgError, SideFile, StepError};
 use crate::small_file;
+use crate::workflow::quote;
 
 /// Bytes of source per batch: small enough to spread a small corpus over all cores.
 const BATCH_BYTES: usize = 128 * 1024;
@@ -32,6 +34,8 @@ pub(super) struct FileSource {
     pub(super) origin: Origin,
     include: GlobSet,
     exclude: GlobSet,
+    /// The patterns of `include` as they are written.
+    patterns: String,
 }
 
 impl FileSource {
@@ -40,12 +44,20 @@ impl FileSource {
         origin: Origin,
         include: &[String],
         exclude: &[String],
-    ) -> Result<Self, ArgError> {
-        Ok(Self {
-            origin,
-            include: glob_set("include", include)?,
-            exclude: glob_set("exclude", exclude)?,
-        })
+    ) -> Result<Self, Vec<ArgError>> {
+        let (included, excluded) = (glob_set("include", include), glob_set("exclude", exclude));
+        let mut errors = other_languages("include", include, "methods");
+        match (included, excluded) {
+            (Ok(include_set), Ok(exclude)) if errors.is_empty() => {
+                let patterns = listed(include);
+                Ok(Self { origin, include: include_set, exclude, patterns })
+            }
+            (included, excluded) => {
+                errors.extend(included.err());
+                errors.extend(excluded.err());
+                Err(errors)
+            }
+        }
     }
 
     /// The value of the column `repo`: the corpus' name, or the folder's as written.
@@ -67,6 +79,40 @@ impl FileSource {
         self.include.is_match(path) && !self.exclude.is_match(path)
     }
 
+    /// What is there in place of the files that were to be read: for a source of which no file is
+    /// kept.
+    pub(super) fn nothing_matched(&self) -> Result<String, StepError> {
+        let paths: Vec<String> = match &self.origin {
+            Origin::Stdlib => corpus::files()?.into_iter().map(|(path, _)| path).collect(),
+            Origin::Folder { path, .. } => {
+                self.paths_below(path)?.into_iter().map(|(name, _)| name).collect()
+            }
+        };
+        let place = match &self.origin {
+            Origin::Stdlib => "the corpus python-stdlib".to_string(),
+            Origin::Folder { name, .. } => format!("the folder {}", quote(name)),
+        };
+        if paths.is_empty() {
+            return Ok(format!("there are no methods: {place} has no files"));
+        }
+        let included = paths.iter().filter(|path| self.include.is_match(path)).count();
+        if included > 0 {
+            return Ok(format!(
+                "there are no methods: {place} has {} that `include` ({}) matches, and `exclude` \
+                 leaves out all of them",
+                files_in_words(included),
+                self.patterns
+            ));
+        }
+        let mut there: BTreeMap<Box<str>, u64> = BTreeMap::new();
+        paths.iter().for_each(|path| *there.entry(suffix_of(path).into()).or_default() += 1);
+        Ok(format!(
+            "there are no methods: `include` ({}) matches none of the files of {place}, which has {}",
+            self.patterns,
+            suffixes(&there)
+        ))
+    }
+
     /// The files with their contents, in the order of their paths.
     pub(super) fn files(&self) -> Result<Vec<(String, Vec<u8>)>, StepError> {
         match &self.origin {
@@ -82,8 +128,15 @@ impl FileSource {
         }
     }
 
-    /// The files below `root`, without links, as paths separated by `/`.
+    /// The files below `root` that are kept.
     fn folder_paths(&self, root: &Path) -> Result<Vec<(String, PathBuf)>, StepError> {
+        let mut paths = self.paths_below(root)?;
+        paths.retain(|(name, _)| self.keeps(name));
+        Ok(paths)
+    }
+
+    /// The files below `root`, without links, as paths separated by `/`.
+    fn paths_below(&self, root: &Path) -> Result<Vec<(String, PathBuf)>, StepError> {
         let mut paths = Vec::new();
         for entry in WalkDir::new(root).follow_root_links(true).sort_by_file_name() {
             let entry = entry.map_err(|e| StepError::new(e.to_string()).because(e))?;
@@ -93,10 +146,7 @@ impl FileSource {
             let relative = entry.path().strip_prefix(root).unwrap_or(entry.path());
             let parts: Vec<_> =
                 relative.components().map(|c| c.as_os_str().to_string_lossy()).collect();
-            let name = parts.join("/");
-            if self.keeps(&name) {
-                paths.push((name, entry.into_path()));
-            }
+            paths.push((parts.join("/"), entry.into_path()));
         }
         paths.sort();
         Ok(paths)
@@ -120,13 +170,17 @@ impl FileSource {
         }
     }
 
-    /// The files as a table `repo, path, content`, spread over `partitions`.
-    pub(super) fn batches(&self, partitions: usize) -> Result<Vec<Vec<RecordBatch>>, StepError> {
+    /// Files as a table `repo, path, content`, spread over `partitions`.
+    pub(super) fn batches(
+        &self,
+        files: Vec<(String, Vec<u8>)>,
+        partitions: usize,
+    ) -> Result<Vec<Vec<RecordBatch>>, StepError> {
         let repo = self.repo();
         let mut out = vec![Vec::new(); partitions.max(1)];
         let mut next = 0;
         let mut batch = Batch::default();
-        for (path, content) in self.files()? {
+        for (path, content) in files {
             batch.repo.append_value(&repo);
             batch.path.append_value(&path);
             batch.bytes += content.len();
@@ -141,6 +195,10 @@ impl FileSource {
         out[slot].push(batch.finish()?);
         Ok(out)
     }
+}
+
+fn files_in_words(count: usize) -> String {
+    if count == 1 { "1 file".to_string() } else { format!("{count} files") }
 }
 
 /// The most bytes of one file: a batch holds it whole, and counts bytes in 31 bits.

@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 use self::columns::{Batches, HEAD, methods_table, output_schema, rejected_fields};
 use self::work::Task;
 use super::columns::{is_text, require_column};
-use super::patterns::glob_set;
+use super::patterns::{glob_set, listed, other_languages};
 use super::projection::project;
 use super::rejects::reject_columns;
 use crate::code::Code;
@@ -89,6 +89,10 @@ impl Operator for MineOperator {
         &DESCRIPTOR
     }
 
+    fn fixed_ports(&self) -> Option<Vec<Port>> {
+        Some(ports())
+    }
+
     fn bind<'a>(
         &'a self,
         args: &'a Value,
@@ -123,6 +127,7 @@ impl Operator for MineOperator {
                 let help = "`until` is the first moment after the window";
                 errors.push(ArgError::new("until", Code::EmptyWindow, message).help(help));
             }
+            errors.extend(other_languages("include", &args.include, "mine"));
             let include =
                 glob_set("include", &args.include).map_err(|error| errors.push(error)).ok();
             match (window, include) {
@@ -225,6 +230,7 @@ impl FanOutStep for BoundMine {
                 head: text(&row, "head_sha"),
                 branch: self.args.branch.clone(),
                 options: Arc::new(self.options(cx.lower.jobs)),
+                patterns: listed(&self.args.include),
             };
             task.run(cx, out).await
         })

@@ -13,6 +13,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 use super::super::git_threads::blocking;
+use super::super::patterns::suffixes;
 use super::super::repository_access::check_consent;
 use super::super::worker_threads::StopOnDrop;
 use super::columns::Batches;
@@ -37,6 +38,8 @@ pub(super) struct Task {
     /// A branch whose tip takes the place of `head`.
     pub(super) branch: Option<String>,
     pub(super) options: Arc<MineOptions>,
+    /// The patterns of `include` as they are written.
+    pub(super) patterns: String,
 }
 
 /// A repository that has all that is needed, and the commits to mine.
@@ -93,6 +96,9 @@ impl Task {
             .await
         };
         let ready = ready.map_err(|error| failure("fetch", &error, folder))?;
+        if let Some(warning) = task.nothing_matched(&ready.plan) {
+            (cx.lower.tell)(Tell::Warning(warning));
+        }
         let _turn = cx.turn.lock().await;
         let flag = stop.flag();
         let mined = blocking(move || task.mine(&ready, &out, &*say, &flag)).await;
@@ -170,6 +176,25 @@ impl Task {
             let text = format!("`{}` in head_sha is no commit id", self.head);
             GitError::new(GitErrorKind::Other, text)
         })
+    }
+
+    /// What the commits of the window changed, if it is nothing that is to be mined.
+    fn nothing_matched(&self, plan: &MinePlan) -> Option<String> {
+        if plan.commits() > 0 || plan.in_window() == 0 {
+            return None;
+        }
+        let commits = match plan.in_window() {
+            1 => "the only commit in the window changes no".to_string(),
+            n => format!("none of the {n} commits in the window changes a"),
+        };
+        let there = match plan.passed_over().is_empty() {
+            true => String::new(),
+            false => format!("; what they change is {}", suffixes(plan.passed_over())),
+        };
+        Some(format!(
+            "{}: {commits} file that `include` ({}) matches{there}",
+            self.repo, self.patterns
+        ))
     }
 
     /// Mines the commits on all threads.

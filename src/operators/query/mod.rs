@@ -123,6 +123,10 @@ impl Operator for QueryOperator {
         &DESCRIPTOR
     }
 
+    fn fixed_ports(&self) -> Option<Vec<Port>> {
+        Some(ports())
+    }
+
     fn bind<'a>(
         &'a self,
         args: &'a Value,

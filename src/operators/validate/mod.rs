@@ -207,6 +207,10 @@ impl Operator for ValidateOperator {
                         )
                         .help("compare the value, as in `nloc > 1`"),
                     ),
+                    // The SQL of a named check is ours, and stands in no file.
+                    Err(error) if written == "use" => {
+                        errors.push(ArgError { word: None, instead: None, ..error });
+                    }
                     Err(error) => errors.push(error),
                 }
             }

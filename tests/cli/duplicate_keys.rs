@@ -1,0 +1,45 @@
+//! Rows that share a key: which they are, and what tells them apart.
+
+use crate::harness::Project;
+
+fn project(rows: &[&str], key: &str) -> Project {
+    let project = Project::new(&format!(
+        "galeras: 1\nsteps:\n  t:\n    op: read\n    with: {{ path: t.jsonl, key: {key} }}\n"
+    ));
+    project.write("t.jsonl", rows.join("\n") + "\n");
+    project
+}
+
+#[test]
+fn the_key_and_what_differs_in_two_rows_are_shown() {
+    let rows = [
+        r#"{"repo":"a/b","path":"x.py","line":1,"note":"same"}"#,
+        r#"{"repo":"a/b","path":"y.py","line":7,"note":"same"}"#,
+        r#"{"repo":"c/d","path":"x.py","line":1,"note":"same"}"#,
+    ];
+    let shown = project(&rows, "[repo]").run(&["run", "w.yaml"]).exits(1);
+    for words in
+        ["the key repo: a/b", "path: x.py, line: 1", "path: y.py, line: 7", "`path` or `line`"]
+    {
+        assert!(shown.stderr.contains(words), "{words}: {shown}");
+    }
+    assert!(!shown.stderr.contains("note: same"), "{shown}");
+}
+
+#[test]
+fn equal_rows_are_said_to_be_equal() {
+    let row = r#"{"repo":"a/b","path":"x.py"}"#;
+    let shown = project(&[row, row], "[repo, path]").run(&["run", "w.yaml"]).exits(1);
+    assert!(shown.stderr.contains("two rows are equal"), "{shown}");
+    assert!(shown.stderr.contains("repo: a/b, path: x.py"), "{shown}");
+}
+
+#[test]
+fn hostile_values_do_not_steer_the_terminal() {
+    let rows = [
+        "{\"id\":\"a\\u001b[31m\",\"x\":\"\\u202e1\"}",
+        "{\"id\":\"a\\u001b[31m\",\"x\":\"2\\n\"}",
+    ];
+    let shown = project(&rows, "[id]").run(&["run", "w.yaml"]).exits(1);
+    assert!(shown.stderr.contains("a\\u{1b}[31m") && shown.stderr.contains("2\\n"), "{shown}");
+}

@@ -1,0 +1,371 @@
+//! Names with quotes, spaces, line ends, escape codes, direction marks and NUL: what the workflow
+//! names is refused at its place; what data, repositories and cells are called goes through every verb,
+//! shown escaped on terminals and quoted in what programs read.
+
+use std::fs;
+
+use serde_json::{Map, Value, json};
+
+use crate::harness::{Outcome, Project};
+use crate::repository::{Repository, at, day};
+
+const NAMES: [&str; 16] = [
+    "a \"b\" 'c' `d`",
+    "two  words",
+    " ",
+    "line\nbreak",
+    "re\rturn",
+    "tab\tbed",
+    "esc\u{1b}[31m\u{1b}]0;t\u{7}",
+    "c1\u{9b}2J",
+    "rtl\u{202e}x\u{2066}y",
+    "nul\0x",
+    "<b>&amp;</b>",
+    "a[b=c].d",
+    "${x}",
+    "|;{}#",
+    "%s\\N\\",
+    "--help",
+];
+
+fn is_unseen(c: char) -> bool {
+    (c.is_control() && c != '\n' && c != '\t')
+        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[track_caller]
+fn harmless(what: &str, outcome: &Outcome) {
+    for (stream, text) in [("stdout", &outcome.stdout), ("stderr", &outcome.stderr)] {
+        let line = text.lines().find(|line| line.contains(is_unseen));
+        assert!(line.is_none() && !text.contains(is_unseen), "{what}: {stream}: {line:?}");
+    }
+    assert!(!outcome.stderr.contains("panicked"), "{what}: {outcome}");
+}
+
+/// A text as YAML and JSON write it.
+fn quoted(text: &str) -> String {
+    let text = Value::from(text).to_string();
+    let letters = |c: char| match is_unseen(c) {
+        true => format!("\\u{:04x}", u32::from(c)),
+        false => c.to_string(),
+    };
+    text.chars().map(letters).collect()
+}
+
+/// A workflow with `NAME` in the place of a name, and the line of it.
+const PLACES: [(&str, &str, u64); 8] = [
+    ("step", "galeras: 1\nsteps:\n  NAME: { op: methods, with: { corpus: python-stdlib } }\n", 3),
+    (
+        "param",
+        "galeras: 1\nparams:\n  NAME: { type: int, default: 1 }\nsteps:\n  a: { op: methods, with: { corpus: python-stdlib } }\n",
+        3,
+    ),
+    (
+        "output",
+        "galeras: 1\nsteps:\n  a: { op: methods, with: { corpus: python-stdlib } }\noutputs:\n  NAME: { from: a, path: a.csv }\n",
+        5,
+    ),
+    (
+        "matrix key",
+        "galeras: 1\nsteps:\n  a:\n    op: methods\n    matrix: { NAME: [1] }\n    with: { corpus: python-stdlib }\n",
+        5,
+    ),
+    (
+        "input port",
+        "galeras: 1\nsteps:\n  a: { op: methods, with: { corpus: python-stdlib } }\n  b:\n    op: sql\n    from: { NAME: a }\n    with: { query: SELECT 1 AS x }\n",
+        6,
+    ),
+    (
+        "reference",
+        "galeras: 1\nsteps:\n  a: { op: methods, with: { corpus: python-stdlib } }\n  b:\n    op: sample\n    from: NAME\n    with: { n: 1, seed: 1 }\n",
+        6,
+    ),
+    ("operator", "galeras: 1\nsteps:\n  a:\n    op: NAME\n", 4),
+    (
+        "argument",
+        "galeras: 1\nsteps:\n  a:\n    op: methods\n    with: { corpus: python-stdlib, NAME: 1 }\n",
+        5,
+    ),
+];
+
+#[test]
+fn names_in_a_workflow_are_refused_at_their_place() {
+    for (place, workflow, line) in PLACES {
+        for name in NAMES {
+            let what = format!("{place} {name:?}");
+            let project = Project::new(&workflow.replace("NAME", &quoted(name)));
+            let outcome = project.run(&["check", "w.yaml", "--format", "json"]).exits(2);
+            harmless(&what, &outcome);
+            let found = outcome.events("diagnostic");
+            assert!(!found.is_empty(), "{what}: {outcome}");
+            assert!(found.iter().all(|d| d["line"] == line), "{what}: {outcome}");
+            let shown = project.run(&["run", "w.yaml"]).exits(2);
+            harmless(&what, &shown);
+            assert!(shown.stderr.contains(&format!("w.yaml:{line}:")), "{what}: {shown}");
+            assert!(project.stored_nothing(), "{what}");
+        }
+    }
+}
+
+/// Columns, cells and values of every name, and the workflow that goes through them.
+fn project() -> Project {
+    let cells = NAMES.map(quoted).join(", ");
+    let project = Project::new(&format!(
+        "galeras: 1
+name: {}
+description: {}
+steps:
+  data:
+    op: read
+    with: {{ path: data.jsonl, key: [id] }}
+  cells:
+    op: sql
+    matrix: {{ m: [{cells}] }}
+    from: data
+    with: {{ query: SELECT * FROM input }}
+  all:
+    op: sql
+    from: cells[*]
+    with: {{ query: \"SELECT * FROM input WHERE n > 0\", key: [id, m] }}
+  valid:
+    op: validate
+    from: data
+    with: {{ rules: [{{ name: big, check: n > 1 }}] }}
+outputs:
+  csv: {{ from: all, path: out/all.csv }}
+  jsonl: {{ from: valid, path: out/valid.jsonl }}
+  parquet: {{ from: all, path: out/all.parquet }}
+",
+        quoted(NAMES[0]),
+        quoted(NAMES[8])
+    ));
+    let row = |(n, id): (usize, &&str)| {
+        let mut row = Map::new();
+        row.insert("id".into(), (*id).into());
+        row.insert("n".into(), n.into());
+        for name in NAMES {
+            row.insert(format!("c {name}"), format!("v {name}").into());
+        }
+        Value::Object(row).to_string()
+    };
+    let rows: Vec<String> = NAMES.iter().enumerate().map(row).collect();
+    project.write("data.jsonl", rows.join("\n") + "\n");
+    project
+}
+
+#[test]
+fn columns_cells_and_values_go_through_every_verb() {
+    let project = project();
+    let say = |args: &[&str]| {
+        let outcome = project.run(args);
+        harmless(&args.join(" "), &outcome);
+        outcome.exits(0)
+    };
+    for round in 0..2 {
+        say(&["check", "w.yaml"]);
+        say(&["plan", "w.yaml"]);
+        say(&["plan", "w.yaml", "--format", "json"]).json_lines();
+        let run = say(&["run", "w.yaml", "--format", "json"]);
+        let steps = run.finished()["steps"].as_array().unwrap().clone();
+        for name in NAMES {
+            let cell = format!("cells[m={name}]");
+            assert!(steps.iter().any(|s| s["step"] == cell), "round {round}: {cell:?}");
+        }
+        say(&["run", "w.yaml"]);
+    }
+    // NUL cannot be an argument of a program.
+    for name in NAMES.iter().filter(|name| !name.contains('\0')) {
+        let cell = format!("cells[m={name}]");
+        say(&["explain", "w.yaml", &cell]);
+        say(&["explain", "w.yaml", &cell, "--format", "json"]).json_lines();
+        say(&["show", "w.yaml", &cell]);
+        let column = format!("c {name}");
+        let shown = say(&["show", "w.yaml", "data", "--columns", &column, "--format", "json"]);
+        assert_eq!(shown.json_lines().len(), NAMES.len());
+        let query = format!("SELECT \"{}\" AS x FROM data", column.replace('"', "\"\""));
+        say(&["sql", "w.yaml", &query]);
+        say(&["trace", "w.yaml", name]);
+        say(&["trace", "w.yaml", name, "--format", "json"]);
+    }
+    say(&["show", "w.yaml", "valid.rejects"]);
+    say(&["cache", "ls"]);
+    say(&["cache", "verify"]);
+    say(&["lock", "w.yaml"]);
+}
+
+#[test]
+fn what_programs_read_is_well_formed() {
+    let project = project();
+    project.run(&["run", "w.yaml"]).exits(0);
+    let graph = |format| {
+        let outcome = project.run(&["graph", "w.yaml", "--format", format]).exits(0);
+        harmless(format, &outcome);
+        outcome.stdout
+    };
+    for line in graph("dot").lines() {
+        assert!(dot_is_sound(line), "{line}");
+    }
+    for line in graph("mermaid").lines().skip(3) {
+        assert!(line.matches('"').count() % 2 == 0, "{line}");
+    }
+    assert_sound_xml(&graph("svg"));
+    let csv = project.read("out/all.csv");
+    let records = csv_records(&csv);
+    let width = records[0].len();
+    assert!(records.iter().all(|record| record.len() == width), "{width} columns");
+    for name in NAMES {
+        assert!(records[0].contains(&format!("c {name}")), "{name:?} in {:?}", records[0]);
+    }
+    let rows: Vec<Value> =
+        project.read("out/valid.jsonl").lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    for name in NAMES {
+        assert_eq!(rows[0][format!("c {name}")], json!(format!("v {name}")));
+    }
+}
+
+/// Whether every string of a line of DOT ends on it.
+fn dot_is_sound(line: &str) -> bool {
+    let (mut open, mut chars) = (false, line.chars());
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' if open => drop(chars.next()),
+            '"' => open = !open,
+            _ => {}
+        }
+    }
+    !open
+}
+
+/// Tags are closed in their order, and every `&` begins an entity.
+#[track_caller]
+fn assert_sound_xml(text: &str) {
+    let mut open: Vec<&str> = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('<') {
+        assert_entities(&rest[..at]);
+        let end = rest[at..].find('>').expect("a tag ends") + at;
+        let tag = &rest[at + 1..end];
+        assert_entities(tag);
+        let name = tag.split(|c: char| c.is_whitespace() || c == '/').find(|part| !part.is_empty());
+        let name = name.unwrap_or_default();
+        if tag.starts_with('/') {
+            assert_eq!(open.pop(), Some(name));
+        } else if !tag.ends_with('/') && !tag.starts_with(['?', '!']) {
+            open.push(name);
+        }
+        rest = &rest[end + 1..];
+    }
+    assert!(open.is_empty(), "{open:?}");
+}
+
+#[track_caller]
+fn assert_entities(text: &str) {
+    for (at, _) in text.match_indices('&') {
+        let entity = text[at..].split(';').next().unwrap_or_default();
+        let known = ["&amp", "&lt", "&gt", "&quot", "&apos"].contains(&entity);
+        assert!(known || entity.starts_with("&#"), "{entity}");
+    }
+}
+
+/// The records of a CSV file, as RFC 4180 has them.
+fn csv_records(text: &str) -> Vec<Vec<String>> {
+    let (mut records, mut record, mut field) = (Vec::new(), Vec::new(), String::new());
+    let (mut inside, mut chars) = (false, text.chars().peekable());
+    while let Some(c) = chars.next() {
+        match (inside, c) {
+            (true, '"') if chars.peek() == Some(&'"') => field.extend(chars.next()),
+            (_, '"') => inside = !inside,
+            (false, ',') => record.push(std::mem::take(&mut field)),
+            (false, '\n') => {
+                record.push(std::mem::take(&mut field));
+                records.push(std::mem::take(&mut record));
+            }
+            (_, c) => field.push(c),
+        }
+    }
+    records
+}
+
+#[test]
+fn outputs_go_where_their_path_says_or_are_refused() {
+    for name in NAMES {
+        let path = format!("out/{name}.csv");
+        let project = Project::new(&format!(
+            "galeras: 1\nsteps:\n  a: {{ op: methods, with: {{ corpus: python-stdlib, include: ['this.py', 'token.py'] }} }}\noutputs:\n  o: {{ from: a, path: {} }}\n",
+            quoted(&path)
+        ));
+        let outcome = project.run(&["run", "w.yaml"]);
+        harmless(&path, &outcome);
+        if name.contains(char::is_control) {
+            let outcome = outcome.exits(2);
+            assert!(outcome.stderr.contains("w.yaml:5:"), "{name:?}: {outcome}");
+        } else {
+            outcome.exits(0);
+            assert!(project.path(&path).is_file(), "{name:?}");
+        }
+        // Nothing was written beside it.
+        let files = fs::read_dir(project.path("out")).map_or(0, Iterator::count);
+        assert_eq!(files, usize::from(!name.contains(char::is_control)), "{name:?}");
+    }
+}
+
+#[test]
+fn repositories_are_mined_or_refused_at_their_place() {
+    for name in NAMES.iter().filter(|name| !name.contains('\0')) {
+        let project = Project::new(&format!(
+            "galeras: 1
+steps:
+  repos:
+    op: query
+    with: {{ repos: [{}] }}
+  mined:
+    op: mine
+    from: repos
+    with: {{ since: 2020-01-01, until: 2030-01-01 }}
+",
+            quoted(&format!("./{name}"))
+        ));
+        let repository = Repository::with_work_tree(project.path(name));
+        repository.commit(at(day(1)).write("a.py", "def f():\n    return 1\n"));
+        let outcome = project.run(&["run", "w.yaml"]);
+        harmless(name, &outcome);
+        match outcome.code {
+            Some(0) => {
+                let rows = project.rows("mined");
+                assert_eq!(rows.len(), 1, "{name:?}: {rows:?}");
+                for verb in
+                    [&["show", "w.yaml", "mined"][..], &["plan", "w.yaml"], &["lock", "w.yaml"]]
+                {
+                    harmless(name, &project.run(verb).exits(0));
+                }
+                let id = rows[0]["id"].as_str().unwrap().to_owned();
+                harmless(name, &project.run(&["trace", "w.yaml", &id]).exits(0));
+            }
+            _ => assert!(outcome.exits(2).stderr.contains("w.yaml:5:"), "{name:?}"),
+        }
+    }
+}
+
+#[test]
+fn names_on_the_command_line_are_refused() {
+    let project = project();
+    project.run(&["run", "w.yaml"]).exits(0);
+    for name in NAMES.iter().filter(|name| !name.contains('\0')) {
+        for args in [
+            vec!["run", "w.yaml", "--select", name],
+            vec!["run", "w.yaml", "--set", name],
+            vec!["show", "w.yaml", name],
+            vec!["explain", "w.yaml", name],
+            vec!["ops", name],
+        ] {
+            let outcome = project.run(&args);
+            harmless(&format!("{args:?}"), &outcome);
+            let help = *name == "--help" && outcome.code == Some(0);
+            assert!(help || outcome.code == Some(2), "{args:?}: {outcome}");
+        }
+        let setting = format!("{name}=1");
+        let outcome = project.run(&["plan", "w.yaml", "--set", &setting]);
+        harmless(&setting, &outcome);
+        assert!(outcome.code == Some(2), "{setting:?}: {outcome}");
+    }
+}
