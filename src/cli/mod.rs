@@ -3,6 +3,7 @@
 //! One file per group of verbs. Does not live here: anything that another program could want to
 //! call.
 
+mod aligned;
 mod allow;
 mod cache;
 mod consent;
@@ -19,6 +20,7 @@ mod ops;
 mod run;
 mod screen;
 mod signals;
+mod sizes;
 mod stdout;
 mod store_places;
 mod trace;

@@ -12,6 +12,7 @@ use super::consent::{can_ask, invalid, load_trusted, require};
 use super::context::{Exit, color, fail_run, open_store, show_diagnostics, unknown_step, width};
 use super::data::show_outputs;
 use super::signals::watch_signals;
+use super::sizes::parse_size;
 use super::{Format, WorkflowArgs, logging, screen};
 use crate::event::{EventSink, RunEvent, RunStatus};
 use crate::operator::Access;
@@ -67,27 +68,12 @@ pub(super) fn all_threads() -> usize {
 /// What `--memory` is if it is not given, in bytes.
 pub(super) const DEFAULT_MEMORY: usize = 1 << 30;
 
-/// A size such as `512MB` (10⁶ bytes each) or `2GiB` (2³⁰) in bytes.
+/// The bytes of `--memory`.
 fn memory(text: &str) -> Result<usize, String> {
-    const UNITS: [(&str, u64); 7] = [
-        ("", 1),
-        ("kb", 1_000),
-        ("mb", 1_000_000),
-        ("gb", 1_000_000_000),
-        ("kib", 1 << 10),
-        ("mib", 1 << 20),
-        ("gib", 1 << 30),
-    ];
     const LEAST: u64 = 1 << 20;
-    let lower = text.trim().to_ascii_lowercase();
-    let split = lower.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(lower.len());
-    let (number, unit) = lower.split_at(split);
-    let unit = UNITS.iter().find(|(name, _)| *name == unit.trim());
-    let bytes = unit.zip(number.parse::<f64>().ok()).map(|((_, unit), n)| n * *unit as f64);
-    match bytes {
-        None => Err("write a size such as 512MB or 4GiB".into()),
-        Some(bytes) if bytes < LEAST as f64 => Err("at least 1MiB is needed".into()),
-        Some(bytes) => Ok(bytes as usize),
+    match parse_size(text)? {
+        bytes if bytes < LEAST => Err("at least 1MiB is needed".into()),
+        bytes => Ok(usize::try_from(bytes).unwrap_or(usize::MAX)),
     }
 }
 
