@@ -1,21 +1,23 @@
 //! What the verbs share: a workflow with its store and the state of its steps.
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::allow::trust;
 pub(super) use super::exit::Exit;
+use super::hint;
+use super::recall::LookArgs;
 use super::screen::tell;
 pub(super) use super::screen::{color, fail, note, print, print_json, width};
 use super::store_places::StorePlaces;
-use super::{DEFAULT_CACHE, Format, WorkflowArgs};
+use super::{Format, Settings, WorkflowArgs};
 use crate::event::Reason;
 use crate::operator::Consent;
 use crate::operators::REGISTRY;
 use crate::plan::{Locking, Plan, PlanSettings, plan, preflight};
 use crate::runner::{Forecast, RunError, StepState, survey};
-use crate::store::{Store, StoreError};
+use crate::store::{LockGuard, Store, StoreError};
+use crate::visible::shell_word;
 use crate::workflow::{Diagnostics, did_you_mean, render, to_json};
 
 /// The exit of an error of the store or of a step.
@@ -51,8 +53,19 @@ pub(super) fn show_diagnostics(diagnostics: &Diagnostics, format: Format) {
 /// Plans the workflow; shows what is wrong with it, and in that case returns the exit.
 pub(super) async fn load(args: &WorkflowArgs, format: Format, lock: Locking) -> Result<Plan, Exit> {
     let consent = trust(&args.file, &args.set, &args.allow, None);
+    load_with(args, Settings::typed(&args.set), format, lock, consent).await
+}
+
+/// Plans the workflow with these settings; shows what is wrong with it.
+async fn load_with(
+    args: &WorkflowArgs,
+    settings: Settings,
+    format: Format,
+    lock: Locking,
+    consent: Arc<dyn Consent>,
+) -> Result<Plan, Exit> {
     let (cache, out) = (&args.store.cache, Path::new("."));
-    let (plan, diagnostics) = plan_file(&args.file, &args.set, cache, lock, consent, out).await?;
+    let (plan, diagnostics) = plan_file(&args.file, settings, cache, lock, consent, out).await?;
     show_diagnostics(&diagnostics, format);
     plan.ok_or(Exit::Invalid)
 }
@@ -60,7 +73,7 @@ pub(super) async fn load(args: &WorkflowArgs, format: Format, lock: Locking) -> 
 /// Plans the workflow in `file`; an error if there cannot be such a store.
 pub(super) async fn plan_file(
     file: &Path,
-    set: &[String],
+    Settings { set, folder }: Settings,
     cache: &str,
     lock: Locking,
     consent: Arc<dyn Consent>,
@@ -69,7 +82,8 @@ pub(super) async fn plan_file(
     let StorePlaces { downloads, guarded } =
         StorePlaces::of(cache).map_err(|error| fail_cache(&error))?;
     let settings = PlanSettings {
-        set: set.to_vec(),
+        set,
+        set_folder: folder,
         working_dir: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
         downloads,
         out: out.to_path_buf(),
@@ -98,23 +112,34 @@ pub(super) struct Surveyed {
     pub(super) plan: Arc<Plan>,
     pub(super) store: Store,
     pub(super) states: Vec<StepState>,
-    /// The options with which the workflow was named, to be repeated in advice.
-    options: String,
+    /// The store as it was named.
+    cache: String,
+    /// Nothing is removed from the store meanwhile.
+    _reading: LockGuard,
 }
 
 impl Surveyed {
     pub(super) async fn load(args: &WorkflowArgs, format: Format) -> Result<Self, Exit> {
         let plan = load(args, format, Locking::Pinned).await?;
         let store = open_store(&args.store.cache).await?;
+        Self::of(plan, store, args).await
+    }
+
+    /// The workflow with the settings that were given, or else those of its last run.
+    pub(super) async fn look(args: &LookArgs, format: Format) -> Result<Self, Exit> {
+        let store = open_store(&args.workflow.store.cache).await?;
+        let settings = args.settings(&store).await.map_err(|error| fail_cache(&error))?;
+        // Only what is typed now names files that may be read: a store may come from anywhere.
+        let consent = trust(&args.workflow.file, &args.workflow.set, &args.workflow.allow, None);
+        let plan = load_with(&args.workflow, settings, format, Locking::Pinned, consent).await?;
+        Self::of(plan, store, &args.workflow).await
+    }
+
+    async fn of(plan: Plan, store: Store, args: &WorkflowArgs) -> Result<Self, Exit> {
+        let reading = store.reading_lock().await.map_err(|error| fail_cache(&error))?;
         let states = survey(&plan, &store).await.map_err(|e| fail_run(&e))?;
-        let mut options = String::new();
-        for setting in &args.set {
-            let _ = write!(options, " --set '{setting}'");
-        }
-        if args.store.cache != DEFAULT_CACHE {
-            let _ = write!(options, " --cache '{}'", args.store.cache);
-        }
-        Ok(Self { plan: Arc::new(plan), store, states, options })
+        let cache = args.store.cache.clone();
+        Ok(Self { plan: Arc::new(plan), store, states, cache, _reading: reading })
     }
 
     /// The results that are stored, by position in the plan.
@@ -158,7 +183,7 @@ impl Surveyed {
 
     /// The command that computes what is missing.
     pub(super) fn command(&self) -> String {
-        format!("galeras run {}{}", self.plan.file, self.options)
+        hint::command("run", &self.plan.file, &self.plan.set, &self.cache)
     }
 
     /// Says that the step has no stored result, and what to do.
@@ -170,7 +195,8 @@ impl Surveyed {
             }
             _ => format!("`{step}` is not computed yet as the workflow stands now"),
         };
-        let message = format!("{state}; run\n  {} --select '{step}'", self.command());
+        let step = shell_word(step);
+        let message = format!("{state}; run\n  {} --select {step}", self.command());
         fail(&message, Exit::Failed)
     }
 }

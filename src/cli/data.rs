@@ -13,13 +13,14 @@ use datafusion::dataframe::DataFrame;
 use datafusion::execution::context::{SQLOptions, SessionContext};
 use parquet::arrow::ArrowWriter;
 
+use super::Format;
 use super::context::{Exit, Surveyed, fail, print};
+use super::recall::LookArgs;
 use super::screen;
 use super::stdout::has_failed;
-use super::{Format, WorkflowArgs};
 use crate::operator::{MAIN, plain_message};
 use crate::plan::Plan;
-use crate::report::{TableFormat, write_table};
+use crate::report::{TableFormat, TableRoom, write_table};
 use crate::runner::{StepManifests, open, open_port};
 use crate::scratch::WholeFile;
 use crate::session::{check_sql_depth, column, explain, parse_row_expr, session};
@@ -44,7 +45,7 @@ enum RowFormat {
 #[derive(Args)]
 pub(crate) struct ShowArgs {
     #[command(flatten)]
-    workflow: WorkflowArgs,
+    look: LookArgs,
     /// The step, or one of its ports: `valid`, `valid.rejects`.
     step: String,
     /// The number of rows (default: 10 for a table, all for other formats).
@@ -63,7 +64,7 @@ pub(crate) struct ShowArgs {
 #[derive(Args)]
 pub(crate) struct SqlArgs {
     #[command(flatten)]
-    workflow: WorkflowArgs,
+    look: LookArgs,
     /// The query. Every step is a table; its ports are `step.port`.
     query: String,
     #[command(flatten)]
@@ -81,7 +82,7 @@ struct OutArgs {
 }
 
 pub(crate) async fn show(args: ShowArgs) -> Exit {
-    let surveyed = match Surveyed::load(&args.workflow, Format::Human).await {
+    let surveyed = match Surveyed::look(&args.look, Format::Human).await {
         Ok(surveyed) => surveyed,
         Err(exit) => return exit,
     };
@@ -99,7 +100,7 @@ pub(crate) async fn show(args: ShowArgs) -> Exit {
         Err(error) => return fail(&error.to_string(), Exit::Failed),
     };
     match chosen(&session, df, &args) {
-        Ok(df) => write(df, &args.out).await,
+        Ok(df) => write(df, &args.out, "use --columns").await,
         Err(message) => fail(&message, Exit::Invalid),
     }
 }
@@ -109,6 +110,10 @@ const SHOWN_ROWS: usize = 100;
 
 /// Prints the outputs that the workflow wants to be shown, from the results that a run left.
 pub(super) async fn show_outputs(plan: &Plan, store: &Store, results: &StepManifests) -> Exit {
+    let _reading = match store.reading_lock().await {
+        Ok(guard) => guard,
+        Err(error) => return fail(&error.to_string(), Exit::Disk),
+    };
     for output in plan.outputs.iter().filter(|output| output.show) {
         let session = session(1);
         let key = output.input.schema.key.iter().map(|c| column(c).sort(true, true)).collect();
@@ -118,7 +123,8 @@ pub(super) async fn show_outputs(plan: &Plan, store: &Store, results: &StepManif
             Ok((all, first)) => {
                 let path = escape(&output.path.display().to_string());
                 print(&format!("\n{} ({path})\n", output.name));
-                let exit = write(first, &OutArgs { format: RowFormat::Table, output: None }).await;
+                let out = OutArgs { format: RowFormat::Table, output: None };
+                let exit = write(first, &out, "in the file").await;
                 match all.count().await {
                     Ok(rows) if rows > SHOWN_ROWS && exit == Exit::Done => {
                         print(&format!("… {} more rows\n", rows - SHOWN_ROWS))
@@ -174,7 +180,7 @@ fn chosen(
 }
 
 pub(crate) async fn sql(args: SqlArgs) -> Exit {
-    let surveyed = match Surveyed::load(&args.workflow, Format::Human).await {
+    let surveyed = match Surveyed::look(&args.look, Format::Human).await {
         Ok(surveyed) => surveyed,
         Err(exit) => return exit,
     };
@@ -189,7 +195,7 @@ pub(crate) async fn sql(args: SqlArgs) -> Exit {
     let options =
         SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
     match session.sql_with_options(&args.query, options).await {
-        Ok(df) => write(df, &args.out).await,
+        Ok(df) => write(df, &args.out, "name fewer in SELECT").await,
         Err(error) => {
             let nothing: SchemaRef = Arc::new(arrow::datatypes::Schema::empty());
             let error = explain(&error, &nothing, "");
@@ -241,13 +247,14 @@ fn register(session: &SessionContext, surveyed: &Surveyed, query: &str) -> Resul
     Ok(())
 }
 
-async fn write(df: DataFrame, out: &OutArgs) -> Exit {
+/// Writes the rows; `advice` says how to see columns for which a table has no room.
+async fn write(df: DataFrame, out: &OutArgs, advice: &'static str) -> Exit {
     let schema: SchemaRef = Arc::new(df.schema().as_arrow().clone());
     let batches = match df.collect().await {
         Ok(batches) => batches,
         Err(error) => return fail(&plain_message(&error), Exit::Failed),
     };
-    match write_batches(&batches, &schema, out) {
+    match write_batches(&batches, &schema, out, advice) {
         Ok(()) => Exit::Done,
         Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Exit::Done,
         Err(e) if e.kind() == std::io::ErrorKind::InvalidInput => {
@@ -266,6 +273,7 @@ fn write_batches(
     batches: &[RecordBatch],
     schema: &SchemaRef,
     out: &OutArgs,
+    advice: &'static str,
 ) -> std::io::Result<()> {
     let format = match out.format {
         RowFormat::Table => TableFormat::Table,
@@ -280,14 +288,14 @@ fn write_batches(
             file.flush()
         }),
         None => {
-            let width = screen::stdout_width().unwrap_or(80);
+            let room = TableRoom { columns: screen::stdout_width().unwrap_or(80), advice };
             let stdout: Box<dyn Write + Send> = match format {
                 TableFormat::Table => Box::new(screen::stdout()),
                 // Data for programs is as it is, unless it goes to a terminal.
                 TableFormat::Json | TableFormat::Csv => screen::data_stdout(),
             };
             let mut out = BufWriter::new(stdout);
-            write_table(&mut out, batches, schema, format, Some(width))?;
+            write_table(&mut out, batches, schema, format, Some(room))?;
             out.flush()
         }
     }

@@ -10,7 +10,8 @@ use super::allow::{AllowArgs, trust};
 use super::context::{
     Exit, Surveyed, fail, fail_unknown, load, plan_file, print, print_json, show_diagnostics,
 };
-use super::{Format, StoreArgs, WorkflowArgs};
+use super::recall::LookArgs;
+use super::{Format, Settings, StoreArgs, WorkflowArgs};
 use crate::code::Code;
 use crate::event::StepStatus;
 use crate::plan::{Locking, Plan};
@@ -97,7 +98,8 @@ pub(crate) struct CheckArgs {
     /// Explain a diagnostic code, such as `unknown-column`, instead.
     #[arg(long, value_name = "CODE", conflicts_with_all = ["files", "set"])]
     explain: Option<String>,
-    /// Give a param another value than its default.
+    /// Give a param another value than its default. Paths start in the current folder. May be
+    /// repeated.
     #[arg(long = "set", value_name = "NAME=VALUE")]
     set: Vec<String>,
     #[command(flatten)]
@@ -116,7 +118,7 @@ pub(crate) async fn check(args: CheckArgs) -> Exit {
     let mut exit = Exit::Done;
     for file in &args.files {
         let consent = trust(file, &args.set, &args.allow, None);
-        let (set, cache, out) = (&args.set, &args.store.cache, Path::new("."));
+        let (set, cache, out) = (Settings::typed(&args.set), &args.store.cache, Path::new("."));
         let planned = plan_file(file, set, cache, Locking::Pinned, consent, out).await;
         let (plan, diagnostics) = match planned {
             Ok(planned) => planned,
@@ -160,7 +162,7 @@ fn explain_code(name: &str, format: Format) -> Exit {
 #[derive(Args)]
 pub(crate) struct ExplainArgs {
     #[command(flatten)]
-    workflow: WorkflowArgs,
+    look: LookArgs,
     /// The step.
     step: String,
     /// How to answer.
@@ -169,7 +171,7 @@ pub(crate) struct ExplainArgs {
 }
 
 pub(crate) async fn explain(args: ExplainArgs) -> Exit {
-    let surveyed = match Surveyed::load(&args.workflow, args.format).await {
+    let surveyed = match Surveyed::look(&args.look, args.format).await {
         Ok(surveyed) => surveyed,
         Err(exit) => return exit,
     };

@@ -12,11 +12,13 @@ mod contracts;
 mod data;
 mod defects;
 mod exit;
+mod hint;
 mod init;
 mod inspect;
 mod lock;
 mod logging;
 mod ops;
+mod recall;
 mod run;
 mod screen;
 mod signals;
@@ -74,7 +76,8 @@ enum Verb {
     /// Look after the store of results.
     #[command(subcommand)]
     Cache(cache::CacheVerb),
-    /// Print a completion script for a shell.
+    /// Print a script for a shell that completes verbs, flags, and the steps, params and columns of
+    /// workflows.
     Completions {
         /// The shell.
         shell: clap_complete::Shell,
@@ -96,13 +99,30 @@ pub(crate) enum Format {
 pub(crate) struct WorkflowArgs {
     /// The workflow file.
     pub(crate) file: PathBuf,
-    /// Give a param another value than its default.
+    /// Give a param another value than its default. Paths start in the current folder. May be
+    /// repeated.
     #[arg(long = "set", value_name = "NAME=VALUE")]
     pub(crate) set: Vec<String>,
     #[command(flatten)]
     pub(crate) store: StoreArgs,
     #[command(flatten)]
     pub(crate) allow: allow::AllowArgs,
+}
+
+/// Settings of params, and the folder from which their relative paths start.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    /// As they were typed: `name=value`.
+    pub(crate) set: Vec<String>,
+    pub(crate) folder: PathBuf,
+}
+
+impl Settings {
+    /// The settings of the command at hand.
+    pub(crate) fn typed(set: &[String]) -> Self {
+        let folder = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+        Self { set: set.to_vec(), folder }
+    }
 }
 
 /// The store if none is named.

@@ -11,9 +11,10 @@ use super::allow::trust;
 use super::consent::{can_ask, invalid, load_trusted, require};
 use super::context::{Exit, color, fail_run, open_store, show_diagnostics, unknown_step, width};
 use super::data::show_outputs;
+use super::recall::settings_of_run;
 use super::signals::watch_signals;
 use super::sizes::parse_size;
-use super::{Format, WorkflowArgs, logging, screen};
+use super::{Format, Settings, WorkflowArgs, logging, screen};
 use crate::event::{EventSink, RunEvent, RunStatus};
 use crate::operator::Access;
 use crate::plan::{Locking, Plan, preflight};
@@ -121,6 +122,7 @@ pub(crate) async fn run(args: RunArgs) -> Exit {
         select: (!args.select.is_empty()).then_some(select),
         force: force.into_iter().collect::<HashSet<_>>(),
         outputs: true,
+        remembered: settings_of_run(&args.workflow.file, &Settings::typed(&args.workflow.set)),
         keep_going: args.keep_going,
         out: args.out.clone(),
         cancel,
@@ -169,7 +171,7 @@ async fn ready(
     let mut asked = requests(plan, &running, None);
     let written = |request: &AccessRequest| matches!(request.access, Access::Write { .. });
     asked.extend(all.into_iter().filter(written));
-    require("run", &args.workflow, asked, trust, args.format)?;
+    require(&args.workflow, asked, trust, args.format)?;
     if lacking.is_empty() { Ok(()) } else { Err(Exit::Invalid) }
 }
 

@@ -12,11 +12,12 @@ use super::extent::{Extent, MAX_DEPTH};
 use super::file::read_embedded;
 use super::graph;
 use super::model::{Cell, cell_suffix, lookup, plain};
+use super::param_paths::given_text;
 use super::params::{params, scope};
 use crate::code::Code;
 use crate::workflow::{
-    Cells, Diagnostic, From, Node, Span, StepKind, StepSpec, Text, Workflow, check_param_value,
-    quote, substitute_node,
+    Cells, Diagnostic, From, Node, ParamType, Span, StepKind, StepSpec, Text, Workflow,
+    check_param_value, quote, substitute_node,
 };
 
 /// A matrix has at most this many cells: more is a mistake, and each costs planning time.
@@ -250,7 +251,7 @@ impl Expander {
             match workflow.param(name) {
                 Some(param) => {
                     if check_param_value(param, &value, source, &mut self.diagnostics) {
-                        let value = based(value, param.ty, site.base);
+                        let value = based(value, param.ty, site.base, base);
                         given.insert(name.to_string(), value);
                     }
                 }
@@ -296,14 +297,15 @@ impl Expander {
     }
 }
 
-/// A path given to an embedded workflow starts at the file that gives it.
-fn based(node: Node, ty: Option<crate::workflow::ParamType>, base: &Path) -> Node {
-    match (ty, node.as_str()) {
-        (Some(crate::workflow::ParamType::Path), Some(path)) => {
-            let path = base.join(path).to_string_lossy().into_owned();
-            Node::from_json(&Value::String(path), node.span)
+/// Paths given to an embedded workflow in the folder `inner` start at the file that gives them, in
+/// the folder `outer`.
+fn based(node: Node, ty: Option<ParamType>, outer: &Path, inner: &Path) -> Node {
+    match node.as_str() {
+        Some(text) => {
+            let text = Value::String(given_text(ty, text, outer, inner));
+            Node::from_json(&text, node.span)
         }
-        _ => node,
+        None => node,
     }
 }
 

@@ -2,7 +2,7 @@
 //! expanded, operators bound, every table typed, the steps in topological order.
 //!
 //! [`plan`] is the way in. It finds everything that is wrong with a workflow at once and runs
-//! nothing. Imports go one way: `model`, `settings` → `mistake` → `params`, `args`, `extent` →
+//! nothing. Imports go one way: `model`, `settings`, `param_paths` → `mistake` → `params`, `args`, `extent` →
 //! `expander` → `reference`, `checks`, `outputs`, `places`, `substitution` → `bind` → `expand` →
 //! `load`.
 //!
@@ -22,6 +22,7 @@ mod lockfile;
 mod mistake;
 mod model;
 mod outputs;
+mod param_paths;
 mod params;
 mod places;
 mod preflight;

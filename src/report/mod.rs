@@ -27,5 +27,5 @@ pub use graph::{GraphEdge, GraphFormat, GraphNode, StepGraph};
 pub use human::HumanReporter;
 pub use json::JsonReporter;
 pub use stream::TableWriter;
-pub use table::write_table;
+pub use table::{TableRoom, write_table};
 pub use units::{bytes, count, seconds};

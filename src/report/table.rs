@@ -16,21 +16,30 @@ const NARROWEST: usize = 12;
 /// More characters of a cell than any screen shows; the rest is not even looked at.
 const LONGEST_CELL: usize = 4096;
 
+/// The room for a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableRoom {
+    /// The number of columns of the terminal.
+    pub columns: u16,
+    /// How to see columns that are left out.
+    pub advice: &'static str,
+}
+
 /// Writes the rows of `batches`, whose columns are those of `schema`.
 ///
-/// For [`TableFormat::Table`], `width` is the number of columns of the terminal: longer
-/// cells are cropped, and the last columns of the table are left out, with a note that names
-/// them, if not even a cropped part would fit. Without a width nothing is cropped or left
-/// out, save the end of cells of many thousand characters. The other formats are complete.
+/// For [`TableFormat::Table`], `room` is the terminal's: longer cells are cropped, and the last
+/// columns of the table are left out, with a note that names them, if not even a cropped part
+/// would fit. Without it nothing is cropped or left out, save the end of cells of many thousand
+/// characters. The other formats are complete.
 pub fn write_table(
     out: &mut dyn Write,
     batches: &[RecordBatch],
     schema: &SchemaRef,
     format: TableFormat,
-    width: Option<u16>,
+    room: Option<TableRoom>,
 ) -> io::Result<()> {
     if format == TableFormat::Table {
-        return write_aligned(out, batches, schema, width.map(usize::from));
+        return write_aligned(out, batches, schema, room);
     }
     let mut writer = TableWriter::new(out, SchemaRef::clone(schema), format)?;
     batches.iter().try_for_each(|batch| writer.write(batch))?;
@@ -66,9 +75,10 @@ fn write_aligned(
     out: &mut dyn Write,
     batches: &[RecordBatch],
     schema: &SchemaRef,
-    width: Option<usize>,
+    room: Option<TableRoom>,
 ) -> io::Result<()> {
     let mut columns = columns(batches, schema)?;
+    let width = room.map(|room| usize::from(room.columns));
     let dropped = match width {
         Some(width) => fit(&mut columns, width),
         None => Vec::new(),
@@ -88,8 +98,8 @@ fn write_aligned(
     }
     if !dropped.is_empty() {
         let s = if dropped.len() == 1 { "" } else { "s" };
-        let note =
-            format!("… {} more column{s}: {} (use --columns)", dropped.len(), dropped.join(", "));
+        let advice = room.map_or("", |room| room.advice);
+        let note = format!("… {} more column{s}: {} ({advice})", dropped.len(), dropped.join(", "));
         for line in text::wrap(&note, width.unwrap_or(usize::MAX)) {
             writeln!(out, "{line}")?;
         }
@@ -186,7 +196,8 @@ mod tests {
         let batch = RecordBatch::try_from_iter(columns).unwrap();
         let mut out = Vec::new();
         let schema = batch.schema();
-        write_table(&mut out, &[batch], &schema, TableFormat::Table, width).unwrap();
+        let room = width.map(|columns| TableRoom { columns, advice: "use --columns" });
+        write_table(&mut out, &[batch], &schema, TableFormat::Table, room).unwrap();
         String::from_utf8(out).unwrap()
     }
 

@@ -24,7 +24,7 @@ use crate::event::{EventSink, PortSummary, Reason, RunEvent, RunStatus, StepStat
 use crate::operator::Consent;
 use crate::plan::Plan;
 use crate::scratch::sweep;
-use crate::store::{Manifest, RunRecord, Scrutiny, Store, StoreErrorKind};
+use crate::store::{Manifest, RunRecord, RunSettings, Scrutiny, Store, StoreErrorKind};
 use crate::workflow::AssertSeverity;
 
 /// How to run a plan.
@@ -37,6 +37,8 @@ pub struct RunOptions {
     pub force: HashSet<usize>,
     /// Whether output files are written.
     pub outputs: bool,
+    /// What later commands go by, if it is this run that they go by.
+    pub remembered: Option<RunSettings>,
     /// After a failure go on with the steps that do not depend on it.
     pub keep_going: bool,
     /// The folder of the output files.
@@ -73,6 +75,7 @@ pub async fn run(plan: Arc<Plan>, store: Store, options: RunOptions) -> RunOutco
     let started = Instant::now();
     let mut record = RunRecord::new(plan.name.as_str(), plan.file.as_str());
     record.params = plan.params.clone().into();
+    record.remember(options.remembered.as_ref());
     let runner = Arc::new(Runner {
         history: RunHistory::new(&store, &plan.name),
         computing: Arc::new(Semaphore::new(options.resources.jobs.max(1))),

@@ -44,7 +44,7 @@ pub use manifest::{
     FORMAT_VERSION, MANIFEST_VERSION, Manifest, ManifestLabels, MemoPart, PortArtifact, Preimage,
     RecipeParts,
 };
-pub use record::RunRecord;
+pub use record::{RunRecord, RunSettings};
 pub use soundness::{BlobState, Scrutiny};
 pub use time::timestamp;
 pub use verify::{Finding, FindingKind};

@@ -22,6 +22,7 @@ mod read_steps;
 mod reader;
 mod reference;
 mod render;
+mod repository_list;
 mod schema;
 mod shell_text;
 mod source;
@@ -45,6 +46,8 @@ pub use read::{parse, parse_source};
 pub use read_params::check_param_value;
 pub use read_steps::output_path_problem;
 pub use render::{plain, render, to_json};
+pub(crate) use repository_list::with_moved_paths;
+pub use repository_list::{is_owner_and_name, is_repository_file, repository_entries};
 pub use schema::json_schema;
 pub use source::{Position, Source, SourceSpan, Span};
 pub use spec::{

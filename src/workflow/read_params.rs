@@ -81,7 +81,7 @@ impl WorkflowReader<'_> {
 
     fn param_type(&mut self, what: &str, name: &Text, node: &Node) -> Option<ParamType> {
         let Some(ty) = node.get("type") else {
-            let help = "the types are `int`, `float`, `string`, `bool` and `path`";
+            let help = "the types are `int`, `float`, `string`, `bool`, `path` and `repos`";
             self.missing_at(what, "type", name.span, help);
             return None;
         };
@@ -96,6 +96,7 @@ impl WorkflowReader<'_> {
             "integer" | "int64" => problem.with_help("did you mean `int`?"),
             "number" | "double" | "float64" => problem.with_help("did you mean `float`?"),
             "file" | "dir" => problem.with_help("did you mean `path`?"),
+            "repo" | "repositories" => problem.with_help("did you mean `repos`?"),
             _ => problem.with_suggestion(&text.value, ParamType::VARIANTS.iter().copied()),
         };
         self.push(problem);
@@ -189,7 +190,7 @@ fn fits(ty: ParamType, node: &Node) -> bool {
     match ty {
         ParamType::Int => matches!(node.value, Value::Int(_)),
         ParamType::Float => node.as_f64().is_some_and(f64::is_finite),
-        ParamType::String | ParamType::Path => node.as_str().is_some(),
+        ParamType::String | ParamType::Path | ParamType::Repos => node.as_str().is_some(),
         ParamType::Bool => matches!(node.value, Value::Bool(_)),
     }
 }
@@ -201,6 +202,7 @@ fn wanted(ty: ParamType) -> &'static str {
         ParamType::String => "a string",
         ParamType::Bool => "`true` or `false`",
         ParamType::Path => "a path",
+        ParamType::Repos => "a text with repositories, separated by commas",
     }
 }
 

@@ -75,8 +75,11 @@ pub enum ParamType {
     String,
     /// `true` or `false`.
     Bool,
-    /// A file path, relative to the workflow file.
+    /// A path: relative to the workflow file where it is written in one, to the current folder in
+    /// `--set`.
     Path,
+    /// Repositories as `query` takes them in one text, whose paths are like those of `Path`.
+    Repos,
 }
 
 impl ParamType {

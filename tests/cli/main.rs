@@ -87,6 +87,8 @@ mod regress_reasons;
 mod regress_refusals;
 mod regress_refuters;
 mod regress_tables;
+mod remembered_set;
+mod repository_paths;
 mod row_reuse;
 mod scale;
 mod score_goldens;
