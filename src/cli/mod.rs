@@ -6,6 +6,7 @@
 mod aligned;
 mod allow;
 mod cache;
+mod complete;
 mod consent;
 mod context;
 mod contracts;
@@ -82,6 +83,9 @@ enum Verb {
         /// The shell.
         shell: clap_complete::Shell,
     },
+    /// Print what may stand at the cursor of a command line, for completion scripts.
+    #[command(hide = true)]
+    Complete(complete::CompleteArgs),
 }
 
 /// How a verb answers.
@@ -195,12 +199,8 @@ fn perform(cli: Cli) -> Exit {
             Verb::Trace(args) => trace::trace(args).await,
             Verb::Init(args) => init::init(&args),
             Verb::Cache(verb) => cache::cache(verb).await,
-            Verb::Completions { shell } => {
-                use clap::CommandFactory;
-                let mut script = Vec::new();
-                clap_complete::generate(shell, &mut Cli::command(), "galeras", &mut script);
-                context::print(&String::from_utf8_lossy(&script))
-            }
+            Verb::Completions { shell } => complete::script(shell),
+            Verb::Complete(args) => complete::complete(args).await,
         }
     };
     let exit = catch_unwind(AssertUnwindSafe(|| runtime.block_on(verb)));

@@ -16,6 +16,7 @@ mod bombs;
 mod bugfix_and_testgen;
 mod casestudy;
 mod collect;
+mod completion;
 mod contracts;
 mod correlate;
 mod cut_and_sample;
