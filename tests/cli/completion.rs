@@ -70,7 +70,6 @@ fn words_of_the_workflow_are_known() {
         ("galeras trace w.yaml x", &[]),
         ("galeras none ", &[]),
         ("galeras show none.yaml ", &[]),
-        ("", &[]),
     ] {
         let mut found = offered(&project, line);
         let mut expected = expected.to_vec();

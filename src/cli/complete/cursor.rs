@@ -72,7 +72,7 @@ impl<'a> CommandLine<'a> {
                 value(arg, &current[..current.len() - typed.len()], typed)
             }
             _ if flags && current.starts_with('-') => Cursor::Flag(command),
-            _ if command.has_subcommands() => Cursor::Verb(command),
+            _ if command.has_subcommands() && position == 0 => Cursor::Verb(command),
             _ => match positional(command, position) {
                 Some(arg) => value(arg, "", current),
                 None => Cursor::Nowhere,
@@ -163,6 +163,7 @@ mod tests {
             ("show w.yaml valid -o", "show: flag"),
             ("show w.yaml valid -o x", "show: output |x"),
             ("show w.yaml valid more", "show: nowhere"),
+            ("none ", ": nowhere"),
             ("run w.yaml --keep-going --select ", "run: select |"),
             ("check a.yaml b.yaml c", "check: files |c"),
             ("run -- --x", "run: file |--x"),
