@@ -3,7 +3,7 @@
 //!
 //! Names of files and columns, cells, params, answers of models and servers are all such text.
 //! [`escape`] is for a value within a line, [`escape_lines`] for a text of several lines,
-//! [`escape_json`] for JSON, and [`VisibleWriter`] for everything that leaves the program: what a
+//! [`escape_json`] for JSON, [`shell_word`] for a word of a command, and [`VisibleWriter`] for everything that leaves the program: what a
 //! message forgot to escape is escaped there.
 
 use std::borrow::Cow;
@@ -69,6 +69,26 @@ pub fn escape_json(json: String) -> String {
         }
     }
     out
+}
+
+/// The text as one word of a shell. One with hidden characters is written as bash, zsh and ksh
+/// read it, so that it can be seen and pasted: `$'a\nb'`.
+pub fn shell_word(text: &str) -> String {
+    if text.contains(is_hidden) {
+        let letter = |c: char| match c {
+            '\'' | '\\' => format!("\\{c}"),
+            '\n' => "\\n".to_string(),
+            c if is_hidden(c) && c.is_ascii() => format!("\\x{:02x}", u32::from(c)),
+            c if is_hidden(c) => format!("\\u{:04x}", u32::from(c)),
+            c => c.to_string(),
+        };
+        return format!("$'{}'", text.chars().map(letter).collect::<String>());
+    }
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_./:=@%+,-".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_string();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// The longest code for a colour or weight that is let through, in bytes.
@@ -189,6 +209,14 @@ fn with_styles(text: &str) -> String {
 #[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_of_a_shell_can_be_seen_and_pasted() {
+        assert_eq!(shell_word("exec,env:A=b"), "exec,env:A=b");
+        assert_eq!(shell_word("read:/it's"), r"'read:/it'\''s'");
+        let text = "a'\\\n\x1b[2Jb\u{202e}é";
+        assert_eq!(shell_word(text), r"$'a\'\\\n\x1b[2Jb\u202eé'");
+    }
 
     #[test]
     fn what_moves_the_cursor_or_reorders_text_is_made_visible() {

@@ -1,22 +1,25 @@
 //! `cache ls`, `cache gc`, `cache verify`.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
-use serde_json::json;
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::{Value, json};
 
+use super::aligned::{Side, aligned};
 use super::context::{Exit, fail, fail_cache, open_store, print, print_json};
+use super::sizes::parse_size;
 use super::{Format, StoreArgs};
+use crate::digest::Digest;
 use crate::report::{bytes, count};
-use crate::store::GcPolicy;
-use crate::visible::escape;
+use crate::store::{GcPolicy, Manifest, RunRecord, StoreUsage};
 
 #[derive(Subcommand)]
 pub(crate) enum CacheVerb {
     /// List the stored results, newest first.
     Ls(LsArgs),
-    /// Remove what no recent run needs.
+    /// Remove what no recent run needs, and nothing while a run or a reader uses the store.
     Gc(GcArgs),
     /// Read everything again and report what is damaged or missing.
     Verify(VerifyArgs),
@@ -26,9 +29,30 @@ pub(crate) enum CacheVerb {
 pub(crate) struct LsArgs {
     #[command(flatten)]
     store: StoreArgs,
+    /// One line for all results of a workflow, a step or an operator, the largest first.
+    #[arg(long, value_enum)]
+    by: Option<By>,
     /// How to answer.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+}
+
+/// What results are put together by: what computed them first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum By {
+    Workflow,
+    Step,
+    Operator,
+}
+
+impl By {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Workflow => "workflow",
+            Self::Step => "step",
+            Self::Operator => "operator",
+        }
+    }
 }
 
 #[derive(Args)]
@@ -41,10 +65,11 @@ pub(crate) struct GcArgs {
     /// Keep what was made or used in the last DAYS days.
     #[arg(long, value_name = "DAYS")]
     older_than: Option<u64>,
-    /// Remove the longest unused results until the store has at most this many bytes.
-    #[arg(long, value_name = "BYTES")]
+    /// Remove the longest unused results until the tables take at most this much, as in 10MB or
+    /// 2GiB.
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     max_bytes: Option<u64>,
-    /// Only say what would be removed.
+    /// Only say what would be removed, and how much that frees.
     #[arg(long)]
     dry_run: bool,
     /// How to answer.
@@ -77,43 +102,170 @@ async fn ls(args: LsArgs) -> Exit {
         Ok(store) => store,
         Err(exit) => return exit,
     };
-    let (mut manifests, usage) = match (store.list().await, store.usage().await) {
-        (Ok(manifests), Ok(usage)) => (manifests, usage),
+    let (results, usage) = match (store.list().await, store.usage().await) {
+        (Ok(results), Ok(usage)) => (results, usage),
         (Err(error), _) | (_, Err(error)) => return fail_cache(&error),
     };
-    manifests.sort_by(|a, b| b.created.cmp(&a.created));
-    if args.format == Format::Json {
-        for m in &manifests {
-            let size: u64 = m.ports.iter().map(|p| p.bytes).sum();
-            print_json(&json!({"key": m.key, "workflow": m.labels.workflow, "step": m.labels.step,
-                "op": m.preimage.operator, "created": m.created, "bytes": size,
-                "seconds": m.seconds, "rows": m.ports.first().map(|p| p.rows)}));
+    match (args.by, args.format) {
+        (None, Format::Json) => each_json(results.iter().map(result_json)),
+        (None, Format::Human) => print(&(listing(&results) + &totals(&usage))),
+        (Some(by), format) => {
+            let runs = match store.recent_runs(usize::MAX).await {
+                Ok(runs) => runs,
+                Err(error) => return fail_cache(&error),
+            };
+            let groups = groups(by, &results, &runs);
+            match format {
+                Format::Json => each_json(groups.iter().map(|group| group.json(by))),
+                Format::Human => print(&(grouped(by, &groups, &results, &usage) + &totals(&usage))),
+            }
         }
-        return Exit::Done;
     }
-    let mut text = String::new();
-    for m in &manifests {
-        let size: u64 = m.ports.iter().map(|p| p.bytes).sum();
-        let rows = m.ports.first().map_or(0, |p| p.rows);
-        let step = escape(&format!("{}/{}", m.labels.workflow, m.labels.step));
-        let _ = writeln!(
-            text,
-            "{}  {}  {:30}  {:>12} rows  {:>10}",
-            m.key.short(),
-            m.created.get(..19).unwrap_or(&m.created),
-            step,
+}
+
+fn each_json(values: impl Iterator<Item = Value>) -> Exit {
+    for value in values {
+        let exit = print_json(&value);
+        if exit != Exit::Done {
+            return exit;
+        }
+    }
+    Exit::Done
+}
+
+/// The bytes of a result's tables.
+fn size(result: &Manifest) -> u64 {
+    result.ports.iter().map(|port| port.bytes).sum()
+}
+
+fn result_json(result: &Manifest) -> Value {
+    json!({"key": result.key, "workflow": result.labels.workflow, "step": result.labels.step,
+        "op": result.preimage.operator, "created": result.created, "bytes": size(result),
+        "seconds": result.seconds, "rows": result.ports.first().map(|port| port.rows)})
+}
+
+/// The seconds of a time are enough for people.
+fn to_the_second(time: &str) -> String {
+    time.get(..19).unwrap_or(time).replacen('T', " ", 1)
+}
+
+fn listing(results: &[Manifest]) -> String {
+    if results.is_empty() {
+        return String::new();
+    }
+    let head = ["result", "computed (UTC)", "workflow/step", "rows", "size"].map(String::from);
+    let row = |result: &Manifest| {
+        let rows = result.ports.first().map_or(0, |port| port.rows);
+        [
+            result.key.short(),
+            to_the_second(&result.created),
+            format!("{}/{}", result.labels.workflow, result.labels.step),
             count(rows),
-            bytes(size)
-        );
+            bytes(size(result)),
+        ]
+    };
+    let rows: Vec<_> = std::iter::once(head).chain(results.iter().map(row)).collect();
+    aligned([Side::Left, Side::Left, Side::Left, Side::Right, Side::Right], &rows) + "\n"
+}
+
+/// `2 results in 3 files, 1.2 KiB; 4 runs`.
+fn totals(usage: &StoreUsage) -> String {
+    format!(
+        "{} in {}, {}; {}\n",
+        counted(usage.manifests, "result"),
+        counted(usage.blobs, "file"),
+        bytes(usage.blob_bytes),
+        counted(usage.runs, "recorded run")
+    )
+}
+
+/// `1 file`, `2 files`.
+fn counted(n: u64, one: &str) -> String {
+    format!("{} {one}{}", count(n), if n == 1 { "" } else { "s" })
+}
+
+/// Results that have something in common.
+struct Group<'a> {
+    name: String,
+    results: u64,
+    /// The files of their tables, each once, with their sizes.
+    files: HashMap<Digest, u64>,
+    /// The last time that one of them was computed or taken from the store.
+    used: &'a str,
+}
+
+impl Group<'_> {
+    fn bytes(&self) -> u64 {
+        self.files.values().sum()
     }
-    let _ = writeln!(
-        text,
-        "{} results in {} files, {}",
-        count(usage.manifests),
-        count(usage.blobs),
-        bytes(usage.blob_bytes)
-    );
-    print(&text)
+
+    fn json(&self, by: By) -> Value {
+        json!({by.word(): self.name, "results": self.results, "files": self.files.len(),
+            "bytes": self.bytes(), "used": self.used})
+    }
+}
+
+/// The results in groups, the largest first.
+fn groups<'a>(by: By, results: &'a [Manifest], runs: &'a [RunRecord]) -> Vec<Group<'a>> {
+    let mut last_use: HashMap<Digest, &str> = HashMap::new();
+    for (key, time) in runs.iter().flat_map(|run| {
+        run.steps.iter().filter_map(move |step| Some((step.key?, run.started.as_str())))
+    }) {
+        let last = last_use.entry(key).or_default();
+        *last = (*last).max(time);
+    }
+    let mut groups: HashMap<String, Group<'a>> = HashMap::new();
+    for result in results {
+        let labels = &result.labels;
+        let name = match by {
+            By::Workflow => labels.workflow.clone(),
+            By::Step => format!("{}/{}", labels.workflow, labels.step),
+            By::Operator => result.preimage.operator.clone(),
+        };
+        let group = groups.entry(name.clone()).or_insert_with(|| Group {
+            name,
+            results: 0,
+            files: HashMap::new(),
+            used: "",
+        });
+        group.results += 1;
+        group.files.extend(result.ports.iter().map(|port| (port.blob, port.bytes)));
+        let used = last_use.get(&result.key).copied().unwrap_or_default();
+        group.used = group.used.max(used).max(&result.created);
+    }
+    let mut groups: Vec<Group<'a>> = groups.into_values().collect();
+    groups.sort_by(|a, b| b.bytes().cmp(&a.bytes()).then_with(|| a.name.cmp(&b.name)));
+    groups
+}
+
+fn grouped(by: By, groups: &[Group<'_>], results: &[Manifest], usage: &StoreUsage) -> String {
+    if usage.blobs == 0 && groups.is_empty() {
+        return String::new();
+    }
+    let head = [by.word(), "results", "files", "size", "last used (UTC)"].map(String::from);
+    let row = |group: &Group<'_>| {
+        [
+            group.name.clone(),
+            count(group.results),
+            count(group.files.len() as u64),
+            bytes(group.bytes()),
+            to_the_second(group.used),
+        ]
+    };
+    let mut rows: Vec<_> = std::iter::once(head).chain(groups.iter().map(row)).collect();
+    let named: HashMap<Digest, u64> =
+        results.iter().flat_map(|r| r.ports.iter().map(|port| (port.blob, port.bytes))).collect();
+    let rest = usage.blobs.saturating_sub(named.len() as u64);
+    if rest > 0 {
+        let size = usage.blob_bytes.saturating_sub(named.values().sum());
+        let name = "(parts of steps, and what gc removes)".to_string();
+        rows.push([name, String::new(), count(rest), bytes(size), String::new()]);
+    }
+    let mut text = aligned([Side::Left, Side::Right, Side::Right, Side::Right, Side::Left], &rows);
+    if groups.iter().map(|group| group.files.len()).sum::<usize>() > named.len() {
+        let _ = write!(text, "\na file that several {}s share is counted once below", by.word());
+    }
+    text + "\n"
 }
 
 async fn gc(args: GcArgs) -> Exit {
@@ -128,21 +280,41 @@ async fn gc(args: GcArgs) -> Exit {
         max_bytes: args.max_bytes,
         dry_run: args.dry_run,
     };
-    let report = match store.gc(policy).await {
-        Ok(report) => report,
-        Err(error) => return fail_cache(&error),
+    let (report, usage) = match (store.gc(policy).await, store.usage().await) {
+        (Ok(report), Ok(usage)) => (report, usage),
+        (Err(error), _) | (_, Err(error)) => return fail_cache(&error),
     };
+    let left = usage.blob_bytes.saturating_sub(if args.dry_run { report.bytes } else { 0 });
     if args.format == Format::Json {
-        return print_json(&json!({"event": "gc", "dry_run": args.dry_run, "report": report}));
+        return print_json(
+            &json!({"event": "gc", "dry_run": args.dry_run, "report": report, "left_bytes": left}),
+        );
     }
-    let verb = if args.dry_run { "would remove" } else { "removed" };
-    print(&format!(
-        "{verb} {} results, {} files and {} temporary files: {}\n",
-        count(report.manifests),
-        count(report.blobs),
-        count(report.temp_files),
-        bytes(report.bytes)
-    ))
+    let verb = if args.dry_run { "would free" } else { "freed" };
+    let mut text = format!(
+        "{verb} {}: {}, {} and {}; {} left\n",
+        bytes(report.bytes),
+        counted(report.manifests, "result"),
+        counted(report.blobs, "file"),
+        counted(report.temp_files, "temporary file"),
+        bytes(left)
+    );
+    if args.max_bytes.is_some_and(|most| left > most) {
+        text.push_str("that is more than --max-bytes: ");
+        text.push_str(match args.keep_runs {
+            Some(_) => "the rest is kept by --keep-runs, or are parts of interrupted steps\n",
+            None => "the rest are parts of interrupted steps; --older-than removes them\n",
+        });
+    }
+    if !args.dry_run && report.manifests == 0 && report.blobs == 0 && no_rule(&args) {
+        text.push_str("nothing is unused; --keep-runs, --older-than and --max-bytes remove more\n");
+    }
+    print(&text)
+}
+
+/// Whether nothing says which results may go.
+fn no_rule(args: &GcArgs) -> bool {
+    args.keep_runs.is_none() && args.older_than.is_none() && args.max_bytes.is_none()
 }
 
 async fn verify(args: VerifyArgs) -> Exit {

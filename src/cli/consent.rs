@@ -7,12 +7,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::context::{Exit, note, plan_file, print_json, show_diagnostics};
-use super::{Format, WorkflowArgs, screen};
+use super::hint::with_flags;
+use super::{Format, Settings, WorkflowArgs, screen};
 use crate::code::Code;
 use crate::operator::{Access, Consent as _};
 use crate::plan::{Locking, Plan};
-use crate::trust::{AccessRequest, Allowance, Trust, phrase, program_lines, shell_word};
-use crate::visible::escape;
+use crate::trust::{AccessRequest, Allowance, Trust, phrase, program_lines};
+use crate::visible::{escape, shell_word};
 use crate::workflow::{Diagnostic, Diagnostics, Span};
 
 /// Plans the workflow for a verb that does what it says. What has to be asked for before there is
@@ -28,7 +29,7 @@ pub(super) async fn load_trusted(
         let consent = Arc::clone(trust);
         let cache = &args.store.cache;
         let (plan, diagnostics) =
-            plan_file(&args.file, &args.set, cache, lock, consent, out).await?;
+            plan_file(&args.file, Settings::typed(&args.set), cache, lock, consent, out).await?;
         let refused = trust.take_refused();
         let only_that = diagnostics.iter().all(|problem| problem.code == Code::NotAllowed);
         if plan.is_none() && only_that && !refused.is_empty() && can_ask(format) {
@@ -48,7 +49,6 @@ pub(super) async fn load_trusted(
 /// Makes sure that all of this was agreed to: asks on a terminal, and elsewhere says what is
 /// missing and which flags allow it.
 pub(super) fn require(
-    verb: &str,
     args: &WorkflowArgs,
     requests: Vec<AccessRequest>,
     trust: &Trust,
@@ -79,9 +79,8 @@ pub(super) fn require(
             open.iter().map(|request| Allowance::of(&request.access).to_string()).collect();
         flags.sort();
         flags.dedup();
-        let (file, flags) = (args.file.to_string_lossy(), flags.join(","));
-        let (file, flags) = (shell_word(&escape(&file)), shell_word(&flags));
-        note(&format!("to allow all of this:\n  galeras {verb} {file} --allow {flags}"));
+        let flags = format!("--allow {}", shell_word(&flags.join(",")));
+        note(&format!("to allow all of this:\n  {}", with_flags(&flags)));
     }
     Err(Exit::Invalid)
 }

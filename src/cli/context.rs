@@ -1,23 +1,23 @@
 //! What the verbs share: a workflow with its store and the state of its steps.
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::allow::trust;
 pub(super) use super::exit::Exit;
+use super::hint;
+use super::recall::LookArgs;
 use super::screen::tell;
 pub(super) use super::screen::{color, fail, note, print, print_json, width};
 use super::store_places::StorePlaces;
-use super::{DEFAULT_CACHE, Format, WorkflowArgs};
+use super::{Format, Settings, WorkflowArgs};
 use crate::event::Reason;
 use crate::operator::Consent;
 use crate::operators::REGISTRY;
 use crate::plan::{Input, Locking, Plan, PlanSettings, PlannedStep, plan, preflight};
 use crate::runner::{Forecast, RunError, StepState, survey};
-use crate::store::{Store, StoreError};
-use crate::trust::shell_word;
-use crate::visible::escape;
+use crate::store::{LockGuard, Store, StoreError};
+use crate::visible::shell_word;
 use crate::workflow::{Diagnostics, did_you_mean, render, to_json};
 
 /// The exit of an error of the store or of a step.
@@ -59,8 +59,20 @@ async fn load_for(
     out: &Path,
 ) -> Result<Plan, Exit> {
     let consent = trust(&args.file, &args.set, &args.allow, None);
+    load_with(args, Settings::typed(&args.set), format, lock, consent, out).await
+}
+
+/// Plans the workflow with these settings; shows what is wrong with it.
+async fn load_with(
+    args: &WorkflowArgs,
+    settings: Settings,
+    format: Format,
+    lock: Locking,
+    consent: Arc<dyn Consent>,
+    out: &Path,
+) -> Result<Plan, Exit> {
     let cache = &args.store.cache;
-    let (plan, diagnostics) = plan_file(&args.file, &args.set, cache, lock, consent, out).await?;
+    let (plan, diagnostics) = plan_file(&args.file, settings, cache, lock, consent, out).await?;
     show_diagnostics(&diagnostics, format);
     plan.ok_or(Exit::Invalid)
 }
@@ -68,7 +80,7 @@ async fn load_for(
 /// Plans the workflow in `file`; an error if there cannot be such a store.
 pub(super) async fn plan_file(
     file: &Path,
-    set: &[String],
+    Settings { set, folder }: Settings,
     cache: &str,
     lock: Locking,
     consent: Arc<dyn Consent>,
@@ -77,7 +89,8 @@ pub(super) async fn plan_file(
     let StorePlaces { downloads, guarded } =
         StorePlaces::of(cache).map_err(|error| fail_cache(&error))?;
     let settings = PlanSettings {
-        set: set.to_vec(),
+        set,
+        set_folder: folder,
         working_dir: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
         downloads,
         out: out.to_path_buf(),
@@ -101,25 +114,15 @@ pub(super) fn fail_cache(error: &StoreError) -> Exit {
     }
 }
 
-/// The options with which a workflow was named, to be repeated in advice.
-pub(super) fn repeated_options(args: &WorkflowArgs) -> String {
-    let mut options = String::new();
-    for setting in &args.set {
-        let _ = write!(options, " --set {}", shell_word(&escape(setting)));
-    }
-    if args.store.cache != DEFAULT_CACHE {
-        let _ = write!(options, " --cache {}", shell_word(&escape(&args.store.cache)));
-    }
-    options
-}
-
 /// A workflow with its store and the state of every step.
 pub(super) struct Surveyed {
     pub(super) plan: Arc<Plan>,
     pub(super) store: Store,
     pub(super) states: Vec<StepState>,
-    /// The options with which the workflow was named, to be repeated in advice.
-    options: String,
+    /// The store as it was named.
+    cache: String,
+    /// Nothing is removed from the store meanwhile.
+    _reading: LockGuard,
 }
 
 impl Surveyed {
@@ -135,8 +138,25 @@ impl Surveyed {
     ) -> Result<Self, Exit> {
         let plan = load_for(args, format, Locking::Pinned, out).await?;
         let store = open_store(&args.store.cache).await?;
+        Self::of(plan, store, args).await
+    }
+
+    /// The workflow with the settings that were given, or else those of its last run.
+    pub(super) async fn look(args: &LookArgs, format: Format) -> Result<Self, Exit> {
+        let store = open_store(&args.workflow.store.cache).await?;
+        let settings = args.settings(&store).await.map_err(|error| fail_cache(&error))?;
+        // Only what is typed now names files that may be read: a store may come from anywhere.
+        let consent = trust(&args.workflow.file, &args.workflow.set, &args.workflow.allow, None);
+        let (workflow, out) = (&args.workflow, Path::new("."));
+        let plan = load_with(workflow, settings, format, Locking::Pinned, consent, out).await?;
+        Self::of(plan, store, &args.workflow).await
+    }
+
+    async fn of(plan: Plan, store: Store, args: &WorkflowArgs) -> Result<Self, Exit> {
+        let reading = store.reading_lock().await.map_err(|error| fail_cache(&error))?;
         let states = survey(&plan, &store).await.map_err(|e| fail_run(&e))?;
-        Ok(Self { plan: Arc::new(plan), store, states, options: repeated_options(args) })
+        let cache = args.store.cache.clone();
+        Ok(Self { plan: Arc::new(plan), store, states, cache, _reading: reading })
     }
 
     /// The results that are stored, by position in the plan.
@@ -177,7 +197,7 @@ impl Surveyed {
 
     /// The command that computes what is missing.
     pub(super) fn command(&self) -> String {
-        format!("galeras run {}{}", self.plan.file, self.options)
+        hint::command("run", &self.plan.file, &self.plan.set, &self.cache)
     }
 
     /// Says that these steps have no stored result, and what to do.
@@ -201,7 +221,8 @@ impl Surveyed {
             names = steps.iter().map(|step| step.family.as_str()).collect();
             names.dedup();
         }
-        let select: String = names.iter().map(|name| format!(" --select '{name}'")).collect();
+        let select: String =
+            names.iter().map(|name| format!(" --select {}", shell_word(name))).collect();
         fail(&format!("{state}; run\n  {}{select}", self.command()), Exit::Failed)
     }
 }

@@ -10,10 +10,11 @@ use datafusion::dataframe::DataFrame;
 use datafusion::error::DataFusionError;
 use datafusion::execution::context::{SQLOptions, SessionContext};
 
+use super::Format;
 use super::context::{Exit, Surveyed, fail, print};
+use super::recall::LookArgs;
 use super::rows::{OutArgs, RowFormat, TableRows, write_rows};
 use super::stats::show_stats;
-use super::{Format, WorkflowArgs};
 use crate::operator::plain_message;
 use crate::plan::{Input, Plan, cell_columns};
 use crate::report::{TableStyle, count};
@@ -26,7 +27,7 @@ use crate::workflow::did_you_mean;
 #[derive(Args)]
 pub(crate) struct ShowArgs {
     #[command(flatten)]
-    workflow: WorkflowArgs,
+    look: LookArgs,
     /// The table: `valid`, `valid.rejects`, a cell of a matrix `gen[seed=1]`, all cells `gen[*]`,
     /// the output of an embedded workflow `collected.methods`.
     #[arg(value_name = "STEP[.PORT]")]
@@ -51,7 +52,7 @@ pub(crate) struct ShowArgs {
 #[derive(Args)]
 pub(crate) struct SqlArgs {
     #[command(flatten)]
-    workflow: WorkflowArgs,
+    look: LookArgs,
     /// The query. Every step is a table, and its ports are `step.port`; names with more than small
     /// letters, digits and `_` are written in double quotes: "testbed[*]", "gen[seed=1].rejects".
     query: String,
@@ -63,7 +64,7 @@ pub(crate) async fn show(args: ShowArgs) -> Exit {
     if let Err(exit) = args.out.check() {
         return exit;
     }
-    let surveyed = match Surveyed::load(&args.workflow, Format::Human).await {
+    let surveyed = match Surveyed::look(&args.look, Format::Human).await {
         Ok(surveyed) => surveyed,
         Err(exit) => return exit,
     };
@@ -141,6 +142,10 @@ const SHOWN_ROWS: usize = 100;
 
 /// Prints the outputs that the workflow wants to be shown, from the results that a run left.
 pub(super) async fn show_outputs(plan: &Plan, store: &Store, results: &StepManifests) -> Exit {
+    let _reading = match store.reading_lock().await {
+        Ok(guard) => guard,
+        Err(error) => return fail(&error.to_string(), Exit::Disk),
+    };
     for output in plan.outputs.iter().filter(|output| output.show) {
         let session = session(1);
         let key = output.input.schema.key.iter().map(|c| column(c).sort(true, true)).collect();
@@ -158,7 +163,12 @@ pub(super) async fn show_outputs(plan: &Plan, store: &Store, results: &StepManif
                 print(&format!("\n{} ({path})\n", output.name));
                 let out = OutArgs { format: RowFormat::Table, output: None };
                 let shown = TableRows::new(vec![first], None);
-                let exit = write_rows(shown, &out, TableStyle::default()).await;
+                let exit = write_rows(
+                    shown,
+                    &out,
+                    TableStyle { columns_hint: Some("in the file"), ..TableStyle::default() },
+                )
+                .await;
                 match rows.saturating_sub(SHOWN_ROWS as u64) {
                     more @ 1.. if exit == Exit::Done => print(&format!("… {more} more rows\n")),
                     _ => exit,
@@ -219,7 +229,7 @@ pub(crate) async fn sql(args: SqlArgs) -> Exit {
     if let Err(exit) = args.out.check() {
         return exit;
     }
-    let surveyed = match Surveyed::load(&args.workflow, Format::Human).await {
+    let surveyed = match Surveyed::look(&args.look, Format::Human).await {
         Ok(surveyed) => surveyed,
         Err(exit) => return exit,
     };
@@ -235,7 +245,9 @@ pub(crate) async fn sql(args: SqlArgs) -> Exit {
         SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
     match session.sql_with_options(&args.query, options).await {
         Ok(df) => {
-            write_rows(TableRows::new(vec![df], None), &args.out, TableStyle::default()).await
+            let columns_hint = Some("name fewer in SELECT");
+            let style = TableStyle { columns_hint, ..TableStyle::default() };
+            write_rows(TableRows::new(vec![df], None), &args.out, style).await
         }
         Err(error) => {
             let sql = &args.query;

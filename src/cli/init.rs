@@ -1,13 +1,16 @@
 //! `init`: a workflow to start from.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
 use super::context::{Exit, fail, print};
 use super::contracts::QUICKSTART;
 use crate::scratch::WholeFile;
+use crate::small_file::{self, MAX_TEXT_BYTES};
+use crate::visible::shell_word;
+use crate::workflow::{Source, parse_source};
 
 #[derive(Args)]
 pub(crate) struct InitArgs {
@@ -18,16 +21,44 @@ pub(crate) struct InitArgs {
 
 /// The name of the new workflow.
 const NAME: &str = "workflow.yaml";
-/// What Git should not track.
-const IGNORED: &str = "cache/\nquickstart/\n";
 
-pub(crate) fn init(args: &InitArgs) -> Exit {
-    // The schema of the shipped file stands beside the program's source, not here.
-    let text: String = QUICKSTART
+/// The file that Git asks what it should not track.
+const IGNORE: &str = ".gitignore";
+
+/// How the shipped workflow names itself in its comments.
+const SHIPPED: &str = "workflows/quickstart.yaml";
+
+/// How it names another one, which does not come with it.
+const OTHER: &str = "; casestudy.yaml is the study of the paper.)";
+
+/// The shipped workflow as one's own. The schema stands beside the program's source, not here.
+fn starter() -> String {
+    QUICKSTART
         .lines()
         .filter(|line| !line.starts_with("# yaml-language-server"))
-        .map(|line| format!("{line}\n"))
-        .collect();
+        .map(|line| format!("{}\n", line.replace(SHIPPED, NAME).replace(OTHER, ".)")))
+        .collect()
+}
+
+/// What Git should not track: the store, and the folders and files that the workflow writes.
+fn ignored(workflow: &str) -> Vec<String> {
+    let (workflow, _) = parse_source(&Source::new(NAME, workflow));
+    let mut ignored = vec!["/cache/".to_string()];
+    for output in workflow.iter().flat_map(|workflow| &workflow.outputs) {
+        let Some(path) = output.path.as_str() else { continue };
+        let line = match path.split_once('/') {
+            Some((folder, _)) => format!("/{folder}/"),
+            None => format!("/{path}"),
+        };
+        if !ignored.contains(&line) {
+            ignored.push(line);
+        }
+    }
+    ignored
+}
+
+pub(crate) fn init(args: &InitArgs) -> Exit {
+    let text = starter();
     let file = args.dir.join(NAME);
     if let Err(e) = std::fs::create_dir_all(&args.dir) {
         return fail(&format!("cannot create the folder {}: {e}", args.dir.display()), Exit::Disk);
@@ -44,12 +75,78 @@ pub(crate) fn init(args: &InitArgs) -> Exit {
         }
         Err(e) => return fail(&format!("cannot write {}: {e}", file.display()), Exit::Disk),
     }
-    let ignore = args.dir.join(".gitignore");
-    if !ignore.exists()
-        && let Err(e) = WholeFile::write(&ignore, IGNORED.as_bytes())
-    {
-        return fail(&format!("cannot write {}: {e}", ignore.display()), Exit::Disk);
+    let ignore = args.dir.join(IGNORE);
+    let added = match add_lines(&ignore, &ignored(&text)) {
+        Ok(added) => added,
+        Err(e) => return fail(&format!("cannot write {}: {e}", ignore.display()), Exit::Disk),
+    };
+    let ignore = match added {
+        Added::File => format!(" and {}", ignore.display()),
+        Added::Lines(n) => format!(", and added {n} lines to {}", ignore.display()),
+        Added::Nothing => String::new(),
+    };
+    // Results and outputs go to the current folder, and so they are in the new one.
+    let enter = match args.dir.as_os_str() {
+        here if here == "." => String::new(),
+        dir => format!("  cd {}\n", shell_word(&dir.to_string_lossy())),
+    };
+    print(&format!("wrote {}{ignore}; next, run\n{enter}  galeras run {NAME}\n", file.display()))
+}
+
+/// What became of a file that should have some lines.
+enum Added {
+    File,
+    Lines(usize),
+    Nothing,
+}
+
+/// Adds those of the lines that the file does not have.
+fn add_lines(file: &Path, lines: &[String]) -> std::io::Result<Added> {
+    let before = match small_file::read(file, MAX_TEXT_BYTES) {
+        Ok(bytes) => bytes,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            let text = format!("# What galeras stores and writes.\n{}\n", lines.join("\n"));
+            WholeFile::write(file, text.as_bytes())?;
+            return Ok(Added::File);
+        }
+        Err(e) => return Err(e),
+    };
+    // However the line is anchored, it is the same rule at the top of a project.
+    let bare = |line: &str| line.trim().trim_matches('/').to_string();
+    let known: Vec<String> = String::from_utf8_lossy(&before).lines().map(bare).collect();
+    let missing: Vec<&str> =
+        lines.iter().filter(|line| !known.contains(&bare(line))).map(String::as_str).collect();
+    if missing.is_empty() {
+        return Ok(Added::Nothing);
     }
-    let shown = file.display();
-    print(&format!("wrote {shown}; next, run\n  galeras run {shown}\n"))
+    let mut text = before;
+    if text.last().is_some_and(|last| *last != b'\n') {
+        text.push(b'\n');
+    }
+    text.extend_from_slice(format!("# galeras\n{}\n", missing.join("\n")).as_bytes());
+    WholeFile::write(file, &text)?;
+    Ok(Added::Lines(missing.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_workflow_names_its_own_file_and_ignores_what_it_writes() {
+        let text = starter();
+        let named: Vec<&str> = text
+            .split(|c: char| !(c.is_alphanumeric() || "_./-".contains(c)))
+            .filter(|word| word.contains(".yaml"))
+            .collect();
+        assert!(named.len() > 2 && named.iter().all(|word| *word == NAME), "{named:?}");
+        let ignored = ignored(&text);
+        let (workflow, problems) = parse_source(&Source::new(NAME, text.as_str()));
+        assert!(problems.is_empty());
+        for output in workflow.iter().flat_map(|workflow| &workflow.outputs) {
+            let path = format!("/{}", output.path.as_str().unwrap_or_default());
+            assert!(ignored.iter().any(|line| path.starts_with(line.as_str())), "{path}");
+        }
+        assert_eq!(ignored[0], "/cache/");
+    }
 }

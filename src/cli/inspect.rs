@@ -10,15 +10,16 @@ use super::allow::{AllowArgs, trust};
 use super::context::{
     Exit, Surveyed, fail, fail_run, fail_unknown, plan_file, print, print_json, show_diagnostics,
 };
+use super::recall::LookArgs;
 use super::requests::PlannedRequests;
 use super::run::{OutArgs, requests_of_run};
-use super::{Format, StoreArgs, WorkflowArgs};
+use super::{Format, Settings, StoreArgs, WorkflowArgs};
 use crate::code::Code;
 use crate::plan::{Locking, Plan};
 use crate::report::count;
 use crate::runner::{Forecast, StepState, output_conflicts};
-use crate::trust::{AccessRequest, Allowance, phrase, requests, shell_word};
-use crate::visible::{escape, escape_json};
+use crate::trust::{AccessRequest, Allowance, phrase, requests};
+use crate::visible::{escape, escape_json, shell_word};
 use crate::workflow::Diagnostics;
 
 #[derive(Args)]
@@ -92,7 +93,7 @@ pub(crate) async fn plan(args: PlanArgs) -> Exit {
     }
     for request in &asks {
         let (by, flag) = (request.by.join(", "), Allowance::of(&request.access).to_string());
-        let (what, by, flag) = (phrase(&request.access), escape(&by), shell_word(&escape(&flag)));
+        let (what, by, flag) = (phrase(&request.access), escape(&by), shell_word(&flag));
         let _ = writeln!(text, "  {by} {what}  (--allow {flag})");
     }
     refusing(&refused, args.format, print(&text))
@@ -145,7 +146,8 @@ pub(crate) struct CheckArgs {
     /// Explain a diagnostic code, such as `unknown-column`, instead.
     #[arg(long, value_name = "CODE", conflicts_with_all = ["files", "set"])]
     explain: Option<String>,
-    /// Give a param another value than its default.
+    /// Give a param another value than its default. Paths start in the current folder. May be
+    /// repeated.
     #[arg(long = "set", value_name = "NAME=VALUE")]
     set: Vec<String>,
     #[command(flatten)]
@@ -164,7 +166,7 @@ pub(crate) async fn check(args: CheckArgs) -> Exit {
     let mut exit = Exit::Done;
     for file in &args.files {
         let consent = trust(file, &args.set, &args.allow, None);
-        let (set, cache, out) = (&args.set, &args.store.cache, Path::new("."));
+        let (set, cache, out) = (Settings::typed(&args.set), &args.store.cache, Path::new("."));
         let planned = plan_file(file, set, cache, Locking::Pinned, consent, out).await;
         let (plan, diagnostics) = match planned {
             Ok(planned) => planned,
@@ -208,7 +210,7 @@ fn explain_code(name: &str, format: Format) -> Exit {
 #[derive(Args)]
 pub(crate) struct ExplainArgs {
     #[command(flatten)]
-    workflow: WorkflowArgs,
+    look: LookArgs,
     /// The step; of a matrix step a cell `gen[seed=1]`, or all of them `gen[*]`.
     step: String,
     /// How to answer.
@@ -217,7 +219,7 @@ pub(crate) struct ExplainArgs {
 }
 
 pub(crate) async fn explain(args: ExplainArgs) -> Exit {
-    let surveyed = match Surveyed::load(&args.workflow, args.format).await {
+    let surveyed = match Surveyed::look(&args.look, args.format).await {
         Ok(surveyed) => surveyed,
         Err(exit) => return exit,
     };

@@ -46,7 +46,7 @@ pub(crate) async fn lock(args: LockArgs, started: Instant) -> Exit {
         Err(exit) => return exit,
     };
     let asked = requests(&plan, &involved(&plan), None);
-    if let Err(exit) = require("lock", &args.workflow, asked, &trust, Format::Human) {
+    if let Err(exit) = require(&args.workflow, asked, &trust, Format::Human) {
         return exit;
     }
     let store = match open_store(&store.cache).await {
@@ -145,6 +145,7 @@ async fn ask(
             select: Some(asking.clone()),
             force: asking.iter().copied().collect::<HashSet<_>>(),
             outputs: None,
+            remembered: None,
             keep_going: false,
             cancel,
             consent,

@@ -3,8 +3,10 @@
 //! One file per group of verbs. Does not live here: anything that another program could want to
 //! call.
 
+mod aligned;
 mod allow;
 mod cache;
+mod complete;
 mod consent;
 mod context;
 mod contracts;
@@ -15,6 +17,7 @@ mod diff_tables;
 mod diff_text;
 mod exit;
 mod graph;
+mod hint;
 mod init;
 mod inspect;
 mod lock;
@@ -24,6 +27,7 @@ mod ops;
 mod origin;
 mod past_runs;
 mod path;
+mod recall;
 mod requests;
 mod rows;
 mod run;
@@ -31,6 +35,7 @@ mod run_pair;
 mod runs;
 mod screen;
 mod signals;
+mod sizes;
 mod stats;
 mod stdout;
 mod store_places;
@@ -93,11 +98,15 @@ enum Verb {
     /// Look after the store of results.
     #[command(subcommand)]
     Cache(cache::CacheVerb),
-    /// Print a completion script for a shell.
+    /// Print a script for a shell that completes verbs, flags, and the steps, params and columns of
+    /// workflows.
     Completions {
         /// The shell.
         shell: clap_complete::Shell,
     },
+    /// Print what may stand at the cursor of a command line, for completion scripts.
+    #[command(hide = true)]
+    Complete(complete::CompleteArgs),
 }
 
 /// How a verb answers.
@@ -115,13 +124,30 @@ pub(crate) enum Format {
 pub(crate) struct WorkflowArgs {
     /// The workflow file.
     pub(crate) file: PathBuf,
-    /// Give a param another value than its default.
+    /// Give a param another value than its default. Paths start in the current folder. May be
+    /// repeated.
     #[arg(long = "set", value_name = "NAME=VALUE")]
     pub(crate) set: Vec<String>,
     #[command(flatten)]
     pub(crate) store: StoreArgs,
     #[command(flatten)]
     pub(crate) allow: allow::AllowArgs,
+}
+
+/// Settings of params, and the folder from which their relative paths start.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    /// As they were typed: `name=value`.
+    pub(crate) set: Vec<String>,
+    pub(crate) folder: PathBuf,
+}
+
+impl Settings {
+    /// The settings of the command at hand.
+    pub(crate) fn typed(set: &[String]) -> Self {
+        let folder = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+        Self { set: set.to_vec(), folder }
+    }
 }
 
 /// The store if none is named.
@@ -200,12 +226,8 @@ fn perform(cli: Cli, started: Instant) -> Exit {
             Verb::Diff(args) => diff::diff(args).await,
             Verb::Init(args) => init::init(&args),
             Verb::Cache(verb) => cache::cache(verb).await,
-            Verb::Completions { shell } => {
-                use clap::CommandFactory;
-                let mut script = Vec::new();
-                clap_complete::generate(shell, &mut Cli::command(), "galeras", &mut script);
-                context::print(&String::from_utf8_lossy(&script))
-            }
+            Verb::Completions { shell } => complete::script(shell),
+            Verb::Complete(args) => complete::complete(args).await,
         }
     };
     let exit = catch_unwind(AssertUnwindSafe(|| runtime.block_on(verb)));

@@ -1,21 +1,15 @@
 //! What to look at after a run: the last words of `run`.
 
-use super::WorkflowArgs;
-use super::context::repeated_options;
+use super::hint;
 use crate::event::{RunStatus, StepStatus};
 use crate::operator::MAIN;
 use crate::plan::Plan;
 use crate::runner::RunOutcome;
-use crate::trust::shell_word;
-use crate::visible::escape;
+use crate::visible::shell_word;
 
 /// The command that shows rows of this run: of the first output, or of the last step if there is
 /// none; after a data test that failed, those that it was about. Nothing if no step has rows.
-pub(super) fn where_to_look(
-    plan: &Plan,
-    outcome: &RunOutcome,
-    args: &WorkflowArgs,
-) -> Option<String> {
+pub(super) fn where_to_look(plan: &Plan, outcome: &RunOutcome, cache: &str) -> Option<String> {
     let table = match outcome.status {
         RunStatus::Ok => output_with_rows(plan, outcome).or_else(|| last_with_rows(outcome)),
         RunStatus::AssertFailed => {
@@ -25,9 +19,8 @@ pub(super) fn where_to_look(
         }
         RunStatus::Failed | RunStatus::CacheFailed | RunStatus::Interrupted => None,
     }?;
-    let word = |text: &str| shell_word(&escape(text));
-    let (file, options) = (word(&plan.file), repeated_options(args));
-    Some(format!("to see rows: galeras show {file} {}{options}", word(&table)))
+    let show = hint::command("show", &plan.file, &plan.set, cache);
+    Some(format!("to see rows: {show} {}", shell_word(&table)))
 }
 
 fn output_with_rows(plan: &Plan, outcome: &RunOutcome) -> Option<String> {

@@ -13,8 +13,10 @@ use super::consent::{can_ask, invalid, load_trusted, require};
 use super::context::{Exit, color, fail_run, note, open_store, show_diagnostics, unknown_step};
 use super::data::show_outputs;
 use super::next::where_to_look;
+use super::recall::settings_of_run;
 use super::signals::watch_signals;
-use super::{Format, WorkflowArgs, logging, screen};
+use super::sizes::parse_size;
+use super::{Format, Settings, WorkflowArgs, logging, screen};
 use crate::event::{EventSink, RunEvent, RunStatus};
 use crate::operator::Access;
 use crate::plan::{Locking, Plan, preflight};
@@ -90,27 +92,12 @@ pub(super) fn all_threads() -> usize {
 /// What `--memory` is if it is not given, in bytes.
 pub(super) const DEFAULT_MEMORY: usize = 1 << 30;
 
-/// A size such as `512MB` (10⁶ bytes each) or `2GiB` (2³⁰) in bytes.
+/// The bytes of `--memory`.
 fn memory(text: &str) -> Result<usize, String> {
-    const UNITS: [(&str, u64); 7] = [
-        ("", 1),
-        ("kb", 1_000),
-        ("mb", 1_000_000),
-        ("gb", 1_000_000_000),
-        ("kib", 1 << 10),
-        ("mib", 1 << 20),
-        ("gib", 1 << 30),
-    ];
     const LEAST: u64 = 1 << 20;
-    let lower = text.trim().to_ascii_lowercase();
-    let split = lower.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(lower.len());
-    let (number, unit) = lower.split_at(split);
-    let unit = UNITS.iter().find(|(name, _)| *name == unit.trim());
-    let bytes = unit.zip(number.parse::<f64>().ok()).map(|((_, unit), n)| n * *unit as f64);
-    match bytes {
-        None => Err("write a size such as 512MB or 4GiB".into()),
-        Some(bytes) if bytes < LEAST as f64 => Err("at least 1MiB is needed".into()),
-        Some(bytes) => Ok(bytes as usize),
+    match parse_size(text)? {
+        bytes if bytes < LEAST => Err("at least 1MiB is needed".into()),
+        bytes => Ok(usize::try_from(bytes).unwrap_or(usize::MAX)),
     }
 }
 
@@ -169,6 +156,7 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Exit {
         select: (!args.select.is_empty()).then_some(select),
         force: force.into_iter().collect::<HashSet<_>>(),
         outputs: Some(outputs),
+        remembered: settings_of_run(&args.workflow.file, &Settings::typed(&args.workflow.set)),
         keep_going: args.keep_going,
         cancel,
         consent: trust,
@@ -184,7 +172,7 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Exit {
     }
     // Last, so that its time is that of everything.
     events.send(outcome.finished(started));
-    if human && let Some(text) = where_to_look(&plan, &outcome, &args.workflow) {
+    if human && let Some(text) = where_to_look(&plan, &outcome, &args.workflow.store.cache) {
         note(&text);
     }
     exit
@@ -212,7 +200,7 @@ async fn ready(
         return Err(Exit::Invalid);
     }
     let asked = requests_of_run(plan, wanted, misses, all);
-    require("run", &args.workflow, asked, trust, args.format)?;
+    require(&args.workflow, asked, trust, args.format)?;
     if lacking.is_empty() { Ok(()) } else { Err(Exit::Invalid) }
 }
 

@@ -9,8 +9,9 @@ use clap::Args;
 use datafusion::logical_expr::lit;
 use serde_json::{Map, Value, json};
 
+use super::Format;
 use super::context::{Exit, Surveyed, fail, print, print_json};
-use super::{Format, WorkflowArgs};
+use super::recall::LookArgs;
 use crate::id::ID;
 use crate::operator::{MAIN, REJECTS, plain_message};
 use crate::report::count;
@@ -21,7 +22,7 @@ use crate::visible::escape;
 #[derive(Args)]
 pub(crate) struct TraceArgs {
     #[command(flatten)]
-    workflow: WorkflowArgs,
+    look: LookArgs,
     /// The row's id, or the beginning of it.
     id: String,
     /// Follow only rows of this table (`valid.rejects`, a cell `gen[seed=1]`, all cells `gen[*]`),
@@ -64,7 +65,7 @@ struct Occurrence {
 }
 
 pub(crate) async fn trace(args: TraceArgs) -> Exit {
-    let surveyed = match Surveyed::load(&args.workflow, args.format).await {
+    let surveyed = match Surveyed::look(&args.look, args.format).await {
         Ok(surveyed) => surveyed,
         Err(exit) => return exit,
     };

@@ -128,7 +128,7 @@ impl Expander {
         if let Some(problem) = self.unpinned(operator, bound.as_ref()) {
             let message = format!("step {} {problem}", quote(&step.name.value));
             let problem = Diagnostic::error(Code::NotLocked, message, source, step.name.span);
-            let help = format!("run `galeras lock {}` and commit galeras.lock", source.path());
+            let help = format!("run `galeras lock {}` and commit galeras.lock", self.named);
             self.diagnostics.push(problem.with_help(help));
         }
         debug_assert!(

@@ -13,12 +13,13 @@ use super::extent::{Extent, MAX_DEPTH};
 use super::file::read_embedded;
 use super::graph;
 use super::model::{Input, StepTarget};
+use super::param_paths::given_text;
 use super::params::{params, scope, stand_in};
 use super::resolve::resolved;
 use crate::code::Code;
 use crate::workflow::{
-    Axis, Cells, Diagnostic, Diagnostics, From, Node, Span, StepKind, StepSpec, Text, Workflow,
-    check_param_value, holds_expression, matrix_axes, quote, substitute_node,
+    Axis, Cells, Diagnostic, Diagnostics, From, Node, ParamType, Span, StepKind, StepSpec, Text,
+    Workflow, check_param_value, holds_expression, matrix_axes, quote, substitute_node,
 };
 
 /// A matrix has at most this many cells: more is a mistake, and each costs planning time.
@@ -319,7 +320,7 @@ impl Expander {
                 Some(param) => {
                     let value =
                         match check_param_value(param, &value, source, &mut self.diagnostics) {
-                            true => based(value, param.ty, site.base),
+                            true => based(value, param.ty, site.base, base),
                             // What is wrong here is not wrong in the other file.
                             false => Node::from_json(&stand_in(param), value.span),
                         };
@@ -388,13 +389,14 @@ fn unclear<'a>(workflow: &'a Workflow, ordered: &[bool]) -> HashSet<&'a str> {
         .collect()
 }
 
-/// A path given to an embedded workflow starts at the file that gives it.
-fn based(node: Node, ty: Option<crate::workflow::ParamType>, base: &Path) -> Node {
-    match (ty, node.as_str()) {
-        (Some(crate::workflow::ParamType::Path), Some(path)) => {
-            let path = base.join(path).to_string_lossy().into_owned();
-            Node::from_json(&Value::String(path), node.span)
+/// Paths given to an embedded workflow in the folder `inner` start at the file that gives them, in
+/// the folder `outer`.
+fn based(node: Node, ty: Option<ParamType>, outer: &Path, inner: &Path) -> Node {
+    match node.as_str() {
+        Some(text) => {
+            let text = Value::String(given_text(ty, text, outer, inner));
+            Node::from_json(&text, node.span)
         }
-        _ => node,
+        None => node,
     }
 }

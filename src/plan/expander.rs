@@ -74,6 +74,8 @@ impl StepCells {
 pub(super) struct Expander {
     pub(super) registry: Registry,
     pub(super) settings: PlanSettings,
+    /// The workflow and its settings, as words of a command.
+    pub(super) named: String,
     /// The facts that the lock file pins.
     pub(super) pins: Arc<Pins>,
     pub(super) diagnostics: Diagnostics,
@@ -148,12 +150,14 @@ impl Expander {
     pub(super) fn new(
         registry: Registry,
         settings: PlanSettings,
+        named: String,
         pins: Arc<Pins>,
         diagnostics: Diagnostics,
     ) -> Self {
         Self {
             registry,
             settings,
+            named,
             pins,
             diagnostics,
             steps: Vec::new(),

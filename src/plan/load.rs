@@ -7,10 +7,11 @@ use super::expander::Expander;
 use super::file::read_named;
 use super::lockfile::LockFile;
 use super::model::{ExpandedPlan, Plan};
-use super::params::command_line_params;
+use super::params::{command_line_params, settings_here};
 use super::settings::{Locking, PlanSettings};
 use crate::code::Code;
 use crate::operator::{Pins, Registry};
+use crate::visible::shell_word;
 use crate::workflow::{Diagnostic, Diagnostics, Span};
 
 /// Plans the workflow in `file`. Without a plan, the diagnostics hold at least one error;
@@ -39,8 +40,11 @@ pub async fn plan(
         settings.lock = Locking::Pinned;
         Pins::default()
     }));
-    let params = command_line_params(&workflow, &settings, &mut diagnostics);
-    let mut expander = Expander::new(registry, settings.clone(), pins, diagnostics);
+    let params = command_line_params(&workflow, &base, &settings, &mut diagnostics);
+    let set = settings_here(&workflow, &settings);
+    let flags = set.iter().map(|setting| format!(" --set {}", shell_word(setting)));
+    let named = format!("{}{}", shell_word(&display), flags.collect::<String>());
+    let mut expander = Expander::new(registry, settings.clone(), named, pins, diagnostics);
     expander.top(&workflow, &base, params.clone()).await;
     expander.check_places(file);
     let (expanded, mut diagnostics) = expander.finish();
@@ -52,7 +56,17 @@ pub async fn plan(
     let name = workflow.name.as_ref().map_or(stem, |n| n.value.clone());
     let downloads = settings.downloads.clone();
     let ExpandedPlan { steps, outputs, limits, scopes } = expanded;
-    let plan =
-        Plan { name, file: display, params, steps, outputs, limits, downloads, workflow, scopes };
+    let plan = Plan {
+        name,
+        file: display,
+        set,
+        params,
+        steps,
+        outputs,
+        limits,
+        downloads,
+        workflow,
+        scopes,
+    };
     (Some(plan), diagnostics)
 }

@@ -2,10 +2,10 @@
 //! expanded, operators bound, every table typed, the steps in topological order.
 //!
 //! [`plan`] is the way in. It finds everything that is wrong with a workflow at once and runs
-//! nothing. Imports go one way: `scalar` → `cell` → `model`, `settings` → `mistake` → `params`,
-//! `args`, `resolve`, `united`, `extent`, `embedded` → `expander` → `reference`, `checks`, `limits`,
-//! `outputs`, `places`, `substitution` → `choices`, `bind` → `expand` → `load`. `named` stands on
-//! `reference`: it finds tables in a plan that is made.
+//! nothing. Imports go one way: `scalar` → `cell` → `model`, `settings`, `param_paths` → `mistake` →
+//! `params`, `args`, `resolve`, `united`, `extent`, `embedded` → `expander` → `reference`, `checks`,
+//! `limits`, `outputs`, `places`, `substitution` → `choices`, `bind` → `expand` → `load`. `named` stands
+//! on `reference`: it finds tables in a plan that is made.
 //!
 //! Does not live here: the YAML (`workflow`), the operators (it gets a registry), keys and
 //! results (`runner`).
@@ -29,6 +29,7 @@ mod model;
 mod named;
 mod outline;
 mod outputs;
+mod param_paths;
 mod params;
 mod places;
 mod preflight;

@@ -19,6 +19,8 @@ pub struct Plan {
     pub name: String,
     /// The file, as it was given.
     pub file: String,
+    /// The settings of the command line, `name=value`, as one types them in the current folder.
+    pub set: Vec<String>,
     /// The values of the parameters.
     pub params: Map<String, Value>,
     /// The steps; every step comes after those it reads.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::mistake::already_reported;
+use super::param_paths::{given_text, text_here};
 use super::settings::PlanSettings;
 use crate::code::Code;
 use crate::workflow::{
@@ -14,9 +15,10 @@ use crate::workflow::{
     check_param_value, load, quote,
 };
 
-/// The parameters of the workflow named on the command line.
+/// The parameters of the workflow named on the command line, which is in the folder `base`.
 pub(super) fn command_line_params(
     workflow: &Workflow,
+    base: &Path,
     settings: &PlanSettings,
     diagnostics: &mut Diagnostics,
 ) -> Map<String, Value> {
@@ -44,7 +46,10 @@ pub(super) fn command_line_params(
                 Some(read) => read,
                 None => continue,
             },
-            _ => (source, Node::from_json(&typed(param, text, &settings.working_dir), span)),
+            _ => {
+                let value = typed(param, text, &settings.set_folder, base);
+                (source, Node::from_json(&value, span))
+            }
         };
         if check_param_value(param, &node, &source, diagnostics) {
             given.insert(name.to_string(), node);
@@ -72,9 +77,22 @@ fn collection(
     Some((source, node?))
 }
 
+/// The settings as one types them in the current folder.
+pub(super) fn settings_here(workflow: &Workflow, settings: &PlanSettings) -> Vec<String> {
+    let here = |setting: &String| match setting.split_once('=') {
+        Some((name, text)) => {
+            let ty = workflow.param(name).and_then(|param| param.ty);
+            let text = text_here(ty, text, &settings.set_folder, &settings.working_dir);
+            format!("{name}={text}")
+        }
+        None => setting.clone(),
+    };
+    settings.set.iter().map(here).collect()
+}
+
 /// The text of a setting as a value of the parameter's type, or as text if it is none.
-fn typed(param: &Param, text: &str, working_dir: &Path) -> Value {
-    let as_text = || Value::String(text.to_string());
+fn typed(param: &Param, text: &str, folder: &Path, base: &Path) -> Value {
+    let as_text = || Value::String(given_text(param.ty, text, folder, base));
     match param.ty {
         Some(ParamType::Int) => text.parse::<i64>().map_or_else(|_| as_text(), Value::from),
         Some(ParamType::Float) => match text.parse::<i64>() {
@@ -82,10 +100,8 @@ fn typed(param: &Param, text: &str, working_dir: &Path) -> Value {
             Err(_) => text.parse::<f64>().map_or_else(|_| as_text(), Value::from),
         },
         Some(ParamType::Bool) => text.parse::<bool>().map_or_else(|_| as_text(), Value::from),
-        Some(ParamType::Path) => {
-            Value::String(working_dir.join(text).to_string_lossy().into_owned())
-        }
-        Some(ParamType::String | ParamType::List | ParamType::Mapping) | None => as_text(),
+        Some(ParamType::String | ParamType::Path | ParamType::Repos) => as_text(),
+        Some(ParamType::List | ParamType::Mapping) | None => as_text(),
     }
 }
 
@@ -148,7 +164,9 @@ pub(super) fn stand_in(param: &Param) -> Value {
         Some(ParamType::Bool) => Value::Bool(false),
         Some(ParamType::List) => Value::Array(Vec::new()),
         Some(ParamType::Mapping) => Value::Object(Map::new()),
-        Some(ParamType::String | ParamType::Path) | None => Value::from(param.name.value.as_str()),
+        Some(ParamType::String | ParamType::Path | ParamType::Repos) | None => {
+            Value::from(param.name.value.as_str())
+        }
     }
 }
 

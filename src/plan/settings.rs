@@ -10,7 +10,10 @@ use crate::operator::{Consent, FullConsent};
 pub struct PlanSettings {
     /// Values of parameters, as typed: `--set name=value`.
     pub set: Vec<String>,
-    /// The folder from which relative paths in `--set` start.
+    /// The folder from which relative paths in `set` start: the current one, or that of the run
+    /// whose settings these are.
+    pub set_folder: PathBuf,
+    /// The current folder.
     pub working_dir: PathBuf,
     /// The folder for files that have to be fetched.
     pub downloads: PathBuf,
@@ -28,6 +31,7 @@ impl Default for PlanSettings {
     fn default() -> Self {
         Self {
             set: Vec::new(),
+            set_folder: PathBuf::default(),
             working_dir: PathBuf::default(),
             downloads: PathBuf::default(),
             out: PathBuf::default(),

@@ -27,7 +27,7 @@ use crate::event::{EventSink, PortSummary, Reason, RunEvent, RunStatus, StepStat
 use crate::operator::Consent;
 use crate::plan::Plan;
 use crate::scratch::sweep;
-use crate::store::{Manifest, RunRecord, Store, StoreErrorKind};
+use crate::store::{Manifest, RunRecord, RunSettings, Store, StoreErrorKind};
 
 /// How to run a plan.
 pub struct RunOptions {
@@ -39,6 +39,8 @@ pub struct RunOptions {
     pub force: HashSet<usize>,
     /// How output files are written; `None` if they are not.
     pub outputs: Option<OutputOptions>,
+    /// What later commands go by, if it is this run that they go by.
+    pub remembered: Option<RunSettings>,
     /// After a failure go on with the steps that do not depend on it.
     pub keep_going: bool,
     /// Cancelled to stop the run.
@@ -96,6 +98,7 @@ pub async fn run(plan: Arc<Plan>, store: Store, options: RunOptions) -> RunOutco
     let started = options.started;
     let mut record = RunRecord::new(plan.name.as_str(), plan.file.as_str());
     record.params = plan.params.clone().into();
+    record.remember(options.remembered.as_ref());
     let wanted = wanted(&plan, options.select.as_deref());
     let slots = options.resources.jobs.max(1);
     let events = Arc::clone(&options.events);

@@ -13,7 +13,7 @@ use std::fs::File;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 
-use futures::{StreamExt, TryStreamExt};
+use futures::{Stream, StreamExt, TryStreamExt};
 use object_store::ObjectStore;
 use object_store::path::Path as ObjectPath;
 use serde::Serialize;
@@ -193,17 +193,31 @@ impl Store {
 
     /// The newest runs, newest first. Records that cannot be read are left out.
     pub async fn recent_runs(&self, limit: usize) -> Result<Vec<RunRecord>, StoreError> {
+        self.runs().await?.take(limit).try_collect().await
+    }
+
+    /// The newest run of which this is true.
+    pub async fn last_run(
+        &self,
+        wanted: impl Fn(&RunRecord) -> bool,
+    ) -> Result<Option<RunRecord>, StoreError> {
+        let runs = self.runs().await?.try_filter(|run| futures::future::ready(wanted(run)));
+        std::pin::pin!(runs).try_next().await
+    }
+
+    /// The runs, newest first, read as they are asked for.
+    async fn runs(&self) -> Result<impl Stream<Item = Result<RunRecord, StoreError>>, StoreError> {
         let backend = &self.inner.backend;
         let entries = backend.list("runs").await?;
         let runs = futures::stream::iter(entries.into_iter().rev())
-            .map(|entry| async move {
+            .map(move |entry| async move {
                 let bytes = backend.read(&entry.name).await?;
                 let run: Option<RunRecord> = bytes.and_then(|bytes| unseal(&bytes).ok());
                 Ok(run.filter(|run| run_name(&run.id) == entry.name))
             })
             .buffered(8)
             .try_filter_map(async |run| Ok(run));
-        runs.take(limit).try_collect().await
+        Ok(runs)
     }
 
     /// Stores a small object with a digest of its own.

@@ -1,8 +1,8 @@
 //! Locks between runs, tasks and processes that share a store.
 //!
 //! They are locks of the operating system on files in `locks/`, which end with the process that
-//! holds them, however it ends. A run holds the store's lock shared, `cache gc` and repairs hold
-//! it alone.
+//! holds them, however it ends. Runs and verbs that read results hold the store's lock shared,
+//! `cache gc` and repairs hold it alone.
 //! Stores without files (buckets) have no locks: their guards hold nothing.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -55,8 +55,18 @@ impl Store {
         self.wait_for(STORE, File::try_lock_shared, || {}).await
     }
 
-    /// Takes the store for oneself, to clean it. Does not wait: if a run holds the store, that
-    /// is an error of kind [`StoreErrorKind::Busy`]. Who holds it already gets it again.
+    /// As [`shared_lock`](Self::shared_lock), for who only reads: it makes nothing, so that a
+    /// store that was never written to stays as it is.
+    pub async fn reading_lock(&self) -> Result<LockGuard, StoreError> {
+        let folder = self.inner.backend.folder();
+        match folder.map(|folder| folder.path("locks").join(STORE)) {
+            Some(path) if path.is_file() => self.shared_lock().await,
+            _ => Ok(LockGuard { file: None }),
+        }
+    }
+
+    /// Takes the store for oneself, to clean it. Does not wait: if a run or a reader holds
+    /// the store, that is an error of kind [`StoreErrorKind::Busy`]. Who holds it already gets it again.
     pub async fn exclusive_lock(&self) -> Result<LockGuard, StoreError> {
         let mut held = self.inner.exclusive.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(file) = held.upgrade() {
@@ -73,7 +83,7 @@ impl Store {
                 StoreErrorKind::Busy,
                 "clean",
                 self.location(),
-                "a run is using it",
+                "a run, or a command that reads it, is using it",
             )),
             Err(TryLockError::Error(error)) => Err(StoreError::of("lock", self.location(), error)),
         }

@@ -47,7 +47,7 @@ pub use manifest::{
     RecipeParts,
 };
 pub use output_record::{OutputOrigin, OutputRecord};
-pub use record::RunRecord;
+pub use record::{RunRecord, RunSettings};
 pub use soundness::{BlobState, Scrutiny};
 pub use spending::SpendingLedger;
 pub use time::timestamp;

@@ -19,4 +19,4 @@ pub use ground::Ground;
 pub use memory::TrustMemory;
 pub use request::{AccessRequest, requests};
 pub use trust_state::Trust;
-pub use words::{phrase, program_lines, shell_word};
+pub use words::{phrase, program_lines};

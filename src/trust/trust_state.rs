@@ -9,8 +9,9 @@ use super::allowance::Allowance;
 use super::ground::{Ground, settled};
 use super::memory::TrustMemory;
 use super::request::AccessRequest;
-use super::words::{phrase, shell_word};
+use super::words::phrase;
 use crate::operator::{Access, Consent, RefusedAccess};
+use crate::visible::shell_word;
 
 /// What a workflow may do: what needs no consent, what the command line allows, what was agreed
 /// to before, and what is agreed to now.

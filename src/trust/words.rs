@@ -29,15 +29,6 @@ pub fn program_lines(command: &str) -> Vec<String> {
     command.trim_end().split('\n').map(escape).collect()
 }
 
-/// The text as one word of a shell.
-pub fn shell_word(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_./:=@%+,-".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        return text.to_string();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -48,7 +39,5 @@ mod tests {
         assert_eq!(program_lines(&command), ["echo a\\u{1b}[2K\\r", "\\tb\\u{202e}"]);
         let access = Access::Program { command, folder: "/".into(), files: Vec::new() };
         assert!(!phrase(&access).chars().any(char::is_control), "{}", phrase(&access));
-        assert_eq!(shell_word("exec,env:A=b"), "exec,env:A=b");
-        assert_eq!(shell_word("read:/it's"), r"'read:/it'\''s'");
     }
 }

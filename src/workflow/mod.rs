@@ -24,6 +24,7 @@ mod read_steps;
 mod reader;
 mod reference;
 mod render;
+mod repository_list;
 mod scalar_text;
 mod schema;
 mod shell_text;
@@ -55,6 +56,8 @@ pub use read_params::check_param_value;
 pub use read_steps::{OUTPUT_PATH_HELP, output_path_problem};
 pub use reference::{parse_reference, parse_step_ref};
 pub use render::{plain, render, to_json};
+pub(crate) use repository_list::with_moved_paths;
+pub use repository_list::{is_owner_and_name, is_repository_file, repository_entries};
 pub use schema::json_schema;
 pub use source::{Position, Source, SourceSpan, Span};
 pub use spec::{

@@ -100,6 +100,7 @@ impl WorkflowReader<'_> {
             "file" | "dir" => problem.with_help("did you mean `path`?"),
             "array" | "sequence" => problem.with_help("did you mean `list`?"),
             "dict" | "map" | "object" => problem.with_help("did you mean `mapping`?"),
+            "repo" | "repositories" => problem.with_help("did you mean `repos`?"),
             _ => problem.with_suggestion(&text.value, ParamType::VARIANTS.iter().copied()),
         };
         self.push(problem);
@@ -226,7 +227,7 @@ fn fits(ty: ParamType, node: &Node) -> bool {
     match ty {
         ParamType::Int => matches!(node.value, Value::Int(_)),
         ParamType::Float => node.as_f64().is_some_and(f64::is_finite),
-        ParamType::String | ParamType::Path => node.as_str().is_some(),
+        ParamType::String | ParamType::Path | ParamType::Repos => node.as_str().is_some(),
         ParamType::Bool => matches!(node.value, Value::Bool(_)),
         ParamType::List => node.as_seq().is_some(),
         ParamType::Mapping => node.as_map().is_some(),
@@ -242,6 +243,7 @@ fn wanted(ty: ParamType) -> &'static str {
         ParamType::Path => "a path",
         ParamType::List => "a list",
         ParamType::Mapping => "a mapping",
+        ParamType::Repos => "a text with repositories, separated by commas",
     }
 }
 

@@ -217,7 +217,7 @@ fn frame_definitions() -> Map<String, Value> {
             "required": ["type"],
             "additionalProperties": false,
             "properties": {
-                "type": { "enum": types, "description": "The type; a path is relative to this file." },
+                "type": { "enum": types, "description": "The type; a path is relative to this file, in `--set` to the current folder. `repos` are repositories: `owner/name`, URLs and paths with commas, or a .csv file." },
                 "default": { "type": ["string", "number", "boolean", "array", "object"], "description": "The value unless `--set` gives one." },
                 "min": { "type": "number", "description": "The least value, inclusive." },
                 "max": { "type": "number", "description": "The greatest value, inclusive." },

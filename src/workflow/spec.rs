@@ -88,12 +88,15 @@ pub enum ParamType {
     String,
     /// `true` or `false`.
     Bool,
-    /// A file path, relative to the workflow file.
+    /// A path: relative to the workflow file where it is written in one, to the current folder in
+    /// `--set`.
     Path,
     /// A list of any values.
     List,
     /// A mapping from names to any values.
     Mapping,
+    /// Repositories as `query` takes them in one text, whose paths are like those of `Path`.
+    Repos,
 }
 
 impl ParamType {

@@ -172,12 +172,14 @@ fn completions_are_scripts() {
     let project = Project::empty();
     for shell in ["bash", "zsh", "fish"] {
         let script = project.run(&["completions", shell]).exits(0);
-        assert!(script.stdout.contains("galeras") && script.stdout.contains("explain"), "{shell}");
+        assert!(script.stdout.contains(&format!("complete {shell} --")), "{shell}");
     }
     let script = project.run(&["completions", "bash"]).exits(0).stdout;
     let mut bash = Command::new("bash").arg("-n").stdin(Stdio::piped()).spawn().unwrap();
     std::io::Write::write_all(&mut bash.stdin.take().unwrap(), script.as_bytes()).unwrap();
     assert!(bash.wait().unwrap().success());
+    let script = project.run(&["completions", "elvish"]).exits(0);
+    assert!(script.stdout.contains("explain"), "{script}");
     project.run(&["completions", "tcsh"]).exits(2);
 }
 

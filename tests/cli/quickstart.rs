@@ -6,7 +6,8 @@ use crate::harness::Project;
 fn what_init_writes_runs() {
     let project = Project::empty();
     let made = project.run(&["init", "first"]).exits(0);
-    assert!(made.stdout.contains("galeras run first/workflow.yaml"), "{made}");
+    assert!(made.stdout.contains("  cd first\n  galeras run workflow.yaml\n"), "{made}");
+    assert!(!project.read("first/workflow.yaml").contains("quickstart.yaml"));
     project.run(&["check", "first/workflow.yaml"]).exits(0);
     let file = "first/workflow.yaml";
     let run = |more: &[&str]| {
@@ -31,6 +32,19 @@ fn what_init_writes_runs() {
     let table = project.read("first/quickstart/table_2.csv");
     assert_eq!(table.lines().count(), 9);
     assert_eq!(table.lines().next(), Some("score,control,T1,T2"));
+
+    // Git sees what was written by hand, and nothing else.
+    let git = |args: &[&str]| {
+        let ran = std::process::Command::new("git")
+            .args(args)
+            .current_dir(project.path("first"))
+            .output()
+            .unwrap();
+        String::from_utf8(ran.stdout).unwrap()
+    };
+    git(&["init", "-q"]);
+    let seen = git(&["status", "--porcelain", "--untracked-files=all"]);
+    assert_eq!(seen, "?? .gitignore\n?? workflow.yaml\n");
 
     // Again: nothing runs. A larger testbed: only what hangs on the number.
     let again = run(&["--set", "n=50"]);
@@ -72,8 +86,14 @@ fn init_overwrites_nothing() {
     assert!(made.stderr.contains("workflow.yaml"), "{made}");
     assert_eq!(project.read("workflow.yaml"), "mine");
     project.write("other/.gitignore", "mine\n");
-    project.run(&["init", "other"]).exits(0);
-    assert_eq!(project.read("other/.gitignore"), "mine\n");
+    let made = project.run(&["init", "other"]).exits(0);
+    assert!(made.stdout.contains("lines to other/.gitignore"), "{made}");
+    let ignored = project.read("other/.gitignore");
+    assert!(ignored.starts_with("mine\n# galeras\n/cache/\n"), "{ignored}");
+    // What is there already is not added, however it is written.
+    project.write("third/.gitignore", ignored.replace('/', ""));
+    project.run(&["init", "third"]).exits(0);
+    assert_eq!(project.read("third/.gitignore"), ignored.replace('/', ""));
     project.write("file", "");
     project.run(&["init", "file"]).exits(4);
 }

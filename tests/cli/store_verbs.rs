@@ -27,9 +27,17 @@ fn results_are_listed() {
     assert!(empty.stdout.contains("0 results"), "{empty}");
     project.run_ok(&[]);
     let shown = project.run(&["cache", "ls"]).exits(0);
-    for word in ["kept/table", "kept/valid", "50 rows", "49 rows", "2 results"] {
-        assert!(shown.stdout.contains(word), "{word}\n{shown}");
+    let lines: Vec<&str> = shown.stdout.lines().collect();
+    let words = |line: &str| line.split_whitespace().map(String::from).collect::<Vec<_>>();
+    assert_eq!(words(lines[0])[0], "result");
+    for (line, step, rows) in [(lines[1], "kept/valid", "49"), (lines[2], "kept/table", "50")] {
+        let words = words(line);
+        assert_eq!((words[3].as_str(), words[4].as_str()), (step, rows), "{shown}");
+        assert_eq!(line.find(step), lines[0].find("workflow/step"), "{shown}");
     }
+    assert!(lines[1..3].iter().all(|line| line.len() == lines[0].len()), "{shown}");
+    assert!(lines[4].starts_with("2 results in 4 files, "), "{shown}");
+    assert!(lines[4].ends_with("; 1 recorded run"), "{shown}");
     let told = project.run(&["cache", "ls", "--format", "json"]).exits(0).json_lines();
     assert_eq!(told.len(), 2);
     let valid = told.iter().find(|m| m["step"] == "valid").unwrap();
@@ -55,14 +63,12 @@ fn what_no_recent_run_needs_is_removed() {
     let second = project.run_ok(&[]);
     let before = blobs(&project);
     let dry = project.run(&["cache", "gc", "--keep-runs", "1", "--dry-run"]).exits(0);
-    assert!(
-        dry.stdout.contains("would remove 1 results")
-            || dry.stdout.contains("would remove 1 result"),
-        "{dry}"
-    );
+    assert!(dry.stdout.starts_with("would free "), "{dry}");
+    assert!(dry.stdout.contains(": 1 result, 3 files and 0 temporary files; "), "{dry}");
     assert_eq!(blobs(&project), before);
-    project.run(&["cache", "gc", "--keep-runs", "1"]).exits(0);
-    assert!(blobs(&project) < before);
+    let freed = project.run(&["cache", "gc", "--keep-runs", "1"]).exits(0);
+    assert_eq!(freed.stdout, dry.stdout.replace("would free", "freed"), "it did what it said");
+    assert_eq!(blobs(&project), before - 3);
     project.verifies("cache");
     project.run_ok(&[]).all_hit();
     project.edit("w.yaml", "x > 25", "x > 1");
@@ -84,6 +90,82 @@ fn a_store_is_emptied_to_a_size() {
     assert_eq!(again.statuses(), "table=ran valid=ran");
     project.run(&["cache", "gc", "--older-than", "30"]).exits(0);
     project.run_ok(&[]).all_hit();
+}
+
+#[test]
+fn sizes_have_units_and_what_is_freed_is_said() {
+    let project = Project::new(WORKFLOW);
+    project.run_ok(&[]);
+    let kept = project.run(&["cache", "gc", "--max-bytes", "10MB"]).exits(0);
+    assert!(kept.stdout.starts_with("freed 0 B: 0 results, 0 files"), "{kept}");
+    project.run_ok(&[]).all_hit();
+    let dry = project.run(&["cache", "gc", "--max-bytes", "1kB", "--dry-run", "--format", "json"]);
+    let dry = dry.exits(0).json_lines().remove(0);
+    let (freed, left) = (&dry["report"]["bytes"], &dry["left_bytes"]);
+    assert!(freed.as_u64().unwrap() > 0 && left.as_u64().unwrap() <= 1000, "{dry}");
+    project.run_ok(&[]).all_hit();
+    let held = ["cache", "gc", "--max-bytes", "0", "--keep-runs", "1"];
+    let held = project.run(&held).exits(0);
+    assert!(held.stdout.contains("kept by --keep-runs"), "{held}");
+    for size in ["10 XB", "-1", "much", "1.2.3MB", ""] {
+        let refused = project.run(&["cache", "gc", &format!("--max-bytes={size}")]).exits(2);
+        assert!(refused.stderr.contains("512MB") || size.is_empty(), "{refused}");
+    }
+    project.run(&["cache", "gc", "--max-bytes", "0 MiB"]).exits(0);
+    assert_eq!(blobs(&project), 0);
+}
+
+#[test]
+fn workflows_are_told_apart_by_what_they_take() {
+    let project = Project::new(WORKFLOW);
+    project.run_ok(&[]);
+    let larger = WORKFLOW.replace("name: kept", "name: larger").replace("seq 1 50", "seq 1 5000");
+    project.write("larger.yaml", &larger);
+    project.run(&["run", "larger.yaml"]).exits(0);
+    let by = project.run(&["cache", "ls", "--by", "workflow"]).exits(0);
+    let lines: Vec<&str> = by.stdout.lines().collect();
+    assert!(lines[0].starts_with("workflow "), "{by}");
+    assert!(lines[1].starts_with("larger ") && lines[2].starts_with("kept "), "{by}");
+    assert!(lines[4].starts_with("4 results in ") && lines[4].ends_with("2 recorded runs"), "{by}");
+    let told = project.run(&["cache", "ls", "--by", "workflow", "--format", "json"]).exits(0);
+    let (told, all) = (told.json_lines(), project.run(&["cache", "ls", "--format", "json"]));
+    let sum = |name: &str| -> u64 {
+        let of = all.json_lines().into_iter().filter(|result| result["workflow"] == name);
+        of.map(|result| result["bytes"].as_u64().unwrap()).sum()
+    };
+    assert_eq!(told[0]["workflow"], "larger");
+    assert_eq!(told[0]["bytes"].as_u64(), Some(sum("larger")));
+    assert_eq!((&told[1]["results"], told[1]["bytes"].as_u64()), (&2.into(), Some(sum("kept"))));
+    let steps = project.run(&["cache", "ls", "--by", "step"]).exits(0);
+    assert!(steps.stdout.contains("larger/table") && steps.stdout.contains("kept/valid"));
+    let operators = project.run(&["cache", "ls", "--by", "operator"]).exits(0);
+    assert!(operators.stdout.contains("exec") && operators.stdout.contains("validate"));
+}
+
+#[test]
+fn a_store_that_is_read_is_not_emptied() {
+    let project = Project::new(WORKFLOW);
+    project.run_ok(&[]);
+    // It waits until somebody reads the pipe.
+    let made = std::process::Command::new("mkfifo").arg(project.path("pipe")).status().unwrap();
+    assert!(made.success());
+    let args = ["show", "w.yaml", "table", "--format", "csv", "-o", "pipe"];
+    let showing = Running::start(project.command(&args));
+    let lock = std::fs::File::open(project.path("cache/locks/store")).unwrap();
+    wait_for("the lock", || match lock.try_lock() {
+        Ok(()) => {
+            lock.unlock().unwrap();
+            false
+        }
+        Err(_) => true,
+    });
+    let busy = project.run(&["cache", "gc", "--max-bytes", "0"]).exits(4);
+    assert!(busy.stderr.contains("a command that reads it"), "says why: {busy}");
+    let rows = std::fs::read_to_string(project.path("pipe")).unwrap();
+    assert_eq!(rows.lines().count(), 51);
+    showing.finish().exits(0);
+    project.run(&["cache", "gc", "--max-bytes", "0"]).exits(0);
+    assert_eq!(blobs(&project), 0);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A list of repositories: inline or a CSV file.
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::repository::UnresolvedRepository;
 use crate::code::Code;
 use crate::operator::ArgError;
+use crate::workflow::{is_owner_and_name, repository_entries};
 use galeras_git::{GitError, GitErrorKind, RepositoryLocation, shown_url};
 use galeras_github::GITHUB;
 use galeras_net::secret_in;
@@ -32,8 +33,7 @@ pub(super) enum ListEntry {
 impl ListEntry {
     /// The entries of a list that is written with commas.
     pub(super) fn separated(list: &str) -> Vec<Self> {
-        let entries = list.split(',').map(str::trim).filter(|entry| !entry.is_empty());
-        entries.map(|entry| Self::Short(entry.to_string())).collect()
+        repository_entries(list).map(|entry| Self::Short(entry.to_string())).collect()
     }
 
     fn address(&self) -> &str {
@@ -51,8 +51,10 @@ pub(super) struct RepositoryList(Vec<ListedRepository>);
 struct ListedRepository {
     repo: String,
     address: String,
-    /// It is a folder of this machine.
-    folder: bool,
+    /// The folder of this machine that it is, behind all links.
+    folder: Option<PathBuf>,
+    /// Its name was given, and is not made from the address.
+    named: bool,
 }
 
 impl RepositoryList {
@@ -138,18 +140,27 @@ impl RepositoryList {
         })
     }
 
-    /// Leaves out what is listed twice. Two repositories of one name are told apart by their
-    /// addresses.
+    /// Leaves out what is listed twice, and gives folders of one name longer ones. Two
+    /// repositories of one name are told apart by their addresses.
     fn distinct(mut repositories: Vec<ListedRepository>) -> Result<Self, Vec<ArgError>> {
         let mut seen = HashSet::new();
         repositories.retain(|one| seen.insert((one.repo.clone(), one.address.clone())));
+        let mut folders = HashSet::new();
+        repositories.retain(|one| match &one.folder {
+            Some(folder) if !one.named => folders.insert(folder.clone()),
+            _ => true,
+        });
+        tell_apart(&mut repositories);
         let mut names: HashMap<&str, &str> = HashMap::new();
         for repository in &repositories {
             if let Some(other) = names.insert(&repository.repo, &repository.address) {
                 let (one, two) = (shown_url(other), shown_url(&repository.address));
                 let message = format!("{one} and {two} would both be called `{}`", repository.repo);
                 let error = ArgError::new("repos", Code::DuplicateRepository, message);
-                let help = format!("name one of them: {{ repo: another-name, url: {two} }}");
+                let help = format!(
+                    "name one of them: {{ repo: another-name, url: {two} }} in a list, or columns \
+                     `repo` and `url` in a .csv file"
+                );
                 return Err(vec![error.help(help)]);
             }
         }
@@ -182,7 +193,8 @@ impl RepositoryList {
 
     /// The addresses that are folders.
     pub(super) fn folders(&self) -> Vec<&str> {
-        self.0.iter().filter(|listed| listed.folder).map(|listed| listed.address.as_str()).collect()
+        let folders = self.0.iter().filter(|listed| listed.folder.is_some());
+        folders.map(|listed| listed.address.as_str()).collect()
     }
 }
 
@@ -213,38 +225,27 @@ fn repository(
         let message = format!("the address must not hold {secret}");
         return Err(GitError::new(GitErrorKind::Other, message));
     }
-    let (address, folder, name) = if is_shorthand(address) {
+    let (address, folder, name) = if is_owner_and_name(address) {
         check_shorthand(address)?;
-        (format!("{}/{address}.git", web_url(base_url)), false, address.to_string())
+        (format!("{}/{address}.git", web_url(base_url)), None, address.to_string())
     } else {
         match RepositoryLocation::parse(address, base)? {
             RepositoryLocation::Folder(_) => {
-                (address.to_string(), true, folder_name(address, base))
+                let folder = named_folder(address, base);
+                let name = folder_name(&folder, 1).unwrap_or_default();
+                (address.to_string(), Some(folder), name)
             }
             RepositoryLocation::Remote(url) => {
                 let name = url_name(&shown_url(&url), base_url);
-                (url, false, name)
+                (url, None, name)
             }
         }
     };
-    let repo = match entry {
-        ListEntry::Named { repo, .. } => repo.clone(),
-        ListEntry::Short(_) => name,
+    let (repo, named) = match entry {
+        ListEntry::Named { repo, .. } => (repo.clone(), true),
+        ListEntry::Short(_) => (name, false),
     };
-    Ok(ListedRepository { repo, address, folder })
-}
-
-/// Whether this is GitHub's `owner/name`. A path starts with a dot or a slash.
-fn is_shorthand(text: &str) -> bool {
-    let plain = |part: &str| {
-        !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
-    };
-    match text.split_once('/') {
-        Some((owner, name)) => {
-            plain(owner) && plain(name) && !owner.starts_with('.') && name != "." && name != ".."
-        }
-        None => false,
-    }
+    Ok(ListedRepository { repo, address, folder, named })
 }
 
 /// Names that a program could take for an option are asked of nobody.
@@ -283,29 +284,58 @@ fn url_name(url: &str, base_url: &str) -> String {
     }
 }
 
-/// The last part of a path that says something, without `.git`.
-fn folder_name(path: &str, base: &Path) -> String {
+/// The folder of a repository, behind all links: its work tree, if it has one.
+fn named_folder(path: &str, base: &Path) -> PathBuf {
     let path = path.strip_prefix("file://").unwrap_or(path);
     let full = base.join(path);
     let full = full.canonicalize().unwrap_or(full);
-    let named = if full.ends_with(".git") { full.parent().unwrap_or(&full) } else { &full };
-    let name = named.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    name.strip_suffix(".git").unwrap_or(&name).to_string()
+    match full.parent() {
+        Some(parent) if full.ends_with(".git") => parent.to_path_buf(),
+        _ => full,
+    }
+}
+
+/// The last `parts` parts of a folder's path, without `.git` at the end; `None` if it has fewer.
+fn folder_name(folder: &Path, parts: usize) -> Option<String> {
+    let all: Vec<_> = folder
+        .components()
+        .filter(|part| matches!(part, Component::Normal(_)))
+        .map(|part| part.as_os_str().to_string_lossy())
+        .collect();
+    let name = all[all.len().checked_sub(parts)?..].join("/");
+    Some(name.strip_suffix(".git").unwrap_or(&name).to_string())
+}
+
+/// Folders that would have one name get as many of the folders above them as tell them apart:
+/// `a/repo` and `b/repo`. So their names depend neither on the order of the list nor on what all
+/// of them lie in. Names that were given, and those of addresses, stay.
+fn tell_apart(repositories: &mut [ListedRepository]) {
+    let mut parts = vec![1; repositories.len()];
+    loop {
+        let mut uses: HashMap<String, usize> = HashMap::new();
+        for repository in repositories.iter() {
+            *uses.entry(repository.repo.clone()).or_default() += 1;
+        }
+        let mut longer = false;
+        for (repository, parts) in repositories.iter_mut().zip(&mut parts) {
+            let Some(folder) = repository.folder.as_ref().filter(|_| !repository.named) else {
+                continue;
+            };
+            if uses[&repository.repo] > 1
+                && let Some(name) = folder_name(folder, *parts + 1)
+            {
+                (repository.repo, *parts, longer) = (name, *parts + 1, true);
+            }
+        }
+        if !longer {
+            return;
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn shorthands_are_told_from_paths() {
-        for text in ["psf/requests", "a-b/c.d_e", "0/1"] {
-            assert!(is_shorthand(text), "{text}");
-        }
-        for text in ["./a", "../a", "/a/b", "a", "a/b/c", ".a/b", "a/..", "https://a/b", "a b/c"] {
-            assert!(!is_shorthand(text), "{text}");
-        }
-    }
 
     #[test]
     fn addresses_of_github_and_others_give_names() {
@@ -340,5 +370,29 @@ mod tests {
         assert!(csv("a/b\nnowhere\n").unwrap_err().message.contains("line 2"));
         let same = csv("repo,url\nx,a/b\nx,c/d\n").unwrap_err();
         assert!(same.message.contains("would both be called `x`"), "{}", same.message);
+    }
+
+    #[test]
+    fn folders_of_one_name_are_told_apart_by_those_above() {
+        let dir = tempfile::tempdir().unwrap();
+        let folders = ["x/a/repo", "y/a/repo", "b/repo.git", "c/other/.git"];
+        for folder in folders {
+            std::fs::create_dir_all(dir.path().join(folder).join("objects")).unwrap();
+            std::fs::write(dir.path().join(folder).join("HEAD"), "").unwrap();
+        }
+        let names = |list: &str| -> Vec<String> {
+            let entries = ListEntry::separated(list);
+            let list = RepositoryList::inline(&entries, GITHUB, dir.path()).unwrap();
+            list.0.into_iter().map(|listed| listed.repo).collect()
+        };
+        assert_eq!(names("./x/a/repo"), ["repo"]);
+        assert_eq!(names("./x/a/repo,./b/repo.git"), ["a/repo", "b/repo"]);
+        assert_eq!(names("./b/repo.git,./x/a/repo"), ["b/repo", "a/repo"]);
+        let three = ["b/repo", "y/a/repo", "x/a/repo"];
+        assert_eq!(names("./b/repo.git,./y/a/repo,./x/a/repo"), three);
+        // One folder under two paths is one repository.
+        assert_eq!(names("./x/a/repo,./x/../x/a/repo,./c/other,./c/other/.git"), ["repo", "other"]);
+        // The name of an address stays.
+        assert_eq!(names("b/repo,./b/repo.git,./y/a/repo").first().unwrap(), "b/repo");
     }
 }

@@ -29,6 +29,7 @@ use crate::operator::{
     Snapshot, StepError, TableSchema, TableStep, Tell, args_schema, parse_args,
 };
 use crate::scratch::clear_place;
+use crate::workflow::is_repository_file;
 use galeras_github::{
     GITHUB, GithubClient, GithubError, GithubErrorKind, Query, Search, SearchNotice,
 };
@@ -158,7 +159,7 @@ impl Operator for QueryOperator {
                         Repos::List(entries) => {
                             RepositoryList::inline(entries, &args.base_url, &cx.base)?
                         }
-                        Repos::Text(path) if path.trim().ends_with(".csv") => {
+                        Repos::Text(path) if is_repository_file(path) => {
                             RepositoryList::csv(path.trim(), &args.base_url, &cx.base)
                                 .map_err(one)?
                         }
@@ -349,7 +350,7 @@ impl BoundStep for BoundQuery {
 
     fn local_files(&self) -> Vec<(String, PathBuf)> {
         match &self.args.repos {
-            Some(Repos::Text(path)) if path.trim().ends_with(".csv") => {
+            Some(Repos::Text(path)) if is_repository_file(path) => {
                 vec![("repos".to_string(), self.base.join(path.trim()))]
             }
             _ => Vec::new(),
@@ -362,7 +363,7 @@ impl BoundStep for BoundQuery {
 
     fn demands(&self) -> Vec<Demand> {
         let file = match &self.args.repos {
-            Some(Repos::Text(path)) if path.trim().ends_with(".csv") => {
+            Some(Repos::Text(path)) if is_repository_file(path) => {
                 let path = self.base.join(path.trim());
                 Some(Demand::new("repos", Access::Read { path }))
             }

@@ -1,0 +1,41 @@
+//! Commands that the program suggests: they name the workflow, its settings and its store as the
+//! command at hand does, and can be pasted into a shell.
+
+use super::DEFAULT_CACHE;
+use crate::visible::shell_word;
+
+/// `galeras VERB FILE`, with settings and store.
+pub(super) fn command(verb: &str, file: &str, set: &[String], cache: &str) -> String {
+    // A file whose name could be taken for an option.
+    let file = if file.starts_with('-') { format!("./{file}") } else { file.to_string() };
+    let mut words = vec!["galeras".to_string(), verb.to_string(), shell_word(&file)];
+    for setting in set {
+        words.extend(["--set".to_string(), shell_word(setting)]);
+    }
+    if cache != DEFAULT_CACHE {
+        words.extend(["--cache".to_string(), shell_word(cache)]);
+    }
+    words.join(" ")
+}
+
+/// The command at hand with more flags, as it was typed.
+pub(super) fn with_flags(flags: &str) -> String {
+    let typed = std::env::args_os().skip(1).map(|word| shell_word(&word.to_string_lossy()));
+    let words: Vec<String> = std::iter::once("galeras".to_string()).chain(typed).collect();
+    format!("{} {flags}", words.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_can_be_pasted() {
+        let set = ["n=5", "name=O'Hara; rm -rf x", "text=a\n\u{1b}[31m"].map(String::from);
+        assert_eq!(
+            command("run", "my flow.yaml", &set, "s3://b/c"),
+            r"galeras run 'my flow.yaml' --set n=5 --set 'name=O'\''Hara; rm -rf x' --set $'text=a\n\x1b[31m' --cache s3://b/c"
+        );
+        assert_eq!(command("run", "-x.yaml", &[], DEFAULT_CACHE), "galeras run ./-x.yaml");
+    }
+}

@@ -1,0 +1,150 @@
+//! `completions`: what a shell offers for the TAB key.
+
+use std::process::Command;
+
+use crate::harness::{Project, binary};
+
+const WORKFLOW: &str = "galeras: 1
+params:
+  n: { type: int, default: 2, help: rows that are drawn }
+  kind: { type: string, default: small, choices: [small, large] }
+  whole: { type: bool, default: false }
+  data: { type: path, default: data.csv }
+steps:
+  rows:
+    op: read
+    with: { path: '${{ params.data }}', key: [id] }
+  valid:
+    op: validate
+    from: rows
+    with: { rules: [ { name: some, check: \"id <> ''\" } ] }
+  drawn:
+    op: sample
+    from: valid
+    matrix: { n: [2, 3] }
+    with: { n: '${{ matrix.n }}', seed: 1 }
+";
+
+fn project() -> Project {
+    let project = Project::new(WORKFLOW);
+    project.write("data.csv", "id,size\na,1\nb,2\n");
+    project.write("folder/other.yaml", WORKFLOW);
+    project
+}
+
+/// What zsh would be offered for the words, the last of which is not complete.
+#[track_caller]
+fn offered(project: &Project, line: &str) -> Vec<String> {
+    let words: Vec<&str> = line.split(' ').collect();
+    let answer = project.run(&[&["complete", "zsh", "--"], &words[..]].concat()).exits(0);
+    assert!(answer.stderr.is_empty(), "{answer}");
+    let value = |line: &str| line.split('\t').next().unwrap().to_string();
+    answer.stdout.lines().map(value).collect()
+}
+
+#[test]
+fn words_of_the_workflow_are_known() {
+    let project = project();
+    for (line, expected) in [
+        ("galeras sho", &["show"][..]),
+        ("galeras cache ", &["ls", "gc", "verify", "help"]),
+        ("galeras show --def", &["--defaults"]),
+        ("galeras show ", &["folder/", "w.yaml"]),
+        ("galeras show folder/", &["folder/other.yaml"]),
+        ("galeras show w.yaml val", &["valid", "valid.rejects", "valid.summary"]),
+        ("galeras show w.yaml drawn[", &["drawn[n=2]", "drawn[n=3]"]),
+        ("galeras run w.yaml --select dr", &["drawn", "drawn[n=2]", "drawn[n=3]"]),
+        ("galeras show folder/other.yaml ro", &["rows"]),
+        ("galeras show w.yaml rows --columns ", &["id", "size"]),
+        ("galeras show w.yaml valid.rejects --columns id,s", &["id,size", "id,step"]),
+        ("galeras run w.yaml --set ", &["n=", "kind=", "whole=", "data="]),
+        ("galeras run w.yaml --set kind=", &["kind=small", "kind=large"]),
+        ("galeras run w.yaml --set=kind=l", &["--set=kind=large"]),
+        ("galeras run w.yaml --set whole=", &["whole=true", "whole=false"]),
+        ("galeras run w.yaml --set data=da", &["data=data.csv"]),
+        ("galeras ops sa", &["sample"]),
+        ("galeras schema random", &["random_cut"]),
+        ("galeras check --explain unknown-op", &["unknown-operator", "unknown-option"]),
+        ("galeras cache ls --by ", &["workflow", "step", "operator"]),
+        ("galeras completions z", &["zsh"]),
+        ("galeras trace w.yaml x", &[]),
+        ("galeras none ", &[]),
+        ("galeras show none.yaml ", &[]),
+    ] {
+        let mut found = offered(&project, line);
+        let mut expected = expected.to_vec();
+        found.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(found, expected, "{line:?}");
+    }
+    assert!(!offered(&project, "galeras ").iter().any(|verb| verb == "complete"), "it is hidden");
+    let help = project.run(&["complete", "fish", "--", "galeras", "run", "w.yaml", "--set", "n"]);
+    assert_eq!(help.stdout, "n=\trows that are drawn\n");
+}
+
+#[test]
+fn a_workflow_with_mistakes_has_its_steps_all_the_same() {
+    let project = project();
+    project.edit("w.yaml", "op: sample", "op: smaple");
+    assert_eq!(offered(&project, "galeras show w.yaml "), ["rows", "valid", "drawn"]);
+    assert_eq!(offered(&project, "galeras run w.yaml --set n"), ["n="]);
+    project.write("w.yaml", "galeras: [");
+    assert_eq!(offered(&project, "galeras show w.yaml ").len(), 0);
+    project.write("w.yaml", [0xff, 0xfe]);
+    assert_eq!(offered(&project, "galeras show w.yaml ").len(), 0);
+}
+
+#[test]
+fn completing_a_word_changes_and_asks_nothing() {
+    let project = project();
+    project.edit(
+        "w.yaml",
+        "    with: { path: '${{ params.data }}', key: [id] }\n",
+        "    with: { url: 'https://example.org/data.csv', key: [id] }\n",
+    );
+    assert_eq!(offered(&project, "galeras show w.yaml "), ["rows", "valid", "drawn"]);
+    assert!(!project.path("cache").exists());
+}
+
+#[test]
+fn hostile_names_do_not_reach_a_shell() {
+    let project = Project::empty();
+    project.write("a\u{1b}[31m.yaml", "");
+    project.write("b\nrm.yaml", "");
+    project.write("c d.yaml", WORKFLOW);
+    assert_eq!(offered(&project, "galeras run "), ["c d.yaml"]);
+    let bash = project.run(&["complete", "bash", "--", "galeras run "]).exits(0);
+    assert_eq!(bash.stdout, "c\\ d.yaml \n");
+    let bash = project.run(&["complete", "bash", "--", "galeras show c\\ d.yaml ro"]).exits(0);
+    assert_eq!(bash.stdout, "rows \n");
+}
+
+/// What bash has in COMPREPLY after TAB at the end of the line.
+fn in_bash(project: &Project, line: &str) -> Vec<String> {
+    let script = project.run(&["completions", "bash"]).exits(0).stdout;
+    let more = r#"
+COMP_LINE=$1; COMP_POINT=${#1}; COMP_WORDS=("$GALERAS"); COMP_CWORD=0
+_galeras
+printf '%s\n' "${COMPREPLY[@]}"
+complete -p galeras >/dev/null || echo "not registered"
+"#;
+    let ran = Command::new("bash")
+        .args(["-c", &format!("{script}{more}"), "bash", line])
+        .current_dir(project.root())
+        .env("GALERAS", binary())
+        .output()
+        .unwrap();
+    assert!(ran.status.success() && ran.stderr.is_empty(), "{ran:?}");
+    String::from_utf8(ran.stdout).unwrap().lines().map(String::from).collect()
+}
+
+#[test]
+fn bash_asks_the_program() {
+    let project = project();
+    assert_eq!(in_bash(&project, "galeras show w.yaml valid.r"), ["valid.rejects "]);
+    assert_eq!(in_bash(&project, "galeras run w.yaml --set kind="), ["small ", "large "]);
+    let cells = in_bash(&project, "galeras explain w.yaml dr");
+    assert_eq!(cells, [r"drawn\[n=2\] ", r"drawn\[n=3\] "]);
+    assert_eq!(in_bash(&project, r"galeras explain w.yaml drawn\[n="), [r"2\] ", r"3\] "]);
+    assert_eq!(in_bash(&project, "galeras explain w.yaml 'drawn[n=3"), ["drawn[n=3]"]);
+}

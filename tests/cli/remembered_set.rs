@@ -1,0 +1,217 @@
+//! `--set` is remembered: verbs that look at results go by the last run of the file, and commands
+//! that are suggested repeat it. Paths in it start in the current folder, and keep their meaning.
+
+use crate::harness::{Outcome, Project, Running, files_below};
+
+const WORKFLOW: &str = "galeras: 1
+params:
+  n: { type: int, default: 2 }
+  data: { type: path, default: data.csv }
+  label: { type: string, default: plain }
+steps:
+  rows:
+    op: read
+    with: { path: '${{ params.data }}', key: [id] }
+  some:
+    op: sample
+    from: rows
+    with: { n: '${{ params.n }}', seed: 1 }
+  labelled:
+    op: sql
+    from: some
+    with: { query: 'SELECT id, ${{ params.label }} AS label FROM input', key: [id] }
+";
+
+fn csv(name: &str, rows: usize) -> String {
+    (0..rows).fold("id\n".to_string(), |text, row| format!("{text}{name}{row}\n"))
+}
+
+fn project() -> Project {
+    let project = Project::new(WORKFLOW);
+    project.write("data.csv", csv("a", 9));
+    project.write("sub/other.csv", csv("b", 9));
+    project
+}
+
+/// Runs the program in a folder of the project.
+fn run_in(project: &Project, folder: &str, args: &[&str]) -> Outcome {
+    let mut command = project.command_as_typed(args);
+    command.current_dir(project.path(folder));
+    Running::start(command).finish()
+}
+
+const NOTE: &str = "as in the last run; --set NAME=VALUE or --defaults for others";
+
+/// How many rows are shown, and what is said about it.
+fn shown(project: &Project, more: &[&str]) -> (usize, String) {
+    let args = [&["show", "w.yaml", "some", "--format", "json"], more].concat();
+    let shown = project.run(&args).exits(0);
+    (shown.json_lines().len(), shown.stderr)
+}
+
+#[test]
+fn looking_goes_by_the_last_run() {
+    let project = project();
+    project.run_ok(&[]);
+    assert_eq!(shown(&project, &[]), (2, String::new()), "nothing was set");
+    project.run_ok(&["--set", "n=3"]);
+    let said = format!("with --set n=3 {NOTE}\n");
+    assert_eq!(shown(&project, &[]), (3, said.clone()));
+    // What is given counts, and so do the defaults if they are asked for.
+    assert_eq!(shown(&project, &["--set", "n=2"]), (2, String::new()));
+    assert_eq!(shown(&project, &["--defaults"]), (2, String::new()));
+    let both = project.run(&["show", "w.yaml", "some", "--defaults", "--set", "n=2"]).exits(2);
+    assert!(both.stderr.contains("cannot be used with"), "{both}");
+
+    let sql = ["sql", "w.yaml", "SELECT count(*) AS n FROM some", "--format", "json"];
+    let asked = project.run(&sql).exits(0);
+    assert_eq!((asked.json_lines()[0]["n"].as_u64(), &asked.stderr), (Some(3), &said));
+    let explained = project.run(&["explain", "w.yaml", "some", "--format", "json"]).exits(0);
+    assert_eq!(explained.json_lines()[0]["state"], "hit", "{explained}");
+    assert_eq!(explained.stderr, said);
+    let traced = project.run(&["trace", "w.yaml", "a"]);
+    assert!(traced.stderr.starts_with(&said), "{traced}");
+
+    // What plans, draws or runs does what it is told.
+    let planned = project.run(&["plan", "w.yaml", "--format", "json"]).exits(0);
+    assert!(planned.stderr.is_empty() && planned.stdout.contains("\"rows\":2"), "{planned}");
+    assert_eq!(project.run_ok(&[]).step("some")["rows"], 2);
+    assert_eq!(shown(&project, &[]), (2, String::new()), "now the last run set nothing");
+}
+
+#[test]
+fn every_workflow_has_its_own_last_run() {
+    let project = project();
+    project.write("copy.yaml", WORKFLOW);
+    project.run_ok(&["--set", "n=3"]);
+    project.run(&["run", "copy.yaml", "--set", "n=4"]).exits(0);
+    assert_eq!(shown(&project, &[]).0, 3);
+    let copy = project.run(&["show", "copy.yaml", "some", "--format", "json"]).exits(0);
+    assert_eq!(copy.json_lines().len(), 4);
+    // A link to a file is that file.
+    std::os::unix::fs::symlink("copy.yaml", project.path("link.yaml")).unwrap();
+    let linked = project.run(&["show", "link.yaml", "some", "--format", "json"]).exits(0);
+    assert_eq!(linked.json_lines().len(), 4);
+    // Another store knows of no run.
+    let other = project.run(&["show", "w.yaml", "some", "--cache", "other"]).exits(1);
+    assert!(!other.stderr.contains("last run"), "{other}");
+}
+
+#[test]
+fn a_run_that_failed_or_selected_is_remembered_and_one_that_was_refused_is_not() {
+    let project = project();
+    project.run_ok(&["--set", "n=3", "--select", "some"]);
+    assert_eq!(shown(&project, &[]).0, 3);
+    project.run_json(&["--set", "n=x"]).exits(2);
+    assert_eq!(shown(&project, &[]).0, 3);
+    // Other verbs leave no trace.
+    project.run(&["plan", "w.yaml", "--set", "n=5"]).exits(0);
+    assert_eq!(shown(&project, &[]).0, 3);
+    // A param that the workflow no longer has is said to come from the last run.
+    project.edit("w.yaml", "  n: { type: int, default: 2 }\n", "");
+    project.edit("w.yaml", "'${{ params.n }}'", "2");
+    let gone = project.run(&["show", "w.yaml", "some"]).exits(2);
+    assert!(gone.stderr.contains(NOTE) && gone.stderr.contains("no param `n`"), "{gone}");
+    project.run(&["show", "w.yaml", "rows", "--defaults"]).exits(0);
+}
+
+#[test]
+fn paths_keep_their_meaning_in_another_folder() {
+    let project = project();
+    let cache = project.path("cache").display().to_string();
+    let set = ["--set", "data=other.csv", "--set", "n=4"];
+    let file = ["../w.yaml", "--cache", &cache];
+    let ran = run_in(&project, "sub", &[&["run"], &file[..], &set].concat()).exits(0);
+    assert!(ran.stdout.is_empty(), "{ran}");
+    let rows = project.run(&["show", "w.yaml", "some", "--format", "json"]).exits(0);
+    assert_eq!(rows.json_lines().len(), 4);
+    assert!(rows.json_lines().iter().all(|row| row["id"].as_str().unwrap().starts_with('b')));
+    assert_eq!(rows.stderr, format!("with --set data=other.csv --set n=4 {NOTE}\n"));
+    // What is suggested is right from here.
+    project.edit("w.yaml", "seed: 1", "seed: 2");
+    let missing = project.run(&["show", "w.yaml", "some"]).exits(1);
+    let command = missing.stderr.lines().last().unwrap().trim();
+    let data = project.path("sub/other.csv").canonicalize().unwrap();
+    let expected =
+        format!("galeras run w.yaml --set data={} --set n=4 --select some", data.display());
+    assert_eq!(command, expected, "{missing}");
+    let pasted = command.replacen("galeras", "\"$GALERAS\"", 1);
+    Running::start(project.shell(&pasted)).finish().exits(0);
+    assert_eq!(shown(&project, &[]).0, 4);
+    // The same from where it was first run.
+    let below = run_in(&project, "sub", &["show", "../w.yaml", "some", "--cache", &cache]).exits(0);
+    assert!(below.stdout.contains("b"), "{below}");
+}
+
+#[test]
+fn an_empty_path_stays_empty() {
+    let text = WORKFLOW.replace("default: data.csv", "default: '', choices: ['', data.csv]");
+    let project = Project::new(&text.replace("path: '${{ params.data }}'", "path: 'data.csv'"));
+    project.write("data.csv", csv("a", 9));
+    project.run_ok(&["--set", "data="]);
+}
+
+#[test]
+fn suggested_commands_can_be_pasted() {
+    let project = project();
+    for label in ["O'Hara; touch hit", "a b", "$(touch hit)", "", "x\ty", "-n", "a\nb", "*"] {
+        let set = format!("label={label}");
+        let missing = project.run(&["show", "w.yaml", "labelled", "--set", &set]).exits(1);
+        let command = missing.stderr.lines().last().unwrap().trim();
+        assert!(command.starts_with("galeras run w.yaml --set "), "{missing}");
+        let pasted =
+            format!("exec bash -c {}", quoted(&command.replacen("galeras", "\"$GALERAS\"", 1)));
+        Running::start(project.shell(&pasted)).finish().exits(0);
+        let rows = project.run(&["show", "w.yaml", "labelled", "--format", "json"]).exits(0);
+        assert_eq!(rows.json_lines()[0]["label"], label, "{rows}");
+        assert_eq!(rows.stderr.lines().count(), 1, "{rows}");
+        assert!(!project.path("hit").exists(), "{label:?}");
+    }
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[test]
+fn nothing_that_was_set_steers_a_terminal() {
+    let project = project();
+    let long = "x".repeat(500);
+    let set = format!("label=\u{1b}[2J\u{202e}{long}");
+    project.run_ok(&["--set", &set]);
+    let shown = project.run(&["show", "w.yaml", "labelled"]).exits(0);
+    assert!(!shown.stderr.contains(['\u{1b}', '\u{202e}']), "{shown}");
+    assert!(shown.stderr.contains(r"\x1b[2J\u202e"), "{shown}");
+    assert!(shown.stderr.len() < 250 && shown.stderr.contains("…"), "{shown}");
+}
+
+#[test]
+fn what_is_not_allowed_is_asked_for_with_the_whole_command() {
+    let text = format!(
+        "{WORKFLOW}  ran:\n    op: exec\n    with: {{ command: 'true', output: {{ id: utf8! }} }}\n"
+    );
+    let project = Project::new(&text);
+    project.write("data.csv", csv("a", 9));
+    let args = ["run", "w.yaml", "--set", "label=it's", "--cache", "my store", "--select", "ran"];
+    let refused = Running::start(project.command_as_typed(&args)).finish().exits(2);
+    let command = refused.stderr.lines().last().unwrap().trim();
+    assert_eq!(
+        command,
+        r"galeras run w.yaml --set 'label=it'\''s' --cache 'my store' --select ran --allow exec"
+    );
+    let pasted = command.replacen("galeras", "\"$GALERAS\"", 1);
+    Running::start(project.shell(&pasted)).finish().exits(0);
+}
+
+#[test]
+fn a_damaged_record_is_not_believed() {
+    let project = Project::new(WORKFLOW);
+    project.write("data.csv", csv("a", 9));
+    project.run_ok(&[]);
+    project.run_ok(&["--set", "n=3"]);
+    let record = files_below(&project.path("cache/runs")).pop().unwrap();
+    let text = std::fs::read_to_string(&record).unwrap();
+    assert!(text.contains("n=3"), "{text}");
+    std::fs::write(&record, text.replace("n=3", "n=4")).unwrap();
+    assert_eq!(shown(&project, &[]), (2, String::new()));
+}
