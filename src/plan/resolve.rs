@@ -79,7 +79,8 @@ pub(super) fn reference_of(
         if text.as_str().is_some() {
             reference = parse_reference(&text, source).map_err(|problem| found.push(*problem)).ok();
         } else {
-            let message = format!("a reference must be a string, not a {}", text.type_name());
+            let message =
+                format!("a reference must be a string, and this is of type {}", text.type_name());
             let problem = Diagnostic::error(Code::WrongType, message, source, node.span);
             found.push(problem.with_help("it names a step: `step` or `step.port`"));
         }

@@ -79,7 +79,7 @@ fn read(source: &Arc<Source>, diagnostics: &mut Diagnostics) -> Result<Node, Box
     let parse = || {
         let raw = serde_yaml::from_str_with_options::<Spanned<Raw>>(source.text(), options())
             .map_err(|error| Box::new(yaml_error(source, &error)))?;
-        let mut builder = Builder { source, diagnostics };
+        let mut builder = Builder { source, diagnostics, merging: false };
         Ok(builder.node(raw))
     };
     let failed = |_| {
@@ -202,11 +202,16 @@ impl<'de> Visitor<'de> for RawVisitor {
 struct Builder<'a> {
     source: &'a Arc<Source>,
     diagnostics: &'a mut Diagnostics,
+    /// Within the value of a merge key: what it takes over has the place where it is written.
+    merging: bool,
 }
 
 impl Builder<'_> {
     fn node(&mut self, raw: Spanned<Raw>) -> Node {
-        let mut span = self.place(&raw.referenced);
+        let mut span = match self.merging {
+            true => self.place(&raw.defined),
+            false => self.place(&raw.referenced),
+        };
         // An alias has the text of its definition, but is shown where it stands.
         let written = self.source.slice(self.place(&raw.defined)).to_owned();
         let alias = self.source.slice(span).starts_with('*');
@@ -233,7 +238,7 @@ impl Builder<'_> {
             }
             Raw::Map(entries) => {
                 let entries: Vec<(Node, Node)> =
-                    entries.into_iter().map(|(k, v)| (self.node(k), self.node(v))).collect();
+                    entries.into_iter().map(|(key, value)| self.entry(key, value)).collect();
                 if !alias {
                     span = self.close(span.start, entries.last().map(|(_, v)| v));
                 }
@@ -241,6 +246,15 @@ impl Builder<'_> {
             }
         };
         Node { quoted: quoted && matches!(value, Value::String(_)), value, span }
+    }
+
+    fn entry(&mut self, key: Spanned<Raw>, value: Spanned<Raw>) -> (Node, Node) {
+        let key = self.node(key);
+        let merging = self.merging;
+        self.merging |= is_merge(&key);
+        let value = self.node(value);
+        self.merging = merging;
+        (key, value)
     }
 
     fn place(&self, location: &Location) -> Span {

@@ -109,7 +109,7 @@ fn a_whole_list_or_mapping_is_an_argument() {
   some:
     op: sql
     from: table
-    with: { query: 'SELECT id FROM input WHERE x IN (SELECT unnest(${{ params.sizes }}))' }
+    with: { query: 'SELECT id FROM input WHERE x IN ${{ params.sizes }}' }
 ";
     let text = format!("{PARAMS}{text}").replace(
         "  limits:",

@@ -187,7 +187,7 @@ fn a_difference_is_shown_at_its_table() {
     refused(
         "  all: { op: union, from: { A: a, C: c }, with: { label: source, columns: [«xx] } }\n",
         "unknown-column",
-        &["did you mean `x`?"],
+        &["there is no column `xx`"],
     );
     refused(
         "  all: { op: union, from: { A: a, «B: c2 }, with: { label: source, columns: [x] } }\n  c2: { op: sql, from: c, with: { query: 'SELECT id, y FROM input' } }\n",
@@ -210,7 +210,7 @@ fn a_label_is_a_column_of_its_own() {
     );
     refused("  «all: { op: union, with: { label: source } }\n", "wrong-inputs", &["need names"]);
     refused(
-        "  «all: { op: union, from: { A: a, B: b } }\n",
+        "  all: { op: «union, from: { A: a, B: b } }\n",
         "missing-argument",
         &["needs the argument `label`"],
     );
