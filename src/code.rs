@@ -30,9 +30,9 @@ use strum::{EnumMessage as _, IntoEnumIterator as _};
 pub enum Code {
     /// A `${{ … }}` expression cannot be read.
     ///
-    /// An expression is one name: `params.NAME`, or `matrix.NAME` in a step with a matrix. There
-    /// are no operators and no functions; whatever needs to be computed belongs in a step. An
-    /// opening `${{` also needs its `}}`.
+    /// An expression is one name: `params.NAME`, or `matrix.NAME` in a step with a matrix; `.KEY`
+    /// after it is a value within a mapping. There are no operators and no functions; whatever needs
+    /// to be computed belongs in a step. An opening `${{` also needs its `}}`.
     ///
     /// ```yaml
     /// with: { threshold: "${{ params.threshold }}" }
@@ -116,13 +116,14 @@ pub enum Code {
     /// A reference in `from` cannot be read.
     ///
     /// Steps are connected by `from`: a step, one of its ports, all cells of a matrix, or one of
-    /// them.
+    /// them. Params may stand in it; what they make of it is read like any other reference.
     ///
     /// ```yaml
     /// from: valid
     /// from: valid.rejects
     /// from: "scores[*]"
     /// from: "scores[model=small]"
+    /// from: "testbeds.${{ params.testbed }}"
     /// ```
     BadReference,
     /// An entry of a list of repositories cannot be read.

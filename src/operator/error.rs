@@ -8,6 +8,8 @@ use crate::workflow::did_you_mean;
 pub struct ArgError {
     /// Where: a path below `with:` such as `rules[2].check`; empty for the step as a whole.
     pub path: String,
+    /// The input port that it is about, if it is about one: then its place is that of the name.
+    pub port: Option<String>,
     /// The kind of mistake, such as `unknown-column`.
     pub code: Code,
     /// What is wrong, in one sentence.
@@ -19,7 +21,12 @@ pub struct ArgError {
 impl ArgError {
     /// A mistake at `path`.
     pub fn new(path: impl Into<String>, code: Code, message: impl Into<String>) -> Self {
-        Self { path: path.into(), code, message: message.into(), help: None }
+        Self { path: path.into(), port: None, code, message: message.into(), help: None }
+    }
+
+    /// A mistake in the table that the workflow gives to the input port `port`.
+    pub fn at_port(port: impl Into<String>, code: Code, message: impl Into<String>) -> Self {
+        Self { port: Some(port.into()), ..Self::new("", code, message) }
     }
 
     /// The same with advice.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::mistake::already_reported;
-use super::model::plain;
+use super::scalar::plain;
 use crate::code::Code;
 use crate::workflow::{
     Diagnostic, Diagnostics, Node, Source, Span, Value as NodeValue, did_you_mean, quote,

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::args;
+use super::cell::{Cell, cell_suffix};
 use super::expander::{BindKey, Expander, Site, StepTarget, StepTargets};
 use super::mistake::{already_reported, diagnostic_of};
-use super::model::{Cell, PlannedStep, cell_suffix};
+use super::model::PlannedStep;
 use super::settings::Locking;
 use super::substitution::substitute_arguments;
 use crate::code::Code;
@@ -15,7 +16,8 @@ use crate::code::Code;
 use crate::operator::{BindContext, BoundStep, Fact, INPUT, InputPorts, Operator};
 use crate::session::{forget_tables, guarded};
 use crate::workflow::{
-    Diagnostic, Diagnostics, From, Node, SourceSpan, Span, StepKind, StepRef, StepSpec, Text, quote,
+    Diagnostic, Diagnostics, From, Node, Reference, SourceSpan, Span, StepKind, StepSpec, Text,
+    quote,
 };
 
 impl Expander {
@@ -105,7 +107,9 @@ impl Expander {
                 }
                 Err(errors) => {
                     for error in errors {
-                        let problem = diagnostic_of(&error, source, with.as_ref(), step.name.span);
+                        let place = error.port.as_deref().and_then(|port| port_span(step, port));
+                        let place = place.unwrap_or(step.name.span);
+                        let problem = diagnostic_of(&error, source, with.as_ref(), place);
                         self.diagnostics.push(problem);
                     }
                     return StepTarget::Broken;
@@ -214,11 +218,22 @@ impl Expander {
     }
 }
 
+/// The place of an input port's name in `from:`, or of the reference if there is only one.
+fn port_span(step: &StepSpec, port: &str) -> Option<Span> {
+    match step.from.as_ref()? {
+        From::One(reference) => Some(reference.span()),
+        From::Ports(ports) => {
+            ports.iter().find(|(name, _)| name.value == port).map(|(name, _)| name.span)
+        }
+        From::Invalid(_) => None,
+    }
+}
+
 /// What is wrong with the names of the input ports, if anything: message, place and help.
 fn port_problem(
     operator: &str,
     also: &[&str],
-    ports: &[(Text, StepRef)],
+    ports: &[(Text, Reference)],
 ) -> Option<(String, Span, String)> {
     let takes = format!("it takes `{INPUT}` and, optionally, {}", also.join(", "));
     let unknown =

@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use super::expander::{Expander, Site};
 use super::mistake::diagnostic_of;
-use super::model::{Check, CheckKind, plain};
+use super::model::{Check, CheckKind};
+use super::scalar::plain;
 use crate::code::Code;
 use crate::digest::type_name;
 use crate::operator::{ArgError, Port};

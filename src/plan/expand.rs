@@ -1,22 +1,23 @@
 //! From the steps of a file to the steps of a plan: matrices become cells, embedded workflows
 //! become steps with a path in their name, references become tables.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::cell::{Cell, CellKey, cell_suffix, fixed_keys, has_name, is_selected, join};
 use super::expander::{Expander, Site, StepCells, StepTarget, StepTargets, WorkflowFile};
 use super::extent::{Extent, MAX_DEPTH};
 use super::file::read_embedded;
 use super::graph;
-use super::model::{Cell, cell_suffix, lookup, plain};
 use super::params::{params, scope};
+use super::resolve::resolved;
 use crate::code::Code;
 use crate::workflow::{
-    Cells, Diagnostic, From, Node, Span, StepKind, StepSpec, Text, Workflow, check_param_value,
-    quote, substitute_node,
+    Axis, Cells, Diagnostic, Diagnostics, From, Node, Span, StepKind, StepSpec, Text, Workflow,
+    check_param_value, holds_expression, matrix_axes, quote, substitute_node,
 };
 
 /// A matrix has at most this many cells: more is a mistake, and each costs planning time.
@@ -30,7 +31,8 @@ impl Expander {
         base: &Path,
         params: Map<String, Value>,
     ) {
-        let site = Site { workflow, base, params: &params, prefix: "" };
+        let fixed = resolved(workflow, &params, &mut self.diagnostics);
+        let site = Site { workflow: &fixed, written: workflow, base, params: &params, prefix: "" };
         if workflow.steps.iter().any(|step| matches!(step.kind, StepKind::Uses(_))) {
             self.measure(&site).await;
         }
@@ -41,7 +43,7 @@ impl Expander {
         if self.extent.beyond.is_some() {
             return;
         }
-        for output in &workflow.outputs {
+        for output in &site.workflow.outputs {
             if let Some(planned) = self.output(&site, output, &targets) {
                 self.outputs.push(planned);
             }
@@ -89,7 +91,12 @@ impl Expander {
                 let target = match &step.kind {
                     StepKind::Uses(path) => {
                         self.extent.add_embedded();
-                        self.embed(site, step, path, &cell).await
+                        let first = self.steps.len();
+                        let target = self.embed(site, step, path, &cell).await;
+                        if site.prefix.is_empty() {
+                            self.embedded.add(&step.name.value, first..self.steps.len());
+                        }
+                        target
                     }
                     StepKind::Op(_) | StepKind::Invalid => {
                         self.extent.add_step();
@@ -126,6 +133,9 @@ impl Expander {
                 self.step(site, step, &Vec::new(), &targets).await;
             }
         }
+        if !self.extent.measuring {
+            self.check_choices(site, &targets);
+        }
         targets
     }
 
@@ -134,17 +144,15 @@ impl Expander {
         let mut cells: Vec<Cell> = vec![Vec::new()];
         for reference in step.from.iter().flat_map(From::refs) {
             let Some(upstream) = targets.get(&reference.step) else { continue };
-            let fixed = match &reference.cells {
+            let selection = match &reference.cells {
                 Cells::Plain => &[][..],
                 Cells::Select(keys) => keys,
                 Cells::All => continue,
             };
-            let selected = |other: &&Cell| {
-                fixed.iter().all(|(k, v)| lookup(other, k).is_none_or(|o| plain(o) == *v))
-            };
-            let upstream: Vec<&Cell> = upstream.all().iter().map(|(c, _)| c).collect();
-            let chosen = upstream.iter().copied().filter(selected).collect::<Vec<_>>();
-            let Some(joined) = join(&cells, &chosen, fixed) else {
+            let upstream = upstream.all().iter().map(|(cell, _)| cell);
+            let chosen: Vec<&Cell> = upstream.filter(|cell| is_selected(cell, selection)).collect();
+            let fixed = fixed_keys(&chosen, selection);
+            let Some(joined) = join(&cells, &chosen, &fixed, MAX_CELLS) else {
                 let message = format!("the step has more than {MAX_CELLS} cells");
                 let (code, source) = (Code::WrongValue, &site.workflow.source);
                 let problem = Diagnostic::error(code, message, source, reference.span);
@@ -154,41 +162,62 @@ impl Expander {
                 return Vec::new();
             };
             // A selection that fits no cell is reported where the table is looked up.
-            if !joined.is_empty() || upstream.is_empty() {
+            if !joined.is_empty()
+                || targets.get(&reference.step).is_some_and(|t| t.all().is_empty())
+            {
                 cells = joined;
             }
         }
+        let Some(axes) = self.axes(site, step) else { return Vec::new() };
         let source = &site.workflow.source;
-        let scope = scope(site.params);
-        for (key, values) in &step.matrix {
-            if cells.iter().any(|cell| lookup(cell, &key.value).is_some()) {
-                let message = format!("the input already has the matrix key {}", quote(&key.value));
-                let code = Code::DuplicateKey;
-                self.diagnostics.push(Diagnostic::error(code, message, source, key.span));
+        for axis in &axes {
+            let known = |name: &str| cells.iter().any(|cell| has_name(cell, name));
+            if let Some(name) = axis.names.iter().find(|name| known(&name.value)) {
+                let message =
+                    format!("the input already has the matrix key {}", quote(&name.value));
+                let problem = Diagnostic::error(Code::DuplicateKey, message, source, name.span);
+                self.diagnostics.push(problem);
                 continue;
             }
-            let values: Vec<Value> = values
-                .iter()
-                .map(|v| substitute_node(v, source, &scope, &mut self.diagnostics).to_json())
-                .collect();
-            if cells.len() * values.len() > MAX_CELLS {
+            if cells.len() * axis.points.len() > MAX_CELLS {
                 let message = format!("the matrix has more than {MAX_CELLS} cells");
-                let code = Code::WrongValue;
-                self.diagnostics.push(Diagnostic::error(code, message, source, key.span));
+                let span = axis.names.first().map_or(step.name.span, |name| name.span);
+                let problem = Diagnostic::error(Code::WrongValue, message, source, span);
+                self.diagnostics.push(problem);
                 return Vec::new();
             }
             cells = cells
                 .iter()
                 .flat_map(|cell| {
-                    values.iter().map(|value| {
+                    axis.points.iter().map(|point| {
                         let mut cell = cell.clone();
-                        cell.push((key.value.clone(), value.clone()));
+                        cell.push(CellKey::of(point));
                         cell
                     })
                 })
                 .collect();
         }
         cells
+    }
+
+    /// The axes of a step's own matrix, or `None` if something is wrong with it.
+    fn axes(&mut self, site: &Site<'_>, step: &StepSpec) -> Option<Vec<Axis>> {
+        let Some(matrix) = &step.matrix else { return Some(Vec::new()) };
+        let source = &site.workflow.source;
+        let mut found = Diagnostics::new();
+        if !holds_expression(matrix) {
+            // What is wrong with it was reported when the file was read.
+            let axes = matrix_axes(matrix, source, &mut found);
+            return (!found.has_errors()).then_some(axes);
+        }
+        let matrix = substitute_node(matrix, source, &scope(site.params), &mut found);
+        let axes = match found.has_errors() {
+            true => Vec::new(),
+            false => matrix_axes(&matrix, source, &mut found),
+        };
+        let sound = !found.has_errors();
+        self.diagnostics.extend(found);
+        sound.then_some(axes)
     }
 
     /// Plans an embedded workflow for one cell.
@@ -266,7 +295,14 @@ impl Expander {
         let inner_params =
             params(workflow, &given, Some((source, &step.name)), &mut self.diagnostics);
         let prefix = format!("{}{}{}/", site.prefix, step.name.value, cell_suffix(cell));
-        let inner = Site { workflow, base, params: &inner_params, prefix: &prefix };
+        let fixed = resolved(workflow, &inner_params, &mut self.diagnostics);
+        let inner = Site {
+            workflow: &fixed,
+            written: workflow,
+            base,
+            params: &inner_params,
+            prefix: &prefix,
+        };
         self.embedding.push(file);
         let targets = Box::pin(self.workflow(&inner)).await;
         self.embedding.pop();
@@ -274,9 +310,10 @@ impl Expander {
             return StepTarget::Broken;
         }
         let mut outputs = BTreeMap::new();
-        for output in &workflow.outputs {
+        for output in &inner.workflow.outputs {
             let name = &output.name.value;
-            match self.table(&inner, &output.from, &Vec::new(), &targets, name) {
+            let Some(from) = output.from.fixed() else { return StepTarget::Broken };
+            match self.table(&inner, from, &Vec::new(), &targets, name) {
                 Some(input) => outputs.insert(name.clone(), input),
                 None => return StepTarget::Broken,
             };
@@ -305,64 +342,4 @@ fn based(node: Node, ty: Option<crate::workflow::ParamType>, base: &Path) -> Nod
         }
         _ => node,
     }
-}
-
-/// Every cell with every other one that agrees with it, each combination once; `None` if there
-/// are too many.
-fn join(cells: &[Cell], others: &[&Cell], fixed: &[(String, String)]) -> Option<Vec<Cell>> {
-    let fixes = |key: &str| fixed.iter().any(|(k, _)| k == key);
-    // The others by the values of the keys that all of both have: only those can agree.
-    let everywhere = |key: &str| {
-        cells.iter().all(|c| lookup(c, key).is_some())
-            && others.iter().all(|c| lookup(c, key).is_some())
-    };
-    let keys = others.first().map_or(&[][..], |cell| cell.as_slice()).iter().map(|(key, _)| key);
-    let shared: Vec<&String> = keys.filter(|key| !fixes(key) && everywhere(key)).collect();
-    let values = |cell: &Cell| -> Vec<Option<String>> {
-        shared.iter().map(|key| lookup(cell, key).map(identity)).collect()
-    };
-    let mut places: HashMap<Vec<Option<String>>, Vec<&Cell>> = HashMap::new();
-    for other in others {
-        places.entry(values(other)).or_default().push(other);
-    }
-    let mut joined: Vec<Cell> = Vec::new();
-    let mut seen: HashSet<Vec<(String, String)>> = HashSet::new();
-    for cell in cells {
-        for other in places.get(&values(cell)).into_iter().flatten() {
-            let Some(merged) = merge(cell, other, fixed) else { continue };
-            if seen.insert(merged.iter().map(|(k, v)| (k.clone(), identity(v))).collect()) {
-                joined.push(merged);
-            }
-            if joined.len() > MAX_CELLS {
-                return None;
-            }
-        }
-    }
-    Some(joined)
-}
-
-/// A text that equal values share, and only they.
-fn identity(value: &Value) -> String {
-    match value.as_f64() {
-        // -0.0 equals 0.0.
-        Some(0.0) if value.is_f64() => "0.0".to_string(),
-        _ => value.to_string(),
-    }
-}
-
-/// The two cells together, without the keys that a selection fixes in the second; `None` if
-/// they disagree.
-fn merge(cell: &Cell, other: &Cell, fixed: &[(String, String)]) -> Option<Cell> {
-    let mut merged = cell.clone();
-    for (key, value) in other {
-        if fixed.iter().any(|(k, _)| k == key) {
-            continue;
-        }
-        match lookup(&merged, key) {
-            Some(existing) if existing != value => return None,
-            Some(_) => {}
-            None => merged.push((key.clone(), value.clone())),
-        }
-    }
-    Some(merged)
 }

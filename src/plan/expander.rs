@@ -9,9 +9,12 @@ use arrow::datatypes::SchemaRef;
 use datafusion::execution::context::SessionContext;
 use serde_json::{Map, Value};
 
+use super::cell::{Cell, matrix_values};
+use super::embedded::EmbeddedSteps;
 use super::extent::Extent;
-use super::model::{Cell, Input, PlannedOutput, PlannedStep, plain};
+use super::model::{Input, PlannedOutput, PlannedStep};
 use super::params::scope;
+use super::scalar::plain;
 use super::settings::PlanSettings;
 use crate::operator::{BindContext, BoundStep, Operator, Pins, Registry};
 use crate::session::{RowExpr, session};
@@ -44,13 +47,13 @@ pub(super) struct StepCells {
 
 impl StepCells {
     pub(super) fn new(cells: Vec<(Cell, StepTarget)>) -> Self {
-        let names = |cell: &Cell| cell.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>();
+        let names = |cell: &Cell| cell.iter().map(|k| k.key.clone()).collect::<Vec<_>>();
         let keys = cells.first().map(|(cell, _)| names(cell)).unwrap_or_default();
-        let same = cells.iter().all(|(cell, _)| cell.iter().map(|(key, _)| key).eq(&keys));
+        let same = cells.iter().all(|(cell, _)| cell.iter().map(|k| &k.key).eq(&keys));
         let mut places: HashMap<Vec<String>, Vec<usize>> = HashMap::new();
         if same {
             for (at, (cell, _)) in cells.iter().enumerate() {
-                let values = cell.iter().map(|(_, value)| plain(value)).collect();
+                let values = cell.iter().map(|k| plain(&k.value)).collect();
                 places.entry(values).or_default().push(at);
             }
         }
@@ -99,6 +102,8 @@ pub(super) struct Expander {
     pub(super) files: HashMap<(PathBuf, String), Option<Arc<WorkflowFile>>>,
     /// How large the plan gets.
     pub(super) extent: Extent,
+    /// The steps that come from embedded workflows.
+    pub(super) embedded: EmbeddedSteps,
 }
 
 /// All that a bound step depends on and that differs between the steps of a plan.
@@ -129,7 +134,10 @@ pub(super) type WorkflowFile = (Workflow, PathBuf);
 
 /// A file at hand: its text, its folder, its parameters, the prefix of its steps' names.
 pub(super) struct Site<'a> {
+    /// All its references name their steps.
     pub(super) workflow: &'a Workflow,
+    /// The same before params had their values.
+    pub(super) written: &'a Workflow,
     pub(super) base: &'a Path,
     pub(super) params: &'a Map<String, Value>,
     pub(super) prefix: &'a str,
@@ -157,6 +165,7 @@ impl Expander {
             conditions: HashMap::new(),
             files: HashMap::new(),
             extent: Extent::default(),
+            embedded: EmbeddedSteps::default(),
         }
     }
 
@@ -167,14 +176,19 @@ impl Expander {
         Arc::clone(self.args_schemas.entry(operator.name).or_insert_with(make))
     }
 
+    /// The steps that a run needs, the outputs, and what was found on the way.
     pub(super) fn finish(self) -> (Vec<PlannedStep>, Vec<PlannedOutput>, Diagnostics) {
-        (self.steps, self.outputs, self.diagnostics)
+        let Self { mut steps, mut outputs, diagnostics, embedded, .. } = self;
+        if !diagnostics.has_errors() {
+            embedded.keep_needed(&mut steps, &mut outputs);
+        }
+        (steps, outputs, diagnostics)
     }
 
     /// The scope of expressions in a cell of a step.
     pub(super) fn cell_scope(&self, site: &Site<'_>, cell: &Cell) -> Scope {
         let mut scope = scope(site.params);
-        scope.matrix = cell.iter().cloned().collect();
+        scope.matrix = matrix_values(cell);
         scope
     }
 

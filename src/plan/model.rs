@@ -7,6 +7,7 @@ use std::sync::Arc;
 use datafusion::logical_expr::Expr;
 use serde_json::{Map, Value, json};
 
+use super::cell::Cell;
 use crate::operator::{BoundStep, Operator, Port, TableSchema};
 use crate::workflow::{AssertSeverity, Node, Source, SourceSpan};
 
@@ -53,31 +54,6 @@ impl Plan {
             }
         }
         (0..needed.len()).filter(|i| needed[*i]).collect()
-    }
-}
-
-/// The values of the matrix keys of one cell.
-pub type Cell = Vec<(String, Value)>;
-
-/// A cell as it is written after a step's name: `[model=a,seed=1]`, or nothing.
-pub(crate) fn cell_suffix(cell: &Cell) -> String {
-    if cell.is_empty() {
-        return String::new();
-    }
-    let keys = cell.iter().map(|(key, value)| format!("{key}={}", plain(value)));
-    format!("[{}]", keys.collect::<Vec<_>>().join(","))
-}
-
-/// The value of a key in a cell.
-pub(super) fn lookup<'a>(cell: &'a Cell, key: &str) -> Option<&'a Value> {
-    cell.iter().find(|(k, _)| k == key).map(|(_, value)| value)
-}
-
-/// A scalar without quotes.
-pub(crate) fn plain(value: &Value) -> String {
-    match value {
-        Value::String(s) => s.clone(),
-        other => other.to_string(),
     }
 }
 
@@ -160,7 +136,7 @@ pub struct TableRef {
     pub step: usize,
     /// The port.
     pub port: &'static str,
-    /// The values of the matrix keys, for united cells.
+    /// Its cell, for united cells.
     pub cell: Cell,
 }
 

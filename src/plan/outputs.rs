@@ -23,7 +23,9 @@ impl Expander {
         targets: &StepTargets,
     ) -> Option<PlannedOutput> {
         let source = &site.workflow.source;
-        let input = self.table(site, &output.from, &Vec::new(), targets, &output.name.value);
+        let from = output.from.fixed();
+        let input =
+            from.and_then(|from| self.table(site, from, &Vec::new(), targets, &output.name.value));
         let scope = scope(site.params);
         let path = substitute_node(&output.path, source, &scope, &mut self.diagnostics);
         let path = path.as_str()?.to_string();

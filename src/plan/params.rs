@@ -11,7 +11,7 @@ use super::settings::PlanSettings;
 use crate::code::Code;
 use crate::workflow::{
     Diagnostic, Diagnostics, Node, Param, ParamType, Scope, Source, Span, Text, Workflow,
-    check_param_value, quote,
+    check_param_value, load, quote,
 };
 
 /// The parameters of the workflow named on the command line.
@@ -38,13 +38,38 @@ pub(super) fn command_line_params(
             continue;
         };
         let span = Span::new(name.len() + 1, setting.len());
-        let value = typed(param, text, &settings.working_dir);
-        let node = Node::from_json(&value, span);
+        let (source, node) = match param.ty {
+            Some(ParamType::List | ParamType::Mapping) => match collection(name, text, diagnostics)
+            {
+                Some(read) => read,
+                None => continue,
+            },
+            _ => (source, Node::from_json(&typed(param, text, &settings.working_dir), span)),
+        };
         if check_param_value(param, &node, &source, diagnostics) {
             given.insert(name.to_string(), node);
         }
     }
     params(workflow, &given, None, diagnostics)
+}
+
+/// The text of a list or a mapping, which is YAML (and so JSON), with the places of what is in it.
+/// `None` if it cannot be read, which is reported.
+fn collection(
+    name: &str,
+    text: &str,
+    diagnostics: &mut Diagnostics,
+) -> Option<(Arc<Source>, Node)> {
+    let source = Source::new(format!("--set {name}"), text);
+    if text.trim().is_empty() {
+        // No document at all; said in the words of a param.
+        let nothing = Node::new(crate::workflow::Value::Null, Span::new(0, text.len()));
+        return Some((source, nothing));
+    }
+    let mut found = Diagnostics::new();
+    let node = load(&source, &mut found).filter(|_| !found.has_errors());
+    diagnostics.extend(found);
+    Some((source, node?))
 }
 
 /// The text of a setting as a value of the parameter's type, or as text if it is none.
@@ -60,7 +85,7 @@ fn typed(param: &Param, text: &str, working_dir: &Path) -> Value {
         Some(ParamType::Path) => {
             Value::String(working_dir.join(text).to_string_lossy().into_owned())
         }
-        Some(ParamType::String) | None => as_text(),
+        Some(ParamType::String | ParamType::List | ParamType::Mapping) | None => as_text(),
     }
 }
 

@@ -1,18 +1,19 @@
 //! From references (`a`, `a.rejects`, `a[*]`, `a[k=v]`) to the tables of planned steps.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashMap;
 
-use arrow::datatypes::{DataType, FieldRef};
-use serde_json::Value;
-
+use super::cell::{Cell, cell_columns, cell_suffix, fixed_keys, is_selected, key_value, lookup};
 use super::expander::{Expander, Site, StepTarget, StepTargets};
 use super::graph;
 use super::mistake::already_reported;
-use super::model::{Cell, Input, TableRef, lookup, plain};
+use super::model::{Input, TableRef};
+use super::scalar::plain;
+use super::united::united_schema;
 use crate::code::Code;
 use crate::digest::type_name;
-use crate::operator::{INPUT, MAIN, TableSchema, describe};
+use crate::operator::{INPUT, MAIN};
 use crate::workflow::{Cells, Diagnostic, From, StepRef, StepSpec, quote};
+use arrow::datatypes::FieldRef;
 
 impl Expander {
     /// The tables behind the references of a step in one cell; `None` if one is broken.
@@ -26,13 +27,13 @@ impl Expander {
         match &step.from {
             None => Some(Vec::new()),
             Some(From::One(reference)) => {
-                Some(vec![self.table(site, reference, cell, targets, INPUT)?])
+                Some(vec![self.table(site, reference.fixed()?, cell, targets, INPUT)?])
             }
             Some(From::Ports(ports)) => {
                 // All of them are looked at, so that all mistakes are reported.
                 let tables: Vec<Option<Input>> = ports
                     .iter()
-                    .map(|(port, r)| self.table(site, r, cell, targets, &port.value))
+                    .map(|(port, r)| self.table(site, r.fixed()?, cell, targets, &port.value))
                     .collect();
                 tables.into_iter().collect()
             }
@@ -58,23 +59,32 @@ impl Expander {
             }
             return None;
         };
-        let fixed = match &reference.cells {
+        let selection = match &reference.cells {
             Cells::Select(keys) => keys.as_slice(),
             Cells::Plain | Cells::All => &[],
         };
-        self.check_selection(site, reference, upstream.all(), fixed)?;
+        self.check_selection(site, reference, upstream.all(), selection)?;
+        let mut fixed = HashMap::new();
+        if !selection.is_empty() {
+            let cells = upstream.all().iter().map(|(cell, _)| cell);
+            let selected: Vec<&Cell> = cells.filter(|c| is_selected(c, selection)).collect();
+            fixed = fixed_keys(&selected, selection);
+        }
         let matches = |other: &Cell| {
-            other.iter().all(|(key, value)| match fixed.iter().find(|(k, _)| k == key) {
-                Some((_, wanted)) => plain(value) == *wanted,
-                None => reference.cells == Cells::All || lookup(cell, key) == Some(value),
-            })
+            is_selected(other, selection)
+                && other.iter().all(|k| match fixed.get(&k.key) {
+                    Some(wanted) => plain(&k.value) == *wanted,
+                    None => {
+                        reference.cells == Cells::All || key_value(cell, &k.key) == Some(&k.value)
+                    }
+                })
         };
         let united = reference.cells == Cells::All;
         let mut chosen: Vec<&(Cell, StepTarget)> = match united {
             true => upstream.all().iter().collect(),
-            false => upstream.candidates(|key| match fixed.iter().find(|(k, _)| k == key) {
-                Some((_, wanted)) => Some(wanted.clone()),
-                None => lookup(cell, key).map(plain),
+            false => upstream.candidates(|key| match fixed.get(key) {
+                Some(wanted) => Some(wanted.clone()),
+                None => key_value(cell, key).map(plain),
             }),
         };
         chosen.retain(|(c, _)| matches(c));
@@ -87,8 +97,9 @@ impl Expander {
                 reference.span,
             );
             let name = &reference.step;
-            let help =
-                format!("write `{name}[*]` for all its cells, or `{name}[key=value]` for one");
+            let one = upstream.all().iter().map(|(c, _)| c).find(|c| is_selected(c, selection));
+            let one = one.map(cell_suffix).unwrap_or_default();
+            let help = format!("write `{name}[*]` for all its cells, or `{name}{one}` for one");
             self.diagnostics.push(problem.with_help(help));
             return None;
         }
@@ -130,7 +141,8 @@ impl Expander {
                     let source = &site.workflow.source;
                     let problem =
                         Diagnostic::error(Code::WrongInputs, message, source, reference.span);
-                    self.diagnostics.push(problem);
+                    let help = "give the matrix key another name";
+                    self.diagnostics.push(problem.with_help(help));
                 })
                 .ok()?;
         }
@@ -138,7 +150,7 @@ impl Expander {
     }
 
     /// Reports keys and values of a selection that no cell has.
-    fn check_selection(
+    pub(super) fn check_selection(
         &mut self,
         site: &Site<'_>,
         reference: &StepRef,
@@ -156,10 +168,19 @@ impl Expander {
                 // By another cell.
                 continue;
             }
-            let keys: Vec<&str> =
-                upstream.iter().flat_map(|(c, _)| c.iter().map(|(k, _)| k.as_str())).collect();
-            let values: Vec<String> =
-                upstream.iter().filter_map(|(c, _)| lookup(c, key)).map(plain).collect();
+            let names = upstream.iter().flat_map(|(c, _)| cell_columns(c).map(|(name, _)| name));
+            let mut keys: Vec<&str> = Vec::new();
+            for name in names {
+                if !keys.contains(&name) {
+                    keys.push(name);
+                }
+            }
+            let mut values: Vec<String> = Vec::new();
+            for value in upstream.iter().filter_map(|(c, _)| lookup(c, key)).map(plain) {
+                if !values.contains(&value) {
+                    values.push(value);
+                }
+            }
             let (message, given, known) = if keys.contains(&key.as_str()) {
                 let message = format!("no cell of {} has {key}={wanted}", quote(&reference.step));
                 (message, wanted, values.iter().map(String::as_str).collect())
@@ -176,7 +197,7 @@ impl Expander {
     }
 
     /// The port of a target that a reference names.
-    fn port(
+    pub(super) fn port(
         &mut self,
         site: &Site<'_>,
         reference: &StepRef,
@@ -249,40 +270,4 @@ fn same_columns(one: &Input, other: &Input) -> bool {
                 || type_name(a.data_type()) == type_name(b.data_type()))
     };
     one.len() == other.len() && one.iter().zip(other).all(same)
-}
-
-/// The columns of united cells: those of the step, and the matrix keys.
-fn united_schema(input: &Input) -> Result<TableSchema, String> {
-    let mut values: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
-    let mut order: Vec<&str> = Vec::new();
-    for (key, value) in input.tables.iter().flat_map(|t| &t.cell) {
-        values.entry(key).or_default().push(value);
-        if !order.contains(&key.as_str()) {
-            order.push(key);
-        }
-    }
-    let existing: HashSet<&str> = input.schema.names().collect();
-    let mut fields: Vec<FieldRef> = Vec::new();
-    for key in &order {
-        if existing.contains(key) {
-            return Err(format!(
-                "the cells already have a column {}, which is also a matrix key",
-                quote(key)
-            ));
-        }
-        let all = &values[key];
-        let data_type = if all.iter().all(|v| v.is_i64()) {
-            DataType::Int64
-        } else if all.iter().all(|v| v.is_number()) {
-            DataType::Float64
-        } else if all.iter().all(|v| v.is_boolean()) {
-            DataType::Boolean
-        } else {
-            DataType::Utf8
-        };
-        fields.push(describe(key, data_type, false, "the key of the matrix cell", None));
-    }
-    let mut schema = input.schema.with(&fields);
-    schema.key.extend(order.iter().map(ToString::to_string));
-    Ok(schema)
 }

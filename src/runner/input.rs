@@ -1,19 +1,26 @@
 //! Stored results as DataFrames: single ports, and the united cells of a matrix step.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::context::SessionContext;
-use datafusion::logical_expr::{Expr, LogicalPlan, Union, cast, lit};
+use datafusion::functions::expr_fn::{coalesce, concat, left};
+use datafusion::logical_expr::{
+    Expr, LogicalPlan, Operator, Union, binary_expr, cast, lit, not, when,
+};
 use serde_json::Value;
 
 use super::key::{StepManifests, artifact};
 use crate::digest::Digest;
+use crate::functions::{RaiseIf, call};
 use crate::operator::StepError;
-use crate::plan::{Input, Plan};
+use crate::plan::{Input, Plan, TableRef, cell_columns};
 use crate::session::{column, scan};
 use crate::store::Store;
+use crate::workflow::quote;
 
 /// The stored files of an input.
 pub(super) fn blobs(input: &Input, done: &StepManifests) -> Vec<Digest> {
@@ -37,15 +44,7 @@ pub fn open(
         let stored = artifact(done, table.step, table.port).ok_or_else(missing)?;
         let mut df = scan(session, store, &stored.blob, &port.table, &step.name)?;
         if input.united {
-            let columns = input.schema.schema.fields().iter().map(|field| {
-                match table.cell.iter().find(|(key, _)| key == field.name()) {
-                    Some((_, value)) => {
-                        cast(literal(value), field.data_type().clone()).alias(field.name())
-                    }
-                    None => column(field.name()),
-                }
-            });
-            df = df.select(columns.collect::<Vec<_>>())?;
+            df = with_cell(df, input, table, &step.name)?;
         }
         tables.push(df);
     }
@@ -57,6 +56,59 @@ pub fn open(
     let plans = tables.into_iter().map(|df| Arc::new(df.into_unoptimized_plan()));
     let union = Union::try_new_with_loose_types(plans.collect())?;
     Ok(DataFrame::new(session.state(), LogicalPlan::Union(union)))
+}
+
+/// A table of united cells with the columns of its cell. Where it has such a column already, its
+/// rows must say what the cell says.
+fn with_cell(
+    df: DataFrame,
+    input: &Input,
+    table: &TableRef,
+    step: &str,
+) -> Result<DataFrame, StepError> {
+    let said: HashMap<&str, &Value> = cell_columns(&table.cell).collect();
+    let own: HashSet<String> = df.schema().fields().iter().map(|f| f.name().clone()).collect();
+    let mut df = df;
+    for (name, value) in cell_columns(&table.cell).filter(|(name, _)| own.contains(*name)) {
+        let says = says(step, name, value, &df)?;
+        df = df.filter(says)?;
+    }
+    let columns = input.schema.schema.fields().iter().map(|field| {
+        match said.get(field.name().as_str()) {
+            Some(value) if !own.contains(field.name()) => {
+                cast(literal(value), field.data_type().clone()).alias(field.name())
+            }
+            // What only other cells of embedded workflows have.
+            None if !own.contains(field.name()) => {
+                cast(lit(ScalarValue::Null), field.data_type().clone()).alias(field.name())
+            }
+            _ => column(field.name()),
+        }
+    });
+    Ok(df.select(columns.collect::<Vec<_>>())?)
+}
+
+/// True for rows whose column has the value of the cell; the plan fails at one that has another.
+fn says(step: &str, name: &str, value: &Value, df: &DataFrame) -> Result<Expr, StepError> {
+    let data_type = df.schema().field_with_unqualified_name(name)?.data_type().clone();
+    let expected = cast(literal(value), data_type);
+    let differs = binary_expr(column(name), Operator::IsDistinctFrom, expected.clone());
+    let shown = coalesce(vec![left(cast(column(name), DataType::Utf8), lit(60_i64)), lit("null")]);
+    let wanted = match value {
+        Value::String(text) => quote(text),
+        other => quote(&other.to_string()),
+    };
+    let message = concat(vec![
+        lit(format!("a row of {step} has `")),
+        shown,
+        lit(format!(
+            "` in the column {}, where its cell says {wanted}; give the matrix key another name",
+            quote(name)
+        )),
+    ]);
+    // Row by row, and only where they differ: a message for each row would take time.
+    let fails = call::<RaiseIf>(vec![differs.clone(), message]).is_not_null();
+    Ok(when(not(differs), lit(true)).otherwise(fails)?)
 }
 
 /// The stored table of one port of a step.

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::digest::Digest;
 use crate::operator::{Reads, SideFile, StepError, is_virtual};
-use crate::plan::{Input, Plan, PlannedStep};
+use crate::plan::{Input, Plan, PlannedStep, cell_columns};
 use crate::store::{FORMAT_VERSION, Manifest, PortArtifact, Preimage};
 
 /// The manifests of the steps that are done, by position in the plan.
@@ -80,8 +80,9 @@ pub(crate) fn input_digest(
             let parts: Vec<_> = parts
                 .iter()
                 .map(|(digest, step, cell)| {
+                    let columns = cell_columns(cell).filter(|(name, _)| read(name));
                     let cell: serde_json::Map<_, _> =
-                        cell.iter().filter(|(key, _)| read(key)).cloned().collect();
+                        columns.map(|(name, value)| (name.to_string(), value.clone())).collect();
                     json!({"digest": digest, "step": step, "cell": cell})
                 })
                 .collect();

@@ -1,9 +1,11 @@
-//! `${{ params.x }}` and `${{ matrix.y }}`: finding them in strings.
+//! `${{ params.x }}` and `${{ matrix.y }}`: finding them in strings. `${{ params.x.key }}` is a value
+//! within a mapping.
 //!
 //! There are no operators, functions, loops or environment, on purpose: what a step computes must be
 //! readable from the workflow and its parameters. `{{ }}` without `$` belongs to prompt
 //! templates and passes through untouched; there is no escape for `${{`.
 
+use std::fmt;
 use std::sync::Arc;
 
 use strum::VariantNames as _;
@@ -47,16 +49,32 @@ impl Namespace {
     }
 }
 
-/// One expression: `params.threshold`.
+/// One expression: `params.threshold`, `matrix.model.base_url`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Ref {
-    /// The part before the dot.
+    /// The part before the first dot.
     pub namespace: Namespace,
-    /// The part after the dot.
+    /// The part after it.
     pub name: String,
+    /// Keys of a mapping, the outermost first, if the value is one within it.
+    pub keys: Vec<String>,
     /// The bytes from `$` to the last `}`, or of the whole scalar if escapes or folding hide
     /// the exact place.
     pub span: Span,
+}
+
+impl Ref {
+    /// The value that the keys lead to in the value of the name.
+    pub fn within(&self, value: &serde_json::Value) -> Option<serde_json::Value> {
+        self.keys.iter().try_fold(value, |value, key| value.as_object()?.get(key)).cloned()
+    }
+}
+
+impl fmt::Display for Ref {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.namespace.as_str(), self.name)?;
+        self.keys.iter().try_for_each(|key| write!(f, ".{key}"))
+    }
 }
 
 /// A part of a string that mixes text and expressions.
@@ -201,9 +219,10 @@ fn parse_ref(body: &str, span: Span) -> Result<Ref, Problem> {
         }
         return fail(format!("{} is not an expression", quote(body)), usage);
     };
-    let (namespace, name) = (namespace.trim(), name.trim());
-    // Anything that is not two names is an attempt at something richer; say so first.
-    if !is_name(namespace) || !is_name(name) {
+    let namespace = namespace.trim();
+    let names: Vec<&str> = name.split('.').map(str::trim).collect();
+    // Anything that is not names is an attempt at something richer; say so first.
+    if !is_name(namespace) || !names.iter().all(|name| is_name(name)) {
         let richer = body.contains(|c: char| "()|&+*/<>=!?[]{}'\",%".contains(c) || c == ' ');
         if richer {
             return fail(
@@ -219,13 +238,15 @@ fn parse_ref(body: &str, span: Span) -> Result<Ref, Problem> {
         Err(strum::ParseError::VariantNotFound) => {
             let known = Namespace::VARIANTS.iter().copied();
             let help = match super::suggest::did_you_mean(namespace, known) {
-                Some(known) => format!("did you mean `{known}.{name}`?"),
+                Some(known) => format!("did you mean `{known}.{}`?", names.join(".")),
                 None => usage.to_owned(),
             };
             return fail(format!("there is no {} to refer to", quote(namespace)), &help);
         }
     };
-    Ok(Ref { namespace, name: name.to_owned(), span })
+    let mut names = names.into_iter().map(str::to_owned);
+    let name = names.next().unwrap_or_default();
+    Ok(Ref { namespace, name, keys: names.collect(), span })
 }
 
 /// Reads the expressions of every string in a tree, and reports those in keys, where none
@@ -234,6 +255,18 @@ pub fn collect_refs(node: &Node, source: &Arc<Source>, diagnostics: &mut Diagnos
     let mut references = Vec::new();
     collect(node, source, diagnostics, &mut references);
     references
+}
+
+/// Whether a text anywhere in a tree holds the beginning of an expression.
+pub fn holds_expression(node: &Node) -> bool {
+    match &node.value {
+        Value::String(text) => has_expression(text),
+        Value::Seq(items) => items.iter().any(holds_expression),
+        Value::Map(entries) => {
+            entries.iter().any(|(key, value)| holds_expression(key) || holds_expression(value))
+        }
+        _ => false,
+    }
 }
 
 fn collect(node: &Node, source: &Arc<Source>, diagnostics: &mut Diagnostics, out: &mut Vec<Ref>) {

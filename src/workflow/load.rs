@@ -2,10 +2,11 @@
 //! limits.
 //!
 //! The library checks syntax and budgets (depth, nodes and
-//! alias expansion all count what aliases repeat); duplicate keys, merge keys and key types
-//! are checked here, because we want all of them, with both places.
+//! alias expansion all count what aliases repeat); duplicate keys and key types are checked
+//! here, because we want all of them, with both places, and merge keys (`<<`) are followed here,
+//! so that every value keeps the place where it is written.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ use serde_yaml::{Budget, Error, Location, MergeKeyPolicy, Options, Spanned};
 
 use super::diagnostic::{Diagnostic, Diagnostics, quote};
 use super::node::{Node, Value};
+use super::reader::describe;
 use super::source::{Source, Span};
 use crate::code::Code;
 
@@ -76,7 +78,7 @@ fn read(source: &Arc<Source>, diagnostics: &mut Diagnostics) -> Result<Node, Box
     let parse = || {
         let raw = serde_yaml::from_str_with_options::<Spanned<Raw>>(source.text(), options())
             .map_err(|error| Box::new(yaml_error(source, &error)))?;
-        let mut builder = Builder { source, diagnostics };
+        let mut builder = Builder { source, diagnostics, merging: false };
         Ok(builder.node(raw))
     };
     let failed = |_| {
@@ -199,11 +201,16 @@ impl<'de> Visitor<'de> for RawVisitor {
 struct Builder<'a> {
     source: &'a Arc<Source>,
     diagnostics: &'a mut Diagnostics,
+    /// Within the value of a merge key: what it takes over has the place where it is written.
+    merging: bool,
 }
 
 impl Builder<'_> {
     fn node(&mut self, raw: Spanned<Raw>) -> Node {
-        let mut span = self.place(&raw.referenced);
+        let mut span = match self.merging {
+            true => self.place(&raw.defined),
+            false => self.place(&raw.referenced),
+        };
         // An alias has the text of its definition, but is shown where it stands.
         let written = self.source.slice(self.place(&raw.defined)).to_owned();
         let alias = self.source.slice(span).starts_with('*');
@@ -230,7 +237,7 @@ impl Builder<'_> {
             }
             Raw::Map(entries) => {
                 let entries: Vec<(Node, Node)> =
-                    entries.into_iter().map(|(k, v)| (self.node(k), self.node(v))).collect();
+                    entries.into_iter().map(|(key, value)| self.entry(key, value)).collect();
                 if !alias {
                     span = self.close(span.start, entries.last().map(|(_, v)| v));
                 }
@@ -238,6 +245,15 @@ impl Builder<'_> {
             }
         };
         Node { quoted: quoted && matches!(value, Value::String(_)), value, span }
+    }
+
+    fn entry(&mut self, key: Spanned<Raw>, value: Spanned<Raw>) -> (Node, Node) {
+        let key = self.node(key);
+        let merging = self.merging;
+        self.merging |= is_merge(&key);
+        let value = self.node(value);
+        self.merging = merging;
+        (key, value)
     }
 
     fn place(&self, location: &Location) -> Span {
@@ -290,10 +306,16 @@ impl Builder<'_> {
         Span::new(start, content.max(start + 1))
     }
 
-    /// Reports keys that are not strings, merge keys (both are removed) and duplicates.
+    /// Reports keys that are not strings (they are removed) and duplicates, and puts what merge
+    /// keys (`<<`) name in their place.
     fn entries(&mut self, entries: Vec<(Node, Node)>) -> Vec<(Node, Node)> {
         let mut first: HashMap<String, Span> = HashMap::new();
         let mut kept = Vec::with_capacity(entries.len());
+        let own: HashSet<String> = match entries.iter().any(|(key, _)| is_merge(key)) {
+            true => entries.iter().filter_map(|(k, _)| k.as_str().map(str::to_owned)).collect(),
+            false => HashSet::new(),
+        };
+        let mut merged: HashSet<String> = HashSet::new();
         for (key, value) in entries {
             let Some(name) = key.as_str() else {
                 let written = self.source.slice(key.span).trim().to_owned();
@@ -309,18 +331,6 @@ impl Builder<'_> {
                 self.diagnostics.push(problem);
                 continue;
             };
-            if name == "<<" && !key.quoted {
-                self.diagnostics.push(
-                    Diagnostic::error(
-                        Code::UnknownKey,
-                        "merge keys (`<<`) are not part of a workflow",
-                        self.source,
-                        key.span,
-                    )
-                    .with_help("repeat the keys, or use an alias for the whole value"),
-                );
-                continue;
-            }
             if let Some(&earlier) = first.get(name) {
                 self.diagnostics.push(
                     Diagnostic::error(
@@ -336,10 +346,50 @@ impl Builder<'_> {
             } else {
                 first.insert(name.to_owned(), key.span);
             }
+            if is_merge(&key) {
+                // What is written out counts, then what was merged first.
+                let new = |key: &Node| {
+                    let name = key.as_str().unwrap_or_default();
+                    !own.contains(name) && merged.insert(name.to_owned())
+                };
+                kept.extend(self.merged(value, new));
+                continue;
+            }
             kept.push((key, value));
         }
         kept
     }
+
+    /// The entries of the mappings that a merge key names, as far as they are `new`.
+    fn merged(&mut self, value: Node, mut new: impl FnMut(&Node) -> bool) -> Vec<(Node, Node)> {
+        let mappings = match value.value {
+            Value::Seq(items) if !items.is_empty() => items,
+            _ => vec![value],
+        };
+        let mut kept = Vec::new();
+        for mapping in mappings {
+            match mapping.value {
+                Value::Map(entries) => kept.extend(entries.into_iter().filter(|(key, _)| new(key))),
+                _ => {
+                    let message = format!(
+                        "`<<` takes over the keys of a mapping, not {}",
+                        describe(&mapping)
+                    );
+                    let (code, span) = (Code::WrongType, mapping.span);
+                    let problem = Diagnostic::error(code, message, self.source, span);
+                    self.diagnostics.push(problem.with_help(
+                        "name a mapping with `&name` where it is written, and write `<<: *name` here",
+                    ));
+                }
+            }
+        }
+        kept
+    }
+}
+
+/// Whether a key is YAML's merge key, which stands for the entries of its value.
+fn is_merge(key: &Node) -> bool {
+    key.as_str() == Some("<<") && !key.quoted
 }
 
 /// The byte offset of a location. Syntax errors carry only a character offset.
@@ -361,7 +411,7 @@ fn yaml_error(source: &Arc<Source>, error: &Error) -> Diagnostic {
     }
     let start = inner.location().or_else(|| error.location());
     let mut start = start.map_or(0, |l| offset(source, &l));
-    let (code, message, help) = describe(inner);
+    let (code, message, help) = explain(inner);
     if message.contains("found a tab") {
         // The library names the scalar before the tab; people must change the tab.
         let after = source.text().get(start..).unwrap_or("");
@@ -389,7 +439,7 @@ fn yaml_error(source: &Arc<Source>, error: &Error) -> Diagnostic {
 }
 
 /// Code, message without the place, and advice for an error of the YAML library.
-fn describe(error: &Error) -> (Code, String, Option<&'static str>) {
+fn explain(error: &Error) -> (Code, String, Option<&'static str>) {
     let limit = |message: String| (Code::YamlLimit, message, None);
     let depth = format!("lists and mappings are nested more than {MAX_DEPTH} deep");
     let aliases = "aliases in this file expand to too many values";

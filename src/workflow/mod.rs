@@ -17,6 +17,7 @@ mod load;
 mod node;
 mod read;
 mod read_asserts;
+mod read_matrix;
 mod read_params;
 mod read_steps;
 mod reader;
@@ -36,19 +37,22 @@ mod unfit;
 pub use columns::{ColumnType, ItemType, ScalarType};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity, quote};
 pub use expr::{
-    Namespace, Piece, Ref, Template, collect_refs, has_expression, is_name, parse_template,
+    Namespace, Piece, Ref, Template, collect_refs, has_expression, holds_expression, is_name,
+    parse_template,
 };
 pub use language::Language;
 pub use load::{MAX_DEPTH, MAX_FILE_BYTES, MAX_NODES, load};
 pub use node::{Node, Value};
 pub use read::{parse, parse_source};
+pub use read_matrix::{Axis, AxisPoint, matrix_axes};
 pub use read_params::check_param_value;
 pub use read_steps::output_path_problem;
+pub use reference::parse_reference;
 pub use render::{plain, render, to_json};
 pub use schema::json_schema;
 pub use source::{Position, Source, SourceSpan, Span};
 pub use spec::{
-    Assert, AssertKind, AssertSeverity, Cells, Contract, From, Output, Param, ParamType,
+    Assert, AssertKind, AssertSeverity, Cells, Contract, From, Output, Param, ParamType, Reference,
     SchemaField, StepKind, StepRef, StepSpec, Text, Workflow,
 };
 pub use substitute::{Resolve, Scope, substitute, substitute_code, substitute_node};

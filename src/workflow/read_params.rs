@@ -8,7 +8,7 @@ use std::sync::Arc;
 use strum::VariantNames as _;
 
 use super::diagnostic::{Diagnostic, Diagnostics, quote};
-use super::expr::{has_expression, no_expression_here};
+use super::expr::{holds_expression, no_expression_here};
 use super::node::{Node, Value};
 use super::reader::{WorkflowReader, describe};
 use super::source::Source;
@@ -49,8 +49,8 @@ impl WorkflowReader<'_> {
             let problem = Diagnostic::error(Code::WrongValue, message, self.source, min.span);
             self.push(problem.with_related(self.source, max.span, "the `max`"));
         }
-        if let Some(choices) = node.get("choices") {
-            out.choices = self.choices(&what, ty, choices);
+        if let Some((key, choices)) = node.entry("choices") {
+            out.choices = self.choices(&what, ty, key, choices);
         }
         if let Some(default) = node.get("default") {
             // Bounds and choices that are wrong themselves are absent here.
@@ -66,10 +66,11 @@ impl WorkflowReader<'_> {
             Value::Bool(_) => "bool",
             Value::Int(_) => "int",
             Value::Float(_) => "float",
+            Value::Seq(_) => "list",
             _ => "string",
         };
         let written = self.source.slice(node.span);
-        let help = if node.as_seq().is_some() || node.is_null() || written.contains('\n') {
+        let help = if node.is_null() || written.contains('\n') {
             "write `{ type: …, default: … }`".to_owned()
         } else {
             format!("write `{}: {{ type: {ty}, default: {written} }}`", name.value)
@@ -81,8 +82,9 @@ impl WorkflowReader<'_> {
 
     fn param_type(&mut self, what: &str, name: &Text, node: &Node) -> Option<ParamType> {
         let Some(ty) = node.get("type") else {
-            let help = "the types are `int`, `float`, `string`, `bool` and `path`";
-            self.missing_at(what, "type", name.span, help);
+            let types: Vec<String> = ParamType::VARIANTS.iter().map(|ty| quote(ty)).collect();
+            let help = format!("the types are {}", types.join(", "));
+            self.missing_at(what, "type", name.span, &help);
             return None;
         };
         let text = self.text(ty, &format!("the type of {what}"))?;
@@ -96,6 +98,8 @@ impl WorkflowReader<'_> {
             "integer" | "int64" => problem.with_help("did you mean `int`?"),
             "number" | "double" | "float64" => problem.with_help("did you mean `float`?"),
             "file" | "dir" => problem.with_help("did you mean `path`?"),
+            "array" | "sequence" => problem.with_help("did you mean `list`?"),
+            "dict" | "map" | "object" => problem.with_help("did you mean `mapping`?"),
             _ => problem.with_suggestion(&text.value, ParamType::VARIANTS.iter().copied()),
         };
         self.push(problem);
@@ -117,17 +121,28 @@ impl WorkflowReader<'_> {
         Some(value.clone())
     }
 
-    fn choices(&mut self, what: &str, ty: ParamType, node: &Node) -> Vec<Node> {
+    /// The choices of a list are those of each of its entries.
+    fn choices(&mut self, what: &str, ty: ParamType, key: &Node, node: &Node) -> Vec<Node> {
+        if ty == ParamType::Mapping {
+            let message = "`choices` does not apply to a mapping";
+            let problem = Diagnostic::error(Code::ConflictingKeys, message, self.source, key.span);
+            self.push(problem.with_help("name one mapping of several by a param of type `string`"));
+            return Vec::new();
+        }
         let Some(items) = node.as_seq().filter(|items| !items.is_empty()) else {
             self.wrong_type(node, &format!("`choices` of {what}"), "a list of values");
             return Vec::new();
         };
         let mut out = Vec::with_capacity(items.len());
         for item in items {
-            if fits(ty, item) {
+            let (fits, wanted) = match ty {
+                ParamType::List => (is_scalar(item), "a scalar"),
+                _ => (fits(ty, item), wanted(ty)),
+            };
+            if fits {
                 out.push(item.clone());
             } else {
-                self.wrong_type(item, &format!("a choice of {what}"), wanted(ty));
+                self.wrong_type(item, &format!("a choice of {what}"), wanted);
             }
         }
         out
@@ -150,12 +165,17 @@ pub fn check_param_value(
         diagnostics.push(problem);
         false
     };
-    if value.as_str().is_some_and(has_expression) {
+    if holds_expression(value) {
         return fail(no_expression_here("a parameter", source, value.span));
     }
     if !fits(ty, value) {
         let message = format!("{what} must be {}, not {}", wanted(ty), describe(value));
-        return fail(Diagnostic::error(Code::WrongType, message, source, value.span));
+        let problem = Diagnostic::error(Code::WrongType, message, source, value.span);
+        return fail(match ty {
+            ParamType::List => problem.with_help("a list is written `[a, b]`"),
+            ParamType::Mapping => problem.with_help("a mapping is written `{ key: value }`"),
+            _ => problem,
+        });
     }
     let bounds = [(&param.min, Ordering::Less, "least"), (&param.max, Ordering::Greater, "most")];
     for (bound, wrong, word) in bounds {
@@ -167,22 +187,39 @@ pub fn check_param_value(
             return fail(Diagnostic::error(Code::WrongValue, message, source, value.span));
         }
     }
-    let same = |choice: &Node| compare(choice, value) == Some(Ordering::Equal);
-    if !param.choices.is_empty() && !param.choices.iter().any(same) {
-        let message = format!("{} is not one of the choices of {what}", describe(value));
-        let names: Vec<String> = param
-            .choices
-            .iter()
-            .map(|c| match c.as_str() {
-                Some(text) => text.to_owned(),
-                None => c.to_json().to_string(),
-            })
-            .collect();
-        let given = value.as_str().unwrap_or("");
-        let problem = Diagnostic::error(Code::WrongValue, message, source, value.span);
-        return fail(problem.with_suggestion(given, names.iter().map(String::as_str)));
+    let entries = match ty {
+        ParamType::List => value.as_seq().unwrap_or_default(),
+        _ => std::slice::from_ref(value),
+    };
+    let mut allowed = true;
+    for entry in entries {
+        let same = |choice: &Node| compare(choice, entry) == Some(Ordering::Equal);
+        if !param.choices.is_empty() && !param.choices.iter().any(same) {
+            diagnostics.push(no_choice(param, &what, entry, source));
+            allowed = false;
+        }
     }
-    true
+    allowed
+}
+
+/// What is wrong with a value that is not among the choices.
+fn no_choice(param: &Param, what: &str, value: &Node, source: &Arc<Source>) -> Diagnostic {
+    let message = format!("{} is not one of the choices of {what}", describe(value));
+    let names: Vec<String> = param
+        .choices
+        .iter()
+        .map(|c| match c.as_str() {
+            Some(text) => text.to_owned(),
+            None => c.to_json().to_string(),
+        })
+        .collect();
+    let given = value.as_str().unwrap_or("");
+    let problem = Diagnostic::error(Code::WrongValue, message, source, value.span);
+    problem.with_suggestion(given, names.iter().map(String::as_str))
+}
+
+fn is_scalar(node: &Node) -> bool {
+    !matches!(node.value, Value::Seq(_) | Value::Map(_) | Value::Null)
 }
 
 fn fits(ty: ParamType, node: &Node) -> bool {
@@ -191,6 +228,8 @@ fn fits(ty: ParamType, node: &Node) -> bool {
         ParamType::Float => node.as_f64().is_some_and(f64::is_finite),
         ParamType::String | ParamType::Path => node.as_str().is_some(),
         ParamType::Bool => matches!(node.value, Value::Bool(_)),
+        ParamType::List => node.as_seq().is_some(),
+        ParamType::Mapping => node.as_map().is_some(),
     }
 }
 
@@ -201,6 +240,8 @@ fn wanted(ty: ParamType) -> &'static str {
         ParamType::String => "a string",
         ParamType::Bool => "`true` or `false`",
         ParamType::Path => "a path",
+        ParamType::List => "a list",
+        ParamType::Mapping => "a mapping",
     }
 }
 

@@ -2,16 +2,13 @@
 //!
 //! Cycles, unknown steps and unknown ports are found by the plan.
 
-use std::collections::HashMap;
-
 use super::columns::ItemType;
 use super::diagnostic::{Diagnostic, quote};
 use super::expr::has_expression;
 use super::node::{Node, Value};
 use super::reader::WorkflowReader;
-use super::reference::parse_reference;
 use super::source::Span;
-use super::spec::{Contract, From, Output, SchemaField, StepKind, StepRef, StepSpec, Text};
+use super::spec::{Contract, From, Output, Reference, SchemaField, StepKind, StepSpec, Text};
 use crate::code::Code;
 
 const STEP_KEYS: [&str; 8] =
@@ -28,7 +25,7 @@ impl WorkflowReader<'_> {
             kind: StepKind::Invalid,
             from: None,
             with: None,
-            matrix: Vec::new(),
+            matrix: None,
             schema: None,
             asserts: Vec::new(),
             description: None,
@@ -42,7 +39,7 @@ impl WorkflowReader<'_> {
         step.kind = self.kind(&what, step.name.span, node);
         step.from = node.get("from").map(|n| self.from(n));
         step.with = node.get("with").and_then(|n| self.with(n));
-        step.matrix = node.get("matrix").map_or_else(Vec::new, |n| self.matrix(n));
+        step.matrix = node.get("matrix").map(|n| self.matrix(n));
         step.schema = node.get("schema").and_then(|n| self.contract(n));
         step.asserts = node.get("assert").map_or_else(Vec::new, |n| self.asserts(n));
         step.description = self.optional_text(node, "description");
@@ -104,7 +101,10 @@ impl WorkflowReader<'_> {
     fn from(&mut self, node: &Node) -> From {
         let invalid = From::Invalid(node.span);
         match &node.value {
-            Value::String(_) => self.reference(node).map_or(invalid, From::One),
+            Value::String(_) => match self.reference_in(node) {
+                Reference::Invalid(_) => invalid,
+                reference => From::One(reference),
+            },
             Value::Map(entries) if !entries.is_empty() => {
                 let mut ports = Vec::with_capacity(entries.len());
                 for (port, value) in entries {
@@ -127,12 +127,12 @@ impl WorkflowReader<'_> {
         }
     }
 
-    fn reference(&mut self, node: &Node) -> Option<StepRef> {
+    fn reference(&mut self, node: &Node) -> Option<Reference> {
         if node.as_str().is_none() {
             self.not_a_reference(node, "a reference");
             return None;
         }
-        parse_reference(node, self.source).map_err(|problem| self.push(*problem)).ok()
+        Some(self.reference_in(node)).filter(|read| !matches!(read, Reference::Invalid(_)))
     }
 
     fn not_a_reference(&mut self, node: &Node, what: &str) {
@@ -166,41 +166,11 @@ impl WorkflowReader<'_> {
         Some(node.clone())
     }
 
-    fn matrix(&mut self, node: &Node) -> Vec<(Text, Vec<Node>)> {
-        let Some(entries) = node.as_map().filter(|e| !e.is_empty()) else {
-            self.wrong_type(node, "`matrix`", "a mapping from keys to lists of values");
-            return Vec::new();
-        };
-        let mut out = Vec::new();
-        for (key, value) in entries {
-            let Some(key) = self.name(key) else { continue };
-            let what = format!("matrix key {}", quote(&key.value));
-            // One expression may give the whole list.
-            if value.as_str().is_some_and(has_expression) {
-                self.check_expressions(value);
-                out.push((key, vec![value.clone()]));
-                continue;
-            }
-            let Some(items) = value.as_seq().filter(|i| !i.is_empty()) else {
-                self.wrong_type(value, &what, "a list of at least one value");
-                continue;
-            };
-            let mut seen: HashMap<String, Span> = HashMap::new();
-            for item in items {
-                if matches!(item.value, Value::Seq(_) | Value::Map(_) | Value::Null) {
-                    self.wrong_type(item, &format!("a value of {what}"), "a scalar");
-                }
-                self.check_expressions(item);
-                if let Some(first) = seen.insert(item.to_json().to_string(), item.span) {
-                    let message = format!("{what} lists a value twice");
-                    let problem =
-                        Diagnostic::error(Code::WrongValue, message, self.source, item.span);
-                    self.push(problem.with_related(self.source, first, "first here"));
-                }
-            }
-            out.push((key, items.to_vec()));
-        }
-        out
+    /// What can be said of a matrix before its expressions have their values is said.
+    fn matrix(&mut self, node: &Node) -> Node {
+        self.check_expressions(node);
+        self.axes(node);
+        node.clone()
     }
 
     fn contract(&mut self, node: &Node) -> Option<Contract> {

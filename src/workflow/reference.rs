@@ -9,23 +9,50 @@
 use std::sync::Arc;
 
 use super::diagnostic::{Diagnostic, quote};
-use super::expr::{has_expression, is_name, no_expression_here};
+use super::expr::{Namespace, collect_refs, has_expression, is_name};
 use super::node::Node;
+use super::reader::WorkflowReader;
 use super::source::Source;
-use super::spec::{Cells, StepRef};
+use super::spec::{Cells, Reference, StepRef};
 use crate::code::Code;
 
 const SHAPES: &str = "a reference is `step`, `step.port`, `step[*]` or `step[key=value].port`";
 
-/// Reads the reference that a string node holds.
-pub(super) fn parse_reference(
-    node: &Node,
-    source: &Arc<Source>,
-) -> Result<StepRef, Box<Diagnostic>> {
-    let text = node.as_str().unwrap_or("");
-    if has_expression(text) {
-        return Err(Box::new(no_expression_here("a reference", source, node.span)));
+impl WorkflowReader<'_> {
+    /// Reads the reference in a string node, which may have expressions in it.
+    pub(super) fn reference_in(&mut self, node: &Node) -> Reference {
+        if !node.as_str().is_some_and(has_expression) {
+            let parsed = parse_reference(node, self.source);
+            return parsed.map_or_else(
+                |problem| {
+                    self.push(*problem);
+                    Reference::Invalid(node.span)
+                },
+                Reference::Fixed,
+            );
+        }
+        let before = self.diagnostics.len();
+        let used = collect_refs(node, self.source, self.diagnostics);
+        for cell in used.iter().filter(|used| used.namespace == Namespace::Matrix) {
+            let message = format!("{} cannot stand in a reference", quote(&cell.to_string()));
+            let problem = Diagnostic::error(Code::BadExpression, message, self.source, cell.span);
+            self.push(problem.with_help(
+                "only params can: which steps a step reads is the same for all of its cells",
+            ));
+        }
+        match self.diagnostics.len() == before {
+            true => Reference::Open(node.clone()),
+            false => Reference::Invalid(node.span),
+        }
     }
+}
+
+/// Reads the reference that a string node holds, whose expressions have their values.
+///
+/// # Errors
+/// What is wrong with the text, at its place.
+pub fn parse_reference(node: &Node, source: &Arc<Source>) -> Result<StepRef, Box<Diagnostic>> {
+    let text = node.as_str().unwrap_or("");
     let fail = |message: String, start: usize, end: usize| {
         let span = node.part_span(source.text(), start, end);
         Box::new(Diagnostic::error(Code::BadReference, message, source, span).with_help(SHAPES))

@@ -16,7 +16,8 @@ const REFERENCE: &str = r"^[A-Za-z_][A-Za-z0-9_-]*(\[(\*|[^\[\]=,]+=[^\[\]=,]+(,
 
 /// Builds the schema of a workflow file. `operators` are name, one-line doc and the schema of
 /// the arguments (as schemars writes it, its own `$defs` included), in the order in which an
-/// editor should offer them. Wherever an argument is a scalar, a `${{ … }}` is allowed too.
+/// editor should offer them. Wherever an argument is a scalar, a list or a mapping, a `${{ … }}` is
+/// allowed too.
 pub fn json_schema(operators: &[(&str, &str, Value)]) -> Value {
     let mut defs = frame_definitions();
     let mut names = Vec::new();
@@ -106,20 +107,40 @@ fn step(op: Value, rules: Vec<Value>) -> Value {
             },
             "with": { "description": "The arguments.", "type": ["object", "null"] },
             "matrix": {
-                "description": "Runs the step once per combination of these values.",
-                "type": "object",
-                "minProperties": 1,
-                "propertyNames": { "pattern": NAME },
-                "additionalProperties": {
-                    "anyOf": [
-                        {
-                            "type": "array",
-                            "minItems": 1,
-                            "items": { "type": ["string", "number", "boolean"] },
+                "description": "Runs the step once per combination of these values, or per mapping of a list.",
+                "anyOf": [
+                    {
+                        "type": "object",
+                        "minProperties": 1,
+                        "propertyNames": { "pattern": NAME },
+                        "additionalProperties": {
+                            "anyOf": [
+                                {
+                                    "type": "array",
+                                    "minItems": 1,
+                                    "items": { "type": ["string", "number", "boolean", "object"] },
+                                },
+                                { "$ref": "#/$defs/expression" },
+                            ],
                         },
-                        { "$ref": "#/$defs/expression" },
-                    ],
-                },
+                    },
+                    {
+                        "description": "Values that vary together; all mappings have the same keys.",
+                        "type": "array",
+                        "minItems": 1,
+                        "items": {
+                            "anyOf": [
+                                {
+                                    "type": "object",
+                                    "minProperties": 1,
+                                    "propertyNames": { "pattern": NAME },
+                                },
+                                { "$ref": "#/$defs/expression" },
+                            ],
+                        },
+                    },
+                    { "$ref": "#/$defs/expression" },
+                ],
             },
             "schema": {
                 "description": "The columns that the result must have, checked before anything runs.",
@@ -165,9 +186,9 @@ fn frame_definitions() -> Map<String, Value> {
             "pattern": EXPRESSION,
         },
         "reference": {
-            "description": "`step`, `step.port`, `step[*]` or `step[key=value].port`.",
+            "description": "`step`, `step.port`, `step[*]` or `step[key=value].port`; params may stand in it.",
             "type": "string",
-            "pattern": REFERENCE,
+            "anyOf": [{ "pattern": REFERENCE }, { "pattern": r"\$\{\{.*\}\}" }],
         },
         "column_type": {
             "description": "A type such as `utf8!`, `list<float64>` or `struct<a: int64>`; `!` excludes nulls.",
@@ -180,10 +201,10 @@ fn frame_definitions() -> Map<String, Value> {
             "additionalProperties": false,
             "properties": {
                 "type": { "enum": types, "description": "The type; a path is relative to this file." },
-                "default": { "type": ["string", "number", "boolean"], "description": "The value unless `--set` gives one." },
+                "default": { "type": ["string", "number", "boolean", "array", "object"], "description": "The value unless `--set` gives one." },
                 "min": { "type": "number", "description": "The least value, inclusive." },
                 "max": { "type": "number", "description": "The greatest value, inclusive." },
-                "choices": { "type": "array", "minItems": 1, "items": { "type": ["string", "number", "boolean"] }, "description": "The only values allowed." },
+                "choices": { "type": "array", "minItems": 1, "items": { "type": ["string", "number", "boolean"] }, "description": "The only values allowed; of a list, for each of its entries." },
                 "help": { "type": "string", "description": "What it is for." },
             },
         },
@@ -272,7 +293,7 @@ fn rebase(schema: &mut Value, slot: &str) {
     }
 }
 
-/// Lets every scalar below a schema be an expression instead.
+/// Lets every scalar, list and mapping below a schema be an expression instead.
 fn relax(schema: &mut Value) {
     let Some(map) = schema.as_object_mut() else {
         return;
@@ -293,9 +314,10 @@ fn relax(schema: &mut Value) {
 fn relax_child(schema: &mut Value) {
     if !is_scalar(schema) {
         relax(schema);
-        return;
-    }
-    if is_free_string(schema) {
+        if !is_collection(schema) {
+            return;
+        }
+    } else if is_free_string(schema) {
         return;
     }
     let original = schema.take();
@@ -327,6 +349,16 @@ fn is_scalar(schema: &Value) -> bool {
     choices
         .and_then(Value::as_array)
         .is_some_and(|all| !all.is_empty() && all.iter().all(is_scalar))
+}
+
+/// A list or a mapping, or nothing.
+fn is_collection(schema: &Value) -> bool {
+    let fits = |t: &Value| matches!(t.as_str(), Some("array" | "object" | "null"));
+    match schema.get("type") {
+        Some(Value::Array(types)) => types.iter().all(fits),
+        Some(one) => fits(one),
+        None => false,
+    }
 }
 
 /// A string without conditions takes an expression as it is.
@@ -369,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn scalar_arguments_accept_expressions() {
+    fn arguments_accept_expressions() {
         let schema = example();
         let with = &schema["$defs"]["with_cut"];
         assert_eq!(with["properties"]["seed"]["anyOf"][0]["type"], "integer");
@@ -377,7 +409,9 @@ mod tests {
         assert_eq!(with["properties"]["seed"]["description"], "the seed");
         assert_eq!(with["properties"]["column"]["type"], "string");
         assert_eq!(with["$defs"]["At"]["anyOf"][1]["pattern"], EXPRESSION);
-        let n = &with["$defs"]["Rule"]["properties"]["n"];
+        assert_eq!(with["properties"]["rules"]["anyOf"][0]["type"], "array");
+        assert_eq!(with["properties"]["rules"]["anyOf"][1]["pattern"], EXPRESSION);
+        let n = &with["$defs"]["Rule"]["anyOf"][0]["properties"]["n"];
         assert_eq!(n["anyOf"][1]["pattern"], EXPRESSION);
         assert!(with.get("$schema").is_none());
     }

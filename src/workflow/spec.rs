@@ -77,6 +77,10 @@ pub enum ParamType {
     Bool,
     /// A file path, relative to the workflow file.
     Path,
+    /// A list of any values.
+    List,
+    /// A mapping from names to any values.
+    Mapping,
 }
 
 impl ParamType {
@@ -99,7 +103,8 @@ pub struct Param {
     pub min: Option<Node>,
     /// `max`, inclusive, of an `int` or `float`.
     pub max: Option<Node>,
-    /// `choices`, each of the parameter's type; empty if anything goes.
+    /// `choices`, each of the parameter's type, or what the entries of a list may be; empty if
+    /// anything goes.
     pub choices: Vec<Node>,
     /// `help`
     pub help: Option<Text>,
@@ -164,26 +169,61 @@ impl fmt::Display for StepRef {
     }
 }
 
+/// A reference as it is written.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reference {
+    /// It names its step.
+    Fixed(StepRef),
+    /// It names one when its expressions have their values: `testbeds.${{ params.testbed }}`.
+    Open(Node),
+    /// It could not be read; reported.
+    Invalid(Span),
+}
+
+impl Reference {
+    /// The reference, if it names its step.
+    pub fn fixed(&self) -> Option<&StepRef> {
+        match self {
+            Self::Fixed(reference) => Some(reference),
+            Self::Open(_) | Self::Invalid(_) => None,
+        }
+    }
+
+    /// Its place.
+    pub fn span(&self) -> Span {
+        match self {
+            Self::Fixed(reference) => reference.span,
+            Self::Open(node) => node.span,
+            Self::Invalid(span) => *span,
+        }
+    }
+}
+
 /// Where a step's inputs come from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum From {
     /// `from: a`: the only input port.
-    One(StepRef),
+    One(Reference),
     /// `from: { left: a, right: b }`: input ports by name.
-    Ports(Vec<(Text, StepRef)>),
+    Ports(Vec<(Text, Reference)>),
     /// It could not be read; reported.
     Invalid(Span),
 }
 
 impl From {
     /// The references in the order of the file.
-    pub fn refs(&self) -> impl Iterator<Item = &StepRef> {
+    pub fn references(&self) -> impl Iterator<Item = &Reference> {
         let (one, ports) = match self {
             Self::One(r) => (Some(r), [].as_slice()),
             Self::Ports(ports) => (None, ports.as_slice()),
             Self::Invalid(_) => (None, [].as_slice()),
         };
         one.into_iter().chain(ports.iter().map(|(_, r)| r))
+    }
+
+    /// Those that name their step.
+    pub fn refs(&self) -> impl Iterator<Item = &StepRef> {
+        self.references().filter_map(Reference::fixed)
     }
 }
 
@@ -267,8 +307,9 @@ pub struct StepSpec {
     pub from: Option<From>,
     /// `with`, always a mapping.
     pub with: Option<Node>,
-    /// `matrix`: keys with their values, scalars or expressions, in the order of the file.
-    pub matrix: Vec<(Text, Vec<Node>)>,
+    /// `matrix`, as it is written; [`matrix_axes`](super::matrix_axes) reads it when its
+    /// expressions have their values.
+    pub matrix: Option<Node>,
     /// `schema`
     pub schema: Option<Contract>,
     /// `assert`
@@ -285,7 +326,7 @@ pub struct Output {
     /// The key.
     pub name: Text,
     /// What is written.
-    pub from: StepRef,
+    pub from: Reference,
     /// Where to, relative to `--out`; may hold expressions.
     pub path: Node,
     /// The text column whose only value is the file.

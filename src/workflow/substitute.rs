@@ -48,7 +48,7 @@ impl Scope {
 
 impl Resolve for Scope {
     fn value(&self, reference: &Ref) -> Option<serde_json::Value> {
-        self.of(reference.namespace).get(&reference.name).cloned()
+        reference.within(self.of(reference.namespace).get(&reference.name)?)
     }
 
     fn names(&self, namespace: Namespace) -> Vec<String> {
@@ -152,13 +152,12 @@ fn whole_code(r: &Ref, language: Language, source: &Arc<Source>) -> Diagnostic {
         Language::Sql => ("SQL", "write the SQL here, and give the values in it by params"),
         Language::Shell => ("command", "write the command here, and give its arguments by params"),
     };
-    let name = format!("{}.{}", r.namespace.as_str(), r.name);
-    let message = format!("{} is a text and cannot be the whole {what}", quote(&name));
+    let message = format!("{} is a text and cannot be the whole {what}", quote(&r.to_string()));
     Diagnostic::error(Code::UnsafeSubstitution, message, source, r.span).with_help(help)
 }
 
 fn not_quotable(r: &Ref, place: &str, language: Language, source: &Arc<Source>) -> Diagnostic {
-    let name = format!("{}.{}", r.namespace.as_str(), r.name);
+    let name = r.to_string();
     let message = format!(
         "the value of {} cannot stand in {place}, where no quotes keep it from being read as code",
         quote(&name)
@@ -218,6 +217,9 @@ fn substitute_scalar(
 }
 
 fn unknown(r: &Ref, source: &Arc<Source>, resolver: &dyn Resolve) -> Diagnostic {
+    if let Some(problem) = unknown_key(r, source, resolver) {
+        return problem;
+    }
     let what = match r.namespace {
         Namespace::Params => "parameter",
         Namespace::Matrix => "matrix key",
@@ -228,8 +230,37 @@ fn unknown(r: &Ref, source: &Arc<Source>, resolver: &dyn Resolve) -> Diagnostic 
         .with_suggestion(&r.name, known.iter().map(String::as_str))
 }
 
+/// What is wrong with the first of the keys that leads nowhere; `None` if it is the name.
+fn unknown_key(r: &Ref, source: &Arc<Source>, resolver: &dyn Resolve) -> Option<Diagnostic> {
+    let at = |count: usize| Ref { keys: r.keys[..count].to_vec(), ..r.clone() };
+    let known = (0..r.keys.len()).rev().map(at).find(|r| resolver.value(r).is_some())?;
+    let key = r.keys.get(known.keys.len())?;
+    let named = quote(&known.to_string());
+    let error = |message| Diagnostic::error(Code::UnknownParam, message, source, r.span);
+    let value = resolver.value(&known)?;
+    Some(match value.as_object() {
+        Some(keys) => error(format!("{named} has no key {}", quote(key)))
+            .with_suggestion(key, keys.keys().map(String::as_str)),
+        None => error(format!("{named} has no keys: it is {}", kind(&value)))
+            .with_help("only a value within a mapping is named by its key"),
+    })
+}
+
+/// What a value is, in a message.
+fn kind(value: &serde_json::Value) -> &'static str {
+    use serde_json::Value as Json;
+    match value {
+        Json::Null => "null",
+        Json::Bool(_) => "a boolean",
+        Json::Number(_) => "a number",
+        Json::String(_) => "a string",
+        Json::Array(_) => "a list",
+        Json::Object(_) => "a mapping",
+    }
+}
+
 fn not_text(r: &Ref, kind: &str, source: &Arc<Source>) -> Diagnostic {
-    let name = format!("{}.{}", r.namespace.as_str(), r.name);
+    let name = r.to_string();
     Diagnostic::error(
         Code::WrongType,
         format!("{} is {kind} and cannot stand inside a text", quote(&name)),
@@ -245,9 +276,7 @@ fn written(value: &serde_json::Value) -> Result<String, &'static str> {
     match value {
         Json::String(s) => Ok(s.clone()),
         Json::Bool(_) | Json::Number(_) => Ok(value.to_string()),
-        Json::Null => Err("null"),
-        Json::Array(_) => Err("a list"),
-        Json::Object(_) => Err("a mapping"),
+        Json::Null | Json::Array(_) | Json::Object(_) => Err(kind(value)),
     }
 }
 
@@ -309,6 +338,41 @@ mod tests {
         );
         assert_eq!(problems[0].2.as_deref(), Some("did you mean `params.n`?"));
         assert_eq!(problems[3].2.as_deref(), Some("write `params.n`"));
+    }
+
+    #[test]
+    fn a_key_of_a_mapping_is_a_value_too() {
+        let source = Source::new("f", "a: ${{ params.m.deep.n }}\nb: 'x${{ params.m.t }}'\n");
+        let mut all = Diagnostics::new();
+        let node = load(&source, &mut all).unwrap();
+        let mut scope = Scope::default();
+        scope.params.insert("m".into(), json!({"deep": {"n": [1]}, "t": 0.5}));
+        assert_eq!(substitute(&node, &source, &scope, &mut all), json!({"a": [1], "b": "x0.5"}));
+        assert!(all.is_empty());
+    }
+
+    #[test]
+    fn a_key_that_leads_nowhere_is_named() {
+        let of = |expression: &str| {
+            let source = Source::new("f", format!("a: ${{{{ {expression} }}}}\n"));
+            let mut all = Diagnostics::new();
+            let node = load(&source, &mut all).unwrap();
+            let mut scope = Scope::default();
+            scope.params.insert("m".into(), json!({"deep": {"near": 1}}));
+            substitute(&node, &source, &scope, &mut all);
+            let found = all.into_sorted().remove(0);
+            (found.code, found.message, found.help.unwrap_or_default())
+        };
+        let (code, message, help) = of("params.m.deep.naer");
+        assert_eq!(code, Code::UnknownParam);
+        assert_eq!(message, "`params.m.deep` has no key `naer`");
+        assert_eq!(help, "did you mean `near`?");
+        assert_eq!(of("params.m.dep.near").1, "`params.m` has no key `dep`");
+        assert_eq!(
+            of("params.m.deep.near.x").1,
+            "`params.m.deep.near` has no keys: it is a number"
+        );
+        assert_eq!(of("params.n.x").1, "there is no parameter `n`");
     }
 
     #[test]

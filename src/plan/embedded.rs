@@ -1,0 +1,67 @@
+//! Of an embedded workflow only that runs which leads to what is read of it.
+//!
+//! All of it is planned, so that all its mistakes are found; then the steps go that nothing needs.
+//! A step with `uses` that nothing reads runs as a whole, as any other step does.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::model::{Input, PlannedOutput, PlannedStep};
+
+/// The planned steps that the steps with `uses` of the top file have brought.
+#[derive(Debug, Default)]
+pub(super) struct EmbeddedSteps {
+    /// Positions in the plan by the name of the step, one range per cell.
+    ranges: BTreeMap<String, Vec<Range<usize>>>,
+}
+
+impl EmbeddedSteps {
+    /// The planned steps of this range come from a cell of that step.
+    pub(super) fn add(&mut self, step: &str, range: Range<usize>) {
+        self.ranges.entry(step.to_string()).or_default().push(range);
+    }
+
+    /// Removes the embedded steps that lead to nothing which the top file reads.
+    pub(super) fn keep_needed(self, steps: &mut Vec<PlannedStep>, outputs: &mut [PlannedOutput]) {
+        if self.ranges.is_empty() {
+            return;
+        }
+        let mut needed = vec![true; steps.len()];
+        for range in self.ranges.values().flatten() {
+            needed[range.clone()].fill(false);
+        }
+        let tables = |input: &Input| input.tables.iter().map(|t| t.step).collect::<Vec<_>>();
+        for output in outputs.iter() {
+            tables(&output.input).into_iter().for_each(|at| needed[at] = true);
+        }
+        close(steps, &mut needed);
+        for ranges in self.ranges.values() {
+            if !ranges.iter().cloned().flatten().any(|at| needed[at]) {
+                ranges.iter().cloned().flatten().for_each(|at| needed[at] = true);
+            }
+        }
+        close(steps, &mut needed);
+        let mut places = Vec::with_capacity(needed.len());
+        let mut kept = 0;
+        for needed in &needed {
+            places.push(kept);
+            kept += usize::from(*needed);
+        }
+        let mut at = 0..;
+        steps.retain(|_| at.next().is_some_and(|at: usize| needed[at]));
+        let inputs = steps.iter_mut().flat_map(|step| &mut step.inputs);
+        let inputs = inputs.chain(outputs.iter_mut().map(|output| &mut output.input));
+        for table in inputs.flat_map(|input| &mut input.tables) {
+            table.step = places[table.step];
+        }
+    }
+}
+
+/// Adds what needed steps read; every step comes after those.
+fn close(steps: &[PlannedStep], needed: &mut [bool]) {
+    for at in (0..steps.len()).rev() {
+        if needed[at] {
+            steps[at].upstream().for_each(|upstream| needed[upstream] = true);
+        }
+    }
+}

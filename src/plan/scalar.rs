@@ -1,0 +1,11 @@
+//! How a scalar is written: in names of cells, in selections, in messages.
+
+use serde_json::Value;
+
+/// A scalar without quotes.
+pub(super) fn plain(value: &Value) -> String {
+    match value {
+        Value::String(s) => s.clone(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,249 @@
+//! Reading `matrix`: the axes whose points, in all combinations, are the cells of a step.
+//!
+//! An axis is a key with a list of scalars, or of mappings, or the whole matrix is one: a list of
+//! mappings whose values vary together. It is read twice, when the file is read and when its
+//! expressions have their values: what holds one is passed over.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+
+use super::diagnostic::{Diagnostic, Diagnostics, quote};
+use super::expr::has_expression;
+use super::node::{Node, Value};
+use super::reader::WorkflowReader;
+use super::source::{Source, Span};
+use super::spec::Text;
+use super::suggest::did_you_mean;
+use crate::code::Code;
+
+/// The key of a mapping by which it is called, if it has one.
+const NAME: &str = "name";
+
+/// One of the lists that a matrix combines.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Axis {
+    /// The names that its points give values to, `${{ matrix.NAME }}`.
+    pub names: Vec<Text>,
+    /// Its points in the order of the list.
+    pub points: Vec<AxisPoint>,
+}
+
+/// What one cell has of an axis.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AxisPoint {
+    /// The key in the name of the cell.
+    pub key: String,
+    /// The scalar in the name of the cell.
+    pub value: Json,
+    /// Other values that come with it, by name. A value under the name of the key is what an
+    /// expression gets in place of the scalar: the mapping that it names.
+    pub values: Vec<(String, Json)>,
+}
+
+/// The axes of a `matrix` whose expressions have their values; everything that is wrong with it is
+/// reported.
+pub fn matrix_axes(node: &Node, source: &Arc<Source>, diagnostics: &mut Diagnostics) -> Vec<Axis> {
+    WorkflowReader { source, diagnostics }.axes(node)
+}
+
+/// A mapping of an axis: the scalar that names it, and all of its entries.
+struct NamedMapping {
+    label: Json,
+    entries: Vec<(String, Json)>,
+}
+
+impl WorkflowReader<'_> {
+    pub(super) fn axes(&mut self, node: &Node) -> Vec<Axis> {
+        match &node.value {
+            Value::String(text) if has_expression(text) => Vec::new(),
+            Value::Map(entries) if !entries.is_empty() => {
+                entries.iter().filter_map(|(key, values)| self.axis(key, values)).collect()
+            }
+            Value::Seq(items)
+                if items.iter().any(|item| item.as_map().is_some() || is_open(item)) =>
+            {
+                self.together(items).into_iter().collect()
+            }
+            _ => {
+                let wanted = "a mapping from keys to lists of values, or a list of mappings";
+                self.wrong_type(node, "`matrix`", wanted);
+                Vec::new()
+            }
+        }
+    }
+
+    /// The axis of a key and its list.
+    fn axis(&mut self, key: &Node, values: &Node) -> Option<Axis> {
+        let key = self.name(key)?;
+        let what = format!("matrix key {}", quote(&key.value));
+        if is_open(values) {
+            return None;
+        }
+        let Some(items) = values.as_seq().filter(|items| !items.is_empty()) else {
+            self.wrong_type(values, &what, "a list of at least one value");
+            return None;
+        };
+        let points = if items.iter().any(|item| item.as_map().is_some()) {
+            let (_, _, mappings) = self.mappings(&format!("a value of {what}"), items)?;
+            let point = |mapping: NamedMapping| AxisPoint {
+                key: key.value.clone(),
+                value: mapping.label,
+                values: vec![(key.value.clone(), mapping.entries.into_iter().collect())],
+            };
+            mappings.into_iter().map(|(span, mapping)| (span, point(mapping))).collect()
+        } else {
+            self.scalars(&key.value, &what, items)
+        };
+        let points = self.distinct(points);
+        Some(Axis { names: vec![key], points })
+    }
+
+    /// The axis that a list of mappings is.
+    fn together(&mut self, items: &[Node]) -> Option<Axis> {
+        let (names, label, mappings) = self.mappings("an entry of `matrix`", items)?;
+        let point = |mapping: NamedMapping| AxisPoint {
+            key: label.clone(),
+            value: mapping.label,
+            values: mapping.entries.into_iter().filter(|(name, _)| *name != label).collect(),
+        };
+        let points = mappings.into_iter().map(|(span, mapping)| (span, point(mapping))).collect();
+        let points = self.distinct(points);
+        Some(Axis { names, points })
+    }
+
+    fn scalars(&mut self, key: &str, what: &str, items: &[Node]) -> Vec<(Span, AxisPoint)> {
+        let mut points = Vec::with_capacity(items.len());
+        for item in items.iter().filter(|item| !is_open(item)) {
+            if is_scalar(item) {
+                let (key, value) = (key.to_owned(), item.to_json());
+                points.push((item.span, AxisPoint { key, value, values: Vec::new() }));
+            } else {
+                self.wrong_type(item, &format!("a value of {what}"), "a scalar or a mapping");
+            }
+        }
+        points
+    }
+
+    /// Mappings of the same keys: the keys, the one that names each, the mappings with their places.
+    fn mappings(
+        &mut self,
+        what: &str,
+        items: &[Node],
+    ) -> Option<(Vec<Text>, String, Vec<(Span, NamedMapping)>)> {
+        let mut read = Vec::with_capacity(items.len());
+        for item in items.iter().filter(|item| !is_open(item)) {
+            match item.as_map() {
+                Some(entries) if !entries.is_empty() => read.push((item, entries)),
+                _ => self.wrong_type(item, what, "a mapping of at least one key"),
+            }
+        }
+        let (first, entries) = *read.first()?;
+        let names: Vec<Text> = entries.iter().filter_map(|(key, _)| self.name(key)).collect();
+        let has_name = names.iter().find(|name| name.value == NAME);
+        let label = has_name.or_else(|| names.first())?.value.clone();
+        for (other, entries) in &read[1..] {
+            self.same_keys(first, &names, other, entries);
+        }
+        let mut mappings = Vec::with_capacity(read.len());
+        for (item, _) in read {
+            let Some((_, value)) = item.entry(&label) else { continue };
+            if is_open(value) {
+                continue;
+            }
+            if !is_scalar(value) {
+                let what = format!("{}, which names the cell,", quote(&label));
+                self.wrong_type(value, &what, "a scalar");
+                continue;
+            }
+            let entries = match item.to_json() {
+                Json::Object(entries) => entries.into_iter().collect(),
+                _ => Vec::new(),
+            };
+            mappings.push((item.span, NamedMapping { label: value.to_json(), entries }));
+        }
+        Some((names, label, mappings))
+    }
+
+    /// Reports keys that this mapping has and the first has not, and the other way round.
+    fn same_keys(&mut self, first: &Node, names: &[Text], item: &Node, entries: &[(Node, Node)]) {
+        let missing: Vec<&Text> =
+            names.iter().filter(|name| item.get(&name.value).is_none()).collect();
+        let mut meant = Vec::new();
+        for (key, _) in entries {
+            let Some(text) = key.as_str().filter(|text| first.get(text).is_none()) else {
+                continue;
+            };
+            let guess = did_you_mean(text, missing.iter().map(|name| name.value.as_str()));
+            let message = format!("the first mapping has no key {}", quote(text));
+            let problem = Diagnostic::error(Code::UnknownKey, message, self.source, key.span);
+            let problem = problem.with_related(self.source, self.head(first), "the first mapping");
+            self.push(match guess {
+                Some(name) => problem.with_help(format!("did you mean {}?", quote(name))),
+                None => problem.with_help("all mappings of a matrix have the same keys"),
+            });
+            meant.extend(guess);
+        }
+        for name in missing.into_iter().filter(|name| !meant.contains(&name.value.as_str())) {
+            let message = format!("this mapping has no key {}", quote(&name.value));
+            let place = self.head(item);
+            let problem = Diagnostic::error(Code::MissingKey, message, self.source, place);
+            self.push(problem.with_related(self.source, name.span, "the first mapping has it").with_help(
+                format!("all mappings of a matrix have the same keys; `{}: null` says that there is no value", name.value),
+            ));
+        }
+    }
+
+    /// The beginning of a mapping: its first key.
+    fn head(&self, node: &Node) -> Span {
+        node.as_map().and_then(<[_]>::first).map_or(node.span, |(key, _)| key.span)
+    }
+
+    /// The points without those that would have the name of another; each of them is reported.
+    fn distinct(&mut self, points: Vec<(Span, AxisPoint)>) -> Vec<AxisPoint> {
+        let mut kept: Vec<(Span, AxisPoint)> = Vec::with_capacity(points.len());
+        let mut names = HashMap::new();
+        for (span, point) in points {
+            let name = cell_value(&point.value);
+            if let Some(first) = names.get(&name) {
+                let cell = format!("{}={name}", point.key);
+                let message = format!("two cells would be called {}", quote(&cell));
+                let problem = Diagnostic::error(Code::WrongValue, message, self.source, span)
+                    .with_label("again here")
+                    .with_related(self.source, *first, "first here");
+                self.push(match point.values.is_empty() {
+                    true => problem.with_help("remove one of them"),
+                    false => problem.with_help("give each mapping a `name` of its own"),
+                });
+                continue;
+            }
+            names.insert(name, span);
+            kept.push((span, point));
+        }
+        kept.into_iter().map(|(_, point)| point).collect()
+    }
+}
+
+/// A value as it is written in the name of a cell; numbers that are equal are one.
+fn cell_value(value: &Json) -> String {
+    match value {
+        Json::String(text) => text.clone(),
+        Json::Number(number) => match number.as_f64() {
+            Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < 9e15 => {
+                (float as i64).to_string()
+            }
+            _ => number.to_string(),
+        },
+        other => other.to_string(),
+    }
+}
+
+/// Whether a text has to wait for the values of its expressions.
+fn is_open(node: &Node) -> bool {
+    node.as_str().is_some_and(has_expression)
+}
+
+fn is_scalar(node: &Node) -> bool {
+    !matches!(node.value, Value::Seq(_) | Value::Map(_) | Value::Null)
+}

@@ -1,0 +1,353 @@
+//! Values of a matrix that vary together: lists of mappings, by themselves and beside other axes.
+
+use serde_json::json;
+
+use crate::harness::{Outcome, Project, marked};
+
+const TABLE: &str = "galeras: 1
+steps:
+  table:
+    op: exec
+    with:
+      command: for i in 1 2 3 4 5 6; do echo '{\"id\":\"'$i'\",\"x\":'$i'}'; done
+      output: { id: utf8!, x: int64! }
+";
+
+const SIZES: &str = "  cells:
+    op: sample
+    from: table
+    matrix:
+      - { name: small, n: 2, seed: 1, tags: [a, b], more: { unit: rows } }
+      - { seed: 2, name: large, n: 4, tags: [c], more: { unit: lines } }
+    with: { n: '${{ matrix.n }}', seed: '${{ matrix.seed }}' }
+";
+
+fn project(rest: &str) -> Project {
+    Project::new(&format!("{TABLE}{rest}"))
+}
+
+fn names(outcome: &Outcome, prefix: &str) -> Vec<String> {
+    let finished = outcome.finished();
+    let steps = finished["steps"].as_array().unwrap().iter();
+    let names = steps.map(|step| step["step"].as_str().unwrap().to_owned());
+    names.filter(|name| name.starts_with(prefix)).collect()
+}
+
+#[test]
+fn each_mapping_is_a_cell_called_by_its_name() {
+    let outcome = project(SIZES).run_ok(&[]);
+    assert_eq!(names(&outcome, "cells"), ["cells[name=small]", "cells[name=large]"]);
+    assert_eq!(outcome.step("cells[name=small]")["rows"], 2);
+    assert_eq!(outcome.step("cells[name=large]")["rows"], 4);
+}
+
+#[test]
+fn without_a_name_the_first_key_calls_the_cell() {
+    let text =
+        SIZES.replace("name: small, n: 2", "n: 2, kind: k").replace("name: large", "kind: k");
+    let outcome = project(&text).run_ok(&[]);
+    assert_eq!(names(&outcome, "cells"), ["cells[n=2]", "cells[n=4]"]);
+}
+
+/// Scalars become columns, of which the name is a part of the key; lists and mappings do not.
+#[test]
+fn united_cells_have_what_varies_as_columns() {
+    let text = format!("{SIZES}outputs:\n  all: {{ from: 'cells[*]', path: all.csv }}\n");
+    let project = project(&text);
+    project.run_ok(&[]);
+    let all = project.read("all.csv");
+    assert_eq!(all.lines().next().unwrap(), "id,x,name,n,seed");
+    assert_eq!(all.lines().filter(|line| line.ends_with(",large,4,2")).count(), 4);
+    assert_eq!(all.lines().count(), 1 + 2 + 4);
+}
+
+#[test]
+fn values_keep_their_types_and_are_found_by_their_keys() {
+    let text = "  shown:
+    op: exec
+    matrix:
+      - { model: a, stop: [x, \"it's\"], server: { url: 'http://h/v1', port: 80 }, on: true }
+      - { model: b, stop: [], server: { url: 'http://i/v1', port: 81 }, on: false }
+    with:
+      command: >-
+        python3 -c 'import json, sys; print(json.dumps({\"id\": \" \".join(sys.argv[1:])}))'
+        ${{ matrix.model }} ${{ matrix.server.url }} ${{ matrix.server.port }} ${{ matrix.on }}
+      output: { id: utf8! }
+  kept:
+    op: sql
+    from: shown[model=a]
+    with: { query: SELECT id FROM input }
+";
+    let project = project(text);
+    project.run_ok(&[]);
+    assert_eq!(project.rows("shown[model=a]"), [json!({"id": "a http://h/v1 80 true"})]);
+    assert_eq!(project.rows("shown[model=b]"), [json!({"id": "b http://i/v1 81 false"})]);
+}
+
+/// As in GitHub Actions: an axis of mappings beside another axis, and keys of the mapping.
+#[test]
+fn an_axis_of_mappings_goes_with_other_axes() {
+    let text = "  cells:
+    op: sample
+    from: table
+    matrix:
+      seed: [1, 2]
+      size: [ { name: small, n: 2 }, { name: large, n: 4 } ]
+    with: { n: '${{ matrix.size.n }}', seed: '${{ matrix.seed }}' }
+  counted:
+    op: sql
+    from: cells
+    with: { query: 'SELECT count(*) AS n FROM input' }
+  all:
+    op: sql
+    from: 'counted[*]'
+    with: { query: 'SELECT seed, size, n FROM input', key: [seed, size] }
+";
+    let project = project(text);
+    let outcome = project.run_ok(&[]);
+    let cells =
+        ["seed=1,size=small", "seed=1,size=large", "seed=2,size=small", "seed=2,size=large"];
+    assert_eq!(names(&outcome, "cells"), cells.map(|cell| format!("cells[{cell}]")));
+    assert_eq!(names(&outcome, "counted"), cells.map(|cell| format!("counted[{cell}]")));
+    let rows = project.rows("all");
+    assert_eq!(rows.len(), 4);
+    for row in rows {
+        assert_eq!(row["n"], if row["size"] == "small" { 2 } else { 4 }, "{row}");
+    }
+}
+
+#[test]
+fn a_step_with_mappings_behind_a_plain_matrix_has_all_combinations() {
+    let text = "  first:
+    op: sample
+    from: table
+    matrix: { seed: [1, 2] }
+    with: { n: 5, seed: '${{ matrix.seed }}' }
+  second:
+    op: sample
+    from: first
+    matrix: [ { size: 1, label: one }, { size: 3, label: three } ]
+    with: { n: '${{ matrix.size }}', seed: '${{ matrix.seed }}' }
+  third:
+    op: sql
+    from: { left: second, right: first }
+    with:
+      query: \"SELECT l.id, '${{ matrix.label }}' AS label FROM left l JOIN right r ON l.id = r.id\"
+";
+    let project = project(text);
+    let outcome = project.run_ok(&[]);
+    let cells = ["seed=1,size=1", "seed=1,size=3", "seed=2,size=1", "seed=2,size=3"];
+    assert_eq!(names(&outcome, "second"), cells.map(|cell| format!("second[{cell}]")));
+    assert_eq!(names(&outcome, "third"), cells.map(|cell| format!("third[{cell}]")));
+    let rows = project.rows("third[seed=2,size=3]");
+    assert_eq!(rows.len(), 3);
+    assert!(rows.iter().all(|row| row["label"] == "three"), "{rows:?}");
+}
+
+#[test]
+fn cells_are_selected_by_any_of_their_keys() {
+    for (selection, expected) in
+        [("name=large", 4), ("n=4", 4), ("seed=1", 2), ("n=2,seed=1", 2), ("name=small,n=2", 2)]
+    {
+        let text = format!(
+            "{SIZES}  one:\n    op: sql\n    from: 'cells[{selection}]'\n    with: {{ query: 'SELECT id FROM input' }}\noutputs:\n  o: {{ from: 'cells[{selection}]', path: o.csv }}\n"
+        );
+        let project = project(&text);
+        let outcome = project.run_ok(&[]);
+        assert_eq!(outcome.step("one")["rows"], expected, "{selection}");
+        assert_eq!(project.read("o.csv").lines().count(), 1 + expected, "{selection}");
+    }
+}
+
+/// What several cells share selects all of them, and their reader has a cell for each.
+#[test]
+fn a_shared_value_selects_several_cells() {
+    let text = "  cells:
+    op: sample
+    from: table
+    matrix: [ { m: a, by: x, n: 1 }, { m: b, by: y, n: 2 }, { m: c, by: y, n: 3 } ]
+    with: { n: '${{ matrix.n }}', seed: 1 }
+  read:
+    op: sql
+    from: cells[by=y]
+    with: { query: 'SELECT id FROM input' }
+";
+    let outcome = project(text).run_ok(&[]);
+    assert_eq!(names(&outcome, "read"), ["read[m=b]", "read[m=c]"]);
+    let text = format!("{text}outputs:\n  o: {{ from: 'cells[by=y]', path: o.csv }}\n");
+    let outcome = project(&text).run_json(&[]).exits(2);
+    assert_eq!(outcome.diagnostics(), ["unknown-cell w.yaml:18:14"], "{outcome}");
+    assert!(outcome.stdout.contains("cells[m=b]"), "{outcome}");
+}
+
+#[test]
+fn a_change_of_what_comes_along_runs_its_cell_only() {
+    let text = format!(
+        "{SIZES}  all:\n    op: sql\n    from: 'cells[*]'\n    with: {{ query: 'SELECT id, name FROM input', key: [name, id] }}\n"
+    );
+    let project = project(&text);
+    project.run_ok(&[]);
+    // Nothing reads the list, and no one reads this column.
+    project.edit("w.yaml", "tags: [c]", "tags: [d, e]");
+    project.run_ok(&[]).all_hit();
+    project.edit("w.yaml", "name: large, n: 4", "name: large, n: 3");
+    assert_eq!(
+        project.run_ok(&[]).statuses(),
+        "table=hit cells[name=small]=hit cells[name=large]=ran all=ran"
+    );
+}
+
+const GENERATED: &str = "galeras: 1
+steps:
+  prompts:
+    op: exec
+    with:
+      command: for i in 1 2 3; do echo '{\"id\":\"'$i'\",\"code\":\"a b c'$i' d\",\"random_cut\":\"a b\"}'; done
+      output: { id: utf8!, code: utf8!, random_cut: utf8! }
+  answers:
+    op: generate
+    from: { input: prompts, train: prompts }
+    matrix: [ { model: one, asked: one }, { model: two, asked: three } ]
+    with: { provider: ngram, messages: code, model: 'MODEL', max_tokens: 2 }
+  all:
+    op: sql
+    from: 'answers[*]'
+    with: { query: 'SELECT id, model FROM input', key: [model, id] }
+";
+
+/// `model` is a column of what `generate` gives, and a matrix key: they say the same.
+#[test]
+fn a_column_that_says_what_the_cell_says_is_united() {
+    let project = Project::new(&GENERATED.replace("MODEL", "${{ matrix.model }}"));
+    project.run_ok(&[]);
+    let rows = project.rows("all");
+    assert_eq!(rows.len(), 6);
+    assert_eq!(rows.iter().filter(|row| row["model"] == "two").count(), 3);
+}
+
+#[test]
+fn a_column_that_says_something_else_stops_the_reader() {
+    let project = Project::new(&GENERATED.replace("MODEL", "${{ matrix.asked }}"));
+    let outcome = project.run_json(&[]).exits(1);
+    assert_eq!(outcome.status("answers[model=one]"), "ran");
+    let all = outcome.step("all");
+    assert_eq!(all["status"], "failed");
+    let detail = all["detail"].as_str().unwrap();
+    for part in ["answers[model=two]", "`three`", "`model`", "`two`", "another name"] {
+        assert!(detail.contains(part), "{part}: {detail}");
+    }
+    // An output is a reader too.
+    let text = project.read("w.yaml");
+    let (text, _) = text.split_once("  all:").unwrap();
+    project.write(
+        "w.yaml",
+        format!("{text}outputs: {{ o: {{ from: 'answers[*]', path: o.csv }} }}\n"),
+    );
+    let outcome = project.run_json(&[]);
+    assert!(matches!(outcome.code, Some(1 | 4)), "{outcome}");
+    assert!(outcome.stdout.contains("`three`"), "{outcome}");
+    assert!(!project.path("o.csv").exists());
+}
+
+#[test]
+fn a_column_of_another_type_is_refused_before_anything_runs() {
+    let (text, place) = marked(
+        "  cells:
+    op: sample
+    from: table
+    matrix: { x: [many, few] }
+    with: { n: 1, seed: 1 }
+  all:
+    op: sql
+    from: «'cells[*]'
+    with: { query: 'SELECT id FROM input' }
+",
+    );
+    let (line, column) = place.split_once(':').unwrap();
+    let line = line.parse::<usize>().unwrap() + TABLE.lines().count();
+    let outcome = project(&text).run_json(&[]).exits(2);
+    assert_eq!(
+        outcome.diagnostics(),
+        [format!("wrong-inputs w.yaml:{line}:{column}")],
+        "{outcome}"
+    );
+    assert!(outcome.stdout.contains("int64") && outcome.stdout.contains("utf8"), "{outcome}");
+}
+
+/// The matrix, with `«` at the place of the only mistake; its code; what the message says.
+#[track_caller]
+fn refused(matrix: &str, code: &str, says: &str) {
+    let text = format!(
+        "{TABLE}  cells:\n    op: sample\n    from: table\n    matrix: {matrix}\n    with: {{ n: 1, seed: 1 }}\n"
+    );
+    let (text, place) = marked(&text);
+    let project = Project::new(&text);
+    let outcome = project.run_json(&[]).exits(2);
+    assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{matrix} {outcome}");
+    assert!(outcome.stdout.contains(says), "{says}: {outcome}");
+    assert!(project.stored_nothing());
+}
+
+#[test]
+fn mistakes_in_mappings_have_their_place() {
+    refused("[ { m: a, url: x }, { «m: b } ]", "missing-key", "no key `url`");
+    refused("[ { m: a }, { m: b, «url: x } ]", "unknown-key", "no key `url`");
+    refused("[ { m: a, url: x }, { m: b, «ulr: x } ]", "unknown-key", "did you mean `url`?");
+    refused("[ { m: a }, «b ]", "wrong-type", "must be a mapping");
+    refused("«[ a, b ]", "wrong-type", "a list of mappings");
+    refused("[ { m: a }, «{} ]", "wrong-type", "at least one key");
+    refused("[ { m: a }, «{ m: a } ]", "wrong-value", "two cells would be called `m=a`");
+    refused("[ { m: 1, n: 1 }, «{ m: '1', n: 2 } ]", "wrong-value", "called `m=1`");
+    refused("[ { m: «[a], n: 1 } ]", "wrong-type", "`m`, which names the cell, must be a scalar");
+    refused("[ { n: 1, name: «null } ]", "wrong-type", "`name`, which names the cell,");
+    refused("{ s: [1, 2], m: [ { a: 1 }, «3 ] }", "wrong-type", "must be a mapping");
+    refused("{ s: [1, «1.0] }", "wrong-value", "two cells would be called `s=1`");
+    refused("{ s: [a, «[b]] }", "wrong-type", "a scalar or a mapping");
+    refused("[ { m: a, «'b c': 1 } ]", "bad-name", "not a valid name");
+    refused("{ m: [ { a: x, b: '«${{ matrix.c }}' } ] }", "unknown-param", "no matrix key `c`");
+}
+
+#[test]
+fn a_key_that_the_input_has_is_refused() {
+    let (text, place) = marked(&format!(
+        "{TABLE}{SIZES}  next:\n    op: sample\n    from: cells\n    matrix: [ {{ m: a, «seed: 1 }} ]\n    with: {{ n: 1, seed: 1 }}\n"
+    ));
+    let outcome = Project::new(&text).run_json(&[]).exits(2);
+    assert_eq!(outcome.diagnostics(), [format!("duplicate-key w.yaml:{place}")], "{outcome}");
+}
+
+#[test]
+fn a_key_that_a_mapping_does_not_have_is_suggested() {
+    let (text, place) = marked(
+        &format!("{TABLE}{SIZES}").replace("'${{ matrix.n }}'", "«'${{ matrix.more.unti }}'"),
+    );
+    let outcome = Project::new(&text).run_json(&[]).exits(2);
+    let (line, column) = place.split_once(':').unwrap();
+    // The place is that of the expression in the quotes, the same for both cells.
+    let column: usize = column.parse::<usize>().unwrap() + 1;
+    assert_eq!(
+        outcome.diagnostics(),
+        [format!("unknown-param w.yaml:{line}:{column}")],
+        "{outcome}"
+    );
+    assert!(outcome.stdout.contains("`matrix.more` has no key `unti`"), "{outcome}");
+    assert!(outcome.stdout.contains("did you mean `unit`?"), "{outcome}");
+}
+
+#[test]
+fn null_says_that_there_is_no_value() {
+    let text = "  cells:
+    op: sample
+    from: table
+    matrix: [ { m: a, at: null }, { m: b, at: 7 } ]
+    with: { n: 6, seed: 1 }
+outputs:
+  all: { from: 'cells[*]', path: all.csv }
+";
+    let project = project(text);
+    project.run_ok(&[]);
+    let all = project.read("all.csv");
+    assert_eq!(all.lines().next().unwrap(), "id,x,m,at");
+    assert!(all.lines().any(|line| line.ends_with(",a,")), "{all}");
+    assert!(all.lines().any(|line| line.ends_with(",b,7")), "{all}");
+}

@@ -1,0 +1,88 @@
+//! YAML merge keys: arguments that several steps share.
+
+use crate::harness::{Project, marked};
+
+const STEPS: &str = "galeras: 1
+steps:
+  table:
+    op: exec
+    with:
+      command: for i in 1 2 3 4 5 6; do echo '{\"id\":\"'$i'\",\"x\":'$i'}'; done
+      output: { id: utf8!, x: int64! }
+  one:
+    op: sample
+    from: table
+    with: &common { n: 2, seed: 1 }
+  two:
+    op: sample
+    from: table
+    with: { <<: *common, n: 3 }
+  three: &three
+    op: sample
+    from: two
+    with: { n: 1, <<: *common }
+  four:
+    <<: *three
+    from: one
+    with:
+      <<: [ { seed: 5 }, *common ]
+";
+
+#[test]
+fn keys_are_taken_over_and_those_that_are_written_count() {
+    let project = Project::new(STEPS);
+    let outcome = project.run_ok(&[]);
+    for (step, rows) in [("one", 2), ("two", 3), ("three", 1), ("four", 2)] {
+        assert_eq!(outcome.step(step)["rows"], rows, "{step}");
+    }
+    // Written out, it is the same: nothing runs.
+    project.edit("w.yaml", "{ <<: *common, n: 3 }", "{ seed: 1, n: 3 }");
+    project.edit("w.yaml", "{ n: 1, <<: *common }", "{ n: 1, seed: 1 }");
+    project.edit("w.yaml", "      <<: [ { seed: 5 }, *common ]\n", "      n: 2\n      seed: 5\n");
+    project.run_ok(&[]).all_hit();
+}
+
+#[test]
+fn the_cells_of_a_matrix_share_what_is_merged() {
+    let text = STEPS.replace(
+        "    from: one\n    with:\n      <<: [ { seed: 5 }, *common ]\n",
+        "    from: table\n    matrix:\n      - { size: 1, <<: &more { of: a, at: 1 } }\n      - { size: 2, <<: *more, at: 2 }\n    with: { <<: *common, n: '${{ matrix.size }}' }\n",
+    );
+    let outcome = Project::new(&text).run_ok(&[]);
+    assert_eq!(outcome.step("four[size=1]")["rows"], 1);
+    assert_eq!(outcome.step("four[size=2]")["rows"], 2);
+}
+
+/// The workflow with `«` at the only mistake.
+#[track_caller]
+fn refused(text: &str, code: &str, says: &str) {
+    let (text, place) = marked(text);
+    let outcome = Project::new(&text).run_json(&[]).exits(2);
+    assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{outcome}");
+    assert!(outcome.stdout.contains(says), "{says}: {outcome}");
+}
+
+#[test]
+fn a_mistake_in_what_is_merged_has_the_place_where_it_is_written() {
+    refused(&STEPS.replace("&common { n: 2", "&common { n: «-2"), "wrong-value", "`n` must be");
+    refused(
+        &STEPS.replace("&common { n: 2, seed: 1 }", "&common { n: 2, seed: 1, «sed: 1 }"),
+        "unknown-argument",
+        "no argument `sed`",
+    );
+}
+
+#[test]
+fn what_is_no_mapping_cannot_be_merged() {
+    let with = |merge: &str| {
+        STEPS.replace("{ <<: *common, n: 3 }", &format!("{{ {merge}, n: 3, seed: 1 }}"))
+    };
+    refused(
+        &with("<<: «3"),
+        "wrong-type",
+        "`<<` takes over the keys of a mapping, not the integer `3`",
+    );
+    refused(&with("<<: [*common, «[]]"), "wrong-type", "not a list");
+    refused(&with("<<: *common, «<<: *common"), "duplicate-key", "`<<` is defined twice");
+    refused(&with("«'<<': *common"), "unknown-argument", "no argument `<<`");
+}
