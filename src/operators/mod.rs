@@ -24,6 +24,7 @@ mod small_table;
 mod sql;
 mod taxonomy;
 mod tokenizer;
+mod union;
 mod validate;
 
 // What several operators share.
@@ -55,6 +56,7 @@ pub const ALL: &[&dyn Operator] = &[
     &score::ScoreOperator,
     &taxonomy::TaxonomyOperator,
     &sql::SqlOperator,
+    &union::UnionOperator,
     &describe::DescribeOperator,
     &correlate::CorrelateOperator,
     &regress::RegressOperator,

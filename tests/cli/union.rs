@@ -1,0 +1,217 @@
+//! `union`: tables under each other.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Project, marked};
+
+/// Steps `a`, `b` and `c` of the columns id, x; id, x; id, x, y; then `rest`.
+fn workflow(rest: &str) -> String {
+    let step = |name: &str, rows: &str, more: &str| {
+        format!(
+            "  {name}:\n    op: exec\n    with:\n      command: printf '%s\\n' {rows}\n      output: {{ id: utf8!, x: int64!{more} }}\n"
+        )
+    };
+    let row = |id: &str, x: i64, more: &str| format!("'{{\"id\":\"{id}\",\"x\":{x}{more}}}'");
+    format!(
+        "galeras: 1\nsteps:\n{}{}{}{rest}",
+        step("a", &format!("{} {}", row("1", 10, ""), row("2", 20, "")), ""),
+        step("b", &format!("{} {}", row("1", 10, ""), row("3", 30, "")), ""),
+        step("c", &row("9", 90, ",\"y\":1"), ", y: int64"),
+    )
+}
+
+const UNION: &str = "  all:
+    op: union
+    from: { Second: b, First: a }
+    with: { label: source }
+";
+
+fn cells(rows: &[Value]) -> Vec<(String, String, i64)> {
+    let text = |v: &Value| v.as_str().unwrap().to_owned();
+    rows.iter().map(|r| (text(&r["source"]), text(&r["id"]), r["x"].as_i64().unwrap())).collect()
+}
+
+#[test]
+fn rows_of_all_tables_are_there_under_their_labels() {
+    let project = Project::new(&workflow(UNION));
+    let outcome = project.run_ok(&[]);
+    let row = |source: &str, id: &str, x| (source.to_owned(), id.to_owned(), x);
+    let expected = [
+        row("First", "1", 10),
+        row("First", "2", 20),
+        row("Second", "1", 10),
+        row("Second", "3", 30),
+    ];
+    // An id in two tables is two rows: the label is a part of the key.
+    assert_eq!(cells(&project.rows("all")), expected);
+    // The order in the file changes nothing, and neither do the names of the steps.
+    let digests = outcome.digests();
+    project.edit("w.yaml", "{ Second: b, First: a }", "{ First: a, Second: b }");
+    let again = project.run_ok(&[]);
+    again.all_hit();
+    assert_eq!(again.digests(), digests);
+    // The names in `from` do.
+    project.edit("w.yaml", "First: a", "Other: a");
+    let other = project.run_ok(&[]);
+    assert_eq!(other.statuses(), "a=hit b=hit c=hit all=ran");
+}
+
+#[test]
+fn it_equals_the_query_that_does_the_same() {
+    let text = format!(
+        "{UNION}  by_hand:
+    op: sql
+    from: {{ a: a, b: b }}
+    with:
+      query: SELECT 'First' AS source, * FROM a UNION ALL SELECT 'Second', * FROM b
+      key: [source, id]
+"
+    );
+    for jobs in ["1", "4"] {
+        let outcome = Project::new(&workflow(&text)).run_ok(&["--jobs", jobs]);
+        assert_eq!(outcome.step("all")["digest"], outcome.step("by_hand")["digest"]);
+    }
+}
+
+#[test]
+fn columns_choose_from_tables_that_differ() {
+    let text = "  all:
+    op: union
+    from: { A: a, C: c }
+    with: { label: source, columns: [x] }
+";
+    let project = Project::new(&workflow(text));
+    project.run_ok(&[]);
+    assert_eq!(project.rows("all")[2], json!({"source": "C", "id": "9", "x": 90}));
+    // A column that is not taken changes nothing.
+    project.edit("w.yaml", "\"y\":1", "\"y\":2");
+    assert_eq!(project.run_ok(&[]).statuses(), "a=hit b=hit c=ran all=hit");
+}
+
+#[test]
+fn ports_and_united_cells_are_tables_too() {
+    let text = "  part:
+    op: sample
+    from: a
+    matrix: { seed: [1, 2] }
+    with: { n: 1, seed: '${{ matrix.seed }}' }
+  all:
+    op: union
+    from: { In: 'part[*]', Out: 'part[*].rejects' }
+    with: { label: source, columns: [x] }
+  one:
+    op: union
+    from: { Only: b }
+    with: { label: source }
+  cell:
+    op: union
+    from: { Part: part, B: b }
+    with: { label: source }
+";
+    let project = Project::new(&workflow(text));
+    let outcome = project.run_ok(&[]);
+    let rows = project.rows("all");
+    assert_eq!(rows.len(), 4);
+    assert!(rows.iter().all(|row| row["seed"].is_i64()), "{rows:?}");
+    assert_eq!(outcome.step("one")["rows"], 2);
+    assert_eq!(outcome.step("cell[seed=2]")["rows"], 3);
+}
+
+#[test]
+fn tables_without_rows_have_none_in_the_union() {
+    let text = "  none:
+    op: sql
+    from: a
+    with: { query: 'SELECT id, x FROM input WHERE x > 100' }
+  all:
+    op: union
+    from: { A: a, None: none }
+    with: { label: source }
+  nothing:
+    op: union
+    from: { A: none, B: none }
+    with: { label: source }
+";
+    let outcome = Project::new(&workflow(text)).run_ok(&[]);
+    assert_eq!(
+        (&outcome.step("all")["rows"], &outcome.step("nothing")["rows"]),
+        (&json!(2), &json!(0))
+    );
+}
+
+/// A row keeps its way back.
+#[test]
+fn a_row_is_traced_through_the_union() {
+    let project = Project::new(&workflow(UNION));
+    project.run_ok(&[]);
+    let told = project.run(&["trace", "w.yaml", "3"]).exits(0);
+    assert!(told.stdout.contains("all") && told.stdout.contains('b'), "{told}");
+}
+
+/// The step, with `«` at the place of the only mistake; what is said.
+#[track_caller]
+fn refused(step: &str, code: &str, says: &[&str]) {
+    let (text, place) = marked(&workflow(step));
+    let project = Project::new(&text);
+    let outcome = project.run_json(&[]).exits(2);
+    assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{outcome}");
+    let problem = outcome.events("diagnostic").remove(0).to_string();
+    for part in says {
+        assert!(problem.contains(part), "{part}: {problem}");
+    }
+    assert!(project.stored_nothing());
+}
+
+#[test]
+fn a_difference_is_shown_at_its_table() {
+    refused(
+        "  all: { op: union, from: { A: a, «C: c }, with: { label: source } }\n",
+        "wrong-inputs",
+        &["`C` has `y`, which `A` lacks", "all tables have `id`, `x`"],
+    );
+    refused(
+        "  all: { op: union, from: { «Z: a, C: c }, with: { label: source } }\n",
+        "wrong-inputs",
+        &["`Z` lacks `y` of `C`", "`columns`"],
+    );
+    refused(
+        "  all: { op: union, from: { A: a, «C: b2 }, with: { label: source } }\n  b2: { op: sql, from: b, with: { query: 'SELECT id, CAST(x AS varchar) AS x FROM input' } }\n",
+        "wrong-type",
+        &["column `x` is utf8 in `C`, and int64 in `A`", "CAST"],
+    );
+    refused(
+        "  all: { op: union, from: { A: a, «C: b2 }, with: { label: source } }\n  b2: { op: sql, from: b, with: { query: 'SELECT id, x FROM input', key: [id, x] } }\n",
+        "wrong-inputs",
+        &["the key of `C` is `id`, `x`, and that of `A` is `id`"],
+    );
+    refused(
+        "  all: { op: union, from: { A: a, C: c }, with: { label: source, columns: [«xx] } }\n",
+        "unknown-column",
+        &["there is no column `xx`"],
+    );
+    refused(
+        "  all: { op: union, from: { A: a, «B: c2 }, with: { label: source, columns: [x] } }\n  c2: { op: sql, from: c, with: { query: 'SELECT id, y FROM input' } }\n",
+        "unknown-column",
+        &["`B` has no column `x`"],
+    );
+}
+
+#[test]
+fn a_label_is_a_column_of_its_own() {
+    refused(
+        "  all: { op: union, from: { A: a, B: b }, with: { label: «x } }\n",
+        "duplicate-column",
+        &["`A` has a column `x` already"],
+    );
+    refused(
+        "  all: { op: union, from: «a, with: { label: source } }\n",
+        "wrong-inputs",
+        &["need names", "from: { A: step, B: other_step }"],
+    );
+    refused("  «all: { op: union, with: { label: source } }\n", "wrong-inputs", &["need names"]);
+    refused(
+        "  all: { op: «union, from: { A: a, B: b } }\n",
+        "missing-argument",
+        &["needs the argument `label`"],
+    );
+}
