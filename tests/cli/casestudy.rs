@@ -181,7 +181,7 @@ impl Study {
 fn every_data_point_is_answered_and_scored_under_three_treatments() {
     let study = Study::new();
     let outcome = study.run();
-    let testbed = study.rows("testbeds/random_cut");
+    let testbed = study.rows("testbed");
     let points = testbed.len();
     assert!((8..=12).contains(&points), "{points}");
     let scores = study.rows("scores");
@@ -218,13 +218,50 @@ fn every_data_point_is_answered_and_scored_under_three_treatments() {
             .find(|c| c["snippet_id"] == row["snippet_id"] && c["treatment"] == "control")
             .unwrap();
         assert_eq!(row["control_prompt_size"], control["prompt_size"]);
-        // All scores are of the method without its docstring, which there is always.
+        // All scores are of the method as it was cut, with the docstring that T2 tells.
         assert!(SCORES.iter().all(|score| row[*score].is_number()), "{row}");
-        assert!(text(row, "code_no_docstring").starts_with(text(row, "random_cut")), "{row}");
+        assert_eq!(row["reference"], row["code"]);
+        assert!(text(row, "code").starts_with(text(row, "random_cut")), "{row}");
+        assert!(!text(row, "docstring").trim().is_empty(), "{row}");
     }
     // Nothing is asked again.
     study.run().all_hit();
     assert_eq!(study.api.count(), 4 * points);
+}
+
+/// The steps of galeras.yaml that ran, without their prefix.
+fn embedded(outcome: &Outcome) -> BTreeSet<String> {
+    let finished = outcome.finished();
+    let steps = finished["steps"].as_array().unwrap().iter().map(|step| text(step, "step"));
+    steps.filter_map(|step| step.strip_prefix("testbeds/")).map(str::to_owned).collect()
+}
+
+#[test]
+fn only_the_steps_of_the_chosen_testbed_run() {
+    let mut study = Study::new();
+    let steps = embedded(&study.run());
+    for step in ["collected/mined", "verified", "documented", "docstring_cuts", "with_docstring"] {
+        assert!(steps.contains(step), "{step}: {steps:?}");
+    }
+    for step in ["random_cut", "commit_gen", "table_1", "sheet", "collected/per_repository"] {
+        let runs = step == "sheet";
+        // The gate reads the ratings of the sheet.
+        assert_eq!(steps.contains(step), runs, "{step}: {steps:?}");
+    }
+    study.more.push("testbed=random_cut".into());
+    let other = study.run();
+    let steps = embedded(&other);
+    assert!(steps.contains("random_cut") && !steps.contains("documented"), "{steps:?}");
+    // What both testbeds come from is there.
+    assert_eq!(other.status("testbeds/verified"), "hit");
+    for row in study.rows("scores") {
+        assert_eq!(row["reference"], row["code_no_docstring"]);
+        assert!(text(&row, "reference").starts_with(text(&row, "random_cut")), "{row}");
+    }
+    // Any other testbed is none of the choices.
+    study.more.push("testbed=with_docstrings".into());
+    let refused = study.call(&["run", "casestudy.yaml", "--format", "json"], &[]).exits(2);
+    assert!(refused.stdout.contains("did you mean `with_docstring`?"), "{refused}");
 }
 
 #[test]
@@ -264,7 +301,7 @@ fn the_prompts_are_those_of_the_paper() {
     // The second turn of T2 sees the answer to the first.
     let second: Vec<_> =
         study.api.asked().into_iter().filter(|asked| asked.last().starts_with("remove")).collect();
-    assert_eq!(second.len(), study.rows("testbeds/random_cut").len());
+    assert_eq!(second.len(), study.rows("testbed").len());
     assert!(second.iter().all(|asked| asked.said().len() == 4 && asked.said()[2].contains("```")));
 }
 
@@ -273,7 +310,7 @@ fn a_change_asks_for_what_is_new_only() {
     let mut study = Study::new();
     study.run();
     let before = study.api.count();
-    let points = study.rows("testbeds/random_cut").len();
+    let points = study.rows("testbed").len();
     // One sample more.
     study.more.push("samples=2".into());
     study.run();
@@ -320,7 +357,7 @@ fn refused() -> (Study, String) {
 #[test]
 fn prompts_without_an_answer_are_told_and_asked_again() {
     let (study, _) = refused();
-    let points = study.rows("testbeds/random_cut").len();
+    let points = study.rows("testbed").len();
     assert_eq!(study.rows("answers").len(), 3 * points - 1);
     // The server is well again: the next run asks for the one that is missing.
     let before = study.api.count();

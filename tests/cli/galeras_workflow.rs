@@ -260,6 +260,7 @@ fn another_threshold_is_work_for_the_deduplication_only() {
         ran_apart(&higher),
         [
             "commit_gen",
+            "duplicates",
             "features",
             "random_cut",
             "table_1",
@@ -287,7 +288,7 @@ fn one_more_data_point_keeps_those_before() {
     let larger = paper.run(&[]).exits(0);
     let apart = ["commit_gen", "random_cut", "with_docstring"];
     let mut expected: Vec<String> =
-        ["features", "table_1", "table_2", "testbeds"].map(str::to_owned).into();
+        ["duplicates", "features", "table_1", "table_2", "testbeds"].map(str::to_owned).into();
     expected.extend(apart.iter().flat_map(|step| [step.to_string(), format!("{step}_sample")]));
     expected.sort_unstable();
     assert_eq!(ran_apart(&larger), expected);
