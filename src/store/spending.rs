@@ -98,6 +98,9 @@ impl SpendingLedger {
     /// # Errors
     /// As for writing.
     pub fn close(&self, accounts: &[String]) -> Result<(), StoreError> {
+        if accounts.is_empty() {
+            return Ok(());
+        }
         let spent = self.spent()?;
         let open: Vec<String> =
             accounts.iter().filter(|account| spent.contains_key(*account)).cloned().collect();

@@ -1,9 +1,11 @@
 //! Reading `budget`: what a workflow may spend.
 
+use super::diagnostic::Diagnostic;
 use super::expr::has_expression;
 use super::node::{Node, Value};
 use super::reader::WorkflowReader;
 use super::spec::BudgetSpec;
+use crate::code::Code;
 
 const KEYS: [&str; 2] = ["max_usd", "max_requests"];
 
@@ -18,7 +20,9 @@ impl WorkflowReader<'_> {
         let max_usd = self.limit(node, "max_usd", "a number of US dollars, 0 or more");
         let max_requests = self.limit(node, "max_requests", "a whole number, 0 or more");
         if node.as_map().is_some_and(<[_]>::is_empty) {
-            self.wrong_type(node, "`budget`", wanted);
+            let message = "`budget` limits nothing";
+            let problem = Diagnostic::error(Code::WrongValue, message, self.source, node.span);
+            self.push(problem.with_help("add `max_usd` or `max_requests`"));
         }
         Some(BudgetSpec { max_usd, max_requests, span: key.span })
     }

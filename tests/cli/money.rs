@@ -49,6 +49,11 @@ fn ten_dollars() -> ChatApi {
     api
 }
 
+/// Without the line breaks that the width of a screen brings.
+fn flat(text: &str) -> String {
+    text.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ")
+}
+
 #[track_caller]
 fn says(outcome: &Outcome, words: &[&str]) {
     for word in words {
@@ -108,7 +113,7 @@ fn a_budget_may_come_from_a_param() {
     project.run(&["run", "w.yaml", "--set", "most=50"]).exits(1);
     assert_eq!(api.count(), 5);
     let outcome = project.run(&["check", "w.yaml", "--set", "most=-1"]).exits(2);
-    assert!(outcome.stderr.contains("`max_usd` of `budget` must be"), "{outcome}");
+    assert!(flat(&outcome.stderr).contains("`max_usd` of `budget` must be"), "{outcome}");
 }
 
 #[test]
@@ -175,11 +180,13 @@ fn a_budget_of_money_needs_prices() {
         + &step(&api, "two", "model: a, price: { input: 1, output: 1 }")
         + &free;
     let broken = project("budget: { max_usd: 3 }", &steps);
-    let outcome = broken.run(&["check", "w.yaml"]).exits(2);
-    assert!(outcome.stderr.contains("step `one` needs `price`"), "{outcome}");
-    assert!(outcome.stderr.contains("step `two` needs `max_tokens`"), "{outcome}");
-    assert!(outcome.stderr.contains("add `price: { input: …, output: … }`"), "{outcome}");
-    assert!(!outcome.stderr.contains("`free`"), "{outcome}");
+    let said = flat(&broken.run(&["check", "w.yaml"]).exits(2).stderr);
+    let wanted = "step `one` needs `price`: `budget` limits the cost, so what a request may cost \
+                  must be known before it is sent";
+    assert!(said.contains(wanted), "{said}");
+    assert!(said.contains("step `two` needs `max_tokens`"), "{said}");
+    assert!(said.contains("add `price: { input: …, output: … }`"), "{said}");
+    assert!(!said.contains("step `free`"), "{said}");
     // Requests can be counted without.
     project("budget: { max_requests: 100 }", &steps).run_ok(&[]);
     project("budget: { max_usd: 0 }", &free).run_ok(&[]);
@@ -191,24 +198,24 @@ fn a_budget_that_is_none_is_refused() {
     let steps = step(&api, "answers", &format!("model: a, {TEN}"));
     for (budget, code, word) in [
         ("budget: 5", "wrong-type", "must be a mapping such as `{ max_usd: 5"),
-        ("budget: {}", "wrong-type", "must be a mapping such as"),
+        ("budget: {}", "wrong-value", "`budget` limits nothing"),
         ("budget: { max_usd: -1 }", "wrong-type", "US dollars, 0 or more"),
         ("budget: { max_usd: five }", "wrong-type", "US dollars, 0 or more"),
         ("budget: { max_usd: .inf }", "wrong-type", "US dollars, 0 or more"),
         ("budget: { max_requests: 1.5 }", "wrong-type", "a whole number"),
-        ("budget: { max_dollars: 5 }", "unknown-key", "did you mean"),
+        ("budget: { max_usdd: 5 }", "unknown-key", "`max_usd`"),
         ("budget: { max_usd: '${{ params.no }}' }", "unknown-param", "no"),
         ("budget: { max_usd: 1e-30 }", "wrong-value", "18 decimals"),
     ] {
         let outcome = project(budget, &steps).run(&["check", "w.yaml"]).exits(2);
         assert!(outcome.stderr.contains(&format!("error[{code}]")), "{budget}: {outcome}");
-        assert!(outcome.stderr.contains(word), "{budget}: {outcome}");
+        assert!(flat(&outcome.stderr).contains(word), "{budget}: {outcome}");
     }
     let more = format!("{TEN}, max_usd: '${{{{ matrix.most }}}}'");
     let differing = cells(&api, &more).replace("[a, b, c]", "[a], most: [1, 2]");
     let outcome = project("", &differing).run(&["check", "w.yaml"]).exits(2);
     let text = "the cells of step `answers` have different `max_usd`: $1.00 and $2.00";
-    assert!(outcome.stderr.contains(text), "{outcome}");
+    assert!(flat(&outcome.stderr).contains(text), "{outcome}");
 }
 
 /// The entry of a step in what `plan` says.
@@ -343,8 +350,15 @@ fn a_judge_of_answers_is_announced_by_itself() {
     let api = ten_dollars();
     let judge = step(&api, "judged", &format!("model: j, {TEN}")).replace("prompts", "questions");
     let steps = step(&api, "answers", &format!("model: a, {TEN}"))
-        + "  questions:\n    op: prompt\n    from: answers\n    with: { treatments: { judge: 'Is this right? {{ prediction }}' } }\n"
-        + &judge;
+        + "  picked:
+    op: sql
+    from: answers
+    with: { query: 'SELECT id, prediction FROM input', key: [id] }
+  questions:
+    op: prompt
+    from: picked
+    with: { treatments: { judge: 'Is this right? {{ prediction }}' } }
+" + &judge;
     let project = project("budget: { max_usd: 1000 }", &steps);
     let outcome = project.run_json(&[]);
     let outcome = match outcome.code {
