@@ -36,8 +36,8 @@ pub(super) struct GenerateArgs {
     /// (`messages`).
     #[serde(default)]
     messages: Option<String>,
-    /// What becomes the `prediction`: the code in the answer, or all of it. If absent, `code` for
-    /// the answer to a chat, `raw` for a text that goes on and for what a column gives.
+    /// What becomes the `prediction`: the code in the answer, or all of it. If absent, `raw` for a
+    /// text that goes on, for `given`, for `reference` and for a replayed `prediction`, else `code`.
     #[serde(default)]
     extract: Option<Extract>,
     /// Answers to each prompt.
