@@ -175,6 +175,8 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Exit {
     if human && let Some(text) = where_to_look(&plan, &outcome, &args.workflow.store.cache) {
         note(&text);
     }
+    // The process ends: to take a plan of thousands of cells apart would only take time.
+    std::mem::forget((plan, outcome));
     exit
 }
 

@@ -45,8 +45,12 @@ struct Bar {
 }
 
 impl Bars {
-    /// Bars that are drawn on `target`, which is as wide as `width` says.
-    pub(super) fn new(target: ProgressDrawTarget, width: Arc<TerminalWidth>) -> Self {
+    /// Bars on stderr, which is as wide as `width` says.
+    pub(super) fn new(width: Arc<TerminalWidth>) -> Self {
+        Self::drawn_on(ProgressDrawTarget::stderr(), width)
+    }
+
+    fn drawn_on(target: ProgressDrawTarget, width: Arc<TerminalWidth>) -> Self {
         let multi = MultiProgress::with_draw_target(target);
         let (running, about) = (HashMap::new(), SharedText::default());
         Self { multi, running, run: None, about, width, longest: 0 }
@@ -279,7 +283,7 @@ mod tests {
         let shared = Arc::clone(&width);
         let shared: Arc<TerminalWidth> = Arc::new(move || shared.load(Ordering::Relaxed));
         let target = ProgressDrawTarget::term_like(Box::new(terminal.clone()));
-        let mut bars = Bars::new(target, shared);
+        let mut bars = Bars::drawn_on(target, shared);
         let names = ["short".to_string(), "測試".repeat(20), "n".repeat(70)];
         bars.fit_names(80);
         bars.run("  step 3 of 12, 41 s so far, about 2 min left in all".into());

@@ -5,8 +5,6 @@ use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use indicatif::ProgressDrawTarget;
-
 use super::bars::Bars;
 use super::lines::{ReportLines, RunPosition, StepProgress};
 use crate::event::{EventSink, RunEvent, StepStatus, StepSummary};
@@ -65,7 +63,7 @@ impl HumanReporter {
         let bars = (terminal && color).then(|| {
             let width = Arc::clone(&width);
             let width = Arc::new(move || width().map_or(80, usize::from));
-            Bars::new(ProgressDrawTarget::stderr(), width)
+            Bars::new(width)
         });
         let now = Instant::now();
         let state = RunDisplay {
