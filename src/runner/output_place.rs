@@ -56,7 +56,12 @@ impl Occupant {
             Ok(None) => return Ok(Self::Nothing),
             Err(why) => return Ok(Self::Other(why)),
         };
-        let records = store.outputs_of(&content).await?;
+        let mut records = store.outputs_of(&content).await?;
+        // That another workflow wrote the same elsewhere does not make this file its own.
+        let here = place(path);
+        if records.iter().any(|record| record.place == here) {
+            records.retain(|record| record.place == here);
+        }
         if !records.is_empty() {
             let origins = records.into_iter().map(|record| record.origin).collect();
             return Ok(Self::Written { content, origins });
@@ -67,7 +72,7 @@ impl Occupant {
                 false => Self::Changed { content, by: origin },
             });
         }
-        let before = store.outputs_at(&place(path)).await?.pop();
+        let before = store.outputs_at(&here).await?.pop();
         Ok(match before {
             Some(record) => Self::Changed { content, by: record.origin },
             None => Self::Unknown { content },

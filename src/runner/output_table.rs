@@ -74,7 +74,9 @@ pub(super) async fn export(
         let origin = origin(plan, output, stored.digest);
         let missing = || StepError::new("its stored table is missing");
         let blob = store.open_blob(&stored.blob).await?.ok_or_else(missing)?;
-        copy_with_metadata(&blob, BufWriter::new(file), &origin.to_pairs())?;
+        let mut out = BufWriter::new(file);
+        copy_with_metadata(&blob, &mut out, &origin.to_pairs())?;
+        out.flush()?;
         return Ok(origin);
     }
     let session = session(1);

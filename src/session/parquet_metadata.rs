@@ -43,8 +43,7 @@ pub fn copy_with_metadata(
     // The offsets of the data are those of the copy, too.
     let groups = metadata.row_groups().to_vec();
     let metadata = ParquetMetaDataBuilder::new(file).set_row_groups(groups).build();
-    ParquetMetaDataWriter::new(&mut to, &metadata).finish()?;
-    Ok(to.flush()?)
+    Ok(ParquetMetaDataWriter::new(&mut to, &metadata).finish()?)
 }
 
 /// Pairs as a Parquet file has them.

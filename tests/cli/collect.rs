@@ -87,7 +87,7 @@ fn the_shipped_workflow_collects_from_local_repositories() {
     let again = project.run_ok(&["--set", "repos=./a, ./b"]);
     again.all_hit();
     assert_eq!(again.digests(), first.digests());
-    let jobs = project.run_ok(&["--jobs", "1", "--cache", "other"]);
+    let jobs = project.run_ok(&["--jobs", "1", "--cache", "other", "--out", "other"]);
     assert_eq!(jobs.digests(), first.digests());
 }
 

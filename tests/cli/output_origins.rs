@@ -162,7 +162,7 @@ fn origin_says_what_is_not_known() {
     project.run_ok(&[]);
     project.edit("out/data.csv", "c,3", "c,4");
     assert_eq!(origin(&project, "out/data.csv", 1)["state"], "changed");
-    assert_eq!(origin(&project, "data.csv", 1)["state"], "unknown");
+    assert_eq!(origin(&project, "w.yaml", 1)["state"], "unknown");
     assert_eq!(origin(&project, "none.csv", 1)["state"], "missing");
     assert_eq!(origin(&project, "out", 1)["state"], "not_a_file");
     project.write("\u{1b}[31m.csv", "x");

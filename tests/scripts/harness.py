@@ -96,6 +96,7 @@ def command(galeras: str, workflow: Path, cache: Path, *more: str) -> list:
         "--format",
         "json",
         "--allow-all",  # the workflows are the scripts' own, wherever their data are
+        "--overwrite",  # and so are the outputs, whatever became of the store
         *more,
     ]
 
