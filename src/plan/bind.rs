@@ -108,7 +108,7 @@ impl Expander {
                     let outline =
                         self.outline(operator, arguments, &inputs, site.base, &told).await;
                     for error in outline.errors {
-                        self.mistake(site, step, with.as_ref(), &error.as_written());
+                        self.mistake(site, step, with.as_ref(), &error.into_written());
                     }
                     outline.ports
                 }

@@ -56,7 +56,7 @@ pub(super) struct OutlineError {
 
 impl OutlineError {
     /// The mistake with its word in the argument as it is written.
-    pub(super) fn as_written(mut self) -> ArgError {
+    pub(super) fn into_written(mut self) -> ArgError {
         for edit in self.edits.iter().rev().filter(|edit| edit.path == self.error.path) {
             let back = |at: usize, end: bool| match at {
                 at if at <= edit.was.start => at,

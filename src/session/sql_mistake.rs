@@ -223,7 +223,7 @@ fn syntax(error: &ParserError, text: &SqlText<'_>, words: &[SqlWord]) -> ArgErro
     };
     let (said, place) = match message.rsplit_once(" at Line: ") {
         Some((said, place)) => (said, location(place)),
-        None => (&message[..], None),
+        None => (message, None),
     };
     let at = place.map(|place| Lines::new(text.sql).offset(place)).unwrap_or(text.sql.len());
     let said = said.strip_prefix("sql parser error: ").unwrap_or(said).trim_end_matches(',');

@@ -48,6 +48,16 @@ pub fn matrix_axes(node: &Node, source: &Arc<Source>, diagnostics: &mut Diagnost
     WorkflowReader { source, diagnostics }.axes(node)
 }
 
+/// The mappings of a list.
+struct ReadMappings {
+    /// Their keys.
+    names: Vec<Text>,
+    /// The key that names each.
+    label: String,
+    /// The mappings with their places.
+    mappings: Vec<(Span, NamedMapping)>,
+}
+
 /// A mapping of an axis: the scalar that names it, and all of its entries.
 struct NamedMapping {
     label: Json,
@@ -86,7 +96,8 @@ impl WorkflowReader<'_> {
             return None;
         };
         let points = if items.iter().any(|item| item.as_map().is_some()) {
-            let (_, _, mappings) = self.mappings(&format!("a value of {what}"), items)?;
+            let ReadMappings { mappings, .. } =
+                self.mappings(&format!("a value of {what}"), items)?;
             let point = |mapping: NamedMapping| AxisPoint {
                 key: key.value.clone(),
                 value: mapping.label,
@@ -102,7 +113,8 @@ impl WorkflowReader<'_> {
 
     /// The axis that a list of mappings is.
     fn together(&mut self, items: &[Node]) -> Option<Axis> {
-        let (names, label, mappings) = self.mappings("an entry of `matrix`", items)?;
+        let ReadMappings { names, label, mappings } =
+            self.mappings("an entry of `matrix`", items)?;
         let point = |mapping: NamedMapping| AxisPoint {
             key: label.clone(),
             value: mapping.label,
@@ -126,12 +138,8 @@ impl WorkflowReader<'_> {
         points
     }
 
-    /// Mappings of the same keys: the keys, the one that names each, the mappings with their places.
-    fn mappings(
-        &mut self,
-        what: &str,
-        items: &[Node],
-    ) -> Option<(Vec<Text>, String, Vec<(Span, NamedMapping)>)> {
+    /// Mappings of the same keys.
+    fn mappings(&mut self, what: &str, items: &[Node]) -> Option<ReadMappings> {
         let mut read = Vec::with_capacity(items.len());
         for item in items.iter().filter(|item| !is_open(item)) {
             match item.as_map() {
@@ -163,7 +171,7 @@ impl WorkflowReader<'_> {
             };
             mappings.push((item.span, NamedMapping { label: value.to_json(), entries }));
         }
-        Some((names, label, mappings))
+        Some(ReadMappings { names, label, mappings })
     }
 
     /// Reports keys that this mapping has and the first has not, and the other way round.

@@ -54,7 +54,7 @@ fn the_step_where_the_last_row_went_is_named() {
     });
     for _ in 0..2 {
         let outcome = project.run_ok(&[]);
-        assert_eq!(lost(&outcome), [wanted.clone()], "{outcome}");
+        assert_eq!(lost(&outcome), std::slice::from_ref(&wanted), "{outcome}");
         // At the end: after the outputs, before the last line.
         let kinds: Vec<Value> =
             outcome.json_lines().iter().map(|event| event["event"].clone()).collect();

@@ -30,6 +30,7 @@ mod empty_outputs;
 mod exec_command;
 mod exec_faults;
 mod explain_codes;
+mod first_benchmark;
 mod galeras_workflow;
 mod generate_anthropic;
 mod generate_baselines;

@@ -61,6 +61,9 @@ pub struct SpendingLimit {
     pub max_requests: Option<u64>,
 }
 
+/// What was spent, by account.
+pub type Expenses = BTreeMap<String, Expense>;
+
 /// A durable record of what may have been spent, which outlives a killed process and is shared by
 /// those that run side by side.
 pub trait SpendingLog: Send + Sync + fmt::Debug {
@@ -70,10 +73,7 @@ pub trait SpendingLog: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// In words, why it could not be read or written.
-    fn write(
-        &self,
-        decide: &mut dyn FnMut(&BTreeMap<String, Expense>) -> Option<BTreeMap<String, Expense>>,
-    ) -> Result<(), String>;
+    fn write(&self, decide: &mut dyn FnMut(&Expenses) -> Option<Expenses>) -> Result<(), String>;
 }
 
 /// The accounts of a process, one for each limit.

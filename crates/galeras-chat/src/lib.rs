@@ -72,7 +72,7 @@ mod transport;
 mod verdict;
 mod window;
 
-pub use accounts::{Accounts, Expense, SpendingLimit, SpendingLog};
+pub use accounts::{Accounts, Expense, Expenses, SpendingLimit, SpendingLog};
 pub use answer::{Answer, TokenLogprob};
 pub use ask::{Ask, LimitName};
 pub use budget::{Budget, Reservation, Tally};
