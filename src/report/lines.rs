@@ -121,11 +121,11 @@ impl ReportLines {
             }
             notes.extend(s.detail.as_deref().map(|d| self.detail(d)));
             let room = self.width.saturating_sub(self.before_tail() + text::width(&tail) + 2);
-            match notes.as_slice() {
-                [note] if text::width(note) <= room && !tail.is_empty() => {
-                    tail = format!("{tail}  {note}");
-                }
-                _ => below = notes.iter().flat_map(|n| self.indented(n)).collect(),
+            let joined = notes.join("  ");
+            if joined.is_empty() || tail.is_empty() || text::width(&joined) > room {
+                below = notes.iter().flat_map(|n| self.indented(n)).collect();
+            } else {
+                tail = format!("{tail}  {joined}");
             }
         }
         let mut lines = self.columns(s.step.as_str(), status, &rows, &time, &tail, paint);

@@ -105,7 +105,7 @@ fn no_line_is_wrapped_in_a_pipe() {
     project.edit("w.yaml", "  few:\n    op", &format!("  few_{long}:\n    op"));
     project.edit("w.yaml", "from: few,", &format!("from: few_{long},"));
     run_piped(&project, &[]).exits(0);
-    project.edit("w.yaml", "nloc >", "2 > nloc - ");
+    project.edit("w.yaml", "nloc >", "9 > nloc - ");
     project.edit(
         "w.yaml",
         "op: ast",
