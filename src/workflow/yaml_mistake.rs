@@ -120,20 +120,23 @@ fn brackets(source: &Source, at: usize, complaint: &str, lines: &Lines<'_>) -> O
             format!("remove it, or write `{}` where it should begin", opening(bracket)),
         ));
     }
+    // The parser may name the place of the bracket that is not closed.
+    let opens = text.get(at..)?.chars().next().filter(|c| matches!(c, '[' | '{'));
+    if let Some(sign) = opens.filter(|_| complaint.contains("mismatched bracket")) {
+        let close = if sign == '{' { '}' } else { ']' };
+        let end = at + text[at..].find([']', '}'])?;
+        let other = text[end..].chars().next().filter(|other| *other != close)?;
+        return Some(wrongly_closed((at, sign), (end, other)));
+    }
     let Bracket { at: open, sign } = *lines.brackets.last()?;
     let here = source.position(at).line;
     let first = source.position(open).line;
     let close = if sign == '{' { '}' } else { ']' };
+    let closing = |c: char| matches!(c, ']' | '}');
     let next = text.get(at..).unwrap_or("").trim_start().chars().next();
-    if let Some(other) = next.filter(|c| matches!(c, ']' | '}') && *c != close) {
+    if let Some(other) = next.filter(|c| closing(*c) && *c != close) {
         let at = at + text[at..].find(other)?;
-        let mut found = YamlMistake::new(
-            format!("`{sign}` is closed by `{close}`, not by `{other}`"),
-            Span::new(at, at + 1),
-            format!("write `{close}`"),
-        );
-        found.related = Some((Span::new(open, open + 1), "opened here"));
-        return Some(found);
+        return Some(wrongly_closed((open, sign), (at, other)));
     }
     if next.is_none() || here > first {
         return Some(YamlMistake::new(
@@ -151,6 +154,18 @@ fn brackets(source: &Source, at: usize, complaint: &str, lines: &Lines<'_>) -> O
         ));
     }
     None
+}
+
+/// A bracket and the one that closes it and should not, with their places.
+fn wrongly_closed((open, sign): (usize, char), (at, other): (usize, char)) -> YamlMistake {
+    let close = if sign == '{' { '}' } else { ']' };
+    let mut found = YamlMistake::new(
+        format!("`{sign}` is closed by `{close}`, not by `{other}`"),
+        Span::new(at, at + 1),
+        format!("write `{close}`"),
+    );
+    found.related = Some((Span::new(open, open + 1), "opened here"));
+    found
 }
 
 fn opening(bracket: char) -> char {
