@@ -239,8 +239,8 @@ fn what_plan_says_holds() {
     assert_eq!((&unknown["model"], &unknown["requests"]), (&json!("tiny"), &json!(null)));
     assert_eq!(unknown["usd"], json!(null));
     let text = project.run(&["plan", "w.yaml"]).exits(0).stdout;
-    assert!(text.contains("a number of requests that is not known yet to tiny at http"), "{text}");
-    assert!(text.contains("before `prompts` has run"), "{text}");
+    assert!(text.contains("requests to tiny at http"), "{text}");
+    assert!(text.contains("how many is known when `prompts` has run"), "{text}");
     project.run_ok(&["--select", "prompts"]);
     let said = planned(&project, "answers");
     let requests = 2 * ROWS as u64;
