@@ -42,7 +42,11 @@ impl PlannedRequests {
             StepState { forecast: Forecast::Waits { on }, .. } => {
                 let names: Vec<String> =
                     on.iter().map(|at| format!("`{}`", surveyed.plan.steps[*at].name)).collect();
-                format!("{text}, before {} {} run", names.join(", "), have(on.len()))
+                let wait = format!("{} {} run", names.join(", "), have(on.len()));
+                match text.strip_suffix("is not known yet") {
+                    Some(text) => format!("{text}is known when {wait}"),
+                    None => text,
+                }
             }
             _ => text,
         };

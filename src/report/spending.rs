@@ -14,7 +14,7 @@ const MOST_STEPS: usize = 20;
 
 /// What a step is going to ask, as a clause: `9,000 requests to m at https://…, at most $1.20`.
 pub fn requests_text(asked: &StepRequests) -> String {
-    let mut parts = vec![format!("{} to {}", number(asked.requests), whom(asked))];
+    let mut parts = vec![addressed(asked.requests, &whom(asked))];
     if asked.answered > 0 {
         parts.push(format!("{} answered already", count(asked.answered)));
     }
@@ -56,11 +56,17 @@ fn whom(asked: &StepRequests) -> String {
     format!("{} at {}", asked.model, asked.server)
 }
 
-fn number(requests: Option<u64>) -> String {
+fn number(requests: u64) -> String {
     match requests {
-        None => "a number of requests that is not known yet".into(),
-        Some(1) => "1 request".into(),
-        Some(n) => format!("{} requests", count(n)),
+        1 => "1 request".into(),
+        n => format!("{} requests", count(n)),
+    }
+}
+
+fn addressed(requests: Option<u64>, whom: &str) -> String {
+    match requests {
+        Some(requests) => format!("{} to {whom}", number(requests)),
+        None => format!("requests to {whom}, how many is not known yet"),
     }
 }
 
@@ -87,15 +93,15 @@ impl ReportLines {
             let requests = sum(asked.iter().map(|asked| asked.requests), u64::saturating_add);
             let cost = cost(sum(asked.iter().map(|asked| asked.usd), Usd::plus));
             match requests {
-                Some(_) => format!("{} to {whom}, {cost}", number(requests)),
-                None => format!("{} to {whom}", number(None)),
+                Some(_) => format!("{}, {cost}", addressed(requests, whom)),
+                None => addressed(None, whom),
             }
         };
         let mut clauses: Vec<String> = models.iter().map(clause).collect();
         if models.len() > 1 {
             let requests = sum(steps.iter().map(|asked| asked.requests), u64::saturating_add);
             let usd = sum(steps.iter().map(|asked| asked.usd), Usd::plus);
-            if let (Some(_), Some(_)) = (requests, usd) {
+            if let (Some(requests), Some(_)) = (requests, usd) {
                 clauses.push(format!("in all {}, {}", number(requests), cost(usd)));
             }
         }
@@ -138,7 +144,7 @@ impl ReportLines {
 /// `9,000 requests, 1,200,000 tokens read, 300,000 written, $1.20`
 fn spending_text(spent: &StepSpending) -> String {
     let mut parts = vec![
-        number(Some(spent.requests)),
+        number(spent.requests),
         format!("{} tokens read", count(spent.prompt_tokens)),
         format!("{} written", count(spent.completion_tokens)),
     ];
@@ -208,7 +214,10 @@ mod tests {
         assert!(text.contains("3 requests to a at"), "{text}");
         assert!(text.contains("not known without `price` and `max_tokens`"), "{text}");
         let text = requests_text(&asked("gen", "a", None, None));
-        assert!(text.starts_with("a number of requests that is not known yet to a"), "{text}");
+        assert!(
+            text.starts_with("requests to a at https://") && text.ends_with("is not known yet"),
+            "{text}"
+        );
         assert!(!text.contains("tokens"), "{text}");
     }
 

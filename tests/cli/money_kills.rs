@@ -11,7 +11,7 @@ use galeras_test_servers::chat_api::{Bill, ChatApi};
 
 const KILLS: u64 = 10;
 /// Prompts, of which each cell asks each.
-const ROWS: usize = 1_500;
+const ROWS: usize = 1_200;
 /// An answer has at most so many tokens, of a thousandth of a dollar each.
 const LONGEST: u64 = 50;
 const PRICE: &str = "price: { input: 0.1, output: 1000 }, max_tokens: 50";
