@@ -319,7 +319,7 @@ impl BoundDescribe {
             false => of(left)
                 .iter()
                 .zip(of(right))
-                .map(|(left, right)| format!("{left} IS NOT DISTINCT FROM {right}"))
+                .map(|(left, right)| format!("({left} IS NOT DISTINCT FROM {right})"))
                 .collect::<Vec<_>>()
                 .join(" AND "),
         };

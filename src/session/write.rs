@@ -301,7 +301,13 @@ impl DuplicateKeys {
             .map(|at| schema.field(at).name().as_str())
             .collect();
         if columns.is_empty() {
-            return StepError::refused(format!("two rows are equal and have the key {key}")).help(
+            let rest = values(one, &|at| !is_key(at));
+            let rest = match rest.is_empty() {
+                true => String::new(),
+                false => format!(":\n  {}", rest[..rest.len().min(SHOWN)].join(", ")),
+            };
+            let message = format!("two rows are equal and have the key {key}{rest}");
+            return StepError::refused(message).help(
                 "a key must be unique: remove the repetition, with SELECT DISTINCT for instance",
             );
         }

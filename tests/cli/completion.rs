@@ -52,7 +52,10 @@ fn words_of_the_workflow_are_known() {
         ("galeras show ", &["folder/", "w.yaml"]),
         ("galeras show folder/", &["folder/other.yaml"]),
         ("galeras show w.yaml val", &["valid", "valid.rejects", "valid.summary"]),
-        ("galeras show w.yaml drawn[", &["drawn[n=2]", "drawn[n=3]"]),
+        (
+            "galeras show w.yaml drawn[",
+            &["drawn[n=2]", "drawn[n=2].rejects", "drawn[n=3]", "drawn[n=3].rejects"],
+        ),
         ("galeras run w.yaml --select dr", &["drawn", "drawn[n=2]", "drawn[n=3]"]),
         ("galeras show folder/other.yaml ro", &["rows"]),
         ("galeras show w.yaml rows --columns ", &["id", "size"]),
@@ -144,7 +147,14 @@ fn bash_asks_the_program() {
     assert_eq!(in_bash(&project, "galeras show w.yaml valid.r"), ["valid.rejects "]);
     assert_eq!(in_bash(&project, "galeras run w.yaml --set kind="), ["small ", "large "]);
     let cells = in_bash(&project, "galeras explain w.yaml dr");
-    assert_eq!(cells, [r"drawn\[n=2\] ", r"drawn\[n=3\] "]);
-    assert_eq!(in_bash(&project, r"galeras explain w.yaml drawn\[n="), [r"2\] ", r"3\] "]);
-    assert_eq!(in_bash(&project, "galeras explain w.yaml 'drawn[n=3"), ["drawn[n=3]"]);
+    let both = |n: u32| [format!(r"drawn\[n={n}\] "), format!(r"drawn\[n={n}\].rejects ")];
+    assert_eq!(cells, [both(2), both(3)].concat());
+    assert_eq!(
+        in_bash(&project, r"galeras explain w.yaml drawn\[n="),
+        [r"2\] ", r"2\].rejects ", r"3\] ", r"3\].rejects "]
+    );
+    assert_eq!(
+        in_bash(&project, "galeras explain w.yaml 'drawn[n=3"),
+        ["drawn[n=3]", "drawn[n=3].rejects"]
+    );
 }

@@ -18,8 +18,7 @@ fn the_key_and_what_differs_in_two_rows_are_shown() {
         r#"{"repo":"c/d","path":"x.py","line":1,"note":"same"}"#,
     ];
     let shown = project(&rows, "[repo]").run(&["run", "w.yaml"]).exits(1);
-    for words in
-        ["the key repo: a/b", "path: x.py, line: 1", "path: y.py, line: 7", "`path` or `line`"]
+    for words in ["the key id: ", "path: x.py, line: 1", "path: y.py, line: 7", "`path` or `line`"]
     {
         assert!(shown.stderr.contains(words), "{words}: {shown}");
     }

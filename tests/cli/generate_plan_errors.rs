@@ -209,7 +209,7 @@ fn arguments_of_baselines() {
     wrong("{ provider: echo, given: «size }", "wrong-type", &["size", "int64"]);
     wrong("{ provider: reference, reference: «cod }", "unknown-column", &["cod", "code"]);
     wrong("{ provider: echo, messages: «cod }", "unknown-column", &["cod", "code"]);
-    wrong("{ provider: «ecko }", "wrong-value", &["did you mean `echo`?"]);
+    wrong("{ provider: «ecko, messages: code }", "wrong-value", &["did you mean `echo`?"]);
     let from = "  answers:\n    op: generate\n    from: { input: table, train: table }\n    with: ";
     let with = "{ provider: «echo, given: code }\n";
     refused(&format!("{from}{with}"), "wrong-inputs", &["`train`"]);

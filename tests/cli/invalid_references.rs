@@ -93,7 +93,7 @@ fn an_unknown_column_of_an_argument() {
 
 #[test]
 fn an_unknown_column_of_a_rule() {
-    let rules = "rules: [ { name: r, check: «'sise > 0' } ]";
+    let rules = "rules: [ { name: r, check: '«sise > 0' } ]";
     let text =
         workflow(&format!("  b:\n    op: validate\n    from: table\n    with: {{ {rules} }}\n"));
     refused(&text, "unknown-column", "size");
@@ -130,7 +130,7 @@ fn an_unknown_table_of_a_query() {
 fn an_unknown_column_of_an_assertion() {
     let text = workflow("    assert:\n      - unique: [id]\n      - not_null: [«idd]\n");
     refused(&text, "unknown-column", "id");
-    let text = workflow("    assert:\n      - { expr: «'sizee > 1' }\n");
+    let text = workflow("    assert:\n      - { expr: '«sizee > 1' }\n");
     refused(&text, "unknown-column", "size");
 }
 

@@ -171,7 +171,7 @@ fn ten_mistakes_are_ten_diagnostics() {
             "wrong-type w.yaml:3:31",
             "unknown-key w.yaml:4:1",
             "unknown-operator w.yaml:10:9",
-            "unknown-column w.yaml:15:20",
+            "unknown-column w.yaml:15:32",
             "unknown-port w.yaml:18:13",
             "unknown-param w.yaml:23:17",
             "wrong-type w.yaml:27:41",

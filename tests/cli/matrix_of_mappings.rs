@@ -208,7 +208,7 @@ steps:
     op: generate
     from: { input: prompts, train: prompts }
     matrix: [ { model: one, asked: one }, { model: two, asked: three } ]
-    with: { provider: ngram, messages: code, model: 'MODEL', max_tokens: 2 }
+    with: { provider: ngram, seed: 1, messages: code, model: 'MODEL', max_tokens: 2 }
   all:
     op: sql
     from: 'answers[*]'

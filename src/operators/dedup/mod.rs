@@ -155,9 +155,10 @@ impl Operator for DedupOperator {
             let args: Args = parse_args(args)?;
             let mut errors = Vec::new();
             require_column(cx, "column", &args.column, "text", is_text, &mut errors);
-            require_column(cx, "", ID, "text", is_text, &mut errors);
             let input = cx.input();
-            if input.field(ID).is_some() && input.key != [ID] {
+            if input.key == [ID] {
+                require_column(cx, "", ID, "text", is_text, &mut errors);
+            } else {
                 let message = format!("`dedup` needs a table whose key is `{ID}`");
                 let error = ArgError::new("", Code::WrongKey, message);
                 errors.push(error.help(format!("the key is {}", input.key.join(", "))));
