@@ -108,7 +108,13 @@ impl Expander {
                     let outline =
                         self.outline(operator, arguments, &inputs, site.base, &told).await;
                     for error in outline.errors {
-                        self.mistake(site, step, with.as_ref(), &error.into_written());
+                        let error = error.into_written();
+                        let problem = self.diagnostic(site, step, with.as_ref(), &error);
+                        let place = Span::new(problem.span.start, problem.span.end());
+                        // Of one place the first mistake counts: another may come of it.
+                        if !already_reported(&self.diagnostics, source, place) {
+                            self.diagnostics.push(problem);
+                        }
                     }
                     outline.ports
                 }
@@ -182,11 +188,22 @@ impl Expander {
 
     /// Reports what an operator says of a step's arguments.
     fn mistake(&mut self, site: &Site<'_>, step: &StepSpec, with: Option<&Node>, error: &ArgError) {
+        let problem = self.diagnostic(site, step, with, error);
+        self.diagnostics.push(problem);
+    }
+
+    /// What an operator says of a step's arguments, at its place.
+    fn diagnostic(
+        &self,
+        site: &Site<'_>,
+        step: &StepSpec,
+        with: Option<&Node>,
+        error: &ArgError,
+    ) -> Diagnostic {
         let arguments = with.map(|node| (node, step.with.as_ref()));
-        let source = &site.workflow.source;
         let place = error.port.as_deref().and_then(|port| port_span(step, port));
         let place = place.unwrap_or(step.name.span);
-        self.diagnostics.push(diagnostic_of(error, source, arguments, place));
+        diagnostic_of(error, &site.workflow.source, arguments, place)
     }
 
     /// A step that could not be bound, of which the tables are known nevertheless, more or less.
