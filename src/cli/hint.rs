@@ -6,9 +6,25 @@ use crate::visible::shell_word;
 
 /// `galeras VERB FILE`, with settings and store.
 pub(super) fn command(verb: &str, file: &str, set: &[String], cache: &str) -> String {
+    command_about(verb, file, None, set, cache)
+}
+
+/// `galeras show FILE TABLE`, with settings and store.
+pub(super) fn show(file: &str, table: &str, set: &[String], cache: &str) -> String {
+    command_about("show", file, Some(table), set, cache)
+}
+
+fn command_about(
+    verb: &str,
+    file: &str,
+    about: Option<&str>,
+    set: &[String],
+    cache: &str,
+) -> String {
     // A file whose name could be taken for an option.
     let file = if file.starts_with('-') { format!("./{file}") } else { file.to_string() };
     let mut words = vec!["galeras".to_string(), verb.to_string(), shell_word(&file)];
+    words.extend(about.map(shell_word));
     for setting in set {
         words.extend(["--set".to_string(), shell_word(setting)]);
     }

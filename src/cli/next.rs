@@ -5,7 +5,6 @@ use crate::event::{RunStatus, StepStatus};
 use crate::operator::MAIN;
 use crate::plan::Plan;
 use crate::runner::RunOutcome;
-use crate::visible::shell_word;
 
 /// The command that shows rows of this run: of the first output, or of the last step if there is
 /// none; after a data test that failed, those that it was about. Nothing if no step has rows.
@@ -19,8 +18,7 @@ pub(super) fn where_to_look(plan: &Plan, outcome: &RunOutcome, cache: &str) -> O
         }
         RunStatus::Failed | RunStatus::CacheFailed | RunStatus::Interrupted => None,
     }?;
-    let show = hint::command("show", &plan.file, &plan.set, cache);
-    Some(format!("to see rows: {show} {}", shell_word(&table)))
+    Some(format!("to see rows: {}", hint::show(&plan.file, &table, &plan.set, cache)))
 }
 
 fn output_with_rows(plan: &Plan, outcome: &RunOutcome) -> Option<String> {

@@ -245,7 +245,7 @@ fn every_output_in_the_way_is_told_at_once() {
     let outcome = run(&project, "w.yaml", &[]).exits(2);
     assert_eq!(
         outcome.diagnostics(),
-        [format!("{CODE} w.yaml:15:26"), format!("{CODE} w.yaml:17:27")]
+        [format!("{CODE} w.yaml:15:26"), format!("{CODE} w.yaml:17:26")]
     );
     assert!(project.stored_nothing() && !project.path("p.csv").exists());
 }
