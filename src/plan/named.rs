@@ -4,10 +4,11 @@
 
 use std::sync::Arc;
 
-use super::cell::{Cell, cell_suffix, is_selected};
+use super::cell::{Cell, cell_suffix, lookup};
 use super::expander::{Site, StepCells, StepTargets};
 use super::model::{Input, Plan, StepTarget, TableRef};
 use super::reference::TableFinder;
+use super::scalar::plain;
 use crate::code::Code;
 use crate::operator::INPUT;
 use crate::workflow::{
@@ -164,7 +165,10 @@ fn chosen<'a>(reference: &StepRef, cells: &'a [(Cell, StepTarget)]) -> Chosen<'a
         Cells::Select(keys) => keys.as_slice(),
         Cells::Plain | Cells::All => &[],
     };
-    let fits = |(cell, _): &&(Cell, StepTarget)| is_selected(cell, fixed);
+    // Of a name that no cell knows, none is left.
+    let fits = |(cell, _): &&(Cell, StepTarget)| {
+        fixed.iter().all(|(key, value)| lookup(cell, key).is_some_and(|v| plain(v) == *value))
+    };
     let left: Vec<&(Cell, StepTarget)> = cells.iter().filter(fits).collect();
     match (left.as_slice(), &reference.cells) {
         ([], _) => Chosen::None,

@@ -53,6 +53,12 @@ pub fn explain(error: &DataFusionError, text: &SqlText<'_>) -> ArgError {
                 return unknown_column(text, &words, (&field.name, table), known);
             }
             SchemaError::AmbiguousReference { field } => {
+                if text.tables.len() < 2 {
+                    let message = format!("several columns are called {}", quote(&field.name));
+                    let error = ArgError::new(text.path, Code::Sql, message);
+                    let error = error.help("give one of them another name with AS");
+                    return error.word_of(SqlWord::column(&words, &field.name, None));
+                }
                 let message = format!("{} is a column of several tables", quote(&field.name));
                 let example = text.tables.first().unwrap_or(&"table");
                 let help = format!("write the table before it, as in `{example}.{}`", field.name);

@@ -58,7 +58,7 @@ fn rows_without_an_id_get_one() {
     // Equal rows have equal ids.
     project.write("d.jsonl", "{\"x\":3,\"y\":\"a\"}\n{\"x\":3,\"y\":\"a\"}\n");
     let outcome = project.run_json(&[]).exits(1);
-    assert!(outcome.step("data")["detail"].as_str().unwrap().contains("same key"), "{outcome}");
+    assert!(outcome.step("data")["detail"].as_str().unwrap().contains("have the key"), "{outcome}");
 }
 
 #[test]

@@ -108,7 +108,7 @@ fn the_model_is_written_as_it_is() {
     // It is left alone when it is right, and written again when it is not.
     assert_eq!(project.run_ok(&[]).events("output")[0]["written"], false);
     project.write("out/tokenizer.json", "{}");
-    assert_eq!(project.run_ok(&[]).events("output")[0]["written"], true);
+    assert_eq!(project.run_ok(&["--overwrite"]).events("output")[0]["written"], true);
     assert_eq!(serde_json::from_str::<Value>(&project.read("out/tokenizer.json")).unwrap(), model);
 }
 
@@ -118,7 +118,10 @@ fn threads_and_the_order_of_rows_change_nothing() {
     let digest = |outcome: &Outcome| outcome.step("bpe")["digest"].as_str().unwrap().to_owned();
     let first = digest(&project.run_ok(&["--jobs", "1"]));
     for jobs in ["2", "4"] {
-        assert_eq!(digest(&project.run_ok(&["--jobs", jobs, "--cache", jobs])), first);
+        assert_eq!(
+            digest(&project.run_ok(&["--jobs", jobs, "--cache", jobs, "--overwrite"])),
+            first
+        );
     }
     // The same texts under other ids: their order is another one.
     let turned: Vec<String> = methods().into_iter().rev().collect();

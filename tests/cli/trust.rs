@@ -229,7 +229,7 @@ fn what_is_allowed_is_done_and_no_more() {
     assert_eq!(all.status("stolen"), "hit", "a stored result is not read again: {all}");
     std::fs::remove_file(project.path("hit")).unwrap();
     std::fs::remove_dir_all(project.path("cache")).unwrap();
-    let all = run(&["--keep-going", "--allow-all"]);
+    let all = run(&["--keep-going", "--allow-all", "--overwrite"]);
     assert!(project.path("hit").exists(), "{all}");
     assert!(project.path("../elsewhere/left.csv").exists(), "{all}");
     for wrong in ["execute", "env:HOME", "read:", "network", "exec,,", "host:"] {

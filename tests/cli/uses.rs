@@ -127,5 +127,5 @@ fn a_column_of_the_embedded_workflow_is_checked_outside() {
     let project = project();
     project.edit("w.yaml", "count(*) AS n", "y");
     let outcome = project.run_json(&[]).exits(2);
-    assert_eq!(outcome.diagnostics(), ["unknown-column w.yaml:9:20"], "{outcome}");
+    assert_eq!(outcome.diagnostics(), ["unknown-column w.yaml:9:28"], "{outcome}");
 }
