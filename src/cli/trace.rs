@@ -69,8 +69,8 @@ pub(crate) async fn trace(args: TraceArgs) -> Exit {
         Ok(surveyed) => surveyed,
         Err(exit) => return exit,
     };
-    if args.id.is_empty() || args.id.contains(['%', '_']) {
-        return fail("an id consists of hexadecimal digits or letters", Exit::Invalid);
+    if args.id.is_empty() {
+        return fail("the id is empty; its beginning is enough", Exit::Invalid);
     }
     let place = match args.place.as_ref().map(|place| surveyed.computed_table(place)).transpose() {
         Ok(place) => place,
@@ -178,6 +178,12 @@ fn not_computed(surveyed: &Surveyed) -> Vec<&str> {
 async fn find(surveyed: &Surveyed, steps: &[usize], id: &str) -> Result<Vec<Occurrence>, String> {
     let done = surveyed.done();
     let session = session(1);
+    // What SQL takes for any text is itself here.
+    let beginning: String = id
+        .chars()
+        .flat_map(|c| matches!(c, '\\' | '%' | '_').then_some('\\').into_iter().chain([c]))
+        .chain(['%'])
+        .collect();
     let mut occurrences = Vec::new();
     for at in steps.iter().copied().filter(|at| done[*at].is_some()) {
         let step = &surveyed.plan.steps[at];
@@ -195,7 +201,7 @@ async fn find(surveyed: &Surveyed, steps: &[usize], id: &str) -> Result<Vec<Occu
                 )
                 .collect();
             let rows = df
-                .filter(text.like(lit(format!("{id}%"))))
+                .filter(text.like(lit(beginning.as_str())))
                 .and_then(|df| df.select(columns))
                 .and_then(|df| df.limit(0, Some(1000)))
                 .map_err(failed)?

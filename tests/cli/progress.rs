@@ -101,7 +101,7 @@ fn every_step_that_starts_says_which_one_of_how_many_it_is() {
 fn no_line_is_wrapped_in_a_pipe() {
     let long = "x".repeat(120);
     let project = project();
-    project.edit("w.yaml", "nloc > ${{", &format!("''{long}'' <>  AND nloc > ${{{{"));
+    project.edit("w.yaml", "nloc > ${{", &format!("''{long}'' <> '''' AND nloc > ${{{{"));
     project.edit("w.yaml", "  few:\n    op", &format!("  few_{long}:\n    op"));
     project.edit("w.yaml", "from: few,", &format!("from: few_{long},"));
     run_piped(&project, &[]).exits(0);
