@@ -5,8 +5,8 @@
 
 The pinned peer is installed into a virtual environment at first use (`in_venv`, harness.py). A mean
 with a cluster-robust interval is a regression on a constant: statsmodels' OLS with
-`cov_type="cluster"` and `use_t`. The rows are in the file: seeded, clusters of unequal size, a group
-of two clusters, and absent values.
+`cov_type="cluster"` and `use_t`. The rows are in the file: seeded, clusters of unequal size, a
+group of two clusters, and absent values.
 """
 
 import json
