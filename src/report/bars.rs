@@ -294,15 +294,22 @@ mod tests {
         let drawn = bars.running.values().map(|bar| &bar.bar).chain(&bars.run);
         drawn.for_each(ProgressBar::disable_steady_tick);
         bars.total("short", 1_234_567);
+        let mut written = Vec::new();
         for (at, columns) in [80, 200, 64, 40, 39, 24, 12, 3].into_iter().enumerate() {
             width.store(columns, Ordering::Relaxed);
             bars.position("short", 1000 * (at as u64 + 1));
             bars.activity("short", format!("測 {} \x1b[2J", "busy ".repeat(columns)));
-            bars.running.values().for_each(|bar| bar.bar.tick());
-            bars.run.iter().for_each(ProgressBar::tick);
+            let draw = || {
+                bars.running.values().for_each(|bar| bar.bar.tick());
+                bars.run.iter().for_each(ProgressBar::tick);
+            };
+            // Each drawing shows the other bars as they were drawn last, at the width before.
+            draw();
+            terminal.written.lock().unwrap().clear();
+            draw();
+            written.append(&mut terminal.written.lock().unwrap());
         }
         bars.clear();
-        let written = terminal.written.lock().unwrap();
         let lines: Vec<_> = written.iter().filter(|(_, text)| !text.trim().is_empty()).collect();
         assert!(lines.iter().any(|(_, text)| text.contains("1,000/1,234,567 repositories")));
         assert!(lines.iter().any(|(width, text)| *width == 200 && text.contains("busy")));

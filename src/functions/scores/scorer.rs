@@ -322,11 +322,14 @@ mod tests {
         }
         for all in [whole.as_str(), rest, relaid] {
             let s = score(all);
-            let shares = [s.bleu, s.chrf, s.rouge_l, s.similarity, s.codebleu.map(|s| s.codebleu)];
+            let shares = [s.bleu, s.chrf, s.rouge_l, s.similarity];
             assert!(
                 shares.iter().all(|share| share.is_some_and(|x| x > 1.0 - 1e-12)),
                 "{shares:?}"
             );
+            // What CodeBLEU gives to a text of so few tokens that is equal to its reference.
+            let codebleu = s.codebleu.map(|s| s.codebleu);
+            assert!(codebleu.is_some_and(|x| x > 0.95), "{codebleu:?}");
             assert_eq!((s.levenshtein, s.exact_match, s.parses), (Some(0), Some(1), Some(1)));
         }
         let mut scorer = Scorer::new(spec(&Metric::ALL));
