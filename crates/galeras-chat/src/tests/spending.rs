@@ -207,7 +207,8 @@ async fn most_requests_find_it_written_that_they_may_be_sent() {
         held.into_iter().for_each(|held| pay(held, "0.002"));
     }
     let writes = *shared.writes.lock().unwrap();
-    assert!(writes < 50, "{writes} for 3,200 requests");
+    // One line for thirty requests at least: each waits for the disk.
+    assert!(writes < 100, "{writes} for 3,200 requests");
     accounts.balance().unwrap();
     let line = shared.lines.lock().unwrap()[&0]["a"];
     assert_eq!(line, Expense { requests: 3_200, usd: usd("6.4") });
