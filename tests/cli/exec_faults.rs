@@ -206,7 +206,10 @@ const PIDS: [&str; 3] = ["shell.pid", "child.pid", "group.pid"];
 /// The command `TREE`, ended by the signals.
 fn ended_by(signals: &[&str]) -> (Project, Outcome) {
     let project = Project::new(&workflow("jsonl", TREE));
-    let running = Running::start(project.command(&["run", "w.yaml", "--format", "json"]));
+    // Tests may run under `nohup`, whose ignored SIGHUP the program would respect.
+    let run = "run w.yaml --format json --allow exec";
+    let run = format!("exec env --default-signal=HUP \"$GALERAS\" {run}");
+    let running = Running::start(project.shell(&run));
     wait_for("the command", || project.path("started").exists());
     for signal in signals {
         running.signal(signal);
@@ -268,7 +271,10 @@ steps:
       output: {{ id: utf8! }}
 "
     ));
-    let running = Running::start(project.command(&["run", "w.yaml", "--format", "json"]));
+    // Tests may run under `nohup`, whose ignored SIGHUP the program would respect.
+    let run = "run w.yaml --format json --allow exec";
+    let run = format!("exec env --default-signal=HUP \"$GALERAS\" {run}");
+    let running = Running::start(project.shell(&run));
     wait_for("the command", || project.path("started").exists());
     project.write("other.yaml", workflow("jsonl", "true"));
     project.run(&["run", "other.yaml", "--cache", "other"]).exits(0);
