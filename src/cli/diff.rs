@@ -47,6 +47,11 @@ pub(crate) async fn diff(args: DiffArgs) -> Exit {
         Ok(store) => store,
         Err(exit) => return exit,
     };
+    // The tables are read as they are stored: nobody removes them meanwhile.
+    let _reading = match store.reading_lock().await {
+        Ok(guard) => guard,
+        Err(error) => return fail_cache(&error),
+    };
     let past = match PastRuns::of(&args.file, &store).await {
         Ok(past) => past,
         Err(error) => return fail_cache(&error),

@@ -8,7 +8,7 @@ use clap::{Arg, Command, ValueHint};
 use super::cursor::{CommandLine, Cursor};
 use crate::cli::contracts;
 use crate::code::Code;
-use crate::operator::{Access, Consent, MAIN, RefusedAccess};
+use crate::operator::{MAIN, NoConsent};
 use crate::operators::REGISTRY;
 use crate::plan::{Plan, PlanSettings, plan};
 use crate::small_file::{self, MAX_TEXT_BYTES};
@@ -105,17 +105,6 @@ fn workflow(line: &CommandLine<'_>) -> Option<Workflow> {
     let bytes = small_file::read(&expanded(file), MAX_TEXT_BYTES).ok()?;
     let (workflow, _) = parse_source(&Source::new(file, String::from_utf8(bytes).ok()?));
     workflow
-}
-
-/// Agrees to nothing: completing a word asks no server.
-#[derive(Debug)]
-struct NoConsent;
-
-impl Consent for NoConsent {
-    fn refusal(&self, _: &Access) -> Option<RefusedAccess> {
-        let message = "does more than to complete a word".to_string();
-        Some(RefusedAccess { message, help: String::new() })
-    }
 }
 
 /// The plan of the workflow at hand, if it has no mistake.
