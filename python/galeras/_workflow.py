@@ -1,0 +1,229 @@
+"""A workflow file with values for its params, and what can be asked of it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import _program, _tables
+from ._errors import Diagnostic
+from ._progress import Progress
+from ._results import Output, Plan, PlannedStep, Run, StepResult
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow as pa
+
+
+class Workflow:
+    """A workflow file and values for its params.
+
+    Args:
+        path: the YAML file.
+        cache: the store, a folder or a URL (default: ``GALERAS_CACHE``, else ``cache`` in the
+            current folder), as ``--cache``.
+        out: the folder for output files (default: the current folder), as ``--out``.
+        allow: what the workflow may do to the machine, as ``--allow``: ``["exec",
+            "env:NAME=HOST"]``.
+        allow_all: whether it may do whatever it does, for one that you wrote or read.
+        params: values for the params, as ``--set``. Those that are not named have their defaults.
+            Paths (``pathlib.Path``) start in the current folder.
+
+    Nothing is read until something is asked, and every question looks at the file as it is then.
+    Every method raises a kind of :class:`galeras.Error` if the program ends with one; a workflow
+    with mistakes is :class:`galeras.InvalidWorkflow`, whose ``diagnostics`` say where they are.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        cache: str | os.PathLike[str] | None = None,
+        out: str | os.PathLike[str] | None = None,
+        allow: str | Iterable[str] = (),
+        allow_all: bool = False,
+        **params: Any,
+    ) -> None:
+        self.path = Path(path)
+        self.params = dict(params)
+        self.cache = None if cache is None else os.fspath(cache)
+        self.out = None if out is None else os.fspath(out)
+        self.allow = [allow] if isinstance(allow, str) else list(allow)
+        self.allow_all = allow_all
+
+    def check(self) -> list[Diagnostic]:
+        """Everything that is wrong with the workflow; an empty list if nothing is. Runs nothing."""
+        events = _program.events(["check", *self._call(), "--format", "json"], expected=(0, 2))
+        return list(_program.diagnostics(list(events)))
+
+    def plan(self) -> Plan:
+        """What a run would do, and why, and what it would ask of models at which cost."""
+        arguments = ["plan", *self._call(), *self._output_folder(), "--format", "json"]
+        for event in _program.events(arguments):
+            if event["event"] == "plan":
+                steps = tuple(PlannedStep.of(step) for step in event["steps"])
+                return Plan(event["workflow"], steps, event["limits"], event["asks"])
+        raise AssertionError("`galeras plan` said nothing")
+
+    def run(
+        self,
+        *,
+        select: str | Iterable[str] = (),
+        force: str | Iterable[str] = (),
+        frozen: bool = False,
+        keep_going: bool = False,
+        overwrite: bool = False,
+        jobs: int | None = None,
+        memory: str | None = None,
+        progress: bool = True,
+    ) -> Run:
+        """Runs the workflow: takes from the store what is right, computes the rest.
+
+        Args:
+            select: only these steps, and what they need.
+            force: compute these again although their results are stored.
+            frozen: fail if anything asked of the world is not pinned in ``galeras.lock``.
+            keep_going: after a failure go on with what does not depend on it.
+            overwrite: replace output files that another workflow wrote.
+            jobs: threads to compute with (default: all).
+            memory: memory of a step for large tables, as ``"4GiB"``.
+            progress: whether to show what goes on, in a notebook as bars.
+
+        Raises:
+            StepFailed, AssertionFailed, StoreFailed, InvalidWorkflow, Interrupted: what was
+                computed until then stays in the store, and the next run goes on from there.
+        """
+        arguments = ["run", *self._call(), *self._output_folder(), "--format", "json"]
+        for flag, values in (("--select", select), ("--force", force)):
+            for value in [values] if isinstance(values, str) else values:
+                arguments.append(f"{flag}={value}")
+        for flag, given in (
+            ("--frozen", frozen),
+            ("--keep-going", keep_going),
+            ("--overwrite", overwrite),
+        ):
+            if given:
+                arguments.append(flag)
+        if jobs is not None:
+            arguments.append(f"--jobs={jobs}")
+        if memory is not None:
+            arguments.append(f"--memory={memory}")
+        return _follow(arguments, Progress(progress))
+
+    @property
+    def steps(self) -> list[str]:
+        """The names of the steps, cells of a matrix as ``gen[seed=1]``, in order of the graph."""
+        return [step.step for step in self.plan().steps]
+
+    def table(self, name: str) -> pa.Table:
+        """The result of a step as a pyarrow Table, memory-mapped from the store.
+
+        ``name`` is a step (``"scores"``), a port (``"valid.rejects"``), a cell
+        (``"gen[seed=1]"``) or all cells with the matrix keys as columns (``"gen[*]"``).
+
+        Raises:
+            NotComputed: if there is no result for the workflow and its params as they stand; an
+                older one is never given in its place.
+        """
+        return _tables.stored(self._call(), name, self._defaults())
+
+    def to_pandas(self, name: str) -> pandas.DataFrame:
+        """The result of a step as a pandas DataFrame."""
+        return self.table(name).to_pandas()
+
+    def to_polars(self, name: str) -> polars.DataFrame:
+        """The result of a step as a polars DataFrame."""
+        import polars
+
+        return polars.from_arrow(self.table(name))
+
+    def sql(self, query: str) -> pa.Table:
+        """Rows of a query in which every step is a table: ``SELECT … FROM "scores[*]"``."""
+        return _tables.stream(["sql", *self._call(), query, *self._defaults(), "--format", "arrow"])
+
+    def trace(self, row_id: str) -> list[dict[str, Any]]:
+        """Where rows whose id begins with ``row_id`` were made, kept or rejected, a dict each."""
+        arguments = ["trace", *self._call(), row_id, *self._defaults(), "--format", "json"]
+        return [e for e in _program.events(arguments) if e["event"] == "trace"]
+
+    def runs(self) -> list[dict[str, Any]]:
+        """The runs of this workflow file, the newest first: time, status, params, digests."""
+        store = [] if self.cache is None else [f"--cache={self.cache}"]
+        arguments = ["runs", os.fspath(self.path), *store, "--format", "json"]
+        return [e for e in _program.events(arguments) if e["event"] == "run"]
+
+    def graph(self) -> str:
+        """The graph of the steps with their states, as SVG."""
+        return _program.output(["graph", *self._call(), "--format", "svg"]).decode()
+
+    def __repr__(self) -> str:
+        params = "".join(f", {name}={value!r}" for name, value in self.params.items())
+        return f"galeras.Workflow({os.fspath(self.path)!r}{params})"
+
+    def _repr_html_(self) -> str:
+        mistakes = self.check()
+        if mistakes:
+            from html import escape
+
+            return "".join(f"<pre>{escape(str(mistake))}</pre>" for mistake in mistakes)
+        return self.graph()
+
+    def _call(self) -> list[str]:
+        """The file and what stands for it, as arguments of every verb."""
+        call = [os.fspath(self.path)]
+        call += [f"--set={name}={_text(value)}" for name, value in self.params.items()]
+        if self.cache is not None:
+            call.append(f"--cache={self.cache}")
+        call += [f"--allow={what}" for what in self.allow]
+        if self.allow_all:
+            call.append("--allow-all")
+        return call
+
+    def _output_folder(self) -> list[str]:
+        return [] if self.out is None else [f"--out={self.out}"]
+
+    def _defaults(self) -> list[str]:
+        # Without params the defaults are meant, not those of the last run of the file.
+        return [] if self.params else ["--defaults"]
+
+
+def _follow(arguments: Sequence[str], progress: Progress) -> Run:
+    identity = ""
+    outputs: list[Output] = []
+    warnings: list[str] = []
+    finished: dict[str, Any] = {"status": "interrupted", "seconds": 0.0, "steps": []}
+    try:
+        for event in _program.events(arguments):
+            progress.follow(event)
+            match event["event"]:
+                case "started":
+                    identity = event["run"]
+                case "output":
+                    names = ("path", "rows", "written")
+                    outputs.append(Output(event["output"], *(event[name] for name in names)))
+                case "warning":
+                    step = f"step `{event['step']}`: " if event["step"] else ""
+                    warnings.append(step + event["message"])
+                case "finished":
+                    finished = event
+    finally:
+        progress.end()
+    steps = tuple(StepResult.of(step) for step in finished["steps"])
+    return Run(
+        identity, finished["status"], finished["seconds"], steps, tuple(outputs), tuple(warnings)
+    )
+
+
+def _text(value: Any) -> str:
+    """A value as ``--set`` reads it: texts and paths as they are, all else as JSON."""
+    if isinstance(value, os.PathLike):
+        return os.path.abspath(value)
+    if isinstance(value, str):
+        return value
+    if hasattr(value, "item"):  # A number of numpy.
+        value = value.item()
+    return json.dumps(value, ensure_ascii=False, default=os.fspath)
