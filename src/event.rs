@@ -73,6 +73,9 @@ pub struct StepSummary {
     pub step: String,
     /// How it ended.
     pub status: StepStatus,
+    /// Whether the result, a hit, came from the remote.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub remote: bool,
     /// Why it ran; absent for a hit.
     pub reason: Option<Reason>,
     /// What exactly changed, or why it failed, in words.
@@ -103,6 +106,7 @@ impl StepSummary {
         Self {
             step: step.to_string(),
             status,
+            remote: false,
             reason: None,
             detail: None,
             rows: 0,
@@ -322,6 +326,15 @@ pub enum RunEvent {
         steps: Vec<StepRequests>,
         /// The limits that they keep.
         limits: Vec<LimitState>,
+    },
+    /// What came from the remote, near the end of the run.
+    Fetched {
+        /// Where it came from.
+        remote: String,
+        /// Tables.
+        files: u64,
+        /// Their size.
+        bytes: u64,
     },
     /// What was spent, near the end of the run.
     Spent {

@@ -15,7 +15,7 @@ use crate::event::Reason;
 use crate::operator::Consent;
 use crate::operators::REGISTRY;
 use crate::plan::{Input, Locking, Plan, PlanSettings, PlannedStep, plan, preflight};
-use crate::runner::{Forecast, RunError, StepState, survey};
+use crate::runner::{Forecast, Remote, RunError, StepState, survey};
 use crate::store::{LockGuard, Store, StoreError};
 use crate::visible::shell_word;
 use crate::workflow::{Diagnostics, did_you_mean, render, to_json};
@@ -136,9 +136,19 @@ impl Surveyed {
         format: Format,
         out: &Path,
     ) -> Result<Self, Exit> {
+        Self::load_with_remote(args, format, out, None).await
+    }
+
+    /// Like [`Surveyed::load_for`], with what the remote has, too.
+    pub(super) async fn load_with_remote(
+        args: &WorkflowArgs,
+        format: Format,
+        out: &Path,
+        remote: Option<&Remote>,
+    ) -> Result<Self, Exit> {
         let plan = load_for(args, format, Locking::Pinned, out).await?;
         let store = open_store(&args.store.cache).await?;
-        Self::of(plan, store, args).await
+        Self::of(plan, store, args, remote).await
     }
 
     /// The workflow with the settings that were given, or else those of its last run.
@@ -149,12 +159,17 @@ impl Surveyed {
         let consent = trust(&args.workflow.file, &args.workflow.set, &args.workflow.allow, None);
         let (workflow, out) = (&args.workflow, Path::new("."));
         let plan = load_with(workflow, settings, format, Locking::Pinned, consent, out).await?;
-        Self::of(plan, store, &args.workflow).await
+        Self::of(plan, store, &args.workflow, None).await
     }
 
-    async fn of(plan: Plan, store: Store, args: &WorkflowArgs) -> Result<Self, Exit> {
+    async fn of(
+        plan: Plan,
+        store: Store,
+        args: &WorkflowArgs,
+        remote: Option<&Remote>,
+    ) -> Result<Self, Exit> {
         let reading = store.reading_lock().await.map_err(|error| fail_cache(&error))?;
-        let states = survey(&plan, &store).await.map_err(|e| fail_run(&e))?;
+        let states = survey(&plan, &store, remote).await.map_err(|e| fail_run(&e))?;
         let cache = args.store.cache.clone();
         Ok(Self { plan: Arc::new(plan), store, states, cache, _reading: reading })
     }
@@ -166,7 +181,7 @@ impl Surveyed {
 
     /// What the steps that would run need and do not find.
     pub(super) fn lacking(&self) -> Diagnostics {
-        let runs = |at: &usize| !matches!(self.states[*at].forecast, Forecast::Hit);
+        let runs = |at: &usize| !self.states[*at].forecast.is_hit();
         preflight(&self.plan, (0..self.states.len()).filter(runs))
     }
 

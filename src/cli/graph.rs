@@ -90,7 +90,7 @@ fn drawn(surveyed: &Surveyed, cells: bool) -> StepGraph {
 
 fn node_state(forecast: &Forecast) -> NodeState {
     match forecast {
-        Forecast::Hit => NodeState::Hit,
+        Forecast::Hit | Forecast::RemoteHit => NodeState::Hit,
         Forecast::Runs { reason: Reason::New, .. } => NodeState::New,
         Forecast::Runs { .. } => NodeState::Changed,
         Forecast::Waits { .. } => NodeState::Waiting,

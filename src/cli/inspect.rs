@@ -11,6 +11,7 @@ use super::context::{
     Exit, Surveyed, fail, fail_run, fail_unknown, plan_file, print, print_json, show_diagnostics,
 };
 use super::recall::LookArgs;
+use super::remote::RemoteArgs;
 use super::requests::PlannedRequests;
 use super::run::{OutArgs, requests_of_run};
 use super::{Format, Settings, StoreArgs, WorkflowArgs};
@@ -27,6 +28,8 @@ pub(crate) struct PlanArgs {
     #[command(flatten)]
     workflow: WorkflowArgs,
     #[command(flatten)]
+    remote: RemoteArgs,
+    #[command(flatten)]
     out: OutArgs,
     /// How to answer.
     #[arg(long, value_enum, default_value_t)]
@@ -35,7 +38,13 @@ pub(crate) struct PlanArgs {
 
 pub(crate) async fn plan(args: PlanArgs) -> Exit {
     let out = &args.out.folder;
-    let surveyed = match Surveyed::load_for(&args.workflow, args.format, out).await {
+    let remote = match args.remote.open().await {
+        Ok(remote) => remote,
+        Err(exit) => return exit,
+    };
+    let (workflow, format) = (&args.workflow, args.format);
+    let loaded = Surveyed::load_with_remote(workflow, format, out, remote.as_deref()).await;
+    let surveyed = match loaded {
         Ok(surveyed) => surveyed,
         Err(exit) => return exit,
     };
@@ -86,7 +95,7 @@ pub(crate) async fn plan(args: PlanArgs) -> Exit {
     for line in asked.summary() {
         let _ = writeln!(text, "{line}");
     }
-    let hits = surveyed.states.iter().filter(|s| matches!(s.forecast, Forecast::Hit)).count();
+    let hits = surveyed.states.iter().filter(|s| s.forecast.is_hit()).count();
     let _ = writeln!(text, "{hits} of {} steps are stored", plan.steps.len());
     if !asks.is_empty() {
         text.push_str("a run would ask for your consent to this:\n");
@@ -103,7 +112,7 @@ pub(crate) async fn plan(args: PlanArgs) -> Exit {
 fn asks(args: &WorkflowArgs, surveyed: &Surveyed, out: &Path) -> Vec<AccessRequest> {
     let (plan, states) = (&surveyed.plan, &surveyed.states);
     let wanted: Vec<usize> = (0..plan.steps.len()).collect();
-    let misses = |at: &usize| !matches!(states[*at].forecast, Forecast::Hit);
+    let misses = |at: &usize| !states[*at].forecast.is_hit();
     let all = requests(plan, &wanted, Some(out));
     let trust = trust(&args.file, &args.set, &args.allow, Some(out));
     trust.open(requests_of_run(plan, &wanted, misses, all))
@@ -128,6 +137,7 @@ fn rows(state: &StepState) -> Option<u64> {
 fn words(plan: &Plan, state: &StepState) -> (&'static str, &'static str, Option<String>) {
     match &state.forecast {
         Forecast::Hit => ("hit", "", None),
+        Forecast::RemoteHit => ("hit", "", Some("in the remote".into())),
         Forecast::Runs { reason, detail } => ("run", reason.code(), detail.clone()),
         Forecast::Waits { on } => {
             let names: Vec<&str> = on.iter().map(|i| plan.steps[*i].name.as_str()).collect();

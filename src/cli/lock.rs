@@ -148,6 +148,7 @@ async fn ask(
             remembered: None,
             keep_going: false,
             cancel,
+            remote: None,
             consent,
             started,
             events: Arc::clone(&events),
@@ -158,7 +159,7 @@ async fn ask(
     if outcome.status != RunStatus::Ok {
         return Err(outcome.status.into());
     }
-    let states = survey(plan, store).await.map_err(|error| fail_run(&error))?;
+    let states = survey(plan, store, None).await.map_err(|error| fail_run(&error))?;
     let done: Vec<Option<Arc<Manifest>>> =
         states.iter().map(|state| state.manifest.clone()).collect();
     let mut snapshots = Vec::new();

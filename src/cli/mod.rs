@@ -28,6 +28,7 @@ mod origin;
 mod past_runs;
 mod path;
 mod recall;
+mod remote;
 mod requests;
 mod rows;
 mod run;
@@ -93,6 +94,10 @@ enum Verb {
     Runs(runs::RunsArgs),
     /// Compare two runs of a workflow: steps, columns, rows.
     Diff(diff::DiffArgs),
+    /// Send what a workflow as it stands has computed to a store elsewhere.
+    Push(remote::PushArgs),
+    /// Fetch what a store elsewhere has of a workflow as it stands, so that a run finds it.
+    Pull(remote::PullArgs),
     /// Write a workflow to start from.
     Init(init::InitArgs),
     /// Look after the store of results.
@@ -224,6 +229,8 @@ fn perform(cli: Cli, started: Instant) -> Exit {
             Verb::Path(args) => path::path(args).await,
             Verb::Runs(args) => runs::runs(args).await,
             Verb::Diff(args) => diff::diff(args).await,
+            Verb::Push(args) => remote::push(args).await,
+            Verb::Pull(args) => remote::pull(args).await,
             Verb::Init(args) => init::init(&args),
             Verb::Cache(verb) => cache::cache(verb).await,
             Verb::Completions { shell } => complete::script(shell),

@@ -21,9 +21,12 @@ impl PlannedRequests {
     pub(super) async fn of(surveyed: &Surveyed) -> Result<Self, Exit> {
         let (plan, store, done) = (&surveyed.plan, &surveyed.store, surveyed.done());
         let mut steps = Vec::with_capacity(plan.steps.len());
+        let elsewhere = |step: usize| matches!(surveyed.states[step].forecast, Forecast::RemoteHit);
         for (at, state) in surveyed.states.iter().enumerate() {
             steps.push(match state.forecast {
-                Forecast::Hit | Forecast::Broken(_) => None,
+                Forecast::Hit | Forecast::RemoteHit | Forecast::Broken(_) => None,
+                // Tables that are elsewhere are not fetched for this.
+                _ if plan.steps[at].upstream().any(elsewhere) => None,
                 Forecast::Runs { .. } | Forecast::Waits { .. } => {
                     let asked = step_requests(plan, store, at, &done, false).await;
                     asked.map_err(|error| fail_run(&error))?

@@ -14,6 +14,7 @@ use super::context::{Exit, color, fail_run, note, open_store, show_diagnostics, 
 use super::data::show_outputs;
 use super::next::where_to_look;
 use super::recall::settings_of_run;
+use super::remote::RemoteArgs;
 use super::signals::watch_signals;
 use super::sizes::parse_size;
 use super::{Format, Settings, WorkflowArgs, logging, screen};
@@ -22,7 +23,7 @@ use crate::operator::Access;
 use crate::plan::{Locking, Plan, preflight};
 use crate::report::{HumanReporter, JsonReporter};
 use crate::runner::{
-    Forecast, OutputOptions, Resources, RunOptions, output_conflicts, run as run_plan, survey,
+    OutputOptions, Remote, Resources, RunOptions, output_conflicts, run as run_plan, survey,
 };
 use crate::store::Store;
 use crate::trust::{AccessRequest, Trust, requests};
@@ -31,6 +32,8 @@ use crate::trust::{AccessRequest, Trust, requests};
 pub(crate) struct RunArgs {
     #[command(flatten)]
     workflow: WorkflowArgs,
+    #[command(flatten)]
+    remote: RemoteArgs,
     /// Run only this step and what it needs (a matrix step: all its cells). May be repeated.
     #[arg(long, value_name = "STEP")]
     select: Vec<String>,
@@ -131,7 +134,12 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Exit {
         }
         Err(error) => return fail_run(&error),
     }
-    if let Err(exit) = ready(&plan, &store, &wanted, &force, &args, &trust).await {
+    let remote = match args.remote.open().await {
+        Ok(remote) => remote,
+        Err(exit) => return exit,
+    };
+    let ready = ready(&plan, &store, remote.as_deref(), &wanted, &force, &args, &trust);
+    if let Err(exit) = ready.await {
         return if exit == Exit::Invalid { invalid(exit, args.format) } else { exit };
     }
     let events: Arc<dyn EventSink> = match args.format {
@@ -159,6 +167,7 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Exit {
         remembered: settings_of_run(&args.workflow.file, &Settings::typed(&args.workflow.set)),
         keep_going: args.keep_going,
         cancel,
+        remote,
         consent: trust,
         started,
         events: Arc::clone(&events),
@@ -184,6 +193,7 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Exit {
 async fn ready(
     plan: &Plan,
     store: &Store,
+    remote: Option<&Remote>,
     wanted: &[usize],
     force: &[usize],
     args: &RunArgs,
@@ -194,8 +204,8 @@ async fn ready(
     if all.is_empty() && preflight(plan, wanted.iter().copied()).is_empty() {
         return Ok(());
     }
-    let states = survey(plan, store).await.map_err(|error| fail_run(&error))?;
-    let misses = |at: &usize| force.contains(at) || !matches!(states[*at].forecast, Forecast::Hit);
+    let states = survey(plan, store, remote).await.map_err(|error| fail_run(&error))?;
+    let misses = |at: &usize| force.contains(at) || !states[*at].forecast.is_hit();
     let lacking = preflight(plan, wanted.iter().copied().filter(misses));
     show_diagnostics(&lacking, args.format);
     if !lacking.is_empty() && can_ask(args.format) {

@@ -149,6 +149,7 @@ impl RunDisplay {
                 self.lines.problem(false, step.as_deref(), &message)
             }
             RunEvent::Requests { steps, limits } => self.lines.requests(&steps, &limits),
+            RunEvent::Fetched { remote, files, bytes } => self.lines.fetched(&remote, files, bytes),
             RunEvent::Spent { steps } => self.lines.spent(&steps),
             RunEvent::NoRows { message, .. } => self.lines.problem(false, None, &message),
             RunEvent::Output { path, rows, written, .. } => self.lines.output(&path, rows, written),

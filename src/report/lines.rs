@@ -100,6 +100,7 @@ impl ReportLines {
         let timed = matches!(s.status, StepStatus::Ran | StepStatus::Failed);
         let time = if timed { seconds(s.seconds) } else { String::new() };
         let (status, paint) = match s.status {
+            StepStatus::Hit if s.remote => ("hit (remote)", None),
             StepStatus::Hit => ("hit", None),
             StepStatus::Ran => ("ran", Some(Paint::Green)),
             StepStatus::Failed => ("failed", Some(Paint::Red)),
@@ -134,6 +135,13 @@ impl ReportLines {
         }
         lines.extend(below);
         lines
+    }
+
+    /// What came from the remote.
+    pub(super) fn fetched(&self, remote: &str, files: u64, bytes: u64) -> Vec<String> {
+        let tables = if files == 1 { "1 table".into() } else { format!("{} tables", count(files)) };
+        let (size, from) = (super::units::bytes(bytes), text::escape(&bounded(remote)));
+        text::wrap(&format!("fetched {tables} ({size}) from {from}"), self.width)
     }
 
     /// What is done of a step so far, for a log.

@@ -15,7 +15,7 @@ use crate::functions;
 use crate::operator::{MAIN, StepError};
 use crate::plan::{Check, CheckKind, Plan};
 use crate::session::{column, session};
-use crate::store::Store;
+use crate::store::{Manifest, PortArtifact, Store};
 use crate::workflow::AssertSeverity;
 
 /// The version of the tests themselves. Increase it whenever a test may find something else in
@@ -94,12 +94,7 @@ async fn check(
         // A table cannot be stored with two rows of one key.
         return Ok(None);
     }
-    let key = Digest::of_json(&json!({
-        "versions": *VERSIONS,
-        "check": test.kind.preimage(),
-        "table": artifact.digest,
-        "step": if reads_virtual(plan, at, test) { Some(&plan.steps[at].name) } else { None },
-    }));
+    let key = outcome_key(plan, at, test, artifact);
     if let Some(known) = store.check_result(&key).await {
         tracing::debug!(test = %test.kind, %key, "outcome of the data test reused");
         return Ok(known.get("problem").and_then(Value::as_str).map(String::from));
@@ -110,6 +105,49 @@ async fn check(
     // The outcome can be found again at any time; a read-only store is no reason to fail.
     let _ = store.put_check_result(&key, &outcome, vec![artifact.blob]).await;
     Ok(problem)
+}
+
+/// The key of a test's outcome.
+fn outcome_key(plan: &Plan, at: usize, test: &Check, table: &PortArtifact) -> Digest {
+    Digest::of_json(&json!({
+        "versions": *VERSIONS,
+        "check": test.kind.preimage(),
+        "table": table.digest,
+        "step": if reads_virtual(plan, at, test) { Some(&plan.steps[at].name) } else { None },
+    }))
+}
+
+/// The data tests of a result whose outcome can only be had by reading a table, and is not known:
+/// the port, and the key of the outcome.
+pub(super) async fn open_checks<'a>(
+    plan: &'a Plan,
+    at: usize,
+    store: &Store,
+    manifest: &Manifest,
+) -> Vec<(&'a str, Digest)> {
+    let mut open = Vec::new();
+    for (test, key) in outcome_keys(plan, at, manifest) {
+        if store.check_result(&key).await.is_none() {
+            open.push((test.port, key));
+        }
+    }
+    open
+}
+
+/// The data tests of a result that read a table, with the keys of their outcomes.
+pub(super) fn outcome_keys<'a>(
+    plan: &'a Plan,
+    at: usize,
+    manifest: &Manifest,
+) -> Vec<(&'a Check, Digest)> {
+    let tests = plan.steps[at].checks.iter();
+    let reading = tests.filter(|test| !matches!(test.kind, CheckKind::Rows { .. }));
+    reading
+        .filter_map(|test| {
+            let table = manifest.port(test.port)?;
+            Some((test, outcome_key(plan, at, test, table)))
+        })
+        .collect()
 }
 
 /// What is said of a test that does not hold: the test, what is wrong, and its place in the file.

@@ -46,7 +46,7 @@ pub async fn output_conflicts(
     if conflicts.is_empty() {
         return Ok(diagnostics);
     }
-    let states = survey(plan, store).await?;
+    let states = survey(plan, store, None).await?;
     let done: Vec<Option<Arc<Manifest>>> = states.into_iter().map(|state| state.manifest).collect();
     let writer = OutputWriter { plan, store, options, run: "", done: &done };
     for (output, occupant, what) in conflicts {

@@ -19,12 +19,13 @@ use super::lookup::{Lookup, lookup, retry_reason};
 use super::output::{OutputOptions, OutputWriter};
 use super::progress::RunProgress;
 use super::reason::reason_to_run;
+use super::remote::{Fetched, Remote};
 use super::results::RunResults;
 use super::spending::{RunSpending, may_cost};
 use super::wave::{Wave, Waves};
 use crate::digest::Digest;
 use crate::event::{EventSink, PortSummary, Reason, RunEvent, RunStatus, StepStatus, StepSummary};
-use crate::operator::Consent;
+use crate::operator::{Consent, StepError};
 use crate::plan::Plan;
 use crate::scratch::sweep;
 use crate::store::{Manifest, RunRecord, RunSettings, Store, StoreErrorKind};
@@ -45,6 +46,8 @@ pub struct RunOptions {
     pub keep_going: bool,
     /// Cancelled to stop the run.
     pub cancel: CancellationToken,
+    /// Where results may come from as well.
+    pub remote: Option<Arc<Remote>>,
     /// What the user agreed to: a step that may do anything else to the machine fails.
     pub consent: Arc<dyn Consent>,
     /// When the process started, from which the time of the run counts.
@@ -144,6 +147,11 @@ pub async fn run(plan: Arc<Plan>, store: Store, options: RunOptions) -> RunOutco
         if status == RunStatus::Ok {
             status = written;
         }
+    }
+    if let Some(remote) = &runner.options.remote {
+        let Fetched { files, bytes } = remote.fetched();
+        let from = remote.location().to_string();
+        runner.events.send(RunEvent::Fetched { remote: from, files, bytes });
     }
     runner.account(&manifests);
     if let Ok(folders @ 1..) = swept.await {
@@ -373,6 +381,15 @@ impl Runner {
         }
     }
 
+    /// The ports of a step that outputs are written from.
+    fn written_ports(&self, i: usize) -> HashSet<&str> {
+        if self.options.outputs.is_none() {
+            return HashSet::new();
+        }
+        let tables = self.plan.outputs.iter().flat_map(|output| &output.input.tables);
+        tables.filter(|table| table.step == i).map(|table| table.port).collect()
+    }
+
     /// One attempt at the stored result of a step. No lock outlives it.
     async fn attempt(
         &self,
@@ -383,6 +400,7 @@ impl Runner {
         let step = &self.plan.steps[i];
         let step_key = tokio::task::block_in_place(|| step_key(&self.plan, step, done))?;
         let key = step_key.preimage.key();
+        let remote = self.options.remote.as_ref();
         debug!(%key, version = step_key.preimage.version, "action key");
         let forced = self.options.force.contains(&i);
         let mut stored = if forced { Lookup::Miss } else { lookup(&self.store, &key).await? };
@@ -392,6 +410,23 @@ impl Runner {
                 return Ok(*manifest);
             }
             _ => {}
+        }
+        if let (Some(remote), false) = (remote, forced)
+            && let Some(manifest) = remote.manifest(&self.plan, i, &key, Some(&*self.events)).await
+        {
+            let ports = self.written_ports(i);
+            let (plan, store, events) = (&self.plan, &self.store, &*self.events);
+            if remote.take(plan, i, &manifest, &ports, store, events).await? {
+                debug!("hit of the remote");
+                attempt.summary.remote = true;
+                return Ok((*manifest).clone());
+            }
+        }
+        if let Some(remote) = remote
+            && !remote.fetch_inputs(&self.plan, i, done, &self.store, &*self.events).await?
+        {
+            // The inputs that are missing are computed, and this step after them.
+            return Err(StepError::new("tables of its inputs are missing").into());
         }
         self.say_what_is_asked(i).await;
         self.progress.queued(i);

@@ -7,6 +7,7 @@ use super::history::RunHistory;
 use super::key::{StepKey, step_key};
 use super::lookup::{Lookup, lookup, retry_reason};
 use super::reason::reason_to_run;
+use super::remote::Remote;
 use crate::event::Reason;
 use crate::plan::Plan;
 use crate::store::{Manifest, Preimage, Store};
@@ -15,6 +16,8 @@ use crate::store::{Manifest, Preimage, Store};
 pub enum Forecast {
     /// The result is stored.
     Hit,
+    /// The result is stored elsewhere.
+    RemoteHit,
     /// The step would run, for this reason.
     Runs {
         /// The reason.
@@ -31,6 +34,13 @@ pub enum Forecast {
     Broken(String),
 }
 
+impl Forecast {
+    /// Whether there is a result, here or elsewhere.
+    pub fn is_hit(&self) -> bool {
+        matches!(self, Self::Hit | Self::RemoteHit)
+    }
+}
+
 /// A step's state with its stored result and the pre-image of its key, where known.
 pub struct StepState {
     /// What a run would do.
@@ -41,21 +51,32 @@ pub struct StepState {
     pub preimage: Option<Preimage>,
 }
 
-/// The state of every step of the plan, in its order. Reads manifests, hashes
-/// stored files that were not compared with their digests before, and side files.
+/// The state of every step of the plan, in its order. Reads manifests, those of the remote, too,
+/// where there is one; hashes stored files that were not compared with their digests before, and
+/// side files.
 ///
 /// # Errors
 /// If the store cannot be read.
-pub async fn survey(plan: &Plan, store: &Store) -> Result<Vec<StepState>, RunError> {
+pub async fn survey(
+    plan: &Plan,
+    store: &Store,
+    remote: Option<&Remote>,
+) -> Result<Vec<StepState>, RunError> {
     let history = RunHistory::new(store, &plan.name);
     let mut states: Vec<StepState> = Vec::with_capacity(plan.steps.len());
     let mut done: Vec<Option<Arc<Manifest>>> = Vec::with_capacity(plan.steps.len());
-    for step in &plan.steps {
+    for (at, step) in plan.steps.iter().enumerate() {
         let mut on: Vec<usize> = step.upstream().filter(|u| done[*u].is_none()).collect();
         on.dedup();
         let state = if on.is_empty() {
             match step_key(plan, step, &done) {
-                Ok(key) => stored(&history, step, store, key).await?,
+                Ok(key) => {
+                    let mut state = stored(&history, step, store, key).await?;
+                    if let (Some(remote), false) = (remote, state.forecast.is_hit()) {
+                        state = offered(remote, plan, at, state).await;
+                    }
+                    state
+                }
                 Err(error) => StepState {
                     forecast: Forecast::Broken(error.to_string()),
                     manifest: None,
@@ -69,6 +90,17 @@ pub async fn survey(plan: &Plan, store: &Store) -> Result<Vec<StepState>, RunErr
         states.push(state);
     }
     Ok(states)
+}
+
+/// The state of a step that would run, unless the remote has its result.
+async fn offered(remote: &Remote, plan: &Plan, at: usize, state: StepState) -> StepState {
+    let Some(key) = state.preimage.as_ref().map(Preimage::key) else { return state };
+    match remote.manifest(plan, at, &key, None).await {
+        Some(manifest) => {
+            StepState { forecast: Forecast::RemoteHit, manifest: Some(manifest), ..state }
+        }
+        None => state,
+    }
 }
 
 async fn stored(

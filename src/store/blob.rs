@@ -37,6 +37,22 @@ impl BlobWriter {
         self.bytes
     }
 
+    /// The digest of what was written so far.
+    pub(super) fn digest(&self) -> Digest {
+        Digest::from(self.hasher.finalize())
+    }
+
+    /// What was written so far, from its beginning on. It shares its position with the writer, and
+    /// is for a look at what is complete.
+    pub(super) fn reader(&self) -> io::Result<File> {
+        let mut file = match &self.file {
+            BlobFile::Temp(temp) => temp.file.try_clone(),
+            BlobFile::Nameless(file) => file.try_clone(),
+        }?;
+        file.rewind()?;
+        Ok(file)
+    }
+
     /// Completes the blob: makes it durable and gives it its name, or uploads it. Returns
     /// its digest and size. Content that the store has already is stored once.
     pub async fn commit(self, store: &Store) -> Result<(Digest, u64), StoreError> {

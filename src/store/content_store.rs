@@ -12,6 +12,7 @@ use std::fmt;
 use std::fs::File;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
 
 use futures::{Stream, StreamExt, TryStreamExt};
 use object_store::ObjectStore;
@@ -21,7 +22,7 @@ use url::Url;
 
 use super::backend::{Backend, FolderBackend, below};
 use super::error::{StoreError, StoreErrorKind};
-use super::location::{StoreLocation, shown};
+use super::location::{StoreLocation, shown, web_address};
 use super::manifest::{Manifest, MemoPart, RecipeParts};
 use super::record::RunRecord;
 use super::sealed::{seal, unseal};
@@ -62,6 +63,24 @@ impl Store {
             }
             StoreLocation::Bucket(url) => {
                 open_s3(&url).and_then(|objects| Self::open_bucket(shown(&url), &url, objects))
+            }
+        }
+    }
+
+    /// Opens a store that results come from: as [`Store::open`] takes it, or the address of any web
+    /// server that has a store's files (`https://`), which can only be read.
+    ///
+    /// # Errors
+    /// As of [`Store::open`]; a server is not asked yet.
+    pub async fn open_remote(location: &str) -> Result<Self, StoreError> {
+        match web_address(location)? {
+            None => Self::open(location).await,
+            Some(url) => {
+                let objects = open_web(&url)?;
+                // The address is the root of the objects: paths are within it.
+                let root = ObjectPath::default();
+                let backend = Backend::Bucket { objects: Arc::clone(&objects), root: root.clone() };
+                Ok(Self::new(shown(&url), backend, objects, root, url))
             }
         }
     }
@@ -257,6 +276,31 @@ pub(super) fn run_name(id: &str) -> String {
 
 pub(super) fn check_name(key: &Digest) -> String {
     format!("checks/{}/{key}.json", key.shard())
+}
+
+/// How often a web server is asked again, and for how long, before a run goes on without it.
+const WEB_RETRIES: usize = 2;
+const WEB_PATIENCE: Duration = Duration::from_secs(20);
+const WEB_CONNECT: Duration = Duration::from_secs(10);
+
+fn open_web(url: &Url) -> Result<Arc<dyn ObjectStore>, StoreError> {
+    use object_store::{ClientOptions, RetryConfig};
+    // A table may take long; whoever reads it notices if nothing comes any more.
+    let client = ClientOptions::new()
+        .with_allow_http(true)
+        .with_connect_timeout(WEB_CONNECT)
+        .with_timeout_disabled();
+    let retry = RetryConfig {
+        max_retries: WEB_RETRIES,
+        retry_timeout: WEB_PATIENCE,
+        ..RetryConfig::default()
+    };
+    let builder = object_store::http::HttpBuilder::new()
+        .with_url(url.as_str().trim_end_matches('/'))
+        .with_client_options(client)
+        .with_retry(retry);
+    let store = builder.build().map_err(|error| StoreError::of("open", shown(url), error))?;
+    Ok(Arc::new(store))
 }
 
 #[cfg(feature = "s3")]

@@ -82,9 +82,28 @@ impl StoreLocation {
     }
 }
 
+/// The address of a web server, if the location is one.
+///
+/// # Errors
+/// [`StoreErrorKind::Unsupported`] if it is no URL, or holds a password or a key, which is not quoted.
+pub(super) fn web_address(location: &str) -> Result<Option<Url>, StoreError> {
+    if !["http://", "https://"].iter().any(|scheme| location.starts_with(scheme)) {
+        return Ok(None);
+    }
+    let url = Url::parse(location);
+    let url = url.map_err(|error| unsupported("the remote's URL", error.to_string()))?;
+    match secret_in(location) {
+        Some(secret) => {
+            Err(unsupported(shown(&url), format!("the URL holds {secret}, which ends up in logs")))
+        }
+        None => Ok(Some(url)),
+    }
+}
+
 /// A URL without what may be secret in it.
 pub(super) fn shown(url: &Url) -> String {
-    format!("{}://{}{}", url.scheme(), url.host_str().unwrap_or(""), url.path())
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    format!("{}://{}{port}{}", url.scheme(), url.host_str().unwrap_or(""), url.path())
 }
 
 fn unsupported(place: impl fmt::Display, cause: impl Into<String>) -> StoreError {

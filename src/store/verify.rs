@@ -371,7 +371,7 @@ fn check_file(
 }
 
 /// The digests of the columns, if they are wanted, and the number of rows.
-fn read_table(
+pub(super) fn read_table(
     file: File,
     digests: bool,
 ) -> Result<(Vec<ColumnDigest>, u64), Box<dyn std::error::Error>> {
@@ -387,7 +387,11 @@ fn read_table(
     Ok(hasher.finish())
 }
 
-fn compare(stored: &[ColumnDigest], port: &PortArtifact, manifest: &str) -> Option<String> {
+pub(super) fn compare(
+    stored: &[ColumnDigest],
+    port: &PortArtifact,
+    manifest: &str,
+) -> Option<String> {
     for column in &port.columns {
         match stored.iter().find(|other| other.name == column.name) {
             None => return Some(format!("it lacks the column {} of {manifest}", column.name)),

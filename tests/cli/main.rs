@@ -109,6 +109,7 @@ mod regress_refusals;
 mod regress_refuters;
 mod regress_tables;
 mod remembered_set;
+mod remotes;
 mod repository;
 mod repository_paths;
 mod row_reuse;

@@ -1,0 +1,229 @@
+//! `push` and `pull`: results go to a store elsewhere and come from there; and the flag `--remote`
+//! of the verbs that look there, too.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+
+use super::context::{Exit, Surveyed, fail, fail_run, note, print, print_json};
+use super::{Format, WorkflowArgs, hint, screen};
+use crate::report::bytes as size;
+use crate::runner::{Forecast, Remote, Transfer, Transferred};
+use crate::store::{Manifest, Store};
+use crate::visible::escape;
+
+/// A store elsewhere.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct RemoteArgs {
+    /// A store elsewhere, whose results are as good as computed: a folder, a bucket's URL, or the
+    /// https:// address of a copy of a store.
+    #[arg(long, value_name = "URL", env = "GALERAS_REMOTE")]
+    remote: Option<String>,
+}
+
+impl RemoteArgs {
+    /// The remote, if one is named.
+    pub(super) async fn open(&self) -> Result<Option<Arc<Remote>>, Exit> {
+        let named = self.remote.as_ref().filter(|location| !location.is_empty());
+        let Some(location) = named else { return Ok(None) };
+        let remote = Remote::open(location).await.map_err(|error| fail_run(&error))?;
+        Ok(Some(Arc::new(remote)))
+    }
+
+    /// The remote, which must be named.
+    async fn named(&self) -> Result<Arc<Remote>, Exit> {
+        let missing = || {
+            let message = "name the other store with --remote URL or GALERAS_REMOTE";
+            fail(message, Exit::Invalid)
+        };
+        self.open().await?.ok_or_else(missing)
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct PushArgs {
+    #[command(flatten)]
+    workflow: WorkflowArgs,
+    #[command(flatten)]
+    remote: RemoteArgs,
+    /// Say what would be sent, and send nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// How to answer.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+#[derive(Args)]
+pub(crate) struct PullArgs {
+    #[command(flatten)]
+    workflow: WorkflowArgs,
+    #[command(flatten)]
+    remote: RemoteArgs,
+    /// Say what would be fetched, and fetch nothing but manifests.
+    #[arg(long)]
+    dry_run: bool,
+    /// How to answer.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+pub(crate) async fn push(args: PushArgs) -> Exit {
+    let remote = match args.remote.named().await {
+        Ok(remote) => remote,
+        Err(exit) => return exit,
+    };
+    let surveyed = match Surveyed::load(&args.workflow, args.format).await {
+        Ok(surveyed) => surveyed,
+        Err(exit) => return exit,
+    };
+    let (from, to) = (&surveyed.store, remote.store());
+    let exit = transfer(&surveyed, from, to, "push", args.dry_run, args.format, |state| {
+        matches!(state, Forecast::Hit)
+    });
+    let exit = exit.await;
+    let missing = surveyed.states.iter().filter(|state| !state.forecast.is_hit()).count();
+    if exit != Exit::Done || missing == 0 {
+        return exit;
+    }
+    let WorkflowArgs { file, set, store, .. } = &args.workflow;
+    let run = hint::command("run", &file.to_string_lossy(), set, &store.cache);
+    let message = format!(
+        "{missing} of {} steps are not computed as the workflow stands now, and were not sent; run\n  {run}",
+        surveyed.states.len()
+    );
+    fail(&message, Exit::Failed)
+}
+
+pub(crate) async fn pull(args: PullArgs) -> Exit {
+    let remote = match args.remote.named().await {
+        Ok(remote) => remote,
+        Err(exit) => return exit,
+    };
+    let (out, format) = (Path::new("."), args.format);
+    let loaded = Surveyed::load_with_remote(&args.workflow, format, out, Some(&remote));
+    let surveyed = match loaded.await {
+        Ok(surveyed) => surveyed,
+        Err(exit) => return exit,
+    };
+    if let Some(cause) = remote.trouble() {
+        return fail(&format!("the remote cannot be reached: {cause}"), Exit::Disk);
+    }
+    let (from, to) = (remote.store(), &surveyed.store);
+    let exit = transfer(&surveyed, from, to, "pull", args.dry_run, format, |state| {
+        matches!(state, Forecast::RemoteHit)
+    });
+    let exit = exit.await;
+    let lacking: Vec<&str> = surveyed
+        .plan
+        .steps
+        .iter()
+        .zip(&surveyed.states)
+        .filter(|(_, state)| !state.forecast.is_hit())
+        .map(|(step, _)| step.name.as_str())
+        .collect();
+    if exit == Exit::Done && !lacking.is_empty() {
+        let (shown, more) = (lacking.iter().take(10), lacking.len().saturating_sub(10));
+        let names: Vec<String> = shown.map(|name| escape(name)).collect();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        note(&format!("neither store has the results of {}{more}", names.join(", ")));
+    }
+    exit
+}
+
+/// Sends the results whose state is `wanted`, and says what came of it.
+async fn transfer(
+    surveyed: &Surveyed,
+    from: &Store,
+    to: &Store,
+    event: &str,
+    dry_run: bool,
+    format: Format,
+    wanted: impl Fn(&Forecast) -> bool,
+) -> Exit {
+    let states = surveyed.states.iter().enumerate();
+    let results: Vec<(usize, Arc<Manifest>)> = states
+        .filter(|(_, state)| wanted(&state.forecast))
+        .filter_map(|(at, state)| state.manifest.clone().map(|manifest| (at, manifest)))
+        .collect();
+    let count = results.len();
+    let transfer = Transfer::new(&surveyed.plan, results);
+    let (files, bytes) = match transfer.size(to).await {
+        Ok(size) => size,
+        Err(error) => return fail_run(&error),
+    };
+    if dry_run {
+        return match format {
+            Format::Json => print_json(&json!({"event": event, "dry_run": true,
+                "results": count, "files": files, "bytes": bytes})),
+            Format::Human => {
+                let verb = if event == "push" { "would send" } else { "would fetch" };
+                let results = counted(count as u64, "result");
+                print(&format!("{verb} {} ({}) of {results}\n", tables(files), size(bytes)))
+            }
+        };
+    }
+    let bar = bar(bytes, format);
+    let seen = AtomicU64::new(0);
+    let sent = transfer
+        .send(from, to, &|more| {
+            bar.set_position(seen.fetch_add(more, Ordering::Relaxed) + more);
+        })
+        .await;
+    bar.finish_and_clear();
+    match sent {
+        Ok(report) => said(event, &report, to, from, format),
+        Err(error) => fail_run(&error),
+    }
+}
+
+fn said(event: &str, report: &Transferred, to: &Store, from: &Store, format: Format) -> Exit {
+    let Transferred { results, files, bytes, present, lacking } = report;
+    let exit = if format == Format::Json {
+        let lacking: Vec<_> =
+            lacking.iter().map(|(step, why)| json!({"step": step, "why": why})).collect();
+        print_json(&json!({"event": event, "dry_run": false, "results": results, "files": files,
+            "bytes": bytes, "present": present, "lacking": lacking}))
+    } else {
+        let (verb, place) = match event {
+            "push" => ("sent", format!("to {}", escape(to.location()))),
+            _ => ("fetched", format!("from {}", escape(from.location()))),
+        };
+        let results = counted(*results, "result");
+        let mut text = format!("{verb} {} ({}) {place}: {results}", tables(*files), size(*bytes));
+        if *present > 0 {
+            text.push_str(&format!(", {} there already", tables(*present)));
+        }
+        text.push('\n');
+        print(&text)
+    };
+    if exit != Exit::Done || lacking.is_empty() {
+        return exit;
+    }
+    for (step, why) in lacking {
+        note(&format!("{}: {}", escape(step), escape(why)));
+    }
+    fail(&format!("{} cannot be used", counted(lacking.len() as u64, "result")), Exit::Failed)
+}
+
+/// A bar of bytes on a terminal, nothing elsewhere.
+fn bar(bytes: u64, format: Format) -> ProgressBar {
+    if format == Format::Json || !screen::is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let template = "{bar:30} {bytes} of {total_bytes}  {bytes_per_sec}  {eta} left";
+    let style = ProgressStyle::with_template(template);
+    ProgressBar::new(bytes).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+fn counted(n: u64, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}
+
+fn tables(n: u64) -> String {
+    counted(n, "table")
+}

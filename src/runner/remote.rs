@@ -1,0 +1,233 @@
+//! Results from a store elsewhere: a manifest is enough for a hit, and a table is fetched when
+//! somebody needs it: an output, a data test without a known outcome, or a step that is computed.
+//!
+//! A remote is a convenience. If it is down, lies, or lacks a file, there is a warning, and the run
+//! computes what it would have computed without it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tracing::debug;
+
+use super::check::open_checks;
+use super::error::RunError;
+use super::key::StepManifests;
+use crate::digest::Digest;
+use crate::event::{EventSink, RunEvent};
+use crate::plan::Plan;
+use crate::store::{CopyError, Manifest, Offer, PortArtifact, Store};
+
+/// A store elsewhere, and what a run has had from it.
+pub struct Remote {
+    store: Store,
+    /// What it has under a key, for keys that were asked for.
+    offers: Mutex<HashMap<Digest, Option<Arc<Manifest>>>>,
+    /// Keys whose results turned out to be unusable.
+    denied: Mutex<HashSet<Digest>>,
+    /// Nothing more is asked: it could not be reached.
+    trouble: Mutex<Option<String>>,
+    files: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// What was fetched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fetched {
+    /// Tables.
+    pub files: u64,
+    /// Their size.
+    pub bytes: u64,
+}
+
+impl Remote {
+    /// The store at `location`, as [`Store::open_remote`] takes it. Nothing is asked yet.
+    ///
+    /// # Errors
+    /// If there cannot be such a store.
+    pub async fn open(location: &str) -> Result<Self, RunError> {
+        Ok(Self {
+            store: Store::open_remote(location).await?,
+            offers: Mutex::default(),
+            denied: Mutex::default(),
+            trouble: Mutex::default(),
+            files: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+        })
+    }
+
+    /// Where it is.
+    pub fn location(&self) -> &str {
+        self.store.location()
+    }
+
+    /// The store itself.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Why nothing comes from it any more, if it could not be reached.
+    pub fn trouble(&self) -> Option<String> {
+        locked(&self.trouble).clone()
+    }
+
+    /// What was fetched so far.
+    pub fn fetched(&self) -> Fetched {
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        Fetched { files: of(&self.files), bytes: of(&self.bytes) }
+    }
+
+    /// The result that the remote has under a key, whose ports are those of the step. Its tables are
+    /// where they are.
+    pub async fn manifest(
+        &self,
+        plan: &Plan,
+        step: usize,
+        key: &Digest,
+        events: Option<&dyn EventSink>,
+    ) -> Option<Arc<Manifest>> {
+        if self.trouble().is_some() || locked(&self.denied).contains(key) {
+            return None;
+        }
+        if let Some(known) = locked(&self.offers).get(key) {
+            return known.clone();
+        }
+        let planned = &plan.steps[step];
+        let doubt = |message: String| warn(events, Some(planned.name.clone()), message);
+        let offer = match self.store.offer(key).await {
+            Ok(Offer::Manifest(manifest)) => {
+                let ports: Vec<&str> = manifest.ports.iter().map(|p| p.port.as_str()).collect();
+                let own: Vec<&str> = planned.step.ports().iter().map(|port| port.name).collect();
+                if ports == own {
+                    debug!(%key, "the remote has the result");
+                    Some(Arc::new(*manifest))
+                } else {
+                    doubt(format!("{} has a result with other tables; computing", self.location()));
+                    None
+                }
+            }
+            Ok(Offer::Nothing) => None,
+            Ok(Offer::Unusable(cause)) => {
+                let from = self.location();
+                doubt(format!("what {from} has of this step cannot be used: {cause}; computing"));
+                None
+            }
+            Err(error) => {
+                let first = locked(&self.trouble).replace(error.to_string()).is_none();
+                if first {
+                    let message = "the remote cannot be reached, and nothing comes from it";
+                    warn(events, None, format!("{message}: {error}"));
+                }
+                return None;
+            }
+        };
+        locked(&self.offers).insert(*key, offer.clone());
+        offer
+    }
+
+    /// Fetches what is needed of a result at once: these ports, and what open data tests read. The
+    /// result is stored if all of its tables are here. False if it cannot be had.
+    pub(super) async fn take(
+        &self,
+        plan: &Plan,
+        step: usize,
+        manifest: &Manifest,
+        ports: &HashSet<&str>,
+        to: &Store,
+        events: &dyn EventSink,
+    ) -> Result<bool, RunError> {
+        let mut needed = ports.clone();
+        for (port, check) in open_checks(plan, step, to, manifest).await {
+            match self.store.copy_check(to, &check).await {
+                Ok(true) => {}
+                Ok(false) | Err(_) => {
+                    needed.insert(port);
+                }
+            }
+        }
+        for port in manifest.ports.iter().filter(|port| needed.contains(port.port.as_str())) {
+            if let Some(cause) = self.fetch(port, to).await? {
+                self.deny(manifest.key, &plan.steps[step].name, &cause, events);
+                return Ok(false);
+            }
+        }
+        self.keep(manifest, to).await?;
+        Ok(true)
+    }
+
+    /// Fetches the tables that a step reads, where they are not here. False if one cannot be had:
+    /// then the step that made it has to be computed.
+    pub(super) async fn fetch_inputs(
+        &self,
+        plan: &Plan,
+        step: usize,
+        done: &StepManifests,
+        to: &Store,
+        events: &dyn EventSink,
+    ) -> Result<bool, RunError> {
+        let mut all = true;
+        for table in plan.steps[step].inputs.iter().flat_map(|input| &input.tables) {
+            let Some(manifest) = done.get(table.step).and_then(Option::as_ref) else { continue };
+            if !self.offered(&manifest.key) {
+                continue;
+            }
+            let Some(port) = manifest.port(table.port) else { continue };
+            match self.fetch(port, to).await? {
+                None => self.keep(manifest, to).await?,
+                Some(cause) => {
+                    self.deny(manifest.key, &plan.steps[table.step].name, &cause, events);
+                    all = false;
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    fn offered(&self, key: &Digest) -> bool {
+        locked(&self.offers).get(key).is_some_and(Option::is_some)
+    }
+
+    /// Makes sure that a table is in `to`, or says why the remote does not give it.
+    async fn fetch(&self, port: &PortArtifact, to: &Store) -> Result<Option<String>, RunError> {
+        if to.has_blob(&port.blob, port.bytes).await? {
+            return Ok(None);
+        }
+        match self.store.copy_blob(to, port, |_| {}).await {
+            Ok(()) => {
+                self.files.fetch_add(1, Ordering::Relaxed);
+                self.bytes.fetch_add(port.bytes, Ordering::Relaxed);
+                Ok(None)
+            }
+            // A full disk is no fault of the remote.
+            Err(CopyError::To(error)) => Err(error.into()),
+            Err(CopyError::From(error)) => Ok(Some(error.to_string())),
+        }
+    }
+
+    /// Says that a result cannot be had, and does not ask for it again.
+    fn deny(&self, key: Digest, step: &str, cause: &str, events: &dyn EventSink) {
+        warn(Some(events), Some(step.to_string()), format!("{cause}; computing"));
+        locked(&self.denied).insert(key);
+    }
+
+    /// Stores a result of which all tables are here.
+    async fn keep(&self, manifest: &Manifest, to: &Store) -> Result<(), RunError> {
+        for port in &manifest.ports {
+            if !to.has_blob(&port.blob, port.bytes).await? {
+                return Ok(());
+            }
+        }
+        Ok(to.put_manifest(manifest).await?)
+    }
+}
+
+fn warn(events: Option<&dyn EventSink>, step: Option<String>, message: String) {
+    tracing::warn!("{message}");
+    if let Some(events) = events {
+        events.send(RunEvent::Warning { step, message });
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,221 @@
+//! What one store gives to another: manifests by key, tables by digest, outcomes of checks.
+//!
+//! Nothing that comes from elsewhere is believed: a manifest must be the pre-image of its key, a
+//! table the content of its digest and of the logical digests that the manifest claims. What is
+//! sent is sent in the order in which a store is written, the manifest last.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures::{Stream, StreamExt};
+use object_store::ObjectStoreExt as _;
+use tokio::io::AsyncReadExt as _;
+
+use super::backend::{Backend, blocking};
+use super::blob::BlobWriter;
+use super::content_store::{Store, blob_name, check_name, manifest_name};
+use super::descendants::StoredOutcome;
+use super::error::{StoreError, StoreErrorKind};
+use super::manifest::{Manifest, PortArtifact, Unreadable};
+use super::sealed::unseal;
+use super::soundness::{BlobState, Scrutiny};
+use super::verify::{compare, read_table};
+use crate::digest::Digest;
+
+/// How long another store may say nothing, before a table and while it sends one.
+const SILENCE: Duration = Duration::from_secs(20);
+
+/// How much of a file is read at once.
+const CHUNK: usize = 1 << 18;
+
+/// What a store has under a key, for another store.
+#[derive(Debug)]
+pub enum Offer {
+    /// A result.
+    Manifest(Box<Manifest>),
+    /// Nothing.
+    Nothing,
+    /// Something that cannot be used, for this reason.
+    Unusable(String),
+}
+
+/// Why a table could not be copied: whose fault it is.
+#[derive(Debug, thiserror::Error)]
+pub enum CopyError {
+    /// The store that it comes from cannot be reached, or gives something else.
+    #[error(transparent)]
+    From(StoreError),
+    /// The store that it goes to cannot be written.
+    #[error(transparent)]
+    To(StoreError),
+}
+
+impl Store {
+    /// What this store has under a key. A manifest of another version is nothing.
+    ///
+    /// # Errors
+    /// If the store cannot be reached.
+    pub async fn offer(&self, key: &Digest) -> Result<Offer, StoreError> {
+        let name = manifest_name(key);
+        let Some(bytes) = self.in_time(self.inner.backend.read(&name)).await? else {
+            return Ok(Offer::Nothing);
+        };
+        Ok(match Manifest::parse(&bytes) {
+            Ok(manifest) if manifest.key == *key && manifest.preimage.key() == *key => {
+                Offer::Manifest(Box::new(manifest))
+            }
+            Ok(_) => Offer::Unusable("it has the result of another key".into()),
+            Err(Unreadable::OtherFormat(_)) => Offer::Nothing,
+            Err(Unreadable::Damaged(cause)) => Offer::Unusable(cause),
+        })
+    }
+
+    /// Whether the store has a sound table of this digest; of an object in a bucket, whether it has
+    /// one of this size.
+    ///
+    /// # Errors
+    /// If the store cannot be reached.
+    pub async fn has_blob(&self, blob: &Digest, bytes: u64) -> Result<bool, StoreError> {
+        Ok(self.blob_state(blob, bytes, Scrutiny::Usual).await? == BlobState::Sound)
+    }
+
+    /// Copies a table into `to`, telling how many bytes came whenever some did. What comes is hashed
+    /// on its way, and gets its name in `to` only if it is what the manifest says.
+    ///
+    /// # Errors
+    /// Of which store it is, and why.
+    pub async fn copy_blob(
+        &self,
+        to: &Store,
+        port: &PortArtifact,
+        progress: impl Fn(u64),
+    ) -> Result<(), CopyError> {
+        let name = blob_name(&port.blob);
+        let wrong = |cause: String| {
+            let place = format!("{name} from {}", self.location());
+            StoreError::new(StoreErrorKind::Corrupt, "take", place, cause)
+        };
+        let chunks = self
+            .in_time(self.chunks(&name))
+            .await
+            .and_then(|chunks| chunks.ok_or_else(|| wrong("it is missing".into())));
+        let mut chunks = chunks.map_err(CopyError::From)?;
+        let mut writer = to.blob_writer().map_err(CopyError::To)?;
+        loop {
+            let next = self.in_time(async { chunks.next().await.transpose() }).await;
+            let Some(chunk) = next.map_err(CopyError::From)? else { break };
+            if writer.bytes() + chunk.len() as u64 > port.bytes {
+                let cause = format!("it has more than {} bytes", port.bytes);
+                return Err(CopyError::From(wrong(cause)));
+            }
+            let written = writer.write_all(&chunk);
+            let failed = |error| CopyError::To(StoreError::of("write", to.location(), error));
+            written.map_err(failed)?;
+            progress(chunk.len() as u64);
+        }
+        let writer = compared(writer, port, wrong).await?;
+        writer.commit(to).await.map(|_| ()).map_err(CopyError::To)
+    }
+
+    /// What comes of this, unless the store says nothing for too long.
+    async fn in_time<T>(
+        &self,
+        work: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        tokio::time::timeout(SILENCE, work).await.unwrap_or_else(|_| {
+            let cause = format!("nothing came for {} seconds", SILENCE.as_secs());
+            Err(StoreError::new(StoreErrorKind::Io, "read", self.location(), cause))
+        })
+    }
+
+    /// An object as it comes; `None` if it is not there.
+    async fn chunks(
+        &self,
+        name: &str,
+    ) -> Result<Option<impl Stream<Item = Result<Bytes, StoreError>> + Unpin>, StoreError> {
+        let location = self.location().to_string();
+        let stream = match &self.inner.backend {
+            Backend::Folder(folder) => {
+                let path = folder.path(name);
+                match tokio::fs::File::open(&path).await {
+                    Ok(file) => file_chunks(file)
+                        .map(move |chunk| {
+                            chunk.map_err(|error| StoreError::of("read", &location, error))
+                        })
+                        .boxed(),
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+                    Err(error) => return Err(StoreError::at("read", &path, error)),
+                }
+            }
+            Backend::Bucket { objects, root } => {
+                let path = super::backend::below(root, name);
+                match objects.get(&path).await {
+                    Ok(object) => object
+                        .into_stream()
+                        .map(move |chunk| {
+                            chunk.map_err(|error| StoreError::of("read", &location, error))
+                        })
+                        .boxed(),
+                    Err(object_store::Error::NotFound { .. }) => return Ok(None),
+                    Err(error) => return Err(StoreError::of("read", &path, error)),
+                }
+            }
+        };
+        Ok(Some(stream))
+    }
+
+    /// Copies the outcome of a check into `to`; says whether there was a sound one.
+    ///
+    /// # Errors
+    /// If one of the stores cannot be reached.
+    pub async fn copy_check(&self, to: &Store, key: &Digest) -> Result<bool, StoreError> {
+        let name = check_name(key);
+        let Some(bytes) = self.in_time(self.inner.backend.read(&name)).await? else {
+            return Ok(false);
+        };
+        if !unseal::<StoredOutcome>(&bytes).is_ok_and(|outcome| outcome.key == *key) {
+            return Ok(false);
+        }
+        to.inner.backend.write(&name, bytes).await?;
+        Ok(true)
+    }
+}
+
+/// The content of a file, piece by piece.
+fn file_chunks(file: tokio::fs::File) -> impl Stream<Item = io::Result<Bytes>> + Send {
+    futures::stream::try_unfold(file, async |mut file| {
+        let mut chunk = BytesMut::with_capacity(CHUNK);
+        let read = file.read_buf(&mut chunk).await?;
+        Ok((read > 0).then(|| (chunk.freeze(), file)))
+    })
+}
+
+/// The writer, if what was written to it is the table that a manifest describes.
+async fn compared(
+    writer: BlobWriter,
+    port: &PortArtifact,
+    wrong: impl Fn(String) -> StoreError,
+) -> Result<BlobWriter, CopyError> {
+    if writer.bytes() != port.bytes || writer.digest() != port.blob {
+        let cause = "its content is not what its name says".to_string();
+        return Err(CopyError::From(wrong(cause)));
+    }
+    let failed = |error| CopyError::To(StoreError::of("read", "a table", error));
+    let file = writer.reader().map_err(failed)?;
+    let port = port.clone();
+    let judged = blocking(move || {
+        let judged = match read_table(file, true) {
+            Err(cause) => Some(format!("its table cannot be read: {cause}")),
+            Ok((_, rows)) if rows != port.rows => {
+                Some(format!("it has {rows} rows instead of {}", port.rows))
+            }
+            Ok((columns, _)) => compare(&columns, &port, "its manifest"),
+        };
+        Ok(judged)
+    });
+    match judged.await.map_err(CopyError::From)? {
+        Some(cause) => Err(CopyError::From(wrong(cause))),
+        None => Ok(writer),
+    }
+}

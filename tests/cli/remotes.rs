@@ -1,0 +1,328 @@
+//! `push`, `pull` and `--remote`: somebody else's results are as good as computed, and what a remote
+//! gives is never believed.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use galeras_test_servers::static_files::{Manners, StaticFiles};
+use serde_json::Value;
+
+use crate::harness::{Outcome, Project, Running, files_below};
+
+const WORKFLOW: &str = "galeras: 1
+params:
+  most: { type: int, default: 900 }
+steps:
+  table:
+    op: read
+    with: { path: data.csv, key: [id] }
+    assert: [ { not_null: [x] }, { rows: { min: 10 } } ]
+  scaled:
+    op: sql
+    from: table
+    with: { query: 'SELECT id, x, x * 2 AS y FROM input', key: [id] }
+    assert: [ { expr: 'y >= x' } ]
+  kept:
+    op: validate
+    from: scaled
+    with: { rules: [ { name: small, check: 'x < ${{ params.most }}' } ] }
+outputs:
+  kept: { from: kept, path: kept.csv }
+";
+
+fn data() -> String {
+    let rows = (0..2000).map(|i| format!("row{i:05},{i}\n"));
+    std::iter::once("id,x\n".to_string()).chain(rows).collect()
+}
+
+fn project() -> Project {
+    let project = Project::new(WORKFLOW);
+    project.write("data.csv", data());
+    project
+}
+
+/// A project that has computed everything and sent it, and the folder that it was sent to.
+fn pushed() -> (Project, PathBuf, Vec<Value>) {
+    let project = project();
+    let done = project.run_ok(&[]);
+    let remote = project.path("remote");
+    let told = project.run(&["push", "w.yaml", "--remote", "remote"]).exits(0);
+    assert!(told.stdout.contains("3 results"), "{told}");
+    (project, remote, steps(&done))
+}
+
+fn steps(done: &Outcome) -> Vec<Value> {
+    let lines = done.json_lines();
+    lines.last().unwrap()["steps"].as_array().unwrap().clone()
+}
+
+fn digests(steps: &[Value]) -> BTreeMap<String, String> {
+    let pair = |step: &Value| (step["step"].as_str().unwrap().into(), step["digest"].to_string());
+    steps.iter().map(pair).collect()
+}
+
+fn statuses(steps: &[Value]) -> Vec<String> {
+    let word = |step: &Value| {
+        let remote = if step["remote"] == true { " (remote)" } else { "" };
+        format!("{}{remote}", step["status"].as_str().unwrap())
+    };
+    steps.iter().map(word).collect()
+}
+
+fn fetched(done: &Outcome) -> Value {
+    done.json_lines().into_iter().find(|line| line["event"] == "fetched").unwrap()
+}
+
+fn warnings(done: &Outcome) -> Vec<String> {
+    let lines = done.json_lines().into_iter().filter(|line| line["event"] == "warning");
+    lines.map(|line| line["message"].as_str().unwrap().to_string()).collect()
+}
+
+fn is_all_hits_of_the_remote(other: &Project, remote: &str, expected: &[Value]) -> Outcome {
+    let done = other.run_ok(&["--remote", remote]);
+    assert_eq!(statuses(&steps(&done)), ["hit (remote)"; 3], "{done}");
+    assert_eq!(digests(&steps(&done)), digests(expected));
+    assert_eq!(warnings(&done), [""; 0], "{done}");
+    done
+}
+
+#[test]
+fn a_stranger_with_an_empty_store_gets_all_hits_and_moves_what_the_outputs_need() {
+    let (project, remote, expected) = pushed();
+    let other = self::project();
+    let done = is_all_hits_of_the_remote(&other, remote.to_str().unwrap(), &expected);
+    assert_eq!(other.read("kept.csv"), project.read("kept.csv"));
+    // The table of the output, and none of those before it: their data tests were answered.
+    let path = project.run(&["path", "w.yaml", "kept", "--format", "json"]).exits(0);
+    assert_eq!(fetched(&done)["files"], 1);
+    assert_eq!(fetched(&done)["bytes"], path.json_lines()[0]["bytes"]);
+    other.verifies("cache");
+    // Nothing is fetched twice.
+    let again = other.run_ok(&["--remote", remote.to_str().unwrap()]);
+    assert_eq!(fetched(&again)["files"], 0, "{again}");
+}
+
+#[test]
+fn people_are_told_where_a_hit_comes_from() {
+    let (_project, remote, _) = pushed();
+    let other = self::project();
+    let remote = remote.to_str().unwrap();
+    let plan = other.run(&["plan", "w.yaml", "--remote", remote]).exits(0);
+    assert!(plan.stdout.contains("in the remote") && plan.stdout.contains("3 of 3"), "{plan}");
+    assert!(other.stored_nothing(), "a plan stores nothing");
+    let done = other.run(&["run", "w.yaml", "--remote", remote]).exits(0);
+    assert!(done.stderr.contains("hit (remote)"), "{done}");
+    assert!(done.stderr.contains("fetched 1 table ("), "{done}");
+}
+
+#[test]
+fn any_web_server_is_a_remote() {
+    let (_project, remote, expected) = pushed();
+    for manners in [Manners::Good, Manners::WithoutRanges] {
+        let server = StaticFiles::start(&remote, manners);
+        let other = self::project();
+        is_all_hits_of_the_remote(&other, &server.url, &expected);
+        let requests = server.requests();
+        assert!(requests.iter().all(|r| r.method == "GET" && r.bytes > 0), "{requests:?}");
+        let blobs = requests.iter().filter(|r| r.path.starts_with("/blobs/")).count();
+        assert_eq!(blobs, 1, "{requests:?}");
+        let told = other.run(&["push", "w.yaml", "--remote", &server.url]);
+        assert_ne!(told.code, Some(0), "a web server cannot be written to: {told}");
+    }
+}
+
+#[test]
+fn what_was_pulled_needs_no_remote_any_more() {
+    let (_project, remote, expected) = pushed();
+    let other = self::project();
+    let remote = remote.to_str().unwrap();
+    let pull = |more: &[&str]| {
+        let args = [&["pull", "w.yaml", "--remote", remote, "--format", "json"], more].concat();
+        other.run(&args).exits(0).json_lines().pop().unwrap()
+    };
+    let dry = pull(&["--dry-run"]);
+    assert_eq!((&dry["results"], &dry["files"]), (&3.into(), &5.into()), "{dry}");
+    assert!(other.stored_nothing());
+    let told = pull(&[]);
+    assert_eq!((&told["files"], &told["bytes"]), (&dry["files"], &dry["bytes"]));
+    let done = other.run_ok(&[]);
+    assert_eq!(statuses(&steps(&done)), ["hit"; 3]);
+    assert_eq!(digests(&steps(&done)), digests(&expected));
+    other.verifies("cache");
+    assert_eq!(pull(&[])["results"], 0);
+}
+
+#[test]
+fn nothing_is_sent_twice() {
+    let (project, remote, _) = pushed();
+    let before = files_below(&remote);
+    let args = ["push", "w.yaml", "--remote", "remote", "--format", "json"];
+    let told = project.run(&args).exits(0).json_lines().pop().unwrap();
+    assert_eq!((&told["files"], &told["bytes"]), (&0.into(), &0.into()), "{told}");
+    assert_eq!(files_below(&remote), before);
+}
+
+#[test]
+fn what_is_not_computed_is_not_sent_and_said() {
+    let project = project();
+    project.run_ok(&["--select", "scaled"]);
+    let told = project.run(&["push", "w.yaml", "--remote", "remote"]).exits(1);
+    assert!(told.stderr.contains("1 of 3 steps") && told.stderr.contains("galeras run w.yaml"));
+    let told = self::project();
+    let pulled =
+        told.run(&["pull", "w.yaml", "--remote", project.path("remote").to_str().unwrap()]);
+    assert!(pulled.exits(0).stderr.contains("neither store has the results of kept"));
+    let unnamed = project.run(&["push", "w.yaml"]).exits(2);
+    assert!(unnamed.stderr.contains("--remote"), "{unnamed}");
+}
+
+#[test]
+fn an_edited_step_is_computed_from_tables_of_the_remote() {
+    let (project, remote, _) = pushed();
+    let other = self::project();
+    let set = ["--set", "most=100"];
+    let remote = remote.to_str().unwrap();
+    let done = other.run_ok(&[&["--remote", remote], &set[..]].concat());
+    assert_eq!(statuses(&steps(&done)), ["hit (remote)", "hit (remote)", "ran"], "{done}");
+    assert_eq!(fetched(&done)["files"], 1, "the input of what ran: {done}");
+    assert_eq!(digests(&steps(&done)), digests(&steps(&project.run_ok(&set))));
+    other.verifies("cache");
+}
+
+#[test]
+fn without_the_outcomes_of_tests_the_tables_are_tested() {
+    let (_project, remote, expected) = pushed();
+    fs::remove_dir_all(remote.join("checks")).unwrap();
+    let other = self::project();
+    let done = is_all_hits_of_the_remote(&other, remote.to_str().unwrap(), &expected);
+    assert_eq!(fetched(&done)["files"], 3, "{done}");
+}
+
+#[test]
+fn a_remote_that_is_down_is_a_warning() {
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let refusing = format!("http://{}", gone.local_addr().unwrap());
+    drop(gone);
+    let (_project, remote, expected) = pushed();
+    let overloaded = StaticFiles::start(&remote, Manners::Overloaded).url;
+    let mute = StaticFiles::start(&remote, Manners::Mute).url;
+    for url in [refusing, overloaded, mute] {
+        let other = self::project();
+        let done = other.run_ok(&["--remote", &url]);
+        assert_eq!(statuses(&steps(&done)), ["ran"; 3], "{done}");
+        assert_eq!(digests(&steps(&done)), digests(&expected));
+        let told = warnings(&done);
+        assert_eq!(told.len(), 1, "{done}");
+        assert!(told[0].starts_with("the remote cannot be reached"), "{done}");
+        // What is here already is not asked for; of an empty store everything is.
+        other.run(&["pull", "w.yaml", "--remote", &url]).exits(0);
+        let other = self::project();
+        let pull = other.run(&["pull", "w.yaml", "--remote", &url]).exits(4);
+        assert!(pull.stderr.contains("the remote cannot be reached"), "{pull}");
+    }
+}
+
+#[test]
+fn a_connection_that_breaks_is_a_warning() {
+    let (_project, remote, expected) = pushed();
+    let server = StaticFiles::start(&remote, Manners::Cuts);
+    let other = self::project();
+    let done = other.run_ok(&["--remote", &server.url]);
+    assert_eq!(digests(&steps(&done)), digests(&expected));
+    assert!(!warnings(&done).is_empty(), "{done}");
+    other.verifies("cache");
+}
+
+/// Damage of one file of the remote, by turns: a flipped bit, a cut, other content, nothing.
+fn damaged(file: &Path, seed: usize) -> Vec<u8> {
+    let mut content = fs::read(file).unwrap();
+    let at = seed.wrapping_mul(2_654_435_761) % content.len();
+    match seed % 4 {
+        0 => content[at] ^= 1 << (seed % 8),
+        1 => content.truncate(at),
+        2 => content = b"{}".to_vec(),
+        _ => content.extend_from_slice(b"more"),
+    }
+    content
+}
+
+#[test]
+fn a_lying_remote_never_changes_a_result() {
+    let (_project, remote, expected) = pushed();
+    let files: Vec<PathBuf> = files_below(&remote)
+        .into_iter()
+        .filter(|file| ["actions", "blobs"].iter().any(|part| file.starts_with(remote.join(part))))
+        .collect();
+    assert!(files.len() >= 7, "{files:?}");
+    let rounds = if std::env::var_os("GALERAS_THOROUGH").is_some() { 200 } else { 40 };
+    let mut noticed = 0;
+    for seed in 0..rounds {
+        let file = &files[seed % files.len()];
+        let whole = fs::read(file).unwrap();
+        fs::write(file, damaged(file, seed / files.len() + seed)).unwrap();
+        let other = self::project();
+        let done = other.run_ok(&["--remote", remote.to_str().unwrap(), "--set", "most=900"]);
+        assert_eq!(digests(&steps(&done)), digests(&expected), "{seed}: {done}");
+        let used = file.starts_with(remote.join("actions"))
+            || statuses(&steps(&done)).iter().any(|status| status == "ran");
+        if used {
+            noticed += 1;
+            assert!(!warnings(&done).is_empty(), "{seed}, {}: {done}", file.display());
+        }
+        other.verifies("cache");
+        let pull = other.run(&["pull", "w.yaml", "--remote", remote.to_str().unwrap()]);
+        assert!(matches!(pull.code, Some(0 | 1)), "{pull}");
+        other.verifies("cache");
+        fs::write(file, whole).unwrap();
+    }
+    assert!(noticed > rounds / 3, "{noticed}");
+}
+
+#[test]
+fn a_table_of_another_result_is_not_taken_for_this_one() {
+    let (_project, remote, expected) = pushed();
+    // Every blob has the content of another: the names lie, and each is a sound table.
+    let blobs = files_below(&remote.join("blobs"));
+    let contents: Vec<Vec<u8>> = blobs.iter().map(|blob| fs::read(blob).unwrap()).collect();
+    for (at, blob) in blobs.iter().enumerate() {
+        fs::write(blob, &contents[(at + 1) % contents.len()]).unwrap();
+    }
+    let other = self::project();
+    // A web server knows nothing of what it serves.
+    let server = StaticFiles::start(&remote, Manners::Good);
+    let done = other.run_ok(&["--remote", &server.url]);
+    assert_eq!(digests(&steps(&done)), digests(&expected), "{done}");
+    assert!(!warnings(&done).is_empty());
+    other.verifies("cache");
+}
+
+#[test]
+fn whoever_is_killed_goes_on_from_there() {
+    let (_project, remote, expected) = pushed();
+    let other = self::project();
+    let remote = remote.to_str().unwrap();
+    for wait in [0, 5, 10, 20, 40, 80, 160] {
+        let mut pull = other.command(&["pull", "w.yaml", "--remote", remote]).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(wait));
+        pull.kill().unwrap();
+        pull.wait().unwrap();
+        if other.path("cache").exists() {
+            other.verifies("cache");
+        }
+    }
+    Running::start(other.command(&["pull", "w.yaml", "--remote", remote])).finish().exits(0);
+    let done = other.run_ok(&[]);
+    assert_eq!(statuses(&steps(&done)), ["hit"; 3]);
+    assert_eq!(digests(&steps(&done)), digests(&expected));
+}
+
+#[test]
+fn addresses_with_secrets_are_refused_and_not_quoted() {
+    let project = project();
+    for url in ["https://me:hunter2@host/x", "https://host/x?token=hunter2", "ftp://host/x"] {
+        let told = project.run(&["run", "w.yaml", "--remote", url]);
+        assert_ne!(told.code, Some(0), "{told}");
+        assert!(!format!("{told}").replace(url, "").contains("hunter2"), "{told}");
+    }
+}

@@ -1,0 +1,117 @@
+//! A web server of the files of a folder, as any static host is one, with the manners of bad ones.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+/// How the server treats its clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manners {
+    /// It answers every request, also for a range.
+    Good,
+    /// It ignores `Range`.
+    WithoutRanges,
+    /// It ends the connection in the middle of every large answer.
+    Cuts,
+    /// It accepts connections and says nothing.
+    Mute,
+    /// It answers 503.
+    Overloaded,
+}
+
+/// A request, and how many bytes of a file it was answered with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    pub method: String,
+    pub path: String,
+    pub bytes: u64,
+}
+
+/// A running server; it ends with the process.
+pub struct StaticFiles {
+    pub url: String,
+    requests: Arc<Mutex<Vec<Request>>>,
+}
+
+impl StaticFiles {
+    /// Serves the files below `folder`.
+    pub fn start(folder: &Path, manners: Manners) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let (folder, told) = (folder.to_path_buf(), Arc::clone(&requests));
+        std::thread::spawn(move || {
+            let mut kept = Vec::new();
+            for stream in listener.incoming() {
+                let stream = stream.unwrap();
+                if manners == Manners::Mute {
+                    kept.push(stream);
+                    continue;
+                }
+                let (folder, told) = (folder.clone(), Arc::clone(&told));
+                std::thread::spawn(move || answer(stream, &folder, manners, &told));
+            }
+        });
+        Self { url, requests }
+    }
+
+    /// The requests so far.
+    pub fn requests(&self) -> Vec<Request> {
+        self.requests.lock().unwrap().clone()
+    }
+}
+
+fn answer(
+    mut stream: TcpStream,
+    folder: &Path,
+    manners: Manners,
+    told: &Mutex<Vec<Request>>,
+) -> Option<()> {
+    let mut lines = BufReader::new(stream.try_clone().ok()?).lines();
+    let first = lines.next()?.ok()?;
+    let mut words = first.split(' ');
+    let (method, path) = (words.next()?.to_string(), words.next()?.to_string());
+    let mut range = None;
+    for line in lines {
+        let line = line.ok()?;
+        if line.is_empty() {
+            break;
+        }
+        if let Some((name, value)) = line.split_once(": ")
+            && name.eq_ignore_ascii_case("range")
+            && manners != Manners::WithoutRanges
+        {
+            let (from, to) = value.strip_prefix("bytes=")?.split_once('-')?;
+            range = Some((from.parse::<usize>().ok()?, to.parse::<usize>().ok()));
+        }
+    }
+    let file: PathBuf = folder.join(path.trim_start_matches('/'));
+    let (status, content) = match fs::read(&file) {
+        _ if manners == Manners::Overloaded => ("503 Service Unavailable", Vec::new()),
+        _ if !matches!(method.as_str(), "GET" | "HEAD") => ("405 Method Not Allowed", Vec::new()),
+        Err(_) => ("404 Not Found", Vec::new()),
+        Ok(content) => ("200 OK", content),
+    };
+    let length = content.len();
+    let (status, about, part) = match range.filter(|_| status == "200 OK") {
+        Some((from, to)) => {
+            let to = to.map_or(length, |to| (to + 1).min(length));
+            let about = format!("Content-Range: bytes {from}-{}/{length}\r\n", to - 1);
+            ("206 Partial Content", about, content[from..to].to_vec())
+        }
+        None => (status, String::new(), content),
+    };
+    let body = if method == "HEAD" { &[][..] } else { &part };
+    let sent = if manners == Manners::Cuts && body.len() > 1000 { &body[..500] } else { body };
+    told.lock().unwrap().push(Request { method, path, bytes: sent.len() as u64 });
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Length: {}\r\nLast-Modified: Sun, 01 Nov 2026 12:00:00 GMT\r\n\
+         {about}Connection: close\r\n\r\n",
+        part.len()
+    );
+    stream.write_all(head.as_bytes()).ok()?;
+    stream.write_all(sent).ok()?;
+    stream.flush().ok()
+}
