@@ -7,6 +7,7 @@ use super::allow::trust;
 pub(super) use super::exit::Exit;
 use super::hint;
 use super::recall::LookArgs;
+use super::remote::RemoteArgs;
 use super::screen::tell;
 pub(super) use super::screen::{color, fail, note, print, print_json, width};
 use super::store_places::StorePlaces;
@@ -14,7 +15,9 @@ use super::{Format, Settings, WorkflowArgs};
 use crate::event::Reason;
 use crate::operator::Consent;
 use crate::operators::REGISTRY;
-use crate::plan::{Input, Locking, Plan, PlanSettings, PlannedStep, plan, preflight};
+use crate::plan::{
+    Input, Locking, Plan, PlanSettings, PlannedRemote, PlannedStep, plan, preflight,
+};
 use crate::runner::{Forecast, Remote, RunError, StepState, survey};
 use crate::store::{LockGuard, Store, StoreError};
 use crate::visible::shell_word;
@@ -119,6 +122,8 @@ pub(super) struct Surveyed {
     pub(super) plan: Arc<Plan>,
     pub(super) store: Store,
     pub(super) states: Vec<StepState>,
+    /// Where results may come from as well.
+    pub(super) remote: Option<Arc<Remote>>,
     /// The store as it was named.
     cache: String,
     /// Nothing is removed from the store meanwhile.
@@ -127,28 +132,44 @@ pub(super) struct Surveyed {
 
 impl Surveyed {
     pub(super) async fn load(args: &WorkflowArgs, format: Format) -> Result<Self, Exit> {
-        Self::load_for(args, format, Path::new(".")).await
+        let plan = load_for(args, format, Locking::Pinned, Path::new(".")).await?;
+        let store = open_store(&args.store.cache).await?;
+        Self::of(plan, store, args, None).await
     }
 
-    /// Like [`Surveyed::load`], with outputs below the folder `out`.
-    pub(super) async fn load_for(
-        args: &WorkflowArgs,
-        format: Format,
-        out: &Path,
-    ) -> Result<Self, Exit> {
-        Self::load_with_remote(args, format, out, None).await
-    }
-
-    /// Like [`Surveyed::load_for`], with what the remote has, too.
+    /// Like [`Surveyed::load`], with outputs below the folder `out`, and with what the remote has,
+    /// unless the user would have to agree to it first.
     pub(super) async fn load_with_remote(
         args: &WorkflowArgs,
         format: Format,
         out: &Path,
-        remote: Option<&Remote>,
+        remote: &RemoteArgs,
     ) -> Result<Self, Exit> {
-        let plan = load_for(args, format, Locking::Pinned, out).await?;
+        let mut plan = load_for(args, format, Locking::Pinned, out).await?;
+        remote.settle(&mut plan);
+        let consent = trust(&args.file, &args.set, &args.allow, Some(out));
+        let refused = |remote: &PlannedRemote| consent.refusal(&remote.access).is_some();
+        let remote = match plan.remote.as_ref().is_some_and(refused) {
+            true => None,
+            false => remote.open(&plan).await?,
+        };
         let store = open_store(&args.store.cache).await?;
         Self::of(plan, store, args, remote).await
+    }
+
+    /// Like [`Surveyed::load_with_remote`], but the remote is not asked what it has.
+    pub(super) async fn load_beside_remote(
+        args: &WorkflowArgs,
+        format: Format,
+        out: &Path,
+        remote: &RemoteArgs,
+    ) -> Result<Self, Exit> {
+        let mut plan = load_for(args, format, Locking::Pinned, out).await?;
+        remote.settle(&mut plan);
+        let remote = remote.open(&plan).await?;
+        let store = open_store(&args.store.cache).await?;
+        let surveyed = Self::of(plan, store, args, None).await?;
+        Ok(Self { remote, ..surveyed })
     }
 
     /// The workflow with the settings that were given, or else those of its last run.
@@ -166,12 +187,12 @@ impl Surveyed {
         plan: Plan,
         store: Store,
         args: &WorkflowArgs,
-        remote: Option<&Remote>,
+        remote: Option<Arc<Remote>>,
     ) -> Result<Self, Exit> {
         let reading = store.reading_lock().await.map_err(|error| fail_cache(&error))?;
-        let states = survey(&plan, &store, remote).await.map_err(|e| fail_run(&e))?;
+        let states = survey(&plan, &store, remote.as_deref()).await.map_err(|e| fail_run(&e))?;
         let cache = args.store.cache.clone();
-        Ok(Self { plan: Arc::new(plan), store, states, cache, _reading: reading })
+        Ok(Self { plan: Arc::new(plan), store, states, remote, cache, _reading: reading })
     }
 
     /// The results that are stored, by position in the plan.

@@ -38,12 +38,8 @@ pub(crate) struct PlanArgs {
 
 pub(crate) async fn plan(args: PlanArgs) -> Exit {
     let out = &args.out.folder;
-    let remote = match args.remote.open().await {
-        Ok(remote) => remote,
-        Err(exit) => return exit,
-    };
     let (workflow, format) = (&args.workflow, args.format);
-    let loaded = Surveyed::load_with_remote(workflow, format, out, remote.as_deref()).await;
+    let loaded = Surveyed::load_with_remote(workflow, format, out, &args.remote).await;
     let surveyed = match loaded {
         Ok(surveyed) => surveyed,
         Err(exit) => return exit,

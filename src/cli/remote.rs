@@ -9,8 +9,11 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
+use super::allow::trust;
 use super::context::{Exit, Surveyed, fail, fail_run, note, print, print_json};
 use super::{Format, WorkflowArgs, hint, screen};
+use crate::operator::{Access, Consent as _};
+use crate::plan::{Plan, PlannedRemote};
 use crate::report::bytes as size;
 use crate::runner::{Forecast, Remote, Transfer, Transferred};
 use crate::store::{Manifest, Store};
@@ -26,22 +29,41 @@ pub(crate) struct RemoteArgs {
 }
 
 impl RemoteArgs {
-    /// The remote, if one is named.
-    pub(super) async fn open(&self) -> Result<Option<Arc<Remote>>, Exit> {
-        let named = self.remote.as_ref().filter(|location| !location.is_empty());
-        let Some(location) = named else { return Ok(None) };
+    /// Makes the plan forget the workflow's remote if another one, or none (`--remote ''`), is named.
+    pub(super) fn settle(&self, plan: &mut Plan) {
+        if self.remote.is_some() {
+            plan.remote = None;
+        }
+    }
+
+    /// The remote that is named, or else the workflow's. Nothing is asked of it yet.
+    pub(super) async fn open(&self, plan: &Plan) -> Result<Option<Arc<Remote>>, Exit> {
+        let of_workflow = || plan.remote.as_ref().map(|remote| &remote.location);
+        let location = self.remote.as_ref().or_else(of_workflow).filter(|text| !text.is_empty());
+        let Some(location) = location else { return Ok(None) };
         let remote = Remote::open(location).await.map_err(|error| fail_run(&error))?;
         Ok(Some(Arc::new(remote)))
     }
+}
 
-    /// The remote, which must be named.
-    async fn named(&self) -> Result<Arc<Remote>, Exit> {
-        let missing = || {
-            let message = "name the other store with --remote URL or GALERAS_REMOTE";
-            fail(message, Exit::Invalid)
-        };
-        self.open().await?.ok_or_else(missing)
+/// The remote of a verb that does nothing without one. What the workflow names must be allowed.
+fn required(
+    surveyed: &Surveyed,
+    args: &WorkflowArgs,
+    access: impl Fn(&PlannedRemote) -> Access,
+) -> Result<Arc<Remote>, Exit> {
+    if let Some(remote) = &surveyed.plan.remote {
+        let consent = trust(&args.file, &args.set, &args.allow, None);
+        if let Some(refused) = consent.refusal(&access(remote)) {
+            let message = format!("`remote` {}\nhelp: {}", refused.message, refused.help);
+            return Err(fail(&message, Exit::Invalid));
+        }
     }
+    surveyed.remote.clone().ok_or_else(|| {
+        let message = "name the other store with --remote URL, GALERAS_REMOTE, or `remote:` in the \
+                       workflow";
+        fail(message, Exit::Invalid)
+    })
 }
 
 #[derive(Args)]
@@ -73,12 +95,15 @@ pub(crate) struct PullArgs {
 }
 
 pub(crate) async fn push(args: PushArgs) -> Exit {
-    let remote = match args.remote.named().await {
-        Ok(remote) => remote,
+    let out = Path::new(".");
+    // Only the own store is looked at.
+    let loaded = Surveyed::load_beside_remote(&args.workflow, args.format, out, &args.remote);
+    let surveyed = match loaded.await {
+        Ok(surveyed) => surveyed,
         Err(exit) => return exit,
     };
-    let surveyed = match Surveyed::load(&args.workflow, args.format).await {
-        Ok(surveyed) => surveyed,
+    let remote = match required(&surveyed, &args.workflow, PlannedRemote::writing) {
+        Ok(remote) => remote,
         Err(exit) => return exit,
     };
     let (from, to) = (&surveyed.store, remote.store());
@@ -100,14 +125,14 @@ pub(crate) async fn push(args: PushArgs) -> Exit {
 }
 
 pub(crate) async fn pull(args: PullArgs) -> Exit {
-    let remote = match args.remote.named().await {
-        Ok(remote) => remote,
-        Err(exit) => return exit,
-    };
     let (out, format) = (Path::new("."), args.format);
-    let loaded = Surveyed::load_with_remote(&args.workflow, format, out, Some(&remote));
+    let loaded = Surveyed::load_with_remote(&args.workflow, format, out, &args.remote);
     let surveyed = match loaded.await {
         Ok(surveyed) => surveyed,
+        Err(exit) => return exit,
+    };
+    let remote = match required(&surveyed, &args.workflow, |remote| remote.access.clone()) {
+        Ok(remote) => remote,
         Err(exit) => return exit,
     };
     if let Some(cause) = remote.trouble() {

@@ -108,8 +108,8 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Exit {
     let lock = if args.frozen { Locking::Frozen } else { Locking::Pinned };
     let WorkflowArgs { file, set, allow, .. } = &args.workflow;
     let trust = trust(file, set, allow, Some(&args.out.folder));
-    let plan = match load_trusted(&args.workflow, args.format, lock, &trust, &args.out.folder).await
-    {
+    let loaded = load_trusted(&args.workflow, args.format, lock, &trust, &args.out.folder);
+    let mut plan = match loaded.await {
         Ok(plan) => plan,
         Err(exit) => return invalid(exit, args.format),
     };
@@ -134,7 +134,8 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Exit {
         }
         Err(error) => return fail_run(&error),
     }
-    let remote = match args.remote.open().await {
+    args.remote.settle(&mut plan);
+    let remote = match args.remote.open(&plan).await {
         Ok(remote) => remote,
         Err(exit) => return exit,
     };
@@ -204,6 +205,8 @@ async fn ready(
     if all.is_empty() && preflight(plan, wanted.iter().copied()).is_empty() {
         return Ok(());
     }
+    // Nobody asks the workflow's remote before the user has agreed to it.
+    let remote = remote.filter(|_| !all.iter().any(AccessRequest::is_remote));
     let states = survey(plan, store, remote).await.map_err(|error| fail_run(&error))?;
     let misses = |at: &usize| force.contains(at) || !states[*at].forecast.is_hit();
     let lacking = preflight(plan, wanted.iter().copied().filter(misses));
@@ -233,7 +236,7 @@ pub(super) fn requests_of_run(
     // Outputs are written whatever runs.
     let mut asked = requests(plan, &running, None);
     let written = |request: &AccessRequest| matches!(request.access, Access::Write { .. });
-    asked.extend(all.into_iter().filter(written));
+    asked.extend(all.into_iter().filter(|request| written(request) || request.is_remote()));
     asked
 }
 

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use super::expander::Expander;
 use super::file::read_named;
 use super::lockfile::LockFile;
-use super::model::{ExpandedPlan, Plan};
+use super::model::{ExpandedPlan, Plan, PlannedRemote};
 use super::params::{command_line_params, settings_here};
 use super::settings::{Locking, PlanSettings};
 use crate::code::Code;
 use crate::operator::{Pins, Registry};
 use crate::visible::shell_word;
-use crate::workflow::{Diagnostic, Diagnostics, Span};
+use crate::workflow::{Diagnostic, Diagnostics, SourceSpan, Span};
 
 /// Plans the workflow in `file`. Without a plan, the diagnostics hold at least one error;
 /// with one, warnings at most.
@@ -48,6 +48,16 @@ pub async fn plan(
     expander.top(&workflow, &base, params.clone()).await;
     expander.check_places(file);
     let (expanded, mut diagnostics) = expander.finish();
+    let remote = workflow.remote.as_ref().and_then(|text| {
+        let place = SourceSpan::new(&workflow.source, text.span);
+        let remote = PlannedRemote::of(&text.value, &base, place);
+        if remote.is_none() {
+            let message = "`remote` must be a folder or the URL of a store";
+            let problem = Diagnostic::error(Code::WrongValue, message, &workflow.source, text.span);
+            diagnostics.push(problem.with_help("as in `https://example.org/study/cache`"));
+        }
+        remote
+    });
     if diagnostics.has_errors() {
         diagnostics.sort();
         return (None, diagnostics);
@@ -64,6 +74,7 @@ pub async fn plan(
         steps,
         outputs,
         limits,
+        remote,
         downloads,
         workflow,
         scopes,

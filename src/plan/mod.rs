@@ -46,7 +46,8 @@ pub(crate) use cell::{cell_columns, cell_suffix};
 pub use load::plan;
 pub use lockfile::{LockFile, LockedFile, LockedSnapshot, LockedVersion, lock_path};
 pub use model::{
-    Check, CheckKind, Input, OutputFormat, Plan, PlannedLimit, PlannedOutput, PlannedStep, TableRef,
+    Check, CheckKind, Input, OutputFormat, Plan, PlannedLimit, PlannedOutput, PlannedRemote,
+    PlannedStep, TableRef,
 };
 pub use preflight::preflight;
 pub use settings::{Locking, PlanSettings};

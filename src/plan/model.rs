@@ -10,7 +10,7 @@ use galeras_chat::Usd;
 use serde_json::{Map, Value, json};
 
 use super::cell::Cell;
-use crate::operator::{BoundStep, MAIN, Operator, Port, TableSchema};
+use crate::operator::{Access, BoundStep, MAIN, Operator, Port, ServerAddress, TableSchema};
 use crate::workflow::{AssertSeverity, Node, Source, SourceSpan, Workflow};
 
 /// A bound, typed, acyclic workflow.
@@ -29,6 +29,8 @@ pub struct Plan {
     pub outputs: Vec<PlannedOutput>,
     /// What may be spent.
     pub limits: Vec<PlannedLimit>,
+    /// Where results may come from as well.
+    pub remote: Option<PlannedRemote>,
     /// The folder for what steps fetch.
     pub downloads: PathBuf,
     /// The workflow as it is written.
@@ -72,6 +74,47 @@ impl Plan {
             }
         }
         (0..needed.len()).filter(|i| needed[*i]).collect()
+    }
+}
+
+/// The `remote` of a workflow: a store elsewhere.
+#[derive(Clone, Debug)]
+pub struct PlannedRemote {
+    /// The folder, or the URL as it is written.
+    pub location: String,
+    /// What it takes to read from it.
+    pub access: Access,
+    /// The value.
+    pub place: SourceSpan,
+}
+
+impl PlannedRemote {
+    /// The remote that a workflow in the folder `base` names; `None` if the text names no place.
+    pub(super) fn of(text: &str, base: &Path, place: SourceSpan) -> Option<Self> {
+        if !text.contains("://") {
+            let path = base.join(text);
+            let location = path.to_str()?.to_string();
+            let access = Access::Read { path };
+            return (!text.is_empty()).then_some(Self { location, access, place });
+        }
+        // A bucket is behind the server of its provider, through TLS.
+        let server = match text.strip_prefix("s3://") {
+            Some(bucket) => format!("https://{}.s3.amazonaws.com", bucket.split('/').next()?),
+            None => text.to_string(),
+        };
+        let access = match text.strip_prefix("file://") {
+            Some(path) => Access::Read { path: PathBuf::from(path) },
+            None => Access::Host { to: ServerAddress::of(&server)? },
+        };
+        Some(Self { location: text.to_string(), access, place })
+    }
+
+    /// What it takes to write to it.
+    pub fn writing(&self) -> Access {
+        match &self.access {
+            Access::Read { path } => Access::Write { path: path.clone() },
+            other => other.clone(),
+        }
     }
 }
 

@@ -18,8 +18,18 @@ pub struct AccessRequest {
     pub place: SourceSpan,
 }
 
+/// Who asks for the remote of a workflow.
+const REMOTE: &str = "`remote`";
+
+impl AccessRequest {
+    /// Whether results are to come from there.
+    pub fn is_remote(&self) -> bool {
+        self.by.iter().any(|by| by == REMOTE)
+    }
+}
+
 /// What these steps of the plan may do to the machine, and if there is a folder `out`, what is
-/// written there of their tables; each thing once, in the order of the plan.
+/// written there of their tables, and the remote; each thing once, in the order of the plan.
 pub fn requests(plan: &Plan, steps: &[usize], out: Option<&Path>) -> Vec<AccessRequest> {
     let mut found: Vec<AccessRequest> = Vec::new();
     let mut add = |access: &Access, by: String, place: SourceSpan| {
@@ -36,6 +46,9 @@ pub fn requests(plan: &Plan, steps: &[usize], out: Option<&Path>) -> Vec<AccessR
         }
     }
     let Some(out) = out else { return found };
+    if let Some(remote) = &plan.remote {
+        add(&remote.access, REMOTE.into(), remote.place.clone());
+    }
     for output in &plan.outputs {
         if output.input.tables.iter().all(|table| steps.contains(&table.step)) {
             let access = Access::Write { path: out.join(&output.path) };

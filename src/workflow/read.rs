@@ -36,8 +36,8 @@ pub fn parse_source(source: &Arc<Source>) -> (Option<Workflow>, Diagnostics) {
 
 impl WorkflowReader<'_> {
     fn workflow(&mut self, node: Node) -> Option<Workflow> {
-        const KEYS: [&str; 7] =
-            ["galeras", "name", "description", "budget", "params", "steps", "outputs"];
+        const KEYS: [&str; 8] =
+            ["galeras", "name", "description", "remote", "budget", "params", "steps", "outputs"];
         if node.as_map().is_none() {
             self.wrong_type(&node, "a workflow", "a mapping that begins with `galeras: 1`");
             return None;
@@ -46,6 +46,7 @@ impl WorkflowReader<'_> {
         self.format(&node);
         let name = self.optional_text(&node, "name");
         let description = self.optional_text(&node, "description");
+        let remote = self.optional_text(&node, "remote");
         let budget = node.entry("budget").and_then(|(key, value)| self.budget(key, value));
         let params = self.entries(&node, "params", |r, name, value| r.param(name, value));
         let unindented = node.get("steps").map(|steps| self.unindented(steps)).unwrap_or_default();
@@ -70,6 +71,7 @@ impl WorkflowReader<'_> {
             format: 1,
             name,
             description,
+            remote,
             budget,
             params,
             steps,

@@ -57,6 +57,10 @@ pub fn json_schema(operators: &[(&str, &str, Value)]) -> Value {
             "galeras": { "const": 1, "description": "The version of the format." },
             "name": { "type": "string", "description": "The name of the workflow." },
             "description": { "type": "string", "description": "What the workflow is for." },
+            "remote": {
+                "type": "string",
+                "description": "A store elsewhere whose results are as good as computed: a folder, or a URL.",
+            },
             "budget": { "$ref": "#/$defs/budget" },
             "params": {
                 "description": "Typed parameters, overridden by `--set name=value`.",

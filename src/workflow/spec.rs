@@ -31,6 +31,8 @@ pub struct Workflow {
     pub name: Option<Text>,
     /// `description`
     pub description: Option<Text>,
+    /// `remote`
+    pub remote: Option<Text>,
     /// `budget`
     pub budget: Option<BudgetSpec>,
     /// `params` in the order of the file; names may repeat after a `duplicate-key` error.

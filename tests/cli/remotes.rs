@@ -326,3 +326,59 @@ fn addresses_with_secrets_are_refused_and_not_quoted() {
         assert!(!format!("{told}").replace(url, "").contains("hunter2"), "{told}");
     }
 }
+
+/// A project whose workflow names a remote.
+fn project_with(remote: &str) -> Project {
+    let project = Project::new(&WORKFLOW.replacen('\n', &format!("\nremote: {remote}\n"), 1));
+    project.write("data.csv", data());
+    project
+}
+
+#[test]
+fn a_workflow_names_its_remote() {
+    let project = project_with("shared/store");
+    let expected = steps(&project.run_ok(&[]));
+    project.run(&["push", "w.yaml"]).exits(0);
+    fs::remove_dir_all(project.path("cache")).unwrap();
+    let plan = project.run(&["plan", "w.yaml"]).exits(0);
+    assert!(plan.stdout.contains("in the remote"), "{plan}");
+    let done = project.run_ok(&[]);
+    assert_eq!(statuses(&steps(&done)), ["hit (remote)"; 3], "{done}");
+    assert_eq!(digests(&steps(&done)), digests(&expected));
+    // Its folder is beside the file that names it, wherever it is called from.
+    fs::remove_dir_all(project.path("cache")).unwrap();
+    let args = ["pull", "../project/w.yaml"];
+    assert!(project.run(&args).exits(0).stdout.contains("3 results"));
+    fs::remove_dir_all(project.path("cache")).unwrap();
+    let done = project.run_ok(&["--remote", ""]);
+    assert_eq!(statuses(&steps(&done)), ["ran"; 3], "{done}");
+}
+
+#[test]
+fn a_remote_outside_of_the_workflow_needs_consent() {
+    let (_shared, remote, _) = pushed();
+    let other = project_with(remote.to_str().unwrap());
+    let refused = other.run(&["run", "w.yaml"]).exits(2);
+    assert!(refused.stderr.contains("`remote` reads"), "{refused}");
+    assert!(refused.stderr.contains("--allow"), "{refused}");
+    let plan = other.run(&["plan", "w.yaml"]).exits(0);
+    assert!(!plan.stdout.contains("in the remote"), "it was looked at: {plan}");
+    assert!(plan.stdout.contains("`remote` reads"), "{plan}");
+    for verb in ["push", "pull"] {
+        let refused = other.run(&[verb, "w.yaml"]).exits(2);
+        assert!(refused.stderr.contains("--allow"), "{refused}");
+    }
+    let allow = format!("read:{}", remote.display());
+    let done = other.run_ok(&["--allow", &allow]);
+    assert_eq!(statuses(&steps(&done)), ["hit (remote)"; 3], "{done}");
+    let write = other.run(&["push", "w.yaml", "--allow", &allow]).exits(2);
+    assert!(write.stderr.contains("writ"), "reading is not writing: {write}");
+    // Public servers without TLS are asked about as all others are.
+    let plain = project_with("http://192.0.2.1/store");
+    let refused = plain.run(&["run", "w.yaml"]).exits(2);
+    assert!(refused.stderr.contains("host:"), "{refused}");
+    for wrong in ["''", "'s3://'", "'https://'"] {
+        let told = project_with(wrong).run(&["check", "w.yaml"]).exits(2);
+        assert!(told.stderr.contains("w.yaml:2:9"), "{wrong}: {told}");
+    }
+}
