@@ -99,7 +99,10 @@ impl PlannedRemote {
         }
         // A bucket is behind the server of its provider, through TLS.
         let server = match text.strip_prefix("s3://") {
-            Some(bucket) => format!("https://{}.s3.amazonaws.com", bucket.split('/').next()?),
+            Some(bucket) => {
+                let bucket = bucket.split('/').next().filter(|bucket| !bucket.is_empty())?;
+                format!("https://{bucket}.s3.amazonaws.com")
+            }
             None => text.to_string(),
         };
         let access = match text.strip_prefix("file://") {

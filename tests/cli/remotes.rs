@@ -334,22 +334,28 @@ fn project_with(remote: &str) -> Project {
     project
 }
 
+/// As after a fresh checkout: neither results nor outputs.
+fn forget(project: &Project) {
+    fs::remove_dir_all(project.path("cache")).unwrap();
+    let _ = fs::remove_file(project.path("kept.csv"));
+}
+
 #[test]
 fn a_workflow_names_its_remote() {
     let project = project_with("shared/store");
     let expected = steps(&project.run_ok(&[]));
     project.run(&["push", "w.yaml"]).exits(0);
-    fs::remove_dir_all(project.path("cache")).unwrap();
+    forget(&project);
     let plan = project.run(&["plan", "w.yaml"]).exits(0);
     assert!(plan.stdout.contains("in the remote"), "{plan}");
     let done = project.run_ok(&[]);
     assert_eq!(statuses(&steps(&done)), ["hit (remote)"; 3], "{done}");
     assert_eq!(digests(&steps(&done)), digests(&expected));
     // Its folder is beside the file that names it, wherever it is called from.
-    fs::remove_dir_all(project.path("cache")).unwrap();
+    forget(&project);
     let args = ["pull", "../project/w.yaml"];
     assert!(project.run(&args).exits(0).stdout.contains("3 results"));
-    fs::remove_dir_all(project.path("cache")).unwrap();
+    forget(&project);
     let done = project.run_ok(&["--remote", ""]);
     assert_eq!(statuses(&steps(&done)), ["ran"; 3], "{done}");
 }
