@@ -1,18 +1,17 @@
-//! The shipped studies from end to end: the quickstart, which needs no server, and the case
-//! study of the paper against a server on the loopback address.
+//! The case study of the paper from end to end, against a server on the loopback address.
 //!
-//! Does not live here: testbeds (`galeras_workflow`), single steps (`prompt_templates`,
-//! `generate_openai`, `score_modes`).
+//! Does not live here: the quickstart (`quickstart`), other tasks (`evaluations`), testbeds
+//! (`galeras_workflow`), single steps (`prompt_templates`, `generate_openai`, `score_modes`).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use crate::comparisons::{effects_are_right, mean, paired, same};
 use crate::harness::{Outcome, Project};
 use crate::paper::{history, table, text};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, MODEL};
 
-const QUICKSTART: &str = include_str!("../../workflows/quickstart.yaml");
 const CASESTUDY: &str = include_str!("../../workflows/casestudy.yaml");
 const GALERAS: &str = include_str!("../../workflows/galeras.yaml");
 const COLLECT: &str = include_str!("../../workflows/collect.yaml");
@@ -21,23 +20,6 @@ const RATINGS: &str = include_str!("../../workflows/ratings.csv");
 const TREATMENTS: [&str; 3] = ["T1", "T2", "control"];
 const SCORES: [&str; 8] =
     ["bleu", "chrf", "codebleu", "exact_match", "levenshtein", "parses", "rouge_l", "similarity"];
-
-#[track_caller]
-fn same(found: &str, expected: f64, what: &str) {
-    let found: f64 = found.parse().unwrap_or_else(|_| panic!("{what}: {found:?}"));
-    assert!(
-        (found - expected).abs() <= 1e-9 * expected.abs().max(1.0),
-        "{what}: {found} {expected}"
-    );
-}
-
-/// The mean of a score over the rows of a treatment.
-fn mean(rows: &[Value], treatment: &str, score: &str) -> f64 {
-    let of = rows.iter().filter(|row| row["treatment"] == treatment);
-    let values: Vec<f64> =
-        of.map(|row| row[score].as_f64().unwrap_or_else(|| panic!("{score} of {row}"))).collect();
-    values.iter().sum::<f64>() / values.len() as f64
-}
 
 /// A table of scores by treatment is that of the rows.
 #[track_caller]
@@ -51,82 +33,6 @@ fn means_are_right(csv: &str, rows: &[Value]) {
             same(&line[treatment], mean(rows, treatment, &line["score"]), &what);
         }
     }
-}
-
-/// The primary effects are the differences of the means, within their intervals, or are refused for
-/// a reason that the rows have.
-#[track_caller]
-fn effects_are_right(csv: &str, rows: &[Value], outcomes: usize) {
-    let primary: Vec<_> = table(csv).into_iter().filter(|line| line["primary"] == "true").collect();
-    assert_eq!(primary.len(), 2 * outcomes, "{csv}");
-    for line in primary {
-        let (outcome, treatment) = (&line["outcome"], &line["treatment"]);
-        let what = format!("{treatment} on {outcome}");
-        assert_eq!(line["estimator"], "paired", "{what}");
-        if line["status"] == "refused" {
-            let units = rows.len() / 3;
-            let known = if units < 10 { "too few units" } else { "" };
-            let constant = ["constant", "difference"].iter().any(|w| line["reason"].contains(w));
-            assert!(constant || (!known.is_empty() && line["reason"].contains(known)), "{line:?}");
-            continue;
-        }
-        let difference = mean(rows, treatment, outcome) - mean(rows, "control", outcome);
-        same(&line["estimate"], difference, &what);
-        let number = |column: &str| line[column].parse::<f64>().unwrap();
-        let (low, high) = (number("ci_low"), number("ci_high"));
-        assert!(low < number("estimate") && number("estimate") < high, "{what}: {low} to {high}");
-        assert!((0.0..=1.0).contains(&number("p_adjusted")), "{what}");
-    }
-}
-
-/// Every data point is there once under each treatment.
-#[track_caller]
-fn paired(rows: &[Value], points: usize) {
-    let mut treatments: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for row in rows {
-        treatments.entry(text(row, "snippet_id")).or_default().push(text(row, "treatment"));
-    }
-    assert_eq!(treatments.len(), points);
-    for (point, mut found) in treatments {
-        found.sort_unstable();
-        assert_eq!(found, TREATMENTS, "{point}");
-    }
-}
-
-#[test]
-fn the_quickstart_goes_from_methods_to_scores_without_a_server() {
-    let project = Project::new(QUICKSTART);
-    let set = ["--set", "n=30"];
-    let shown = project.run(&[&["run", "w.yaml"], &set[..]].concat()).exits(0);
-    let rows = |step: &str| {
-        let args = [&["show", "w.yaml", step, "--format", "json"], &set[..]].concat();
-        project.run(&args).exits(0).json_lines()
-    };
-    let scores = rows("scores");
-    assert_eq!(rows("testbed").len(), 30);
-    paired(&scores, 30);
-    for rejects in ["prompts.rejects", "answers.rejects"] {
-        assert!(rows(rejects).is_empty(), "{rejects}");
-    }
-    for row in &scores {
-        assert!(text(row, "prediction").starts_with(text(row, "random_cut").trim_end()), "{row}");
-    }
-    // A model that learned a method would go on with the rest of it.
-    let exact = scores.iter().filter(|row| row["exact_match"] == 1).count();
-    assert!(exact <= 9, "{exact} of 90 methods were known");
-    // What is printed, and what is in the file, is the mean of the rows.
-    means_are_right(&project.read("quickstart/table_2.csv"), &scores);
-    effects_are_right(&project.read("quickstart/effects.csv"), &scores, 5);
-    for word in ["table_1 (", "table_2 (", "control", "T1", "T2", "codebleu"] {
-        assert!(shown.stdout.contains(word), "{word}\n{shown}");
-    }
-    // The scores of all answers as one text, for each treatment.
-    let corpus = rows("scores.corpus");
-    assert_eq!(corpus.len(), 3 * 6);
-    assert!(corpus.iter().all(|row| row["rows"] == 30), "{corpus:?}");
-    // Again: nothing is computed.
-    let again = project.run(&[&["run", "w.yaml", "--format", "json"], &set[..]].concat()).exits(0);
-    again.all_hit();
 }
 
 /// The case study on a repository and a server.

@@ -11,8 +11,15 @@ use crate::repository::{Commit, Repository, at, day};
 const COLLECT: &str = include_str!("../../workflows/collect.yaml");
 const GALERAS: &str = include_str!("../../workflows/galeras.yaml");
 const RATINGS: &str = include_str!("../../workflows/ratings.csv");
-const BUGFIX: &str = include_str!("../../workflows/bugfix.yaml");
+const FIXES: &str = include_str!("../../workflows/fixes.yaml");
+const UNIT_TESTS: &str = include_str!("../../workflows/unit_tests.yaml");
+const TASKS: &str = include_str!("../../workflows/tasks.yaml");
+const EVALUATE: &str = include_str!("../../workflows/evaluate.yaml");
+const SUMMARIZE: &str = include_str!("../../workflows/summarize.yaml");
+const COMMITS: &str = include_str!("../../workflows/commits.yaml");
 const TESTGEN: &str = include_str!("../../workflows/testgen.yaml");
+const BUGFIX: &str = include_str!("../../workflows/bugfix.yaml");
+const COMPARE: &str = include_str!("../../workflows/compare.yaml");
 
 /// A project with the shipped workflows, one of which is run with the same params every time.
 pub struct Shipped {
@@ -31,8 +38,15 @@ impl Shipped {
             ("collect.yaml", COLLECT),
             ("galeras.yaml", GALERAS),
             ("ratings.csv", RATINGS),
-            ("bugfix.yaml", BUGFIX),
+            ("fixes.yaml", FIXES),
+            ("unit_tests.yaml", UNIT_TESTS),
+            ("tasks.yaml", TASKS),
+            ("evaluate.yaml", EVALUATE),
+            ("summarize.yaml", SUMMARIZE),
+            ("commits.yaml", COMMITS),
             ("testgen.yaml", TESTGEN),
+            ("bugfix.yaml", BUGFIX),
+            ("compare.yaml", COMPARE),
         ] {
             project.write(name, text);
         }
@@ -58,6 +72,12 @@ impl Shipped {
     fn call(&self, before: &[&str], more: &[&str]) -> Outcome {
         let args = self.args(before, more);
         self.project.run(&args.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    /// What a verb says of the workflow.
+    #[track_caller]
+    pub fn verb(&self, verb: &str) -> Outcome {
+        self.call(&[verb, self.file], &[])
     }
 
     /// Runs the workflow as a person does.

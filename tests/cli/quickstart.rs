@@ -1,6 +1,27 @@
 //! The way of a newcomer: `init`, `run`, look around. The only tests on the whole corpus.
 
+use serde_json::Value;
+
+use crate::comparisons::{average, effects_are_right, mean, paired, same_rounded};
 use crate::harness::Project;
+use crate::paper::{table, text};
+
+const QUICKSTART: &str = include_str!("../../workflows/quickstart.yaml");
+
+/// The rows of the table of scores: what comes after the cut, then some of the whole.
+const SCORES: [&str; 11] = [
+    "bleu",
+    "chrf",
+    "codebleu",
+    "exact_match",
+    "levenshtein",
+    "parses",
+    "rouge_l",
+    "similarity",
+    "whole_bleu",
+    "whole_chrf",
+    "whole_similarity",
+];
 
 #[test]
 fn what_init_writes_runs() {
@@ -26,12 +47,13 @@ fn what_init_writes_runs() {
     assert_eq!(kept + rejected.lines().count() as u64, methods);
     assert!(project.path("first/quickstart/testbed.parquet").exists());
     assert_eq!(project.read("first/quickstart/table_1.csv").lines().count(), 9);
-    for step in ["prompts", "answers", "scores"] {
+    for step in ["prompts", "answers", "scores", "whole_scores"] {
         assert_eq!(first.step(step)["rows"], 150, "{step}: three treatments");
     }
+    assert_eq!(first.step("whole_baselines")["rows"], 100, "two baselines");
     let table = project.read("first/quickstart/table_2.csv");
-    assert_eq!(table.lines().count(), 9);
-    assert_eq!(table.lines().next(), Some("score,control,T1,T2"));
+    assert_eq!(table.lines().count(), 1 + SCORES.len());
+    assert_eq!(table.lines().next(), Some("score,echo,control,T1,T2,reference,of_the_way"));
 
     // Git sees what was written by hand, and nothing else.
     let git = |args: &[&str]| {
@@ -54,7 +76,8 @@ fn what_init_writes_runs() {
     assert_eq!(
         larger.statuses(),
         "methods=hit features=hit valid=hit unique=hit sampled=ran testbed=ran table_1=ran \
-         prompts=ran answers=ran scores=ran table_2=ran effects=ran"
+         prompts=ran answers=ran echo=ran best=ran baselines=ran scores=ran baseline_scores=ran \
+         whole_scores=ran whole_baselines=ran table_2=ran effects=ran"
     );
     let testbed = larger.step("testbed");
     assert_eq!((&testbed["computed_rows"], &testbed["reused_rows"]), (&10.into(), &50.into()));
@@ -76,6 +99,87 @@ fn what_init_writes_runs() {
         assert!(traced.stdout.contains(score[column].as_str().unwrap()), "{column}: {traced}");
     }
     assert_eq!(traced.stdout.matches("made from row").count(), 2, "{traced}");
+}
+
+#[test]
+fn the_quickstart_goes_from_methods_to_scores_without_a_server() {
+    let project = Project::new(QUICKSTART);
+    let set = ["--set", "n=30"];
+    let shown = project.run(&[&["run", "w.yaml"], &set[..]].concat()).exits(0);
+    let rows = |step: &str| {
+        let args = [&["show", "w.yaml", step, "--format", "json"], &set[..]].concat();
+        project.run(&args).exits(0).json_lines()
+    };
+    let scores = rows("whole_scores");
+    assert_eq!(rows("testbed").len(), 30);
+    paired(&scores, 30);
+    for rejects in ["prompts.rejects", "answers.rejects", "echo.rejects", "best.rejects"] {
+        assert!(rows(rejects).is_empty(), "{rejects}");
+    }
+    for row in &scores {
+        assert!(text(row, "prediction").starts_with(text(row, "random_cut").trim_end()), "{row}");
+        // What the model was shown is no merit of its own.
+        assert!(row["bleu"].as_f64() <= row["whole_bleu"].as_f64(), "{row}");
+    }
+    // A model that learned a method would go on with the rest of it.
+    let exact = scores.iter().filter(|row| row["exact_match"] == 1).count();
+    assert!(exact <= 9, "{exact} of 90 methods were known");
+
+    // An echo has written nothing, the reference all: on every row, and in what is printed.
+    let baselines = rows("whole_baselines");
+    let of = |name: &str| -> Vec<Value> {
+        baselines.iter().filter(|row| row["baseline"] == name).cloned().collect()
+    };
+    let (echo, best) = (of("echo"), of("reference"));
+    assert_eq!((echo.len(), best.len()), (30, 30));
+    for (echo, best) in echo.iter().zip(&best) {
+        for score in ["bleu", "chrf", "similarity", "exact_match"] {
+            assert_eq!((&echo[score], &best[score]), (&0.into(), &1.into()), "{score}: {echo}");
+        }
+        let whole = echo["whole_similarity"].as_f64().unwrap();
+        assert!(0.2 < whole && whole < 0.9, "shown is what is whole: {echo}");
+        let code = text(echo, "code");
+        let rest = code.strip_prefix(text(echo, "random_cut")).unwrap().trim();
+        assert_eq!(echo["levenshtein"], rest.chars().count(), "{echo}");
+        assert_eq!(best["levenshtein"], 0);
+    }
+    let printed = table(&project.read("quickstart/table_2.csv"));
+    let names: Vec<&str> = printed.iter().map(|line| line["score"].as_str()).collect();
+    assert_eq!(names, SCORES);
+    for line in &printed {
+        let score = line["score"].as_str();
+        let number = |column: &str| line[column].parse::<f64>().unwrap();
+        for treatment in ["control", "T1", "T2"] {
+            same_rounded(&line[treatment], mean(&scores, treatment, score), score);
+        }
+        for (column, rows) in [("echo", &echo), ("reference", &best)] {
+            same_rounded(&line[column], average(rows, score), score);
+        }
+        let (low, high) = (number("echo"), number("reference"));
+        let way = (number("control") - low) / (high - low);
+        assert!((number("of_the_way") - way).abs() < 0.01, "{line:?}");
+        // The line is on the screen, too, with both ends.
+        let told = shown.stdout.lines().find(|told| told.starts_with(&format!("{score} ")));
+        let told: Vec<&str> = told.unwrap().split_whitespace().collect();
+        assert_eq!(told.len(), 7, "{told:?}");
+        for (told, column) in [(told[1], "echo"), (told[5], "reference")] {
+            assert_eq!(told.parse::<f64>().unwrap(), number(column), "{score}: {column}");
+        }
+        if ["bleu", "chrf", "similarity"].contains(&score) {
+            assert_eq!((told[1], told[5]), ("0", "1"), "{told:?}");
+        }
+    }
+    effects_are_right(&project.read("quickstart/effects.csv"), &scores, 5);
+    for word in ["table_1 (", "table_2 (", "control", "T1", "T2", "codebleu"] {
+        assert!(shown.stdout.contains(word), "{word}\n{shown}");
+    }
+    // The scores of all answers as one text, for each treatment.
+    let corpus = rows("scores.corpus");
+    assert_eq!(corpus.len(), 3 * 6);
+    assert!(corpus.iter().all(|row| row["rows"] == 30), "{corpus:?}");
+    // Again: nothing is computed.
+    let again = project.run(&[&["run", "w.yaml", "--format", "json"], &set[..]].concat()).exits(0);
+    again.all_hit();
 }
 
 #[test]

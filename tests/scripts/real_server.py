@@ -15,8 +15,8 @@ which the program gets in the variable NAME; the key must then be in no file of 
 (looked for as it is: not in compressed columns).
 With `--only-serve` it runs nothing, prints the base URL and serves until it is stopped.
 It needs PyPI, a C++ compiler and some five minutes of two cores at its first use, since
-llama-cpp-python has no wheels; a folder given by `--venv` keeps what was built, otherwise it
-is gone at the end.
+llama-cpp-python has no wheels; a folder given by `--venv` keeps what was built, a part of it as
+well if the script is stopped, otherwise it is gone at the end.
 
 What it prints: the program's events of both runs, the requests by status, the sizes of the
 answers in characters and tokens, the reported model names and finish reasons, the violations.
@@ -46,6 +46,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from harness import Verdict, arguments, in_venv, pinned, run, table, work_folder  # noqa: E402
+from llama_build import build  # noqa: E402
 
 PINS = {
     "llama-cpp-python": "0.3.36",
@@ -408,28 +409,6 @@ def serve(base_url: str, server: Server, key: str | None) -> int:
         return 0
 
 
-def build_quickly(venv: Path) -> None:
-    """Sets how pip builds llama.cpp: without what the server does not need for text, which is
-    more than half, and hardly optimised, which is fast enough for so small a model. What the
-    caller has set stays."""
-    # The package's CMakeLists.txt sets this option itself, so it is shadowed by a variable.
-    shadow = venv.resolve() / "without_common.cmake"
-    shadow.parent.mkdir(parents=True, exist_ok=True)
-    shadow.write_text("set(LLAMA_BUILD_COMMON OFF)\n")
-    os.environ.setdefault(
-        "CMAKE_ARGS",
-        " ".join(
-            [
-                f"-DCMAKE_PROJECT_llama_cpp_INCLUDE={shadow}",
-                "-DLLAVA_BUILD=OFF",
-                "-DCMAKE_CXX_FLAGS_RELEASE=-O0",
-                "-DCMAKE_C_FLAGS_RELEASE=-O1",
-            ]
-        ),
-    )
-    os.environ.setdefault("CMAKE_BUILD_PARALLEL_LEVEL", str(os.cpu_count()))
-
-
 def interrupted(*_) -> None:
     raise KeyboardInterrupt
 
@@ -464,10 +443,8 @@ def main() -> int:
     if venv is None:
         venv = Path(os.environ.get(MADE_VENV) or tempfile.mkdtemp(prefix="galeras-venv-"))
         os.environ[MADE_VENV] = str(venv)
-    if not (venv / "bin" / "python").exists():
-        print(f"building llama.cpp in {venv}, which takes minutes", file=sys.stderr, flush=True)
-    build_quickly(venv)
     try:
+        build(venv, PINS["llama-cpp-python"])
         in_venv(*pinned(PINS), folder=venv)
         work = work_folder(args)
         model, key = work / "model.gguf", secrets.token_hex(16) if args.api_key else None

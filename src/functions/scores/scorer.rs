@@ -279,6 +279,8 @@ pub(super) fn components(scores: &CodeBleuScores) -> [Option<f64>; 5] {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::functions::scores::spec::{BleuSmooth, Tokenize};
 
@@ -335,6 +337,38 @@ mod tests {
         let mut scorer = Scorer::new(spec(&Metric::ALL));
         assert_eq!(scorer.score_continuation(given, "def g(): pass", "").err(), Some(NotGiven));
         assert_eq!(scorer.score_continuation(given, &format!("{given} \n"), "x"), Ok(None));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        /// All scores of an answer are the same whether it repeats what it was given or goes on;
+        /// an echo has none of the points, the reference all of them.
+        #[test]
+        fn given_and_continuation_score_as_the_continuation(
+            given in "def f\\(a\\):\n[ab =#'\n]{0,16}|[a #'\n\"\\\\]{0,12}|\\PC{0,12}",
+            rest in "[ab(=)#' \n]{0,16}|    return [a-c+]{1,9}\n|\\PC{0,16}",
+            text in "[ab(=)#' \n]{0,16}|    return [a-c+]{1,9}\n|\\PC{0,16}",
+        ) {
+            let whole = format!("{given}{rest}");
+            let mut scorer = Scorer::new(spec(&Metric::ALL));
+            let mut score = |text: &str| scorer.score_continuation(&given, &whole, text);
+            let repeated = score(&format!("{given}{text}"));
+            // As text: CodeBLEU may be no number.
+            prop_assert_eq!(format!("{repeated:?}"), format!("{:?}", score(&text)));
+            let wanted = continuation(&given, &whole).rest.trim_matches(is_space);
+            let echo = score(&given);
+            prop_assert_eq!(echo == Ok(None), wanted.is_empty());
+            if let (Ok(Some((echo, _))), Ok(Some((best, _)))) = (echo, score(&whole)) {
+                let all = i64::try_from(wanted.chars().count()).unwrap_or(i64::MAX);
+                prop_assert_eq!((echo.levenshtein, best.levenshtein), (Some(all), Some(0)));
+                prop_assert_eq!((echo.exact_match, best.exact_match), (Some(0), Some(1)));
+                prop_assert_eq!((echo.similarity, best.similarity), (Some(0.0), Some(1.0)));
+                prop_assert_eq!((echo.bleu, echo.chrf), (Some(0.0), Some(0.0)));
+                prop_assert!(best.chrf.is_some_and(|chrf| chrf > 1.0 - 1e-12), "{:?}", best);
+                prop_assert!(best.bleu.is_some_and(|bleu| bleu > 1.0 - 1e-12), "{:?}", best);
+            }
+        }
     }
 
     #[test]

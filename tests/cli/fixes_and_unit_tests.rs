@@ -1,4 +1,4 @@
-//! `workflows/bugfix.yaml` and `workflows/testgen.yaml` on small repositories: which pairs they
+//! `workflows/fixes.yaml` and `workflows/unit_tests.yaml` on small repositories: which pairs they
 //! find, and which not.
 
 use serde_json::Value;
@@ -49,8 +49,8 @@ impl Module {
 }
 
 /// A history with a commit for every rule; the ids of the commits in their order.
-fn fixes(bugfix: &Shipped, name: &str) -> Vec<String> {
-    let repo = Repository::bare(bugfix.project.path(name));
+fn fixes(fixed: &Shipped, name: &str) -> Vec<String> {
+    let repo = Repository::bare(fixed.project.path(name));
     let mut module = Module { numbers: [1; 12], spaces: " ", long: 1, line: 1, more: false };
     let mut ids = Vec::new();
     let mut next = 1;
@@ -115,13 +115,15 @@ fn rejected(rows: &[Value], commits: &[String]) -> Vec<String> {
 
 #[test]
 fn fixes_are_told_by_message_size_and_what_they_change() {
-    let bugfix = Shipped::new("bugfix.yaml", "./a");
-    let commits = fixes(&bugfix, "a");
-    bugfix.run(&[]).exits(0);
-    let rows = bugfix.rows("testbed");
+    let fixed = Shipped::new("fixes.yaml", "./a");
+    let commits = fixes(&fixed, "a");
+    fixed.run(&[]).exits(0);
+    let rows = fixed.rows("testbed");
     assert_eq!(places(&rows, &commits), ["01 m0", "02 m1", "02 m2", "08 m8", "10 m10"]);
-    let expected = "id repo url commit_id commit_time commit_message path qualified_name buggy \
-                    fixed changed_lines complexity nloc token_counts";
+    let expected = "id repo url commit_id commit_time commit_message path fun_name qualified_name \
+                    buggy fixed changed_lines signature docstring d_n_words code_no_docstring \
+                    ast_errors n_ast_errors ast_levels n_ast_nodes n_identifiers complexity nloc \
+                    token_counts n_words vocab_size n_whitespaces n_returns parameters";
     for row in &rows {
         assert_eq!(columns(row), expected);
         let name = text(row, "qualified_name");
@@ -132,13 +134,13 @@ fn fixes_are_told_by_message_size_and_what_they_change() {
         assert_eq!(row["complexity"], 4, "for, if, or: {row}");
     }
     // The second fix of a method is a duplicate of the first, which came before.
-    let duplicates = bugfix.rows("unique.rejects");
+    let duplicates = fixed.rows("unique.rejects");
     assert_eq!(places(&duplicates, &commits), ["11 m0", "17 m1", "18 m2", "19 m8", "20 m10"]);
     for row in &duplicates {
         let first = rows.iter().find(|first| first["qualified_name"] == row["qualified_name"]);
         assert_eq!(row["duplicate_of"], first.unwrap()["id"]);
     }
-    let mut rules = rejected(&bugfix.rows("fixes.rejects"), &commits);
+    let mut rules = rejected(&fixed.rows("fixes.rejects"), &commits);
     // What the first commit added fixes nothing.
     let added = |rule: &String| rule.starts_with("says_that_it_fixes 00 ");
     assert_eq!(rules.iter().filter(|rule| added(rule)).count(), 15);
@@ -165,35 +167,35 @@ fn fixes_are_told_by_message_size_and_what_they_change() {
 
 #[test]
 fn a_larger_fix_is_one_if_the_params_say_so() {
-    let mut bugfix = Shipped::new("bugfix.yaml", "./a");
-    let commits = fixes(&bugfix, "a");
-    bugfix.set("max_methods", "3");
-    bugfix.set("max_lines", "44");
-    bugfix.run(&[]).exits(0);
-    let found = places(&bugfix.rows("testbed"), &commits);
+    let mut fixed = Shipped::new("fixes.yaml", "./a");
+    let commits = fixes(&fixed, "a");
+    fixed.set("max_methods", "3");
+    fixed.set("max_lines", "44");
+    fixed.run(&[]).exits(0);
+    let found = places(&fixed.rows("testbed"), &commits);
     let expected =
         ["01 m0", "02 m1", "02 m2", "04 m4", "04 m5", "04 m6", "08 m8", "10 m10", "15 long"];
     assert_eq!(found, expected);
-    bugfix.set("max_methods", "1");
-    bugfix.set("max_lines", "43");
-    bugfix.run(&[]).exits(0);
-    let found = places(&bugfix.rows("testbed"), &commits);
+    fixed.set("max_methods", "1");
+    fixed.set("max_lines", "43");
+    fixed.run(&[]).exits(0);
+    let found = places(&fixed.rows("testbed"), &commits);
     assert_eq!(found, ["01 m0", "08 m8", "10 m10", "17 m1", "18 m2"]);
-    bugfix.set("n", "2");
-    bugfix.run(&[]).exits(0);
-    assert_eq!(bugfix.rows("sampled").len(), 2);
+    fixed.set("n", "2");
+    fixed.run(&[]).exits(0);
+    assert_eq!(fixed.rows("sampled").len(), 2);
 }
 
 #[test]
 fn a_fork_gives_duplicates_and_a_table_shows_the_checks() {
-    let bugfix = Shipped::new("bugfix.yaml", "./a,./b");
-    let commits = fixes(&bugfix, "a");
-    assert_eq!(fixes(&bugfix, "b"), commits, "the same commits");
-    let outcome = bugfix.run_human().exits(0);
-    let rows = bugfix.rows("testbed");
+    let fixed = Shipped::new("fixes.yaml", "./a,./b");
+    let commits = fixes(&fixed, "a");
+    assert_eq!(fixes(&fixed, "b"), commits, "the same commits");
+    let outcome = fixed.run_human().exits(0);
+    let rows = fixed.rows("testbed");
     assert_eq!(places(&rows, &commits), ["01 m0", "02 m1", "02 m2", "08 m8", "10 m10"]);
-    assert_eq!(bugfix.rows("unique.rejects").len(), 15);
-    let checks = bugfix.csv("bugfix/checks.csv");
+    assert_eq!(fixed.rows("unique.rejects").len(), 15);
+    let checks = fixed.csv("fixes/checks.csv");
     let names: Vec<&str> = checks.iter().map(|row| row["rule"].as_str()).collect();
     assert_eq!(names.len(), 8);
     for check in &checks {
@@ -202,10 +204,10 @@ fn a_fork_gives_duplicates_and_a_table_shows_the_checks() {
         let shown = |line: &&str| line.contains(&check["rule"]) && line.contains(&check["checked"]);
         assert!(outcome.stdout.lines().any(|line| shown(&line)), "{}", outcome.stdout);
     }
-    for name in ["testbed", "rejected", "duplicates"] {
-        assert!(bugfix.project.path(&format!("bugfix/{name}.parquet")).exists(), "{name}");
+    for name in ["testbed", "rejected", "duplicates", "unparsed"] {
+        assert!(fixed.project.path(&format!("fixes/{name}.parquet")).exists(), "{name}");
     }
-    bugfix.run(&[]).exits(0).all_hit();
+    fixed.run(&[]).exits(0).all_hit();
 }
 
 /// A test that calls these, one after another.
@@ -230,8 +232,8 @@ fn class(name: &str, methods: &[String]) -> String {
     format!("class {name}:\n{}\n", indented.map(|line| format!("    {line}\n")).collect::<String>())
 }
 
-fn tests_and_methods(testgen: &Shipped, name: &str) -> [String; 2] {
-    let repo = Repository::bare(testgen.project.path(name));
+fn tests_and_methods(tested: &Shipped, name: &str) -> [String; 2] {
+    let repo = Repository::bare(tested.project.path(name));
     let v = |name: &str| version(name, 1);
     let library = |number| {
         let names = ["parse", "render", "load", "test_connection", "runFast", "get_run"];
@@ -303,12 +305,12 @@ const PAIRS: [&str; 7] = [
 
 #[test]
 fn tests_are_paired_with_the_method_of_their_name_or_their_only_call() {
-    let testgen = Shipped::new("testgen.yaml", "./a");
-    let [first, second] = tests_and_methods(&testgen, "a");
-    testgen.run(&[]).exits(0);
-    let rows = testgen.rows("checked");
+    let tested = Shipped::new("unit_tests.yaml", "./a");
+    let [first, second] = tests_and_methods(&tested, "a");
+    tested.run(&[]).exits(0);
+    let rows = tested.rows("checked");
     assert_eq!(pairs(&rows), PAIRS);
-    let rejects = testgen.rows("checked.rejects");
+    let rejects = tested.rows("checked.rejects");
     let mut rules: Vec<String> = rejects
         .iter()
         .map(|row| format!("{} {}", text(row, "test_name"), text(row, "rule")))
@@ -323,8 +325,8 @@ fn tests_are_paired_with_the_method_of_their_name_or_their_only_call() {
         ]
     );
     // One of the two tests that are equal but for their names.
-    let testbed = testgen.rows("testbed");
-    let duplicates = testgen.rows("testbed.rejects");
+    let testbed = tested.rows("testbed");
+    let duplicates = tested.rows("testbed.rejects");
     assert_eq!((testbed.len(), duplicates.len()), (PAIRS.len() - 1, 1));
     let kept: Vec<String> =
         pairs(&testbed).into_iter().filter(|p| p.starts_with("test_render")).collect();
@@ -335,7 +337,8 @@ fn tests_are_paired_with_the_method_of_their_name_or_their_only_call() {
     assert_eq!(
         columns(row),
         "id repo url test_path test_name test_commit test_code test_token_counts method_id path \
-         fun_name qualified_name commit_id code docstring complexity nloc token_counts linked_by"
+         fun_name qualified_name commit_id code docstring complexity nloc token_counts n_ast_nodes \
+         ast_levels n_whitespaces linked_by"
     );
     // The method as the last commit left it, its test as the first did.
     assert_eq!(text(row, "code"), version("parse_url", 2).trim_end());
@@ -348,16 +351,16 @@ fn tests_are_paired_with_the_method_of_their_name_or_their_only_call() {
         (text(row, "test_path"), text(row, "path")),
         ("tests/unit/cases.py", "src/latest/lib.py")
     );
-    let method = testgen.rows("latest").into_iter().find(|m| m["id"] == row["method_id"]).unwrap();
+    let method = tested.rows("latest").into_iter().find(|m| m["id"] == row["method_id"]).unwrap();
     assert_eq!(method["token_counts"], row["token_counts"]);
 }
 
 #[test]
 fn pairs_stay_within_a_repository() {
-    let testgen = Shipped::new("testgen.yaml", "./a,./b");
-    tests_and_methods(&testgen, "a");
+    let tested = Shipped::new("unit_tests.yaml", "./a,./b");
+    tests_and_methods(&tested, "a");
     // Methods of the same names, and a test of a method that only the other one has.
-    let repo = Repository::bare(testgen.project.path("b"));
+    let repo = Repository::bare(tested.project.path("b"));
     let methods = file(&[version("render", 5), version("run", 6)]);
     let tests = file(&[test("test_load_things", &["load"]), test("test_run_once", &["x.run"])]);
     repo.commit(
@@ -366,23 +369,23 @@ fn pairs_stay_within_a_repository() {
             .write("m.py", methods)
             .write("tests/t.py", tests),
     );
-    let outcome = testgen.run(&[]).exits(0);
-    let rows = testgen.rows("checked");
+    let outcome = tested.run(&[]).exits(0);
+    let rows = tested.rows("checked");
     let of = |repo: &str| -> Vec<Value> {
         rows.iter().filter(|row| row["repo"] == repo).cloned().collect()
     };
     assert_eq!(pairs(&of("b")), ["test_run_once -> run, name"]);
     assert_eq!(pairs(&of("a")), PAIRS);
-    let summary = testgen.csv("testgen/summary.csv");
+    let summary = tested.csv("unit_tests/summary.csv");
     assert_eq!((summary[0]["rows"].as_str(), summary[0]["duplicates"].as_str()), ("8", "1"));
-    assert_eq!(sorted(&testgen.rows("testbed"), "id").len(), 7);
-    written(&testgen, &outcome);
-    testgen.run(&["--jobs", "1"]).exits(0).all_hit();
+    assert_eq!(sorted(&tested.rows("testbed"), "id").len(), 7);
+    written(&tested, &outcome);
+    tested.run(&["--jobs", "1"]).exits(0).all_hit();
 }
 
-fn written(testgen: &Shipped, outcome: &Outcome) {
+fn written(tested: &Shipped, outcome: &Outcome) {
     for name in ["testbed", "rejected", "duplicates"] {
-        let path = format!("testgen/{name}.parquet");
-        assert!(testgen.project.path(&path).exists(), "{name}: {outcome}");
+        let path = format!("unit_tests/{name}.parquet");
+        assert!(tested.project.path(&path).exists(), "{name}: {outcome}");
     }
 }
