@@ -21,6 +21,7 @@ mod cut_and_sample;
 mod damage;
 mod data_verbs;
 mod dedup;
+mod dedup_against;
 mod dedup_bad_input;
 mod dedup_odd_tables;
 mod dedup_ports;

@@ -97,6 +97,12 @@ fn ceil(value: f64) -> u32 {
     whole + u32::from(f64::from(whole) < value)
 }
 
+/// The fewest of `all` that are a share of at least `share`, at least one; rounding gives way.
+#[inline]
+pub(super) fn least_share(share: f64, all: u32) -> u32 {
+    ceil(share * f64::from(all) - SLACK).clamp(1, all.max(1))
+}
+
 impl Bounds {
     pub(super) fn new(thresholds: &Thresholds) -> Result<Self, SimilarityError> {
         let &Thresholds { set, multiset, min_tokens } = thresholds;

@@ -9,6 +9,10 @@
 //! | `minhash` | the search by MinHash signatures |
 //! | `bounds` | the decision about one pair |
 //! | `components` | similar pairs -> connected components |
+//! | `token_rows`, `targets` | rows that are compared with other tables |
+//! | `near_index`, `gram_index`, `near_probe` | the search for those that are near to a row |
+//! | `nearness`, `nearest` | how near, and which row is the nearest |
+//! | `ngrams` | n-grams of sequences of tokens |
 //! | `keys`, `vocabulary` | numbers for tokens |
 //! | `store` | token data in memory or on disk |
 //! | `stoppable` | polling, sorting in pieces, threads |
@@ -24,6 +28,7 @@ mod bounds;
 mod components;
 mod corpus;
 mod error;
+mod gram_index;
 mod index;
 mod join;
 mod keys;
@@ -31,12 +36,21 @@ mod keys;
 mod large_tests;
 mod merge;
 mod minhash;
+mod near_index;
+mod near_probe;
+#[cfg(test)]
+mod near_tests;
+mod nearest;
+mod nearness;
+mod ngrams;
 mod reader;
 mod search;
 mod stoppable;
 mod store;
+mod targets;
 #[cfg(test)]
 mod tests;
+mod token_rows;
 mod vocabulary;
 mod word_splitter;
 
@@ -44,7 +58,13 @@ pub use bounds::jaccard;
 pub use corpus::Corpus;
 pub use error::SimilarityError;
 pub use minhash::expected_recall;
+pub use near_index::NearIndex;
+pub use near_probe::NearProbe;
+pub use nearest::{NearRow, Nearest};
+pub use nearness::{NGRAMS, NearThresholds, Nearness};
 pub use reader::CorpusReader;
 pub use search::{
     CorpusCounts, PairProgress, PairSearch, PairSink, SimilarityLimits, StopFlag, Thresholds,
 };
+pub use targets::Targets;
+pub use token_rows::TokenRows;

@@ -57,6 +57,25 @@ impl Vocabulary {
         Ok(&mut self.entries[at])
     }
 
+    /// The number of a token, if it has one.
+    #[inline]
+    pub(super) fn get(&self, key: u128) -> Option<u32> {
+        let entry = &self.entries[self.find(key)];
+        (entry.key != 0).then_some(entry.id)
+    }
+
+    /// Gives the tokens other numbers: `numbers` has that of each old one.
+    pub(super) fn renumber(&mut self, numbers: &[u32]) {
+        for entry in self.entries.iter_mut().filter(|entry| entry.key != 0) {
+            entry.id = numbers.get(entry.id as usize).copied().unwrap_or(entry.id);
+        }
+    }
+
+    /// Bytes of the table.
+    pub(super) fn held(&self) -> usize {
+        self.entries.len() * size_of::<Entry>()
+    }
+
     /// Gives a token the number [`DROPPED`].
     pub(super) fn drop_token(&mut self, key: u128) -> Result<(), SimilarityError> {
         self.entry(key)?.id = DROPPED;

@@ -16,6 +16,7 @@ use datafusion::dataframe::DataFrame;
 use futures::StreamExt;
 
 use super::super::worker_threads::{StopOnDrop, on_thread};
+use super::against::AgainstCounts;
 use super::{BoundDedup, Keep};
 use crate::id::ID;
 use crate::operator::{LowerContext, StepError, Tell};
@@ -57,6 +58,7 @@ pub(super) async fn decide(
     cx: &LowerContext,
     input: DataFrame,
     corpus: Corpus,
+    against: Option<AgainstCounts>,
 ) -> Result<Decided, StepError> {
     let corpus = Arc::new(corpus);
     let stop = StopOnDrop::default();
@@ -83,7 +85,7 @@ pub(super) async fn decide(
         members.iter().map(|m| (m.row, members[kept[&m.cluster].0].row)).collect();
     let counts = corpus.counts();
     let similarities = on_thread(move || Ok(corpus.similarities(&pairs)?)).await?;
-    tables(step, &members, &kept, &similarities, &counts)
+    tables(step, &members, &kept, &similarities, (&counts, against))
 }
 
 /// The members of clusters with their ids and what they are ordered by, in the order of rows.
@@ -161,7 +163,7 @@ fn tables(
     members: &[Member],
     kept: &HashMap<u32, (usize, i64)>,
     similarities: &[(f64, f64)],
-    counts: &CorpusCounts,
+    (counts, against): (&CorpusCounts, Option<AgainstCounts>),
 ) -> Result<Decided, StepError> {
     let of = |member: &Member| &members[kept[&member.cluster].0];
     let ids: StringArray = members.iter().map(|m| Some(m.id.as_str())).collect();
@@ -201,7 +203,7 @@ fn tables(
     let all = RecordBatch::try_from_iter_with_nullable(all)?;
     let set_aside: BooleanArray = is_kept.iter().map(|kept| Some(!kept)).collect();
     let duplicates = arrow::compute::filter_record_batch(&all, &set_aside)?;
-    let summary = summary(step, kept, duplicates.num_rows() as i64, counts)?;
+    let summary = summary(step, kept, duplicates.num_rows() as i64, (counts, against))?;
     Ok(Decided {
         duplicates,
         clusters: RecordBatch::try_from_iter_with_nullable(clusters)?,
@@ -209,28 +211,42 @@ fn tables(
     })
 }
 
-/// The one row of the port `summary`.
+/// The one row of the port `summary`. Rows near to another table are not among the `counts`.
 fn summary(
     step: &BoundDedup,
     kept: &HashMap<u32, (usize, i64)>,
     duplicates: i64,
-    counts: &CorpusCounts,
+    (counts, against): (&CorpusCounts, Option<AgainstCounts>),
 ) -> Result<RecordBatch, StepError> {
-    let rows = counts.rows as i64;
-    let percent = if rows == 0 { 0.0 } else { 100.0 * duplicates as f64 / rows as f64 };
+    let near = against.map_or(0, |against| against.near as i64);
+    let rows = counts.rows as i64 + near;
+    let percent = |part: i64| if rows == 0 { 0.0 } else { 100.0 * part as f64 / rows as f64 };
     let largest = kept.values().map(|(_, size)| *size).max().unwrap_or(0);
     let count = |n: i64| -> ArrayRef { Arc::new(Int64Array::from(vec![n])) };
     let share = |x: f64| -> ArrayRef { Arc::new(Float64Array::from(vec![x])) };
-    Ok(RecordBatch::try_from_iter_with_nullable([
-        ("rows", count(rows), false),
-        ("duplicates", count(duplicates), false),
-        ("percent", share(percent), false),
-        ("kept", count(rows - duplicates), false),
-        ("clusters", count(kept.len() as i64), false),
-        ("largest_cluster", count(largest), false),
-        ("compared", count(counts.documents as i64), false),
-        ("too_short", count(counts.too_short as i64), false),
-        ("nulls", count(counts.nulls as i64), false),
-        ("expected_recall", share(step.recall()), false),
-    ])?)
+    let mut columns = vec![
+        ("rows", count(rows)),
+        ("duplicates", count(duplicates)),
+        ("percent", share(percent(duplicates))),
+        ("kept", count(rows - duplicates - near)),
+        ("clusters", count(kept.len() as i64)),
+        ("largest_cluster", count(largest)),
+        ("compared", count(counts.documents as i64 + near)),
+        ("too_short", count(counts.too_short as i64)),
+        ("nulls", count(counts.nulls as i64)),
+        ("expected_recall", share(step.recall())),
+    ];
+    if let Some(against) = against {
+        columns.extend([
+            ("near", count(near)),
+            ("near_percent", share(percent(near))),
+            ("near_similar", count(against.similar as i64)),
+            ("against_rows", count(against.rows as i64)),
+            ("against_compared", count(against.compared as i64)),
+            ("against_too_short", count(against.too_short as i64)),
+            ("against_nulls", count(against.nulls as i64)),
+        ]);
+    }
+    let columns = columns.into_iter().map(|(name, values)| (name, values, false));
+    Ok(RecordBatch::try_from_iter_with_nullable(columns)?)
 }

@@ -1,15 +1,19 @@
 //! `dedup`: near-duplicates by Jaccard similarity; one row of each cluster is kept.
 //!
-//! Lives here: the arguments and the ports. Does not live here: the reading of tokens (`read`),
-//! which row is kept (`decide`), the join itself (`galeras_similarity`).
+//! Lives here: the arguments, and how the parts go together. Does not live here: the columns of the
+//! ports (`tables`), the reading of tokens (`read`), which row is kept (`decide`), what is near to
+//! another table (`against`, `near`), the joins themselves (`galeras_similarity`).
 
+mod against;
 mod decide;
+mod near;
 mod read;
+mod tables;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use arrow::datatypes::DataType;
+use arrow::array::RecordBatch;
 use datafusion::dataframe::DataFrame;
 use datafusion::logical_expr::{JoinType, lit};
 use futures::future::BoxFuture;
@@ -17,11 +21,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use self::against::{AGAINST, Against, AgainstIds};
 use self::decide::{Decided, decide};
-use self::read::read;
-use super::columns::{is_text, require_column, text_field};
+use self::read::{limits, read, tokenizer};
+use super::columns::{is_text, require_column};
 use super::projection::project;
-use super::rejects::{reject_table, reject_values};
+use super::rejects::reject_values;
 use super::tokenizer_model::{MODEL, read_model};
 use crate::code::Code;
 use crate::digest::Digest;
@@ -29,7 +34,7 @@ use crate::id::ID;
 use crate::operator::{
     Access, ArgError, BindContext, BoundStep, Demand, Descriptor, Effect, Grain, INPUT, InputPorts,
     LowerContext, Lowering, MAIN, Operator, Port, Ports, REJECTS, Reads, SUMMARY, SideFile,
-    StepError, TableSchema, TableStep, args_schema, describe, parse_args,
+    StepError, TableStep, args_schema, parse_args,
 };
 use crate::session::column;
 use crate::small_file::{self, MAX_MODEL_BYTES};
@@ -69,6 +74,35 @@ struct Args {
     /// Which row of a cluster is kept.
     #[serde(default)]
     keep: Keep,
+    /// The column of `against` with the texts; `column` if absent.
+    #[serde(default)]
+    against_column: Option<String>,
+    /// The column of `against` that names a row in `near_to`; `id` if absent.
+    #[serde(default)]
+    against_id: Option<String>,
+    /// The column of `against` that says which table a row is from, for `near_to_source`.
+    #[serde(default)]
+    against_source: Option<String>,
+    /// Which rows of `against` a row is compared with, by their `against_id`; `any` if absent.
+    #[serde(default)]
+    against_ids: Option<AgainstIds>,
+    /// The least Jaccard similarity of the sets with a row of `against`; `threshold` if absent.
+    #[serde(default)]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    against_threshold: Option<f64>,
+    /// As `multiset_threshold`, which it is if absent, with a row of `against`.
+    #[serde(default)]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    against_multiset_threshold: Option<f64>,
+    /// The least share of a row's 8-grams that a row of `against` has, 0.7 if absent; 0 for no such
+    /// condition.
+    #[serde(default)]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    containment_8: Option<f64>,
+    /// The same for 13-grams, 0 if absent.
+    #[serde(default)]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    containment_13: Option<f64>,
 }
 
 fn threshold() -> f64 {
@@ -136,7 +170,7 @@ const DESCRIPTOR: Descriptor = Descriptor {
     version: 1,
     grain: Grain::of::<BoundDedup, _>(),
     effect: Effect::Pure,
-    inputs: InputPorts::OneAnd(&[TOKENIZER]),
+    inputs: InputPorts::OneAnd(&[TOKENIZER, AGAINST]),
     doc: include_str!("doc.md"),
     args_schema: args_schema::<Args>,
 };
@@ -168,35 +202,19 @@ impl Operator for DedupOperator {
                 require_column(cx, &path, name, "a plain value", |t| !t.is_nested(), &mut errors);
             }
             check_thresholds(&args, &mut errors);
+            let against = Against::bind(&args, cx, &mut errors);
             let file = check_tokenizer(&args, cx, &mut errors);
             if !errors.is_empty() {
                 return Err(errors);
             }
-            let similarities = [
-                describe(
-                    "jaccard",
-                    DataType::Float64,
-                    false,
-                    "Jaccard similarity of the sets",
-                    None,
-                ),
-                describe(
-                    "multiset_jaccard",
-                    DataType::Float64,
-                    false,
-                    "Jaccard similarity of the multisets",
-                    None,
-                ),
-            ];
-            let duplicate_of = text_field("duplicate_of", "the kept row of the cluster");
-            let rejects = reject_table(&input).with(&[duplicate_of]).with(&similarities);
+            let rejects = tables::rejects(&input, against.as_ref());
             let ports = vec![
                 Port::new(MAIN, input),
                 Port::new(REJECTS, rejects),
-                Port::new(CLUSTERS, clusters_table().with(&similarities)),
-                Port::new(SUMMARY, summary_table()),
+                Port::new(CLUSTERS, tables::clusters()),
+                Port::new(SUMMARY, tables::summary(against.as_ref())),
             ];
-            Ok(Box::new(BoundDedup { args, file, ports }) as Box<dyn BoundStep>)
+            Ok(Box::new(BoundDedup { args, against, file, ports }) as Box<dyn BoundStep>)
         })
     }
 }
@@ -264,44 +282,10 @@ fn check_tokenizer(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) ->
     Some(path)
 }
 
-fn clusters_table() -> TableSchema {
-    TableSchema::default()
-        .with(&[
-            text_field(ID, "a row of a cluster"),
-            text_field("cluster", "the kept row of its cluster"),
-            describe("size", DataType::Int64, false, "rows of the cluster", Some("rows")),
-            describe("kept", DataType::Boolean, false, "whether this is the kept row", None),
-        ])
-        .keyed(&[ID])
-}
-
-fn summary_table() -> TableSchema {
-    let count =
-        |name: &str, about: &str| describe(name, DataType::Int64, false, about, Some("rows"));
-    let table = TableSchema::default().with(&[
-        count("rows", "rows of the input"),
-        count("duplicates", "rows set aside"),
-        describe("percent", DataType::Float64, false, "share of duplicates", Some("percent")),
-        count("kept", "rows kept"),
-        describe("clusters", DataType::Int64, false, "clusters of two rows and more", None),
-        count("largest_cluster", "rows of the largest cluster; 0 without one"),
-        count("compared", "rows with enough tokens"),
-        count("too_short", "rows with fewer tokens than `min_tokens`"),
-        count("nulls", "rows without a text"),
-        describe(
-            "expected_recall",
-            DataType::Float64,
-            false,
-            "probability that a pair just at the threshold is found",
-            None,
-        ),
-    ]);
-    table.keyed(&["rows"])
-}
-
 #[derive(Debug)]
 struct BoundDedup {
     args: Args,
+    against: Option<Against>,
     file: Option<PathBuf>,
     ports: Vec<Port>,
 }
@@ -313,6 +297,7 @@ impl BoundStep for BoundDedup {
         if self.args.tokenizer_file.is_some() {
             args["tokenizer_file"] = Value::Bool(true);
         }
+        Against::resolve(self.against.as_ref(), &mut args);
         args
     }
 
@@ -321,8 +306,9 @@ impl BoundStep for BoundDedup {
     }
 
     fn reads(&self, input: &str) -> Reads {
-        match input {
-            TOKENIZER => Reads::Columns(vec![MODEL.to_string()]),
+        match (input, &self.against) {
+            (TOKENIZER, _) => Reads::Columns(vec![MODEL.to_string()]),
+            (AGAINST, Some(against)) => Reads::Columns(against.reads()),
             _ => Reads::All,
         }
     }
@@ -399,21 +385,52 @@ impl TableStep for BoundDedup {
         Box::pin(async move {
             let missing = || StepError::new("`dedup` needs an input table");
             let input = inputs.remove(INPUT).ok_or_else(missing)?;
-            let corpus = read(self, cx, input.clone(), inputs.remove(TOKENIZER)).await?;
-            let Decided { duplicates, clusters, summary } =
-                decide(self, cx, input.clone(), corpus).await?;
-            // The small table stands on the left: its rows are looked up by those of the input,
-            // which stay in their order.
-            let small = || cx.session.read_batch(duplicates.clone());
+            let bpe = tokenizer(self, inputs.remove(TOKENIZER)).await?;
+            let limits = limits(cx);
+            let small = |rows: &RecordBatch| cx.session.read_batch(rows.clone());
+            // A small table stands on the left: its rows are looked up by those of the input, which
+            // stay in their order.
             let (here, there) = ([decide::DUPLICATE], [ID]);
-            let kept = small()?.join(input.clone(), JoinType::RightAnti, &here, &there, None)?;
-            let others = small()?.join(input, JoinType::Inner, &here, &there, None)?;
-            let mut values = reject_values(lit("duplicate"), column(decide::REASON));
-            values.extend([
+            let mut rest = input.clone();
+            let mut near = None;
+            if let Some(against) = &self.against {
+                let other = inputs.remove(AGAINST).ok_or_else(missing)?;
+                let tables = (input.clone(), other);
+                let found = near::find(self, cx, against, tables, bpe.as_ref(), &limits).await?;
+                let ids = small(&found.ids()?)?;
+                rest = ids.join(rest, JoinType::RightAnti, &here, &there, None)?;
+                near = Some(found);
+            }
+            let corpus = read(self, cx, rest.clone(), bpe, limits).await?;
+            let counts = near.as_ref().map(|near| near.counts);
+            let Decided { duplicates, clusters, summary } =
+                decide(self, cx, rest, corpus, counts).await?;
+            let mut values = vec![
                 ("duplicate_of", column(decide::DUPLICATE_OF)),
                 ("jaccard", column(decide::JACCARD)),
                 ("multiset_jaccard", column(decide::MULTISET_JACCARD)),
-            ]);
+            ];
+            let set_aside = match &near {
+                None => {
+                    let rule = lit(against::DUPLICATE_RULE);
+                    values.extend(reject_values(rule, column(decide::REASON)));
+                    duplicates
+                }
+                Some(near) => {
+                    let rule = column(against::RULE);
+                    values.extend(reject_values(rule, column(decide::REASON)));
+                    values.extend([
+                        ("near_to", column(against::NEAR_TO)),
+                        ("near_to_source", column(against::NEAR_TO_SOURCE)),
+                        ("containment_8", column(against::CONTAINMENT[0])),
+                        ("containment_13", column(against::CONTAINMENT[1])),
+                    ]);
+                    near.with_duplicates(&duplicates)?
+                }
+            };
+            let kept =
+                small(&set_aside)?.join(input.clone(), JoinType::RightAnti, &here, &there, None)?;
+            let others = small(&set_aside)?.join(input, JoinType::Inner, &here, &there, None)?;
             Ok(vec![
                 (MAIN, kept),
                 (REJECTS, project(others, &self.ports[1].table, values)?),

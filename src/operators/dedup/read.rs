@@ -28,23 +28,35 @@ const OF_MEMORY: usize = 4;
 /// A batch and the position of its first row.
 type Numbered = (u32, RecordBatch);
 
+/// The tokenizer, of the port or of the file, for `tokens: bpe`.
+pub(super) async fn tokenizer(
+    step: &BoundDedup,
+    table: Option<DataFrame>,
+) -> Result<Option<Arc<Bpe>>, StepError> {
+    Ok(match (table, &step.file) {
+        (Some(table), _) => Some(Arc::new(model(table).await?)),
+        (None, Some(path)) => Some(Arc::new(read_model(path)?)),
+        (None, None) => None,
+    })
+}
+
+/// What a search may use.
+pub(super) fn limits(cx: &LowerContext) -> SimilarityLimits {
+    SimilarityLimits {
+        memory: cx.memory - cx.memory / OF_MEMORY,
+        threads: cx.jobs.max(1),
+        scratch: cx.scratch.clone(),
+    }
+}
+
 /// The documents of the input.
 pub(super) async fn read(
     step: &BoundDedup,
     cx: &LowerContext,
     input: DataFrame,
-    tokenizer: Option<DataFrame>,
+    bpe: Option<Arc<Bpe>>,
+    limits: SimilarityLimits,
 ) -> Result<Corpus, StepError> {
-    let bpe = match (tokenizer, &step.file) {
-        (Some(table), _) => Some(Arc::new(model(table).await?)),
-        (None, Some(path)) => Some(Arc::new(read_model(path)?)),
-        (None, None) => None,
-    };
-    let limits = SimilarityLimits {
-        memory: cx.memory - cx.memory / OF_MEMORY,
-        threads: cx.jobs.max(1),
-        scratch: cx.scratch.clone(),
-    };
     let mut columns = vec![column(ID), column(&step.args.column)];
     columns.dedup();
     let texts = input

@@ -1,0 +1,184 @@
+//! Which documents have an n-gram among their rarest.
+//!
+//! Here: choosing n-grams of each document, and finding documents by them. Not here: deciding
+//! about a document.
+//!
+//! A row that has at least a share t of the g n-grams of a document has one of any g - ⌈tg⌉ + 1 of
+//! them. The index holds so many of each document, those that are rare among all documents, so
+//! that few are named by chance.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+
+use super::bounds::least_share;
+use super::ngrams::{GramSet, each_gram};
+use super::stoppable::{Ticker, in_threads};
+use super::{SimilarityError, StopFlag};
+
+/// Counters of how often n-grams occur: one for every so many of all, and how many at least and
+/// most (as powers of two).
+const PER_COUNTER: usize = 2;
+const COUNTERS: Range<u32> = 12..27;
+
+/// More than so many n-grams are as good as so many.
+const MANY: u8 = 128;
+
+/// Bits of the filter in front of the index for each entry.
+const FILTER: usize = 16;
+
+/// Documents by the hashes of some of their n-grams.
+pub(super) struct GramIndex {
+    n: usize,
+    /// Where the entries of each range of hashes start, and the end of the last.
+    starts: Vec<u32>,
+    /// Part of the hash, and the document.
+    entries: Vec<(u32, u32)>,
+    /// Hashes have their highest bits shifted down by so much.
+    shift: u32,
+    /// A bit is set for the hash of each entry: small enough to stay in the processor's cache
+    /// where the index does not.
+    filter: Vec<u64>,
+}
+
+impl GramIndex {
+    /// The index of nothing.
+    pub(super) fn none(n: usize) -> Self {
+        Self { n, starts: Vec::new(), entries: Vec::new(), shift: 0, filter: Vec::new() }
+    }
+
+    /// The index of documents, given by their sequences, for containments of `least` and more.
+    /// The second result is the number of distinct n-grams of each document.
+    pub(super) fn new<'a>(
+        documents: usize,
+        sequence: &(impl Fn(usize) -> &'a [u32] + Sync),
+        (n, least): (usize, f64),
+        threads: usize,
+        stop: StopFlag<'_>,
+    ) -> Result<(Self, Vec<u32>), SimilarityError> {
+        let share = documents.div_ceil(threads).max(1);
+        let parts =
+            || (0..documents).step_by(share).map(|at| at..documents.min(at + share)).collect();
+        let all: usize = (0..documents).map(|document| sequence(document).len()).sum();
+        let wanted = (all / PER_COUNTER).max(1).next_power_of_two();
+        let counters = wanted.clamp(1 << COUNTERS.start, 1 << COUNTERS.end);
+        let counts: Vec<AtomicU8> = if least > 0.0 {
+            (0..counters).map(|_| AtomicU8::new(0)).collect()
+        } else {
+            Vec::new()
+        };
+        let counter = |hash: u64| &counts[(hash >> 20) as usize & (counters - 1)];
+        in_threads(if least > 0.0 { parts() } else { Vec::new() }, |part: Range<usize>| {
+            let mut ticker = Ticker::new(stop);
+            for document in part {
+                ticker.work(4 * sequence(document).len())?;
+                each_gram(sequence(document), n, |_, hash| {
+                    // Threads that count at the same time go beyond it by one each.
+                    if counter(hash).load(Relaxed) < MANY {
+                        counter(hash).fetch_add(1, Relaxed);
+                    }
+                    true
+                });
+            }
+            Ok(())
+        })?;
+        let chosen = in_threads(parts(), |part: Range<usize>| {
+            let mut ticker = Ticker::new(stop);
+            let mut set = GramSet::new(n);
+            let (mut sizes, mut entries, mut grams) = (Vec::new(), Vec::new(), Vec::new());
+            for document in part {
+                grams.clear();
+                set.fill(sequence(document), |hash| {
+                    if least > 0.0 {
+                        grams.push((counter(hash).load(Relaxed).min(MANY), hash));
+                    }
+                });
+                sizes.push(set.len());
+                ticker.work(16 * sequence(document).len())?;
+                if least > 0.0 && set.len() > 0 {
+                    let prefix = (set.len() + 1 - least_share(least, set.len())) as usize;
+                    if prefix < grams.len() {
+                        grams.select_nth_unstable(prefix - 1);
+                        grams.truncate(prefix);
+                    }
+                    entries.extend(grams.iter().map(|&(_, hash)| (hash, document as u32)));
+                }
+            }
+            Ok((sizes, entries))
+        })?;
+        let mut sizes = Vec::with_capacity(documents);
+        let mut entries = Vec::with_capacity(chosen.len());
+        for (part, found) in chosen {
+            sizes.extend(part);
+            entries.push(found);
+        }
+        Ok((Self::of(n, entries, stop)?, sizes))
+    }
+
+    fn of(
+        n: usize,
+        parts: Vec<Vec<(u64, u32)>>,
+        stop: StopFlag<'_>,
+    ) -> Result<Self, SimilarityError> {
+        let mut ticker = Ticker::new(stop);
+        let count: usize = parts.iter().map(Vec::len).sum();
+        let most = u32::try_from(count).map_err(|_| SimilarityError::TooMany("n-grams"))?;
+        let bits = u64::from(most).max(2).next_power_of_two().trailing_zeros();
+        let shift = 64 - bits;
+        // One place more, so that filling turns starts into starts.
+        let mut starts = vec![0_u32; (1 << bits) + 2];
+        let mut filter = vec![0_u64; ((FILTER << bits) / 64).max(1)];
+        for &(hash, _) in parts.iter().flatten() {
+            starts[(hash >> shift) as usize + 2] += 1;
+            let (word, bit) = filter_place(hash, filter.len());
+            filter[word] |= bit;
+            ticker.work(4)?;
+        }
+        let mut sum = 0;
+        for start in &mut starts {
+            sum += *start;
+            *start = sum;
+        }
+        ticker.work(starts.len())?;
+        let mut entries = vec![(0, 0); count];
+        for part in parts {
+            for (hash, document) in part {
+                let next = &mut starts[(hash >> shift) as usize + 1];
+                entries[*next as usize] = (hash as u32, document);
+                *next += 1;
+                ticker.work(4)?;
+            }
+        }
+        Ok(Self { n, starts, entries, shift, filter })
+    }
+
+    /// Calls `document` with each document that one of the n-grams of `sequence` names: at least
+    /// with those whose n-grams are among them to the share of the index, and with some several
+    /// times. Returns the steps taken.
+    pub(super) fn each(&self, sequence: &[u32], mut document: impl FnMut(u32)) -> usize {
+        let mut steps = 0;
+        if self.entries.is_empty() {
+            return steps;
+        }
+        each_gram(sequence, self.n, |_, hash| {
+            let (word, bit) = filter_place(hash, self.filter.len());
+            if self.filter[word] & bit != 0 {
+                let at = (hash >> self.shift) as usize;
+                let named = self.starts[at] as usize..self.starts[at + 1] as usize;
+                steps += named.len();
+                for &(part, found) in &self.entries[named] {
+                    if part == hash as u32 {
+                        document(found);
+                    }
+                }
+            }
+            true
+        });
+        steps + sequence.len()
+    }
+}
+
+/// The word and the bit of a hash in a filter of so many words, a power of two.
+#[inline]
+fn filter_place(hash: u64, words: usize) -> (usize, u64) {
+    ((hash >> 6) as usize & (words - 1), 1 << (hash & 63))
+}

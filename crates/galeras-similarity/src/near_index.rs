@@ -1,0 +1,267 @@
+//! The index of rows that are compared with the rows of other tables.
+//!
+//! Here: documents in ranks, and which of them have a token or an n-gram that tells them apart.
+//! Not here: collecting the rows (`targets`), looking for them (`near_probe`).
+//!
+//! Tokens that another table has and the rows do not have no number: they only count. So the
+//! index takes the memory of the rows, whatever it is probed with.
+
+use std::ops::Range;
+
+use super::bounds::{Bounds, View};
+use super::gram_index::GramIndex;
+use super::index::Brief;
+use super::nearness::{NGRAMS, NearThresholds};
+use super::stoppable::{Ticker, check, in_threads, sort};
+use super::targets::{Targets, document};
+use super::vocabulary::Vocabulary;
+use super::{SimilarityError, StopFlag};
+
+/// Rows to be compared, as documents by their tokens and n-grams. Immutable.
+pub struct NearIndex {
+    pub(super) thresholds: NearThresholds,
+    pub(super) bounds: Bounds,
+    /// Tokens with their ranks, rarest first.
+    pub(super) vocabulary: Vocabulary,
+    /// Ranks of the tokens of the documents in the order of their texts.
+    sequences: Vec<u32>,
+    /// Where those of each document start, and the end of the last.
+    starts: Vec<usize>,
+    /// Distinct ranks of each document, ascending, and how often each occurs.
+    tokens: Vec<u32>,
+    counts: Vec<u32>,
+    /// Where those of each document start, and the end of the last.
+    bags: Vec<usize>,
+    pub(super) briefs: Vec<Brief>,
+    /// Documents with a rank in their prefix, by rank; and where those of each start.
+    postings: Vec<u32>,
+    posting_starts: Vec<u32>,
+    pub(super) grams: [GramIndex; 2],
+    /// Distinct n-grams of each document.
+    pub(super) gram_counts: [Vec<u32>; 2],
+    /// The document of each row.
+    rows: Vec<u32>,
+}
+
+impl NearIndex {
+    pub(super) fn new(
+        targets: Targets,
+        rows: Vec<u32>,
+        thresholds: &NearThresholds,
+        threads: usize,
+        stop: StopFlag<'_>,
+    ) -> Result<Self, SimilarityError> {
+        thresholds.check()?;
+        let bounds = Bounds::new(&thresholds.similar)?;
+        let Targets { mut vocabulary, mut sequences, ends, sizes, .. } = targets;
+        check(stop)?;
+        let starts = starts_of(&ends);
+        let bags: Vec<usize> = std::iter::once(0)
+            .chain(sizes.iter().scan(0, |sum, &size| {
+                *sum += size as usize;
+                Some(*sum)
+            }))
+            .collect();
+        drop((ends, sizes));
+        let ranks = rank(&mut vocabulary, &sequences, &starts, stop)?;
+        let mut ticker = Ticker::new(stop);
+        for id in &mut sequences {
+            *id = ranks[*id as usize];
+            ticker.work(1)?;
+        }
+        let (tokens, counts) = count(&sequences, &starts, &bags, threads, stop)?;
+        let mut index = Self {
+            thresholds: *thresholds,
+            bounds,
+            vocabulary,
+            sequences,
+            starts,
+            tokens,
+            counts,
+            bags,
+            briefs: Vec::new(),
+            postings: Vec::new(),
+            posting_starts: Vec::new(),
+            grams: [GramIndex::none(NGRAMS[0]), GramIndex::none(NGRAMS[1])],
+            gram_counts: [Vec::new(), Vec::new()],
+            rows,
+        };
+        index.briefs = (0..index.documents()).map(|at| Brief::new(&index.view(at))).collect();
+        index.post(ranks.len(), stop)?;
+        for (at, n) in NGRAMS.into_iter().enumerate() {
+            let least = thresholds.containment[at];
+            let sequence = |document: usize| index.sequence(document);
+            let all = index.documents();
+            let (grams, counts) = GramIndex::new(all, &sequence, (n, least), threads, stop)?;
+            (index.grams[at], index.gram_counts[at]) = (grams, counts);
+        }
+        Ok(index)
+    }
+
+    /// Number of documents: rows with the same tokens in the same order are one.
+    pub fn documents(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// The document of a row, in the order in which the rows came; `None` if it is too short, or
+    /// null.
+    pub fn document(&self, row: usize) -> Option<u32> {
+        document(&self.rows, row)
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether these are enough tokens to be near to anything.
+    pub(super) fn is_long(&self, keys: &[u128]) -> bool {
+        keys.len() >= self.thresholds.similar.min_tokens.max(1) as usize
+    }
+
+    pub(super) fn sequence(&self, document: usize) -> &[u32] {
+        &self.sequences[self.starts[document]..self.starts[document + 1]]
+    }
+
+    pub(super) fn view(&self, document: usize) -> View<'_> {
+        let bag = self.bags[document]..self.bags[document + 1];
+        View {
+            size: bag.len() as u32,
+            total: (self.starts[document + 1] - self.starts[document]) as u32,
+            tokens: &self.tokens[bag.clone()],
+            counts: &self.counts[bag],
+        }
+    }
+
+    /// The documents with a rank in their prefix.
+    #[inline]
+    pub(super) fn with(&self, rank: u32) -> &[u32] {
+        let rank = rank as usize;
+        &self.postings[self.posting_starts[rank] as usize..self.posting_starts[rank + 1] as usize]
+    }
+
+    /// Fills in the documents with each rank in their prefix.
+    fn post(&mut self, ranks: usize, stop: StopFlag<'_>) -> Result<(), SimilarityError> {
+        let mut ticker = Ticker::new(stop);
+        let prefix = |document: usize| {
+            let view = self.view(document);
+            &self.tokens[self.bags[document]..][..self.bounds.probe_prefix(view.size) as usize]
+        };
+        // One place more, so that filling turns starts into starts.
+        let mut starts = vec![0_u32; ranks + 2];
+        let mut all = 0_u64;
+        for document in 0..self.documents() {
+            let tokens = prefix(document);
+            tokens.iter().for_each(|&rank| starts[rank as usize + 2] += 1);
+            all += tokens.len() as u64;
+            ticker.work(4 + tokens.len())?;
+        }
+        let all = u32::try_from(all).map_err(|_| SimilarityError::TooMany("tokens"))?;
+        let mut sum = 0;
+        for start in &mut starts {
+            sum += *start;
+            *start = sum;
+        }
+        let mut postings = vec![0; all as usize];
+        for document in 0..self.documents() {
+            let tokens = prefix(document);
+            for &rank in tokens {
+                let next = &mut starts[rank as usize + 1];
+                postings[*next as usize] = document as u32;
+                *next += 1;
+            }
+            ticker.work(4 + 4 * tokens.len())?;
+        }
+        (self.postings, self.posting_starts) = (postings, starts);
+        Ok(())
+    }
+}
+
+/// Starts, and the end of the last, from ends.
+fn starts_of(ends: &[u64]) -> Vec<usize> {
+    std::iter::once(0).chain(ends.iter().map(|&end| end as usize)).collect()
+}
+
+/// Gives the tokens ranks, rarest first, in place of their numbers; returns the rank of each number.
+/// Equally rare tokens are ordered by key.
+fn rank(
+    vocabulary: &mut Vocabulary,
+    sequences: &[u32],
+    starts: &[usize],
+    stop: StopFlag<'_>,
+) -> Result<Vec<u32>, SimilarityError> {
+    let mut ticker = Ticker::new(stop);
+    // Of each token: the last document with it, plus one, and the number of documents.
+    let mut seen = vec![(0_usize, 0_u32); vocabulary.len()];
+    for (document, ends) in starts.windows(2).enumerate() {
+        for &id in &sequences[ends[0]..ends[1]] {
+            let (last, documents) = &mut seen[id as usize];
+            if *last != document + 1 {
+                *last = document + 1;
+                *documents += 1;
+            }
+        }
+        ticker.work(4 + 4 * (ends[1] - ends[0]))?;
+    }
+    let mut order: Vec<(u32, u128, u32)> =
+        vocabulary.iter().map(|(key, id)| (seen[id as usize].1, key, id)).collect();
+    sort(&mut order, |&(documents, key, _)| (documents, key), stop)?;
+    let mut ranks = vec![0; order.len()];
+    for (&(_, _, id), rank) in order.iter().zip(0..) {
+        ranks[id as usize] = rank;
+    }
+    vocabulary.renumber(&ranks);
+    Ok(ranks)
+}
+
+/// A run of documents with the places for their tokens and counts.
+type Part<'a> = (Range<usize>, &'a mut [u32], &'a mut [u32]);
+
+/// The distinct ranks of each document, ascending, with their counts.
+fn count(
+    sequences: &[u32],
+    starts: &[usize],
+    bags: &[usize],
+    threads: usize,
+    stop: StopFlag<'_>,
+) -> Result<(Vec<u32>, Vec<u32>), SimilarityError> {
+    let documents = starts.len() - 1;
+    let (mut tokens, mut counts) = (vec![0; bags[documents]], vec![0; bags[documents]]);
+    let share = documents.div_ceil(threads).max(1);
+    let mut parts: Vec<Part<'_>> = Vec::with_capacity(threads);
+    let (mut rest, mut others) = (tokens.as_mut_slice(), counts.as_mut_slice());
+    for first in (0..documents).step_by(share) {
+        let end = documents.min(first + share);
+        let length = bags[end] - bags[first];
+        let (part, behind) = rest.split_at_mut(length);
+        let (other, further) = others.split_at_mut(length);
+        parts.push((first..end, part, other));
+        (rest, others) = (behind, further);
+    }
+    in_threads(parts, |(documents, tokens, counts)| {
+        let mut ticker = Ticker::new(stop);
+        let mut sorted = Vec::new();
+        let mut at = 0;
+        for document in documents {
+            sorted.clear();
+            sorted.extend_from_slice(&sequences[starts[document]..starts[document + 1]]);
+            sort_small(&mut sorted, stop)?;
+            for run in sorted.chunk_by(|a, b| a == b) {
+                (tokens[at], counts[at]) = (run[0], run.len() as u32);
+                at += 1;
+            }
+            ticker.work(16 + 8 * sorted.len())?;
+        }
+        Ok(())
+    })?;
+    Ok((tokens, counts))
+}
+
+/// Sorts numbers, of which some are equal.
+pub(super) fn sort_small(numbers: &mut [u32], stop: StopFlag<'_>) -> Result<(), SimilarityError> {
+    if numbers.len() < 1 << 16 {
+        numbers.sort_unstable();
+        return Ok(());
+    }
+    sort(numbers, |&number| number, stop)
+}

@@ -1,0 +1,310 @@
+//! Looking for the documents of an index that are near to a row of another table.
+//!
+//! Here: finding and measuring them. Not here: the index (`near_index`), which of several rows is
+//! the nearest (`nearest`).
+//!
+//! Similar ones have a common token in their prefixes, as in `join`. Those whose n-grams the row
+//! has are named by the index of n-grams. Each is then measured exactly.
+
+use std::sync::Arc;
+
+use super::bounds::{Common, View, common};
+use super::index::{Brief, ranked};
+use super::near_index::{NearIndex, sort_small};
+use super::nearness::{NGRAMS, Nearness};
+use super::ngrams::{GramSet, UNKNOWN};
+use super::stoppable::Ticker;
+use super::token_rows::TokenRows;
+use super::{SimilarityError, StopFlag};
+
+/// Tokens that are looked up together.
+const BATCH: usize = 64;
+
+/// What was done with a document for the current row.
+const BY_TOKEN: u32 = 1;
+const NEAR: u32 = 2;
+const BY_GRAM: u32 = 3;
+/// How many states there are.
+const STATES: u32 = 4;
+
+/// One thread that looks for the near documents of rows, one row after another.
+pub struct NearProbe {
+    index: Arc<NearIndex>,
+    /// For each document what was done with it last, and for which row.
+    last: Vec<u32>,
+    /// The number of the row, times [`STATES`].
+    current: u32,
+    row: Row,
+    /// Documents that an n-gram named.
+    named: Vec<u32>,
+}
+
+/// The row that is looked for.
+struct Row {
+    /// Ranks of its tokens in their order, [`UNKNOWN`] for those without.
+    sequence: Vec<u32>,
+    /// Distinct ranks, ascending, and how often each occurs.
+    tokens: Vec<u32>,
+    counts: Vec<u32>,
+    /// Distinct tokens, those without a rank among them.
+    size: u32,
+    sorted: Vec<u32>,
+    unknown: Vec<u128>,
+    sets: [GramSet; 2],
+    /// Whether the sets are those of this row.
+    filled: bool,
+}
+
+impl NearProbe {
+    /// A probe of the index.
+    pub fn new(index: &Arc<NearIndex>) -> Self {
+        Self {
+            last: vec![0; index.documents()],
+            index: Arc::clone(index),
+            current: 0,
+            row: Row {
+                sequence: Vec::new(),
+                tokens: Vec::new(),
+                counts: Vec::new(),
+                size: 0,
+                sorted: Vec::new(),
+                unknown: Vec::new(),
+                sets: NGRAMS.map(GramSet::new),
+                filled: false,
+            },
+            named: Vec::new(),
+        }
+    }
+
+    /// Whether a row has enough tokens to be near to anything; `None` for a null.
+    pub fn is_long(&self, rows: &TokenRows, row: usize) -> Option<bool> {
+        rows.row(row).map(|keys| self.index.is_long(keys))
+    }
+
+    /// Calls `found` with every document that is near to a row, once. `wants` may refuse a document
+    /// before it is measured.
+    ///
+    /// # Errors
+    /// [`SimilarityError::Stopped`] if `stop` said so; [`SimilarityError::TooMany`] if the tokens of
+    /// the row do not fit in 32 bits.
+    pub fn row(
+        &mut self,
+        rows: &TokenRows,
+        row: usize,
+        wants: impl Fn(u32) -> bool,
+        mut found: impl FnMut(u32, Nearness),
+        stop: StopFlag<'_>,
+    ) -> Result<(), SimilarityError> {
+        let index = Arc::clone(&self.index);
+        let Some(keys) = rows.row(row).filter(|keys| index.is_long(keys)) else { return Ok(()) };
+        if !self.row.read(&index, keys, stop)? {
+            return Ok(());
+        }
+        self.current = match self.current.checked_add(STATES) {
+            Some(next) if next < u32::MAX - STATES => next,
+            _ => {
+                self.last.fill(0);
+                STATES
+            }
+        };
+        let mut ticker = Ticker::new(stop);
+        self.by_tokens(&index, &wants, &mut found, &mut ticker)?;
+        self.by_grams(&index, &wants, &mut found, &mut ticker)
+    }
+
+    /// How near a document is to a row, if it is near.
+    ///
+    /// # Errors
+    /// As [`Self::row`].
+    pub fn pair(
+        &mut self,
+        rows: &TokenRows,
+        row: usize,
+        document: u32,
+        stop: StopFlag<'_>,
+    ) -> Result<Option<Nearness>, SimilarityError> {
+        let index = Arc::clone(&self.index);
+        let Some(keys) = rows.row(row).filter(|keys| index.is_long(keys)) else { return Ok(None) };
+        if !self.row.read(&index, keys, stop)? {
+            return Ok(None);
+        }
+        let nearness = self.row.measure(&index, document, None);
+        let reached = |(share, least): (Option<f64>, f64)| {
+            least > 0.0 && share.is_some_and(|share| share >= least)
+        };
+        let by_gram = nearness.containment.into_iter().zip(index.thresholds.containment);
+        let near = nearness.similar || by_gram.into_iter().any(reached);
+        Ok(near.then_some(nearness))
+    }
+
+    fn by_tokens(
+        &mut self,
+        index: &NearIndex,
+        wants: &impl Fn(u32) -> bool,
+        found: &mut impl FnMut(u32, Nearness),
+        ticker: &mut Ticker<'_>,
+    ) -> Result<(), SimilarityError> {
+        let view = self.row.view();
+        let prefix = ranked(&view, index.bounds.probe_prefix(view.size));
+        if prefix == 0 {
+            return Ok(());
+        }
+        let brief = Brief::new(&view);
+        let mut near = Vec::new();
+        for &rank in &view.tokens[..prefix] {
+            let documents = index.with(rank);
+            ticker.work(4 + documents.len())?;
+            for &document in documents {
+                let last = &mut self.last[document as usize];
+                if *last >= self.current {
+                    continue;
+                }
+                *last = self.current + BY_TOKEN;
+                let other = &index.briefs[document as usize];
+                let required = index.bounds.required(view.size, other.size);
+                if brief.most_common(other) < required
+                    || view.size.min(other.size) < required
+                    || !index.bounds.totals_allow(view.total, other.total)
+                    || !wants(document)
+                {
+                    continue;
+                }
+                ticker.work(view.tokens.len())?;
+                let other = index.view(document as usize);
+                if let Some(similarities) = index.bounds.compare(&view, &other) {
+                    *last = self.current + NEAR;
+                    near.push((document, similarities));
+                }
+            }
+        }
+        for (document, similarities) in near {
+            ticker.work(4 * self.row.sequence.len())?;
+            found(document, self.row.measure(index, document, Some(similarities)));
+        }
+        Ok(())
+    }
+
+    fn by_grams(
+        &mut self,
+        index: &NearIndex,
+        wants: &impl Fn(u32) -> bool,
+        found: &mut impl FnMut(u32, Nearness),
+        ticker: &mut Ticker<'_>,
+    ) -> Result<(), SimilarityError> {
+        for (at, grams) in index.grams.iter().enumerate() {
+            let (last, current) = (&mut self.last, self.current);
+            let named = &mut self.named;
+            named.clear();
+            let steps = grams.each(&self.row.sequence, |document| {
+                let last = &mut last[document as usize];
+                // Measured before, or for this n already.
+                if *last < current + NEAR {
+                    *last = current + BY_GRAM;
+                    named.push(document);
+                }
+            });
+            ticker.work(steps)?;
+            for position in 0..self.named.len() {
+                let document = self.named[position];
+                // The other n may name it, too.
+                self.last[document as usize] = self.current + BY_TOKEN;
+                if !wants(document) {
+                    continue;
+                }
+                ticker.work(4 * index.sequence(document as usize).len())?;
+                let share = self.row.containment(index, document, at);
+                if share.is_some_and(|share| share >= index.thresholds.containment[at]) {
+                    self.last[document as usize] = self.current + NEAR;
+                    found(document, self.row.measure(index, document, None));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Row {
+    /// Becomes the row with these tokens; whether one of them is a token of the index.
+    fn read(
+        &mut self,
+        index: &NearIndex,
+        keys: &[u128],
+        stop: StopFlag<'_>,
+    ) -> Result<bool, SimilarityError> {
+        u32::try_from(keys.len()).map_err(|_| SimilarityError::TooMany("tokens in a document"))?;
+        let mut ticker = Ticker::new(stop);
+        self.filled = false;
+        self.sequence.clear();
+        self.unknown.clear();
+        self.sorted.clear();
+        for batch in keys.chunks(BATCH) {
+            index.vocabulary.warm(batch);
+            for &key in batch {
+                let rank = index.vocabulary.get(key);
+                self.sequence.push(rank.unwrap_or(UNKNOWN));
+                match rank {
+                    Some(rank) => self.sorted.push(rank),
+                    None => self.unknown.push(key),
+                }
+            }
+            ticker.work(2 * BATCH)?;
+        }
+        if self.sorted.is_empty() {
+            return Ok(false);
+        }
+        sort_small(&mut self.sorted, stop)?;
+        self.tokens.clear();
+        self.counts.clear();
+        for run in self.sorted.chunk_by(|a, b| a == b) {
+            self.tokens.push(run[0]);
+            self.counts.push(run.len() as u32);
+        }
+        self.unknown.sort_unstable();
+        self.unknown.dedup();
+        self.size = (self.tokens.len() + self.unknown.len()) as u32;
+        Ok(true)
+    }
+
+    fn view(&self) -> View<'_> {
+        View {
+            size: self.size,
+            total: self.sequence.len() as u32,
+            tokens: &self.tokens,
+            counts: &self.counts,
+        }
+    }
+
+    /// The share of the n-grams of a document, of the n with this number, that the row has.
+    fn containment(&mut self, index: &NearIndex, document: u32, at: usize) -> Option<f64> {
+        if !self.filled {
+            for set in &mut self.sets {
+                set.fill(&self.sequence, |_| ());
+            }
+            self.filled = true;
+        }
+        let document = document as usize;
+        let all = index.gram_counts[at][document];
+        let common = || self.sets[at].common(&self.sequence, index.sequence(document));
+        (all > 0).then(common).map(|common| f64::from(common) / f64::from(all))
+    }
+
+    /// How near a document is; its similarities, if they are known and reach the thresholds.
+    fn measure(
+        &mut self,
+        index: &NearIndex,
+        document: u32,
+        similar: Option<(f64, f64)>,
+    ) -> Nearness {
+        let (x, y) = (index.view(document as usize), self.view());
+        let (similar, (jaccard, multiset)) = match similar.or_else(|| index.bounds.compare(&x, &y))
+        {
+            Some(similarities) => (true, similarities),
+            None => {
+                let overlap = common((&x, 0), (&y, 0), Common::default(), 0).unwrap_or_default();
+                (false, overlap.similarities(&x, &y))
+            }
+        };
+        let containment = [0, 1].map(|at| self.containment(index, document, at));
+        Nearness { similar, jaccard, multiset, containment }
+    }
+}

@@ -1,0 +1,180 @@
+//! The n-grams of a sequence of tokens, and how many of them stand in another one.
+//!
+//! Here: exact sets of n-grams. Not here: which sequences are compared.
+//!
+//! An n-gram is found by a hash and then compared token by token, so that no hash decides.
+
+use super::keys::mix;
+
+/// A token that no sequence has which is looked for: it parts the n-grams around it.
+pub(super) const UNKNOWN: u32 = u32::MAX;
+
+/// The multiplier of the rolling hash: odd, otherwise arbitrary.
+const BASE: u64 = 0xD134_2543_DE82_EF95;
+
+#[inline]
+fn symbol(token: u32) -> u64 {
+    mix(u64::from(token).wrapping_add(0x9E37_79B9_7F4A_7C15))
+}
+
+/// Calls `gram` with start and hash of each run of `n` known tokens, until it says `false`.
+#[inline]
+pub(super) fn each_gram(sequence: &[u32], n: usize, mut gram: impl FnMut(usize, u64) -> bool) {
+    let power = (0..n).fold(1_u64, |power, _| power.wrapping_mul(BASE));
+    let (mut hash, mut run) = (0_u64, 0);
+    for (at, &token) in sequence.iter().enumerate() {
+        if token == UNKNOWN {
+            (hash, run) = (0, 0);
+            continue;
+        }
+        hash = hash.wrapping_mul(BASE).wrapping_add(symbol(token));
+        run += 1;
+        if run > n {
+            hash = hash.wrapping_sub(symbol(sequence[at - n]).wrapping_mul(power));
+        }
+        if run >= n && !gram(at + 1 - n, mix(hash)) {
+            return;
+        }
+    }
+}
+
+/// A place in the table of a [`GramSet`].
+#[derive(Clone, Copy, Default)]
+struct Slot {
+    /// Part of the hash.
+    hash: u32,
+    /// Where the n-gram starts, plus one; 0 if the slot is free.
+    start: u32,
+    /// The last sequence that was found to have it.
+    met: u32,
+}
+
+/// The distinct n-grams of one sequence. May be filled again and again.
+pub(super) struct GramSet {
+    n: usize,
+    slots: Vec<Slot>,
+    length: u32,
+    round: u32,
+}
+
+impl GramSet {
+    /// The empty set.
+    pub(super) fn new(n: usize) -> Self {
+        Self { n, slots: Vec::new(), length: 0, round: 0 }
+    }
+
+    /// Becomes the set of the n-grams of `sequence`; `new` is told the hash of each.
+    pub(super) fn fill(&mut self, sequence: &[u32], mut new: impl FnMut(u64)) {
+        self.slots.clear();
+        // A table twice as large as needed; what one giant took is given back.
+        let size = (2 * (sequence.len() + 1).saturating_sub(self.n).max(1)).next_power_of_two();
+        self.slots.shrink_to(size.max(1 << 12));
+        self.slots.resize(size, Slot::default());
+        (self.length, self.round) = (0, 0);
+        each_gram(sequence, self.n, |start, hash| {
+            let at = self.find(sequence, &sequence[start..start + self.n], hash);
+            if self.slots[at].start == 0 {
+                self.slots[at] = Slot { hash: hash as u32, start: start as u32 + 1, met: 0 };
+                self.length += 1;
+                new(hash);
+            }
+            true
+        });
+    }
+
+    /// Number of distinct n-grams.
+    pub(super) fn len(&self) -> u32 {
+        self.length
+    }
+
+    /// How many distinct n-grams of `other` are in the set of `sequence`.
+    pub(super) fn common(&mut self, sequence: &[u32], other: &[u32]) -> u32 {
+        if self.length == 0 {
+            return 0;
+        }
+        self.round += 1;
+        let (mut common, round) = (0, self.round);
+        each_gram(other, self.n, |start, hash| {
+            let at = self.find(sequence, &other[start..start + self.n], hash);
+            let slot = &mut self.slots[at];
+            if slot.start != 0 && slot.met != round {
+                slot.met = round;
+                common += 1;
+            }
+            true
+        });
+        common
+    }
+
+    /// The slot of an n-gram, or the free one where it would be.
+    #[inline]
+    fn find(&self, sequence: &[u32], gram: &[u32], hash: u64) -> usize {
+        let mask = self.slots.len() - 1;
+        let mut at = (hash >> 32) as usize & mask;
+        loop {
+            let slot = &self.slots[at];
+            if slot.start == 0 {
+                return at;
+            }
+            if slot.hash == hash as u32 {
+                let start = slot.start as usize - 1;
+                if sequence[start..start + self.n] == *gram {
+                    return at;
+                }
+            }
+            at = (at + 1) & mask;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn by_definition(sequence: &[u32], n: usize) -> BTreeSet<&[u32]> {
+        sequence.windows(n).filter(|gram| !gram.contains(&UNKNOWN)).collect()
+    }
+
+    fn sequence() -> impl Strategy<Value = Vec<u32>> {
+        let token = prop_oneof![9 => 0_u32..3, 1 => Just(UNKNOWN)];
+        prop::collection::vec(token, 0..60)
+    }
+
+    proptest! {
+        #[test]
+        fn sets_are_those_of_the_definition(x in sequence(), y in sequence(), n in 1_usize..6) {
+            let mut set = GramSet::new(n);
+            // What was in it before does not matter.
+            set.fill(&y, |_| ());
+            let mut hashes = BTreeSet::new();
+            set.fill(&x, |hash| { hashes.insert(hash); });
+            let (one, other) = (by_definition(&x, n), by_definition(&y, n));
+            prop_assert_eq!(set.len() as usize, one.len());
+            prop_assert_eq!(hashes.len(), one.len());
+            for _ in 0..2 {
+                prop_assert_eq!(set.common(&x, &y) as usize, one.intersection(&other).count());
+                prop_assert_eq!(set.common(&x, &x) as usize, one.len());
+            }
+        }
+    }
+
+    #[test]
+    fn the_hash_of_a_gram_does_not_depend_on_where_it_stands() {
+        let hashes = |sequence: &[u32]| {
+            let mut hashes = Vec::new();
+            each_gram(sequence, 3, |_, hash| {
+                hashes.push(hash);
+                true
+            });
+            hashes
+        };
+        let (a, b) = (hashes(&[1, 2, 3, 4, 5]), hashes(&[9, 9, UNKNOWN, 2, 3, 4]));
+        assert_eq!((a.len(), b.len()), (3, 1));
+        assert_eq!(a[1], b[0]);
+        assert!(hashes(&[1, 2]).is_empty());
+    }
+}

@@ -1,0 +1,377 @@
+//! `dedup` with an input `against`: what is near to other tables, what the ports say of it, and what
+//! is refused.
+
+use serde_json::{Value, json};
+
+use crate::dedup::{kept, summary, text, words};
+use crate::harness::{Project, marked};
+
+const READ: &str = "galeras: 1
+steps:
+  data:
+    op: exec
+    with:
+      command: cat data.jsonl
+      files: [data.jsonl]
+      output: { id: utf8!, code: utf8, before: utf8, rank: int64 }
+  corpus:
+    op: read
+    with: { path: corpus.jsonl, key: [task] }
+";
+
+/// `unique` with its `from` and `with`.
+fn workflow(from: &str, with: &str) -> String {
+    format!("{READ}  unique:\n    op: dedup\n    from: {from}\n    with: {with}\n")
+}
+
+fn lines(rows: &[Value]) -> String {
+    rows.iter().map(|row| format!("{row}\n")).collect()
+}
+
+fn project(with: &str, data: &[Value], corpus: &[Value]) -> Project {
+    let with = format!("{{ column: code, against_column: text, against_id: task, {with} }}");
+    let project = Project::new(&workflow("{ input: data, against: corpus }", &with));
+    project.write("data.jsonl", lines(data));
+    project.write("corpus.jsonl", lines(corpus));
+    project
+}
+
+fn row(id: &str, code: &str) -> Value {
+    json!({"id": id, "code": code})
+}
+
+fn task(id: Value, code: &str) -> Value {
+    json!({"task": id, "text": code, "set": format!("set of {id}"), "unread": 1})
+}
+
+/// `id` and `near_to` of the rows near to `against`.
+fn near(project: &Project) -> Vec<(String, String)> {
+    let rejects = project.rows("unique.rejects");
+    let rows = rejects.iter().filter(|row| row["rule"] == "near");
+    rows.map(|row| (text(row, "id").to_owned(), text(row, "near_to").to_owned())).collect()
+}
+
+fn pairs(wanted: &[(&str, &str)]) -> Vec<(String, String)> {
+    wanted.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect()
+}
+
+#[test]
+fn rows_near_to_another_table_are_set_aside_with_what_they_are_near_to() {
+    let file = format!("{} {} {}", words(500, 900), words(0, 25), words(900, 1200));
+    let data = [
+        row("a-similar", &words(100, 125)),
+        row("b-contained", &words(0, 25)),
+        row("c-other", &words(2000, 2025)),
+        row("d-same-as-c", &words(2000, 2025)),
+        row("e-short", &words(0, 10)),
+        json!({"id": "f-null", "code": null}),
+    ];
+    let corpus = [
+        task(json!("T/1"), &words(101, 125)),
+        task(json!("T/2"), &file),
+        task(json!("T/3"), &words(0, 10)),
+        json!({"task": "T/4", "text": null, "set": null}),
+    ];
+    let project = project("against_source: set", &data, &corpus);
+    project.run_ok(&[]);
+    assert_eq!(kept(&project), ["c-other", "e-short", "f-null"]);
+    assert_eq!(near(&project), pairs(&[("a-similar", "T/1"), ("b-contained", "T/2")]));
+    let rejects = project.rows("unique.rejects");
+    let columns: Vec<&str> = rejects[0].as_object().unwrap().keys().map(String::as_str).collect();
+    let input = ["id", "code", "before", "rank", "step", "rule", "reason", "duplicate_of"];
+    let added = ["near_to", "near_to_source", "jaccard", "multiset_jaccard"];
+    let shares = ["containment_8", "containment_13"];
+    assert_eq!(columns, [&input[..], &added, &shares].concat());
+    let [similar, contained, duplicate] = rejects.as_slice() else { panic!("{rejects:?}") };
+    assert_eq!(
+        [&similar["jaccard"], &similar["containment_8"], &similar["containment_13"]],
+        [&json!(0.96), &json!(17.0 / 18.0), &json!(12.0 / 13.0)]
+    );
+    assert_eq!(
+        (&similar["near_to_source"], &similar["duplicate_of"]),
+        (&json!("set of \"T/1\""), &Value::Null)
+    );
+    assert!(text(similar, "reason").starts_with("similar to T/1 of set of"), "{similar}");
+    assert_eq!(contained["jaccard"], 25.0 / 725.0);
+    assert_eq!(
+        (&contained["containment_8"], &contained["containment_13"]),
+        (&json!(1.0), &json!(1.0))
+    );
+    let reason = text(contained, "reason");
+    assert!(
+        reason.contains("contained in T/2") && reason.contains("1.000 of its 8-grams"),
+        "{reason}"
+    );
+    assert_eq!(
+        (&duplicate["rule"], &duplicate["duplicate_of"]),
+        (&json!("duplicate"), &json!("c-other"))
+    );
+    for column in ["near_to", "near_to_source", "containment_8", "containment_13"] {
+        assert_eq!(duplicate[column], Value::Null, "{column}");
+    }
+    let clusters = project.rows("unique.clusters");
+    assert_eq!(
+        clusters.iter().map(|row| text(row, "id")).collect::<Vec<_>>(),
+        ["c-other", "d-same-as-c"]
+    );
+    let summary = summary(&project);
+    let number = |name: &str| summary[name].as_f64().unwrap();
+    let names =
+        ["rows", "duplicates", "near", "near_similar", "kept", "compared", "too_short", "nulls"];
+    assert_eq!(names.map(number), [6.0, 1.0, 2.0, 1.0, 3.0, 4.0, 1.0, 1.0]);
+    let names = ["against_rows", "against_compared", "against_too_short", "against_nulls"];
+    assert_eq!(names.map(number), [4.0, 2.0, 1.0, 1.0]);
+    assert_eq!(number("near_percent"), 100.0 * 2.0 / 6.0);
+    let trace = project.run(&["trace", "w.yaml", "b-contained"]).exits(0);
+    assert!(trace.stdout.contains("T/2"), "{trace}");
+}
+
+#[test]
+fn rows_of_the_other_table_are_in_no_cluster_and_the_rest_is_as_if_near_rows_had_not_been_there() {
+    // `b` joins `a` and `c`, and is near to the corpus; without it they are not similar.
+    let data = [row("a", &words(0, 22)), row("b", &words(2, 24)), row("c", &words(4, 26))];
+    let alone = project("", &data, &[]);
+    alone.run_ok(&[]);
+    assert_eq!(kept(&alone), ["a"]);
+    let project = project("", &data, &[task(json!("t"), &words(2, 24))]);
+    // By `containment_8` alone, `a` and `c` have 13 of 15 8-grams of it.
+    project.edit(
+        "w.yaml",
+        "against_id: task,",
+        "against_id: task, containment_8: 0, against_threshold: 0.99,",
+    );
+    project.run_ok(&[]);
+    assert_eq!(near(&project), pairs(&[("b", "t")]));
+    assert_eq!(kept(&project), ["a", "c"]);
+    assert_eq!(project.rows("unique.clusters"), [] as [Value; 0]);
+}
+
+#[test]
+fn the_nearest_row_is_named_and_of_equal_ones_the_first_by_id() {
+    let data = [row("x", &words(0, 40))];
+    let corpus = [
+        task(json!(30), &words(0, 39)),
+        task(json!(10), &words(0, 38)),
+        task(json!(20), &words(0, 39)),
+        task(json!(5), &format!("{} {}", words(0, 40), words(100, 1000))),
+    ];
+    // Ids may be numbers; they are compared as texts.
+    let project = project("", &data, &corpus);
+    project.run_ok(&[]);
+    assert_eq!(near(&project), pairs(&[("x", "20")]));
+}
+
+#[test]
+fn thresholds_hold_for_what_they_name() {
+    let data = [row("x", &words(0, 40))];
+    // 20 of 40 words, 13 of 33 8-grams, 8 of 28 13-grams.
+    let half = [task(json!("half"), &format!("{} {}", words(0, 20), words(100, 120)))];
+    let one = [task(json!("one"), &format!("{} {}", words(0, 13), words(100, 160)))];
+    for (with, corpus, found) in [
+        ("", &half, false),
+        ("against_threshold: 0.33, against_multiset_threshold: 0", &half, true),
+        ("against_threshold: 0.34, against_multiset_threshold: 0", &half, false),
+        ("threshold: 0.33, multiset_threshold: 0.33", &half, true),
+        ("threshold: 0.33, against_multiset_threshold: 0.34", &half, false),
+        ("containment_8: 0.39", &half, true),
+        ("containment_8: 0.4", &half, false),
+        ("containment_13: 0.28", &half, true),
+        ("containment_13: 0.29", &half, false),
+        // A single 13-gram, as of GPT-3.
+        ("containment_13: 0.000001", &one, true),
+        ("min_tokens: 41, containment_13: 0.000001", &one, false),
+        ("containment_8: 0, containment_13: 0", &one, false),
+    ] {
+        let project = project(with, &data, corpus);
+        project.run_ok(&[]);
+        assert_eq!(!near(&project).is_empty(), found, "{with}");
+    }
+}
+
+#[test]
+fn a_row_may_be_compared_with_all_with_others_or_with_itself() {
+    let (a, b) = (words(0, 30), words(100, 130));
+    let data = [
+        json!({"id": "changed", "code": a, "before": words(200, 230)}),
+        json!({"id": "moved", "code": words(300, 330), "before": a}),
+        json!({"id": "same", "code": b, "before": b}),
+    ];
+    for (ids, wanted) in [
+        ("any", pairs(&[("changed", "moved"), ("same", "same")])),
+        ("other", pairs(&[("changed", "moved")])),
+        ("same", pairs(&[("same", "same")])),
+    ] {
+        let with = format!("{{ column: code, against_column: before, against_ids: {ids} }}");
+        let project = Project::new(&workflow("{ input: data, against: data }", &with));
+        project.write("data.jsonl", lines(&data));
+        project.write("corpus.jsonl", lines(&[task(json!(1), "x")]));
+        project.run_ok(&[]);
+        assert_eq!(near(&project), wanted, "{ids}");
+    }
+}
+
+#[test]
+fn several_tables_go_through_a_union_which_tells_them_apart() {
+    let (a, b) = (words(0, 30), words(100, 130));
+    let more = "  train: { op: sql, from: corpus, with: { query: 'SELECT * FROM input WHERE task < 2', key: [task] } }
+  test: { op: sql, from: corpus, with: { query: 'SELECT * FROM input WHERE task >= 2', key: [task] } }
+  both: { op: union, from: { train: train, test: test }, with: { label: split } }
+";
+    let text = workflow(
+        "{ input: data, against: both }",
+        "{ column: code, against_column: text, against_id: task, against_source: split }",
+    );
+    let project = Project::new(&text.replace("  unique:", &format!("{more}  unique:")));
+    project.write("data.jsonl", lines(&[row("a", &a), row("b", &b)]));
+    project.write(
+        "corpus.jsonl",
+        lines(&[task(json!(1), &a), task(json!(2), &a), task(json!(3), &b)]),
+    );
+    project.run_ok(&[]);
+    let rejects = project.rows("unique.rejects");
+    let found: Vec<_> =
+        rejects.iter().map(|r| [text(r, "near_to"), text(r, "near_to_source")]).collect();
+    assert_eq!(found, [["1", "train"], ["3", "test"]]);
+}
+
+#[test]
+fn only_columns_that_are_named_make_it_run_again() {
+    let data = [row("x", &words(0, 40))];
+    let corpus = task(json!("t"), &words(0, 40));
+    let project = project("", &data, std::slice::from_ref(&corpus));
+    project.run_ok(&[]);
+    let mut other = corpus.clone();
+    (other["unread"], other["set"]) = (json!(2), json!("another"));
+    project.write("corpus.jsonl", lines(&[other]));
+    assert_eq!(project.run_ok(&[]).status("unique"), "hit");
+    project.write("corpus.jsonl", lines(&[task(json!("u"), &words(0, 40))]));
+    assert_eq!(project.run_ok(&[]).status("unique"), "ran");
+    assert_eq!(near(&project), pairs(&[("x", "u")]));
+    // Defaults that are written out are defaults.
+    project.edit(
+        "w.yaml",
+        "against_id: task,",
+        "against_id: task, containment_8: 0.7, against_ids: any,",
+    );
+    assert_eq!(project.run_ok(&[]).status("unique"), "hit");
+}
+
+/// What is wrong, at the mark `«`, with all of `said` in what is told; nothing ran.
+#[track_caller]
+fn refused(text: &str, code: &str, said: &[&str]) {
+    let (text, place) = marked(text);
+    let project = Project::new(&text);
+    project.write("data.jsonl", lines(&[row("x", "x")]));
+    project.write("corpus.jsonl", lines(&[task(json!("t"), "x")]));
+    let outcome = project.run_json(&[]).exits(2);
+    assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{outcome}");
+    for word in said {
+        assert!(outcome.stdout.contains(word), "{word}\n{outcome}");
+    }
+    assert!(project.stored_nothing());
+}
+
+#[test]
+fn arguments_that_do_not_fit_are_refused() {
+    let both = "{ input: data, against: corpus }";
+    let fit = "column: code, against_column: text, against_id: task";
+    for (argument, value) in [
+        ("against_column", "text"),
+        ("against_id", "task"),
+        ("against_source", "set"),
+        ("against_ids", "same"),
+        ("against_threshold", "0.5"),
+        ("against_multiset_threshold", "0.5"),
+        ("containment_8", "0.5"),
+        ("containment_13", "0.5"),
+    ] {
+        let with = format!("{{ column: code, {argument}: «{value} }}");
+        let needs = format!("`{argument}` needs the input `against`");
+        refused(&workflow("data", &with), "conflicting-arguments", &[&needs, "from: {"]);
+    }
+    let with = "{ column: code, against_column: «txt, against_id: task }";
+    refused(&workflow(both, with), "unknown-column", &["txt", "text"]);
+    let with = "{ column: code, against_column: «unread, against_id: task }";
+    refused(&workflow(both, with), "wrong-type", &["int64", "text is needed"]);
+    let from = "{ input: data, «against: corpus }";
+    let help = "name another column in `against_column`";
+    let with = "{ column: code, against_id: task }";
+    refused(&workflow(from, with), "unknown-column", &["no column `code`", help]);
+    let with = "{ column: code, against_column: text }";
+    let help = "name another column in `against_id`";
+    refused(&workflow(from, with), "unknown-column", &["no column `id`", help]);
+    refused(
+        &workflow(both, &format!("{{ {fit}, against_source: «sett }}")),
+        "unknown-column",
+        &["set"],
+    );
+    refused(
+        &workflow(both, &format!("{{ {fit}, against_threshold: «0 }}")),
+        "out-of-range",
+        &["`against_threshold` must be above 0"],
+    );
+    let with = format!("{{ {fit}, against_ids: «mine }}");
+    refused(&workflow(both, &with), "wrong-choice", &["other"]);
+    let unknown = workflow("{ input: data, «agains: corpus }", "{ column: code }");
+    refused(&unknown, "wrong-inputs", &["no input `agains`", "against"]);
+}
+
+#[test]
+fn a_row_without_a_name_is_an_error_that_says_so() {
+    let corpus = [json!({"task": "t", "text": words(0, 30), "set": null})];
+    let project = project("", &[row("x", &words(0, 30))], &corpus);
+    project.edit("w.yaml", "against_id: task", "against_id: set");
+    let outcome = project.run_json(&[]).exits(1);
+    let detail = text(&outcome.step("unique"), "detail").to_owned();
+    assert!(detail.contains("`set`") && detail.contains("against_id"), "{detail}");
+}
+
+#[test]
+fn empty_tables_are_near_to_nothing() {
+    for (data, corpus) in [
+        (vec![], vec![task(json!("t"), &words(0, 30))]),
+        (vec![row("x", &words(0, 30))], vec![]),
+        (vec![], vec![]),
+    ] {
+        let project = project("", &data, &corpus);
+        // A file without rows has no columns; an `exec` says which there would be.
+        project.edit("w.yaml", "op: read\n    with: { path: corpus.jsonl, key: [task] }", 
+            "op: exec\n    with: { command: cat corpus.jsonl, files: [corpus.jsonl], key: [task], output: { task: utf8!, text: utf8 } }");
+        project.run_ok(&[]);
+        let summary = summary(&project);
+        assert_eq!((&summary["near"], &summary["near_percent"]), (&json!(0), &json!(0.0)));
+        assert_eq!(summary["rows"], data.len());
+        assert_eq!(summary["against_rows"], corpus.len());
+        assert_eq!(kept(&project).len(), data.len());
+    }
+}
+
+#[test]
+fn nothing_but_the_rows_counts() {
+    // Pieces of one text, some in both tables, in another order and with changes.
+    let piece = |n: usize| match n % 5 {
+        0 => words(n, n + 30),
+        1 => words(n - 1, n + 30),
+        2 => format!("{} {}", words(n - 2, n + 28), words(5000 + n, 5003 + n)),
+        3 => format!("{} {}", words(9000, 9200), words(n, n + 25)),
+        _ => words(7000 + n, 7020 + n),
+    };
+    let data: Vec<Value> =
+        (0..600).map(|n| row(&format!("r{:03}", n * 7 % 600), &piece(n))).collect();
+    let corpus: Vec<Value> = (0..900).map(|n| task(json!(n), &piece(n * 3))).collect();
+    let digests = |data: &[Value], corpus: &[Value], flags: &[&str]| {
+        let project = project("against_source: set", data, corpus);
+        let outcome = project.run_ok(flags);
+        let of = |(step, port, digest)| (step == "unique").then_some((port, digest));
+        let digests: Vec<(String, String)> = outcome.digests().into_iter().filter_map(of).collect();
+        assert_eq!(digests.len(), 4);
+        assert!(near(&project).len() > 100 && kept(&project).len() > 10);
+        digests
+    };
+    let first = digests(&data, &corpus, &["--jobs", "2"]);
+    let turned: Vec<Value> = corpus.iter().rev().cloned().collect();
+    let others: Vec<Value> = data.iter().rev().cloned().collect();
+    for flags in [&["--jobs", "1"][..], &["--jobs", "4"], &["--memory", "1MiB"]] {
+        assert_eq!(digests(&others, &turned, flags), first, "{flags:?}");
+    }
+}
