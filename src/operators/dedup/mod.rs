@@ -152,6 +152,8 @@ impl Operator for DedupOperator {
         cx: &'a BindContext,
     ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
         Box::pin(async move {
+            // A param may say `word` where there is a tokenizer; who says nothing forgot `bpe`.
+            let chosen = args.get("tokens").is_some();
             let args: Args = parse_args(args)?;
             let mut errors = Vec::new();
             require_column(cx, "column", &args.column, "text", is_text, &mut errors);
@@ -168,7 +170,7 @@ impl Operator for DedupOperator {
                 require_column(cx, &path, name, "a plain value", |t| !t.is_nested(), &mut errors);
             }
             check_thresholds(&args, &mut errors);
-            let file = check_tokenizer(&args, cx, &mut errors);
+            let file = check_tokenizer(&args, chosen, cx, &mut errors);
             if !errors.is_empty() {
                 return Err(errors);
             }
@@ -218,7 +220,12 @@ fn check_thresholds(args: &Args, errors: &mut Vec<ArgError>) {
 }
 
 /// Whether there is exactly the tokenizer that is needed; the path of its file.
-fn check_tokenizer(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) -> Option<PathBuf> {
+fn check_tokenizer(
+    args: &Args,
+    chosen: bool,
+    cx: &BindContext,
+    errors: &mut Vec<ArgError>,
+) -> Option<PathBuf> {
     let port = cx.inputs.get(TOKENIZER);
     if let Some(table) = port
         && table.field(MODEL).is_none_or(|field| !is_text(field.data_type()))
@@ -238,7 +245,7 @@ fn check_tokenizer(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) ->
             Code::ConflictingArguments,
             "give either the port `tokenizer` or `tokenizer_file`, not both",
         )),
-        (Tokens::Word, 1..) => errors.push(
+        (Tokens::Word, 1..) if !chosen || args.tokenizer_file.is_some() => errors.push(
             ArgError::new(
                 "tokens",
                 Code::ConflictingArguments,
@@ -322,6 +329,7 @@ impl BoundStep for BoundDedup {
 
     fn reads(&self, input: &str) -> Reads {
         match input {
+            TOKENIZER if self.args.tokens == Tokens::Word => Reads::Columns(Vec::new()),
             TOKENIZER => Reads::Columns(vec![MODEL.to_string()]),
             _ => Reads::All,
         }
@@ -399,7 +407,8 @@ impl TableStep for BoundDedup {
         Box::pin(async move {
             let missing = || StepError::new("`dedup` needs an input table");
             let input = inputs.remove(INPUT).ok_or_else(missing)?;
-            let corpus = read(self, cx, input.clone(), inputs.remove(TOKENIZER)).await?;
+            let tokenizer = inputs.remove(TOKENIZER).filter(|_| self.args.tokens == Tokens::Bpe);
+            let corpus = read(self, cx, input.clone(), tokenizer).await?;
             let Decided { duplicates, clusters, summary } =
                 decide(self, cx, input.clone(), corpus).await?;
             // The small table stands on the left: its rows are looked up by those of the input,

@@ -100,6 +100,7 @@ paper. Its arguments are under `with`; its name is the rule's, unless the rule h
 | `n_words_recomputed` | `n_words` and `vocab_size` are right | `column` (code) |
 | `n_whitespaces_recomputed` | `n_whitespaces` is right | `column` (code) |
 | `cut_after_signature` | the whole signature stands before the cut | `column` (random_cut) |
+| `cut_inside_body` | some of the body, comments aside, stands before the cut and after it | `column` (random_cut), `rest` (cut_rest) |
 | `docstring_present` | there is a docstring that is not blank | `column` (docstring) |
 | `docstring_words` | the docstring has more than so many words | `more_than` (3), `column` (docstring) |
 | `no_one_line_body` | the body without docstring is more than one line | `column` (code) |

@@ -36,6 +36,8 @@ pub(super) enum NamedCheck {
     NWhitespacesRecomputed,
     /// The cut lies behind the signature.
     CutAfterSignature,
+    /// Something of the body stands in front of the cut and behind it, comments aside.
+    CutInsideBody,
     /// There is a docstring, and it is not blank.
     DocstringPresent,
     /// The docstring has more than `more_than` words.
@@ -60,6 +62,7 @@ impl NamedCheck {
             Self::NWordsRecomputed => "n_words_recomputed",
             Self::NWhitespacesRecomputed => "n_whitespaces_recomputed",
             Self::CutAfterSignature => "cut_after_signature",
+            Self::CutInsideBody => "cut_inside_body",
             Self::DocstringPresent => "docstring_present",
             Self::DocstringWords => "docstring_words",
             Self::NoOneLineBody => "no_one_line_body",
@@ -91,6 +94,7 @@ impl NamedCheck {
             Self::DocstringWords | Self::SeveralReturns => {
                 &[("more_than", Count), ("column", TextColumn)]
             }
+            Self::CutInsideBody => &[("column", TextColumn), ("rest", TextColumn)],
             Self::AstFeaturesRecomputed
             | Self::ComplexityRecomputed
             | Self::NWordsRecomputed
@@ -159,6 +163,7 @@ pub(super) enum Named {
     /// These columns are equal to what `python_recount` gives under their names.
     Recomputed(&'static [&'static str], OfCode),
     CutAfterSignature(CutAfterSignature),
+    CutInsideBody(CutInsideBody),
     DocstringPresent(DocstringPresent),
     DocstringWords(DocstringWords),
     /// This field of `python_recount` is false.
@@ -190,6 +195,21 @@ pub(super) struct CutAfterSignature {
 impl Default for CutAfterSignature {
     fn default() -> Self {
         Self { column: "random_cut".into() }
+    }
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct CutInsideBody {
+    /// The column with the text before the cut.
+    column: String,
+    /// The column with the text after it.
+    rest: String,
+}
+
+impl Default for CutInsideBody {
+    fn default() -> Self {
+        Self { column: "random_cut".into(), rest: "cut_rest".into() }
     }
 }
 
@@ -294,6 +314,7 @@ impl Named {
             }
             NamedCheck::NWhitespacesRecomputed => Self::Recomputed(&["n_whitespaces"], read(with)?),
             NamedCheck::CutAfterSignature => Self::CutAfterSignature(read(with)?),
+            NamedCheck::CutInsideBody => Self::CutInsideBody(read(with)?),
             NamedCheck::DocstringPresent => Self::DocstringPresent(read(with)?),
             NamedCheck::DocstringWords => Self::DocstringWords(read(with)?),
             NamedCheck::NoOneLineBody => Self::Not("one_line_body", read(with)?),
@@ -340,6 +361,18 @@ impl Named {
             }
             Self::CutAfterSignature(CutAfterSignature { column }) => {
                 Ok(format!("strpos({}, signature) > 0", identifier(column)))
+            }
+            Self::CutInsideBody(CutInsideBody { column, rest }) => {
+                // A `#` in a string takes the rest of its line away, and leaves the quote.
+                let code = |text: &str| {
+                    format!("regexp_count(regexp_replace({text}, '#[^\\n]*', '', 'g'), '\\S') > 0")
+                };
+                let (column, rest) = (identifier(column), identifier(rest));
+                let body = format!(
+                    "substr({column}, strpos({column}, signature) + char_length(signature))"
+                );
+                let (front, behind) = (code(&body), code(&rest));
+                Ok(format!("strpos({column}, signature) > 0 AND {front} AND {behind}"))
             }
             Self::DocstringPresent(DocstringPresent { column }) => {
                 Ok(format!("regexp_count({}, '\\S') > 0", identifier(column)))
