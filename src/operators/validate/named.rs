@@ -30,6 +30,10 @@ pub(super) enum NamedCheck {
     AstFeaturesRecomputed,
     /// The cyclomatic complexity, recomputed from the syntax tree, is that of the row.
     ComplexityRecomputed,
+    /// The lines of code, counted again from the syntax tree, are those of the row.
+    NlocRecomputed,
+    /// The tokens, counted again from the syntax tree, are those of the row.
+    TokenCountsRecomputed,
     /// The words of the code without docstring, counted again, are those of the row.
     NWordsRecomputed,
     /// The spaces of the code without docstring, counted again, are those of the row.
@@ -59,6 +63,8 @@ impl NamedCheck {
             Self::MessageMeaningful => "message_meaningful",
             Self::AstFeaturesRecomputed => "ast_features_recomputed",
             Self::ComplexityRecomputed => "complexity_recomputed",
+            Self::NlocRecomputed => "nloc_recomputed",
+            Self::TokenCountsRecomputed => "token_counts_recomputed",
             Self::NWordsRecomputed => "n_words_recomputed",
             Self::NWhitespacesRecomputed => "n_whitespaces_recomputed",
             Self::CutAfterSignature => "cut_after_signature",
@@ -97,6 +103,8 @@ impl NamedCheck {
             Self::CutInsideBody => &[("column", TextColumn), ("rest", TextColumn)],
             Self::AstFeaturesRecomputed
             | Self::ComplexityRecomputed
+            | Self::NlocRecomputed
+            | Self::TokenCountsRecomputed
             | Self::NWordsRecomputed
             | Self::NWhitespacesRecomputed
             | Self::CutAfterSignature
@@ -309,6 +317,8 @@ impl Named {
                 Self::Recomputed(features, read(with)?)
             }
             NamedCheck::ComplexityRecomputed => Self::Recomputed(&["complexity"], read(with)?),
+            NamedCheck::NlocRecomputed => Self::Recomputed(&["nloc"], read(with)?),
+            NamedCheck::TokenCountsRecomputed => Self::Recomputed(&["token_counts"], read(with)?),
             NamedCheck::NWordsRecomputed => {
                 Self::Recomputed(&["n_words", "vocab_size"], read(with)?)
             }
