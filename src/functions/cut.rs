@@ -1,8 +1,9 @@
-//! `random_cut(code, id, seed, min, max, at, after)`: a random prefix of a method.
+//! `random_cut(code, id, seed, min, max, at, after, share_of)`: a random prefix of a method.
 //!
 //! The published pipeline draws r uniformly from [0.4, 0.65] and cuts at the last space
 //! before `int(len * r)`, which may lie inside the signature; here the cut never does when
-//! `after` is `signature`, nor in the docstring when it is `docstring`.
+//! `after` is `signature`, nor in the docstring when it is `docstring`. With `share_of` `rest`
+//! the share is of what comes behind them, so that a long docstring leaves something to be shown.
 
 use std::sync::Arc;
 
@@ -32,12 +33,23 @@ pub fn cut_type() -> Fields {
 }
 
 /// The parameters of a cut, literal in the call.
+#[derive(Clone, Copy)]
 struct Params {
     seed: i64,
     min: f64,
     max: f64,
     at: Boundary,
     after: After,
+    share_of: ShareOf,
+}
+
+/// What the share is of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ShareOf {
+    /// The whole text.
+    Text,
+    /// What lies behind [`After`], white space in front aside; the cut lies inside of it.
+    Rest,
 }
 
 /// What a cut comes after.
@@ -69,7 +81,7 @@ pub struct RandomCut {
 impl Default for RandomCut {
     fn default() -> Self {
         use DataType::{Float64, Int64, Utf8};
-        let types = vec![Utf8, Utf8, Int64, Float64, Float64, Utf8, Utf8];
+        let types = vec![Utf8, Utf8, Int64, Float64, Float64, Utf8, Utf8, Utf8];
         Self { signature: Signature::exact(types, Volatility::Immutable) }
     }
 }
@@ -79,7 +91,7 @@ impl Documented for RandomCut {
         name: "random_cut",
         aliases: &[],
         group: FunctionGroup::Row,
-        version: 1,
+        version: 2,
         arguments: &[
             ("code", "text"),
             ("id", "text"),
@@ -88,12 +100,13 @@ impl Documented for RandomCut {
             ("max", "float"),
             ("at", "text"),
             ("after", "text"),
+            ("share_of", "text"),
         ],
         variadic: false,
         returns: "struct",
-        summary: "a prefix of a method, cut at a share of its characters drawn between `min` and `max`, before a `space`, `token` or `line` and after `none`, its `signature` or its `docstring`; all but code and id are literals",
+        summary: "a prefix of a method, cut at a share of its characters drawn between `min` and `max`, before a `space`, `token` or `line` and after `none`, its `signature` or its `docstring`; the share is of the whole `text` or of the `rest` behind them; all but code and id are literals",
         nulls: "all fields but `reason` are null for null code and for code without a place to cut; a null id counts as an empty text",
-        example: "random_cut('def area(width, height):\n    size = width * height\n    return size\n', 'a', 42, 0.4, 0.65, 'token', 'signature')",
+        example: "random_cut('def area(width, height):\n    size = width * height\n    return size\n', 'a', 42, 0.4, 0.65, 'token', 'signature', 'text')",
     };
 }
 
@@ -164,7 +177,8 @@ fn params(args: &[ColumnarValue]) -> Result<Params> {
         ScalarValue::Float64(Some(max)),
         ScalarValue::Utf8(Some(at)),
         ScalarValue::Utf8(Some(after)),
-    ) = (literal(0)?, literal(1)?, literal(2)?, literal(3)?, literal(4)?)
+        ScalarValue::Utf8(Some(share_of)),
+    ) = (literal(0)?, literal(1)?, literal(2)?, literal(3)?, literal(4)?, literal(5)?)
     else {
         return Err(DataFusionError::Execution("a parameter of random_cut is null".into()));
     };
@@ -189,7 +203,16 @@ fn params(args: &[ColumnarValue]) -> Result<Params> {
             return Err(DataFusionError::Execution(message));
         }
     };
-    Ok(Params { seed: *seed, min: *min, max: *max, at, after })
+    let share_of = match share_of.as_str() {
+        "text" => ShareOf::Text,
+        "rest" => ShareOf::Rest,
+        other => {
+            return Err(DataFusionError::Execution(format!(
+                "random_cut takes no share of `{other}`: it takes one of the `text` or its `rest`"
+            )));
+        }
+    };
+    Ok(Params { seed: *seed, min: *min, max: *max, at, after, share_of })
 }
 
 /// The byte at which `code` is cut: the last boundary not after the drawn position, or the
@@ -197,11 +220,8 @@ fn params(args: &[ColumnarValue]) -> Result<Params> {
 fn cut(code: &str, id: &str, params: &Params) -> Result<usize, String> {
     let draw = unit_interval(keyed_hash(params.seed, "cut", id.as_bytes()));
     let ratio = params.min + draw * (params.max - params.min);
-    let characters = code.chars().count();
-    let wanted = (characters as f64 * ratio) as usize;
-    let wanted = code.char_indices().nth(wanted).map_or(code.len(), |(byte, _)| byte);
-    let first = match params.after {
-        After::Nothing => 1,
+    let boundary = match params.after {
+        After::Nothing => 0,
         After::Signature | After::Docstring => with_parser(|parser| match params.after {
             After::Docstring => docstring_end(parser, code),
             After::Nothing | After::Signature => signature_end(parser, code),
@@ -210,6 +230,19 @@ fn cut(code: &str, id: &str, params: &Params) -> Result<usize, String> {
         .map_err(|error| error.to_string())?
         .ok_or("the code has no signature to cut after")?,
     };
+    let behind = code.get(boundary..).unwrap_or_default();
+    // Where the share is counted from, and the first byte at which a cut may lie.
+    let (start, first) = match params.share_of {
+        ShareOf::Text => (0, boundary.max(1)),
+        ShareOf::Rest => {
+            let start = boundary + (behind.len() - behind.trim_start().len());
+            let one = code.get(start..).and_then(|rest| rest.chars().next());
+            (start, start + one.map_or(0, char::len_utf8))
+        }
+    };
+    let part = code.get(start..).unwrap_or_default();
+    let wanted = (part.chars().count() as f64 * ratio) as usize;
+    let wanted = part.char_indices().nth(wanted).map_or(code.len(), |(byte, _)| start + byte);
     let rest = || code.as_bytes().get(first..).unwrap_or_default();
     let last_before = |bytes: &[u8], wanted_byte: u8| bytes.iter().rposition(|b| *b == wanted_byte);
     let place = match params.at {
@@ -247,7 +280,7 @@ mod tests {
     const CODE: &str = "def area(width, height):\n    size = width * height\n    return size\n";
 
     fn params(at: Boundary, min: f64, max: f64) -> Params {
-        Params { seed: 42, min, max, at, after: After::Signature }
+        Params { seed: 42, min, max, at, after: After::Signature, share_of: ShareOf::Text }
     }
 
     #[test]
@@ -273,6 +306,43 @@ mod tests {
             let params = Params { after: After::Docstring, ..params(boundary, 0.4, 0.65) };
             let at = cut(code, "x", &params).expect("has a body");
             assert!(code[..at].contains("why.\"\"\""), "{at}");
+        }
+    }
+
+    #[test]
+    fn a_share_of_the_rest_shows_some_of_the_body_behind_a_long_docstring() {
+        let doc = "Say what it does. ".repeat(40);
+        let code = format!(
+            "def f(x):\n    \"\"\"{doc}\"\"\"\n    y = x + 1\n    z = y * 2\n    return y + z\n"
+        );
+        let end = code.rfind("\"\"\"").expect("a docstring") + 3;
+        for boundary in [Boundary::Space, Boundary::Token, Boundary::Line] {
+            let whole = Params { after: After::Docstring, ..params(boundary, 0.4, 0.65) };
+            let rest = Params { share_of: ShareOf::Rest, ..whole };
+            for id in ["a", "b", "c", "d"] {
+                let at = cut(&code, id, &whole).expect("has a body");
+                assert!(code[end..at].trim().len() < "y = x + 1".len(), "{:?}", &code[end..at]);
+                let at = cut(&code, id, &rest).expect("has a body");
+                assert!(!code[end..at].trim().is_empty(), "{:?}", &code[end..at]);
+                assert!(!code[at..].trim().is_empty());
+                let share = (at - end) as f64 / (code.len() - end) as f64;
+                assert!((0.2..=0.75).contains(&share), "{share}");
+            }
+        }
+        // A body of one word cannot be cut.
+        let one = "def f(x):\n    \"\"\"Say it.\"\"\"\n    pass";
+        let rest = Params {
+            after: After::Docstring,
+            share_of: ShareOf::Rest,
+            ..params(Boundary::Space, 0.4, 0.65)
+        };
+        assert!(cut(one, "a", &rest).is_err());
+        assert!(cut("def f(x):\n    ", "a", &Params { after: After::Signature, ..rest }).is_err());
+        // Of a text without anything in front, both are the same.
+        for id in ["a", "b", "c"] {
+            let text = Params { after: After::Nothing, ..params(Boundary::Space, 0.4, 0.65) };
+            let rest = Params { share_of: ShareOf::Rest, ..text };
+            assert_eq!(cut(CODE, id, &text), cut(CODE, id, &rest));
         }
     }
 

@@ -19,12 +19,14 @@ use galeras_python::{BodyFacts, Recount, Recounter, with_parser};
 /// The numbers, in the order of the struct.
 type Number = (&'static str, fn(&Recount, &BodyFacts) -> Option<i64>);
 
-const NUMBERS: [Number; 10] = [
+const NUMBERS: [Number; 12] = [
     ("n_ast_errors", |r, _| Some(r.n_ast_errors)),
     ("ast_levels", |r, _| Some(r.ast_levels)),
     ("n_ast_nodes", |r, _| Some(r.n_ast_nodes)),
     ("n_identifiers", |r, _| Some(r.n_identifiers)),
     ("complexity", |r, _| Some(r.complexity)),
+    ("nloc", |r, _| Some(r.nloc)),
+    ("token_counts", |r, _| Some(r.token_counts)),
     ("n_words", |r, _| Some(r.n_words)),
     ("vocab_size", |r, _| Some(r.vocab_size)),
     ("n_whitespaces", |r, _| Some(r.n_whitespaces)),
@@ -61,7 +63,7 @@ impl Documented for PythonRecount {
         name: "python_recount",
         aliases: &[],
         group: FunctionGroup::Row,
-        version: 1,
+        version: 2,
         arguments: &[("code", "text")],
         variadic: false,
         returns: "struct",

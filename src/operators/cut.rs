@@ -29,11 +29,11 @@ struct Args {
     column: String,
     /// The seed of the positions.
     seed: i64,
-    /// The smallest share of the characters before the cut.
+    /// The smallest share of the characters before the cut, of what `share_of` says.
     #[serde(default = "min")]
     #[schemars(range(min = 0.0, max = 1.0))]
     min: f64,
-    /// The largest share of the characters before the cut.
+    /// The largest share of the characters before the cut, of what `share_of` says.
     #[serde(default = "max")]
     #[schemars(range(min = 0.0, max = 1.0))]
     max: f64,
@@ -43,6 +43,9 @@ struct Args {
     /// What the cut has to come after.
     #[serde(default)]
     after: After,
+    /// What the share is of.
+    #[serde(default)]
+    share_of: ShareOf,
 }
 
 fn code() -> String {
@@ -101,6 +104,25 @@ impl After {
     }
 }
 
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum ShareOf {
+    /// The whole text.
+    #[default]
+    Text,
+    /// What lies behind the place that `after` names.
+    Rest,
+}
+
+impl ShareOf {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Rest => "rest",
+        }
+    }
+}
+
 /// The operator.
 pub(super) struct CutOperator;
 
@@ -111,6 +133,9 @@ Draws a share r uniformly from [`min`, `max`], from the seed and the row's `id`,
 text at the last boundary before `r * length`: a space (as the published RandomCut testbed), a
 token or a line. With `after: signature` (the default) a cut never lies in the signature, with
 `after: docstring` not in the docstring either: where it would, the first boundary behind is taken.
+So a method whose signature or docstring is the larger part of it shows little or nothing of its body
+before the cut. With `share_of: rest` the share is of what lies behind, its indentation aside, and
+the cut inside of that: for testbeds that keep docstrings in place.
 
 Adds `random_cut` (what comes before), `cut_rest` (what comes after: the two together are the
 text) and `cut_at` (characters before the cut). A row that cannot be cut goes to the port
@@ -133,7 +158,7 @@ Row by row: only rows with a new `id` or text are cut.
 
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "cut",
-    version: 2,
+    version: 3,
     grain: Grain::of::<BoundCut, _>(),
     effect: Effect::Seeded,
     inputs: InputPorts::One,
@@ -228,6 +253,7 @@ impl RowStep for BoundCut {
             lit(self.args.max),
             lit(self.args.at.name()),
             lit(self.args.after.name()),
+            lit(self.args.share_of.name()),
         ]);
         keep_hidden(rows, vec![cut.alias(STRUCT)])
     }

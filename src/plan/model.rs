@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::cell::Cell;
 use crate::operator::{Access, BoundStep, MAIN, Operator, Port, ServerAddress, TableSchema};
+use crate::session::OutputShape;
 use crate::workflow::{AssertSeverity, Node, Source, SourceSpan, Workflow};
 
 /// A bound, typed, acyclic workflow.
@@ -354,6 +355,8 @@ pub struct PlannedOutput {
     pub path: PathBuf,
     /// As what.
     pub format: OutputFormat,
+    /// In which shape, if not that of the table.
+    pub shape: Option<OutputShape>,
     /// Whether it is also printed at the end of a run.
     pub show: bool,
     /// Where the path is written.

@@ -10,8 +10,9 @@ use super::model::{Input, OutputFormat, PlannedOutput};
 use super::params::scope;
 use crate::code::Code;
 use crate::digest::type_name;
+use crate::session::OutputShape;
 use crate::workflow::{
-    Diagnostic, OUTPUT_PATH_HELP, Output, Source, SourceSpan, output_path_problem, quote,
+    Diagnostic, OUTPUT_PATH_HELP, Output, Source, SourceSpan, Text, output_path_problem, quote,
     substitute_node,
 };
 
@@ -80,10 +81,48 @@ impl Expander {
             self.diagnostics.push(problem);
             return None;
         }
+        let shape = match &output.shape {
+            None => None,
+            Some(given) => match output_shape(source, given, &format, &input) {
+                Ok(shape) => Some(shape),
+                Err(problem) => {
+                    self.diagnostics.push(*problem);
+                    return None;
+                }
+            },
+        };
         let name = output.name.value.clone();
         let place = SourceSpan::new(source, output.path.span);
-        Some(PlannedOutput { name, input, path, format, show: output.show, place })
+        Some(PlannedOutput { name, input, path, format, shape, show: output.show, place })
     }
+}
+
+/// The shape of an output, or why its table cannot have it.
+fn output_shape(
+    source: &Arc<Source>,
+    given: &Text,
+    format: &OutputFormat,
+    input: &Input,
+) -> Result<OutputShape, Box<Diagnostic>> {
+    let problem = |code, message: String| Diagnostic::error(code, message, source, given.span);
+    let Some(shape) = OutputShape::from_name(&given.value) else {
+        let message = format!("there is no shape {}", quote(&given.value));
+        let problem = problem(Code::WrongValue, message);
+        return Err(Box::new(problem.with_suggestion(&given.value, OutputShape::NAMES)));
+    };
+    if matches!(format, OutputFormat::Csv | OutputFormat::Text { .. }) {
+        let message = format!("the shape {} is nested", quote(shape.name()));
+        let problem = problem(Code::ConflictingKeys, message);
+        return Err(Box::new(problem.with_help("write it as .parquet, .jsonl or .json")));
+    }
+    let missing = shape.missing(&input.schema.schema);
+    if missing.is_empty() || input.schema.open {
+        return Ok(shape);
+    }
+    let names: Vec<String> = missing.iter().map(|name| quote(name)).collect();
+    let message =
+        format!("the shape {} needs more columns: {}", quote(shape.name()), names.join(", "));
+    Err(Box::new(problem(Code::UnknownColumn, message)))
 }
 
 /// What is wrong with the `column` of an output, if it has one.

@@ -1,7 +1,7 @@
 //! Why a step, or the run as a whole, stopped.
 
 use crate::operator::{StepError, StepErrorKind};
-use crate::session::StoreTableError;
+use crate::session::{ShapeError, StoreTableError};
 use crate::store::StoreError;
 
 /// What to do about a file in the place of an output.
@@ -77,6 +77,15 @@ impl From<StoreTableError> for RunError {
 impl From<datafusion::error::DataFusionError> for RunError {
     fn from(error: datafusion::error::DataFusionError) -> Self {
         Self::Step(error.into())
+    }
+}
+
+impl From<ShapeError> for RunError {
+    fn from(error: ShapeError) -> Self {
+        match error {
+            ShapeError::Rows(message) => Self::Rows(message),
+            ShapeError::Query(error) => error.into(),
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use super::input::blobs;
 use super::key::{StepManifests, artifact, input_digest};
 use super::lost_rows::tell_lost_rows;
 use super::output_place::{Occupant, place};
-use super::output_table::{export, origin};
+use super::output_table::{Exported, export, origin};
 use crate::digest::Digest;
 use crate::event::{EventSink, RunEvent, RunStatus};
 use crate::operator::{Reads, StepError};
@@ -46,6 +46,16 @@ struct WrittenOutput {
     written: bool,
     /// Why nobody will know where the file comes from.
     unrecorded: Option<String>,
+}
+
+/// A file that was written before.
+struct RememberedFile {
+    /// The digest of its bytes.
+    file: Digest,
+    /// The digest of its table.
+    table: Digest,
+    /// How many rows it has, if that is not what the table has.
+    rows: Option<u64>,
 }
 
 /// What outputs are written from.
@@ -102,17 +112,18 @@ impl OutputWriter<'_> {
         let path = self.options.folder.join(&output.path);
         let tables = output.input.tables.iter();
         let stored = tables.filter_map(|table| artifact(self.done, table.step, table.port));
-        let rows = stored.map(|artifact| artifact.rows).sum();
-        let done = |written, unrecorded| {
+        let of_table = stored.map(|artifact| artifact.rows).sum();
+        let done = |rows: Option<u64>, written, unrecorded| {
+            let rows = rows.unwrap_or(of_table);
             Ok(WrittenOutput { path: path.clone(), rows, written, unrecorded })
         };
         let key = self.key(output)?;
         let there = self.options.digests.of(&path).ok();
-        if let (Some(content), Some((known, table))) = (there, self.remembered(&key).await)
-            && known == content
+        if let (Some(content), Some(known)) = (there, self.remembered(&key).await)
+            && known.file == content
         {
-            let origin = origin(self.plan, output, table);
-            return done(false, self.claim(output, &path, content, origin).await);
+            let origin = origin(self.plan, output, known.table);
+            return done(known.rows, false, self.claim(output, &path, content, origin).await);
         }
         let folder = path.parent().unwrap_or(&self.options.folder);
         let failed = |e: io::Error| -> RunError {
@@ -120,16 +131,18 @@ impl OutputWriter<'_> {
         };
         fs::create_dir_all(folder).map_err(failed)?;
         let whole = WholeFile::create_in(folder).map_err(failed)?;
-        let origin = export(self.plan, output, self.store, self.done, whole.file()).await?;
+        let Exported { origin, rows } =
+            export(self.plan, output, self.store, self.done, whole.file()).await?;
         let content = hash(whole.path()).map_err(failed)?;
+        let known = RememberedFile { file: content, table: origin.table, rows };
         if self.options.digests.of(&path).is_ok_and(|there| there == content) {
-            self.remember(&key, output, content, origin.table).await;
-            return done(false, self.claim(output, &path, content, origin).await);
+            self.remember(&key, output, &known).await;
+            return done(rows, false, self.claim(output, &path, content, origin).await);
         }
         let occupant = Occupant::of(&path, self.store, &self.options.digests).await?;
         if let Some(objection) = occupant.objection(&origin).filter(|_| !self.options.overwrite) {
             if output.format == OutputFormat::Parquet && occupant.has_table(&origin.table) {
-                return done(false, None);
+                return done(rows, false, None);
             }
             return Err(RunError::Occupied(format!("{}, {objection}", shown(&path))));
         }
@@ -154,8 +167,8 @@ impl OutputWriter<'_> {
         } else {
             whole.finish(&path).map_err(failed)?;
         }
-        self.remember(&key, output, content, origin.table).await;
-        done(true, unrecorded)
+        self.remember(&key, output, &known).await;
+        done(rows, true, unrecorded)
     }
 
     /// Whether the file would get the content that it has, as far as results are stored.
@@ -168,11 +181,12 @@ impl OutputWriter<'_> {
         occupant: &Occupant,
     ) -> Result<bool, RunError> {
         let Some(content) = occupant.content() else { return Ok(false) };
-        if self.remembered(&self.key(output)?).await.is_some_and(|(known, _)| known == content) {
+        if self.remembered(&self.key(output)?).await.is_some_and(|known| known.file == content) {
             return Ok(true);
         }
         let file = tempfile::NamedTempFile::new()?;
-        let origin = export(self.plan, output, self.store, self.done, file.as_file()).await?;
+        let Exported { origin, .. } =
+            export(self.plan, output, self.store, self.done, file.as_file()).await?;
         let same_table = || occupant.has_table(&origin.table);
         Ok(hash(file.path())? == content || output.format == OutputFormat::Parquet && same_table())
     }
@@ -184,6 +198,9 @@ impl OutputWriter<'_> {
         let table = table.ok_or_else(missing)?;
         let suffix = output.path.extension().unwrap_or_default().to_string_lossy().into_owned();
         let mut key = json!({"output": table, "format": suffix, "version": OUTPUT_FORMAT});
+        if let Some(shape) = output.shape {
+            key["shape"] = json!(shape.name());
+        }
         match &output.format {
             OutputFormat::Text { column } => key["column"] = json!(column),
             // The origin is in the file. Which version wrote it is no reason to write it again.
@@ -197,15 +214,19 @@ impl OutputWriter<'_> {
         Ok(Digest::of_json(&key))
     }
 
-    /// The digests of the file and of its table under a key, if it was written before.
-    async fn remembered(&self, key: &Digest) -> Option<(Digest, Digest)> {
+    /// The file under a key, if it was written before.
+    async fn remembered(&self, key: &Digest) -> Option<RememberedFile> {
         let known = self.store.check_result(key).await?;
         let digest = |name: &str| known.get(name).and_then(Value::as_str)?.parse().ok();
-        Some((digest("file")?, digest("table")?))
+        let rows = known.get("rows").and_then(Value::as_u64);
+        Some(RememberedFile { file: digest("file")?, table: digest("table")?, rows })
     }
 
-    async fn remember(&self, key: &Digest, output: &PlannedOutput, file: Digest, table: Digest) {
-        let known = json!({"file": file, "table": table});
+    async fn remember(&self, key: &Digest, output: &PlannedOutput, file: &RememberedFile) {
+        let mut known = json!({"file": file.file, "table": file.table});
+        if let Some(rows) = file.rows {
+            known["rows"] = json!(rows);
+        }
         // It can be found out again at any time.
         let reads = blobs(&output.input, self.done);
         let _ = self.store.put_check_result(key, &known, reads).await;

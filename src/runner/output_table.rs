@@ -55,7 +55,19 @@ fn stored_as_it_is<'a>(
     let [table] = output.input.tables.as_slice() else { return None };
     let port = plan.steps[table.step].port(table.port)?;
     let filled = port.table.schema.fields().iter().any(|field| is_virtual(field));
-    if output.input.united || filled { None } else { artifact(done, table.step, table.port) }
+    if output.input.united || filled || output.shape.is_some() {
+        None
+    } else {
+        artifact(done, table.step, table.port)
+    }
+}
+
+/// What an output file holds.
+pub(super) struct Exported {
+    /// Where it comes from.
+    pub(super) origin: OutputOrigin,
+    /// How many rows it has, if that is not what the table has.
+    pub(super) rows: Option<u64>,
 }
 
 /// Writes the rows of the output in the order of its key, and says where they come from.
@@ -68,7 +80,7 @@ pub(super) async fn export(
     store: &Store,
     done: &StepManifests,
     file: &File,
-) -> Result<OutputOrigin, RunError> {
+) -> Result<Exported, RunError> {
     let stored = stored_as_it_is(plan, output, done);
     if let (OutputFormat::Parquet, Some(stored)) = (&output.format, stored) {
         let origin = origin(plan, output, stored.digest);
@@ -77,28 +89,34 @@ pub(super) async fn export(
         let mut out = BufWriter::new(file);
         copy_with_metadata(&blob, &mut out, &origin.to_pairs())?;
         out.flush()?;
-        return Ok(origin);
+        return Ok(Exported { origin, rows: None });
     }
     let session = session(1);
     let df = open(&session, store, plan, &output.input, done)?;
     let order = output.input.schema.key.iter().map(|c| column(c).sort(true, true)).collect();
-    let df = df.sort(order)?;
+    let df = match output.shape {
+        None => df.sort(order)?,
+        Some(shape) => shape.apply(&session, df).await?,
+    };
     let schema: SchemaRef = Arc::new(df.schema().as_arrow().clone());
     let mut rows = OutputRows {
         hasher: stored.is_none().then(|| TableHasher::new(&schema)),
+        count: 0,
         stream: df.execute_stream().await?,
     };
     let origin = |rows: OutputRows| {
+        let count = output.shape.map(|_| rows.count);
         let computed = rows.hasher.map(|hasher| {
             let (columns, rows) = hasher.finish();
             table_digest(&columns, rows)
         });
         let table = computed.or(stored.map(|stored| stored.digest));
         let missing = || StepError::new("its table has no digest");
-        Ok::<_, RunError>(origin(plan, output, table.ok_or_else(missing)?))
+        let origin = origin(plan, output, table.ok_or_else(missing)?);
+        Ok::<_, RunError>(Exported { origin, rows: count })
     };
     let mut out = BufWriter::new(file);
-    let origin = match &output.format {
+    let exported = match &output.format {
         OutputFormat::Text { column } => {
             let at = schema.index_of(column)?;
             let mut texts = 0;
@@ -124,12 +142,12 @@ pub(super) async fn export(
             while let Some(batch) = rows.next().await? {
                 writer.write(&batch)?;
             }
-            let origin = origin(rows)?;
-            for pair in key_values(&origin.to_pairs()) {
+            let exported = origin(rows)?;
+            for pair in key_values(&exported.origin.to_pairs()) {
                 writer.append_key_value_metadata(pair);
             }
             writer.close()?;
-            origin
+            exported
         }
         OutputFormat::Jsonl | OutputFormat::Json | OutputFormat::Csv => {
             let format = match &output.format {
@@ -146,13 +164,14 @@ pub(super) async fn export(
         }
     };
     out.flush()?;
-    Ok(origin)
+    Ok(exported)
 }
 
 /// The rows of an output, hashed on their way unless the digest is known.
 struct OutputRows {
     stream: SendableRecordBatchStream,
     hasher: Option<TableHasher>,
+    count: u64,
 }
 
 impl OutputRows {
@@ -161,6 +180,7 @@ impl OutputRows {
         if let Some(hasher) = &mut self.hasher {
             hasher.update(&batch).map_err(|error| StepError::new(error.to_string()))?;
         }
+        self.count += batch.num_rows() as u64;
         Ok(Some(batch))
     }
 }

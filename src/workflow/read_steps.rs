@@ -15,7 +15,7 @@ use crate::code::Code;
 
 const STEP_KEYS: [&str; 8] =
     ["op", "uses", "from", "with", "matrix", "schema", "assert", "description"];
-const OUTPUT_KEYS: [&str; 4] = ["from", "path", "column", "show"];
+const OUTPUT_KEYS: [&str; 5] = ["from", "path", "column", "shape", "show"];
 /// The file formats that an output can have.
 const OUTPUT_SUFFIXES: [&str; 7] = [".parquet", ".jsonl", ".json", ".csv", ".txt", ".svg", ".html"];
 /// What the path of an output can be.
@@ -315,6 +315,10 @@ impl WorkflowReader<'_> {
             None => None,
             Some(value) => Some(self.fixed_text(value, "`column`")?),
         };
+        let shape = match node.get("shape") {
+            None => None,
+            Some(value) => Some(self.fixed_text(value, "`shape`")?),
+        };
         let show = match node.get("show").map(|value| (value, value.as_bool())) {
             None => false,
             Some((_, Some(show))) => show,
@@ -323,7 +327,7 @@ impl WorkflowReader<'_> {
                 false
             }
         };
-        Some(Output { name, from: from?, path: path?, column, show, span: node.span })
+        Some(Output { name, from: from?, path: path?, column, shape, show, span: node.span })
     }
 
     fn output_path(&mut self, node: &Node) -> Option<Node> {

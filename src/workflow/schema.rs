@@ -244,6 +244,10 @@ fn frame_definitions() -> Map<String, Value> {
                     "description": "The text column of a table of one row whose value is the file, as it is.",
                     "type": "string",
                 },
+                "shape": {
+                    "description": "The rows as in other files: `galeras` as in the published Galeras dataset (.parquet, .jsonl, .json).",
+                    "enum": ["galeras"],
+                },
                 "show": {
                     "description": "Print the table on standard output at the end of a run.",
                     "type": "boolean",

@@ -366,6 +366,8 @@ pub struct Output {
     pub path: Node,
     /// The text column whose only value is the file.
     pub column: Option<Text>,
+    /// The name of the shape that its rows get.
+    pub shape: Option<Text>,
     /// Whether the table is also printed at the end of a run.
     pub show: bool,
     /// The value under the key.

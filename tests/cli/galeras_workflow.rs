@@ -17,6 +17,15 @@ const TESTBEDS: [(&str, &str); 5] = [
     ("SummarizationGen", "summarization_gen"),
 ];
 
+/// Task, name and type of the testbeds in Table II.
+const KINDS: [[&str; 3]; 5] = [
+    ["Code completion", "RandomCut", "code ⇒ code"],
+    ["Code completion", "WithDocString", "code-text ⇒ code"],
+    ["Code completion", "FromDocString", "text ⇒ code"],
+    ["Code generation", "CommitGen", "code ⇒ text"],
+    ["Summarization", "SummarizationGen", "code ⇒ text"],
+];
+
 const FEATURES: [&str; 8] = [
     "n_ast_errors",
     "ast_levels",
@@ -68,29 +77,47 @@ fn both_tables_are_those_of_the_testbeds() {
     assert!(published("table_1 (") && published("table_2 ("), "{outcome}");
     assert_eq!(paper.run_human().exits(0).stdout, outcome.stdout, "and so does a rerun");
 
+    // RawData and RawDataDocstring, then the testbeds, each in a row as it is printed.
+    let raw =
+        [("RawData", "collected/raw_data"), ("RawDataDocstring", "collected/raw_data_docstring")];
+    let all: Vec<(&str, &str)> = raw.into_iter().chain(TESTBEDS).collect();
     let table_1 = paper.csv("galeras/table_1.csv");
-    assert_eq!(table_1.len(), TESTBEDS.len() * FEATURES.len());
-    let table_2 = paper.csv("galeras/table_2.csv");
-    assert_eq!(table_2.len(), TESTBEDS.len());
-    for (name, step) in TESTBEDS {
-        let rows = paper.rows(step);
+    let names: Vec<&str> = table_1.iter().map(|row| row["testbed"].as_str()).collect();
+    assert_eq!(names, all.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    let numbers = paper.csv("galeras/table_1_numbers.csv");
+    assert_eq!(numbers.len(), all.len() * FEATURES.len());
+    for (at, (name, step)) in all.iter().enumerate() {
+        let (name, rows) = (*name, paper.rows(step));
+        assert_eq!(table_1[at]["dedup"], rows.len().to_string(), "{name}");
         for feature in FEATURES {
             let of = |row: &&BTreeMap<String, String>| {
                 row["testbed"] == name && row["feature"] == feature
             };
-            let told = table_1.iter().find(of).unwrap_or_else(|| panic!("{name} {feature}"));
+            let told = numbers.iter().find(of).unwrap_or_else(|| panic!("{name} {feature}"));
             assert_eq!(told.keys().collect::<Vec<_>>(), ["feature", "mean", "n", "std", "testbed"]);
             let values: Vec<f64> = rows.iter().map(|row| row[feature].as_f64().unwrap()).collect();
             let (mean, deviation) = mean_and_deviation(&values);
             assert_eq!(told["n"], rows.len().to_string(), "{name} {feature}");
             same(&told["mean"], mean, &format!("mean of {name} {feature}"));
             same(&told["std"], deviation, &format!("deviation of {name} {feature}"));
+            let two = |number: f64| format!("{:?}", (number * 100.0).round() / 100.0);
+            assert_eq!(table_1[at][feature], format!("{} ± {}", two(mean), two(deviation)));
         }
+    }
+    let table_2 = paper.csv("galeras/table_2.csv");
+    let kinds: Vec<[&str; 3]> = table_2
+        .iter()
+        .map(|row| ["task", "testbed", "type"].map(|column| row[column].as_str()))
+        .collect();
+    assert_eq!(kinds, KINDS);
+    let mut found = 0;
+    for (name, step) in TESTBEDS {
+        let rows = paper.rows(step);
         let told = table_2.iter().find(|row| row["testbed"] == name).unwrap();
         let sampled = paper.rows(&format!("{step}_sample"));
         let duplicates = paper.rows(&format!("{step}.rejects"));
         assert_eq!((sampled.len(), rows.len() + duplicates.len()), (40, 40), "{name}");
-        assert!(!duplicates.is_empty(), "{name} has duplicates");
+        found += duplicates.len();
         assert_eq!(told["sampled"], "40");
         assert_eq!(told["duplicates"], duplicates.len().to_string(), "{name}");
         same(&told["percent"], duplicates.len() as f64 / 0.4, &format!("percent of {name}"));
@@ -99,6 +126,7 @@ fn both_tables_are_those_of_the_testbeds() {
         let line = |l: &&str| l.contains(name) && l.contains(&told["size"]);
         assert!(outcome.stdout.lines().any(|l| line(&l)), "{name}\n{}", outcome.stdout);
     }
+    assert!(found > 10, "{found} duplicates");
     for file in TESTBEDS.map(|(_, step)| step) {
         assert!(paper.project.path(&format!("galeras/{file}.parquet")).exists(), "{file}");
         let duplicates = format!("galeras/{file}_duplicates.parquet");
@@ -128,7 +156,8 @@ fn similar(a: &HashMap<&str, usize>, b: &HashMap<&str, usize>, threshold: f64) -
 
 /// The ids that stay if of every cluster the first one does.
 fn first_of_clusters(rows: &[Value], threshold: f64) -> BTreeSet<String> {
-    let counts: Vec<_> = rows.iter().map(|row| tokens(text(row, "code"))).collect();
+    let code = "code_no_docstring";
+    let counts: Vec<_> = rows.iter().map(|row| tokens(text(row, code))).collect();
     let long = |at: usize| counts[at].values().sum::<usize>() >= 20;
     let mut cluster: Vec<usize> = (0..rows.len()).collect();
     for one in 0..rows.len() {
@@ -164,12 +193,15 @@ fn every_row_passes_the_filters_of_its_testbed() {
             assert!(!text(row, "fun_name").starts_with("line"), "{name}: {row}");
             assert!(text(row, "commit_time").starts_with("2022"), "{name}: {row}");
             assert!(number("n_ast_errors") == 0 && number("nloc") > 2, "{name}: {row}");
-            if matches!(name, "WithDocString" | "FromDocString" | "SummarizationGen") {
+            if name != "RandomCut" {
                 let docstring = text(row, "docstring");
                 let words = docstring.split_whitespace().count();
                 assert_eq!(words, number("d_n_words"), "{name}: {row}");
                 assert!(words > 3, "{name}: {row}");
-                assert!(words > 10 || docstring.chars().count() > 50, "{name}: {row}");
+                assert!(
+                    name == "CommitGen" || words > 10 || docstring.chars().count() > 50,
+                    "{name}: {row}"
+                );
             }
             if name == "CommitGen" {
                 assert!(row["code_before"].is_string() && row["change"] == "modified", "{row}");
@@ -183,13 +215,14 @@ fn every_row_passes_the_filters_of_its_testbed() {
     assert_ne!(paper.rows("from_docstring_sample"), paper.rows("summarization_gen_sample"));
     // No filter lets everything through, or nothing.
     let counts: BTreeMap<&str, usize> =
-        ["verified", "long_enough", "documented", "commit_gen_points"]
+        ["verified", "long_enough", "with_docstrings", "documented", "commit_gen_points"]
             .into_iter()
             .map(|step| (step, paper.rows(step).len()))
             .collect();
     assert!(counts["verified"] > counts["long_enough"], "{counts:?}");
-    assert!(counts["long_enough"] > counts["documented"], "{counts:?}");
-    assert!(counts["long_enough"] > counts["commit_gen_points"], "{counts:?}");
+    assert!(counts["long_enough"] > counts["with_docstrings"], "{counts:?}");
+    assert!(counts["with_docstrings"] > counts["documented"], "{counts:?}");
+    assert!(counts["with_docstrings"] > counts["commit_gen_points"], "{counts:?}");
     let rejected = paper.rows("verified.rejects");
     let rules: BTreeSet<&str> = rejected.iter().map(|row| text(row, "rule")).collect();
     assert_eq!(rules.into_iter().collect::<Vec<_>>(), ["no_one_line_body", "no_pass_body"]);
@@ -213,20 +246,29 @@ fn cuts_are_right(rows: &[Value], column: &str, end: impl Fn(&Value) -> usize) {
 }
 
 #[test]
-fn cuts_lie_behind_the_signature_and_the_docstring() {
+fn cuts_show_some_of_the_body_and_no_docstring() {
     let paper = paper();
     paper.run(&[]).exits(0);
     let after = |row: &Value, column: &str, part: &str| {
         let part = text(row, part);
         text(row, column).find(part).unwrap() + part.len()
     };
-    let rows = paper.rows("random_cut");
-    cuts_are_right(&rows, "code_no_docstring", |row| after(row, "code_no_docstring", "signature"));
-    assert!(rows.iter().all(|row| text(row, "random_cut").starts_with("def ")));
-    assert!(rows.iter().any(|row| row["docstring"].is_string()));
-    let rows = paper.rows("with_docstring");
-    cuts_are_right(&rows, "code", |row| after(row, "code", "docstring") + 3);
-    assert!(rows.iter().all(|row| text(row, "random_cut").matches("\"\"\"").count() == 2));
+    for (step, documented) in [("random_cut", false), ("with_docstring", true)] {
+        let rows = paper.rows(step);
+        cuts_are_right(&rows, "code_no_docstring", |row| {
+            after(row, "code_no_docstring", "signature")
+        });
+        for row in &rows {
+            let cut = text(row, "random_cut");
+            assert!(cut.starts_with("def ") && !cut.contains("\"\"\""), "{step}: {row}");
+            let front = &cut[after(row, "code_no_docstring", "signature")..];
+            assert!(!front.trim().is_empty(), "{step}: no body in front: {row}");
+            assert!(!text(row, "cut_rest").trim().is_empty(), "{step}: nothing behind: {row}");
+            // The docstring is for the prompt.
+            assert!(!documented || !text(row, "docstring").trim().is_empty(), "{step}: {row}");
+        }
+        assert!(rows.iter().any(|row| row["docstring"].is_string()), "{step}");
+    }
 }
 
 /// The steps that ran. SummarizationGen has the data points of FromDocString, so that one of the
@@ -244,34 +286,55 @@ fn another_threshold_is_work_for_the_deduplication_only() {
     let again = paper.run(&[]).exits(0);
     again.all_hit();
     assert_eq!(again.digests(), first.digests());
-    let kept = paper.rows("random_cut").len();
-    // Nothing is less similar than this and more than that: the tables stay.
-    paper.set("threshold", "0.5");
-    let lower = paper.run(&[]).exits(0);
-    assert_eq!(ran_apart(&lower), ["commit_gen", "random_cut", "with_docstring"]);
-    assert_eq!(
-        ids(&paper.rows("random_cut")),
-        first_of_clusters(&paper.rows("random_cut_sample"), 0.5)
-    );
+    let kept = paper.rows("with_docstring_sample").len();
+    let raw = paper.rows("collected/raw_data").len();
     // A copy under another name is no duplicate any more.
     paper.set("threshold", "0.97");
     let higher = paper.run(&[]).exits(0);
-    assert_eq!(
-        ran_apart(&higher),
-        [
-            "commit_gen",
-            "duplicates",
-            "features",
-            "random_cut",
-            "table_1",
-            "table_2",
-            "testbeds",
-            "with_docstring"
-        ]
-    );
-    let higher = paper.rows("random_cut");
-    assert!(higher.len() > kept, "{} {kept}", higher.len());
-    assert_eq!(ids(&higher), first_of_clusters(&paper.rows("random_cut_sample"), 0.97));
+    for step in ["collected/mined", "collected/features", "collected/changes"] {
+        assert_eq!(higher.status(step), "hit", "{step}");
+    }
+    for step in ["collected/raw_data", "random_cut", "with_docstring", "commit_gen"] {
+        assert_eq!(higher.status(step), "ran", "{step}");
+    }
+    assert!(paper.rows("collected/raw_data").len() > raw);
+    assert!(paper.rows("with_docstring_sample").len() == kept);
+    for step in ["random_cut", "with_docstring", "commit_gen"] {
+        let sample = paper.rows(&format!("{step}_sample"));
+        assert_eq!(ids(&paper.rows(step)), first_of_clusters(&sample, 0.97), "{step}");
+    }
+}
+
+/// Of all rows that a step reads, no two that stay are alike: by tokens that the test counts.
+#[test]
+fn raw_data_has_no_two_methods_that_are_alike() {
+    let mut paper = paper();
+    paper.run(&[]).exits(0);
+    let kept = paper.rows("collected/raw_data");
+    let counts: Vec<_> = kept.iter().map(|row| tokens(text(row, "code"))).collect();
+    let long = |at: usize| counts[at].values().sum::<usize>() >= 20;
+    for one in 0..kept.len() {
+        for other in 0..one {
+            let alike = long(one) && long(other) && similar(&counts[one], &counts[other], 0.8);
+            assert!(!alike, "{}\n{}", kept[one], kept[other]);
+        }
+    }
+    // Of the versions of a method the last one stays.
+    let gone = paper.rows("collected/raw_data.rejects");
+    assert!(gone.len() > 100, "{}", gone.len());
+    for row in &gone {
+        let of = kept.iter().find(|kept| kept["id"] == row["duplicate_of"]).unwrap();
+        assert!(text(of, "commit_time") >= text(row, "commit_time"), "{row}");
+    }
+    // By the tokens of a tokenizer that was trained on them there are no fewer rows than rounds of
+    // a method's versions, and the testbeds are drawn as before.
+    let words = kept.len();
+    paper.set("tokens", "bpe");
+    let outcome = paper.run(&[]).exits(0);
+    assert_eq!(outcome.status("collected/tokenizer"), "hit");
+    assert_eq!(outcome.status("collected/raw_data"), "ran");
+    let by_bpe = paper.rows("collected/raw_data").len();
+    assert!(by_bpe <= words && by_bpe > 200, "{by_bpe} of {words}");
 }
 
 #[test]
@@ -288,7 +351,9 @@ fn one_more_data_point_keeps_those_before() {
     let larger = paper.run(&[]).exits(0);
     let apart = ["commit_gen", "random_cut", "with_docstring"];
     let mut expected: Vec<String> =
-        ["duplicates", "features", "table_1", "table_2", "testbeds"].map(str::to_owned).into();
+        ["duplicates", "features", "table_1", "table_1_numbers", "table_2", "testbeds"]
+            .map(str::to_owned)
+            .into();
     expected.extend(apart.iter().flat_map(|step| [step.to_string(), format!("{step}_sample")]));
     expected.sort_unstable();
     assert_eq!(ran_apart(&larger), expected);
@@ -321,7 +386,7 @@ fn a_new_commit_is_mined_and_the_rest_stays() {
     let paper = paper();
     paper.run(&[]).exits(0);
     let before = ids(&paper.rows("random_cut_points"));
-    let more = crate::paper::method("another_one", 5, None, 3);
+    let more = crate::paper::method("another_one", 5_000, None, 3);
     let repo = &paper.repos[1];
     repo.commit(
         crate::repository::at(crate::repository::day(360))

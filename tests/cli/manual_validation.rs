@@ -167,7 +167,7 @@ fn filled(paper: &Shipped, wanted: impl Fn(&str) -> bool) -> Vec<Vec<String>> {
 
 /// The digests of all steps but those of the ratings.
 fn testbeds(outcome: &Outcome) -> Vec<(String, String, String)> {
-    let rated = ["ratings", "agreement"];
+    let rated = ["ratings", "agreement", "called_invalid"];
     outcome.digests().into_iter().filter(|d| !rated.contains(&d.0.as_str())).collect()
 }
 
@@ -182,7 +182,8 @@ fn ratings_that_pass_change_no_testbed() {
     let statuses = rated.statuses();
     let ran: BTreeSet<&str> =
         statuses.split(' ').filter_map(|word| word.strip_suffix("=ran")).collect();
-    assert_eq!(ran, ["agreement", "gate", "ratings"].into(), "all else is a hit");
+    let few = ["agreement", "called_invalid", "gate", "ratings"];
+    assert_eq!(ran, few.into(), "all else is a hit");
     assert_eq!(testbeds(&rated), testbeds(&first));
     for (question, row) in agreement(&paper) {
         assert_eq!((&row["rated_1"], &row["rated_2"]), (&20.into(), &20.into()), "{question}");
@@ -192,15 +193,55 @@ fn ratings_that_pass_change_no_testbed() {
         assert!(row["kappa"].is_null(), "always the same answer: {row}");
     }
     assert_eq!(table(&paper.project.read("galeras/agreement.csv")).len(), 3);
-    // One rating is another one: a new agreement, the same testbeds.
+    // One rating is another one: a new agreement, and the point is none any more.
     let at = sheet[0].iter().position(|name| name == "code_1").unwrap();
     sheet[1][at] = "n".into();
     paper.project.write("validated/filled.csv", written(&sheet));
     paper.set("min_kappa", "-1");
     let other = paper.run(&[]).exits(0);
-    assert_eq!(testbeds(&other), testbeds(&first));
     number(&agreement(&paper)["code"], "valid_1", 0.95);
-    assert_eq!(other.status("data_points"), "hit");
+    assert_eq!(other.status("data_points"), "ran");
+    let left = paper.rows("data_points");
+    assert_eq!(left.len() + 1, paper.rows("verified").len());
+    let gone = paper.rows("called_valid.rejects");
+    assert_eq!((gone.len(), text(&gone[0], "id")), (1, sheet[1][0].as_str()));
+    assert!(text(&gone[0], "reason").contains("code"), "{}", gone[0]);
+    assert!(left.iter().all(|row| row["id"] != gone[0]["id"]));
+    assert!(left[0].get("called_invalid").is_none());
+    assert!(paper.trace(&sheet[1][0]).exits(0).stdout.contains("raters_call_it_valid"));
+}
+
+/// A docstring can be wrong only where there is one.
+#[test]
+fn a_point_leaves_for_what_it_has() {
+    let mut paper = paper();
+    paper.run(&[]).exits(0);
+    let mut sheet = filled(&paper, |name| name == "id" || RATINGS.contains(&name));
+    let all = paper.rows("verified");
+    let documented =
+        |id: &str| all.iter().any(|row| row["id"] == id && row["docstring"].is_string());
+    let column = |name: &str| sheet[0].iter().position(|other| other == name).unwrap();
+    let (docstring, message) = (column("docstring_2"), column("message_1"));
+    let (mut expected, mut spoken) = (BTreeSet::new(), 0);
+    for line in sheet.iter_mut().skip(1) {
+        line[docstring] = "No".into();
+        if documented(&line[0]) {
+            expected.insert(line[0].clone());
+        } else if spoken == 0 {
+            (line[message], spoken) = ("false".into(), 1);
+            expected.insert(line[0].clone());
+        }
+    }
+    assert!(expected.len() > 2 && expected.len() < 20, "{}", expected.len());
+    paper.project.write("filled.csv", written(&sheet));
+    for (name, value) in [("ratings", "filled.csv"), ("min_valid", "0"), ("min_kappa", "-1")] {
+        paper.set(name, value);
+    }
+    paper.run(&[]).exits(0);
+    let gone = paper.rows("called_valid.rejects");
+    let ids: BTreeSet<String> = gone.iter().map(|row| text(row, "id").to_owned()).collect();
+    assert_eq!(ids, expected);
+    assert_eq!(paper.csv("galeras/called_invalid.csv").len(), expected.len());
 }
 
 #[test]

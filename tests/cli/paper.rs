@@ -184,8 +184,10 @@ pub fn history(project: &Project, name: &str, number: usize) -> Repository {
     let code = |commit: usize, at: usize, edits: usize| {
         let n = (number * 20 + commit) * 6 + at;
         // Two of six methods are copies of others but for their names.
+        // (with docstrings of their own)
         let seed = if at == 1 || at == 5 { n as u64 % 7 } else { 1_000 + n as u64 };
-        method(&format!("method_{n}"), seed, docstring(at, seed).as_deref(), 10 + edits)
+        let doc = docstring(at, 1_000 + n as u64);
+        method(&format!("method_{n}"), seed, doc.as_deref(), 10 + edits)
     };
     let content = |commit: usize, edits: usize| {
         let mut methods: Vec<String> =
@@ -211,7 +213,8 @@ pub fn history(project: &Project, name: &str, number: usize) -> Repository {
     repo
 }
 
-/// `galeras.yaml` on three such repositories, with samples of 40 and a sheet of 20.
+/// `galeras.yaml` on three such repositories, with samples of 40 and a sheet of 20. Duplicates are
+/// found by words, which tests can count.
 pub fn paper() -> Shipped {
     let mut paper = Shipped::new("galeras.yaml", "./a,./b,./c");
     for (number, name) in ["a", "b", "c"].into_iter().enumerate() {
@@ -220,6 +223,7 @@ pub fn paper() -> Shipped {
     }
     paper.set("n", "40");
     paper.set("validated", "20");
+    paper.set("tokens", "word");
     paper
 }
 

@@ -33,7 +33,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from harness import ROOT, Verdict, arguments, run, table, work_folder  # noqa: E402
-from published_fields import (  # noqa: E402
+from table3_fields import (  # noqa: E402
     ADJUSTMENTS,
     CLOSED,
     CONFOUNDERS,

@@ -1,291 +1,216 @@
-"""Which field of which table of ours is which field of table3.json.
+"""Must-show: the files that `shape: galeras` writes have the keys and types of the published ones.
 
-Not a script of its own: `causal_published.py` compares what these tables name.
+What it shows: the keys of the published JSON files and the types of their values are read from a
+checkout of WM-SEMERU/galeras-benchmark: from the data files that it has, now or in its history,
+from the columns that its notebooks printed, and from the dictionaries that its programs fill (they
+are parsed, never run). The same is read from our files. What differs is printed, with the reason if
+there is one.
+
+How to run it: `git clone https://github.com/WM-SEMERU/galeras-benchmark` somewhere, then
+`python3 tests/scripts/published_fields.py --checkout FOLDER FILE...` with files that were written
+with `shape: galeras` (.json or .jsonl), such as those of `workflows/galeras.yaml`
+(galeras/published/*.json) and `workflows/casestudy.yaml` (casestudy/published.json). Without
+`--checkout` the key list in tests/reference/published_fields.json counts, which `--write` renews.
+Nothing else of that repository is ever committed.
+
+What it prints: a line per difference, then the count. Exit code 1 if one has no reason.
 """
 
-import math
+import argparse
+import ast
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
 
-# The largest allowed differences. The standard errors of table3.json itself are exact to 8e-11
-# (ols) and 5e-10 (lin) only, as extended precision shows.
-CLOSED, ITERATED = 1e-9, 1e-6
-OUTCOME = "y_levenshtein"
-CONTRASTS = {"T1": ("T1", "control"), "T2": ("T2", "control"), "T2_vs_T1": ("T2", "T1")}
-CONFOUNDERS = ["z_prompt_size", "z_n_whitespaces", "z_token_counts", "z_nloc"]
-COVARIATES = [*CONFOUNDERS, "z_complexity", "z_n_ast_nodes", "z_n_ast_errors", "z_ast_levels"]
-KINDS = ["classic", "HC0", "HC1", "HC2", "HC3", "CR0", "CR1", "CR2", "CR3"]
-ADJUSTMENTS = ["holm", "bonferroni", "benjamini_hochberg", "benjamini_yekutieli"]
-ESTIMANDS = ["ate", "att", "atc", "ato"]
+sys.dont_write_bytecode = True
+ROOT = Path(__file__).resolve().parents[2]
+REFERENCE = ROOT / "tests" / "reference" / "published_fields.json"
+DATA = "data/causal_prompting_pd_T2.json"
+ADAPTER = "notebooks/dataset_format_adapter.ipynb"
+EXPORT = "notebooks/mysql2json_data_extraction.ipynb"
+BUILD = "docs/source/01_prompt_eng_dataset_build.ipynb"
+MINER, DATABASE = "src/git_miner/main.py", "src/json2mysql.py"
+TREATMENTS = ["control", "T1", "T2"]
+# Columns that the notebooks made of others: what is nested, and the outcomes.
+DERIVED = ("e_", "i_", "y_")
 
-# table3.json's word for what the outputs call otherwise.
-WORDS = {
-    "pearson": "correlations",
-    "kendall_tau_b": "kendall",  # the output of a coefficient
-    "fdr_bh": "benjamini_hochberg",
-    "fdr_by": "benjamini_yekutieli",
-    "ate_hajek": "ate",
-    "ato_overlap": "ato",
-    "ipw": "weighting",
-    "count": "n",
-    "25%": "q1",
-    "50%": "median",
-    "75%": "q3",
-    "se_HC3": "standard_error",
-    "slope_per_sd": "estimate",
-    "p": "p_value",
-    "q_bh": "q_value",
-    "evalue_point": "evalue",
-    "d": "standardised_effect",
-    "rr": "risk_ratio",
-    "rr_lo": "risk_ratio_low",
-    "rr_hi": "risk_ratio_high",
-    "rv_q": "robustness_value",
-    "rv_q_alpha": "robustness_value_alpha",
-    "mde80_paired": "minimum_detectable_effect",
-    "mde80_if_unpaired": "minimum_detectable_unpaired",
-    "variance_ratio_unpaired_over_paired": "variance_ratio_unpaired",
-    "median_diff": "median",
-    "trimmed10_mean": "trimmed_mean",
-    "wilcoxon_W": "wilcoxon_w",
-    "sign_test_p": "sign_p",
-    "skew": "skewness",
-    "log_ratio_delta_se": "log_ratio_se",
-    "n_pos_neg_zero/0": "positive",
-    "n_pos_neg_zero/1": "negative",
-    "n_pos_neg_zero/2": "zero",
+NOT_OURS, ONLY_OURS = "published, not in ours", "in ours, not published"
+# Differences that are meant.
+REASONS = {
+    "galeras_id": "ours alone: the id of the row in our tables, by which it can be traced",
+    "random_cut": "of the testbeds that are cut only",
+    "control": "of files with prompts only",
+    "T1": "of files with prompts only",
+    "T2": "of files with prompts only",
 }
 
 
-def sd_of_pairs(row: dict) -> float:
-    return float(row["standard_error"]) * math.sqrt(float(row["n_pairs"]))
+class Checkout:
+    """Files of a Git repository, of its newest commit or of the last one that had them."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    def git(self, *words: str) -> str:
+        command = ["git", "-c", "safe.directory=*", "-C", str(self.folder), *words]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    def read(self, path: str) -> str:
+        commits = self.git("log", "--all", "--format=%H", "--diff-filter=AM", "--", path).split()
+        if not commits:
+            sys.exit(f"{self.folder} never had {path}: is it a clone of galeras-benchmark?")
+        return self.git("show", f"{commits[0]}:{path}")
+
+    def notebook(self, path: str) -> tuple[str, str]:
+        """The code of a notebook, and the texts that it printed."""
+        cells = json.loads(self.read(path))["cells"]
+        code = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "code")
+        outputs = [out for cell in cells for out in cell.get("outputs", [])]
+        printed = [out.get("data", {}).get("text/plain", out.get("text", "")) for out in outputs]
+        return code, "\n".join("".join(text) for text in printed)
 
 
-def logit(row: dict) -> float:
-    return math.log(float(row["median"]) / (1 - float(row["median"])))
+def kind_of_expression(node: ast.expr) -> str:
+    """The type of what an expression gives: counts are integers, all else here is text."""
+    called = node.func if isinstance(node, ast.Call) else None
+    if isinstance(called, ast.Name) and called.id == "len":
+        return "int"
+    if isinstance(called, ast.Attribute) and called.attr == "count":
+        return "int"
+    return "text"
 
 
-def of(estimator: str) -> dict:
-    return {"contrast": "{contrast}", "estimator": estimator}
+def filled(code: str, name: str) -> dict[str, str]:
+    """The keys that a program gives to the dictionary `name`: `name["key"] = value`."""
+    fields = {}
+    for node in ast.walk(ast.parse(code)):
+        if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Subscript):
+            continue
+        target = node.targets[0]
+        of = isinstance(target.value, ast.Name) and target.value.id == name
+        if of and isinstance(target.slice, ast.Constant):
+            fields[target.slice.value] = kind_of_expression(node.value)
+    return fields
 
 
-def sensitivity(analysis: str) -> dict:
-    return {"contrast": "{contrast}", "analysis": analysis, "measure": "{measure}"}
+def literals(code: str) -> list[dict[str, str]]:
+    """The dictionaries that are written out in a program."""
+    found = []
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Dict) and len(node.keys) > 1:
+            keys = [key.value for key in node.keys if isinstance(key, ast.Constant)]
+            found.append(dict(zip(keys, map(kind_of_expression, node.values), strict=False)))
+    return found
 
 
-CONTRAST = {"contrast": "{contrast}"}
-COVARIATE = {"contrast": "{contrast}", "covariate": "{covariate}"}
-SLOPE = {"contrast": "{contrast}", "modifier": "{modifier}", "bin": "0"}
-GROUP = {"contrast": "{contrast}", "modifier": "{modifier}", "bin": "{bin}"}
-EFFECT = "ate_on_y_levenshtein/{contrast}/"
-PAIRED = EFFECT + "paired_PRIMARY/"
-MEANS = EFFECT + "naive_difference_in_means/"
-OLS, LIN = EFFECT + "ols_4confounders/", EFFECT + "lin2013_interacted_8/"
-WEIGHTS, STRATA = EFFECT + "ref_ipw/", EFFECT + "ref_stratify/"
-CATE = EFFECT + "cate/{modifier}/"
+def of_checkout(folder: Path) -> dict[str, object]:
+    """Keys and types of the published files with prompts, as nested mappings."""
+    checkout = Checkout(folder)
+    _, printed = checkout.notebook(BUILD)
+    listed = re.search(r"^\[('commit_id'.*?)\]$", printed, re.M | re.S)
+    if not listed:
+        sys.exit(f"{BUILD} lists no columns")
+    columns = [name.removeprefix("w_") for name in re.findall(r"'(\w+)'", listed[1])]
+    counts = [name.removeprefix("z_") for name in json.loads(checkout.read(DATA))]
+    mined = literals(checkout.read(MINER))
+    rows = next(fields for fields in mined if "commit_id" in fields)
+    counted = next(fields for fields in mined if "docstring" in fields)
+    # Magics of notebooks are no Python; the adapter and the export have none.
+    adapter, _ = checkout.notebook(ADAPTER)
+    export, _ = checkout.notebook(EXPORT)
+    nested = {key: counted.get(key, "text") for key in filled_of_export(export)}
+    # The database stores the list of errors as one text.
+    joined = "''.join(item.get(\"ast_errors\"))" in checkout.read(DATABASE)
+    numbers = {"id", "d_id", *counts} | {key for key, kind in rows.items() if kind == "int"}
+    shape: dict[str, object] = {}
+    for name in dict.fromkeys([*rows, *columns, *TREATMENTS]):
+        if name.startswith(DERIVED) or name in ("prediction", "template"):
+            continue
+        shape[name] = "int" if name in numbers else "text"
+    shape["ast_errors"] = "text" if joined else "list"
+    shape["documentation"] = nested
+    arm = {"prompt": filled(adapter, "prompt"), "predicted": filled(adapter, "predicted")}
+    return {**shape, **dict.fromkeys(TREATMENTS, arm)}
 
-# Block, path in table3.json, output, the row (column -> value), what of it, allowed difference.
-# `{name}` stands for a part of a path, `{name=a|b}` for one of these texts; both are used in what
-# follows, translated by WORDS. `contrast` gives two columns. A path may have several rules.
-MAPPED = [
-    ("arms", "arms/{arm}/{statistic}", "arms", {"t_treatment": "{arm}"}, "{statistic}", CLOSED),
-    (
-        "correlations",
-        "correlations_with_y_levenshtein/{covariate}|{arm}/{m=pearson|spearman|kendall_tau_b}",
-        "{m}",
-        {"variable": "{covariate}", "t_treatment": "{arm}"},
-        "coefficient",
-        CLOSED,
-    ),
-    (
-        "printed",
-        "correlations_with_y_levenshtein/{covariate}|{arm}/paper",
-        "table_correlations",
-        {"variable": "{covariate}", "treatment": "{arm}"},
-        "printed",
-        0,
-    ),
-    (
-        "printed",
-        "paper_table3/{estimator}/{arm}",
-        "table_effects",
-        {"estimator": "{estimator}", "treatment": "{arm}"},
-        "printed",
-        0,
-    ),
-    ("paired", PAIRED + "n_pairs", "estimates", of("paired"), "n_pairs", 0),
-    ("paired", PAIRED + "mean_diff", "estimates", of("paired"), "estimate", CLOSED),
-    ("paired", PAIRED + "sd_diff", "estimates", of("paired"), sd_of_pairs, CLOSED),
-    ("paired", PAIRED + "se", "estimates", of("paired"), "standard_error", CLOSED),
-    ("paired", PAIRED + "t", "estimates", of("paired"), "statistic", CLOSED),
-    ("paired", PAIRED + "df", "estimates", of("paired"), "df", 0),
-    ("paired", PAIRED + "p", "estimates", of("paired"), "p_value", CLOSED),
-    ("paired", PAIRED + "ci/0", "estimates", of("paired"), "ci_low", CLOSED),
-    ("paired", PAIRED + "ci/1", "estimates", of("paired"), "ci_high", CLOSED),
-    ("paired", PAIRED + "corr_arms", "arms_{contrast}", {}, "coefficient", CLOSED),
-    (
-        "adjusted p",
-        "multiplicity_3_contrasts/holm/{contrast}",
-        "estimates",
-        of("paired"),
-        "p_adjusted",
-        CLOSED,
-    ),
-    (
-        "adjusted p",
-        "multiplicity_3_contrasts/{method}/{contrast}",
-        "adjust_{method}",
-        of("paired"),
-        "p_adjusted",
-        CLOSED,
-    ),
-    (
-        "omnibus",
-        "omnibus/{=friedman_chi2}",
-        "sensitivity",
-        {"analysis": "omnibus", "measure": "friedman_chi2"},
-        "value",
-        CLOSED,
-    ),
-    (
-        "omnibus",
-        "omnibus/{=p}",
-        "sensitivity",
-        {"analysis": "omnibus", "measure": "friedman_p"},
-        "value",
-        CLOSED,
-    ),
-    ("means", MEANS + "ate", "estimates", of("difference"), "estimate", CLOSED),
-    ("means", MEANS + "ate", "unpaired", of("difference"), "estimate", CLOSED),
-    (
-        "means",
-        MEANS + "se_welch_WRONG_ignores_pairing",
-        "estimates",
-        of("difference"),
-        "standard_error",
-        CLOSED,
-    ),
-    ("means", MEANS + "welch_df", "estimates", of("difference"), "df", CLOSED),
-    ("means", MEANS + "welch_p", "estimates", of("difference"), "p_value", CLOSED),
-    ("means", MEANS + "welch_ci/0", "estimates", of("difference"), "ci_low", CLOSED),
-    ("means", MEANS + "welch_ci/1", "estimates", of("difference"), "ci_high", CLOSED),
-    ("ols", OLS + "ate", "estimates", of("ols"), "estimate", CLOSED),
-    (
-        "ols",
-        OLS + "se_{=CR2}",
-        "estimates",
-        {**of("ols"), "se_kind": "CR2"},
-        "standard_error",
-        CLOSED,
-    ),
-    ("ols", OLS + "se_{kind}", "ols_{kind}", of("ols"), "standard_error", CLOSED),
-    ("lin", LIN + "ate", "lin_CR2", of("lin"), "estimate", CLOSED),
-    ("lin", LIN + "se_{kind}", "lin_{kind}", of("lin"), "standard_error", CLOSED),
-    (
-        "weights",
-        WEIGHTS + "{estimand=ate_hajek|att|atc|ato_overlap}",
-        "estimand_{estimand}",
-        {**of("weighting"), "estimand": "{estimand}"},
-        "estimate",
-        ITERATED,
-    ),
-    ("weights", WEIGHTS + "ess_ate_t1_t0/0", "overlap", CONTRAST, "effective_treatment", ITERATED),
-    ("weights", WEIGHTS + "ess_ate_t1_t0/1", "overlap", CONTRAST, "effective_control", ITERATED),
-    (
-        "weights",
-        EFFECT + "matching_explained/logit_intercept",
-        "overlap",
-        CONTRAST,
-        logit,
-        ITERATED,
-    ),
-    (
-        "strata",
-        STRATA + "{estimand=ate|att|atc}",
-        "estimand_{estimand}",
-        {**of("stratification"), "estimand": "{estimand}"},
-        "estimate",
-        ITERATED,
-    ),
-    ("strata", STRATA + "rows_kept", "estimates", of("stratification"), "n", 0),
-    ("aipw", EFFECT + "aipw_armwise/ate", "estimates", of("aipw"), "estimate", ITERATED),
-    (
-        "aipw",
-        EFFECT + "aipw_armwise/se_if_cluster",
-        "estimates",
-        of("aipw"),
-        "standard_error",
-        ITERATED,
-    ),
-    ("aipw", EFFECT + "aipw_armwise/se_if", "unpaired", of("aipw"), "standard_error", ITERATED),
-    ("modifiers", CATE + "{what=slope_per_sd|se_HC3|p|q_bh}", "modifiers", SLOPE, "{what}", CLOSED),
-    ("modifiers", CATE + "quintile_cate/{bin}/{what}", "modifiers", GROUP, "{what}", CLOSED),
-    ("balance", EFFECT + "balance/{covariate}/{what}", "balance", COVARIATE, "{what}", CLOSED),
-    # All weights are equal.
-    (
-        "balance",
-        EFFECT + "balance/{covariate}/{what}",
-        "balance",
-        COVARIATE,
-        "{what}_weighted",
-        ITERATED,
-    ),
-    (
-        "locations",
-        EFFECT + "robust_location/{measure*}",
-        "sensitivity",
-        sensitivity("location"),
-        "value",
-        CLOSED,
-    ),
-    (
-        "E-values",
-        EFFECT + "evalue_paired_se/{measure}",
-        "sensitivity",
-        sensitivity("evalue"),
-        "value",
-        CLOSED,
-    ),
-    (
-        "robustness",
-        EFFECT + "sensemakr_ols_4confounders/{measure}",
-        "sensitivity",
-        sensitivity("robustness"),
-        "value",
-        CLOSED,
-    ),
-    (
-        "Rosenbaum",
-        EFFECT + "rosenbaum/gamma_star_p05_one_sided",
-        "sensitivity",
-        {**sensitivity("rosenbaum"), "measure": "gamma_star"},
-        "value",
-        ITERATED,
-    ),
-    (
-        "Rosenbaum",
-        EFFECT + "rosenbaum/p_upper/{gamma}",
-        "sensitivity",
-        {**sensitivity("rosenbaum"), "measure": "p_upper_{gamma}"},
-        "value",
-        CLOSED,
-    ),
-    ("power", EFFECT + "power/{measure}", "sensitivity", sensitivity("power"), "value", CLOSED),
-]
 
-# Path in table3.json -> why no output has it.
-MATCHING = "of a matching that the program refuses"
-UNMAPPED = {
-    "source": "a text",
-    STRATA + "num_strata_param": "the program reports no strata",
-    STRATA + "strata_kept": "the program reports no strata",
-    WEIGHTS + "atm_matching_weights": "weights that the program does not offer",
-    WEIGHTS + "ate_horvitz_thompson": "weights that the program does not offer",
-    EFFECT + "aipw_additive_dowhy/{what}": "one regression for both arms, not offered",
-    EFFECT + "tie_averaged_matching/{what}": MATCHING,
-    EFFECT + "matching_explained/logit_coef/{at}": "coefficients of the propensity; "
-    "that all scores are 0.5 is checked",
-    EFFECT + "matching_explained/lbfgs_iterations": "of another optimiser",
-    EFFECT + "matching_explained/{=distinct_rows_matched|row_matched_to_everyone|"
-    "y_control_of_that_row|y_treated_of_that_row|att|atc|"
-    "ate_half_naive_plus_pairdiff_of_row|sd_over_tie_winner}": MATCHING,
-    EFFECT + "matching_explained/range_if_another_row_were_the_tie_winner/{end}": MATCHING,
-}
+def filled_of_export(code: str) -> list[str]:
+    """The keys of `documentation` in the notebook that exports the database."""
+    return re.findall(r"^\s*documentation\[\"(\w+)\"\]\s*=", code, re.M)
+
+
+def kind(value: object) -> object:
+    """The type of a value of a JSON file; null says nothing."""
+    if isinstance(value, dict):
+        return {key: kind(part) for key, part in value.items()}
+    names = {bool: "bool", int: "int", float: "float", str: "text", list: "list"}
+    return names.get(type(value))
+
+
+def merge(one: object, other: object) -> object:
+    """What two rows say of a key together."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return {key: merge(one.get(key), other.get(key)) for key in {**one, **other}}
+    return other if one is None else one
+
+
+def of_file(path: Path) -> dict[str, object]:
+    """Keys and types of a file of ours."""
+    text = path.read_text(encoding="utf-8")
+    rows = json.loads(text) if path.suffix == ".json" else map(json.loads, text.splitlines())
+    shape: object = {}
+    for row in rows:
+        shape = merge(shape, kind(row))
+    if not shape:
+        sys.exit(f"{path} has no rows")
+    return shape
+
+
+def differences(published: object, ours: object, at: str = "") -> list[tuple[str, str]]:
+    """Every key that only one of two shapes has, or that has another type in the other."""
+    if isinstance(published, dict) and isinstance(ours, dict):
+        keys = sorted({*published, *ours})
+        below = [(key, f"{at}.{key}" if at else key) for key in keys]
+        found = []
+        for key, place in below:
+            if key not in ours:
+                found.append((place, NOT_OURS))
+            elif key not in published:
+                found.append((place, ONLY_OURS))
+            else:
+                found += differences(published[key], ours[key], place)
+        return found
+    same = ours is None or published == ours
+    return [] if same else [(at, f"{published} published, {ours} in ours")]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--checkout", type=Path, help="a clone of galeras-benchmark")
+    parser.add_argument("--write", action="store_true", help=f"renew {REFERENCE.name}")
+    parser.add_argument("files", nargs="*", type=Path, help="files of ours, .json or .jsonl")
+    args = parser.parse_args()
+    committed = json.loads(REFERENCE.read_text()) if REFERENCE.exists() else {}
+    published = of_checkout(args.checkout) if args.checkout else committed
+    if args.write:
+        REFERENCE.write_text(json.dumps(published, indent=1) + "\n")
+    elif args.checkout and published != committed:
+        print(f"{REFERENCE.name} is not what the checkout says: renew it with --write")
+        return 1
+    unexplained = 0
+    for path in args.files:
+        found = differences(published, of_file(path))
+        for place, what in found:
+            # A reason is for a key that one of the two lacks, never for another type.
+            reason = REASONS.get(place) if what in (NOT_OURS, ONLY_OURS) else None
+            unexplained += reason is None
+            print(f"{path}: {place}: {what} ({reason or 'NO REASON'})")
+        print(f"{path}: {len(found)} differences")
+    return 1 if unexplained else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -11,10 +11,11 @@
 //! | distinct names and words | hashing | sorting |
 //! | text without docstring, words | pieces of the text, `split` | a state machine over bytes |
 //! | complexity | tokens by a regular expression | keyword nodes of the tree |
+//! | lines, tokens | the same | leaves of the tree (`size`) |
 //!
 //! No tree-sitter query, the obvious other means: it takes minutes on 100,000 nested calls.
 //!
-//! Only complexity may differ without a fault, where lizard sees other than the parser:
+//! Only complexity, and by the same lines and tokens, may differ without a fault, where lizard sees other than the parser:
 //! - a line inside the signature that follows a `)`, as in a return annotation over several
 //!   lines, is the body for lizard, which ends at the real one;
 //! - a continuation line left of the body ends the function for lizard;
@@ -22,6 +23,8 @@
 //!   quotes of the f-string around them, and reads none in t-strings;
 //! - `case *x` as a product is a keyword for lizard, and `/* */` a comment;
 //! - syntax errors, quotes that do not close, a body that is not indented, `1if` and `0x1for`.
+
+mod size;
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -44,6 +47,8 @@ pub struct Recount {
     pub n_whitespaces: i64,
     pub n_returns: i64,
     pub complexity: i64,
+    pub nloc: i64,
+    pub token_counts: i64,
 }
 
 /// What the body of the first function of a text holds. "Statements" are those of the body
@@ -122,6 +127,9 @@ impl Recounter {
         recount.n_words = self.words.count();
         recount.n_whitespaces = self.words.spaces;
         recount.vocab_size = self.words.distinct();
+        if let Some(function) = function {
+            (recount.token_counts, recount.nloc) = size::size(function, text);
+        }
         let mut facts = function.map(|function| self.body(function, text)).unwrap_or_default();
         facts.returns = recount.n_returns;
         Ok((recount, facts))

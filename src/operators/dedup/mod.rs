@@ -186,6 +186,8 @@ impl Operator for DedupOperator {
         cx: &'a BindContext,
     ) -> BoxFuture<'a, Result<Box<dyn BoundStep>, Vec<ArgError>>> {
         Box::pin(async move {
+            // A param may say `word` where there is a tokenizer; who says nothing forgot `bpe`.
+            let chosen = args.get("tokens").is_some();
             let args: Args = parse_args(args)?;
             let mut errors = Vec::new();
             require_column(cx, "column", &args.column, "text", is_text, &mut errors);
@@ -203,7 +205,7 @@ impl Operator for DedupOperator {
             }
             check_thresholds(&args, &mut errors);
             let against = Against::bind(&args, cx, &mut errors);
-            let file = check_tokenizer(&args, cx, &mut errors);
+            let file = check_tokenizer(&args, chosen, cx, &mut errors);
             if !errors.is_empty() {
                 return Err(errors);
             }
@@ -236,7 +238,12 @@ fn check_thresholds(args: &Args, errors: &mut Vec<ArgError>) {
 }
 
 /// Whether there is exactly the tokenizer that is needed; the path of its file.
-fn check_tokenizer(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) -> Option<PathBuf> {
+fn check_tokenizer(
+    args: &Args,
+    chosen: bool,
+    cx: &BindContext,
+    errors: &mut Vec<ArgError>,
+) -> Option<PathBuf> {
     let port = cx.inputs.get(TOKENIZER);
     if let Some(table) = port
         && table.field(MODEL).is_none_or(|field| !is_text(field.data_type()))
@@ -256,7 +263,7 @@ fn check_tokenizer(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) ->
             Code::ConflictingArguments,
             "give either the port `tokenizer` or `tokenizer_file`, not both",
         )),
-        (Tokens::Word, 1..) => errors.push(
+        (Tokens::Word, 1..) if !chosen || args.tokenizer_file.is_some() => errors.push(
             ArgError::new(
                 "tokens",
                 Code::ConflictingArguments,
@@ -307,6 +314,7 @@ impl BoundStep for BoundDedup {
 
     fn reads(&self, input: &str) -> Reads {
         match (input, &self.against) {
+            (TOKENIZER, _) if self.args.tokens == Tokens::Word => Reads::Columns(Vec::new()),
             (TOKENIZER, _) => Reads::Columns(vec![MODEL.to_string()]),
             (AGAINST, Some(against)) => Reads::Columns(against.reads()),
             _ => Reads::All,
@@ -385,7 +393,8 @@ impl TableStep for BoundDedup {
         Box::pin(async move {
             let missing = || StepError::new("`dedup` needs an input table");
             let input = inputs.remove(INPUT).ok_or_else(missing)?;
-            let bpe = tokenizer(self, inputs.remove(TOKENIZER)).await?;
+            let model = inputs.remove(TOKENIZER).filter(|_| self.args.tokens == Tokens::Bpe);
+            let bpe = tokenizer(self, model).await?;
             let limits = limits(cx);
             let small = |rows: &RecordBatch| cx.session.read_batch(rows.clone());
             // A small table stands on the left: its rows are looked up by those of the input, which

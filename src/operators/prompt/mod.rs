@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use arrow::datatypes::DataType;
 use datafusion::dataframe::DataFrame;
 use datafusion::functions::core::expr_fn::get_field;
-use datafusion::logical_expr::{Expr, cast, lit};
+use datafusion::logical_expr::{Expr, case, cast, lit};
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -88,7 +88,7 @@ const DOC: &str = include_str!("doc.md");
 
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "prompt",
-    version: 1,
+    version: 2,
     grain: Grain::of::<BoundPrompt, _>(),
     effect: Effect::Pure,
     inputs: InputPorts::One,
@@ -155,6 +155,7 @@ impl Operator for PromptOperator {
                 text_field(SNIPPET, "the `id` of the data point that the prompt is about"),
                 text_field("treatment", "the treatment's name"),
                 describe("messages", messages_type(), false, "the conversation so far", None),
+                text_field("template", "the treatment's templates, one below the other"),
                 text_field(
                     "prompt",
                     "the messages without that of the system, one below the other",
@@ -292,6 +293,13 @@ impl RowStep for BoundPrompt {
             ["treatment", "messages", "prompt", "prompt_size", "p_vocab_size", "p_n_whitespaces"]
                 .map(|name| (name, one(name)))
                 .to_vec();
+        let mut template = case(one("treatment"));
+        for treatment in &self.treatments {
+            let said = treatment.messages.iter().filter(|message| message.role != SYSTEM);
+            let texts: Vec<&str> = said.map(|message| message.content.as_str()).collect();
+            template.when(lit(treatment.name.as_str()), lit(texts.join("\n")));
+        }
+        produced.push(("template", template.end()?));
         produced.push((ID, call::<RowId>(vec![column(PARENT), one("treatment")])));
         produced.push((SNIPPET, column(PARENT)));
         Ok(vec![

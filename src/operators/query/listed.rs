@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::repository::UnresolvedRepository;
 use crate::code::Code;
@@ -55,6 +55,8 @@ struct ListedRepository {
     folder: Option<PathBuf>,
     /// Its name was given, and is not made from the address.
     named: bool,
+    /// What else the list says of it: columns of the table.
+    facts: Map<String, Value>,
 }
 
 impl RepositoryList {
@@ -96,7 +98,7 @@ impl RepositoryList {
             .comment(Some(b'#'))
             .from_path(&file)
             .map_err(failed)?;
-        let (mut name, mut address) = (None, 0);
+        let (mut name, mut address, mut license, mut stars) = (None, 0, None, None);
         let mut repositories = Vec::new();
         for (line, record) in reader.records().enumerate() {
             let record = record.map_err(failed)?;
@@ -111,6 +113,8 @@ impl RepositoryList {
                 if repo.is_some() || url.is_some() {
                     address = url.or(repo).unwrap_or(0);
                     name = url.and(repo);
+                    license = place(&["license"]);
+                    stars = place(&["stars"]);
                     continue;
                 }
             }
@@ -120,8 +124,8 @@ impl RepositoryList {
                 Some(repo) => ListEntry::Named { repo: repo.into(), url: url.into() },
                 None => ListEntry::Short(url.into()),
             };
-            let repository = repository(&entry, base_url, base).map_err(|error| {
-                let line = record.position().map_or(0, csv::Position::line);
+            let line = record.position().map_or(0, csv::Position::line);
+            let mut repository = repository(&entry, base_url, base).map_err(|error| {
                 let problem = problem("repos", &entry, &error);
                 let message = format!("`{path}`, line {line}: {}", problem.message);
                 match problem.code {
@@ -129,6 +133,18 @@ impl RepositoryList {
                     _ => bad(message),
                 }
             })?;
+            let said = |at: Option<usize>| {
+                at.and_then(|at| record.get(at)).filter(|cell| !cell.is_empty())
+            };
+            if let Some(license) = said(license) {
+                repository.facts.insert("license".into(), license.into());
+            }
+            if let Some(stars) = said(stars) {
+                let number: i64 = stars.parse().map_err(|_| {
+                    bad(format!("`{path}`, line {line}: `{stars}` is not a number of stars"))
+                })?;
+                repository.facts.insert("stars".into(), number.into());
+            }
             repositories.push(repository);
         }
         if repositories.is_empty() {
@@ -172,16 +188,21 @@ impl RepositoryList {
         let unresolved = |listed: &ListedRepository| UnresolvedRepository {
             repo: listed.repo.clone(),
             address: listed.address.clone(),
-            facts: Value::Object(serde_json::Map::new()),
+            facts: Value::Object(listed.facts.clone()),
             found: false,
             known_branch: None,
         };
         self.0.iter().map(unresolved).collect()
     }
 
-    /// What is asked for: names and addresses, without credentials.
+    /// What is asked for: names and addresses, without credentials, and what the list says.
     pub(super) fn as_asked(&self) -> Value {
-        let asked = |listed: &ListedRepository| serde_json::json!({"repo": listed.repo, "url": shown_url(&listed.address)});
+        let asked = |listed: &ListedRepository| {
+            let mut asked = listed.facts.clone();
+            asked.insert("repo".into(), listed.repo.clone().into());
+            asked.insert("url".into(), shown_url(&listed.address).into());
+            Value::Object(asked)
+        };
         self.0.iter().map(asked).collect()
     }
 
@@ -245,7 +266,7 @@ fn repository(
         ListEntry::Named { repo, .. } => (repo.clone(), true),
         ListEntry::Short(_) => (name, false),
     };
-    Ok(ListedRepository { repo, address, folder, named })
+    Ok(ListedRepository { repo, address, folder, named, facts: Map::new() })
 }
 
 /// Names that a program could take for an option are asked of nobody.
@@ -364,6 +385,13 @@ mod tests {
         };
         assert_eq!(names("a/b\n# remark\n\nc/d\n a/b\n"), ["a/b", "c/d"]);
         assert_eq!(names("stars,repo\n3,a/b\n4,c/d\n"), ["a/b", "c/d"]);
+        let facts = csv("stars,repo,license\n3,a/b,MIT\n,c/d,\n").unwrap().as_asked();
+        let url = |name: &str| format!("https://github.com/{name}.git");
+        let first =
+            serde_json::json!({"repo": "a/b", "url": url("a/b"), "license": "MIT", "stars": 3});
+        let second = serde_json::json!({"repo": "c/d", "url": url("c/d")});
+        assert_eq!(facts, serde_json::json!([first, second]));
+        assert!(csv("stars,repo\nmany,a/b\n").unwrap_err().message.contains("line 2: `many`"));
         assert_eq!(names("repo,url\nmine,https://github.com/a/b\n,c/d\n"), ["mine", "c/d"]);
         assert_eq!(names("https://github.com/a/b.git,x\n"), ["a/b"]);
         assert!(csv("repo\n").unwrap_err().message.contains("lists no repositories"));

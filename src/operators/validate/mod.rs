@@ -97,9 +97,12 @@ paper. Its arguments are under `with`; its name is the rule's, unless the rule h
 | `message_meaningful` | the message's first line says something | `min_words` (3), `column` (commit_message) |
 | `ast_features_recomputed` | `n_ast_errors`, `ast_levels`, `n_ast_nodes`, `n_identifiers` are right | `column` (code) |
 | `complexity_recomputed` | `complexity` is right | `column` (code) |
+| `nloc_recomputed` | `nloc` is right | `column` (code) |
+| `token_counts_recomputed` | `token_counts` is right | `column` (code) |
 | `n_words_recomputed` | `n_words` and `vocab_size` are right | `column` (code) |
 | `n_whitespaces_recomputed` | `n_whitespaces` is right | `column` (code) |
 | `cut_after_signature` | the whole signature stands before the cut | `column` (random_cut) |
+| `cut_inside_body` | some of the body, comments aside, stands before the cut and after it | `column` (random_cut), `rest` (cut_rest) |
 | `docstring_present` | there is a docstring that is not blank | `column` (docstring) |
 | `docstring_words` | the docstring has more than so many words | `more_than` (3), `column` (docstring) |
 | `no_one_line_body` | the body without docstring is more than one line | `column` (code) |
@@ -112,9 +115,10 @@ references (`#12`, `ABC-123`), links and versions; what tools write (merges, `Bu
 
 What is recomputed is counted by code that shares no counting with that of `ast`: nodes by
 the parser's own count, levels from the sizes of subtrees, words by a state machine over bytes,
-complexity from the tree in place of tokens. On real methods only `complexity` ever differs, for 4 in 10,000: there
-lizard, which `ast` follows, takes a line of the signature or one left of the body for the end of
-the method. `python_recount(code)` gives the struct of these numbers in any SQL.
+complexity, lines and tokens from the tree in place of lizard's tokens. On real methods only these
+differ, `complexity` for 4 in 10,000, `nloc` and `token_counts` for 12: there lizard, which `ast`
+follows, takes a line of the signature or one left of the body for the end of the method, a string in
+triple quotes for a docstring, or a `#` in a format specification for a comment. `python_recount(code)` gives the struct of these numbers in any SQL.
 
 ## Example
 ```yaml

@@ -30,12 +30,18 @@ pub(super) enum NamedCheck {
     AstFeaturesRecomputed,
     /// The cyclomatic complexity, recomputed from the syntax tree, is that of the row.
     ComplexityRecomputed,
+    /// The lines of code, counted again from the syntax tree, are those of the row.
+    NlocRecomputed,
+    /// The tokens, counted again from the syntax tree, are those of the row.
+    TokenCountsRecomputed,
     /// The words of the code without docstring, counted again, are those of the row.
     NWordsRecomputed,
     /// The spaces of the code without docstring, counted again, are those of the row.
     NWhitespacesRecomputed,
     /// The cut lies behind the signature.
     CutAfterSignature,
+    /// Something of the body stands in front of the cut and behind it, comments aside.
+    CutInsideBody,
     /// There is a docstring, and it is not blank.
     DocstringPresent,
     /// The docstring has more than `more_than` words.
@@ -57,9 +63,12 @@ impl NamedCheck {
             Self::MessageMeaningful => "message_meaningful",
             Self::AstFeaturesRecomputed => "ast_features_recomputed",
             Self::ComplexityRecomputed => "complexity_recomputed",
+            Self::NlocRecomputed => "nloc_recomputed",
+            Self::TokenCountsRecomputed => "token_counts_recomputed",
             Self::NWordsRecomputed => "n_words_recomputed",
             Self::NWhitespacesRecomputed => "n_whitespaces_recomputed",
             Self::CutAfterSignature => "cut_after_signature",
+            Self::CutInsideBody => "cut_inside_body",
             Self::DocstringPresent => "docstring_present",
             Self::DocstringWords => "docstring_words",
             Self::NoOneLineBody => "no_one_line_body",
@@ -91,8 +100,11 @@ impl NamedCheck {
             Self::DocstringWords | Self::SeveralReturns => {
                 &[("more_than", Count), ("column", TextColumn)]
             }
+            Self::CutInsideBody => &[("column", TextColumn), ("rest", TextColumn)],
             Self::AstFeaturesRecomputed
             | Self::ComplexityRecomputed
+            | Self::NlocRecomputed
+            | Self::TokenCountsRecomputed
             | Self::NWordsRecomputed
             | Self::NWhitespacesRecomputed
             | Self::CutAfterSignature
@@ -159,6 +171,7 @@ pub(super) enum Named {
     /// These columns are equal to what `python_recount` gives under their names.
     Recomputed(&'static [&'static str], OfCode),
     CutAfterSignature(CutAfterSignature),
+    CutInsideBody(CutInsideBody),
     DocstringPresent(DocstringPresent),
     DocstringWords(DocstringWords),
     /// This field of `python_recount` is false.
@@ -190,6 +203,21 @@ pub(super) struct CutAfterSignature {
 impl Default for CutAfterSignature {
     fn default() -> Self {
         Self { column: "random_cut".into() }
+    }
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct CutInsideBody {
+    /// The column with the text before the cut.
+    column: String,
+    /// The column with the text after it.
+    rest: String,
+}
+
+impl Default for CutInsideBody {
+    fn default() -> Self {
+        Self { column: "random_cut".into(), rest: "cut_rest".into() }
     }
 }
 
@@ -289,11 +317,14 @@ impl Named {
                 Self::Recomputed(features, read(with)?)
             }
             NamedCheck::ComplexityRecomputed => Self::Recomputed(&["complexity"], read(with)?),
+            NamedCheck::NlocRecomputed => Self::Recomputed(&["nloc"], read(with)?),
+            NamedCheck::TokenCountsRecomputed => Self::Recomputed(&["token_counts"], read(with)?),
             NamedCheck::NWordsRecomputed => {
                 Self::Recomputed(&["n_words", "vocab_size"], read(with)?)
             }
             NamedCheck::NWhitespacesRecomputed => Self::Recomputed(&["n_whitespaces"], read(with)?),
             NamedCheck::CutAfterSignature => Self::CutAfterSignature(read(with)?),
+            NamedCheck::CutInsideBody => Self::CutInsideBody(read(with)?),
             NamedCheck::DocstringPresent => Self::DocstringPresent(read(with)?),
             NamedCheck::DocstringWords => Self::DocstringWords(read(with)?),
             NamedCheck::NoOneLineBody => Self::Not("one_line_body", read(with)?),
@@ -340,6 +371,18 @@ impl Named {
             }
             Self::CutAfterSignature(CutAfterSignature { column }) => {
                 Ok(format!("strpos({}, signature) > 0", identifier(column)))
+            }
+            Self::CutInsideBody(CutInsideBody { column, rest }) => {
+                // A `#` in a string takes the rest of its line away, and leaves the quote.
+                let code = |text: &str| {
+                    format!("regexp_count(regexp_replace({text}, '#[^\\n]*', '', 'g'), '\\S') > 0")
+                };
+                let (column, rest) = (identifier(column), identifier(rest));
+                let body = format!(
+                    "substr({column}, strpos({column}, signature) + char_length(signature))"
+                );
+                let (front, behind) = (code(&body), code(&rest));
+                Ok(format!("strpos({column}, signature) > 0 AND {front} AND {behind}"))
             }
             Self::DocstringPresent(DocstringPresent { column }) => {
                 Ok(format!("regexp_count({}, '\\S') > 0", identifier(column)))

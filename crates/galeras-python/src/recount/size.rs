@@ -1,0 +1,235 @@
+//! Lines of code and tokens of a function, counted off the syntax tree.
+//!
+//! Here: what `lizard` counts over its tokens, by the leaves of the parser's tree. A leaf is as many
+//! tokens as lizard makes of its text (`1.5` three, `>>` two), a string one and its prefix another,
+//! an f-string its literal parts and the leaves of its interpolations. Not here: the rest of the
+//! recount.
+//!
+//! On 16,596 methods of Python's standard library 19 differ in tokens and 20 in lines, each where
+//! lizard sees other than the parser: a `#` in a format specification and quotes of the other kind
+//! in a string are a comment and a string for it, and a triple-quoted argument without an operator,
+//! a comma or a bracket before it, as after a line break, is taken for a docstring.
+
+use std::collections::HashSet;
+
+use tree_sitter::Node;
+
+/// The counts, in the making.
+#[derive(Default)]
+struct Size {
+    tokens: i64,
+    lines: i64,
+    /// The first row whose tokens have not been seen.
+    next_row: usize,
+    /// Lines of strings that stand alone.
+    bare: i64,
+    /// Where the last leaf or comment ended.
+    end: Option<usize>,
+    /// The last leaf, if another one of its kind may go with it to one token.
+    double: Option<(usize, u8)>,
+}
+
+/// Tokens from the name on, and lines of code, of a function that stands at `function` in `text`.
+pub(super) fn size(function: Node<'_>, text: &str) -> (i64, i64) {
+    let Some(name) = function.child_by_field_name("name") else { return (0, 0) };
+    let begin = name.start_byte();
+    let mut size = Size { next_row: name.start_position().row, ..Size::default() };
+    // Braces and colons of f-strings that are no tokens, and where what is inside is done with.
+    let mut ignored: HashSet<usize> = HashSet::new();
+    let mut done = 0;
+    let mut cursor = function.walk();
+    'walk: loop {
+        let node = cursor.node();
+        let inside = node.start_byte() >= begin && node.start_byte() >= done;
+        if inside {
+            match node.kind() {
+                "comment" => size.gap(node, text),
+                "function_definition" => {
+                    size.nested(node, text);
+                    done = node.end_byte();
+                }
+                "expression_statement" => size.bare(node, text),
+                "string" => {
+                    if !size.string(node, text) {
+                        done = node.end_byte();
+                    }
+                }
+                "interpolation" => {
+                    ignored.insert(node.start_byte());
+                    ignored.insert(node.end_byte().saturating_sub(1));
+                }
+                "format_specifier" => {
+                    size.specification(node, text);
+                    ignored.insert(node.start_byte());
+                }
+                "type_conversion" => {
+                    size.leaf(node, text);
+                    done = node.end_byte();
+                }
+                "string_start"
+                | "string_content"
+                | "string_end"
+                | "escape_sequence"
+                | "escape_interpolation"
+                | "line_continuation" => {}
+                _ if node.child_count() == 0 && !ignored.contains(&node.start_byte()) => {
+                    size.leaf(node, text);
+                }
+                _ => {}
+            }
+        }
+        // What ends before the name, and what is done with, is not gone into.
+        if node.end_byte() > begin.max(done) && cursor.goto_first_child() {
+            continue;
+        }
+        while !cursor.goto_next_sibling() {
+            if !cursor.goto_parent() {
+                break 'walk;
+            }
+        }
+    }
+    (size.tokens, size.lines - size.bare)
+}
+
+impl Size {
+    /// Counts the backslashes that join lines between the last leaf and `node`: lizard has a token
+    /// for each.
+    fn gap(&mut self, node: Node<'_>, text: &str) {
+        if let Some(between) = self.end.and_then(|end| text.get(end..node.start_byte())) {
+            self.tokens += count(between.matches("\\\n").count());
+        }
+        self.end = Some(self.end.unwrap_or(0).max(node.end_byte()));
+    }
+
+    fn add(&mut self, node: Node<'_>, text: &str, tokens: usize) {
+        self.gap(node, text);
+        self.tokens += count(tokens);
+        let first = node.start_position().row.max(self.next_row);
+        let end = node.end_position().row + 1;
+        self.lines += count(end.saturating_sub(first));
+        self.next_row = self.next_row.max(end);
+    }
+
+    fn leaf(&mut self, node: Node<'_>, text: &str) {
+        let range = node.byte_range();
+        let (start, end) = (range.start, range.end);
+        let Some(said) = text.get(range).filter(|said| !said.is_empty()) else { return };
+        // `::`, `++` and `--` are one token for lizard.
+        let mark = match said.as_bytes() {
+            [mark @ (b':' | b'+' | b'-')] => Some(*mark),
+            _ => None,
+        };
+        if let (Some(mark), Some((end_of_last, last))) = (mark, self.double.take())
+            && (end_of_last, last) == (start, mark)
+        {
+            self.end = Some(end);
+            return;
+        }
+        self.double = mark.map(|mark| (end, mark));
+        self.add(node, text, tokens_of(said));
+    }
+
+    /// `def` and the name of a function inside of the function count, the rest of it does not.
+    fn nested(&mut self, function: Node<'_>, text: &str) {
+        let name = function.child_by_field_name("name");
+        let mut cursor = function.walk();
+        for part in function.children(&mut cursor) {
+            let is_name = name.is_some_and(|name| name.id() == part.id());
+            if is_name || matches!(part.kind(), "async" | "def") {
+                self.add(part, text, 1);
+            }
+            if is_name {
+                break;
+            }
+        }
+        self.double = None;
+        self.end = Some(function.end_byte());
+    }
+
+    /// A triple-quoted string that is a statement, a docstring above all, is not a line of code.
+    fn bare(&mut self, statement: Node<'_>, text: &str) {
+        let only = statement.child(0).filter(|_| statement.child_count() == 1);
+        let Some(string) = only.filter(|only| only.kind() == "string") else { return };
+        let said = text.get(string.byte_range()).unwrap_or_default();
+        let quoted = said.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+        if quoted.starts_with("\"\"\"") || quoted.starts_with("'''") {
+            let rows = string.end_position().row - string.start_position().row;
+            self.bare += count(rows + 1);
+        }
+    }
+
+    /// Counts a string; gives whether it has parts that count by themselves.
+    fn string(&mut self, string: Node<'_>, text: &str) -> bool {
+        self.double = None;
+        let begin = string.child(0).map_or(string.start_byte(), |start| start.end_byte());
+        let opening = text.get(string.start_byte()..begin).unwrap_or_default();
+        let prefix = opening.trim_end_matches(['"', '\'']);
+        let split = prefix.len() <= 2 && prefix.contains(['f', 'F']);
+        let mut parts = 0;
+        let mut interpolated = false;
+        if split {
+            let mut at = begin;
+            let mut cursor = string.walk();
+            let mut end = string.end_byte();
+            for child in string.children(&mut cursor) {
+                match child.kind() {
+                    "interpolation" => {
+                        parts += usize::from(child.start_byte() > at);
+                        at = child.end_byte();
+                        interpolated = true;
+                    }
+                    "string_end" => end = child.start_byte(),
+                    _ => {}
+                }
+            }
+            parts += usize::from(end > at);
+        }
+        let whole = usize::from(!interpolated && parts == 0);
+        self.add(string, text, usize::from(!prefix.is_empty()) + parts + whole);
+        interpolated
+    }
+
+    /// Counts what a format specification says outside of the expressions in it.
+    fn specification(&mut self, specification: Node<'_>, text: &str) {
+        let mut at = specification.start_byte();
+        let mut tokens = 0;
+        let mut cursor = specification.walk();
+        for child in specification.children(&mut cursor) {
+            if matches!(child.kind(), "format_expression" | "interpolation") {
+                tokens += text.get(at..child.start_byte()).map_or(0, tokens_of);
+                at = child.end_byte();
+            }
+        }
+        tokens += text.get(at..specification.end_byte()).map_or(0, tokens_of);
+        self.tokens += count(tokens);
+    }
+}
+
+/// The symbols of several characters that are one token for lizard, longer ones first.
+const SYMBOLS: [&str; 21] = [
+    "//=", "<<=", ">>=", "...", "//", ":=", "::", "**", "==", "!=", "<=", ">=", "->", "=>", "++",
+    "--", "+=", "-=", "^=", "&=", "|=",
+];
+
+/// How many tokens lizard makes of a text that holds no string.
+fn tokens_of(text: &str) -> usize {
+    let word = |c: char| c == '_' || c.is_alphanumeric();
+    let mut rest = text.trim_start();
+    let mut tokens = 0;
+    while let Some(first) = rest.chars().next() {
+        rest = if word(first) {
+            rest.trim_start_matches(word)
+        } else {
+            let symbol = SYMBOLS.iter().find(|symbol| rest.starts_with(**symbol));
+            let length = symbol.map_or(first.len_utf8(), |symbol| symbol.len());
+            rest.get(length..).unwrap_or_default()
+        };
+        rest = rest.trim_start();
+        tokens += 1;
+    }
+    tokens
+}
+
+fn count(n: usize) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
