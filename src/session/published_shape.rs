@@ -157,7 +157,10 @@ fn literal(text: &str) -> String {
 /// The query that shapes the table `shaped`.
 fn query(point: &str, cut: bool, treated: Option<(&Vec<String>, bool)>) -> String {
     // 53 bits: every reader of JSON takes such a number for what it is.
-    let number = format!("CAST(keyed_hash(0, 'published', {point}) / 2048 AS bigint)");
+    let number = format!(
+        "CAST(keyed_hash(0, 'published', {point}) / arrow_cast(2048, 'UInt64') \
+         AS bigint)"
+    );
     let plain = PLAIN.map(|name| format!("{name}, ")).concat();
     let counts = COUNTS.map(|name| format!("CAST({name} AS bigint) AS {name}, ")).concat();
     let documentation = format!(
@@ -175,7 +178,7 @@ fn query(point: &str, cut: bool, treated: Option<(&Vec<String>, bool)>) -> Strin
          CASE WHEN docstring IS NOT NULL THEN {number} END AS d_id, {point} AS galeras_id"
     );
     let Some((arms, predicted)) = treated else {
-        return format!("SELECT {point_columns} FROM shaped ORDER BY {point}");
+        return format!("SELECT {point_columns} FROM shaped ORDER BY galeras_id");
     };
     let prediction = if predicted {
         format!(

@@ -17,33 +17,60 @@ const GALERAS: &str = include_str!("../../workflows/galeras.yaml");
 const COLLECT: &str = include_str!("../../workflows/collect.yaml");
 const RATINGS: &str = include_str!("../../workflows/ratings.csv");
 
-const TREATMENTS: [&str; 3] = ["T1", "T2", "control"];
+pub const TREATMENTS: [&str; 3] = ["T1", "T2", "control"];
 const SCORES: [&str; 8] =
     ["bleu", "chrf", "codebleu", "exact_match", "levenshtein", "parses", "rouge_l", "similarity"];
 
-/// A table of scores by treatment is that of the rows.
+const WHOLE: [&str; 8] = [
+    "whole_bleu",
+    "whole_chrf",
+    "whole_codebleu",
+    "whole_exact_match",
+    "whole_levenshtein",
+    "whole_parses",
+    "whole_rouge_l",
+    "whole_similarity",
+];
+
+/// The table of scores of the case study: by treatment, of what was written and of the whole, and
+/// those of an echo and of the right answer beside them.
 #[track_caller]
-fn means_are_right(csv: &str, rows: &[Value]) {
-    let told = table(csv);
+fn arms_are_right(study: &Study, rows: &[Value]) {
+    let told = table(&study.project.read("casestudy/table_scores.csv"));
     let names: BTreeSet<&str> = told.iter().map(|line| line["score"].as_str()).collect();
-    assert_eq!(names, BTreeSet::from(SCORES));
-    for line in told {
+    assert_eq!(names, SCORES.into_iter().chain(WHOLE).collect());
+    let baselines = study.rows("baseline_scores");
+    let points: BTreeSet<&str> = rows.iter().map(|row| text(row, "snippet_id")).collect();
+    for line in &told {
+        let score = line["score"].as_str();
         for treatment in TREATMENTS {
-            let what = format!("{} under {treatment}", line["score"]);
-            same(&line[treatment], mean(rows, treatment, &line["score"]), &what);
+            let what = format!("{score} under {treatment}");
+            same(&line[treatment], mean(rows, treatment, score), &what);
+        }
+        for baseline in ["echo", "reference"] {
+            let of = baselines.iter().filter(|row| row["baseline"] == baseline);
+            let of = of.filter(|row| points.contains(text(row, "snippet_id")));
+            let values: Vec<f64> = of.map(|row| row[score].as_f64().unwrap()).collect();
+            assert_eq!(values.len(), points.len(), "{score} of {baseline}");
+            let average = values.iter().sum::<f64>() / values.len() as f64;
+            same(&line[baseline], average, &format!("{score} of {baseline}"));
+        }
+        // An echo has written nothing, however much of the whole it has; the right answer is right.
+        if ["bleu", "chrf", "similarity", "exact_match", "rouge_l"].contains(&score) {
+            assert_eq!((&*line["echo"], &*line["reference"]), ("0.0", "1.0"), "{score}");
         }
     }
 }
 
 /// The case study on a repository and a server.
-struct Study {
-    project: Project,
-    api: ChatApi,
-    more: Vec<String>,
+pub struct Study {
+    pub project: Project,
+    pub api: ChatApi,
+    pub more: Vec<String>,
 }
 
 impl Study {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let project = Project::empty();
         for (name, content) in [
             ("casestudy.yaml", CASESTUDY),
@@ -57,7 +84,7 @@ impl Study {
         Self { project, api: ChatApi::start(), more: Vec::new() }
     }
 
-    fn call(&self, verb: &[&str], more: &[&str]) -> Outcome {
+    pub fn call(&self, verb: &[&str], more: &[&str]) -> Outcome {
         let mut args: Vec<String> = verb.iter().map(ToString::to_string).collect();
         let own = [
             "repos=./a".into(),
@@ -73,12 +100,12 @@ impl Study {
     }
 
     #[track_caller]
-    fn run(&self) -> Outcome {
+    pub fn run(&self) -> Outcome {
         self.call(&["run", "casestudy.yaml", "--format", "json"], &[]).exits(0)
     }
 
     #[track_caller]
-    fn rows(&self, step: &str) -> Vec<Value> {
+    pub fn rows(&self, step: &str) -> Vec<Value> {
         self.call(&["show", "casestudy.yaml", step, "--format", "json"], &[]).exits(0).json_lines()
     }
 }
@@ -96,7 +123,7 @@ fn every_data_point_is_answered_and_scored_under_three_treatments() {
     assert_eq!(study.project.read("casestudy/unanswered.jsonl"), "");
     // T2 has two turns.
     assert_eq!(study.api.count(), 4 * points);
-    means_are_right(&study.project.read("casestudy/table_scores.csv"), &scores);
+    arms_are_right(&study, &scores);
     effects_are_right(&study.project.read("casestudy/effects.csv"), &scores, 8);
     // The tokens of the methods are counted once, those of the answers under each treatment.
     let tokens = study.rows("tokens");
@@ -126,8 +153,16 @@ fn every_data_point_is_answered_and_scored_under_three_treatments() {
         assert_eq!(row["control_prompt_size"], control["prompt_size"]);
         // All scores are of the method as it was cut, with the docstring that T2 tells.
         assert!(SCORES.iter().all(|score| row[*score].is_number()), "{row}");
-        assert_eq!(row["reference"], row["code"]);
-        assert!(text(row, "code").starts_with(text(row, "random_cut")), "{row}");
+        assert!(WHOLE.iter().all(|score| row[*score].is_number()), "{row}");
+        assert_eq!(row["reference"], row["code_no_docstring"]);
+        assert!(text(row, "reference").starts_with(text(row, "random_cut")), "{row}");
+        // The features of an answer are those that Python counts.
+        let prediction = text(row, "prediction");
+        let words: Vec<&str> = prediction.split_whitespace().collect();
+        let distinct: BTreeSet<&str> = words.iter().copied().collect();
+        assert_eq!(row["e_n_words"], words.len(), "{row}");
+        assert_eq!(row["e_vocab_size"], distinct.len(), "{row}");
+        assert_eq!(row["e_n_whitespaces"], prediction.matches(' ').count(), "{row}");
         assert!(!text(row, "docstring").trim().is_empty(), "{row}");
     }
     // Nothing is asked again.
@@ -160,6 +195,14 @@ fn only_the_steps_of_the_chosen_testbed_run() {
     assert!(steps.contains("random_cut") && !steps.contains("documented"), "{steps:?}");
     // What both testbeds come from is there.
     assert_eq!(other.status("testbeds/verified"), "hit");
+    let mut undocumented = 0;
+    for row in study.rows("prompts") {
+        let told = text(&row, "prompt").contains("The description for the function is:");
+        let documented = row["docstring"].is_string() && row["treatment"] == "T2";
+        assert_eq!(told, documented, "{row}");
+        undocumented += usize::from(row["docstring"].is_null());
+    }
+    assert!(undocumented > 0);
     for row in study.rows("scores") {
         assert_eq!(row["reference"], row["code_no_docstring"]);
         assert!(text(&row, "reference").starts_with(text(&row, "random_cut")), "{row}");
@@ -191,7 +234,8 @@ fn the_prompts_are_those_of_the_paper() {
             }
             _ => {
                 assert_eq!(said.len(), 3, "{row}");
-                let docstring = row["docstring"].as_str().unwrap_or_default().trim();
+                let docstring = text(&row, "docstring").trim();
+                assert!(!docstring.is_empty(), "{row}");
                 let ask = format!(
                     "Remember you have a Python function named {}, the function starts with the following code {cut}. The description for the function is: {docstring} ",
                     text(&row, "fun_name")
@@ -279,7 +323,7 @@ fn a_comparison_is_one_of_the_same_data_points() {
     let (study, snippet) = refused();
     let answered = study.rows("scores").into_iter().filter(|row| row["snippet_id"] != *snippet);
     let answered: Vec<Value> = answered.collect();
-    means_are_right(&study.project.read("casestudy/table_scores.csv"), &answered);
+    arms_are_right(&study, &answered);
 }
 
 #[test]

@@ -36,6 +36,36 @@ fn sampled(n: usize, seed: usize) -> String {
     format!("  s{n}_{seed}: {{ op: sample, from: data, with: {{ n: {n}, seed: {seed} }} }}\n")
 }
 
+/// Where a docstring is most of a method, a share of the whole shows nothing of the body.
+#[test]
+fn a_share_of_the_rest_leaves_docstrings_in_place_and_shows_the_body() {
+    let doc = "Says what it does, at length, again. ".repeat(20);
+    let code = format!(
+        "def f(a):\\n    \\\"\\\"\\\"{doc}\\\"\\\"\\\"\\n    b = a + 1\\n    c = b * 2\\n    return c\\n"
+    );
+    let rows: String =
+        (0..40).map(|i| format!("{{\"id\":\"{i:03}\",\"code\":\"{code}\"}}\n")).collect();
+    for (share, some) in [("text", false), ("rest", true)] {
+        let project = project(&format!(
+            "  testbed: {{ op: cut, from: data, with: {{ seed: 7, after: docstring, share_of: {share} }} }}\n"
+        ));
+        project.write("data.jsonl", &rows);
+        project.run_ok(&[]);
+        let cut = project.rows("testbed");
+        assert_eq!(cut.len(), 40);
+        let mut places = HashSet::new();
+        for row in &cut {
+            let head = text(row, "random_cut");
+            let body = head.rsplit("\"\"\"").next().unwrap();
+            assert_eq!(head.matches("\"\"\"").count(), 2, "{head:?}");
+            assert_eq!(!body.trim().is_empty(), some, "{share}: {body:?}");
+            assert!(!text(row, "cut_rest").trim().is_empty());
+            places.insert(row["cut_at"].to_string());
+        }
+        assert_eq!(places.len() > 1, some, "{share}: {places:?}");
+    }
+}
+
 #[test]
 fn the_two_parts_of_a_cut_are_the_text() {
     for at in ["space", "token", "line"] {

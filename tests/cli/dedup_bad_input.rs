@@ -331,6 +331,7 @@ fn tokenizers_that_are_missing_or_too_many() {
     for (from, with, said) in [
         (both, "tokens: bpe, tokenizer_file: t.json", "not both"),
         (both, "threshold: 0.8", "`tokens: word` needs no tokenizer"),
+        (both, "tokens: word, tokenizer_file: t.json", "`tokens: word` needs no tokenizer"),
         ("data", "tokenizer_file: t.json", "`tokens: word` needs no tokenizer"),
     ] {
         let project = Project::new(&with_tokenizer(from, with));

@@ -86,9 +86,11 @@ fn kept(points: &[(&str, &str)], rule: &str) -> Vec<String> {
     ids(&kept)
 }
 
-const RECOMPUTED: [(&str, &[&str]); 4] = [
+const RECOMPUTED: [(&str, &[&str]); 6] = [
     ("ast_features_recomputed", &["n_ast_errors", "ast_levels", "n_ast_nodes", "n_identifiers"]),
     ("complexity_recomputed", &["complexity"]),
+    ("nloc_recomputed", &["nloc"]),
+    ("token_counts_recomputed", &["token_counts"]),
     ("n_words_recomputed", &["n_words", "vocab_size"]),
     ("n_whitespaces_recomputed", &["n_whitespaces"]),
 ];
@@ -145,7 +147,7 @@ fn a_number_that_is_missing_is_not_right() {
 fn a_method_without_code_passes_nothing() {
     let checks = RECOMPUTED.iter().map(|(check, _)| *check);
     for check in checks.chain(["no_one_line_body", "no_pass_body", "several_returns"]) {
-        let zeros = "0 AS n_ast_errors, 0 AS ast_levels, 0 AS n_ast_nodes, 0 AS n_identifiers, 0 AS complexity, 0 AS n_words, 0 AS vocab_size, 0 AS n_whitespaces";
+        let zeros = "0 AS n_ast_errors, 0 AS ast_levels, 0 AS n_ast_nodes, 0 AS n_identifiers, 0 AS complexity, 0 AS nloc, 0 AS token_counts, 0 AS n_words, 0 AS vocab_size, 0 AS n_whitespaces";
         let query = format!("SELECT id, nullif(code, code) AS code, {zeros} FROM input");
         let rule = match check {
             "several_returns" => "{ use: several_returns, with: { more_than: 0 } }".into(),
@@ -199,6 +201,39 @@ fn a_cut_inside_of_a_signature_is_rejected() {
     );
     project.run_ok(&[]);
     assert!(project.rows("valid").is_empty(), "what follows the cut has no signature");
+}
+
+#[test]
+fn a_cut_has_some_of_the_body_on_both_sides() {
+    let codes = [
+        // What stands in front of the cut or behind it is nothing, white space or a comment.
+        ("a", "def f(a):\n    ", "return a\n"),
+        ("b", "def f(a):\n    # first\n    ", "return a\n"),
+        ("c", "def f(a):\n    return a", "\n"),
+        ("d", "def f(a):\n    return a", "  # that is all\n"),
+        ("e", "def f(", "a):\n    return a\n"),
+        // And here not.
+        ("f", "def f(a):\n    # first\n    b = a", "\n    return b\n"),
+        ("g", "def f(a): return", " '#'\n"),
+    ];
+    let points: Vec<(&str, Value)> =
+        codes.iter().map(|(id, head, rest)| (*id, Value::from(format!("{head}{rest}")))).collect();
+    let case = |pick: fn(&(&str, &str, &str)) -> String| -> String {
+        let cases = codes.iter().map(|code| {
+            let text = pick(code).replace('\'', "''").replace('\n', "' || chr(10) || '");
+            format!("WHEN '{}' THEN '{text}' ", code.0)
+        });
+        format!("CASE id {}END", cases.collect::<String>())
+    };
+    let (head, rest) = (case(|code| code.1.into()), case(|code| code.2.into()));
+    let query = format!("SELECT *, {head} AS random_cut, {rest} AS cut_rest FROM input");
+    let project = project(&points, &query, &["{ use: cut_inside_body }"]);
+    project.run_ok(&[]);
+    assert_eq!(ids(&project.rows("valid")), ["f", "g"]);
+    let turned = "{ use: cut_inside_body, with: { column: cut_rest, rest: random_cut } }";
+    project.edit("w.yaml", "{ use: cut_inside_body }", turned);
+    project.run_ok(&[]);
+    assert!(project.rows("valid").is_empty(), "no signature in front");
 }
 
 /// Methods by their docstring.

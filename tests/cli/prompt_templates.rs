@@ -138,6 +138,7 @@ treatments:
     assert_eq!(few["messages"], wanted);
     // The example is part of what the model is shown, so of the prompt; the system is not.
     assert_eq!(few["prompt"], "Negate 2.\n-2\nNegate 7.");
+    assert_eq!(few["template"], "Negate {{ size }}.\n-{{ size }}\nNegate 7.");
     let own = of(&rows, "a", "own");
     assert_eq!(own["messages"], json!([system("Only here: x."), user("Go.")]));
     let plain = of(&rows, "a", "plain");

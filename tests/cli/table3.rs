@@ -116,6 +116,70 @@ fn the_printed_correlations_are_found_again() {
     equal(number(misprint, "pearson"), -0.0185, 1e-12, "the misprint");
 }
 
+/// Every printed number stands beside ours, or beside why there is none.
+#[test]
+fn every_row_of_the_printed_table_is_there() {
+    let Some(table) = table() else { return };
+    let rows = table.rows("table_3");
+    // Three of scores, eight covariates and twelve effects by distance and similarity, and ours.
+    assert_eq!(rows.len(), 3 + 2 * 8 + 2 * 12 + 4);
+    let cell = |row: &Value, arm: &str| {
+        let cell = text(row, arm).to_owned();
+        let (printed, ours) = cell.split_once(" / ").unwrap_or((&cell, ""));
+        (printed.to_owned(), ours.to_owned())
+    };
+    let peers = reference();
+    for row in &rows {
+        let (name, measure) = (text(row, "row"), text(row, "measure"));
+        let covariate = !name.contains(':');
+        if measure != "dist." {
+            // Scores and similarities are of answers that were never published.
+            assert!(text(row, "note").contains("never published"), "{row}");
+            assert!(cell(row, "T1").1 == "unpubl." && cell(row, "T2").1 == "unpubl.", "{row}");
+            continue;
+        }
+        if covariate {
+            let column = match name {
+                "token_count" => "z_token_counts".into(),
+                "n_ast_levels" => "z_ast_levels".into(),
+                name => format!("z_{name}"),
+            };
+            for arm in ["control", "T1", "T2"] {
+                let peer = &peers["correlations_with_y_levenshtein"][format!("{column}|{arm}")];
+                let (printed, ours) = cell(row, arm);
+                assert_eq!(printed.parse::<f64>().unwrap(), float(&peer["paper"]), "{row}");
+                let ours: f64 = ours.parse().unwrap();
+                assert!((ours - float(&peer["pearson"])).abs() < 5.1e-5, "{row}");
+            }
+            continue;
+        }
+        let (estimator, what) = name.split_once(": ").unwrap();
+        for arm in ["T1", "T2"] {
+            let (printed, ours) = cell(row, arm);
+            let peer = &peers["paper_table3"][match estimator {
+                "strata" => "stratification",
+                "IPW" => "ipw",
+                other => other,
+            }][arm];
+            if what == "ATE" && estimator != "paired" {
+                assert_eq!(printed.parse::<f64>().unwrap(), float(peer), "{row}");
+            }
+            match (estimator, what) {
+                ("matching", "ATE") => assert_eq!(ours, "refused", "{row}"),
+                ("paired", "RCC") => assert_eq!(ours, "n.a.", "{row}"),
+                ("paired", _) => assert!(ours.parse::<f64>().is_ok(), "{row}"),
+                (_, "ATE") => {
+                    let printed: f64 = printed.parse().unwrap();
+                    assert!((ours.parse::<f64>().unwrap() - printed).abs() < 0.0151, "{row}");
+                }
+                // Every propensity is the same: nothing is there to be refuted.
+                _ => assert_eq!(ours, "n.a.", "{row}"),
+            }
+            assert!(ours.parse::<f64>().is_ok() || !text(row, "note").is_empty(), "{row}");
+        }
+    }
+}
+
 #[test]
 fn the_printed_effects_are_found_again_but_for_matching() {
     let Some(table) = table() else { return };

@@ -297,7 +297,7 @@ impl RowStep for BoundPrompt {
         for treatment in &self.treatments {
             let said = treatment.messages.iter().filter(|message| message.role != SYSTEM);
             let texts: Vec<&str> = said.map(|message| message.content.as_str()).collect();
-            template.when(lit(treatment.name.as_str()), lit(texts.join("\n")));
+            template = template.when(lit(treatment.name.as_str()), lit(texts.join("\n")));
         }
         produced.push(("template", template.end()?));
         produced.push((ID, call::<RowId>(vec![column(PARENT), one("treatment")])));
