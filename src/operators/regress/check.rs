@@ -97,6 +97,17 @@ fn numbers(args: &Args, errors: &mut Vec<ArgError>) {
     if args.penalty.is_some_and(|c| !(c > 0.0 && c.is_finite())) {
         refuse("penalty", "`penalty` must be above 0 (it is scikit-learn's `C`)");
     }
+    if !(0.0..=1.0).contains(&args.max_clipped) {
+        refuse("max_clipped", "`max_clipped` is a share: it must lie between 0 and 1");
+    }
+    for (outcome, range) in &args.ranges {
+        let path = format!("ranges.{outcome}");
+        if !args.outcomes.contains(outcome) {
+            refuse(&path, &format!("`{outcome}` is not one of `outcomes`"));
+        } else if !matches!(range.as_slice(), [low, high] if low < high) {
+            refuse(&path, "a range is a low and a high value, the low one first");
+        }
+    }
     match args.clip.as_slice() {
         [low, high] if 0.0 < *low && low < high && *high < 1.0 => {}
         _ => refuse("clip", "`clip` must be a low and a high score between 0 and 1"),
