@@ -101,11 +101,12 @@ fn numbers(args: &Args, errors: &mut Vec<ArgError>) {
         refuse("max_clipped", "`max_clipped` is a share: it must lie between 0 and 1");
     }
     for (outcome, range) in &args.ranges {
-        let path = format!("ranges.{outcome}");
+        let is_range = |[low, high]: [f64; 2]| low < high && (high - low).is_finite();
         if !args.outcomes.contains(outcome) {
-            refuse(&path, &format!("`{outcome}` is not one of `outcomes`"));
-        } else if !matches!(range.as_slice(), [low, high] if low < high) {
-            refuse(&path, "a range is a low and a high value, the low one first");
+            refuse("ranges", &format!("`{outcome}` is not one of `outcomes`"));
+        } else if !<[f64; 2]>::try_from(range.as_slice()).is_ok_and(is_range) {
+            let message = format!("the range of `{outcome}` must be a low and a high value");
+            refuse("ranges", &message);
         }
     }
     match args.clip.as_slice() {
