@@ -110,6 +110,8 @@ mod regress_implications;
 mod regress_mistakes;
 mod regress_paired;
 mod regress_reasons;
+mod regress_referee;
+mod regress_referee_rows;
 mod regress_refusals;
 mod regress_refuters;
 mod regress_tables;

@@ -123,6 +123,13 @@ fn numbers_out_of_range() {
     }
     more("clip: «[0.1]", "wrong-value", &["`clip`"]);
     more("clip: «[0.1, 0.2, 0.3]", "out-of-range", &["`clip`"]);
+    more("max_clipped: «1.5", "wrong-value", &[]);
+    for range in ["[1, 0]", "[1, 1]", "[1]", "[0, 1, 2]", "[0, .inf]"] {
+        let with = format!("ranges: «{{ y: {range} }}");
+        more(&with, "out-of-range", &["the range of `y`", "a low and a high value"]);
+    }
+    more("ranges: «{ x: [0, 1] }", "out-of-range", &["`x` is not one of `outcomes`"]);
+    sound("ranges: { y: [-1, 1.5] }");
     more("strata: «1", "wrong-value", &[]);
     more("folds: «1", "wrong-value", &[]);
     more("simulations: «0", "wrong-value", &[]);
@@ -140,6 +147,7 @@ fn words_that_do_not_exist() {
     more("contrasts: «every", "wrong-value", &["control", "all"]);
     more("adjust: «tukey", "wrong-value", &["holm"]);
     more("missing: «ignore", "wrong-value", &["refuse", "drop"]);
+    more("overlap: «ignore", "wrong-value", &["refuse", "trim"]);
     more("«confounder: [x]", "unknown-argument", &["did you mean `confounders`?"]);
 }
 

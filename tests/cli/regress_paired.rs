@@ -269,7 +269,7 @@ fn robust_locations_and_friedmans_test_are_scipys() {
 #[test]
 fn several_answers_of_a_unit_are_averaged_first() {
     let peer = reference()["samples"].clone();
-    let with = "treatment: arm, control: c, outcomes: [y], unit: unit,
+    let with = "treatment: arm, control: c, outcomes: [y], unit: unit, missing: drop,
       estimators: [paired, ols, difference]";
     let project = analysed(peer["csv"].as_str().unwrap(), with);
     let rows = project.rows("effects");
@@ -277,13 +277,13 @@ fn several_answers_of_a_unit_are_averaged_first() {
     agrees(row, &peer["paired"]);
     assert_eq!((&row["n"], &row["n_pairs"]), (&peer["rows"], &peer["pairs"]));
     for remark in [
-        "6 units are without rows under one of the two and not used.",
+        "6 units lack an arm and are left out.",
         "Several rows of a unit under one arm are averaged first.",
         "34 pairs",
     ] {
         assert!(text(row, "note").contains(remark), "{row}");
     }
-    // A regression uses the other units too.
+    // A regression uses the same units.
     agrees(find(&rows, &[("estimator", "ols"), ("se_kind", "CR2")]), &peer["ols"]);
     let row = find(&rows, &[("estimator", "difference")]);
     for (column, relative) in [("statistic", CLOSED), ("df", CLOSED), ("p_value", OPTIMUM)] {

@@ -177,7 +177,7 @@ fn missing_outcomes_are_counted() {
     refuses(&table, TWO, &format!("4 rows are without a value of `y` or `arm` {told}"));
     let project = analysed(&table, &format!("{TWO}, missing: drop"));
     let row = &project.rows("effects")[0];
-    assert_eq!((number(row, "n"), number(row, "n_missing")), (56.0, 4.0));
+    assert_eq!((number(row, "n"), number(row, "n_missing")), (56.0, 3.0));
     assert!(
         text(row, "note").ends_with("4 rows without a value that is needed are left out."),
         "{row}"
@@ -221,8 +221,8 @@ fn missing_units_and_clusters_are_counted() {
     refuses(&table, &with, &format!("{words} {told}"));
     let project = analysed(&table, &format!("{with}, missing: drop"));
     let row = &project.rows("effects")[0];
-    assert_eq!((number(row, "n"), number(row, "n_missing")), (57.0, 3.0));
-    // u0 is gone, and u3 has one row left.
+    // u0 is gone, and u3 has one row left: it lacks an arm, and goes as well.
+    assert_eq!((number(row, "n"), number(row, "n_missing")), (56.0, 4.0));
     assert_eq!((number(row, "n_pairs"), number(row, "n_clusters")), (28.0, 6.0));
 }
 
@@ -320,7 +320,7 @@ fn a_covariate_of_the_answer_is_a_bad_control() {
     assert_eq!(find(&rows, &[("estimator", "paired")])["status"], "ok");
     assert!(project.rows("effects.overlap").iter().all(|row| row["reason"] == reason));
     let rows = project.rows("effects.sensitivity");
-    assert_eq!(text(find(&rows, &[("analysis", "robustness")]), "reason"), reason);
+    assert_eq!(text(find(&rows, &[("analysis", "robustness_ols")]), "reason"), reason);
     // Nor does an effect change with it.
     let with = format!("{TWO}, unit: unit, modifiers: [tokens]");
     let row = &analysed(&pairs(), &with).rows("effects.modifiers")[0];

@@ -381,7 +381,7 @@ fn sensitivity_is_that_of_the_reference() {
             ("robustness_value", "rv_q"),
             ("robustness_value_alpha", "rv_q_alpha"),
         ] {
-            check("robustness", measure, &peer["sensemakr_ols_4confounders"][name], CLOSED);
+            check("robustness_ols", measure, &peer["sensemakr_ols_4confounders"][name], CLOSED);
         }
         let bounds = &peer["rosenbaum"];
         check("rosenbaum", "gamma_star", &bounds["gamma_star_p05_one_sided"], CLOSED);

@@ -150,12 +150,14 @@ def samples():
     frame = pd.DataFrame(rows, columns=["unit", "arm", "sample", "y"])
     means = frame.groupby(["unit", "arm"]).y.mean().unstack()
     whole = means.dropna()
-    x = np.column_stack([np.ones(len(frame)), (frame.arm == "t").astype(float)])
-    ols = estimate(*sandwich(x, frame.y.astype(float).values, 1, "CR2", frame.unit.values))
-    welch = stats.ttest_ind(frame.y[frame.arm == "t"], frame.y[frame.arm == "c"], equal_var=False)
+    # Every estimator has the units that have both.
+    kept = frame[frame.unit.isin(whole.index)]
+    x = np.column_stack([np.ones(len(kept)), (kept.arm == "t").astype(float)])
+    ols = estimate(*sandwich(x, kept.y.astype(float).values, 1, "CR2", kept.unit.values))
+    welch = stats.ttest_ind(kept.y[kept.arm == "t"], kept.y[kept.arm == "c"], equal_var=False)
     return {
         "csv": frame.to_csv(index=False),
-        "rows": len(frame),
+        "rows": len(kept),
         "pairs": len(whole),
         "incomplete": len(means) - len(whole),
         "paired": paired(whole.t - whole.c),

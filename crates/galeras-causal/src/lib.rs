@@ -10,6 +10,7 @@
 //! [`ColumnRef`], for which the caller has the names. Does not live here: how rows are read, which
 //! estimators a user may ask for, and how a result is worded.
 
+mod attrition;
 mod balance;
 mod cholesky;
 mod column;
@@ -40,6 +41,7 @@ pub mod tail;
 #[cfg(test)]
 mod tail_tests;
 
+pub use attrition::{AttritionBounds, ObservedArm, lee_bounds, worst_case, worst_case_pairs};
 pub use balance::{Balance, balance};
 pub use column_ref::ColumnRef;
 pub use correlation::{Correlation, CorrelationMethod, correlation, partial};
@@ -51,12 +53,13 @@ pub use graph::{
     Instrument, Instruments, QueryError, VariableSets, identify,
 };
 pub use linear::{
-    AdjustedEffect, Covariance, LinearFit, Sargan, TwoStage, adjusted, interacted, two_stage,
+    AdjustedEffect, AndersonRubin, Covariance, LinearFit, Overidentification, TwoStage, adjusted,
+    anderson_rubin, interacted, two_stage,
 };
 pub use location::{RelativeEffect, RobustLocation, location, relative};
 pub use modification::{Modification, ModifierGroup, interaction, modification};
 pub use multiplicity::{Adjustment, adjust};
-pub use overlap::{Overlap, overlap};
+pub use overlap::{CRUMP, Overlap, in_overlap, overlap};
 pub use paired::{PairedDifference, paired};
 pub use power::{DetectableEffects, minimum_detectable, paired_gain};
 pub use propensity::{
@@ -68,5 +71,6 @@ pub use rank::{Ranks, average_ranks};
 pub use refusal::Refusal;
 pub use refute::{RefutationDesign, Refuter, Resample, Resampler, dense, refutation_p};
 pub use sensitivity::{
-    EValue, Robustness, SignedRanks, evalue_difference, evalue_ratio, pooled_deviation, robustness,
+    EValue, InstrumentRobustness, RiskRatio, Robustness, SignedRanks, evalue_difference,
+    evalue_ratio, instrument_robustness, pooled_deviation, robustness, standardised_risks,
 };

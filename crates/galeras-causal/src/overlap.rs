@@ -102,6 +102,15 @@ pub fn overlap(
     })
 }
 
+/// The range of scores in which there is overlap, by the rule of thumb of Crump, Hotz, Imbens and
+/// Mitnik (2009, Biometrika 96:187).
+pub const CRUMP: (f64, f64) = (0.1, 0.9);
+
+/// The positions of the scores within a range, its ends included, in ascending order.
+pub fn in_overlap(scores: &[f64], (low, high): (f64, f64)) -> Vec<u32> {
+    (0..).zip(scores).filter(|(_, s)| low <= **s && **s <= high).map(|(at, _)| at).collect()
+}
+
 /// The lowest and the highest score of an arm, and how many units it has.
 fn range(scores: &[f64], treated: &[bool], arm: bool) -> (f64, f64, usize) {
     let units = scores.iter().zip(treated).filter(|(_, unit)| **unit == arm);

@@ -5,8 +5,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::time::{Duration, Instant};
 
+use super::super::prose::count;
 use super::adjustment::AdjustmentPlan;
 use super::args::{Args, Estimator};
+use super::attrition::attrition_rows;
 use super::balance::balance_rows;
 use super::comparison::{Comparison, RowSet, contrasts, row_sets};
 use super::estimate::{
@@ -19,11 +21,12 @@ use super::frame::{AnalysisFrame, gather};
 use super::identify::graph_rows;
 use super::modifiers::{ModifierRow, modifier_rows};
 use super::omnibus::omnibus;
-use super::overlap::overlap_row;
+use super::overlap::{overlap_row, usable_scores};
 use super::ports::ResultTables;
 use super::refutation_table::refutation_rows;
 use super::refutations::{RefutationProgress, RefutedEstimate, RowDraws, refute};
 use super::sensitivity::sensitivity_rows;
+use super::trim::{self, trimmed};
 use crate::operator::StepError;
 use galeras_causal::{CausalGraph, ColumnRef, Refusal, adjust};
 
@@ -93,11 +96,14 @@ pub(super) fn analyse(
         activity.report(|| format!("{versus}: estimating"));
         let sets = row_sets(args, frame, &plan.adjustments, contrast);
         let mut modifiers: Vec<ModifierRow> = Vec::new();
-        for set in &sets {
+        for set in sets {
+            let set = trimmed(args, frame, set, |set| shared_propensity(args, set, None));
+            let set = &set;
             let folds = folds(args, frame, set);
             let score = shared_propensity(args, set, folds.as_deref());
             tables.balance.extend(balance_rows(args, frame, set, score.as_ref()));
             tables.overlap.extend(overlap_row(args, set, score.as_ref()));
+            let score = usable_scores(args, set, score);
             let mut set_entries = estimates(plan, set, score.as_ref(), folds.as_deref());
             refutations(
                 args,
@@ -128,7 +134,10 @@ pub(super) fn analyse(
                     comparison,
                     primary,
                     score.as_ref(),
+                    folds.as_deref(),
                 ));
+                let outcome = &comparison.outcome;
+                tables.sensitivity.extend(attrition_rows(args, frame, contrast, outcome));
             }
             entries.extend(set_entries);
         }
@@ -231,7 +240,7 @@ fn estimates(
                 Some(result) => result,
                 None => match estimate(args, estimator, &sample, score) {
                     Ok(effect) => EstimatorAnswer::Estimated(with_warnings(
-                        effect, adjustment, estimator, score,
+                        effect, set, comparison, adjustment, estimator, score,
                     )),
                     Err(refusal) => {
                         EstimatorAnswer::Refused(reason(args, set, &comparison.outcome, &refusal))
@@ -252,6 +261,7 @@ fn estimates(
                 } else {
                     comparison.missing_always
                 },
+                n_absent: comparison.absent,
                 adjusted_for: adjusted_for(estimator, set),
                 answer: result,
                 p_adjusted: None,
@@ -280,10 +290,21 @@ fn adjusted_for(estimator: Estimator, set: &RowSet) -> Vec<String> {
 /// An estimate with remarks on what it rests on, as far as only the graph or the propensity show it.
 fn with_warnings(
     mut effect: EffectEstimate,
+    set: &RowSet,
+    comparison: &Comparison,
     adjustment: &AdjustmentPlan,
     estimator: Estimator,
     score: Option<&FittedPropensity>,
 ) -> EffectEstimate {
+    if comparison.left_out > 0 {
+        let units =
+            count(comparison.left_out, "unit lacks an arm and is", "units lack an arm and are");
+        effect.remarks.push(format!("{units} left out."));
+    }
+    if let Some(trimmed) = &set.trimmed {
+        effect.estimand = trim::estimand(effect.estimand);
+        effect.remarks.push(trim::remark(set, trimmed));
+    }
     match estimator {
         Estimator::Paired if adjustment.unadjusted_refused.is_some() => effect.remarks.push(
             "By the graph something confounds the effect: within units it is balanced only if it \

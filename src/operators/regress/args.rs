@@ -1,5 +1,6 @@
 //! The arguments of `regress`: names and defaults. What is wrong with them is found in `check`.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -66,6 +67,17 @@ pub(super) struct Args {
     #[serde(default = "clip")]
     #[schemars(length(min = 2, max = 2))]
     pub(super) clip: Vec<f64>,
+    /// What is done where the arms overlap too little for an estimate by propensity scores:
+    /// `refuse` it, or `trim` the rows to those with a score between 0.1 and 0.9 (Crump and others
+    /// 2009), for every estimator; the estimand then says so.
+    #[serde(default)]
+    pub(super) overlap: OverlapRule,
+    /// The largest share of scores outside of `clip` with which there is an estimate by propensity
+    /// scores. Only those that make weights large count: high ones for att, low ones for atc, none
+    /// for ato.
+    #[serde(default = "max_clipped")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub(super) max_clipped: f64,
     /// The number of parts into which the ranks of the scores are cut, rounded to the nearest: as
     /// in DoWhy, that makes one stratum more, and the two at the ends are half as large. If absent
     /// n / 20, halved until at least half of the strata hold more than ten rows of each arm. The
@@ -98,14 +110,22 @@ pub(super) struct Args {
     /// How p-values are adjusted for the number of contrasts and outcomes.
     #[serde(default)]
     pub(super) adjust: AdjustmentName,
-    /// What is done about rows without a value: `refuse` the estimate, or `drop` the rows and
-    /// say how many.
+    /// What is done about rows without a value, and about units without a row under an arm:
+    /// `refuse` the estimate, or `drop` the rows and units for every estimator and say how many.
     #[serde(default)]
     pub(super) missing: MissingValues,
+    /// The lowest and the highest value that an outcome can have, by its name: for the worst-case
+    /// bounds where outcomes are absent. One of zeros and ones has this range without being named.
+    #[serde(default)]
+    pub(super) ranges: BTreeMap<String, Vec<f64>>,
 }
 
 fn clip() -> Vec<f64> {
     vec![0.05, 0.95]
+}
+
+fn max_clipped() -> f64 {
+    0.2
 }
 
 fn refuters() -> Vec<RefuterName> {
@@ -133,6 +153,17 @@ pub(super) enum Contrasts {
     Control,
     /// Each with each.
     All,
+}
+
+/// What is done where the arms overlap too little.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum OverlapRule {
+    /// No estimate by propensity scores.
+    #[default]
+    Refuse,
+    /// All estimates, of the rows in the overlap.
+    Trim,
 }
 
 /// How an effect is estimated.

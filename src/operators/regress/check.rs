@@ -97,6 +97,18 @@ fn numbers(args: &Args, errors: &mut Vec<ArgError>) {
     if args.penalty.is_some_and(|c| !(c > 0.0 && c.is_finite())) {
         refuse("penalty", "`penalty` must be above 0 (it is scikit-learn's `C`)");
     }
+    if !(0.0..=1.0).contains(&args.max_clipped) {
+        refuse("max_clipped", "`max_clipped` is a share: it must lie between 0 and 1");
+    }
+    for (outcome, range) in &args.ranges {
+        let is_range = |[low, high]: [f64; 2]| low < high && (high - low).is_finite();
+        if !args.outcomes.contains(outcome) {
+            refuse("ranges", &format!("`{outcome}` is not one of `outcomes`"));
+        } else if !<[f64; 2]>::try_from(range.as_slice()).is_ok_and(is_range) {
+            let message = format!("the range of `{outcome}` must be a low and a high value");
+            refuse("ranges", &message);
+        }
+    }
     match args.clip.as_slice() {
         [low, high] if 0.0 < *low && low < high && *high < 1.0 => {}
         _ => refuse("clip", "`clip` must be a low and a high score between 0 and 1"),

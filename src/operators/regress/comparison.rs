@@ -6,6 +6,7 @@ use super::super::prose::{count, name_list};
 use super::adjustment::AdjustmentPlan;
 use super::args::{Args, Contrasts};
 use super::frame::{AnalysisFrame, LabelCodes, NONE, gather};
+use super::incomplete_units::IncompleteUnits;
 use galeras_causal::dense;
 
 /// Fewer units than these give no estimate.
@@ -55,6 +56,10 @@ pub(super) struct Comparison {
     pub(super) missing: usize,
     /// Rows without one that every estimator needs, or that were left out for all.
     pub(super) missing_always: usize,
+    /// Rows that are absent: one for each unit without any under one of the arms.
+    pub(super) absent: usize,
+    /// Units that were left out because they lack an arm.
+    pub(super) left_out: usize,
     /// Why nothing is estimated.
     pub(super) refused: Option<String>,
 }
@@ -81,7 +86,20 @@ pub(super) struct RowSet {
     pub(super) unadjusted_refused: Option<String>,
     /// Modifiers that the treatment changes, by the graph.
     pub(super) affected: Vec<String>,
+    /// What was left out because the arms do not overlap there.
+    pub(super) trimmed: Option<TrimmedRows>,
     pub(super) comparisons: Vec<Comparison>,
+}
+
+/// How many rows were trimmed to those in the overlap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TrimmedRows {
+    /// All rows there were.
+    pub(super) of: usize,
+    /// Rows of the treatment that were left out.
+    pub(super) treated: usize,
+    /// Rows of control that were left out.
+    pub(super) control: usize,
 }
 
 impl RowSet {
@@ -100,6 +118,33 @@ impl RowSet {
         let names: Vec<&str> =
             self.comparisons.iter().map(|comparison| comparison.outcome.as_str()).collect();
         names.join(", ")
+    }
+
+    /// The same with only these rows, given by their positions here in ascending order.
+    pub(super) fn restricted(self, args: &Args, frame: &AnalysisFrame, kept: &[u32]) -> Self {
+        let columns =
+            |all: &[Vec<f64>]| all.iter().map(|column| gather(column, kept)).collect::<Vec<_>>();
+        let codes = |codes: &Option<Vec<u32>>| {
+            codes.as_ref().map(|codes| dense(kept.iter().map(|row| codes[*row as usize])))
+        };
+        let rows = UsableRows { kept: gather(&self.rows, kept), ..UsableRows::default() };
+        let comparisons = self.comparisons.into_iter().map(|comparison| Comparison {
+            values: gather(&comparison.values, kept),
+            refused: comparison
+                .refused
+                .or_else(|| why_refused(args, frame, &self.contrast, &comparison.outcome, &rows)),
+            ..comparison
+        });
+        Self {
+            comparisons: comparisons.collect(),
+            treated: gather(&self.treated, kept),
+            units: codes(&self.units),
+            clusters: codes(&self.clusters),
+            covariates: columns(&self.covariates),
+            instruments: columns(&self.instruments),
+            rows: rows.kept,
+            ..self
+        }
     }
 
     /// Rows under the treatment.
@@ -123,11 +168,14 @@ pub(super) fn row_sets(
     };
     let candidates: Vec<u32> = (0..frame.len() as u32).filter(in_arm).collect();
     for (outcome, plan) in args.outcomes.iter().zip(plans) {
-        let rows = UsableRows::of(args, frame, plan, outcome, &candidates);
+        let rows = UsableRows::of(args, frame, plan, outcome, &candidates, arms.0);
         let comparison = Comparison {
             values: gather(&frame.numbers[outcome], &rows.kept),
             refused: why_refused(args, frame, contrast, outcome, &rows),
             missing: rows.missing,
+            // Rows whose arm or unit is not known are counted as missing; they may be these.
+            absent: rows.absent.count().saturating_sub(rows.unknown),
+            left_out: rows.left_out,
             missing_always: match args.missing {
                 MissingValues::Refuse => rows.missing_always,
                 MissingValues::Drop => rows.missing,
@@ -183,12 +231,14 @@ fn row_set(
         affected: plan.affected.clone(),
         backdoor_refused: plan.backdoor_refused.clone(),
         covariates_refused,
+        trimmed: None,
         comparisons: Vec::new(),
         rows: rows.kept,
     }
 }
 
 /// The rows that are used for an outcome, and what is missing in those that could be.
+#[derive(Default)]
 struct UsableRows {
     kept: Vec<u32>,
     /// Rows without an arm, or of these arms without a value that is needed.
@@ -197,6 +247,12 @@ struct UsableRows {
     missing_always: usize,
     /// Per covariate, how many rows lack it.
     missing_covariates: Vec<(String, usize)>,
+    /// The units that lack an arm, whatever their values are.
+    absent: IncompleteUnits,
+    /// Rows without an arm or a unit.
+    unknown: usize,
+    /// Units that were left out because they lack an arm, or values under it.
+    left_out: usize,
 }
 
 impl UsableRows {
@@ -206,6 +262,7 @@ impl UsableRows {
         plan: &AdjustmentPlan,
         outcome: &str,
         candidates: &[u32],
+        treatment: Option<u32>,
     ) -> Self {
         let values = &frame.numbers[outcome];
         let codes = [&frame.units, &frame.clusters];
@@ -217,11 +274,17 @@ impl UsableRows {
             .map(|name| (name, &frame.numbers[name]))
             .collect();
         let without_arm = frame.arms.rows().iter().filter(|arm| **arm == NONE).count();
+        let no_unit =
+            |row: &&u32| codes[0].as_ref().is_some_and(|c| c.rows()[**row as usize] == NONE);
+        let without_unit = candidates.iter().filter(no_unit).count();
         let mut usable = Self {
             kept: Vec::with_capacity(candidates.len()),
             missing: without_arm,
             missing_always: without_arm,
             missing_covariates: covariates.iter().map(|(name, _)| ((*name).clone(), 0)).collect(),
+            absent: IncompleteUnits::of(frame, treatment, candidates),
+            unknown: without_arm + without_unit,
+            left_out: 0,
         };
         for row in candidates {
             let at = *row as usize;
@@ -242,6 +305,12 @@ impl UsableRows {
             if !dropped {
                 usable.kept.push(*row);
             }
+        }
+        if args.missing == MissingValues::Drop {
+            // Every estimator has the same units, so that their estimates can be compared.
+            let incomplete = IncompleteUnits::of(frame, treatment, &usable.kept);
+            usable.kept.retain(|row| !incomplete.has(frame, *row));
+            usable.left_out = incomplete.count();
         }
         usable
     }
@@ -280,6 +349,11 @@ fn why_refused(
             count(rows.missing_always, "row is", "rows are"),
             or_group_columns(args),
         ));
+    }
+    if args.missing == MissingValues::Refuse
+        && let Some(reason) = rows.absent.reason(&contrast.treatment, &contrast.control)
+    {
+        return Some(reason);
     }
     let values = &frame.numbers[outcome];
     let infinite = rows.kept.iter().filter(|row| values[**row as usize].is_infinite()).count();

@@ -1,17 +1,16 @@
 //! One estimator on one sample: which function of `causal` answers, and for what it refuses.
 
-use super::super::prose::{count, four_digits, thousands};
+use super::super::prose::{count, thousands};
 use super::args::{Args, EstimandName, Estimator};
 use super::comparison::FEWEST_UNITS;
+use super::instruments::InstrumentColumns;
 use galeras_causal::{
     Covariance, Estimate, LinearFit, Propensity, Refusal, adjusted, aipw, cross_fit_aipw, dense,
-    difference_in_means, interacted, matching, paired, stratification, two_stage, weighting,
+    difference_in_means, interacted, matching, paired, stratification, weighting,
 };
 
 /// The range to which `aipw` clips scores: wide, as its regressions make up for extreme weights.
 const AIPW_CLIP: (f64, f64) = (0.01, 0.99);
-/// A first stage with a smaller F is called weak (Staiger and Stock 1997).
-const WEAK_F: f64 = 10.0;
 
 /// What is estimated from: columns of the same number of rows.
 #[derive(Clone, Copy)]
@@ -98,8 +97,6 @@ pub(super) struct UnitPairs {
     pub(super) units: Vec<u32>,
     /// The first row of each pair.
     pub(super) rows: Vec<u32>,
-    /// Units with rows in one arm only.
-    pub(super) incomplete: usize,
     /// Whether some unit has several rows in an arm.
     pub(super) averaged: bool,
 }
@@ -124,12 +121,10 @@ impl UnitPairs {
             control: Vec::with_capacity(size),
             units: Vec::with_capacity(size),
             rows: Vec::with_capacity(size),
-            incomplete: 0,
             averaged: false,
         };
         for (unit, [(control, n0), (treatment, n1)]) in sums.into_iter().enumerate() {
             if n0 == 0 || n1 == 0 {
-                pairs.incomplete += 1;
                 continue;
             }
             pairs.averaged |= n0 > 1 || n1 > 1;
@@ -196,10 +191,6 @@ fn estimate_by_pairs(
             EffectEstimate::new(estimate, "ate", format!("{kind} of pair differences"))
         }
     };
-    if pairs.incomplete > 0 {
-        let units = count(pairs.incomplete, "unit is", "units are");
-        result.remarks.push(format!("{units} without rows under one of the two and not used."));
-    }
     if pairs.averaged {
         result.remarks.push("Several rows of a unit under one arm are averaged first.".into());
     }
@@ -244,24 +235,20 @@ fn estimate_by_instruments(
 ) -> Result<EffectEstimate, Refusal> {
     let endogenous: Vec<f64> = sample.treated.iter().map(|t| f64::from(u8::from(*t))).collect();
     let (kind, clusters) = sample.covariance(args);
-    let fit = two_stage(
-        sample.outcome,
-        &endogenous,
-        sample.instruments,
-        sample.covariates,
+    let columns = InstrumentColumns {
+        outcome: sample.outcome,
+        endogenous: &endogenous,
+        instruments: sample.instruments,
+        exogenous: sample.covariates,
         kind,
         clusters,
-    )?;
-    let mut result = EffectEstimate::new(fit.estimate, "late", kind.to_string());
-    result.remarks.extend(unpaired_remark(sample, kind));
-    // By the same variances as the estimate, so that clusters do not make an instrument stronger.
-    let (f, kind) = match fit.robust_first_stage_f {
-        Some(f) => (f, kind.to_string()),
-        None => (fit.first_stage_f, "equal variances".into()),
     };
-    result.remarks.push(format!("First-stage F = {} ({kind}).", four_digits(f)));
-    if f < WEAK_F {
-        result.remarks.push("The instrument is weak (F < 10): the interval may not hold.".into());
+    let fit = columns.fit()?;
+    let mut result = EffectEstimate::new(fit.estimate, "late", kind.to_string());
+    if !sample.only_value {
+        columns.refuse_disagreement(&fit)?;
+        result.remarks.extend(unpaired_remark(sample, kind));
+        result.remarks.extend(columns.remarks(args, &fit));
     }
     Ok(result)
 }

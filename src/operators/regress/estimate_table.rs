@@ -40,6 +40,8 @@ pub(super) struct EstimateEntry {
     pub(super) n_pairs: Option<usize>,
     pub(super) n_clusters: Option<usize>,
     pub(super) n_missing: usize,
+    /// Rows that are absent: one for each unit and arm without any.
+    pub(super) n_absent: usize,
     pub(super) adjusted_for: Vec<String>,
     pub(super) answer: EstimatorAnswer,
     pub(super) p_adjusted: Option<f64>,
@@ -119,9 +121,11 @@ impl TableRow for EstimateRow {
         ),
         columns::status(|row| row.status.name()),
         columns::reason(|row| row.status.reason()),
-        TableColumn::text("estimand", "for whom it is averaged: ate, att, atc, ato, late", |row| {
-            row.estimand
-        }),
+        TableColumn::text(
+            "estimand",
+            "for whom it is averaged: ate, att, atc, ato, late; _trimmed: those in the overlap",
+            |row| row.estimand,
+        ),
         TableColumn::flag("primary", "whether this is the primary estimator", |row| {
             row.entry.primary
         }),
@@ -163,9 +167,12 @@ impl TableRow for EstimateRow {
             Some("clusters"),
             |row| row.entry.n_clusters,
         ),
-        TableColumn::count("n_missing", "rows without a value that is needed", "rows", |row| {
-            row.entry.n_missing
-        }),
+        TableColumn::count(
+            "n_missing",
+            "rows without a value that is needed, and one for each unit and arm without any row",
+            "rows",
+            |row| row.entry.n_missing + row.entry.n_absent,
+        ),
         TableColumn::optional_text(
             "adjusted_for",
             "the covariates that were adjusted for, with commas",

@@ -2,29 +2,38 @@
 //!
 //! The arithmetic is in the crate `galeras-causal`. Here: arguments (`args`, `check`), the input as
 //! columns (`frame`), what is adjusted for (`adjustment`), which rows are compared and what forbids
-//! it (`comparison`), one estimate (`estimate`), the refuters (`refutations`) and the analysis of
+//! it (`comparison`, `incomplete_units`, `trim`), one estimate (`estimate`, `instruments`), the
+//! refuters (`refutations`) and the analysis of
 //! all contrasts (`analysis`). A table's columns stand beside the code that makes its rows:
-//! `estimate_table`, `refutation_table`, `balance`, `overlap`, `sensitivity` (with `omnibus`),
-//! `modifiers`, `identify` (what follows from the graph). They share `shared_columns`; `ports` lists them.
+//! `estimate_table`, `refutation_table`, `balance`, `overlap`, `sensitivity_table` (filled by
+//! `sensitivity`, `evalue`, `robustness`, `instruments`, `attrition`, `omnibus`), `modifiers`,
+//! `identify` (what follows from the graph). They share `shared_columns`; `ports` lists them.
 
 mod adjustment;
 mod analysis;
 mod args;
+mod attrition;
 mod balance;
 mod check;
 mod comparison;
 mod estimate;
 mod estimate_table;
+mod evalue;
 mod frame;
 mod identify;
+mod incomplete_units;
+mod instruments;
 mod modifiers;
 mod omnibus;
 mod overlap;
 mod ports;
 mod refutation_table;
 mod refutations;
+mod robustness;
 mod sensitivity;
+mod sensitivity_table;
 mod shared_columns;
+mod trim;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -48,7 +57,7 @@ pub(super) struct RegressOperator;
 
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "regress",
-    version: 1,
+    version: 2,
     grain: Grain::of::<BoundRegress, _>(),
     effect: Effect::Seeded,
     inputs: InputPorts::One,

@@ -81,7 +81,28 @@ fn why_unusable(
             "{rows} without a value that is needed (missing: drop leaves such rows out)"
         ));
     }
+    let incomplete = lacking_units(frame, units, arms);
+    if incomplete > 0 && args.missing == MissingValues::Refuse {
+        let units = count(incomplete, "unit lacks", "units lack");
+        return Some(format!("{units} a row under an arm (missing: drop leaves such units out)"));
+    }
     (infinite > 0).then(|| format!("`{outcome}` is infinite in {}", count(infinite, "row", "rows")))
+}
+
+/// How many units have rows under some of the arms and not under others; none are absent where no
+/// unit has all.
+fn lacking_units(frame: &AnalysisFrame, units: &[u32], arms: &[u32]) -> usize {
+    let mut found = vec![0u64; frame.units.as_ref().map_or(0, |units| units.names().len())];
+    let mut counts = vec![vec![false; arms.len()]; found.len()];
+    for (unit, arm) in units.iter().zip(frame.arms.rows()) {
+        if let Some(place) = arms.iter().position(|code| code == arm).filter(|_| *unit != NONE) {
+            counts[*unit as usize][place] = true;
+            found[*unit as usize] += 1;
+        }
+    }
+    let complete = counts.iter().filter(|has| has.iter().all(|here| *here)).count();
+    let seen = found.iter().filter(|rows| **rows > 0).count();
+    if complete == 0 { 0 } else { seen - complete }
 }
 
 /// The means of an outcome under each arm, for the units that have rows under all.

@@ -1,19 +1,24 @@
 //! Overlap of the propensity scores of both arms: the row of the port `overlap`.
 
-use super::super::prose::{count, four_digits, interval};
+use super::super::prose::{count, four_digits, interval, thousands};
 use super::super::small_table::{TableColumn, TableRow};
-use super::args::Args;
+use super::args::{Args, EstimandName};
 use super::balance::weights;
 use super::comparison::{Contrast, RowSet};
 use super::estimate::FittedPropensity;
 use super::shared_columns::{self as columns, RowStatus};
-use galeras_causal::{Overlap, Refusal, overlap};
+use galeras_causal::{CRUMP, Overlap, Refusal, in_overlap, overlap};
+
+/// An arm whose weights leave a smaller share of its rows than this overlaps too little.
+const FEWEST_EFFECTIVE: f64 = 0.1;
 
 /// The propensity scores of a contrast.
 pub(super) struct OverlapRow {
     outcomes: String,
     contrast: Contrast,
     overlap: Option<Overlap>,
+    /// Rows outside of Crump's range.
+    outside_crump: Option<usize>,
     status: RowStatus,
     note: String,
 }
@@ -80,6 +85,12 @@ impl TableRow for OverlapRow {
             None,
             |row| row.count(|overlap| overlap.below_clip + overlap.above_clip),
         ),
+        TableColumn::optional_count(
+            "outside_crump",
+            "rows whose score is below 0.1 or above 0.9, which `overlap: trim` leaves out",
+            None,
+            |row| row.outside_crump,
+        ),
         TableColumn::number(
             "auc",
             "how well scores tell the arms apart: 0.5 not at all, 1 without error",
@@ -97,6 +108,73 @@ impl TableRow for OverlapRow {
         ),
         columns::note(|row| &row.note),
     ];
+}
+
+/// The scores as estimators by propensity may use them: refused where the arms overlap too little.
+/// That is where more of them are extreme than `max_clipped` allows, or where the weights leave an
+/// arm a tenth of its rows or less. (Crump and others 2009, Biometrika 96:187, on the range;
+/// Kish's effective size.)
+pub(super) fn usable_scores(
+    args: &Args,
+    set: &RowSet,
+    score: Option<FittedPropensity>,
+) -> Option<FittedPropensity> {
+    let score = match score? {
+        Ok(score) if score.constant().is_none() => score,
+        other => return Some(other),
+    };
+    let weights = weights(args, &score.scores, &set.treated);
+    let clip = (args.clip[0], args.clip[1]);
+    Some(match overlap(&score.scores, &set.treated, Some(&weights), clip) {
+        Ok(overlap) => match shortage(args, set, &overlap) {
+            Some(how) => Err(Refusal::NoOverlap(how)),
+            None => Ok(score),
+        },
+        // What is wrong with the scores, estimators say themselves.
+        Err(_) => Ok(score),
+    })
+}
+
+/// How the arms overlap too little, if they do.
+fn shortage(args: &Args, set: &RowSet, overlap: &Overlap) -> Option<String> {
+    let help = "overlap: trim estimates the effect on the rows in which both arms are found";
+    let n = set.rows.len();
+    let (low, high) = (args.clip[0], args.clip[1]);
+    // Scores near 0 make the weights of the treated large, those near 1 the weights of control.
+    let (extreme, range) = match args.estimand {
+        EstimandName::Ate => {
+            (overlap.below_clip + overlap.above_clip, format!("outside of {low} to {high}"))
+        }
+        EstimandName::Att => (overlap.above_clip, format!("above {high}")),
+        EstimandName::Atc => (overlap.below_clip, format!("below {low}")),
+        EstimandName::Ato => (0, String::new()),
+    };
+    let share = extreme as f64 / n.max(1) as f64;
+    if share > args.max_clipped {
+        return Some(format!(
+            "{} of {} have a propensity score {range} (`clip`), {} % and more than the {} % that \
+             `max_clipped` allows ({help})",
+            thousands(extreme),
+            count(n, "row", "rows"),
+            four_digits(100.0 * share),
+            four_digits(100.0 * args.max_clipped),
+        ));
+    }
+    let treated = set.n_treated();
+    for (effective, rows, arm) in [
+        (overlap.effective_treated, treated, &set.contrast.treatment),
+        (overlap.effective_control, n - treated, &set.contrast.control),
+    ] {
+        if effective < FEWEST_EFFECTIVE * rows as f64 {
+            return Some(format!(
+                "the weights leave {} of `{arm}` an effective sample size of {}, less than a tenth \
+                 ({help})",
+                count(rows, "row", "rows"),
+                four_digits(effective),
+            ));
+        }
+    }
+    None
 }
 
 /// The row of the port `overlap`; none without covariates.
@@ -126,9 +204,17 @@ pub(super) fn overlap_row(
         (Ok(overlap), None) => {
             let n = set.rows.len();
             let percent = 100.0 * overlap.outside as f64 / n.max(1) as f64;
+            let short = match shortage(args, set, overlap) {
+                Some(how) => format!(" That is too little overlap: {how}."),
+                None => String::new(),
+            };
+            let fitted = match &set.trimmed {
+                Some(_) => " Scores are fitted again on the trimmed rows.",
+                None => "",
+            };
             format!(
                 "Propensity scores are {} under the treatment and {} under control; {} outside of \
-                 what both have ({} %); AUC {}.",
+                 what both have ({} %); AUC {}.{fitted}{short}",
                 interval((overlap.min_treated, overlap.max_treated)),
                 interval((overlap.min_control, overlap.max_control)),
                 count(overlap.outside, "row is", "rows are"),
@@ -144,6 +230,12 @@ pub(super) fn overlap_row(
         overlap.distinct = 1;
         overlap.outside = 0;
     }
+    let outside_crump = match score {
+        Some(Ok(score)) if overlap.is_some() => {
+            Some(score.scores.len() - in_overlap(&score.scores, CRUMP).len())
+        }
+        _ => None,
+    };
     let (outcomes, contrast) = (set.outcomes(), set.contrast.clone());
-    Some(OverlapRow { outcomes, contrast, overlap, status, note })
+    Some(OverlapRow { outcomes, contrast, overlap, outside_crump, status, note })
 }

@@ -59,7 +59,8 @@ impl ClusterRows {
         self.starts.len() - 1
     }
 
-    fn members(&self) -> impl Iterator<Item = &[usize]> {
+    /// The rows of each cluster, cluster after cluster.
+    pub(super) fn members(&self) -> impl Iterator<Item = &[usize]> {
         self.starts.windows(2).map(|bounds| &self.order[bounds[0]..bounds[1]])
     }
 

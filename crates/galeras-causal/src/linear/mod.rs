@@ -3,13 +3,18 @@
 //!
 //! Least squares itself lives in `fit`, the kinds of standard errors in `covariance`, variances in
 //! `sandwich` and `cluster`, the plain regression in `adjusted`, Lin's with interactions in
-//! `interacted`, instruments in `two_stage`.
+//! `interacted`, instruments in `two_stage`
+//! with the tests of `overidentification` and the intervals of `anderson_rubin`.
 
 mod adjusted;
+mod anderson_rubin;
 mod cluster;
 mod covariance;
 mod fit;
+#[cfg(test)]
+mod instrument_tests;
 mod interacted;
+mod overidentification;
 #[cfg(test)]
 mod parity_tests;
 mod sandwich;
@@ -19,7 +24,9 @@ mod tests;
 mod two_stage;
 
 pub use adjusted::{AdjustedEffect, adjusted};
+pub use anderson_rubin::{AndersonRubin, anderson_rubin};
 pub use covariance::Covariance;
 pub use fit::LinearFit;
 pub use interacted::interacted;
-pub use two_stage::{Sargan, TwoStage, two_stage};
+pub use overidentification::Overidentification;
+pub use two_stage::{TwoStage, two_stage};

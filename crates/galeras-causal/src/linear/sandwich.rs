@@ -83,6 +83,15 @@ impl LinearFit {
             .collect())
     }
 
+    /// How many clusters a clustered kind sums over; none for another kind.
+    pub(super) fn clusters(
+        &self,
+        kind: Covariance,
+        clusters: Option<&[u32]>,
+    ) -> Result<Option<usize>, Refusal> {
+        Ok(self.groups(kind, clusters)?.map(|groups| groups.count()))
+    }
+
     fn groups(
         &self,
         kind: Covariance,

@@ -2,8 +2,9 @@
 
 use super::covariance::Covariance;
 use super::fit::LinearFit;
+use super::overidentification::{Overidentification, hansen, sargan};
 use super::symmetric::{divide_rows, upper_factor};
-use crate::{ColumnRef, Estimate, Refusal, tail};
+use crate::{ColumnRef, Estimate, Refusal};
 
 /// What two-stage least squares gives.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,18 +23,10 @@ pub struct TwoStage {
     /// Degrees of freedom of `first_stage_f`: instruments, and rows less first-stage coefficients.
     pub first_stage_degrees: (usize, usize),
     /// Sargan's test where there are more instruments than one.
-    pub sargan: Option<Sargan>,
-}
-
-/// Sargan's (1958) test that all instruments agree: n times R^2 of the residuals on them.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sargan {
-    /// The statistic, chi-squared if the instruments are valid.
-    pub chi_squared: f64,
-    /// Its degrees of freedom: instruments less one.
-    pub degrees: usize,
-    /// Its p-value.
-    pub p: f64,
+    pub sargan: Option<Overidentification>,
+    /// Hansen's J by the variances that the estimate assumes, where there are more instruments than
+    /// one. `None` for equal variances, and where its weights are singular.
+    pub hansen: Option<Overidentification>,
 }
 
 /// The coefficient of `endogenous` in `outcome` ~ 1 + endogenous + exogenous, with the instruments
@@ -138,6 +131,9 @@ pub fn two_stage(
         robust_first_stage_f: wald(&first, position, kind, clusters).map(|w| w / count as f64),
         first_stage_degrees: (count, first.residual_degrees()),
         sargan: (count > 1).then(|| sargan(&first, &second, count)),
+        hansen: (count > 1)
+            .then(|| hansen(&first, &second, endogenous, count, kind, clusters))
+            .flatten(),
     })
 }
 
@@ -155,13 +151,4 @@ fn wald(fit: &LinearFit, from: usize, kind: Covariance, clusters: Option<&[u32]>
     let mut statistics: Vec<f64> = values.map(|(at, value)| value / error(at)).collect();
     divide_rows(&mut statistics, &factor, width);
     Some(statistics.iter().map(|value| value * value).sum()).filter(|wald: &f64| wald.is_finite())
-}
-
-/// The share of the structural residuals that lies in the space of the instruments.
-fn sargan(first: &LinearFit, second: &LinearFit, instruments: usize) -> Sargan {
-    let projected = first.coordinates(&second.residuals, second.scale);
-    let explained: f64 = projected.iter().map(|value| value * value).sum();
-    let chi_squared = second.residuals.len() as f64 * explained / second.residual_sum();
-    let degrees = instruments - 1;
-    Sargan { chi_squared, degrees, p: tail::chi_squared_upper(chi_squared, degrees as f64) }
 }

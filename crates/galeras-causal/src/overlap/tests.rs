@@ -158,3 +158,9 @@ proptest! {
         let _ = overlap(&scores[..all], &treated[..all], None, clip);
     }
 }
+
+#[test]
+fn the_ends_of_crumps_range_are_in_it() {
+    let scores = [0.05, 0.1, 0.5, 0.9, 0.900001, f64::NAN];
+    assert_eq!(in_overlap(&scores, CRUMP), [1, 2, 3]);
+}

@@ -2,11 +2,17 @@
 //! effect away. Numbers only; which of them belong to an analysis is up to the caller.
 
 mod evalue;
+mod instrument;
+#[cfg(test)]
+mod referee_tests;
+mod risk_ratio;
 mod robustness;
 mod rosenbaum;
 #[cfg(test)]
 mod tests;
 
 pub use evalue::{EValue, evalue_difference, evalue_ratio, pooled_deviation};
+pub use instrument::{InstrumentRobustness, instrument_robustness};
+pub use risk_ratio::{RiskRatio, standardised_risks};
 pub use robustness::{Robustness, robustness};
 pub use rosenbaum::SignedRanks;

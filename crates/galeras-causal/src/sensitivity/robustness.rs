@@ -15,6 +15,10 @@ pub struct Robustness {
     pub value: f64,
     /// The share that makes the reduced estimate insignificant at alpha; 0 if it is already.
     pub value_alpha: f64,
+    /// The extreme robustness value: the share of the treatment alone that does so if the
+    /// confounder explains all that is left of the outcome; 0 if it is insignificant already
+    /// (Cinelli and Hazlett 2025, Biometrika 112, asaf004).
+    pub extreme_alpha: f64,
 }
 
 /// The robustness value from the t statistic of the treatment in an ordinary regression (with
@@ -59,7 +63,9 @@ pub fn robustness(
     } else {
         balanced(effect - critical)
     };
+    let extreme = (effect - critical).max(0.0) * (effect + critical) / (1.0 + effect * effect);
     let robustness = Robustness {
+        extreme_alpha: extreme,
         partial_r2: 1.0 / (1.0 + (1.0 / plain).powi(2)),
         partial_f2: plain * plain,
         value: balanced(effect),
