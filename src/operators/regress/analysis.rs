@@ -11,12 +11,13 @@ use super::balance::balance_rows;
 use super::comparison::{Comparison, RowSet, contrasts, row_sets};
 use super::dose::dose_rows;
 use super::estimate::{
-    EffectEstimate, EstimationSample, FittedPropensity, UnitPairs, estimate, fit_propensity,
+    EffectEstimate, EstimationSample, FittedPropensity, UnitPairs, fit_propensity,
 };
 use super::estimate_table::{
     EstimateEntry, EstimateRow, EstimatorAnswer, SummaryRow, refused_effects,
 };
 use super::frame::{AnalysisFrame, gather};
+use super::generalised::estimate;
 use super::identify::graph_rows;
 use super::modifiers::{ModifierRow, modifier_rows};
 use super::omnibus::omnibus;
@@ -121,6 +122,11 @@ pub(super) fn analyse(
                     .map_or(Err("nothing was estimated"), |entry| match &entry.answer {
                         EstimatorAnswer::Estimated(effect) if effect.measure.is_ratio() => {
                             Err("the primary estimate is a ratio, and this is about differences")
+                        }
+                        EstimatorAnswer::Estimated(_)
+                            if entry.estimator == Estimator::Ols && !args.absorb.is_empty() =>
+                        {
+                            Err("the primary estimate absorbs effects, which this does not")
                         }
                         EstimatorAnswer::Estimated(effect) => Ok(effect),
                         EstimatorAnswer::Refused(reason)

@@ -3,7 +3,6 @@
 use super::super::prose::{count, four_digits, thousands};
 use super::args::{Args, EstimandName, Estimator};
 use super::comparison::FEWEST_UNITS;
-use super::generalised::{estimate_absorbed, estimate_generalised};
 use super::measure::Measure;
 use galeras_causal::{
     Covariance, Estimate, InvertedEstimate, LinearFit, Propensity, Refusal, adjusted, aipw,
@@ -88,8 +87,9 @@ pub(super) fn fit_propensity(args: &Args, sample: &EstimationSample<'_>) -> Fitt
     Propensity::fit(sample.covariates, sample.treated, args.penalty)
 }
 
-/// Estimates the effect. `score` is there if the estimator needs one.
-pub(super) fn estimate(
+/// The mean difference by one of the estimators of this file. `score` is there if the estimator
+/// needs one.
+pub(super) fn estimate_mean_difference(
     args: &Args,
     estimator: Estimator,
     sample: &EstimationSample<'_>,
@@ -98,10 +98,8 @@ pub(super) fn estimate(
     match estimator {
         Estimator::Paired => estimate_by_pairs(args, sample),
         Estimator::Difference => estimate_by_difference(sample),
-        Estimator::Ols if !sample.absorbed.is_empty() => estimate_absorbed(args, sample),
         Estimator::Ols | Estimator::Lin => estimate_by_regression(args, estimator, sample),
         Estimator::Iv => estimate_by_instruments(args, sample),
-        other if !other.needs_propensity() => estimate_generalised(args, estimator, sample),
         _ => {
             let missing = || Refusal::Other("a defect: no propensity score".into());
             let score = score.ok_or_else(missing)?.as_ref().map_err(Refusal::clone)?;

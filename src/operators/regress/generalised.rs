@@ -1,23 +1,28 @@
 //! Estimators of outcomes that are yes or no, counts or ordered, of ranks, and of regressions with
-//! absorbed effects: which function of `causal` answers, and on what scale.
+//! absorbed effects: which function of `causal` answers, and on what scale. Those of mean differences
+//! are in `estimate`.
 
 use super::super::prose::{count, four_digits, p_equals};
 use super::args::{Args, Estimator};
 use super::comparison::FEWEST_UNITS;
-use super::estimate::{EffectEstimate, EstimationSample, UnitPairs};
+use super::estimate::{
+    EffectEstimate, EstimationSample, FittedPropensity, UnitPairs, estimate_mean_difference,
+};
 use super::measure::Measure;
 use galeras_causal::{
     Covariance, Estimate, FourfoldTable, InvertedEstimate, Refusal, RiskMeasure, absorbed,
     logistic, mcnemar, negative_binomial, poisson, proportional_odds, rank_sum, signed_rank_shift,
 };
 
-/// Estimates with one of the estimators of this file.
-pub(super) fn estimate_generalised(
+/// Estimates the effect. `score` is there if the estimator needs one.
+pub(super) fn estimate(
     args: &Args,
     estimator: Estimator,
     sample: &EstimationSample<'_>,
+    score: Option<&FittedPropensity>,
 ) -> Result<EffectEstimate, Refusal> {
     match estimator {
+        Estimator::Ols if !sample.absorbed.is_empty() => estimate_absorbed(args, sample),
         Estimator::RiskDifference => risks(args, sample, RiskMeasure::Difference),
         Estimator::RiskRatio => risks(args, sample, RiskMeasure::Ratio),
         Estimator::OddsRatio => risks(args, sample, RiskMeasure::OddsRatio),
@@ -29,10 +34,7 @@ pub(super) fn estimate_generalised(
         Estimator::Wilcoxon => by_ranks(args, sample),
         Estimator::Mcnemar => by_discordant_pairs(args, sample, false),
         Estimator::McnemarMidP => by_discordant_pairs(args, sample, true),
-        other => {
-            let name = other.name();
-            Err(Refusal::Other(format!("a defect: `{name}` is not a generalised estimator")))
-        }
+        other => estimate_mean_difference(args, other, sample, score),
     }
 }
 
@@ -221,7 +223,7 @@ fn pairs_of(sample: &EstimationSample<'_>, units: &[u32]) -> Result<UnitPairs, R
 }
 
 /// Least squares with a constant for each level of the absorbed columns.
-pub(super) fn estimate_absorbed(
+fn estimate_absorbed(
     args: &Args,
     sample: &EstimationSample<'_>,
 ) -> Result<EffectEstimate, Refusal> {

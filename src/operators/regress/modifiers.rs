@@ -355,6 +355,9 @@ fn why_withheld(
     if set.units.is_some() {
         return None;
     }
+    if !set.absorbed.is_empty() {
+        return Some("the interactions are estimated without absorbed effects".into());
+    }
     if set.names.is_empty() {
         return set.unadjusted_refused.clone();
     }

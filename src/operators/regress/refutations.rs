@@ -9,8 +9,9 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::args::{Args, Estimator, RefuterName};
 use super::comparison::RowSet;
-use super::estimate::{EstimationSample, estimate, fit_propensity};
+use super::estimate::{EstimationSample, fit_propensity};
 use super::frame::gather;
+use super::generalised::estimate;
 use crate::operator::StepError;
 use galeras_causal::{RefutationDesign, Refuter, Resample, Resampler};
 
