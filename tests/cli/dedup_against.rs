@@ -217,11 +217,11 @@ fn several_tables_go_through_a_union_which_tells_them_apart() {
   test: { op: sql, from: corpus, with: { query: 'SELECT * FROM input WHERE task >= 2', key: [task] } }
   both: { op: union, from: { train: train, test: test }, with: { label: split } }
 ";
-    let text = workflow(
+    let yaml = workflow(
         "{ input: data, against: both }",
         "{ column: code, against_column: text, against_id: task, against_source: split }",
     );
-    let project = Project::new(&text.replace("  unique:", &format!("{more}  unique:")));
+    let project = Project::new(&yaml.replace("  unique:", &format!("{more}  unique:")));
     project.write("data.jsonl", lines(&[row("a", &a), row("b", &b)]));
     project.write(
         "corpus.jsonl",

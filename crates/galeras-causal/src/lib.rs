@@ -10,6 +10,7 @@
 //! [`ColumnRef`], for which the caller has the names. Does not live here: how rows are read, which
 //! estimators a user may ask for, and how a result is worded.
 
+mod absorbed;
 mod attrition;
 mod balance;
 mod cholesky;
@@ -18,14 +19,20 @@ mod column_ref;
 mod compensated;
 mod correlation;
 mod difference;
+mod dose;
 mod estimate;
 mod friedman;
+#[cfg(test)]
+mod generalised_reference;
+mod glm;
 mod graph;
+mod inverted;
 mod lanes;
 mod linear;
 mod location;
 mod modification;
 mod multiplicity;
+mod ordinal;
 mod overlap;
 mod paired;
 #[cfg(test)]
@@ -34,24 +41,33 @@ mod power;
 mod propensity;
 mod quantile;
 mod rank;
+mod ranked;
 mod refusal;
 mod refute;
+mod risk;
 mod sensitivity;
 pub mod tail;
 #[cfg(test)]
 mod tail_tests;
 
+pub use absorbed::{AbsorbedEffect, absorbed};
 pub use attrition::{AttritionBounds, ObservedArm, lee_bounds, worst_case, worst_case_pairs};
 pub use balance::{Balance, balance};
 pub use column_ref::ColumnRef;
 pub use correlation::{Correlation, CorrelationMethod, correlation, partial};
 pub use difference::{MeanDifference, difference_in_means};
+pub use dose::{
+    DoseCurve, DosePoint, JointTest, TrendTest, cochran_armitage, dose_curve, jonckheere_terpstra,
+    natural_knots,
+};
 pub use estimate::Estimate;
 pub use friedman::{FriedmanTest, friedman};
+pub use glm::{CountEffect, LogisticEffects, logistic, negative_binomial, poisson};
 pub use graph::{
     CausalGraph, GraphError, Identification, IdentificationReport, Independence, Independencies,
     Instrument, Instruments, QueryError, VariableSets, identify,
 };
+pub use inverted::InvertedEstimate;
 pub use linear::{
     AdjustedEffect, AndersonRubin, Covariance, LinearFit, Overidentification, TwoStage, adjusted,
     anderson_rubin, interacted, two_stage,
@@ -59,6 +75,7 @@ pub use linear::{
 pub use location::{RelativeEffect, RobustLocation, location, relative};
 pub use modification::{Modification, ModifierGroup, interaction, modification};
 pub use multiplicity::{Adjustment, adjust};
+pub use ordinal::{OrdinalEffect, proportional_odds};
 pub use overlap::{CRUMP, Overlap, in_overlap, overlap};
 pub use paired::{PairedDifference, paired};
 pub use power::{DetectableEffects, minimum_detectable, paired_gain};
@@ -68,8 +85,10 @@ pub use propensity::{
     regression_adjustment, stratification, weighting,
 };
 pub use rank::{Ranks, average_ranks};
+pub use ranked::{RankSum, SignedRankShift, rank_sum, signed_rank_shift};
 pub use refusal::Refusal;
 pub use refute::{RefutationDesign, Refuter, Resample, Resampler, dense, refutation_p};
+pub use risk::{FourfoldTable, McNemar, RiskMeasure, mcnemar};
 pub use sensitivity::{
     EValue, InstrumentRobustness, RiskRatio, Robustness, SignedRanks, evalue_difference,
     evalue_ratio, instrument_robustness, pooled_deviation, robustness, standardised_risks,

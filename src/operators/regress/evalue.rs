@@ -4,7 +4,8 @@
 use super::super::prose::{confidence_level, four_digits, interval};
 use super::args::{Args, Estimator};
 use super::comparison::{Comparison, RowSet};
-use super::estimate::{EffectEstimate, EstimationSample, FittedPropensity, estimate};
+use super::estimate::{EffectEstimate, EstimationSample, FittedPropensity};
+use super::generalised::estimate;
 use super::sensitivity_table::SensitivityMeasures;
 use galeras_causal::{
     EValue, Refusal, RiskRatio, evalue_difference, evalue_ratio, pooled_deviation,
@@ -135,7 +136,9 @@ fn risk_ratio(
 ) -> Result<RiskRatio, Refusal> {
     let covariates: Vec<&[f64]> = set.covariates.iter().map(Vec::as_slice).collect();
     let instruments: Vec<&[f64]> = set.instruments.iter().map(Vec::as_slice).collect();
+    let absorbed: Vec<&[u32]> = set.absorbed.iter().map(Vec::as_slice).collect();
     let of = EstimationSample {
+        absorbed: &absorbed,
         treated: &set.treated,
         outcome: &comparison.values,
         covariates: &covariates,
@@ -147,7 +150,13 @@ fn risk_ratio(
     };
     let estimator = args.estimators()[0];
     match estimator {
-        Estimator::Difference => {
+        Estimator::Difference
+        | Estimator::RiskDifference
+        | Estimator::RiskRatio
+        | Estimator::OddsRatio
+        | Estimator::Wilcoxon
+        | Estimator::Mcnemar
+        | Estimator::McnemarMidP => {
             let count = |wanted: bool| {
                 let rows = set.treated.iter().zip(&comparison.values);
                 let arm = rows.filter(|(treated, _)| **treated == wanted);
@@ -160,6 +169,19 @@ fn risk_ratio(
         Estimator::Ols => {
             let (kind, clusters) = (args.covariance(), set.correlated());
             standardised_risks(&set.treated, &comparison.values, &covariates, kind, clusters)
+        }
+        // The average probabilities of one logistic regression, from their difference and ratio.
+        Estimator::Logistic
+        | Estimator::LogisticDifference
+        | Estimator::LogisticRatio
+        | Estimator::Poisson
+        | Estimator::NegativeBinomial
+        | Estimator::ProportionalOdds => {
+            let answer = |which| estimate(args, which, &of, score).map(|effect| effect.estimate);
+            let difference = answer(Estimator::LogisticDifference)?.value;
+            let ratio = answer(Estimator::LogisticRatio)?;
+            let control = difference / ratio.value.exp_m1();
+            RiskRatio::new(control + difference, control, ratio.standard_error, ratio.degrees)
         }
         // These are the difference of two means of which each is linear in the outcomes of its own
         // arm. So the means come out of a second estimate with the treated outcomes doubled. And

@@ -3,8 +3,8 @@
 //!
 //! Least squares itself lives in `fit`, the kinds of standard errors in `covariance`, variances in
 //! `sandwich` and `cluster`, the plain regression in `adjusted`, Lin's with interactions in
-//! `interacted`, instruments in `two_stage`
-//! with the tests of `overidentification` and the intervals of `anderson_rubin`.
+//! `interacted`, instruments in `two_stage` with the tests of `overidentification` and the intervals
+//! of `anderson_rubin`, the last step of a weighted regression in `weighted`.
 
 mod adjusted;
 mod anderson_rubin;
@@ -22,7 +22,9 @@ mod symmetric;
 #[cfg(test)]
 mod tests;
 mod two_stage;
+mod weighted;
 
+pub(crate) use adjusted::treatment_column;
 pub use adjusted::{AdjustedEffect, adjusted};
 pub use anderson_rubin::{AndersonRubin, anderson_rubin};
 pub use covariance::Covariance;
