@@ -17,6 +17,8 @@ mod column_ref;
 mod compensated;
 mod correlation;
 mod difference;
+mod effect_size;
+mod equivalence;
 mod estimate;
 mod friedman;
 mod graph;
@@ -25,6 +27,7 @@ mod linear;
 mod location;
 mod modification;
 mod multiplicity;
+mod noncentral;
 mod overlap;
 mod paired;
 #[cfg(test)]
@@ -35,6 +38,7 @@ mod quantile;
 mod rank;
 mod refusal;
 mod refute;
+mod root;
 mod sensitivity;
 pub mod tail;
 #[cfg(test)]
@@ -44,6 +48,11 @@ pub use balance::{Balance, balance};
 pub use column_ref::ColumnRef;
 pub use correlation::{Correlation, CorrelationMethod, correlation, partial};
 pub use difference::{MeanDifference, difference_in_means};
+pub use effect_size::{
+    Dominance, Standardised, dominance, dominance_within, standardised_difference,
+    standardised_pairs,
+};
+pub use equivalence::{Equivalence, OneSided, equivalence, excluded_beyond};
 pub use estimate::Estimate;
 pub use friedman::{FriedmanTest, friedman};
 pub use graph::{
@@ -56,9 +65,13 @@ pub use linear::{
 pub use location::{RelativeEffect, RobustLocation, location, relative};
 pub use modification::{Modification, ModifierGroup, interaction, modification};
 pub use multiplicity::{Adjustment, adjust};
+pub use noncentral::{noncentral_t_lower, noncentral_t_upper};
 pub use overlap::{Overlap, overlap};
 pub use paired::{PairedDifference, paired};
-pub use power::{DetectableEffects, minimum_detectable, paired_gain};
+pub use power::{
+    DetectableEffects, Pilot, StudyDesign, VarianceComponents, minimum_detectable, paired_gain,
+    pilot,
+};
 pub use propensity::{
     CrossFit, DoublyRobust, Estimand, Matching, PartiallyLinear, Propensity, RegressionAdjustment,
     Stratification, Weighting, aipw, cross_fit_aipw, matching, partially_linear,
