@@ -30,6 +30,7 @@ mod validate;
 // What several operators share.
 mod columns;
 mod git_threads;
+mod group_columns;
 mod patterns;
 mod projection;
 mod rejects;
