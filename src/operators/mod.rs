@@ -13,6 +13,7 @@ mod generate;
 mod methods;
 mod mine;
 mod missing_values;
+mod power;
 mod prompt;
 mod prose;
 mod query;
@@ -61,6 +62,7 @@ pub const ALL: &[&dyn Operator] = &[
     &describe::DescribeOperator,
     &correlate::CorrelateOperator,
     &regress::RegressOperator,
+    &power::PowerOperator,
     &exec::ExecOperator,
 ];
 

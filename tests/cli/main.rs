@@ -86,6 +86,7 @@ mod outputs_shown;
 mod paper;
 mod param_values;
 mod past_runs;
+mod power;
 mod progress;
 mod prompt_mistakes;
 mod prompt_templates;
