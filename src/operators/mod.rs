@@ -13,6 +13,7 @@ mod generate;
 mod methods;
 mod mine;
 mod missing_values;
+mod power;
 mod prompt;
 mod prose;
 mod query;
@@ -30,6 +31,7 @@ mod validate;
 // What several operators share.
 mod columns;
 mod git_threads;
+mod group_columns;
 mod patterns;
 mod projection;
 mod rejects;
@@ -60,6 +62,7 @@ pub const ALL: &[&dyn Operator] = &[
     &describe::DescribeOperator,
     &correlate::CorrelateOperator,
     &regress::RegressOperator,
+    &power::PowerOperator,
     &exec::ExecOperator,
 ];
 

@@ -261,3 +261,31 @@ fn graphs_without_what_is_asked() {
     sound("graph: 'dag { arm -> y; z [latent]; z -> y; place [latent]; place -> arm }'");
     sound("graph: 'digraph { arm -> y; x -> {arm y} }'");
 }
+
+#[test]
+fn margins_groups_and_families_that_cannot_be() {
+    let conflict = "conflicting-arguments";
+    more("equivalence: { margin: «0 }", "out-of-range", &["above 0"]);
+    more("equivalence: { margins: { y: «-1 } }", "out-of-range", &["above 0"]);
+    more("equivalence: { margin: 1, margins: { z: «1 } }", conflict, &["`z`", "`outcomes`"]);
+    more("equivalence: «{ units: sd }", conflict, &["needs a margin"]);
+    more(
+        "equivalence: { margin: 1, units: «sd_difference }",
+        conflict,
+        &["need a `unit`", "use `sd`"],
+    );
+    more(
+        "equivalence: { margin: 1, lower_is_better: «[y] }",
+        conflict,
+        &["`test: noninferiority`"],
+    );
+    more("alpha: «0.5\nequivalence: { margin: 1 }", "out-of-range", &["below 0.5"]);
+    more("by: [«nothing]", "unknown-column", &["`nothing`"]);
+    more("by: [«tags]", "wrong-type", &["a plain value"]);
+    more("by: [«y]", conflict, &["already the outcome"]);
+    more("by: [«arm]", conflict, &["already the treatment"]);
+    more("by: [place, «place]", "duplicate-column", &["twice"]);
+    more("by: [«n]", "duplicate-column", &["column of the result"]);
+    more("adjust_over: [groups, «groups]", conflict, &["twice"]);
+    sound("by: [place]\nadjust_over: []\nequivalence: { margin: 1, margins: { y: 2 } }");
+}

@@ -20,6 +20,8 @@ mod compensated;
 mod correlation;
 mod difference;
 mod dose;
+mod effect_size;
+mod equivalence;
 mod estimate;
 mod friedman;
 #[cfg(test)]
@@ -32,6 +34,7 @@ mod linear;
 mod location;
 mod modification;
 mod multiplicity;
+mod noncentral;
 mod ordinal;
 mod overlap;
 mod paired;
@@ -45,6 +48,7 @@ mod ranked;
 mod refusal;
 mod refute;
 mod risk;
+mod root;
 mod sensitivity;
 pub mod tail;
 #[cfg(test)]
@@ -60,6 +64,11 @@ pub use dose::{
     DoseCurve, DosePoint, JointTest, TrendTest, cochran_armitage, dose_curve, jonckheere_terpstra,
     natural_knots,
 };
+pub use effect_size::{
+    Dominance, Standardised, dominance, dominance_within, standardised_difference,
+    standardised_pairs,
+};
+pub use equivalence::{Equivalence, OneSided, equivalence, excluded_beyond};
 pub use estimate::Estimate;
 pub use friedman::{FriedmanTest, friedman};
 pub use glm::{CountEffect, LogisticEffects, logistic, negative_binomial, poisson};
@@ -75,10 +84,14 @@ pub use linear::{
 pub use location::{RelativeEffect, RobustLocation, location, relative};
 pub use modification::{Modification, ModifierGroup, interaction, modification};
 pub use multiplicity::{Adjustment, adjust};
+pub use noncentral::{noncentral_t_lower, noncentral_t_upper};
 pub use ordinal::{OrdinalEffect, proportional_odds};
 pub use overlap::{CRUMP, Overlap, in_overlap, overlap};
 pub use paired::{PairedDifference, paired};
-pub use power::{DetectableEffects, minimum_detectable, paired_gain};
+pub use power::{
+    DetectableEffects, Pilot, StudyDesign, VarianceComponents, minimum_detectable, paired_gain,
+    pilot,
+};
 pub use propensity::{
     CrossFit, DoublyRobust, Estimand, Matching, PartiallyLinear, Propensity, RegressionAdjustment,
     Stratification, Weighting, aipw, cross_fit_aipw, matching, partially_linear,

@@ -1,7 +1,11 @@
-//! Power: the smallest effect that a design would detect, given the standard error it attains.
+//! Power: the smallest effect that a design would detect, given the standard error it attains; in
+//! `study`, what a design would attain before it is run.
 
+mod study;
 #[cfg(test)]
 mod tests;
+
+pub use study::{Pilot, StudyDesign, VarianceComponents, pilot};
 
 use super::{Refusal, tail};
 

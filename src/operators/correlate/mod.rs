@@ -6,11 +6,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
-use arrow::datatypes::{DataType, FieldRef, Float64Type};
-use datafusion::common::ScalarValue;
+use arrow::datatypes::{DataType, Float64Type};
 use datafusion::dataframe::DataFrame;
 use datafusion::logical_expr::{
-    Expr, JoinType, Operator as DataFusionOperator, binary_expr, cast, lit, when,
+    Expr, JoinType, Operator as DataFusionOperator, binary_expr, cast, lit,
 };
 use datafusion::prelude::coalesce;
 use futures::StreamExt;
@@ -21,17 +20,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::columns::{is_number, require_column};
+use super::group_columns::{GroupColumns, check_by};
 use super::missing_values::MissingValues;
 use super::projection::in_key_order;
 use super::prose::{confidence_level, count, four_digits, interval, p_equals, thousands};
 use super::small_table::{TableColumn, TableRow, record_batch, table_schema};
 use super::worker_threads::{on_thread, pool};
 use crate::code::Code;
-use crate::functions::{RowId, call};
 use crate::operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
-    Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep, args_schema,
-    parse_args,
+    Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableStep, args_schema, parse_args,
 };
 use crate::session::column;
 use galeras_causal::{ColumnRef, Correlation, CorrelationMethod, correlation};
@@ -137,18 +135,9 @@ impl Operator for CorrelateOperator {
                     }
                 }
             }
-            for (at, name) in args.by.iter().enumerate() {
-                let path = format!("by[{at}]");
-                require_column(cx, &path, name, "a plain value", |t| !t.is_nested(), &mut errors);
-                if CorrelationRow::COLUMNS.iter().any(|column| column.name() == name) {
-                    let message = format!("`{name}` is the name of a column of the result");
-                    errors.push(ArgError::new(path.as_str(), Code::DuplicateColumn, message));
-                }
-                if args.by[..at].contains(name) {
-                    let message = format!("column `{name}` is named twice");
-                    errors.push(ArgError::new(path, Code::DuplicateColumn, message));
-                }
-            }
+            let is_result =
+                |name: &str| CorrelationRow::COLUMNS.iter().any(|column| column.name() == name);
+            check_by(cx, &args.by, is_result, &mut errors);
             if !(args.alpha > 0.0 && args.alpha < 1.0) {
                 let message = "`alpha` must lie between 0 and 1";
                 errors.push(ArgError::new("alpha", Code::OutOfRange, message));
@@ -157,12 +146,9 @@ impl Operator for CorrelateOperator {
                 return Err(errors);
             }
             let input = cx.input();
-            let groups: Vec<FieldRef> =
-                args.by.iter().filter_map(|name| input.field(name).cloned()).collect();
-            let produced: Vec<FieldRef> = table_schema::<CorrelationRow>().schema.fields().to_vec();
-            let mut key: Vec<&str> = args.by.iter().map(String::as_str).collect();
-            key.extend(["outcome", "variable"]);
-            let table = TableSchema::default().with(&groups).with(&produced).keyed(&key);
+            let groups = GroupColumns::new(&args.by, &input);
+            let produced = table_schema::<CorrelationRow>().keyed(&["outcome", "variable"]);
+            let table = groups.in_front_of(&produced);
             let order = input.key;
             let resolved_args = serde_json::to_value(&args)
                 .map_err(|error| vec![ArgError::new("", Code::WrongType, error.to_string())])?;
@@ -235,7 +221,7 @@ struct BoundCorrelate {
     /// The arguments with their defaults, for the key of the result.
     resolved_args: Value,
     /// The columns of `by`.
-    groups: Vec<FieldRef>,
+    groups: GroupColumns,
     /// The key of the input: the order of rows.
     order: Vec<String>,
     ports: Vec<Port>,
@@ -264,25 +250,11 @@ impl BoundStep for BoundCorrelate {
     }
 }
 
-/// A group column, in which the two zeros of floating-point numbers are one value.
-fn one_zero(field: &FieldRef) -> Result<Expr, StepError> {
-    let value = column(field.name());
-    if !field.data_type().is_floating() {
-        return Ok(value);
-    }
-    let zero = ScalarValue::new_zero(field.data_type())?;
-    let is_zero = value
-        .clone()
-        .gt_eq(lit(zero.arithmetic_negate()?))
-        .and(value.clone().lt_eq(lit(zero.clone())));
-    Ok(when(is_zero, lit(zero)).otherwise(value)?)
-}
-
 /// A hidden column: which group a row belongs to.
 const GROUP: &str = "__group";
 
 /// The columns of a group, by position in outcomes and then variables.
-type GroupColumns = Vec<Vec<f64>>;
+type GroupNumbers = Vec<Vec<f64>>;
 
 impl TableStep for BoundCorrelate {
     fn lower<'a>(
@@ -293,13 +265,7 @@ impl TableStep for BoundCorrelate {
         Box::pin(async move {
             let missing = || StepError::new("`correlate` needs an input table");
             let input = inputs.remove(INPUT).ok_or_else(missing)?;
-            let by: Vec<Expr> = self.groups.iter().map(one_zero).collect::<Result<_, _>>()?;
-            let group = match by.as_slice() {
-                [] => lit(""),
-                by => call::<RowId>(
-                    by.iter().flat_map(|n| [n.clone().is_null(), n.clone()]).collect(),
-                ),
-            };
+            let (by, group) = (self.groups.values()?, self.groups.id()?);
             let groups = self.read(input.clone(), group.clone()).await?;
             let (args, jobs) = (self.args.clone(), cx.jobs);
             let (names, rows) =
@@ -350,14 +316,14 @@ impl BoundCorrelate {
         &self,
         input: DataFrame,
         group: Expr,
-    ) -> Result<BTreeMap<String, GroupColumns>, StepError> {
+    ) -> Result<BTreeMap<String, GroupNumbers>, StepError> {
         let names: Vec<&String> = self.args.outcomes.iter().chain(&self.args.variables).collect();
         let mut columns = vec![group.alias("group")];
         for (at, name) in names.iter().enumerate() {
             columns.push(cast(column(name), DataType::Float64).alias(format!("n{at}")));
         }
         let mut stream = in_key_order(input, &self.order, columns)?.execute_stream().await?;
-        let mut groups: BTreeMap<String, GroupColumns> = BTreeMap::new();
+        let mut groups: BTreeMap<String, GroupNumbers> = BTreeMap::new();
         while let Some(batch) = stream.next().await {
             let batch = batch?;
             let of_rows = cast_text(batch.column(0))?;
@@ -392,9 +358,9 @@ fn cast_text(array: &ArrayRef) -> Result<ArrayRef, StepError> {
 /// The group of each row, and the row.
 fn correlate(
     args: &Args,
-    groups: &BTreeMap<String, GroupColumns>,
+    groups: &BTreeMap<String, GroupNumbers>,
 ) -> (Vec<String>, Vec<CorrelationRow>) {
-    let mut pairs: Vec<(&String, &GroupColumns, usize, usize)> = Vec::new();
+    let mut pairs: Vec<(&String, &GroupNumbers, usize, usize)> = Vec::new();
     for (name, group) in groups {
         for outcome in 0..args.outcomes.len() {
             for variable in 0..args.variables.len() {
@@ -402,7 +368,7 @@ fn correlate(
             }
         }
     }
-    let one = |(name, group, outcome, variable): &(&String, &GroupColumns, usize, usize)| {
+    let one = |(name, group, outcome, variable): &(&String, &GroupNumbers, usize, usize)| {
         let x = &group[*outcome];
         let y = &group[args.outcomes.len() + variable];
         let names = (args.outcomes[*outcome].as_str(), args.variables[*variable].as_str());

@@ -12,12 +12,11 @@ use super::attrition::attrition_rows;
 use super::balance::balance_rows;
 use super::comparison::{Comparison, RowSet, contrasts, row_sets};
 use super::dose::dose_rows;
+use super::effect_sizes::{EffectSizes, effect_sizes};
 use super::estimate::{
     EffectEstimate, EstimationSample, FittedPropensity, UnitPairs, fit_propensity,
 };
-use super::estimate_table::{
-    EstimateEntry, EstimateRow, EstimatorAnswer, SummaryRow, refused_effects,
-};
+use super::estimate_table::{EstimateEntry, EstimatorAnswer};
 use super::frame::{AnalysisFrame, gather};
 use super::generalised::estimate;
 use super::identify::graph_rows;
@@ -25,7 +24,6 @@ use super::modifiers::{ModifierRow, modifier_rows};
 use super::omnibus::omnibus;
 use super::overlap::{overlap_row, usable_scores};
 use super::ports::ResultTables;
-use super::refutation_table::refutation_rows;
 use super::refutations::{RefutationProgress, RefutedEstimate, RowDraws, refute};
 use super::sensitivity::sensitivity_rows;
 use super::trim::{self, trimmed};
@@ -82,16 +80,25 @@ impl ActivityReporter {
     }
 }
 
-/// Analyses every contrast.
-pub(super) fn analyse(
+/// What came of the rows of a group before p-values are adjusted.
+pub(super) struct GroupAnalysis {
+    /// All tables but those of estimates.
+    pub(super) tables: ResultTables,
+    pub(super) entries: Vec<EstimateEntry>,
+    /// For each primary estimate, in the order of `entries`.
+    pub(super) sizes: Vec<EffectSizes>,
+}
+
+/// Analyses every contrast of the rows of a group.
+pub(super) fn analyse_group(
     plan: &AnalysisPlan,
     frame: &AnalysisFrame,
     stop: &AtomicBool,
     activity: &ActivityReporter,
-) -> Result<ResultTables, StepError> {
+) -> Result<GroupAnalysis, StepError> {
     let args = &plan.args;
     let mut tables = ResultTables::default();
-    let mut entries = Vec::new();
+    let (mut entries, mut sizes) = (Vec::new(), Vec::new());
     let contrasts = contrasts(args, frame);
     for contrast in &contrasts {
         let versus = format!("{} against {}", contrast.treatment, contrast.control);
@@ -121,6 +128,7 @@ pub(super) fn analyse(
                 stop,
             )?;
             for comparison in &set.comparisons {
+                sizes.push(effect_sizes(args, set, comparison));
                 modifiers.extend(modifier_rows(args, frame, set, comparison, score.as_ref()));
                 let primary = set_entries
                     .iter()
@@ -163,13 +171,7 @@ pub(super) fn analyse(
         tables.graph = rows;
         tables.warnings.extend(cut);
     }
-    adjust_entries(args, &mut entries);
-    tables.warnings.extend(refused_effects(&entries));
-    let primary = entries.iter().filter(|entry| entry.primary);
-    tables.summary = primary.map(|entry| SummaryRow::new(args, entry)).collect();
-    tables.refutations = entries.iter().flat_map(|entry| refutation_rows(args, entry)).collect();
-    tables.estimates = entries.into_iter().map(|entry| EstimateRow::new(args, entry)).collect();
-    Ok(tables)
+    Ok(GroupAnalysis { tables, entries, sizes })
 }
 
 /// The propensity model of a set of rows, if anything needs one.
@@ -422,20 +424,6 @@ fn refutations(
         entry.refutations = results.next().unwrap_or_default();
     }
     Ok(())
-}
-
-/// Adjusts p-values over the contrasts and outcomes of each estimator.
-fn adjust_entries(args: &Args, entries: &mut [EstimateEntry]) {
-    for estimator in args.estimators() {
-        let mut tested: Vec<&mut EstimateEntry> =
-            entries.iter_mut().filter(|entry| entry.estimator == estimator).collect();
-        let p: Vec<Option<f64>> = tested.iter().map(|entry| entry.p_value()).collect();
-        let known: Vec<f64> = p.iter().copied().flatten().collect();
-        let mut adjusted = adjust(&known, args.adjust.into()).into_iter();
-        for (entry, p) in tested.iter_mut().zip(p) {
-            entry.p_adjusted = p.and_then(|_| adjusted.next());
-        }
-    }
 }
 
 /// Benjamini and Hochberg's q-values of the slopes of a contrast, over outcomes and modifiers.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::missing_values::MissingValues;
 use super::dose_args::DoseArgs;
+use super::margins::{EquivalenceArgs, FamilyMember};
 use galeras_causal::{Adjustment, Covariance, Estimand, Refuter};
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -120,9 +121,21 @@ pub(super) struct Args {
     #[serde(default = "alpha")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub(super) alpha: f64,
-    /// How p-values are adjusted for the number of contrasts and outcomes.
+    /// How p-values are adjusted for the number of tests in a family.
     #[serde(default)]
     pub(super) adjust: AdjustmentName,
+    /// What the tests of a family may differ in; there is a family for every combination of what
+    /// is not listed here (and for every estimator).
+    #[serde(default = "FamilyMember::all")]
+    pub(super) adjust_over: Vec<FamilyMember>,
+    /// Columns whose combinations are analysed separately, each with all estimators, refuters and
+    /// checks.
+    #[serde(default)]
+    pub(super) by: Vec<String>,
+    /// How small an effect still counts as none: the primary estimates are tested against this
+    /// margin.
+    #[serde(default)]
+    pub(super) equivalence: Option<EquivalenceArgs>,
     /// What is done about rows without a value, and about units without a row under an arm:
     /// `refuse` the estimate, or `drop` the rows and units for every estimator and say how many.
     #[serde(default)]

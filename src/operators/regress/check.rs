@@ -3,7 +3,10 @@
 use arrow::datatypes::DataType;
 
 use super::super::columns::{is_number, is_text, require_column};
+use super::super::group_columns::check_by;
 use super::args::{Args, Estimator};
+use super::check_margins::check_margins;
+use super::ports::is_result;
 use crate::code::Code;
 use crate::operator::{ArgError, BindContext};
 use galeras_causal::{CausalGraph, Covariance};
@@ -19,6 +22,8 @@ pub(super) fn check(
     roles(args, errors);
     numbers(args, errors);
     estimators(args, errors);
+    check_by(cx, &args.by, is_result, errors);
+    check_margins(args, errors);
     graph(args, cx, errors)
 }
 
@@ -130,6 +135,14 @@ fn roles(args: &Args, errors: &mut Vec<ArgError>) {
                 let path = format!("{list}[{at}]");
                 errors.push(ArgError::new(path, Code::ConflictingArguments, message));
             }
+        }
+    }
+    for (at, name) in args.by.iter().enumerate() {
+        let outcome = args.outcomes.contains(name).then_some("outcome");
+        if let Some(role) = taken(name).or(outcome) {
+            let message = format!("column `{name}` is already the {role}");
+            let path = format!("by[{at}]");
+            errors.push(ArgError::new(path, Code::ConflictingArguments, message));
         }
     }
     if args.unit.as_ref() == Some(&args.treatment) {

@@ -130,7 +130,7 @@ impl TableRow for EstimateRow {
         TableColumn::number("p_value", "two-sided p-value of no effect", |row| row.entry.p_value()),
         TableColumn::number(
             "p_adjusted",
-            "adjusted over the contrasts and outcomes of the estimator",
+            "adjusted over the contrasts, outcomes and groups of the estimator (`adjust_over`)",
             |row| row.entry.p_adjusted,
         ),
         columns::status(|row| row.status.name()),

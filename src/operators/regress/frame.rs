@@ -14,6 +14,7 @@ use datafusion::prelude::isnan;
 use futures::StreamExt;
 
 use super::super::columns::is_text;
+use super::super::group_columns::as_text;
 use super::super::projection::in_key_order;
 use super::args::Args;
 use crate::functions::{KeyedHash, RowId, call};
@@ -49,6 +50,16 @@ impl LabelCodes {
         self.of_rows.push(code);
     }
 
+    /// The codes of these rows: what is in none of them has no code.
+    fn of_rows(&self, rows: &[u32]) -> Self {
+        let mut codes = Self::default();
+        for row in rows {
+            let name = self.names.get(self.of_rows[*row as usize] as usize);
+            codes.push(name.map(String::as_str));
+        }
+        codes
+    }
+
     /// The code of each row.
     pub(super) fn rows(&self) -> &[u32] {
         &self.of_rows
@@ -79,6 +90,8 @@ pub(super) struct AnalysisFrame {
     pub(super) units: Option<LabelCodes>,
     /// The cluster of each row, if clusters are given.
     pub(super) clusters: Option<LabelCodes>,
+    /// The group of each row, if there are groups.
+    groups: Option<LabelCodes>,
     /// Columns of numbers, by name; of a column of text the codes of its levels.
     pub(super) numbers: BTreeMap<String, Vec<f64>>,
     /// The levels of each column of text, by code.
@@ -94,14 +107,45 @@ impl AnalysisFrame {
     pub(super) fn len(&self) -> usize {
         self.draws.len()
     }
+
+    /// A frame for the rows of each of these groups.
+    pub(super) fn split(&self, groups: &[String]) -> Vec<Self> {
+        let Some(of_rows) = &self.groups else { return Vec::new() };
+        let mut rows: Vec<Vec<u32>> = vec![Vec::new(); of_rows.names().len()];
+        for (row, code) in (0u32..).zip(of_rows.rows()) {
+            if let Some(group) = rows.get_mut(*code as usize) {
+                group.push(row);
+            }
+        }
+        let rows_of =
+            |id: &String| of_rows.code(id).map_or(&[][..], |code| rows[code as usize].as_slice());
+        groups.iter().map(|id| self.of_rows(rows_of(id))).collect()
+    }
+
+    /// The frame of these rows.
+    fn of_rows(&self, rows: &[u32]) -> Self {
+        let numbers = self.numbers.iter();
+        Self {
+            arms: self.arms.of_rows(rows),
+            units: self.units.as_ref().map(|codes| codes.of_rows(rows)),
+            clusters: self.clusters.as_ref().map(|codes| codes.of_rows(rows)),
+            groups: None,
+            numbers: numbers.map(|(name, column)| (name.clone(), gather(column, rows))).collect(),
+            levels: self.levels.clone(),
+            draws: gather(&self.draws, rows),
+            unit_draws: self.unit_draws.as_ref().map(|draws| gather(draws, rows)),
+        }
+    }
 }
 
-/// Reads `numbers`, the treatment, unit and cluster of `input`, in the order of `key`.
+/// Reads `numbers`, the treatment, unit and cluster of `input`, and what `group` a row belongs to, in
+/// the order of `key`.
 pub(super) async fn read(
     input: DataFrame,
     key: &[String],
     args: &Args,
     numbers: &[String],
+    group: Expr,
 ) -> Result<AnalysisFrame, StepError> {
     let types = input.schema().clone();
     // A label that is NaN is missing, as pandas writes it; the two zeros are one label.
@@ -142,11 +186,15 @@ pub(super) async fn read(
         };
         columns.push(value.alias(format!("n{at}")));
     }
+    if !args.by.is_empty() {
+        columns.push(as_text(group).alias("group"));
+    }
     let mut stream = in_key_order(input, key, columns)?.execute_stream().await?;
     let mut frame = AnalysisFrame {
         units: args.unit.as_ref().map(|_| LabelCodes::default()),
         unit_draws: args.unit.as_ref().map(|_| Vec::new()),
         clusters: args.cluster.as_ref().map(|_| LabelCodes::default()),
+        groups: (!args.by.is_empty()).then(LabelCodes::default),
         ..AnalysisFrame::default()
     };
     let mut values: Vec<Vec<f64>> = vec![Vec::new(); numbers.len()];
@@ -200,6 +248,9 @@ impl AnalysisFrame {
             } else {
                 column.extend(array.iter().map(|value| value.unwrap_or(f64::NAN)));
             }
+        }
+        if self.groups.is_some() {
+            self.push_codes(next()?.as_string::<i32>(), |frame| frame.groups.as_mut());
         }
         Ok(())
     }

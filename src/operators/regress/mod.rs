@@ -7,7 +7,9 @@
 //! all contrasts (`analysis`). A table's columns stand beside the code that makes its rows:
 //! `estimate_table`, `refutation_table`, `balance`, `overlap`, `sensitivity_table` (filled by
 //! `sensitivity`, `evalue`, `robustness`, `instruments`, `attrition`, `omnibus`), `modifiers`,
-//! `identify` (what follows from the graph). They share `shared_columns`; `ports` lists them.
+//! `identify` (what follows from the graph), `effect_sizes`, `equivalence` (with `margins`),
+//! `findings`, `dose`. They share `shared_columns`; `ports` lists them. `groups` analyses `by`
+//! groups, and adjusts p-values over `families`.
 
 mod adjustment;
 mod analysis;
@@ -15,18 +17,25 @@ mod args;
 mod attrition;
 mod balance;
 mod check;
+mod check_margins;
 mod comparison;
 mod dose;
 mod dose_args;
+mod effect_sizes;
+mod equivalence;
 mod estimate;
 mod estimate_table;
 mod evalue;
+mod families;
+mod findings;
 mod frame;
 mod generalised;
+mod groups;
 mod identify;
 mod incomplete_units;
 mod instruments;
 mod levels;
+mod margins;
 mod measure;
 mod modifiers;
 mod omnibus;
@@ -48,8 +57,10 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use self::adjustment::adjustment_plan;
-use self::analysis::{ActivityReporter, AnalysisPlan, analyse};
+use self::analysis::{ActivityReporter, AnalysisPlan};
 use self::args::Args;
+use self::groups::analyse;
+use super::group_columns::GroupColumns;
 use super::worker_threads::{StopOnDrop, on_thread, pool};
 use crate::code::Code;
 use crate::operator::{
@@ -102,12 +113,14 @@ impl Operator for RegressOperator {
             }
             let resolved_args = serde_json::to_value(&args)
                 .map_err(|error| vec![ArgError::new("", Code::WrongType, error.to_string())])?;
-            let key = cx.input().key;
+            let input = cx.input();
+            let groups = GroupColumns::new(&args.by, &input);
             Ok(Box::new(BoundRegress {
                 resolved_args,
                 plan: Arc::new(AnalysisPlan { args, graph, adjustments }),
-                key,
-                ports: ports::ports(),
+                key: input.key,
+                ports: ports::ports(&groups),
+                groups,
             }) as Box<dyn BoundStep>)
         })
     }
@@ -120,6 +133,8 @@ struct BoundRegress {
     plan: Arc<AnalysisPlan>,
     /// The key of the input: the order of rows.
     key: Vec<String>,
+    /// The columns of `by`.
+    groups: GroupColumns,
     ports: Vec<Port>,
 }
 
@@ -136,7 +151,7 @@ impl BoundStep for BoundRegress {
         let args = &self.plan.args;
         let mut columns = self.key.clone();
         columns.push(args.treatment.clone());
-        columns.extend(args.unit.iter().chain(&args.cluster).cloned());
+        columns.extend(args.unit.iter().chain(&args.cluster).chain(&args.by).cloned());
         columns.extend(self.plan.numbers());
         columns.sort();
         columns.dedup();
@@ -158,19 +173,28 @@ impl TableStep for BoundRegress {
             let missing = || StepError::new("`regress` needs an input table");
             let input = inputs.remove(INPUT).ok_or_else(missing)?;
             let plan = Arc::clone(&self.plan);
-            let frame = frame::read(input, &self.key, &plan.args, &plan.numbers()).await?;
+            let groups = match self.groups.is_empty() {
+                true => None,
+                false => Some(Arc::new(self.groups.groups(input.clone()).await?)),
+            };
+            let group = self.groups.id()?;
+            let frame = frame::read(input, &self.key, &plan.args, &plan.numbers(), group).await?;
             let stop = StopOnDrop::default();
             let (flag, jobs) = (stop.flag(), cx.jobs);
-            let tell = Arc::clone(&cx.tell);
+            let (tell, of) = (Arc::clone(&cx.tell), groups.clone());
             let tables = on_thread(move || {
                 let activity = ActivityReporter::new(move |text| tell(Tell::Activity(text)));
-                pool(jobs)?.install(|| analyse(&plan, &frame, &flag, &activity))
+                let frames = match of.as_deref() {
+                    None => vec![frame],
+                    Some(groups) => frame.split(groups.ids()),
+                };
+                pool(jobs)?.install(|| analyse(&plan, &frames, of.as_deref(), &flag, &activity))
             })
             .await?;
-            for warning in &tables.warnings {
+            for warning in tables.iter().flat_map(|tables| &tables.warnings) {
                 (cx.tell)(Tell::Warning(warning.clone()));
             }
-            tables.into_ports(&cx.session)
+            ports::into_ports(&tables, groups.as_deref(), &cx.session)
         })
     }
 }

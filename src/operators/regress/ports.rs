@@ -1,19 +1,29 @@
 //! The ports of `regress`: the rows of each, and the keys of its table.
 
-use datafusion::dataframe::DataFrame;
+use arrow::array::RecordBatch;
 use datafusion::prelude::SessionContext;
 
+use super::super::group_columns::{GroupColumns, Groups};
 use super::super::small_table::{TableRow, record_batch, table_schema};
 use super::balance::BalanceRow;
 use super::dose::{DoseRow, TrendRow};
+use super::effect_sizes::EffectSizeRow;
+use super::equivalence::EquivalenceRow;
 use super::estimate_table::{EstimateRow, SummaryRow};
+use super::findings::FindingRow;
 use super::identify::GraphRow;
 use super::modifiers::ModifierRow;
 use super::overlap::OverlapRow;
 use super::refutation_table::RefutationRow;
 use super::sensitivity::SensitivityRow;
-use crate::operator::{MAIN, Port, Ports, SUMMARY, StepError};
+use crate::operator::{MAIN, Port, Ports, SUMMARY, StepError, TableSchema};
 
+/// The port of the primary estimates with a sentence.
+const FINDINGS: &str = "findings";
+/// The port of effect sizes without a unit.
+const EFFECT_SIZES: &str = "effect_sizes";
+/// The port of tests against margins.
+const EQUIVALENCE: &str = "equivalence";
 /// The port of checks on changed data.
 const REFUTATIONS: &str = "refutations";
 /// The port of covariates in both arms.
@@ -36,6 +46,9 @@ const GRAPH: &str = "graph";
 pub(super) struct ResultTables {
     pub(super) estimates: Vec<EstimateRow>,
     pub(super) summary: Vec<SummaryRow>,
+    pub(super) findings: Vec<FindingRow>,
+    pub(super) effect_sizes: Vec<EffectSizeRow>,
+    pub(super) equivalence: Vec<EquivalenceRow>,
     pub(super) refutations: Vec<RefutationRow>,
     pub(super) balance: Vec<BalanceRow>,
     pub(super) overlap: Vec<OverlapRow>,
@@ -48,46 +61,97 @@ pub(super) struct ResultTables {
     pub(super) warnings: Vec<String>,
 }
 
-impl ResultTables {
-    /// The rows as tables.
-    pub(super) fn into_ports(self, session: &SessionContext) -> Result<Ports, StepError> {
-        Ok(vec![
-            (MAIN, table(session, &self.estimates)?),
-            (SUMMARY, table(session, &self.summary)?),
-            (REFUTATIONS, table(session, &self.refutations)?),
-            (BALANCE, table(session, &self.balance)?),
-            (OVERLAP, table(session, &self.overlap)?),
-            (SENSITIVITY, table(session, &self.sensitivity)?),
-            (MODIFIERS, table(session, &self.modifiers)?),
-            (DOSE, table(session, &self.dose)?),
-            (TREND, table(session, &self.trend)?),
-            (GRAPH, table(session, &self.graph)?),
-        ])
-    }
+/// A port: its name, its key, and its rows in the tables of a group.
+struct PortRows {
+    name: &'static str,
+    key: &'static [&'static str],
+    schema: fn() -> TableSchema,
+    rows: fn(&ResultTables) -> Result<RecordBatch, StepError>,
 }
 
-fn table<Row: TableRow>(session: &SessionContext, rows: &[Row]) -> Result<DataFrame, StepError> {
-    Ok(session.read_batch(record_batch(rows)?)?)
+const fn port<Row: TableRow>(
+    name: &'static str,
+    key: &'static [&'static str],
+    rows: fn(&ResultTables) -> Result<RecordBatch, StepError>,
+) -> PortRows {
+    PortRows { name, key, schema: table_schema::<Row>, rows }
 }
 
-fn port<Row: TableRow>(name: &'static str, key: &[&str]) -> Port {
-    Port::new(name, table_schema::<Row>().keyed(key))
-}
+const CONTRAST: &[&str] = &["outcome", "treatment", "control"];
 
 /// Every port.
-pub(super) fn ports() -> Vec<Port> {
-    let contrast = ["outcome", "treatment", "control"];
-    let with = |more: &[&'static str]| [&contrast[..], more].concat();
-    vec![
-        port::<EstimateRow>(MAIN, &with(&["estimator", "estimand"])),
-        port::<SummaryRow>(SUMMARY, &contrast),
-        port::<RefutationRow>(REFUTATIONS, &with(&["estimator", "refuter"])),
-        port::<BalanceRow>(BALANCE, &["outcomes", "treatment", "control", "covariate"]),
-        port::<OverlapRow>(OVERLAP, &["outcomes", "treatment", "control"]),
-        port::<SensitivityRow>(SENSITIVITY, &with(&["analysis", "measure"])),
-        port::<ModifierRow>(MODIFIERS, &with(&["modifier", "bin"])),
-        port::<DoseRow>(DOSE, &["outcome", "dose"]),
-        port::<TrendRow>(TREND, &["outcome", "test"]),
-        port::<GraphRow>(GRAPH, &["outcome", "kind", "variables", "given"]),
-    ]
+const PORTS: &[PortRows] = &[
+    port::<EstimateRow>(
+        MAIN,
+        &["outcome", "treatment", "control", "estimator", "estimand"],
+        |tables| record_batch(&tables.estimates),
+    ),
+    port::<SummaryRow>(SUMMARY, CONTRAST, |tables| record_batch(&tables.summary)),
+    port::<FindingRow>(FINDINGS, CONTRAST, |tables| record_batch(&tables.findings)),
+    port::<EffectSizeRow>(
+        EFFECT_SIZES,
+        &["outcome", "treatment", "control", "measure"],
+        |tables| record_batch(&tables.effect_sizes),
+    ),
+    port::<EquivalenceRow>(EQUIVALENCE, CONTRAST, |tables| record_batch(&tables.equivalence)),
+    port::<RefutationRow>(
+        REFUTATIONS,
+        &["outcome", "treatment", "control", "estimator", "refuter"],
+        |tables| record_batch(&tables.refutations),
+    ),
+    port::<BalanceRow>(BALANCE, &["outcomes", "treatment", "control", "covariate"], |tables| {
+        record_batch(&tables.balance)
+    }),
+    port::<OverlapRow>(OVERLAP, &["outcomes", "treatment", "control"], |tables| {
+        record_batch(&tables.overlap)
+    }),
+    port::<SensitivityRow>(
+        SENSITIVITY,
+        &["outcome", "treatment", "control", "analysis", "measure"],
+        |tables| record_batch(&tables.sensitivity),
+    ),
+    port::<ModifierRow>(
+        MODIFIERS,
+        &["outcome", "treatment", "control", "modifier", "bin"],
+        |tables| record_batch(&tables.modifiers),
+    ),
+    port::<DoseRow>(DOSE, &["outcome", "dose"], |tables| record_batch(&tables.dose)),
+    port::<TrendRow>(TREND, &["outcome", "test"], |tables| record_batch(&tables.trend)),
+    port::<GraphRow>(GRAPH, &["outcome", "kind", "variables", "given"], |tables| {
+        record_batch(&tables.graph)
+    }),
+];
+
+/// The columns that hold sentences.
+const WORDED: &[&str] = &["note", "sentence"];
+
+/// The tables of all groups; without groups those of the only one.
+pub(super) fn into_ports(
+    tables: &[ResultTables],
+    groups: Option<&Groups>,
+    session: &SessionContext,
+) -> Result<Ports, StepError> {
+    let mut ports = Ports::new();
+    for port in PORTS {
+        let batches: Vec<RecordBatch> =
+            tables.iter().map(|tables| (port.rows)(tables)).collect::<Result<_, _>>()?;
+        let batch = match groups {
+            None => batches.into_iter().next(),
+            Some(groups) => Some(groups.united(&batches, &(port.schema)().schema, WORDED)?),
+        };
+        let missing = || StepError::new("a defect: no table");
+        ports.push((port.name, session.read_batch(batch.ok_or_else(missing)?)?));
+    }
+    Ok(ports)
+}
+
+/// The schema of every port, with the columns of groups in front.
+pub(super) fn ports(groups: &GroupColumns) -> Vec<Port> {
+    let table = |port: &PortRows| groups.in_front_of(&(port.schema)().keyed(port.key));
+    PORTS.iter().map(|port| Port::new(port.name, table(port))).collect()
+}
+
+/// Whether a port has a column of this name.
+pub(super) fn is_result(name: &str) -> bool {
+    PORTS.iter().any(|port| (port.schema)().field(name).is_some())
 }

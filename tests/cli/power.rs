@@ -1,0 +1,196 @@
+//! `power`: what a study detects, from a pilot or from assumed standard deviations.
+//! `tests/reference/effect_sizes.json` holds what statsmodels finds.
+
+use serde_json::Value;
+
+use crate::harness::{Project, marked};
+use crate::regress_tables::{CLOSED, csv, find, holds, noise, number, text, told};
+
+fn peer(part: &str) -> Value {
+    let text = include_str!("../reference/effect_sizes.json");
+    serde_json::from_str::<Value>(text).unwrap()[part].clone()
+}
+
+/// A workflow with one step, without an input.
+fn assumed(with: &str) -> String {
+    let with: String = with.lines().map(|line| format!("      {line}\n")).collect();
+    format!("galeras: 1\nsteps:\n  plan:\n    op: power\n    with:\n{with}")
+}
+
+#[track_caller]
+fn planned(with: &str) -> Vec<Value> {
+    let project = Project::new(&assumed(with));
+    project.run_ok(&[]);
+    project.rows("plan")
+}
+
+#[test]
+fn power_and_sizes_are_those_of_statsmodels() {
+    for case in peer("power").as_array().unwrap() {
+        let of = |name: &str| case[name].as_f64().unwrap();
+        let (effect, n, alpha) = (of("effect"), of("n"), of("alpha"));
+        let design = format!("units: [{n}]\neffects: [{effect}]\nalpha: {alpha}");
+        let rows = planned(&format!("{design}\nassume: {{ bleu: {{ unit: 1 }} }}"));
+        assert_eq!(rows.len(), 1);
+        holds(&rows[0], "power", of("paired"), 1e-6);
+        holds(&rows[0], "detectable_effect", of("detectable"), 1e-6);
+        assert_eq!(number(&rows[0], "units_needed"), of("needed").ceil());
+        assert_eq!((text(&rows[0], "treatment"), text(&rows[0], "status")), ("any", "ok"));
+        let rows = planned(&format!("{design}\npaired: false\nassume: {{ bleu: {{ unit: 1 }} }}"));
+        holds(&rows[0], "power", of("independent"), 1e-6);
+        assert_eq!(number(&rows[0], "units_needed"), 2.0 * of("needed_per_arm").ceil());
+    }
+}
+
+#[test]
+fn a_pilot_gives_the_standard_deviations_of_its_mean_squares() {
+    let peer = peer("pilot");
+    let rows = peer["rows"].as_array().unwrap().iter().map(|row| {
+        let unit = row[2].as_u64().unwrap();
+        let arm = if row[0] == true { "t" } else { "c" };
+        format!("{arm},{},u{unit},k{}", row[1], unit / 3)
+    });
+    let step = |name: &str, more: &str| {
+        format!(
+            "  {name}:
+    op: power
+    from: data
+    with:
+      treatment: arm
+      control: c
+      unit: unit
+      outcomes: [y]
+      units: [40, 90]
+      samples: [1, 5]
+{more}"
+        )
+    };
+    let project = Project::new(&format!(
+        "galeras: 1
+steps:
+  data:
+    op: read
+    with: {{ path: data.csv, position: {{ column: row }}, key: [row] }}
+{}{}",
+        step("plain", ""),
+        step("clustered", "      cluster: place\n      cluster_size: 3\n")
+    ));
+    project.write("data.csv", csv("arm,y,unit,place", rows));
+    project.run_ok(&[]);
+    let of = |name: &str| peer[name].as_f64().unwrap();
+    let row = &project.rows("plain.components")[0];
+    holds(row, "sd_sample", of("sample"), CLOSED);
+    holds(row, "sd_unit", of("unit"), CLOSED);
+    holds(row, "pilot_effect", of("effect"), CLOSED);
+    assert_eq!((number(row, "pilot_units"), number(row, "pilot_samples")), (12.0, 3.0));
+    let rows = project.rows("plain");
+    assert_eq!(rows.len(), 4);
+    for row in &rows {
+        let (n, r) = (number(row, "units"), number(row, "samples"));
+        let variance = (of("unit").powi(2) + 2.0 * of("sample").powi(2) / r) / n;
+        holds(row, "standard_error", variance.sqrt(), CLOSED);
+        // Without effects, that which is found with 80 %.
+        holds(row, "power", 0.8, 1e-9);
+        assert_eq!(row["effect"], row["detectable_effect"]);
+        assert_eq!((number(row, "units_needed"), number(row, "df")), (n, n - 1.0));
+    }
+    let row = &project.rows("clustered.components")[0];
+    holds(row, "sd_unit", of("unit_in_cluster"), CLOSED);
+    holds(row, "sd_cluster", of("cluster"), CLOSED);
+    assert_eq!(number(row, "pilot_clusters"), 4.0);
+    for row in project.rows("clustered") {
+        let (n, r) = (number(&row, "units"), number(&row, "samples"));
+        let parts = 3.0 * of("cluster").powi(2) + of("unit_in_cluster").powi(2);
+        let variance = (parts + 2.0 * of("sample").powi(2) / r) / n;
+        holds(&row, "standard_error", variance.sqrt(), CLOSED);
+        assert_eq!(number(&row, "df"), n / 3.0 - 1.0);
+    }
+}
+
+#[test]
+fn more_arms_and_outcomes_are_more_tests() {
+    let with = "units: [100]\neffects: [0.3]\nassume: { y: { unit: 1 }, z: { unit: 2 } }";
+    let level = |more: &str| number(&planned(&format!("{with}\n{more}"))[0], "level");
+    for (more, tests) in [("", 2.0), ("arms: 4", 6.0), ("tests: 1", 1.0)] {
+        assert!((level(more) - 0.05 / tests).abs() < 1e-12, "{more}");
+    }
+}
+
+#[test]
+fn a_margin_adds_the_power_of_equivalence() {
+    let with = "units: [100]\neffects: [0.3]\nassume: { y: { unit: 1 } }\nmargin: 0.3";
+    let row = &planned(with)[0];
+    // scipy: quad over the standard deviation, as in the reference script, with a shift of 0.
+    let power = number(row, "equivalence_power");
+    assert!((0.80..0.85).contains(&power), "{row}");
+    let needed = number(row, "units_for_equivalence");
+    assert!((95.0..=100.0).contains(&needed), "{row}");
+    let note = text(row, "note");
+    for word in ["100 data points", "within ±0.3", "over 1 test"] {
+        assert!(note.contains(word), "{word}: {note}");
+    }
+}
+
+#[test]
+fn a_pilot_that_says_nothing_is_refused_row_by_row() {
+    let rows = (0..40u64).map(|i| {
+        let arm = ["c", "t", "u", ""][(i % 4) as usize];
+        let y = if arm == "u" { String::new() } else { noise(i, 0).to_string() };
+        format!("{},{arm},{y},7", i / 4)
+    });
+    let step = |name: &str, more: &str| {
+        format!(
+            "  {name}:\n    op: power\n    from: data\n    with: {{ treatment: arm, unit: unit, \
+             units: [50], effects: [3], {more} }}\n"
+        )
+    };
+    let project = Project::new(&format!(
+        "galeras: 1\nsteps:\n  data:\n    op: read\n    with: {{ path: data.csv, position: {{ column: \
+         row }}, key: [row] }}\n{}{}{}",
+        step("missing", "control: c, outcomes: [y, same]"),
+        step("dropped", "control: c, outcomes: [y], missing: drop"),
+        step("stranger", "control: none, outcomes: [same]")
+    ));
+    project.write("data.csv", csv("unit,arm,y,same", rows));
+    project.run_ok(&[]);
+    for row in project.rows("missing") {
+        assert_eq!((text(&row, "status"), &row["power"]), ("refused", &Value::Null), "{row}");
+        assert!(text(&row, "note").contains(text(&row, "reason")), "{row}");
+    }
+    let rows = project.rows("dropped");
+    assert_eq!(text(find(&rows, &[("treatment", "t")]), "status"), "ok");
+    let refused = find(&rows, &[("treatment", "u")]);
+    assert!(text(refused, "reason").contains("too few units"), "{refused}");
+    for row in project.rows("stranger") {
+        assert!(text(&row, "reason").contains("no row has `none` as `arm`"), "{row}");
+    }
+}
+
+/// One diagnostic at the mark, with these words; nothing ran.
+#[track_caller]
+fn refused(with: &str, code: &str, word: &str) {
+    let (workflow, place) = marked(&assumed(with));
+    let project = Project::new(&workflow);
+    let outcome = project.run_json(&[]).exits(2);
+    assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{outcome}");
+    let told = told(&outcome.events("diagnostic")[0]);
+    assert!(told.contains(word), "{told}");
+}
+
+#[test]
+fn mistakes_are_found_before_anything_runs() {
+    let sound = "units: [100]\nassume: { y: { unit: 1 } }";
+    refused("units: [«1]\nassume: { y: { unit: 1 } }", "out-of-range", "2 to");
+    refused(&format!("{sound}\neffects: [«0]"), "out-of-range", "never found");
+    refused(&format!("{sound}\npower: «0.01"), "out-of-range", "between `alpha` and 1");
+    refused(&format!("{sound}\nmargin: «-1"), "out-of-range", "above 0");
+    refused(&format!("{sound}\nsamples: [2, «2]"), "conflicting-arguments", "twice");
+    refused(&format!("{sound}\nunit: «y"), "conflicting-arguments", "from: <step>");
+    refused("units: [9]\nassume: { y: { unit: «-1 } }", "out-of-range", "0 or more");
+    refused(
+        "units: [9]\nassume: { y: { unit: 1, cluster: «1 } }",
+        "conflicting-arguments",
+        "cluster_size",
+    );
+    refused("«units: [9]", "conflicting-arguments", "pilot or assumed");
+}

@@ -1,0 +1,416 @@
+//! `regress`: effect sizes, equivalence, groups, families of tests and the sentences for a paper.
+//! `tests/reference/effect_sizes.json` holds what statsmodels and SciPy find.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::harness::Project;
+use crate::regress_tables::{CLOSED, analysed, csv, equal, find, holds, noise, number, ran, text};
+
+fn peer(part: &str) -> Value {
+    let text = include_str!("../reference/effect_sizes.json");
+    serde_json::from_str::<Value>(text).unwrap()[part].clone()
+}
+
+/// The rows of a peer as a table: arm, outcome, cluster, and the pair.
+fn table(peer: &Value) -> String {
+    let rows = peer["rows"].as_array().unwrap().iter().enumerate().map(|(at, row)| {
+        let arm = if row[0] == true { "t" } else { "c" };
+        format!("{arm},{},k{},u{}", row[1], row[2], at / 2)
+    });
+    csv("arm,y,place,unit", rows)
+}
+
+const ARMS: &str = "treatment: arm, control: c, outcomes: [y]";
+
+/// The row of a measure holds the numbers of the peer; intervals of sandwiches rest on numerical
+/// derivatives there.
+#[track_caller]
+fn measures(rows: &[Value], measure: &str, peer: &Value) {
+    let row = find(rows, &[("measure", measure)]);
+    assert_eq!(row["status"], "ok", "{row}");
+    let value = peer.get("delta").or(peer.get("d")).unwrap();
+    holds(row, "value", value.as_f64().unwrap(), CLOSED);
+    for (column, at) in [("ci_low", 0), ("ci_high", 1)] {
+        holds(row, column, peer["interval"][at].as_f64().unwrap(), 1e-6);
+    }
+    holds(row, "df", peer["df"].as_f64().unwrap(), CLOSED);
+    match peer["se"].as_f64() {
+        Some(error) => holds(row, "standard_error", error, 1e-6),
+        None => assert!(row["standard_error"].is_null(), "{row}"),
+    }
+}
+
+/// A12 is delta on another scale.
+#[track_caller]
+fn a12_is_delta(rows: &[Value], delta: &str, a12: &str) {
+    let (delta, a12) = (find(rows, &[("measure", delta)]), find(rows, &[("measure", a12)]));
+    for column in ["value", "ci_low", "ci_high"] {
+        equal(number(a12, column), 0.5 * (number(delta, column) + 1.0), 1e-10, column);
+    }
+}
+
+#[test]
+fn effect_sizes_of_independent_arms_are_those_of_the_peers() {
+    let peer = peer("between");
+    let with = format!("{ARMS}, cluster: place");
+    let project = ran(&table(&peer), &[("plain", ARMS), ("clustered", &with)]);
+    let rows = project.rows("plain.effect_sizes");
+    assert_eq!(rows.len(), 4, "nothing within units");
+    measures(&rows, "cliffs_delta", &peer["independent"]);
+    measures(&rows, "cohens_d", &peer["d"]);
+    let (d, g) = (find(&rows, &[("measure", "cohens_d")]), find(&rows, &[("measure", "hedges_g")]));
+    let factor = peer["d"]["correction"].as_f64().unwrap();
+    for column in ["value", "ci_low", "ci_high"] {
+        equal(number(g, column), factor * number(d, column), CLOSED, column);
+    }
+    let rows = project.rows("clustered.effect_sizes");
+    measures(&rows, "cliffs_delta", &peer["clustered"]);
+    measures(&rows, "cohens_d", &peer["clustered_d"]);
+    a12_is_delta(&rows, "cliffs_delta", "a12");
+}
+
+#[test]
+fn effect_sizes_of_pairs_are_those_of_the_peers() {
+    let peer = peer("within");
+    let pairs = format!("{ARMS}, unit: unit");
+    let with = format!("{pairs}, cluster: place");
+    let project = ran(&table(&peer), &[("plain", &pairs), ("clustered", &with)]);
+    let rows = project.rows("plain.effect_sizes");
+    measures(&rows, "cliffs_delta", &peer["pairs"]);
+    measures(&rows, "cliffs_delta_within", &peer["within"]);
+    measures(&rows, "cohens_dz", &peer["dz"]);
+    a12_is_delta(&rows, "cliffs_delta_within", "a12_within");
+    let rows = project.rows("clustered.effect_sizes");
+    measures(&rows, "cliffs_delta", &peer["clustered"]);
+    measures(&rows, "cliffs_delta_within", &peer["within_clustered"]);
+    measures(&rows, "cohens_dz", &peer["clustered_dz"]);
+    assert!(rows.iter().all(|row| text(row, "note").ends_with('.')));
+}
+
+/// A unit without one arm is not compared, by no measure.
+#[test]
+fn effect_sizes_leave_out_units_with_one_arm() {
+    let peer = peer("within");
+    let more = format!("{}c,9.0,k0,alone\n", table(&peer));
+    let project = analysed(&more, &format!("{ARMS}, unit: unit"));
+    measures(&project.rows("effects.effect_sizes"), "cliffs_delta", &peer["pairs"]);
+}
+
+#[test]
+fn confounders_are_named_where_an_effect_size_does_not_adjust() {
+    let rows = (0..60u64)
+        .map(|i| format!("{},{},{}", if i % 3 == 0 { "t" } else { "c" }, noise(i, 1), noise(i, 2)));
+    let data = csv("arm,y,x", rows);
+    let graph = "graph: 'dag { x -> arm; x -> y; arm -> y }'";
+    let project = ran(
+        &data,
+        &[
+            ("adjusted", &format!("{ARMS}, confounders: [x]")),
+            ("graphed", &format!("{ARMS}, {graph}")),
+        ],
+    );
+    for row in project.rows("adjusted.effect_sizes") {
+        assert!(text(&row, "note").ends_with("Not adjusted for `x`."), "{row}");
+    }
+    assert!(text(&project.rows("adjusted.findings")[0], "sentence").contains("not adjusted"));
+    for row in project.rows("graphed.effect_sizes") {
+        assert_eq!(row["status"], "refused", "the graph says that the arms differ by x: {row}");
+    }
+}
+
+/// The rows of three groups, one of them without a name.
+fn grouped() -> (String, Vec<Value>) {
+    let peer = peer("groups");
+    let rows = peer["rows"].as_array().unwrap().iter().map(|row| {
+        let text = |at: usize| row[at].as_str().unwrap();
+        format!("{},{},{},{},{}", text(0), text(1), text(2), row[3], row[4])
+    });
+    (csv("g,unit,arm,y,z", rows), peer["tests"].as_array().unwrap().clone())
+}
+
+const GROUPED: &str = "treatment: arm, control: c, outcomes: [y, z], unit: unit, by: [g]";
+
+/// The row of a test of the peers.
+#[track_caller]
+fn of_test<'a>(rows: &'a [Value], test: &Value) -> &'a Value {
+    let mut found = rows.iter().filter(|row| {
+        row["g"].as_str().unwrap_or_default() == test["group"]
+            && row["outcome"] == test["outcome"]
+            && row["treatment"] == test["treatment"]
+    });
+    let row = found.next().unwrap_or_else(|| panic!("no row of {test}"));
+    assert!(found.next().is_none(), "{test}");
+    row
+}
+
+#[test]
+fn groups_are_analysed_apart_and_adjusted_together() {
+    let (data, tests) = grouped();
+    let families = [
+        ("all", "contrasts, outcomes, groups", "all"),
+        ("one_outcome", "contrasts, groups", "one_outcome"),
+        ("contrasts_only", "contrasts", "contrasts_only"),
+    ];
+    let steps = families.map(|(name, over, _)| (name, format!("{GROUPED}, adjust_over: [{over}]")));
+    let mut steps: Vec<(&str, &str)> =
+        steps.iter().map(|(name, with)| (*name, with.as_str())).collect();
+    let each = format!("{GROUPED}, adjust_over: []");
+    steps.extend([("usual", GROUPED), ("each", each.as_str())]);
+    let project = ran(&data, &steps);
+    for (step, _, family) in families {
+        let rows = project.rows(step);
+        assert_eq!(rows.len(), 12);
+        for test in &tests {
+            let row = of_test(&rows, test);
+            holds(row, "estimate", test["estimate"].as_f64().unwrap(), CLOSED);
+            holds(row, "p_value", test["p"].as_f64().unwrap(), 1e-6);
+            holds(row, "p_adjusted", test[family].as_f64().unwrap(), 1e-6);
+        }
+    }
+    assert_eq!(project.rows("usual"), project.rows("all"), "the default is one family");
+    for row in project.rows("each") {
+        assert_eq!(row["p_adjusted"], row["p_value"]);
+    }
+    for port in ["", ".findings", ".summary", ".effect_sizes", ".sensitivity", ".equivalence"] {
+        let rows = project.rows(&format!("usual{port}"));
+        let mut groups: BTreeMap<String, usize> = BTreeMap::new();
+        for row in &rows {
+            *groups.entry(row["g"].to_string()).or_default() += 1;
+        }
+        let sizes: Vec<usize> = groups.values().copied().collect();
+        assert_eq!(sizes, [rows.len() / 3; 3], "{port}");
+    }
+    let rows = project.rows("usual.findings");
+    let b = rows.iter().find(|row| row["g"] == "b").unwrap();
+    assert!(text(b, "sentence").starts_with("Where `g` is b: "), "{b}");
+    let missing = rows.iter().find(|row| row["g"] != "a" && row["g"] != "b").unwrap();
+    assert!(text(missing, "sentence").starts_with("Where `g` is "), "{missing}");
+}
+
+/// A group is what a filter makes of the rows, but for the family.
+#[test]
+fn a_group_has_the_numbers_of_its_rows_alone() {
+    let (data, _) = grouped();
+    let project = Project::new(&format!(
+        "galeras: 1
+steps:
+  data:
+    op: read
+    with: {{ path: data.csv, position: {{ column: row }}, key: [row] }}
+  one:
+    op: sql
+    from: data
+    with: {{ query: \"SELECT * FROM input WHERE g = 'b'\", key: [row] }}
+  alone:
+    op: regress
+    from: one
+    with: {{ {}, seed: 1, simulations: 20 }}
+  groups:
+    op: regress
+    from: data
+    with: {{ {GROUPED}, seed: 1, simulations: 20 }}
+",
+        GROUPED.replace(", by: [g]", "")
+    ));
+    project.write("data.csv", data);
+    project.run_ok(&[]);
+    for port in ["effect_sizes", "sensitivity", "refutations"] {
+        let mut group = project.rows(&format!("groups.{port}"));
+        group.retain(|row| row["g"] == "b");
+        for row in &mut group {
+            row.as_object_mut().unwrap().remove("g");
+            let note = text(row, "note").replace("Where `g` is b: ", "");
+            row["note"] = note.into();
+        }
+        assert_eq!(group, project.rows(&format!("alone.{port}")), "{port}");
+    }
+}
+
+#[test]
+fn many_groups_that_are_refused_do_not_flood_the_screen() {
+    let rows =
+        (0..90u64).map(|i| format!("{},{},{}", i / 2, ["c", "t"][(i % 2) as usize], noise(i, 0)));
+    let project = Project::new(&crate::regress_tables::workflow(&[(
+        "effects",
+        "treatment: arm, control: c, outcomes: [y], by: [g]",
+    )]));
+    project.write("data.csv", csv("g,arm,y", rows));
+    let outcome = project.run_ok(&[]);
+    let warnings: Vec<String> = outcome
+        .json_lines()
+        .iter()
+        .filter_map(|event| event["message"].as_str().map(str::to_owned))
+        .filter(|message| message.contains("no effect of") || message.contains("more of these"))
+        .collect();
+    assert_eq!(warnings.len(), 21, "{warnings:#?}");
+    assert!(warnings[0].contains("where `g` is 0: no effect of `t`"), "{warnings:#?}");
+    assert!(warnings[20].contains("25 more of these"), "{warnings:#?}");
+    assert_eq!(project.rows("effects").len(), 45);
+}
+
+#[test]
+fn a_table_without_rows_has_no_groups_and_says_so() {
+    let project = Project::new(
+        "galeras: 1
+steps:
+  data:
+    op: read
+    with: { path: data.csv, position: { column: row }, key: [row] }
+  none:
+    op: sql
+    from: data
+    with: { query: SELECT * FROM input WHERE y > 1000, key: [row] }
+  effects:
+    op: regress
+    from: none
+    with: { treatment: arm, control: c, outcomes: [y], by: [g], seed: 1 }
+",
+    );
+    project.write("data.csv", "g,arm,y\n1,c,2\n");
+    let outcome = project.run_ok(&[]);
+    assert!(outcome.stdout.contains("no row, and so no group"), "{outcome}");
+    for port in ["", ".findings", ".graph"] {
+        assert!(project.rows(&format!("effects{port}")).is_empty());
+    }
+}
+
+#[test]
+fn margins_are_tested_as_statsmodels_does_and_adjusted() {
+    let (data, tests) = grouped();
+    let worse = "equivalence: { margin: 0.3, test: noninferiority, lower_is_better: [z] }";
+    let project = ran(
+        &data,
+        &[
+            ("equal", &format!("{GROUPED}, equivalence: {{ margin: 0.3 }}")),
+            (
+                "own",
+                &format!("{GROUPED}, equivalence: {{ margin: 9, margins: {{ y: 0.3, z: 0.3 }} }}"),
+            ),
+            ("worse", &format!("{GROUPED}, {worse}")),
+            ("none", GROUPED),
+        ],
+    );
+    let (rows, findings) = (project.rows("equal.equivalence"), project.rows("equal.findings"));
+    assert_eq!(rows, project.rows("own.equivalence"));
+    let one_sided = project.rows("worse.equivalence");
+    for test in &tests {
+        let row = of_test(&rows, test);
+        holds(row, "p_value", test["p_margin"].as_f64().unwrap(), 1e-6);
+        holds(row, "p_adjusted", test["margin_all"].as_f64().unwrap(), 1e-6);
+        let (p, q) = (test["all"].as_f64().unwrap(), test["margin_all"].as_f64().unwrap());
+        let verdict = match (p <= 0.05, q <= 0.05) {
+            (true, true) => "trivial",
+            (true, false) => "different",
+            (false, true) => "equivalent",
+            (false, false) => "inconclusive",
+        };
+        let finding = of_test(&findings, test);
+        assert_eq!((text(row, "verdict"), text(finding, "verdict")), (verdict, verdict), "{test}");
+        // At the margin that is excluded the unadjusted test is just significant.
+        let reach = number(row, "ci_high").abs().max(number(row, "ci_low").abs());
+        holds(row, "excluded", reach, CLOSED);
+        let row = of_test(&one_sided, test);
+        holds(row, "p_value", test["p_worse"].as_f64().unwrap(), 1e-6);
+        let lower = test["outcome"] == "z";
+        assert_eq!((row["low"].is_null(), row["high"].is_null()), (lower, !lower), "{row}");
+    }
+    for row in project.rows("none.equivalence") {
+        assert_eq!((text(&row, "test"), &row["p_value"]), ("none", &Value::Null));
+        assert!(number(&row, "excluded") > 0.0);
+    }
+}
+
+#[test]
+fn margins_in_standard_deviations_agree_with_the_interval_of_the_effect_size() {
+    let peer = peer("within");
+    let pairs = format!("{ARMS}, unit: unit");
+    let steps: Vec<(String, String)> = [("sd", "cohens_d"), ("sd_difference", "cohens_dz")]
+        .iter()
+        .map(|(units, _)| {
+            let equivalence = format!("equivalence: {{ margin: 0.5, units: {units} }}");
+            ((*units).to_owned(), format!("{pairs}, alpha: 0.025, {equivalence}"))
+        })
+        .collect();
+    let mut steps: Vec<(&str, &str)> =
+        steps.iter().map(|(name, with)| (name.as_str(), with.as_str())).collect();
+    let adjusted = format!("{ARMS}, confounders: [x], equivalence: {{ margin: 0.5, units: sd }}");
+    let text = table(&peer);
+    let rows = text.lines().enumerate().map(|(at, line)| match at {
+        0 => format!("{line},x\n"),
+        at => format!("{line},{}\n", noise(at as u64, 3)),
+    });
+    let data: String = rows.collect();
+    steps.push(("adjusted", &adjusted));
+    steps.push(("plain", &pairs));
+    let project = ran(&data, &steps);
+    let sizes = project.rows("plain.effect_sizes");
+    for (step, measure) in [("sd", "cohens_d"), ("sd_difference", "cohens_dz")] {
+        let row = &project.rows(&format!("{step}.equivalence"))[0];
+        let size = find(&sizes, &[("measure", measure)]);
+        holds(row, "estimate", number(size, "value"), CLOSED);
+        // 1 - 2 alpha is 95 %.
+        holds(row, "ci_low", number(size, "ci_low"), CLOSED);
+        holds(row, "ci_high", number(size, "ci_high"), CLOSED);
+        let within = number(row, "ci_high") < 0.5 && number(row, "ci_low") > -0.5;
+        assert_eq!(number(row, "p_value") <= 0.025, within, "{row}");
+    }
+    let row = &project.rows("adjusted.equivalence")[0];
+    assert_eq!(row["status"], "refused");
+    assert!(text(row, "reason").contains("units: raw"), "{row}");
+}
+
+#[test]
+fn findings_have_a_sentence_for_the_paper() {
+    let rows = (0..400u64).map(|i| {
+        let (unit, arm) = (i / 4, ["c", "T1", "T2", "T3"][(i % 4) as usize]);
+        let shift = match arm {
+            "T2" => 31.0,
+            "T3" => -0.5,
+            _ => 0.0,
+        };
+        format!("{unit},{arm},{}", noise(unit, 0) as f64 + shift + noise(i, 1) as f64 / 10.0)
+    });
+    let with = "treatment: arm, control: c, outcomes: [bleu], unit: unit, \
+                equivalence: { margin: 3 }";
+    let project = analysed(&csv("unit,arm,bleu", rows), with);
+    let rows = project.rows("effects.findings");
+    assert_eq!(rows.len(), 3);
+    let of = |arm: &str| find(&rows, &[("treatment", arm)]);
+    let raised = text(of("T2"), "sentence");
+    assert!(raised.starts_with("T2 raised bleu by 3"), "{raised}");
+    for word in [
+        "95 % CI ",
+        "; adjusted p ",
+        "; A12 = 0.",
+        "n = 100 data points",
+        "; an effect beyond ±3 is not excluded",
+    ] {
+        assert!(raised.contains(word), "{word}: {raised}");
+    }
+    assert_eq!(of("T2")["verdict"], "different");
+    let none = text(of("T1"), "sentence");
+    assert!(none.starts_with("No effect of T1 on bleu was shown: "), "{none}");
+    assert!(none.contains("; an effect beyond ±3 is excluded (adjusted p "), "{none}");
+    assert_eq!((&of("T1")["verdict"], &of("T1")["n"]), (&json!("equivalent"), &json!(100)));
+    let full = project.rows("effects");
+    for row in &rows {
+        let estimate = find(&full, &[("treatment", text(row, "treatment"))]);
+        holds(row, "estimate", number(estimate, "estimate"), 5e-4);
+        assert!(number(row, "a12_low") < number(row, "a12"));
+        assert!(number(row, "a12") < number(row, "a12_high"));
+    }
+}
+
+#[test]
+fn a_refused_estimate_is_a_sentence_without_a_number() {
+    let rows = (0..8u64).map(|i| format!("{},{}", ["c", "t"][(i % 2) as usize], noise(i, 0)));
+    let project = analysed(&csv("arm,y", rows), ARMS);
+    let row = &project.rows("effects.findings")[0];
+    assert_eq!((text(row, "status"), &row["a12"]), ("refused", &Value::Null));
+    let sentence = text(row, "sentence");
+    assert!(sentence.contains("is not estimated: too few rows"), "{sentence}");
+    let row = &project.rows("effects.equivalence")[0];
+    assert!(row["verdict"].is_null() && row["excluded"].is_null(), "{row}");
+}
