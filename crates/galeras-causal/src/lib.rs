@@ -10,6 +10,7 @@
 //! [`ColumnRef`], for which the caller has the names. Does not live here: how rows are read, which
 //! estimators a user may ask for, and how a result is worded.
 
+mod absorbed;
 mod balance;
 mod cholesky;
 mod column;
@@ -17,14 +18,20 @@ mod column_ref;
 mod compensated;
 mod correlation;
 mod difference;
+mod dose;
 mod estimate;
 mod friedman;
+#[cfg(test)]
+mod generalised_reference;
+mod glm;
 mod graph;
+mod inverted;
 mod lanes;
 mod linear;
 mod location;
 mod modification;
 mod multiplicity;
+mod ordinal;
 mod overlap;
 mod paired;
 #[cfg(test)]
@@ -33,29 +40,39 @@ mod power;
 mod propensity;
 mod quantile;
 mod rank;
+mod ranked;
 mod refusal;
 mod refute;
+mod risk;
 mod sensitivity;
 pub mod tail;
 #[cfg(test)]
 mod tail_tests;
 
+pub use absorbed::{AbsorbedEffect, absorbed};
 pub use balance::{Balance, balance};
 pub use column_ref::ColumnRef;
 pub use correlation::{Correlation, CorrelationMethod, correlation, partial};
 pub use difference::{MeanDifference, difference_in_means};
+pub use dose::{
+    DoseCurve, DosePoint, JointTest, TrendTest, cochran_armitage, dose_curve, jonckheere_terpstra,
+    natural_knots,
+};
 pub use estimate::Estimate;
 pub use friedman::{FriedmanTest, friedman};
+pub use glm::{CountEffect, LogisticEffects, logistic, negative_binomial, poisson};
 pub use graph::{
     CausalGraph, GraphError, Identification, IdentificationReport, Independence, Independencies,
     Instrument, Instruments, QueryError, VariableSets, identify,
 };
+pub use inverted::InvertedEstimate;
 pub use linear::{
     AdjustedEffect, Covariance, LinearFit, Sargan, TwoStage, adjusted, interacted, two_stage,
 };
 pub use location::{RelativeEffect, RobustLocation, location, relative};
 pub use modification::{Modification, ModifierGroup, interaction, modification};
 pub use multiplicity::{Adjustment, adjust};
+pub use ordinal::{OrdinalEffect, proportional_odds};
 pub use overlap::{Overlap, overlap};
 pub use paired::{PairedDifference, paired};
 pub use power::{DetectableEffects, minimum_detectable, paired_gain};
@@ -65,8 +82,10 @@ pub use propensity::{
     regression_adjustment, stratification, weighting,
 };
 pub use rank::{Ranks, average_ranks};
+pub use ranked::{RankSum, SignedRankShift, rank_sum, signed_rank_shift};
 pub use refusal::Refusal;
 pub use refute::{RefutationDesign, Refuter, Resample, Resampler, dense, refutation_p};
+pub use risk::{FourfoldTable, McNemar, RiskMeasure, mcnemar};
 pub use sensitivity::{
     EValue, Robustness, SignedRanks, evalue_difference, evalue_ratio, pooled_deviation, robustness,
 };

@@ -212,7 +212,7 @@ fn stirling_correction(x: f64) -> f64 {
 }
 
 /// ln(1 + u) - u without cancellation.
-fn log1p_minus(u: f64) -> f64 {
+pub(crate) fn log1p_minus(u: f64) -> f64 {
     if !(-0.5..=0.5).contains(&u) {
         return u.ln_1p() - u;
     }

@@ -118,6 +118,17 @@ fn p_value(n: usize, pairs: &Pairs) -> f64 {
     if pairs.ties.iter().all(|ties| ties.pairs == 0) && (n <= EXACT_ROWS || fewer <= 1) {
         return exact_p_value(n, fewer);
     }
+    tail::normal_two_sided(standardised_excess(n, pairs)).min(1.0)
+}
+
+/// Concordant less discordant pairs of two columns in standard errors, without association; the
+/// variance is that with ties in both. Neither column is constant.
+pub(crate) fn tie_corrected_excess(x: &[f64], y: &[f64]) -> f64 {
+    standardised_excess(x.len(), &count(x, y))
+}
+
+/// The same of pairs that are counted.
+fn standardised_excess(n: usize, pairs: &Pairs) -> f64 {
     // G. E. Noether, "Elements of nonparametric statistics", 1967; M. G. Kendall, "Rank
     // correlation methods", 4th edition, 1970, chapter 4.
     let [x, y] = pairs.ties;
@@ -127,7 +138,7 @@ fn p_value(n: usize, pairs: &Pairs) -> f64 {
     let variance = free as f64 / 18.0
         + 2.0 * x.pairs as f64 * y.pairs as f64 / m
         + x.triples as f64 * y.triples as f64 / (9.0 * m * (rows - 2.0));
-    tail::normal_two_sided(pairs.excess as f64 / variance.sqrt()).min(1.0)
+    pairs.excess as f64 / variance.sqrt()
 }
 
 /// Twice the share of the n! orders that have at most `fewer` inversions, at most 1.

@@ -13,5 +13,6 @@ mod spearman;
 mod tests;
 
 pub use coefficient::Correlation;
+pub(crate) use kendall::tie_corrected_excess;
 pub use methods::{CorrelationMethod, correlation};
 pub use partial::partial;

@@ -77,7 +77,7 @@ pub(super) fn judge(
 }
 
 /// The treatment as a column of zeros and ones, of which there must be both.
-pub(super) fn treatment_column(treated: &[bool], rows: usize) -> Result<Vec<f64>, Refusal> {
+pub(crate) fn treatment_column(treated: &[bool], rows: usize) -> Result<Vec<f64>, Refusal> {
     if treated.len() != rows {
         return Err(Refusal::Other(format!(
             "the treatment has {} rows and the outcome {rows}",

@@ -5,7 +5,7 @@ use super::symmetric::{divide_rows, dot, gram, invert_upper, multiply_upper, upp
 use crate::{ColumnRef, Refusal};
 
 /// The smallest share of a column's variance that the columns before it must leave unexplained.
-const SMALLEST_PIVOT: f64 = 1e-10;
+pub(super) const SMALLEST_PIVOT: f64 = 1e-10;
 
 /// A linear regression with an intercept, which is the first coefficient.
 ///
@@ -23,18 +23,18 @@ pub struct LinearFit {
     pub(super) scale: f64,
     pub(super) residuals: Vec<f64>,
     pub(super) leverages: Vec<f64>,
-    coefficients: Vec<f64>,
+    pub(super) coefficients: Vec<f64>,
     /// What rounding alone leaves as the root mean square of the residuals.
-    rounding: f64,
+    pub(super) rounding: f64,
 }
 
 /// Where a column lies, and how far it spreads.
-struct Location {
-    mean: f64,
+pub(super) struct Location {
+    pub(super) mean: f64,
     /// The root mean square distance from the mean.
-    spread: f64,
+    pub(super) spread: f64,
     /// The largest magnitude.
-    largest: f64,
+    pub(super) largest: f64,
 }
 
 impl LinearFit {
@@ -160,7 +160,7 @@ impl LinearFit {
 }
 
 /// Mean and spread of a column, in two passes; a column of one value is refused.
-fn locate(column: &[f64], reference: ColumnRef) -> Result<Location, Refusal> {
+pub(super) fn locate(column: &[f64], reference: ColumnRef) -> Result<Location, Refusal> {
     let unusable = |problem: &str| {
         Err(Refusal::UnusableColumn { column: reference, problem: problem.to_owned() })
     };
@@ -224,7 +224,7 @@ fn orthonormal(
 }
 
 /// The matrix from coordinates in the basis to coefficients of the columns as they came.
-fn transform(factor: &[f64], locations: &[Location], rows: usize) -> Vec<f64> {
+pub(super) fn transform(factor: &[f64], locations: &[Location], rows: usize) -> Vec<f64> {
     let width = locations.len() + 1;
     let root = (rows as f64).sqrt();
     let mut transform = invert_upper(factor, width);

@@ -3,7 +3,7 @@
 //!
 //! Least squares itself lives in `fit`, the kinds of standard errors in `covariance`, variances in
 //! `sandwich` and `cluster`, the plain regression in `adjusted`, Lin's with interactions in
-//! `interacted`, instruments in `two_stage`.
+//! `interacted`, instruments in `two_stage`, the last step of a weighted regression in `weighted`.
 
 mod adjusted;
 mod cluster;
@@ -17,7 +17,9 @@ mod symmetric;
 #[cfg(test)]
 mod tests;
 mod two_stage;
+mod weighted;
 
+pub(crate) use adjusted::treatment_column;
 pub use adjusted::{AdjustedEffect, adjusted};
 pub use covariance::Covariance;
 pub use fit::LinearFit;

@@ -33,6 +33,44 @@ impl LinearFit {
             return Err(Refusal::Other(format!("there is no coefficient {coefficient}")));
         };
         let row = &self.transform[coefficient * self.width..(coefficient + 1) * self.width];
+        self.judge_contrast(value, row, kind, clusters)
+    }
+
+    /// A function of the coefficients with its standard error by the delta method: its value, and
+    /// its derivative by each coefficient, the intercept first.
+    ///
+    /// # Errors
+    ///
+    /// As [`LinearFit::estimate`].
+    pub(crate) fn function(
+        &self,
+        value: f64,
+        gradient: &[f64],
+        kind: Covariance,
+        clusters: Option<&[u32]>,
+    ) -> Result<Estimate, Refusal> {
+        self.judge_contrast(value, &self.contrast(gradient), kind, clusters)
+    }
+
+    /// A derivative by each coefficient as one by the coordinates in the basis.
+    pub(super) fn contrast(&self, gradient: &[f64]) -> Vec<f64> {
+        let mut contrast = vec![0.0; self.width];
+        for (slope, row) in gradient.iter().zip(self.transform.chunks_exact(self.width)) {
+            for (cell, part) in contrast.iter_mut().zip(row) {
+                *cell += slope * part;
+            }
+        }
+        contrast
+    }
+
+    /// A linear function of the coordinates in the basis as an estimate.
+    pub(super) fn judge_contrast(
+        &self,
+        value: f64,
+        row: &[f64],
+        kind: Covariance,
+        clusters: Option<&[u32]>,
+    ) -> Result<Estimate, Refusal> {
         // The contrast in units of its own, so that no square leaves the range of a double.
         let unit = row.iter().fold(0.0f64, |largest, cell| largest.max(cell.abs()));
         let contrast: Vec<f64> = row.iter().map(|cell| cell / unit).collect();

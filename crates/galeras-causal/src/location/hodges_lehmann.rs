@@ -13,9 +13,9 @@ use super::super::compensated;
 /// n sums lie between its ends (or all that do are equal); those are sorted out one by one. The
 /// result is exactly one of the sums, or the mean of two.
 pub(super) fn pseudomedian(sorted: &[f64]) -> f64 {
-    let [Some(&first), Some(&last)] = [sorted.first(), sorted.last()] else {
+    if sorted.is_empty() {
         return 0.0;
-    };
+    }
     // Sums of two must not overflow.
     if compensated::largest(sorted) > f64::MAX / 4.0 {
         let quarters: Vec<f64> = sorted.iter().map(|value| value / 4.0).collect();
@@ -25,6 +25,21 @@ pub(super) fn pseudomedian(sorted: &[f64]) -> f64 {
     let total = n * (n + 1) / 2;
     // The middle sum, or the lower one of the two.
     let wanted = total.div_ceil(2);
+    let lower = select(sorted, wanted);
+    let upper =
+        if total % 2 == 1 || count(sorted, lower) > wanted { lower } else { next(sorted, lower) };
+    // As the mean of two averages; adding zero makes a negative zero positive.
+    (lower / 2.0 + upper / 2.0) / 2.0 + 0.0
+}
+
+/// The sum at position `wanted`, from 1, among all sums of two, ascending. `sorted` ascends and is
+/// not empty; no sum overflows.
+pub(crate) fn select(sorted: &[f64], wanted: u64) -> f64 {
+    let [Some(&first), Some(&last)] = [sorted.first(), sorted.last()] else {
+        return 0.0;
+    };
+    let n = sorted.len() as u64;
+    let total = n * (n + 1) / 2;
     let (mut low, mut high) = (key(first + first), key(last + last));
     // The number of sums below `low` and up to `high`.
     let (mut below, mut up_to) = (0, total);
@@ -37,11 +52,7 @@ pub(super) fn pseudomedian(sorted: &[f64]) -> f64 {
             (low, below) = (middle + 1, count);
         }
     }
-    let lower = if low == high { value(low) } else { pick(sorted, low, high, wanted - below) };
-    let upper =
-        if total % 2 == 1 || count(sorted, lower) > wanted { lower } else { next(sorted, lower) };
-    // As the mean of two averages; adding zero makes a negative zero positive.
-    (lower / 2.0 + upper / 2.0) / 2.0 + 0.0
+    if low == high { value(low) } else { pick(sorted, low, high, wanted - below) }
 }
 
 /// How many sums are at most `bound`.

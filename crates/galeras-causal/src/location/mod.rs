@@ -9,6 +9,8 @@ mod signs;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use self::hodges_lehmann::select as walsh_sum;
+
 use super::{column::check_column, column_ref::ColumnRef, compensated, quantile, refusal::Refusal};
 
 /// Where paired differences lie, by estimators that few extreme pairs cannot move, with tests

@@ -7,13 +7,13 @@ use crate::lanes::lane_sums;
 use crate::{ColumnRef, Refusal};
 
 /// Rows per block: a block of ten columns stays within the first-level cache.
-pub(super) const BLOCK: usize = 256;
+pub(crate) const BLOCK: usize = 256;
 
 /// Below this share of its largest value, the range of a column is rounding.
 const ROUNDING: f64 = 1e-13;
 
 /// An intercept followed by columns with their means taken out, in units of their deviations.
-pub(super) struct StandardisedDesign<'a> {
+pub(crate) struct StandardisedDesign<'a> {
     columns: Vec<&'a [f64]>,
     mean: Vec<f64>,
     scale: Vec<f64>,
@@ -26,7 +26,7 @@ impl<'a> StandardisedDesign<'a> {
     /// # Errors
     /// A column of another length, with one value only, or with values that are not finite or
     /// beyond what can be squared.
-    pub(super) fn new(columns: &[&'a [f64]], rows: usize) -> Result<Self, Refusal> {
+    pub(crate) fn new(columns: &[&'a [f64]], rows: usize) -> Result<Self, Refusal> {
         let mut mean = Vec::with_capacity(columns.len());
         let mut scale = Vec::with_capacity(columns.len());
         for (position, column) in columns.iter().enumerate() {
@@ -52,7 +52,7 @@ impl<'a> StandardisedDesign<'a> {
     }
 
     /// The same standardisation over other rows, which is what a prediction needs.
-    pub(super) fn over<'b>(&self, columns: &[&'b [f64]], rows: usize) -> StandardisedDesign<'b> {
+    pub(crate) fn over<'b>(&self, columns: &[&'b [f64]], rows: usize) -> StandardisedDesign<'b> {
         StandardisedDesign {
             columns: columns.to_vec(),
             mean: self.mean.clone(),
@@ -62,17 +62,17 @@ impl<'a> StandardisedDesign<'a> {
     }
 
     /// How many coefficients there are, with the intercept.
-    pub(super) fn width(&self) -> usize {
+    pub(crate) fn width(&self) -> usize {
         self.columns.len() + 1
     }
 
     /// The mean of a column, and the deviation by which it is divided.
-    pub(super) fn standard(&self, position: usize) -> (f64, f64) {
+    pub(crate) fn standard(&self, position: usize) -> (f64, f64) {
         (self.mean[position], self.scale[position])
     }
 
     /// Intercept and coefficients in the units of the columns.
-    pub(super) fn raw(&self, standardised: &[f64]) -> (f64, Vec<f64>) {
+    pub(crate) fn raw(&self, standardised: &[f64]) -> (f64, Vec<f64>) {
         let coefficients: Vec<f64> =
             standardised[1..].iter().zip(&self.scale).map(|(g, scale)| g / scale).collect();
         let shift: f64 = coefficients.iter().zip(&self.mean).map(|(b, mean)| b * mean).sum();
@@ -80,21 +80,21 @@ impl<'a> StandardisedDesign<'a> {
     }
 
     /// The inverse of [`StandardisedDesign::raw`].
-    pub(super) fn standardised(&self, intercept: f64, coefficients: &[f64]) -> Vec<f64> {
+    pub(crate) fn standardised(&self, intercept: f64, coefficients: &[f64]) -> Vec<f64> {
         let shift: f64 = coefficients.iter().zip(&self.mean).map(|(b, mean)| b * mean).sum();
         let scaled = coefficients.iter().zip(&self.scale).map(|(b, scale)| b * scale);
         std::iter::once(intercept + shift).chain(scaled).collect()
     }
 
     /// Room for one block: each column has [`BLOCK`] places, the first one holds ones.
-    pub(super) fn scratch(&self) -> Vec<f64> {
+    pub(crate) fn scratch(&self) -> Vec<f64> {
         let mut scratch = vec![0.0; self.width() * BLOCK];
         scratch[..BLOCK].fill(1.0);
         scratch
     }
 
     /// Calls `visit(start, length, block)` for each block of rows, in their order.
-    pub(super) fn blocks(&self, scratch: &mut [f64], mut visit: impl FnMut(usize, usize, &[f64])) {
+    pub(crate) fn blocks(&self, scratch: &mut [f64], mut visit: impl FnMut(usize, usize, &[f64])) {
         let mut start = 0;
         while start < self.rows {
             let length = BLOCK.min(self.rows - start);
@@ -111,7 +111,7 @@ impl<'a> StandardisedDesign<'a> {
     }
 
     /// The linear predictor of each row.
-    pub(super) fn predict(&self, standardised: &[f64]) -> Vec<f64> {
+    pub(crate) fn predict(&self, standardised: &[f64]) -> Vec<f64> {
         let mut predictor = vec![0.0; self.rows];
         self.blocks(&mut self.scratch(), |start, length, block| {
             combine(block, standardised, &mut predictor[start..start + length]);
@@ -120,7 +120,7 @@ impl<'a> StandardisedDesign<'a> {
     }
 
     /// The sum of the rows, each times its value.
-    pub(super) fn cross(&self, values: &[f64]) -> Vec<f64> {
+    pub(crate) fn cross(&self, values: &[f64]) -> Vec<f64> {
         let mut total = vec![0.0; self.width()];
         self.blocks(&mut self.scratch(), |start, length, block| {
             for (position, sum) in total.iter_mut().enumerate() {
@@ -131,7 +131,7 @@ impl<'a> StandardisedDesign<'a> {
     }
 
     /// The lower triangle of the weighted Gram matrix, row-major.
-    pub(super) fn gram(&self, weights: &[f64]) -> Vec<f64> {
+    pub(crate) fn gram(&self, weights: &[f64]) -> Vec<f64> {
         let mut total = vec![0.0; self.width() * self.width()];
         let mut weighted = [0.0; BLOCK];
         self.blocks(&mut self.scratch(), |start, length, block| {
@@ -168,7 +168,7 @@ fn squares(column: &[f64], centre: f64) -> f64 {
 }
 
 /// Writes the linear combination of a block's columns.
-pub(super) fn combine(block: &[f64], coefficients: &[f64], out: &mut [f64]) {
+pub(crate) fn combine(block: &[f64], coefficients: &[f64], out: &mut [f64]) {
     out.fill(coefficients.first().copied().unwrap_or(0.0));
     for (position, coefficient) in coefficients.iter().enumerate().skip(1) {
         let column = &block[position * BLOCK..][..out.len()];
@@ -179,7 +179,7 @@ pub(super) fn combine(block: &[f64], coefficients: &[f64], out: &mut [f64]) {
 }
 
 /// Adds a block's weighted Gram matrix to the lower triangle of `total`.
-pub(super) fn add_gram(
+pub(crate) fn add_gram(
     block: &[f64],
     weights: &[f64],
     weighted: &mut [f64; BLOCK],
@@ -200,7 +200,7 @@ pub(super) fn add_gram(
 }
 
 /// The inner product of two columns of a block.
-pub(super) fn dot(left: &[f64], right: &[f64]) -> f64 {
+pub(crate) fn dot(left: &[f64], right: &[f64]) -> f64 {
     let sums = lane_sums(left, right);
     sums.first + sums.second + sums.rest
 }

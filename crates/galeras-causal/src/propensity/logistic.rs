@@ -144,15 +144,15 @@ pub(super) fn penalties(
 }
 
 /// The probability of a linear predictor.
-pub(super) fn expit(predictor: f64) -> f64 {
+pub(crate) fn expit(predictor: f64) -> f64 {
     let small = exp_of_minus_abs(predictor);
     if predictor >= 0.0 { 1.0 / (1.0 + small) } else { small / (1.0 + small) }
 }
 
 /// The optimum in standardised coefficients.
-pub(super) struct Solution {
-    pub(super) coefficients: Vec<f64>,
-    pub(super) scores: Vec<f64>,
+pub(crate) struct Solution {
+    pub(crate) coefficients: Vec<f64>,
+    pub(crate) scores: Vec<f64>,
     pub(super) iterations: usize,
 }
 
@@ -170,7 +170,7 @@ struct Point {
 ///
 /// # Errors
 /// As [`Propensity::fit`].
-pub(super) fn solve(
+pub(crate) fn solve(
     design: &StandardisedDesign<'_>,
     treatment: &[f64],
     c: Option<f64>,

@@ -10,10 +10,10 @@
 //! [`Estimate`]: super::Estimate
 
 mod cross_fit;
-mod design;
+pub(crate) mod design;
 mod doubly_robust;
-mod exponential;
-mod logistic;
+pub(crate) mod exponential;
+pub(crate) mod logistic;
 mod matching;
 mod outcome_model;
 mod rows;

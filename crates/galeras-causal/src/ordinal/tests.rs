@@ -1,0 +1,60 @@
+//! Proportional odds against statsmodels' optimum and derivatives exact to rounding.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use super::*;
+use crate::generalised_reference::{GeneralisedReference, near};
+
+#[test]
+fn odds_equal_those_of_statsmodels() {
+    let reference = GeneralisedReference::read();
+    let (treated, repo) = (reference.treated(), reference.codes("repo"));
+    for (name, column) in [("ordinal", "level"), ("ordinal_binary", "passed")] {
+        let expected = &reference.json[name];
+        for (kind_name, kind) in [
+            ("classic", Covariance::Classic),
+            ("HC0", Covariance::Hc0),
+            ("HC1", Covariance::Hc1),
+            ("CR0", Covariance::Cr0),
+            ("CR1", Covariance::Cr1),
+        ] {
+            let (outcome, covariates) = (reference.column(column), reference.covariates());
+            let found =
+                proportional_odds(&treated, outcome, &covariates, kind, Some(&repo)).unwrap();
+            near(found.log_odds_ratio.value, &expected["log_odds_ratio"], 1e-8);
+            near(found.log_odds_ratio.value, &expected["peer_log_odds_ratio"], 1e-5);
+            near(found.log_odds_ratio.standard_error, &expected["errors"][kind_name], 1e-8);
+            assert_eq!(found.log_odds_ratio.degrees.is_finite(), kind.is_clustered());
+        }
+    }
+}
+
+#[test]
+fn two_levels_are_a_logistic_regression() {
+    let reference = GeneralisedReference::read();
+    let (treated, passed) = (reference.treated(), reference.column("passed"));
+    let covariates = reference.covariates();
+    let kind = Covariance::Hc0;
+    let one = proportional_odds(&treated, passed, &covariates, kind, None).unwrap();
+    let two = crate::logistic(&treated, passed, &covariates, kind, None).unwrap();
+    let (one, two) = (one.log_odds_ratio, two.log_odds_ratio);
+    assert!((one.value - two.value).abs() < 1e-10);
+    assert!((one.standard_error - two.standard_error).abs() < 1e-10);
+}
+
+#[test]
+fn outcomes_that_are_no_scale_are_refused() {
+    let treated: Vec<bool> = (0..60).map(|row| row % 2 == 1).collect();
+    let refused = |outcome: &[f64], covariates: &[&[f64]], kind| {
+        proportional_odds(&treated, outcome, covariates, kind, None).unwrap_err().to_string()
+    };
+    let many: Vec<f64> = (0..60).map(f64::from).collect();
+    assert!(refused(&many, &[], Covariance::Hc0).contains("60 levels"));
+    assert!(refused(&[2.0; 60], &[], Covariance::Hc0).contains("one value only"));
+    let scale: Vec<f64> = (0..60).map(|row| f64::from(row * 7 % 5)).collect();
+    assert!(refused(&scale, &[], Covariance::Hc2).contains("HC2 is not defined"));
+    assert!(refused(&scale, &[&scale], Covariance::Hc0).contains("separation"));
+    // Every treated row has the highest level, every control a lower one.
+    let split: Vec<f64> =
+        (0..60).map(|row| if row % 2 == 1 { 4.0 } else { scale[row] % 4.0 }).collect();
+    assert!(refused(&split, &[], Covariance::Hc0).contains("separation"));
+}
