@@ -102,6 +102,7 @@ mod regress_formulas;
 mod regress_goldens;
 mod regress_graph;
 mod regress_implications;
+mod regress_kinds;
 mod regress_mistakes;
 mod regress_paired;
 mod regress_reasons;

@@ -78,8 +78,8 @@ fn columns_of_another_type() {
     let rest = "treatment: arm\ncontrol: c\nseed: 1";
     let words = ["column `unit` has type utf8, but a number is needed"];
     refused(&format!("outcomes: [«unit]\n{rest}"), "wrong-type", &words);
-    more("confounders: [«place]", "wrong-type", &["`place`", "a number is needed"]);
-    more("modifiers: [«place]", "wrong-type", &["`place`", "a number is needed"]);
+    more("confounders: [«tags]", "wrong-type", &["`tags`", "a number or a text is needed"]);
+    more("modifiers: [«tags]", "wrong-type", &["`tags`", "a number or a text is needed"]);
     more("estimators: [iv]\ninstruments: [«place]", "wrong-type", &["a number is needed"]);
     let rest = "control: c\noutcomes: [y]\nseed: 1";
     refused(&format!("treatment: «tags\n{rest}"), "wrong-type", &["a plain value is needed"]);
@@ -207,7 +207,7 @@ fn arms_that_are_compared_with_themselves() {
 #[test]
 fn every_mistake_is_told_at_once() {
     let project = Project::new(&workflow(
-        "treatment: amr\ncontrol: c\noutcomes: [yy]\nconfounders: [place]\nalpha: 1.0\nseed: 1",
+        "treatment: amr\ncontrol: c\noutcomes: [yy]\nconfounders: [tags]\nalpha: 1.0\nseed: 1",
     ));
     let outcome = project.run_json(&[]).exits(2);
     let codes: Vec<String> = outcome

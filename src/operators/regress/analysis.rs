@@ -9,13 +9,15 @@ use super::adjustment::AdjustmentPlan;
 use super::args::{Args, Estimator};
 use super::balance::balance_rows;
 use super::comparison::{Comparison, RowSet, contrasts, row_sets};
+use super::dose::dose_rows;
 use super::estimate::{
-    EffectEstimate, EstimationSample, FittedPropensity, UnitPairs, estimate, fit_propensity,
+    EffectEstimate, EstimationSample, FittedPropensity, UnitPairs, fit_propensity,
 };
 use super::estimate_table::{
     EstimateEntry, EstimateRow, EstimatorAnswer, SummaryRow, refused_effects,
 };
 use super::frame::{AnalysisFrame, gather};
+use super::generalised::estimate;
 use super::identify::graph_rows;
 use super::modifiers::{ModifierRow, modifier_rows};
 use super::omnibus::omnibus;
@@ -118,6 +120,14 @@ pub(super) fn analyse(
                     .iter()
                     .find(|entry| entry.outcome == comparison.outcome)
                     .map_or(Err("nothing was estimated"), |entry| match &entry.answer {
+                        EstimatorAnswer::Estimated(effect) if effect.measure.is_ratio() => {
+                            Err("the primary estimate is a ratio, and this is about differences")
+                        }
+                        EstimatorAnswer::Estimated(_)
+                            if entry.estimator == Estimator::Ols && !args.absorb.is_empty() =>
+                        {
+                            Err("the primary estimate absorbs effects, which this does not")
+                        }
                         EstimatorAnswer::Estimated(effect) => Ok(effect),
                         EstimatorAnswer::Refused(reason)
                         | EstimatorAnswer::NotApplicable(reason) => Err(reason.as_str()),
@@ -135,6 +145,8 @@ pub(super) fn analyse(
         adjust_slopes(&mut modifiers);
         tables.modifiers.extend(modifiers);
     }
+    activity.report(|| "estimating along the dose".into());
+    (tables.dose, tables.trend) = dose_rows(args, frame, &plan.adjustments);
     tables.sensitivity.extend(omnibus(args, frame, &contrasts));
     if let Some(graph) = &plan.graph {
         let rows = graph_rows(args, graph, &plan.adjustments, frame);
@@ -160,7 +172,7 @@ fn shared_propensity(args: &Args, set: &RowSet, folds: Option<&[u32]>) -> Option
         return None;
     }
     let covariates: Vec<&[f64]> = set.covariates.iter().map(Vec::as_slice).collect();
-    Some(fit_propensity(args, &sample(set, 0, &covariates, &[], folds)))
+    Some(fit_propensity(args, &sample(set, 0, &covariates, &[], &[], folds)))
 }
 
 fn sample<'a>(
@@ -168,6 +180,7 @@ fn sample<'a>(
     comparison: usize,
     covariates: &'a [&'a [f64]],
     instruments: &'a [&'a [f64]],
+    absorbed: &'a [&'a [u32]],
     folds: Option<&'a [u32]>,
 ) -> EstimationSample<'a> {
     EstimationSample {
@@ -177,6 +190,7 @@ fn sample<'a>(
         instruments,
         units: set.units.as_deref(),
         clusters: set.clusters.as_deref(),
+        absorbed,
         folds,
         only_value: false,
     }
@@ -214,6 +228,7 @@ fn estimates(
     let args = &plan.args;
     let covariates: Vec<&[f64]> = set.covariates.iter().map(Vec::as_slice).collect();
     let instruments: Vec<&[f64]> = set.instruments.iter().map(Vec::as_slice).collect();
+    let absorbed: Vec<&[u32]> = set.absorbed.iter().map(Vec::as_slice).collect();
     let n_treated = set.n_treated();
     let n_clusters =
         set.correlated().map(|codes| codes.iter().max().map_or(0, |last| *last as usize + 1));
@@ -221,7 +236,7 @@ fn estimates(
     for (at, comparison) in set.comparisons.iter().enumerate() {
         let position = args.outcomes.iter().position(|name| *name == comparison.outcome);
         let adjustment = &plan.adjustments[position.unwrap_or(0)];
-        let sample = sample(set, at, &covariates, &instruments, folds);
+        let sample = sample(set, at, &covariates, &instruments, &absorbed, folds);
         let n_pairs = set
             .units
             .as_ref()
@@ -274,7 +289,7 @@ fn reason(args: &Args, set: &RowSet, outcome: &str, refusal: &Refusal) -> String
 }
 
 fn adjusted_for(estimator: Estimator, set: &RowSet) -> Vec<String> {
-    if estimator.adjusts() { set.names.clone() } else { Vec::new() }
+    if estimator.adjusts() { set.described.clone() } else { Vec::new() }
 }
 
 /// An estimate with remarks on what it rests on, as far as only the graph or the propensity show it.
@@ -290,7 +305,7 @@ fn with_warnings(
              is a property of the unit."
                 .into(),
         ),
-        Estimator::Ols | Estimator::Lin if matches!(score, Some(Err(Refusal::NoOverlap(_)))) => {
+        one if one.is_regression() && matches!(score, Some(Err(Refusal::NoOverlap(_)))) => {
             effect.remarks.push(
                 "Some rows have no like in the other arm: for them the regression extrapolates."
                     .into(),
@@ -318,9 +333,14 @@ fn why_withheld(
         let reason = format!("`{name}` does not estimate the {estimand}");
         return Some(EstimatorAnswer::NotApplicable(reason));
     }
+    if estimator.adjusts() && estimator != Estimator::Ols && !args.absorb.is_empty() {
+        let reason = format!("`{}` does not absorb effects: only `ols` does", estimator.name());
+        return Some(EstimatorAnswer::NotApplicable(reason));
+    }
     let reason = match estimator {
-        Estimator::Paired => None,
-        Estimator::Difference => set.unadjusted_refused.clone(),
+        one if one.needs_unit() => None,
+        Estimator::Wilcoxon if set.units.is_some() => None,
+        one if !one.adjusts() => set.unadjusted_refused.clone(),
         // The graph's word on backdoor paths is not about instruments.
         Estimator::Iv => {
             adjustment.instruments_refused.clone().or_else(|| set.covariates_refused.clone())
@@ -331,9 +351,7 @@ fn why_withheld(
         return Some(EstimatorAnswer::Refused(reason));
     }
     // A regression would give a number here, of its form and not of the data.
-    if let (Estimator::Ols | Estimator::Lin, Some(Err(reason @ Refusal::Separated))) =
-        (estimator, score)
-    {
+    if let (true, Some(Err(reason @ Refusal::Separated))) = (estimator.is_regression(), score) {
         return Some(EstimatorAnswer::Refused(reason.to_string()));
     }
     (estimator.needs_propensity() && set.names.is_empty()).then(|| {

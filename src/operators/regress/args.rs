@@ -1,11 +1,13 @@
 //! The arguments of `regress`: names and defaults. What is wrong with them is found in `check`.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::super::missing_values::MissingValues;
+use super::dose_args::DoseArgs;
 use galeras_causal::{Adjustment, Covariance, Estimand, Refuter};
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -31,10 +33,22 @@ pub(super) struct Args {
     /// The column of the clusters within which errors may be correlated; the unit if absent.
     #[serde(default)]
     pub(super) cluster: Option<String>,
-    /// Covariates that are adjusted for.
+    /// Covariates that are adjusted for; text as an indicator for each level but the base.
     #[serde(default)]
     pub(super) confounders: Vec<String>,
-    /// Columns with which the effect may change.
+    /// The base level of a column of text. If absent, that of most of the rows that are used, of
+    /// several such the first by alphabet.
+    #[serde(default)]
+    pub(super) base: BTreeMap<String, String>,
+    /// Columns whose levels (a repository, a file, an author) each have a constant of their own in
+    /// `ols`: fixed effects, of any number of levels.
+    #[serde(default)]
+    pub(super) absorb: Vec<String>,
+    /// The treatment is a number: the outcome along it by a spline, and trend tests, in the ports
+    /// `dose` and `trend`. Arms are then compared only if `treatments` names them.
+    #[serde(default)]
+    pub(super) dose: Option<DoseArgs>,
+    /// Columns with which the effect may change; text by its levels.
     #[serde(default)]
     pub(super) modifiers: Vec<String>,
     /// Columns that change the treatment and touch the outcome in no other way, for `iv`.
@@ -139,7 +153,7 @@ pub(super) enum Contrasts {
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 pub(super) enum Estimator {
     /// The mean of the differences within units, with a t interval.
     Paired,
@@ -160,6 +174,30 @@ pub(super) enum Estimator {
     Aipw,
     /// Two-stage least squares with the instruments.
     Iv,
+    /// The difference of two proportions, of an outcome that is yes or no.
+    RiskDifference,
+    /// Their ratio.
+    RiskRatio,
+    /// The ratio of their odds.
+    OddsRatio,
+    /// Logistic regression: the odds ratio at equal covariates.
+    Logistic,
+    /// Logistic regression: the average marginal effect, a difference of probabilities.
+    LogisticDifference,
+    /// Logistic regression: the ratio of the average probabilities.
+    LogisticRatio,
+    /// Poisson regression of counts: the rate ratio; of yes and no the risk ratio.
+    Poisson,
+    /// Negative binomial regression of counts (NB2): the rate ratio.
+    NegativeBinomial,
+    /// Proportional odds of an ordered outcome.
+    ProportionalOdds,
+    /// Wilcoxon's signed ranks with a unit, else the rank sum: the shift of Hodges and Lehmann.
+    Wilcoxon,
+    /// McNemar's exact test of pairs: the odds ratio within them.
+    Mcnemar,
+    /// McNemar's test by mid-p values, which are less conservative.
+    McnemarMidP,
 }
 
 impl Estimator {
@@ -174,12 +212,34 @@ impl Estimator {
             Self::Weighting => "weighting",
             Self::Aipw => "aipw",
             Self::Iv => "iv",
+            Self::RiskDifference => "risk_difference",
+            Self::RiskRatio => "risk_ratio",
+            Self::OddsRatio => "odds_ratio",
+            Self::Logistic => "logistic",
+            Self::LogisticDifference => "logistic_difference",
+            Self::LogisticRatio => "logistic_ratio",
+            Self::Poisson => "poisson",
+            Self::NegativeBinomial => "negative_binomial",
+            Self::ProportionalOdds => "proportional_odds",
+            Self::Wilcoxon => "wilcoxon",
+            Self::Mcnemar => "mcnemar",
+            Self::McnemarMidP => "mcnemar_mid_p",
         }
     }
 
     /// Whether it uses the confounders.
     pub(super) fn adjusts(self) -> bool {
-        !matches!(self, Self::Paired | Self::Difference)
+        !matches!(
+            self,
+            Self::Paired
+                | Self::Difference
+                | Self::RiskDifference
+                | Self::RiskRatio
+                | Self::OddsRatio
+                | Self::Wilcoxon
+                | Self::Mcnemar
+                | Self::McnemarMidP
+        )
     }
 
     /// Whether it is built on a propensity score alone or together with regressions.
@@ -359,6 +419,7 @@ impl Args {
         let mut chosen = match (self.estimators.as_slice(), &self.unit) {
             ([], Some(_)) => vec![Estimator::Paired],
             ([], None) if self.estimand != EstimandName::Ate => vec![Estimator::Weighting],
+            ([], None) if !self.absorb.is_empty() => vec![Estimator::Ols],
             ([], None) if self.confounders.is_empty() && self.graph.is_none() => {
                 // Welch's interval knows no clusters, that of a regression on the arm does.
                 vec![if self.cluster.is_some() { Estimator::Ols } else { Estimator::Difference }]
@@ -383,11 +444,13 @@ impl Args {
         }
     }
 
-    /// Every numeric column that is read, each once.
+    /// Every column that is read as numbers or as codes of its levels, each once.
     pub(super) fn numbers(&self, adjusted: &[String]) -> Vec<String> {
-        let given = [&self.outcomes, &self.confounders, &self.modifiers, &self.instruments];
+        let given =
+            [&self.outcomes, &self.confounders, &self.modifiers, &self.instruments, &self.absorb];
         let mut names: Vec<String> = Vec::new();
-        for name in given.into_iter().flatten().chain(adjusted) {
+        let dose = self.dose.as_ref().map(|_| &self.treatment);
+        for name in given.into_iter().flatten().chain(adjusted).chain(dose) {
             if !names.contains(name) {
                 names.push(name.clone());
             }

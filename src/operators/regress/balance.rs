@@ -7,6 +7,7 @@ use super::args::Args;
 use super::comparison::{Contrast, RowSet};
 use super::estimate::FittedPropensity;
 use super::frame::{AnalysisFrame, gather};
+use super::levels::covariate_columns;
 use super::shared_columns::{self as columns, RowStatus};
 use galeras_causal::{Balance, Estimand, balance};
 
@@ -92,12 +93,16 @@ pub(super) fn balance_rows(
         Some(Ok(score)) => Some(weights(args, &score.scores, &set.treated)),
         _ => None,
     };
-    let mut names: Vec<&String> = set.names.iter().collect();
-    names.extend(args.modifiers.iter().filter(|name| !set.names.contains(name)));
-    names
-        .into_iter()
-        .map(|name| {
-            let mut column = gather(&frame.numbers[name], &set.rows);
+    let mut names: Vec<String> = set.adjusted.clone();
+    names.extend(args.modifiers.iter().filter(|name| !set.adjusted.contains(name)).cloned());
+    // A column of text that cannot be expanded has no balance to speak of.
+    let columns = names.iter().filter_map(|name| {
+        covariate_columns(args, frame, std::slice::from_ref(name), &set.rows).ok()
+    });
+    columns
+        .flat_map(|columns| columns.names.into_iter().zip(columns.values))
+        .map(|(name, mut column)| {
+            let name = &name;
             let mut treated = set.treated.clone();
             let mut weights = weights.clone();
             if args.missing == MissingValues::Drop && column.iter().any(|value| value.is_nan()) {

@@ -2,7 +2,7 @@
 
 use arrow::datatypes::DataType;
 
-use super::super::columns::{is_number, require_column};
+use super::super::columns::{is_number, is_text, require_column};
 use super::args::{Args, Estimator};
 use crate::code::Code;
 use crate::operator::{ArgError, BindContext};
@@ -15,6 +15,7 @@ pub(super) fn check(
     errors: &mut Vec<ArgError>,
 ) -> Option<CausalGraph> {
     columns(args, cx, errors);
+    levels_and_dose(args, cx, errors);
     roles(args, errors);
     numbers(args, errors);
     estimators(args, errors);
@@ -33,7 +34,13 @@ fn columns(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) {
     for (list, names) in lists(args) {
         for (at, name) in names.iter().enumerate() {
             let path = format!("{list}[{at}]");
-            require_column(cx, &path, name, "a number", is_number, errors);
+            let levels = matches!(list, "confounders" | "modifiers");
+            let fits = |t: &DataType| is_number(t) || (levels && is_text(t));
+            let wanted = if levels { "a number or a text" } else { "a number" };
+            match list {
+                "absorb" => require_column(cx, &path, name, "a plain value", plain, errors),
+                _ => require_column(cx, &path, name, wanted, fits, errors),
+            }
             if names[..at].contains(name) {
                 let message = format!("column `{name}` is named twice");
                 errors.push(ArgError::new(path, Code::DuplicateColumn, message));
@@ -42,14 +49,55 @@ fn columns(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) {
     }
 }
 
-/// The arguments that list numeric columns.
-fn lists(args: &Args) -> [(&'static str, &Vec<String>); 4] {
+/// The arguments that list columns.
+fn lists(args: &Args) -> [(&'static str, &Vec<String>); 5] {
     [
         ("outcomes", &args.outcomes),
         ("confounders", &args.confounders),
         ("modifiers", &args.modifiers),
         ("instruments", &args.instruments),
+        ("absorb", &args.absorb),
     ]
+}
+
+/// The base levels are of columns of text that are expanded, and the dose is a number.
+fn levels_and_dose(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) {
+    for name in args.base.keys() {
+        let path = format!("base.{name}");
+        let field = cx.input().field(name);
+        let named = args.confounders.iter().chain(&args.modifiers).any(|one| one == name);
+        if !named {
+            let message = format!("`{name}` is neither a confounder nor a modifier");
+            errors.push(
+                ArgError::new(path, Code::ConflictingArguments, message)
+                    .help("add it to `confounders` or remove its base"),
+            );
+        } else if field.is_some_and(|field| !is_text(field.data_type())) {
+            let message = format!("`{name}` is not a column of text, and so has no base");
+            errors.push(
+                ArgError::new(path, Code::ConflictingArguments, message).help("remove its base"),
+            );
+        }
+    }
+    let Some(dose) = &args.dose else { return };
+    let number = |t: &DataType| t.is_numeric();
+    require_column(cx, "treatment", &args.treatment, "a number for `dose`", number, errors);
+    if !args.control.trim().parse::<f64>().is_ok_and(f64::is_finite) {
+        let message = format!("`control` is `{}`, which is not a dose", args.control);
+        errors.push(
+            ArgError::new("control", Code::WrongType, message)
+                .help("give the dose that others are compared with, as a number"),
+        );
+    }
+    if !(3..=7).contains(&dose.knots) {
+        errors.push(ArgError::new("dose.knots", Code::OutOfRange, "a spline has 3 to 7 knots"));
+    }
+    for (at, value) in dose.at.iter().enumerate() {
+        if !value.is_finite() || dose.at[..at].contains(value) {
+            let message = "doses must be finite and each named once";
+            errors.push(ArgError::new(format!("dose.at[{at}]"), Code::OutOfRange, message));
+        }
+    }
 }
 
 /// A column plays one role; only a modifier may be a confounder too.
@@ -60,6 +108,16 @@ fn roles(args: &Args, errors: &mut Vec<ArgError>) {
     for (list, names) in lists(args) {
         for (at, name) in names.iter().enumerate() {
             let mut role = taken(name);
+            if list == "absorb" {
+                // Each unit may have a constant of its own.
+                role = role.filter(|role| *role != "unit");
+                if args.confounders.contains(name) || args.modifiers.contains(name) {
+                    role = Some("confounder or modifier");
+                }
+                if args.instruments.contains(name) {
+                    role = Some("instrument");
+                }
+            }
             if list != "outcomes" && args.outcomes.contains(name) {
                 role = Some("outcome");
             }
@@ -115,8 +173,8 @@ fn estimators(args: &Args, errors: &mut Vec<ArgError>) {
             conflict(path.clone(), &format!("`{name}` is listed twice"), "remove one of them");
         }
         match estimator {
-            Estimator::Paired if args.unit.is_none() => {
-                conflict(path, "`paired` needs a unit", "add `unit: <column>`");
+            _ if estimator.needs_unit() && args.unit.is_none() => {
+                conflict(path, &format!("`{name}` needs a unit"), "add `unit: <column>`");
             }
             Estimator::Iv if args.instruments.is_empty() && args.graph.is_none() => {
                 conflict(path, "`iv` needs an instrument", "add `instruments: [<column>]`");
@@ -136,6 +194,7 @@ fn estimators(args: &Args, errors: &mut Vec<ArgError>) {
         ("instruments", !args.instruments.is_empty(), Estimator::Iv),
         ("folds", args.folds.is_some(), Estimator::Aipw),
         ("strata", args.strata.is_some(), Estimator::Stratification),
+        ("absorb", !args.absorb.is_empty(), Estimator::Ols),
     ] {
         if given && !chosen.contains(&estimator) {
             let name = estimator.name();

@@ -6,6 +6,7 @@ use super::super::prose::{count, name_list};
 use super::adjustment::AdjustmentPlan;
 use super::args::{Args, Contrasts};
 use super::frame::{AnalysisFrame, LabelCodes, NONE, gather};
+use super::levels::{CovariateColumns, covariate_columns, level_codes};
 use galeras_causal::dense;
 
 /// Fewer units than these give no estimate.
@@ -23,6 +24,8 @@ pub(super) struct Contrast {
 pub(super) fn contrasts(args: &Args, frame: &AnalysisFrame) -> Vec<Contrast> {
     let mut arms: Vec<String> = match &args.treatments {
         Some(given) => given.clone(),
+        // Doses are many: they are compared by their curve.
+        None if args.dose.is_some() => return Vec::new(),
         None => {
             let mut others = frame.arms.names().to_vec();
             others.retain(|name| *name != args.control);
@@ -69,8 +72,15 @@ pub(super) struct RowSet {
     pub(super) units: Option<Vec<u32>>,
     /// Clusters as given; a unit is a cluster where there are none.
     pub(super) clusters: Option<Vec<u32>>,
+    /// The columns that are adjusted for, as named in the arguments or the graph.
+    pub(super) adjusted: Vec<String>,
+    /// The same as a reader is told of them.
+    pub(super) described: Vec<String>,
+    /// The name of each covariate: text has one for each level but the base.
     pub(super) names: Vec<String>,
     pub(super) covariates: Vec<Vec<f64>>,
+    /// The levels of each absorbed column.
+    pub(super) absorbed: Vec<Vec<u32>>,
     pub(super) instrument_names: Vec<String>,
     pub(super) instruments: Vec<Vec<f64>>,
     /// Why no estimator may use the covariates: what is wrong with their values.
@@ -137,7 +147,7 @@ pub(super) fn row_sets(
         let covariates_refused = why_covariates_refused(args, frame, plan, &rows);
         let same = |set: &&mut RowSet| {
             set.rows == rows.kept
-                && set.names == plan.adjusted
+                && set.adjusted == plan.adjusted
                 && set.instrument_names == plan.instruments
                 && set.covariates_refused == covariates_refused
                 && set.backdoor_refused == plan.backdoor_refused
@@ -146,7 +156,7 @@ pub(super) fn row_sets(
         match sets.iter_mut().find(same) {
             Some(set) => set.comparisons.push(comparison),
             None => {
-                let mut set = row_set(frame, plan, contrast, rows, covariates_refused);
+                let mut set = row_set(args, frame, plan, contrast, rows, covariates_refused);
                 set.comparisons.push(comparison);
                 sets.push(set);
             }
@@ -156,6 +166,7 @@ pub(super) fn row_sets(
 }
 
 fn row_set(
+    args: &Args,
     frame: &AnalysisFrame,
     plan: &AdjustmentPlan,
     contrast: &Contrast,
@@ -170,13 +181,24 @@ fn row_set(
         None => names.iter().map(|name| gather(&frame.numbers[name], &rows.kept)).collect(),
         Some(_) => Vec::new(),
     };
+    let adjusted = match covariates_refused {
+        None => covariate_columns(args, frame, &plan.adjusted, &rows.kept).unwrap_or_default(),
+        Some(_) => CovariateColumns {
+            names: plan.adjusted.clone(),
+            described: plan.adjusted.clone(),
+            values: Vec::new(),
+        },
+    };
     RowSet {
         contrast: contrast.clone(),
         treated: rows.kept.iter().map(is_treated).collect(),
         units: frame.units.as_ref().map(codes),
         clusters: frame.clusters.as_ref().map(codes),
-        names: plan.adjusted.clone(),
-        covariates: columns(&plan.adjusted),
+        adjusted: plan.adjusted.clone(),
+        described: adjusted.described,
+        names: adjusted.names,
+        covariates: adjusted.values,
+        absorbed: args.absorb.iter().map(|name| level_codes(frame, name, &rows.kept)).collect(),
         instruments: columns(&plan.instruments),
         instrument_names: plan.instruments.clone(),
         unadjusted_refused: plan.unadjusted_refused.clone(),
@@ -189,18 +211,18 @@ fn row_set(
 }
 
 /// The rows that are used for an outcome, and what is missing in those that could be.
-struct UsableRows {
-    kept: Vec<u32>,
+pub(super) struct UsableRows {
+    pub(super) kept: Vec<u32>,
     /// Rows without an arm, or of these arms without a value that is needed.
-    missing: usize,
+    pub(super) missing: usize,
     /// The part of them that no estimator can do without.
-    missing_always: usize,
+    pub(super) missing_always: usize,
     /// Per covariate, how many rows lack it.
     missing_covariates: Vec<(String, usize)>,
 }
 
 impl UsableRows {
-    fn of(
+    pub(super) fn of(
         args: &Args,
         frame: &AnalysisFrame,
         plan: &AdjustmentPlan,
@@ -214,6 +236,7 @@ impl UsableRows {
             .adjusted
             .iter()
             .chain(&plan.instruments)
+            .chain(&args.absorb)
             .map(|name| (name, &frame.numbers[name]))
             .collect();
         let without_arm = frame.arms.rows().iter().filter(|arm| **arm == NONE).count();
@@ -342,7 +365,7 @@ fn or_group_columns(args: &Args) -> String {
 }
 
 /// Why no estimator may use the covariates and instruments in these rows.
-fn why_covariates_refused(
+pub(super) fn why_covariates_refused(
     args: &Args,
     frame: &AnalysisFrame,
     plan: &AdjustmentPlan,
@@ -366,6 +389,9 @@ fn why_covariates_refused(
         if infinite > 0 {
             return Some(format!("`{name}` is infinite in {}", count(infinite, "row", "rows")));
         }
+    }
+    if let Err(reason) = covariate_columns(args, frame, &plan.adjusted, &rows.kept) {
+        return Some(reason);
     }
     let units = frame.units.as_ref()?;
     let units = gather(units.rows(), &rows.kept);

@@ -3,9 +3,11 @@
 use super::super::prose::{count, four_digits, thousands};
 use super::args::{Args, EstimandName, Estimator};
 use super::comparison::FEWEST_UNITS;
+use super::measure::Measure;
 use galeras_causal::{
-    Covariance, Estimate, LinearFit, Propensity, Refusal, adjusted, aipw, cross_fit_aipw, dense,
-    difference_in_means, interacted, matching, paired, stratification, two_stage, weighting,
+    Covariance, Estimate, InvertedEstimate, LinearFit, Propensity, Refusal, adjusted, aipw,
+    cross_fit_aipw, dense, difference_in_means, interacted, matching, paired, stratification,
+    two_stage, weighting,
 };
 
 /// The range to which `aipw` clips scores: wide, as its regressions make up for extreme weights.
@@ -23,6 +25,8 @@ pub(super) struct EstimationSample<'a> {
     pub(super) units: Option<&'a [u32]>,
     /// Clusters as given, without units in their place.
     pub(super) clusters: Option<&'a [u32]>,
+    /// The levels of each absorbed column.
+    pub(super) absorbed: &'a [&'a [u32]],
     /// The fold of each row, for cross-fitting.
     pub(super) folds: Option<&'a [u32]>,
     /// Only the estimate is wanted: a regression may leave out its expensive standard errors.
@@ -36,18 +40,37 @@ impl EstimationSample<'_> {
     }
 
     /// The covariance of a regression, and the clusters for it.
-    fn covariance(&self, args: &Args) -> (Covariance, Option<&[u32]>) {
+    pub(super) fn covariance(&self, args: &Args) -> (Covariance, Option<&[u32]>) {
         if self.only_value {
             return (Covariance::Classic, None);
         }
         (args.covariance(), self.correlated())
+    }
+
+    /// The same for estimators without leverages: HC1 and CR1 unless others are asked for.
+    pub(super) fn covariance_without_leverage(&self, args: &Args) -> (Covariance, Option<&[u32]>) {
+        match (self.only_value, args.standard_errors, self.correlated()) {
+            (false, None, None) => (Covariance::Hc1, None),
+            (false, None, clusters) => (Covariance::Cr1, clusters),
+            _ => self.covariance(args),
+        }
+    }
+
+    /// What is said of a standard error that takes the rows of a unit as independent.
+    pub(super) fn unpaired_remark(&self, kind: Covariance) -> Option<String> {
+        let ignored = self.units.is_some() && !kind.is_clustered();
+        ignored.then(|| "The standard error ignores that rows are paired.".into())
     }
 }
 
 /// An estimate and how it came about.
 #[derive(Clone, Debug)]
 pub(super) struct EffectEstimate {
+    /// On the scale of inference: the logarithm of a ratio.
     pub(super) estimate: Estimate,
+    pub(super) measure: Measure,
+    /// The interval and p-value of a test, in place of those of the standard error.
+    pub(super) inverted: Option<InvertedEstimate>,
     pub(super) estimand: &'static str,
     pub(super) se_kind: String,
     /// Units with rows under both treatments, where pairs were compared.
@@ -64,8 +87,9 @@ pub(super) fn fit_propensity(args: &Args, sample: &EstimationSample<'_>) -> Fitt
     Propensity::fit(sample.covariates, sample.treated, args.penalty)
 }
 
-/// Estimates the effect. `score` is there if the estimator needs one.
-pub(super) fn estimate(
+/// The mean difference by one of the estimators of this file. `score` is there if the estimator
+/// needs one.
+pub(super) fn estimate_mean_difference(
     args: &Args,
     estimator: Estimator,
     sample: &EstimationSample<'_>,
@@ -85,8 +109,68 @@ pub(super) fn estimate(
 }
 
 impl EffectEstimate {
-    fn new(estimate: Estimate, estimand: &'static str, se_kind: impl Into<String>) -> Self {
-        Self { estimate, estimand, se_kind: se_kind.into(), pairs: None, remarks: Vec::new() }
+    pub(super) fn new(
+        estimate: Estimate,
+        estimand: &'static str,
+        se_kind: impl Into<String>,
+    ) -> Self {
+        Self {
+            estimate,
+            measure: Measure::Difference,
+            inverted: None,
+            estimand,
+            se_kind: se_kind.into(),
+            pairs: None,
+            remarks: Vec::new(),
+        }
+    }
+
+    /// The estimate on the scale of its measure.
+    pub(super) fn value(&self) -> f64 {
+        self.inverted.map_or_else(|| self.measure.shown(self.estimate.value), |one| one.value)
+    }
+
+    /// The interval on the scale of its measure.
+    pub(super) fn interval(&self, alpha: f64) -> (f64, f64) {
+        match self.inverted {
+            Some(inverted) => inverted.interval,
+            None => {
+                let (low, high) = self.estimate.interval(alpha);
+                (self.measure.shown(low), self.measure.shown(high))
+            }
+        }
+    }
+
+    /// The two-sided p-value of no effect.
+    pub(super) fn p_value(&self) -> f64 {
+        self.inverted.map_or_else(|| self.estimate.p_value(), |one| one.p_value)
+    }
+
+    /// What the p-value is judged by, if that is one number.
+    pub(super) fn statistic(&self) -> Option<f64> {
+        match self.inverted {
+            Some(inverted) => inverted.statistic,
+            None => Some(self.estimate.statistic()),
+        }
+    }
+
+    /// The standard error, of the logarithm of a ratio.
+    pub(super) fn standard_error(&self) -> Option<f64> {
+        Some(self.estimate.standard_error).filter(|error| error.is_finite())
+    }
+
+    /// Notes how many pairs were compared, and what became of the others.
+    pub(super) fn of_pairs(&mut self, pairs: &UnitPairs) {
+        if pairs.incomplete > 0 {
+            let units = count(pairs.incomplete, "unit is", "units are");
+            let remark = format!("{units} without rows under one of the two and not used.");
+            self.remarks.push(remark);
+        }
+        if pairs.averaged {
+            let remark = "Several rows of a unit under one arm are averaged first.";
+            self.remarks.push(remark.into());
+        }
+        self.pairs = Some(pairs.rows.len());
     }
 }
 
@@ -196,14 +280,7 @@ fn estimate_by_pairs(
             EffectEstimate::new(estimate, "ate", format!("{kind} of pair differences"))
         }
     };
-    if pairs.incomplete > 0 {
-        let units = count(pairs.incomplete, "unit is", "units are");
-        result.remarks.push(format!("{units} without rows under one of the two and not used."));
-    }
-    if pairs.averaged {
-        result.remarks.push("Several rows of a unit under one arm are averaged first.".into());
-    }
-    result.pairs = Some(pairs.rows.len());
+    result.of_pairs(&pairs);
     Ok(result)
 }
 
@@ -228,14 +305,8 @@ fn estimate_by_regression(
     let fit = if estimator == Estimator::Ols { adjusted } else { interacted };
     let fit = fit(sample.treated, sample.outcome, sample.covariates, kind, clusters)?;
     let mut result = EffectEstimate::new(fit.estimate, "ate", kind.to_string());
-    result.remarks.extend(unpaired_remark(sample, kind));
+    result.remarks.extend(sample.unpaired_remark(kind));
     Ok(result)
-}
-
-/// What is said of a standard error that takes the rows of a unit as independent.
-fn unpaired_remark(sample: &EstimationSample<'_>, kind: Covariance) -> Option<String> {
-    let ignored = sample.units.is_some() && !kind.is_clustered();
-    ignored.then(|| "The standard error ignores that rows are paired.".into())
 }
 
 fn estimate_by_instruments(
@@ -253,7 +324,7 @@ fn estimate_by_instruments(
         clusters,
     )?;
     let mut result = EffectEstimate::new(fit.estimate, "late", kind.to_string());
-    result.remarks.extend(unpaired_remark(sample, kind));
+    result.remarks.extend(sample.unpaired_remark(kind));
     // By the same variances as the estimate, so that clusters do not make an instrument stronger.
     let (f, kind) = match fit.robust_first_stage_f {
         Some(f) => (f, kind.to_string()),

@@ -8,6 +8,7 @@ use super::super::small_table::{TableColumn, TableRow};
 use super::args::{Args, Estimator};
 use super::comparison::Contrast;
 use super::estimate::EffectEstimate;
+use super::measure::Measure;
 use super::refutations::Refutation;
 use super::shared_columns::{self as columns, RowStatus};
 use galeras_causal::Estimate;
@@ -62,7 +63,7 @@ impl EstimateEntry {
 
     /// The p-value, if there is an estimate.
     pub(super) fn p_value(&self) -> Option<f64> {
-        self.estimate().map(|estimate| estimate.p_value())
+        self.effect().map(EffectEstimate::p_value)
     }
 }
 
@@ -87,6 +88,7 @@ pub(super) fn refused_effects(entries: &[EstimateEntry]) -> Vec<String> {
 pub(super) struct EstimateRow {
     entry: EstimateEntry,
     estimand: &'static str,
+    measure: Measure,
     interval: Option<(f64, f64)>,
     status: RowStatus,
     /// None without an estimate.
@@ -102,9 +104,21 @@ impl TableRow for EstimateRow {
         TableColumn::text("estimator", "how the effect is estimated", |row| {
             row.entry.estimator.name()
         }),
-        TableColumn::number("estimate", "the effect: treatment minus control", |row| {
-            row.entry.estimate().map(|estimate| estimate.value)
-        }),
+        TableColumn::text(
+            "measure",
+            "what the estimate is: difference, risk_difference, risk_ratio, odds_ratio, rate_ratio",
+            |row| row.measure.name(),
+        ),
+        TableColumn::number(
+            "estimate",
+            "the effect: treatment minus control, or treatment over control for a ratio",
+            |row| row.entry.effect().map(EffectEstimate::value),
+        ),
+        TableColumn::number(
+            "null_value",
+            "the value of no effect, which the p-value is about: 0, or 1 for a ratio",
+            |row| Some(row.measure.null()),
+        ),
         TableColumn::number("ci_low", "lower end of the confidence interval", |row| {
             row.interval.map(|(low, _)| low)
         }),
@@ -125,15 +139,20 @@ impl TableRow for EstimateRow {
         TableColumn::flag("primary", "whether this is the primary estimator", |row| {
             row.entry.primary
         }),
-        TableColumn::number("standard_error", "the standard error of the estimate", |row| {
-            row.entry.estimate().map(|estimate| estimate.standard_error)
-        }),
+        TableColumn::number(
+            "standard_error",
+            "the standard error of the estimate; of its logarithm for a ratio",
+            |row| row.entry.effect().and_then(EffectEstimate::standard_error),
+        ),
         TableColumn::optional_text("se_kind", "how the standard error is computed", |row| {
             row.entry.effect().map(|effect| effect.se_kind.as_str())
         }),
-        TableColumn::number("statistic", "the estimate divided by its standard error", |row| {
-            row.entry.estimate().map(|estimate| estimate.statistic())
-        }),
+        TableColumn::number(
+            "statistic",
+            "the estimate (of a ratio its logarithm) divided by its standard error, or that of the \
+             test; null for an exact test",
+            |row| row.entry.effect().and_then(EffectEstimate::statistic),
+        ),
         TableColumn::number(
             "df",
             "degrees of freedom of Student's t; null for the normal distribution",
@@ -187,7 +206,8 @@ impl EstimateRow {
         };
         Self {
             estimand,
-            interval: entry.estimate().map(|estimate| estimate.interval(args.alpha)),
+            measure: effect.map_or(entry.estimator.measure(), |effect| effect.measure),
+            interval: effect.map(|effect| effect.interval(args.alpha)),
             status: entry.answer.status(),
             adjusted_for: effect.map(|_| entry.adjusted_for.join(", ")),
             note: note(args, &entry),
@@ -208,6 +228,18 @@ fn method(estimator: Estimator) -> &'static str {
         Estimator::Weighting => "Inverse propensity weighting (Hájek)",
         Estimator::Aipw => "Augmented inverse propensity weighting",
         Estimator::Iv => "Two-stage least squares",
+        Estimator::RiskDifference => "Risk difference",
+        Estimator::RiskRatio => "Risk ratio",
+        Estimator::OddsRatio => "Odds ratio",
+        Estimator::Logistic => "Logistic regression",
+        Estimator::LogisticDifference => "Average marginal effect of a logistic regression",
+        Estimator::LogisticRatio => "Standardised risk ratio of a logistic regression",
+        Estimator::Poisson => "Poisson regression",
+        Estimator::NegativeBinomial => "Negative binomial regression",
+        Estimator::ProportionalOdds => "Proportional odds",
+        Estimator::Wilcoxon => "Hodges and Lehmann's shift with Wilcoxon's test",
+        Estimator::Mcnemar => "McNemar's exact test",
+        Estimator::McnemarMidP => "McNemar's mid-p test",
     }
 }
 
@@ -231,29 +263,35 @@ fn note(args: &Args, entry: &EstimateEntry) -> String {
         [] => String::new(),
         names => format!(", adjusted for {}", name_list(names)),
     };
-    let estimate = effect.estimate;
-    let test = if estimate.degrees.is_finite() {
-        format!(
-            "t({}) = {}",
-            degrees_of_freedom(estimate.degrees),
-            four_digits(estimate.statistic())
-        )
-    } else {
-        format!("z = {}", four_digits(estimate.statistic()))
+    let test = match effect.statistic().map(four_digits) {
+        None => String::new(),
+        Some(statistic) if effect.estimate.degrees.is_finite() => {
+            format!("t({}) = {statistic}, ", degrees_of_freedom(effect.estimate.degrees))
+        }
+        Some(statistic) => format!("z = {statistic}, "),
+    };
+    // The standard error of a ratio is that of its logarithm.
+    let log = if effect.measure.is_ratio() { " of the logarithm" } else { "" };
+    let error = match effect.standard_error() {
+        Some(error) => format!("{} SE{log} {}, ", effect.se_kind, four_digits(error)),
+        None => format!("{}, ", effect.se_kind),
+    };
+    let measure = match effect.measure {
+        Measure::Difference => String::new(),
+        measure => format!("{} ", measure.words()),
     };
     let adjusted_p = match entry.p_adjusted {
         Some(adjusted) => format!(", {}-adjusted p {}", args.adjust, p_equals(adjusted)),
         None => String::new(),
     };
     let mut text = format!(
-        "{what} ({}) in {size}{adjusted}: {} ({} SE {}, {} % CI {}; {test}, p {}{adjusted_p}).",
+        "{what} ({}) in {size}{adjusted}: {measure}{} ({error}{} % CI {}; {test}p \
+         {}{adjusted_p}).",
         effect.estimand.to_uppercase(),
-        four_digits(estimate.value),
-        effect.se_kind,
-        four_digits(estimate.standard_error),
+        four_digits(effect.value()),
         confidence_level(args.alpha),
-        interval(estimate.interval(args.alpha)),
-        p_equals(estimate.p_value()),
+        interval(effect.interval(args.alpha)),
+        p_equals(effect.p_value()),
     );
     for remark in &effect.remarks {
         text.push(' ');
@@ -272,6 +310,7 @@ pub(super) struct SummaryRow {
     outcome: String,
     treatment: String,
     control: String,
+    measure: Measure,
     estimate: Option<f64>,
     interval: Option<(f64, f64)>,
     p_adjusted: String,
@@ -303,14 +342,19 @@ impl TableRow for SummaryRow {
         ),
         columns::status(|row| row.status),
         columns::control(|row| &row.control),
+        TableColumn::text(
+            "measure",
+            "what the estimate is: a ratio is 1 without an effect, a difference 0",
+            |row| row.measure.name(),
+        ),
     ];
 }
 
 impl SummaryRow {
     pub(super) fn new(args: &Args, entry: &EstimateEntry) -> Self {
         let four_digits = |x: f64| format!("{x:.3e}").parse::<f64>().unwrap_or(x);
-        let estimate = entry.estimate();
-        let interval = estimate.map(|estimate| estimate.interval(args.alpha));
+        let effect = entry.effect();
+        let interval = effect.map(|effect| effect.interval(args.alpha));
         let n = match (entry.effect(), entry.n_pairs) {
             (Some(EffectEstimate { pairs: Some(pairs), .. }), _) => *pairs,
             (_, Some(pairs)) if entry.estimator == Estimator::Paired => pairs,
@@ -320,7 +364,8 @@ impl SummaryRow {
             outcome: entry.outcome.clone(),
             treatment: contrast_label(args, &entry.contrast),
             control: entry.contrast.control.clone(),
-            estimate: estimate.map(|estimate| four_digits(estimate.value)),
+            measure: effect.map_or(entry.estimator.measure(), |effect| effect.measure),
+            estimate: effect.map(|effect| four_digits(effect.value())),
             interval: interval.map(|(low, high)| (four_digits(low), four_digits(high))),
             p_adjusted: entry.p_adjusted.map_or_else(String::new, p),
             n,

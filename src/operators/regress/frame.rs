@@ -13,6 +13,7 @@ use datafusion::logical_expr::{Expr, cast, lit, when};
 use datafusion::prelude::isnan;
 use futures::StreamExt;
 
+use super::super::columns::is_text;
 use super::super::projection::in_key_order;
 use super::args::Args;
 use crate::functions::{KeyedHash, RowId, call};
@@ -78,8 +79,10 @@ pub(super) struct AnalysisFrame {
     pub(super) units: Option<LabelCodes>,
     /// The cluster of each row, if clusters are given.
     pub(super) clusters: Option<LabelCodes>,
-    /// Columns of numbers, by name.
+    /// Columns of numbers, by name; of a column of text the codes of its levels.
     pub(super) numbers: BTreeMap<String, Vec<f64>>,
+    /// The levels of each column of text, by code.
+    pub(super) levels: BTreeMap<String, Vec<String>>,
     /// A random number of each row.
     pub(super) draws: Vec<u64>,
     /// A random number of the unit of each row.
@@ -126,8 +129,18 @@ pub(super) async fn read(
     if let Some(cluster) = &args.cluster {
         columns.push(text(cluster)?.alias("cluster"));
     }
+    let of_text = |name: &str| {
+        let field = types.field_with_unqualified_name(name);
+        field.is_ok_and(|field| is_text(field.data_type())) || args.absorb.iter().any(|n| n == name)
+    };
+    let mut levels: Vec<Option<LabelCodes>> = Vec::new();
     for (at, name) in numbers.iter().enumerate() {
-        columns.push(cast(column(name), DataType::Float64).alias(format!("n{at}")));
+        levels.push(of_text(name).then(LabelCodes::default));
+        let value = match levels[at] {
+            Some(_) => text(name)?,
+            None => cast(column(name), DataType::Float64),
+        };
+        columns.push(value.alias(format!("n{at}")));
     }
     let mut stream = in_key_order(input, key, columns)?.execute_stream().await?;
     let mut frame = AnalysisFrame {
@@ -138,7 +151,10 @@ pub(super) async fn read(
     };
     let mut values: Vec<Vec<f64>> = vec![Vec::new(); numbers.len()];
     while let Some(batch) = stream.next().await {
-        frame.push(&batch?, &mut values)?;
+        frame.push(&batch?, &mut values, &mut levels)?;
+    }
+    for (name, codes) in numbers.iter().zip(levels) {
+        frame.levels.extend(codes.map(|codes| (name.clone(), codes.names)));
     }
     frame.numbers = numbers.iter().cloned().zip(values).collect();
     if frame.len() > NONE as usize / 2 {
@@ -148,7 +164,12 @@ pub(super) async fn read(
 }
 
 impl AnalysisFrame {
-    fn push(&mut self, batch: &RecordBatch, values: &mut [Vec<f64>]) -> Result<(), StepError> {
+    fn push(
+        &mut self,
+        batch: &RecordBatch,
+        values: &mut [Vec<f64>],
+        levels: &mut [Option<LabelCodes>],
+    ) -> Result<(), StepError> {
         let mut columns = batch.columns().iter();
         let mut next = || columns.next().ok_or_else(|| StepError::new("a defect: no column"));
         self.draws.extend(next()?.as_primitive::<UInt64Type>().values());
@@ -162,7 +183,17 @@ impl AnalysisFrame {
         if self.clusters.is_some() {
             self.push_codes(next()?.as_string::<i32>(), |frame| frame.clusters.as_mut());
         }
-        for column in values {
+        for (column, levels) in values.iter_mut().zip(levels) {
+            if let Some(codes) = levels {
+                let texts = next()?.as_string::<i32>();
+                texts.iter().for_each(|text| codes.push(text));
+                let new = codes.rows()[column.len()..].iter();
+                column.extend(new.map(|code| match *code {
+                    NONE => f64::NAN,
+                    code => f64::from(code),
+                }));
+                continue;
+            }
             let array = next()?.as_primitive::<Float64Type>();
             if array.null_count() == 0 {
                 column.extend_from_slice(array.values());

@@ -7,6 +7,7 @@ use super::args::Args;
 use super::comparison::{Comparison, Contrast, RowSet, differing_units};
 use super::estimate::{FittedPropensity, UnitPairs};
 use super::frame::{AnalysisFrame, gather};
+use super::levels::indicators;
 use super::shared_columns::{self as columns, RowStatus};
 use galeras_causal::{
     ColumnRef, Estimate, Modification, ModifierGroup, Refusal, dense, interaction, modification,
@@ -37,12 +38,15 @@ impl TableRow for ModifierRow {
         columns::outcome(|row| &row.outcome),
         columns::treatment(|row| &row.contrast.treatment),
         columns::control(|row| &row.contrast.control),
-        TableColumn::text("modifier", "the column with which the effect may change", |row| {
-            &row.modifier
-        }),
+        TableColumn::text(
+            "modifier",
+            "the column with which the effect may change; of a text, column=level",
+            |row| &row.modifier,
+        ),
         TableColumn::count(
             "bin",
-            "0: change of the effect per standard deviation; 1 and on: a group",
+            "0: change of the effect per standard deviation, or from the base to the level; 1 and on: \
+             a group",
             "groups",
             |row| row.bin,
         ),
@@ -98,7 +102,14 @@ pub(super) fn modifier_rows(
         let context = ModifierContext { args, set, outcome: &comparison.outcome, modifier };
         let fit = match why_withheld(set, comparison, modifier, score) {
             Some(reason) => Err(reason),
-            None => fit_modifier(args, frame, set, comparison, modifier),
+            None if frame.levels.contains_key(modifier) => {
+                rows.extend(level_rows(frame, &context, comparison));
+                continue;
+            }
+            None => {
+                let column = gather(&frame.numbers[modifier], &set.rows);
+                fit_modifier(args, set, comparison, modifier, &column)
+            }
         };
         match fit {
             Ok(fit) => {
@@ -113,6 +124,93 @@ pub(super) fn modifier_rows(
         }
     }
     rows
+}
+
+/// The rows of a modifier that is a text: for each level but the base, how much larger the effect is
+/// than among rows of the base, in the rows of these two levels.
+fn level_rows(
+    frame: &AnalysisFrame,
+    context: &ModifierContext<'_>,
+    comparison: &Comparison,
+) -> Vec<ModifierRow> {
+    let ModifierContext { args, set, modifier, outcome } = *context;
+    let refused = |context: &ModifierContext<'_>, reason: String| {
+        let note = format!("Whether the effect changes with `{}`: {reason}.", context.modifier);
+        context.row(0, Err(reason), 0, note)
+    };
+    let codes = gather(&frame.numbers[modifier], &set.rows);
+    let missing = codes.iter().filter(|code| code.is_nan()).count();
+    if missing > 0 && args.missing == MissingValues::Refuse {
+        let rows = count(missing, "row has", "rows have");
+        let reason = format!("{rows} no value of it (missing: drop leaves such rows out)");
+        return vec![refused(context, reason)];
+    }
+    let found = match indicators(args, frame, modifier, &set.rows) {
+        Ok(found) => found,
+        Err(reason) => return vec![refused(context, reason)],
+    };
+    let base = found.levels.iter().fold(codes, |mut base, (_, level)| {
+        base.iter_mut().zip(level).filter(|(_, is)| **is == 1.0).for_each(|(b, _)| *b = f64::NAN);
+        base
+    });
+    let mut rows = Vec::new();
+    for (level, indicator) in &found.levels {
+        let name = format!("{modifier}={level}");
+        let context = ModifierContext { args, set, outcome, modifier: &name };
+        // Rows of other levels have no part in this comparison.
+        let column: Vec<f64> = indicator
+            .iter()
+            .zip(&base)
+            .map(|(is, base)| if *is == 1.0 || !base.is_nan() { *is } else { f64::NAN })
+            .collect();
+        let fit = match unit_of_two_levels(&frame.numbers[modifier], set) {
+            Some(reason) => Err(reason),
+            None => fit_known(set, comparison, &name, &column),
+        };
+        let fit = match fit {
+            Ok(fit) => fit,
+            Err(reason) => {
+                rows.push(refused(&context, reason));
+                continue;
+            }
+        };
+        let slope = fit.modification.estimate;
+        // From one standard deviation of the indicator to the whole step.
+        let effect = Estimate {
+            value: slope.value / fit.deviation,
+            standard_error: slope.standard_error / fit.deviation,
+            ..slope
+        };
+        let note = format!(
+            "The effect on {outcome} is larger by {} where `{modifier}` is {level} than where it is \
+             {} ({} % CI {}, p {}{}).",
+            four_digits(effect.value),
+            found.base,
+            confidence_level(args.alpha),
+            interval(effect.interval(args.alpha)),
+            p_equals(effect.p_value()),
+            adjustment_phrase(set),
+        );
+        let p_value = Some(effect.p_value());
+        rows.push(ModifierRow { p_value, ..context.row(0, Ok(effect), fit.n, note) });
+        let groups = fit.modification.groups.iter().enumerate();
+        rows.extend(groups.map(|(at, group)| {
+            let level = if group.low == 1.0 { level } else { &found.base };
+            let note = format!("Where `{modifier}` is {level}");
+            context.named_group_row(at, group, &note)
+        }));
+    }
+    rows
+}
+
+/// Why a text is no modifier of pairs: it differs between the rows of some units.
+fn unit_of_two_levels(column: &[f64], set: &RowSet) -> Option<String> {
+    let units = set.units.as_ref()?;
+    let differing = differing_units(units, &gather(column, &set.rows));
+    (differing > 0).then(|| {
+        let units = count(differing, "unit", "units");
+        format!("it differs between the rows of {units}, so it is no modifier")
+    })
 }
 
 /// What the rows of a modifier have in common.
@@ -176,13 +274,19 @@ impl ModifierContext<'_> {
             let edges = if at == 0 { "from" } else { "above" };
             format!("`{modifier}` is {edges} {low} to {high}")
         };
+        self.named_group_row(at, group, &format!("Where {range}"))
+    }
+
+    /// The effect in the group at this position, which a sentence begins with.
+    fn named_group_row(&self, at: usize, group: &ModifierGroup, which: &str) -> ModifierRow {
+        let modifier = self.modifier;
         let size = match self.set.units {
             Some(_) => count(group.n, "unit", "units"),
             None => count(group.n, "row", "rows"),
         };
         let effect = match &group.effect {
             Ok(effect) => Ok(*effect),
-            Err(refusal) => Err(words_of(refusal, self.set, modifier)),
+            Err(refusal) => Err(words_of(refusal, &self.set.names, modifier)),
         };
         let answer = match &effect {
             Ok(effect) => format!(
@@ -193,7 +297,7 @@ impl ModifierContext<'_> {
             ),
             Err(reason) => format!("no effect is given, because {reason}"),
         };
-        let note = format!("Where {range} ({size}), {answer}.");
+        let note = format!("{which} ({size}), {answer}.");
         let edges = Some((group.low, group.high));
         ModifierRow { edges, ..self.row(at + 1, effect, group.n, note) }
     }
@@ -226,6 +330,8 @@ fn left_out_sentence(set: &RowSet, missing: usize) -> String {
 /// How the effect changes with a modifier, and the units for which that is known.
 struct ModifierFit {
     modification: Modification,
+    /// The standard deviation (n - 1) of the modifier, if it is 0 and 1.
+    deviation: f64,
     /// Units, without a unit rows.
     n: usize,
     /// How many have no value of the modifier.
@@ -249,6 +355,9 @@ fn why_withheld(
     if set.units.is_some() {
         return None;
     }
+    if !set.absorbed.is_empty() {
+        return Some("the interactions are estimated without absorbed effects".into());
+    }
     if set.names.is_empty() {
         return set.unadjusted_refused.clone();
     }
@@ -262,7 +371,7 @@ fn why_withheld(
 }
 
 /// A refusal in words.
-fn words_of(refusal: &Refusal, set: &RowSet, modifier: &str) -> String {
+fn words_of(refusal: &Refusal, names: &[String], modifier: &str) -> String {
     match refusal {
         Refusal::Constant(ColumnRef::Modifier) => refusal.describe(|_| Some(modifier)),
         Refusal::Constant(ColumnRef::ModifierInArm)
@@ -271,19 +380,18 @@ fn words_of(refusal: &Refusal, set: &RowSet, modifier: &str) -> String {
         }
         Refusal::Constant(ColumnRef::Differences) => "all differences are equal".into(),
         Refusal::Constant(ColumnRef::Outcome) => "the outcome has one value only".into(),
-        other => columns::named(other, &set.names),
+        other => columns::named(other, names),
     }
 }
 
 /// How the effect changes with a modifier.
 fn fit_modifier(
     args: &Args,
-    frame: &AnalysisFrame,
     set: &RowSet,
     comparison: &Comparison,
     modifier: &str,
+    column: &[f64],
 ) -> Result<ModifierFit, String> {
-    let column = gather(&frame.numbers[modifier], &set.rows);
     let missing = column.iter().filter(|value| value.is_nan()).count();
     if missing > 0 && args.missing == MissingValues::Refuse {
         let rows = count(missing, "row has", "rows have");
@@ -293,25 +401,49 @@ fn fit_modifier(
     if infinite > 0 {
         return Err(format!("it is infinite in {}", count(infinite, "row", "rows")));
     }
-    let words = |refusal: Refusal| words_of(&refusal, set, modifier);
+    fit_known(set, comparison, modifier, column)
+}
+
+/// The standard deviation (n - 1) of a column of zeros and ones.
+fn indicator_deviation(column: &[f64]) -> f64 {
+    let n = column.len() as f64;
+    let ones = column.iter().filter(|value| **value == 1.0).count() as f64;
+    (ones * (n - ones) / (n * (n - 1.0))).sqrt()
+}
+
+/// How the effect changes with a modifier, where it is known.
+fn fit_known(
+    set: &RowSet,
+    comparison: &Comparison,
+    modifier: &str,
+    column: &[f64],
+) -> Result<ModifierFit, String> {
+    let missing = column.iter().filter(|value| value.is_nan()).count();
+    let words = |refusal: Refusal| words_of(&refusal, &set.names, modifier);
     let known: Vec<u32> =
         (0..column.len() as u32).filter(|row| !column[*row as usize].is_nan()).collect();
     let Some(units) = &set.units else {
-        let covariates: Vec<Vec<f64>> =
-            set.covariates.iter().map(|column| gather(column, &known)).collect();
+        // An indicator of a level that the rows with the modifier do not have is left out.
+        let covariates = set.names.iter().zip(&set.covariates);
+        let (names, covariates): (Vec<String>, Vec<Vec<f64>>) = covariates
+            .map(|(name, column)| (name.clone(), gather(column, &known)))
+            .filter(|(_, column)| missing == 0 || column.iter().any(|x| *x != column[0]))
+            .unzip();
+        let values = gather(column, &known);
         let covariates: Vec<&[f64]> = covariates.iter().map(Vec::as_slice).collect();
         let clusters = set.clusters.as_ref().map(|codes| dense(gather(codes, &known).into_iter()));
         let modification = interaction(
             &gather(&set.treated, &known),
             &gather(&comparison.values, &known),
-            &gather(&column, &known),
+            &values,
             &covariates,
             clusters.as_deref(),
         );
-        let modification = modification.map_err(words)?;
-        return Ok(ModifierFit { modification, n: known.len(), left_out: missing });
+        let modification = modification.map_err(|refusal| words_of(&refusal, &names, modifier))?;
+        let deviation = indicator_deviation(&values);
+        return Ok(ModifierFit { modification, deviation, n: known.len(), left_out: missing });
     };
-    let of_known = (gather(units, &known), gather(&column, &known));
+    let of_known = (gather(units, &known), gather(column, &known));
     // A modifier is a property of the unit: what the treatment changes cannot modify it.
     let differing = differing_units(&of_known.0, &of_known.1);
     if differing > 0 {
@@ -331,7 +463,8 @@ fn fit_modifier(
     };
     let clusters = clusters.map(|codes| dense(codes.into_iter()));
     let differences = gather(&pairs.differences(), &kept);
-    let modification = modification(&differences, &gather(&values, &kept), clusters.as_deref());
-    let left_out = values.len() - kept.len();
-    Ok(ModifierFit { modification: modification.map_err(words)?, n: kept.len(), left_out })
+    let of_kept = gather(&values, &kept);
+    let modification = modification(&differences, &of_kept, clusters.as_deref()).map_err(words)?;
+    let deviation = indicator_deviation(&of_kept);
+    Ok(ModifierFit { modification, deviation, n: kept.len(), left_out: values.len() - kept.len() })
 }

@@ -5,6 +5,7 @@ use datafusion::prelude::SessionContext;
 
 use super::super::small_table::{TableRow, record_batch, table_schema};
 use super::balance::BalanceRow;
+use super::dose::{DoseRow, TrendRow};
 use super::estimate_table::{EstimateRow, SummaryRow};
 use super::identify::GraphRow;
 use super::modifiers::ModifierRow;
@@ -23,6 +24,10 @@ const OVERLAP: &str = "overlap";
 const SENSITIVITY: &str = "sensitivity";
 /// The port of effects that change with a column.
 const MODIFIERS: &str = "modifiers";
+/// The port of effects along a dose.
+const DOSE: &str = "dose";
+/// The port of tests of a trend along a dose.
+const TREND: &str = "trend";
 /// The port of what follows from the causal graph.
 const GRAPH: &str = "graph";
 
@@ -36,6 +41,8 @@ pub(super) struct ResultTables {
     pub(super) overlap: Vec<OverlapRow>,
     pub(super) sensitivity: Vec<SensitivityRow>,
     pub(super) modifiers: Vec<ModifierRow>,
+    pub(super) dose: Vec<DoseRow>,
+    pub(super) trend: Vec<TrendRow>,
     pub(super) graph: Vec<GraphRow>,
     /// What the user should hear of at once.
     pub(super) warnings: Vec<String>,
@@ -52,6 +59,8 @@ impl ResultTables {
             (OVERLAP, table(session, &self.overlap)?),
             (SENSITIVITY, table(session, &self.sensitivity)?),
             (MODIFIERS, table(session, &self.modifiers)?),
+            (DOSE, table(session, &self.dose)?),
+            (TREND, table(session, &self.trend)?),
             (GRAPH, table(session, &self.graph)?),
         ])
     }
@@ -77,6 +86,8 @@ pub(super) fn ports() -> Vec<Port> {
         port::<OverlapRow>(OVERLAP, &["outcomes", "treatment", "control"]),
         port::<SensitivityRow>(SENSITIVITY, &with(&["analysis", "measure"])),
         port::<ModifierRow>(MODIFIERS, &with(&["modifier", "bin"])),
+        port::<DoseRow>(DOSE, &["outcome", "dose"]),
+        port::<TrendRow>(TREND, &["outcome", "test"]),
         port::<GraphRow>(GRAPH, &["outcome", "kind", "variables", "given"]),
     ]
 }

@@ -41,7 +41,11 @@ impl TableRow for RefutationRow {
             row.estimator.name()
         }),
         TableColumn::text("refuter", "how the data were changed", |row| row.refuter.name()),
-        TableColumn::number("estimate", "the estimate on the data as they are", |row| row.estimate),
+        TableColumn::number(
+            "estimate",
+            "the estimate on the data as they are; of a ratio its logarithm, as in `new_effect`",
+            |row| row.estimate,
+        ),
         TableColumn::number("new_effect", "the mean of the estimates on changed data", |row| {
             row.on_changed_data.as_ref().map(|changed| changed.mean)
         }),

@@ -9,8 +9,9 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::args::{Args, Estimator, RefuterName};
 use super::comparison::RowSet;
-use super::estimate::{EstimationSample, estimate, fit_propensity};
+use super::estimate::{EstimationSample, fit_propensity};
 use super::frame::gather;
+use super::generalised::estimate;
 use crate::operator::StepError;
 use galeras_causal::{RefutationDesign, Refuter, Resample, Resampler};
 
@@ -59,7 +60,7 @@ fn why_inapplicable(
         (RefuterName::Placebo, Estimator::Iv) => {
             Some("the instrument does not act on a permuted treatment")
         }
-        (RefuterName::Placebo, _) if !in_pairs && estimator != Estimator::Paired => {
+        (RefuterName::Placebo, _) if !in_pairs && !estimator.needs_unit() => {
             Some("most rows are of units with one arm only, in which there is nothing to permute")
         }
         (RefuterName::Bootstrap, Estimator::Matching) => {
@@ -168,6 +169,9 @@ fn estimate_again(
     covariates.extend(resample.cause.as_deref());
     let instruments = slices(&instruments, &set.instruments, same_rows);
     let folds = draws.folds.map(|folds| gather(folds, &resample.rows));
+    let absorbed: Vec<Vec<u32>> =
+        set.absorbed.iter().map(|codes| gather(codes, &resample.rows)).collect();
+    let absorbed: Vec<&[u32]> = absorbed.iter().map(Vec::as_slice).collect();
     let mut outcomes: Vec<(usize, Vec<f64>)> = Vec::new();
     if !same_rows {
         for at in applicable {
@@ -188,6 +192,7 @@ fn estimate_again(
         instruments: &instruments,
         units: resample.units.as_deref(),
         clusters: resample.clusters.as_deref(),
+        absorbed: &absorbed,
         folds: folds.as_deref(),
         only_value: true,
     };

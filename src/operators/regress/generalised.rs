@@ -1,0 +1,249 @@
+//! Estimators of outcomes that are yes or no, counts or ordered, of ranks, and of regressions with
+//! absorbed effects: which function of `causal` answers, and on what scale. Those of mean differences
+//! are in `estimate`.
+
+use super::super::prose::{count, four_digits, p_equals};
+use super::args::{Args, Estimator};
+use super::comparison::FEWEST_UNITS;
+use super::estimate::{
+    EffectEstimate, EstimationSample, FittedPropensity, UnitPairs, estimate_mean_difference,
+};
+use super::measure::Measure;
+use galeras_causal::{
+    Covariance, Estimate, FourfoldTable, InvertedEstimate, Refusal, RiskMeasure, absorbed,
+    logistic, mcnemar, negative_binomial, poisson, proportional_odds, rank_sum, signed_rank_shift,
+};
+
+/// Estimates the effect. `score` is there if the estimator needs one.
+pub(super) fn estimate(
+    args: &Args,
+    estimator: Estimator,
+    sample: &EstimationSample<'_>,
+    score: Option<&FittedPropensity>,
+) -> Result<EffectEstimate, Refusal> {
+    match estimator {
+        Estimator::Ols if !sample.absorbed.is_empty() => estimate_absorbed(args, sample),
+        Estimator::RiskDifference => risks(args, sample, RiskMeasure::Difference),
+        Estimator::RiskRatio => risks(args, sample, RiskMeasure::Ratio),
+        Estimator::OddsRatio => risks(args, sample, RiskMeasure::OddsRatio),
+        Estimator::Logistic => by_logistic(args, sample, RiskMeasure::OddsRatio),
+        Estimator::LogisticDifference => by_logistic(args, sample, RiskMeasure::Difference),
+        Estimator::LogisticRatio => by_logistic(args, sample, RiskMeasure::Ratio),
+        Estimator::Poisson | Estimator::NegativeBinomial => by_counts(args, estimator, sample),
+        Estimator::ProportionalOdds => by_levels(args, sample),
+        Estimator::Wilcoxon => by_ranks(args, sample),
+        Estimator::Mcnemar => by_discordant_pairs(args, sample, false),
+        Estimator::McnemarMidP => by_discordant_pairs(args, sample, true),
+        other => estimate_mean_difference(args, other, sample, score),
+    }
+}
+
+/// An estimate on the scale of inference of its measure.
+fn on_scale(estimate: Estimate, measure: Measure, se_kind: impl Into<String>) -> EffectEstimate {
+    EffectEstimate { measure, ..EffectEstimate::new(estimate, "ate", se_kind) }
+}
+
+/// An estimate with the interval and p-value of a test.
+fn inverted(found: InvertedEstimate, measure: Measure, se_kind: &str) -> EffectEstimate {
+    let value = if measure.is_ratio() { found.value.ln() } else { found.value };
+    let standard_error = found.standard_error.unwrap_or(f64::NAN);
+    let estimate = Estimate { value, standard_error, degrees: f64::INFINITY };
+    EffectEstimate { inverted: Some(found), ..on_scale(estimate, measure, se_kind) }
+}
+
+fn measure_of(measure: RiskMeasure) -> Measure {
+    match measure {
+        RiskMeasure::Difference => Measure::RiskDifference,
+        RiskMeasure::Ratio => Measure::RiskRatio,
+        RiskMeasure::OddsRatio => Measure::OddsRatio,
+    }
+}
+
+/// Two proportions: by score intervals, or with clusters by a logistic regression on the arm alone,
+/// which has the same estimates.
+fn risks(
+    args: &Args,
+    sample: &EstimationSample<'_>,
+    measure: RiskMeasure,
+) -> Result<EffectEstimate, Refusal> {
+    if sample.correlated().is_some() {
+        let alone = EstimationSample { covariates: &[], ..*sample };
+        return by_logistic(args, &alone, measure);
+    }
+    let table = FourfoldTable::of(sample.treated, sample.outcome)?;
+    let found = table.compare(measure, args.alpha)?;
+    let mut result = inverted(found, measure_of(measure), "score test");
+    let ((x1, n1), (x0, n0)) = (table.treated, table.control);
+    result.remarks.push(format!("{x1} of {n1} against {x0} of {n0}."));
+    Ok(result)
+}
+
+fn by_logistic(
+    args: &Args,
+    sample: &EstimationSample<'_>,
+    measure: RiskMeasure,
+) -> Result<EffectEstimate, Refusal> {
+    let (kind, clusters) = sample.covariance(args);
+    let found = logistic(sample.treated, sample.outcome, sample.covariates, kind, clusters)?;
+    let estimate = match measure {
+        RiskMeasure::Difference => found.risk_difference,
+        RiskMeasure::Ratio => found.log_risk_ratio,
+        RiskMeasure::OddsRatio => found.log_odds_ratio,
+    };
+    let mut result = on_scale(estimate, measure_of(measure), kind.to_string());
+    result.remarks.extend(sample.unpaired_remark(kind));
+    if measure == RiskMeasure::OddsRatio {
+        if !sample.covariates.is_empty() {
+            result.remarks.push("The odds ratio is one at equal covariates.".into());
+        }
+    } else {
+        let (one, zero) = (four_digits(found.treated_risk), four_digits(found.control_risk));
+        let over = match sample.covariates {
+            [] => "",
+            _ => ", averaged over the covariates of all rows",
+        };
+        result.remarks.push(format!("Probabilities {one} against {zero}{over}."));
+    }
+    Ok(result)
+}
+
+fn by_counts(
+    args: &Args,
+    estimator: Estimator,
+    sample: &EstimationSample<'_>,
+) -> Result<EffectEstimate, Refusal> {
+    let (kind, clusters) = sample.covariance(args);
+    let fit = if estimator == Estimator::Poisson { poisson } else { negative_binomial };
+    let found = fit(sample.treated, sample.outcome, sample.covariates, kind, clusters)?;
+    // Of yes and no, the ratio of means is one of probabilities.
+    let binary = sample.outcome.iter().all(|y| *y == 0.0 || *y == 1.0);
+    let measure = if binary { Measure::RiskRatio } else { Measure::RateRatio };
+    let mut result = on_scale(found.log_ratio, measure, kind.to_string());
+    result.remarks.extend(sample.unpaired_remark(kind));
+    let pearson = four_digits(found.pearson);
+    if estimator == Estimator::NegativeBinomial {
+        let dispersion = four_digits(found.dispersion);
+        result
+            .remarks
+            .push(format!("Dispersion {dispersion}; Pearson's chi-squared/df {pearson}."));
+    } else if !binary {
+        result.remarks.push(format!("Pearson's chi-squared/df {pearson} (1 if Poisson)."));
+    }
+    if kind == Covariance::Classic && !sample.only_value && estimator == Estimator::Poisson {
+        let remark = "The classic standard error assumes that the variance is the mean.";
+        result.remarks.push(remark.into());
+    }
+    Ok(result)
+}
+
+fn by_levels(args: &Args, sample: &EstimationSample<'_>) -> Result<EffectEstimate, Refusal> {
+    let (kind, clusters) = sample.covariance_without_leverage(args);
+    let found =
+        proportional_odds(sample.treated, sample.outcome, sample.covariates, kind, clusters)?;
+    let mut result = on_scale(found.log_odds_ratio, Measure::OddsRatio, kind.to_string());
+    result.remarks.extend(sample.unpaired_remark(kind));
+    let levels = count(found.levels.len(), "level", "levels");
+    result.remarks.push(format!(
+        "The odds of a higher one of {levels}, taken as changed by the same ratio at each."
+    ));
+    Ok(result)
+}
+
+fn by_ranks(args: &Args, sample: &EstimationSample<'_>) -> Result<EffectEstimate, Refusal> {
+    if sample.clusters.is_some() {
+        return Err(Refusal::Other(
+            "Wilcoxon's tests take rows or pairs as independent: they know no clusters".into(),
+        ));
+    }
+    let Some(units) = sample.units else {
+        let of = |arm: bool| -> Vec<f64> {
+            let rows = sample.treated.iter().zip(sample.outcome);
+            rows.filter(|(treated, _)| **treated == arm).map(|(_, y)| *y).collect()
+        };
+        let found = rank_sum(&of(true), &of(false), args.alpha)?;
+        let kind = if found.exact { "rank sum, exact" } else { "rank sum, normal" };
+        let mut result = inverted(found.shift, Measure::Difference, kind);
+        let u = four_digits(found.u);
+        result.remarks.push(format!("The median of all differences of two rows; U = {u}."));
+        return Ok(result);
+    };
+    let pairs = pairs_of(sample, units)?;
+    let found = signed_rank_shift(&pairs.differences(), args.alpha)?;
+    let mut result = inverted(found.shift, Measure::Difference, "signed ranks");
+    let (w, nonzero) = (four_digits(found.w), found.nonzero);
+    result.remarks.push(format!(
+        "The median of the averages of two differences; W = {w} over {nonzero} that are not zero."
+    ));
+    result.of_pairs(&pairs);
+    Ok(result)
+}
+
+fn by_discordant_pairs(
+    args: &Args,
+    sample: &EstimationSample<'_>,
+    mid: bool,
+) -> Result<EffectEstimate, Refusal> {
+    let no_units = || Refusal::Other("McNemar's test needs a unit".into());
+    if sample.clusters.is_some() {
+        return Err(Refusal::Other(
+            "McNemar's test takes pairs as independent: it knows no clusters".into(),
+        ));
+    }
+    let pairs = pairs_of(sample, sample.units.ok_or_else(no_units)?)?;
+    if pairs.averaged {
+        return Err(Refusal::Other(
+            "a unit has several rows under one arm: McNemar's test needs one row for each".into(),
+        ));
+    }
+    let table = mcnemar(&pairs.treatment, &pairs.control)?;
+    let found = table.odds_ratio(mid, args.alpha)?;
+    let kind = if mid { "McNemar mid-p" } else { "McNemar exact" };
+    let mut result = inverted(found, Measure::OddsRatio, kind);
+    let other = if mid { "exact" } else { "mid-p" };
+    result.remarks.push(format!(
+        "{} gained the outcome, {} lost it, {} did not change ({other} p {}).",
+        table.gained,
+        table.lost,
+        table.unchanged,
+        p_equals(table.p_value(!mid))
+    ));
+    result.of_pairs(&pairs);
+    Ok(result)
+}
+
+/// The pairs of a sample, of which there are enough.
+fn pairs_of(sample: &EstimationSample<'_>, units: &[u32]) -> Result<UnitPairs, Refusal> {
+    let pairs = UnitPairs::of(sample.treated, sample.outcome, units);
+    let found = pairs.rows.len();
+    let needed = if sample.only_value { 2 } else { FEWEST_UNITS };
+    match found < needed {
+        true => Err(Refusal::TooFew { what: "pairs", found, needed }),
+        false => Ok(pairs),
+    }
+}
+
+/// Least squares with a constant for each level of the absorbed columns.
+fn estimate_absorbed(
+    args: &Args,
+    sample: &EstimationSample<'_>,
+) -> Result<EffectEstimate, Refusal> {
+    let (kind, clusters) = sample.covariance_without_leverage(args);
+    let found = absorbed(
+        sample.treated,
+        sample.outcome,
+        sample.covariates,
+        sample.absorbed,
+        kind,
+        clusters,
+    )?;
+    let mut result = EffectEstimate::new(found.estimate, "ate", kind.to_string());
+    result.remarks.extend(sample.unpaired_remark(kind));
+    let constants = count(found.absorbed, "constant", "constants");
+    result.remarks.push(format!(
+        "{} absorbed for the levels of {}, {} degrees of freedom left.",
+        constants,
+        super::super::prose::name_list(&args.absorb),
+        found.residual_degrees
+    ));
+    Ok(result)
+}

@@ -1,0 +1,314 @@
+//! `regress` on outcomes that are yes or no, counts or ordered, with texts as covariates, absorbed
+//! effects, and a treatment that is a dose: the numbers of tests/reference/generalised_models.json
+//! come out of the program.
+
+use serde_json::{Value, json};
+
+use crate::harness::Project;
+use crate::regress_tables::{OPTIMUM, analysed, estimate, find, holds, number, ran, text};
+
+fn reference() -> Value {
+    serde_json::from_str(include_str!("../reference/generalised_models.json")).unwrap()
+}
+
+const STEP: &str = "treatment: arm, control: '0', confounders: [size, depth], cluster: repo,
+      standard_errors: CR1";
+
+#[test]
+fn measures_are_those_of_the_peers() {
+    let peer = reference();
+    let project = ran(
+        peer["csv"].as_str().unwrap(),
+        &[
+            (
+                "passed",
+                &format!(
+                    "{STEP}, outcomes: [passed],
+                    estimators: [logistic, logistic_difference, logistic_ratio]"
+                ),
+            ),
+            (
+                "count",
+                &format!("{STEP}, outcomes: [count], estimators: [poisson, negative_binomial]"),
+            ),
+            ("level", &format!("{STEP}, outcomes: [level], estimators: [proportional_odds]")),
+        ],
+    );
+    let logistic = &peer["logistic"];
+    for (step, estimator, measure, log, error) in [
+        (
+            "passed",
+            "logistic",
+            "odds_ratio",
+            &logistic["log_odds_ratio"],
+            &logistic["errors"]["CR1"],
+        ),
+        (
+            "count",
+            "poisson",
+            "rate_ratio",
+            &peer["counts"]["poisson"]["log_ratio"],
+            &peer["counts"]["poisson"]["errors"]["CR1"],
+        ),
+        (
+            "count",
+            "negative_binomial",
+            "rate_ratio",
+            &peer["counts"]["negative_binomial"]["log_ratio"],
+            &peer["counts"]["negative_binomial"]["errors"]["CR1"],
+        ),
+        (
+            "level",
+            "proportional_odds",
+            "odds_ratio",
+            &peer["ordinal"]["log_odds_ratio"],
+            &peer["ordinal"]["errors"]["CR1"],
+        ),
+    ] {
+        let row = estimate(&project, step, estimator);
+        assert_eq!((text(&row, "measure"), number(&row, "null_value")), (measure, 1.0));
+        let (log, error) = (log.as_f64().unwrap(), error.as_f64().unwrap());
+        holds(&row, "estimate", log.exp(), OPTIMUM);
+        holds(&row, "standard_error", error, OPTIMUM);
+        holds(&row, "statistic", log / error, OPTIMUM);
+        // A ratio's interval is not symmetric, and has 1 in it if and only if p says so.
+        let (low, high) = (number(&row, "ci_low"), number(&row, "ci_high"));
+        assert!((low * high / (2.0 * log).exp() - 1.0).abs() < 1e-9, "{row}");
+        assert_eq!(low <= 1.0 && 1.0 <= high, number(&row, "p_value") >= 0.05, "{row}");
+        assert!(text(&row, "note").contains("SE of the logarithm"), "{row}");
+    }
+    let row = estimate(&project, "passed", "logistic_difference");
+    assert_eq!((text(&row, "measure"), number(&row, "null_value")), ("risk_difference", 0.0));
+    let margin = &logistic["margins"]["CR1"];
+    holds(&row, "estimate", margin["estimate"].as_f64().unwrap(), OPTIMUM);
+    holds(&row, "standard_error", margin["standard_error"].as_f64().unwrap(), OPTIMUM);
+    let row = &project.rows("passed.summary")[0];
+    assert_eq!(text(row, "measure"), "odds_ratio", "{row}");
+}
+
+#[test]
+fn absorbed_effects_are_those_of_the_peers() {
+    let peer = reference();
+    let step = |factors: &Value| {
+        format!(
+            "treatment: arm, control: '0', outcomes: [y], confounders: [size, depth],
+            absorb: {factors}"
+        )
+    };
+    let rows = peer["absorbed"]["factors"].as_array().unwrap();
+    let steps: Vec<(String, String)> = rows
+        .iter()
+        .enumerate()
+        .map(|(at, row)| (format!("s{at}"), step(&row["factors"])))
+        .collect();
+    let steps: Vec<(&str, &str)> =
+        steps.iter().map(|(name, with)| (name.as_str(), with.as_str())).collect();
+    let project = ran(peer["csv"].as_str().unwrap(), &steps);
+    for (row, (step, _)) in rows.iter().zip(&steps) {
+        let found = estimate(&project, step, "ols");
+        holds(&found, "estimate", row["estimate"].as_f64().unwrap(), OPTIMUM);
+        holds(&found, "standard_error", row["HC1"].as_f64().unwrap(), OPTIMUM);
+        holds(&found, "df", row["df_resid"].as_f64().unwrap(), 0.0);
+        assert!(text(&found, "note").contains("absorbed for the levels"), "{found}");
+    }
+}
+
+#[test]
+fn other_estimators_do_not_absorb() {
+    let peer = reference();
+    let with = "treatment: arm, control: '0', outcomes: [y], absorb: [repo],
+      estimators: [ols, lin]";
+    let project = analysed(peer["csv"].as_str().unwrap(), with);
+    let row = estimate(&project, "effects", "lin");
+    assert_eq!(text(&row, "status"), "not_applicable");
+    assert!(text(&row, "reason").contains("only `ols` does"), "{row}");
+}
+
+#[test]
+fn a_dose_has_a_curve_and_trends() {
+    let peer = reference();
+    let with = "treatment: dose, control: '5', outcomes: [y, passed], standard_errors: HC1,
+      dose: { at: [0, 5, 12, 25, 33] }";
+    let project = analysed(peer["csv"].as_str().unwrap(), with);
+    assert!(project.rows("effects").is_empty());
+    let curve = project.rows("effects.dose");
+    assert_eq!(curve.len(), 10);
+    let at = |dose: f64| {
+        let is = |row: &&Value| row["outcome"] == "y" && number(row, "dose") == dose;
+        curve.iter().find(is).unwrap().clone()
+    };
+    assert_eq!(text(&at(5.0), "status"), "not_applicable");
+    let row = at(25.0);
+    assert!(number(&row, "ci_low") < number(&row, "estimate"), "{row}");
+    let trend = project.rows("effects.trend");
+    let row = find(&trend, &[("outcome", "passed"), ("test", "cochran_armitage")]);
+    holds(row, "statistic", peer["dose"]["cochran_armitage"]["z"].as_f64().unwrap(), OPTIMUM);
+    let row = find(&trend, &[("outcome", "y"), ("test", "jonckheere_terpstra")]);
+    holds(row, "p_value", peer["dose"]["jonckheere"]["y"].as_f64().unwrap(), OPTIMUM);
+    let row = find(&trend, &[("outcome", "y"), ("test", "cochran_armitage")]);
+    assert_eq!(text(row, "status"), "not_applicable", "{row}");
+}
+
+/// 240 rows whose covariate is a text of three levels; by number it is 0, 1 or 2.
+fn levels() -> String {
+    let rows = (0..240u64).map(|row| {
+        let level = [0, 0, 1, 2][(row * row % 7 % 4) as usize];
+        let arm = u64::from((row * 5 + level * 3) % 11 > 5);
+        let y = row * row % 23 + 4 * arm + 9 * level + 5 * arm * u64::from(level == 2);
+        let name = ["java", "c", "python"][level as usize];
+        format!("{arm},{y},{name},{},{}\n", u64::from(level == 1), u64::from(level == 2))
+    });
+    let rows: String = rows.enumerate().map(|(id, row)| format!("{id},{row}")).collect();
+    format!("id,arm,y,language,is_c,is_python\n{rows}")
+}
+
+#[test]
+fn texts_are_indicators_of_their_levels() {
+    let with = "treatment: arm, control: '0', outcomes: [y], estimators: [ols, weighting, lin]";
+    let project = ran(
+        &levels(),
+        &[
+            ("text", &format!("{with}, confounders: [language]")),
+            ("numbers", &format!("{with}, confounders: [is_c, is_python]")),
+            ("base", &format!("{with}, confounders: [language], base: {{ language: python }}")),
+        ],
+    );
+    for estimator in ["ols", "weighting", "lin"] {
+        let (one, two) =
+            (estimate(&project, "text", estimator), estimate(&project, "numbers", estimator));
+        let other = estimate(&project, "base", estimator);
+        for column in ["estimate", "standard_error", "p_value"] {
+            holds(&one, column, number(&two, column), 1e-9);
+            holds(&other, column, number(&two, column), 1e-6);
+        }
+        assert_eq!(text(&one, "adjusted_for"), "language (base java)");
+        assert_eq!(text(&other, "adjusted_for"), "language (base python)");
+    }
+    let names: Vec<Value> =
+        project.rows("text.balance").iter().map(|row| row["covariate"].clone()).collect();
+    assert_eq!(names, [json!("language=c"), json!("language=python")]);
+}
+
+#[test]
+fn a_text_may_modify_the_effect() {
+    let with = "treatment: arm, control: '0', outcomes: [y], modifiers: [language]";
+    let project = analysed(&levels(), with);
+    let rows = project.rows("effects.modifiers");
+    let of = |modifier: &str, bin: u64| {
+        let is = |row: &&Value| row["modifier"] == modifier && row["bin"] == bin;
+        rows.iter().find(is).unwrap_or_else(|| panic!("{rows:#?}")).clone()
+    };
+    let (step, base, level) =
+        (of("language=python", 0), of("language=python", 1), of("language=python", 2));
+    let difference = number(&level, "estimate") - number(&base, "estimate");
+    holds(&step, "estimate", difference, 1e-9);
+    assert!(text(&step, "note").contains("where it is java"), "{step}");
+    assert!(text(&level, "note").starts_with("Where `language` is python"), "{level}");
+    assert!(rows.iter().all(|row| row["modifier"] != "language"), "{rows:#?}");
+}
+
+#[test]
+fn pairs_have_mcnemar_and_signed_ranks() {
+    // 60 units: 14 gain the outcome, 5 lose it, 20 have it in both.
+    let rows = (0..60).map(|unit| {
+        let (control, treated) = match unit {
+            0..14 => (0, 1),
+            14..19 => (1, 0),
+            19..39 => (1, 1),
+            _ => (0, 0),
+        };
+        let y = |arm: i32| unit * 7 % 13 + arm * (unit % 5);
+        format!("u{unit},c,{control},{}\nu{unit},t,{treated},{}\n", y(0), y(1))
+    });
+    let table = format!("unit,arm,passed,y\n{}", rows.collect::<String>());
+    let with = "treatment: arm, control: c, outcomes: [passed, y], unit: unit,
+      estimators: [paired, mcnemar, mcnemar_mid_p, wilcoxon]";
+    let project = analysed(&table, with);
+    let rows = project.rows("effects");
+    let of = |outcome, estimator| find(&rows, &[("outcome", outcome), ("estimator", estimator)]);
+    let exact = of("passed", "mcnemar");
+    holds(exact, "estimate", 14.0 / 5.0, 1e-9);
+    // 2 P(X <= 5) of 19 at one half, and the same less P(X = 5).
+    holds(exact, "p_value", 0.0635_681_152_343_75, 1e-9);
+    holds(of("passed", "mcnemar_mid_p"), "p_value", 0.0413_894_653_320_312_5, 1e-9);
+    assert_eq!(exact["statistic"], Value::Null, "{exact}");
+    let refused = of("y", "mcnemar");
+    assert_eq!(text(refused, "status"), "refused", "{refused}");
+    assert!(text(refused, "reason").contains("`y` is"), "{refused}");
+    let shift = of("y", "wilcoxon");
+    holds(shift, "estimate", 2.0, 1e-9);
+    assert_eq!(text(shift, "measure"), "difference");
+}
+
+#[test]
+fn what_has_no_number_is_refused_in_words() {
+    // No treated row has the outcome.
+    let rows = (0..80).map(|row| {
+        let (arm, size) = (row % 2, row * row % 17);
+        format!("{row},{arm},{},{size},only\n", if arm == 0 && row % 3 == 0 { 1 } else { 0 })
+    });
+    let table = format!("id,arm,passed,size,word\n{}", rows.collect::<String>());
+    let with = "treatment: arm, control: '0', outcomes: [passed], confounders: [size]";
+    let project = ran(
+        &table,
+        &[
+            (
+                "effects",
+                &format!(
+                    "{with}, estimators: [risk_difference, risk_ratio, odds_ratio, logistic,
+                    logistic_difference, poisson, negative_binomial, proportional_odds]"
+                ),
+            ),
+            ("word", "treatment: arm, control: '0', outcomes: [passed], confounders: [word]"),
+        ],
+    );
+    let rows = project.rows("effects");
+    for (estimator, words) in [
+        ("risk_ratio", "one cell of the table"),
+        ("odds_ratio", "one cell of the table"),
+        ("logistic", "cell of the table"),
+        ("logistic_difference", "cell of the table"),
+        ("poisson", "every count in the treated arm is zero"),
+        ("negative_binomial", "every count in the treated arm is zero"),
+        ("proportional_odds", "separation"),
+    ] {
+        let row = find(&rows, &[("estimator", estimator)]);
+        assert_eq!((text(row, "status"), &row["estimate"]), ("refused", &Value::Null), "{row}");
+        assert!(text(row, "reason").contains(words), "{row}");
+    }
+    // The difference has an interval all the same.
+    let row = find(&rows, &[("estimator", "risk_difference")]);
+    assert_eq!(text(row, "status"), "ok", "{row}");
+    assert!(number(row, "ci_high") < 0.0, "{row}");
+    let row = &project.rows("word")[0];
+    assert!(text(row, "reason").contains("`word` has one level only"), "{row}");
+}
+
+#[test]
+fn arguments_that_do_not_fit_are_found_first() {
+    let table = "id,arm,y,x,word\n1,1,2,3,a\n";
+    for (with, words) in [
+        ("estimators: [mcnemar]", "`mcnemar` needs a unit"),
+        ("base: { x: a }, confounders: [x]", "`x` is not a column of text"),
+        ("base: { word: a }", "`word` is neither a confounder nor a modifier"),
+        ("absorb: [word], estimators: [difference]", "`absorb` is for `ols`"),
+        ("absorb: [word], confounders: [word]", "already the confounder"),
+        ("dose: {}, control: none", "is `none`, which is not a dose"),
+        ("dose: { knots: 9 }", "knots"),
+        ("outcomes: [word]", "a number is needed"),
+        ("instruments: [word], estimators: [iv]", "a number is needed"),
+    ] {
+        let mut with = with.to_owned();
+        for (key, rest) in [("outcomes:", "outcomes: [y]"), ("control:", "control: '0'")] {
+            if !with.contains(key) {
+                with = format!("{rest}, {with}");
+            }
+        }
+        let steps = [("effects", format!("treatment: arm, {with}"))];
+        let steps: Vec<(&str, &str)> = steps.iter().map(|(n, w)| (*n, w.as_str())).collect();
+        let project = Project::new(&crate::regress_tables::workflow(&steps));
+        project.write("data.csv", table);
+        let outcome = project.run(&["check", "w.yaml"]).exits(2);
+        assert!(outcome.stderr.contains(words), "{with}: {outcome}");
+    }
+}
