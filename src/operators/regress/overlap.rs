@@ -112,7 +112,7 @@ impl TableRow for OverlapRow {
 
 /// The scores as estimators by propensity may use them: refused where the arms overlap too little.
 /// That is where more of them are extreme than `max_clipped` allows, or where the weights leave an
-/// arm a tenth of its rows or less. (Crump and others 2009, Biometrika 96:187, on the range;
+/// arm less than a tenth of its rows. (Crump and others 2009, Biometrika 96:187, on the range;
 /// Kish's effective size.)
 pub(super) fn usable_scores(
     args: &Args,
@@ -165,12 +165,18 @@ fn shortage(args: &Args, set: &RowSet, overlap: &Overlap) -> Option<String> {
         (overlap.effective_treated, treated, &set.contrast.treatment),
         (overlap.effective_control, n - treated, &set.contrast.control),
     ] {
-        if effective < FEWEST_EFFECTIVE * rows as f64 {
+        // An arm that stands in for the other one, and is larger, need not be used as a whole.
+        let needed = match args.estimand {
+            EstimandName::Att | EstimandName::Atc => rows.min(n - rows),
+            EstimandName::Ate | EstimandName::Ato => rows,
+        };
+        if effective < FEWEST_EFFECTIVE * needed as f64 {
             return Some(format!(
                 "the weights leave {} of `{arm}` an effective sample size of {}, less than a tenth \
-                 ({help})",
+                 of {} ({help})",
                 count(rows, "row", "rows"),
                 four_digits(effective),
+                thousands(needed),
             ));
         }
     }
