@@ -130,7 +130,7 @@ fn rows_near_to_another_table_are_set_aside_with_what_they_are_near_to() {
 fn rows_of_the_other_table_are_in_no_cluster_and_the_rest_is_as_if_near_rows_had_not_been_there() {
     // `b` joins `a` and `c`, and is near to the corpus; without it they are not similar.
     let data = [row("a", &words(0, 22)), row("b", &words(2, 24)), row("c", &words(4, 26))];
-    let alone = project("", &data, &[]);
+    let alone = project("", &data, &[task(json!("t"), &words(900, 930))]);
     alone.run_ok(&[]);
     assert_eq!(kept(&alone), ["a"]);
     let project = project("", &data, &[task(json!("t"), &words(2, 24))]);
@@ -311,7 +311,7 @@ fn arguments_that_do_not_fit_are_refused() {
         &["`against_threshold` must be above 0"],
     );
     let with = format!("{{ {fit}, against_ids: «mine }}");
-    refused(&workflow(both, &with), "wrong-choice", &["other"]);
+    refused(&workflow(both, &with), "wrong-value", &["other"]);
     let unknown = workflow("{ input: data, «agains: corpus }", "{ column: code }");
     refused(&unknown, "wrong-inputs", &["no input `agains`", "against"]);
 }

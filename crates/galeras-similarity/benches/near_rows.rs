@@ -54,7 +54,7 @@ fn main() -> ExitCode {
             targets.push(&tokens(&rows[first..end]), &|| false).unwrap();
             first = end;
         }
-        parts.push((start, Arc::new(targets.index(&|| false).unwrap())));
+        parts.push((start, Arc::new(NearIndex::new(targets, &|| false).unwrap())));
     }
     let seconds = started.elapsed().as_secs_f64();
     println!("index: {} rows in {} parts, {seconds:.2} s", rows.len(), parts.len());

@@ -44,16 +44,20 @@ pub struct NearIndex {
 }
 
 impl NearIndex {
-    pub(super) fn new(
-        targets: Targets,
-        rows: Vec<u32>,
-        thresholds: &NearThresholds,
-        threads: usize,
-        stop: StopFlag<'_>,
-    ) -> Result<Self, SimilarityError> {
+    /// The index of some rows.
+    ///
+    /// # Errors
+    /// - [`SimilarityError::Stopped`] if `stop` said so;
+    /// - [`SimilarityError::Threshold`] if a threshold is not in its range;
+    /// - [`SimilarityError::TooMany`] if tokens or n-grams cannot be numbered;
+    /// - [`SimilarityError::Worker`] if a thread panicked.
+    pub fn new(targets: Targets, stop: StopFlag<'_>) -> Result<Self, SimilarityError> {
+        let Targets {
+            thresholds, limits, mut vocabulary, mut sequences, ends, sizes, rows, ..
+        } = targets;
+        let threads = limits.threads();
         thresholds.check()?;
         let bounds = Bounds::new(&thresholds.similar)?;
-        let Targets { mut vocabulary, mut sequences, ends, sizes, .. } = targets;
         check(stop)?;
         let starts = starts_of(&ends);
         let bags: Vec<usize> = std::iter::once(0)
@@ -71,7 +75,7 @@ impl NearIndex {
         }
         let (tokens, counts) = count(&sequences, &starts, &bags, threads, stop)?;
         let mut index = Self {
-            thresholds: *thresholds,
+            thresholds,
             bounds,
             vocabulary,
             sequences,

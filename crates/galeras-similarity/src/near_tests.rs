@@ -26,7 +26,7 @@ fn index(rows: &[Tokens], thresholds: &NearThresholds, threads: usize) -> Arc<Ne
     let (some, others) = rows.split_at(rows.len() / 2);
     targets.push(&token_rows(some), GO).unwrap();
     targets.push(&token_rows(others), GO).unwrap();
-    Arc::new(targets.index(GO).unwrap())
+    Arc::new(NearIndex::new(targets, GO).unwrap())
 }
 
 fn found(rows: &[Tokens], others: &[Tokens], thresholds: &NearThresholds, threads: usize) -> Near {
@@ -228,10 +228,10 @@ fn empty_tables_are_near_to_nothing() {
 fn thresholds_out_of_range_are_refused() {
     for containment in [[-0.1, 0.0], [0.0, 1.1], [f64::NAN, 0.0]] {
         let thresholds = NearThresholds { containment, ..all(0.8) };
-        let index = Targets::new(thresholds, &limits(1 << 30, 1)).index(GO);
+        let index = NearIndex::new(Targets::new(thresholds, &limits(1 << 30, 1)), GO);
         assert!(matches!(index, Err(SimilarityError::Threshold { name: "containment", .. })));
     }
-    assert!(Targets::new(all(0.0), &limits(1 << 30, 1)).index(GO).is_err());
+    assert!(NearIndex::new(Targets::new(all(0.0), &limits(1 << 30, 1)), GO).is_err());
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn every_phase_stops_when_asked() {
     let stop: StopFlag<'_> = &|| true;
     let mut targets = Targets::new(all(0.8), &limits(1 << 30, 2));
     assert!(matches!(targets.push(&token_rows(&rows), stop), Err(SimilarityError::Stopped)));
-    assert!(matches!(targets.index(stop), Err(SimilarityError::Stopped)));
+    assert!(matches!(NearIndex::new(targets, stop), Err(SimilarityError::Stopped)));
     let index = index(&rows, &all(0.8), 2);
     let mut probe = NearProbe::new(&index);
     let tokens = token_rows(&[Some((0..1_000_000).collect())]);
@@ -273,5 +273,5 @@ fn targets_say_when_the_memory_is_full() {
         rows += 1;
     }
     assert!((50..1000).contains(&rows), "{rows}");
-    targets.index(GO).unwrap();
+    NearIndex::new(targets, GO).unwrap();
 }

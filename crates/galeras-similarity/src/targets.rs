@@ -5,7 +5,6 @@
 use std::collections::HashMap;
 
 use super::keys::mix;
-use super::near_index::NearIndex;
 use super::nearness::{NGRAMS, NearThresholds};
 use super::stoppable::Ticker;
 use super::token_rows::TokenRows;
@@ -25,8 +24,8 @@ const BATCH: usize = 64;
 /// Rows to be compared, as many as the memory holds an index of. Rows with the same tokens in the
 /// same order are one document.
 pub struct Targets {
-    thresholds: NearThresholds,
-    limits: SimilarityLimits,
+    pub(super) thresholds: NearThresholds,
+    pub(super) limits: SimilarityLimits,
     pub(super) vocabulary: Vocabulary,
     /// The tokens of the documents, one after another, in the order of the text.
     pub(super) sequences: Vec<u32>,
@@ -37,7 +36,7 @@ pub struct Targets {
     /// The first document with a sequence of this hash.
     known: HashMap<(u64, u64), u32>,
     /// The document of each row.
-    rows: Vec<u32>,
+    pub(super) rows: Vec<u32>,
     counts: CorpusCounts,
     bytes: usize,
 }
@@ -163,19 +162,6 @@ impl Targets {
         // Vectors grow by doubling, the table too.
         let held = self.bytes + 2 * self.vocabulary.held() + 16 * self.vocabulary.len();
         held > self.limits.memory
-    }
-
-    /// The index of the rows.
-    ///
-    /// # Errors
-    /// - [`SimilarityError::Stopped`] if `stop` said so;
-    /// - [`SimilarityError::Threshold`] if a threshold is not in its range;
-    /// - [`SimilarityError::Worker`] if a thread panicked.
-    pub fn index(mut self, stop: StopFlag<'_>) -> Result<NearIndex, SimilarityError> {
-        let rows = std::mem::take(&mut self.rows);
-        self.known = HashMap::new();
-        let (thresholds, threads) = (self.thresholds, self.limits.threads());
-        NearIndex::new(self, rows, &thresholds, threads, stop)
     }
 }
 

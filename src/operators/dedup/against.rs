@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::super::columns::is_text;
 use super::Args;
-use super::decide::{DUPLICATE, DUPLICATE_OF, JACCARD, MULTISET_JACCARD, REASON};
+use super::decide::{AgainstCounts, DUPLICATE, DUPLICATE_OF, JACCARD, MULTISET_JACCARD, REASON};
 use crate::code::Code;
 use crate::digest::type_name;
 use crate::id::ID;
@@ -204,20 +204,6 @@ pub(super) struct NearRows {
     /// The id of each, and what it is nearest to.
     pub(super) rows: Vec<(String, NearRow)>,
     pub(super) counts: AgainstCounts,
-}
-
-/// What the summary says of `against`.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct AgainstCounts {
-    /// Rows that are near to it.
-    pub(super) near: u64,
-    /// Those among them that are similar, not only contained.
-    pub(super) similar: u64,
-    /// Its rows: all of them, those with enough tokens, those without, nulls.
-    pub(super) rows: u64,
-    pub(super) compared: u64,
-    pub(super) too_short: u64,
-    pub(super) nulls: u64,
 }
 
 impl NearRows {

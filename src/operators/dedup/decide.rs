@@ -16,7 +16,6 @@ use datafusion::dataframe::DataFrame;
 use futures::StreamExt;
 
 use super::super::worker_threads::{StopOnDrop, on_thread};
-use super::against::AgainstCounts;
 use super::{BoundDedup, Keep};
 use crate::id::ID;
 use crate::operator::{LowerContext, StepError, Tell};
@@ -39,6 +38,20 @@ pub(super) struct Decided {
     pub(super) clusters: RecordBatch,
     /// The port `summary`.
     pub(super) summary: RecordBatch,
+}
+
+/// What the summary says of `against`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct AgainstCounts {
+    /// Rows that are near to it.
+    pub(super) near: u64,
+    /// Those among them that are similar, not only contained.
+    pub(super) similar: u64,
+    /// Its rows: all of them, those with enough tokens, those without, nulls.
+    pub(super) rows: u64,
+    pub(super) compared: u64,
+    pub(super) too_short: u64,
+    pub(super) nulls: u64,
 }
 
 /// A row of a cluster.

@@ -18,7 +18,8 @@ use futures::future::try_join_all;
 use tokio::sync::mpsc;
 
 use super::super::worker_threads::{StopOnDrop, on_thread};
-use super::against::{Against, AgainstCounts, AgainstIds, NearRows};
+use super::against::{Against, AgainstIds, NearRows};
+use super::decide::AgainstCounts;
 use super::{BoundDedup, Keywords};
 use crate::functions::bpe::Bpe;
 use crate::id::ID;
@@ -210,7 +211,7 @@ async fn block(
             ids.extend(batch.column(0).as_string::<i32>().iter().flatten().map(str::to_owned));
             is_full.store(targets.is_full(), Ordering::Relaxed);
         }
-        Ok((targets.index(&stop)?, ids))
+        Ok((NearIndex::new(targets, &stop)?, ids))
     });
     let (last, _, (index, ids)) =
         tokio::try_join!(source.feed(send, &full), try_join_all(readers), builder)?;
