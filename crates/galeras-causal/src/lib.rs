@@ -61,8 +61,8 @@ pub use paired::{PairedDifference, paired};
 pub use power::{DetectableEffects, minimum_detectable, paired_gain};
 pub use propensity::{
     CrossFit, DoublyRobust, Estimand, Matching, PartiallyLinear, Propensity, RegressionAdjustment,
-    Stratification, Weighting, aipw, cross_fit_aipw, matching, partially_linear,
-    regression_adjustment, stratification, weighting,
+    Stratification, Weighting, aipw, cross_fit_aipw, jackknifed_aipw, jackknifed_weighting,
+    matching, partially_linear, regression_adjustment, stratification, weighting,
 };
 pub use rank::{Ranks, average_ranks};
 pub use refusal::Refusal;
