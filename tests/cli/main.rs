@@ -98,6 +98,7 @@ mod read_hostile;
 mod read_pandas;
 mod regress_columns;
 mod regress_design;
+mod regress_faults;
 mod regress_formulas;
 mod regress_goldens;
 mod regress_graph;

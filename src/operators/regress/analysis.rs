@@ -9,6 +9,7 @@ use super::adjustment::AdjustmentPlan;
 use super::args::{Args, Estimator};
 use super::balance::balance_rows;
 use super::comparison::{Comparison, RowSet, contrasts, row_sets};
+use super::data_faults::similar_arms;
 use super::estimate::{
     EffectEstimate, EstimationSample, FittedPropensity, UnitPairs, estimate, fit_propensity,
 };
@@ -24,6 +25,7 @@ use super::ports::ResultTables;
 use super::refutation_table::refutation_rows;
 use super::refutations::{RefutationProgress, RefutedEstimate, RowDraws, refute};
 use super::sensitivity::sensitivity_rows;
+use super::suspect_rows::remarks;
 use crate::operator::StepError;
 use galeras_causal::{CausalGraph, ColumnRef, Refusal, adjust};
 
@@ -88,6 +90,7 @@ pub(super) fn analyse(
     let mut tables = ResultTables::default();
     let mut entries = Vec::new();
     let contrasts = contrasts(args, frame);
+    tables.warnings = similar_arms(&args.treatment, frame.arms.names());
     for contrast in &contrasts {
         let versus = format!("{} against {}", contrast.treatment, contrast.control);
         activity.report(|| format!("{versus}: estimating"));
@@ -99,6 +102,11 @@ pub(super) fn analyse(
             tables.balance.extend(balance_rows(args, frame, set, score.as_ref()));
             tables.overlap.extend(overlap_row(args, set, score.as_ref()));
             let mut set_entries = estimates(plan, set, score.as_ref(), folds.as_deref());
+            for comparison in &set.comparisons {
+                let about = format!("the effect of {versus} on `{}`", comparison.outcome);
+                let warnings = remarks(set, comparison).into_iter();
+                tables.warnings.extend(warnings.map(|remark| format!("{about}: {remark}")));
+            }
             refutations(
                 args,
                 frame,
@@ -226,13 +234,16 @@ fn estimates(
             .units
             .as_ref()
             .map(|units| UnitPairs::of(&set.treated, &comparison.values, units).rows.len());
+        let remarks = remarks(set, comparison);
         for (order, estimator) in args.estimators().into_iter().enumerate() {
             let result = match why_withheld(args, set, adjustment, comparison, estimator, score) {
                 Some(result) => result,
                 None => match estimate(args, estimator, &sample, score) {
-                    Ok(effect) => EstimatorAnswer::Estimated(with_warnings(
-                        effect, adjustment, estimator, score,
-                    )),
+                    Ok(effect) => {
+                        let mut effect = with_warnings(effect, adjustment, estimator, score);
+                        effect.remarks.extend(remarks.iter().cloned());
+                        EstimatorAnswer::Estimated(effect)
+                    }
                     Err(refusal) => {
                         EstimatorAnswer::Refused(reason(args, set, &comparison.outcome, &refusal))
                     }

@@ -2,7 +2,8 @@
 //!
 //! The arithmetic is in the crate `galeras-causal`. Here: arguments (`args`, `check`), the input as
 //! columns (`frame`), what is adjusted for (`adjustment`), which rows are compared and what forbids
-//! it (`comparison`), one estimate (`estimate`), the refuters (`refutations`) and the analysis of
+//! it (`comparison`, `data_faults`), rows that decide too much (`suspect_rows`), one estimate
+//! (`estimate`), the refuters (`refutations`) and the analysis of
 //! all contrasts (`analysis`). A table's columns stand beside the code that makes its rows:
 //! `estimate_table`, `refutation_table`, `balance`, `overlap`, `sensitivity` (with `omnibus`),
 //! `modifiers`, `identify` (what follows from the graph). They share `shared_columns`; `ports` lists them.
@@ -13,6 +14,7 @@ mod args;
 mod balance;
 mod check;
 mod comparison;
+mod data_faults;
 mod estimate;
 mod estimate_table;
 mod frame;
@@ -25,6 +27,7 @@ mod refutation_table;
 mod refutations;
 mod sensitivity;
 mod shared_columns;
+mod suspect_rows;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
