@@ -141,7 +141,7 @@ def main() -> int:
     )
     ratios = {}
     for name, values in ours.items():
-        peer = theirs.get("codebleu" if name == "codebleu_compat" else name)
+        peer = theirs.get("codebleu" if name == "codebleu_strict" else name)
         best, middle = min(values), statistics.median(values)
         ratios[name] = (min(peer) / best if peer else None, best / parse)
         shown = (

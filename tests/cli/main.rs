@@ -105,6 +105,7 @@ mod read_pandas;
 mod regress_columns;
 mod regress_design;
 mod regress_effect_sizes;
+mod regress_faults;
 mod regress_formulas;
 mod regress_goldens;
 mod regress_graph;

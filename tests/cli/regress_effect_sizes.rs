@@ -336,8 +336,8 @@ fn margins_in_standard_deviations_agree_with_the_interval_of_the_effect_size() {
     let mut steps: Vec<(&str, &str)> =
         steps.iter().map(|(name, with)| (name.as_str(), with.as_str())).collect();
     let adjusted = format!("{ARMS}, confounders: [x], equivalence: {{ margin: 0.5, units: sd }}");
-    let text = table(&peer);
-    let rows = text.lines().enumerate().map(|(at, line)| match at {
+    let csv = table(&peer);
+    let rows = csv.lines().enumerate().map(|(at, line)| match at {
         0 => format!("{line},x\n"),
         at => format!("{line},{}\n", noise(at as u64, 3)),
     });

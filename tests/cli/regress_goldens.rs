@@ -155,12 +155,12 @@ fn regressions_have_the_standard_errors_of_statsmodels() {
                 assert_eq!(text(row, "adjusted_for"), adjusted.join(", "));
             }
         }
-        // Without a choice it is HC2.
+        // Without a choice it is HC3, which holds in few rows.
         let project = golden.ran(&[("effects".into(), golden.adjusted())]);
         let rows = project.rows("effects");
         let names: Vec<&str> = rows.iter().map(|row| text(row, "estimator")).collect();
         assert_eq!(names, ["aipw", "ols"], "by key");
-        assert_eq!(find(&rows, &[("estimator", "ols"), ("se_kind", "HC2")])["primary"], true);
+        assert_eq!(find(&rows, &[("estimator", "ols"), ("se_kind", "HC3")])["primary"], true);
     }
     assert_eq!(refused, 2, "HC2 and HC3 of the interacted regression on IHDP");
 }
@@ -179,7 +179,8 @@ fn propensity_estimators_are_those_of_the_optimum() {
                 let with = format!("{}, estimand: {estimand}{penalty}", golden.adjusted());
                 let all = "estimators: [matching, stratification, weighting]";
                 steps.push((estimand.to_string(), format!("{with}, {all}")));
-                let wide = "estimators: [weighting], clip: [1e-12, 0.999999999999]";
+                let wide = "estimators: [weighting], standard_errors: HC0, \
+                            clip: [1e-12, 0.999999999999]";
                 steps.push((format!("wide_{estimand}"), format!("{with}, {wide}")));
             }
             let project = golden.ran(&steps);
@@ -233,7 +234,8 @@ fn propensity_estimators_are_those_of_the_optimum() {
 fn augmented_weighting_is_that_of_teffects() {
     for golden in goldens() {
         let steps = [("mle", ""), ("ridge_C1", ", penalty: 1.0")].map(|(model, penalty)| {
-            let with = format!("{}, estimators: [aipw]{penalty}", golden.adjusted());
+            let with =
+                format!("{}, estimators: [aipw], standard_errors: HC0{penalty}", golden.adjusted());
             (model.to_lowercase(), with)
         });
         let project = golden.ran(&steps);
@@ -358,10 +360,10 @@ fn standard_errors_by_propensity_are_those_of_all_estimating_equations() {
         for (estimand, _) in ESTIMANDS {
             let with = format!("{}, estimand: {estimand}", golden.adjusted());
             let with = format!("{with}, estimators: [matching, weighting]");
-            steps.push((estimand.to_owned(), with.clone()));
+            steps.push((estimand.to_owned(), format!("{with}, standard_errors: HC0")));
             if let Some(cluster) = peer["cluster"].as_str() {
-                steps
-                    .push((format!("{estimand}_clustered"), format!("{with}, cluster: {cluster}")));
+                let with = format!("{with}, standard_errors: CR0, cluster: {cluster}");
+                steps.push((format!("{estimand}_clustered"), with));
             }
         }
         let project = golden.ran(&steps);

@@ -14,13 +14,17 @@ steps:
   scores: { op: score, from: data, with: { reference: code } }
 ";
 
-const COLUMNS: [&str; 12] = [
+const COLUMNS: [&str; 16] = [
     "bleu",
     "codebleu",
     "codebleu_ngram",
     "codebleu_weighted",
     "codebleu_syntax",
     "codebleu_dataflow",
+    "codebleu_strict",
+    "codebleu_strict_weighted",
+    "codebleu_strict_syntax",
+    "codebleu_strict_dataflow",
     "levenshtein",
     "similarity",
     "exact_match",
@@ -76,12 +80,16 @@ fn nulls(row: &Value) -> Vec<&'static str> {
 }
 
 const CODE: &str = "def f(a):\n    b = a + 1\n    return b";
-const TREES: [&str; 6] = [
+const TREES: [&str; 10] = [
     "codebleu",
     "codebleu_ngram",
     "codebleu_weighted",
     "codebleu_syntax",
     "codebleu_dataflow",
+    "codebleu_strict",
+    "codebleu_strict_weighted",
+    "codebleu_strict_syntax",
+    "codebleu_strict_dataflow",
     "parses",
 ];
 
@@ -93,7 +101,7 @@ fn a_text_that_is_too_large_to_be_parsed_has_the_other_scores() {
         &[("answer", CODE, &large), ("reference", &large, CODE), ("small", CODE, CODE)],
         |mode, rows, project| {
             assert_eq!(nulls(&rows["answer"]), TREES, "{mode}");
-            assert_eq!(nulls(&rows["reference"]), TREES[..5], "{mode}");
+            assert_eq!(nulls(&rows["reference"]), TREES[..9], "{mode}");
             assert!(rows["answer"]["levenshtein"].as_u64().unwrap() > 4_900_000);
             assert_eq!(rows["reference"]["parses"], 1);
             assert_eq!(nulls(&rows["small"]), [""; 0]);

@@ -94,8 +94,8 @@ pub use power::{
 };
 pub use propensity::{
     CrossFit, DoublyRobust, Estimand, Matching, PartiallyLinear, Propensity, RegressionAdjustment,
-    Stratification, Weighting, aipw, cross_fit_aipw, matching, partially_linear,
-    regression_adjustment, stratification, weighting,
+    Stratification, Weighting, aipw, bias_reduced_aipw, bias_reduced_weighting, cross_fit_aipw,
+    matching, partially_linear, regression_adjustment, stratification, weighting,
 };
 pub use rank::{Ranks, average_ranks};
 pub use ranked::{RankSum, SignedRankShift, rank_sum, signed_rank_shift};

@@ -57,8 +57,8 @@ fn main() {
         let mut parse = |text: &str| bare.parse(text, None).unwrap().root_node().end_byte() as f64;
         round.insert("parse".into(), timed(&pairs, |a, b| parse(a) + parse(b)).into());
         for (name, mode) in [
-            ("codebleu", CodeBleuMode::Correct),
-            ("codebleu_compat", CodeBleuMode::Compat),
+            ("codebleu", CodeBleuMode::Published),
+            ("codebleu_strict", CodeBleuMode::Strict),
             ("codebleu_codexglue", CodeBleuMode::CodeXGlue),
         ] {
             let mut scorer = CodeBleu::new(mode, EQUAL_WEIGHTS);

@@ -26,6 +26,8 @@ use tree_sitter::{LogType, ParseOptions, ParseState, Parser, Point, Tree};
 /// A reusable Python parser; one per thread.
 pub struct PythonParser {
     parser: Parser,
+    /// The texts that were parsed last, with their trees; the latest is the first.
+    last: Vec<(String, Tree)>,
     /// Buffers of the size metrics, here so that one object carries all reusable memory.
     pub(super) buffers: super::lizard::Buffers,
 }
@@ -84,6 +86,11 @@ const COUNTED_BYTES: usize = 64 << 10;
 /// Error recoveries in a text longer than [`COUNTED_BYTES`].
 const MAX_RECOVERIES: usize = 4_000;
 
+/// How many trees are kept, and of texts up to which length: a tree has some hundred times as
+/// many bytes as its text.
+const KEPT_TREES: usize = 2;
+const KEPT_BYTES: usize = 16 << 10;
+
 impl PythonParser {
     /// A parser with the Python grammar loaded.
     ///
@@ -94,7 +101,7 @@ impl PythonParser {
         parser
             .set_language(&tree_sitter_python::LANGUAGE.into())
             .map_err(|_| ParseError::NoTree)?;
-        Ok(Self { parser, buffers: super::lizard::Buffers::default() })
+        Ok(Self { parser, last: Vec::new(), buffers: super::lizard::Buffers::default() })
     }
 
     /// The syntax tree of `text` by tree-sitter-python; syntax errors are nodes of the tree, not
@@ -105,6 +112,20 @@ impl PythonParser {
     /// operations than the length of the text allows (see the head of this file). Both depend on
     /// the text alone. [`ParseError::NoTree`] if tree-sitter gives up for another reason.
     pub fn parse(&mut self, text: &str) -> Result<Tree, ParseError> {
+        // Several scores of one text ask for its tree one after the other.
+        if let Some(at) = self.last.iter().position(|(known, _)| known == text) {
+            self.last[..=at].rotate_right(1);
+            return Ok(self.last[0].1.clone());
+        }
+        let tree = self.parse_anew(text)?;
+        if text.len() <= KEPT_BYTES {
+            self.last.truncate(KEPT_TREES - 1);
+            self.last.insert(0, (text.to_owned(), tree.clone()));
+        }
+        Ok(tree)
+    }
+
+    fn parse_anew(&mut self, text: &str) -> Result<Tree, ParseError> {
         let bytes = text.as_bytes();
         if bytes.len() > MAX_BYTES {
             return Err(ParseError::TooLarge { bytes: bytes.len(), limit: MAX_BYTES });

@@ -125,12 +125,12 @@ pub(crate) fn codebleu(input: &[u8]) {
     let parts = crate::texts(input);
     let (a, b) = (parts[0].as_str(), parts.get(1).map_or("", |b| b));
     with_parser(|parser| {
-        for mode in [CodeBleuMode::Correct, CodeBleuMode::Compat, CodeBleuMode::CodeXGlue] {
+        for mode in [CodeBleuMode::Strict, CodeBleuMode::Published, CodeBleuMode::CodeXGlue] {
             let mut scorer = CodeBleu::new(mode, EQUAL_WEIGHTS);
             let first = scored(parser, &mut scorer, a, b);
             let same = scored(parser, &mut scorer, a, a);
             assert_eq!(first, scored(parser, &mut scorer, a, b), "its buffers have no say");
-            if let Some([_, _, _, syntax, flow]) = same.filter(|_| mode == CodeBleuMode::Correct) {
+            if let Some([_, _, _, syntax, flow]) = same.filter(|_| mode == CodeBleuMode::Strict) {
                 assert!([0.0, 1.0].contains(&syntax), "a text has the syntax of itself: {syntax}");
                 assert_eq!(flow, 1.0, "a text has the data flow of itself");
             }

@@ -41,13 +41,13 @@ impl Documented for CorpusScores {
         name: "corpus_scores",
         aliases: &[],
         group: FunctionGroup::Score,
-        version: 1,
+        version: 2,
         arguments: &[("spec", "text"), ("rows", "integer"), ("sums", "list of integer")],
         variadic: false,
         returns: "list of struct",
         summary: "BLEU and CodeBLEU of a corpus, from the sums of the counts of `score_pair`",
         nulls: "a null sum counts as 0; the list is never null",
-        example: "corpus_scores('{\"metrics\":[\"bleu\",\"codebleu\",\"levenshtein\",\"similarity\",\"exact_match\",\"chrf\",\"rouge_l\",\"parses\"],\"mode\":\"correct\",\"bleu_tokenize\":\"13a\",\"bleu_smooth\":\"exp\",\"codebleu_weights\":[0.25,0.25,0.25,0.25]}', 1, get_field(score_pair('{\"metrics\":[\"bleu\",\"codebleu\",\"levenshtein\",\"similarity\",\"exact_match\",\"chrf\",\"rouge_l\",\"parses\"],\"mode\":\"correct\",\"bleu_tokenize\":\"13a\",\"bleu_smooth\":\"exp\",\"codebleu_weights\":[0.25,0.25,0.25,0.25]}', 'def f(a, b):\n    c = a\n    return c + b', 'def f(a, b):\n    return b + a'), 'counts'))",
+        example: "corpus_scores('{\"metrics\":[\"bleu\",\"codebleu\",\"codebleu_strict\",\"levenshtein\",\"similarity\",\"exact_match\",\"chrf\",\"rouge_l\",\"parses\"],\"mode\":\"correct\",\"bleu_tokenize\":\"13a\",\"bleu_smooth\":\"exp\",\"codebleu_weights\":[0.25,0.25,0.25,0.25]}', 1, get_field(score_pair('{\"metrics\":[\"bleu\",\"codebleu\",\"codebleu_strict\",\"levenshtein\",\"similarity\",\"exact_match\",\"chrf\",\"rouge_l\",\"parses\"],\"mode\":\"correct\",\"bleu_tokenize\":\"13a\",\"bleu_smooth\":\"exp\",\"codebleu_weights\":[0.25,0.25,0.25,0.25]}', 'def f(a, b):\n    c = a\n    return c + b', 'def f(a, b):\n    return b + a'), 'counts'))",
     };
 }
 

@@ -42,8 +42,13 @@ impl OneScore {
             ),
             Metric::Codebleu | Metric::Parses => (
                 "float",
-                "CodeBLEU of two Python texts (Ren et al. 2020)",
+                "CodeBLEU of two Python texts (Ren et al. 2020), as the package codebleu has it",
                 "codebleu('def f(a, b):\n    c = a\n    return c + b', 'def f(a, b):\n    return b + a')",
+            ),
+            Metric::CodebleuStrict => (
+                "float",
+                "CodeBLEU with the faults of the published programs mended",
+                "codebleu_strict('def f(a, b):\n    c = a\n    return c + b', 'def f(a, b):\n    return b + a')",
             ),
             Metric::Levenshtein => (
                 "integer",
@@ -75,13 +80,15 @@ impl OneScore {
             name: self.sql_name(),
             aliases: &[],
             group: FunctionGroup::Score,
-            version: 1,
+            version: if self.metric == Metric::Codebleu { 2 } else { 1 },
             arguments: &[("reference", "text"), ("prediction", "text")],
             variadic: false,
             returns,
             summary,
             nulls: match self.metric {
-                Metric::Codebleu => "null where a text is null or cannot be parsed",
+                Metric::Codebleu | Metric::CodebleuStrict => {
+                    "null where a text is null or cannot be parsed"
+                }
                 _ => "null where a text is",
             },
             example,
@@ -133,6 +140,10 @@ impl ScalarUDFImpl for OneScore {
                     Metric::Similarity => shares.append_option(s.similarity),
                     Metric::Codebleu | Metric::Parses => {
                         shares.append_option(s.codebleu.and_then(|scores| components(&scores)[0]));
+                    }
+                    Metric::CodebleuStrict => {
+                        let strict = s.codebleu_strict;
+                        shares.append_option(strict.and_then(|scores| components(&scores)[0]));
                     }
                 }
             }

@@ -32,7 +32,7 @@ impl Documented for ScoreContinuation {
         name: "score_continuation",
         aliases: &[],
         group: FunctionGroup::Score,
-        version: 1,
+        version: 2,
         arguments: &[
             ("spec", "text"),
             ("given", "text"),

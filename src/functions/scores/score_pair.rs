@@ -11,7 +11,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::scorer::{COUNT, Scored, Scorer, components};
+use super::scorer::{COUNT, Scored, Scorer, components, strict_components};
 use super::spec::{Metric, ScoreSpec};
 use crate::functions::function_doc::{Documented, FunctionDoc, FunctionGroup};
 
@@ -69,13 +69,13 @@ impl Documented for ScorePair {
         name: "score_pair",
         aliases: &[],
         group: FunctionGroup::Score,
-        version: 1,
+        version: 2,
         arguments: &[("spec", "text"), ("reference", "text"), ("prediction", "text")],
         variadic: false,
         returns: "struct",
         summary: "the scores that the spec (a literal in JSON) names, and counts that add up to those of a corpus",
         nulls: "all fields are null where a text is",
-        example: "score_pair('{\"metrics\":[\"bleu\",\"codebleu\",\"levenshtein\",\"similarity\",\"exact_match\",\"chrf\",\"rouge_l\",\"parses\"],\"mode\":\"correct\",\"bleu_tokenize\":\"13a\",\"bleu_smooth\":\"exp\",\"codebleu_weights\":[0.25,0.25,0.25,0.25]}', 'def f(a, b):\n    c = a\n    return c + b', 'def f(a, b):\n    return b + a')",
+        example: "score_pair('{\"metrics\":[\"bleu\",\"codebleu\",\"codebleu_strict\",\"levenshtein\",\"similarity\",\"exact_match\",\"chrf\",\"rouge_l\",\"parses\"],\"mode\":\"correct\",\"bleu_tokenize\":\"13a\",\"bleu_smooth\":\"exp\",\"codebleu_weights\":[0.25,0.25,0.25,0.25]}', 'def f(a, b):\n    c = a\n    return c + b', 'def f(a, b):\n    return b + a')",
     };
 }
 
@@ -113,7 +113,7 @@ impl ScalarUDFImpl for ScorePair {
 /// The columns while they are made, numbers of each type in the order of [`score_type`].
 #[derive(Default)]
 pub(super) struct Columns {
-    shares: [Float64Builder; 9],
+    shares: [Float64Builder; 13],
     counts: [Int64Builder; 3],
     sums: Option<ListBuilder<Int64Builder>>,
 }
@@ -124,7 +124,9 @@ impl Columns {
         let (scores, sums) = scored.unzip();
         let s = scores.unwrap_or_default();
         let codebleu = s.codebleu.map_or([None; 5], |scores| components(&scores));
-        let shares = [s.bleu].into_iter().chain(codebleu).chain([s.similarity, s.chrf, s.rouge_l]);
+        let strict = s.codebleu_strict.map_or([None; 4], |scores| strict_components(&scores));
+        let shares = [s.bleu].into_iter().chain(codebleu).chain(strict);
+        let shares = shares.chain([s.similarity, s.chrf, s.rouge_l]);
         self.shares.iter_mut().zip(shares).for_each(|(to, share)| to.append_option(share));
         let counts = [s.levenshtein, s.exact_match, s.parses];
         self.counts.iter_mut().zip(counts).for_each(|(to, count)| to.append_option(count));

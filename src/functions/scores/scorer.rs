@@ -7,12 +7,14 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::spec::{Metric, ScoreSpec};
-use galeras_metrics::codebleu::{CodeBleu, CodeBleuCounts, CodeBleuReference, CodeBleuScores};
+use galeras_metrics::codebleu::{
+    CodeBleu, CodeBleuCounts, CodeBleuMode, CodeBleuReference, CodeBleuScores,
+};
 use galeras_metrics::text::{Bleu, BleuStatistics, Chrf, Levenshtein, RougeL, continuation};
 use galeras_python::{is_space, with_parser};
 
-/// How many counts a pair has: those of BLEU, then those of CodeBLEU.
-pub const COUNT: usize = BLEU + CODEBLEU;
+/// How many counts a pair has: those of BLEU, then those of CodeBLEU as it is published, and ours.
+pub const COUNT: usize = BLEU + 2 * CODEBLEU;
 const BLEU: usize = 14;
 const CODEBLEU: usize = 20;
 
@@ -25,6 +27,7 @@ const KEPT_BYTES: usize = 1 << 20;
 pub(super) struct Scored {
     pub(super) bleu: Option<f64>,
     pub(super) codebleu: Option<CodeBleuScores>,
+    pub(super) codebleu_strict: Option<CodeBleuScores>,
     pub(super) levenshtein: Option<i64>,
     pub(super) similarity: Option<f64>,
     pub(super) exact_match: Option<i64>,
@@ -41,11 +44,19 @@ pub(super) struct NotGiven;
 pub struct Scorer {
     spec: ScoreSpec,
     bleu: Bleu,
-    codebleu: CodeBleu,
+    codebleu: PairCodeBleu,
+    codebleu_strict: PairCodeBleu,
     levenshtein: Levenshtein,
     chrf: Chrf,
     rouge_l: RougeL,
-    /// What CodeBLEU knows of references; `None` of those that cannot be parsed.
+}
+
+/// CodeBLEU of one mode, with the references that were read already. Both modes read a text from
+/// one parse of it, unless there are comments, docstrings or blank lines, which the published
+/// programs cut out before they parse.
+struct PairCodeBleu {
+    codebleu: CodeBleu,
+    /// `None` of references that cannot be parsed.
     references: HashMap<blake3::Hash, Option<Rc<CodeBleuReference>>>,
     kept_bytes: usize,
 }
@@ -54,12 +65,11 @@ impl Scorer {
     pub(super) fn new(spec: ScoreSpec) -> Self {
         Self {
             bleu: Bleu::new(spec.bleu()),
-            codebleu: CodeBleu::new(spec.mode.codebleu(), spec.codebleu_weights),
+            codebleu: PairCodeBleu::new(spec.mode.codebleu(), spec.codebleu_weights),
+            codebleu_strict: PairCodeBleu::new(CodeBleuMode::Strict, spec.codebleu_weights),
             levenshtein: Levenshtein::default(),
             chrf: Chrf::default(),
             rouge_l: RougeL::new(spec.mode.words()),
-            references: HashMap::new(),
-            kept_bytes: 0,
             spec,
         }
     }
@@ -110,10 +120,17 @@ impl Scorer {
                     counts[..BLEU].copy_from_slice(&of_bleu(&statistics));
                 }
                 Metric::Codebleu => {
-                    if let Some((scores, pair_counts)) = self.codebleu(reference, prediction) {
-                        scored.codebleu = Some(scores);
-                        counts[BLEU..].copy_from_slice(&of_codebleu(&pair_counts));
-                    }
+                    let (scores, of_pair) = self.codebleu.score(reference, prediction).unzip();
+                    scored.codebleu = scores;
+                    let place = &mut counts[BLEU..BLEU + CODEBLEU];
+                    place.copy_from_slice(&of_pair.map_or([0; CODEBLEU], |c| of_codebleu(&c)));
+                }
+                Metric::CodebleuStrict => {
+                    let scored_pair = self.codebleu_strict.score(reference, prediction);
+                    let (scores, of_pair) = scored_pair.unzip();
+                    scored.codebleu_strict = scores;
+                    let place = &mut counts[BLEU + CODEBLEU..];
+                    place.copy_from_slice(&of_pair.map_or([0; CODEBLEU], |c| of_codebleu(&c)));
                 }
                 Metric::Levenshtein => {
                     let distance = self.levenshtein.distance(reference, prediction);
@@ -130,9 +147,16 @@ impl Scorer {
         }
         (scored, counts)
     }
+}
+
+impl PairCodeBleu {
+    fn new(mode: CodeBleuMode, weights: [f64; 4]) -> Self {
+        let codebleu = CodeBleu::new(mode, weights);
+        Self { codebleu, references: HashMap::new(), kept_bytes: 0 }
+    }
 
     /// `None` if one of the texts is too large or too hostile to be parsed.
-    fn codebleu(
+    fn score(
         &mut self,
         reference: &str,
         prediction: &str,
@@ -243,7 +267,7 @@ pub(super) fn of_corpus(spec: &ScoreSpec, rows: i64, sums: &[i64]) -> Vec<Corpus
         let value = statistics.score(options.smoothing, false);
         scores.push(("bleu", (rows > 0).then_some(value), rows));
     }
-    let counts = CodeBleuCounts {
+    let mut of_codebleu = || CodeBleuCounts {
         pairs: next(),
         hypothesis_tokens: next(),
         reference_tokens: next(),
@@ -257,13 +281,27 @@ pub(super) fn of_corpus(spec: &ScoreSpec, rows: i64, sums: &[i64]) -> Vec<Corpus
         matched_flow: next(),
         reference_flow: next(),
     };
-    if spec.has(Metric::Codebleu) {
-        let corpus = counts.scores(spec.mode.codebleu(), &spec.codebleu_weights);
-        let values = components(&corpus).map(|value| value.filter(|_| counts.pairs > 0));
-        let names = Metric::Codebleu.columns().iter();
-        scores.extend(names.zip(values).map(|(name, value)| (*name, value, count(counts.pairs))));
-    }
+    let (published, strict) = (of_codebleu(), of_codebleu());
+    let weights = &spec.codebleu_weights;
+    let mut add = |metric: Metric, counts: &CodeBleuCounts, values: Vec<Option<f64>>| {
+        if spec.has(metric) {
+            let values = values.into_iter().map(|value| value.filter(|_| counts.pairs > 0));
+            let pairs = count(counts.pairs);
+            let names = metric.columns().iter();
+            scores.extend(names.zip(values).map(|(name, value)| (*name, value, pairs)));
+        }
+    };
+    let corpus = published.scores(spec.mode.codebleu(), weights);
+    add(Metric::Codebleu, &published, components(&corpus).to_vec());
+    let corpus = strict.scores(CodeBleuMode::Strict, weights);
+    add(Metric::CodebleuStrict, &strict, strict_components(&corpus).to_vec());
     scores
+}
+
+/// The values of the columns of the strict CodeBLEU, whose n-grams are those of the other.
+pub(super) fn strict_components(scores: &CodeBleuScores) -> [Option<f64>; 4] {
+    let [codebleu, _, weighted, syntax, dataflow] = components(scores);
+    [codebleu, weighted, syntax, dataflow]
 }
 
 /// The values of CodeBLEU's columns; a score that has no weight left is none.
@@ -299,7 +337,11 @@ mod tests {
             .score("def f(a, b):\n    c = a\n    return c + b", "def f(a, b):\n    return b + a");
         let corpus = of_corpus(&spec, 1, &counts);
         let codebleu = scored.codebleu.map(|scores| components(&scores)).into_iter().flatten();
-        let wanted: Vec<Option<f64>> = std::iter::once(scored.bleu).chain(codebleu).collect();
+        let strict = scored.codebleu_strict.map(|scores| strict_components(&scores));
+        let strict = strict.into_iter().flatten();
+        let wanted: Vec<Option<f64>> =
+            std::iter::once(scored.bleu).chain(codebleu).chain(strict).collect();
+        assert_eq!(wanted.len(), 10);
         assert_eq!(corpus.iter().map(|score| score.1).collect::<Vec<_>>(), wanted);
         assert!(corpus.iter().all(|score| score.2 == 1));
     }
@@ -320,7 +362,7 @@ mod tests {
             assert_eq!((s.bleu, s.chrf, s.rouge_l), (Some(0.0), Some(0.0), Some(0.0)), "{echo}");
             assert_eq!((s.similarity, s.exact_match), (Some(0.0), Some(0)));
             assert_eq!(s.levenshtein, Some(8));
-            assert_eq!(s.codebleu.map(|s| s.codebleu), Some(0.0));
+            assert_eq!(s.codebleu_strict.map(|s| s.codebleu), Some(0.0));
         }
         for all in [whole.as_str(), rest, relaid] {
             let s = score(all);
@@ -330,7 +372,7 @@ mod tests {
                 "{shares:?}"
             );
             // What CodeBLEU gives to a text of so few tokens that is equal to its reference.
-            let codebleu = s.codebleu.map(|s| s.codebleu);
+            let codebleu = s.codebleu_strict.map(|s| s.codebleu);
             assert!(codebleu.is_some_and(|x| x > 0.95), "{codebleu:?}");
             assert_eq!((s.levenshtein, s.exact_match, s.parses), (Some(0), Some(1), Some(1)));
         }
@@ -378,7 +420,7 @@ mod tests {
         let first = scorer.score("x = 1", "x = 2");
         for at in 0..4 {
             scorer.score(&format!("{long}y = {at}"), "x = 2");
-            assert!(scorer.kept_bytes < 2 * KEPT_BYTES);
+            assert!(scorer.codebleu.kept_bytes < 2 * KEPT_BYTES);
         }
         assert_eq!(scorer.score("x = 1", "x = 2"), first);
     }

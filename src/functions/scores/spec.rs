@@ -15,8 +15,10 @@ use galeras_metrics::text::{BleuOptions, BleuSmoothing, BleuTokenizer, RougeWord
 pub enum Metric {
     /// BLEU of the sentence.
     Bleu,
-    /// CodeBLEU with its four components.
+    /// CodeBLEU with its four components, as it is published.
     Codebleu,
+    /// CodeBLEU with the faults of the published programs mended.
+    CodebleuStrict,
     /// The edit distance in characters.
     Levenshtein,
     /// 1 - distance / length of the longer text.
@@ -33,9 +35,10 @@ pub enum Metric {
 
 impl Metric {
     /// All of them, in the order of the columns.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Bleu,
         Self::Codebleu,
+        Self::CodebleuStrict,
         Self::Levenshtein,
         Self::Similarity,
         Self::ExactMatch,
@@ -55,6 +58,13 @@ impl Metric {
                 "codebleu_syntax",
                 "codebleu_dataflow",
             ],
+            // The n-grams are those of `codebleu`.
+            Self::CodebleuStrict => &[
+                "codebleu_strict",
+                "codebleu_strict_weighted",
+                "codebleu_strict_syntax",
+                "codebleu_strict_dataflow",
+            ],
             Self::Levenshtein => &["levenshtein"],
             Self::Similarity => &["similarity"],
             Self::ExactMatch => &["exact_match"],
@@ -65,16 +75,16 @@ impl Metric {
     }
 }
 
-/// Whose numbers are given where a peer is wrong.
+/// Whose numbers are given where they differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ScoreMode {
-    /// Ours.
+    /// White space around texts is left out, and letters of all scripts make words.
     #[default]
     Correct,
-    /// Those of the Python packages: codebleu 0.7.0, sacrebleu, rouge_score, rapidfuzz.
+    /// Those of sacrebleu, rouge_score and rapidfuzz, to the last character.
     Compat,
-    /// The same, but CodeBLEU as CodeXGLUE's scripts have it.
+    /// The same, and `codebleu` as CodeXGLUE's scripts have it in place of the package.
     Codexglue,
 }
 
@@ -84,10 +94,10 @@ impl ScoreMode {
         self == Self::Correct
     }
 
+    /// Whose numbers the score `codebleu` gives.
     pub(super) fn codebleu(self) -> codebleu::CodeBleuMode {
         match self {
-            Self::Correct => codebleu::CodeBleuMode::Correct,
-            Self::Compat => codebleu::CodeBleuMode::Compat,
+            Self::Correct | Self::Compat => codebleu::CodeBleuMode::Published,
             Self::Codexglue => codebleu::CodeBleuMode::CodeXGlue,
         }
     }

@@ -11,6 +11,7 @@ use super::args::{Args, Estimator};
 use super::attrition::attrition_rows;
 use super::balance::balance_rows;
 use super::comparison::{Comparison, RowSet, contrasts, row_sets};
+use super::data_faults::similar_arms;
 use super::dose::dose_rows;
 use super::effect_sizes::{EffectSizes, effect_sizes};
 use super::estimate::{
@@ -26,6 +27,7 @@ use super::overlap::{overlap_row, usable_scores};
 use super::ports::ResultTables;
 use super::refutations::{RefutationProgress, RefutedEstimate, RowDraws, refute};
 use super::sensitivity::sensitivity_rows;
+use super::suspect_rows::remarks;
 use super::trim::{self, trimmed};
 use crate::operator::StepError;
 use galeras_causal::{CausalGraph, ColumnRef, Refusal, adjust};
@@ -100,6 +102,7 @@ pub(super) fn analyse_group(
     let mut tables = ResultTables::default();
     let (mut entries, mut sizes) = (Vec::new(), Vec::new());
     let contrasts = contrasts(args, frame);
+    tables.warnings = similar_arms(&args.treatment, frame.arms.names());
     for contrast in &contrasts {
         let versus = format!("{} against {}", contrast.treatment, contrast.control);
         activity.report(|| format!("{versus}: estimating"));
@@ -114,6 +117,11 @@ pub(super) fn analyse_group(
             tables.overlap.extend(overlap_row(args, set, score.as_ref()));
             let score = usable_scores(args, set, score);
             let mut set_entries = estimates(plan, set, score.as_ref(), folds.as_deref());
+            for comparison in &set.comparisons {
+                let about = format!("the effect of {versus} on `{}`", comparison.outcome);
+                let warnings = remarks(set, comparison).into_iter();
+                tables.warnings.extend(warnings.map(|remark| format!("{about}: {remark}")));
+            }
             refutations(
                 args,
                 frame,
@@ -252,13 +260,17 @@ fn estimates(
             .units
             .as_ref()
             .map(|units| UnitPairs::of(&set.treated, &comparison.values, units).rows.len());
+        let remarks = remarks(set, comparison);
         for (order, estimator) in args.estimators().into_iter().enumerate() {
             let result = match why_withheld(args, set, adjustment, comparison, estimator, score) {
                 Some(result) => result,
                 None => match estimate(args, estimator, &sample, score) {
-                    Ok(effect) => EstimatorAnswer::Estimated(with_warnings(
-                        effect, set, comparison, adjustment, estimator, score,
-                    )),
+                    Ok(effect) => {
+                        let mut effect =
+                            with_warnings(effect, set, comparison, adjustment, estimator, score);
+                        effect.remarks.extend(remarks.iter().cloned());
+                        EstimatorAnswer::Estimated(effect)
+                    }
                     Err(refusal) => {
                         EstimatorAnswer::Refused(reason(args, set, &comparison.outcome, &refusal))
                     }

@@ -68,7 +68,9 @@ pub(super) struct Args {
     /// the treated (att), the controls (atc), or those in the overlap (ato).
     #[serde(default)]
     pub(super) estimand: EstimandName,
-    /// The standard errors of regressions; if absent CR2 with clusters or units, else HC2.
+    /// The standard errors of regressions; if absent CR2 with clusters or units, else HC3.
+    /// With HC0 or CR0, `weighting` and `aipw` have the plain sandwich of their estimating equations
+    /// in place of a bias-reduced one.
     #[serde(default)]
     pub(super) standard_errors: Option<StandardErrors>,
     /// Ridge penalty of the propensity model as scikit-learn's `C`; without it maximum
@@ -483,7 +485,7 @@ impl Args {
         match self.standard_errors {
             Some(given) => given.into(),
             None if self.unit.is_some() || self.cluster.is_some() => Covariance::Cr2,
-            None => Covariance::Hc2,
+            None => Covariance::Hc3,
         }
     }
 

@@ -2,9 +2,10 @@
 //! anything is estimated.
 
 use super::super::missing_values::MissingValues;
-use super::super::prose::{count, name_list};
+use super::super::prose::{count, thousands};
 use super::adjustment::AdjustmentPlan;
 use super::args::{Args, Contrasts};
+use super::data_faults::{lost_in_rounding, short_list, split_units};
 use super::frame::{AnalysisFrame, LabelCodes, NONE, gather};
 use super::incomplete_units::IncompleteUnits;
 use super::levels::{CovariateColumns, covariate_columns, level_codes};
@@ -12,6 +13,20 @@ use galeras_causal::dense;
 
 /// Fewer units than these give no estimate.
 pub(super) const FEWEST_UNITS: usize = 10;
+
+/// More arms than these are compared only if they are named: a column with more values is one of
+/// numbers, or of names.
+const MOST_ARMS: usize = 100;
+
+/// A column that varies by less than this share of its size is constant to a regression.
+const LEAST_RANGE: f64 = 4.0 * f64::EPSILON;
+/// The same for the columns of a propensity score.
+const LEAST_RANGE_OF_COVARIATE: f64 = 1e-13;
+
+/// Whether there are too many arms to compare them all.
+fn too_many_arms(args: &Args, frame: &AnalysisFrame) -> bool {
+    args.treatments.is_none() && frame.arms.names().len() > MOST_ARMS
+}
 
 /// Two arms that are compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +46,9 @@ pub(super) fn contrasts(args: &Args, frame: &AnalysisFrame) -> Vec<Contrast> {
             let mut others = frame.arms.names().to_vec();
             others.retain(|name| *name != args.control);
             others.sort();
+            if too_many_arms(args, frame) {
+                others.clear();
+            }
             others
         }
     };
@@ -356,11 +374,19 @@ fn why_refused(
                     format!(
                         "no row has `{arm}` as `{}`: it is {}",
                         args.treatment,
-                        name_list(known)
+                        short_list(known)
                     )
                 }
             });
         }
+    }
+    if too_many_arms(args, frame) {
+        return Some(format!(
+            "`{}` has {} values, and at most {MOST_ARMS} are compared as arms: name some under \
+             `treatments`, or cut the column into a few",
+            args.treatment,
+            thousands(frame.arms.names().len())
+        ));
     }
     if contrast.treatment == contrast.control {
         let message = "has one level only, so that there is nothing to compare";
@@ -382,6 +408,10 @@ fn why_refused(
     let infinite = rows.kept.iter().filter(|row| values[**row as usize].is_infinite()).count();
     if infinite > 0 {
         return Some(format!("`{outcome}` is infinite in {}", count(infinite, "row", "rows")));
+    }
+    let lost = lost_in_rounding(frame, outcome, &rows.kept, LEAST_RANGE);
+    if let Some(reason) = lost.or_else(|| split_units(frame, &rows.kept)) {
+        return Some(reason);
     }
     let mut arms = [0usize; 2];
     let treatment = frame.arms.code(&contrast.treatment);
@@ -462,6 +492,10 @@ pub(super) fn why_covariates_refused(
         let infinite = rows.kept.iter().filter(|row| column[**row as usize].is_infinite()).count();
         if infinite > 0 {
             return Some(format!("`{name}` is infinite in {}", count(infinite, "row", "rows")));
+        }
+        let lost = lost_in_rounding(frame, name, &rows.kept, LEAST_RANGE_OF_COVARIATE);
+        if lost.is_some() {
+            return lost;
         }
     }
     if let Err(reason) = covariate_columns(args, frame, &plan.adjusted, &rows.kept) {

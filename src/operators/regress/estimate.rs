@@ -1,18 +1,20 @@
 //! One estimator on one sample: which function of `causal` answers, and for what it refuses.
 
 use super::super::prose::{count, thousands};
-use super::args::{Args, EstimandName, Estimator};
+use super::args::{Args, EstimandName, Estimator, StandardErrors};
 use super::comparison::FEWEST_UNITS;
 use super::instruments::InstrumentColumns;
 use super::measure::Measure;
 use galeras_causal::{
     Covariance, Estimate, InvertedEstimate, LinearFit, Propensity, Refusal, adjusted, aipw,
-    cross_fit_aipw, dense, difference_in_means, interacted, matching, paired, stratification,
-    weighting,
+    bias_reduced_aipw, bias_reduced_weighting, cross_fit_aipw, dense, difference_in_means,
+    interacted, matching, paired, stratification, weighting,
 };
 
 /// The range to which `aipw` clips scores: wide, as its regressions make up for extreme weights.
 const AIPW_CLIP: (f64, f64) = (0.01, 0.99);
+/// With fewer rows in an arm, intervals of matching cover less than they say.
+const FEWEST_MATCHED: usize = 15;
 
 /// What is estimated from: columns of the same number of rows.
 #[derive(Clone, Copy)]
@@ -96,15 +98,31 @@ pub(super) fn estimate_mean_difference(
 ) -> Result<EffectEstimate, Refusal> {
     match estimator {
         Estimator::Paired => estimate_by_pairs(args, sample),
-        Estimator::Difference => estimate_by_difference(sample),
+        Estimator::Difference => estimate_by_difference(args, sample),
         Estimator::Ols | Estimator::Lin => estimate_by_regression(args, estimator, sample),
         Estimator::Iv => estimate_by_instruments(args, sample),
         _ => {
             let missing = || Refusal::Other("a defect: no propensity score".into());
             let score = score.ok_or_else(missing)?.as_ref().map_err(Refusal::clone)?;
-            estimate_by_propensity(args, estimator, sample, score)
+            let unit = squarable_unit(sample.outcome);
+            let Some(unit) = unit else {
+                return estimate_by_propensity(args, estimator, sample, score);
+            };
+            let outcome: Vec<f64> = sample.outcome.iter().map(|y| y / unit).collect();
+            let sample = EstimationSample { outcome: &outcome, ..*sample };
+            let mut result = estimate_by_propensity(args, estimator, &sample, score)?;
+            result.estimate.value *= unit;
+            result.estimate.standard_error *= unit;
+            Ok(result)
         }
     }
+}
+
+/// The unit, a power of two, in which outcomes can be squared, where they cannot as they are.
+fn squarable_unit(outcome: &[f64]) -> Option<f64> {
+    let largest = outcome.iter().fold(0.0_f64, |largest, y| largest.max(y.abs()));
+    let squarable = (1e-120..=1e120).contains(&largest) || largest == 0.0 || largest.is_infinite();
+    (!squarable).then(|| largest.log2().clamp(-1000.0, 1000.0).round().exp2())
 }
 
 impl EffectEstimate {
@@ -274,14 +292,21 @@ fn estimate_by_pairs(
     Ok(result)
 }
 
-fn estimate_by_difference(sample: &EstimationSample<'_>) -> Result<EffectEstimate, Refusal> {
+fn estimate_by_difference(
+    args: &Args,
+    sample: &EstimationSample<'_>,
+) -> Result<EffectEstimate, Refusal> {
+    if sample.units.is_none() && sample.clusters.is_some() && !sample.only_value {
+        // The same difference as the slope of a regression, whose errors know clusters.
+        let (kind, clusters) = sample.covariance(args);
+        let fit = adjusted(sample.treated, sample.outcome, &[], kind, clusters)?;
+        return Ok(EffectEstimate::new(fit.estimate, "ate", kind.to_string()));
+    }
     let means = difference_in_means(sample.treated, sample.outcome)?;
     let mut result = EffectEstimate::new(means.estimate, "ate", "Welch");
     if sample.units.is_some() {
         let remark = "The standard error ignores that rows are paired.";
         result.remarks.push(remark.into());
-    } else if sample.clusters.is_some() {
-        result.remarks.push("The standard error ignores clusters.".into());
     }
     Ok(result)
 }
@@ -323,6 +348,26 @@ fn estimate_by_instruments(
     Ok(result)
 }
 
+/// Whether each cluster lies in one arm.
+fn treats_clusters(treated: &[bool], clusters: &[u32]) -> bool {
+    let mut arms = vec![[false; 2]; clusters.len()];
+    let rows = clusters.iter().zip(treated);
+    rows.for_each(|(cluster, treated)| arms[*cluster as usize][usize::from(*treated)] = true);
+    !arms.contains(&[true; 2])
+}
+
+/// The kind of a standard error by all estimating equations, and whether its bias is reduced: so it
+/// is unless the plain sandwich was asked for, or no standard error is wanted.
+fn error_kind(args: &Args, sample: &EstimationSample<'_>) -> (&'static str, bool) {
+    let plain = matches!(args.standard_errors, Some(StandardErrors::HC0 | StandardErrors::CR0));
+    match (plain || sample.only_value, sample.correlated().is_some()) {
+        (true, true) => ("sandwich, clustered", false),
+        (true, false) => ("sandwich", false),
+        (false, true) => ("bias-reduced, clustered", true),
+        (false, false) => ("bias-reduced", true),
+    }
+}
+
 fn estimate_by_propensity(
     args: &Args,
     estimator: Estimator,
@@ -344,6 +389,19 @@ fn estimate_by_propensity(
     let clip = (args.clip[0], args.clip[1]);
     let mut result = match estimator {
         Estimator::Matching => {
+            if let Some(clusters) = clusters.filter(|_| !sample.only_value)
+                && treats_clusters(treated, clusters)
+            {
+                let reason = "each cluster lies in one arm, and the standard error of matching \
+                              knows no clusters";
+                return Err(Refusal::Other(reason.into()));
+            }
+            let n_treated = treated.iter().filter(|treated| **treated).count();
+            let found = n_treated.min(treated.len() - n_treated);
+            if found < FEWEST_MATCHED && !sample.only_value {
+                let what = "rows of an arm for matching";
+                return Err(Refusal::TooFew { what, found, needed: FEWEST_MATCHED });
+            }
             let matched = matching(&score.scores, treated, outcome)?;
             let estimate = match args.estimand {
                 EstimandName::Att => matched.att,
@@ -374,8 +432,15 @@ fn estimate_by_propensity(
             let estimand = args.estimand.into();
             let weighted =
                 weighting(sample.covariates, treated, outcome, score, estimand, clip, clusters)?;
-            let kind = if clusters.is_some() { "sandwich, clustered" } else { "sandwich" };
-            let mut result = EffectEstimate::new(weighted.estimate, name, kind);
+            let (kind, reduced) = error_kind(args, sample);
+            let covariates = sample.covariates;
+            let estimate = match reduced {
+                true => bias_reduced_weighting(
+                    covariates, treated, outcome, score, estimand, clip, clusters,
+                )?,
+                false => weighted.estimate,
+            };
+            let mut result = EffectEstimate::new(estimate, name, kind);
             result.remarks.extend(clipping_remark(weighted.clipped, clip));
             result
         }
@@ -383,8 +448,15 @@ fn estimate_by_propensity(
             None => {
                 let robust =
                     aipw(sample.covariates, treated, outcome, score, AIPW_CLIP, false, clusters)?;
-                let kind = if clusters.is_some() { "sandwich, clustered" } else { "sandwich" };
-                let mut result = EffectEstimate::new(robust.estimate, name, kind);
+                let (kind, reduced) = error_kind(args, sample);
+                let covariates = sample.covariates;
+                let estimate = match reduced {
+                    true => {
+                        bias_reduced_aipw(covariates, treated, outcome, score, AIPW_CLIP, clusters)?
+                    }
+                    false => robust.estimate,
+                };
+                let mut result = EffectEstimate::new(estimate, name, kind);
                 result.remarks.extend(clipping_remark(robust.clipped, AIPW_CLIP));
                 result
             }

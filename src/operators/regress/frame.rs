@@ -3,7 +3,7 @@
 //! A value that is missing is NaN (so a NaN of the file counts as missing), a missing arm, unit
 //! or cluster is [`NONE`]. Which rows are used for what is decided in `comparison`.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Float64Type, UInt64Type};
@@ -96,6 +96,8 @@ pub(super) struct AnalysisFrame {
     pub(super) numbers: BTreeMap<String, Vec<f64>>,
     /// The levels of each column of text, by code.
     pub(super) levels: BTreeMap<String, Vec<String>>,
+    /// Those of them that are integers of 64 bits in the input, not all of which are doubles.
+    pub(super) integers: BTreeSet<String>,
     /// A random number of each row.
     pub(super) draws: Vec<u64>,
     /// A random number of the unit of each row.
@@ -132,6 +134,7 @@ impl AnalysisFrame {
             groups: None,
             numbers: numbers.map(|(name, column)| (name.clone(), gather(column, rows))).collect(),
             levels: self.levels.clone(),
+            integers: self.integers.clone(),
             draws: gather(&self.draws, rows),
             unit_draws: self.unit_draws.as_ref().map(|draws| gather(draws, rows)),
         }
@@ -204,6 +207,12 @@ pub(super) async fn read(
     for (name, codes) in numbers.iter().zip(levels) {
         frame.levels.extend(codes.map(|codes| (name.clone(), codes.names)));
     }
+    let long = |name: &&String| {
+        types
+            .field_with_unqualified_name(name)
+            .is_ok_and(|field| matches!(field.data_type(), DataType::Int64 | DataType::UInt64))
+    };
+    frame.integers = numbers.iter().filter(long).cloned().collect();
     frame.numbers = numbers.iter().cloned().zip(values).collect();
     if frame.len() > NONE as usize / 2 {
         return Err(StepError::new("`regress` takes at most 2³¹ rows"));

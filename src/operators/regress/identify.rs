@@ -11,7 +11,7 @@ use super::args::Args;
 use super::frame::{AnalysisFrame, NONE, gather};
 use super::shared_columns::{self as columns, RowStatus};
 use galeras_causal::{
-    CausalGraph, ColumnRef, Identification, QueryError, dense, identify, partial,
+    CausalGraph, ColumnRef, Identification, QueryError, adjust, dense, identify, partial,
 };
 
 /// More rows of one kind than a table of a graph should have.
@@ -27,6 +27,8 @@ pub(super) struct GraphRow {
     status: RowStatus,
     coefficient: Option<f64>,
     p_value: Option<f64>,
+    /// Adjusted over all implied independencies that were tested.
+    p_adjusted: Option<f64>,
     note: String,
 }
 
@@ -53,6 +55,9 @@ impl TableRow for GraphRow {
         TableColumn::number("p_value", "two-sided p-value of no partial correlation", |row| {
             row.p_value
         }),
+        TableColumn::number("p_adjusted", "adjusted over all independencies tested", |row| {
+            row.p_adjusted
+        }),
         columns::note(|row| &row.note),
     ];
 }
@@ -74,6 +79,7 @@ impl GraphRow {
             status: RowStatus::Ok,
             coefficient: None,
             p_value: None,
+            p_adjusted: None,
             note,
         }
     }
@@ -103,7 +109,25 @@ pub(super) fn graph_rows(
             rows.push(independence_row(args, frame, &independence.a, &independence.b, given));
         }
     }
+    adjust_independencies(args, &mut rows);
     Ok((rows, cut))
+}
+
+/// Adjusts the p-values of the implied independencies: a graph that holds, and implies many,
+/// contradicts some of the data by chance.
+fn adjust_independencies(args: &Args, rows: &mut [GraphRow]) {
+    let known: Vec<f64> = rows.iter().filter_map(|row| row.p_value).collect();
+    let adjusted = adjust(&known, args.adjust.into());
+    let tested = rows.iter_mut().filter(|row| row.p_value.is_some());
+    for (row, p) in tested.zip(adjusted) {
+        row.p_adjusted = Some(p);
+        let tests = thousands(known.len());
+        row.note.push_str(&format!(
+            " Adjusted for {tests} tests ({}): p {}.",
+            args.adjust,
+            p_equals(p)
+        ));
+    }
 }
 
 /// Notes that a list is not shown as a whole, or was not found as a whole.

@@ -2,8 +2,9 @@
 //!
 //! The arithmetic is in the crate `galeras-causal`. Here: arguments (`args`, `check`), the input as
 //! columns (`frame`), what is adjusted for (`adjustment`), which rows are compared and what forbids
-//! it (`comparison`, `incomplete_units`, `trim`), one estimate (`estimate`, `instruments`), the
-//! refuters (`refutations`) and the analysis of
+//! it (`comparison`, `data_faults`, `incomplete_units`, `trim`), rows that decide too much
+//! (`suspect_rows`), one estimate (`estimate`, `generalised`, `instruments`), the refuters
+//! (`refutations`) and the analysis of
 //! all contrasts (`analysis`). A table's columns stand beside the code that makes its rows:
 //! `estimate_table`, `refutation_table`, `balance`, `overlap`, `sensitivity_table` (filled by
 //! `sensitivity`, `evalue`, `robustness`, `instruments`, `attrition`, `omnibus`), `modifiers`,
@@ -19,6 +20,7 @@ mod balance;
 mod check;
 mod check_margins;
 mod comparison;
+mod data_faults;
 mod dose;
 mod dose_args;
 mod effect_sizes;
@@ -47,6 +49,7 @@ mod robustness;
 mod sensitivity;
 mod sensitivity_table;
 mod shared_columns;
+mod suspect_rows;
 mod trim;
 
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! What the refuters say of the estimates: the rows of the port `refutations`, and in sentences.
 
-use super::super::prose::{four_digits, p_equals, significant};
+use super::super::prose::{four_digits, p_equals};
 use super::super::small_table::{TableColumn, TableRow};
 use super::args::{Args, Estimator};
 use super::comparison::Contrast;
@@ -54,7 +54,7 @@ impl TableRow for RefutationRow {
         }),
         TableColumn::number(
             "p_value",
-            "2 min(h, 1 - h), h the share of them above the expected value",
+            "that their mean is the expected value: 0 for a placebo, else the estimate",
             |row| row.on_changed_data.as_ref().map(|changed| changed.p_value),
         ),
         TableColumn::optional_count(
@@ -169,12 +169,7 @@ fn refutation_note(
         Subset => ("On random subsets", "it should not change"),
         Bootstrap => ("On bootstrap samples", "it should not change"),
     };
-    // None of so many: a smaller share than that was not looked for.
-    let least = significant((2.0 / simulations as f64).min(1.0), 2);
-    let p = match changed.p_value {
-        0.0 => format!("< {least}"),
-        p => p_equals(p),
-    };
+    let p = p_equals(changed.p_value);
     let mut text = format!(
         "{how} ({simulations} times), the effect of {} becomes {} ({expected}; p {p}).",
         four_digits(estimate),

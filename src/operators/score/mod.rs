@@ -44,7 +44,7 @@ struct Args {
     /// The scores, each once.
     #[serde(default = "all_metrics")]
     metrics: Vec<Metric>,
-    /// Whose numbers are given where the peers are wrong.
+    /// Whose numbers are given where they differ.
     #[serde(default)]
     mode: ScoreMode,
     /// The columns that divide the rows of the port `corpus` into groups.
@@ -80,7 +80,7 @@ const DOC: &str = include_str!("doc.md");
 
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "score",
-    version: 1,
+    version: 2,
     grain: Grain::of::<BoundScore, _>(),
     effect: Effect::Pure,
     inputs: InputPorts::One,
@@ -182,11 +182,15 @@ const CORPUS: &str = "corpus";
 fn about(column: &str) -> &'static str {
     match column {
         "bleu" => "BLEU of the prediction",
-        "codebleu" => "CodeBLEU of the prediction",
+        "codebleu" => "CodeBLEU of the prediction, as it is published",
         "codebleu_ngram" => "CodeBLEU's n-gram match",
+        "codebleu_strict" => "CodeBLEU of the prediction without the faults of published programs",
+        "codebleu_strict_weighted" => "the same of its n-gram recall: short answers are penalised",
+        "codebleu_strict_syntax" => "the same of its syntax: no comments and docstrings",
+        "codebleu_strict_dataflow" => "the same of its data flow; null if the reference has none",
         "codebleu_weighted" => "CodeBLEU's n-gram recall with weights for keywords",
         "codebleu_syntax" => "share of the reference's subtrees in the prediction",
-        "codebleu_dataflow" => "share of the reference's data flow; null if it has none",
+        "codebleu_dataflow" => "share of the reference's data flow; 0 if it has none",
         "levenshtein" => "edits from the reference to the prediction",
         "similarity" => "1 - edits / length of the longer text",
         "exact_match" => "1 if the texts are equal, else 0",

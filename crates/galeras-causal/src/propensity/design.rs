@@ -86,6 +86,14 @@ impl<'a> StandardisedDesign<'a> {
         std::iter::once(intercept + shift).chain(scaled).collect()
     }
 
+    /// Writes one row, the intercept first, to the first places of `out`.
+    pub(super) fn row(&self, row: usize, out: &mut [f64]) {
+        out[0] = 1.0;
+        for (position, (place, column)) in out[1..].iter_mut().zip(&self.columns).enumerate() {
+            *place = (column[row] - self.mean[position]) * self.scale[position].recip();
+        }
+    }
+
     /// Room for one block: each column has [`BLOCK`] places, the first one holds ones.
     pub(crate) fn scratch(&self) -> Vec<f64> {
         let mut scratch = vec![0.0; self.width() * BLOCK];

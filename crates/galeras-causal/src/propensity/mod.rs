@@ -5,7 +5,7 @@
 //! and regressions of the outcome without a score, live elsewhere.
 //!
 //! Intervals are normal (the degrees of freedom of an [`Estimate`] are infinite), or with clusters
-//! those of Student's t.
+//! those of Student's t. They are for many rows and clusters, except those of `leave_one_out`.
 //!
 //! [`Estimate`]: super::Estimate
 
@@ -13,6 +13,7 @@ mod cross_fit;
 pub(crate) mod design;
 mod doubly_robust;
 pub(crate) mod exponential;
+mod leave_one_out;
 pub(crate) mod logistic;
 mod matching;
 mod outcome_model;
@@ -25,6 +26,7 @@ mod weighting;
 
 pub use cross_fit::{CrossFit, PartiallyLinear, cross_fit_aipw, partially_linear};
 pub use doubly_robust::{DoublyRobust, RegressionAdjustment, aipw, regression_adjustment};
+pub use leave_one_out::{bias_reduced_aipw, bias_reduced_weighting};
 pub use logistic::Propensity;
 pub use matching::{Matching, matching};
 pub use stratification::{Stratification, stratification};

@@ -7,6 +7,7 @@ mod coverage;
 mod properties;
 mod reference;
 mod sandwich;
+mod small_samples;
 
 use std::fs::File;
 use std::path::PathBuf;

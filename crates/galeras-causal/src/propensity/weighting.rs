@@ -61,7 +61,7 @@ impl Estimand {
     }
 
     /// The derivative of that weight by the score.
-    fn slope(self, e: f64, treated: bool) -> f64 {
+    pub(super) fn slope(self, e: f64, treated: bool) -> f64 {
         match (self, treated) {
             (Self::Ate | Self::Atc, true) => -1.0 / (e * e),
             (Self::Ate | Self::Att, false) => 1.0 / ((1.0 - e) * (1.0 - e)),

@@ -168,10 +168,14 @@ fn rows_in_another_order_draw_the_same() {
 }
 
 #[test]
-fn the_share_of_a_refutation_counts_ties_by_half() {
-    assert_eq!(refutation_p(&[1.0, 2.0, 3.0, 4.0], 2.5), 1.0);
-    assert_eq!(refutation_p(&[1.0, 2.0, 3.0, 4.0], 0.0), 0.0);
+fn a_refutation_is_the_t_test_of_its_mean() {
+    // t = 0.7746 and 3.8730 with 3 degrees of freedom, for which the tail has a closed form.
+    let p = |theta| refutation_p(&[1.0, 2.0, 3.0, 4.0], theta);
+    assert_eq!(p(2.5), 1.0);
+    assert!((p(2.0) - 0.495_025_346_059_710_94).abs() < 1e-9, "{}", p(2.0));
+    assert!((p(0.0) - 0.030_466_291_662_170_963).abs() < 1e-9, "{}", p(0.0));
     assert_eq!(refutation_p(&[5.0, 5.0], 5.0), 1.0);
-    assert_eq!(refutation_p(&[1.0, 2.0, 3.0, 4.0], 2.0), 0.75);
+    assert_eq!(refutation_p(&[5.0, 5.0], 4.0), 0.0);
+    assert_eq!(refutation_p(&[5.0], 4.0), 1.0);
     assert_eq!(refutation_p(&[], 2.0), 1.0);
 }

@@ -18,19 +18,19 @@ const EPSILON: f64 = 0.1;
 /// The score and its components, each between 0 and 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CodeBleuScores {
-    /// The weighted mean of the components. NaN only under [`CodeBleuMode::Correct`] where all the
+    /// The weighted mean of the components. NaN only under [`CodeBleuMode::Strict`] where all the
     /// weight lies on a data flow that is absent: there is no score then.
     pub codebleu: f64,
     /// BLEU over tokens separated by white space.
     pub ngram: f64,
     /// The same as a recall, in which a keyword of Python weighs five times another token.
-    /// Its brevity penalty is that of `ngram` under [`CodeBleuMode::Correct`] only: to the peers,
+    /// Its brevity penalty is that of `ngram` under [`CodeBleuMode::Strict`] only: to the peers,
     /// every reference has two tokens here, so that it hardly ever applies.
     pub weighted: f64,
     /// Share of the reference's subtrees that occur in the hypothesis.
     pub syntax: f64,
     /// Share of the reference's data flow that occurs in the hypothesis. `None` under
-    /// [`CodeBleuMode::Correct`] where the reference has none; the other modes say 0.
+    /// [`CodeBleuMode::Strict`] where the reference has none; the other modes say 0.
     pub dataflow: Option<f64>,
 }
 
@@ -95,9 +95,9 @@ impl CodeBleuCounts {
         let [two, three, four] = [1, 2, 3].map(|n| (self.matched[n], self.reference_ngrams[n - 1]));
         let recalls = [(self.matched_fifths, self.reference_fifths), two, three, four];
         let brevity = match mode {
-            CodeBleuMode::Correct => brevity,
+            CodeBleuMode::Strict => brevity,
             // The peers take the length of the pair (tokens, weights) for that of the tokens.
-            CodeBleuMode::Compat | CodeBleuMode::CodeXGlue => {
+            CodeBleuMode::Published | CodeBleuMode::CodeXGlue => {
                 self::brevity(2 * self.pairs, self.hypothesis_tokens)
             }
         };
@@ -108,12 +108,12 @@ impl CodeBleuCounts {
         let [of_ngram, of_weighted, of_syntax, of_flow] = *weights;
         let rest = of_ngram * ngram + of_weighted * weighted + of_syntax * syntax;
         let (codebleu, dataflow) = match mode {
-            CodeBleuMode::Correct if self.reference_flow == 0 => {
+            CodeBleuMode::Strict if self.reference_flow == 0 => {
                 let total: f64 = weights.iter().sum();
                 (rest * total / (of_ngram + of_weighted + of_syntax), None)
             }
             // `dataflow or 1`, as that peer says it.
-            CodeBleuMode::Compat if self.matched_flow == 0 => (rest + of_flow, Some(flow)),
+            CodeBleuMode::Published if self.matched_flow == 0 => (rest + of_flow, Some(flow)),
             _ => (rest + of_flow * flow, Some(flow)),
         };
         CodeBleuScores { codebleu, ngram, weighted, syntax, dataflow }
@@ -176,9 +176,9 @@ mod tests {
     fn a_data_flow_of_zero_counts_as_the_mode_says() {
         let none = counts(0, 3);
         for (mode, score) in [
-            (CodeBleuMode::Correct, 0.5625),
+            (CodeBleuMode::Strict, 0.5625),
             (CodeBleuMode::CodeXGlue, 0.5625),
-            (CodeBleuMode::Compat, 0.8125),
+            (CodeBleuMode::Published, 0.8125),
         ] {
             let scores = none.scores(mode, &EQUAL_WEIGHTS);
             assert!(close(scores.codebleu, score), "{mode:?} {scores:?}");
@@ -189,16 +189,16 @@ mod tests {
     #[test]
     fn an_absent_data_flow_gives_its_weight_to_the_others() {
         let absent = counts(0, 0);
-        let scores = absent.scores(CodeBleuMode::Correct, &EQUAL_WEIGHTS);
+        let scores = absent.scores(CodeBleuMode::Strict, &EQUAL_WEIGHTS);
         assert!(close(scores.codebleu, 0.75) && scores.dataflow.is_none(), "{scores:?}");
-        let scores = absent.scores(CodeBleuMode::Correct, &[0.0, 0.0, 0.5, 0.5]);
+        let scores = absent.scores(CodeBleuMode::Strict, &[0.0, 0.0, 0.5, 0.5]);
         assert!(close(scores.codebleu, 0.25), "{scores:?}");
-        assert!(absent.scores(CodeBleuMode::Correct, &[0.0, 0.0, 0.0, 1.0]).codebleu.is_nan());
+        assert!(absent.scores(CodeBleuMode::Strict, &[0.0, 0.0, 0.0, 1.0]).codebleu.is_nan());
     }
 
     #[test]
     fn no_pair_at_all_scores_zero() {
-        let scores = CodeBleuCounts::default().scores(CodeBleuMode::Correct, &EQUAL_WEIGHTS);
+        let scores = CodeBleuCounts::default().scores(CodeBleuMode::Strict, &EQUAL_WEIGHTS);
         assert_eq!(scores.codebleu, 0.0);
     }
 

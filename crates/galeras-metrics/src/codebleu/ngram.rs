@@ -161,7 +161,7 @@ mod tests {
 
     fn counted(reference: &str, hypothesis: &str) -> CodeBleuCounts {
         let mut counts = CodeBleuCounts::default();
-        Grams::of(reference, CodeBleuMode::Correct).count(hypothesis, &mut Vec::new(), &mut counts);
+        Grams::of(reference, CodeBleuMode::Strict).count(hypothesis, &mut Vec::new(), &mut counts);
         counts
     }
 
@@ -215,6 +215,6 @@ mod tests {
     #[test]
     fn soft_keywords_are_none_for_codexglue() {
         assert_eq!(Grams::of("match case type x", CodeBleuMode::CodeXGlue).fifths, 4);
-        assert_eq!(Grams::of("match case type x", CodeBleuMode::Compat).fifths, 16);
+        assert_eq!(Grams::of("match case type x", CodeBleuMode::Published).fifths, 16);
     }
 }

@@ -45,7 +45,7 @@ fn the_goldens_are_met_in_both_modes() {
     assert_eq!(goldens.len(), 15);
     let mut sum = CodeBleuCounts::default();
     for (name, pair) in goldens {
-        let (compat, counts) = score(CodeBleuMode::Compat, pair);
+        let (compat, counts) = score(CodeBleuMode::Published, pair);
         none(name, differences(&compat, &reference["notes"]["k4black"][name]));
         none(
             name,
@@ -55,7 +55,7 @@ fn the_goldens_are_met_in_both_modes() {
             sum.add(&counts);
         }
     }
-    let corpus = sum.scores(CodeBleuMode::Compat, &EQUAL_WEIGHTS);
+    let corpus = sum.scores(CodeBleuMode::Published, &EQUAL_WEIGHTS);
     none("corpus", differences(&corpus, &reference["notes"]["corpus_of_non_empty"]));
 }
 
@@ -65,12 +65,12 @@ fn every_pair_and_the_corpus_equal_the_peer_over_the_linked_grammar() {
     let reference = reference();
     let mut sum = CodeBleuCounts::default();
     for (name, pair) in reference["pairs"].as_object().unwrap() {
-        let (scores, counts) = score(CodeBleuMode::Compat, pair);
+        let (scores, counts) = score(CodeBleuMode::Published, pair);
         none(name, differences(&scores, &reference["linked_in_order"][name]));
         sum.add(&counts);
     }
     assert!(sum.pairs >= 150);
-    let corpus = sum.scores(CodeBleuMode::Compat, &EQUAL_WEIGHTS);
+    let corpus = sum.scores(CodeBleuMode::Published, &EQUAL_WEIGHTS);
     none("corpus", differences(&corpus, &reference["linked_in_order"]["corpus"]));
 }
 
@@ -91,7 +91,7 @@ fn pairs_equal_the_published_peer_where_it_does_not_depend_on_grammar_or_seed() 
         }
         none(
             name,
-            differences(&score(CodeBleuMode::Compat, pair).0, &reference["published"][name]),
+            differences(&score(CodeBleuMode::Published, pair).0, &reference["published"][name]),
         );
         equal += 1;
     }
@@ -103,8 +103,8 @@ fn pairs_equal_the_published_peer_where_it_does_not_depend_on_grammar_or_seed() 
 fn correct_differs_from_the_peer_as_documented() {
     let reference = reference();
     for (name, pair) in reference["goldens"].as_object().unwrap() {
-        let (correct, counts) = score(CodeBleuMode::Correct, pair);
-        let (compat, peers) = score(CodeBleuMode::Compat, pair);
+        let (correct, counts) = score(CodeBleuMode::Strict, pair);
+        let (compat, peers) = score(CodeBleuMode::Published, pair);
         assert_eq!(correct.ngram, compat.ngram, "{name}");
         assert!((correct.syntax - compat.syntax).abs() < 1e-9, "{name}");
         let flow = (counts.matched_flow, counts.reference_flow);
@@ -116,7 +116,7 @@ fn correct_differs_from_the_peer_as_documented() {
         }
         assert_eq!(correct.dataflow.is_none(), counts.reference_flow == 0, "{name}");
     }
-    let pair = |name: &str| score(CodeBleuMode::Correct, &reference["goldens"][name]).0;
+    let pair = |name: &str| score(CodeBleuMode::Strict, &reference["goldens"][name]).0;
     assert_eq!(pair("empty_hyp").codebleu, 0.0);
     assert_eq!(pair("dataflow_zero_match").dataflow, Some(0.0));
     assert!((pair("identical").codebleu - 1.0).abs() < 1e-12);

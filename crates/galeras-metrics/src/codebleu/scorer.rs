@@ -89,8 +89,8 @@ impl CodeBleu {
     /// Subtrees and data flow of a text, both sorted.
     fn read(&mut self, parser: &mut PythonParser, text: &str) -> Result<(), ParseError> {
         let text = match self.mode {
-            CodeBleuMode::Correct => text,
-            CodeBleuMode::Compat => {
+            CodeBleuMode::Strict => text,
+            CodeBleuMode::Published => {
                 strip::python(text, &mut self.work, &mut self.stripped);
                 &self.stripped
             }

@@ -1,7 +1,7 @@
 //! Comments and docstrings taken out of a text before it is parsed, as the peers do it.
 //!
 //! Here: the two ways of the peers, with their side effects on the rest of the text. Not
-//! here: [`CodeBleuMode::Correct`](super::CodeBleuMode::Correct), which leaves nodes out of the tree instead
+//! here: [`CodeBleuMode::Strict`](super::CodeBleuMode::Strict), which leaves nodes out of the tree instead
 //! (`syntax`).
 //!
 //! - `codebleu` 0.7.0 runs Python's `tokenize` (3.11) and puts the tokens together again:

@@ -10,7 +10,7 @@
 //! leaves out anonymous tokens, all text, and the field of the outermost node. Writing them
 //! out is quadratic in depth; a hash of 128 bits is made of the hashes below it instead.
 //!
-//! [`CodeBleuMode::Correct`] leaves out of both, with all that is in them: comments, line
+//! [`CodeBleuMode::Strict`] leaves out of both, with all that is in them: comments, line
 //! continuations, and statements that are nothing but string literals, docstrings among
 //! them (an f-string is evaluated, so it stays). A node of which nothing else remains counts
 //! as a node without children.
@@ -195,7 +195,7 @@ impl Shape {
             let kind = grammar.kinds.get(usize::from(id)).unwrap_or(&ERROR);
             let inside = self.frames.last().is_some_and(|frame| frame.flat == NONE);
             let ignored =
-                mode == CodeBleuMode::Correct && ignored(grammar, kind.class, &mut cursor, text);
+                mode == CodeBleuMode::Strict && ignored(grammar, kind.class, &mut cursor, text);
             if !ignored {
                 let (start, end) = (node.start_byte(), node.end_byte());
                 let field = if kind.named || start == end { field(&cursor) } else { 0 };
@@ -223,7 +223,7 @@ impl Shape {
                     }
                     let leaf = (!down || opaque) && kind.class != Class::Comment;
                     // What has no text is a token to the peers, not to us.
-                    if leaf && !(start == end && mode == CodeBleuMode::Correct) {
+                    if leaf && !(start == end && mode == CodeBleuMode::Strict) {
                         let slice = self.slices.slice(text, start, end);
                         if slice != kind.name.as_bytes() {
                             let name = self.names.intern(slice);
@@ -327,7 +327,7 @@ fn field(cursor: &TreeCursor<'_>) -> u16 {
     cursor.field_id().map_or(0, u16::from)
 }
 
-/// Whether the node under the cursor does not take part under [`CodeBleuMode::Correct`].
+/// Whether the node under the cursor does not take part under [`CodeBleuMode::Strict`].
 fn ignored(grammar: &Grammar, class: Class, cursor: &mut TreeCursor<'_>, text: &str) -> bool {
     match class {
         Class::Comment | Class::Continuation => true,

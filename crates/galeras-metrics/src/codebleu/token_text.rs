@@ -5,7 +5,7 @@
 //! The peers cut a token out of its line by columns, which tree-sitter counts in bytes and
 //! Python in code points, so that after a non-ASCII character every token of a line is
 //! shifted; and they drop the line feeds of a token of several lines. Both are done here for
-//! them; [`CodeBleuMode::Correct`] takes the text as it is.
+//! them; [`CodeBleuMode::Strict`] takes the text as it is.
 
 use std::ops::Range;
 
@@ -26,7 +26,7 @@ pub(super) struct Slices {
 
 impl Slices {
     pub(super) fn start(&mut self, text: &str, mode: CodeBleuMode) {
-        self.by_lines = mode != CodeBleuMode::Correct;
+        self.by_lines = mode != CodeBleuMode::Strict;
         self.ascii = text.is_ascii();
         self.line = 0..0;
         self.starts.clear();
@@ -98,11 +98,11 @@ mod tests {
             slices.start(text, mode);
             String::from_utf8(slices.slice(text, start, start + part.len()).to_vec()).unwrap()
         };
-        assert_eq!(at(CodeBleuMode::Compat, "añb"), "añb ");
-        assert_eq!(at(CodeBleuMode::Compat, "c"), "");
-        assert_eq!(at(CodeBleuMode::Compat, "d"), "d");
-        assert_eq!(at(CodeBleuMode::Compat, "'''x\ny\né'''"), "'''xyé'''z");
-        assert_eq!(at(CodeBleuMode::Correct, "'''x\ny\né'''"), "'''x\ny\né'''");
+        assert_eq!(at(CodeBleuMode::Published, "añb"), "añb ");
+        assert_eq!(at(CodeBleuMode::Published, "c"), "");
+        assert_eq!(at(CodeBleuMode::Published, "d"), "d");
+        assert_eq!(at(CodeBleuMode::Published, "'''x\ny\né'''"), "'''xyé'''z");
+        assert_eq!(at(CodeBleuMode::Strict, "'''x\ny\né'''"), "'''x\ny\né'''");
     }
 
     #[test]

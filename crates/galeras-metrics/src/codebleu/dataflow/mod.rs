@@ -19,7 +19,7 @@
 //! Python's `set`, whose order depends on the hash seed of the process; here each origin is
 //! kept once, in the order of the text.
 //!
-//! Differences of [`CodeBleuMode::Correct`](super::mode::CodeBleuMode::Correct) from the peers, besides those of `syntax` and `text`:
+//! Differences of [`CodeBleuMode::Strict`](super::mode::CodeBleuMode::Strict) from the peers, besides those of `syntax` and `text`:
 //! a string is one part (the peers fail on its quotes and then lose the data flow of the
 //! whole text: `self.x = 'abc'` is enough), and the body of a `for` with an `else` is walked.
 //!

@@ -126,7 +126,7 @@ impl Flow {
         self.lists.clear();
         self.members.clear();
         (self.round, self.ifs, self.loops, self.work) = (0, 0, 0, 0);
-        self.peers = mode != CodeBleuMode::Correct;
+        self.peers = mode != CodeBleuMode::Strict;
     }
 
     /// Tokens that an item comes from, or that come from another one.

@@ -5,7 +5,7 @@ use super::super::EQUAL_WEIGHTS;
 use super::*;
 
 const MODES: [CodeBleuMode; 3] =
-    [CodeBleuMode::Correct, CodeBleuMode::Compat, CodeBleuMode::CodeXGlue];
+    [CodeBleuMode::Strict, CodeBleuMode::Published, CodeBleuMode::CodeXGlue];
 
 fn scored(
     mode: CodeBleuMode,
@@ -19,7 +19,7 @@ fn scored(
 }
 
 fn correct(reference: &str, hypothesis: &str) -> CodeBleuScores {
-    scored(CodeBleuMode::Correct, reference, hypothesis).unwrap().0
+    scored(CodeBleuMode::Strict, reference, hypothesis).unwrap().0
 }
 
 /// Syntax and data flow are as if the texts were the same.
@@ -74,7 +74,7 @@ fn renaming_keeps_the_data_flow_and_swapping_breaks_it() {
 fn a_string_in_an_assignment_does_not_lose_the_data_flow() {
     let text = "def f(self, a):\n    self.x = 'abc'\n    return a";
     assert_eq!(correct(text, text).dataflow, Some(1.0));
-    let (scores, counts) = scored(CodeBleuMode::Compat, text, text).unwrap();
+    let (scores, counts) = scored(CodeBleuMode::Published, text, text).unwrap();
     assert_eq!((scores.dataflow, counts.reference_flow), (Some(0.0), 0));
     assert_eq!(scores.codebleu, 1.0);
 }
@@ -83,7 +83,7 @@ fn a_string_in_an_assignment_does_not_lose_the_data_flow() {
 fn the_body_of_a_loop_with_else_is_walked() {
     let text = "for a in b:\n    c = a\nelse:\n    d = c";
     let flow = |mode| scored(mode, text, text).unwrap().1.reference_flow;
-    assert_eq!((flow(CodeBleuMode::Correct), flow(CodeBleuMode::Compat)), (6, 2));
+    assert_eq!((flow(CodeBleuMode::Strict), flow(CodeBleuMode::Published)), (6, 2));
 }
 
 #[test]
@@ -203,8 +203,8 @@ fn a_scorer_keeps_nothing_between_texts() {
 
 #[test]
 fn counts_of_a_corpus_are_sums() {
-    let (_, a) = scored(CodeBleuMode::Correct, "x = 1", "x = 2").unwrap();
-    let (_, b) = scored(CodeBleuMode::Correct, "def f(a): return a", "def f(b): return b").unwrap();
+    let (_, a) = scored(CodeBleuMode::Strict, "x = 1", "x = 2").unwrap();
+    let (_, b) = scored(CodeBleuMode::Strict, "def f(a): return a", "def f(b): return b").unwrap();
     let (mut ab, mut ba) = (a, b);
     ab.add(&b);
     ba.add(&a);

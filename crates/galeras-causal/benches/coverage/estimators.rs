@@ -1,0 +1,222 @@
+//! Every estimator as the operator `regress` calls it by default, on every sample and outcome.
+
+use galeras_causal::{
+    Covariance, Estimand, Estimate, Propensity, Refusal, adjusted, bias_reduced_aipw,
+    bias_reduced_weighting, cross_fit_aipw, difference_in_means, interacted, matching, paired,
+    stratification, two_stage,
+};
+
+use crate::random::SplitMix;
+use crate::samples::{DataSet, Outcome, Sample, data_set};
+use crate::sum;
+
+/// How often an estimator's intervals were right.
+pub(crate) struct Cell {
+    pub(crate) estimator: &'static str,
+    pub(crate) sample: Sample,
+    pub(crate) outcome: Outcome,
+    pub(crate) covered: usize,
+    pub(crate) given: usize,
+    pub(crate) refused: usize,
+}
+
+impl Cell {
+    pub(crate) fn share(&self) -> f64 {
+        100.0 * self.covered as f64 / self.given.max(1) as f64
+    }
+
+    /// An estimator that gives fewer than one in twenty is refused.
+    pub(crate) fn is_refused(&self) -> bool {
+        20 * self.given < self.given + self.refused
+    }
+
+    /// Those whose standard errors take the estimated score for known are too wide (Abadie and
+    /// Imbens 2016).
+    pub(crate) fn is_wide(&self) -> bool {
+        matches!(self.estimator, "matching" | "stratification")
+    }
+
+    pub(crate) fn holds(&self) -> bool {
+        let most = if self.is_wide() { 100.0 } else { 97.0 };
+        self.is_refused() || (93.0..=most).contains(&self.share())
+    }
+}
+
+/// The cells of all estimators, samples and outcomes.
+pub(crate) fn intervals(data_sets: usize) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for (at, sample) in Sample::ALL.into_iter().enumerate() {
+        for (place, outcome) in Outcome::ALL.into_iter().enumerate() {
+            let cell = (at * Outcome::ALL.len() + place) as u64;
+            let estimators = estimators(sample);
+            let counts = sum(
+                data_sets,
+                || vec![[0usize; 3]; estimators.len()],
+                |number, counts: &mut Vec<[usize; 3]>| {
+                    let data = data_set(sample, outcome, &mut SplitMix::new(cell, number));
+                    for (estimator, count) in estimators.iter().zip(counts) {
+                        match (estimator.1)(&data) {
+                            Ok(estimate) => {
+                                let (low, high) = estimate.interval(0.05);
+                                let right = (low..=high).contains(&outcome.effect());
+                                count[0] += usize::from(right);
+                                count[1] += 1;
+                            }
+                            Err(_) => count[2] += 1,
+                        }
+                    }
+                },
+                |total, part| {
+                    for (total, part) in total.iter_mut().zip(part) {
+                        total.iter_mut().zip(part).for_each(|(total, part)| *total += part);
+                    }
+                },
+            );
+            cells.extend(estimators.iter().zip(counts).map(|((estimator, _), counts)| Cell {
+                estimator: *estimator,
+                sample,
+                outcome,
+                covered: counts[0],
+                given: counts[1],
+                refused: counts[2],
+            }));
+        }
+    }
+    cells
+}
+
+type Estimator = (&'static str, fn(&DataSet) -> Result<Estimate, Refusal>);
+
+/// The estimators of a sample.
+fn estimators(sample: Sample) -> Vec<Estimator> {
+    match sample {
+        Sample::Rows(_) => vec![
+            ("difference", by_difference),
+            ("ols", by_ols),
+            ("lin", by_lin),
+            ("iv", by_instrument),
+            ("matching", by_matching),
+            ("stratification", by_strata),
+            ("weighting", by_weighting),
+            ("aipw", by_aipw),
+            ("aipw, 5 folds", by_folds),
+        ],
+        Sample::Clusters(_) => vec![
+            ("ols", by_ols),
+            ("lin", by_lin),
+            ("stratification", by_strata),
+            ("weighting", by_weighting),
+            ("aipw", by_aipw),
+            ("aipw, 5 folds", by_folds),
+        ],
+        Sample::TreatedClusters(_) => vec![
+            ("difference", by_arms),
+            ("ols", by_ols),
+            ("lin", by_lin),
+            ("weighting", by_weighting),
+            ("aipw", by_aipw),
+        ],
+        Sample::Units(_) => vec![
+            ("paired", by_pairs),
+            ("ols", by_ols),
+            ("lin", by_lin),
+            ("weighting", by_weighting),
+            ("aipw", by_aipw),
+        ],
+    }
+}
+
+impl DataSet {
+    fn columns(&self) -> [&[f64]; 2] {
+        [&self.covariates[0], &self.covariates[1]]
+    }
+
+    fn kind(&self) -> Covariance {
+        if self.clusters.is_some() { Covariance::Cr2 } else { Covariance::Hc3 }
+    }
+
+    fn score(&self) -> Result<Propensity, Refusal> {
+        Propensity::fit(&self.columns(), &self.treated, None)
+    }
+}
+
+fn by_difference(data: &DataSet) -> Result<Estimate, Refusal> {
+    Ok(difference_in_means(&data.coin, &data.of_coin)?.estimate)
+}
+
+/// The difference in means with the errors of clusters.
+fn by_arms(data: &DataSet) -> Result<Estimate, Refusal> {
+    let clusters = data.clusters.as_deref();
+    Ok(adjusted(&data.treated, &data.outcome, &[], Covariance::Cr2, clusters)?.estimate)
+}
+
+fn by_ols(data: &DataSet) -> Result<Estimate, Refusal> {
+    let clusters = data.clusters.as_deref();
+    let fit = adjusted(&data.treated, &data.outcome, &data.columns(), data.kind(), clusters)?;
+    Ok(fit.estimate)
+}
+
+fn by_lin(data: &DataSet) -> Result<Estimate, Refusal> {
+    let clusters = data.clusters.as_deref();
+    let fit = interacted(&data.treated, &data.outcome, &data.columns(), data.kind(), clusters)?;
+    Ok(fit.estimate)
+}
+
+fn by_instrument(data: &DataSet) -> Result<Estimate, Refusal> {
+    let (instruments, covariates) = ([data.instrument.as_slice()], data.columns());
+    let kind = data.kind();
+    let fit = two_stage(&data.of_moved, &data.moved, &instruments, &covariates, kind, None)?;
+    // The operator calls such an instrument weak, and says that the interval may not hold.
+    match fit.robust_first_stage_f {
+        Some(f) if f >= 10.0 => Ok(fit.estimate),
+        _ => Err(Refusal::Other("weak".into())),
+    }
+}
+
+fn by_pairs(data: &DataSet) -> Result<Estimate, Refusal> {
+    let mean = |unit: &[f64], arm: usize| unit.iter().skip(arm).step_by(2).sum::<f64>() / 5.0;
+    let units = || data.outcome.chunks(10);
+    let treatment: Vec<f64> = units().map(|unit| mean(unit, 0)).collect();
+    let control: Vec<f64> = units().map(|unit| mean(unit, 1)).collect();
+    Ok(paired(&treatment, &control)?.estimate)
+}
+
+fn by_matching(data: &DataSet) -> Result<Estimate, Refusal> {
+    // So the operator refuses.
+    let treated = data.treated.iter().filter(|treated| **treated).count();
+    let found = treated.min(data.treated.len() - treated);
+    if found < 15 {
+        return Err(Refusal::TooFew { what: "rows of an arm for matching", found, needed: 15 });
+    }
+    Ok(matching(&data.score()?.scores, &data.treated, &data.outcome)?.ate)
+}
+
+fn by_strata(data: &DataSet) -> Result<Estimate, Refusal> {
+    let clusters = data.clusters.as_deref();
+    let score = data.score()?;
+    Ok(stratification(&score.scores, &data.treated, &data.outcome, None, clusters)?.ate)
+}
+
+fn by_weighting(data: &DataSet) -> Result<Estimate, Refusal> {
+    let (score, clusters) = (data.score()?, data.clusters.as_deref());
+    let (columns, clip) = (data.columns(), (0.05, 0.95));
+    let (treated, outcome) = (&data.treated, &data.outcome);
+    bias_reduced_weighting(&columns, treated, outcome, &score, Estimand::Ate, clip, clusters)
+}
+
+fn by_aipw(data: &DataSet) -> Result<Estimate, Refusal> {
+    let (score, clusters) = (data.score()?, data.clusters.as_deref());
+    let clip = (0.01, 0.99);
+    bias_reduced_aipw(&data.columns(), &data.treated, &data.outcome, &score, clip, clusters)
+}
+
+fn by_folds(data: &DataSet) -> Result<Estimate, Refusal> {
+    let rows: Vec<u32> = (0..data.treated.len() as u32).collect();
+    let groups = data.clusters.as_deref().unwrap_or(&rows);
+    let folds: Vec<u32> = groups.iter().map(|group| group % 5).collect();
+    let (columns, clip) = (data.columns(), (0.01, 0.99));
+    let clusters = data.clusters.as_deref();
+    let (treated, outcome) = (&data.treated, &data.outcome);
+    let fit = cross_fit_aipw(&columns, treated, outcome, &folds, None, false, clip, clusters)?;
+    Ok(fit.estimate)
+}

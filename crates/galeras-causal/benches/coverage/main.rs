@@ -1,0 +1,60 @@
+//! How often intervals cover the truth, and how often tests reject what is true:
+//! `cargo bench --bench coverage -- [DATA_SETS]`.
+//!
+//! Makes data sets (2,000 for each cell by default) with a known effect and counts, for each
+//! estimator, sample and outcome, the share of 95 % intervals that contain it; for each refuter and
+//! test, the share of data sets in which it rejects at 5 % what is true. Prints the table; with
+//! 2,000 data sets or more it also writes it to `docs/coverage.md`. Exits with 1 if a share is
+//! outside of what it must be. Random numbers are SplitMix64's, of the cell and the number of the
+//! data set, so that the table is the same on any number of threads.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
+
+mod estimators;
+mod nulls;
+mod random;
+mod samples;
+mod table;
+
+use std::num::NonZero;
+use std::thread;
+
+fn main() {
+    let given = std::env::args().find_map(|argument| argument.parse().ok());
+    let data_sets: usize = given.unwrap_or(2_000);
+    let intervals = estimators::intervals(data_sets);
+    let rejections = nulls::rejections(data_sets);
+    let text = table::table(data_sets, &intervals, &rejections);
+    println!("{text}");
+    if data_sets >= 2_000 {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/coverage.md");
+        std::fs::write(page, &text).unwrap();
+    }
+    let wrong = intervals.iter().any(|cell| !cell.holds())
+        || rejections.iter().any(|rejected| !rejected.holds());
+    std::process::exit(i32::from(wrong));
+}
+
+/// What `work` gives for each number below `count`, summed up by `add` in whatever order.
+fn sum<T: Send>(
+    count: usize,
+    empty: impl Fn() -> T + Sync,
+    work: impl Fn(u64, &mut T) + Sync,
+    add: impl Fn(&mut T, T),
+) -> T {
+    let threads = thread::available_parallelism().map_or(1, NonZero::get);
+    let mut total = empty();
+    let (empty, work) = (&empty, &work);
+    thread::scope(|scope| {
+        let part = |first: usize| {
+            scope.spawn(move || {
+                let mut part = empty();
+                (first..count).step_by(threads).for_each(|number| work(number as u64, &mut part));
+                part
+            })
+        };
+        let parts: Vec<_> = (0..threads).map(part).collect();
+        parts.into_iter().for_each(|part| add(&mut total, part.join().unwrap()));
+    });
+    total
+}

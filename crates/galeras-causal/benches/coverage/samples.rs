@@ -1,0 +1,186 @@
+//! The data sets: who is treated, what comes out, who belongs together. The effect is the same for
+//! all and every outcome is linear in the covariates, so that all estimators are right in the end.
+
+use crate::random::SplitMix;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Normal,
+    Binary,
+    Count,
+    Heavy,
+}
+
+impl Outcome {
+    pub(crate) const ALL: [Self; 4] = [Self::Normal, Self::Binary, Self::Count, Self::Heavy];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Normal => "normal",
+            Self::Binary => "binary",
+            Self::Count => "count",
+            Self::Heavy => "heavy-tailed",
+        }
+    }
+
+    /// The effect of the treatment.
+    pub(crate) fn effect(self) -> f64 {
+        if self == Self::Binary { 0.25 } else { 1.0 }
+    }
+
+    /// An outcome; `place` and `group` lie between -1 and 1, the first is what the covariates say.
+    fn draw(self, random: &mut SplitMix, treated: bool, place: f64, group: f64) -> f64 {
+        let t = f64::from(u8::from(treated));
+        match self {
+            Self::Normal => t + 2.0 * place + group + random.normal(),
+            Self::Heavy => t + 2.0 * place + group + random.heavy(),
+            Self::Binary => {
+                let rate = 0.375 + 0.25 * t + 0.2 * place + 0.15 * group;
+                f64::from(u8::from(random.chance(rate)))
+            }
+            Self::Count => random.poisson(3.0 + t + 1.5 * place + group),
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sample {
+    /// So many rows, treated by a coin that two covariates load.
+    Rows(usize),
+    /// So many clusters of 10 to 30 rows, treated as `Rows`; a tenth to a third of the variance is
+    /// between clusters.
+    Clusters(usize),
+    /// So many clusters of 10 to 30 rows, half of which are treated as a whole.
+    TreatedClusters(usize),
+    /// So many units with five rows under each arm.
+    Units(usize),
+}
+
+impl Sample {
+    pub(crate) const ALL: [Self; 13] = [
+        Self::Rows(20),
+        Self::Rows(50),
+        Self::Rows(200),
+        Self::Rows(1000),
+        Self::Clusters(8),
+        Self::Clusters(12),
+        Self::Clusters(30),
+        Self::TreatedClusters(8),
+        Self::TreatedClusters(12),
+        Self::TreatedClusters(30),
+        Self::Units(20),
+        Self::Units(50),
+        Self::Units(200),
+    ];
+
+    pub(crate) fn name(self) -> String {
+        match self {
+            Self::Rows(n) => format!("{n} rows"),
+            Self::Clusters(n) => format!("{n} clusters"),
+            Self::TreatedClusters(n) => format!("{n} clusters, half treated"),
+            Self::Units(n) => format!("{n} units × 2 × 5"),
+        }
+    }
+}
+
+pub(crate) struct DataSet {
+    pub(crate) treated: Vec<bool>,
+    pub(crate) outcome: Vec<f64>,
+    pub(crate) covariates: [Vec<f64>; 2],
+    pub(crate) clusters: Option<Vec<u32>>,
+    /// A number that moves `moved`, and its outcome, which something unseen moves too.
+    pub(crate) instrument: Vec<f64>,
+    pub(crate) moved: Vec<f64>,
+    pub(crate) of_moved: Vec<f64>,
+    /// A treatment by a fair coin, and its outcome.
+    pub(crate) coin: Vec<bool>,
+    pub(crate) of_coin: Vec<f64>,
+}
+
+pub(crate) fn data_set(sample: Sample, outcome: Outcome, random: &mut SplitMix) -> DataSet {
+    let mut data = DataSet {
+        treated: Vec::new(),
+        outcome: Vec::new(),
+        covariates: [Vec::new(), Vec::new()],
+        clusters: None,
+        instrument: Vec::new(),
+        moved: Vec::new(),
+        of_moved: Vec::new(),
+        coin: Vec::new(),
+        of_coin: Vec::new(),
+    };
+    match sample {
+        Sample::Rows(n) => {
+            for _ in 0..n {
+                let [x, z] = [random.symmetric(), random.symmetric()];
+                let treated = random.chance(expit(0.8 * x - 0.5 * z));
+                data.push(random, outcome, [x, z], treated, 0.0);
+                data.push_coin_and_instrument(random, outcome, 0.5 * (x + z));
+            }
+        }
+        Sample::Clusters(n) | Sample::TreatedClusters(n) => {
+            let mut clusters = Vec::new();
+            let shift = usize::from(random.chance(0.5));
+            for cluster in 0..n {
+                let group = random.symmetric();
+                for _ in 0..10 + cluster % 3 * 10 {
+                    let [x, z] = [random.symmetric(), random.symmetric()];
+                    let treated = match sample {
+                        Sample::Clusters(_) => random.chance(expit(0.8 * x - 0.5 * z)),
+                        _ => (cluster + shift) % 2 == 0,
+                    };
+                    data.push(random, outcome, [x, z], treated, group);
+                    clusters.push(cluster as u32);
+                }
+            }
+            data.clusters = Some(clusters);
+        }
+        Sample::Units(n) => {
+            let mut clusters = Vec::new();
+            for unit in 0..n {
+                let [x, z] = [random.symmetric(), random.symmetric()];
+                let groups = [0.0, 0.5].map(|share| share * random.symmetric());
+                for row in 0..10 {
+                    let group = groups[1] * if row % 2 == 0 { 1.0 } else { -1.0 };
+                    data.push(random, outcome, [x, z], row % 2 == 0, group);
+                    clusters.push(unit as u32);
+                }
+            }
+            data.clusters = Some(clusters);
+        }
+    }
+    data
+}
+
+impl DataSet {
+    fn push(
+        &mut self,
+        random: &mut SplitMix,
+        outcome: Outcome,
+        covariates: [f64; 2],
+        treated: bool,
+        group: f64,
+    ) {
+        self.treated.push(treated);
+        let place = 0.5 * (covariates[0] + covariates[1]);
+        self.outcome.push(outcome.draw(random, treated, place, group));
+        for (column, value) in self.covariates.iter_mut().zip(covariates) {
+            column.push(value);
+        }
+    }
+
+    fn push_coin_and_instrument(&mut self, random: &mut SplitMix, outcome: Outcome, place: f64) {
+        let coin = random.chance(0.5);
+        self.coin.push(coin);
+        self.of_coin.push(outcome.draw(random, coin, place, 0.0));
+        let (instrument, unseen) = (random.chance(0.5), random.symmetric());
+        let moved = random.chance(0.5 + if instrument { 0.4 } else { -0.4 } + 0.1 * unseen);
+        self.instrument.push(f64::from(u8::from(instrument)));
+        self.moved.push(f64::from(u8::from(moved)));
+        self.of_moved.push(outcome.draw(random, moved, place, 0.5 * unseen));
+    }
+}
+
+fn expit(x: f64) -> f64 {
+    1.0 / (1.0 + (-x).exp())
+}

@@ -1,0 +1,179 @@
+//! Few rows and few clusters: the error lies between the sandwich and what refitting without each
+//! gives, and the intervals cover the truth where those of the plain sandwich do not.
+
+use super::{Uniform, slices};
+use crate::propensity::{
+    Estimand, Propensity, aipw, bias_reduced_aipw, bias_reduced_weighting, weighting,
+};
+use crate::{Estimate, Refusal};
+
+const CLIP: (f64, f64) = (0.05, 0.95);
+
+#[derive(Default)]
+struct Sample {
+    columns: Vec<Vec<f64>>,
+    treated: Vec<bool>,
+    outcome: Vec<f64>,
+    clusters: Vec<u32>,
+}
+
+impl Sample {
+    /// `groups` clusters of `size` rows; two covariates drive treatment and outcome, the effect is 1.
+    fn new(seed: u64, groups: u32, size: u32, between: f64) -> Self {
+        let mut draw = Uniform(seed.wrapping_mul(0x2545_F491_4F6C_DD1D));
+        let mut data = Self { columns: vec![Vec::new(), Vec::new()], ..Self::default() };
+        for cluster in 0..groups {
+            let group = between * draw.normal();
+            for _ in 0..size {
+                let (a, b) = (draw.normal(), draw.normal());
+                let treated = draw.next() < 1.0 / (1.0 + (-(0.4 * a - 0.3 * b)).exp());
+                data.columns[0].push(a);
+                data.columns[1].push(b);
+                data.treated.push(treated);
+                let effect = f64::from(u8::from(treated));
+                data.outcome.push(effect + a + b + group + draw.normal());
+                data.clusters.push(cluster);
+            }
+        }
+        data
+    }
+
+    fn without(&self, cluster: u32) -> Self {
+        let kept = |row: &usize| self.clusters[*row] != cluster;
+        let rows: Vec<usize> = (0..self.treated.len()).filter(kept).collect();
+        Self {
+            columns: (self.columns.iter())
+                .map(|column| rows.iter().map(|row| column[*row]).collect())
+                .collect(),
+            treated: rows.iter().map(|row| self.treated[*row]).collect(),
+            outcome: rows.iter().map(|row| self.outcome[*row]).collect(),
+            clusters: Vec::new(),
+        }
+    }
+
+    fn score(&self) -> Result<Propensity, Refusal> {
+        Propensity::fit(&slices(&self.columns), &self.treated, None)
+    }
+
+    fn weighted(&self, estimand: Estimand) -> f64 {
+        let (x, score) = (slices(&self.columns), self.score().unwrap());
+        let all = (0.0, 1.0);
+        let found = weighting(&x, &self.treated, &self.outcome, &score, estimand, all, None);
+        found.unwrap().estimate.value
+    }
+
+    fn augmented(&self) -> f64 {
+        let (x, score) = (slices(&self.columns), self.score().unwrap());
+        let all = (0.0, 1.0);
+        aipw(&x, &self.treated, &self.outcome, &score, all, false, None).unwrap().estimate.value
+    }
+
+    /// The standard error of the estimates without each cluster.
+    fn refitted(&self, estimate: impl Fn(&Self) -> f64) -> f64 {
+        let groups = self.clusters.last().unwrap() + 1;
+        let whole = estimate(self);
+        let squares: f64 =
+            (0..groups).map(|cluster| (estimate(&self.without(cluster)) - whole).powi(2)).sum();
+        let groups = f64::from(groups);
+        (squares * (groups - 1.0) / groups).sqrt()
+    }
+}
+
+#[test]
+fn one_step_is_nearly_the_estimate_without_a_row_or_cluster() {
+    for (groups, size) in [(300, 1), (60, 5)] {
+        let data = Sample::new(5, groups, size, 0.5);
+        let (x, score) = (slices(&data.columns), data.score().unwrap());
+        let clusters = (size > 1).then_some(data.clusters.as_slice());
+        let (treated, outcome, all) = (&data.treated, &data.outcome, (0.0, 1.0));
+        for estimand in [Estimand::Ate, Estimand::Att, Estimand::Atc, Estimand::Ato] {
+            let plain = weighting(&x, treated, outcome, &score, estimand, all, clusters).unwrap();
+            let found =
+                bias_reduced_weighting(&x, treated, outcome, &score, estimand, all, clusters);
+            // The geometric mean of both: the other one of them is the jackknife.
+            let jackknife = found.unwrap().standard_error.powi(2) / plain.estimate.standard_error;
+            let ratio = jackknife / data.refitted(|d| d.weighted(estimand));
+            assert!((ratio - 1.0).abs() < 0.03, "{estimand:?} {groups}: {ratio}");
+        }
+        let found = bias_reduced_aipw(&x, treated, outcome, &score, all, clusters).unwrap();
+        let plain = aipw(&x, treated, outcome, &score, all, false, clusters).unwrap().estimate;
+        let jackknife = found.standard_error.powi(2) / plain.standard_error;
+        let ratio = jackknife / data.refitted(Sample::augmented);
+        assert!((ratio - 1.0).abs() < 0.03, "aipw {groups}: {ratio}");
+    }
+}
+
+#[test]
+fn many_rows_have_the_error_of_the_sandwich() {
+    let data = Sample::new(9, 4000, 1, 0.0);
+    let (x, score) = (slices(&data.columns), data.score().unwrap());
+    let (treated, outcome) = (&data.treated, &data.outcome);
+    let sandwich = weighting(&x, treated, outcome, &score, Estimand::Ate, CLIP, None).unwrap();
+    let found = bias_reduced_weighting(&x, treated, outcome, &score, Estimand::Ate, CLIP, None);
+    let found = found.unwrap();
+    assert_eq!(found.value, sandwich.estimate.value);
+    assert!((found.standard_error / sandwich.estimate.standard_error - 1.0).abs() < 0.01);
+    let sandwich = aipw(&x, treated, outcome, &score, CLIP, false, None).unwrap().estimate;
+    let found = bias_reduced_aipw(&x, treated, outcome, &score, CLIP, None).unwrap();
+    assert!((found.value - sandwich.value).abs() < 1e-12);
+    assert!((found.standard_error / sandwich.standard_error - 1.0).abs() < 0.01);
+    assert!(found.degrees > 500.0 && found.degrees < 4000.0, "{}", found.degrees);
+}
+
+/// The share of the samples, given as estimates by both ways, whose interval holds the truth.
+fn coverage(
+    groups: u32,
+    size: u32,
+    between: f64,
+    estimate: impl Fn(&Sample) -> Result<[Estimate; 2], Refusal>,
+) -> [f64; 2] {
+    let (mut covered, mut all) = ([0.0; 2], 0.0);
+    for seed in 1..=1500 {
+        let Ok(found) = estimate(&Sample::new(seed, groups, size, between)) else { continue };
+        for (covered, estimate) in covered.iter_mut().zip(found) {
+            let (low, high) = estimate.interval(0.05);
+            *covered += f64::from(u8::from((low..=high).contains(&1.0)));
+        }
+        all += 1.0;
+    }
+    assert!(all > 500.0, "{all} samples have an estimate");
+    covered.map(|covered| covered / all)
+}
+
+fn both_ways(data: &Sample, augmented: bool) -> Result<[Estimate; 2], Refusal> {
+    let (x, score) = (slices(&data.columns), data.score()?);
+    let (t, y) = (&data.treated, &data.outcome);
+    let clusters = (data.clusters[0] == data.clusters[1]).then_some(data.clusters.as_slice());
+    Ok(if augmented {
+        let plain = aipw(&x, t, y, &score, CLIP, false, clusters)?.estimate;
+        [plain, bias_reduced_aipw(&x, t, y, &score, CLIP, clusters)?]
+    } else {
+        let plain = weighting(&x, t, y, &score, Estimand::Ate, CLIP, clusters)?.estimate;
+        [plain, bias_reduced_weighting(&x, t, y, &score, Estimand::Ate, CLIP, clusters)?]
+    })
+}
+
+#[test]
+fn intervals_hold_with_few_rows_and_few_clusters() {
+    for (groups, size, between) in [(20, 1, 0.0), (50, 1, 0.0), (12, 15, 0.5)] {
+        for augmented in [false, true] {
+            let [plain, reduced] =
+                coverage(groups, size, between, |data| both_ways(data, augmented));
+            let what = format!("{groups} x {size}, aipw {augmented}: {plain} {reduced}");
+            assert!((0.93..=0.97).contains(&reduced), "{what}");
+            assert!(plain < reduced, "{what}");
+        }
+    }
+}
+
+#[test]
+fn an_estimate_that_rests_on_one_row_is_refused() {
+    // The only treated row: without it there is no mean.
+    let treated: Vec<bool> = (0..12).map(|row| row == 5).collect();
+    let outcome: Vec<f64> = (0..12).map(|row| f64::from(row * row % 7)).collect();
+    let column: Vec<f64> = (0..12).map(|row| f64::from(row * 5 % 12)).collect();
+    let x: [&[f64]; 1] = [&column];
+    let score = Propensity::fit(&x, &treated, None).unwrap();
+    let found = bias_reduced_weighting(&x, &treated, &outcome, &score, Estimand::Ate, CLIP, None);
+    assert!(found.unwrap_err().to_string().starts_with("the estimate rests on one row"));
+}

@@ -1,0 +1,215 @@
+//! `regress`: data of which every number could be computed, and would be wrong or mean something
+//! else than it seems.
+//!
+//! Does not live here: what is refused for its size or shape (`regress_refusals`).
+
+use std::fmt::Write as _;
+
+use crate::harness::Project;
+use crate::regress_refusals::{TWO, is_refused};
+use crate::regress_tables::{analysed, csv, find, noise, number, text, workflow};
+
+/// The warnings of a run of `effects` on a table.
+#[track_caller]
+fn warned(table: &str, with: &str) -> (Project, Vec<String>) {
+    let project = Project::new(&workflow(&[("effects", with)]));
+    project.write("data.csv", table);
+    let outcome = project.run_ok(&[]);
+    let messages = outcome.json_lines();
+    let messages = messages.iter().filter_map(|event| event["message"].as_str());
+    let messages = messages.map(str::to_owned).collect();
+    (project, messages)
+}
+
+fn arm(i: u64) -> &'static str {
+    if noise(i, 4) % 2 == 0 { "t" } else { "c" }
+}
+
+#[test]
+fn a_unit_in_two_clusters_is_refused_by_every_estimator() {
+    // Unit 3 has one row in the cluster of unit 40.
+    let rows = (0..120u64).map(|i| {
+        let (unit, arm) = (i / 2, ["c", "t"][i as usize % 2]);
+        let cluster = if i == 6 { 20 } else { unit / 2 };
+        format!("{arm},{},{unit},{cluster}", noise(i, 1))
+    });
+    let with = "treatment: arm, control: c, outcomes: [y], unit: unit, cluster: place,
+      estimators: [paired, ols, difference]";
+    let rows = analysed(&csv("arm,y,unit,place", rows), with).rows("effects");
+    assert_eq!(rows.len(), 3);
+    for row in &rows {
+        let reason = "1 unit has rows in two clusters or more: a unit must lie within one";
+        is_refused(row, reason);
+    }
+}
+
+#[test]
+fn integers_beyond_the_doubles_are_refused_for_what_they_are() {
+    for base in [9_007_199_254_740_990_u64, 9_223_372_036_854_775_000] {
+        let rows = (0..60).map(|i| format!("{},{}", arm(i), base + i % 7));
+        let rows = analysed(&csv("arm,y", rows), TWO).rows("effects");
+        let reason = text(&rows[0], "reason");
+        assert!(reason.starts_with("`y` has integers of 2^53 or more in "), "{reason}");
+        assert!(reason.contains("subtract a constant"), "{reason}");
+    }
+    // Doubles so far from zero that they differ in their last digits only.
+    let rows = (0..60).map(|i| format!("{},{}", arm(i), 1.0e15 + 0.125 * (i % 4) as f64));
+    let rows = analysed(&csv("arm,y", rows), TWO).rows("effects");
+    let reason = text(&rows[0], "reason");
+    assert!(reason.starts_with("`y` varies by 0.375 only, at a size of 1"), "{reason}");
+}
+
+#[test]
+fn outcomes_whose_squares_vanish_have_their_effect() {
+    let table = |unit: &str| {
+        csv(
+            "arm,y,x",
+            (0..200).map(|i| format!("{},{}{unit},{}", arm(i), noise(i, 1), noise(i, 2))),
+        )
+    };
+    let with = format!("{TWO}, confounders: [x], estimators: [difference, ols, weighting, aipw]");
+    let whole = analysed(&table(""), &with).rows("effects");
+    for unit in ["e-200", "e-300", "e+200"] {
+        let scale: f64 = format!("1{unit}").parse().unwrap();
+        for (row, whole) in analysed(&table(unit), &with).rows("effects").iter().zip(&whole) {
+            for column in ["estimate", "standard_error"] {
+                let (ours, theirs) = (number(row, column) / scale, number(whole, column));
+                assert!((ours / theirs - 1.0).abs() < 1e-9, "{column}: {row:#}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_treatment_of_numbers_is_refused_in_few_words() {
+    let rows = (0..4000u64).map(|i| format!("{}.5,{}", i * 7 % 4001, noise(i, 1)));
+    let table = csv("dose,y", rows);
+    for (control, start) in [
+        ("none", "no row has `none` as `dose`: it is "),
+        ("7.5", "`dose` has 4,000 values, and at most 100 are compared as arms: name some under"),
+    ] {
+        let with = format!("treatment: dose, control: '{control}', outcomes: [y]");
+        let (project, _) = warned(&table, &with);
+        let rows = project.rows("effects");
+        assert_eq!(rows.len(), 1);
+        let reason = text(&rows[0], "reason");
+        assert!(reason.starts_with(start) && reason.len() < 250, "{reason}");
+    }
+    // Arms that are named are compared, however many others there are.
+    let rows = (0..4000u64).map(|i| format!("{},{}", if i < 80 { i % 2 } else { i }, noise(i, 1)));
+    let with = "treatment: dose, control: '0', treatments: ['1'], outcomes: [y]";
+    let rows = analysed(&csv("dose,y", rows), with).rows("effects");
+    assert_eq!((rows.len(), text(&rows[0], "status")), (1, "ok"));
+}
+
+#[test]
+fn arms_that_look_the_same_are_named() {
+    let arms = ["c", "t", "T", "t "];
+    let rows = (0..200).map(|i| format!("{},{}", arms[i as usize % 4], noise(i, 1)));
+    let (_, messages) = warned(&csv("arm,y", rows), TWO);
+    let wanted =
+        "`arm` has the arms \"T\", \"t\" and \"t \", which differ by case or white space only";
+    assert!(messages.iter().any(|message| message.contains(wanted)), "{messages:#?}");
+    let rows = (0..200).map(|i| format!("{},{}", arm(i), noise(i, 1)));
+    let (_, messages) = warned(&csv("arm,y", rows), TWO);
+    assert!(!messages.iter().any(|message| message.contains("white space")), "{messages:#?}");
+}
+
+/// The note of the primary estimate and a warning say this; of fine data neither does.
+#[track_caller]
+fn flagged(table: &str, wanted: &str) {
+    let (project, messages) = warned(table, TWO);
+    let rows = project.rows("effects");
+    let row = find(&rows, &[("status", "ok")]);
+    assert!(text(row, "note").contains(wanted), "{row:#}");
+    assert!(messages.iter().any(|message| message.contains(wanted)), "{messages:#?}");
+}
+
+#[test]
+fn rows_that_decide_an_interval_are_flagged() {
+    let one = (0..200).map(|i| format!("{},{}", arm(i), u8::from(i == 70)));
+    flagged(&csv("arm,y", one), "`y` is 0 in all but 1 row: so few decide the estimate");
+    // Quantiles of Cauchy's distribution, in some order.
+    let tail = |i: u64| (std::f64::consts::PI * ((i * 77 % 200) as f64 + 0.5) / 200.0 - 1.57).tan();
+    let heavy = (0..200).map(|i| format!("{},{}", arm(i), tail(i)));
+    flagged(&csv("arm,y", heavy), "`y` has a heavy tail: one row of 200 carries ");
+    let mut twice = String::new();
+    for i in (0..100).chain(0..100) {
+        writeln!(twice, "{},{}.{}", arm(i), noise(i, 1), i).unwrap();
+    }
+    let wanted = "200 of 200 rows are copies of others in arm, outcome and covariates";
+    flagged(&csv("arm,y", twice.lines().map(str::to_owned)), wanted);
+
+    let fine = (0..200).map(|i| format!("{},{}", arm(i), noise(i, 1)));
+    let (project, messages) = warned(&csv("arm,y", fine), TWO);
+    let note = text(&project.rows("effects")[0], "note").to_owned();
+    for word in ["heavy", "copies", "all but"] {
+        assert!(!note.contains(word), "{note}");
+        assert!(!messages.iter().any(|message| message.contains(word)), "{messages:#?}");
+    }
+}
+
+#[test]
+fn implied_independencies_are_adjusted_for_their_number() {
+    // Nine independent columns: 36 independencies hold, and some have a small p by chance.
+    let names: Vec<String> = (0..9).map(|column| format!("x{column}")).collect();
+    let rows = (0..60u64).map(|i| {
+        let numbers: Vec<String> = (0..9).map(|k| noise(i, 5 + k).to_string()).collect();
+        format!("{},{},{}", arm(i), noise(i, 1), numbers.join(","))
+    });
+    let with = format!(
+        "{TWO}, estimators: [difference], graph: 'dag {{ arm -> y; {} }}'",
+        names.join("; ")
+    );
+    let rows = analysed(&csv(&format!("arm,y,{}", names.join(",")), rows), &with);
+    let rows = rows.rows("effects.graph");
+    let mut p: Vec<(f64, f64)> = (rows.iter())
+        .filter(|row| row["kind"] == "independence" && !row["p_value"].is_null())
+        .map(|row| (number(row, "p_value"), number(row, "p_adjusted")))
+        .collect();
+    p.sort_by(|a, b| a.0.total_cmp(&b.0));
+    assert!(p.len() >= 36, "{}", p.len());
+    // Holm's: the smallest times their number, and none below the one before.
+    let (mut least, tested): (f64, usize) = (0.0, p.len());
+    for (at, (p, adjusted)) in p.iter().enumerate() {
+        least = least.max(p * (tested - at) as f64).min(1.0);
+        assert!((adjusted - least).abs() <= 1e-9 * least, "{at}: {p} {adjusted} {least}");
+    }
+}
+
+#[test]
+fn few_rows_and_clusters_have_errors_that_hold_in_them() {
+    let rows = (0..400u64)
+        .map(|i| format!("{},{},{},{}", arm(i), noise(i, 1) + noise(i, 2), noise(i, 2), i % 12));
+    let table = csv("arm,y,x,place", rows);
+    let estimators = "confounders: [x], estimators: [difference, weighting, aipw, ols]";
+    let rows = analysed(&table, &format!("{TWO}, {estimators}, cluster: place")).rows("effects");
+    for (estimator, kind) in [
+        ("difference", "CR2"),
+        ("ols", "CR2"),
+        ("weighting", "bias-reduced, clustered"),
+        ("aipw", "bias-reduced, clustered"),
+    ] {
+        let row = find(&rows, &[("estimator", estimator), ("se_kind", kind)]);
+        assert!(number(row, "df") < 12.0, "{row:#}");
+    }
+    let rows = analysed(&table, &format!("{TWO}, {estimators}")).rows("effects");
+    for (estimator, kind) in
+        [("ols", "HC3"), ("weighting", "bias-reduced"), ("aipw", "bias-reduced")]
+    {
+        let row = find(&rows, &[("estimator", estimator), ("se_kind", kind)]);
+        assert!(number(row, "df") < 400.0, "{row:#}");
+    }
+}
+
+#[test]
+fn matching_of_clusters_that_are_treated_as_a_whole_is_refused() {
+    let rows = (0..240u64).map(|i| {
+        let place = i % 24;
+        format!("{},{},{},{place}", ["c", "t"][place as usize % 2], noise(i, 1), noise(i, 2))
+    });
+    let with = format!("{TWO}, confounders: [x], estimators: [matching], cluster: place");
+    let rows = analysed(&csv("arm,y,x,place", rows), &with).rows("effects");
+    let reason = text(&rows[0], "reason");
+    assert!(reason.starts_with("each cluster lies in one arm"), "{reason}");
+}
