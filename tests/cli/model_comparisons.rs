@@ -1,0 +1,205 @@
+//! `workflows/compare.yaml`, several models under several prompts, and `workflows/evaluate.yaml` by
+//! itself, against a server on the loopback address.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::comparisons::{average, paired, same, same_rounded};
+use crate::evaluations::{answer, block, documented, study};
+use crate::paper::{table, text};
+use galeras_test_servers::chat_api::{ChatApi, ChatFault, ChatRequest};
+
+/// The prices of the models, of a million tokens read and written.
+const PRICES: [(&str, u32, u32); 3] = [("small", 1, 2), ("medium", 2, 4), ("large", 4, 16)];
+
+fn models(api: &ChatApi, names: &[&str]) -> String {
+    let model = |(name, input, output): &(&str, u32, u32)| {
+        format!(
+            "{{name: {name}, base_url: \"{}\", api_key_env: \"\", \
+             price: {{input: {input}, output: {output}}}}}",
+            api.url()
+        )
+    };
+    let of = PRICES.iter().filter(|(name, ..)| names.contains(name));
+    format!("[{}]", of.map(model).collect::<Vec<_>>().join(", "))
+}
+
+/// `small` gives back what it was shown, the others go on.
+fn rivals(asked: &ChatRequest) -> String {
+    let said = asked.said().join("\n");
+    let code = block(&said);
+    match asked.body["model"].as_str().unwrap() {
+        "small" => format!("```python\n{code}\n```"),
+        "medium" => answer(asked),
+        _ => format!("{}# and a word more\n```", answer(asked).trim_end().trim_end_matches("```")),
+    }
+}
+
+/// The mean over the points of the difference of two models, whose answers are averaged first.
+fn difference(rows: &[Value], model: &str, first: &str, score: &str) -> f64 {
+    let mut points: BTreeMap<&str, [Vec<f64>; 2]> = BTreeMap::new();
+    for row in rows {
+        let at = [first, model].iter().position(|name| row["model"] == **name);
+        if let Some(at) = at {
+            let values = points.entry(text(row, "snippet_id")).or_default();
+            values[at].push(row[score].as_f64().unwrap());
+        }
+    }
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let differences: Vec<f64> = points.values().map(|[a, b]| mean(b) - mean(a)).collect();
+    mean(&differences)
+}
+
+/// Holm's adjustment (1979) of p-values.
+fn holm(values: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
+    let (mut adjusted, mut most) = (vec![0.0; values.len()], 0.0_f64);
+    for (place, at) in order.into_iter().enumerate() {
+        most = most.max(values[at] * (values.len() - place) as f64).min(1.0);
+        adjusted[at] = most;
+    }
+    adjusted
+}
+
+#[test]
+fn models_are_compared_within_data_points_between_echo_and_reference() {
+    let (mut study, api) = study("compare.yaml", rivals);
+    documented(&study);
+    study.set("against", "small");
+    study.set("models", &models(&api, &["small", "medium"]));
+    study.run(&[]).exits(0);
+    let asked = api.take().len();
+    // A third model is asked for its own answers, and nobody else is.
+    study.set("models", &models(&api, &["small", "medium", "large"]));
+    let shown = study.run_human().exits(0);
+    let asked_later = api.take();
+    assert_eq!(asked_later.len() * 2, asked);
+    assert!(asked_later.iter().all(|asked| asked.body["model"] == "large"));
+
+    let cells = ["small", "medium", "large"].map(|name| format!("evaluation/scores[model={name}]"));
+    let of: Vec<Vec<Value>> = cells.iter().map(|step| study.rows(step)).collect();
+    let rows: Vec<Value> = of.concat();
+    let points = of[0].len() / 3;
+    assert!(points >= 10, "{points}");
+    of.iter().for_each(|rows| paired(rows, points));
+
+    let board = table(&study.project.read("compare/leaderboard.csv"));
+    assert_eq!(board.len(), 3 * 5);
+    for line in &board {
+        let (model, score) = (line["model"].as_str(), line["score"].as_str());
+        let what = format!("{score} of {model}");
+        let rows_of = rows.iter().filter(|row| row["model"] == model);
+        same_rounded(&line["mean"], average(rows_of, score), &what);
+        let number = |column: &str| line[column].parse::<f64>().unwrap();
+        assert!(number("ci_low") <= number("mean") && number("mean") <= number("ci_high"));
+        if model == "small" {
+            // Nothing to compare with, and nothing better than an echo.
+            assert_eq!((&*line["difference"], &*line["p_adjusted"]), ("", ""), "{what}");
+            assert_eq!(line["mean"], line["echo"], "{what}");
+            continue;
+        }
+        if line["status"] == "refused" {
+            assert!(line["reason"].contains("differ"), "{line:?}");
+            continue;
+        }
+        same_rounded(&line["difference"], difference(&rows, model, "small", score), &what);
+        assert!(number("low") <= number("difference"), "{line:?}");
+        assert!(number("difference") <= number("high"), "{line:?}");
+    }
+    for score in ["bleu", "chrf", "similarity"] {
+        let line = board.iter().find(|line| line["score"] == score).unwrap();
+        assert_eq!((&*line["echo"], &*line["reference"]), ("0.0", "1.0"), "{line:?}");
+    }
+    // All models and all scores are one family of tests.
+    let tests: Vec<_> = table(&study.project.read("compare/differences.csv"))
+        .into_iter()
+        .filter(|line| line["primary"] == "true")
+        .collect();
+    assert_eq!(tests.len(), 2 * 5);
+    let estimated: Vec<_> = tests.iter().filter(|line| line["status"] == "ok").collect();
+    assert!(estimated.len() >= 8, "{tests:?}");
+    let values = |column: &str| -> Vec<f64> {
+        estimated.iter().map(|line| line[column].parse().unwrap()).collect()
+    };
+    for (found, expected) in values("p_adjusted").into_iter().zip(holm(&values("p_value"))) {
+        assert!((found - expected).abs() < 1e-9, "{found} {expected}");
+    }
+    // What each has cost.
+    let costs = table(&study.project.read("compare/costs.csv"));
+    for (name, input, output) in PRICES {
+        let line = costs.iter().find(|line| line["model"] == name).unwrap();
+        let answers = 3 * points;
+        assert_eq!(line["answers"], answers.to_string());
+        let each = f64::from(11 * input + 7 * output) / 1e6;
+        same(&line["cost_usd"], each * answers as f64, name);
+        same_rounded(&line["usd_per_1000_answers"], 1000.0 * each, name);
+    }
+    for word in ["leaderboard (", "costs (", "difference", "p_adjusted", "medium", "large"] {
+        assert!(shown.stdout.contains(word), "{word}: {shown}");
+    }
+    study.run(&[]).exits(0).all_hit();
+    assert_eq!(api.count(), 0);
+
+    // Nobody is compared with a model that was never asked.
+    study.set("against", "huge");
+    let refused = study.run(&[]).exits(3);
+    assert!(refused.stdout.contains("n_control"), "{refused}");
+    assert_eq!(api.count(), 0);
+}
+
+#[test]
+fn a_data_point_that_one_model_did_not_answer_is_compared_for_none() {
+    let (mut study, api) = study("compare.yaml", rivals);
+    documented(&study);
+    study.set("against", "small");
+    study.set("models", &models(&api, &["small", "medium"]));
+    let mut refused: Option<String> = None;
+    api.script(move |asked| {
+        let said = asked.last();
+        if asked.body["model"] == "medium" && said.starts_with("Complete this Python method:") {
+            let this = refused.get_or_insert_with(|| said.clone());
+            if *this == said {
+                return Some(ChatFault::Error(400, "content_filter", "no".into()));
+            }
+        }
+        Some(ChatFault::Message(json!({"role": "assistant", "content": rivals(asked)})))
+    });
+    study.run(&[]).exits(0);
+    let points = study.rows("evaluation/testbed").len();
+    let unanswered = study.project.read("compare/unanswered.jsonl");
+    let unanswered: Vec<Value> =
+        unanswered.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(unanswered.len(), 1, "{unanswered:?}");
+    assert_eq!(unanswered[0]["model"], "medium");
+    for model in ["small", "medium"] {
+        let scores = study.rows(&format!("evaluation/scores[model={model}]"));
+        paired(&scores, points - 1);
+        assert!(scores.iter().all(|row| row["snippet_id"] != unanswered[0]["snippet_id"]));
+    }
+}
+
+#[test]
+fn every_task_can_be_evaluated_by_itself_and_is_checked() {
+    let (mut study, api) = study("evaluate.yaml", answer);
+    documented(&study);
+    study.set("models", &models(&api, &["small"]));
+    study.run(&[]).exits(0);
+    let table = study.csv("evaluate/table.csv");
+    assert_eq!(table.len(), 2 * 6, "two prompts, six scores: {table:?}");
+    // Prompts of one task do not fit another one, which is known before anybody is asked.
+    study.set("task", "commits");
+    let asked = api.count();
+    let wrong = study.verb("check").exits(2);
+    assert!(wrong.stderr.contains("there is no column `random_cut`"), "{wrong}");
+    study.set(
+        "treatments",
+        "{control: 'Why {{ code_before }} to {{ code }}?', other: '{{ code }}'}",
+    );
+    study.verb("check").exits(0);
+    study.set("task", "comits");
+    let wrong = study.verb("check").exits(2);
+    assert!(wrong.stderr.contains("did you mean `commits`?"), "{wrong}");
+    assert_eq!(api.count(), asked);
+}
