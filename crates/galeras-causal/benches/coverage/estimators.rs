@@ -182,6 +182,12 @@ fn by_pairs(data: &DataSet) -> Result<Estimate, Refusal> {
 }
 
 fn by_matching(data: &DataSet) -> Result<Estimate, Refusal> {
+    // So the operator refuses.
+    let treated = data.treated.iter().filter(|treated| **treated).count();
+    let found = treated.min(data.treated.len() - treated);
+    if found < 15 {
+        return Err(Refusal::TooFew { what: "rows of an arm for matching", found, needed: 15 });
+    }
     Ok(matching(&data.score()?.scores, &data.treated, &data.outcome)?.ate)
 }
 
