@@ -187,16 +187,14 @@ fn few_rows_and_clusters_have_errors_that_hold_in_them() {
     for (estimator, kind) in [
         ("difference", "CR2"),
         ("ols", "CR2"),
-        ("weighting", "bias-reduced, clustered"),
-        ("aipw", "bias-reduced, clustered"),
+        ("weighting", "jackknife, clustered"),
+        ("aipw", "jackknife, clustered"),
     ] {
         let row = find(&rows, &[("estimator", estimator), ("se_kind", kind)]);
         assert!(number(row, "df") < 12.0, "{row:#}");
     }
     let rows = analysed(&table, &format!("{TWO}, {estimators}")).rows("effects");
-    for (estimator, kind) in
-        [("ols", "HC3"), ("weighting", "bias-reduced"), ("aipw", "bias-reduced")]
-    {
+    for (estimator, kind) in [("ols", "HC3"), ("weighting", "jackknife"), ("aipw", "jackknife")] {
         let row = find(&rows, &[("estimator", estimator), ("se_kind", kind)]);
         assert!(number(row, "df") < 400.0, "{row:#}");
     }

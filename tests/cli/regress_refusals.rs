@@ -458,7 +458,8 @@ fn a_unit_in_two_clusters() {
     );
     let row =
         analysed(&table, &format!("{TWO}, unit: unit, cluster: place")).rows("effects")[0].clone();
-    is_refused(&row, "a unit has rows in two clusters: units must lie within one");
+    let reason = "30 units have rows in two clusters or more: a unit must lie within one";
+    is_refused(&row, reason);
 }
 
 #[test]

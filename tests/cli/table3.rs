@@ -203,7 +203,7 @@ fn the_printed_effects_are_found_again_but_for_matching() {
             } else {
                 float(&peer["paired_PRIMARY"]["se"])
             };
-            // That of weighting is bias-reduced, which is near the sandwich with so many units.
+            // That of weighting is the jackknife's, which is near the sandwich with so many units.
             let near = if estimator == "weighting" { 2e-3 } else { OPTIMUM };
             holds(row, "standard_error", error, near);
         }
@@ -265,8 +265,7 @@ fn the_design_is_paired() {
         let row = of(&rows, at, &[("estimator", "lin"), ("se_kind", "CR2")]);
         holds(row, "estimate", float(&peer["lin2013_interacted_8"]["ate"]), CLOSED);
         if let Some(robust) = peer.get("aipw_armwise") {
-            let row =
-                of(&rows, at, &[("estimator", "aipw"), ("se_kind", "bias-reduced, clustered")]);
+            let row = of(&rows, at, &[("estimator", "aipw"), ("se_kind", "jackknife, clustered")]);
             holds(row, "estimate", float(&robust["ate"]), CLOSED);
             holds(row, "standard_error", float(&robust["se_if_cluster"]), 5e-3);
         }

@@ -94,7 +94,7 @@ pub use power::{
 };
 pub use propensity::{
     CrossFit, DoublyRobust, Estimand, Matching, PartiallyLinear, Propensity, RegressionAdjustment,
-    Stratification, Weighting, aipw, bias_reduced_aipw, bias_reduced_weighting, cross_fit_aipw,
+    Stratification, Weighting, aipw, cross_fit_aipw, jackknifed_aipw, jackknifed_weighting,
     matching, partially_linear, regression_adjustment, stratification, weighting,
 };
 pub use rank::{Ranks, average_ranks};

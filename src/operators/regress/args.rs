@@ -70,7 +70,7 @@ pub(super) struct Args {
     pub(super) estimand: EstimandName,
     /// The standard errors of regressions; if absent CR2 with clusters or units, else HC3.
     /// With HC0 or CR0, `weighting` and `aipw` have the plain sandwich of their estimating equations
-    /// in place of a bias-reduced one.
+    /// in place of the jackknife.
     #[serde(default)]
     pub(super) standard_errors: Option<StandardErrors>,
     /// Ridge penalty of the propensity model as scikit-learn's `C`; without it maximum

@@ -7,8 +7,8 @@ use super::instruments::InstrumentColumns;
 use super::measure::Measure;
 use galeras_causal::{
     Covariance, Estimate, InvertedEstimate, LinearFit, Propensity, Refusal, adjusted, aipw,
-    bias_reduced_aipw, bias_reduced_weighting, cross_fit_aipw, dense, difference_in_means,
-    interacted, matching, paired, stratification, weighting,
+    cross_fit_aipw, dense, difference_in_means, interacted, jackknifed_aipw, jackknifed_weighting,
+    matching, paired, stratification, weighting,
 };
 
 /// The range to which `aipw` clips scores: wide, as its regressions make up for extreme weights.
@@ -356,15 +356,15 @@ fn treats_clusters(treated: &[bool], clusters: &[u32]) -> bool {
     !arms.contains(&[true; 2])
 }
 
-/// The kind of a standard error by all estimating equations, and whether its bias is reduced: so it
+/// The kind of a standard error by all estimating equations, and whether it is the jackknife: so it
 /// is unless the plain sandwich was asked for, or no standard error is wanted.
 fn error_kind(args: &Args, sample: &EstimationSample<'_>) -> (&'static str, bool) {
     let plain = matches!(args.standard_errors, Some(StandardErrors::HC0 | StandardErrors::CR0));
     match (plain || sample.only_value, sample.correlated().is_some()) {
         (true, true) => ("sandwich, clustered", false),
         (true, false) => ("sandwich", false),
-        (false, true) => ("bias-reduced, clustered", true),
-        (false, false) => ("bias-reduced", true),
+        (false, true) => ("jackknife, clustered", true),
+        (false, false) => ("jackknife", true),
     }
 }
 
@@ -432,10 +432,10 @@ fn estimate_by_propensity(
             let estimand = args.estimand.into();
             let weighted =
                 weighting(sample.covariates, treated, outcome, score, estimand, clip, clusters)?;
-            let (kind, reduced) = error_kind(args, sample);
+            let (kind, jackknife) = error_kind(args, sample);
             let covariates = sample.covariates;
-            let estimate = match reduced {
-                true => bias_reduced_weighting(
+            let estimate = match jackknife {
+                true => jackknifed_weighting(
                     covariates, treated, outcome, score, estimand, clip, clusters,
                 )?,
                 false => weighted.estimate,
@@ -448,11 +448,11 @@ fn estimate_by_propensity(
             None => {
                 let robust =
                     aipw(sample.covariates, treated, outcome, score, AIPW_CLIP, false, clusters)?;
-                let (kind, reduced) = error_kind(args, sample);
+                let (kind, jackknife) = error_kind(args, sample);
                 let covariates = sample.covariates;
-                let estimate = match reduced {
+                let estimate = match jackknife {
                     true => {
-                        bias_reduced_aipw(covariates, treated, outcome, score, AIPW_CLIP, clusters)?
+                        jackknifed_aipw(covariates, treated, outcome, score, AIPW_CLIP, clusters)?
                     }
                     false => robust.estimate,
                 };

@@ -1,8 +1,8 @@
 //! Every estimator as the operator `regress` calls it by default, on every sample and outcome.
 
 use galeras_causal::{
-    Covariance, Estimand, Estimate, Propensity, Refusal, adjusted, bias_reduced_aipw,
-    bias_reduced_weighting, cross_fit_aipw, difference_in_means, interacted, matching, paired,
+    Covariance, Estimand, Estimate, Propensity, Refusal, adjusted, cross_fit_aipw,
+    difference_in_means, interacted, jackknifed_aipw, jackknifed_weighting, matching, paired,
     stratification, two_stage,
 };
 
@@ -201,13 +201,13 @@ fn by_weighting(data: &DataSet) -> Result<Estimate, Refusal> {
     let (score, clusters) = (data.score()?, data.clusters.as_deref());
     let (columns, clip) = (data.columns(), (0.05, 0.95));
     let (treated, outcome) = (&data.treated, &data.outcome);
-    bias_reduced_weighting(&columns, treated, outcome, &score, Estimand::Ate, clip, clusters)
+    jackknifed_weighting(&columns, treated, outcome, &score, Estimand::Ate, clip, clusters)
 }
 
 fn by_aipw(data: &DataSet) -> Result<Estimate, Refusal> {
     let (score, clusters) = (data.score()?, data.clusters.as_deref());
     let clip = (0.01, 0.99);
-    bias_reduced_aipw(&data.columns(), &data.treated, &data.outcome, &score, clip, clusters)
+    jackknifed_aipw(&data.columns(), &data.treated, &data.outcome, &score, clip, clusters)
 }
 
 fn by_folds(data: &DataSet) -> Result<Estimate, Refusal> {

@@ -1,25 +1,21 @@
-//! Standard errors of weighting and augmented weighting that hold in few rows and few clusters: half
-//! way between the sandwich and the jackknife, by one Newton step for each row or cluster that is
-//! left out.
+//! Standard errors of weighting and augmented weighting that hold in few rows and few clusters:
+//! the jackknife, by one Newton step for each row or cluster that is left out.
 //!
 //! The sandwich of the stacked equations takes the residuals for errors. They are smaller, the
 //! more so the fewer rows there are, and its interval is a normal one: with 20 rows it covers 84 %
 //! in place of 95 %. Here each row (or cluster) is left out of the score's regression, of the
 //! outcome's and of the means; every estimating equation takes one Newton step, which is exact for
 //! means and linear regressions (Mancl and DeRouen 2001 do so for the sandwich of GEE; MacKinnon,
-//! Nielsen and Webb 2023 for clusters). The jackknife is as much too wide as the sandwich is too
-//! narrow, so that their geometric mean is taken: what HC2 is between HC0 and HC3, and CR2 between
-//! CR0 and CR3 (Kauermann and Carroll 2001). Intervals are those of Student's t, with degrees of
-//! freedom by Satterthwaite: both estimators are linear in the outcome, so that rows of equal variance
+//! Nielsen and Webb 2023 for clusters). Intervals are those of Student's t, with degrees of freedom
+//! by Satterthwaite: both estimators are linear in the outcome, so that rows of equal variance
 //! contribute by the squares of their coefficients.
 
 use super::design::{StandardisedDesign, dot};
-use super::doubly_robust::aipw;
 use super::logistic::{Propensity, penalties};
 use super::outcome_model::{OutcomeModel, residuals};
 use super::rows::{Rows, bounds, estimate, same_length};
 use super::stacked::clipped;
-use super::weighting::{Estimand, weighting};
+use super::weighting::Estimand;
 use crate::cholesky::Cholesky;
 use crate::column::indicator;
 use crate::{Estimate, Refusal};
@@ -27,18 +23,17 @@ use crate::{Estimate, Refusal};
 /// The share of a pivot below which a regression without some rows has no solution.
 const DEPENDENT: f64 = 1e-9;
 
-/// The effect of [`weighting`](super::weighting) with a bias-reduced standard error and
+/// The effect of [`weighting`](super::weighting) with the standard error of the jackknife and
 /// Student's t.
 ///
 /// Arguments are those of [`weighting`](super::weighting): columns of n values and n entries each,
-/// scores clipped to `clip`. The standard error is the geometric mean of the sandwich's and the
-/// jackknife's, whose variance is (G - 1) / G times the sum of squared changes, for G rows or
-/// clusters.
+/// scores clipped to `clip`. The variance is (G - 1) / G times the sum of squared changes, for G
+/// rows or clusters.
 ///
 /// # Errors
 /// As [`weighting`](super::weighting), and [`Refusal::Other`] if the scores, or the mean of an arm,
 /// cannot be estimated without one of the rows or clusters.
-pub fn bias_reduced_weighting(
+pub fn jackknifed_weighting(
     covariates: &[&[f64]],
     treated: &[bool],
     outcome: &[f64],
@@ -87,21 +82,18 @@ pub fn bias_reduced_weighting(
     };
     let coefficient = |row: usize| weight[row] / arms[usize::from(treated[row])].total;
     let parameters = design.width() + 1;
-    let jackknife =
-        Groups::new(&rows).estimate(&rows, value, &design, parameters, &mut change, coefficient)?;
-    let plain = weighting(covariates, treated, outcome, propensity, estimand, clip, clusters)?;
-    Ok(between(plain.estimate, jackknife))
+    Groups::new(&rows).estimate(&rows, value, &design, parameters, &mut change, coefficient)
 }
 
-/// The effect of [`aipw`](super::aipw) (with a model per arm) with a bias-reduced standard
-/// error and Student's t.
+/// The effect of [`aipw`](super::aipw) (with a model per arm) with the standard error of the
+/// jackknife and Student's t.
 ///
-/// Arguments are those of [`aipw`](super::aipw); the standard error is as for [`bias_reduced_weighting`].
+/// Arguments are those of [`aipw`](super::aipw); the variance is as for [`jackknifed_weighting`].
 ///
 /// # Errors
 /// As [`aipw`](super::aipw), and [`Refusal::Other`] if one of the regressions cannot be estimated
 /// without one of the rows or clusters.
-pub fn bias_reduced_aipw(
+pub fn jackknifed_aipw(
     covariates: &[&[f64]],
     treated: &[bool],
     outcome: &[f64],
@@ -165,16 +157,7 @@ pub fn bias_reduced_aipw(
         (weight[row] + along[arm][row]) / n as f64
     };
     let parameters = 2 * design.width();
-    let jackknife =
-        Groups::new(&rows).estimate(&rows, value, &design, parameters, &mut change, coefficient)?;
-    let plain = aipw(covariates, treated, outcome, propensity, clip, false, clusters)?;
-    Ok(between(plain.estimate, jackknife))
-}
-
-/// The standard error half way between the two, on the scale of logarithms.
-fn between(plain: Estimate, jackknife: Estimate) -> Estimate {
-    let standard_error = plain.standard_error.sqrt() * jackknife.standard_error.sqrt();
-    Estimate { standard_error, ..jackknife }
+    Groups::new(&rows).estimate(&rows, value, &design, parameters, &mut change, coefficient)
 }
 
 /// The weighted outcomes of one arm.

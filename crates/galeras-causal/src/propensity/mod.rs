@@ -26,7 +26,7 @@ mod weighting;
 
 pub use cross_fit::{CrossFit, PartiallyLinear, cross_fit_aipw, partially_linear};
 pub use doubly_robust::{DoublyRobust, RegressionAdjustment, aipw, regression_adjustment};
-pub use leave_one_out::{bias_reduced_aipw, bias_reduced_weighting};
+pub use leave_one_out::{jackknifed_aipw, jackknifed_weighting};
 pub use logistic::Propensity;
 pub use matching::{Matching, matching};
 pub use stratification::{Stratification, stratification};
