@@ -163,7 +163,9 @@ fn the_quickstart_goes_from_methods_to_scores_without_a_server() {
         let told: Vec<&str> = told.unwrap().split_whitespace().collect();
         assert_eq!(told.len(), 7, "{told:?}");
         for (told, column) in [(told[1], "echo"), (told[5], "reference")] {
-            assert_eq!(told.parse::<f64>().unwrap(), number(column), "{score}: {column}");
+            // The screen shows six digits.
+            let shown = told.parse::<f64>().unwrap();
+            assert!((shown - number(column)).abs() <= 1e-3, "{score}: {column} {shown}");
         }
         if ["bleu", "chrf", "similarity"].contains(&score) {
             assert_eq!((told[1], told[5]), ("0", "1"), "{told:?}");
