@@ -133,7 +133,8 @@ fn the_quickstart_goes_from_methods_to_scores_without_a_server() {
     assert_eq!((echo.len(), best.len()), (30, 30));
     for (echo, best) in echo.iter().zip(&best) {
         for score in ["bleu", "chrf", "similarity", "exact_match"] {
-            assert_eq!((&echo[score], &best[score]), (&0.into(), &1.into()), "{score}: {echo}");
+            let both = (echo[score].as_f64(), best[score].as_f64());
+            assert_eq!(both, (Some(0.0), Some(1.0)), "{score}: {echo}");
         }
         let whole = echo["whole_similarity"].as_f64().unwrap();
         assert!(0.2 < whole && whole < 0.9, "shown is what is whole: {echo}");
@@ -162,7 +163,9 @@ fn the_quickstart_goes_from_methods_to_scores_without_a_server() {
         let told: Vec<&str> = told.unwrap().split_whitespace().collect();
         assert_eq!(told.len(), 7, "{told:?}");
         for (told, column) in [(told[1], "echo"), (told[5], "reference")] {
-            assert_eq!(told.parse::<f64>().unwrap(), number(column), "{score}: {column}");
+            // The screen shows six digits.
+            let shown = told.parse::<f64>().unwrap();
+            assert!((shown - number(column)).abs() <= 1e-3, "{score}: {column} {shown}");
         }
         if ["bleu", "chrf", "similarity"].contains(&score) {
             assert_eq!((told[1], told[5]), ("0", "1"), "{told:?}");
