@@ -16,6 +16,9 @@ use super::super::refute::dense;
 use super::super::root::crossing;
 use super::super::tail;
 
+/// What a power may lack: the units that find the smallest effect of a design are its own.
+const ROUNDING: f64 = 1e-11;
+
 /// Standard deviations, in units of the outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct VarianceComponents {
@@ -129,7 +132,7 @@ impl StudyDesign {
         if !(effect.abs() > 0.0 && effect.is_finite()) {
             return Err(Refusal::Other("an effect of zero is never detected".to_owned()));
         }
-        self.fewest(|design| design.power(parts, effect, alpha) >= power)
+        self.fewest(|design| design.power(parts, effect, alpha) >= power - ROUNDING)
     }
 
     /// The fewest units with which equivalence within -`margin` and `margin` is shown with
@@ -150,7 +153,9 @@ impl StudyDesign {
             let text = format!("an effect of {effect} does not lie within the margin of {margin}");
             return Err(Refusal::Other(text));
         }
-        self.fewest(|design| design.equivalence_power(parts, effect, margin, alpha) >= power)
+        self.fewest(|design| {
+            design.equivalence_power(parts, effect, margin, alpha) >= power - ROUNDING
+        })
     }
 
     /// The fewest units for which `enough` holds, which it does for all above.
