@@ -13,6 +13,7 @@ mod generate;
 mod methods;
 mod mine;
 mod missing_values;
+mod mixed;
 mod prompt;
 mod prose;
 mod query;
@@ -60,6 +61,7 @@ pub const ALL: &[&dyn Operator] = &[
     &describe::DescribeOperator,
     &correlate::CorrelateOperator,
     &regress::RegressOperator,
+    &mixed::MixedOperator,
     &exec::ExecOperator,
 ];
 

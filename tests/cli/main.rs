@@ -73,6 +73,7 @@ mod mine_remote;
 mod mine_reuse;
 mod mine_troubles;
 mod mistakes;
+mod mixed;
 mod money;
 mod money_kills;
 mod named_checks;

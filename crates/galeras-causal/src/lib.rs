@@ -19,10 +19,12 @@ mod correlation;
 mod difference;
 mod estimate;
 mod friedman;
+mod front_door;
 mod graph;
 mod lanes;
 mod linear;
 mod location;
+mod mixed;
 mod modification;
 mod multiplicity;
 mod overlap;
@@ -46,6 +48,7 @@ pub use correlation::{Correlation, CorrelationMethod, correlation, partial};
 pub use difference::{MeanDifference, difference_in_means};
 pub use estimate::Estimate;
 pub use friedman::{FriedmanTest, friedman};
+pub use front_door::{FrontDoor, front_door};
 pub use graph::{
     CausalGraph, GraphError, Identification, IdentificationReport, Independence, Independencies,
     Instrument, Instruments, QueryError, VariableSets, identify,
@@ -54,6 +57,7 @@ pub use linear::{
     AdjustedEffect, Covariance, LinearFit, Sargan, TwoStage, adjusted, interacted, two_stage,
 };
 pub use location::{RelativeEffect, RobustLocation, location, relative};
+pub use mixed::{MixedFit, RandomCovariance, RandomTerm, is_nested, mixed};
 pub use modification::{Modification, ModifierGroup, interaction, modification};
 pub use multiplicity::{Adjustment, adjust};
 pub use overlap::{Overlap, overlap};
@@ -68,5 +72,6 @@ pub use rank::{Ranks, average_ranks};
 pub use refusal::Refusal;
 pub use refute::{RefutationDesign, Refuter, Resample, Resampler, dense, refutation_p};
 pub use sensitivity::{
-    EValue, Robustness, SignedRanks, evalue_difference, evalue_ratio, pooled_deviation, robustness,
+    Benchmarks, ConfounderStrength, EValue, Robustness, SignedRanks, evalue_difference,
+    evalue_ratio, pooled_deviation, robustness, with_confounder,
 };

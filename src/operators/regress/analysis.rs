@@ -9,6 +9,7 @@ use super::adjustment::AdjustmentPlan;
 use super::args::{Args, Estimator};
 use super::balance::balance_rows;
 use super::comparison::{Comparison, RowSet, contrasts, row_sets};
+use super::contours::contour_rows;
 use super::estimate::{
     EffectEstimate, EstimationSample, FittedPropensity, UnitPairs, estimate, fit_propensity,
 };
@@ -16,6 +17,7 @@ use super::estimate_table::{
     EstimateEntry, EstimateRow, EstimatorAnswer, SummaryRow, refused_effects,
 };
 use super::frame::{AnalysisFrame, gather};
+use super::front_door::estimate_by_front_door;
 use super::identify::graph_rows;
 use super::modifiers::{ModifierRow, modifier_rows};
 use super::omnibus::omnibus;
@@ -98,7 +100,7 @@ pub(super) fn analyse(
             let score = shared_propensity(args, set, folds.as_deref());
             tables.balance.extend(balance_rows(args, frame, set, score.as_ref()));
             tables.overlap.extend(overlap_row(args, set, score.as_ref()));
-            let mut set_entries = estimates(plan, set, score.as_ref(), folds.as_deref());
+            let mut set_entries = estimates(plan, frame, set, score.as_ref(), folds.as_deref());
             refutations(
                 args,
                 frame,
@@ -113,6 +115,7 @@ pub(super) fn analyse(
                 stop,
             )?;
             for comparison in &set.comparisons {
+                tables.contours.extend(contour_rows(args, set, comparison, score.as_ref()));
                 modifiers.extend(modifier_rows(args, frame, set, comparison, score.as_ref()));
                 let primary = set_entries
                     .iter()
@@ -207,6 +210,7 @@ fn folds(args: &Args, frame: &AnalysisFrame, set: &RowSet) -> Option<Vec<u32>> {
 /// Every estimate of a set of rows, the primary one of each outcome first.
 fn estimates(
     plan: &AnalysisPlan,
+    frame: &AnalysisFrame,
     set: &RowSet,
     score: Option<&FittedPropensity>,
     folds: Option<&[u32]>,
@@ -229,6 +233,13 @@ fn estimates(
         for (order, estimator) in args.estimators().into_iter().enumerate() {
             let result = match why_withheld(args, set, adjustment, comparison, estimator, score) {
                 Some(result) => result,
+                None if estimator == Estimator::Frontdoor => {
+                    let mediators = &adjustment.mediators;
+                    match estimate_by_front_door(frame, set, comparison, mediators) {
+                        Ok(effect) => EstimatorAnswer::Estimated(effect),
+                        Err(reason) => EstimatorAnswer::Refused(reason),
+                    }
+                }
                 None => match estimate(args, estimator, &sample, score) {
                     Ok(effect) => EstimatorAnswer::Estimated(with_warnings(
                         effect, adjustment, estimator, score,
@@ -321,6 +332,9 @@ fn why_withheld(
     let reason = match estimator {
         Estimator::Paired => None,
         Estimator::Difference => set.unadjusted_refused.clone(),
+        Estimator::Frontdoor => {
+            adjustment.mediators_refused.clone().or_else(|| set.covariates_refused.clone())
+        }
         // The graph's word on backdoor paths is not about instruments.
         Estimator::Iv => {
             adjustment.instruments_refused.clone().or_else(|| set.covariates_refused.clone())
@@ -357,11 +371,16 @@ fn refutations(
     let place = |entry: &EstimateEntry| {
         set.comparisons.iter().position(|comparison| comparison.outcome == entry.outcome)
     };
+    // The mediators of the front door are no part of the samples that refuters change.
+    let is_refuted = |entry: &EstimateEntry| {
+        matches!(entry.answer, EstimatorAnswer::Estimated(_))
+            && entry.estimator != Estimator::Frontdoor
+    };
     let mut results = {
         let refuted: Vec<RefutedEstimate> = entries
             .iter()
             .filter_map(|entry| match &entry.answer {
-                EstimatorAnswer::Estimated(_) => {
+                EstimatorAnswer::Estimated(_) if is_refuted(entry) => {
                     Some(RefutedEstimate { comparison: place(entry)?, estimator: entry.estimator })
                 }
                 _ => None,
@@ -377,9 +396,7 @@ fn refutations(
         let progress = RefutationProgress { stop, done: &AtomicUsize::new(0), report: &report };
         refute(args, set, &draws, &refuted, constant, &progress)?.into_iter()
     };
-    for entry in
-        entries.iter_mut().filter(|entry| matches!(entry.answer, EstimatorAnswer::Estimated(_)))
-    {
+    for entry in entries.iter_mut().filter(|entry| is_refuted(entry)) {
         entry.refutations = results.next().unwrap_or_default();
     }
     Ok(())

@@ -160,6 +160,8 @@ pub(super) enum Estimator {
     Aipw,
     /// Two-stage least squares with the instruments.
     Iv,
+    /// The effect through the mediators that the graph names, by the front door.
+    Frontdoor,
 }
 
 impl Estimator {
@@ -174,12 +176,13 @@ impl Estimator {
             Self::Weighting => "weighting",
             Self::Aipw => "aipw",
             Self::Iv => "iv",
+            Self::Frontdoor => "frontdoor",
         }
     }
 
     /// Whether it uses the confounders.
     pub(super) fn adjusts(self) -> bool {
-        !matches!(self, Self::Paired | Self::Difference)
+        !matches!(self, Self::Paired | Self::Difference | Self::Frontdoor)
     }
 
     /// Whether it is built on a propensity score alone or together with regressions.

@@ -214,6 +214,7 @@ impl UsableRows {
             .adjusted
             .iter()
             .chain(&plan.instruments)
+            .chain(&plan.mediators)
             .map(|name| (name, &frame.numbers[name]))
             .collect();
         let without_arm = frame.arms.rows().iter().filter(|arm| **arm == NONE).count();
@@ -360,7 +361,7 @@ fn why_covariates_refused(
             missing.join(", ")
         ));
     }
-    for name in plan.adjusted.iter().chain(&plan.instruments) {
+    for name in plan.adjusted.iter().chain(&plan.instruments).chain(&plan.mediators) {
         let column = &frame.numbers[name];
         let infinite = rows.kept.iter().filter(|row| column[**row as usize].is_infinite()).count();
         if infinite > 0 {

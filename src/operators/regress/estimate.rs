@@ -85,7 +85,11 @@ pub(super) fn estimate(
 }
 
 impl EffectEstimate {
-    fn new(estimate: Estimate, estimand: &'static str, se_kind: impl Into<String>) -> Self {
+    pub(super) fn new(
+        estimate: Estimate,
+        estimand: &'static str,
+        se_kind: impl Into<String>,
+    ) -> Self {
         Self { estimate, estimand, se_kind: se_kind.into(), pairs: None, remarks: Vec::new() }
     }
 }

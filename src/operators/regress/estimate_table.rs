@@ -208,6 +208,7 @@ fn method(estimator: Estimator) -> &'static str {
         Estimator::Weighting => "Inverse propensity weighting (Hájek)",
         Estimator::Aipw => "Augmented inverse propensity weighting",
         Estimator::Iv => "Two-stage least squares",
+        Estimator::Frontdoor => "Front-door adjustment",
     }
 }
 

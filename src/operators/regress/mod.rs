@@ -5,7 +5,8 @@
 //! it (`comparison`), one estimate (`estimate`), the refuters (`refutations`) and the analysis of
 //! all contrasts (`analysis`). A table's columns stand beside the code that makes its rows:
 //! `estimate_table`, `refutation_table`, `balance`, `overlap`, `sensitivity` (with `omnibus`),
-//! `modifiers`, `identify` (what follows from the graph). They share `shared_columns`; `ports` lists them.
+//! `contours`, `modifiers`, `identify` (what follows from the graph). They share `shared_columns`;
+//! `ports` lists them. `front_door` has the estimate through mediators.
 
 mod adjustment;
 mod analysis;
@@ -13,9 +14,11 @@ mod args;
 mod balance;
 mod check;
 mod comparison;
+mod contours;
 mod estimate;
 mod estimate_table;
 mod frame;
+mod front_door;
 mod identify;
 mod modifiers;
 mod omnibus;

@@ -5,6 +5,7 @@ use datafusion::prelude::SessionContext;
 
 use super::super::small_table::{TableRow, record_batch, table_schema};
 use super::balance::BalanceRow;
+use super::contours::ContourRow;
 use super::estimate_table::{EstimateRow, SummaryRow};
 use super::identify::GraphRow;
 use super::modifiers::ModifierRow;
@@ -21,6 +22,8 @@ const BALANCE: &str = "balance";
 const OVERLAP: &str = "overlap";
 /// The port of what an unobserved confounder would have to do.
 const SENSITIVITY: &str = "sensitivity";
+/// The port of estimates with confounders of growing strength.
+const CONTOURS: &str = "contours";
 /// The port of effects that change with a column.
 const MODIFIERS: &str = "modifiers";
 /// The port of what follows from the causal graph.
@@ -35,6 +38,7 @@ pub(super) struct ResultTables {
     pub(super) balance: Vec<BalanceRow>,
     pub(super) overlap: Vec<OverlapRow>,
     pub(super) sensitivity: Vec<SensitivityRow>,
+    pub(super) contours: Vec<ContourRow>,
     pub(super) modifiers: Vec<ModifierRow>,
     pub(super) graph: Vec<GraphRow>,
     /// What the user should hear of at once.
@@ -51,6 +55,7 @@ impl ResultTables {
             (BALANCE, table(session, &self.balance)?),
             (OVERLAP, table(session, &self.overlap)?),
             (SENSITIVITY, table(session, &self.sensitivity)?),
+            (CONTOURS, table(session, &self.contours)?),
             (MODIFIERS, table(session, &self.modifiers)?),
             (GRAPH, table(session, &self.graph)?),
         ])
@@ -76,6 +81,7 @@ pub(super) fn ports() -> Vec<Port> {
         port::<BalanceRow>(BALANCE, &["outcomes", "treatment", "control", "covariate"]),
         port::<OverlapRow>(OVERLAP, &["outcomes", "treatment", "control"]),
         port::<SensitivityRow>(SENSITIVITY, &with(&["analysis", "measure"])),
+        port::<ContourRow>(CONTOURS, &with(&["kind", "point"])),
         port::<ModifierRow>(MODIFIERS, &with(&["modifier", "bin"])),
         port::<GraphRow>(GRAPH, &["outcome", "kind", "variables", "given"]),
     ]
