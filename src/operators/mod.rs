@@ -13,6 +13,7 @@ mod generate;
 mod methods;
 mod mine;
 mod missing_values;
+mod mixed;
 mod power;
 mod prompt;
 mod prose;
@@ -63,6 +64,7 @@ pub const ALL: &[&dyn Operator] = &[
     &correlate::CorrelateOperator,
     &regress::RegressOperator,
     &power::PowerOperator,
+    &mixed::MixedOperator,
     &exec::ExecOperator,
 ];
 

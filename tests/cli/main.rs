@@ -77,6 +77,7 @@ mod mine_remote;
 mod mine_reuse;
 mod mine_troubles;
 mod mistakes;
+mod mixed;
 mod model_comparisons;
 mod money;
 mod money_kills;

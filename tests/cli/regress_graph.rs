@@ -246,7 +246,7 @@ fn confounders_are_checked_against_the_graph() {
 fn the_front_door_is_told() {
     let rows = estimates("frontdoor_smoking", ", estimators: [ols, aipw, difference]");
     let reason = "by the graph no set of columns blocks the backdoor paths; the effect is \
-                  identified by the front door (`M`), for which there is no estimator here";
+                  identified by the front door only, through `M` (estimators: [frontdoor])";
     for estimator in ["ols", "aipw"] {
         let row = find(&rows, &[("estimator", estimator)]);
         assert_eq!((text(row, "status"), text(row, "reason")), ("refused", reason));

@@ -34,6 +34,10 @@ pub enum ColumnRef {
     ModifierInArm,
     /// The propensity score.
     Score,
+    /// The grouping factor of the random term at this position, from 0, of `random`.
+    Grouping(usize),
+    /// Of the random term at the first position the slope at the second.
+    Slope(usize, usize),
     /// The first column of a correlation.
     X,
     /// The second column of a correlation.
@@ -55,6 +59,10 @@ impl fmt::Display for ColumnRef {
             Self::Modifier => "modifier",
             Self::ModifierInArm => "modifier in one arm",
             Self::Score => "score",
+            Self::Grouping(position) => return write!(formatter, "grouping #{position}"),
+            Self::Slope(term, position) => {
+                return write!(formatter, "slope #{position} of grouping #{term}");
+            }
             Self::X => "x",
             Self::Y => "y",
         };

@@ -24,6 +24,7 @@ mod effect_size;
 mod equivalence;
 mod estimate;
 mod friedman;
+mod front_door;
 #[cfg(test)]
 mod generalised_reference;
 mod glm;
@@ -32,6 +33,7 @@ mod inverted;
 mod lanes;
 mod linear;
 mod location;
+mod mixed;
 mod modification;
 mod multiplicity;
 mod noncentral;
@@ -71,6 +73,7 @@ pub use effect_size::{
 pub use equivalence::{Equivalence, OneSided, equivalence, excluded_beyond};
 pub use estimate::Estimate;
 pub use friedman::{FriedmanTest, friedman};
+pub use front_door::{FrontDoor, front_door};
 pub use glm::{CountEffect, LogisticEffects, logistic, negative_binomial, poisson};
 pub use graph::{
     CausalGraph, GraphError, Identification, IdentificationReport, Independence, Independencies,
@@ -82,6 +85,7 @@ pub use linear::{
     anderson_rubin, interacted, two_stage,
 };
 pub use location::{RelativeEffect, RobustLocation, location, relative};
+pub use mixed::{MixedFit, RandomCovariance, RandomTerm, is_nested, mixed};
 pub use modification::{Modification, ModifierGroup, interaction, modification};
 pub use multiplicity::{Adjustment, adjust};
 pub use noncentral::{noncentral_t_lower, noncentral_t_upper};
@@ -103,6 +107,7 @@ pub use refusal::Refusal;
 pub use refute::{RefutationDesign, Refuter, Resample, Resampler, dense, refutation_p};
 pub use risk::{FourfoldTable, McNemar, RiskMeasure, mcnemar};
 pub use sensitivity::{
-    EValue, InstrumentRobustness, RiskRatio, Robustness, SignedRanks, evalue_difference,
-    evalue_ratio, instrument_robustness, pooled_deviation, robustness, standardised_risks,
+    Benchmarks, ConfounderStrength, EValue, InstrumentRobustness, RiskRatio, Robustness,
+    SignedRanks, evalue_difference, evalue_ratio, instrument_robustness, pooled_deviation,
+    robustness, standardised_risks, with_confounder,
 };

@@ -20,6 +20,10 @@ pub(super) struct AdjustmentPlan {
     pub(super) unadjusted_refused: Option<String>,
     /// Why the instruments may not be used.
     pub(super) instruments_refused: Option<String>,
+    /// The mediators of the front door.
+    pub(super) mediators: Vec<String>,
+    /// Why there is no front door.
+    pub(super) mediators_refused: Option<String>,
     /// Modifiers that the treatment changes, by the graph.
     pub(super) affected: Vec<String>,
 }
@@ -54,7 +58,7 @@ pub(super) fn adjustment_plan(
             Identification::Frontdoor { mediators, .. } => {
                 plan.backdoor_refused = Some(format!(
                     "by the graph no set of columns blocks the backdoor paths; the effect is \
-                     identified by the front door ({}), for which there is no estimator here",
+                     identified by the front door only, through {} (estimators: [frontdoor])",
                     name_list(&mediators)
                 ));
             }
@@ -81,6 +85,16 @@ pub(super) fn adjustment_plan(
                 "by the graph, adjusting for {names} does not give the effect: that leaves a \
                  backdoor path open, or blocks a part of the effect"
             ));
+        }
+    }
+    if args.estimators().contains(&Estimator::Frontdoor) {
+        match graph.minimal_frontdoor(treatment, outcome)?.smallest() {
+            Some(mediators) => plan.mediators = mediators.clone(),
+            None => {
+                let reason = "by the graph no columns carry the whole effect without being \
+                              confounded: there is no front door";
+                plan.mediators_refused = Some(reason.into());
+            }
         }
     }
     if args.estimators().contains(&Estimator::Iv) {

@@ -11,6 +11,7 @@ use super::args::{Args, Estimator};
 use super::attrition::attrition_rows;
 use super::balance::balance_rows;
 use super::comparison::{Comparison, RowSet, contrasts, row_sets};
+use super::contours::contour_rows;
 use super::data_faults::similar_arms;
 use super::dose::dose_rows;
 use super::effect_sizes::{EffectSizes, effect_sizes};
@@ -19,6 +20,7 @@ use super::estimate::{
 };
 use super::estimate_table::{EstimateEntry, EstimatorAnswer};
 use super::frame::{AnalysisFrame, gather};
+use super::front_door::estimate_by_front_door;
 use super::generalised::estimate;
 use super::identify::graph_rows;
 use super::modifiers::{ModifierRow, modifier_rows};
@@ -116,7 +118,7 @@ pub(super) fn analyse_group(
             tables.balance.extend(balance_rows(args, frame, set, score.as_ref()));
             tables.overlap.extend(overlap_row(args, set, score.as_ref()));
             let score = usable_scores(args, set, score);
-            let mut set_entries = estimates(plan, set, score.as_ref(), folds.as_deref());
+            let mut set_entries = estimates(plan, frame, set, score.as_ref(), folds.as_deref());
             for comparison in &set.comparisons {
                 let about = format!("the effect of {versus} on `{}`", comparison.outcome);
                 let warnings = remarks(set, comparison).into_iter();
@@ -137,6 +139,7 @@ pub(super) fn analyse_group(
             )?;
             for comparison in &set.comparisons {
                 sizes.push(effect_sizes(args, set, comparison));
+                tables.contours.extend(contour_rows(args, set, comparison, score.as_ref()));
                 modifiers.extend(modifier_rows(args, frame, set, comparison, score.as_ref()));
                 let primary = set_entries
                     .iter()
@@ -240,6 +243,7 @@ fn folds(args: &Args, frame: &AnalysisFrame, set: &RowSet) -> Option<Vec<u32>> {
 /// Every estimate of a set of rows, the primary one of each outcome first.
 fn estimates(
     plan: &AnalysisPlan,
+    frame: &AnalysisFrame,
     set: &RowSet,
     score: Option<&FittedPropensity>,
     folds: Option<&[u32]>,
@@ -264,6 +268,13 @@ fn estimates(
         for (order, estimator) in args.estimators().into_iter().enumerate() {
             let result = match why_withheld(args, set, adjustment, comparison, estimator, score) {
                 Some(result) => result,
+                None if estimator == Estimator::Frontdoor => {
+                    let mediators = &adjustment.mediators;
+                    match estimate_by_front_door(frame, set, comparison, mediators) {
+                        Ok(effect) => EstimatorAnswer::Estimated(effect),
+                        Err(reason) => EstimatorAnswer::Refused(reason),
+                    }
+                }
                 None => match estimate(args, estimator, &sample, score) {
                     Ok(effect) => {
                         let mut effect =
@@ -373,6 +384,9 @@ fn why_withheld(
         return Some(EstimatorAnswer::NotApplicable(reason));
     }
     let reason = match estimator {
+        Estimator::Frontdoor => {
+            adjustment.mediators_refused.clone().or_else(|| set.covariates_refused.clone())
+        }
         one if one.needs_unit() => None,
         Estimator::Wilcoxon if set.units.is_some() => None,
         one if !one.adjusts() => set.unadjusted_refused.clone(),
@@ -410,11 +424,16 @@ fn refutations(
     let place = |entry: &EstimateEntry| {
         set.comparisons.iter().position(|comparison| comparison.outcome == entry.outcome)
     };
+    // The mediators of the front door are no part of the samples that refuters change.
+    let is_refuted = |entry: &EstimateEntry| {
+        matches!(entry.answer, EstimatorAnswer::Estimated(_))
+            && entry.estimator != Estimator::Frontdoor
+    };
     let mut results = {
         let refuted: Vec<RefutedEstimate> = entries
             .iter()
             .filter_map(|entry| match &entry.answer {
-                EstimatorAnswer::Estimated(_) => {
+                EstimatorAnswer::Estimated(_) if is_refuted(entry) => {
                     Some(RefutedEstimate { comparison: place(entry)?, estimator: entry.estimator })
                 }
                 _ => None,
@@ -430,9 +449,7 @@ fn refutations(
         let progress = RefutationProgress { stop, done: &AtomicUsize::new(0), report: &report };
         refute(args, set, &draws, &refuted, constant, &progress)?.into_iter()
     };
-    for entry in
-        entries.iter_mut().filter(|entry| matches!(entry.answer, EstimatorAnswer::Estimated(_)))
-    {
+    for entry in entries.iter_mut().filter(|entry| is_refuted(entry)) {
         entry.refutations = results.next().unwrap_or_default();
     }
     Ok(())

@@ -243,6 +243,8 @@ pub(super) enum Estimator {
     Mcnemar,
     /// McNemar's test by mid-p values, which are less conservative.
     McnemarMidP,
+    /// The effect through the mediators that the graph names, by the front door.
+    Frontdoor,
 }
 
 impl Estimator {
@@ -269,6 +271,7 @@ impl Estimator {
             Self::Wilcoxon => "wilcoxon",
             Self::Mcnemar => "mcnemar",
             Self::McnemarMidP => "mcnemar_mid_p",
+            Self::Frontdoor => "frontdoor",
         }
     }
 
@@ -278,6 +281,7 @@ impl Estimator {
             self,
             Self::Paired
                 | Self::Difference
+                | Self::Frontdoor
                 | Self::RiskDifference
                 | Self::RiskRatio
                 | Self::OddsRatio

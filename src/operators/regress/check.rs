@@ -205,6 +205,10 @@ fn estimators(args: &Args, errors: &mut Vec<ArgError>) {
             Estimator::Iv if args.instruments.is_empty() && args.graph.is_none() => {
                 conflict(path, "`iv` needs an instrument", "add `instruments: [<column>]`");
             }
+            Estimator::Frontdoor if args.graph.is_none() => {
+                let help = "add a causal `graph`, in which mediators carry the whole effect";
+                conflict(path, "`frontdoor` needs a graph", help);
+            }
             _ if estimator.needs_propensity()
                 && args.confounders.is_empty()
                 && args.graph.is_none() =>

@@ -312,6 +312,7 @@ impl UsableRows {
             .iter()
             .chain(&plan.instruments)
             .chain(&args.absorb)
+            .chain(&plan.mediators)
             .map(|name| (name, &frame.numbers[name]))
             .collect();
         let without_arm = frame.arms.rows().iter().filter(|arm| **arm == NONE).count();
@@ -487,7 +488,7 @@ pub(super) fn why_covariates_refused(
             missing.join(", ")
         ));
     }
-    for name in plan.adjusted.iter().chain(&plan.instruments) {
+    for name in plan.adjusted.iter().chain(&plan.instruments).chain(&plan.mediators) {
         let column = &frame.numbers[name];
         let infinite = rows.kept.iter().filter(|row| column[**row as usize].is_infinite()).count();
         if infinite > 0 {

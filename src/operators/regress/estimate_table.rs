@@ -247,6 +247,7 @@ fn method(estimator: Estimator) -> &'static str {
         Estimator::Wilcoxon => "Hodges and Lehmann's shift with Wilcoxon's test",
         Estimator::Mcnemar => "McNemar's exact test",
         Estimator::McnemarMidP => "McNemar's mid-p test",
+        Estimator::Frontdoor => "Front-door adjustment",
     }
 }
 

@@ -170,6 +170,9 @@ fn risk_ratio(
             let (kind, clusters) = (args.covariance(), set.correlated());
             standardised_risks(&set.treated, &comparison.values, &covariates, kind, clusters)
         }
+        Estimator::Frontdoor => {
+            Err(Refusal::Other("the front door gives a difference of risks, and no risks".into()))
+        }
         // The average probabilities of one logistic regression, from their difference and ratio.
         Estimator::Logistic
         | Estimator::LogisticDifference

@@ -9,8 +9,8 @@
 //! `estimate_table`, `refutation_table`, `balance`, `overlap`, `sensitivity_table` (filled by
 //! `sensitivity`, `evalue`, `robustness`, `instruments`, `attrition`, `omnibus`), `modifiers`,
 //! `identify` (what follows from the graph), `effect_sizes`, `equivalence` (with `margins`),
-//! `findings`, `dose`. They share `shared_columns`; `ports` lists them. `groups` analyses `by`
-//! groups, and adjusts p-values over `families`.
+//! `findings`, `dose`, `contours`. They share `shared_columns`; `ports` lists them. `groups` analyses `by`
+//! groups, and adjusts p-values over `families`. `front_door` has the estimate through mediators.
 
 mod adjustment;
 mod analysis;
@@ -20,6 +20,7 @@ mod balance;
 mod check;
 mod check_margins;
 mod comparison;
+mod contours;
 mod data_faults;
 mod dose;
 mod dose_args;
@@ -31,6 +32,7 @@ mod evalue;
 mod families;
 mod findings;
 mod frame;
+mod front_door;
 mod generalised;
 mod groups;
 mod identify;

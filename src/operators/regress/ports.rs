@@ -6,6 +6,7 @@ use datafusion::prelude::SessionContext;
 use super::super::group_columns::{GroupColumns, Groups};
 use super::super::small_table::{TableRow, record_batch, table_schema};
 use super::balance::BalanceRow;
+use super::contours::ContourRow;
 use super::dose::{DoseRow, TrendRow};
 use super::effect_sizes::EffectSizeRow;
 use super::equivalence::EquivalenceRow;
@@ -32,6 +33,8 @@ const BALANCE: &str = "balance";
 const OVERLAP: &str = "overlap";
 /// The port of what an unobserved confounder would have to do.
 const SENSITIVITY: &str = "sensitivity";
+/// The port of estimates with confounders of growing strength.
+const CONTOURS: &str = "contours";
 /// The port of effects that change with a column.
 const MODIFIERS: &str = "modifiers";
 /// The port of effects along a dose.
@@ -53,6 +56,7 @@ pub(super) struct ResultTables {
     pub(super) balance: Vec<BalanceRow>,
     pub(super) overlap: Vec<OverlapRow>,
     pub(super) sensitivity: Vec<SensitivityRow>,
+    pub(super) contours: Vec<ContourRow>,
     pub(super) modifiers: Vec<ModifierRow>,
     pub(super) dose: Vec<DoseRow>,
     pub(super) trend: Vec<TrendRow>,
@@ -110,6 +114,9 @@ const PORTS: &[PortRows] = &[
         &["outcome", "treatment", "control", "analysis", "measure"],
         |tables| record_batch(&tables.sensitivity),
     ),
+    port::<ContourRow>(CONTOURS, &["outcome", "treatment", "control", "kind", "point"], |tables| {
+        record_batch(&tables.contours)
+    }),
     port::<ModifierRow>(
         MODIFIERS,
         &["outcome", "treatment", "control", "modifier", "bin"],

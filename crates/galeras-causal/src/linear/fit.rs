@@ -14,11 +14,11 @@ pub(super) const SMALLEST_PIVOT: f64 = 1e-10;
 /// the scales of the columns do not matter.
 pub struct LinearFit {
     /// Q, row after row.
-    pub(super) basis: Vec<f64>,
+    pub(crate) basis: Vec<f64>,
     /// The coefficients there are, the intercept included.
-    pub(super) width: usize,
+    pub(crate) width: usize,
     /// Row j takes coordinates in Q to coefficient j.
-    pub(super) transform: Vec<f64>,
+    pub(crate) transform: Vec<f64>,
     /// The unit in which residuals are squared, so that nothing overflows.
     pub(super) scale: f64,
     pub(super) residuals: Vec<f64>,

@@ -1,0 +1,115 @@
+//! How long a mixed model of many rows takes: `cargo bench -p galeras-causal --bench mixed`.
+//!
+//! 100,000 rows with three crossed grouping columns, in three designs: data points crossed with
+//! repositories and models; five samples of each data point under each model, the data points
+//! within repositories; three columns with many groups each. Exits with 1 if one of them takes more
+//! than 60 s or the known variances are not found. Random numbers are SplitMix64's.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
+
+use std::time::Instant;
+
+use galeras_causal::{RandomTerm, mixed};
+
+/// A generator of random numbers (Steele, Lea and Flood 2014).
+struct SplitMix(u64);
+
+impl SplitMix {
+    fn uniform(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    fn normal(&mut self) -> f64 {
+        let (u, v) = (1.0 - self.uniform(), self.uniform());
+        (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
+    }
+
+    fn below(&mut self, limit: usize) -> u32 {
+        (self.uniform() * limit as f64) as u32
+    }
+}
+
+const ROWS: usize = 100_000;
+const MOST_SECONDS: f64 = 60.0;
+
+/// Codes in which every group occurs.
+fn dense(codes: &[u32]) -> Vec<u32> {
+    let mut known = std::collections::HashMap::new();
+    codes
+        .iter()
+        .map(|code| {
+            let next = known.len() as u32;
+            *known.entry(*code).or_insert(next)
+        })
+        .collect()
+}
+
+/// Fits one design whose groups have the standard deviations `sds`; whether that went well.
+fn race(name: &str, draw: &mut SplitMix, groups: &[Vec<u32>], sds: &[f64]) -> bool {
+    let groups: Vec<Vec<u32>> = groups.iter().map(|codes| dense(codes)).collect();
+    let levels: Vec<usize> =
+        groups.iter().map(|codes| *codes.iter().max().unwrap() as usize + 1).collect();
+    let effects: Vec<Vec<f64>> = levels
+        .iter()
+        .zip(sds)
+        .map(|(levels, sd)| (0..*levels).map(|_| sd * draw.normal()).collect())
+        .collect();
+    let arm: Vec<f64> = (0..ROWS).map(|_| f64::from(draw.below(2))).collect();
+    let size: Vec<f64> = (0..ROWS).map(|_| draw.normal()).collect();
+    let outcome: Vec<f64> = (0..ROWS)
+        .map(|row| {
+            let of_groups: f64 =
+                groups.iter().zip(&effects).map(|(codes, all)| all[codes[row] as usize]).sum();
+            0.3 * arm[row] - 0.2 * size[row] + of_groups + draw.normal()
+        })
+        .collect();
+    let terms: Vec<RandomTerm<'_>> = groups
+        .iter()
+        .map(|groups| RandomTerm { groups, intercept: true, slopes: Vec::new() })
+        .collect();
+    let start = Instant::now();
+    let fit = mixed(&outcome, &[&arm, &size], &terms, true).unwrap();
+    let seconds = start.elapsed().as_secs_f64();
+    let found: Vec<f64> = fit.random.iter().map(|one| one.covariance[0].sqrt()).collect();
+    // A standard deviation of q groups is known to about 1 / sqrt(2 q) of itself.
+    let near = found.iter().zip(sds).zip(&levels).all(|((found, sd), levels)| {
+        (found / sd - 1.0).abs() < 4.0 / (2.0 * *levels as f64).sqrt()
+    });
+    let right = near && (fit.coefficients[1].value - 0.3).abs() < 0.05 && fit.converged;
+    println!(
+        "{name:<44} {seconds:7.2} s  {:3} evaluations  groups {levels:?}  sd {found:.3?} of {sds:?}  {}",
+        fit.evaluations,
+        if right && seconds <= MOST_SECONDS { "ok" } else { "NOT OK" }
+    );
+    right && seconds <= MOST_SECONDS
+}
+
+fn main() {
+    let mut draw = SplitMix(1);
+    let mut column = |limit: usize| -> Vec<u32> { (0..ROWS).map(|_| draw.below(limit)).collect() };
+    let crossed = [column(10_000), column(500), column(20)];
+    let many = [column(8_000), column(1_000), column(600)];
+    // 2,000 data points in 150 repositories, 10 models, 5 samples of each.
+    let point: Vec<u32> = (0..ROWS).map(|row| (row / 50) as u32).collect();
+    let model: Vec<u32> = (0..ROWS).map(|row| (row / 5 % 10) as u32).collect();
+    let pair: Vec<u32> = (0..ROWS).map(|row| (row / 5) as u32).collect();
+    let repository: Vec<u32> = point.iter().map(|point| point * point % 151).collect();
+    let mut draw = SplitMix(2);
+    let results = [
+        race("10,000 points, 500 repositories, 20 models", &mut draw, &crossed, &[0.7, 0.5, 0.4]),
+        race(
+            "5 samples of 2,000 points under 10 models",
+            &mut draw,
+            &[point, repository, model, pair],
+            &[0.7, 0.5, 0.4, 0.6],
+        ),
+        race("8,000, 1,000 and 600 groups", &mut draw, &many, &[0.7, 0.5, 0.4]),
+    ];
+    if results.contains(&false) {
+        std::process::exit(1);
+    }
+}

@@ -1,0 +1,147 @@
+//! The function that is minimised over the relative covariance parameters θ.
+
+use std::f64::consts::TAU;
+
+use super::design::Design;
+use super::factor::{Factoriser, System};
+use super::products::Products;
+use crate::Refusal;
+
+/// The profiled deviance, or the profiled REML criterion, of a design.
+pub(super) struct Criterion {
+    factoriser: Factoriser,
+    widths: Vec<usize>,
+    reml: bool,
+    /// Rows, less the number of fixed effects for REML.
+    pub(super) degrees: f64,
+    /// What neither depends on θ nor on the scale on which the design is computed.
+    constant: f64,
+    /// How often a factor was computed.
+    pub(super) evaluations: usize,
+}
+
+impl Criterion {
+    pub(super) fn new(design: &Design<'_>, reml: bool) -> Result<Self, Refusal> {
+        let products = Products::new(design);
+        refuse_told_by_fixed(design, &products)?;
+        let widths: Vec<usize> = design.terms.iter().map(|term| term.width()).collect();
+        let fixed = design.fixed();
+        let degrees = (design.rows - if reml { fixed } else { 0 }) as f64;
+        let mut constant = degrees * 2.0 * design.scale.ln();
+        if reml {
+            // ln |X'X| of the columns as they came; the basis has 0.
+            let transform = &design.ordinary.transform;
+            let diagonal = (0..fixed).map(|at| transform[at * fixed + at].abs().ln());
+            constant -= 2.0 * diagonal.sum::<f64>();
+        }
+        let factoriser = Factoriser::new(products, widths.clone(), fixed, design.rows)?;
+        Ok(Self { factoriser, widths, reml, degrees, constant, evaluations: 0 })
+    }
+
+    /// How many parameters there are.
+    pub(super) fn parameters(&self) -> usize {
+        self.widths.iter().map(|width| width * (width + 1) / 2).sum()
+    }
+
+    /// Where the search begins: Λ = I, as in lme4.
+    pub(super) fn start(&self) -> Vec<f64> {
+        let mut theta = Vec::with_capacity(self.parameters());
+        for width in &self.widths {
+            for column in 0..*width {
+                theta.push(1.0);
+                theta.extend(std::iter::repeat_n(0.0, width - 1 - column));
+            }
+        }
+        theta
+    }
+
+    /// The positions of the diagonal elements of Λ in θ, each with the number of elements of its
+    /// column, itself included, which follow one another.
+    pub(super) fn diagonal(&self) -> Vec<(usize, usize)> {
+        let mut places = Vec::new();
+        let mut at = 0;
+        for width in &self.widths {
+            for column in 0..*width {
+                places.push((at, width - column));
+                at += width - column;
+            }
+        }
+        places
+    }
+
+    /// For each term its block of Λ, row-major. θ has the columns of the lower triangles, one after
+    /// the other.
+    pub(super) fn lambda(&self, theta: &[f64]) -> Vec<Vec<f64>> {
+        let mut values = theta.iter();
+        let block = |width: &usize| {
+            let mut block = vec![0.0; width * width];
+            for column in 0..*width {
+                for row in column..*width {
+                    block[row * width + column] = values.next().copied().unwrap_or(0.0);
+                }
+            }
+            block
+        };
+        self.widths.iter().map(block).collect()
+    }
+
+    /// The factor at θ; nothing where rounding leaves no factor.
+    pub(super) fn system(&mut self, theta: &[f64]) -> Option<System> {
+        self.evaluations += 1;
+        let lambda = self.lambda(theta);
+        self.factoriser.factor(&lambda)
+    }
+
+    /// The criterion of a factor, in units of the deviance.
+    pub(super) fn of(&self, system: &System) -> f64 {
+        if system.residual <= 0.0 {
+            return f64::INFINITY;
+        }
+        self.determinants(system)
+            + self.degrees * (1.0 + (TAU * system.residual / self.degrees).ln())
+            + self.constant
+    }
+
+    /// The determinants of the criterion.
+    pub(super) fn determinants(&self, system: &System) -> f64 {
+        system.log_random + if self.reml { system.log_fixed } else { 0.0 }
+    }
+
+    /// The criterion at θ; infinite where there is none.
+    pub(super) fn at(&mut self, theta: &[f64]) -> f64 {
+        match self.system(theta) {
+            Some(system) => self.of(&system),
+            None => f64::INFINITY,
+        }
+    }
+}
+
+/// Refuses random effects that the fixed effects take up completely: those of a column that is
+/// among the fixed ones, too.
+fn refuse_told_by_fixed(design: &Design<'_>, products: &Products) -> Result<(), Refusal> {
+    let width = design.fixed() + 1;
+    for (at, term) in design.terms.iter().enumerate() {
+        let nodes = products.first_node[at]..products.first_node[at + 1];
+        let left = nodes.into_iter().any(|node| {
+            let Ok(pair) = products.pairs.binary_search(&(node as u32, node as u32)) else {
+                return false;
+            };
+            let own = products.offsets[pair];
+            (0..term.width()).any(|effect| {
+                let square = products.values[own + effect * term.width() + effect];
+                let start = products.fixed_offsets[node] + effect * width;
+                let taken = &products.fixed_values[start..start + width - 1];
+                square - taken.iter().map(|value| value * value).sum::<f64>() > 1e-9 * square
+            })
+        });
+        if !left {
+            return Err(Refusal::UnusableColumn {
+                column: crate::ColumnRef::Grouping(at),
+                problem: "has groups that the fixed effects tell apart, so that no random effect \
+                          of it can be seen"
+                    .into(),
+            });
+        }
+    }
+    Ok(())
+}

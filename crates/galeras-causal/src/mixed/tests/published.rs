@@ -1,0 +1,154 @@
+//! What lme4, lmerTest and MixedModels.jl print for the data sets of lme4.
+//!
+//! Sources: Bates, Mächler, Bolker and Walker (2015) and the help pages of lme4 (`?Dyestuff`,
+//! `?Penicillin`, `?Pastes`, `?sleepstudy`); Bates, "lme4: Mixed-effects modeling with R" (2010),
+//! chapters 1 and 2; the manual of MixedModels.jl for more digits; Kuznetsova, Brockhoff and
+//! Christensen (2017) for degrees of freedom.
+
+use super::super::{MixedFit, RandomTerm, is_nested, mixed};
+use super::{Table, fit, intercepts};
+
+/// Fails unless `found` rounds to `printed` with so many decimals.
+fn prints(what: &str, found: f64, printed: f64, decimals: i32) {
+    let half = 0.501 * 10_f64.powi(-decimals);
+    assert!((found - printed).abs() <= half, "{what}: {found}, printed {printed}");
+}
+
+/// The standard deviation of the first effect of a term.
+fn deviation(fit: &MixedFit, term: usize) -> f64 {
+    fit.random[term].covariance[0].sqrt()
+}
+
+fn sleepstudy(reml: bool, correlated: bool) -> MixedFit {
+    let table = Table::published("sleepstudy");
+    let (subject, days) = (table.codes("subject"), table.numbers("days"));
+    let terms = if correlated {
+        vec![RandomTerm { groups: &subject, intercept: true, slopes: vec![&days] }]
+    } else {
+        let slopes = RandomTerm { groups: &subject, intercept: false, slopes: vec![&days] };
+        vec![intercepts(&subject), slopes]
+    };
+    mixed(&table.numbers("reaction"), &[&days], &terms, reml).unwrap()
+}
+
+#[test]
+fn dyestuff_by_reml_and_by_maximum_likelihood() {
+    let table = Table::published("dyestuff");
+    let reml = fit(&table, "yield", &[], &["batch"], true);
+    prints("REML criterion", reml.criterion, 319.6543, 4);
+    prints("batch", deviation(&reml, 0), 42.001, 3);
+    prints("residual", reml.residual_variance.sqrt(), 49.510, 3);
+    prints("intercept", reml.coefficients[0].value, 1527.5, 4);
+    prints("its error", reml.coefficients[0].standard_error, 19.383, 3);
+    // One mean of six batches: the degrees of freedom of batches.
+    prints("its degrees", reml.coefficients[0].degrees, 5.0, 4);
+    let ml = fit(&table, "yield", &[], &["batch"], false);
+    prints("deviance", ml.criterion, 327.3271, 4);
+    prints("batch", deviation(&ml, 0), 37.26034, 5);
+    prints("residual", ml.residual_variance.sqrt(), 49.51010, 5);
+    prints("its error", ml.coefficients[0].standard_error, 17.6946, 4);
+    prints("theta", ml.theta[0], 0.75258, 5);
+    prints("AIC", ml.aic(), 333.3271, 4);
+    prints("BIC", ml.bic(), 337.5307, 4);
+    assert!(reml.converged && ml.converged && !reml.singular && !ml.singular);
+}
+
+#[test]
+fn dyestuff2_is_singular_and_said_to_be() {
+    let table = Table::published("dyestuff2");
+    for (reml, criterion, residual, error) in
+        [(true, 161.8283, 3.7157, 0.6784), (false, 162.8730, 3.6532, 0.6670)]
+    {
+        let fit = fit(&table, "yield", &[], &["batch"], reml);
+        assert!(fit.singular && fit.converged);
+        assert_eq!(fit.random[0].covariance, [0.0]);
+        prints("criterion", fit.criterion, criterion, 4);
+        prints("residual", fit.residual_variance.sqrt(), residual, 3);
+        prints("intercept", fit.coefficients[0].value, 5.6656, 4);
+        prints("its error", fit.coefficients[0].standard_error, error, 4);
+    }
+}
+
+#[test]
+fn penicillin_has_two_crossed_factors() {
+    let table = Table::published("penicillin");
+    let reml = fit(&table, "diameter", &[], &["plate", "sample"], true);
+    prints("REML criterion", reml.criterion, 330.860_588_99, 8);
+    prints("plate", reml.random[0].covariance[0], 0.716_908, 6);
+    prints("sample", reml.random[1].covariance[0], 3.730_907, 5);
+    prints("residual", reml.residual_variance, 0.302_416, 6);
+    prints("intercept", reml.coefficients[0].value, 22.9722, 4);
+    prints("its error", reml.coefficients[0].standard_error, 0.808_572, 5);
+    let ml = fit(&table, "diameter", &[], &["plate", "sample"], false);
+    prints("deviance", ml.criterion, 332.188_349, 6);
+    prints("plate", ml.random[0].covariance[0], 0.714_992, 5);
+    prints("sample", ml.random[1].covariance[0], 3.135_188, 4);
+    prints("residual", ml.residual_variance, 0.302_425, 6);
+    prints("its error", ml.coefficients[0].standard_error, 0.744_596, 6);
+    assert!(reml.converged && ml.converged && !reml.singular);
+    // The order of terms is nothing but an order.
+    let other = fit(&table, "diameter", &[], &["sample", "plate"], true);
+    prints("REML criterion", other.criterion, reml.criterion, 9);
+}
+
+#[test]
+fn pastes_has_nested_factors() {
+    let table = Table::published("pastes");
+    let (sample, batch) = (table.codes("sample"), table.codes("batch"));
+    assert!(is_nested(&sample, &batch) && !is_nested(&batch, &sample));
+    let reml = fit(&table, "strength", &[], &["sample", "batch"], true);
+    prints("REML criterion", reml.criterion, 246.9907, 4);
+    prints("sample", deviation(&reml, 0), 2.9041, 4);
+    prints("batch", deviation(&reml, 1), 1.2874, 4);
+    prints("residual", reml.residual_variance.sqrt(), 0.8234, 4);
+    prints("intercept", reml.coefficients[0].value, 60.0533, 4);
+    prints("its error", reml.coefficients[0].standard_error, 0.6769, 4);
+    // One mean of ten batches.
+    prints("its degrees", reml.coefficients[0].degrees, 9.0, 3);
+    let ml = fit(&table, "strength", &[], &["sample", "batch"], false);
+    prints("deviance", ml.criterion, 247.9945, 4);
+    prints("batch", deviation(&ml, 1), 1.0951, 4);
+    prints("its error", ml.coefficients[0].standard_error, 0.6421, 4);
+    prints("AIC", ml.aic(), 255.9945, 4);
+    prints("BIC", ml.bic(), 264.3719, 3);
+}
+
+#[test]
+fn sleepstudy_has_slopes_that_differ_between_subjects() {
+    let reml = sleepstudy(true, true);
+    prints("REML criterion", reml.criterion, 1743.6283, 4);
+    prints("intercepts", reml.random[0].covariance[0], 612.10, 2);
+    prints("slopes", reml.random[0].covariance[3], 35.07, 2);
+    prints("correlation", reml.random[0].correlation(0, 1).unwrap(), 0.066, 3);
+    prints("residual", reml.residual_variance, 654.94, 2);
+    let [intercept, days] = [0, 1].map(|at| reml.coefficients[at]);
+    prints("intercept", intercept.value, 251.4051, 4);
+    prints("its error", intercept.standard_error, 6.8246, 4);
+    prints("days", days.value, 10.4673, 4);
+    prints("its error", days.standard_error, 1.5458, 4);
+    prints("its t", days.statistic(), 6.771, 3);
+    // lmerTest: 17 degrees of freedom for both, p = 3.26e-06 for days.
+    prints("degrees", intercept.degrees, 17.0, 3);
+    prints("degrees", days.degrees, 17.0, 3);
+    prints("p of days, millionths", days.p_value() * 1e6, 3.26, 2);
+    let ml = sleepstudy(false, true);
+    prints("deviance", ml.criterion, 1751.9393, 4);
+    prints("intercepts", ml.random[0].covariance[0], 565.51, 1);
+    prints("slopes", ml.random[0].covariance[3], 32.68, 2);
+    prints("residual", ml.residual_variance, 654.941, 3);
+    prints("its error", ml.coefficients[0].standard_error, 6.632, 3);
+    prints("its error", ml.coefficients[1].standard_error, 1.5022, 4);
+    assert!(reml.converged && ml.converged && !reml.singular);
+}
+
+#[test]
+fn effects_of_one_group_need_not_be_correlated() {
+    // lmer(Reaction ~ Days + (Days || Subject), sleepstudy)
+    let reml = sleepstudy(true, false);
+    prints("REML criterion", reml.criterion, 1743.669, 3);
+    prints("intercepts", reml.random[0].covariance[0], 627.57, 2);
+    prints("slopes", reml.random[1].covariance[0], 35.86, 2);
+    prints("residual", reml.residual_variance, 653.58, 2);
+    prints("intercept's error", reml.coefficients[0].standard_error, 6.885, 3);
+    prints("days' error", reml.coefficients[1].standard_error, 1.560, 3);
+}

@@ -1,0 +1,286 @@
+//! `mixed`: what lme4 and lmerTest print for their own data, from a file to the ports; text columns
+//! and their base, variances and their shares; what is refused, and what is wrong before anything
+//! runs. The data are in `tests/reference/mixed`.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Project, marked};
+use crate::regress_tables::{csv, find, noise, text, told};
+
+/// A workflow that reads `data.csv` and fits one model.
+fn workflow(with: &str) -> String {
+    format!(
+        "galeras: 1
+steps:
+  data:
+    op: read
+    with: {{ path: data.csv, position: {{ column: row }}, key: [row] }}
+  fitted:
+    op: mixed
+    from: data
+    with: {{ {with} }}
+"
+    )
+}
+
+#[track_caller]
+fn fitted(table: &str, with: &str) -> Project {
+    let project = Project::new(&workflow(with));
+    project.write("data.csv", table);
+    project.run_ok(&[]);
+    project
+}
+
+fn published(name: &str) -> String {
+    let path = format!("{}/reference/mixed/{name}.csv", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(path).unwrap()
+}
+
+/// Fails unless the column rounds to `printed` with so many decimals.
+#[track_caller]
+fn prints(row: &Value, column: &str, printed: f64, decimals: i32) {
+    let found = row[column].as_f64().unwrap_or_else(|| panic!("{column} of {row:#}"));
+    let half = 0.501 * 10_f64.powi(-decimals);
+    assert!((found - printed).abs() <= half, "{column}: {found}, printed {printed}");
+}
+
+#[test]
+fn sleepstudy_is_as_lmertest_prints_it() {
+    let with =
+        "outcomes: [reaction], fixed: [days], random: [subject], slopes: { subject: [days] }";
+    let project = fitted(&published("sleepstudy"), with);
+    let rows = project.rows("fitted");
+    let days = find(&rows, &[("term", "days")]);
+    prints(days, "estimate", 10.467, 3);
+    prints(days, "standard_error", 1.546, 3);
+    prints(days, "df", 17.0, 3);
+    prints(days, "t", 6.771, 3);
+    assert!((days["p_value"].as_f64().unwrap() * 1e6 - 3.26).abs() < 0.006, "{days}");
+    let note = text(days, "note");
+    for words in [
+        "Per unit of `days`, reaction changes by 10.47 (95 % CI ",
+        "t with 17 degrees of freedom); linear mixed model with random effects of `subject` by \
+         REML, n = 180.",
+    ] {
+        assert!(note.contains(words), "{note}");
+    }
+    prints(find(&rows, &[("term", "(intercept)")]), "estimate", 251.405, 3);
+    let components = project.rows("fitted.components");
+    assert_eq!(components.len(), 4);
+    let slope = find(&components, &[("effect", "days"), ("other", "")]);
+    prints(slope, "variance", 35.07, 2);
+    prints(slope, "sd", 5.922, 3);
+    assert!(slope["share"].is_null() && slope["icc"].is_null());
+    let pair = find(&components, &[("effect", "days"), ("other", "(intercept)")]);
+    prints(pair, "correlation", 0.066, 3);
+    prints(find(&components, &[("group", "(residual)")]), "sd", 25.592, 3);
+    let fit = &project.rows("fitted.fit")[0];
+    prints(fit, "criterion", 1743.628, 3);
+    assert_eq!((&fit["converged"], &fit["singular"]), (&json!(true), &json!(false)));
+    assert_eq!((text(fit, "groups"), &fit["parameters"]), ("subject: 18", &json!(6)));
+}
+
+#[test]
+fn nested_and_crossed_columns_have_shares_of_the_variance() {
+    let with = "outcomes: [strength], random: [batch, sample], reml: false";
+    let project = fitted(&published("pastes"), with);
+    let rows = project.rows("fitted.components");
+    let variance = |group: &str| find(&rows, &[("group", group)])["variance"].as_f64().unwrap();
+    let total = variance("batch") + variance("sample") + variance("(residual)");
+    let sample = find(&rows, &[("group", "sample")]);
+    prints(sample, "sd", 2.9041, 4);
+    prints(sample, "share", variance("sample") / total, 9);
+    // Two rows of one sample are of one batch, too.
+    prints(sample, "icc", (variance("sample") + variance("batch")) / total, 9);
+    prints(find(&rows, &[("group", "batch")]), "icc", variance("batch") / total, 9);
+    assert!(find(&rows, &[("group", "(residual)")])["icc"].is_null());
+    prints(&project.rows("fitted.fit")[0], "criterion", 247.9945, 4);
+
+    // The same groups, by two columns of which neither has them alone.
+    let cask: String = published("pastes")
+        .lines()
+        .map(|line| line.replace(",A:", ",").replace("batch,sample", "batch,cask"))
+        .map(|line| match line.split_once(':') {
+            Some((head, rest)) => format!("{},{rest}\n", head.split(',').next().unwrap()),
+            None => format!("{line}\n"),
+        })
+        .collect();
+    let with = "outcomes: [strength], random: [batch], interactions: [[batch, cask]]";
+    let project = fitted(&cask, with);
+    prints(&project.rows("fitted.fit")[0], "criterion", 246.9907, 4);
+    let rows = project.rows("fitted.components");
+    prints(find(&rows, &[("group", "batch x cask")]), "sd", 2.9041, 4);
+
+    let project = fitted(&published("penicillin"), "outcomes: [diameter], random: [plate, sample]");
+    prints(&project.rows("fitted.fit")[0], "criterion", 330.8606, 4);
+    let few = project.rows("fitted.components");
+    assert_eq!(find(&few, &[("group", "sample")])["groups"], 6);
+}
+
+#[test]
+fn a_singular_fit_says_so() {
+    let project = fitted(&published("dyestuff2"), "outcomes: [yield], random: [batch]");
+    let fit = &project.rows("fitted.fit")[0];
+    assert_eq!((text(fit, "status"), &fit["singular"]), ("ok", &json!(true)));
+    prints(fit, "criterion", 161.8283, 4);
+    let rows = project.rows("fitted.components");
+    let batch = find(&rows, &[("group", "batch")]);
+    assert_eq!(batch["variance"], 0.0);
+    assert!(text(batch, "note").contains("the fit is singular"), "{batch}");
+    assert!(text(&project.rows("fitted")[0], "note").contains("a singular fit"));
+}
+
+/// 80 rows of 8 groups, an arm of three values, and a number.
+fn arms() -> String {
+    let row = |at: u64| {
+        let arm = ["plain", "few-shot", "chain"][(at % 3) as usize];
+        let y = noise(at, 1) + 20 * (at % 3) as i64 + 9 * (at as i64 / 10);
+        format!("g{},{arm},{},{y}", at / 10, noise(at, 2))
+    };
+    csv("g,arm,x,y", (0..80).map(row))
+}
+
+#[test]
+fn text_is_compared_with_its_base() {
+    let rows = fitted(&arms(), "outcomes: [y], fixed: [arm, x], random: [g]").rows("fitted");
+    let terms: Vec<(&str, &str)> =
+        rows.iter().map(|row| (text(row, "term"), text(row, "level"))).collect();
+    assert_eq!(terms.len(), 4);
+    for wanted in [("(intercept)", ""), ("arm", "few-shot"), ("arm", "plain"), ("x", "")] {
+        assert!(terms.contains(&wanted), "{terms:?}");
+    }
+    let plain = find(&rows, &[("level", "plain")]);
+    assert_eq!(plain["base"], "chain");
+    assert!(text(plain, "note").starts_with("Where `arm` is plain, y differs from chain by "));
+    let with = "outcomes: [y], fixed: [arm, x], base: { arm: plain }, random: [g]";
+    let others = fitted(&arms(), with).rows("fitted");
+    let chain = find(&others, &[("level", "chain")]);
+    let opposite = plain["estimate"].as_f64().unwrap();
+    prints(chain, "estimate", -opposite, 8);
+    prints(chain, "standard_error", plain["standard_error"].as_f64().unwrap(), 8);
+    assert_eq!(chain["base"], "plain");
+    assert!(rows[0]["base"].is_null());
+}
+
+/// Why the model of `y` is refused.
+#[track_caller]
+fn reason(table: &str, with: &str) -> String {
+    let project = fitted(table, with);
+    let row = project.rows("fitted.fit")[0].clone();
+    let reason = row["reason"].as_str().unwrap_or_else(|| panic!("{row:#}")).to_owned();
+    for port in ["fitted", "fitted.components"] {
+        for row in project.rows(port) {
+            assert_eq!((text(&row, "status"), text(&row, "reason")), ("refused", reason.as_str()));
+        }
+    }
+    assert!(row["criterion"].is_null() && !project.rows("fitted").is_empty());
+    reason
+}
+
+#[test]
+fn what_cannot_be_fitted_is_refused() {
+    let plain = "outcomes: [y], random: [g]";
+    let gap = arms().replacen("g0,plain", ",plain", 1).replacen("chain,", ",", 1);
+    let wanted = "1 row has no value of the outcome, a fixed column or a group (missing: drop \
+                  leaves such rows out)";
+    assert_eq!(reason(&gap, plain), wanted);
+    let wanted = "2 rows have no value";
+    assert!(reason(&gap, "outcomes: [y], fixed: [arm], random: [g]").starts_with(wanted));
+    let kept = fitted(&gap, "outcomes: [y], fixed: [arm], random: [g], missing: drop");
+    let fit = &kept.rows("fitted.fit")[0];
+    assert_eq!((&fit["n"], &fit["n_missing"]), (&json!(78), &json!(2)));
+    assert!(text(fit, "note").contains("2 rows without a value are left out."), "{fit}");
+
+    let base = "outcomes: [y], fixed: [arm], base: { arm: none }, random: [g]";
+    let wanted = "`arm` is never `none`, its base, but `chain`, `few-shot`, `plain`";
+    assert_eq!(reason(&arms(), base), wanted);
+    let told = reason(&arms(), "outcomes: [y], fixed: [g], random: [g]");
+    assert!(told.starts_with("`g` has groups that the fixed effects tell apart"), "{told}");
+    let one = csv("g,y", (0..20).map(|at| format!("a,{}", noise(at, 1))));
+    assert_eq!(reason(&one, plain), "`g` has one group only");
+    let each = csv("g,y", (0..20).map(|at| format!("{at},{}", noise(at, 1))));
+    assert!(reason(&each, plain).starts_with("`g` has 20 groups in 20 rows"));
+    let flat = csv("g,y", (0..20).map(|at| format!("{},7", at % 4)));
+    assert_eq!(reason(&flat, plain), "`y` has one value only");
+    let infinite = csv(
+        "g,y",
+        (0..20).map(|at| match at {
+            3 => "1,inf".to_owned(),
+            _ => format!("{},{}.5", at % 4, noise(at, 1)),
+        }),
+    );
+    assert_eq!(reason(&infinite, plain), "`y` is infinite in 1 row");
+    assert_eq!(reason("g,y\na,1.5\n", plain), "too few rows: 1, at least 3 are needed");
+    let twice = csv("g,h,y", (0..24).map(|at| format!("{},h{},{}", at % 4, at % 4, noise(at, 1))));
+    let told = reason(&twice, "outcomes: [y], random: [g, h]");
+    assert!(told.starts_with("`h` groups the rows as an earlier one does"), "{told}");
+}
+
+#[test]
+fn the_order_of_rows_and_the_number_of_threads_do_not_count() {
+    let numbered = |turn: &dyn Fn(usize) -> usize| {
+        let table = arms();
+        let lines: Vec<&str> = table.lines().collect();
+        let rows = (0..80).map(|at| format!("{},{}", lines[turn(at) + 1], turn(at)));
+        csv("g,arm,x,y,n", rows)
+    };
+    let project = Project::new(
+        "galeras: 1
+steps:
+  data: { op: read, with: { path: data.csv, key: [n] } }
+  fitted:
+    op: mixed
+    from: data
+    with: { outcomes: [y, x], fixed: [arm], random: [g] }
+",
+    );
+    project.write("data.csv", numbered(&|at| at));
+    let first = project.run_ok(&["--jobs", "1"]).step("fitted")["digest"].clone();
+    project.write("data.csv", numbered(&|at| (at * 37 + 11) % 80));
+    for jobs in ["1", "4"] {
+        let again = project.run_ok(&["--jobs", jobs, "--cache", &format!("cache{jobs}")]);
+        assert_eq!(again.step("fitted")["digest"], first);
+    }
+}
+
+/// Just one diagnostic, at the mark `«`, whose text has these words.
+#[track_caller]
+fn refused(with: &str, code: &str, words: &[&str]) {
+    let (workflow, place) = marked(&workflow(with));
+    let project = Project::new(&workflow);
+    project.write("data.csv", "x,y,s,g\n1,2,a,u\n2,3,b,v\n");
+    let outcome = project.run_json(&[]).exits(2);
+    assert_eq!(outcome.diagnostics(), [format!("{code} w.yaml:{place}")], "{outcome}");
+    let told = told(&outcome.events("diagnostic")[0]);
+    for word in words {
+        assert!(told.contains(word), "{word}: {told}");
+    }
+}
+
+#[test]
+fn mistakes_are_found_before_anything_runs() {
+    refused("outcomes: [«yy], random: [g]", "unknown-column", &["did you mean `y`?"]);
+    refused("outcomes: [«s], random: [g]", "wrong-type", &["a number"]);
+    refused("outcomes: [y, «y], random: [g]", "duplicate-column", &["named twice"]);
+    refused("outcomes: [y], fixed: [«y], random: [g]", "conflicting-arguments", &["an outcome"]);
+    refused("outcomes: [y], random: [«y]", "conflicting-arguments", &["an outcome"]);
+    refused("outcomes: [y], random: [g, «g]", "duplicate-column", &["named twice"]);
+    refused("outcomes: [y], random: «[]", "conflicting-arguments", &["random effect", "regress"]);
+    refused(
+        "outcomes: [y], random: [g], interactions: [«[g]]",
+        "conflicting-arguments",
+        &["at least two columns"],
+    );
+    refused("outcomes: [y], fixed: [x], random: [g], base: { x: «1 }", "wrong-type", &["string"]);
+    refused(
+        "outcomes: [y], random: [g], slopes: { g: [«x] }",
+        "conflicting-arguments",
+        &["not one of `fixed`", "around a mean"],
+    );
+    refused(
+        "outcomes: [y], random: [g], correlated: «false",
+        "conflicting-arguments",
+        &["there are none"],
+    );
+    refused("outcomes: [y], random: [g], alpha: «1.0", "out-of-range", &["between 0 and 1"]);
+}
