@@ -7,7 +7,7 @@ use super::allow::trust;
 pub(super) use super::exit::Exit;
 use super::hint;
 use super::recall::LookArgs;
-use super::remote::RemoteArgs;
+use super::remote_args::RemoteArgs;
 use super::screen::tell;
 pub(super) use super::screen::{color, fail, note, print, print_json, width};
 use super::store_places::StorePlaces;

@@ -11,7 +11,7 @@ use super::context::{
     Exit, Surveyed, fail, fail_run, fail_unknown, plan_file, print, print_json, show_diagnostics,
 };
 use super::recall::LookArgs;
-use super::remote::RemoteArgs;
+use super::remote_args::RemoteArgs;
 use super::requests::PlannedRequests;
 use super::run::{OutArgs, requests_of_run};
 use super::{Format, Settings, StoreArgs, WorkflowArgs};

@@ -29,6 +29,7 @@ mod past_runs;
 mod path;
 mod recall;
 mod remote;
+mod remote_args;
 mod requests;
 mod rows;
 mod run;

@@ -1,5 +1,4 @@
-//! `push` and `pull`: results go to a store elsewhere and come from there; and the flag `--remote`
-//! of the verbs that look there, too.
+//! `push` and `pull`: results go to a store elsewhere and come from there.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,40 +10,14 @@ use serde_json::json;
 
 use super::allow::trust;
 use super::context::{Exit, Surveyed, fail, fail_run, note, print, print_json};
+use super::remote_args::RemoteArgs;
 use super::{Format, WorkflowArgs, hint, screen};
 use crate::operator::{Access, Consent as _};
-use crate::plan::{Plan, PlannedRemote};
+use crate::plan::PlannedRemote;
 use crate::report::bytes as size;
 use crate::runner::{Forecast, Remote, Transfer, Transferred};
 use crate::store::{Manifest, Store};
 use crate::visible::escape;
-
-/// A store elsewhere.
-#[derive(Args, Clone, Debug)]
-pub(crate) struct RemoteArgs {
-    /// A store elsewhere, whose results are as good as computed: a folder, a bucket's URL, or the
-    /// https:// address of a copy of a store.
-    #[arg(long, value_name = "URL", env = "GALERAS_REMOTE")]
-    remote: Option<String>,
-}
-
-impl RemoteArgs {
-    /// Makes the plan forget the workflow's remote if another one, or none (`--remote ''`), is named.
-    pub(super) fn settle(&self, plan: &mut Plan) {
-        if self.remote.is_some() {
-            plan.remote = None;
-        }
-    }
-
-    /// The remote that is named, or else the workflow's. Nothing is asked of it yet.
-    pub(super) async fn open(&self, plan: &Plan) -> Result<Option<Arc<Remote>>, Exit> {
-        let of_workflow = || plan.remote.as_ref().map(|remote| &remote.location);
-        let location = self.remote.as_ref().or_else(of_workflow).filter(|text| !text.is_empty());
-        let Some(location) = location else { return Ok(None) };
-        let remote = Remote::open(location).await.map_err(|error| fail_run(&error))?;
-        Ok(Some(Arc::new(remote)))
-    }
-}
 
 /// The remote of a verb that does nothing without one. What the workflow names must be allowed.
 fn required(

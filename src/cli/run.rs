@@ -14,7 +14,7 @@ use super::context::{Exit, color, fail_run, note, open_store, show_diagnostics, 
 use super::data::show_outputs;
 use super::next::where_to_look;
 use super::recall::settings_of_run;
-use super::remote::RemoteArgs;
+use super::remote_args::RemoteArgs;
 use super::signals::watch_signals;
 use super::sizes::parse_size;
 use super::{Format, Settings, WorkflowArgs, logging, screen};

@@ -1,7 +1,8 @@
 //! What is adjusted for: the confounders as given, or what the causal graph says.
 
 use super::super::prose::name_list;
-use super::args::{Args, Estimator};
+use super::args::Args;
+use super::estimators::Estimator;
 use galeras_causal::{CausalGraph, Identification, QueryError, identify};
 
 /// More instruments of a graph are not tried.

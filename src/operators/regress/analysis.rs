@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::super::prose::count;
 use super::adjustment::AdjustmentPlan;
-use super::args::{Args, Estimator};
+use super::args::Args;
 use super::attrition::attrition_rows;
 use super::balance::balance_rows;
 use super::comparison::{Comparison, RowSet, contrasts, row_sets};
@@ -15,10 +15,9 @@ use super::contours::contour_rows;
 use super::data_faults::similar_arms;
 use super::dose::dose_rows;
 use super::effect_sizes::{EffectSizes, effect_sizes};
-use super::estimate::{
-    EffectEstimate, EstimationSample, FittedPropensity, UnitPairs, fit_propensity,
-};
+use super::estimate::{EffectEstimate, EstimationSample, FittedPropensity, fit_propensity};
 use super::estimate_table::{EstimateEntry, EstimatorAnswer};
+use super::estimators::Estimator;
 use super::frame::{AnalysisFrame, gather};
 use super::front_door::estimate_by_front_door;
 use super::generalised::estimate;
@@ -31,6 +30,7 @@ use super::refutations::{RefutationProgress, RefutedEstimate, RowDraws, refute};
 use super::sensitivity::sensitivity_rows;
 use super::suspect_rows::remarks;
 use super::trim::{self, trimmed};
+use super::unit_pairs::UnitPairs;
 use crate::operator::StepError;
 use galeras_causal::{CausalGraph, ColumnRef, Refusal, adjust};
 

@@ -4,8 +4,9 @@ use arrow::datatypes::DataType;
 
 use super::super::columns::{is_number, is_text, require_column};
 use super::super::group_columns::check_by;
-use super::args::{Args, Estimator};
+use super::args::Args;
 use super::check_margins::check_margins;
+use super::estimators::Estimator;
 use super::ports::is_result;
 use crate::code::Code;
 use crate::operator::{ArgError, BindContext};

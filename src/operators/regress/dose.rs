@@ -9,11 +9,12 @@ use super::super::prose::{
 use super::super::small_table::{TableColumn, TableRow};
 use super::adjustment::AdjustmentPlan;
 use super::args::Args;
-use super::comparison::{FEWEST_UNITS, UsableRows, why_covariates_refused};
+use super::comparison::{FEWEST_UNITS, why_covariates_refused};
 use super::dose_args::DoseArgs;
 use super::frame::{AnalysisFrame, LabelCodes, gather};
 use super::levels::{CovariateColumns, covariate_columns};
 use super::shared_columns::{self as columns, RowStatus};
+use super::usable_rows::UsableRows;
 use galeras_causal::{
     ColumnRef, Covariance, DoseCurve, Estimate, JointTest, Refusal, TrendTest, cochran_armitage,
     dense, dose_curve, jonckheere_terpstra, natural_knots,

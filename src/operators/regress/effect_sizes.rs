@@ -4,9 +4,9 @@ use super::super::prose::{confidence_level, four_digits, interval, name_list};
 use super::super::small_table::{TableColumn, TableRow};
 use super::args::Args;
 use super::comparison::{Comparison, Contrast, RowSet};
-use super::estimate::UnitPairs;
 use super::frame::gather;
 use super::shared_columns::{self as columns, RowStatus};
+use super::unit_pairs::UnitPairs;
 use galeras_causal::{
     Dominance, OneSided, Refusal, Standardised, dense, dominance, dominance_within,
     standardised_difference, standardised_pairs,

@@ -2,10 +2,11 @@
 
 use super::super::prose::{confidence_level, four_digits, interval, p_equals};
 use super::super::small_table::{TableColumn, TableRow};
-use super::args::{Args, Estimator};
+use super::args::Args;
 use super::comparison::Contrast;
 use super::effect_sizes::EffectSizes;
 use super::estimate_table::{EstimateEntry, EstimatorAnswer};
+use super::estimators::Estimator;
 use super::margins::{EquivalenceArgs, EquivalenceTest, MarginUnits};
 use super::shared_columns::{self as columns, RowStatus};
 use galeras_causal::{Estimate, OneSided, Standardised, equivalence, excluded_beyond};

@@ -5,9 +5,10 @@ use super::super::prose::{
     thousands,
 };
 use super::super::small_table::{TableColumn, TableRow};
-use super::args::{Args, Estimator};
+use super::args::Args;
 use super::comparison::Contrast;
 use super::estimate::EffectEstimate;
+use super::estimators::Estimator;
 use super::measure::Measure;
 use super::refutations::Refutation;
 use super::shared_columns::{self as columns, RowStatus};

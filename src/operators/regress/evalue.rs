@@ -2,9 +2,10 @@
 //! ratio, by the risks that the primary estimator compares; another one that of an approximation.
 
 use super::super::prose::{confidence_level, four_digits, interval};
-use super::args::{Args, Estimator};
+use super::args::Args;
 use super::comparison::{Comparison, RowSet};
 use super::estimate::{EffectEstimate, EstimationSample, FittedPropensity};
+use super::estimators::Estimator;
 use super::generalised::estimate;
 use super::sensitivity_table::SensitivityMeasures;
 use galeras_causal::{

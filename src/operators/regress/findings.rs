@@ -4,11 +4,12 @@ use super::super::prose::{
     confidence_level, four_digits, interval, name_list, p, p_equals, significant, thousands,
 };
 use super::super::small_table::{TableColumn, TableRow};
-use super::args::{Args, Estimator};
+use super::args::Args;
 use super::comparison::Contrast;
 use super::effect_sizes::EffectSizes;
 use super::equivalence::MarginEntry;
 use super::estimate_table::{EstimateEntry, EstimatorAnswer};
+use super::estimators::Estimator;
 use super::shared_columns as columns;
 use galeras_causal::Estimate;
 

@@ -3,12 +3,14 @@
 //! are in `estimate`.
 
 use super::super::prose::{count, four_digits, p_equals};
-use super::args::{Args, Estimator};
+use super::args::Args;
 use super::comparison::FEWEST_UNITS;
 use super::estimate::{
-    EffectEstimate, EstimationSample, FittedPropensity, UnitPairs, estimate_mean_difference,
+    EffectEstimate, EstimationSample, FittedPropensity, estimate_mean_difference,
 };
+use super::estimators::Estimator;
 use super::measure::Measure;
+use super::unit_pairs::UnitPairs;
 use galeras_causal::{
     Covariance, Estimate, FourfoldTable, InvertedEstimate, Refusal, RiskMeasure, absorbed,
     logistic, mcnemar, negative_binomial, poisson, proportional_odds, rank_sum, signed_rank_shift,

@@ -2,8 +2,9 @@
 //! are not rejected, remarks, and rows of the port `sensitivity`.
 
 use super::super::prose::{confidence_level, four_digits, interval, p_equals};
-use super::args::{Args, Estimator};
+use super::args::Args;
 use super::comparison::{Comparison, RowSet};
+use super::estimators::Estimator;
 use super::sensitivity_table::SensitivityMeasures;
 use super::shared_columns as columns;
 use galeras_causal::{

@@ -1,7 +1,7 @@
 //! What an estimate measures: a difference or a ratio, and the value that stands for no effect.
 //! And what an estimator measures and needs.
 
-use super::args::Estimator;
+use super::estimators::Estimator;
 
 /// The measure of an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

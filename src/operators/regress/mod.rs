@@ -1,9 +1,9 @@
 //! `regress`: the effect of a treatment on outcomes, with its uncertainty, checks and refusals.
 //!
-//! The arithmetic is in the crate `galeras-causal`. Here: arguments (`args`, `check`), the input as
+//! The arithmetic is in the crate `galeras-causal`. Here: arguments (`args`, `estimators`, `check`), the input as
 //! columns (`frame`), what is adjusted for (`adjustment`), which rows are compared and what forbids
-//! it (`comparison`, `data_faults`, `incomplete_units`, `trim`), rows that decide too much
-//! (`suspect_rows`), one estimate (`estimate`, `generalised`, `instruments`), the refuters
+//! it (`comparison`, `usable_rows`, `data_faults`, `incomplete_units`, `trim`), rows that decide too much
+//! (`suspect_rows`), one estimate (`estimate`, `unit_pairs`, `generalised`, `instruments`), the refuters
 //! (`refutations`) and the analysis of
 //! all contrasts (`analysis`). A table's columns stand beside the code that makes its rows:
 //! `estimate_table`, `refutation_table`, `balance`, `overlap`, `sensitivity_table` (filled by
@@ -28,6 +28,7 @@ mod effect_sizes;
 mod equivalence;
 mod estimate;
 mod estimate_table;
+mod estimators;
 mod evalue;
 mod families;
 mod findings;
@@ -53,6 +54,8 @@ mod sensitivity_table;
 mod shared_columns;
 mod suspect_rows;
 mod trim;
+mod unit_pairs;
+mod usable_rows;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -5,10 +5,11 @@ use super::super::prose::{confidence_level, count, four_digits, interval, name_l
 use super::super::small_table::{TableColumn, TableRow};
 use super::args::Args;
 use super::comparison::{Comparison, Contrast, RowSet, differing_units};
-use super::estimate::{FittedPropensity, UnitPairs};
+use super::estimate::FittedPropensity;
 use super::frame::{AnalysisFrame, gather};
 use super::levels::indicators;
 use super::shared_columns::{self as columns, RowStatus};
+use super::unit_pairs::UnitPairs;
 use galeras_causal::{
     ColumnRef, Estimate, Modification, ModifierGroup, Refusal, dense, interaction, modification,
 };

@@ -2,9 +2,10 @@
 
 use super::super::prose::{four_digits, p_equals};
 use super::super::small_table::{TableColumn, TableRow};
-use super::args::{Args, Estimator};
+use super::args::Args;
 use super::comparison::Contrast;
 use super::estimate_table::{EstimateEntry, EstimatorAnswer};
+use super::estimators::Estimator;
 use super::refutations::Refutation;
 use super::shared_columns::{self as columns, RowStatus};
 use galeras_causal::{Refuter, refutation_p};

@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
-use super::args::{Args, Estimator, RefuterName};
+use super::args::{Args, RefuterName};
 use super::comparison::RowSet;
 use super::estimate::{EstimationSample, fit_propensity};
+use super::estimators::Estimator;
 use super::frame::gather;
 use super::generalised::estimate;
 use crate::operator::StepError;

@@ -2,11 +2,13 @@
 //! regression, so each estimator has those of its own, or none and a reason.
 
 use super::super::prose::four_digits;
-use super::args::{Args, Estimator};
+use super::args::Args;
 use super::comparison::{Comparison, RowSet};
-use super::estimate::{EffectEstimate, FittedPropensity, UnitPairs};
+use super::estimate::{EffectEstimate, FittedPropensity};
+use super::estimators::Estimator;
 use super::sensitivity_table::SensitivityMeasures;
 use super::shared_columns as columns;
+use super::unit_pairs::UnitPairs;
 use galeras_causal::{
     Covariance::Classic, InstrumentRobustness, Refusal, Robustness, adjusted,
     instrument_robustness, interacted, paired, robustness,

@@ -3,12 +3,13 @@
 use super::super::prose::{four_digits, thousands};
 use super::args::Args;
 use super::comparison::{Comparison, RowSet};
-use super::estimate::{EffectEstimate, FittedPropensity, UnitPairs};
+use super::estimate::{EffectEstimate, FittedPropensity};
 use super::evalue::evalue;
 use super::instruments::instrument_rows;
 use super::robustness::robustness_rows;
 use super::sensitivity_table::SensitivityMeasures;
 pub(super) use super::sensitivity_table::{CLUSTERED, SensitivityRow};
+use super::unit_pairs::UnitPairs;
 use galeras_causal::{
     SignedRanks, difference_in_means, location, minimum_detectable, paired_gain, relative,
 };

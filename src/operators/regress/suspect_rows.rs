@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::super::prose::{count, four_digits, thousands};
 use super::comparison::{Comparison, RowSet};
-use super::estimate::UnitPairs;
+use super::unit_pairs::UnitPairs;
 use galeras_causal::tail;
 
 /// A row that carries more of the variance than this decides the standard error.
