@@ -100,8 +100,9 @@ async fn arms(session: &SessionContext) -> Result<Vec<String>, ShapeError> {
     };
     let ask = "SELECT DISTINCT treatment FROM shaped ORDER BY treatment";
     let arms = texts(session.sql(ask).await?.collect().await?);
-    let several = "SELECT concat(snippet_id, ' under ', treatment) FROM shaped \
-                   GROUP BY snippet_id, treatment HAVING count(*) > 1 ORDER BY 1 LIMIT 1";
+    let several = "SELECT one FROM (SELECT concat(snippet_id, ' under ', treatment) AS one, \
+                   count(*) AS answers FROM shaped GROUP BY snippet_id, treatment) \
+                   WHERE answers > 1 ORDER BY one LIMIT 1";
     if let Some(one) = texts(session.sql(several).await?.collect().await?).first() {
         return Err(ShapeError::Rows(format!(
             "the published shape has one answer of a data point under a treatment, and there are \

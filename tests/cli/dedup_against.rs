@@ -297,9 +297,6 @@ fn arguments_that_do_not_fit_are_refused() {
     let help = "name another column in `against_column`";
     let with = "{ column: code, against_id: task }";
     refused(&workflow(from, with), "unknown-column", &["no column `code`", help]);
-    let with = "{ column: code, against_column: text }";
-    let help = "name another column in `against_id`";
-    refused(&workflow(from, with), "unknown-column", &["no column `id`", help]);
     refused(
         &workflow(both, &format!("{{ {fit}, against_source: «sett }}")),
         "unknown-column",
@@ -336,7 +333,7 @@ fn empty_tables_are_near_to_nothing() {
         let project = project("", &data, &corpus);
         // A file without rows has no columns; an `exec` says which there would be.
         project.edit("w.yaml", "op: read\n    with: { path: corpus.jsonl, key: [task] }", 
-            "op: exec\n    with: { command: cat corpus.jsonl, files: [corpus.jsonl], key: [task], output: { task: utf8!, text: utf8 } }");
+            "op: exec\n    with: { command: cat corpus.jsonl, files: [corpus.jsonl], key: [task], output: { task: utf8!, text: utf8, set: utf8, unread: int64 } }");
         project.run_ok(&[]);
         let summary = summary(&project);
         assert_eq!((&summary["near"], &summary["near_percent"]), (&json!(0), &json!(0.0)));

@@ -197,7 +197,7 @@ fn a_fork_gives_duplicates_and_a_table_shows_the_checks() {
     assert_eq!(fixed.rows("unique.rejects").len(), 15);
     let checks = fixed.csv("fixes/checks.csv");
     let names: Vec<&str> = checks.iter().map(|row| row["rule"].as_str()).collect();
-    assert_eq!(names.len(), 8);
+    assert_eq!(names.len(), 9);
     for check in &checks {
         let number = |name: &str| check[name].parse::<u32>().unwrap();
         assert_eq!(number("checked"), number("passed") + number("failed"), "{check:?}");

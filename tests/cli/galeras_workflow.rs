@@ -123,7 +123,8 @@ fn both_tables_are_those_of_the_testbeds() {
         same(&told["percent"], duplicates.len() as f64 / 0.4, &format!("percent of {name}"));
         assert_eq!(told["size"], rows.len().to_string(), "{name}");
         // What people see is what is in the files.
-        let line = |l: &&str| l.contains(name) && l.contains(&told["size"]);
+        let start = &name[..name.len().min(10)];
+        let line = |l: &&str| l.contains(start) && l.contains(&told["size"]);
         assert!(outcome.stdout.lines().any(|l| line(&l)), "{name}\n{}", outcome.stdout);
     }
     assert!(found > 10, "{found} duplicates");

@@ -27,29 +27,46 @@ const REACH: f64 = 12.0;
 /// The mean of `of` over S, the root of a chi-squared variable with `degrees` (1 or more) over them;
 /// with infinite degrees S is 1. `sharp` is the largest slope of `of`: it makes the steps finer.
 pub(super) fn over_deviation(degrees: f64, sharp: f64, of: impl Fn(f64) -> f64) -> f64 {
+    over_deviation_to(degrees, sharp, f64::INFINITY, of)
+}
+
+/// The same of what is `of` for S up to `end` and zero beyond: a step or a bend there would cost
+/// digits if it lay inside of a panel.
+pub(super) fn over_deviation_to(
+    degrees: f64,
+    sharp: f64,
+    end: f64,
+    of: impl Fn(f64) -> f64,
+) -> f64 {
     // Up to here S is 1 to nine digits, and what it adds to the variance of T to eighteen.
     if degrees > 1e17 {
-        return of(1.0);
+        return if end < 1.0 { 0.0 } else { of(1.0) };
     }
     let spread = 1.0 / (2.0 * degrees).sqrt();
     let low = (1.0 - REACH * spread).max(0.0);
     let high = 1.0 + REACH * spread;
     let steps = (REACH * (1.0 + sharp.abs() * spread)).ceil().min(4096.0);
-    let half = 0.5 * (high - low) / steps;
     // The logarithm of the density less that at 1; the total makes up for the factor.
     let density = |s: f64| ((degrees - 1.0) * s.ln() - 0.5 * degrees * (s * s - 1.0)).exp();
-    let (mut total, mut weighted) = (0.0, 0.0);
-    for step in 0..steps as usize {
-        let middle = low + half * (2.0 * step as f64 + 1.0);
-        for (node, weight) in NODES {
-            for s in [middle - half * node, middle + half * node] {
-                let mass = weight * density(s);
-                total += mass;
-                weighted += mass * of(s);
+    let total = integral(low, high, steps, &density);
+    let weighted = integral(low, high.min(end), steps, |s| density(s) * of(s));
+    weighted / total
+}
+
+/// The integral from `low` to `high` by Gauss and Legendre's rule in panels; zero if there is nothing
+/// between them.
+fn integral(low: f64, high: f64, steps: f64, of: impl Fn(f64) -> f64) -> f64 {
+    let half = 0.5 * (high - low) / steps;
+    let mut total = 0.0;
+    if half > 0.0 {
+        for step in 0..steps as usize {
+            let middle = low + half * (2.0 * step as f64 + 1.0);
+            for (node, weight) in NODES {
+                total += weight * (of(middle - half * node) + of(middle + half * node));
             }
         }
     }
-    weighted / total
+    half * total
 }
 
 /// The upper tail P(T > t) of the noncentral t distribution with `degrees` of freedom (1 or more,

@@ -160,6 +160,14 @@ fn on_scale(
         }
     };
     if units == MarginUnits::Raw {
+        // A logarithm, or an interval that no standard error makes, is not on the scale of a margin.
+        if effect.measure.is_ratio() || effect.inverted.is_some() {
+            return Err(format!(
+                "a margin is one of a difference with a standard error, and `{}` gives another \
+                 measure",
+                entry.estimator.name()
+            ));
+        }
         return Ok(OnScale::Raw(effect.estimate));
     }
     // A standardised effect is one of the arms as they are.

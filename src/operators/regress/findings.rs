@@ -8,10 +8,10 @@ use super::args::Args;
 use super::comparison::Contrast;
 use super::effect_sizes::EffectSizes;
 use super::equivalence::MarginEntry;
+use super::estimate::EffectEstimate;
 use super::estimate_table::{EstimateEntry, EstimatorAnswer};
 use super::estimators::Estimator;
 use super::shared_columns as columns;
-use galeras_causal::Estimate;
 
 /// A row of the port `findings`: numbers of four digits.
 pub(super) struct FindingRow {
@@ -82,13 +82,13 @@ impl FindingRow {
         margin: &MarginEntry,
     ) -> Self {
         let four = |(low, high)| (rounded(low, 4), rounded(high, 4));
-        let estimate = entry.estimate();
-        let a12 = estimate.and(sizes.dominance.as_ref().ok());
+        let effect = entry.effect();
+        let a12 = effect.and(sizes.dominance.as_ref().ok());
         Self {
             outcome: entry.outcome.clone(),
             contrast: entry.contrast.clone(),
-            estimate: estimate.map(|estimate| rounded(estimate.value, 4)),
-            interval: estimate.map(|estimate| four(estimate.interval(args.alpha))),
+            estimate: effect.map(|effect| rounded(effect.value(), 4)),
+            interval: effect.map(|effect| four(effect.interval(args.alpha))),
             p_adjusted: entry.p_adjusted.map_or_else(String::new, p),
             a12: a12.map(|found| rounded(found.a12(), 3)),
             a12_interval: a12.map(|found| {
@@ -127,8 +127,8 @@ fn sentence(
 ) -> String {
     let Contrast { treatment, control } = &entry.contrast;
     let outcome = &entry.outcome;
-    let estimate = match &entry.answer {
-        EstimatorAnswer::Estimated(effect) => effect.estimate,
+    let estimated = match &entry.answer {
+        EstimatorAnswer::Estimated(effect) => effect,
         EstimatorAnswer::Refused(reason) | EstimatorAnswer::NotApplicable(reason) => {
             return format!(
                 "The effect of {treatment} on {outcome} against {control} is not estimated: \
@@ -136,15 +136,15 @@ fn sentence(
             );
         }
     };
-    let effect = direction(args, entry, &estimate);
+    let effect = direction(args, entry, estimated);
     let mut numbers = vec![format!(
         "{} % CI {}",
         confidence_level(args.alpha),
-        interval(estimate.interval(args.alpha))
+        interval(estimated.interval(args.alpha))
     )];
     numbers.push(match entry.p_adjusted {
         Some(adjusted) => format!("adjusted p {}", p_equals(adjusted)),
-        None => format!("p {}", p_equals(estimate.p_value())),
+        None => format!("p {}", p_equals(estimated.p_value())),
     });
     if let Ok(found) = &sizes.dominance {
         let (low, high) = found.a12_interval(args.alpha);
@@ -171,7 +171,7 @@ fn sentence(
 }
 
 /// What the treatment did, as the beginning of the sentence.
-fn direction(args: &Args, entry: &EstimateEntry, estimate: &Estimate) -> String {
+fn direction(args: &Args, entry: &EstimateEntry, effect: &EffectEstimate) -> String {
     let Contrast { treatment, control } = &entry.contrast;
     // The control arm that all are compared with goes without saying.
     let against = match *control == args.control {
@@ -180,14 +180,23 @@ fn direction(args: &Args, entry: &EstimateEntry, estimate: &Estimate) -> String 
     };
     let outcome = &entry.outcome;
     let shown = entry.p_adjusted.is_some_and(|p| p <= args.alpha);
-    if shown {
-        let verb = if estimate.value > 0.0 { "raised" } else { "lowered" };
-        format!("{treatment} {verb} {outcome} by {}{against}", four_digits(estimate.value.abs()))
-    } else {
-        format!(
-            "No effect of {treatment}{against} on {outcome} was shown: {}",
-            four_digits(estimate.value)
-        )
+    let (value, measure) = (effect.value(), effect.measure);
+    let verb = if value > measure.null() { "raised" } else { "lowered" };
+    match (shown, measure.is_ratio()) {
+        (true, false) => {
+            format!("{treatment} {verb} {outcome} by {}{against}", four_digits(value.abs()))
+        }
+        (true, true) => {
+            let words = measure.words();
+            format!("{treatment} {verb} {outcome} by a {words} of {}{against}", four_digits(value))
+        }
+        (false, ratio) => {
+            let words = if ratio { format!("{} ", measure.words()) } else { String::new() };
+            format!(
+                "No effect of {treatment}{against} on {outcome} was shown: {words}{}",
+                four_digits(value)
+            )
+        }
     }
 }
 

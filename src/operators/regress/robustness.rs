@@ -30,6 +30,10 @@ pub(super) fn robustness_rows(
     let estimators = args.estimators();
     let covariates: Vec<&[f64]> = set.covariates.iter().map(Vec::as_slice).collect();
     let regression = |lin: bool| {
+        if !args.absorb.is_empty() {
+            let message = "they are those of a regression without absorbed effects";
+            return Err(Refusal::Other(message.into()));
+        }
         let fit = if lin { interacted } else { adjusted };
         let fit = fit(&set.treated, &comparison.values, &covariates, Classic, None)?;
         let degrees = fit.residual_degrees as f64;

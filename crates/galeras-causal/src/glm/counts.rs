@@ -150,15 +150,21 @@ fn effect(
     clusters: Option<&[u32]>,
 ) -> Result<CountEffect, Refusal> {
     let (intercept, slopes) = design.raw(coefficients);
-    let weights: Vec<f64> = means.iter().map(|mu| family.weight(*mu)).collect();
-    // The score of a row is its weight times (y - mu) / mu.
-    let residuals: Vec<f64> = outcome
-        .iter()
-        .zip(means)
+    let rows = || outcome.iter().zip(means);
+    let squares: f64 = rows().map(|(y, mu)| ((y - mu) / mu).powi(2) * family.weight(*mu)).sum();
+    // Sandwiches are around the observed information, as in statsmodels and Stata; the logarithm is
+    // not the canonical link of the negative binomial, so that it is not the expected one.
+    let observed = kind != Covariance::Classic;
+    let weight = |y: f64, mu: f64| match observed {
+        true => family.observed_weight(y, mu),
+        false => family.weight(mu),
+    };
+    let weights: Vec<f64> = rows().map(|(y, mu)| weight(*y, *mu)).collect();
+    // The score of a row is its expected weight times (y - mu) / mu.
+    let residuals: Vec<f64> = rows()
         .zip(&weights)
-        .map(|((y, mu), weight)| (y - mu) / mu * weight.sqrt())
+        .map(|((y, mu), weight)| (y - mu) / mu * family.weight(*mu) / weight.sqrt())
         .collect();
-    let squares: f64 = residuals.iter().map(|residual| residual * residual).sum();
     let pearson = squares / (outcome.len() - columns.len() - 1) as f64;
     let value = slopes[0];
     let all = std::iter::once(intercept).chain(slopes).collect();

@@ -47,8 +47,14 @@ impl CountFamily {
         RowTerms {
             objective: (y + 1.0 / a) * product.ln_1p() - y * eta,
             slope: (mean - y) / whole,
-            curvature: mean * (1.0 + a * y) / (whole * whole),
+            curvature: self.observed_weight(y, mean),
         }
+    }
+
+    /// The weight of a row in the observed information.
+    pub(super) fn observed_weight(self, y: f64, mean: f64) -> f64 {
+        let whole = 1.0 + self.dispersion * mean;
+        mean * (1.0 + self.dispersion * y) / (whole * whole)
     }
 
     /// The weight of a row in the expected information.

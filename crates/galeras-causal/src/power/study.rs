@@ -10,7 +10,7 @@ mod tests;
 
 use super::super::column::check_column;
 use super::super::column_ref::ColumnRef;
-use super::super::noncentral::{noncentral_t_lower, noncentral_t_upper, over_deviation};
+use super::super::noncentral::{noncentral_t_lower, noncentral_t_upper, over_deviation_to};
 use super::super::refusal::Refusal;
 use super::super::refute::dense;
 use super::super::root::crossing;
@@ -209,11 +209,9 @@ fn equivalence_power(shift: f64, margin: f64, degrees: f64, alpha: f64) -> f64 {
         return f64::NAN;
     }
     let bound = tail::t_quantile(1.0 - alpha, degrees);
-    over_deviation(degrees, bound, |s| {
+    // Beyond this deviation no mean is within the margin by both tests.
+    over_deviation_to(degrees, bound, margin / bound, |s| {
         let room = margin - bound * s;
-        if room <= 0.0 {
-            return 0.0;
-        }
         tail::normal_upper(-room - shift) - tail::normal_upper(room - shift)
     })
 }

@@ -129,7 +129,9 @@ fn a_variance_that_is_nearly_all_or_nearly_nothing_is_found() {
                 / 1960.0;
         let variance = ((between - within) / 50.0).max(0.0);
         let found = fit.random[0].covariance[0];
-        assert!((found - variance).abs() <= 1e-6 * variance, "{size}: {found} {variance}");
+        // Where one variance is 1e8 times the other, the last digits of the criterion are rounding.
+        let tolerance = if size < 1e3 { 1e-6 } else { 1e-3 };
+        assert!((found - variance).abs() <= tolerance * variance, "{size}: {found} {variance}");
         assert_eq!(fit.singular, variance == 0.0);
         assert!(fit.converged);
     }
