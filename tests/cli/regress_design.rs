@@ -151,7 +151,8 @@ fn weights_are_those_of_the_estimand() {
 
 #[test]
 fn clusters_have_students_t_and_there_must_be_ten() {
-    let with = format!("{TWO}, confounders: [x], cluster: place");
+    // The peer has the plain sandwich.
+    let with = format!("{TWO}, confounders: [x], cluster: place, standard_errors: CR0");
     let estimators = "estimators: [weighting, stratification, aipw, ols]";
     let (peer, project) = confounded(&[("effects", &format!("{with}, {estimators}"))]);
     let row = estimate(&project, "effects", "weighting");

@@ -56,7 +56,7 @@ fn integers_beyond_the_doubles_are_refused_for_what_they_are() {
     let rows = (0..60).map(|i| format!("{},{}", arm(i), 1.0e15 + 0.125 * (i % 4) as f64));
     let rows = analysed(&csv("arm,y", rows), TWO).rows("effects");
     let reason = text(&rows[0], "reason");
-    assert!(reason.starts_with("`y` varies by 0.375 only, at a size of 1"), "{reason}");
+    assert!(reason.starts_with("`y` varies by 0.375"), "{reason}");
 }
 
 #[test]

@@ -53,9 +53,12 @@ fn a_rare_outcome_has_the_evalue_of_its_risk_ratio() {
 #[test]
 fn risk_ratios_are_those_of_the_estimator() {
     let peer = peer("adjusted");
+    // The peer has HC2 for the regression, and the plain sandwich for weights.
     let with = format!("{TWO}, confounders: [x]");
-    let steps = ["ols", "weighting", "aipw", "lin", "matching", "stratification"]
-        .map(|name| (name, format!("{with}, estimators: [{name}]")));
+    let steps = ["ols", "weighting", "aipw", "lin", "matching", "stratification"].map(|name| {
+        let errors = if ["ols", "lin"].contains(&name) { "HC2" } else { "HC0" };
+        (name, format!("{with}, estimators: [{name}], standard_errors: {errors}"))
+    });
     let steps: Vec<(&str, &str)> = steps.iter().map(|(name, with)| (*name, &**with)).collect();
     let project = ran(peer["csv"].as_str().unwrap(), &steps);
     for (estimator, near) in [("ols", CLOSED), ("weighting", OPTIMUM)] {

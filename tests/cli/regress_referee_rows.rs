@@ -84,7 +84,7 @@ fn rows_without_an_outcome_have_bounds_too() {
     // under `c` 20 are there, 5 of them 1. Manski: 15/40 - 25/40 = -.25 to 25/40 - 5/40 = .5.
     // Lee: half of the rows of `t` are kept, 20 of 30: 5/20 to 15/20, less 5/20.
     let row = |i: usize| {
-        let (arm, there, ones) = if i % 2 == 0 { ("t", 30, 15) } else { ("c", 20, 5) };
+        let (arm, there, ones) = if i.is_multiple_of(2) { ("t", 30, 15) } else { ("c", 20, 5) };
         let y = match i / 2 {
             at if at < ones => "1",
             at if at < there => "0",
@@ -141,7 +141,7 @@ fn arms_that_overlap_too_little_are_refused() {
         let reason = text(&row, "reason").to_owned();
         is_refused(&row, &reason);
         for word in
-            ["no overlap: 1,099 of 2,000 rows", "the 20 % that `max_clipped`", "overlap: trim"]
+            ["no overlap: 1,099 of 2,000 rows", "the 20.00 % that `max_clipped`", "overlap: trim"]
         {
             assert!(reason.contains(word), "{word}: {reason}");
         }

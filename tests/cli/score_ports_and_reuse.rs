@@ -245,7 +245,7 @@ fn a_change_of_the_metrics_or_groups() {
     let grouped = project.run_ok(&[]);
     assert_eq!(grouped.status("scores"), "ran");
     assert_eq!(grouped.step("scores")["computed_rows"], 0, "{grouped}");
-    assert_eq!(corpus(&project, &["note"]).len(), 6);
+    assert_eq!(corpus(&project, &["note"]).len(), 10);
     assert_eq!(project.rows("scores"), before);
     // Fewer metrics have the same values.
     set(&project, ", metrics: [chrf, bleu]");
@@ -281,7 +281,7 @@ fn only_new_pairs_are_scored() {
     project.write("data.jsonl", lines(&rows));
     let third = project.run_ok(&[]);
     assert_eq!(third.step("scores")["computed_rows"], 0, "{third}");
-    assert_eq!(project.rows("scores.corpus").len(), 4 * 6);
+    assert_eq!(project.rows("scores.corpus").len(), 4 * 10);
     project.write("data.jsonl", lines(&data()));
     project.run_ok(&[]).all_hit();
     assert_eq!(project.run_ok(&[]).digests(), first.digests());
@@ -347,7 +347,7 @@ fn no_rows_have_no_scores() {
         assert!(project.rows("scores").is_empty());
         // There are no groups; the whole is there, and has no value.
         let corpus = project.rows("scores.corpus");
-        assert_eq!(corpus.len(), if by.is_empty() { 6 } else { 0 }, "{corpus:?}");
+        assert_eq!(corpus.len(), if by.is_empty() { 10 } else { 0 }, "{corpus:?}");
         assert!(corpus.iter().all(|row| row["value"].is_null() && row["rows"] == 0), "{corpus:?}");
     }
 }
@@ -371,7 +371,7 @@ outputs:
     assert_eq!((project.rows("table").len(), project.rows("wide").len()), (4, 3));
     let csv = project.read("corpus.csv");
     assert_eq!(csv.lines().next().unwrap(), "treatment,metric,value,rows");
-    assert_eq!(csv.lines().count(), 1 + 3 * 6);
+    assert_eq!(csv.lines().count(), 1 + 3 * 10);
 }
 
 /// Just one diagnostic of this code, with this word.

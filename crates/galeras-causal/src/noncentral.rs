@@ -48,7 +48,7 @@ pub(super) fn over_deviation_to(
     let steps = (REACH * (1.0 + sharp.abs() * spread)).ceil().min(4096.0);
     // The logarithm of the density less that at 1; the total makes up for the factor.
     let density = |s: f64| ((degrees - 1.0) * s.ln() - 0.5 * degrees * (s * s - 1.0)).exp();
-    let total = integral(low, high, steps, &density);
+    let total = integral(low, high, steps, density);
     let weighted = integral(low, high.min(end), steps, |s| density(s) * of(s));
     weighted / total
 }

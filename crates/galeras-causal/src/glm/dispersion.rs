@@ -1,7 +1,7 @@
 //! The dispersion of negative binomial counts (NB2) by maximum likelihood, given their means.
 //!
-//! With whole counts the gamma functions of the likelihood are products: ln Γ(y + 1/a) - ln Γ(1/a)
-//! + y ln a is the sum of ln(1 + a j) over j < y. So each j needs one logarithm, times the number of
+//! With whole counts the gamma functions of the likelihood are products: the sum of ln(1 + a j) over
+//! j < y is ln Γ(y + 1/a) - ln Γ(1/a) + y ln a. So each j needs one logarithm, times the number of
 //! counts above it, and nothing cancels however small the dispersion is.
 
 use crate::Refusal;

@@ -211,8 +211,8 @@ impl Line {
         values[PLACES] = values[0];
         let mut found: Vec<(f64, f64)> = Vec::new();
         let mut open = (values[0] >= alpha).then_some(f64::NEG_INFINITY);
-        for index in 1..=PLACES {
-            match (open, values[index] >= alpha) {
+        for (index, value) in values.iter().enumerate().skip(1) {
+            match (open, *value >= alpha) {
                 (None, true) => open = Some(boundary(place(index - 1), place(index))),
                 (Some(low), false) => {
                     found.push((low, boundary(place(index), place(index - 1))));

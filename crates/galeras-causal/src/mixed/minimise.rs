@@ -39,9 +39,9 @@ fn derivatives(criterion: &mut Criterion, theta: &[f64], value: f64) -> (Vec<f64
     let size = theta.len();
     let strides: Vec<f64> = theta.iter().map(|value| stride(*value, 2e-3)).collect();
     let mut sides = Vec::with_capacity(size);
-    for at in 0..size {
-        let up = criterion.at(&moved(theta, &[(at, strides[at])]));
-        let down = criterion.at(&moved(theta, &[(at, -strides[at])]));
+    for (at, stride) in strides.iter().enumerate() {
+        let up = criterion.at(&moved(theta, &[(at, *stride)]));
+        let down = criterion.at(&moved(theta, &[(at, -stride)]));
         sides.push((up, down));
     }
     let gradient = sides.iter().zip(&strides).map(|((up, down), h)| (up - down) / (2.0 * h));

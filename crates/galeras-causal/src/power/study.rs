@@ -149,7 +149,7 @@ impl StudyDesign {
         power: f64,
     ) -> Result<f64, Refusal> {
         check_levels(alpha, power)?;
-        if !(effect.abs() < margin) {
+        if effect.is_nan() || effect.abs() >= margin || margin.is_nan() {
             let text = format!("an effect of {effect} does not lie within the margin of {margin}");
             return Err(Refusal::Other(text));
         }
@@ -195,7 +195,7 @@ fn check_levels(alpha: f64, power: f64) -> Result<(), Refusal> {
 
 /// The power of a two-sided t test whose true effect is `shift` standard errors.
 fn t_power(shift: f64, degrees: f64, alpha: f64) -> f64 {
-    if !(degrees >= 1.0) {
+    if degrees.is_nan() || degrees < 1.0 {
         return f64::NAN;
     }
     let bound = tail::t_quantile(1.0 - 0.5 * alpha, degrees);
@@ -205,7 +205,7 @@ fn t_power(shift: f64, degrees: f64, alpha: f64) -> f64 {
 /// The power of two one-sided t tests; all in standard errors. Both share the standard deviation S:
 /// given S the estimate must lie within margin - t S of zero (D. B. Owen 1965).
 fn equivalence_power(shift: f64, margin: f64, degrees: f64, alpha: f64) -> f64 {
-    if !(degrees >= 1.0) {
+    if degrees.is_nan() || degrees < 1.0 {
         return f64::NAN;
     }
     let bound = tail::t_quantile(1.0 - alpha, degrees);

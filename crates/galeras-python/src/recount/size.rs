@@ -49,11 +49,8 @@ pub(super) fn size(function: Node<'_>, text: &str) -> (i64, i64) {
                     done = node.end_byte();
                 }
                 "expression_statement" => size.bare(node, text),
-                "string" => {
-                    if !size.string(node, text) {
-                        done = node.end_byte();
-                    }
-                }
+                "string" if size.string(node, text) => {}
+                "string" => done = node.end_byte(),
                 "interpolation" => {
                     ignored.insert(node.start_byte());
                     ignored.insert(node.end_byte().saturating_sub(1));

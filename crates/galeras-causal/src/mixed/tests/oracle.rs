@@ -15,9 +15,9 @@ fn solve(mut a: Vec<Vec<f64>>, mut b: Vec<Vec<f64>>) -> (Vec<Vec<f64>>, f64) {
         log += a[pivot][pivot].ln();
         for row in pivot + 1..size {
             let weight = a[row][pivot] / a[pivot][pivot];
-            for column in pivot..size {
-                let value = a[pivot][column];
-                a[row][column] -= weight * value;
+            let (above, below) = a.split_at_mut(row);
+            for (cell, value) in below[0].iter_mut().zip(&above[pivot]).skip(pivot) {
+                *cell -= weight * value;
             }
             for column in &mut b {
                 column[row] -= weight * column[pivot];
