@@ -142,7 +142,7 @@ fn every_data_point_is_answered_and_scored_under_three_treatments() {
     let spent = table(&study.project.read("casestudy/spent.csv"));
     assert_eq!((spent.len(), spent[0]["answers"].as_str()), (1, (4 * points).to_string().as_str()));
     let corpus = table(&study.project.read("casestudy/corpus_scores.csv"));
-    assert_eq!(corpus.len(), 3 * 6);
+    assert_eq!(corpus.len(), 3 * 10);
     assert!(corpus.iter().all(|row| row["rows"] == points.to_string()), "{corpus:?}");
     // The size of the control prompt goes with all three.
     for row in &scores {

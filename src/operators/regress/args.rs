@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::super::missing_values::MissingValues;
 use super::dose_args::DoseArgs;
-use super::estimators::Estimator;
+use super::estimators::{EstimandName, Estimator};
 use super::margins::{EquivalenceArgs, FamilyMember};
-use galeras_causal::{Adjustment, Covariance, Estimand, Refuter};
+use galeras_causal::{Adjustment, Covariance, Refuter};
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -193,43 +193,6 @@ pub(super) enum OverlapRule {
     Refuse,
     /// All estimates, of the rows in the overlap.
     Trim,
-}
-
-/// For whom an effect is averaged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum EstimandName {
-    /// All units.
-    #[default]
-    Ate,
-    /// Treated units.
-    Att,
-    /// Control units.
-    Atc,
-    /// Units in the overlap of both arms, by overlap weights.
-    Ato,
-}
-
-impl EstimandName {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Ate => "ate",
-            Self::Att => "att",
-            Self::Atc => "atc",
-            Self::Ato => "ato",
-        }
-    }
-}
-
-impl From<EstimandName> for Estimand {
-    fn from(name: EstimandName) -> Self {
-        match name {
-            EstimandName::Ate => Self::Ate,
-            EstimandName::Att => Self::Att,
-            EstimandName::Atc => Self::Atc,
-            EstimandName::Ato => Self::Ato,
-        }
-    }
 }
 
 /// Standard errors of a linear regression.

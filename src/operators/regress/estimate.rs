@@ -1,9 +1,9 @@
 //! One estimator on one sample: which function of `causal` answers, and for what it refuses.
 
 use super::super::prose::{count, thousands};
-use super::args::{Args, EstimandName, StandardErrors};
+use super::args::{Args, StandardErrors};
 use super::comparison::FEWEST_UNITS;
-use super::estimators::Estimator;
+use super::estimators::{EstimandName, Estimator};
 use super::instruments::InstrumentColumns;
 use super::measure::Measure;
 use super::unit_pairs::UnitPairs;

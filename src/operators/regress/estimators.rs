@@ -1,9 +1,9 @@
-//! The estimators that a user may ask for, and what each of them knows of itself.
+//! The estimators and estimands that a user may ask for, and what each of them knows of itself.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::args::EstimandName;
+use galeras_causal::Estimand;
 
 /// How an effect is estimated.
 #[derive(
@@ -115,6 +115,43 @@ impl Estimator {
             // Every pair has a treated and a control unit: the three are one.
             Self::Paired => estimand != EstimandName::Ato,
             _ => estimand == EstimandName::Ate,
+        }
+    }
+}
+
+/// For whom an effect is averaged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum EstimandName {
+    /// All units.
+    #[default]
+    Ate,
+    /// Treated units.
+    Att,
+    /// Control units.
+    Atc,
+    /// Units in the overlap of both arms, by overlap weights.
+    Ato,
+}
+
+impl EstimandName {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Ate => "ate",
+            Self::Att => "att",
+            Self::Atc => "atc",
+            Self::Ato => "ato",
+        }
+    }
+}
+
+impl From<EstimandName> for Estimand {
+    fn from(name: EstimandName) -> Self {
+        match name {
+            EstimandName::Ate => Self::Ate,
+            EstimandName::Att => Self::Att,
+            EstimandName::Atc => Self::Atc,
+            EstimandName::Ato => Self::Ato,
         }
     }
 }

@@ -2,10 +2,11 @@
 
 use super::super::prose::{count, four_digits, interval, thousands};
 use super::super::small_table::{TableColumn, TableRow};
-use super::args::{Args, EstimandName};
+use super::args::Args;
 use super::balance::weights;
 use super::comparison::{Contrast, RowSet};
 use super::estimate::FittedPropensity;
+use super::estimators::EstimandName;
 use super::shared_columns::{self as columns, RowStatus};
 use galeras_causal::{CRUMP, Overlap, Refusal, in_overlap, overlap};
 
