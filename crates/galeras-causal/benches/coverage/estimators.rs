@@ -73,7 +73,7 @@ pub(crate) fn intervals(data_sets: usize) -> Vec<Cell> {
                 },
             );
             cells.extend(estimators.iter().zip(counts).map(|((estimator, _), counts)| Cell {
-                estimator: *estimator,
+                estimator,
                 sample,
                 outcome,
                 covered: counts[0],
