@@ -184,7 +184,12 @@ impl Score {
                     true => 2.0 * events / (b + root),
                     false => (root - b) / (2.0 * a),
                 };
-                (q0 * value / (1.0 + q0 * (value - 1.0)), q0)
+                // Both proportions have the events of the table; near 1 the odds have lost their digits.
+                let q1 = match q0 > 0.5 {
+                    true => (events - n0 * q0) / n1,
+                    false => q0 * value / (1.0 + q0 * (value - 1.0)),
+                };
+                (q1, q0)
             }
         };
         (q1.clamp(0.0, 1.0), q0.clamp(0.0, 1.0))
