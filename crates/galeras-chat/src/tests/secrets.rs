@@ -1,5 +1,7 @@
 //! Tests that no text shows the key.
 
+use std::cell::RefCell;
+
 use super::*;
 
 const KEY: &str = "sk-proj-AbCdEfGh0123456789ZyXwVu";
@@ -78,9 +80,14 @@ async fn the_words_of_a_server_are_one_short_line() {
     assert!(reason.chars().count() < 250 && reason.ends_with('…'), "{reason}");
 }
 
-/// Writes down every event of this program.
-#[derive(Default)]
-struct Recorder(Arc<Mutex<String>>);
+thread_local! {
+    /// The events of this thread, which are those of one test: each has a runtime of its own.
+    static EVENTS: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// Writes down every event of this program. It is there for all threads: what a thread without
+/// a subscriber comes upon first would be switched off for those that have one.
+struct Recorder;
 
 impl tracing::Subscriber for Recorder {
     fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
@@ -101,7 +108,7 @@ impl tracing::Subscriber for Recorder {
             line.push_str(&format!("{}={value:?} ", field.name()));
         };
         event.record(&mut write);
-        self.0.lock().unwrap().push_str(&format!("{line}\n"));
+        EVENTS.with_borrow_mut(|events| events.push_str(&format!("{line}\n")));
     }
 
     fn enter(&self, _: &tracing::span::Id) {}
@@ -111,9 +118,7 @@ impl tracing::Subscriber for Recorder {
 
 #[tokio::test]
 async fn events_tell_requests_and_retries_and_no_secret() {
-    let recorder = Recorder::default();
-    let events = Arc::clone(&recorder.0);
-    let _guard = tracing::subscriber::set_default(recorder);
+    tracing::subscriber::set_global_default(Recorder).unwrap();
     let replies = [status(500, &[], KEY), ok()];
     let server = Server::start(move |n, _| replies[n].clone()).await;
     let key = Secret::new("KEY", KEY).unwrap();
@@ -123,9 +128,10 @@ async fn events_tell_requests_and_retries_and_no_secret() {
         ChatClient::with_clock(endpoint, ChatSettings::default(), FakeClock::new()).unwrap();
     // Another test may have come upon the same events just before there was somebody to record them.
     tracing::callsite::rebuild_interest_cache();
+    EVENTS.take();
     let answer = client.ask(&ask("a prompt"), &|_| (), &CancellationToken::new()).await;
     assert_eq!(answer.unwrap().content, "hi");
-    let events = events.lock().unwrap();
+    let events = EVENTS.take();
     let lines: Vec<&str> = events.lines().collect();
     assert_eq!(lines.len(), 3, "{lines:?}");
     assert!(lines[0].contains("status=500") && lines[0].contains("host=\"127.0.0.1\""));
