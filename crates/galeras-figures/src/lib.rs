@@ -1,0 +1,1 @@
+//! Figures of statistics, drawn from columns of numbers and texts.

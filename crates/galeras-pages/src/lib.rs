@@ -1,0 +1,1 @@
+//! Pages of a study as HTML that needs no network.
