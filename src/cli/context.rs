@@ -18,8 +18,8 @@ use crate::operators::REGISTRY;
 use crate::plan::{
     Input, Locking, Plan, PlanSettings, PlannedRemote, PlannedStep, plan, preflight,
 };
-use crate::runner::{Forecast, Remote, RunError, StepState, survey};
-use crate::store::{LockGuard, Store, StoreError};
+use crate::runner::{Forecast, Remote, RunError, StepManifests, StepState, survey};
+use crate::store::{LockGuard, Manifest, Store, StoreError};
 use crate::visible::shell_word;
 use crate::workflow::{Diagnostics, did_you_mean, render, to_json};
 
@@ -183,6 +183,27 @@ impl Surveyed {
         Self::of(plan, store, &args.workflow, None).await
     }
 
+    /// The workflow with what a run of it has just left.
+    pub(super) async fn after_run(
+        plan: Arc<Plan>,
+        store: Store,
+        results: &StepManifests,
+        cache: &str,
+    ) -> Result<Self, Exit> {
+        let reading = store.reading_lock().await.map_err(|error| fail_cache(&error))?;
+        let state = |manifest: &Option<Arc<Manifest>>| StepState {
+            forecast: match manifest {
+                Some(_) => Forecast::Hit,
+                None => Forecast::Broken("it did not run".to_string()),
+            },
+            manifest: manifest.clone(),
+            preimage: None,
+        };
+        let states = results.iter().map(state).collect();
+        let cache = cache.to_string();
+        Ok(Self { plan, store, states, remote: None, cache, _reading: reading })
+    }
+
     async fn of(
         plan: Plan,
         store: Store,
@@ -196,7 +217,7 @@ impl Surveyed {
     }
 
     /// The results that are stored, by position in the plan.
-    pub(super) fn done(&self) -> Vec<Option<Arc<crate::store::Manifest>>> {
+    pub(super) fn done(&self) -> Vec<Option<Arc<Manifest>>> {
         self.states.iter().map(|s| s.manifest.clone()).collect()
     }
 

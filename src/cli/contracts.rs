@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde_json::{Map, Value, json};
 
 use crate::digest::type_name;
+use crate::operator::{column_description, column_unit};
 use crate::operators::REGISTRY;
 use crate::plan::{Locking, PlanSettings, plan};
 use crate::scratch::ScratchFolder;
@@ -55,8 +56,8 @@ async fn derive(name: &str, step: &str, description: &str) -> Result<Value, Stri
         let mark = if field.is_nullable() { "" } else { "!" };
         columns
             .insert(field.name().clone(), json!(format!("{}{mark}", type_name(field.data_type()))));
-        if let Some(text) = field.metadata().get("description") {
-            let unit = field.metadata().get("unit").map(|u| format!(" [{u}]")).unwrap_or_default();
+        if let Some(text) = column_description(field) {
+            let unit = column_unit(field).map(|u| format!(" [{u}]")).unwrap_or_default();
             descriptions.insert(field.name().clone(), json!(format!("{text}{unit}")));
         }
     }

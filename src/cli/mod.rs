@@ -30,6 +30,7 @@ mod path;
 mod recall;
 mod remote;
 mod remote_args;
+mod report;
 mod requests;
 mod rows;
 mod run;
@@ -89,6 +90,8 @@ enum Verb {
     Trace(trace::TraceArgs),
     /// Say which workflow, step and run a file comes from.
     Origin(origin::OriginArgs),
+    /// Write one page that explains the study: findings, figures, tables, answers, where rows went.
+    Report(report::ReportArgs),
     /// Print where the Parquet file of a step's result is.
     Path(path::PathArgs),
     /// List the runs of a workflow: when, with which params, and to which results they came.
@@ -227,6 +230,7 @@ fn perform(cli: Cli, started: Instant) -> Exit {
             Verb::Sql(args) => data::sql(args).await,
             Verb::Trace(args) => trace::trace(args).await,
             Verb::Origin(args) => origin::origin(args).await,
+            Verb::Report(args) => report::report(args).await,
             Verb::Path(args) => path::path(args).await,
             Verb::Runs(args) => runs::runs(args).await,
             Verb::Diff(args) => diff::diff(args).await,

@@ -12,6 +12,7 @@ use super::allow::trust;
 use super::consent::{can_ask, invalid, load_trusted, require};
 use super::context::{Exit, color, fail_run, note, open_store, show_diagnostics, unknown_step};
 use super::data::show_outputs;
+use super::report::write_report;
 use super::next::where_to_look;
 use super::recall::settings_of_run;
 use super::remote_args::RemoteArgs;
@@ -179,6 +180,19 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Exit {
     let mut exit = outcome.status.into();
     if outcome.status == RunStatus::Ok && args.select.is_empty() && human {
         exit = show_outputs(&plan, &store, &outcome.manifests).await;
+    }
+    if let Some(path) = &plan.report.path
+        && outcome.status == RunStatus::Ok
+        && args.select.is_empty()
+        && exit == Exit::Done
+    {
+        let path = args.out.folder.join(path);
+        let cache = &args.workflow.store.cache;
+        let results = &outcome.manifests;
+        exit = match Surveyed::after_run(Arc::clone(&plan), store, results, cache).await {
+            Ok(surveyed) => write_report(&surveyed, &path, args.out.overwrite, args.format).await,
+            Err(exit) => exit,
+        };
     }
     // Last, so that its time is that of everything.
     events.send(outcome.finished(started));

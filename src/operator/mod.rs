@@ -35,6 +35,7 @@ pub use step::{
 };
 pub use step_error::{StepError, StepErrorKind, plain_message};
 pub use table::{
-    MAIN, Port, REJECTS, SUMMARY, TableSchema, describe, is_virtual, stored_type, virtual_step,
+    MAIN, Port, REJECTS, SUMMARY, TableSchema, column_description, column_unit, describe,
+    is_virtual, stored_type, virtual_step,
 };
 pub use types::parse_column;

@@ -142,6 +142,16 @@ pub fn describe(
     Arc::new(Field::new(name, data_type, nullable).with_metadata(metadata))
 }
 
+/// What a column holds, if that is known.
+pub fn column_description(field: &Field) -> Option<&str> {
+    field.metadata().get(DESCRIPTION).map(String::as_str)
+}
+
+/// The unit of a column's numbers, if it has one.
+pub fn column_unit(field: &Field) -> Option<&str> {
+    field.metadata().get(UNIT).map(String::as_str)
+}
+
 /// The column `step`: the name of the step that a row comes from. It is added when a table is
 /// read and never stored, so that renaming a step changes no stored result.
 pub fn virtual_step() -> FieldRef {

@@ -9,6 +9,7 @@ mod cut;
 mod dedup;
 mod describe;
 mod exec;
+mod figure;
 mod generate;
 mod methods;
 mod mine;
@@ -65,6 +66,7 @@ pub const ALL: &[&dyn Operator] = &[
     &regress::RegressOperator,
     &power::PowerOperator,
     &mixed::MixedOperator,
+    &figure::FigureOperator,
     &exec::ExecOperator,
 ];
 

@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::model::{ExpandedPlan, Input, PlannedStep, StepTarget};
+use super::input::Input;
+use super::model::{ExpandedPlan, PlannedStep, StepTarget};
 
 /// The planned steps that the steps with `uses` of the top file have brought.
 #[derive(Debug, Default)]
@@ -23,7 +24,7 @@ impl EmbeddedSteps {
 
     /// Removes the embedded steps that lead to nothing which the top file reads.
     pub(super) fn keep_needed(self, plan: &mut ExpandedPlan) {
-        let ExpandedPlan { steps, outputs, limits, scopes } = plan;
+        let ExpandedPlan { steps, outputs, report, limits, scopes } = plan;
         if self.ranges.is_empty() {
             return;
         }
@@ -32,8 +33,9 @@ impl EmbeddedSteps {
             needed[range.clone()].fill(false);
         }
         let tables = |input: &Input| input.tables.iter().map(|t| t.step).collect::<Vec<_>>();
-        for output in outputs.iter() {
-            tables(&output.input).into_iter().for_each(|at| needed[at] = true);
+        let shown = report.inputs();
+        for input in outputs.iter().map(|output| &output.input).chain(shown) {
+            tables(input).into_iter().for_each(|at| needed[at] = true);
         }
         close(steps, &mut needed);
         for ranges in self.ranges.values() {
@@ -52,6 +54,7 @@ impl EmbeddedSteps {
         steps.retain(|_| at.next().is_some_and(|at: usize| needed[at]));
         let inputs = steps.iter_mut().flat_map(|step| &mut step.inputs);
         let inputs = inputs.chain(outputs.iter_mut().map(|output| &mut output.input));
+        let inputs = inputs.chain(report.inputs_mut());
         for table in inputs.flat_map(|input| &mut input.tables) {
             table.step = places[table.step];
         }

@@ -12,7 +12,8 @@ use super::expander::{Expander, Site, StepCells, StepTargets, WorkflowFile};
 use super::extent::{Extent, MAX_DEPTH};
 use super::file::read_embedded;
 use super::graph;
-use super::model::{Input, StepTarget};
+use super::input::Input;
+use super::model::StepTarget;
 use super::param_paths::given_text;
 use super::params::{params, scope, stand_in};
 use super::resolve::resolved;
@@ -57,6 +58,7 @@ impl Expander {
                 self.outputs.push(planned);
             }
         }
+        self.plan_report(&site, &targets);
         self.keep_scope("", targets);
     }
 

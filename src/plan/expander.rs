@@ -14,6 +14,7 @@ use super::embedded::EmbeddedSteps;
 use super::extent::Extent;
 use super::model::{ExpandedPlan, FileBudget, PlannedOutput, PlannedStep, StepScope, StepTarget};
 use super::params::scope;
+use super::planned_report::PlannedReport;
 use super::scalar::plain;
 use super::settings::PlanSettings;
 use crate::operator::{BindContext, BoundStep, Operator, Pins, Registry};
@@ -81,6 +82,7 @@ pub(super) struct Expander {
     pub(super) diagnostics: Diagnostics,
     pub(super) steps: Vec<PlannedStep>,
     pub(super) outputs: Vec<PlannedOutput>,
+    pub(super) report: PlannedReport,
     /// The budgets of the files so far.
     pub(super) budgets: Vec<FileBudget>,
     /// What the names of steps stand for, by the prefix of the file.
@@ -162,6 +164,7 @@ impl Expander {
             diagnostics,
             steps: Vec::new(),
             outputs: Vec::new(),
+            report: PlannedReport::default(),
             budgets: Vec::new(),
             scopes: HashMap::new(),
             contracts: Vec::new(),
@@ -193,8 +196,8 @@ impl Expander {
     /// What a run needs, and what was found on the way.
     pub(super) fn finish(mut self) -> (ExpandedPlan, Diagnostics) {
         let limits = self.limits();
-        let Self { steps, outputs, scopes, diagnostics, embedded, .. } = self;
-        let mut expanded = ExpandedPlan { steps, outputs, limits, scopes };
+        let Self { steps, outputs, report, scopes, diagnostics, embedded, .. } = self;
+        let mut expanded = ExpandedPlan { steps, outputs, report, limits, scopes };
         if !diagnostics.has_errors() {
             embedded.keep_needed(&mut expanded);
         }

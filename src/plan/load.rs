@@ -65,7 +65,7 @@ pub async fn plan(
     let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let name = workflow.name.as_ref().map_or(stem, |n| n.value.clone());
     let downloads = settings.downloads.clone();
-    let ExpandedPlan { steps, outputs, limits, scopes } = expanded;
+    let ExpandedPlan { steps, outputs, report, limits, scopes } = expanded;
     let plan = Plan {
         name,
         file: display,
@@ -73,6 +73,7 @@ pub async fn plan(
         params,
         steps,
         outputs,
+        report,
         limits,
         remote,
         downloads,

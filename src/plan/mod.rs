@@ -2,9 +2,10 @@
 //! expanded, operators bound, every table typed, the steps in topological order.
 //!
 //! [`plan`] is the way in. It finds everything that is wrong with a workflow at once and runs
-//! nothing. Imports go one way: `scalar` → `cell` → `model`, `settings`, `param_paths` → `mistake` →
+//! nothing. Imports go one way: `scalar` → `cell` → `input` → `planned_report`
+//! → `model`, `settings`, `param_paths` → `mistake` →
 //! `params`, `args`, `resolve`, `united`, `extent`, `embedded` → `expander` → `reference`, `checks`,
-//! `limits`, `outputs`, `places`, `substitution` → `choices`, `bind` → `expand` → `load`. `named` stands
+//! `limits`, `report` → `outputs`, `places`, `substitution` → `choices`, `bind` → `expand` → `load`. `named` stands
 //! on `reference`: it finds tables in a plan that is made.
 //!
 //! Does not live here: the YAML (`workflow`), the operators (it gets a registry), keys and
@@ -21,6 +22,7 @@ mod expander;
 mod extent;
 mod file;
 mod graph;
+mod input;
 mod limits;
 mod load;
 mod lockfile;
@@ -32,9 +34,11 @@ mod outputs;
 mod param_paths;
 mod params;
 mod places;
+mod planned_report;
 mod preflight;
 mod reference;
 mod repair;
+mod report;
 mod resolve;
 mod scalar;
 mod settings;
@@ -43,11 +47,13 @@ mod united;
 
 pub use cell::{Cell, CellKey};
 pub(crate) use cell::{cell_columns, cell_suffix};
+pub use input::{Input, TableRef};
 pub use load::plan;
 pub use lockfile::{LockFile, LockedFile, LockedSnapshot, LockedVersion, lock_path};
 pub use model::{
-    Check, CheckKind, Input, OutputFormat, Plan, PlannedLimit, PlannedOutput, PlannedRemote,
-    PlannedStep, TableRef,
+    Check, CheckKind, OutputFormat, PictureFormat, Plan, PlannedLimit, PlannedOutput,
+    PlannedRemote, PlannedStep,
 };
+pub use planned_report::{PlannedPart, PlannedReport, PlannedSection};
 pub use preflight::preflight;
 pub use settings::{Locking, PlanSettings};

@@ -10,9 +10,11 @@ use galeras_chat::Usd;
 use serde_json::{Map, Value, json};
 
 use super::cell::Cell;
-use crate::operator::{Access, BoundStep, MAIN, Operator, Port, ServerAddress, TableSchema};
+use super::input::Input;
+use super::planned_report::PlannedReport;
+use crate::operator::{Access, BoundStep, Operator, Port, ServerAddress};
 use crate::session::OutputShape;
-use crate::workflow::{AssertSeverity, Node, Source, SourceSpan, Workflow};
+use crate::workflow::{AssertSeverity, Node, Param, Source, SourceSpan, Workflow};
 
 /// A bound, typed, acyclic workflow.
 pub struct Plan {
@@ -28,6 +30,8 @@ pub struct Plan {
     pub steps: Vec<PlannedStep>,
     /// The files to write.
     pub outputs: Vec<PlannedOutput>,
+    /// The page of the study.
+    pub report: PlannedReport,
     /// What may be spent.
     pub limits: Vec<PlannedLimit>,
     /// Where results may come from as well.
@@ -46,6 +50,16 @@ impl Plan {
     pub fn file_name(&self) -> String {
         let name = Path::new(&self.file).file_name().unwrap_or_default();
         name.to_string_lossy().into_owned()
+    }
+
+    /// What the workflow says it is for.
+    pub fn description(&self) -> Option<&str> {
+        self.workflow.description.as_ref().map(|text| text.value.as_str())
+    }
+
+    /// The parameters as the workflow declares them.
+    pub fn declared_params(&self) -> &[Param] {
+        &self.workflow.params
     }
 
     /// The step of that full name (`collect/methods`, `gen[model=a]`).
@@ -143,6 +157,7 @@ pub(super) type StepScope = BTreeMap<String, Vec<(Cell, StepTarget)>>;
 pub(super) struct ExpandedPlan {
     pub(super) steps: Vec<PlannedStep>,
     pub(super) outputs: Vec<PlannedOutput>,
+    pub(super) report: PlannedReport,
     pub(super) limits: Vec<PlannedLimit>,
     pub(super) scopes: HashMap<String, StepScope>,
 }
@@ -206,42 +221,6 @@ impl fmt::Debug for PlannedStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PlannedStep").field("name", &self.name).finish_non_exhaustive()
     }
-}
-
-/// The table of one input port: one artifact, or the united cells of a matrix step.
-#[derive(Clone, Debug)]
-pub struct Input {
-    /// The input port.
-    pub port: String,
-    /// The artifacts.
-    pub tables: Vec<TableRef>,
-    /// Whether the cells are united, with their keys as columns (`step[*]`).
-    pub united: bool,
-    /// The columns of the input.
-    pub schema: TableSchema,
-}
-
-impl Input {
-    /// The table of a step of which nothing is known.
-    pub(super) fn unknown(port: &str) -> Self {
-        let table = TableRef { step: NOWHERE, port: MAIN, cell: Vec::new() };
-        let schema = TableSchema { open: true, ..TableSchema::default() };
-        Self { port: port.to_string(), tables: vec![table], united: false, schema }
-    }
-}
-
-/// The position of a step that could not be planned. No plan has one: there are errors then.
-pub(super) const NOWHERE: usize = usize::MAX;
-
-/// A port of a planned step.
-#[derive(Clone, Debug)]
-pub struct TableRef {
-    /// The step's position in the plan.
-    pub step: usize,
-    /// The port.
-    pub port: &'static str,
-    /// Its cell, for united cells.
-    pub cell: Cell,
 }
 
 /// A limit on what steps may spend together.
@@ -379,4 +358,22 @@ pub enum OutputFormat {
         /// The column.
         column: String,
     },
+    /// A figure, from the SVG in one column of a table of one row.
+    Picture {
+        /// The column.
+        column: String,
+        /// As what.
+        format: PictureFormat,
+    },
+}
+
+/// How a figure is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PictureFormat {
+    /// Shapes and text, with its font.
+    Svg,
+    /// Pixels: 300 to an inch.
+    Png,
+    /// For print.
+    Pdf,
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use super::cell::{Cell, cell_suffix, lookup};
 use super::expander::{Site, StepCells, StepTargets};
-use super::model::{Input, Plan, StepTarget, TableRef};
+use super::input::{Input, TableRef};
+use super::model::{Plan, StepTarget};
 use super::reference::TableFinder;
 use super::scalar::plain;
 use crate::code::Code;

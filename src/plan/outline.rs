@@ -15,7 +15,7 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema};
 
 use super::expander::Expander;
-use super::model::Input;
+use super::input::Input;
 use super::repair::Repaired;
 use crate::code::Code;
 use crate::operator::{ArgError, BindContext, NoConsent, Operator, Port, TableSchema};

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use arrow::datatypes::DataType;
 
 use super::expander::{Expander, Site, StepTargets};
-use super::model::{Input, OutputFormat, PlannedOutput};
+use super::input::Input;
+use super::model::{OutputFormat, PictureFormat, PlannedOutput};
 use super::params::scope;
+use super::report::SVG;
 use crate::code::Code;
 use crate::digest::type_name;
 use crate::session::OutputShape;
@@ -44,6 +46,14 @@ impl Expander {
             ("json" | "txt" | "svg" | "html", Some(column)) => {
                 OutputFormat::Text { column: column.value.clone() }
             }
+            ("svg", None) if has_svg(input.as_ref()) => {
+                OutputFormat::Picture { column: SVG.to_string(), format: PictureFormat::Svg }
+            }
+            ("png" | "pdf", column) => {
+                let column = column.as_ref().map_or(SVG, |column| &column.value).to_string();
+                let format = if suffix == "png" { PictureFormat::Png } else { PictureFormat::Pdf };
+                OutputFormat::Picture { column, format }
+            }
             ("txt" | "svg" | "html", None) => {
                 let problem = format!("a table cannot be written as .{suffix}");
                 self.diagnostics.push(bad_path(problem).with_help(
@@ -57,7 +67,9 @@ impl Expander {
                 let problem = format!("a .{suffix} file always has all columns");
                 let problem = Diagnostic::error(code, problem, source, column.span);
                 self.diagnostics
-                    .push(problem.with_help("`column` is for .txt, .json, .svg and .html files"));
+                    .push(problem.with_help(
+                        "`column` is for .txt, .json, .svg, .png, .pdf and .html files",
+                    ));
                 return None;
             }
             ("parquet", None) => OutputFormat::Parquet,
@@ -65,6 +77,7 @@ impl Expander {
             ("json", None) => OutputFormat::Json,
             _ => OutputFormat::Csv,
         };
+        let suffix = suffix.to_string();
         let path = PathBuf::from(path);
         if let Some(other) = self.outputs.iter().find(|o| o.path == path) {
             let problem = format!(
@@ -77,6 +90,18 @@ impl Expander {
             return None;
         }
         let input = input?;
+        if let OutputFormat::Picture { column, .. } = &format
+            && output.column.is_none()
+            && !has_svg(Some(&input))
+        {
+            let message =
+                format!("a .{suffix} file is a figure, and there is no column `{column}`");
+            self.diagnostics.push(
+                Diagnostic::error(Code::UnknownColumn, message, source, output.path.span)
+                    .with_help("a step with `op: figure` draws one"),
+            );
+            return None;
+        }
         if let Some(problem) = column_problem(source, output, &input) {
             self.diagnostics.push(problem);
             return None;
@@ -97,6 +122,11 @@ impl Expander {
     }
 }
 
+/// Whether the table has a column for the text of a figure.
+fn has_svg(input: Option<&Input>) -> bool {
+    input.is_some_and(|input| input.schema.open || input.schema.field(SVG).is_some())
+}
+
 /// The shape of an output, or why its table cannot have it.
 fn output_shape(
     source: &Arc<Source>,
@@ -110,7 +140,7 @@ fn output_shape(
         let problem = problem(Code::WrongValue, message);
         return Err(Box::new(problem.with_suggestion(&given.value, OutputShape::NAMES)));
     };
-    if matches!(format, OutputFormat::Csv | OutputFormat::Text { .. }) {
+    if !matches!(format, OutputFormat::Parquet | OutputFormat::Jsonl | OutputFormat::Json) {
         let message = format!("the shape {} is nested", quote(shape.name()));
         let problem = problem(Code::ConflictingKeys, message);
         return Err(Box::new(problem.with_help("write it as .parquet, .jsonl or .json")));

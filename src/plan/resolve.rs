@@ -16,11 +16,12 @@ use crate::workflow::{
 pub(super) fn open_references(workflow: &Workflow) -> impl Iterator<Item = &Node> {
     let steps = workflow.steps.iter().filter_map(|step| step.from.as_ref());
     let references = steps.flat_map(From::references);
-    references.chain(workflow.outputs.iter().map(|output| &output.from)).filter_map(|reference| {
-        match reference {
-            Reference::Open(node) => Some(node),
-            Reference::Fixed(_) | Reference::Invalid(_) => None,
-        }
+    let outputs = workflow.outputs.iter().map(|output| &output.from);
+    let sections = workflow.report.iter().filter_map(|report| report.sections.as_ref()).flatten();
+    let shown = sections.filter_map(|section| section.part.table());
+    references.chain(outputs).chain(shown).filter_map(|reference| match reference {
+        Reference::Open(node) => Some(node),
+        Reference::Fixed(_) | Reference::Invalid(_) => None,
     })
 }
 
@@ -61,6 +62,10 @@ pub(super) fn resolved<'a>(
     }
     fixed.outputs.iter_mut().for_each(|output| {
         fix(&mut output.from);
+    });
+    let sections = fixed.report.iter_mut().filter_map(|report| report.sections.as_mut());
+    sections.flatten().filter_map(|section| section.part.table_mut()).for_each(|from| {
+        fix(from);
     });
     Cow::Owned(fixed)
 }

@@ -6,7 +6,7 @@ use arrow::datatypes::{DataType, FieldRef};
 use serde_json::Value;
 
 use super::cell::cell_columns;
-use super::model::Input;
+use super::input::Input;
 use crate::digest::type_name;
 use crate::operator::{TableSchema, describe};
 use crate::workflow::quote;

@@ -140,7 +140,7 @@ fn captions(node: &GraphNode) -> (String, String) {
     (text::crop_middle(&printable(&node.name), NAME), text::crop(&caption, CAPTION))
 }
 
-fn box_width(node: &GraphNode) -> f64 {
+pub(super) fn box_width(node: &GraphNode) -> f64 {
     let (name, label) = captions(node);
     (text_width(&name, 8.4).max(text_width(&label, 6.9)) + 24.0).max(84.0)
 }

@@ -117,6 +117,49 @@ fn outcome_key(plan: &Plan, at: usize, test: &Check, table: &PortArtifact) -> Di
     }))
 }
 
+/// What is known of a data test of a stored result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TestOutcome {
+    /// The test, as it is written.
+    pub test: String,
+    /// Whether a failure is only a warning.
+    pub warns: bool,
+    /// Whether it held; `None` if it was not run on this table.
+    pub held: Option<bool>,
+    /// What is wrong, if it did not hold.
+    pub problem: String,
+}
+
+/// The outcomes of a step's data tests, as far as they are known or need no look at a table.
+pub async fn test_outcomes(
+    plan: &Plan,
+    at: usize,
+    store: &Store,
+    done: &StepManifests,
+) -> Vec<TestOutcome> {
+    let mut outcomes = Vec::new();
+    for test in &plan.steps[at].checks {
+        let known = match super::key::artifact(done, at, test.port) {
+            None => None,
+            Some(table) => {
+                let reads = !matches!(test.kind, CheckKind::Rows { .. });
+                let remembered = store.check_result(&outcome_key(plan, at, test, table)).await;
+                match reads && remembered.is_none() {
+                    true => None,
+                    false => check(plan, at, test, store, done).await.ok(),
+                }
+            }
+        };
+        outcomes.push(TestOutcome {
+            test: test.kind.to_string(),
+            warns: test.severity == AssertSeverity::Warn,
+            held: known.as_ref().map(Option::is_none),
+            problem: known.flatten().unwrap_or_default(),
+        });
+    }
+    outcomes
+}
+
 /// The data tests of a result whose outcome can only be had by reading a table, and is not known:
 /// the port, and the key of the outcome.
 pub(super) async fn open_checks<'a>(

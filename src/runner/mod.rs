@@ -38,6 +38,7 @@ mod time_left;
 mod transfer;
 mod wave;
 
+pub use check::{TestOutcome, test_outcomes};
 pub use context::Resources;
 pub use error::RunError;
 pub use file_digests::FileDigests;

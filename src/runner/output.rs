@@ -202,7 +202,9 @@ impl OutputWriter<'_> {
             key["shape"] = json!(shape.name());
         }
         match &output.format {
-            OutputFormat::Text { column } => key["column"] = json!(column),
+            OutputFormat::Text { column } | OutputFormat::Picture { column, .. } => {
+                key["column"] = json!(column);
+            }
             // The origin is in the file. Which version wrote it is no reason to write it again.
             OutputFormat::Parquet => {
                 let OutputOrigin { workflow, file, step, port, .. } =

@@ -17,7 +17,7 @@ use super::input::open;
 use super::key::{StepManifests, artifact};
 use crate::digest::{Digest, TableHasher, table_digest};
 use crate::operator::{StepError, is_virtual};
-use crate::plan::{OutputFormat, Plan, PlannedOutput, TableRef, cell_suffix};
+use crate::plan::{OutputFormat, PictureFormat, Plan, PlannedOutput, TableRef, cell_suffix};
 use crate::report::{TableFormat, TableWriter};
 use crate::session::{column, copy_with_metadata, key_values, session};
 use crate::store::{OutputOrigin, PortArtifact, Store};
@@ -118,18 +118,18 @@ pub(super) async fn export(
     let mut out = BufWriter::new(file);
     let exported = match &output.format {
         OutputFormat::Text { column } => {
-            let at = schema.index_of(column)?;
-            let mut texts = 0;
-            while let Some(batch) = rows.next().await? {
-                for text in batch.column(at).as_string::<i32>().iter().flatten() {
-                    texts += 1;
-                    out.write_all(text.as_bytes())?;
-                }
-            }
-            if texts != 1 {
-                let message = format!("it is the text of one row, but the table has {texts} texts");
-                return Err(RunError::Rows(message));
-            }
+            let text = rows.only_text(schema.index_of(column)?).await?;
+            out.write_all(text.as_bytes())?;
+            origin(rows)?
+        }
+        OutputFormat::Picture { column, format } => {
+            let svg = rows.only_text(schema.index_of(column)?).await?;
+            let picture = match format {
+                PictureFormat::Svg => galeras_figures::embed(&svg).map(String::into_bytes),
+                PictureFormat::Png => galeras_figures::png(&svg, DOTS_PER_INCH),
+                PictureFormat::Pdf => galeras_figures::pdf(&svg),
+            };
+            out.write_all(&picture.map_err(|error| RunError::Rows(error.to_string()))?)?;
             origin(rows)?
         }
         OutputFormat::Parquet => {
@@ -174,7 +174,26 @@ struct OutputRows {
     count: u64,
 }
 
+/// The resolution of figures of pixels: what journals ask for.
+const DOTS_PER_INCH: f64 = 300.0;
+
 impl OutputRows {
+    /// The text in this column of a table that has just one.
+    async fn only_text(&mut self, at: usize) -> Result<String, RunError> {
+        let (mut texts, mut only) = (0, String::new());
+        while let Some(batch) = self.next().await? {
+            for text in batch.column(at).as_string::<i32>().iter().flatten() {
+                texts += 1;
+                only = text.to_string();
+            }
+        }
+        if texts != 1 {
+            let message = format!("it is the text of one row, but the table has {texts} texts");
+            return Err(RunError::Rows(message));
+        }
+        Ok(only)
+    }
+
     async fn next(&mut self) -> Result<Option<RecordBatch>, RunError> {
         let Some(batch) = self.stream.next().await.transpose()? else { return Ok(None) };
         if let Some(hasher) = &mut self.hasher {

@@ -20,10 +20,12 @@ mod read_asserts;
 mod read_budget;
 mod read_matrix;
 mod read_params;
+mod read_report;
 mod read_steps;
 mod reader;
 mod reference;
 mod render;
+mod report_schema;
 mod repository_list;
 mod scalar_text;
 mod schema;
@@ -61,8 +63,9 @@ pub use repository_list::{is_owner_and_name, is_repository_file, repository_entr
 pub use schema::json_schema;
 pub use source::{Position, Source, SourceSpan, Span};
 pub use spec::{
-    Assert, AssertKind, AssertSeverity, BudgetSpec, Cells, Contract, From, Output, Param,
-    ParamType, Reference, SchemaField, StepKind, StepRef, StepSpec, Text, Workflow,
+    Assert, AssertKind, AssertSeverity, BudgetSpec, Cells, Contract, From, KnownPart, Output,
+    Param, ParamType, Reference, ReportPart, ReportSection, ReportSpec, SchemaField, StepKind,
+    StepRef, StepSpec, Text, Workflow,
 };
 pub use substitute::{Resolve, Scope, substitute, substitute_code, substitute_node};
 pub use suggest::did_you_mean;

@@ -36,8 +36,17 @@ pub fn parse_source(source: &Arc<Source>) -> (Option<Workflow>, Diagnostics) {
 
 impl WorkflowReader<'_> {
     fn workflow(&mut self, node: Node) -> Option<Workflow> {
-        const KEYS: [&str; 8] =
-            ["galeras", "name", "description", "remote", "budget", "params", "steps", "outputs"];
+        const KEYS: [&str; 9] = [
+            "galeras",
+            "name",
+            "description",
+            "remote",
+            "budget",
+            "params",
+            "steps",
+            "outputs",
+            "report",
+        ];
         if node.as_map().is_none() {
             self.wrong_type(&node, "a workflow", "a mapping that begins with `galeras: 1`");
             return None;
@@ -66,6 +75,7 @@ impl WorkflowReader<'_> {
             self.missing("a workflow", "steps", &node, help);
         }
         let outputs = self.entries(&node, "outputs", |r, name, value| r.output(name, value));
+        let report = node.get("report").and_then(|value| self.report(value));
         Some(Workflow {
             source: Arc::clone(self.source),
             format: 1,
@@ -76,6 +86,7 @@ impl WorkflowReader<'_> {
             params,
             steps,
             outputs,
+            report,
             node,
         })
     }

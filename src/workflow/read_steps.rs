@@ -17,11 +17,12 @@ const STEP_KEYS: [&str; 8] =
     ["op", "uses", "from", "with", "matrix", "schema", "assert", "description"];
 const OUTPUT_KEYS: [&str; 5] = ["from", "path", "column", "shape", "show"];
 /// The file formats that an output can have.
-const OUTPUT_SUFFIXES: [&str; 7] = [".parquet", ".jsonl", ".json", ".csv", ".txt", ".svg", ".html"];
+const OUTPUT_SUFFIXES: [&str; 9] =
+    [".parquet", ".jsonl", ".json", ".csv", ".txt", ".svg", ".png", ".pdf", ".html"];
 /// What the path of an output can be.
 pub const OUTPUT_PATH_HELP: &str = "an output is a file below `--out`, as in \
     `folder/name.parquet`: rows are written as .parquet, .jsonl, .json or .csv; the text in a \
-    `column` of a table of one row as .txt, .json, .svg or .html";
+    `column` of a table of one row as .txt, .json, .svg or .html; a figure as .svg, .png or .pdf";
 
 /// An entry of `steps` that is not what it looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -209,7 +210,7 @@ impl WorkflowReader<'_> {
         }
     }
 
-    fn reference(&mut self, node: &Node) -> Option<Reference> {
+    pub(super) fn reference(&mut self, node: &Node) -> Option<Reference> {
         if node.as_str().is_none() {
             self.not_a_reference(node, "a reference");
             return None;

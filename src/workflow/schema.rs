@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use strum::VariantNames as _;
 
 use super::columns::ScalarType;
+use super::report_schema::report_schema;
 use super::spec::{AssertKind, ParamType};
 
 const NAME: &str = "^[A-Za-z_][A-Za-z0-9_-]*$";
@@ -81,6 +82,7 @@ pub fn json_schema(operators: &[(&str, &str, Value)]) -> Value {
                 "propertyNames": { "pattern": NAME },
                 "additionalProperties": { "$ref": "#/$defs/output" },
             },
+            "report": { "$ref": "#/$defs/report" },
         },
         "$defs": defs,
     })
@@ -191,6 +193,7 @@ fn frame_definitions() -> Map<String, Value> {
         })
     };
     let defs = json!({
+        "report": report_schema(),
         "budget": {
             "description": "What all steps may spend together, over all runs until everything is answered.",
             "type": "object",
@@ -236,9 +239,9 @@ fn frame_definitions() -> Map<String, Value> {
             "properties": {
                 "from": { "$ref": "#/$defs/reference" },
                 "path": {
-                    "description": "A relative path that ends in .parquet, .jsonl, .json or .csv (with `column` in .txt, .json, .svg or .html).",
+                    "description": "A relative path that ends in .parquet, .jsonl, .json or .csv (with `column` in .txt, .json, .svg or .html; of a figure in .svg, .png or .pdf).",
                     "type": "string",
-                    "pattern": r"(\.(parquet|jsonl|json|csv|txt|svg|html)|\}\}\s*)$",
+                    "pattern": r"(\.(parquet|jsonl|json|csv|txt|svg|png|pdf|html)|\}\}\s*)$",
                 },
                 "column": {
                     "description": "The text column of a table of one row whose value is the file, as it is.",

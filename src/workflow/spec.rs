@@ -41,6 +41,8 @@ pub struct Workflow {
     pub steps: Vec<StepSpec>,
     /// `outputs`, likewise.
     pub outputs: Vec<Output>,
+    /// `report`
+    pub report: Option<ReportSpec>,
     /// The whole document.
     pub node: Node,
 }
@@ -372,4 +374,87 @@ pub struct Output {
     pub show: bool,
     /// The value under the key.
     pub span: Span,
+}
+
+/// `report`: what the page of a study shows, and in which order.
+#[derive(Debug, Clone)]
+pub struct ReportSpec {
+    /// Where `run` writes it, relative to `--out`.
+    pub path: Option<Text>,
+    /// The title; the workflow's name if absent.
+    pub title: Option<Text>,
+    /// The sections; those that suit the results if absent.
+    pub sections: Option<Vec<ReportSection>>,
+}
+
+/// An entry of `sections`.
+#[derive(Debug, Clone)]
+pub struct ReportSection {
+    /// What it shows.
+    pub part: ReportPart,
+    /// What stands over it.
+    pub heading: Option<Text>,
+    /// What stands under a figure or a table.
+    pub caption: Option<Text>,
+    /// The columns of a table or of rows; all if absent.
+    pub columns: Vec<Text>,
+    /// The most rows of a table or of rows.
+    pub limit: Option<usize>,
+    /// The whole entry.
+    pub span: Span,
+}
+
+/// What a section of a report shows.
+#[derive(Debug, Clone)]
+pub enum ReportPart {
+    /// Markdown.
+    Text(Text),
+    /// The sentences of a table of findings.
+    Findings(Reference),
+    /// The pictures of a table with a column `svg`.
+    Figure(Reference),
+    /// A table to read.
+    Table(Reference),
+    /// Rows one by one: what was asked, what was answered, what was right.
+    Rows(Reference),
+    /// What the program knows by itself.
+    Known(KnownPart),
+}
+
+impl ReportPart {
+    /// The table that the section shows.
+    pub fn table(&self) -> Option<&Reference> {
+        match self {
+            Self::Findings(from) | Self::Figure(from) | Self::Table(from) | Self::Rows(from) => {
+                Some(from)
+            }
+            Self::Text(_) | Self::Known(_) => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn table_mut(&mut self) -> Option<&mut Reference> {
+        match self {
+            Self::Findings(from) | Self::Figure(from) | Self::Table(from) | Self::Rows(from) => {
+                Some(from)
+            }
+            Self::Text(_) | Self::Known(_) => None,
+        }
+    }
+}
+
+/// What a report knows without being told a table.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr, strum::VariantNames,
+)]
+#[strum(serialize_all = "lowercase")]
+pub enum KnownPart {
+    /// The steps and what they gave.
+    Graph,
+    /// Where rows went, and why.
+    Attrition,
+    /// Estimates that were refused, and failed or warning data tests.
+    Diagnostics,
+    /// How to get the same results.
+    Reproduce,
 }

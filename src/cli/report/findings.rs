@@ -1,0 +1,79 @@
+//! The findings of `regress`, sentence by sentence.
+
+use galeras_pages::model::{EffectFinding, FindingBlock, FindingStatus};
+
+use super::super::context::Surveyed;
+use super::values::{JsonRow, number, rows, table, text};
+use crate::operator::plain_message;
+use crate::plan::Input;
+
+/// More findings than anybody reads.
+const MOST: usize = 200;
+
+/// Columns that say what a finding is about, and so name no group.
+const KNOWN: &[&str] = &[
+    "outcome",
+    "treatment",
+    "control",
+    "estimate",
+    "ci_low",
+    "ci_high",
+    "p_adj",
+    "a12",
+    "a12_low",
+    "a12_high",
+    "verdict",
+    "status",
+    "n",
+    "p_margin",
+    "excluded",
+    "sentence",
+];
+
+/// The rows of a table of findings.
+pub(super) async fn findings(surveyed: &Surveyed, input: &Input) -> Result<FindingBlock, String> {
+    let df = table(surveyed, input)?.limit(0, Some(MOST)).map_err(|e| plain_message(&e))?;
+    let rows = rows(df).await?;
+    let total = surveyed.rows(input).unwrap_or(rows.len() as u64);
+    let note = match total.saturating_sub(rows.len() as u64) {
+        0 => String::new(),
+        more => format!("{more} more findings are in the table."),
+    };
+    Ok(FindingBlock {
+        title: String::new(),
+        findings: rows.iter().map(finding).collect(),
+        note,
+    })
+}
+
+fn finding(row: &JsonRow) -> EffectFinding {
+    let (status, reason) = match text(row, "status").as_str() {
+        "refused" => (FindingStatus::Refused, "refused"),
+        "n.a." | "not_applicable" => (FindingStatus::NotApplicable, "does not apply"),
+        _ => (FindingStatus::Estimated, ""),
+    };
+    let contrast = match (text(row, "treatment"), text(row, "control")) {
+        (treatment, control) if control.is_empty() => treatment,
+        (treatment, control) => format!("{treatment} against {control}"),
+    };
+    let group: Vec<String> = row
+        .keys()
+        .filter(|name| !KNOWN.contains(&name.as_str()) && !name.starts_with("__"))
+        .map(|name| format!("{name} = {}", text(row, name)))
+        .collect();
+    EffectFinding {
+        sentence: text(row, "sentence"),
+        outcome: text(row, "outcome"),
+        contrast,
+        group: group.join(", "),
+        status,
+        reason: reason.to_string(),
+        effect: number(row, "estimate"),
+        low: number(row, "ci_low"),
+        high: number(row, "ci_high"),
+        p_adjusted: number(row, "p_adj").or_else(|| text(row, "p_adj").parse().ok()),
+        n: number(row, "n").map(|n| n as u64),
+        verdict: text(row, "verdict"),
+        ..EffectFinding::default()
+    }
+}

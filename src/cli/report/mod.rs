@@ -1,0 +1,110 @@
+//! `report`: one page that explains a study, from what is stored.
+//!
+//! Imports go one way: `values` → `findings`, `points`, `attrition`, `notes`, `columns` → `steps`,
+//! `reproduce` → `study`. How a page looks is in `galeras_pages`.
+
+mod attrition;
+mod columns;
+mod findings;
+mod notes;
+mod points;
+mod reproduce;
+mod steps;
+mod study;
+mod values;
+
+use std::fs;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::json;
+
+use super::Format;
+use super::context::{Exit, Surveyed, fail, note, print_json};
+use super::recall::LookArgs;
+use crate::report::bytes;
+use crate::scratch::WholeFile;
+use crate::visible::escape;
+pub(super) use study::study;
+
+#[derive(Args)]
+pub(crate) struct ReportArgs {
+    #[command(flatten)]
+    look: LookArgs,
+    /// The file to write (default: the `path` of the workflow's `report`, or its name with .html,
+    /// in the current folder).
+    #[arg(short, long, value_name = "FILE.html")]
+    output: Option<PathBuf>,
+    /// Replace a file that is no report of Galeras.
+    #[arg(long)]
+    overwrite: bool,
+}
+
+pub(crate) async fn report(args: ReportArgs) -> Exit {
+    let surveyed = match Surveyed::look(&args.look, Format::Human).await {
+        Ok(surveyed) => surveyed,
+        Err(exit) => return exit,
+    };
+    let path = args.output.or_else(|| surveyed.plan.report.path.clone()).unwrap_or_else(|| {
+        let stem = Path::new(&surveyed.plan.file).file_stem().unwrap_or_default();
+        PathBuf::from(stem).with_extension("html")
+    });
+    write_report(&surveyed, &path, args.overwrite, Format::Human).await
+}
+
+/// Writes the page of a study and says where it is.
+pub(super) async fn write_report(
+    surveyed: &Surveyed,
+    path: &Path,
+    overwrite: bool,
+    format: Format,
+) -> Exit {
+    if !overwrite && let Some(objection) = objection(path) {
+        let place = escape(&path.display().to_string());
+        let help = "; `--overwrite` replaces it, `-o` names another file";
+        return fail(&format!("{place} {objection}{help}"), Exit::Invalid);
+    }
+    let page = match study(surveyed).await {
+        Ok(report) => galeras_pages::report(&report).map_err(|error| error.to_string()),
+        Err(message) => Err(message),
+    };
+    let page = match page {
+        Ok(page) => page,
+        Err(message) => return fail(&message, Exit::Failed),
+    };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let written = folder
+        .map_or(Ok(()), fs::create_dir_all)
+        .and_then(|()| WholeFile::write(path, page.as_bytes()));
+    match written {
+        Ok(()) => {
+            let place = path.display().to_string();
+            match format {
+                Format::Json => {
+                    print_json(&json!({"event": "report", "path": place, "bytes": page.len()}))
+                }
+                Format::Human => {
+                    let size = bytes(page.len() as u64);
+                    note(&format!("report: {} ({size})", escape(&place)));
+                    Exit::Done
+                }
+            }
+        }
+        Err(error) => fail(&format!("cannot write {}: {error}", path.display()), Exit::Disk),
+    }
+}
+
+/// What every report has near its beginning.
+const MARK: &[u8] = b"<meta name=\"generator\" content=\"Galeras";
+
+/// Why a file may not be replaced, if there is one.
+fn objection(path: &Path) -> Option<&'static str> {
+    let mut start = Vec::new();
+    match fs::File::open(path).and_then(|file| file.take(4096).read_to_end(&mut start)) {
+        Ok(_) if start.windows(MARK.len()).any(|part| part == MARK) => None,
+        Ok(_) => Some("is a file that Galeras did not write"),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(_) => Some("cannot be read, so that it is not clear what would be replaced"),
+    }
+}

@@ -1,0 +1,223 @@
+//! The graph of a study with a panel for each step: its arguments, tables, columns, first rows.
+
+use std::collections::HashMap;
+
+use datafusion::error::DataFusionError;
+use futures::StreamExt as _;
+use galeras_pages::model::{
+    AssertionOutcome, ColumnPanel, ColumnStatistics, PortPanel, StepArrow, StepBox, StepCondition,
+    StepDiagram, TableBlock,
+};
+use serde_json::Value;
+
+use super::super::context::Surveyed;
+use super::super::graph::drawn;
+use super::columns::ColumnsOfTable;
+use super::values::{data_type, described, file_name, rows, value};
+use crate::digest::Digest;
+use crate::operator::{MAIN, Port, column_description, column_unit, plain_message};
+use crate::report::place_graph;
+use crate::runner::{Forecast, open_port, test_outcomes};
+use crate::session::session;
+
+/// Rows of a table that its panel shows.
+const FIRST_ROWS: usize = 5;
+/// Cells of a table up to which all of it is read for the statistics of its columns.
+const CELLS: u64 = 4_000_000;
+
+/// Statistics by the digest of the column: most columns pass through many steps.
+type KnownColumns = HashMap<Digest, ColumnStatistics>;
+
+/// The steps of the plan, the cells of a matrix as one.
+pub(super) async fn diagram(surveyed: &Surveyed) -> Result<StepDiagram, String> {
+    let graph = drawn(surveyed, false);
+    let placed = place_graph(&graph);
+    let mut known = KnownColumns::new();
+    let mut steps = Vec::with_capacity(graph.nodes.len());
+    for (node, frame) in graph.nodes.iter().zip(&placed.boxes) {
+        let all = &surveyed.plan.steps;
+        let cells: Vec<usize> = (0..all.len())
+            .filter(|at| all[*at].family == node.name || all[*at].name == node.name)
+            .collect();
+        let panel = panel(surveyed, &node.name, &cells, &mut known).await?;
+        steps.push(StepBox {
+            x: frame.x,
+            y: frame.y,
+            width: frame.width,
+            height: frame.height,
+            ..panel
+        });
+    }
+    let name = |at: usize| graph.nodes[at].name.clone();
+    let arrows = placed.arrows.into_iter().map(|arrow| StepArrow {
+        from: name(arrow.from),
+        to: name(arrow.to),
+        port: arrow.label,
+        points: arrow.points,
+    });
+    Ok(StepDiagram {
+        width: placed.width,
+        height: placed.height,
+        steps,
+        arrows: arrows.collect(),
+    })
+}
+
+/// What is said of a step, or of the first cell of several.
+async fn panel(
+    surveyed: &Surveyed,
+    name: &str,
+    cells: &[usize],
+    known: &mut KnownColumns,
+) -> Result<StepBox, String> {
+    let Some(&at) = cells.first() else { return Ok(StepBox::default()) };
+    let step = &surveyed.plan.steps[at];
+    let state = &surveyed.states[at];
+    let stored = cells.iter().filter(|at| surveyed.states[**at].manifest.is_some()).count();
+    let condition = match stored == cells.len() {
+        true => StepCondition::Stored,
+        false => StepCondition::Missing,
+    };
+    let mut ports = Vec::new();
+    for port in step.step.ports() {
+        ports.push(port_panel(surveyed, at, port, known).await?);
+    }
+    let seconds: f64 =
+        cells.iter().filter_map(|at| surveyed.states[*at].manifest.as_ref()).map(|m| m.seconds).sum();
+    let main = |at: &usize| {
+        let manifest = surveyed.states[*at].manifest.as_ref()?;
+        manifest.port(MAIN).map(|table| table.rows)
+    };
+    let outcomes = test_outcomes(&surveyed.plan, at, &surveyed.store, &surveyed.done()).await;
+    let digest = state.manifest.as_ref().and_then(|manifest| manifest.port(MAIN));
+    let mut reason = match &state.forecast {
+        Forecast::Hit | Forecast::RemoteHit => "nothing it depends on has changed".to_string(),
+        Forecast::Runs { reason, detail } => match detail {
+            Some(detail) => format!("{reason}: {detail}"),
+            None => reason.to_string(),
+        },
+        Forecast::Waits { .. } => "waits for a step before it".to_string(),
+        Forecast::Broken(why) => why.clone(),
+    };
+    if cells.len() > 1 {
+        reason = format!("{} of {} cells are stored; this is the first: {}; {reason}",
+            stored, cells.len(), step.name);
+    }
+    Ok(StepBox {
+        name: name.to_string(),
+        operator: step.operator.descriptor().name.to_string(),
+        arguments: yaml(&step.step.args()),
+        state: condition,
+        reason,
+        seconds: (stored > 0).then_some(seconds),
+        rows: cells.iter().map(main).sum(),
+        digest: digest.map(|table| table.digest.to_string()).unwrap_or_default(),
+        ports,
+        assertions: outcomes
+            .into_iter()
+            .map(|outcome| AssertionOutcome {
+                test: outcome.test,
+                passed: outcome.held,
+                warns: outcome.warns,
+                detail: outcome.problem,
+            })
+            .collect(),
+        ..StepBox::default()
+    })
+}
+
+async fn port_panel(
+    surveyed: &Surveyed,
+    at: usize,
+    port: &Port,
+    known: &mut KnownColumns,
+) -> Result<PortPanel, String> {
+    let fields = port.table.schema.fields();
+    let mut columns: Vec<ColumnPanel> = fields
+        .iter()
+        .map(|field| ColumnPanel {
+            name: field.name().clone(),
+            data_type: data_type(field),
+            unit: column_unit(field).unwrap_or_default().to_string(),
+            description: column_description(field).unwrap_or_default().to_string(),
+            statistics: None,
+        })
+        .collect();
+    let artifact = surveyed.states[at].manifest.as_ref().and_then(|m| m.port(port.name));
+    let Some(artifact) = artifact else {
+        return Ok(PortPanel { name: port.name.to_string(), columns, ..PortPanel::default() });
+    };
+    let digest_of = |name: &str| {
+        artifact.columns.iter().find(|column| column.name == name).map(|column| column.digest)
+    };
+    let unknown: Vec<&str> = columns
+        .iter()
+        .filter(|column| digest_of(&column.name).is_some_and(|d| !known.contains_key(&d)))
+        .map(|column| column.name.as_str())
+        .collect();
+    let open = || {
+        open_port(&session(1), &surveyed.store, &surveyed.plan, at, port.name, &surveyed.done())
+            .map_err(|error| error.to_string())
+    };
+    let failed = |error: DataFusionError| plain_message(&error);
+    if !unknown.is_empty() && artifact.rows.saturating_mul(unknown.len() as u64) <= CELLS {
+        let names: Vec<_> = unknown.iter().map(|name| crate::session::column(name)).collect();
+        let df = open()?.select(names).map_err(failed)?;
+        let schema = std::sync::Arc::new(df.schema().as_arrow().clone());
+        let mut table = ColumnsOfTable::new(&schema);
+        let mut stream = df.execute_stream().await.map_err(failed)?;
+        while let Some(batch) = stream.next().await {
+            table.add(&batch.map_err(failed)?).map_err(|error| error.to_string())?;
+        }
+        for (name, statistics) in unknown.iter().zip(table.finish()) {
+            if let Some(digest) = digest_of(name) {
+                known.insert(digest, statistics);
+            }
+        }
+    }
+    for column in &mut columns {
+        column.statistics =
+            digest_of(&column.name).and_then(|digest| known.get(&digest)).cloned();
+    }
+    let first = rows(open()?.limit(0, Some(FIRST_ROWS)).map_err(failed)?).await?;
+    let head: Vec<_> = fields.iter().map(|field| described(field)).collect();
+    let step = &surveyed.plan.steps[at].name;
+    let name = if port.name == MAIN { step.clone() } else { format!("{step}.{}", port.name) };
+    let first_rows = (!first.is_empty()).then(|| TableBlock {
+        rows: first
+            .iter()
+            .map(|row| head.iter().map(|column| value(row, &column.name).clone()).collect())
+            .collect(),
+        columns: head.clone(),
+        total: Some(artifact.rows).filter(|total| *total > first.len() as u64),
+        choice: "the first as stored".to_string(),
+        file_name: file_name(&name),
+        source: name.clone(),
+        ..TableBlock::default()
+    });
+    Ok(PortPanel {
+        name: port.name.to_string(),
+        rows: Some(artifact.rows),
+        digest: artifact.digest.to_string(),
+        columns,
+        first_rows,
+    })
+}
+
+/// Arguments as YAML that a person reads: a mapping with its values as JSON, texts of several
+/// lines as blocks.
+fn yaml(args: &Value) -> String {
+    let Some(map) = args.as_object() else { return args.to_string() };
+    let mut out = String::new();
+    for (name, value) in map.iter().filter(|(_, value)| !value.is_null()) {
+        match value.as_str() {
+            Some(text) if text.trim_end().contains('\n') => {
+                out.push_str(&format!("{name}: |\n"));
+                text.lines().for_each(|line| out.push_str(&format!("  {line}\n")));
+            }
+            Some(text) => out.push_str(&format!("{name}: {text}\n")),
+            None => out.push_str(&format!("{name}: {value}\n")),
+        }
+    }
+    out
+}

@@ -1,0 +1,149 @@
+//! Rows of stored tables as JSON values, and tables for the page.
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{DataType, Field};
+use datafusion::dataframe::DataFrame;
+use galeras_pages::model::{TableBlock, TableColumn};
+use serde_json::{Map, Value};
+
+use super::super::context::Surveyed;
+use crate::digest::type_name;
+use crate::operator::{column_description, column_unit, plain_message};
+use crate::plan::Input;
+use crate::report::{TableFormat, TableWriter};
+use crate::runner::open;
+use crate::session::{column, session};
+
+/// A row, by column.
+pub(super) type JsonRow = Map<String, Value>;
+
+/// The table of an input in the order of its key.
+pub(super) fn table(surveyed: &Surveyed, input: &Input) -> Result<DataFrame, String> {
+    let df = open(&session(1), &surveyed.store, &surveyed.plan, input, &surveyed.done())
+        .map_err(|error| error.to_string())?;
+    let known = |name: &&String| input.schema.field(name).is_some();
+    let order = input.schema.key.iter().filter(known).map(|name| column(name).sort(true, true));
+    let order: Vec<_> = order.collect();
+    if order.is_empty() {
+        return Ok(df);
+    }
+    df.sort(order).map_err(|error| plain_message(&error))
+}
+
+/// Rows as JSON objects; what is null is null.
+pub(super) async fn rows(df: DataFrame) -> Result<Vec<JsonRow>, String> {
+    let batches = df.collect().await.map_err(|error| plain_message(&error))?;
+    let mut all = Vec::new();
+    for batch in &batches {
+        all.extend(rows_of(batch)?);
+    }
+    Ok(all)
+}
+
+/// The rows of a batch as JSON objects.
+pub(super) fn rows_of(batch: &RecordBatch) -> Result<Vec<JsonRow>, String> {
+    let mut lines = Vec::new();
+    let written = TableWriter::new(&mut lines, batch.schema(), TableFormat::Json)
+        .and_then(|mut writer| writer.write(batch).and_then(|()| writer.finish()));
+    written.map_err(|error| error.to_string())?;
+    lines
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_slice(line).map_err(|error| error.to_string()))
+        .collect()
+}
+
+/// The value of a column in a row.
+pub(super) fn value<'a>(row: &'a JsonRow, name: &str) -> &'a Value {
+    row.get(name).unwrap_or(&Value::Null)
+}
+
+/// The text of a column in a row; numbers are written as texts.
+pub(super) fn text(row: &JsonRow, name: &str) -> String {
+    match value(row, name) {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// The number of a column in a row.
+pub(super) fn number(row: &JsonRow, name: &str) -> Option<f64> {
+    value(row, name).as_f64()
+}
+
+/// A column as the page describes it.
+pub(super) fn described(field: &Field) -> TableColumn {
+    TableColumn {
+        name: field.name().clone(),
+        data_type: data_type(field),
+        unit: column_unit(field).unwrap_or_default().to_string(),
+        description: column_description(field).unwrap_or_default().to_string(),
+        ..TableColumn::default()
+    }
+}
+
+/// The type of a column as workflows write it: `utf8!` has no nulls.
+pub(super) fn data_type(field: &Field) -> String {
+    let mark = if field.is_nullable() { "" } else { "!" };
+    format!("{}{mark}", type_name(field.data_type()))
+}
+
+/// The first rows of a table, of these columns, or of all that are not binary.
+pub(super) async fn block(
+    surveyed: &Surveyed,
+    name: &str,
+    input: &Input,
+    columns: &[String],
+    limit: usize,
+) -> Result<TableBlock, String> {
+    let mut df = table(surveyed, input)?;
+    let schema = df.schema().as_arrow().clone();
+    let chosen: Vec<&Field> = match columns {
+        [] => {
+            let shown = |field: &&std::sync::Arc<Field>| !is_binary(field.data_type());
+            schema.fields().iter().filter(shown).map(AsRef::as_ref).collect()
+        }
+        names => names.iter().filter_map(|name| schema.field_with_name(name).ok()).collect(),
+    };
+    let exprs: Vec<_> = chosen.iter().map(|field| column(field.name())).collect();
+    df = df.select(exprs).and_then(|df| df.limit(0, Some(limit))).map_err(|e| plain_message(&e))?;
+    // The schema of the input knows what its columns mean.
+    let about = |field: &&Field| match input.schema.field(field.name()) {
+        Some(known) => described(known),
+        None => described(field),
+    };
+    let head: Vec<TableColumn> = chosen.iter().map(about).collect();
+    let rows = rows(df).await?;
+    let total = surveyed.rows(input).filter(|total| *total > rows.len() as u64);
+    Ok(TableBlock {
+        columns: head.clone(),
+        rows: rows
+            .iter()
+            .map(|row| head.iter().map(|column| value(row, &column.name).clone()).collect())
+            .collect(),
+        choice: total.map(|_| order_words(input)).unwrap_or_default(),
+        total,
+        source: name.to_string(),
+        file_name: file_name(name),
+        ..TableBlock::default()
+    })
+}
+
+/// How the first rows of a table are chosen.
+pub(super) fn order_words(input: &Input) -> String {
+    match input.schema.key.as_slice() {
+        [] => "the first as stored".to_string(),
+        key => format!("the first by {}", key.join(", ")),
+    }
+}
+
+fn is_binary(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Binary | DataType::LargeBinary | DataType::FixedSizeBinary(_))
+}
+
+/// A name that a file can have.
+pub(super) fn file_name(name: &str) -> String {
+    let plain = |c: char| if c.is_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' };
+    name.chars().map(plain).collect::<String>().trim_matches('_').to_string()
+}
