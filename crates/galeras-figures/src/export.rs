@@ -1,0 +1,153 @@
+//! PNG and PDF from the SVG of a figure.
+//!
+//! The font is the one that text was measured in. Where a text has characters that it lacks, the
+//! fonts of the system are asked too: only then does a picture depend on the machine.
+
+use std::sync::Arc;
+
+use krilla::geom::Size;
+use krilla::page::PageSettings;
+use krilla_svg::{SurfaceExt as _, SvgSettings};
+use resvg::tiny_skia::{Pixmap, Transform};
+use resvg::usvg::{self, ImageHrefResolver, Options, Tree, fontdb};
+
+use crate::error::FigureError;
+use crate::font;
+
+/// The most pixels of a PNG.
+const MOST_PIXELS: f64 = 1e8;
+const INCH: f64 = 96.0;
+
+/// A PNG of an SVG with `dpi` pixels to the inch, which it carries as its resolution.
+///
+/// # Errors
+///
+/// The text is not an SVG, `dpi` is not within 10 to 2400, or the picture would have more than
+/// 100 million pixels.
+pub fn png(svg: &str, dpi: f64) -> Result<Vec<u8>, FigureError> {
+    if !(10.0..=2400.0).contains(&dpi) {
+        return Err(FigureError::Range { option: "dpi", value: dpi, range: "10 to 2400" });
+    }
+    let tree = tree(svg)?;
+    let scale = dpi / INCH;
+    let pixels = |length: f32| (f64::from(length) * scale).round().max(1.0);
+    let (width, height) = (pixels(tree.size().width()), pixels(tree.size().height()));
+    if width * height > MOST_PIXELS {
+        let detail = format!("{width} by {height} pixels are more than 100 million: lower the dpi");
+        return Err(FigureError::Render { detail });
+    }
+    let mut pixmap = Pixmap::new(width as u32, height as u32)
+        .ok_or_else(|| FigureError::Render { detail: "it has no size".to_string() })?;
+    let (x, y) = (width as f32 / tree.size().width(), height as f32 / tree.size().height());
+    resvg::render(&tree, Transform::from_scale(x, y), &mut pixmap.as_mut());
+    let bytes = pixmap.encode_png().map_err(|e| FigureError::Render { detail: e.to_string() })?;
+    Ok(with_resolution(bytes, dpi))
+}
+
+/// A PDF of one page as large as the SVG, with its text as text.
+///
+/// # Errors
+///
+/// The text is not an SVG.
+pub fn pdf(svg: &str) -> Result<Vec<u8>, FigureError> {
+    let tree = tree(svg)?;
+    let points = |length: f32| length * 72.0 / INCH as f32;
+    let size = Size::from_wh(points(tree.size().width()), points(tree.size().height()))
+        .ok_or_else(|| FigureError::Render { detail: "it has no size".to_string() })?;
+    let mut document = krilla::Document::new();
+    let mut page = document.start_page_with(PageSettings::new(size));
+    let mut surface = page.surface();
+    surface.draw_svg(&tree, size, SvgSettings::default());
+    surface.finish();
+    page.finish();
+    document.finish().map_err(|e| FigureError::Render { detail: format!("{e:?}") })
+}
+
+fn tree(svg: &str) -> Result<Tree, FigureError> {
+    let mut fonts = fontdb::Database::new();
+    fonts.load_font_data(font::bytes(false).to_vec());
+    fonts.load_font_data(font::bytes(true).to_vec());
+    fonts.set_sans_serif_family("DejaVu Sans");
+    if svg.chars().any(|c| !c.is_control() && !font::has(c)) {
+        fonts.load_system_fonts();
+    }
+    let options = Options {
+        fontdb: Arc::new(fonts),
+        font_family: "DejaVu Sans".to_string(),
+        // What an SVG refers to is not read: neither files nor pictures within it are ours.
+        image_href_resolver: ImageHrefResolver {
+            resolve_data: Box::new(|_, _, _| None),
+            resolve_string: Box::new(|_, _| None),
+        },
+        ..Options::default()
+    };
+    Tree::from_str(svg, &options)
+        .map_err(|e: usvg::Error| FigureError::Render { detail: e.to_string() })
+}
+
+/// The PNG with a chunk `pHYs` behind its header (PNG, 11.3.4.3).
+fn with_resolution(png: Vec<u8>, dpi: f64) -> Vec<u8> {
+    // A signature of 8 bytes and a header of 25.
+    let Some((start, rest)) = png.split_at_checked(33) else { return png };
+    let metre = ((dpi / 0.0254).round() as u32).to_be_bytes();
+    let mut chunk = b"pHYs".to_vec();
+    chunk.extend(metre);
+    chunk.extend(metre);
+    chunk.push(1);
+    let mut out = start.to_vec();
+    out.extend(9_u32.to_be_bytes());
+    out.extend(&chunk);
+    out.extend(crc32(&chunk).to_be_bytes());
+    out.extend(rest);
+    out
+}
+
+/// The checksum of PNG (annex D).
+fn crc32(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0_u32, |mut crc, byte| {
+        crc ^= u32::from(*byte);
+        (0..8).for_each(|_| crc = if crc & 1 == 1 { 0xedb8_8320 ^ (crc >> 1) } else { crc >> 1 });
+        crc
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SVG: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"2.54cm\" height=\"1.27cm\" \
+                       viewBox=\"0 0 96 48\"><text x=\"5\" y=\"20\" font-size=\"12\">n = 3</text></svg>";
+
+    #[test]
+    fn a_png_has_the_pixels_of_its_centimetres_and_says_its_resolution() {
+        let bytes = png(SVG, 300.0).unwrap();
+        assert_eq!(&bytes[16..24], [0, 0, 1, 44, 0, 0, 0, 150]);
+        assert_eq!(&bytes[37..41], b"pHYs");
+        assert_eq!(u32::from_be_bytes(bytes[41..45].try_into().unwrap()), 11811);
+        assert_eq!(bytes, png(SVG, 300.0).unwrap());
+        let pixmap = Pixmap::decode_png(&bytes).unwrap();
+        assert!(pixmap.pixels().iter().any(|p| p.alpha() > 200), "the text is drawn");
+    }
+
+    #[test]
+    fn the_checksum_is_the_one_of_png() {
+        assert_eq!(crc32(b"IEND"), 0xae42_6082);
+    }
+
+    #[test]
+    fn a_pdf_is_as_large_as_the_picture_and_the_same_twice() {
+        let bytes = pdf(SVG).unwrap();
+        let text = String::from_utf8_lossy(&bytes);
+        assert!(text.starts_with("%PDF-") && text.contains("72 36]"), "{text}");
+        assert!(text.contains("DejaVuSans"));
+        assert_eq!(bytes, pdf(SVG).unwrap());
+    }
+
+    #[test]
+    fn what_is_not_a_picture_or_too_large_is_refused() {
+        assert!(matches!(png("<svg", 96.0), Err(FigureError::Render { .. })));
+        assert!(matches!(png(SVG, 0.0), Err(FigureError::Range { .. })));
+        let huge = SVG.replace("2.54cm", "2000cm").replace("1.27cm", "2000cm");
+        assert!(matches!(png(&huge, 300.0), Err(FigureError::Render { .. })));
+    }
+}

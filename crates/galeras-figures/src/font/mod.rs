@@ -1,0 +1,179 @@
+//! The font of all figures: its widths, and how a picture carries it.
+//!
+//! DejaVu Sans, regular and bold, as `kuva` bundles it. Text is measured by the font's own
+//! advances, without kerning, and drawn without kerning, so what is measured is what is drawn. A
+//! character that the font lacks is taken to be as wide as the widest that stand in for it.
+
+mod subset;
+
+use std::collections::BTreeSet;
+use std::sync::OnceLock;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kuva::backend::svg::SvgBackend;
+use kuva::render::render::Scene;
+use ttf_parser::Face;
+
+/// The families that the text of a figure names, in CSS: the one that [`crate::font_css`] defines,
+/// and fonts of nearly the same widths where that is not loaded.
+pub const FONT_FAMILY: &str = "Galeras Figures, DejaVu Sans, Verdana, sans-serif";
+
+const FAMILY: &str = "Galeras Figures";
+
+/// The bytes of a font file, regular or bold.
+pub(crate) fn bytes(bold: bool) -> &'static [u8] {
+    static FILES: OnceLock<[Vec<u8>; 2]> = OnceLock::new();
+    &FILES.get_or_init(|| {
+        // The crate gives its fonts away in this form only.
+        let scene = Scene::new(1.0, 1.0);
+        let svg = SvgBackend::new().with_embedded_font(true).render_scene(&scene);
+        let mut files = svg.split("base64,").skip(1).map(|rest| {
+            let end = rest.find('\'').unwrap_or(0);
+            STANDARD.decode(&rest[..end]).unwrap_or_default()
+        });
+        [files.next().unwrap_or_default(), files.next().unwrap_or_default()]
+    })[usize::from(bold)]
+}
+
+fn face(bold: bool) -> Option<&'static Face<'static>> {
+    static FACES: OnceLock<[Option<Face<'static>>; 2]> = OnceLock::new();
+    let faces = FACES.get_or_init(|| [false, true].map(|b| Face::parse(bytes(b), 0).ok()));
+    faces[usize::from(bold)].as_ref()
+}
+
+/// Whether the font has a glyph for a character.
+pub(crate) fn has(c: char) -> bool {
+    face(false).is_some_and(|f| f.glyph_index(c).is_some())
+}
+
+/// The advance of a character in parts of the font's size.
+fn advance(c: char, bold: bool) -> f64 {
+    let known = face(bold).and_then(|f| {
+        let glyph = f.glyph_index(c)?;
+        Some(f64::from(f.glyph_hor_advance(glyph)?) / f64::from(f.units_per_em()))
+    });
+    known.unwrap_or(match c {
+        '\u{200d}' | '\u{fe00}'..='\u{fe0f}' => 0.0,
+        '\u{1f000}'.. => 1.4,
+        _ => 1.0,
+    })
+}
+
+/// The width of a text in pixels.
+pub(crate) fn width(text: &str, size: f64, bold: bool) -> f64 {
+    text.chars().map(|c| advance(c, bold)).sum::<f64>() * size
+}
+
+/// CSS that defines the font of figures, with the characters of these SVGs and no others: what a
+/// page carries once for all its figures. About 150 bytes a character.
+pub fn font_css(svgs: &[&str]) -> String {
+    let mut chars = [BTreeSet::new(), BTreeSet::new()];
+    svgs.iter().for_each(|svg| collect(svg, &mut chars));
+    let mut css = String::new();
+    for (bold, chars) in [false, true].into_iter().zip(&chars) {
+        let simple: BTreeSet<char> = chars.iter().copied().filter(|c| stands_alone(*c)).collect();
+        if simple.is_empty() {
+            continue;
+        }
+        if let Some(file) = face(bold).and_then(|f| subset::subset(f, &simple)) {
+            let weight = if bold { "bold" } else { "normal" };
+            let data = STANDARD.encode(file);
+            css.push_str(&format!(
+                "@font-face{{font-family:'{FAMILY}';font-weight:{weight};\
+                 src:url(data:font/ttf;base64,{data}) format('truetype')}}"
+            ));
+        }
+    }
+    css
+}
+
+/// The SVG of a [`crate::Picture`] with its font within: a file that looks the same wherever it is
+/// opened. What has a font already stays as it is.
+pub fn embed(svg: &str) -> String {
+    let css = font_css(&[svg]);
+    match svg.find('>') {
+        Some(end) if !css.is_empty() && !svg.contains("@font-face") => {
+            format!("{}<style>{css}</style>{}", &svg[..=end], &svg[end + 1..])
+        }
+        _ => svg.to_string(),
+    }
+}
+
+/// Whether a character is drawn right without its neighbours: scripts that join or reorder their
+/// letters need tables that a subset lacks, and are left to the fonts of the reader.
+fn stands_alone(c: char) -> bool {
+    matches!(c, ' '..='\u{2ff}' | '\u{370}'..='\u{58f}' | '\u{1e00}'..='\u{200a}'
+        | '\u{2010}'..='\u{2027}' | '\u{2030}'..='\u{205e}' | '\u{2070}'..='\u{2fff}' | '\u{fffd}')
+}
+
+/// The characters of the texts of an SVG of ours: regular, bold.
+fn collect(svg: &str, chars: &mut [BTreeSet<char>; 2]) {
+    for text in svg.split("<text ").skip(1) {
+        let Some((tag, rest)) = text.split_once('>') else { continue };
+        let bold = usize::from(tag.contains("font-weight=\"bold\""));
+        let content = &rest[..rest.find("</text>").unwrap_or(0)];
+        // A title within is seen too, but in the font of the system.
+        let content = content.rsplit("</title>").next().unwrap_or(content);
+        let plain = content.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"");
+        chars[bold].extend(plain.replace("&amp;", "&").chars());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn widths_are_those_of_the_font() {
+        // DejaVu Sans: 2048 units to the em; `A` 1401, `i` 569, `0` to `9` 1303.
+        assert!((width("A", 2048.0, false) - 1401.0).abs() < 1e-9);
+        assert!((width("i0", 2048.0, false) - 1872.0).abs() < 1e-9);
+        assert!(width("A", 10.0, true) > width("A", 10.0, false));
+        assert!((width("漢", 10.0, false) - 10.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_subset_is_a_font_with_the_widths_of_the_whole() {
+        let chars: BTreeSet<char> = "Ärger éffizient 0.5 ±−≤ñΩ<&>".chars().collect();
+        let file = subset::subset(face(false).unwrap(), &chars).unwrap();
+        assert!(file.len() < 16_000, "{}", file.len());
+        let small = Face::parse(&file, 0).unwrap();
+        for c in chars {
+            let glyph = small.glyph_index(c).unwrap();
+            let advance = f64::from(small.glyph_hor_advance(glyph).unwrap());
+            assert!((advance / 2048.0 - width(&c.to_string(), 1.0, false)).abs() < 1e-9, "{c}");
+            let whole = face(false).unwrap();
+            let same = whole.glyph_bounding_box(whole.glyph_index(c).unwrap());
+            assert_eq!(small.glyph_bounding_box(glyph), same, "{c}");
+            struct Count(usize);
+            impl ttf_parser::OutlineBuilder for Count {
+                fn move_to(&mut self, _: f32, _: f32) {
+                    self.0 += 1;
+                }
+                fn line_to(&mut self, _: f32, _: f32) {
+                    self.0 += 1;
+                }
+                fn quad_to(&mut self, _: f32, _: f32, _: f32, _: f32) {
+                    self.0 += 1;
+                }
+                fn curve_to(&mut self, _: f32, _: f32, _: f32, _: f32, _: f32, _: f32) {
+                    self.0 += 1;
+                }
+                fn close(&mut self) {}
+            }
+            let (mut a, mut b) = (Count(0), Count(0));
+            small.outline_glyph(glyph, &mut a);
+            whole.outline_glyph(whole.glyph_index(c).unwrap(), &mut b);
+            assert_eq!(a.0, b.0, "{c}");
+        }
+        assert!(small.glyph_index('Z').is_none());
+    }
+
+    #[test]
+    fn letters_that_join_are_left_to_the_reader() {
+        let css = font_css(&["<svg><text x=\"1\">\u{633}\u{644}\u{627}\u{645}</text></svg>"]);
+        assert_eq!(css, "");
+        assert!(font_css(&["<svg><text x=\"1\">a &lt; b</text></svg>"]).len() < 6000);
+    }
+}
