@@ -14,9 +14,16 @@ mod data;
 mod error;
 mod export;
 mod font;
+mod kinds;
+mod layout;
+mod rows;
+mod scale;
+mod sheet;
 mod spec;
+mod stats;
 mod svg;
 mod text;
+mod theme;
 
 pub use data::{Column, Data, Values};
 pub use error::FigureError;
@@ -31,8 +38,7 @@ pub use spec::{Kind, Picture, Role, Scale, Spec, Takes, Theme, Use};
 /// A column that the kind needs is not named or not there or of the wrong type, there is nothing
 /// to draw, or more than fits a picture: see [`FigureError`].
 pub fn draw(spec: &Spec, data: &Data) -> Result<Picture, FigureError> {
-    let _ = (spec, data);
-    Err(FigureError::NoRows { kind: spec.kind, left_out: String::new() })
+    kinds::draw(spec, data)
 }
 
 /// Draws a histogram or a forest plot with characters, at most this many columns wide and rows

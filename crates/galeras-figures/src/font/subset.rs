@@ -148,7 +148,7 @@ fn cmap(chars: &[(char, u16)]) -> Vec<u8> {
 /// Whose font it is and under which licence: the names of Windows, in English.
 fn names(table: &[u8]) -> Option<Vec<u8>> {
     let (count, texts) = (u16_at(table, 2)?, usize::from(u16_at(table, 4)?));
-    let (mut records, mut strings) = (Vec::new(), Vec::new());
+    let (mut records, mut strings) = (Vec::new(), Vec::<u8>::new());
     for at in (0..usize::from(count)).map(|i| 6 + i * 12) {
         let field = |i: usize| u16_at(table, at + i * 2);
         // Copyright, family, style, identifier, full name, PostScript name; a licence by its URL.

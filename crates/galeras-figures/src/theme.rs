@@ -1,0 +1,282 @@
+//! Colours, dashes and shapes of the three themes.
+//!
+//! The colours of groups are those of Okabe and Ito (2008), which people with any kind of colour
+//! blindness tell apart; dashes and shapes say the same without colours. In print, greys and
+//! hatches do.
+
+use crate::spec::Theme;
+use crate::svg::{Area, Fill, Stroke, Svg};
+
+/// How many groups can be told apart.
+pub(crate) const GROUPS: usize = 8;
+
+/// The looks of a theme.
+#[derive(Debug)]
+pub(crate) struct Look {
+    pub(crate) theme: Theme,
+    pub(crate) ground: &'static str,
+    /// Text and outlines.
+    pub(crate) ink: &'static str,
+    /// Text of less weight.
+    pub(crate) soft: &'static str,
+    /// Lines of the grid.
+    pub(crate) grid: &'static str,
+    /// The ground of a panel's heading, and of boxes.
+    pub(crate) panel: &'static str,
+    colors: [&'static str; GROUPS],
+    ramp: [[u8; 3]; 3],
+    diverging: [[u8; 3]; 3],
+}
+
+static LIGHT: Look = Look {
+    theme: Theme::Light,
+    ground: "#ffffff",
+    ink: "#1b1f24",
+    soft: "#57606a",
+    grid: "#e3e6ea",
+    panel: "#f1f3f5",
+    colors: [
+        "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#1b1f24", "#8c8c8c",
+    ],
+    ramp: [[246, 250, 253], [107, 174, 214], [8, 48, 107]],
+    diverging: [[5, 80, 150], [247, 247, 247], [190, 75, 0]],
+};
+
+static DARK: Look = Look {
+    theme: Theme::Dark,
+    ground: "#14181d",
+    ink: "#e8eaed",
+    soft: "#a3abb5",
+    grid: "#2d343c",
+    panel: "#20262d",
+    colors: [
+        "#56b4e9", "#e69f00", "#00b386", "#cc79a7", "#f0e442", "#e8743b", "#e8eaed", "#8c959f",
+    ],
+    ramp: [[28, 36, 46], [33, 113, 181], [198, 219, 239]],
+    diverging: [[86, 180, 233], [36, 42, 50], [240, 140, 60]],
+};
+
+static PRINT: Look = Look {
+    theme: Theme::Print,
+    ground: "#ffffff",
+    ink: "#000000",
+    soft: "#404040",
+    grid: "#dddddd",
+    panel: "#f0f0f0",
+    colors: [
+        "#000000", "#7a7a7a", "#404040", "#9a9a9a", "#000000", "#7a7a7a", "#404040", "#9a9a9a",
+    ],
+    ramp: [[255, 255, 255], [150, 150, 150], [20, 20, 20]],
+    diverging: [[90, 90, 90], [255, 255, 255], [90, 90, 90]],
+};
+
+/// Fills of groups in print: a grey, and whether there are lines that rise, lines that fall.
+const PRINTED: [(&str, bool, bool); GROUPS] = [
+    ("#595959", false, false),
+    ("#d4d4d4", false, false),
+    ("#ffffff", true, false),
+    ("#999999", false, false),
+    ("#ffffff", false, true),
+    ("#d4d4d4", true, false),
+    ("#ffffff", true, true),
+    ("#ffffff", false, false),
+];
+
+const DASHES: [&str; GROUPS] =
+    ["", "6 3", "2 2.5", "9 3 2 3", "12 3", "5 2 1.5 2 1.5 2", "1 3", "3 1"];
+
+impl Look {
+    pub(crate) fn of(theme: Option<Theme>) -> &'static Look {
+        match theme.unwrap_or_default() {
+            Theme::Light => &LIGHT,
+            Theme::Dark => &DARK,
+            Theme::Print => &PRINT,
+        }
+    }
+
+    /// The colour of a group.
+    pub(crate) fn color(&self, group: usize) -> &'static str {
+        self.colors[group % GROUPS]
+    }
+
+    /// The line of a group.
+    pub(crate) fn stroke(&self, group: usize, width: f64) -> Stroke<'static> {
+        Stroke { color: self.color(group), width, dash: DASHES[group % GROUPS] }
+    }
+
+    /// A filled rectangle of a group: its colour, or in print a grey with a hatch.
+    pub(crate) fn bar(&self, svg: &mut Svg, area: Area, group: usize, opacity: f64) {
+        if self.theme != Theme::Print {
+            let outline = Stroke::solid(self.color(group), 1.0);
+            svg.rect(area, Fill { color: self.color(group), opacity }, Some(outline));
+            return;
+        }
+        let (grey, rising, falling) = PRINTED[group % GROUPS];
+        svg.rect(area, Fill::solid(grey), Some(Stroke::solid(self.ink, 0.8)));
+        self.hatch(svg, area, rising, falling);
+    }
+
+    /// Lines at 45 degrees within a rectangle.
+    pub(crate) fn hatch(&self, svg: &mut Svg, area: Area, rising: bool, falling: bool) {
+        const GAP: f64 = 5.0;
+        let mut d = String::new();
+        let steps = ((area.width + area.height) / GAP) as usize;
+        for i in 1..=steps.min(2000) {
+            let along = i as f64 * GAP;
+            // The line x + y = along, or its mirror image, cut off at the sides.
+            let (x1, y1) = (along.min(area.width), (along - area.width).max(0.0));
+            let (x2, y2) = ((along - area.height).max(0.0), along.min(area.height));
+            let mut add = |a: (f64, f64), b: (f64, f64)| {
+                use std::fmt::Write as _;
+                let s = crate::svg::Short;
+                let (ax, ay) = (s(area.x + a.0), s(area.y + a.1));
+                let _ = write!(d, "M{ax} {ay}L{} {}", s(area.x + b.0), s(area.y + b.1));
+            };
+            if rising {
+                add((x1, y1), (x2, y2));
+            }
+            if falling {
+                add((area.width - x1, y1), (area.width - x2, y2));
+            }
+        }
+        if !d.is_empty() {
+            svg.raw_path(&d, Fill::NONE, Some(Stroke::solid(self.ink, 0.6)));
+        }
+    }
+
+    /// The mark of a group at a place: a shape of its own, filled or not.
+    pub(crate) fn mark(
+        &self,
+        svg: &mut Svg,
+        at: (f64, f64),
+        radius: f64,
+        group: usize,
+        opacity: f64,
+    ) {
+        let color = self.color(group);
+        let (fill, outline) = (Fill { color, opacity }, Some(Stroke::solid(color, 1.0)));
+        let (x, y) = at;
+        let r = radius;
+        match group % GROUPS {
+            0 => svg.circle(at, r, fill, outline),
+            1 => {
+                let r = r * 1.15;
+                svg.path(
+                    &[(x, y - r), (x + r, y + 0.8 * r), (x - r, y + 0.8 * r)],
+                    true,
+                    fill,
+                    outline,
+                );
+            }
+            2 => {
+                let r = r * 0.88;
+                let area = Area { x: x - r, y: y - r, width: 2.0 * r, height: 2.0 * r };
+                svg.rect(area, fill, outline);
+            }
+            3 => {
+                let r = r * 1.25;
+                svg.path(&[(x, y - r), (x + r, y), (x, y + r), (x - r, y)], true, fill, outline);
+            }
+            4 => {
+                let r = r * 1.15;
+                svg.path(
+                    &[(x, y + r), (x + r, y - 0.8 * r), (x - r, y - 0.8 * r)],
+                    true,
+                    fill,
+                    outline,
+                );
+            }
+            5 => svg.circle(at, r, Fill::solid(self.ground), Some(Stroke::solid(color, 1.4))),
+            6 => {
+                let r = r * 0.88;
+                let area = Area { x: x - r, y: y - r, width: 2.0 * r, height: 2.0 * r };
+                svg.rect(area, Fill::solid(self.ground), Some(Stroke::solid(color, 1.4)));
+            }
+            _ => {
+                let r = r * 1.25;
+                let points = [(x, y - r), (x + r, y), (x, y + r), (x - r, y)];
+                let outline = Stroke::solid(color, 1.4);
+                svg.path(&points, true, Fill::solid(self.ground), Some(outline));
+            }
+        }
+    }
+
+    /// A colour for a share from 0 to 1.
+    pub(crate) fn sequential(&self, share: f64) -> [u8; 3] {
+        between(&self.ramp, share)
+    }
+
+    /// A colour for a share from -1 to 1; 0 is nearly the ground.
+    pub(crate) fn diverging(&self, share: f64) -> [u8; 3] {
+        between(&self.diverging, (share + 1.0) / 2.0)
+    }
+}
+
+fn between(stops: &[[u8; 3]; 3], share: f64) -> [u8; 3] {
+    let share = share.clamp(0.0, 1.0) * 2.0;
+    let (from, to, part) =
+        if share < 1.0 { (stops[0], stops[1], share) } else { (stops[1], stops[2], share - 1.0) };
+    let mix = |a: u8, b: u8| (f64::from(a) + (f64::from(b) - f64::from(a)) * part).round() as u8;
+    [mix(from[0], to[0]), mix(from[1], to[1]), mix(from[2], to[2])]
+}
+
+/// A colour in CSS.
+pub(crate) fn hex([r, g, b]: [u8; 3]) -> String {
+    format!("#{r:02x}{g:02x}{b:02x}")
+}
+
+/// Black or white, whichever is read better on a colour (WCAG 2.2, relative luminance).
+pub(crate) fn readable_on(color: [u8; 3]) -> &'static str {
+    let luminance = luminance(color);
+    if (luminance + 0.05) / 0.05 >= 1.05 / (luminance + 0.05) { "#000000" } else { "#ffffff" }
+}
+
+/// The relative luminance of a colour.
+fn luminance(color: [u8; 3]) -> f64 {
+    let linear = color.map(|c| {
+        let c = f64::from(c) / 255.0;
+        if c <= 0.040_45 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) }
+    });
+    0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+}
+
+/// The parts of a colour in CSS.
+pub(crate) fn parts(hex: &str) -> [u8; 3] {
+    let part =
+        |at: usize| hex.get(at..at + 2).and_then(|p| u8::from_str_radix(p, 16).ok()).unwrap_or(0);
+    [part(1), part(3), part(5)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn contrast(a: &str, b: &str) -> f64 {
+        let (a, b) = (luminance(parts(a)) + 0.05, luminance(parts(b)) + 0.05);
+        a.max(b) / a.min(b)
+    }
+
+    #[test]
+    fn text_can_be_read_and_marks_can_be_seen() {
+        for look in [&LIGHT, &DARK, &PRINT] {
+            assert!(contrast(look.ink, look.ground) >= 7.0);
+            assert!(contrast(look.soft, look.ground) >= 4.5);
+            assert!(contrast(look.soft, look.panel) >= 4.5);
+            for color in look.colors {
+                assert!(contrast(color, look.ground) >= 2.2, "{color}");
+            }
+            for share in 0..=20 {
+                let color = look.sequential(f64::from(share) / 20.0);
+                assert!(contrast(readable_on(color), &hex(color)) >= 4.5);
+            }
+        }
+    }
+
+    #[test]
+    fn groups_differ_without_colour() {
+        for (i, a) in DASHES.iter().enumerate() {
+            assert!(!DASHES[i + 1..].contains(a));
+            assert!(!PRINTED[i + 1..].contains(&PRINTED[i]));
+        }
+    }
+}
