@@ -58,6 +58,23 @@
       draw();
     }
 
+    // The chosen panel stands right below the picture; a comment keeps its place in the list.
+    const stand = diagram.querySelector(".chosen-step");
+    let held = null;
+
+    function putBack() {
+      held?.place.replaceWith(held.panel);
+      held = null;
+    }
+
+    function bring(panel) {
+      if (held?.panel === panel) return;
+      putBack();
+      held = { panel, place: document.createComment("") };
+      panel.replaceWith(held.place);
+      stand.append(panel);
+    }
+
     function choose(node) {
       for (const other of svg.querySelectorAll(".chosen")) other.classList.remove("chosen");
       node.classList.add("chosen");
@@ -66,6 +83,7 @@
         arrow.classList.toggle("near", isNear);
       }
       const panel = document.getElementById(node.dataset.step);
+      bring(panel);
       galerasPage.unfold(panel);
       panel.querySelector("summary").focus({ preventScroll: true });
       panel.scrollIntoView({ block: "start" });
@@ -122,12 +140,13 @@
         if (node) show(node);
       });
       // From a panel back to its step.
-      diagram.querySelector(".panels").addEventListener("keydown", (event) => {
+      diagram.addEventListener("keydown", (event) => {
         if (event.key !== "Escape") return;
         const panel = event.target.closest("details.step");
         const node = panel && svg.querySelector(`a.node[data-step="${CSS.escape(panel.id)}"]`);
         if (!node) return;
         panel.open = false;
+        putBack();
         node.focus();
       });
     }
@@ -142,6 +161,7 @@
     fit(0.6);
     new ResizeObserver(draw).observe(view);
     addEventListener("beforeprint", () => {
+      putBack();
       view.style.height = "";
       svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     });

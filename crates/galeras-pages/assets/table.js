@@ -7,8 +7,8 @@ const galerasTable = (() => {
 
   /** The value of a cell for people: numbers as they are shown. */
   function shown(cell) {
-    if (cell.classList.contains("num")) return cell.textContent;
-    return cell.classList.contains("absent") ? "" : raw(cell);
+    if (cell.classList.contains("absent")) return "";
+    return cell.classList.contains("num") ? cell.textContent : raw(cell);
   }
 
   /** Compares two cells; a cell without a value comes last in both directions. */
