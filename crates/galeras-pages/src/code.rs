@@ -44,15 +44,30 @@ pub fn comparison(
     let verdict = match (gone.ranges.len(), come.ranges.len()) {
         _ if old.value == new.value => "The two are equal.".to_string(),
         (0, 0) => "What is shown of the two is equal; they differ in what is not.".to_string(),
-        (gone, come) => format!("{gone} passages only on the left, {come} only on the right."),
+        (gone, come) => format!(
+            "{} only in {}, {} only in {}.",
+            passages(gone),
+            old.name.to_lowercase(),
+            passages(come),
+            new.name.to_lowercase()
+        ),
     };
     let left = text_box(parts, old, &old_excerpt, old_whole, language, &gone)?;
     let right = text_box(parts, new, &new_excerpt, new_whole, language, &come)?;
     Ok(Markup::from_html(format!(
-        "<div class=\"comparison\">{}{}</div><p class=\"legend\">{verdict}</p>",
+        "<div class=\"comparison\">{}{}</div><p class=\"legend\">{}</p>",
         left.as_str(),
-        right.as_str()
+        right.as_str(),
+        Markup::from_text(&verdict).as_str()
     )))
+}
+
+fn passages(count: usize) -> String {
+    match count {
+        0 => "nothing".to_string(),
+        1 => "one passage".to_string(),
+        count => format!("{count} passages"),
+    }
 }
 
 fn text_box(

@@ -91,6 +91,9 @@ fn picture(finding: &EffectFinding, all: &[EffectFinding]) -> Option<Markup> {
         }
     }
     let range = (most - least).max(f64::MIN_POSITIVE);
+    if !range.is_finite() {
+        return None;
+    }
     let x = |value: f64| MARGIN + (value - least) / range * (WIDTH - 2.0 * MARGIN);
     let middle = HEIGHT / 2.0;
     Some(Markup::from_html(format!(

@@ -43,3 +43,6 @@ pub use point::{data_point, data_points};
 pub use report::{report, report_within};
 pub use table::table;
 pub use text::{Changes, Excerpt, Markup, escape};
+
+#[cfg(test)]
+mod tests;

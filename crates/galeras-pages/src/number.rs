@@ -1,11 +1,8 @@
 //! Numbers for people: four significant digits, thousands apart, a true minus.
 
-/// A count, with a comma between thousands from 10,000 on.
+/// A count, with a comma between thousands.
 pub fn count(value: u64) -> String {
     let digits = value.to_string();
-    if digits.len() < 5 {
-        return digits;
-    }
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, digit) in digits.chars().enumerate() {
         if i > 0 && (digits.len() - i).is_multiple_of(3) {

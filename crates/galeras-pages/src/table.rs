@@ -4,7 +4,7 @@ use minijinja::{Value, context};
 use serde_json::Value as Json;
 
 use crate::error::PageError;
-use crate::markdown::{markdown, safe_address};
+use crate::markdown::markdown;
 use crate::model::{SortDirection, TableBlock, TableColumn};
 use crate::number;
 use crate::parts::Parts;
@@ -86,13 +86,15 @@ fn extent(block: &TableBlock, rows: usize, columns: usize) -> String {
     if said.is_empty() { String::new() } else { format!("Shown: {}.", said.join(", ")) }
 }
 
-/// Links of rows lead within the page or beside it, never to another server or a script.
+/// Links of rows and headings lead within the page or beside it, never to another server or a
+/// script.
 fn is_within(link: &str) -> bool {
-    safe_address(link).is_some()
-        || (!link.is_empty()
-            && !link.starts_with("//")
-            && !link.contains([':', '\\'])
-            && !link.contains(char::is_control))
+    let path = link.split(['/', '?', '#']).next().unwrap_or_default();
+    !link.is_empty()
+        && !link.starts_with("//")
+        && !path.contains(':')
+        && !link.contains('\\')
+        && !link.contains(|c: char| c.is_control() || c.is_whitespace())
 }
 
 struct ColumnFormat<'a> {
@@ -104,17 +106,11 @@ struct ColumnFormat<'a> {
 
 impl<'a> ColumnFormat<'a> {
     fn new<'v>(column: &'a TableColumn, values: impl Iterator<Item = &'v Json>) -> Self {
-        let mut numbers = 0_usize;
+        let mut numbers: Vec<f64> = Vec::new();
         let mut others = 0_usize;
-        let mut largest = 0.0_f64;
-        let mut has_fraction = false;
         for value in values {
             match value.as_f64() {
-                Some(number) => {
-                    numbers += 1;
-                    largest = largest.max(number.abs());
-                    has_fraction |= number.fract() != 0.0;
-                }
+                Some(number) => numbers.push(number.abs()),
                 None if value.is_null() => {}
                 None => others += 1,
             }
@@ -122,8 +118,8 @@ impl<'a> ColumnFormat<'a> {
         let named = ["int", "uint", "float", "decimal"]
             .iter()
             .any(|start| column.data_type.starts_with(start));
-        let places = if largest > 0.0 { largest.log10().floor() as i32 + 1 } else { 0 };
-        let decimals = if has_fraction { (4 - places).clamp(0, 4) as usize } else { 0 };
+        let decimals = decimals(&numbers);
+        let numbers = numbers.len();
         Self { column, is_number: others == 0 && (numbers > 0 || named), decimals }
     }
 
@@ -145,7 +141,7 @@ impl<'a> ColumnFormat<'a> {
 
     fn cell(&self, parts: &Parts, value: &Json) -> Value {
         let text = match value {
-            Json::Null => return context! { kind => "none" },
+            Json::Null => return context! { kind => "none", is_number => self.is_number },
             Json::Number(_) => return self.number_cell(value),
             Json::String(text) => text.clone(),
             other => other.to_string(),
@@ -163,8 +159,8 @@ impl<'a> ColumnFormat<'a> {
 
     fn number_cell(&self, value: &Json) -> Value {
         let text = match (value.as_u64(), value.as_i64(), value.as_f64()) {
-            (Some(whole), _, _) => number::count(whole),
-            (None, Some(whole), _) => format!("−{}", number::count(whole.unsigned_abs())),
+            (Some(_), _, _) => grouped(&value.to_string()),
+            (None, Some(whole), _) => format!("−{}", grouped(&whole.unsigned_abs().to_string())),
             (None, None, Some(float)) => self.float(float),
             (None, None, None) => value.to_string(),
         };
@@ -175,9 +171,10 @@ impl<'a> ColumnFormat<'a> {
 
     fn float(&self, value: f64) -> String {
         let size = value.abs();
-        // Fewer than two digits that say something: as a number by itself.
-        let least = 5.0 * 10.0_f64.powi(-(self.decimals as i32));
-        if !size.is_finite() || size >= 1e6 || (size < least && value.fract() != 0.0) {
+        // What these decimals would round away by more than half a per cent is shown by itself.
+        let unit = 10.0_f64.powi(self.decimals as i32);
+        let is_lossy = ((size * unit).round() / unit - size).abs() > 0.005 * size;
+        if !size.is_finite() || size >= 1e9 || is_lossy {
             return number::number(value);
         }
         let decimals = self.decimals;
@@ -190,8 +187,25 @@ impl<'a> ColumnFormat<'a> {
     }
 }
 
+/// The decimals with which the largest of `sizes` has four digits that say something, or fewer if
+/// none of them needs as many.
+fn decimals(sizes: &[f64]) -> usize {
+    let largest = sizes.iter().copied().filter(|size| size.is_finite()).fold(0.0, f64::max);
+    let places = if largest > 0.0 { largest.log10().floor() as i32 + 1 } else { 0 };
+    let most = (4 - places).clamp(0, 4) as usize;
+    let needed = |size: &f64| {
+        let text = format!("{size:.most$}");
+        text.split_once('.').map_or(0, |(_, part)| part.trim_end_matches('0').len())
+    };
+    sizes.iter().map(needed).max().unwrap_or(0)
+}
+
 fn grouped(digits: &str) -> String {
-    digits.parse::<u64>().map_or_else(|_| digits.to_string(), number::count)
+    // Whole numbers of four digits are often years.
+    match digits.parse::<u64>() {
+        Ok(value) if digits.len() > 4 => number::count(value),
+        _ => digits.to_string(),
+    }
 }
 
 fn safe(text: String) -> Value {
