@@ -10,12 +10,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::allow::trust;
 use super::consent::{can_ask, invalid, load_trusted, require};
-use super::context::{Exit, color, fail_run, note, open_store, show_diagnostics, unknown_step};
+use super::context::{
+    Exit, Surveyed, color, fail_run, note, open_store, show_diagnostics, unknown_step,
+};
 use super::data::show_outputs;
-use super::report::write_report;
 use super::next::where_to_look;
 use super::recall::settings_of_run;
 use super::remote_args::RemoteArgs;
+use super::report::write_report;
 use super::signals::watch_signals;
 use super::sizes::parse_size;
 use super::{Format, Settings, WorkflowArgs, logging, screen};

@@ -125,7 +125,7 @@ pub(super) async fn export(
         OutputFormat::Picture { column, format } => {
             let svg = rows.only_text(schema.index_of(column)?).await?;
             let picture = match format {
-                PictureFormat::Svg => galeras_figures::embed(&svg).map(String::into_bytes),
+                PictureFormat::Svg => Ok(galeras_figures::embed(&svg).into_bytes()),
                 PictureFormat::Png => galeras_figures::png(&svg, DOTS_PER_INCH),
                 PictureFormat::Pdf => galeras_figures::pdf(&svg),
             };

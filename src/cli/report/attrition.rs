@@ -51,10 +51,7 @@ fn line(surveyed: &Surveyed, input: &Input) -> Vec<Vec<TableRef>> {
 }
 
 /// What the cells of a step left and lost.
-async fn stage(
-    surveyed: &Surveyed,
-    tables: &[TableRef],
-) -> Result<Option<AttritionStage>, String> {
+async fn stage(surveyed: &Surveyed, tables: &[TableRef]) -> Result<Option<AttritionStage>, String> {
     let Some(first) = tables.first() else { return Ok(None) };
     let rows_of = |step: usize, port: &str| {
         let manifest = surveyed.states[step].manifest.as_ref()?;

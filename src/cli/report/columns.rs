@@ -80,15 +80,13 @@ fn count_texts(
     let Some(known) = counts else { return Ok(()) };
     let texts = cast(array, &DataType::Utf8)?;
     for text in texts.as_string::<i32>().iter().flatten() {
-        match known.get_mut(text) {
-            Some(count) => *count += 1,
-            None if known.len() >= CATEGORIES || text.len() > CATEGORY => {
-                *counts = None;
-                return Ok(());
-            }
-            None => {
-                known.insert(text.to_string(), 1);
-            }
+        if let Some(count) = known.get_mut(text) {
+            *count += 1;
+        } else if known.len() >= CATEGORIES || text.len() > CATEGORY {
+            *counts = None;
+            return Ok(());
+        } else {
+            known.insert(text.to_string(), 1);
         }
     }
     Ok(())

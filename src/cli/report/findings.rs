@@ -39,11 +39,7 @@ pub(super) async fn findings(surveyed: &Surveyed, input: &Input) -> Result<Findi
         0 => String::new(),
         more => format!("{more} more findings are in the table."),
     };
-    Ok(FindingBlock {
-        title: String::new(),
-        findings: rows.iter().map(finding).collect(),
-        note,
-    })
+    Ok(FindingBlock { title: String::new(), findings: rows.iter().map(finding).collect(), note })
 }
 
 fn finding(row: &JsonRow) -> EffectFinding {

@@ -57,16 +57,17 @@ impl PointColumns {
         // What the step or those before it computed of an answer: numbers that stand behind it.
         let fields = input.schema.schema.fields();
         let behind = fields.iter().skip_while(|field| Some(field.name()) != answer.as_ref());
-        let scores = behind
+        let scores: Vec<String> = behind
             .filter(|field| field.data_type().is_numeric())
             .map(|field| field.name().clone())
-            .filter(|name| !NO_SCORES.contains(&name.as_str()));
+            .filter(|name| !NO_SCORES.contains(&name.as_str()))
+            .collect();
         let cells = cell_columns(&input.tables.first()?.cell).map(|(name, _)| name.to_string());
         let cells: Vec<String> = cells.filter(|_| input.united).collect();
         let groups = GROUPS.iter().map(|name| (*name).to_string()).filter(is_there);
         let mut all = cells.clone();
         all.extend(groups.filter(|name| !cells.contains(name)));
-        Some(Self { answer, reference, scores: scores.collect(), groups: all })
+        Some(Self { answer, reference, scores, groups: all })
     }
 }
 
@@ -82,7 +83,12 @@ pub(super) async fn points(
     let mut df = table(surveyed, input)?.limit(0, Some(limit)).map_err(|e| plain_message(&e))?;
     if !columns.is_empty() {
         let mut chosen: Vec<&str> = input.schema.key.iter().map(String::as_str).collect();
-        chosen.extend(columns.iter().map(String::as_str).filter(|c| !input.schema.key.contains(&(*c).to_string())));
+        chosen.extend(
+            columns
+                .iter()
+                .map(String::as_str)
+                .filter(|c| !input.schema.key.contains(&(*c).to_string())),
+        );
         let chosen: Vec<_> = chosen.into_iter().map(column).collect();
         df = df.select(chosen).map_err(|error| plain_message(&error))?;
     }
@@ -143,10 +149,7 @@ fn point(
         answer: place.and_then(|place| whole(&place.answer)),
         reference: whole(&reference),
         language: CodeLanguage::Python,
-        texts: texts
-            .into_iter()
-            .filter(|text| Some(&text.name) != reference.as_ref())
-            .collect(),
+        texts: texts.into_iter().filter(|text| Some(&text.name) != reference.as_ref()).collect(),
         trace: trace(row, source),
     }
 }
@@ -173,11 +176,8 @@ fn prompt(row: &JsonRow) -> Vec<PromptMessage> {
 
 /// From the row back to the commit that it was mined from.
 fn trace(row: &JsonRow, source: &str) -> Vec<TraceStep> {
-    let mut steps = vec![TraceStep {
-        step: source.to_string(),
-        id: text(row, ID),
-        ..TraceStep::default()
-    }];
+    let mut steps =
+        vec![TraceStep { step: source.to_string(), id: text(row, ID), ..TraceStep::default() }];
     for (name, what) in [("prompt_id", "the prompt"), ("snippet_id", "the data point")] {
         let id = text(row, name);
         if !id.is_empty() {

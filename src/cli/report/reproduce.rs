@@ -13,13 +13,14 @@ const FACTS: usize = 200;
 
 pub(super) fn reproduce(surveyed: &Surveyed) -> ReproduceBlock {
     let plan = &surveyed.plan;
-    let command = |purpose: &str, command: String| ShellCommand {
-        purpose: purpose.to_string(),
-        command,
-    };
+    let command =
+        |purpose: &str, command: String| ShellCommand { purpose: purpose.to_string(), command };
     let cache = super::super::DEFAULT_CACHE;
     let mut commands = vec![
-        command("compute everything, or what is missing", hint::command("run", &plan.file, &plan.set, cache)),
+        command(
+            "compute everything, or what is missing",
+            hint::command("run", &plan.file, &plan.set, cache),
+        ),
         command("see what would run, and why", hint::command("plan", &plan.file, &plan.set, cache)),
     ];
     let lock = std::path::Path::new(&plan.file);
@@ -55,14 +56,14 @@ fn facts(lock: &LockFile, file: &str) -> Vec<Labelled> {
         }
         other => plain(other),
     };
-    let versions = lock.versions.iter().filter(|fact| is_ours(&fact.workflows)).map(|fact| {
-        Labelled { name: format!("{} of {}", fact.operator, words(&fact.of)), value: fact.version.clone() }
-    });
+    let versions =
+        lock.versions.iter().filter(|fact| is_ours(&fact.workflows)).map(|fact| Labelled {
+            name: format!("{} of {}", fact.operator, words(&fact.of)),
+            value: fact.version.clone(),
+        });
     let files = lock.files.iter().filter(|fact| is_ours(&fact.workflows));
-    let files = files.map(|fact| Labelled {
-        name: fact.url.clone(),
-        value: fact.blake3.to_string(),
-    });
+    let files =
+        files.map(|fact| Labelled { name: fact.url.clone(), value: fact.blake3.to_string() });
     let snapshots = lock.snapshots.iter().filter(|fact| is_ours(&fact.workflows)).map(|fact| {
         let rows = fact.rows.len();
         Labelled {

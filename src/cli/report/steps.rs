@@ -55,12 +55,7 @@ pub(super) async fn diagram(surveyed: &Surveyed) -> Result<StepDiagram, String> 
         port: arrow.label,
         points: arrow.points,
     });
-    Ok(StepDiagram {
-        width: placed.width,
-        height: placed.height,
-        steps,
-        arrows: arrows.collect(),
-    })
+    Ok(StepDiagram { width: placed.width, height: placed.height, steps, arrows: arrows.collect() })
 }
 
 /// What is said of a step, or of the first cell of several.
@@ -82,8 +77,11 @@ async fn panel(
     for port in step.step.ports() {
         ports.push(port_panel(surveyed, at, port, known).await?);
     }
-    let seconds: f64 =
-        cells.iter().filter_map(|at| surveyed.states[*at].manifest.as_ref()).map(|m| m.seconds).sum();
+    let seconds: f64 = cells
+        .iter()
+        .filter_map(|at| surveyed.states[*at].manifest.as_ref())
+        .map(|m| m.seconds)
+        .sum();
     let main = |at: &usize| {
         let manifest = surveyed.states[*at].manifest.as_ref()?;
         manifest.port(MAIN).map(|table| table.rows)
@@ -93,15 +91,19 @@ async fn panel(
     let mut reason = match &state.forecast {
         Forecast::Hit | Forecast::RemoteHit => "nothing it depends on has changed".to_string(),
         Forecast::Runs { reason, detail } => match detail {
-            Some(detail) => format!("{reason}: {detail}"),
-            None => reason.to_string(),
+            Some(detail) => format!("{}: {detail}", reason.code()),
+            None => reason.code().to_string(),
         },
         Forecast::Waits { .. } => "waits for a step before it".to_string(),
         Forecast::Broken(why) => why.clone(),
     };
     if cells.len() > 1 {
-        reason = format!("{} of {} cells are stored; this is the first: {}; {reason}",
-            stored, cells.len(), step.name);
+        reason = format!(
+            "{} of {} cells are stored; this is the first: {}; {reason}",
+            stored,
+            cells.len(),
+            step.name
+        );
     }
     Ok(StepBox {
         name: name.to_string(),
@@ -176,8 +178,7 @@ async fn port_panel(
         }
     }
     for column in &mut columns {
-        column.statistics =
-            digest_of(&column.name).and_then(|digest| known.get(&digest)).cloned();
+        column.statistics = digest_of(&column.name).and_then(|digest| known.get(&digest)).cloned();
     }
     let first = rows(open()?.limit(0, Some(FIRST_ROWS)).map_err(failed)?).await?;
     let head: Vec<_> = fields.iter().map(|field| described(field)).collect();

@@ -7,7 +7,6 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::super::context::Surveyed;
-use super::super::hint;
 use super::super::past_runs::PastRuns;
 use super::attrition::attrition;
 use super::findings::findings;
@@ -16,6 +15,7 @@ use super::points::{PointColumns, points};
 use super::reproduce::reproduce;
 use super::steps::diagram;
 use super::values::{block, file_name, rows, table, text};
+use crate::event::RunStatus;
 use crate::operator::{MAIN, REJECTS, plain_message};
 use crate::plan::{Input, PlannedPart, PlannedSection};
 use crate::workflow::KnownPart;
@@ -78,9 +78,20 @@ async fn last_run(surveyed: &Surveyed) -> Option<RunFacts> {
     Some(RunFacts {
         id: run.id.clone(),
         started: run.started.clone(),
-        status: run.status.map_or_else(|| "not ended".to_string(), |status| status.to_string()),
+        status: run.status.map_or_else(|| "not ended".to_string(), status_words),
         seconds: Some(run.seconds),
     })
+}
+
+fn status_words(status: RunStatus) -> String {
+    let words = match status {
+        RunStatus::Ok => "done",
+        RunStatus::Failed => "a step failed",
+        RunStatus::AssertFailed => "a data test failed",
+        RunStatus::CacheFailed => "the store or a disk failed",
+        RunStatus::Interrupted => "interrupted",
+    };
+    words.to_string()
 }
 
 /// The steps without a result, each name once.
@@ -224,8 +235,7 @@ async fn usual(surveyed: &Surveyed) -> Result<Vec<Section>, String> {
     }
     for output in plan.outputs.iter().filter(|output| output.show) {
         if is_stored(surveyed, &output.input) {
-            let mut table =
-                block(surveyed, &output.name, &output.input, &[], TABLE_ROWS).await?;
+            let mut table = block(surveyed, &output.name, &output.input, &[], TABLE_ROWS).await?;
             table.title = output.name.clone();
             sections.push(Section::Table(table));
         }
@@ -250,9 +260,9 @@ fn answers(surveyed: &Surveyed) -> Option<(String, Input)> {
     let names = plan.steps.iter().rev().filter(|step| {
         step.operator.descriptor().name == "score" || step.operator.descriptor().name == "generate"
     });
-    names
-        .filter_map(|step| Some((step.family.clone(), plan.table(&step.name).ok()?)))
-        .find(|(_, input)| is_stored(surveyed, input) && PointColumns::of(surveyed, input).is_some())
+    names.filter_map(|step| Some((step.family.clone(), plan.table(&step.name).ok()?))).find(
+        |(_, input)| is_stored(surveyed, input) && PointColumns::of(surveyed, input).is_some(),
+    )
 }
 
 /// Where rows were lost on the way to what the study is about: the answers, or the largest output.

@@ -263,8 +263,9 @@ impl Args {
 
 /// What is wrong with the column of a role.
 fn column_error(cx: &BindContext, path: &str, name: &str, takes: Takes) -> Option<ArgError> {
-    let Some(field) = cx.input().field(name) else {
-        return Some(ArgError::unknown_column(path, name, cx.input().names()));
+    let input = cx.input();
+    let Some(field) = input.field(name) else {
+        return Some(ArgError::unknown_column(path, name, input.names()));
     };
     let data_type = field.data_type();
     let wanted = match takes {
