@@ -89,7 +89,7 @@ impl Range {
         }
         let step = step((self.high / most as f64) - (self.low / most as f64));
         let (first, last) = ((self.low / step).ceil(), (self.high / step).floor());
-        let decimals = (-step.log10() + 1e-9).ceil().max(0.0) as usize;
+        let decimals = (-step.log10() - 1e-9).ceil().max(0.0) as usize;
         // A step of 25 hundredths has two decimals, one of 2 tenths one.
         let decimals = match (step * 10_f64.powi(decimals as i32)).fract() {
             f if f > 1e-6 && f < 1.0 - 1e-6 => decimals + 1,
