@@ -36,8 +36,8 @@ impl Range {
     /// The range of numbers with a little air, and with `anchors` in it that need none.
     pub(crate) fn of(values: impl Iterator<Item = f64>, anchors: &[f64], scale: Scale) -> Range {
         let log = scale == Scale::Log;
-        let (to, back): (fn(f64) -> f64, fn(f64) -> f64) =
-            if log { (f64::ln, f64::exp) } else { (|v| v, |v| v) };
+        let to = |v: f64| if log { v.ln() } else { v };
+        let back = |v: f64| if log { v.exp() } else { v };
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
         for value in values {
             (low, high) = (low.min(value), high.max(value));
@@ -138,7 +138,7 @@ fn tick_text(value: f64, decimals: usize, largest: f64, step: f64) -> String {
     if value == 0.0 && decimals > 10 {
         return "0".to_string();
     }
-    if value != 0.0 && (largest >= 1e7 || largest < 1e-4 || decimals > 10) {
+    if value != 0.0 && (!(1e-4..1e7).contains(&largest) || decimals > 10) {
         let text = format!("{value:e}");
         // Sums of steps end in digits that mean nothing.
         let digits = (value.abs().log10().floor() - step.log10().floor()).clamp(0.0, 15.0) as usize;

@@ -302,7 +302,8 @@ impl<'a> Sheet<'a> {
                 if lowest {
                     let label = Label::fit(text, SMALL, 1e9, 1);
                     let (half, over) = (label.width / 2.0, GAP / 2.0 - 1.0);
-                    let (from, to) = (area.x - over + half, area.right() + over - half);
+                    // At the left not as far as the numbers beside the vertical axis.
+                    let (from, to) = (area.x - 4.0 + half, area.right() + over - half);
                     let place = if from < to { x.clamp(from, to) } else { x };
                     self.svg.label(&label, place, area.bottom() + 3.0, Anchor::Middle, soft);
                 }

@@ -105,7 +105,7 @@ fn histogram(sheet: &Sheet<'_>, screen: &mut Screen, rows: usize) {
     // As many bins as there are lines for, unless it is said how many.
     let room = rows.saturating_sub(2 + screen.lines.len()) / blocks;
     let found = bins(sheet);
-    let fits = room.saturating_sub(usize::from(blocks > 1)).max(3);
+    let fits = room.saturating_sub(usize::from(blocks > 1)).max(2);
     let found = match sheet.spec.bins.is_none() && found.edges.len() - 1 > fits {
         true => {
             let mut spec = sheet.spec.clone();
