@@ -22,7 +22,7 @@ pub enum FigureError {
         expected: usize,
     },
     /// The kind needs a column that the spec does not name.
-    #[error("a {kind} needs `{role}`: {meaning}")]
+    #[error("{} {kind} needs `{role}`: {meaning}", .kind.article())]
     Needed {
         /// The kind of figure.
         kind: Kind,
@@ -32,7 +32,7 @@ pub enum FigureError {
         meaning: &'static str,
     },
     /// The spec names a column for which the kind has no use.
-    #[error("a {kind} does not take `{role}` (here column `{column}`); it takes {takes}")]
+    #[error("{} {kind} does not take `{role}` (here column `{column}`); it takes {takes}", .kind.article())]
     NotTaken {
         /// The kind of figure.
         kind: Kind,
@@ -44,7 +44,7 @@ pub enum FigureError {
         takes: String,
     },
     /// The spec sets an option for which the kind has no use.
-    #[error("a {kind} does not take `{option}`")]
+    #[error("{} {kind} does not take `{option}`", .kind.article())]
     NoOption {
         /// The kind of figure.
         kind: Kind,
@@ -72,7 +72,10 @@ pub enum FigureError {
         columns: String,
     },
     /// A column holds texts where numbers are needed.
-    #[error("`{role}` of a {kind} must be a column of numbers, and `{column}` holds texts")]
+    #[error(
+        "`{role}` of {} {kind} must be a column of numbers, and `{column}` holds texts",
+        .kind.article()
+    )]
     NotNumbers {
         /// The kind of figure.
         kind: Kind,
@@ -91,7 +94,8 @@ pub enum FigureError {
     },
     /// More than can be told apart in one picture.
     #[error(
-        "column `{column}` gives {count} {what}, and a {kind} shows at most {limit}; filter or group the rows first"
+        "column `{column}` gives {count} {what}, and {} {kind} shows at most {limit}; filter or group the rows first",
+        .kind.article()
     )]
     TooMany {
         /// The kind of figure.
@@ -121,7 +125,8 @@ pub enum FigureError {
     },
     /// Two rows claim one place where there is room for one mark.
     #[error(
-        "rows {first} and {second} are both {place}; a {kind} shows one row for each: group the rows first"
+        "rows {first} and {second} are both {place}; {} {kind} shows one row for each: group the rows first",
+        .kind.article()
     )]
     Twice {
         /// The kind of figure.
@@ -134,7 +139,10 @@ pub enum FigureError {
         second: usize,
     },
     /// A size or count below zero.
-    #[error("in row {row} column `{column}` is {value}, and a {kind} cannot show less than 0")]
+    #[error(
+        "in row {row} column `{column}` is {value}, and {} {kind} cannot show less than 0",
+        .kind.article()
+    )]
     Negative {
         /// The kind of figure.
         kind: Kind,
@@ -172,7 +180,7 @@ pub enum FigureError {
         side: &'static str,
     },
     /// The kind cannot be drawn with characters.
-    #[error("a {kind} cannot be drawn on a terminal")]
+    #[error("{} {kind} cannot be drawn on a terminal", .kind.article())]
     NoTerminal {
         /// The kind of figure.
         kind: Kind,

@@ -22,6 +22,7 @@ mod sheet;
 mod spec;
 mod stats;
 mod svg;
+mod terminal;
 mod text;
 mod theme;
 
@@ -30,6 +31,7 @@ pub use error::FigureError;
 pub use export::{pdf, png};
 pub use font::{FONT_FAMILY, embed, font_css};
 pub use spec::{Kind, Picture, Role, Scale, Spec, Takes, Theme, Use};
+pub use terminal::terminal;
 
 /// Draws a figure.
 ///
@@ -39,21 +41,4 @@ pub use spec::{Kind, Picture, Role, Scale, Spec, Takes, Theme, Use};
 /// to draw, or more than fits a picture: see [`FigureError`].
 pub fn draw(spec: &Spec, data: &Data) -> Result<Picture, FigureError> {
     kinds::draw(spec, data)
-}
-
-/// Draws a histogram or a forest plot with characters, at most this many columns wide and rows
-/// high, in colours or not.
-///
-/// # Errors
-///
-/// As [`draw`], and other kinds are refused.
-pub fn terminal(
-    spec: &Spec,
-    data: &Data,
-    columns: usize,
-    rows: usize,
-    colour: bool,
-) -> Result<String, FigureError> {
-    let _ = (data, columns, rows, colour);
-    Err(FigureError::NoTerminal { kind: spec.kind })
 }

@@ -169,7 +169,7 @@ impl Table {
             Kind::Box | Kind::Violin => (100, 100_000_000),
             Kind::Treemap => (2000, 1000),
             Kind::Graph => (100, 400),
-            Kind::Funnel => (40, 400),
+            Kind::Funnel => (100, 400),
             Kind::Line => (0, 200_000),
             Kind::Scatter => (0, 50_000),
             Kind::Histogram | Kind::Ecdf => (0, 100_000_000),

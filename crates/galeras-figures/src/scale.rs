@@ -36,8 +36,8 @@ impl Range {
     /// The range of numbers with a little air, and with `anchors` in it that need none.
     pub(crate) fn of(values: impl Iterator<Item = f64>, anchors: &[f64], scale: Scale) -> Range {
         let log = scale == Scale::Log;
-        let (to, back): (fn(f64) -> f64, fn(f64) -> f64) =
-            if log { (f64::ln, f64::exp) } else { (|v| v, |v| v) };
+        let to = |v: f64| if log { v.ln() } else { v };
+        let back = |v: f64| if log { v.exp() } else { v };
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
         for value in values {
             (low, high) = (low.min(value), high.max(value));
@@ -89,7 +89,7 @@ impl Range {
         }
         let step = step((self.high / most as f64) - (self.low / most as f64));
         let (first, last) = ((self.low / step).ceil(), (self.high / step).floor());
-        let decimals = (-step.log10() + 1e-9).ceil().max(0.0) as usize;
+        let decimals = (-step.log10() - 1e-9).ceil().max(0.0) as usize;
         // A step of 25 hundredths has two decimals, one of 2 tenths one.
         let decimals = match (step * 10_f64.powi(decimals as i32)).fract() {
             f if f > 1e-6 && f < 1.0 - 1e-6 => decimals + 1,
@@ -127,7 +127,7 @@ fn parse_power(factor: f64, exponent: i32) -> f64 {
 
 /// The least of 1, 2, 2.5, 5 times a power of ten that is not below `rough`.
 fn step(rough: f64) -> f64 {
-    let rough = rough.max(f64::MIN_POSITIVE * 1e10);
+    let rough = rough.max(f64::MIN_POSITIVE);
     let exponent = rough.log10().floor() as i32;
     let fits = |f: &f64| parse_power(*f, exponent) >= rough * (1.0 - 1e-9);
     let factor = [1.0, 2.0, 2.5, 5.0].into_iter().find(fits).unwrap_or(10.0);
@@ -135,7 +135,10 @@ fn step(rough: f64) -> f64 {
 }
 
 fn tick_text(value: f64, decimals: usize, largest: f64, step: f64) -> String {
-    if value != 0.0 && (largest >= 1e7 || step < 1e-5) {
+    if value == 0.0 && decimals > 10 {
+        return "0".to_string();
+    }
+    if value != 0.0 && (!(1e-4..1e7).contains(&largest) || decimals > 10) {
         let text = format!("{value:e}");
         // Sums of steps end in digits that mean nothing.
         let digits = (value.abs().log10().floor() - step.log10().floor()).clamp(0.0, 15.0) as usize;
@@ -229,7 +232,7 @@ mod tests {
         assert_eq!(texts(0.0, 100_000.0, false, 4), ["0", "25,000", "50,000", "75,000", "100,000"]);
         assert_eq!(texts(0.0, 1.0, false, 4), ["0.00", "0.25", "0.50", "0.75", "1.00"]);
         assert_eq!(texts(0.0, 3e8, false, 3), ["0", "1e8", "2e8", "3e8"]);
-        assert_eq!(texts(0.0, 2e-7, false, 2), ["0", "1e−7", "2e−7"]);
+        assert_eq!(texts(0.0, 2e-13, false, 2), ["0", "1e−13", "2e−13"]);
         assert_eq!(texts(0.5, 2000.0, true, 5), ["1", "10", "100", "1000"]);
         assert_eq!(texts(3.0, 5.0, true, 5), ["3.0", "3.5", "4.0", "4.5", "5.0"]);
     }

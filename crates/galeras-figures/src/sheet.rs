@@ -184,12 +184,7 @@ impl<'a> Sheet<'a> {
                 let widths = ticks.map(|(_, t)| Label::fit(&t, SMALL, 1e9, 1).width);
                 widths.fold(0.0, f64::max) + 6.0
             }
-            Dim::Names(names) => {
-                // As narrow as two lines of each name allow, and not half the picture.
-                let widest = self.width * 0.36;
-                let widths = names.iter().map(|n| Label::fit(n, SIZE, widest, 1).width);
-                widths.fold(0.0, f64::max) + 8.0
-            }
+            Dim::Names(names) => self.names_width(names) + 8.0,
             Dim::Nothing => 0.0,
         };
         let first = left + ticks_width;
@@ -307,7 +302,8 @@ impl<'a> Sheet<'a> {
                 if lowest {
                     let label = Label::fit(text, SMALL, 1e9, 1);
                     let (half, over) = (label.width / 2.0, GAP / 2.0 - 1.0);
-                    let (from, to) = (area.x - over + half, area.right() + over - half);
+                    // At the left not as far as the numbers beside the vertical axis.
+                    let (from, to) = (area.x - 4.0 + half, area.right() + over - half);
                     let place = if from < to { x.clamp(from, to) } else { x };
                     self.svg.label(&label, place, area.bottom() + 3.0, Anchor::Middle, soft);
                 }
@@ -339,16 +335,19 @@ impl<'a> Sheet<'a> {
         panel
     }
 
+    /// The width of the names beside an axis, of which the longest are cropped.
+    fn names_width(&self, names: &[String]) -> f64 {
+        let widths = names.iter().map(|n| Label::fit(n, SIZE, self.width * 0.36, 1).width);
+        // A hair more than the widest needs, so that it fits whatever the rounding.
+        widths.fold(0.0, f64::max) + 0.01
+    }
+
     fn names_beside(&mut self, names: &[String], area: Area) {
         let pitch = area.height / names.len() as f64;
         let line = SIZE * LEADING;
         let every = (line / pitch).ceil().max(1.0) as usize;
         let lines = ((pitch / line).floor() as usize).clamp(1, 3);
-        let widest = area.x
-            - 8.0
-            - MARGIN
-            - if self.spec.kind.usage(Role::Y).is_some() { SIZE * LEADING } else { 0.0 };
-        let widest = widest.min(self.width * 0.36);
+        let widest = self.names_width(names);
         for (i, name) in names.iter().enumerate().step_by(every) {
             let label = Label::fit(name, SIZE, widest, lines);
             let y = area.y + pitch * (i as f64 + 0.5);
@@ -475,10 +474,5 @@ impl XTicks {
 /// Names below an axis in at most three level lines each, if all fit whole.
 pub(crate) fn level(names: &[String], pitch: f64) -> Option<Vec<Label>> {
     let labels: Vec<Label> = names.iter().map(|n| Label::fit(n, SMALL, pitch - 5.0, 3)).collect();
-    // A short word must not be broken within for the sake of a narrow column.
-    let whole = |(l, n): (&Label, &String)| {
-        let broken = l.lines.len() > 1 && pitch < 40.0 && !n.contains([' ', '_', '-', '/']);
-        l.whole.is_none() && !broken
-    };
-    labels.iter().zip(names).all(whole).then_some(labels)
+    labels.iter().all(|l| l.whole.is_none() && !l.broken).then_some(labels)
 }

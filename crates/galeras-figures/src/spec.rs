@@ -235,6 +235,11 @@ impl Kind {
         }
     }
 
+    /// `a`, or `an` where the kind's name begins with a vowel.
+    pub(crate) fn article(self) -> &'static str {
+        if self == Kind::Ecdf { "an" } else { "a" }
+    }
+
     /// What a column does in this kind of figure, if it does anything.
     pub fn usage(self, role: Role) -> Option<&'static Use> {
         self.columns().iter().find(|u| u.role == role)

@@ -51,6 +51,8 @@ pub(crate) struct Label {
     pub(crate) size: f64,
     /// Whether it is bold.
     pub(crate) bold: bool,
+    /// Whether a word is broken without a sign to break at.
+    pub(crate) broken: bool,
 }
 
 impl Label {
@@ -73,6 +75,7 @@ impl Label {
             if end == 0 {
                 break;
             }
+            label.broken |= !rest[end..].starts_with(' ') && !rest[..end].ends_with(SIGNS);
             label.lines.push(rest[..end].trim_end().to_string());
             rest = rest[end..].trim_start();
         }
@@ -111,6 +114,9 @@ fn prefix(text: &str, size: f64, width: f64, bold: bool) -> usize {
     text.len()
 }
 
+/// What a line may end with.
+const SIGNS: [char; 11] = [' ', '-', '_', '/', '.', ',', ':', ';', '+', '=', '|'];
+
 /// Where a line ends: behind the last space, or the last sign between words, or else anywhere.
 fn break_at(text: &str, size: f64, width: f64, bold: bool) -> usize {
     let most = prefix(text, size, width, bold);
@@ -119,7 +125,7 @@ fn break_at(text: &str, size: f64, width: f64, bold: bool) -> usize {
         return most;
     }
     let space = line.rfind(' ').map(|at| at + 1);
-    let sign = line.rfind(['-', '_', '/', '.', ',', ':', ';', '+', '=', '|']).map(|at| at + 1);
+    let sign = line.rfind(SIGNS).map(|at| at + 1);
     // A sign far to the left is worse than a word that is broken.
     space.or(sign).filter(|at| *at * 3 > most).unwrap_or(most)
 }

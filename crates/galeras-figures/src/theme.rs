@@ -72,14 +72,14 @@ static PRINT: Look = Look {
 
 /// Fills of groups in print: a grey, and whether there are lines that rise, lines that fall.
 const PRINTED: [(&str, bool, bool); GROUPS] = [
-    ("#595959", false, false),
-    ("#d4d4d4", false, false),
+    ("#9e9e9e", false, false),
+    ("#e4e4e4", false, false),
     ("#ffffff", true, false),
-    ("#999999", false, false),
-    ("#ffffff", false, true),
-    ("#d4d4d4", true, false),
-    ("#ffffff", true, true),
     ("#ffffff", false, false),
+    ("#ffffff", false, true),
+    ("#e4e4e4", true, false),
+    ("#ffffff", true, true),
+    ("#9e9e9e", false, true),
 ];
 
 const DASHES: [&str; GROUPS] =

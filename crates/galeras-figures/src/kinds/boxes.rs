@@ -23,7 +23,10 @@ pub(super) fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
     let groups = groups(sheet);
     let scale = sheet.spec.y_scale.unwrap_or_default();
     let range = Range::of(sheet.table.rows.iter().map(|r| r.y), &anchors(sheet), scale);
-    let panels = sheet.panels(&slots.plan(sheet, range, Some(Key::Bar)))?;
+    // Printed violins are told apart by their outlines, boxes by what fills them.
+    let printed = sheet.look.theme == Theme::Print && sheet.spec.kind == Kind::Violin;
+    let key = if printed { Key::Line } else { Key::Bar };
+    let panels = sheet.panels(&slots.plan(sheet, range, Some(key)))?;
     for panel in &panels {
         if let Some(value) = sheet.spec.reference {
             reference(sheet, panel, value, slots.lying, "4 3");

@@ -83,8 +83,8 @@ pub(super) fn histogram(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
     let scale = sheet.spec.x_scale.unwrap_or_default();
     let x = Range::of(edges.iter().copied(), &anchors(sheet), scale);
     let y = Range::of([most].into_iter(), &[0.0], Scale::Linear);
-    let panels = sheet.panels(&plan(sheet, x, y, "rows", Key::Bar))?;
-    let many = sheet.table.groups() > 1;
+    let panels = sheet.panels(&plan(sheet, x, y, "rows", Key::Line))?;
+    let many = !sheet.table.colors.is_empty();
     for (panel, groups) in panels.iter().zip(&counts) {
         for (group, bins) in groups.iter().enumerate() {
             sheet.svg.open("bins");
@@ -93,12 +93,16 @@ pub(super) fn histogram(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
                     for (pair, n) in edges.windows(2).zip(bins).filter(|(_, n)| **n > 0) {
                         let (left, right) = (panel.x(pair[0]), panel.x(pair[1]));
                         let area = Area::between(left, panel.y(*n as f64), right, panel.y(0.0));
-                        let fill = Fill { color: sheet.look.color(0), opacity: 0.8 };
-                        let outline = Stroke::solid(sheet.look.ground, 0.6);
                         let title =
                             format!("{} to {}: {}", number(pair[0]), number(pair[1]), count(*n));
                         sheet.svg.open_titled("bin", &title);
-                        sheet.svg.rect(area, fill, Some(outline));
+                        if sheet.look.theme == Theme::Print {
+                            sheet.look.bar(&mut sheet.svg, area, 0, 1.0);
+                        } else {
+                            let fill = Fill { color: sheet.look.color(0), opacity: 0.8 };
+                            let outline = Stroke::solid(sheet.look.ground, 0.6);
+                            sheet.svg.rect(area, fill, Some(outline));
+                        }
                         sheet.svg.close();
                     }
                 }

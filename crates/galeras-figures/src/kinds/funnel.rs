@@ -32,8 +32,7 @@ pub(super) fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
     let reasons = sheet.table.rows.iter().any(|r| r.label.is_some());
     let pitch = if reasons { 44.0 } else { 30.0 };
     let widest = sheet.table.rows.iter().map(|r| Label::fit(&whole(r.y), SMALL, 1e9, 1).width);
-    let beside =
-        widest.fold(0.0, f64::max) + 8.0 + Label::fit("99.9 %  99.9 %", SMALL, 1e9, 1).width + 10.0;
+    let beside = widest.fold(0.0, f64::max) + 8.0 + 2.0 * share_width() + 4.0;
     let plan = Plan {
         x: Dim::Nothing,
         y: Dim::Names(sheet.table.xs.clone()),
@@ -95,6 +94,11 @@ pub(super) fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
     Ok(())
 }
 
+/// The width of a column of shares.
+fn share_width() -> f64 {
+    Label::fit("< 0.1 %", SMALL, 1e9, 1).width + 9.0
+}
+
 fn whole(value: f64) -> String {
     if value.fract() == 0.0 && value < 1e15 { count(value as usize) } else { number(value) }
 }
@@ -114,7 +118,7 @@ fn stages(sheet: &Sheet<'_>, panel: usize) -> Vec<Stage> {
 
 fn numbers(sheet: &mut Sheet<'_>, stage: &Stage, from: f64, y: f64, beside: f64) {
     let right = from + beside;
-    let column = Label::fit("99.9 %  ", SMALL, 1e9, 1).width;
+    let column = share_width();
     let texts = [
         (whole(stage.row.y), right - 2.0 * column, sheet.look.ink),
         (stage.first.map(percent).unwrap_or_default(), right - column, sheet.look.soft),

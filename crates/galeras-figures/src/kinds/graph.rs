@@ -24,6 +24,9 @@ struct Graph {
     nodes: Vec<String>,
     roles: Vec<Option<usize>>,
     edges: Vec<Edge>,
+    /// The look of each group: roles and kinds of arrows begin anew, so that the first arrows have
+    /// the colour of the first nodes.
+    looks: Vec<usize>,
 }
 
 impl Graph {
@@ -50,11 +53,23 @@ impl Graph {
             if let Some(first) = seen.insert((from, to, row.color), row) {
                 return Err(super::twice(sheet, first, row, &[Role::X, Role::Y, Role::Color]));
             }
-            edges.push(Edge { from, to, color: row.color, label: row.label.clone() });
+            edges.push(Edge {
+                from,
+                to,
+                color: row.color,
+                label: row.label.clone().filter(|l| !l.trim().is_empty()),
+            });
         }
         let role = |i| roles.get(&i).and_then(|(_, color)| *color);
-        let roles = (0..nodes.len()).map(role).collect();
-        Ok(Graph { nodes, roles, edges })
+        let roles: Vec<Option<usize>> = (0..nodes.len()).map(role).collect();
+        let mut next = [0, 0];
+        let look = |group: usize| {
+            let next = &mut next[usize::from(roles.contains(&Some(group)))];
+            *next += 1;
+            *next - 1
+        };
+        let looks = (0..table.colors.len()).map(look).collect();
+        Ok(Graph { nodes, roles, edges, looks })
     }
 }
 
@@ -223,7 +238,7 @@ fn draw_edge(
     use std::fmt::Write as _;
     let ink = sheet.look.soft;
     let stroke = match edge.color {
-        Some(group) => sheet.look.stroke(group, 1.4),
+        Some(group) => sheet.look.stroke(graph.looks[group], 1.4),
         None => Stroke::solid(ink, 1.2),
     };
     let mut words = format!("{} → {}", graph.nodes[edge.from], graph.nodes[edge.to]);
@@ -314,7 +329,7 @@ fn draw_node(sheet: &mut Sheet<'_>, graph: &Graph, lay: &Lay, node: usize, area:
         None => name.clone(),
     };
     sheet.svg.open_titled("node", &title);
-    outline(sheet, area, role);
+    outline(sheet, area, role.map(|group| graph.looks[group]));
     let label = &lay.labels[node];
     let (x, y) = (area.x + area.width / 2.0, area.y + area.height / 2.0);
     sheet.svg.label_beside(label, x, y, Anchor::Middle, sheet.look.ink);
@@ -361,9 +376,10 @@ fn legend(sheet: &mut Sheet<'_>, graph: &Graph, top: f64) -> f64 {
         sheet.svg.open("key");
         if graph.roles.contains(&Some(group)) {
             let height = 11.0;
-            outline(sheet, Area { x, y: middle - height / 2.0, width: 20.0, height }, Some(group));
+            let area = Area { x, y: middle - height / 2.0, width: 20.0, height };
+            outline(sheet, area, Some(graph.looks[group]));
         } else {
-            let stroke = sheet.look.stroke(group, 1.6);
+            let stroke = sheet.look.stroke(graph.looks[group], 1.6);
             sheet.svg.line((x, middle), (x + 20.0, middle), stroke);
         }
         sheet.svg.label_beside(&label, x + 26.0, middle, Anchor::Start, sheet.look.ink);

@@ -138,7 +138,7 @@ pub(super) fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
 fn cell_text(rows: &[Row], value: f64) -> String {
     let most = rows.iter().map(|r| r.value.abs()).fold(0.0, f64::max);
     let whole = rows.iter().all(|r| r.value.fract() == 0.0);
-    match most <= 10.0 && most >= 0.02 && !whole {
+    match (0.02..=10.0).contains(&most) && !whole {
         true => {
             let text = format!("{value:.2}");
             if text == "-0.00" { "0.00".to_string() } else { text.replace('-', "−") }

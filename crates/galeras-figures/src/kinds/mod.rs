@@ -10,6 +10,11 @@ mod heatmap;
 mod points;
 mod treemap;
 
+pub(crate) use distribution::bins;
+pub(crate) use forest::{
+    range as forest_range, references as forest_references, words as forest_words,
+};
+
 use crate::data::Data;
 use crate::error::FigureError;
 use crate::rows::{Row, Table};

@@ -160,6 +160,10 @@ fn write_label(
     let label = Label::fit(text, SMALL, (panel.area.width * 0.4).min(130.0), 1);
     let (x, y, gap) = (panel.x(row.x), panel.y(row.y), radius + 3.0);
     let (width, height) = (label.width, SMALL * LEADING);
+    // Beyond the ends of an interval, moved inwards at the sides of the panel.
+    let (low, high) = row.interval.map_or((y, y), |(a, b)| (panel.y(a), panel.y(b)));
+    let inwards =
+        (x - width / 2.0).clamp(panel.area.x, (panel.area.right() - width).max(panel.area.x));
     let places = [
         (x + gap, y - height / 2.0),
         (x - gap - width, y - height / 2.0),
@@ -169,6 +173,8 @@ fn write_label(
         (x + gap * 0.7, y + gap - height * 0.2),
         (x - gap * 0.7 - width, y - gap - height * 0.8),
         (x - gap * 0.7 - width, y + gap - height * 0.2),
+        (inwards, y.min(high) - 2.0 - height),
+        (inwards, y.max(low) + 2.0),
     ];
     let free = |(left, top): &(f64, f64)| {
         let area = Area { x: *left, y: *top, width, height };

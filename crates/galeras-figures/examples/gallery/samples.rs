@@ -1,0 +1,534 @@
+//! Figures as a study of code models would have them, from numbers made by a fixed recipe.
+
+use galeras_figures::{Column, Data, FigureError, Kind, Scale, Spec, Values};
+
+/// Numbers between 0 and 1 from a seed (Knuth's constants for a linear congruence).
+pub(crate) struct Draw(u64);
+
+impl Draw {
+    pub(crate) fn new(seed: u64) -> Draw {
+        Draw(seed)
+    }
+
+    pub(crate) fn uniform(&mut self) -> f64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// About normal: the sum of twelve.
+    pub(crate) fn normal(&mut self, mean: f64, sd: f64) -> f64 {
+        mean + sd * ((0..12).map(|_| self.uniform()).sum::<f64>() - 6.0)
+    }
+}
+
+fn name(text: &str) -> Option<String> {
+    Some(text.to_string())
+}
+
+pub(crate) fn texts(values: &[&str]) -> Values {
+    Values::Texts(values.iter().map(|v| Some((*v).to_string())).collect())
+}
+
+pub(crate) fn numbers(values: &[f64]) -> Values {
+    Values::Numbers(values.iter().map(|v| Some(*v)).collect())
+}
+
+/// Answers of three models to prompts: their scores and lengths, by testbed.
+fn answers() -> Result<Data, FigureError> {
+    let mut draw = Draw::new(7);
+    let (mut model, mut testbed) = (Vec::new(), Vec::new());
+    let (mut score, mut tokens) = (Vec::new(), Vec::new());
+    for row in 0..420 {
+        let which = row % 3;
+        model.push(name(["base", "few-shot", "chain of thought"][which]));
+        testbed.push(name(["random cut", "with docstring"][row / 3 % 2]));
+        let value = draw.normal(0.52 + 0.07 * which as f64, 0.14).clamp(0.0, 1.0);
+        score.push(if row % 97 == 0 { None } else { Some(value) });
+        tokens.push(Some(draw.normal(3.6 + 0.3 * which as f64, 0.7).exp().round()));
+    }
+    let mut data = Data::of([
+        ("model", Values::Texts(model)),
+        ("testbed", Values::Texts(testbed)),
+        ("codebleu", Values::Numbers(score)),
+    ])?;
+    data.push(Column {
+        name: "length".to_string(),
+        values: Values::Numbers(tokens),
+        unit: Some("tokens".to_string()),
+        description: Some("tokens of the answer".to_string()),
+    })?;
+    Ok(data)
+}
+
+fn spec(kind: Kind, columns: &[(&str, &str)], title: &str) -> Spec {
+    let mut spec = Spec::new(kind);
+    for (role, column) in columns {
+        let column = Some((*column).to_string());
+        match *role {
+            "x" => spec.x = column,
+            "y" => spec.y = column,
+            "low" => spec.low = column,
+            "high" => spec.high = column,
+            "color" => spec.color = column,
+            "facet" => spec.facet = column,
+            _ => spec.label = column,
+        }
+    }
+    spec.title = (!title.is_empty()).then(|| title.to_string());
+    spec
+}
+
+/// Every sample: a name for its files, what is drawn, and of what.
+pub(crate) fn all() -> Result<Vec<(&'static str, Spec, Data)>, FigureError> {
+    let answers = answers()?;
+    let mut logarithmic = spec(Kind::Histogram, &[("x", "length")], "Length of answers");
+    logarithmic.x_scale = Some(Scale::Log);
+    let mut violin = spec(
+        Kind::Violin,
+        &[("x", "model"), ("y", "codebleu"), ("color", "testbed")],
+        "Similarity to the reference by model and testbed",
+    );
+    violin.caption = Some("CodeBLEU of answers".to_string());
+    let mut found = vec![
+        (
+            "histogram",
+            spec(Kind::Histogram, &[("x", "codebleu")], "Similarity to the reference"),
+            answers.clone(),
+        ),
+        ("histogram-log", logarithmic, answers.clone()),
+        (
+            "histogram-groups",
+            spec(
+                Kind::Histogram,
+                &[("x", "codebleu"), ("color", "model"), ("facet", "testbed")],
+                "",
+            ),
+            answers.clone(),
+        ),
+        (
+            "ecdf",
+            spec(
+                Kind::Ecdf,
+                &[("x", "codebleu"), ("color", "model")],
+                "Similarity to the reference",
+            ),
+            answers.clone(),
+        ),
+        (
+            "box",
+            spec(
+                Kind::Box,
+                &[("x", "model"), ("y", "codebleu"), ("color", "testbed")],
+                "Similarity by model",
+            ),
+            answers.clone(),
+        ),
+        (
+            "box-facets",
+            spec(Kind::Box, &[("y", "length"), ("color", "model"), ("facet", "testbed")], ""),
+            answers.clone(),
+        ),
+        ("violin", violin, answers),
+    ];
+    found.extend(estimates()?);
+    found.extend(others()?);
+    Ok(found)
+}
+
+fn estimates() -> Result<Vec<(&'static str, Spec, Data)>, FigureError> {
+    let leaderboard = Data::of([
+        ("model", texts(&["gpt-4o", "claude-3", "codellama-34b", "starcoder2", "deepseek-coder"])),
+        ("pass rate", numbers(&[0.71, 0.69, 0.48, 0.41, 0.55])),
+        ("low", numbers(&[0.66, 0.64, 0.43, 0.36, 0.5])),
+        ("high", numbers(&[0.76, 0.74, 0.53, 0.46, 0.6])),
+        ("cost", numbers(&[12.1, 14.9, 0.9, 0.35, 1.4])),
+    ])?;
+    let interval = [("low", "low"), ("high", "high")];
+    let with = |columns: &[(&'static str, &'static str)]| [columns, &interval[..]].concat();
+    let mut cost = spec(
+        Kind::Scatter,
+        &with(&[("x", "cost"), ("y", "pass rate"), ("label", "model")]),
+        "What a better answer costs",
+    );
+    cost.x_scale = Some(Scale::Log);
+    cost.x_label = Some("cost (dollars per 1000 answers)".to_string());
+
+    let effects = Data::of([
+        (
+            "outcome",
+            texts(&[
+                "CodeBLEU",
+                "Levenshtein similarity",
+                "passes the tests",
+                "CodeBLEU",
+                "Levenshtein similarity",
+                "passes the tests",
+                "has a docstring",
+            ]),
+        ),
+        (
+            "adjusted",
+            texts(&["naive", "naive", "naive", "back-door", "back-door", "back-door", "back-door"]),
+        ),
+        ("effect", numbers(&[0.12, 0.08, 0.21, 0.061, 0.034, 0.142, -0.02])),
+        (
+            "low",
+            Values::Numbers(vec![
+                Some(0.09),
+                Some(0.05),
+                Some(0.15),
+                Some(0.03),
+                Some(-0.002),
+                Some(0.08),
+                None,
+            ]),
+        ),
+        (
+            "high",
+            Values::Numbers(vec![
+                Some(0.15),
+                Some(0.11),
+                Some(0.27),
+                Some(0.092),
+                Some(0.07),
+                Some(0.204),
+                None,
+            ]),
+        ),
+    ])?;
+    let mut draw = Draw::new(3);
+    let covariates = [
+        "lines of code",
+        "cyclomatic complexity",
+        "number of parameters",
+        "age of the repository",
+        "stars",
+        "identifier length",
+    ];
+    let (mut covariate, mut when, mut smd) = (Vec::new(), Vec::new(), Vec::new());
+    for c in covariates {
+        for (at, spread) in [("before", 0.3), ("after", 0.05)] {
+            covariate.push(name(c));
+            when.push(name(at));
+            smd.push(Some(draw.normal(0.0, spread)));
+        }
+    }
+    let balance = Data::of([
+        ("covariate", Values::Texts(covariate)),
+        ("when", Values::Texts(when)),
+        ("standardised mean difference", Values::Numbers(smd)),
+    ])?;
+    let (mut x, mut y, mut low, mut high, mut group) = (vec![], vec![], vec![], vec![], vec![]);
+    for (g, factor) in [("with docstring", 1.0), ("without", 0.6)] {
+        for at in 1..=10 {
+            let mean = factor * (1.0 - (-f64::from(at) / 4.0).exp());
+            x.push(f64::from(at));
+            y.push(mean);
+            low.push(mean - 0.08);
+            high.push(mean + 0.08);
+            group.push(g);
+        }
+    }
+    let curve = Data::of([
+        ("samples", numbers(&x)),
+        ("pass@k", numbers(&y)),
+        ("low", numbers(&low)),
+        ("high", numbers(&high)),
+        ("prompt", texts(&group)),
+    ])?;
+    let mut draw = Draw::new(11);
+    let (mut size, mut time, mut kind) = (vec![], vec![], vec![]);
+    for i in 0..300 {
+        let s = draw.normal(40.0, 12.0).max(3.0);
+        size.push(s);
+        time.push((s * 0.08 + draw.normal(0.0, 0.9) + f64::from(i % 3)).max(0.1));
+        kind.push(["function", "method", "property"][i as usize % 3]);
+    }
+    let sizes =
+        Data::of([("lines", numbers(&size)), ("seconds", numbers(&time)), ("kind", texts(&kind))])?;
+    Ok(vec![
+        (
+            "bar",
+            spec(Kind::Bar, &with(&[("x", "model"), ("y", "pass rate")]), "Leaderboard"),
+            leaderboard.clone(),
+        ),
+        ("scatter-labels", cost, leaderboard),
+        (
+            "forest",
+            spec(
+                Kind::Forest,
+                &with(&[("y", "outcome"), ("x", "effect"), ("color", "adjusted")]),
+                "Effect of few-shot prompts",
+            ),
+            effects.clone(),
+        ),
+        (
+            "forest-facets",
+            spec(
+                Kind::Forest,
+                &with(&[("y", "outcome"), ("x", "effect"), ("facet", "adjusted")]),
+                "",
+            ),
+            effects,
+        ),
+        (
+            "love",
+            spec(
+                Kind::Love,
+                &[("y", "covariate"), ("x", "standardised mean difference"), ("color", "when")],
+                "Balance of covariates",
+            ),
+            balance,
+        ),
+        (
+            "line",
+            spec(
+                Kind::Line,
+                &with(&[("x", "samples"), ("y", "pass@k"), ("color", "prompt")]),
+                "More samples, more passes",
+            ),
+            curve,
+        ),
+        (
+            "scatter",
+            spec(
+                Kind::Scatter,
+                &[("x", "lines"), ("y", "seconds"), ("color", "kind")],
+                "Time to answer",
+            ),
+            sizes,
+        ),
+    ])
+}
+
+fn others() -> Result<Vec<(&'static str, Spec, Data)>, FigureError> {
+    let names = ["lines", "tokens", "identifiers", "complexity", "age", "score"];
+    let (mut x, mut y, mut r) = (vec![], vec![], vec![]);
+    let mut draw = Draw::new(5);
+    for (i, a) in names.iter().enumerate() {
+        for (j, b) in names.iter().enumerate() {
+            x.push(*a);
+            y.push(*b);
+            let near = 1.0 - 0.45 * i.abs_diff(j) as f64;
+            r.push(if i == j { 1.0 } else { (near + draw.normal(0.0, 0.1)).clamp(-1.0, 1.0) });
+        }
+    }
+    let correlations =
+        Data::of([("a", texts(&x)), ("b", texts(&y)), ("correlation", numbers(&r))])?;
+    let (mut x, mut y, mut n) = (vec![], vec![], vec![]);
+    for hour in 0..24 {
+        for day in ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"] {
+            x.push(f64::from(hour));
+            y.push(day);
+            n.push((draw.uniform() * 40.0 * (1.0 - (f64::from(hour) - 14.0).abs() / 16.0)).round());
+        }
+    }
+    let commits = Data::of([("hour", numbers(&x)), ("day", texts(&y)), ("commits", numbers(&n))])?;
+
+    let tokens = [
+        ("identifier", "names", 412.0),
+        ("attribute", "names", 198.0),
+        ("parameter", "names", 97.0),
+        ("builtin", "names", 60.0),
+        ("def", "keywords", 88.0),
+        ("return", "keywords", 80.0),
+        ("if", "keywords", 66.0),
+        ("for", "keywords", 41.0),
+        ("in", "keywords", 39.0),
+        ("import", "keywords", 12.0),
+        ("(", "punctuation", 260.0),
+        (")", "punctuation", 260.0),
+        (",", "punctuation", 190.0),
+        (":", "punctuation", 150.0),
+        ("string", "literals", 120.0),
+        ("number", "literals", 70.0),
+        ("None", "literals", 20.0),
+        ("comment", "comments", 34.0),
+        ("docstring", "comments", 50.0),
+    ];
+    let (mut token, mut class, mut count, mut of) = (vec![], vec![], vec![], vec![]);
+    for (side, factor) in [("ground truth", 1.0), ("answers", 0.8)] {
+        for (t, c, n) in tokens {
+            token.push(t);
+            class.push(c);
+            count.push((n * (factor + draw.uniform() * 0.4)).round());
+            of.push(side);
+        }
+    }
+    let taxonomy = Data::of([
+        ("token", texts(&token)),
+        ("class", texts(&class)),
+        ("count", numbers(&count)),
+        ("of", texts(&of)),
+    ])?;
+
+    let optional = |values: &[&str]| {
+        Values::Texts(values.iter().map(|v| (!v.is_empty()).then(|| (*v).to_string())).collect())
+    };
+    let model = Data::of([
+        (
+            "from",
+            texts(&[
+                "prompt strategy",
+                "CodeBLEU",
+                "lines of code",
+                "complexity",
+                "prompt size",
+                "prompt strategy",
+                "lines of code",
+                "complexity",
+                "lines of code",
+                "lines of code",
+                "complexity",
+                "prompt strategy",
+                "prompt size",
+            ]),
+        ),
+        (
+            "to",
+            optional(&[
+                "",
+                "",
+                "",
+                "",
+                "",
+                "CodeBLEU",
+                "prompt strategy",
+                "prompt strategy",
+                "CodeBLEU",
+                "complexity",
+                "CodeBLEU",
+                "prompt size",
+                "CodeBLEU",
+            ]),
+        ),
+        (
+            "role",
+            texts(&[
+                "treatment",
+                "outcome",
+                "confounder",
+                "confounder",
+                "mediator",
+                "effect asked for",
+                "other arrows",
+                "other arrows",
+                "other arrows",
+                "other arrows",
+                "other arrows",
+                "other arrows",
+                "other arrows",
+            ]),
+        ),
+    ])?;
+    let pipeline = Data::of([
+        (
+            "from",
+            texts(&[
+                "repositories",
+                "methods",
+                "methods",
+                "deduplicate",
+                "cut",
+                "ask",
+                "score",
+                "features",
+                "estimate",
+            ]),
+        ),
+        (
+            "to",
+            texts(&[
+                "methods",
+                "deduplicate",
+                "features",
+                "cut",
+                "ask",
+                "score",
+                "estimate",
+                "estimate",
+                "report",
+            ]),
+        ),
+        (
+            "rows",
+            texts(&["3", "18,204", "", "12,001", "12,001", "36,003", "36,003", "18,204", "6"]),
+        ),
+    ])?;
+    let attrition = Data::of([
+        (
+            "stage",
+            texts(&[
+                "methods found",
+                "parsed",
+                "without near duplicates",
+                "with a docstring",
+                "after the models’ cut-off",
+            ]),
+        ),
+        ("rows", numbers(&[18_204.0, 17_950.0, 12_001.0, 4322.0, 871.0])),
+        (
+            "why",
+            optional(&[
+                "",
+                "do not parse",
+                "near duplicates (MinHash, 0.8)",
+                "no docstring",
+                "older than the cut-off",
+            ]),
+        ),
+    ])?;
+    Ok(vec![
+        (
+            "heatmap",
+            spec(
+                Kind::Heatmap,
+                &[("x", "a"), ("y", "b"), ("color", "correlation")],
+                "Correlations",
+            ),
+            correlations,
+        ),
+        (
+            "heatmap-counts",
+            spec(
+                Kind::Heatmap,
+                &[("x", "hour"), ("y", "day"), ("color", "commits")],
+                "When people commit",
+            ),
+            commits,
+        ),
+        (
+            "treemap",
+            spec(
+                Kind::Treemap,
+                &[("x", "token"), ("y", "count"), ("color", "class"), ("facet", "of")],
+                "Tokens by taxonomy",
+            ),
+            taxonomy,
+        ),
+        (
+            "graph",
+            spec(
+                Kind::Graph,
+                &[("x", "from"), ("y", "to"), ("color", "role")],
+                "Structural causal model",
+            ),
+            model,
+        ),
+        (
+            "graph-pipeline",
+            spec(Kind::Graph, &[("x", "from"), ("y", "to"), ("label", "rows")], "The workflow"),
+            pipeline,
+        ),
+        (
+            "funnel",
+            spec(
+                Kind::Funnel,
+                &[("x", "stage"), ("y", "rows"), ("label", "why")],
+                "Where the rows went",
+            ),
+            attrition,
+        ),
+    ])
+}

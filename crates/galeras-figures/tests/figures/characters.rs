@@ -1,0 +1,77 @@
+//! Figures of characters.
+
+use galeras_figures::{Data, FigureError, Kind, Spec, Values, terminal};
+
+use crate::samples::{self, numbers, texts};
+
+#[test]
+fn a_histogram_has_a_line_for_each_bin() {
+    let data = Data::of([("v", numbers(&[1.0, 1.5, 2.0, 2.5, 2.6, 5.0]))]).unwrap();
+    let spec = Spec { x: Some("v".to_string()), bins: Some(4), ..Spec::new(Kind::Histogram) };
+    let drawn = terminal(&spec, &data, 40, 20, false).unwrap();
+    assert_eq!(
+        drawn,
+        "1 – 2 │████████████████████▋ 2\n2 – 3 │███████████████████████████████ 3\n3 – 4 │ 0\n4 – 5 │██████████▍ 1\nn = 6\n"
+    );
+}
+
+#[test]
+fn a_forest_has_its_estimates_between_their_ends() {
+    let data = Data::of([
+        ("e", numbers(&[1.0, -1.0])),
+        ("o", texts(&["up", "down"])),
+        ("low", Values::Numbers(vec![Some(0.0), None])),
+        ("high", Values::Numbers(vec![Some(2.0), None])),
+    ])
+    .unwrap();
+    let name = |n: &str| Some(n.to_string());
+    let spec = Spec {
+        x: name("e"),
+        y: name("o"),
+        low: name("low"),
+        high: name("high"),
+        ..Spec::new(Kind::Forest)
+    };
+    let drawn = terminal(&spec, &data, 60, 20, false).unwrap();
+    let lines: Vec<&str> = drawn.lines().collect();
+    let at = |line: &str, c: char| line.chars().position(|x| x == c).unwrap();
+    let (left, mark, right) = (at(lines[0], '├'), at(lines[0], '●'), at(lines[0], '┤'));
+    assert!(mark.abs_diff((left + right) / 2) <= 1, "{drawn}");
+    let (zero, hollow) = (at(lines[1], '│'), at(lines[1], '○'));
+    assert!(zero.abs_diff(left) <= 1 && (left - hollow).abs_diff(mark - left) <= 1, "{drawn}");
+    assert!(lines[0].ends_with("1 [0, 2]") && lines[1].ends_with("−1"));
+}
+
+#[test]
+fn lines_are_no_longer_and_no_more_than_there_is_room_for() {
+    for (name, spec, data) in samples::all().unwrap() {
+        for (columns, rows) in [(30, 6), (80, 24), (200, 60)] {
+            let drawn = match terminal(&spec, &data, columns, rows, false) {
+                Ok(drawn) => drawn,
+                Err(FigureError::NoTerminal { .. }) => continue,
+                Err(error) => panic!("{name}: {error}"),
+            };
+            let widest = drawn.lines().map(|l| l.chars().count()).max().unwrap();
+            assert!(widest <= columns, "{name} {columns}:\n{drawn}");
+            // Six groups have more than six lines, however few there are.
+            assert!(rows == 6 || drawn.lines().count() <= rows, "{name} {rows}:\n{drawn}");
+        }
+    }
+}
+
+#[test]
+fn texts_of_the_data_do_nothing_to_a_terminal() {
+    let data = Data::of([
+        ("e", numbers(&[1.0, 2.0])),
+        ("o", texts(&["\u{1b}[2Jgone", "\u{202e}back\nand more"])),
+    ])
+    .unwrap();
+    let mut spec =
+        Spec { x: Some("e".to_string()), y: Some("o".to_string()), ..Spec::new(Kind::Forest) };
+    spec.title = Some("\u{7}bell".to_string());
+    let drawn = terminal(&spec, &data, 80, 20, false).unwrap();
+    assert!(!drawn.contains(['\u{1b}', '\u{202e}', '\u{7}']), "{drawn:?}");
+    assert!(drawn.contains("\\u{1b}[2Jgone") && drawn.contains("back\\nand more"));
+    let coloured = terminal(&spec, &data, 80, 20, true).unwrap();
+    assert!(coloured.contains("\u{1b}[34m") && coloured.contains("\u{1b}[0m"));
+}

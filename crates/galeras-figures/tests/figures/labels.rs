@@ -1,0 +1,255 @@
+//! Labels have room: none overlaps another or leaves the picture, whatever the data are called.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use galeras_figures::{Data, FigureError, Kind, Spec, Theme, draw, font_css, png};
+use resvg::usvg::{Group, Node, Options, Rect, Tree, fontdb};
+use roxmltree::Document;
+
+use crate::samples::{self, Draw, numbers, texts};
+
+/// Where each text is, as a renderer sets it in the font that the picture carries.
+fn texts_of(svg: &str) -> Vec<(String, Rect)> {
+    fn walk(group: &Group, found: &mut Vec<(String, Rect)>) {
+        for node in group.children() {
+            match node {
+                Node::Group(group) => walk(group, found),
+                Node::Text(text) => {
+                    let words = text.chunks().iter().map(|c| c.text()).collect::<String>();
+                    found.push((words, text.abs_bounding_box()));
+                }
+                _ => {}
+            }
+        }
+    }
+    let mut fonts = fontdb::Database::new();
+    let css = font_css(&[svg]);
+    for part in css.split("base64,").skip(1) {
+        let file = &part[..part.find(')').unwrap()];
+        fonts.load_font_data(base64::engine::general_purpose::STANDARD.decode(file).unwrap());
+    }
+    let options = Options { fontdb: Arc::new(fonts), ..Options::default() };
+    let tree = Tree::from_str(svg, &options).unwrap();
+    let mut found = Vec::new();
+    walk(tree.root(), &mut found);
+    found
+}
+
+#[track_caller]
+fn check(name: &str, svg: &str) {
+    let document = Document::parse(svg).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let view: Vec<f32> = document
+        .root_element()
+        .attribute("viewBox")
+        .unwrap()
+        .split(' ')
+        .map(|v| v.parse().unwrap())
+        .collect();
+    let texts = texts_of(svg);
+    for (i, (words, a)) in texts.iter().enumerate() {
+        let inside = a.left() >= -0.1
+            && a.top() >= -0.1
+            && a.right() <= view[2] + 0.1
+            && a.bottom() <= view[3] + 0.1;
+        assert!(inside, "{name}: `{words}` leaves the picture of {view:?}: {a:?}");
+        for (other, b) in &texts[i + 1..] {
+            let meet = a.left() + 0.4 < b.right()
+                && b.left() + 0.4 < a.right()
+                && a.top() + 0.4 < b.bottom()
+                && b.top() + 0.4 < a.bottom();
+            assert!(!meet, "{name}: `{words}` {a:?} and `{other}` {b:?} overlap");
+        }
+    }
+}
+
+/// Nothing in the picture does anything or leads anywhere.
+#[track_caller]
+fn check_inert(name: &str, svg: &str) {
+    let document = Document::parse(svg).unwrap_or_else(|e| panic!("{name}: {e}"));
+    for node in document.descendants().filter(roxmltree::Node::is_element) {
+        let tag = node.tag_name().name();
+        let known = ["svg", "g", "title", "rect", "line", "circle", "path", "text"];
+        assert!(known.contains(&tag), "{name}: <{tag}>");
+        for attribute in node.attributes() {
+            let (key, value) = (attribute.name(), attribute.value());
+            assert!(
+                !key.starts_with("on") && !["href", "id", "style", "src"].contains(&key),
+                "{name}: {key}"
+            );
+            assert!(
+                key == "aria-label" || !value.contains("url(") && !value.contains(':'),
+                "{name}: {key}={value}"
+            );
+        }
+    }
+    let hidden = |c: char| c.is_control() && c != '\n' || ('\u{202a}'..='\u{202e}').contains(&c);
+    assert!(!svg.contains(hidden), "{name}");
+}
+
+#[test]
+fn every_sample_in_every_size_has_room_for_its_labels() {
+    let mut drawn = 0;
+    for (name, spec, data) in samples::all().unwrap() {
+        for width in [6.0, 8.0, 12.5, 16.0, 40.0] {
+            for height in [None, Some(7.0)] {
+                let mut spec = spec.clone();
+                (spec.width, spec.height) = (Some(width), height);
+                match draw(&spec, &data) {
+                    Ok(picture) => {
+                        check(&format!("{name} {width} {height:?}"), &picture.svg);
+                        check_inert(name, &picture.svg);
+                        drawn += 1;
+                    }
+                    Err(FigureError::TooSmall { .. }) if width < 12.0 || height.is_some() => {}
+                    Err(error) => panic!("{name} {width}: {error}"),
+                }
+            }
+        }
+    }
+    assert!(drawn > 150, "{drawn}");
+}
+
+/// Names as bad as they come.
+fn hostile() -> Vec<String> {
+    let mut names = vec![
+        "x".repeat(200),
+        "a name of very many short words that goes on and on ".repeat(4),
+        "漢字の長い名前".repeat(30),
+        "العربية نص طويل".repeat(10),
+        "\u{202e}reversed\u{202c}".to_string(),
+        "\u{1b}[31mred\u{1b}[0m\u{7}\0".to_string(),
+        "<script>alert(1)</script>".to_string(),
+        "\"' onload='x' & </text></svg><svg onload=alert(1)>".to_string(),
+        "]]><!-- --><![CDATA[".to_string(),
+        "$\\frac{a}{b}$ and \\$5".to_string(),
+        "👩‍👩‍👧‍👦🏳️‍🌈".repeat(20),
+        "e\u{301}".repeat(120),
+        String::new(),
+        " ".repeat(50),
+        "url(http://example.org/a.svg#b)".to_string(),
+        "line\nline\r\n\ttab".to_string(),
+    ];
+    names.extend((names.len()..60).map(|i| format!("category number {i}")));
+    names
+}
+
+fn every_kind(names: &[String], x: &[f64]) -> Vec<(Spec, Data)> {
+    use galeras_figures::Values;
+    let all = |names: Vec<String>| Values::Texts(names.into_iter().map(Some).collect());
+    let n = names.len();
+    let turned: Vec<String> = (0..n).map(|i| names[(i * 7 + 3) % n].clone()).collect();
+    let few: Vec<String> = (0..n).map(|i| names[i % n.min(8)].clone()).collect();
+    let panels: Vec<String> = (0..n).map(|i| names[i % n.min(4)].clone()).collect();
+    let panels_name = if n < 7 { "panels" } else { names[6].as_str() };
+    let data = Data::of([
+        (names[0].as_str(), all(names.to_vec())),
+        ("turned", all(turned)),
+        ("few", all(few)),
+        (panels_name, all(panels)),
+        ("value", numbers(x)),
+        ("low", numbers(&x.iter().map(|v| v - 1.0).collect::<Vec<_>>())),
+        ("high", numbers(&x.iter().map(|v| v + 1.0).collect::<Vec<_>>())),
+    ])
+    .unwrap();
+    let (name, panels) = (names[0].as_str(), panels_name);
+    let mut found = Vec::new();
+    use strum::VariantArray as _;
+    for kind in Kind::VARIANTS {
+        let (x, y, color) = match kind {
+            Kind::Histogram | Kind::Ecdf => ("value", "", "few"),
+            Kind::Box | Kind::Violin | Kind::Bar => (name, "value", "few"),
+            Kind::Line | Kind::Scatter => ("value", "value", "few"),
+            Kind::Heatmap => (name, "turned", "value"),
+            Kind::Forest | Kind::Love => ("value", name, "few"),
+            Kind::Treemap => (name, "value", "few"),
+            Kind::Graph => (name, "turned", "few"),
+            Kind::Funnel => (name, "value", ""),
+        };
+        let text = |t: &str| (!t.is_empty()).then(|| t.to_string());
+        let mut spec = Spec::new(*kind);
+        (spec.x, spec.y, spec.color) = (text(x), text(y), text(color));
+        if kind.usage(galeras_figures::Role::Low).is_some() {
+            (spec.low, spec.high) = (text("low"), text("high"));
+        }
+        if kind.usage(galeras_figures::Role::Label).is_some() {
+            spec.label = text("turned");
+        }
+        (spec.title, spec.caption) = (text(&names[1 % n]), text(&names[6 % n]));
+        found.push((spec.clone(), data.clone()));
+        if kind.usage(galeras_figures::Role::Facet).is_some() && *kind != Kind::Heatmap {
+            spec.facet = text(panels);
+            found.push((spec, data.clone()));
+        }
+    }
+    found
+}
+
+#[test]
+fn sixty_hostile_names_are_cropped_and_inert() {
+    let names = hostile();
+    let mut draw_ = Draw::new(9);
+    let x: Vec<f64> = (0..60).map(|_| draw_.normal(40.0, 9.0).max(1.0)).collect();
+    let mut drawn = 0;
+    for (spec, data) in every_kind(&names, &x) {
+        for width in [8.0, 16.0, 30.0] {
+            let spec = Spec { width: Some(width), theme: Some(Theme::Print), ..spec.clone() };
+            let name = format!("{} {width} {:?}", spec.kind, spec.facet.is_some());
+            match draw(&spec, &data) {
+                Ok(picture) => {
+                    check(&name, &picture.svg);
+                    check_inert(&name, &picture.svg);
+                    let hidden = |c: char| c.is_control() || ('\u{202a}'..='\u{202e}').contains(&c);
+                    assert!(
+                        !picture.caption.contains(hidden) && !picture.alt.contains(hidden),
+                        "{name}"
+                    );
+                    drawn += 1;
+                }
+                Err(FigureError::TooSmall { .. }) if width < 30.0 => {}
+                Err(error) => panic!("{name}: {error}"),
+            }
+        }
+    }
+    assert!(drawn > 50, "{drawn}");
+}
+
+#[test]
+fn what_is_cropped_is_there_when_the_pointer_rests_on_it() {
+    let long = "the mean of the similarity of answers to their references ".repeat(4);
+    let data = Data::of([("o", texts(&[&long, "b"])), ("e", numbers(&[1.0, 2.0]))]).unwrap();
+    let spec = Spec { x: Some("e".into()), y: Some("o".into()), ..Spec::new(Kind::Forest) };
+    let svg = draw(&spec, &data).unwrap().svg;
+    let document = Document::parse(&svg).unwrap();
+    let cropped = document.descendants().find(|n| n.attribute("class") == Some("cropped")).unwrap();
+    let title = cropped.children().find(|n| n.has_tag_name("title")).unwrap();
+    assert_eq!(title.text(), Some(long.trim()));
+    assert!(
+        cropped.descendants().any(|n| n.has_tag_name("text") && n.text().unwrap().ends_with('…'))
+    );
+}
+
+#[test]
+fn degenerate_tables_are_drawn_without_overlap() {
+    let name = |t: &str| vec![t.to_string()];
+    for values in [vec![0.0], vec![1e300], vec![5e-324], vec![123_456_789.0]] {
+        for (spec, data) in every_kind(&name("only"), &values) {
+            // Ends of an interval of such numbers may be no other numbers.
+            match draw(&spec, &data) {
+                Ok(picture) => {
+                    check(&format!("{} {values:?}", spec.kind), &picture.svg);
+                    assert!(
+                        !picture.svg.contains("NaN") && !picture.svg.contains("inf"),
+                        "{}",
+                        spec.kind
+                    );
+                    assert!(png(&picture.svg, 40.0).is_ok());
+                }
+                Err(FigureError::NoRows { .. }) => {
+                    assert!(values[0] == 0.0, "{} {values:?}", spec.kind)
+                }
+                Err(error) => panic!("{} {values:?}: {error}", spec.kind),
+            }
+        }
+    }
+}
