@@ -65,7 +65,7 @@ impl Writer {
                     _ => "Code".to_string(),
                 };
                 self.out.push_str(&format!(
-                    "<pre class=\"code\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\"><code>"
+                    "<pre class=\"code\" tabindex=\"0\" role=\"group\" aria-label=\"{label}\"><code>"
                 ));
                 self.in_code = true;
             }
@@ -74,7 +74,7 @@ impl Writer {
             Tag::Item => self.out.push_str("<li>"),
             Tag::Table(alignments) => {
                 self.alignments = alignments;
-                self.out.push_str("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Table\"><table>\n");
+                self.out.push_str("<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table>\n");
             }
             Tag::TableHead => {
                 self.in_head = true;

@@ -56,7 +56,7 @@ pub fn table(parts: &mut Parts, block: &TableBlock) -> Result<Markup, PageError>
             heads => heads,
             rows => body,
             has_notes => has_notes,
-            is_wide => columns.len() > 7,
+            is_wide => columns.len() > 9,
             // A server sorts pages of a large table; a part of it sorted by itself would mislead.
             by_server => block.columns.iter().any(|column| column.sort_link.is_some()),
             extent => extent(block, rows.len(), shown_columns),
