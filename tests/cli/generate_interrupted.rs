@@ -115,6 +115,8 @@ fn several_kills_lose_nothing() {
         let events = format!("events{kills}");
         let running = start(&project, &events, "");
         wait_for("the answers", || counted(&project, &events) >= 10);
+        // The next questions are with the server by now: none comes late, as one of the next run.
+        wait_for("the questions under way", || api.count() == 10 + 4);
         running.signal("KILL");
         running.finish();
         answered.extend_from_slice(&api.take()[..10]);
