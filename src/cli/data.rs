@@ -19,7 +19,9 @@ use crate::operator::plain_message;
 use crate::plan::{Input, Plan, cell_columns};
 use crate::report::{TableStyle, count};
 use crate::runner::{StepManifests, open};
-use crate::session::{SqlText, check_sql_depth, column, explain, parse_row_expr, session};
+use crate::session::{
+    SqlText, check_sql_depth, column, explain, parse_row_expr, session, sorted_by_key,
+};
 use crate::store::Store;
 use crate::visible::escape;
 use crate::workflow::did_you_mean;
@@ -148,9 +150,9 @@ pub(super) async fn show_outputs(plan: &Plan, store: &Store, results: &StepManif
     };
     for output in plan.outputs.iter().filter(|output| output.show) {
         let session = session(1);
-        let key = output.input.schema.key.iter().map(|c| column(c).sort(true, true)).collect();
-        let limited = open(&session, store, plan, &output.input, results)
-            .and_then(|df| Ok(df.sort(key)?.limit(0, Some(SHOWN_ROWS))?));
+        let limited = open(&session, store, plan, &output.input, results).and_then(|df| {
+            Ok(sorted_by_key(df, &output.input.schema.key)?.limit(0, Some(SHOWN_ROWS))?)
+        });
         // What the results know of themselves need not be counted.
         let stored = output.input.tables.iter().filter_map(|table| {
             let result = results.get(table.step)?.as_ref()?;

@@ -19,7 +19,7 @@ use crate::digest::{Digest, TableHasher, table_digest};
 use crate::operator::{StepError, is_virtual};
 use crate::plan::{OutputFormat, PictureFormat, Plan, PlannedOutput, TableRef, cell_suffix};
 use crate::report::{TableFormat, TableWriter};
-use crate::session::{column, copy_with_metadata, key_values, session};
+use crate::session::{copy_with_metadata, key_values, session, sorted_by_key};
 use crate::store::{OutputOrigin, PortArtifact, Store};
 
 /// Where an output with this table comes from.
@@ -93,9 +93,8 @@ pub(super) async fn export(
     }
     let session = session(1);
     let df = open(&session, store, plan, &output.input, done)?;
-    let order = output.input.schema.key.iter().map(|c| column(c).sort(true, true)).collect();
     let df = match output.shape {
-        None => df.sort(order)?,
+        None => sorted_by_key(df, &output.input.schema.key)?,
         Some(shape) => shape.apply(&session, df).await?,
     };
     let schema: SchemaRef = Arc::new(df.schema().as_arrow().clone());

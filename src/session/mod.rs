@@ -30,4 +30,4 @@ pub use published_shape::{OutputShape, ShapeError};
 pub use scan::{empty_table, empty_view, scan, scan_files, scan_stored};
 pub use sql_depth::{MAX_SQL_DEPTH, check_sql_depth};
 pub use sql_mistake::{SqlText, explain};
-pub use write::{StoreTableError, TableHints, column, store_table};
+pub use write::{StoreTableError, TableHints, column, sorted_by_key, store_table};

@@ -12,6 +12,7 @@ use arrow::row::{OwnedRow, RowConverter, Rows, SortField};
 use datafusion::common::Column;
 use datafusion::dataframe::DataFrame;
 use datafusion::datasource::MemTable;
+use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::{Expr, cast};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -42,8 +43,8 @@ pub enum StoreTableError {
     Store(#[from] StoreError),
 }
 
-impl From<datafusion::error::DataFusionError> for StoreTableError {
-    fn from(error: datafusion::error::DataFusionError) -> Self {
+impl From<DataFusionError> for StoreTableError {
+    fn from(error: DataFusionError) -> Self {
         Self::Step(error.into())
     }
 }
@@ -51,6 +52,17 @@ impl From<datafusion::error::DataFusionError> for StoreTableError {
 /// The column of exactly that name (SQL's rules of case and quoting do not apply).
 pub fn column(name: &str) -> Expr {
     Expr::Column(Column::from_name(name))
+}
+
+/// The rows in the order of the key; as they are if there is none.
+///
+/// # Errors
+/// If a column of the key is not there.
+pub fn sorted_by_key(df: DataFrame, key: &[String]) -> Result<DataFrame, DataFusionError> {
+    match key {
+        [] => Ok(df),
+        key => df.sort(key.iter().map(|name| column(name).sort(true, true)).collect()),
+    }
 }
 
 /// What is known of a table before it is stored.

@@ -43,10 +43,10 @@ pub(super) async fn findings(surveyed: &Surveyed, input: &Input) -> Result<Findi
 }
 
 fn finding(row: &JsonRow) -> EffectFinding {
-    let (status, reason) = match text(row, "status").as_str() {
-        "refused" => (FindingStatus::Refused, "refused"),
-        "n.a." | "not_applicable" => (FindingStatus::NotApplicable, "does not apply"),
-        _ => (FindingStatus::Estimated, ""),
+    let status = match text(row, "status").as_str() {
+        "refused" => FindingStatus::Refused,
+        "n.a." | "not_applicable" => FindingStatus::NotApplicable,
+        _ => FindingStatus::Estimated,
     };
     let contrast = match (text(row, "treatment"), text(row, "control")) {
         (treatment, control) if control.is_empty() => treatment,
@@ -63,7 +63,6 @@ fn finding(row: &JsonRow) -> EffectFinding {
         contrast,
         group: group.join(", "),
         status,
-        reason: reason.to_string(),
         effect: number(row, "estimate"),
         low: number(row, "ci_low"),
         high: number(row, "ci_high"),

@@ -16,7 +16,7 @@ use super::columns::ColumnsOfTable;
 use super::values::{data_type, described, file_name, rows, value};
 use crate::digest::Digest;
 use crate::operator::{MAIN, Port, column_description, column_unit, plain_message};
-use crate::report::place_graph;
+use crate::report::{StepGraph, count, place_graph};
 use crate::runner::{Forecast, open_port, test_outcomes};
 use crate::session::session;
 
@@ -30,15 +30,12 @@ type KnownColumns = HashMap<Digest, ColumnStatistics>;
 
 /// The steps of the plan, the cells of a matrix as one.
 pub(super) async fn diagram(surveyed: &Surveyed) -> Result<StepDiagram, String> {
-    let graph = drawn(surveyed, false);
+    let graph = with_rows(surveyed, drawn(surveyed, false));
     let placed = place_graph(&graph);
     let mut known = KnownColumns::new();
     let mut steps = Vec::with_capacity(graph.nodes.len());
     for (node, frame) in graph.nodes.iter().zip(&placed.boxes) {
-        let all = &surveyed.plan.steps;
-        let cells: Vec<usize> = (0..all.len())
-            .filter(|at| all[*at].family == node.name || all[*at].name == node.name)
-            .collect();
+        let cells = cells(surveyed, &node.name);
         let panel = panel(surveyed, &node.name, &cells, &mut known).await?;
         steps.push(StepBox {
             x: frame.x,
@@ -56,6 +53,30 @@ pub(super) async fn diagram(surveyed: &Surveyed) -> Result<StepDiagram, String> 
         points: arrow.points,
     });
     Ok(StepDiagram { width: placed.width, height: placed.height, steps, arrows: arrows.collect() })
+}
+
+/// The graph with the rows of each step behind its operator, so that there is room for both.
+fn with_rows(surveyed: &Surveyed, mut graph: StepGraph) -> StepGraph {
+    for node in &mut graph.nodes {
+        let rows = cells(surveyed, &node.name).into_iter().map(|at| main_rows(surveyed, at));
+        if let Some(rows) = rows.sum::<Option<u64>>() {
+            node.label = format!("{} · {} rows", node.label, count(rows));
+        }
+    }
+    graph
+}
+
+/// The positions of the steps that a box stands for.
+fn cells(surveyed: &Surveyed, name: &str) -> Vec<usize> {
+    let steps = surveyed.plan.steps.iter().enumerate();
+    let ours = steps.filter(|(_, step)| step.family == name || step.name == name);
+    ours.map(|(at, _)| at).collect()
+}
+
+/// The rows of a step's main table, if it is stored.
+fn main_rows(surveyed: &Surveyed, at: usize) -> Option<u64> {
+    let manifest = surveyed.states[at].manifest.as_ref()?;
+    manifest.port(MAIN).map(|table| table.rows)
 }
 
 /// What is said of a step, or of the first cell of several.
@@ -82,10 +103,6 @@ async fn panel(
         .filter_map(|at| surveyed.states[*at].manifest.as_ref())
         .map(|m| m.seconds)
         .sum();
-    let main = |at: &usize| {
-        let manifest = surveyed.states[*at].manifest.as_ref()?;
-        manifest.port(MAIN).map(|table| table.rows)
-    };
     let outcomes = test_outcomes(&surveyed.plan, at, &surveyed.store, &surveyed.done()).await;
     let digest = state.manifest.as_ref().and_then(|manifest| manifest.port(MAIN));
     let mut reason = match &state.forecast {
@@ -112,7 +129,7 @@ async fn panel(
         state: condition,
         reason,
         seconds: (stored > 0).then_some(seconds),
-        rows: cells.iter().map(main).sum(),
+        rows: cells.iter().map(|at| main_rows(surveyed, *at)).sum(),
         digest: digest.map(|table| table.digest.to_string()).unwrap_or_default(),
         ports,
         assertions: outcomes

@@ -12,7 +12,7 @@ use crate::operator::{column_description, column_unit, plain_message};
 use crate::plan::Input;
 use crate::report::{TableFormat, TableWriter};
 use crate::runner::open;
-use crate::session::{column, session};
+use crate::session::{column, session, sorted_by_key};
 
 /// A row, by column.
 pub(super) type JsonRow = Map<String, Value>;
@@ -21,13 +21,7 @@ pub(super) type JsonRow = Map<String, Value>;
 pub(super) fn table(surveyed: &Surveyed, input: &Input) -> Result<DataFrame, String> {
     let df = open(&session(1), &surveyed.store, &surveyed.plan, input, &surveyed.done())
         .map_err(|error| error.to_string())?;
-    let known = |name: &&String| input.schema.field(name).is_some();
-    let order = input.schema.key.iter().filter(known).map(|name| column(name).sort(true, true));
-    let order: Vec<_> = order.collect();
-    if order.is_empty() {
-        return Ok(df);
-    }
-    df.sort(order).map_err(|error| plain_message(&error))
+    sorted_by_key(df, &input.schema.key).map_err(|error| plain_message(&error))
 }
 
 /// Rows as JSON objects; what is null is null.
