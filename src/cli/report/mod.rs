@@ -79,7 +79,7 @@ pub(super) async fn write_report(
         .and_then(|()| WholeFile::write(path, page.as_bytes()));
     match written {
         Ok(()) => {
-            let place = path.display().to_string();
+            let place = path.strip_prefix(".").unwrap_or(path).display().to_string();
             match format {
                 Format::Json => {
                     print_json(&json!({"event": "report", "path": place, "bytes": page.len()}))

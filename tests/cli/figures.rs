@@ -1,0 +1,153 @@
+//! `figure`: pictures of tables, and what cannot be drawn.
+
+use crate::harness::Project;
+
+const ROWS: &str = r#"{"id":"a","size":1.5,"group":"one","low":1.0,"high":2.0}
+{"id":"b","size":2.5,"group":"two","low":2.0,"high":3.0}
+{"id":"c","size":4.0,"group":"one","low":3.5,"high":4.5}
+{"id":"d","size":null,"group":"two","low":null,"high":null}
+"#;
+
+/// A project with one figure, and outputs of it in every format.
+fn project(arguments: &str) -> Project {
+    let project = Project::new(&format!(
+        "galeras: 1
+steps:
+  rows:
+    op: read
+    with: {{ path: rows.jsonl }}
+  picture:
+    op: figure
+    from: rows
+    with: {arguments}
+outputs:
+  svg: {{ from: picture, path: picture.svg }}
+  png: {{ from: picture, path: picture.png }}
+  pdf: {{ from: picture, path: picture.pdf }}
+  csv: {{ from: picture, path: picture.csv }}
+"
+    ));
+    project.write("rows.jsonl", ROWS);
+    project
+}
+
+const BOX: &str = "{ kind: box, y: size, x: group, title: Sizes }";
+
+#[test]
+fn a_figure_is_written_as_its_suffix_says() {
+    let project = project(BOX);
+    project.run_ok(&[]);
+    let svg = project.read("picture.svg");
+    assert!(svg.starts_with("<svg") || svg.starts_with("<?xml"), "{}", &svg[..80]);
+    assert!(svg.contains("Sizes"), "the title is there as text");
+    let bytes = |name: &str| std::fs::read(project.path(name)).unwrap();
+    assert!(bytes("picture.png").starts_with(b"\x89PNG\r\n\x1a\n"));
+    assert!(bytes("picture.pdf").starts_with(b"%PDF-"));
+    assert!(project.read("picture.csv").starts_with("svg,caption,alt\n"));
+}
+
+#[test]
+fn a_row_without_a_number_is_counted_in_the_caption() {
+    let project = project(BOX);
+    project.run_ok(&[]);
+    let rows = project.rows("picture");
+    let caption = rows[0]["caption"].as_str().unwrap();
+    assert!(caption.contains("n = 3") && caption.contains('1'), "{caption}");
+    assert!(!rows[0]["alt"].as_str().unwrap().is_empty());
+}
+
+/// The same bytes, whatever the number of threads, and in another store.
+#[test]
+fn the_same_rows_give_the_same_bytes() {
+    let first = project(BOX);
+    first.run_ok(&["--jobs", "1"]);
+    let second = project(BOX);
+    second.run_ok(&["--jobs", "4"]);
+    for name in ["picture.svg", "picture.png", "picture.pdf"] {
+        let bytes = |project: &Project| std::fs::read(project.path(name)).unwrap();
+        assert!(bytes(&first) == bytes(&second), "{name}");
+    }
+}
+
+#[test]
+fn only_a_column_that_is_drawn_makes_a_figure_anew() {
+    let project = project(BOX);
+    project.run_ok(&[]);
+    project.write("rows.jsonl", &ROWS.replace("\"low\":1.0", "\"low\":0.5"));
+    assert_eq!(project.run_ok(&[]).step("picture")["status"], "hit");
+    project.write("rows.jsonl", &ROWS.replace("\"size\":1.5", "\"size\":1.25"));
+    assert_eq!(project.run_ok(&[]).step("picture")["status"], "ran");
+}
+
+#[test]
+fn the_order_of_rows_can_be_said() {
+    let stages = "{ kind: funnel, x: group, y: size, order_by: [-size] }";
+    let project = project(stages);
+    project.write(
+        "rows.jsonl",
+        "{\"id\":\"a\",\"size\":5,\"group\":\"last\"}\n{\"id\":\"b\",\"size\":50,\"group\":\"first\"}\n",
+    );
+    project.run_ok(&[]);
+    let svg = project.read("picture.svg");
+    assert!(svg.find(">first").unwrap() < svg.find(">last").unwrap(), "{svg}");
+}
+
+#[test]
+fn mistakes_are_told_before_anything_runs() {
+    for (arguments, told) in [
+        ("{ kind: pie, x: size }", "pie"),
+        ("{ kind: histogram }", "a histogram needs `x`"),
+        ("{ kind: histogram, x: group }", "column `group` has type utf8"),
+        ("{ kind: histogram, x: sise }", "did you mean `size`?"),
+        ("{ kind: histogram, x: size, low: low, high: high }", "does not take `low`"),
+        ("{ kind: scatter, x: size, y: size, low: low }", "an interval has two ends"),
+        ("{ kind: histogram, x: size, width: 500 }", "`width` must be from 4 to 100"),
+        ("{ kind: histogram, x: size, bins: 0 }", "bins"),
+        ("{ kind: histogram, x: size, order_by: [nothing] }", "nothing"),
+    ] {
+        let project = project(arguments);
+        let outcome = project.run(&["check", "w.yaml"]).exits(2);
+        assert!(outcome.stderr.contains(told), "{arguments}: {told} in {outcome}");
+    }
+}
+
+#[test]
+fn what_only_rows_show_fails_the_step_with_a_sentence() {
+    let project = project("{ kind: scatter, x: size, y: size, low: high, high: low }");
+    let outcome = project.run(&["run", "w.yaml"]).exits(1);
+    assert!(outcome.stderr.contains("`high`"), "{outcome}");
+    project.write("rows.jsonl", "{\"id\":\"a\",\"size\":null,\"low\":null,\"high\":null}\n");
+    let outcome = project.run(&["check", "w.yaml"]).exits(2);
+    assert!(outcome.stderr.contains("size"), "a column of nulls is no number: {outcome}");
+}
+
+/// A table that has no picture is not written as one.
+#[test]
+fn only_figures_are_written_as_pictures() {
+    let project = Project::new(
+        "galeras: 1
+steps:
+  rows:
+    op: read
+    with: { path: rows.jsonl }
+outputs:
+  png: { from: rows, path: rows.png }
+",
+    );
+    project.write("rows.jsonl", ROWS);
+    let outcome = project.run(&["check", "w.yaml"]).exits(2);
+    assert!(outcome.stderr.contains("a .png file is a figure"), "{outcome}");
+}
+
+/// Text of data is text in the picture.
+#[test]
+fn names_are_text_and_never_markup() {
+    let project = project("{ kind: bar, x: group, y: size }");
+    project.write(
+        "rows.jsonl",
+        "{\"id\":\"a\",\"size\":1,\"group\":\"</text><script>alert(1)</script>\\u001b[31m\"}\n",
+    );
+    project.run_ok(&[]);
+    let svg = project.read("picture.svg");
+    assert!(!svg.contains("<script") && !svg.contains('\u{1b}'), "{svg}");
+}

@@ -1,0 +1,143 @@
+//! `report`: one page that explains a study.
+
+use crate::harness::Project;
+
+const STUDY: &str = "galeras: 1
+name: sizes
+description: How large are **methods**?
+params:
+  least: { type: float, default: 2, help: the least size }
+steps:
+  rows:
+    op: read
+    with: { path: rows.jsonl }
+  large:
+    op: validate
+    from: rows
+    with: { rules: [ { name: large_enough, check: 'size >= ${{ params.least }}' } ] }
+  picture:
+    op: figure
+    from: large
+    with: { kind: histogram, x: size }
+  counted:
+    op: describe
+    from: large
+    with: { columns: [size] }
+outputs:
+  counted: { from: counted, path: counted.csv, show: true }
+";
+
+const ROWS: &str = r#"{"id":"a","size":1.5,"name":"</script><script>alert(1)</script>"}
+{"id":"b","size":2.5,"name":"two"}
+{"id":"c","size":4.0,"name":"three \u001b[31m"}
+"#;
+
+fn project(report: &str) -> Project {
+    let project = Project::new(&format!("{STUDY}{report}"));
+    project.write("rows.jsonl", ROWS);
+    project
+}
+
+#[test]
+fn a_page_shows_what_suits_the_results() {
+    let project = project("");
+    project.run_ok(&[]);
+    let outcome = project.run(&["report", "w.yaml"]).exits(0);
+    assert!(outcome.stderr.contains("report: w.html ("), "{outcome}");
+    let page = project.read("w.html");
+    for text in [
+        "<title>sizes",
+        "How large are <strong>methods</strong>?",
+        "<svg",
+        "large_enough",
+        "galeras run w.yaml",
+        "counted",
+    ] {
+        assert!(page.contains(text), "{text}");
+    }
+    // It needs nothing from elsewhere, and data is inert.
+    assert!(!page.contains("<script>alert") && !page.contains('\u{1b}'));
+    for outside in ["src=\"http", "href=\"http", "url(http", "@import"] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+}
+
+#[test]
+fn the_workflow_orders_the_sections() {
+    let project = project(
+        "report:
+  path: out/page.html
+  title: Sizes of methods
+  sections:
+    - text: 'Only **large** ones.'
+      heading: First
+    - table: counted
+      heading: Numbers
+      columns: [column, n, mean]
+    - figure: picture
+      heading: Picture
+      caption: As large as they come.
+    - rows: large
+      heading: Rows
+      limit: 1
+    - attrition
+    - reproduce
+",
+    );
+    let outcome = project.run(&["run", "w.yaml"]).exits(0);
+    assert!(outcome.stderr.contains("report: out/page.html ("), "{outcome}");
+    let page = project.read("out/page.html");
+    let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text} is not there"));
+    let order = [">First<", ">Numbers<", ">Picture<", ">Rows<"].map(place);
+    assert!(order.is_sorted(), "{order:?}");
+    assert!(page.contains("Sizes of methods") && page.contains("As large as they come."));
+    // A run that changes nothing writes it again.
+    project.run_ok(&[]);
+    let events = project.run_json(&[]).exits(0);
+    assert_eq!(events.events("report").len(), 1, "{events}");
+}
+
+#[test]
+fn what_is_not_computed_is_said() {
+    let project = project("");
+    project.run(&["run", "w.yaml", "--select", "rows"]).exits(0);
+    project.run(&["report", "w.yaml"]).exits(0);
+    let page = project.read("w.html");
+    assert!(page.contains("--select large") && page.contains("not computed"), "no word of it");
+}
+
+#[test]
+fn nothing_else_is_replaced() {
+    let project = project("");
+    project.run_ok(&[]);
+    project.write("w.html", "my own page");
+    let outcome = project.run(&["report", "w.yaml"]).exits(2);
+    assert!(outcome.stderr.contains("a file that Galeras did not write"), "{outcome}");
+    assert_eq!(project.read("w.html"), "my own page");
+    project.run(&["report", "w.yaml", "--overwrite"]).exits(0);
+    // A report takes the place of a report.
+    project.run(&["report", "w.yaml"]).exits(0);
+    project.run(&["report", "w.yaml", "-o", "deep/er/page.html"]).exits(0);
+    assert!(project.path("deep/er/page.html").is_file());
+}
+
+#[test]
+fn mistakes_in_the_order_are_told() {
+    for (report, told) in [
+        ("report: page.html\n", "`report` must be a mapping"),
+        ("report: { pat: x.html }\n", "did you mean `path`?"),
+        ("report: { path: page.pdf }\n", "its path ends in .html"),
+        ("report: { path: ../page.html }\n", "leaves the output folder"),
+        ("report: { path: counted.html, sections: [grap] }\n", "did you mean `graph`?"),
+        ("report: { sections: [ { table: countd } ] }\n", "countd"),
+        ("report: { sections: [ { figure: rows } ] }\n", "the table has no column `svg`"),
+        ("report: { sections: [ { findings: rows } ] }\n", "the table has no column `sentence`"),
+        ("report: { sections: [ { table: rows, rows: rows } ] }\n", "shows one thing"),
+        ("report: { sections: [ { heading: x } ] }\n", "shows nothing"),
+        ("report: { sections: [ { table: rows, columns: [siz] } ] }\n", "did you mean `size`?"),
+        ("report: { sections: [ { table: rows, limit: 0 } ] }\n", "`limit`"),
+    ] {
+        let outcome = project(report).run(&["check", "w.yaml"]).exits(2);
+        assert!(outcome.stderr.contains(told), "{report}: {told} in {outcome}");
+    }
+}
