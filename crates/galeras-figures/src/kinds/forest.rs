@@ -48,7 +48,7 @@ pub(super) fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
     let love = sheet.spec.kind == Kind::Love;
     let groups = if love { 1 } else { sheet.table.groups() };
     let names = sheet.table.ys.len();
-    let pitch = (groups as f64 * 13.0 + 5.0).max(19.0);
+    let pitch = (groups as f64 * 13.0 + 5.0).max(19.0).max(sheet.name_height(&sheet.table.ys));
     // Numbers beside the lines, where the picture is wide enough for both.
     let widths = sheet.table.rows.iter().map(|r| Label::fit(&words(r), SMALL, 1e9, 1).width);
     let widest = widths.fold(0.0, f64::max);

@@ -154,7 +154,8 @@ impl Slots {
             names.push(String::new());
         }
         let (x_label, y_label) = (sheet.axis_label(Role::X), sheet.axis_label(Role::Y));
-        let thick = self.names as f64 * (self.groups as f64 * 14.0 + 8.0).max(24.0) + 12.0;
+        let pitch = (self.groups as f64 * 14.0 + 8.0).max(24.0).max(sheet.name_height(&names));
+        let thick = self.names as f64 * pitch + 12.0;
         let min_width = if self.lying { 120.0 } else { Slots::min_width(self.names, self.groups) };
         let (x, y, x_label, y_label) = match self.lying {
             true => (Dim::Number(range), Dim::Names(names), y_label, x_label),
