@@ -122,14 +122,13 @@ fn stages(sheet: &Sheet<'_>, panel: usize) -> Vec<Stage> {
 fn numbers(sheet: &mut Sheet<'_>, stage: &Stage, right: f64, y: f64, both: bool) {
     let shares = [stage.first, stage.before].map(|s| s.map(percent).unwrap_or_default());
     let shares = if both { &shares[..] } else { &shares[..1] };
-    let mut right = right;
-    for share in shares.iter().rev() {
-        let label = Label::fit(share, SMALL, 1e9, 1);
-        sheet.svg.label_beside(&label, right, y, Anchor::End, sheet.look.soft);
-        right -= share_width();
+    let columns = shares.len() as f64;
+    let texts = std::iter::once(whole(stage.row.y)).chain(shares.iter().cloned());
+    for (i, text) in texts.enumerate() {
+        let color = if i == 0 { sheet.look.ink } else { sheet.look.soft };
+        let x = right - (columns - i as f64) * share_width();
+        sheet.svg.label_beside(&Label::fit(&text, SMALL, 1e9, 1), x, y, Anchor::End, color);
     }
-    let label = Label::fit(&whole(stage.row.y), SMALL, 1e9, 1);
-    sheet.svg.label_beside(&label, right, y, Anchor::End, sheet.look.ink);
 }
 
 fn words(sheet: &Sheet<'_>, stage: &Stage) -> String {
