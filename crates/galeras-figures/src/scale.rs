@@ -18,6 +18,10 @@ impl Axis {
     pub(crate) fn at(&self, value: f64) -> f64 {
         let share = match self.log {
             true => (value.ln() - self.low.ln()) / (self.high.ln() - self.low.ln()),
+            // Halves do not overflow where the whole would.
+            false if (self.high - self.low).is_infinite() => {
+                (value / 2.0 - self.low / 2.0) / (self.high / 2.0 - self.low / 2.0)
+            }
             false => (value - self.low) / (self.high - self.low),
         };
         self.from + (self.to - self.from) * share
@@ -70,7 +74,9 @@ impl Range {
         } else {
             back(to(most) + air)
         };
-        Range { low: low.max(-f64::MAX / 4.0), high: high.min(f64::MAX / 4.0), log }
+        // Neither overflows, and a logarithmic axis does not begin at 0.
+        let least_of_all = if log { f64::from_bits(1) } else { -f64::MAX };
+        Range { low: low.max(least_of_all), high: high.min(f64::MAX), log }
     }
 
     /// The axis of this range between two places.

@@ -335,6 +335,12 @@ impl<'a> Sheet<'a> {
         panel
     }
 
+    /// The least height of each name beside an axis: of two lines if one does not do.
+    pub(crate) fn name_height(&self, names: &[String]) -> f64 {
+        let cropped = |n: &String| Label::fit(n, SIZE, self.width * 0.36, 1).whole.is_some();
+        if names.iter().any(cropped) { 2.0 * SIZE * LEADING + 4.0 } else { 0.0 }
+    }
+
     /// The width of the names beside an axis, of which the longest are cropped.
     fn names_width(&self, names: &[String]) -> f64 {
         let widths = names.iter().map(|n| Label::fit(n, SIZE, self.width * 0.36, 1).width);

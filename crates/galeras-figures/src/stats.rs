@@ -5,7 +5,15 @@
 pub(crate) fn quantile(sorted: &[f64], p: f64) -> f64 {
     let at = p * (sorted.len() - 1) as f64;
     let below = sorted[at.floor() as usize];
-    below + (sorted[at.ceil() as usize] - below) * at.fract()
+    between(below, sorted[at.ceil() as usize], at.fract())
+}
+
+/// The number at a share of the way from one to another.
+fn between(from: f64, to: f64, share: f64) -> f64 {
+    match to - from {
+        way if way.is_finite() => from + way * share,
+        _ => from * (1.0 - share) + to * share,
+    }
 }
 
 /// A box plot of sorted numbers.
@@ -67,8 +75,11 @@ pub(crate) fn edges(sorted: &[f64], bins: Option<usize>) -> Vec<f64> {
             false => 1,
         }
     });
-    let step = (high - low) / count as f64;
-    let mut edges: Vec<f64> = (0..count).map(|i| low + i as f64 * step).collect();
+    let edge = |i| match (high - low) / count as f64 {
+        step if step.is_finite() => low + i as f64 * step,
+        _ => between(low, high, i as f64 / count as f64),
+    };
+    let mut edges: Vec<f64> = (0..count).map(edge).collect();
     edges.push(high);
     edges
 }

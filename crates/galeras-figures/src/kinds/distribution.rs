@@ -165,7 +165,9 @@ pub(super) fn ecdf(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
             let mut around = line(band);
             around.extend(line(-band).into_iter().rev());
             sheet.svg.open("band");
-            let fill = Fill { color: sheet.look.color(group), opacity: 0.13 };
+            // Of many bands none may hide the others.
+            let opacity = 0.13_f64.min(0.4 / sheet.table.groups() as f64);
+            let fill = Fill { color: sheet.look.color(group), opacity };
             sheet.svg.raw_path(&orthogonal(&around, true), fill, None);
             sheet.svg.close();
             sheet.svg.open("steps");

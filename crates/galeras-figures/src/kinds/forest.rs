@@ -1,6 +1,6 @@
 //! Forest plots and love plots: an estimate and its interval on each line.
 
-use super::{one_each, reference, span};
+use super::{groups_abreast, one_each, reference, span};
 use crate::error::FigureError;
 use crate::rows::Row;
 use crate::scale::{Range, number};
@@ -46,9 +46,9 @@ pub(crate) fn words(row: &Row) -> String {
 pub(super) fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
     one_each(sheet, |r| (r.facet, r.y_name, r.color), &[Role::Y, Role::Color, Role::Facet])?;
     let love = sheet.spec.kind == Kind::Love;
-    let groups = if love { 1 } else { sheet.table.groups() };
+    let groups = if love { 1 } else { groups_abreast(sheet, |r| r.y_name.unwrap_or_default()) };
     let names = sheet.table.ys.len();
-    let pitch = (groups as f64 * 13.0 + 5.0).max(19.0);
+    let pitch = (groups as f64 * 13.0 + 5.0).max(19.0).max(sheet.name_height(&sheet.table.ys));
     // Numbers beside the lines, where the picture is wide enough for both.
     let widths = sheet.table.rows.iter().map(|r| Label::fit(&words(r), SMALL, 1e9, 1).width);
     let widest = widths.fold(0.0, f64::max);

@@ -32,7 +32,9 @@ pub(super) fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
     let reasons = sheet.table.rows.iter().any(|r| r.label.is_some());
     let pitch = if reasons { 44.0 } else { 30.0 };
     let widest = sheet.table.rows.iter().map(|r| Label::fit(&whole(r.y), SMALL, 1e9, 1).width);
-    let beside = widest.fold(0.0, f64::max) + 8.0 + 2.0 * share_width() + 4.0;
+    // A narrow picture has no room for the shares of the stages before: they are said, not drawn.
+    let shares = if sheet.width / sheet.table.panels().min(2) as f64 > 380.0 { 2.0 } else { 1.0 };
+    let beside = widest.fold(0.0, f64::max) + 12.0 + shares * share_width();
     let plan = Plan {
         x: Dim::Nothing,
         y: Dim::Names(sheet.table.xs.clone()),
@@ -68,7 +70,7 @@ pub(super) fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
                 let rest = Area { width: right - area.x, ..area };
                 sheet.svg.rect(rest, Fill::solid(sheet.look.panel), None);
             }
-            numbers(sheet, &stage, right, middle, beside);
+            numbers(sheet, &stage, right + beside, middle, shares > 1.0);
             let gone = stage.lost.filter(|l| *l > 0.0).map(|l| format!("−{}", whole(l)));
             let lost = match (gone, &stage.row.label) {
                 (Some(gone), Some(why)) => Some(format!("{gone} {why}")),
@@ -116,17 +118,16 @@ fn stages(sheet: &Sheet<'_>, panel: usize) -> Vec<Stage> {
     rows.into_iter().map(stage).collect()
 }
 
-fn numbers(sheet: &mut Sheet<'_>, stage: &Stage, from: f64, y: f64, beside: f64) {
-    let right = from + beside;
-    let column = share_width();
-    let texts = [
-        (whole(stage.row.y), right - 2.0 * column, sheet.look.ink),
-        (stage.first.map(percent).unwrap_or_default(), right - column, sheet.look.soft),
-        (stage.before.map(percent).unwrap_or_default(), right, sheet.look.soft),
-    ];
-    for (text, x, color) in texts {
-        let label = Label::fit(&text, SMALL, 1e9, 1);
-        sheet.svg.label_beside(&label, x, y, Anchor::End, color);
+/// The count and the shares, in columns that end at `right`.
+fn numbers(sheet: &mut Sheet<'_>, stage: &Stage, right: f64, y: f64, both: bool) {
+    let shares = [stage.first, stage.before].map(|s| s.map(percent).unwrap_or_default());
+    let shares = if both { &shares[..] } else { &shares[..1] };
+    let columns = shares.len() as f64;
+    let texts = std::iter::once(whole(stage.row.y)).chain(shares.iter().cloned());
+    for (i, text) in texts.enumerate() {
+        let color = if i == 0 { sheet.look.ink } else { sheet.look.soft };
+        let x = right - (columns - i as f64) * share_width();
+        sheet.svg.label_beside(&Label::fit(&text, SMALL, 1e9, 1), x, y, Anchor::End, color);
     }
 }
 

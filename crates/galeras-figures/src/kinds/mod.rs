@@ -124,6 +124,16 @@ fn one_each<K: Ord>(
     Ok(())
 }
 
+/// How many groups need places of their own for each name: one where every name has rows of one
+/// group only, as models of families have.
+fn groups_abreast(sheet: &Sheet<'_>, name: impl Fn(&Row) -> usize) -> usize {
+    let mut seen = std::collections::BTreeMap::new();
+    let alone = |r: &Row| *seen.entry(name(r)).or_insert(r.color) == r.color;
+    // Without names the groups are what stands side by side.
+    let named = sheet.spec.kind.usage(Role::X).is_none_or(|u| u.needed) || sheet.spec.x.is_some();
+    if named && sheet.table.rows.iter().all(alone) { 1 } else { sheet.table.groups() }
+}
+
 /// Categories along one axis and numbers along the other: upright, or with the categories below
 /// each other where their names need the room.
 struct Slots {
@@ -135,7 +145,7 @@ struct Slots {
 impl Slots {
     fn of(sheet: &Sheet<'_>) -> Slots {
         let names = sheet.table.xs.len().max(1);
-        let groups = sheet.table.groups();
+        let groups = groups_abreast(sheet, |r| r.x_name);
         let width = sheet.width - 75.0;
         let columns = ((width + 16.0) / (Slots::min_width(names, groups) + 16.0)).floor();
         let columns = columns.clamp(1.0, sheet.table.panels() as f64);
@@ -154,7 +164,8 @@ impl Slots {
             names.push(String::new());
         }
         let (x_label, y_label) = (sheet.axis_label(Role::X), sheet.axis_label(Role::Y));
-        let thick = self.names as f64 * (self.groups as f64 * 14.0 + 8.0).max(24.0) + 12.0;
+        let pitch = (self.groups as f64 * 14.0 + 8.0).max(24.0).max(sheet.name_height(&names));
+        let thick = self.names as f64 * pitch + 12.0;
         let min_width = if self.lying { 120.0 } else { Slots::min_width(self.names, self.groups) };
         let (x, y, x_label, y_label) = match self.lying {
             true => (Dim::Number(range), Dim::Names(names), y_label, x_label),
@@ -185,6 +196,7 @@ impl Slots {
         let pitch = length / self.names as f64;
         let width = pitch * 0.8 / self.groups as f64;
         let begin = from + pitch * (name as f64 + 0.1);
+        let group = if self.groups > 1 { group } else { 0 };
         (begin + width * (group as f64 + 0.5), width)
     }
 

@@ -23,7 +23,13 @@ pub(super) fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
             value: row.y,
         });
     }
-    let empty = sheet.table.rows.iter().filter(|r| r.y == 0.0).count();
+    // Sums of shares of the largest do not overflow, and what is a billion times smaller has no
+    // area in any picture.
+    let largest = sheet.table.rows.iter().map(|r| r.y).fold(0.0, f64::max);
+    for row in &mut sheet.table.rows {
+        row.value = if row.y / largest > 1e-9 { row.y / largest } else { 0.0 };
+    }
+    let empty = sheet.table.rows.iter().filter(|r| r.value == 0.0).count();
     let plan = Plan {
         x: Dim::Nothing,
         y: Dim::Nothing,
@@ -35,21 +41,26 @@ pub(super) fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
         beside: 0.0,
         below: 0.0,
     };
-    if sheet.table.rows.iter().map(|r| r.y).sum::<f64>() <= 0.0 {
+    if largest == 0.0 {
         let left_out = "all sizes are 0".to_string();
         return Err(FigureError::NoRows { kind: sheet.spec.kind, left_out });
     }
     let panels = sheet.panels(&plan)?;
     for (i, panel) in panels.iter().enumerate() {
-        let rows: Vec<Row> = sheet.table.in_panel(i).filter(|r| r.y > 0.0).cloned().collect();
+        let rows: Vec<Row> = sheet.table.in_panel(i).filter(|r| r.value > 0.0).cloned().collect();
         draw_panel(sheet, panel, &rows);
     }
     if empty > 0 {
-        let words = if empty == 1 { "row of size 0 has" } else { "rows of size 0 have" };
-        sheet.notes.push(format!("{} {words} no area.", count(empty)));
+        let words = if empty == 1 { "row is" } else { "rows are" };
+        sheet.notes.push(format!("{} {words} 0 or too small to be seen.", count(empty)));
     }
     let label = sheet.column_label(crate::spec::Role::Y).unwrap_or_default();
-    sheet.notes.push(format!("Areas: {}.", visible(&label)));
+    let within = match sheet.table.colors.len() {
+        0 => "",
+        // The heading of a group takes room from its areas.
+        _ => ", in proportion among groups and within each",
+    };
+    sheet.notes.push(format!("Areas: {}{within}.", visible(&label)));
     sheet.facts.push(format!("Sizes {}.", span(sheet.table.rows.iter().map(|r| r.y))));
     let mut largest: Vec<&Row> = sheet.table.rows.iter().collect();
     largest.sort_by(|a, b| b.y.total_cmp(&a.y));
@@ -61,21 +72,19 @@ pub(super) fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
 }
 
 fn draw_panel(sheet: &mut Sheet<'_>, panel: &Panel, rows: &[Row]) {
-    let total: f64 = rows.iter().map(|r| r.y).sum();
+    let total: f64 = rows.iter().map(|r| r.value).sum();
     if sheet.table.colors.is_empty() {
         tiles(sheet, panel.area, rows, total, 0);
         return;
     }
     let sizes = (0..sheet.table.colors.len())
-        .map(|g| rows.iter().filter(|r| r.color == Some(g)).map(|r| r.y).sum::<f64>());
+        .map(|g| rows.iter().filter(|r| r.color == Some(g)).map(|r| r.value).sum::<f64>());
     let mut groups: Vec<(usize, f64)> = sizes.enumerate().filter(|(_, s)| *s > 0.0).collect();
     groups.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     let areas = squarify(panel.area, &groups.iter().map(|g| g.1).collect::<Vec<_>>());
     for ((group, size), area) in groups.into_iter().zip(areas) {
         let name = sheet.table.colors[group].clone();
-        sheet
-            .svg
-            .open_titled("group", &format!("{name}: {}, {}", number(size), percent(size / total)));
+        sheet.svg.open_titled("group", &format!("{name}: {}", percent(size / total)));
         // Areas within a group stay in proportion to each other; the heading takes the same share
         // of each of them.
         let header = SIZE * 1.45;
@@ -97,12 +106,12 @@ fn draw_panel(sheet: &mut Sheet<'_>, panel: &Panel, rows: &[Row]) {
 fn tiles(sheet: &mut Sheet<'_>, area: Area, rows: &[Row], total: f64, group: usize) {
     let mut rows: Vec<&Row> = rows.iter().collect();
     rows.sort_by(|a, b| b.y.total_cmp(&a.y).then(a.at.cmp(&b.at)));
-    let areas = squarify(area, &rows.iter().map(|r| r.y).collect::<Vec<_>>());
+    let areas = squarify(area, &rows.iter().map(|r| r.value).collect::<Vec<_>>());
     let color = tint(sheet, group);
     for (row, area) in rows.into_iter().zip(areas) {
         let name = sheet.table.xs[row.x_name].clone();
         let size = number(row.y);
-        sheet.svg.open_titled("tile", &format!("{name}: {size}, {}", percent(row.y / total)));
+        sheet.svg.open_titled("tile", &format!("{name}: {size}, {}", percent(row.value / total)));
         let outline = Stroke::solid(sheet.look.ground, 1.0);
         sheet.svg.rect(area, Fill::solid(&hex(color)), Some(outline));
         write_name(sheet, &name, &size, area, readable_on(color));
@@ -119,6 +128,8 @@ fn write_name(sheet: &mut Sheet<'_>, name: &str, size: &str, area: Area, color: 
         return;
     }
     let label = Label::fit(name, SMALL, width, if lines > 1 { (lines - 1).min(3) } else { 1 });
+    // A word that is broken is harder to read than one that is cropped.
+    let label = if label.broken { Label::fit(name, SMALL, width, 1) } else { label };
     // A letter and three dots say nothing.
     if label.whole.is_some() && label.lines.concat().chars().count() < 5 {
         return;

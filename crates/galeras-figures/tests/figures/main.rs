@@ -3,6 +3,7 @@
 // What only helps a test, and is not one, may fail as tests do.
 #![allow(clippy::panic, clippy::print_stdout, clippy::unwrap_used)]
 
+mod anything;
 mod characters;
 mod labels;
 mod marks;

@@ -1,0 +1,97 @@
+//! Whatever the columns hold, there is a picture or a refusal, and nothing that is not a number.
+
+use galeras_figures::{Data, Kind, Role, Scale, Spec, Takes, Values, draw};
+use proptest::prelude::*;
+use roxmltree::Document;
+use strum::VariantArray as _;
+
+type Row = (Option<f64>, Option<f64>, Option<f64>, Option<String>, Option<String>, Option<String>);
+
+fn number() -> impl Strategy<Value = Option<f64>> {
+    prop_oneof![
+        4 => (-10.0..10.0).prop_map(Some),
+        1 => any::<f64>().prop_map(Some),
+        1 => prop::sample::select(vec![0.0, -0.0, 1e308, -1e308, 5e-324, f64::NAN, f64::INFINITY]).prop_map(Some),
+        1 => Just(None),
+    ]
+}
+
+fn text() -> impl Strategy<Value = Option<String>> {
+    prop_oneof![3 => "[a-d]".prop_map(Some), 1 => any::<String>().prop_map(Some), 1 => Just(None)]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_table_gives_a_picture_or_a_refusal(
+        rows in prop::collection::vec((number(), number(), number(), text(), text(), text()), 0..24),
+        width in prop::sample::select(vec![4.0, 8.0, 16.0, 60.0]),
+        height in prop::option::of(2.0..40.0),
+        log in any::<bool>(),
+        optional in any::<bool>(),
+    ) {
+        let numbers = |f: fn(&Row) -> Option<f64>| {
+            Values::Numbers(rows.iter().map(f).collect())
+        };
+        let texts = |f: fn(&Row) -> Option<String>| {
+            Values::Texts(rows.iter().map(f).collect())
+        };
+        let ends = |low: bool| {
+            let end = |r: &Row| {
+                let (a, b) = (r.1?, r.2?);
+                Some(if low { a.min(b) } else { a.max(b) })
+            };
+            Values::Numbers(rows.iter().map(end).collect())
+        };
+        let data = Data::of([
+            ("p", numbers(|r| r.0)),
+            ("q", numbers(|r| r.1)),
+            ("low", ends(true)),
+            ("high", ends(false)),
+            ("a", texts(|r| r.3.clone())),
+            ("b", texts(|r| r.4.clone())),
+            ("c", texts(|r| r.5.clone())),
+        ]).unwrap();
+        for kind in Kind::VARIANTS {
+            let mut spec = Spec { width: Some(width), height, ..Spec::new(*kind) };
+            for usage in kind.columns().iter().filter(|u| u.needed || optional) {
+                let column = match (usage.role, usage.takes) {
+                    (Role::Low, _) => "low",
+                    (Role::High, _) => "high",
+                    (Role::X, Takes::Number) => "p",
+                    (_, Takes::Number) => "q",
+                    (Role::X, _) => "a",
+                    (Role::Y, _) => "b",
+                    _ => "c",
+                };
+                let column = Some(column.to_string());
+                match usage.role {
+                    Role::X => spec.x = column,
+                    Role::Y => spec.y = column,
+                    Role::Low => spec.low = column,
+                    Role::High => spec.high = column,
+                    Role::Color => spec.color = column,
+                    Role::Facet => spec.facet = column,
+                    Role::Label => spec.label = column,
+                }
+            }
+            if log {
+                spec.x_scale = matches!(kind, Kind::Histogram | Kind::Ecdf | Kind::Forest).then_some(Scale::Log);
+                spec.y_scale = matches!(kind, Kind::Box | Kind::Violin | Kind::Scatter).then_some(Scale::Log);
+            }
+            if let Ok(picture) = draw(&spec, &data) {
+                let document = Document::parse(&picture.svg);
+                prop_assert!(document.is_ok(), "{kind}: {document:?}");
+                let shapes = document.unwrap();
+                for node in shapes.descendants().filter(|n| n.is_element()) {
+                    for attribute in node.attributes().filter(|a| a.name() != "aria-label" && a.name() != "font-family") {
+                        let value = attribute.value();
+                        prop_assert!(!value.contains("NaN") && !value.contains("inf"), "{kind}: {node:?}");
+                        prop_assert!(value.len() < 20 || ["d", "viewBox", "transform", "xmlns"].contains(&attribute.name()), "{kind}: {node:?}");
+                    }
+                }
+            }
+        }
+    }
+}
