@@ -2,9 +2,12 @@
 
 use minijinja::{Value, context};
 
+use crate::code::code;
 use crate::error::PageError;
-use crate::markdown::markdown;
-use crate::model::{AssertionOutcome, PortPanel, StepBox, StepCondition, StepDiagram};
+use crate::markdown::prose;
+use crate::model::{
+    AssertionOutcome, CodeLanguage, Labelled, PortPanel, StepBox, StepCondition, StepDiagram,
+};
 use crate::number;
 use crate::parts::{Parts, step_id};
 use crate::statistics;
@@ -84,6 +87,15 @@ fn panel(parts: &mut Parts, step: &StepBox) -> Result<Markup, PageError> {
     for item in &step.ports {
         ports.push(port(parts, item)?);
     }
+    let arguments = match step.arguments.is_empty() {
+        true => None,
+        false => {
+            let name = "Arguments".to_string();
+            let text = Labelled { name, value: step.arguments.clone() };
+            Some(Value::from(code(parts, &text, CodeLanguage::Plain)?))
+        }
+    };
+    let description = prose(parts, &step.description, 3);
     let tests: Vec<Value> = step.assertions.iter().map(test).collect();
     render(
         "step.html",
@@ -91,9 +103,8 @@ fn panel(parts: &mut Parts, step: &StepBox) -> Result<Markup, PageError> {
             id => step_id(&step.name),
             name => &step.name,
             operator => &step.operator,
-            description => Value::from(markdown(&step.description, 3)),
-            arguments => &step.arguments,
-            arguments_id => parts.id("arguments"),
+            description => Value::from(description),
+            arguments => arguments,
             condition => condition(step.state),
             class => class(step.state),
             reason => &step.reason,
