@@ -76,8 +76,8 @@ fn diagnostics(parts: &mut Parts, block: &DiagnosticBlock) -> Result<Markup, Pag
                 class => class,
                 word => word,
                 step => (!note.step.is_empty()).then(|| Value::from(parts.step_name(&note.step))),
-                text => &note.text,
-                help => &note.help,
+                text => Value::from(Markup::from_message(&note.text)),
+                help => Value::from(Markup::from_message(&note.help)),
             }
         })
         .collect();
@@ -92,7 +92,7 @@ fn reproduce(parts: &mut Parts, block: &ReproduceBlock) -> Result<Markup, PageEr
         .map(|command| {
             context! {
                 id => parts.id("command"),
-                purpose => &command.purpose,
+                purpose => Value::from(Markup::from_message(&command.purpose)),
                 command => &command.command,
             }
         })
