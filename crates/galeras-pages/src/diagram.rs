@@ -177,30 +177,21 @@ fn place(value: f64) -> String {
     if value.is_finite() { format!("{value:.1}") } else { "0".to_string() }
 }
 
-/// A line through the points, with corners rounded by curves through their middles.
+/// A line through the points that leaves and enters each of them upright: steps flow downwards.
 fn path(points: &[[f64; 2]]) -> Option<String> {
+    let [[x, y], ..] = points else { return None };
     if points.len() < 2 || points.iter().flatten().any(|value| !value.is_finite()) {
         return None;
     }
-    let point = |[x, y]: [f64; 2]| format!("{x:.1} {y:.1}");
-    let middle = |a: [f64; 2], b: [f64; 2]| [(a[0] + b[0]) / 2.0, (a[1] + b[1]) / 2.0];
-    let mut out = format!("M{}", point(points[0]));
-    if let [from, to] = points {
-        // A gentle curve that leaves and enters along the longer side.
-        let across = (to[0] - from[0]).abs() > (to[1] - from[1]).abs();
-        let half = middle(*from, *to);
-        let (first, second) = match across {
-            true => ([half[0], from[1]], [half[0], to[1]]),
-            false => ([from[0], half[1]], [to[0], half[1]]),
-        };
-        out.push_str(&format!("C{} {} {}", point(first), point(second), point(*to)));
-        return Some(out);
-    }
-    for window in points.windows(3) {
-        let [_, corner, next] = window else { continue };
-        let is_last = next == &points[points.len() - 1];
-        let end = if is_last { *next } else { middle(*corner, *next) };
-        out.push_str(&format!("Q{} {}", point(*corner), point(end)));
+    let mut out = format!("M{x:.1} {y:.1}");
+    for pair in points.windows(2) {
+        let [[from_x, from_y], [x, y]] = pair else { continue };
+        if (from_x - x).abs() < 0.5 {
+            out.push_str(&format!("L{x:.1} {y:.1}"));
+        } else {
+            let half = (from_y + y) / 2.0;
+            out.push_str(&format!("C{from_x:.1} {half:.1} {x:.1} {half:.1} {x:.1} {y:.1}"));
+        }
     }
     Some(out)
 }
