@@ -432,13 +432,9 @@ def check_hostile(checks: Checks, page) -> None:
 
 def chromium() -> str:
     """The browser; on Debian it is installed if it is absent."""
-    for attempt in (1, 2):
-        found = shutil.which("chromium") or shutil.which("chromium-browser")
-        if found:
-            return found
-        if attempt == 1 and shutil.which("apt-get"):
-            subprocess.run(["apt-get", "install", "-y", "-q", "chromium"], check=False)
-    sys.exit("chromium is not installed: apt-get install chromium")
+    if not shutil.which("chromium") and shutil.which("apt-get"):
+        subprocess.run(["apt-get", "install", "-y", "-q", "chromium"], check=False)
+    return shutil.which("chromium") or sys.exit("chromium is absent: apt-get install chromium")
 
 
 def main() -> None:

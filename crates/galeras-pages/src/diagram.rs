@@ -19,7 +19,7 @@ use crate::text::Markup;
 const NAME_CHAR: f64 = 7.4;
 const SMALL_CHAR: f64 = 6.2;
 
-/// The picture with a panel for each step. Call [`announce`] before what links to panels is made.
+/// The picture with a panel for each step, to which [`Parts::step_name`] links from then on.
 ///
 /// # Errors
 /// The template does not fit, which is a mistake of this crate.
