@@ -135,7 +135,8 @@
         event.preventDefault();
         steps[event.key]();
       });
-      svg.addEventListener("focusin", (event) => {
+      // Not of the picture: Chromium makes an SVG with such a listener a place where Tab stops.
+      view.addEventListener("focusin", (event) => {
         const node = event.target.closest("a.node");
         if (node) show(node);
       });

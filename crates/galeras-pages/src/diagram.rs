@@ -64,6 +64,8 @@ fn step_box(parts: &Parts, step: &StepBox) -> Value {
     let width = step.width;
     let rows = step.rows.map(|rows| format!(" · {} rows", number::count(rows)));
     let below = format!("{}{}", step.operator, rows.unwrap_or_default());
+    let parts_of_label = [step.name.as_str(), below.as_str(), condition(step.state)];
+    let label: Vec<&str> = parts_of_label.into_iter().filter(|part| !part.is_empty()).collect();
     context! {
         id => step_id(&step.name),
         has_panel => parts.panels.contains(&step.name),
@@ -75,6 +77,7 @@ fn step_box(parts: &Parts, step: &StepBox) -> Value {
         name_y => place(step.y + step.height / 2.0 - 3.0),
         small_y => place(step.y + step.height / 2.0 + 13.0),
         name => &step.name,
+        label => label.join(", "),
         short => fitting(&step.name, (width - 22.0) / NAME_CHAR),
         below => fitting(&below, (width - 22.0) / SMALL_CHAR),
         condition => condition(step.state),

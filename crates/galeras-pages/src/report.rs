@@ -103,7 +103,10 @@ fn whole(of: &Report, wanted: &PageLimits, limits: &PageLimits) -> Result<String
     ));
     page(
         PageFrame {
-            title: if of.title.is_empty() { &of.workflow } else { &of.title },
+            title: [of.title.as_str(), &of.workflow]
+                .into_iter()
+                .find(|title| !title.is_empty())
+                .unwrap_or("A study"),
             kicker: &of.workflow,
             lead,
             main,
