@@ -22,7 +22,7 @@ fn what_fits_is_whole_and_no_note_says_otherwise() {
 
 #[test]
 fn a_page_that_would_be_too_large_shows_less_and_says_so() {
-    let page = report(&from_json(study(200, 1500))).unwrap();
+    let page = report(&from_json(study(200, 700))).unwrap();
     assert!(page.len() <= PageLimits::default().bytes, "{}", page.len());
     assert!(page.contains("Left out of this page"));
     assert!(page.contains("more than the 5.0 MB that this page may have"));
