@@ -402,9 +402,10 @@ def check_bare(reader: Reader) -> None:
         [],
         "without JavaScript there is no button that does nothing",
     )
-    for summary in page.locator("details.all-steps > summary, details.point > summary").all()[:2]:
+    folded = page.locator("main details:not([open]) > summary").all()
+    for summary in [summary for summary in folded if summary.is_visible()][:2]:
+        inner = summary.locator("xpath=following-sibling::*").first.element_handle()
         summary.click()
-        inner = summary.locator("xpath=following-sibling::*").first
         reader.checks.that(inner.is_visible(), "without JavaScript parts unfold")
     page.context.close()
 
@@ -432,13 +433,9 @@ def check_hostile(checks: Checks, page) -> None:
 
 def chromium() -> str:
     """The browser; on Debian it is installed if it is absent."""
-    for attempt in (1, 2):
-        found = shutil.which("chromium") or shutil.which("chromium-browser")
-        if found:
-            return found
-        if attempt == 1 and shutil.which("apt-get"):
-            subprocess.run(["apt-get", "install", "-y", "-q", "chromium"], check=False)
-    sys.exit("chromium is not installed: apt-get install chromium")
+    if not shutil.which("chromium") and shutil.which("apt-get"):
+        subprocess.run(["apt-get", "install", "-y", "-q", "chromium"], check=False)
+    return shutil.which("chromium") or sys.exit("chromium is absent: apt-get install chromium")
 
 
 def main() -> None:

@@ -135,7 +135,8 @@
         event.preventDefault();
         steps[event.key]();
       });
-      svg.addEventListener("focusin", (event) => {
+      // Not of the picture: Chromium makes an SVG with such a listener a place where Tab stops.
+      view.addEventListener("focusin", (event) => {
         const node = event.target.closest("a.node");
         if (node) show(node);
       });
@@ -151,7 +152,19 @@
       });
     }
 
+    /** Fonts differ in width: a label that is wider than its box is made narrower. */
+    function squeeze() {
+      for (const label of svg.querySelectorAll(".node text")) {
+        const box = label.parentElement.querySelector("rect");
+        const room = Number(box.getAttribute("width")) - 20;
+        if (room <= 0 || label.getComputedTextLength() <= room) continue;
+        label.setAttribute("textLength", room);
+        label.setAttribute("lengthAdjust", "spacingAndGlyphs");
+      }
+    }
+
     view.classList.add("live");
+    squeeze();
     const actions = { in: () => zoom(1.25), out: () => zoom(0.8), fit: () => fit(0) };
     for (const button of diagram.querySelectorAll("[data-zoom]")) {
       button.addEventListener("click", () => actions[button.dataset.zoom]());

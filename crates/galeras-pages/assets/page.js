@@ -20,7 +20,9 @@ const galerasPage = (() => {
   }
 
   function unfoldTarget() {
-    const id = decodeURIComponent(location.hash.slice(1));
+    let id = location.hash.slice(1);
+    // A half-written address is an id as it stands.
+    try { id = decodeURIComponent(id); } catch { /* as it stands */ }
     const target = id && document.getElementById(id);
     if (!target) return;
     unfold(target);

@@ -2,9 +2,12 @@
 
 use minijinja::{Value, context};
 
+use crate::code::code;
 use crate::error::PageError;
-use crate::markdown::markdown;
-use crate::model::{AssertionOutcome, PortPanel, StepBox, StepCondition, StepDiagram};
+use crate::markdown::prose;
+use crate::model::{
+    AssertionOutcome, CodeLanguage, Labelled, PortPanel, StepBox, StepCondition, StepDiagram,
+};
 use crate::number;
 use crate::parts::{Parts, step_id};
 use crate::statistics;
@@ -16,7 +19,7 @@ use crate::text::Markup;
 const NAME_CHAR: f64 = 7.4;
 const SMALL_CHAR: f64 = 6.2;
 
-/// The picture with a panel for each step. Call [`announce`] before what links to panels is made.
+/// The picture with a panel for each step, to which [`Parts::step_name`] links from then on.
 ///
 /// # Errors
 /// The template does not fit, which is a mistake of this crate.
@@ -61,6 +64,8 @@ fn step_box(parts: &Parts, step: &StepBox) -> Value {
     let width = step.width;
     let rows = step.rows.map(|rows| format!(" · {} rows", number::count(rows)));
     let below = format!("{}{}", step.operator, rows.unwrap_or_default());
+    let parts_of_label = [step.name.as_str(), below.as_str(), condition(step.state)];
+    let label: Vec<&str> = parts_of_label.into_iter().filter(|part| !part.is_empty()).collect();
     context! {
         id => step_id(&step.name),
         has_panel => parts.panels.contains(&step.name),
@@ -72,6 +77,7 @@ fn step_box(parts: &Parts, step: &StepBox) -> Value {
         name_y => place(step.y + step.height / 2.0 - 3.0),
         small_y => place(step.y + step.height / 2.0 + 13.0),
         name => &step.name,
+        label => label.join(", "),
         short => fitting(&step.name, (width - 22.0) / NAME_CHAR),
         below => fitting(&below, (width - 22.0) / SMALL_CHAR),
         condition => condition(step.state),
@@ -84,6 +90,15 @@ fn panel(parts: &mut Parts, step: &StepBox) -> Result<Markup, PageError> {
     for item in &step.ports {
         ports.push(port(parts, item)?);
     }
+    let arguments = match step.arguments.is_empty() {
+        true => None,
+        false => {
+            let name = "Arguments".to_string();
+            let text = Labelled { name, value: step.arguments.clone() };
+            Some(Value::from(code(parts, &text, CodeLanguage::Plain)?))
+        }
+    };
+    let description = prose(parts, &step.description, 3);
     let tests: Vec<Value> = step.assertions.iter().map(test).collect();
     render(
         "step.html",
@@ -91,9 +106,8 @@ fn panel(parts: &mut Parts, step: &StepBox) -> Result<Markup, PageError> {
             id => step_id(&step.name),
             name => &step.name,
             operator => &step.operator,
-            description => Value::from(markdown(&step.description, 3)),
-            arguments => &step.arguments,
-            arguments_id => parts.id("arguments"),
+            description => Value::from(description),
+            arguments => arguments,
             condition => condition(step.state),
             class => class(step.state),
             reason => &step.reason,
@@ -166,30 +180,21 @@ fn place(value: f64) -> String {
     if value.is_finite() { format!("{value:.1}") } else { "0".to_string() }
 }
 
-/// A line through the points, with corners rounded by curves through their middles.
+/// A line through the points that leaves and enters each of them upright: steps flow downwards.
 fn path(points: &[[f64; 2]]) -> Option<String> {
+    let [[x, y], ..] = points else { return None };
     if points.len() < 2 || points.iter().flatten().any(|value| !value.is_finite()) {
         return None;
     }
-    let point = |[x, y]: [f64; 2]| format!("{x:.1} {y:.1}");
-    let middle = |a: [f64; 2], b: [f64; 2]| [(a[0] + b[0]) / 2.0, (a[1] + b[1]) / 2.0];
-    let mut out = format!("M{}", point(points[0]));
-    if let [from, to] = points {
-        // A gentle curve that leaves and enters along the longer side.
-        let across = (to[0] - from[0]).abs() > (to[1] - from[1]).abs();
-        let half = middle(*from, *to);
-        let (first, second) = match across {
-            true => ([half[0], from[1]], [half[0], to[1]]),
-            false => ([from[0], half[1]], [to[0], half[1]]),
-        };
-        out.push_str(&format!("C{} {} {}", point(first), point(second), point(*to)));
-        return Some(out);
-    }
-    for window in points.windows(3) {
-        let [_, corner, next] = window else { continue };
-        let is_last = next == &points[points.len() - 1];
-        let end = if is_last { *next } else { middle(*corner, *next) };
-        out.push_str(&format!("Q{} {}", point(*corner), point(end)));
+    let mut out = format!("M{x:.1} {y:.1}");
+    for pair in points.windows(2) {
+        let [[from_x, from_y], [x, y]] = pair else { continue };
+        if (from_x - x).abs() < 0.5 {
+            out.push_str(&format!("L{x:.1} {y:.1}"));
+        } else {
+            let half = (from_y + y) / 2.0;
+            out.push_str(&format!("C{from_x:.1} {half:.1} {x:.1} {half:.1} {x:.1} {y:.1}"));
+        }
     }
     Some(out)
 }

@@ -18,22 +18,25 @@ pub(crate) fn figure(parts: &mut Parts, block: &FigureBlock) -> Result<Markup, P
         .into_iter()
         .find(|name| !name.is_empty())
         .map_or("A figure", String::as_str);
-    let limit = parts.limits.figure_bytes;
-    let has_room = block.svg.len() <= limit;
-    if !has_room {
+    let light = room(parts, data_address(&block.svg));
+    if light.is_none() {
         parts.notes.push(format!(
-            "Figure “{name}” has {}, more than the {} that a figure may have here. `galeras run` \
-             writes it to a file if it is an output.",
+            "Figure “{name}” ({}) is left out: a figure may have {} here, and all together {}. As an \
+             output of the workflow it is a file.",
             number::bytes(block.svg.len() as u64),
-            number::bytes(limit as u64)
+            number::bytes(parts.limits.figure_bytes as u64),
+            number::bytes(parts.limits.all_figures_bytes as u64)
         ));
     }
-    let dark = block.svg_dark.as_deref().filter(|svg| svg.len() <= limit);
+    let dark = match (&light, &block.svg_dark) {
+        (Some(_), Some(svg)) => room(parts, data_address(svg)),
+        _ => None,
+    };
     render(
         "figure.html",
         context! {
-            light => has_room.then(|| Value::from(data_address(&block.svg))),
-            dark => dark.map(|svg| Value::from(data_address(svg))),
+            light => light.map(Value::from),
+            dark => dark.map(Value::from),
             size => svg_size(&block.svg).map(|(width, height)| {
                 context! { width => width, height => height }
             }),
@@ -44,6 +47,17 @@ pub(crate) fn figure(parts: &mut Parts, block: &FigureBlock) -> Result<Markup, P
             source => if block.source.is_empty() { None } else { Some(Value::from(parts.step_name(&block.source))) },
         },
     )
+}
+
+/// The address, if the page has room for it.
+fn room(parts: &mut Parts, address: Markup) -> Option<Markup> {
+    let size = address.as_str().len();
+    let together = parts.figures_bytes + size;
+    if size > parts.limits.figure_bytes || together > parts.limits.all_figures_bytes {
+        return None;
+    }
+    parts.figures_bytes = together;
+    Some(address)
 }
 
 /// An SVG as an address, for an attribute in double quotes (RFC 2397).

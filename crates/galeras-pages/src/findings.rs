@@ -44,12 +44,12 @@ fn item(finding: &EffectFinding, all: &[EffectFinding]) -> Value {
         FindingStatus::NotApplicable => "not applicable",
     };
     context! {
-        sentence => &finding.sentence,
+        sentence => Value::from(Markup::from_message(&finding.sentence)),
         outcome => &finding.outcome,
         contrast => &finding.contrast,
         group => &finding.group,
         state => state,
-        reason => &finding.reason,
+        reason => Value::from(Markup::from_message(&finding.reason)),
         measure => finding.measure.replace('_', " "),
         effect => finding.effect.map(estimate),
         interval => interval,

@@ -3,6 +3,8 @@
 
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
+use crate::number;
+use crate::parts::Parts;
 use crate::text::{Markup, escape, push_code};
 
 /// `source` as HTML. Headings are `shift` levels lower than they say, at most the sixth.
@@ -13,6 +15,20 @@ pub fn markdown(source: &str, shift: usize) -> Markup {
         writer.event(event);
     }
     Markup::from_html(writer.out)
+}
+
+/// Markdown, as much of it as a page shows of a text.
+pub(crate) fn prose(parts: &mut Parts, source: &str, shift: usize) -> Markup {
+    let limit = parts.limits.text_chars;
+    match source.char_indices().nth(limit) {
+        None => markdown(source, shift),
+        Some((at, _)) => {
+            let total = number::count(source.chars().count() as u64);
+            let shown = number::count(limit as u64);
+            parts.notes.push(format!("A text: {shown} of {total} characters are shown."));
+            markdown(&source[..at], shift)
+        }
+    }
 }
 
 #[derive(Default)]

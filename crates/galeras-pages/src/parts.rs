@@ -33,6 +33,8 @@ pub struct PageLimits {
     pub panels: usize,
     /// A figure, in bytes.
     pub figure_bytes: usize,
+    /// All figures together, in bytes.
+    pub all_figures_bytes: usize,
     /// The entries of any list: findings, notes, stages, reasons, digests, groups.
     pub entries: usize,
 }
@@ -50,7 +52,8 @@ impl Default for PageLimits {
             kept_bytes: 100_000,
             first_rows: 10,
             panels: 1_000,
-            figure_bytes: 600_000,
+            figure_bytes: 1_000_000,
+            all_figures_bytes: 4_000_000,
             entries: 500,
         }
     }
@@ -73,6 +76,7 @@ impl PageLimits {
             first_rows: half(self.first_rows, 2),
             panels: half(self.panels, 10),
             figure_bytes: half(self.figure_bytes, 20_000),
+            all_figures_bytes: half(self.all_figures_bytes, 20_000),
             entries: half(self.entries, 20),
         }
     }
@@ -87,6 +91,8 @@ pub struct Parts {
     pub notes: Vec<String>,
     /// The steps that have a panel on the page, to which what comes from them links.
     pub panels: BTreeSet<String>,
+    /// What figures took so far, in bytes.
+    pub(crate) figures_bytes: usize,
     kept: Vec<(String, String)>,
     ids: usize,
 }

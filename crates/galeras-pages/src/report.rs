@@ -4,6 +4,7 @@ use minijinja::{Value, context};
 
 use crate::diagram::{announce, diagram};
 use crate::error::PageError;
+use crate::markdown::prose;
 use crate::model::{Report, Section, StepDiagram};
 use crate::number;
 use crate::page::{PageFrame, PageLink, page};
@@ -102,7 +103,10 @@ fn whole(of: &Report, wanted: &PageLimits, limits: &PageLimits) -> Result<String
     ));
     page(
         PageFrame {
-            title: if of.title.is_empty() { &of.workflow } else { &of.title },
+            title: [of.title.as_str(), &of.workflow]
+                .into_iter()
+                .find(|title| !title.is_empty())
+                .unwrap_or("A study"),
             kicker: &of.workflow,
             lead,
             main,
@@ -162,7 +166,7 @@ impl Builder {
 /// What stands below the heading: what was asked, of which run, with which parameters, and whether
 /// the page is complete.
 fn asked(parts: &mut Parts, of: &Report) -> Result<Markup, PageError> {
-    let question = sections::prose(parts, &of.question);
+    let question = prose(parts, &of.question, 2);
     let limit = parts.limits.entries;
     let params: Vec<Value> = parts
         .first(&of.params, limit, "Parameters")

@@ -6,7 +6,7 @@ use crate::attrition::attrition;
 use crate::error::PageError;
 use crate::figure::figure;
 use crate::findings::findings;
-use crate::markdown::markdown;
+use crate::markdown::{markdown, prose};
 use crate::model::{DiagnosticBlock, NoteSeverity, ReproduceBlock, Section};
 use crate::parts::Parts;
 use crate::point::data_points;
@@ -48,7 +48,7 @@ pub(crate) fn class(section: &Section) -> &'static str {
 /// What a section holds, without its heading. The graph is not among them.
 pub(crate) fn content(parts: &mut Parts, section: &Section) -> Result<Markup, PageError> {
     match section {
-        Section::Text(block) => Ok(prose(parts, &block.markdown)),
+        Section::Text(block) => Ok(prose(parts, &block.markdown, 2)),
         Section::Findings(block) => findings(parts, block),
         Section::Figure(block) => figure(parts, block),
         Section::Table(block) => table(parts, block),
@@ -57,20 +57,6 @@ pub(crate) fn content(parts: &mut Parts, section: &Section) -> Result<Markup, Pa
         Section::Diagnostics(block) => diagnostics(parts, block),
         Section::Reproduce(block) => reproduce(parts, block),
         Section::Steps => Ok(Markup::default()),
-    }
-}
-
-/// Markdown, as much of it as a page shows of a text.
-pub(crate) fn prose(parts: &mut Parts, source: &str) -> Markup {
-    let limit = parts.limits.text_chars;
-    match source.char_indices().nth(limit) {
-        None => markdown(source, 2),
-        Some((at, _)) => {
-            let total = crate::number::count(source.chars().count() as u64);
-            let shown = crate::number::count(limit as u64);
-            parts.notes.push(format!("A text: {shown} of {total} characters are shown."));
-            markdown(&source[..at], 2)
-        }
     }
 }
 
@@ -90,8 +76,8 @@ fn diagnostics(parts: &mut Parts, block: &DiagnosticBlock) -> Result<Markup, Pag
                 class => class,
                 word => word,
                 step => (!note.step.is_empty()).then(|| Value::from(parts.step_name(&note.step))),
-                text => &note.text,
-                help => &note.help,
+                text => Value::from(Markup::from_message(&note.text)),
+                help => Value::from(Markup::from_message(&note.help)),
             }
         })
         .collect();
@@ -106,7 +92,7 @@ fn reproduce(parts: &mut Parts, block: &ReproduceBlock) -> Result<Markup, PageEr
         .map(|command| {
             context! {
                 id => parts.id("command"),
-                purpose => &command.purpose,
+                purpose => Value::from(Markup::from_message(&command.purpose)),
                 command => &command.command,
             }
         })

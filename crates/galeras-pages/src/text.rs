@@ -18,6 +18,26 @@ impl Markup {
         Self(escape(text))
     }
 
+    /// A message: escaped, with what stands between backquotes as code.
+    pub fn from_message(text: &str) -> Self {
+        let parts: Vec<&str> = text.split('`').collect();
+        if parts.len().is_multiple_of(2) {
+            return Self::from_text(text);
+        }
+        let mut out = String::new();
+        for (at, part) in parts.iter().enumerate() {
+            match at % 2 {
+                0 => out.push_str(&escape(part)),
+                _ => {
+                    out.push_str("<code>");
+                    push_code(&mut out, part);
+                    out.push_str("</code>");
+                }
+            }
+        }
+        Self(out)
+    }
+
     /// The HTML.
     pub fn as_str(&self) -> &str {
         &self.0

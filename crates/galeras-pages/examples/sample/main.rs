@@ -1,5 +1,6 @@
 //! Writes a page with every kind of section, texts that attack it, and as much as a large study has:
-//! `cargo run -p galeras-pages --example sample -- OUT.html`. The numbers are made up.
+//! `cargo run -p galeras-pages --example sample -- OUT.html`. The numbers are made up. With
+//! `OUT.html REPORT.json` it writes the page of another report.
 //!
 //! `tests/scripts/report_browser.py` looks at it in a browser.
 
@@ -14,8 +15,12 @@ use galeras_pages::model::Report;
 use serde_json::{Value, json};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let path = std::env::args().nth(1).ok_or("usage: sample OUT.html")?;
-    let report: Report = serde_json::from_value(study())?;
+    let mut args = std::env::args().skip(1);
+    let path = args.next().ok_or("usage: sample OUT.html [REPORT.json]")?;
+    let report: Report = match args.next() {
+        Some(json) => serde_json::from_str(&std::fs::read_to_string(json)?)?,
+        None => serde_json::from_value(study())?,
+    };
     std::fs::write(path, galeras_pages::report(&report)?)?;
     Ok(())
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::table::TableBlock;
 
 /// The steps of a workflow as boxes and arrows. All positions are in one unit (CSS pixels at the
-/// natural size), with the origin at the upper left.
+/// natural size), with the origin at the upper left; steps flow downwards.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StepDiagram {
@@ -82,7 +82,8 @@ pub struct StepArrow {
     pub to: String,
     /// The port that it leaves by, if it is not the main one.
     pub port: String,
-    /// Its corners from end to end.
+    /// The points that it passes, from end to end. Between them it is a curve that leaves and enters
+    /// upright.
     pub points: Vec<[f64; 2]>,
 }
 

@@ -22,7 +22,7 @@ fn what_fits_is_whole_and_no_note_says_otherwise() {
 
 #[test]
 fn a_page_that_would_be_too_large_shows_less_and_says_so() {
-    let page = report(&from_json(study(200, 1500))).unwrap();
+    let page = report(&from_json(study(200, 700))).unwrap();
     assert!(page.len() <= PageLimits::default().bytes, "{}", page.len());
     assert!(page.contains("Left out of this page"));
     assert!(page.contains("more than the 5.0 MB that this page may have"));
@@ -41,9 +41,24 @@ fn a_figure_that_is_too_large_is_named() {
     let svg = format!("<svg xmlns=\"http://www.w3.org/2000/svg\">{}</svg>", "<g/>".repeat(300_000));
     let report_of = json!({ "sections": [{ "kind": "figure", "title": "Overlap", "svg": svg, "alt": "overlap" }] });
     let page = report(&from_json(report_of)).unwrap();
-    assert!(page.contains("Figure “Overlap” has 1.2 MB, more than the 600 kB"));
-    assert!(page.contains("The figure “Overlap” is too large for this page."));
+    assert!(page.contains("Figure “Overlap” (1.2 MB) is left out: a figure may have 1.0 MB here"));
+    assert!(page.contains("The figure “Overlap” is left out of this page."));
     assert!(page.len() < 200_000);
+}
+
+#[test]
+fn of_many_large_figures_the_first_are_shown_and_the_others_named() {
+    let figures: Vec<Value> = (0..30)
+        .map(|i| {
+            let svg = format!("<svg>{}</svg>", "abcdefghi ".repeat(25_000));
+            json!({ "kind": "figure", "title": format!("F{i}"), "svg": svg, "svg_dark": "<svg/>" })
+        })
+        .collect();
+    let page = report(&from_json(json!({ "sections": figures }))).unwrap();
+    assert!(page.len() <= PageLimits::default().bytes);
+    let shown = page.matches("class=\"by-light\"").count();
+    assert!((10..=20).contains(&shown), "{shown}");
+    assert_eq!(page.matches("is left out: a figure may have").count(), 30 - shown);
 }
 
 #[test]

@@ -137,6 +137,13 @@ fn no_address_loads_or_runs_anything() {
 }
 
 #[test]
+fn messages_have_code_between_backquotes_and_are_escaped_all_over() {
+    let html = crate::Markup::from_message("raise `<b>` to `2`");
+    assert_eq!(html.as_str(), "raise <code>&lt;b&gt;</code> to <code>2</code>");
+    assert_eq!(crate::Markup::from_message("a ` <b>").as_str(), "a ` &lt;b&gt;");
+}
+
+#[test]
 fn hidden_characters_are_shown_by_their_names() {
     assert_eq!(escape("a\u{1b}[2J\0\u{202e}b\u{9b}\r\nc\td"), "a⟨ESC⟩[2J⟨NUL⟩⟨RLO⟩b⟨U+009B⟩\nc\td");
     assert_eq!(escape("<a href='x'>&\"</a>"), "&lt;a href=&#39;x&#39;&gt;&amp;&quot;&lt;/a&gt;");
