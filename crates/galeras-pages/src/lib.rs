@@ -1,1 +1,45 @@
 //! Pages of a study as HTML that needs no network.
+//!
+//! [`report`] makes one page of a [`model::Report`]. The parts that it is made of serve other pages
+//! too: [`page()`] is what every page has around it, [`Parts`] holds what the parts of a page share,
+//! and there is a function for each kind of part, which returns [`Markup`]: [`table()`], [`code()`],
+//! [`comparison`], [`data_point`], [`diagram()`].
+//!
+//! Whatever comes from outside (code, prompts, answers, names of columns) is data here: it is
+//! escaped in one place, [`escape`], also by the templates, and characters that hide or reorder
+//! text are shown. Nothing of it runs, loads or styles anything.
+//!
+//! Does not live here: where the data come from, what steps look like in a picture of the graph
+//! (positions are given), how figures are drawn.
+
+mod attrition;
+mod code;
+mod diagram;
+mod difference;
+mod error;
+mod figure;
+mod findings;
+mod highlight;
+mod markdown;
+pub mod model;
+pub mod number;
+mod page;
+mod parts;
+mod point;
+mod report;
+mod sections;
+mod statistics;
+mod table;
+mod templates;
+mod text;
+
+pub use code::{code, comparison};
+pub use diagram::diagram;
+pub use error::PageError;
+pub use markdown::markdown;
+pub use page::{PageFrame, PageLink, page, policy};
+pub use parts::{PageLimits, Parts, script_json, step_id};
+pub use point::{data_point, data_points};
+pub use report::{report, report_within};
+pub use table::table;
+pub use text::{Changes, Excerpt, Markup, escape};

@@ -1,0 +1,93 @@
+//! Code and other texts in a box with a label, by themselves or beside each other.
+
+use std::ops::Range;
+
+use minijinja::{Value, context};
+
+use crate::error::PageError;
+use crate::model::{CodeLanguage, Labelled};
+use crate::number;
+use crate::parts::Parts;
+use crate::templates::render;
+use crate::text::{Changes, Excerpt, Markup};
+use crate::{difference, highlight};
+
+/// A text under its name, highlighted, with a button to copy it.
+///
+/// # Errors
+/// The template does not fit, which is a mistake of this crate.
+pub fn code(
+    parts: &mut Parts,
+    text: &Labelled,
+    language: CodeLanguage,
+) -> Result<Markup, PageError> {
+    let (excerpt, whole) = parts.excerpt(&text.value);
+    text_box(parts, text, &excerpt, whole, language, &Changes::none())
+}
+
+/// Two texts beside each other. The words of the first that the second lacks are in `<del>`, those
+/// of the second that the first lacks in `<ins>`.
+///
+/// # Errors
+/// The template does not fit, which is a mistake of this crate.
+pub fn comparison(
+    parts: &mut Parts,
+    old: &Labelled,
+    new: &Labelled,
+    language: CodeLanguage,
+) -> Result<Markup, PageError> {
+    let (old_excerpt, old_whole) = parts.excerpt(&old.value);
+    let (new_excerpt, new_whole) = parts.excerpt(&new.value);
+    let (gone, come) = difference::words(&old_excerpt.text, &new_excerpt.text);
+    let gone = Changes { element: "del", ranges: gone };
+    let come = Changes { element: "ins", ranges: come };
+    let verdict = match (gone.ranges.len(), come.ranges.len()) {
+        _ if old.value == new.value => "The two are equal.".to_string(),
+        (0, 0) => "What is shown of the two is equal; they differ in what is not.".to_string(),
+        (gone, come) => format!("{gone} passages only on the left, {come} only on the right."),
+    };
+    let left = text_box(parts, old, &old_excerpt, old_whole, language, &gone)?;
+    let right = text_box(parts, new, &new_excerpt, new_whole, language, &come)?;
+    Ok(Markup::from_html(format!(
+        "<div class=\"comparison\">{}{}</div><p class=\"legend\">{verdict}</p>",
+        left.as_str(),
+        right.as_str()
+    )))
+}
+
+fn text_box(
+    parts: &mut Parts,
+    text: &Labelled,
+    excerpt: &Excerpt,
+    whole: Option<String>,
+    language: CodeLanguage,
+    changes: &Changes,
+) -> Result<Markup, PageError> {
+    let styles: Vec<(Range<usize>, &str)> = match language {
+        CodeLanguage::Python => highlight::python(&excerpt.text),
+        CodeLanguage::Plain => Vec::new(),
+    };
+    let is_same = excerpt.is_whole() && !crate::text::has_hidden(&text.value);
+    let note = match (excerpt.is_whole(), whole.is_some()) {
+        (true, _) => String::new(),
+        (false, true) => "Shown in part; the button copies the whole text.".to_string(),
+        (false, false) => {
+            "Shown in part; the text is too long for this page. The step's table has it whole."
+                .to_string()
+        }
+    };
+    render(
+        "code.html",
+        context! {
+            id => parts.id("text"),
+            name => &text.name,
+            plain => language == CodeLanguage::Plain,
+            size => number::count(excerpt.characters as u64),
+            empty => text.value.is_empty(),
+            can_copy => !text.value.is_empty() && (is_same || whole.is_some()),
+            whole => whole,
+            body => Value::from(excerpt.to_markup(&styles, changes)),
+            note => note,
+        },
+    )
+}

@@ -1,0 +1,187 @@
+//! What a report says about the steps of a workflow: boxes, arrows, and a panel for each step.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::table::TableBlock;
+
+/// The steps of a workflow as boxes and arrows. All positions are in one unit (CSS pixels at the
+/// natural size), with the origin at the upper left.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StepDiagram {
+    /// The width of the whole.
+    pub width: f64,
+    /// The height of the whole.
+    pub height: f64,
+    /// The steps, in topological order.
+    pub steps: Vec<StepBox>,
+    /// The edges.
+    pub arrows: Vec<StepArrow>,
+}
+
+/// A step: its box, and what its panel says.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StepBox {
+    /// Its name.
+    pub name: String,
+    /// The left side of its box.
+    pub x: f64,
+    /// The upper side of its box.
+    pub y: f64,
+    /// The width of its box.
+    pub width: f64,
+    /// The height of its box.
+    pub height: f64,
+    /// Its operator; empty for an embedded workflow.
+    pub operator: String,
+    /// What it does, in Markdown; may be empty.
+    pub description: String,
+    /// Its arguments as YAML.
+    pub arguments: String,
+    /// Whether it has results.
+    pub state: StepCondition,
+    /// Why it is in this state: `nothing changed`, `ARG_CHANGED: threshold 0.8 -> 0.7`.
+    pub reason: String,
+    /// How long it took.
+    pub seconds: Option<f64>,
+    /// The rows of its main port.
+    pub rows: Option<u64>,
+    /// The digest of its main port.
+    pub digest: String,
+    /// Its output ports.
+    pub ports: Vec<PortPanel>,
+    /// The outcomes of its data tests.
+    pub assertions: Vec<AssertionOutcome>,
+}
+
+/// Whether a step has results.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepCondition {
+    /// Its results are in the store, as the workflow stands now.
+    Stored,
+    /// It is being computed.
+    Running,
+    /// It failed.
+    Failed,
+    /// A step before it failed.
+    Skipped,
+    /// It was not computed yet.
+    #[default]
+    Missing,
+}
+
+/// An edge between two steps.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StepArrow {
+    /// The step that it leaves.
+    pub from: String,
+    /// The step that it enters.
+    pub to: String,
+    /// The port that it leaves by, if it is not the main one.
+    pub port: String,
+    /// Its corners from end to end.
+    pub points: Vec<[f64; 2]>,
+}
+
+/// An output port of a step.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PortPanel {
+    /// Its name: `out`, `rejects`.
+    pub name: String,
+    /// Its rows, if they are computed.
+    pub rows: Option<u64>,
+    /// Its digest.
+    pub digest: String,
+    /// Its columns.
+    pub columns: Vec<ColumnPanel>,
+    /// Its first rows.
+    pub first_rows: Option<TableBlock>,
+}
+
+/// A column of a port: what it is, and what is in it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ColumnPanel {
+    /// Its name.
+    pub name: String,
+    /// Its type as Galeras writes it.
+    pub data_type: String,
+    /// The unit of its values; may be empty.
+    pub unit: String,
+    /// What it holds; may be empty.
+    pub description: String,
+    /// What is in it, if it is computed.
+    pub statistics: Option<ColumnStatistics>,
+}
+
+/// What is in a column.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ColumnStatistics {
+    /// The number of rows.
+    pub count: u64,
+    /// How many of them have no value.
+    pub nulls: u64,
+    /// The number of different values.
+    pub distinct: Option<u64>,
+    /// Whether `distinct` is an estimate.
+    pub distinct_estimated: bool,
+    /// The smallest value, as text or number.
+    pub min: serde_json::Value,
+    /// The lower quartile.
+    pub q1: Option<f64>,
+    /// The median.
+    pub median: Option<f64>,
+    /// The mean.
+    pub mean: Option<f64>,
+    /// The standard deviation.
+    pub std: Option<f64>,
+    /// The upper quartile.
+    pub q3: Option<f64>,
+    /// The largest value, as text or number.
+    pub max: serde_json::Value,
+    /// A histogram of numbers, from left to right.
+    pub bins: Vec<ValueBin>,
+    /// The most frequent values of what is no number, the most frequent first.
+    pub top: Vec<ValueCount>,
+}
+
+/// A bar of a histogram: the values from `low` to `high`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ValueBin {
+    /// The lower end.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+    /// The number of values.
+    pub count: u64,
+}
+
+/// How often a value occurs.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ValueCount {
+    /// The value.
+    pub value: String,
+    /// How often.
+    pub count: u64,
+}
+
+/// What came of a data test.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AssertionOutcome {
+    /// The test: `unique: [id]`.
+    pub test: String,
+    /// Whether it held; absent if it was not run.
+    pub passed: Option<bool>,
+    /// Whether only a warning comes of it.
+    pub warns: bool,
+    /// What was found: `3 rows fail`.
+    pub detail: String,
+}

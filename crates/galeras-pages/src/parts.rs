@@ -1,0 +1,199 @@
+//! What the parts of a page share: limits, ids, whole texts for copying, and notes about what was
+//! left out.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use crate::number;
+use crate::text::{Excerpt, Markup, escape, has_hidden};
+
+/// How much a page shows. What is beyond is left out, and the page says so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageLimits {
+    /// The size of the page, in bytes.
+    pub bytes: usize,
+    /// The rows of a table.
+    pub table_rows: usize,
+    /// The columns of a table, and of a port.
+    pub columns: usize,
+    /// The characters of a cell.
+    pub cell_chars: usize,
+    /// The data points of a section.
+    pub points: usize,
+    /// The characters of a text: code, an answer, a prompt.
+    pub text_chars: usize,
+    /// The characters of a line of such a text.
+    pub line_chars: usize,
+    /// A text that is shown in part is kept whole for copying up to this size, in bytes.
+    pub kept_bytes: usize,
+    /// The first rows of a port.
+    pub first_rows: usize,
+    /// The steps whose panels are shown.
+    pub panels: usize,
+    /// A figure, in bytes.
+    pub figure_bytes: usize,
+    /// The entries of any list: findings, notes, stages, reasons, digests, groups.
+    pub entries: usize,
+}
+
+impl Default for PageLimits {
+    fn default() -> Self {
+        Self {
+            bytes: 5_000_000,
+            table_rows: 500,
+            columns: 100,
+            cell_chars: 300,
+            points: 200,
+            text_chars: 20_000,
+            line_chars: 2_000,
+            kept_bytes: 100_000,
+            first_rows: 10,
+            panels: 1_000,
+            figure_bytes: 600_000,
+            entries: 500,
+        }
+    }
+}
+
+impl PageLimits {
+    /// About half as much of everything that is of any number. Nothing is halved to none.
+    #[must_use]
+    pub fn halved(&self) -> Self {
+        let half = |limit: usize, least: usize| (limit / 2).max(least.min(limit));
+        Self {
+            bytes: self.bytes,
+            table_rows: half(self.table_rows, 10),
+            columns: half(self.columns, 12),
+            cell_chars: half(self.cell_chars, 40),
+            points: half(self.points, 5),
+            text_chars: half(self.text_chars, 400),
+            line_chars: half(self.line_chars, 200),
+            kept_bytes: half(self.kept_bytes, 1_000),
+            first_rows: half(self.first_rows, 2),
+            panels: half(self.panels, 10),
+            figure_bytes: half(self.figure_bytes, 20_000),
+            entries: half(self.entries, 20),
+        }
+    }
+}
+
+/// The parts of one page while they are made.
+#[derive(Debug, Default)]
+pub struct Parts {
+    /// How much is shown.
+    pub limits: PageLimits,
+    /// What was left out, in sentences.
+    pub notes: Vec<String>,
+    /// The steps that have a panel on the page, to which what comes from them links.
+    pub panels: BTreeSet<String>,
+    kept: Vec<(String, String)>,
+    ids: usize,
+}
+
+impl Parts {
+    /// Parts of a page with these limits.
+    pub fn new(limits: PageLimits) -> Self {
+        Self { limits, ..Self::default() }
+    }
+
+    /// An id that no other element of the page has.
+    pub fn id(&mut self, prefix: &str) -> String {
+        self.ids += 1;
+        format!("{prefix}-{}", self.ids)
+    }
+
+    /// The first of `items`, as many as `limit` says; a note says what is left out.
+    pub fn first<'a, T>(&mut self, items: &'a [T], limit: usize, what: &str) -> &'a [T] {
+        let shown = &items[..items.len().min(limit)];
+        if shown.len() < items.len() {
+            self.notes.push(format!(
+                "{what}: {} of {} are shown.",
+                number::count(shown.len() as u64),
+                number::count(items.len() as u64)
+            ));
+        }
+        shown
+    }
+
+    /// The part of a text that is shown. The id is that under which the page keeps the whole text
+    /// for copying, if what is shown is another one.
+    pub fn excerpt(&mut self, text: &str) -> (Excerpt, Option<String>) {
+        let excerpt = Excerpt::new(text, self.limits.text_chars, self.limits.line_chars);
+        let differs = !excerpt.is_whole() || has_hidden(text);
+        if !differs || text.len() > self.limits.kept_bytes {
+            return (excerpt, None);
+        }
+        let id = self.id("whole");
+        self.kept.push((id.clone(), text.to_string()));
+        (excerpt, Some(id))
+    }
+
+    /// A text of a cell or a label, on one line and cut if it is long.
+    pub fn label(&self, text: &str) -> Markup {
+        let mut shown = String::new();
+        let mut rest = text.chars();
+        for c in rest.by_ref().take(self.limits.cell_chars) {
+            match c {
+                '\n' => shown.push('⏎'),
+                '\t' => shown.push(' '),
+                c => shown.push(c),
+            }
+        }
+        let more = rest.count();
+        if more == 0 {
+            return Markup::from_html(escape(&shown));
+        }
+        let count = number::count(more as u64);
+        Markup::from_html(format!(
+            "{}<span class=\"gap\">… {count} more characters</span>",
+            escape(&shown)
+        ))
+    }
+
+    /// The name of a step, as a link to its panel if there is one.
+    pub fn step_name(&self, step: &str) -> Markup {
+        let name = escape(step);
+        Markup::from_html(match self.panels.contains(step) {
+            true => format!("<a href=\"#{}\">{name}</a>", step_id(step)),
+            false => name,
+        })
+    }
+
+    /// The whole texts as JSON that may stand in a `<script>`: without `<`, `>` and `&`, and
+    /// without characters that end lines in JavaScript.
+    pub fn kept_json(&self) -> Markup {
+        let texts: serde_json::Map<String, serde_json::Value> =
+            self.kept.iter().map(|(id, text)| (id.clone(), json!(text))).collect();
+        Markup::from_html(script_json(&serde_json::Value::Object(texts)))
+    }
+}
+
+/// The id of the panel of a step. Different names have different ids.
+pub fn step_id(step: &str) -> String {
+    let mut id = String::from("step-");
+    for c in step.chars() {
+        match c {
+            c if c.is_ascii_alphanumeric() || c == '-' || c == '_' => id.push(c),
+            c => id.push_str(&format!(".{:x}.", u32::from(c))),
+        }
+    }
+    id
+}
+
+/// JSON that may stand in a `<script>`.
+pub fn script_json(value: &serde_json::Value) -> String {
+    let mut out = String::new();
+    for c in value.to_string().chars() {
+        match c {
+            '<' | '>' | '&' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c if u32::from(c) >= 0x7f && (has_hidden(c.encode_utf8(&mut [0; 4]))) => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    out.push_str(&format!("\\u{unit:04x}"));
+                }
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}

@@ -1,0 +1,199 @@
+//! Tables: numbers under each other, sorted and copied by the page's script.
+
+use minijinja::{Value, context};
+use serde_json::Value as Json;
+
+use crate::error::PageError;
+use crate::markdown::{markdown, safe_address};
+use crate::model::{SortDirection, TableBlock, TableColumn};
+use crate::number;
+use crate::parts::Parts;
+use crate::templates::render;
+use crate::text::{Markup, escape};
+
+/// A cell that is cut is kept whole for copying up to this many times the size that is shown.
+const KEPT_CELL: usize = 10;
+
+/// A table with its caption. Rows and columns beyond the limits are left out, and it says so.
+///
+/// # Errors
+/// The template does not fit, which is a mistake of this crate.
+pub fn table(parts: &mut Parts, block: &TableBlock) -> Result<Markup, PageError> {
+    let rows = &block.rows[..block.rows.len().min(parts.limits.table_rows)];
+    let shown_columns = block.columns.len().min(parts.limits.columns);
+    let columns: Vec<ColumnFormat<'_>> = block.columns[..shown_columns]
+        .iter()
+        .enumerate()
+        .map(|(at, column)| ColumnFormat::new(column, rows.iter().filter_map(|row| row.get(at))))
+        .collect();
+    let heads: Vec<Value> = columns.iter().map(ColumnFormat::head).collect();
+    let body: Vec<Value> = rows
+        .iter()
+        .enumerate()
+        .map(|(at, row)| {
+            let link = block.row_links.get(at).filter(|link| is_within(link));
+            let cells: Vec<Value> = columns
+                .iter()
+                .enumerate()
+                .map(|(at, column)| column.cell(parts, row.get(at).unwrap_or(&Json::Null)))
+                .collect();
+            context! { cells => cells, link => link }
+        })
+        .collect();
+    let has_notes = columns.iter().any(|column| !column.column.description.is_empty());
+    let label = match (block.title.is_empty(), block.file_name.is_empty()) {
+        (false, _) => block.title.as_str(),
+        (true, false) => block.file_name.as_str(),
+        (true, true) => "Table",
+    };
+    render(
+        "table.html",
+        context! {
+            id => parts.id("table"),
+            label => label,
+            caption => Value::from(markdown(&block.caption, 3)),
+            file_name => if block.file_name.is_empty() { "table" } else { &block.file_name },
+            heads => heads,
+            rows => body,
+            has_notes => has_notes,
+            is_wide => columns.len() > 7,
+            // A server sorts pages of a large table; a part of it sorted by itself would mislead.
+            by_server => block.columns.iter().any(|column| column.sort_link.is_some()),
+            extent => extent(block, rows.len(), shown_columns),
+            source => if block.source.is_empty() { None } else { Some(Value::from(parts.step_name(&block.source))) },
+        },
+    )
+}
+
+/// What part of the table this is, in a sentence; empty if it is all of it.
+fn extent(block: &TableBlock, rows: usize, columns: usize) -> String {
+    let total = block.total.unwrap_or(0).max(block.rows.len() as u64);
+    let mut said = Vec::new();
+    if total > rows as u64 {
+        let choice = match block.choice.is_empty() {
+            true => String::new(),
+            false => format!(" ({})", block.choice),
+        };
+        said.push(format!(
+            "{} of {} rows{choice}",
+            number::count(rows as u64),
+            number::count(total)
+        ));
+    }
+    if columns < block.columns.len() {
+        said.push(format!("{columns} of {} columns", block.columns.len()));
+    }
+    if said.is_empty() { String::new() } else { format!("Shown: {}.", said.join(", ")) }
+}
+
+/// Links of rows lead within the page or beside it, never to another server or a script.
+fn is_within(link: &str) -> bool {
+    safe_address(link).is_some()
+        || (!link.is_empty()
+            && !link.starts_with("//")
+            && !link.contains([':', '\\'])
+            && !link.contains(char::is_control))
+}
+
+struct ColumnFormat<'a> {
+    column: &'a TableColumn,
+    is_number: bool,
+    /// The decimals of floating-point numbers that make them comparable.
+    decimals: usize,
+}
+
+impl<'a> ColumnFormat<'a> {
+    fn new<'v>(column: &'a TableColumn, values: impl Iterator<Item = &'v Json>) -> Self {
+        let mut numbers = 0_usize;
+        let mut others = 0_usize;
+        let mut largest = 0.0_f64;
+        let mut has_fraction = false;
+        for value in values {
+            match value.as_f64() {
+                Some(number) => {
+                    numbers += 1;
+                    largest = largest.max(number.abs());
+                    has_fraction |= number.fract() != 0.0;
+                }
+                None if value.is_null() => {}
+                None => others += 1,
+            }
+        }
+        let named = ["int", "uint", "float", "decimal"]
+            .iter()
+            .any(|start| column.data_type.starts_with(start));
+        let places = if largest > 0.0 { largest.log10().floor() as i32 + 1 } else { 0 };
+        let decimals = if has_fraction { (4 - places).clamp(0, 4) as usize } else { 0 };
+        Self { column, is_number: others == 0 && (numbers > 0 || named), decimals }
+    }
+
+    fn head(&self) -> Value {
+        let sorted = self.column.sorted.map(|direction| match direction {
+            SortDirection::Ascending => "ascending",
+            SortDirection::Descending => "descending",
+        });
+        context! {
+            name => &self.column.name,
+            unit => &self.column.unit,
+            data_type => &self.column.data_type,
+            description => &self.column.description,
+            is_number => self.is_number,
+            link => self.column.sort_link.as_deref().filter(|link| is_within(link)),
+            sorted => sorted,
+        }
+    }
+
+    fn cell(&self, parts: &Parts, value: &Json) -> Value {
+        let text = match value {
+            Json::Null => return context! { kind => "none" },
+            Json::Number(_) => return self.number_cell(value),
+            Json::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let limit = parts.limits.cell_chars;
+        let is_cut = text.chars().nth(limit).is_some();
+        let is_kept = is_cut && text.len() <= limit * KEPT_CELL;
+        let is_changed = text.contains(['\n', '\t']);
+        context! {
+            kind => if is_cut && !is_kept { "cut" } else { "text" },
+            raw => (is_kept || (is_changed && !is_cut)).then(|| safe(escape(&text))),
+            text => Value::from(parts.label(&text)),
+        }
+    }
+
+    fn number_cell(&self, value: &Json) -> Value {
+        let text = match (value.as_u64(), value.as_i64(), value.as_f64()) {
+            (Some(whole), _, _) => number::count(whole),
+            (None, Some(whole), _) => format!("−{}", number::count(whole.unsigned_abs())),
+            (None, None, Some(float)) => self.float(float),
+            (None, None, None) => value.to_string(),
+        };
+        let raw = value.to_string();
+        let raw = (raw != text).then_some(raw);
+        context! { kind => "number", raw => raw, text => text }
+    }
+
+    fn float(&self, value: f64) -> String {
+        let size = value.abs();
+        // Fewer than two digits that say something: as a number by itself.
+        let least = 5.0 * 10.0_f64.powi(-(self.decimals as i32));
+        if !size.is_finite() || size >= 1e6 || (size < least && value.fract() != 0.0) {
+            return number::number(value);
+        }
+        let decimals = self.decimals;
+        let sign = if value < 0.0 { "−" } else { "" };
+        let text = format!("{size:.decimals$}");
+        match text.split_once('.') {
+            Some((whole, part)) => format!("{sign}{}.{part}", grouped(whole)),
+            None => format!("{sign}{}", grouped(&text)),
+        }
+    }
+}
+
+fn grouped(digits: &str) -> String {
+    digits.parse::<u64>().map_or_else(|_| digits.to_string(), number::count)
+}
+
+fn safe(text: String) -> Value {
+    Value::from(Markup::from_html(text))
+}

@@ -1,0 +1,248 @@
+//! What text from outside may do on a page: nothing. It is escaped, and characters that hide,
+//! reorder or end text are shown by their names.
+
+use std::ops::Range;
+
+/// HTML that is whole and safe: what it was made of is escaped.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Markup(String);
+
+impl Markup {
+    /// `html` as it is. Only for what templates and the parts of this crate made.
+    pub fn from_html(html: String) -> Self {
+        Self(html)
+    }
+
+    /// Any text, escaped.
+    pub fn from_text(text: &str) -> Self {
+        Self(escape(text))
+    }
+
+    /// The HTML.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether there is nothing.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Puts `other` after this.
+    pub fn push(&mut self, other: &Self) {
+        self.0.push_str(&other.0);
+    }
+}
+
+impl From<Markup> for minijinja::Value {
+    fn from(markup: Markup) -> Self {
+        Self::from_safe_string(markup.0)
+    }
+}
+
+/// `text` for the content of an element and for a quoted attribute. Characters that are not seen
+/// as themselves are named: `⟨ESC⟩`, `⟨RLO⟩`, `⟨U+0085⟩`. Line ends and tabs stay.
+pub fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + text.len() / 16);
+    push_escaped(&mut out, text, |out, name, _| {
+        out.push('⟨');
+        out.push_str(name);
+        out.push('⟩');
+    });
+    out
+}
+
+/// `text` for the content of an element that shows code: as [`escape`], but the names of hidden
+/// characters are boxes with their code points.
+pub(crate) fn push_code(out: &mut String, text: &str) {
+    push_escaped(out, text, |out, name, c| {
+        let code = u32::from(c);
+        out.push_str(&format!("<span class=\"hidden-char\" title=\"U+{code:04X}\">{name}</span>"));
+    });
+}
+
+/// Whether [`escape`] shows `text` by other characters than its own.
+pub(crate) fn has_hidden(text: &str) -> bool {
+    text.contains(|c: char| c != '\n' && c != '\t' && is_hidden(c))
+}
+
+/// Control characters, direction marks and overrides, characters without width, tags, separators
+/// of lines and paragraphs, and those for private use.
+fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}'
+            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{3164}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+fn push_escaped(out: &mut String, text: &str, name: impl Fn(&mut String, &str, char)) {
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            '\n' | '\t' => out.push(c),
+            '\r' if chars.peek() == Some(&'\n') => {}
+            c if is_hidden(c) => match hidden_name(c) {
+                Some(known) => name(out, known, c),
+                None => name(out, &format!("U+{:04X}", u32::from(c)), c),
+            },
+            c => out.push(c),
+        }
+    }
+}
+
+fn hidden_name(c: char) -> Option<&'static str> {
+    const C0: [&str; 32] = [
+        "NUL", "SOH", "STX", "ETX", "EOT", "ENQ", "ACK", "BEL", "BS", "HT", "LF", "VT", "FF", "CR",
+        "SO", "SI", "DLE", "DC1", "DC2", "DC3", "DC4", "NAK", "SYN", "ETB", "CAN", "EM", "SUB",
+        "ESC", "FS", "GS", "RS", "US",
+    ];
+    Some(match c {
+        '\0'..='\u{1f}' => C0.get(c as usize).copied()?,
+        '\u{7f}' => "DEL",
+        '\u{ad}' => "SHY",
+        '\u{61c}' => "ALM",
+        '\u{200b}' => "ZWSP",
+        '\u{200c}' => "ZWNJ",
+        '\u{200d}' => "ZWJ",
+        '\u{200e}' => "LRM",
+        '\u{200f}' => "RLM",
+        '\u{2028}' => "LS",
+        '\u{2029}' => "PS",
+        '\u{202a}' => "LRE",
+        '\u{202b}' => "RLE",
+        '\u{202c}' => "PDF",
+        '\u{202d}' => "LRO",
+        '\u{202e}' => "RLO",
+        '\u{2060}' => "WJ",
+        '\u{2066}' => "LRI",
+        '\u{2067}' => "RLI",
+        '\u{2068}' => "FSI",
+        '\u{2069}' => "PDI",
+        '\u{feff}' => "BOM",
+        _ => return None,
+    })
+}
+
+/// A text as far as a page shows it: its beginning, with long lines cut.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Excerpt {
+    /// What is shown.
+    pub text: String,
+    /// Where something is left out: a position in `text`, in bytes, and the number of characters.
+    pub gaps: Vec<(usize, usize)>,
+    /// The characters of the whole text.
+    pub characters: usize,
+}
+
+impl Excerpt {
+    /// At most about `limit` characters of `text`, and `line_limit` of each line.
+    pub fn new(text: &str, limit: usize, line_limit: usize) -> Self {
+        let characters = text.chars().count();
+        let mut excerpt = Self { characters, ..Self::default() };
+        let mut shown = 0;
+        let mut seen = 0;
+        for line in text.split_inclusive('\n') {
+            if shown >= limit {
+                break;
+            }
+            let length = line.chars().count();
+            let room = line_limit.min(limit - shown);
+            if length <= room {
+                excerpt.text.push_str(line);
+                shown += length;
+                seen += length;
+                continue;
+            }
+            let kept: String = line.chars().take(room).collect();
+            excerpt.text.push_str(&kept);
+            let end = usize::from(line.ends_with('\n'));
+            excerpt.gaps.push((excerpt.text.len(), length - room - end));
+            if end == 1 {
+                excerpt.text.push('\n');
+            }
+            shown += room + end;
+            seen += length;
+        }
+        if seen < characters {
+            excerpt.gaps.push((excerpt.text.len(), characters - seen));
+        }
+        excerpt.gaps.retain(|gap| gap.1 > 0);
+        excerpt
+    }
+
+    /// Whether this is the whole text.
+    pub fn is_whole(&self) -> bool {
+        self.gaps.is_empty()
+    }
+
+    /// The excerpt on a page, with styles and changes. Both are ranges of bytes of `text`, in
+    /// order and apart.
+    pub fn to_markup(&self, styles: &[(Range<usize>, &str)], changes: &Changes) -> Markup {
+        let mut edges: Vec<usize> = vec![0, self.text.len()];
+        edges.extend(styles.iter().flat_map(|(range, _)| [range.start, range.end]));
+        edges.extend(changes.ranges.iter().flat_map(|range| [range.start, range.end]));
+        edges.extend(self.gaps.iter().map(|gap| gap.0));
+        edges.retain(|at| self.text.is_char_boundary(*at));
+        edges.sort_unstable();
+        edges.dedup();
+
+        let mut out = String::with_capacity(self.text.len() * 2);
+        let (mut style, mut change, mut gap) = (0, 0, 0);
+        let mut is_open = false;
+        for (i, &start) in edges.iter().enumerate() {
+            while styles.get(style).is_some_and(|(range, _)| range.end <= start) {
+                style += 1;
+            }
+            while changes.ranges.get(change).is_some_and(|range| range.end <= start) {
+                change += 1;
+            }
+            let changed = changes.ranges.get(change).is_some_and(|range| range.start <= start);
+            if changed != is_open {
+                let slash = if changed { "" } else { "/" };
+                out.push_str(&format!("<{slash}{}>", changes.element));
+                is_open = changed;
+            }
+            while let Some(&(at, characters)) = self.gaps.get(gap).filter(|gap| gap.0 <= start) {
+                debug_assert_eq!(at, start);
+                let count = crate::number::count(characters as u64);
+                out.push_str(&format!("<span class=\"gap\">… {count} more characters</span>"));
+                gap += 1;
+            }
+            let Some(&end) = edges.get(i + 1) else { break };
+            let text = &self.text[start..end];
+            match styles.get(style).filter(|(range, _)| range.start <= start) {
+                Some((_, class)) => {
+                    out.push_str(&format!("<span class=\"{class}\">"));
+                    push_code(&mut out, text);
+                    out.push_str("</span>");
+                }
+                None => push_code(&mut out, text),
+            }
+        }
+        if is_open {
+            out.push_str(&format!("</{}>", changes.element));
+        }
+        Markup(out)
+    }
+}
+
+/// Parts of a text that the other text lacks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Changes {
+    /// The element that they are shown in: `del` or `ins`.
+    pub element: &'static str,
+    /// Where they are, in bytes.
+    pub ranges: Vec<Range<usize>>,
+}
+
+impl Changes {
+    /// No changes.
+    pub fn none() -> Self {
+        Self { element: "ins", ranges: Vec::new() }
+    }
+}
