@@ -3,7 +3,7 @@
 use galeras_metrics::agreement::{cohen_kappa, krippendorff_alpha, percent_agreement};
 
 use super::folder::Ratings;
-use super::rating::Answer;
+use super::rating::RatingAnswer;
 
 /// The ratings of one question in numbers.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -51,7 +51,7 @@ impl QuestionAgreement {
     ) -> Self {
         let mut found = Self { question: question.to_string(), ..Self::default() };
         let mut by_rater: std::collections::BTreeMap<&str, [usize; 3]> = Default::default();
-        let mut items: Vec<Vec<(&str, Answer)>> = Vec::new();
+        let mut items: Vec<Vec<(&str, RatingAnswer)>> = Vec::new();
         for id in points {
             found.points += 1;
             let answers = ratings.answers(id, question);
@@ -113,9 +113,9 @@ impl QuestionAgreement {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::ratings::{Answers, Rating};
+    use crate::ratings::{RaterAnswers, Rating};
 
-    fn answers(of: &[(&str, Answer)]) -> Answers {
+    fn answers(of: &[(&str, RatingAnswer)]) -> RaterAnswers {
         of.iter()
             .map(|(id, answer)| {
                 let rating = Rating { answer: Some(*answer), ..Rating::default() };
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn numbers_are_of_the_points_that_are_asked_about() {
-        use Answer::{No, Unsure, Yes};
+        use RatingAnswer::{No, Unsure, Yes};
         let mut ratings = Ratings::default();
         ratings
             .raters

@@ -5,14 +5,14 @@ use csv::{ReaderBuilder, StringRecord};
 
 use super::error::RatingsError;
 use super::json_lines::{check_question, parse_answer};
-use super::rating::{Answers, Rating};
+use super::rating::{RaterAnswers, Rating};
 use crate::workflow::quote;
 
 /// Errors that are told of one file.
 const TOLD: usize = 10;
 
 /// What a file says, by the number of the rater in it: 0 if there is but one.
-pub(super) type CsvAnswers = Vec<(usize, Answers)>;
+pub(super) type CsvAnswers = Vec<(usize, RaterAnswers)>;
 
 /// A column of the sheet with ratings.
 struct RatedColumn {
@@ -111,8 +111,8 @@ fn long(
     records: Records<'_, '_>,
     columns: &LongColumns,
     questions: &[&str],
-) -> Result<Answers, Vec<RatingsError>> {
-    let (mut answers, mut problems) = (Answers::new(), Problems(Vec::new()));
+) -> Result<RaterAnswers, Vec<RatingsError>> {
+    let (mut answers, mut problems) = (RaterAnswers::new(), Problems(Vec::new()));
     for record in records {
         let record = match record {
             Ok(record) => record,
@@ -169,7 +169,8 @@ fn wide(
             }
         }
     }
-    let mut all: CsvAnswers = (0..raters.max(1)).map(|rater| (rater + 1, Answers::new())).collect();
+    let mut all: CsvAnswers =
+        (0..raters.max(1)).map(|rater| (rater + 1, RaterAnswers::new())).collect();
     let mut seen: std::collections::BTreeMap<String, usize> = std::collections::BTreeMap::new();
     for record in records {
         let record = match record {
@@ -233,7 +234,7 @@ const MOST_RATERS: usize = 99;
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::ratings::Answer;
+    use crate::ratings::RatingAnswer;
 
     const QUESTIONS: [&str; 2] = ["code", "message"];
 
@@ -253,10 +254,10 @@ mod tests {
             let answer = |rater: usize, id: &str, question: &str| {
                 found[rater].1.get(id)?.get(question)?.answer
             };
-            assert_eq!(answer(0, "a", "code"), Some(Answer::Yes));
-            assert_eq!(answer(1, "a", "code"), Some(Answer::No));
+            assert_eq!(answer(0, "a", "code"), Some(RatingAnswer::Yes));
+            assert_eq!(answer(1, "a", "code"), Some(RatingAnswer::No));
             assert_eq!(answer(1, "a", "message"), None);
-            assert_eq!(answer(1, "b", "message"), Some(Answer::Unsure));
+            assert_eq!(answer(1, "b", "message"), Some(RatingAnswer::Unsure));
         }
         let alone = parse_csv("a.csv", "id,code_1,message_1\na,y,n\n", &QUESTIONS).unwrap();
         assert_eq!((alone.len(), alone[0].0), (1, 0));
@@ -267,7 +268,10 @@ mod tests {
         let text = "id,question,answer,note\na,code,y,\na,code,n,it ends early\n,,,\n";
         let found = parse_csv("a.csv", text, &QUESTIONS).unwrap();
         let rating = &found[0].1["a"]["code"];
-        assert_eq!((rating.answer, rating.note.as_str()), (Some(Answer::No), "it ends early"));
+        assert_eq!(
+            (rating.answer, rating.note.as_str()),
+            (Some(RatingAnswer::No), "it ends early")
+        );
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::csv_file::parse_csv;
 use super::error::RatingsError;
 use super::json_lines::parse_json_lines;
-use super::rating::{Answer, Answers, Rating};
+use super::rating::{RaterAnswers, Rating, RatingAnswer};
 use crate::digest::Digest;
 use crate::small_file;
 
@@ -27,9 +27,9 @@ pub struct Ratings {
     /// The files in the order of their names, with the digests of what was read.
     pub files: Vec<(String, Digest)>,
     /// The answers of every rater by name.
-    pub raters: BTreeMap<String, Answers>,
+    pub raters: BTreeMap<String, RaterAnswers>,
     /// The decisions.
-    pub adjudicated: Answers,
+    pub adjudicated: RaterAnswers,
     /// What is worth knowing and stops nothing.
     pub warnings: Vec<String>,
 }
@@ -79,7 +79,7 @@ impl Ratings {
         &mut self,
         file: &Path,
         questions: &[&str],
-    ) -> Result<Vec<(String, Answers)>, Vec<RatingsError>> {
+    ) -> Result<Vec<(String, RaterAnswers)>, Vec<RatingsError>> {
         let name = file_name(file);
         let one = |message: String| vec![RatingsError::of_file(&name, message)];
         let bytes = small_file::read(file, MAX_FILE_BYTES)
@@ -110,7 +110,7 @@ impl Ratings {
     }
 
     /// What every rater answers about a data point, by name.
-    pub fn answers(&self, id: &str, question: &str) -> Vec<(&str, Answer)> {
+    pub fn answers(&self, id: &str, question: &str) -> Vec<(&str, RatingAnswer)> {
         let mut found = Vec::new();
         for (rater, answers) in &self.raters {
             let rating = answers.get(id).and_then(|by_question| by_question.get(question));
@@ -122,7 +122,7 @@ impl Ratings {
     }
 
     /// The decision about a data point, if there is one.
-    pub fn decision(&self, id: &str, question: &str) -> Option<Answer> {
+    pub fn decision(&self, id: &str, question: &str) -> Option<RatingAnswer> {
         self.adjudicated.get(id)?.get(question)?.answer
     }
 
@@ -219,8 +219,11 @@ mod tests {
         let ratings = Ratings::read(folder.path(), &QUESTIONS).unwrap();
         let names: Vec<&String> = ratings.raters.keys().collect();
         assert_eq!(names, ["ann", "ben", "sheet-1", "sheet-2"]);
-        assert_eq!(ratings.answers("a", "code"), [("ann", Answer::Yes), ("ben", Answer::No)]);
-        assert_eq!(ratings.decision("a", "code"), Some(Answer::No));
+        assert_eq!(
+            ratings.answers("a", "code"),
+            [("ann", RatingAnswer::Yes), ("ben", RatingAnswer::No)]
+        );
+        assert_eq!(ratings.decision("a", "code"), Some(RatingAnswer::No));
         assert_eq!(ratings.decision("b", "code"), None);
         assert_eq!(ratings.points().into_iter().collect::<Vec<_>>(), ["a", "b"]);
         let files: Vec<&str> = ratings.files.iter().map(|(name, _)| name.as_str()).collect();

@@ -2,7 +2,7 @@
 //! counts. Files that two people changed are put together by Git line by line (`merge=union`).
 
 use super::error::RatingsError;
-use super::rating::{Answer, Answers, Rating, RatingEvent};
+use super::rating::{RaterAnswers, Rating, RatingAnswer, RatingEvent};
 use crate::visible::escape;
 use crate::workflow::{did_you_mean, quote};
 
@@ -15,7 +15,7 @@ const QUOTED: usize = 60;
 /// What a file says.
 #[derive(Debug, Default)]
 pub(super) struct ParsedFile {
-    pub(super) answers: Answers,
+    pub(super) answers: RaterAnswers,
     /// Worth knowing, and nothing is lost.
     pub(super) warnings: Vec<String>,
 }
@@ -125,8 +125,8 @@ pub(super) fn parse_answer(
     file: &str,
     line: usize,
     word: &str,
-) -> Result<Option<Answer>, RatingsError> {
-    Answer::parse(word).map_err(|()| {
+) -> Result<Option<RatingAnswer>, RatingsError> {
+    RatingAnswer::parse(word).map_err(|()| {
         let cut: String = word.chars().take(QUOTED).collect();
         RatingsError::at(file, line, format!("{} is not an answer", quote(&cut)))
             .help("write y, n or u (yes, no, unsure; true, false; 1, 0), or leave it blank")
@@ -159,7 +159,7 @@ mod tests {
         );
         let parsed = read(text).unwrap();
         let rating = |id: &str, question: &str| parsed.answers[id][question].clone();
-        assert_eq!(rating("a", "code").answer, Some(Answer::No));
+        assert_eq!(rating("a", "code").answer, Some(RatingAnswer::No));
         assert_eq!(rating("a", "code").time, "2");
         assert_eq!(rating("a", "message").note, "none");
         assert!(rating("b", "code").is_empty());

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// An answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Answer {
+pub enum RatingAnswer {
     /// It is so.
     Yes,
     /// It is not so.
@@ -16,7 +16,7 @@ pub enum Answer {
     Unsure,
 }
 
-impl Answer {
+impl RatingAnswer {
     /// Every answer, in the order of the columns that count them.
     pub const ALL: [Self; 3] = [Self::Yes, Self::No, Self::Unsure];
 
@@ -51,7 +51,7 @@ impl Answer {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rating {
     /// The answer; none if it was taken back, or if there is a note only.
-    pub answer: Option<Answer>,
+    pub answer: Option<RatingAnswer>,
     /// A note; empty if there is none.
     pub note: String,
     /// When it was given, as the file has it (RFC 3339 in UTC); empty if the file does not say.
@@ -66,7 +66,7 @@ impl Rating {
 }
 
 /// The ratings of one rater: by data point, then by question.
-pub type Answers = BTreeMap<String, BTreeMap<String, Rating>>;
+pub type RaterAnswers = BTreeMap<String, BTreeMap<String, Rating>>;
 
 /// A line of a file of ratings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,24 +94,24 @@ mod tests {
     #[test]
     fn words_of_people_and_spreadsheets_are_answers() {
         for (text, answer) in [
-            ("y", Answer::Yes),
-            (" Yes ", Answer::Yes),
-            ("TRUE", Answer::Yes),
-            ("1", Answer::Yes),
-            ("N", Answer::No),
-            ("False", Answer::No),
-            ("0", Answer::No),
-            ("u", Answer::Unsure),
-            ("?", Answer::Unsure),
+            ("y", RatingAnswer::Yes),
+            (" Yes ", RatingAnswer::Yes),
+            ("TRUE", RatingAnswer::Yes),
+            ("1", RatingAnswer::Yes),
+            ("N", RatingAnswer::No),
+            ("False", RatingAnswer::No),
+            ("0", RatingAnswer::No),
+            ("u", RatingAnswer::Unsure),
+            ("?", RatingAnswer::Unsure),
         ] {
-            assert_eq!(Answer::parse(text), Ok(Some(answer)), "{text}");
+            assert_eq!(RatingAnswer::parse(text), Ok(Some(answer)), "{text}");
         }
-        assert_eq!(Answer::parse(" \t"), Ok(None));
+        assert_eq!(RatingAnswer::parse(" \t"), Ok(None));
         for bad in ["x", "maybe", "2", "yn", "-", "y\u{200b}", "null"] {
-            assert_eq!(Answer::parse(bad), Err(()), "{bad}");
+            assert_eq!(RatingAnswer::parse(bad), Err(()), "{bad}");
         }
-        for answer in Answer::ALL {
-            assert_eq!(Answer::parse(answer.word()), Ok(Some(answer)));
+        for answer in RatingAnswer::ALL {
+            assert_eq!(RatingAnswer::parse(answer.word()), Ok(Some(answer)));
         }
     }
 }

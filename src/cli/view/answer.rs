@@ -56,7 +56,7 @@ impl From<String> for Refusal {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let frame = ViewFrame { links: super::server::links(""), ..ViewFrame::default() };
+        let frame = ViewFrame { links: super::served::links(""), ..ViewFrame::default() };
         let title = self.status.canonical_reason().unwrap_or("Error");
         let page = message_page(&frame, title, &self.message, &self.command);
         let mut response = html(page.unwrap_or(self.message));

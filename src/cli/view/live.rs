@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures::{Stream, stream};
 
-use super::server::Served;
+use super::served::Served;
 
 /// How often the store is looked at while a page is open.
 const EVERY: Duration = Duration::from_millis(700);

@@ -8,6 +8,7 @@ mod ratings;
 mod review;
 mod row;
 mod runs;
+mod served;
 mod server;
 mod steps;
 mod study;

@@ -8,12 +8,12 @@ use datafusion::logical_expr::{cast, lit};
 use datafusion::prelude::coalesce;
 use serde_json::Value;
 
-use super::server::Served;
+use super::served::Served;
 use super::study::Snapshot;
 use crate::id::ID;
 use crate::operator::{INPUT, plain_message};
 use crate::plan::{Input, PlannedStep};
-use crate::ratings::{ADJUDICATED, Answer, Rating, Ratings};
+use crate::ratings::{ADJUDICATED, Rating, RatingAnswer, Ratings};
 use crate::session::{column, parse_row_expr, session};
 
 /// The operator whose steps ask.
@@ -162,7 +162,7 @@ impl Review {
     }
 
     /// The answer of a rater, or the decision.
-    pub(super) fn answer(&self, rater: &str, item: Item) -> Option<Answer> {
+    pub(super) fn answer(&self, rater: &str, item: Item) -> Option<RatingAnswer> {
         self.rating(rater, item)?.answer
     }
 

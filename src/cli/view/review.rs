@@ -16,8 +16,10 @@ use super::answer::{Answered, Refusal, html, see};
 use super::ratings::{Item, Review, questions, steps};
 use super::row::{by_id, row_parts};
 use super::runs::block;
-use super::server::Served;
-use crate::ratings::{ADJUDICATED, Answer, QuestionAgreement, RatingEvent, append, is_rater_name};
+use super::served::Served;
+use crate::ratings::{
+    ADJUDICATED, QuestionAgreement, RatingAnswer, RatingEvent, append, is_rater_name,
+};
 use crate::store::timestamp;
 
 /// How old the plan may be while people rate: what they say does not change it.
@@ -214,7 +216,7 @@ pub(super) async fn rate(State(served): State<Served>, Form(form): Form<RateForm
     let (review, items) = asked(&served, &form.step, &form.rater).await?;
     let item = review.item(&items, &form.point, &form.question);
     let item = item.ok_or_else(|| Refusal::invalid("This is not asked of such a data point."))?;
-    let answer = Answer::parse(&form.answer);
+    let answer = RatingAnswer::parse(&form.answer);
     let answer = answer.map_err(|()| Refusal::invalid("There is no such answer."))?;
     if form.note.chars().count() > LONGEST_NOTE {
         return Err(Refusal::invalid(format!("A note has at most {LONGEST_NOTE} characters.")));
@@ -245,7 +247,7 @@ async fn keep(
     review: &Review,
     rater: &str,
     item: Item,
-    answer: Option<Answer>,
+    answer: Option<RatingAnswer>,
     note: &str,
 ) -> Result<(), Refusal> {
     let event = RatingEvent {

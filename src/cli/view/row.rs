@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::address::address;
 use super::answer::{Answered, Refusal, html};
-use super::server::Served;
+use super::served::Served;
 use super::study::Snapshot;
 use super::table::value;
 use crate::id::ID;

@@ -10,7 +10,7 @@ use super::super::diff_tables::{PortDiff, compare_ports};
 use super::super::run_pair::{StepPair, Verdict, changed_params, step_pairs};
 use super::super::runs::{outcome, params_text, results_digest};
 use super::answer::{Answered, Refusal, html};
-use super::server::Served;
+use super::served::Served;
 use crate::store::RunRecord;
 
 /// Runs that are listed.

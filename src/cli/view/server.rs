@@ -11,14 +11,13 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use galeras_pages::PageLink;
-use galeras_pages::view::ViewFrame;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::answer::{Refusal, html};
 use super::guard::{Admission, Guard};
-use super::study::{Snapshot, Study};
+use super::served::Served;
+use super::study::Study;
 use super::{live, review, row, runs, steps, table};
 
 /// The most bytes of a request's body: an answer with its note.
@@ -26,38 +25,6 @@ const MAX_BODY: usize = 64 << 10;
 
 /// How long pages that are on their way are waited for when the server ends.
 const GRACE: Duration = Duration::from_secs(2);
-
-/// What every handler may use.
-#[derive(Clone)]
-pub(super) struct Served {
-    pub(super) study: Arc<Study>,
-    pub(super) cancel: CancellationToken,
-    guard: Arc<Guard>,
-}
-
-impl Served {
-    /// What stands around a page; `current` is the address of the page in the list of pages.
-    pub(super) fn frame(&self, snapshot: &Snapshot, current: &str) -> ViewFrame {
-        let footer = format!(
-            "{} in {}, galeras {}",
-            self.study.file().display(),
-            self.study.store.location(),
-            env!("CARGO_PKG_VERSION")
-        );
-        ViewFrame { study: snapshot.plan.name.clone(), links: links(current), footer }
-    }
-}
-
-/// The pages that every page leads to.
-pub(super) fn links(current: &str) -> Vec<PageLink> {
-    let pages = [("/", "Steps"), ("/review", "Review"), ("/runs", "Runs")];
-    let link = |(address, text): (&str, &str)| PageLink {
-        address: address.to_string(),
-        text: text.to_string(),
-        current: address == current,
-    };
-    pages.into_iter().map(link).collect()
-}
 
 /// Answers requests until it is cancelled.
 ///

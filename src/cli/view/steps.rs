@@ -5,7 +5,7 @@ use galeras_pages::view::{PortLine, StepLine, StepsPage, steps_page};
 
 use super::address::address;
 use super::answer::{Answered, html};
-use super::server::Served;
+use super::served::Served;
 use super::study::Snapshot;
 use crate::event::StepStatus;
 use crate::operator::MAIN;

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::address::address;
 use super::answer::{Answered, Refusal, html};
-use super::server::Served;
+use super::served::Served;
 use super::study::Snapshot;
 use super::table_filter::{OPERATORS, condition};
 use crate::digest::type_name;

@@ -2,6 +2,7 @@
 
 mod gates;
 mod points;
+mod questions;
 mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,6 +21,7 @@ use serde_json::{Map, Value, json};
 
 use self::gates::Gates;
 use self::points::{AskedPoints, asked_points};
+use self::questions::{Question, questions};
 use self::tables::{AgreementRow, AnswerRow, answer_columns};
 use super::columns::require_column;
 use super::projection::project;
@@ -32,9 +34,9 @@ use crate::operator::{
     LowerContext, Lowering, MAIN, Operator, Port, Ports, REJECTS, SideFile, StepError, TableStep,
     Tell, args_schema, parse_args,
 };
-use crate::ratings::{Answer, QuestionAgreement, Ratings};
-use crate::session::{column, parse_row_expr};
-use crate::workflow::{did_you_mean, quote};
+use crate::ratings::{QuestionAgreement, RatingAnswer, Ratings};
+use crate::session::column;
+use crate::workflow::quote;
 
 /// The optional input with the rows that people are to rate.
 const SHEET: &str = "sheet";
@@ -117,7 +119,7 @@ put two versions together line by line: `galeras view` writes `*.jsonl merge=uni
 folder's `.gitattributes`. `adjudicated.jsonl` has the same lines and decides where raters differ.
 `NAME.csv` has the columns `id, question, answer` and, if wanted, `note, time`; or it is the port
 `sheet`, filled in: a line for each data point with the columns `QUESTION_1` for the one rater,
-`QUESTION_2` for the other. Answers are `y`, `n`, `u` or blank (also `yes`, `TRUE`, `1`, …). What cannot be
+`QUESTION_2` for the other. RaterAnswers are `y`, `n`, `u` or blank (also `yes`, `TRUE`, `1`, …). What cannot be
 read is an error with its file and line, before anything runs.
 
 With `from: { input: all, sheet: drawn }`, people rate the rows of `sheet`, say a sample, and those of
@@ -220,64 +222,6 @@ impl Operator for ReviewOperator {
                 as Box<dyn BoundStep>)
         })
     }
-}
-
-/// A question and where it is asked.
-#[derive(Clone, Debug)]
-struct Question {
-    name: String,
-    text: String,
-    /// A condition over the columns of the rows to rate and of the input; null counts as false.
-    applies: Option<Expr>,
-}
-
-/// The questions in their order.
-fn questions(args: &Args, cx: &BindContext, errors: &mut Vec<ArgError>) -> Vec<Question> {
-    let mut questions = Vec::new();
-    for (name, text) in &args.questions {
-        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        if name.is_empty() || !name.chars().all(plain) {
-            let message = format!("{} cannot be the name of a question", quote(name));
-            let error = ArgError::new("questions", Code::WrongArgument, message);
-            errors.push(error.help("use letters, digits and `_`: it becomes part of a column"));
-        }
-        let text = text.as_str().unwrap_or_default().to_string();
-        questions.push(Question { name: name.clone(), text, applies: None });
-    }
-    for (name, condition) in &args.applies {
-        let path = format!("applies.{name}");
-        let Some(question) = questions.iter_mut().find(|question| question.name == *name) else {
-            let known = args.questions.keys().map(String::as_str);
-            let message = format!("there is no question {}", quote(name));
-            let error = ArgError::new(path, Code::WrongArgument, message);
-            errors.push(match did_you_mean(name, known.clone()) {
-                Some(near) => error.help(format!("did you mean {}?", quote(near))),
-                None => {
-                    let names: Vec<&str> = known.collect();
-                    error.help(format!("the questions are {}", names.join(", ")))
-                }
-            });
-            continue;
-        };
-        // Over the rows to rate it decides what is asked, over the input what counts.
-        for table in cx.inputs.values().filter(|table| !table.open) {
-            match parse_row_expr(&cx.session, &table.schema, &condition.0, &path) {
-                Ok(parsed) if parsed.data_type == DataType::Boolean => {
-                    question.applies = Some(parsed.expr);
-                }
-                Ok(_) => {
-                    let message = "the condition is neither true nor false";
-                    errors.push(ArgError::new(&path, Code::WrongType, message));
-                    break;
-                }
-                Err(error) => {
-                    errors.push(error);
-                    break;
-                }
-            }
-        }
-    }
-    questions
 }
 
 /// The place of the ratings, and what is in it now.
@@ -415,13 +359,13 @@ impl BoundReview {
         };
         if let Some(decision) = self.ratings.decision(id, question) {
             let note = &self.ratings.adjudicated.get(id)?.get(question)?.note;
-            return (decision == Answer::No).then(|| with_note("decided: no", note));
+            return (decision == RatingAnswer::No).then(|| with_note("decided: no", note));
         }
         let against: Vec<String> = self
             .ratings
             .answers(id, question)
             .into_iter()
-            .filter(|(_, answer)| *answer == Answer::No)
+            .filter(|(_, answer)| *answer == RatingAnswer::No)
             .map(|(rater, _)| {
                 let note = self.ratings.rating(rater, id, question).map_or("", |r| r.note.as_str());
                 with_note(rater, note)

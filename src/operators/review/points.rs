@@ -9,7 +9,7 @@ use datafusion::logical_expr::{Expr, cast, lit};
 use datafusion::prelude::coalesce;
 use futures::StreamExt;
 
-use super::Question;
+use super::questions::Question;
 use crate::id::ID;
 use crate::operator::StepError;
 use crate::session::column;

@@ -2,10 +2,10 @@
 
 use arrow::datatypes::FieldRef;
 
-use super::Question;
+use super::questions::Question;
 use crate::operators::columns::text_field;
 use crate::operators::small_table::{TableColumn, TableRow};
-use crate::ratings::{Answers, QuestionAgreement, Ratings};
+use crate::ratings::{QuestionAgreement, RaterAnswers, Ratings};
 
 /// The columns for the answers of each rater: `QUESTION_1`, `QUESTION_2`, ….
 pub(super) fn answer_columns(questions: &[Question], raters: usize) -> Vec<FieldRef> {
@@ -87,7 +87,7 @@ impl AnswerRow {
     /// Every answer that counts, and every note, in the order of the key.
     pub(super) fn all(ratings: &Ratings) -> Vec<Self> {
         let mut rows = Vec::new();
-        let mut add = |rater: &str, decision: bool, answers: &Answers| {
+        let mut add = |rater: &str, decision: bool, answers: &RaterAnswers| {
             for (id, by_question) in answers {
                 for (question, rating) in by_question.iter().filter(|(_, r)| !r.is_empty()) {
                     rows.push(Self {

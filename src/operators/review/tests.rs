@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use super::gates::Gates;
 use super::*;
-use crate::ratings::{Answers, Rating};
+use crate::ratings::{RaterAnswers, Rating};
 
-fn rating(answer: Answer, note: &str) -> Rating {
+fn rating(answer: RatingAnswer, note: &str) -> Rating {
     Rating { answer: Some(answer), note: note.into(), time: String::new() }
 }
 
-fn answers(of: &[(&str, &str, Answer, &str)]) -> Answers {
-    let mut answers = Answers::new();
+fn answers(of: &[(&str, &str, RatingAnswer, &str)]) -> RaterAnswers {
+    let mut answers = RaterAnswers::new();
     for (id, question, answer, note) in of {
         let by_question = answers.entry(id.to_string()).or_default();
         by_question.insert(question.to_string(), rating(*answer, note));
@@ -19,14 +19,14 @@ fn answers(of: &[(&str, &str, Answer, &str)]) -> Answers {
     answers
 }
 
-fn step(raters: &[(&str, Answers)], adjudicated: Answers) -> BoundReview {
+fn step(raters: &[(&str, RaterAnswers)], adjudicated: RaterAnswers) -> BoundReview {
     let args: Args = serde_json::from_value(json!({
         "questions": { "message": "Is it so?", "code": "Is it code?" },
         "min_kappa": 0.6, "min_valid": 0.9, "min_rated": 2,
     }))
     .unwrap();
     let question = |name: &str| Question { name: name.into(), text: String::new(), applies: None };
-    let raters: BTreeMap<String, Answers> =
+    let raters: BTreeMap<String, RaterAnswers> =
         raters.iter().map(|(name, answers)| (name.to_string(), answers.clone())).collect();
     BoundReview {
         questions: vec![question("message"), question("code")],
@@ -44,7 +44,7 @@ fn points(of: &[(&str, [bool; 2])]) -> AskedPoints {
 
 #[test]
 fn a_no_drops_a_row_unless_it_was_decided_otherwise_or_never_asked() {
-    use Answer::{No, Unsure, Yes};
+    use RatingAnswer::{No, Unsure, Yes};
     let ann = answers(&[
         ("a", "code", No, "a fragment"),
         ("a", "message", No, ""),
@@ -72,10 +72,10 @@ fn a_no_drops_a_row_unless_it_was_decided_otherwise_or_never_asked() {
 
 #[test]
 fn gates_say_all_that_is_missing() {
-    use Answer::{No, Yes};
+    use RatingAnswer::{No, Yes};
     let ann = answers(&[("a", "code", Yes, ""), ("b", "code", No, ""), ("c", "code", Yes, "")]);
     let ben = answers(&[("a", "code", No, ""), ("b", "code", Yes, ""), ("c", "code", Yes, "")]);
-    let step = step(&[("ann", ann), ("ben", ben)], Answers::new());
+    let step = step(&[("ann", ann), ("ben", ben)], RaterAnswers::new());
     let all = points(&["a", "b", "c", "d"].map(|id| (id, [true, true])));
     let agreements = step.agreements(&all);
     let error = Gates::of(&step.args).check(&agreements).unwrap_err();
@@ -92,8 +92,9 @@ fn gates_say_all_that_is_missing() {
 
 #[test]
 fn ratings_of_rows_that_are_not_to_be_rated_are_counted() {
-    let ann = answers(&[("a", "code", Answer::Yes, ""), ("zz", "code", Answer::Yes, "")]);
-    let step = step(&[("ann", ann)], Answers::new());
+    let ann =
+        answers(&[("a", "code", RatingAnswer::Yes, ""), ("zz", "code", RatingAnswer::Yes, "")]);
+    let step = step(&[("ann", ann)], RaterAnswers::new());
     let found = step.agreements(&points(&[("a", [true, true])]));
     assert_eq!(found.iter().map(|(_, stray)| *stray).collect::<Vec<_>>(), [0, 1]);
     assert_eq!((found[1].0.rated, found[1].0.points), (1, 1));
