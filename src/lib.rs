@@ -20,6 +20,7 @@
 //! | `event` | what happens during a run, for whoever shows it |
 //! | `code` | the codes of diagnostics, each with its explanation |
 //! | `workflow` | YAML to a raw specification, with positions and diagnostics |
+//! | `ratings` | what people answer to questions about data points, in files |
 //! | `operator` | the contract of operators, and the registry |
 //! | `functions` | algorithms as DataFusion functions |
 //! | `store` | the content-addressed store: manifests, blobs, journals, locks |
@@ -50,6 +51,7 @@ pub mod id;
 pub mod operator;
 pub mod operators;
 pub mod plan;
+pub mod ratings;
 pub mod report;
 pub mod runner;
 pub mod scratch;

@@ -123,7 +123,7 @@ fn cells(
 
 /// The columns of a table for people: what tells its rows apart, then what the step made, then what
 /// it got.
-fn columns_for_people(plan: &Plan, input: &Input) -> Vec<String> {
+pub(super) fn columns_for_people(plan: &Plan, input: &Input) -> Vec<String> {
     let mut order: Vec<&str> = Vec::new();
     let mut known: HashSet<&str> = HashSet::new();
     if let Some(table) = input.tables.first() {

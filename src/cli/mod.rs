@@ -43,6 +43,7 @@ mod stats;
 mod stdout;
 mod store_places;
 mod trace;
+mod view;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -98,6 +99,9 @@ enum Verb {
     Runs(runs::RunsArgs),
     /// Compare two runs of a workflow: steps, columns, rows.
     Diff(diff::DiffArgs),
+    /// Serve the pages of a study on this machine: steps, tables, runs, and the review of data
+    /// points by people.
+    View(view::ViewArgs),
     /// Send what a workflow as it stands has computed to a store elsewhere.
     Push(remote::PushArgs),
     /// Fetch what a store elsewhere has of a workflow as it stands, so that a run finds it.
@@ -234,6 +238,7 @@ fn perform(cli: Cli, started: Instant) -> Exit {
             Verb::Path(args) => path::path(args).await,
             Verb::Runs(args) => runs::runs(args).await,
             Verb::Diff(args) => diff::diff(args).await,
+            Verb::View(args) => view::view(args).await,
             Verb::Push(args) => remote::push(args).await,
             Verb::Pull(args) => remote::pull(args).await,
             Verb::Init(args) => init::init(&args),

@@ -21,6 +21,7 @@ mod prose;
 mod query;
 mod read;
 mod regress;
+mod review;
 mod sample;
 mod score;
 mod small_table;
@@ -51,6 +52,7 @@ pub const ALL: &[&dyn Operator] = &[
     &mine::MineOperator,
     &ast::AstOperator,
     &validate::ValidateOperator,
+    &review::ReviewOperator,
     &tokenizer::TokenizerOperator,
     &dedup::DedupOperator,
     &sample::SampleOperator,

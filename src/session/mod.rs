@@ -16,6 +16,7 @@ mod scan;
 mod sql_depth;
 mod sql_mistake;
 mod sql_words;
+mod stored_rows;
 mod thrift;
 mod write;
 
@@ -30,4 +31,5 @@ pub use published_shape::{OutputShape, ShapeError};
 pub use scan::{empty_table, empty_view, scan, scan_files, scan_stored};
 pub use sql_depth::{MAX_SQL_DEPTH, check_sql_depth};
 pub use sql_mistake::{SqlText, explain};
+pub use stored_rows::stored_rows;
 pub use write::{StoreTableError, TableHints, column, sorted_by_key, store_table};

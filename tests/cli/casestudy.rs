@@ -15,7 +15,7 @@ use galeras_test_servers::chat_api::{ChatApi, ChatFault, MODEL};
 const CASESTUDY: &str = include_str!("../../workflows/casestudy.yaml");
 const GALERAS: &str = include_str!("../../workflows/galeras.yaml");
 const COLLECT: &str = include_str!("../../workflows/collect.yaml");
-const RATINGS: &str = include_str!("../../workflows/ratings.csv");
+const RATINGS: &str = include_str!("../../workflows/ratings/README.md");
 
 pub const TREATMENTS: [&str; 3] = ["T1", "T2", "control"];
 const SCORES: [&str; 8] =
@@ -76,7 +76,7 @@ impl Study {
             ("casestudy.yaml", CASESTUDY),
             ("galeras.yaml", GALERAS),
             ("collect.yaml", COLLECT),
-            ("ratings.csv", RATINGS),
+            ("ratings/README.md", RATINGS),
         ] {
             project.write(name, content);
         }

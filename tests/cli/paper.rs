@@ -10,7 +10,7 @@ use crate::repository::{Commit, Repository, at, day};
 
 const COLLECT: &str = include_str!("../../workflows/collect.yaml");
 const GALERAS: &str = include_str!("../../workflows/galeras.yaml");
-const RATINGS: &str = include_str!("../../workflows/ratings.csv");
+const RATINGS: &str = include_str!("../../workflows/ratings/README.md");
 const FIXES: &str = include_str!("../../workflows/fixes.yaml");
 const UNIT_TESTS: &str = include_str!("../../workflows/unit_tests.yaml");
 const TASKS: &str = include_str!("../../workflows/tasks.yaml");
@@ -37,7 +37,7 @@ impl Shipped {
         for (name, text) in [
             ("collect.yaml", COLLECT),
             ("galeras.yaml", GALERAS),
-            ("ratings.csv", RATINGS),
+            ("ratings/README.md", RATINGS),
             ("fixes.yaml", FIXES),
             ("unit_tests.yaml", UNIT_TESTS),
             ("tasks.yaml", TASKS),

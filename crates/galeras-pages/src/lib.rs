@@ -32,6 +32,7 @@ mod statistics;
 mod table;
 mod templates;
 mod text;
+pub mod view;
 
 pub use code::{code, comparison};
 pub use diagram::diagram;

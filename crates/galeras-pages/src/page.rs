@@ -98,6 +98,8 @@ pub fn page(frame: PageFrame<'_>, parts: &Parts) -> Result<String, PageError> {
             footer => minijinja::Value::from(frame.footer),
             contents => contents,
             policy => policy(&script, frame.served),
+            // Forms of a served page say where they come from; the server asks.
+            referrer => if frame.served { "same-origin" } else { "no-referrer" },
             style => safe(format!("{}{}", *STYLE, frame.style)),
             script => safe(script),
             kept => minijinja::Value::from(parts.kept_json()),

@@ -29,6 +29,13 @@ const TEMPLATES: &[(&str, &str)] = &[
     ("section.html", include_str!("../templates/section.html")),
     ("step.html", include_str!("../templates/step.html")),
     ("table.html", include_str!("../templates/table.html")),
+    ("view_message.html", include_str!("../templates/view_message.html")),
+    ("view_review.html", include_str!("../templates/view_review.html")),
+    ("view_review_start.html", include_str!("../templates/view_review_start.html")),
+    ("view_row.html", include_str!("../templates/view_row.html")),
+    ("view_steps.html", include_str!("../templates/view_steps.html")),
+    ("view_table.html", include_str!("../templates/view_table.html")),
+    ("view_tables.html", include_str!("../templates/view_tables.html")),
 ];
 
 fn environment() -> Environment<'static> {

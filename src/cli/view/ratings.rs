@@ -1,0 +1,263 @@
+//! A step that asks people: its questions, its data points, and what was answered so far.
+
+use std::path::PathBuf;
+
+use arrow::array::{Array, AsArray};
+use arrow::datatypes::DataType;
+use datafusion::logical_expr::{cast, lit};
+use datafusion::prelude::coalesce;
+use serde_json::Value;
+
+use super::served::Served;
+use super::study::Snapshot;
+use crate::id::ID;
+use crate::operator::{INPUT, plain_message};
+use crate::plan::{Input, PlannedStep};
+use crate::ratings::{ADJUDICATED, Rating, RatingAnswer, Ratings};
+use crate::session::{column, parse_row_expr, session};
+
+/// The operator whose steps ask.
+const REVIEW: &str = "review";
+
+/// Data points that a page goes through.
+const MOST_POINTS: u64 = 100_000;
+
+/// The steps that ask, one for each set of questions and folder.
+pub(super) fn steps(snapshot: &Snapshot) -> Vec<&PlannedStep> {
+    let mut known: Vec<(Option<PathBuf>, Value)> = Vec::new();
+    let mut steps = Vec::new();
+    for step in &snapshot.plan.steps {
+        if step.operator.descriptor().name != REVIEW {
+            continue;
+        }
+        let folder = step.step.local_files().into_iter().next().map(|(_, path)| path);
+        let same = (folder, step.step.args()["questions"].clone());
+        if !known.contains(&same) {
+            known.push(same);
+            steps.push(step);
+        }
+    }
+    steps
+}
+
+/// A question.
+pub(super) struct AskedQuestion {
+    pub(super) name: String,
+    pub(super) text: String,
+}
+
+/// A data point, and which questions are asked of it.
+pub(super) struct AskedPoint {
+    pub(super) id: String,
+    pub(super) asked: Vec<bool>,
+}
+
+/// What is asked: a point and a question, by their places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Item {
+    pub(super) point: usize,
+    pub(super) question: usize,
+}
+
+/// A step that asks, with its points and ratings.
+pub(super) struct Review {
+    pub(super) step: String,
+    pub(super) input: Input,
+    pub(super) questions: Vec<AskedQuestion>,
+    /// How many people are to rate a point.
+    pub(super) wanted: usize,
+    pub(super) folder: PathBuf,
+    pub(super) points: Vec<AskedPoint>,
+    pub(super) ratings: Ratings,
+}
+
+/// The questions of a step.
+pub(super) fn questions(step: &PlannedStep) -> Vec<AskedQuestion> {
+    let args = step.step.args();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
+    let asked = args["questions"].as_array().into_iter().flatten();
+    asked.map(|one| AskedQuestion { name: text(&one["name"]), text: text(&one["text"]) }).collect()
+}
+
+impl Review {
+    /// The step of that name; otherwise why nobody can rate now.
+    pub(super) async fn load(
+        served: &Served,
+        snapshot: &Snapshot,
+        name: &str,
+    ) -> Result<Self, String> {
+        let step = steps(snapshot).into_iter().find(|step| step.name == name);
+        let step = step.ok_or_else(|| format!("No step {name} asks people."))?;
+        let folder = step.step.local_files().into_iter().next().map(|(_, path)| path);
+        let folder = folder.ok_or_else(|| {
+            "The step names no folder for ratings: add `ratings: ratings` to its `with:`."
+                .to_string()
+        })?;
+        if folder.is_file() {
+            return Err("The ratings are one file. Name a folder in `ratings` to rate here.".into());
+        }
+        let input = ["sheet", INPUT]
+            .iter()
+            .find_map(|port| step.inputs.iter().find(|input| input.port == *port))
+            .cloned()
+            .ok_or("The step has no input.")?;
+        snapshot.stored(&input).map_err(|why| format!("{why}: run the workflow first."))?;
+        let rows = snapshot.rows(&input).unwrap_or(0);
+        if rows > MOST_POINTS {
+            return Err(format!(
+                "{rows} data points are too many to go through; draw some with `sample`, and name \
+                 them as `sheet`."
+            ));
+        }
+        let questions = questions(step);
+        let names: Vec<&str> = questions.iter().map(|question| question.name.as_str()).collect();
+        let ratings = Ratings::read(&folder, &names).map_err(|errors| {
+            let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            all.join("; ")
+        })?;
+        let args = step.step.args();
+        let points = points(served, snapshot, &input, &questions, &args["applies"]).await?;
+        let wanted = args["raters"].as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(2);
+        let step = step.name.clone();
+        Ok(Self { step, input, questions, wanted, folder, points, ratings })
+    }
+
+    /// What a rater is asked, in order.
+    pub(super) fn all_items(&self) -> Vec<Item> {
+        let mut items = Vec::new();
+        for (point, of) in self.points.iter().enumerate() {
+            let asked = of.asked.iter().enumerate().filter(|(_, asked)| **asked);
+            items.extend(asked.map(|(question, _)| Item { point, question }));
+        }
+        items
+    }
+
+    /// What raters differ on, in order.
+    pub(super) fn disagreements(&self) -> Vec<Item> {
+        let mut items = self.all_items();
+        items.retain(|item| {
+            let answers = self.ratings.answers(self.id(*item), self.question(*item));
+            answers.iter().any(|(_, answer)| *answer != answers[0].1)
+        });
+        items
+    }
+
+    /// The id of the point of an item.
+    pub(super) fn id(&self, item: Item) -> &str {
+        &self.points[item.point].id
+    }
+
+    /// The name of the question of an item.
+    pub(super) fn question(&self, item: Item) -> &str {
+        &self.questions[item.question].name
+    }
+
+    /// What a rater, or the decision, says to an item.
+    pub(super) fn rating(&self, rater: &str, item: Item) -> Option<&Rating> {
+        let (id, question) = (self.id(item), self.question(item));
+        match rater {
+            ADJUDICATED => self.ratings.adjudicated.get(id)?.get(question),
+            rater => self.ratings.rating(rater, id, question),
+        }
+    }
+
+    /// The answer of a rater, or the decision.
+    pub(super) fn answer(&self, rater: &str, item: Item) -> Option<RatingAnswer> {
+        self.rating(rater, item)?.answer
+    }
+
+    /// How many of these items are answered.
+    pub(super) fn done(&self, rater: &str, items: &[Item]) -> usize {
+        items.iter().filter(|item| self.answer(rater, **item).is_some()).count()
+    }
+
+    /// The item of a point and a question by their names.
+    pub(super) fn item(&self, items: &[Item], id: &str, question: &str) -> Option<Item> {
+        let here = |item: &&Item| self.id(**item) == id && self.question(**item) == question;
+        items.iter().find(here).copied()
+    }
+
+    /// Why it is too early to decide: raters must not see what others say before they are done.
+    pub(super) fn too_early(&self) -> Option<String> {
+        let items = self.all_items();
+        let begun: Vec<(&String, usize)> = self
+            .ratings
+            .raters
+            .keys()
+            .map(|rater| (rater, self.done(rater, &items)))
+            .filter(|(_, done)| *done > 0)
+            .collect();
+        let left: Vec<String> = begun
+            .iter()
+            .filter(|(_, done)| *done < items.len())
+            .map(|(rater, done)| format!("{rater} has {} answers left", items.len() - done))
+            .collect();
+        if begun.len() < self.wanted {
+            let people = if begun.len() == 1 {
+                "1 person has".into()
+            } else {
+                format!("{} people have", begun.len())
+            };
+            return Some(format!("{people} begun, and {} are wanted.", self.wanted));
+        }
+        (!left.is_empty()).then(|| format!("{}.", left.join(", ")))
+    }
+
+    /// Whether the answers of a rater are in a file that people edit by hand.
+    pub(super) fn is_by_hand(&self, rater: &str) -> bool {
+        let of = |file: &str| {
+            let stem = file.strip_suffix(".csv")?.to_lowercase();
+            let rater = rater.to_lowercase();
+            let numbered = rater.strip_prefix(&stem)?;
+            Some(
+                numbered.is_empty()
+                    || numbered.starts_with('-') && self.ratings.raters.contains_key(&rater),
+            )
+        };
+        self.ratings.files.iter().any(|(file, _)| of(file) == Some(true))
+    }
+}
+
+/// The data points in the order of their ids, with the questions that are asked of each.
+async fn points(
+    served: &Served,
+    snapshot: &Snapshot,
+    input: &Input,
+    questions: &[AskedQuestion],
+    applies: &Value,
+) -> Result<Vec<AskedPoint>, String> {
+    let failed = |error: datafusion::error::DataFusionError| plain_message(&error);
+    let session = session(1);
+    let data = snapshot.data(&session, &served.study.store, input)?;
+    let schema = std::sync::Arc::new(data.schema().as_arrow().clone());
+    let mut columns = vec![cast(column(ID), DataType::Utf8).alias("id")];
+    for (at, question) in questions.iter().enumerate() {
+        let asked = match applies[&question.name].as_str() {
+            None => lit(true),
+            Some(sql) => {
+                let parsed = parse_row_expr(&session, &schema, sql, "");
+                let parsed = parsed.map_err(|error| error.message)?;
+                coalesce(vec![parsed.expr, lit(false)])
+            }
+        };
+        columns.push(asked.alias(format!("asked{at}")));
+    }
+    let batches = data
+        .select(columns)
+        .and_then(|df| df.sort(vec![column("id").sort(true, true)]))
+        .map_err(failed)?
+        .collect()
+        .await
+        .map_err(failed)?;
+    let mut points = Vec::new();
+    for batch in &batches {
+        let ids = batch.column(0).as_string::<i32>();
+        let asked = (1..=questions.len()).map(|at| batch.column(at).as_boolean());
+        let asked: Vec<_> = asked.collect();
+        points.extend((0..ids.len()).map(|row| AskedPoint {
+            id: ids.value(row).to_string(),
+            asked: asked.iter().map(|asked| asked.value(row)).collect(),
+        }));
+    }
+    Ok(points)
+}

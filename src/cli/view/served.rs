@@ -1,0 +1,42 @@
+//! What every handler of the server may use, and what stands around every page.
+
+use std::sync::Arc;
+
+use galeras_pages::PageLink;
+use galeras_pages::view::ViewFrame;
+use tokio_util::sync::CancellationToken;
+
+use super::guard::Guard;
+use super::study::{Snapshot, Study};
+
+/// What every handler may use.
+#[derive(Clone)]
+pub(super) struct Served {
+    pub(super) study: Arc<Study>,
+    pub(super) cancel: CancellationToken,
+    pub(super) guard: Arc<Guard>,
+}
+
+impl Served {
+    /// What stands around a page; `current` is the address of the page in the list of pages.
+    pub(super) fn frame(&self, snapshot: &Snapshot, current: &str) -> ViewFrame {
+        let footer = format!(
+            "{} in {}, galeras {}",
+            self.study.file().display(),
+            self.study.store.location(),
+            env!("CARGO_PKG_VERSION")
+        );
+        ViewFrame { study: snapshot.plan.name.clone(), links: links(current), footer }
+    }
+}
+
+/// The pages that every page leads to.
+pub(super) fn links(current: &str) -> Vec<PageLink> {
+    let pages = [("/", "Steps"), ("/review", "Review"), ("/runs", "Runs")];
+    let link = |(address, text): (&str, &str)| PageLink {
+        address: address.to_string(),
+        text: text.to_string(),
+        current: address == current,
+    };
+    pages.into_iter().map(link).collect()
+}

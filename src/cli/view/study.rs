@@ -1,0 +1,245 @@
+//! The study that is shown: its plan and the states of its steps, taken anew when something changed.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use datafusion::dataframe::DataFrame;
+use datafusion::execution::context::SessionContext;
+use tokio::sync::Mutex;
+
+use super::super::context::plan_file;
+use super::super::{Settings, WorkflowArgs};
+use super::super::{allow::trust, hint};
+use crate::digest::Digest;
+use crate::plan::{Input, Locking, Plan};
+use crate::runner::{StepState, open, survey};
+use crate::store::{LockGuard, RunRecord, Store};
+use crate::workflow::render;
+
+/// How long what was seen of the store holds.
+const FRESH: Duration = Duration::from_millis(400);
+
+/// Numbers of rows that are remembered.
+const COUNTS: usize = 500;
+
+/// A workflow and its store.
+pub(super) struct Study {
+    args: WorkflowArgs,
+    settings: Settings,
+    pub(super) store: Store,
+    seen: Mutex<Seen>,
+    counts: StdMutex<HashMap<String, u64>>,
+}
+
+struct Seen {
+    snapshot: Arc<Snapshot>,
+    at: Instant,
+}
+
+/// The study at one time.
+pub(super) struct Snapshot {
+    pub(super) plan: Arc<Plan>,
+    pub(super) states: Vec<StepState>,
+    /// Why the workflow as it is now cannot be planned; then the plan is the one before.
+    pub(super) problem: String,
+    /// The runs of the file, newest first.
+    pub(super) runs: Vec<RunRecord>,
+    stamp: Stamp,
+}
+
+/// What planning depends on: files with their sizes and times.
+type Stamp = Vec<(PathBuf, u64, Option<SystemTime>)>;
+
+impl Study {
+    /// Plans the workflow and looks at its store.
+    pub(super) async fn open(
+        args: WorkflowArgs,
+        settings: Settings,
+        plan: Plan,
+        store: Store,
+    ) -> Result<Self, String> {
+        let stamp = stamp(&args.file, &plan);
+        let snapshot =
+            Arc::new(look(&args.file, &store, Arc::new(plan), String::new(), stamp).await?);
+        let seen = Mutex::new(Seen { snapshot, at: Instant::now() });
+        Ok(Self { args, settings, store, seen, counts: StdMutex::default() })
+    }
+
+    /// The study as it is now, or was a moment ago.
+    pub(super) async fn snapshot(&self) -> Result<Arc<Snapshot>, String> {
+        self.snapshot_within(FRESH).await
+    }
+
+    /// The study as it was no longer ago than that.
+    pub(super) async fn snapshot_within(&self, age: Duration) -> Result<Arc<Snapshot>, String> {
+        let mut seen = self.seen.lock().await;
+        if seen.at.elapsed() < age {
+            return Ok(Arc::clone(&seen.snapshot));
+        }
+        let old = &seen.snapshot;
+        let now = stamp(&self.args.file, &old.plan);
+        let (plan, problem) = match now == old.stamp {
+            true => (Arc::clone(&old.plan), old.problem.clone()),
+            false => match self.plan().await {
+                Ok(plan) => (Arc::new(plan), String::new()),
+                Err(problem) => (Arc::clone(&old.plan), problem),
+            },
+        };
+        let stamp = stamp(&self.args.file, &plan);
+        let fresh = Arc::new(look(&self.args.file, &self.store, plan, problem, stamp).await?);
+        *seen = Seen { snapshot: Arc::clone(&fresh), at: Instant::now() };
+        Ok(fresh)
+    }
+
+    async fn plan(&self) -> Result<Plan, String> {
+        let consent = trust(&self.args.file, &self.args.set, &self.args.allow, None);
+        let cache = &self.args.store.cache;
+        let settings = self.settings.clone();
+        let planned =
+            plan_file(&self.args.file, settings, cache, Locking::Pinned, consent, Path::new("."));
+        match planned.await {
+            Ok((Some(plan), _)) => Ok(plan),
+            Ok((None, diagnostics)) => Err(render(diagnostics.as_slice(), false, 100)),
+            Err(_) => Err("the store cannot be used".to_string()),
+        }
+    }
+
+    /// The command that computes what is missing.
+    pub(super) fn command(&self, plan: &Plan) -> String {
+        hint::command("run", &plan.file, &plan.set, &self.args.store.cache)
+    }
+
+    /// Nothing is removed from the store meanwhile.
+    pub(super) async fn reading(&self) -> Result<LockGuard, String> {
+        self.store.reading_lock().await.map_err(|error| error.to_string())
+    }
+
+    /// A number of rows that was counted before.
+    pub(super) fn known_count(&self, key: &str) -> Option<u64> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner).get(key).copied()
+    }
+
+    /// Remembers a number of rows.
+    pub(super) fn remember_count(&self, key: String, rows: u64) {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        if counts.len() >= COUNTS {
+            counts.clear();
+        }
+        counts.insert(key, rows);
+    }
+
+    /// The file of the workflow, as it was given.
+    pub(super) fn file(&self) -> &Path {
+        &self.args.file
+    }
+}
+
+impl Snapshot {
+    /// The table of that name, if all of it is stored; otherwise what is missing, in words.
+    pub(super) fn table(&self, name: &str) -> Result<Input, String> {
+        let input = self.plan.table(name).map_err(|problem| {
+            let help = problem.help.map(|help| format!("; {help}")).unwrap_or_default();
+            format!("{}{help}", problem.message)
+        })?;
+        self.stored(&input)?;
+        Ok(input)
+    }
+
+    /// Whether all of a table is stored.
+    pub(super) fn stored(&self, input: &Input) -> Result<(), String> {
+        let missing = input.tables.iter().find(|table| self.states[table.step].manifest.is_none());
+        match missing {
+            None => Ok(()),
+            Some(table) => {
+                let step = &self.plan.steps[table.step].name;
+                Err(format!("{step} is not computed yet as the workflow stands now"))
+            }
+        }
+    }
+
+    /// The rows of a table that is stored.
+    pub(super) fn data(
+        &self,
+        session: &SessionContext,
+        store: &Store,
+        input: &Input,
+    ) -> Result<DataFrame, String> {
+        let done: Vec<_> = self.states.iter().map(|state| state.manifest.clone()).collect();
+        open(session, store, &self.plan, input, &done).map_err(|error| error.to_string())
+    }
+
+    /// The stored file of a table that is one file and no more, with its digest and rows.
+    pub(super) fn only_blob(&self, input: &Input) -> Option<(Digest, u64)> {
+        let [table] = input.tables.as_slice() else { return None };
+        if input.united {
+            return None;
+        }
+        let manifest = self.states[table.step].manifest.as_ref()?;
+        manifest.port(table.port).map(|port| (port.blob, port.rows))
+    }
+
+    /// The number of rows of a table that is stored.
+    pub(super) fn rows(&self, input: &Input) -> Option<u64> {
+        let rows = input.tables.iter().map(|table| {
+            let manifest = self.states[table.step].manifest.as_ref()?;
+            manifest.port(table.port).map(|port| port.rows)
+        });
+        rows.sum()
+    }
+
+    /// A text that is another one when a page of it would be another one.
+    pub(super) fn mark(&self) -> String {
+        let states: Vec<String> = self
+            .states
+            .iter()
+            .map(|state| match &state.manifest {
+                Some(manifest) => manifest.ports.iter().map(|port| port.blob.short()).collect(),
+                None => String::from("-"),
+            })
+            .collect();
+        let runs: Vec<String> = self
+            .runs
+            .iter()
+            .take(3)
+            .map(|run| format!("{} {:?} {}", run.id, run.status, run.steps.len()))
+            .collect();
+        format!("{states:?} {runs:?} {} {:?}", self.problem, self.stamp)
+    }
+}
+
+/// The states of the steps of a plan.
+async fn look(
+    file: &Path,
+    store: &Store,
+    plan: Arc<Plan>,
+    problem: String,
+    stamp: Stamp,
+) -> Result<Snapshot, String> {
+    let _reading = store.reading_lock().await.map_err(|error| error.to_string())?;
+    let states = survey(&plan, store, None).await.map_err(|error| error.to_string())?;
+    let past = super::super::past_runs::PastRuns::of(file, store).await;
+    let runs = past.map_err(|error| error.to_string())?.all().to_vec();
+    Ok(Snapshot { plan, states, problem, runs, stamp })
+}
+
+/// The workflow file, and the files and folders that steps read on this machine.
+fn stamp(file: &Path, plan: &Plan) -> Stamp {
+    let mut stamp = Stamp::new();
+    let mut add = |path: &Path| {
+        let about = std::fs::metadata(path).ok();
+        let size = about.as_ref().map_or(0, std::fs::Metadata::len);
+        stamp.push((path.to_path_buf(), size, about.and_then(|about| about.modified().ok())));
+    };
+    add(file);
+    add(&file.with_file_name("galeras.lock"));
+    for (_, path) in plan.steps.iter().flat_map(|step| step.step.local_files()) {
+        add(&path);
+        let Ok(entries) = std::fs::read_dir(&path) else { continue };
+        let mut inside: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        inside.sort();
+        inside.iter().take(1000).for_each(|path| add(path));
+    }
+    stamp
+}

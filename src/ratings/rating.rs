@@ -1,0 +1,117 @@
+//! A rating: what one rater says of one data point to one question.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// An answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RatingAnswer {
+    /// It is so.
+    Yes,
+    /// It is not so.
+    No,
+    /// The rater cannot tell.
+    Unsure,
+}
+
+impl RatingAnswer {
+    /// Every answer, in the order of the columns that count them.
+    pub const ALL: [Self; 3] = [Self::Yes, Self::No, Self::Unsure];
+
+    /// The word that files hold.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Yes => "yes",
+            Self::No => "no",
+            Self::Unsure => "unsure",
+        }
+    }
+
+    /// The answer that a word stands for, as people and spreadsheets write it: `y`, `Yes`, `TRUE`,
+    /// `1`. `Ok(None)` for a blank; `Err` if it is none.
+    pub fn parse(text: &str) -> Result<Option<Self>, ()> {
+        match text.trim().to_lowercase().as_str() {
+            "" => Ok(None),
+            "y" | "yes" | "true" | "1" => Ok(Some(Self::Yes)),
+            "n" | "no" | "false" | "0" => Ok(Some(Self::No)),
+            "u" | "unsure" | "?" => Ok(Some(Self::Unsure)),
+            _ => Err(()),
+        }
+    }
+
+    /// Its number as a label of agreement.
+    pub(super) fn label(self) -> usize {
+        self as usize
+    }
+}
+
+/// What counts of a data point and a question: the last line about them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rating {
+    /// The answer; none if it was taken back, or if there is a note only.
+    pub answer: Option<RatingAnswer>,
+    /// A note; empty if there is none.
+    pub note: String,
+    /// When it was given, as the file has it (RFC 3339 in UTC); empty if the file does not say.
+    pub time: String,
+}
+
+impl Rating {
+    /// Whether nothing is left of it: it was taken back.
+    pub fn is_empty(&self) -> bool {
+        self.answer.is_none() && self.note.is_empty()
+    }
+}
+
+/// The ratings of one rater: by data point, then by question.
+pub type RaterAnswers = BTreeMap<String, BTreeMap<String, Rating>>;
+
+/// A line of a file of ratings.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RatingEvent {
+    /// The data point.
+    pub id: String,
+    /// The name of the question.
+    pub question: String,
+    /// The answer; null takes back what was answered before.
+    #[serde(default)]
+    pub answer: Option<String>,
+    /// A note.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
+    /// When, RFC 3339 in UTC.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub time: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_people_and_spreadsheets_are_answers() {
+        for (text, answer) in [
+            ("y", RatingAnswer::Yes),
+            (" Yes ", RatingAnswer::Yes),
+            ("TRUE", RatingAnswer::Yes),
+            ("1", RatingAnswer::Yes),
+            ("N", RatingAnswer::No),
+            ("False", RatingAnswer::No),
+            ("0", RatingAnswer::No),
+            ("u", RatingAnswer::Unsure),
+            ("?", RatingAnswer::Unsure),
+        ] {
+            assert_eq!(RatingAnswer::parse(text), Ok(Some(answer)), "{text}");
+        }
+        assert_eq!(RatingAnswer::parse(" \t"), Ok(None));
+        for bad in ["x", "maybe", "2", "yn", "-", "y\u{200b}", "null"] {
+            assert_eq!(RatingAnswer::parse(bad), Err(()), "{bad}");
+        }
+        for answer in RatingAnswer::ALL {
+            assert_eq!(RatingAnswer::parse(answer.word()), Ok(Some(answer)));
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! `galeras view`: who is answered, the pages of tables, and ratings that a killed server keeps.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+
+use serde_json::Value;
+
+use crate::harness::Project;
+
+const WORKFLOW: &str = r#"galeras: 1
+steps:
+  points: { op: read, with: { path: points.csv } }
+  judged:
+    op: review
+    from: points
+    with:
+      questions: { code: Is it whole? }
+      ratings: ratings
+"#;
+
+/// A served project.
+struct Server {
+    child: Child,
+    port: u16,
+    token: String,
+}
+
+/// What came back.
+struct Reply {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Reply {
+    fn header(&self, name: &str) -> Option<&str> {
+        let found = self.head.lines().find_map(|line| {
+            let (key, value) = line.split_once(':')?;
+            key.eq_ignore_ascii_case(name).then_some(value.trim())
+        });
+        found
+    }
+}
+
+impl Server {
+    #[track_caller]
+    fn start(project: &Project) -> Self {
+        let mut command = project.command(&["view", "workflow.yaml"]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let (address, token) = line.trim().split_once("/?token=").expect(&line);
+        let port = address.strip_prefix("http://127.0.0.1:").unwrap().parse().unwrap();
+        Self { child, port, token: token.to_string() }
+    }
+
+    fn send(&self, request: &str) -> Reply {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+        let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0);
+        Reply { status, head: head.to_string(), body: body.to_string() }
+    }
+
+    /// A request with these headers, and the connection closed after it.
+    fn request(&self, line: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+        let mut text = format!("{line} HTTP/1.1\r\nConnection: close\r\n");
+        headers.iter().for_each(|(name, value)| text.push_str(&format!("{name}: {value}\r\n")));
+        text.push_str(&format!("Content-Length: {}\r\n\r\n{body}", body.len()));
+        self.send(&text)
+    }
+
+    fn host(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    fn cookie(&self) -> String {
+        format!("galeras_view_{}={}", self.port, self.token)
+    }
+
+    #[track_caller]
+    fn page(&self, path: &str) -> String {
+        let (host, cookie) = (self.host(), self.cookie());
+        let headers = [("Host", host.as_str()), ("Cookie", &cookie)];
+        let reply = self.request(&format!("GET {path}"), &headers, "");
+        assert_eq!(reply.status, 200, "{path}: {}", reply.body);
+        reply.body
+    }
+
+    fn post(&self, path: &str, form: &str) -> Reply {
+        let (host, cookie) = (self.host(), self.cookie());
+        let origin = format!("http://{host}");
+        let headers = [
+            ("Host", host.as_str()),
+            ("Cookie", &cookie),
+            ("Origin", &origin),
+            ("Content-Type", "application/x-www-form-urlencoded"),
+        ];
+        self.request(&format!("POST {path}"), &headers, form)
+    }
+
+    fn rate(&self, rater: &str, point: &str, answer: &str) -> Reply {
+        let form =
+            format!("step=judged&rater={rater}&point={point}&question=code&answer={answer}&note=");
+        self.post("/review/rate", &form)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn project(points: usize) -> Project {
+    let project = Project::new(WORKFLOW);
+    let line = |n| format!("p{n:03},\"def f{n}():\n    return {n}\",{},row {}\n", n % 7, n * 3);
+    let lines: String = (0..points).map(line).collect();
+    project.write("points.csv", format!("id,code,n,label\n{lines}"));
+    project.write("ratings/README.md", "");
+    project
+}
+
+#[test]
+fn only_this_server_s_own_pages_with_the_token_are_answered() {
+    let project = project(3);
+    project.run_ok(&[]);
+    let server = Server::start(&project);
+    let (host, cookie, token) = (server.host(), server.cookie(), server.token.clone());
+    let own = format!("http://{host}");
+    let get = |headers: &[(&str, &str)]| server.request("GET /", headers, "").status;
+    assert_eq!(get(&[("Host", &host)]), 401);
+    assert_eq!(get(&[("Host", &host), ("Cookie", "galeras_view_1=x")]), 401);
+    assert_eq!(get(&[("Host", "evil.example"), ("Cookie", &cookie)]), 403);
+    let rebound = format!("evil.example:{}", server.port);
+    assert_eq!(get(&[("Host", &rebound), ("Cookie", &cookie)]), 403);
+    assert_eq!(get(&[("Host", &host), ("Cookie", &cookie)]), 200);
+    let first = server.request(&format!("GET /?token={token}"), &[("Host", &host)], "");
+    let given = first.header("set-cookie").unwrap().to_string();
+    assert_eq!(first.status, 200);
+    assert!(given.starts_with(&cookie), "{given}");
+    assert!(given.contains("HttpOnly") && given.contains("SameSite=Strict"), "{given}");
+    for (name, value) in [
+        ("x-frame-options", "DENY"),
+        ("x-content-type-options", "nosniff"),
+        ("cache-control", "no-store"),
+    ] {
+        assert_eq!(first.header(name), Some(value));
+    }
+    assert!(first.header("access-control-allow-origin").is_none());
+    let form = "step=judged&rater=ann&point=p000&question=code&answer=yes";
+    let kind = ("Content-Type", "application/x-www-form-urlencoded");
+    let post = |headers: &[(&str, &str)]| server.request("POST /review/rate", headers, form).status;
+    assert_eq!(post(&[("Host", &host), ("Cookie", &cookie), kind]), 403);
+    for origin in ["null", "http://evil.example", "http://127.0.0.1:1"] {
+        let headers = [("Host", host.as_str()), ("Cookie", &cookie), ("Origin", origin), kind];
+        assert_eq!(post(&headers), 403, "{origin}");
+    }
+    assert_eq!(post(&[("Host", &host), ("Origin", &own), kind]), 401);
+    assert!(!project.path("ratings/ann.jsonl").exists());
+    assert_eq!(server.rate("ann", "p000", "yes").status, 303);
+    assert!(project.path("ratings/ann.jsonl").exists());
+    let addresses = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let listening = format!(":{:04X} 00000000:0000 0A", server.port);
+    let lines: Vec<&str> = addresses.lines().filter(|line| line.contains(&listening)).collect();
+    assert!(lines.iter().all(|line| line.contains("0100007F:")), "loopback only: {lines:?}");
+}
+
+#[test]
+fn tables_are_shown_sorted_and_filtered_page_by_page() {
+    let project = project(120);
+    let server = Server::start(&project);
+    let before = server.page("/");
+    assert!(before.contains("galeras run workflow.yaml"), "what to run is said");
+    project.run_ok(&[]);
+    // The server looks again.
+    std::thread::sleep(std::time::Duration::from_millis(600));
+    let steps = server.page("/");
+    assert!(steps.contains("/table?name=judged.sheet"), "{steps}");
+    let first = server.page("/table?name=points");
+    assert!(first.contains("rows 1 to 50 of 120") && first.contains("p000"), "{first}");
+    let last = server.page("/table?name=points&page=3");
+    assert!(last.contains("rows 101 to 120 of 120") && last.contains("p119"));
+    let sorted = server.page("/table?name=points&sort=label&desc=1");
+    let (one, two) = (sorted.find("row 99").unwrap(), sorted.find("row 96").unwrap());
+    assert!(one < two && !sorted.contains("row 0<"));
+    let some = server.page("/table?name=points&column=n&op=eq&value=3");
+    assert!(some.contains("rows 1 to 17 of 17"), "{some}");
+    let any = server.page("/table?name=points&value=RETURN+119");
+    assert!(any.contains("rows 1 to 1 of 1") && any.contains("p119"));
+    let wrong = server.page("/table?name=points&column=n&op=eq&value=%3Cscript%3E");
+    assert!(wrong.contains("holds numbers") && !wrong.contains("<script>”"), "{wrong}");
+    let row = server.page("/row?name=points&at=7");
+    assert!(row.contains("hl-keyword") && row.contains("p007"), "{row}");
+    let host = server.host();
+    let headers = [("Host", host.as_str()), ("Cookie", &server.cookie())];
+    for path in ["/table?name=pionts", "/nothing", "/row?name=points&at=1200"] {
+        assert_eq!(server.request(&format!("GET {path}"), &headers, "").status, 404, "{path}");
+    }
+}
+
+fn answers(project: &Project, rater: &str) -> Vec<(String, Value)> {
+    let text = project.read(&format!("ratings/{rater}.jsonl"));
+    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    lines.map(|line| (line["id"].as_str().unwrap().to_string(), line["answer"].clone())).collect()
+}
+
+#[test]
+fn ratings_are_on_disk_before_the_browser_is_told_and_a_killed_server_loses_none() {
+    let project = project(6);
+    project.run_ok(&[]);
+    let server = Server::start(&project);
+    let page = server.page("/review/rate?step=judged&rater=ann");
+    assert!(page.contains("0 of 6 answers") && page.contains("data-point=\"p000\""), "{page}");
+    for (n, answer) in ["yes", "no", "unsure"].into_iter().enumerate() {
+        let reply = server.rate("ann", &format!("p{n:03}"), answer);
+        assert_eq!(reply.status, 303, "{}", reply.body);
+        let next = reply.header("location").unwrap().to_string();
+        assert!(next.contains(&format!("point=p{:03}", n + 1)), "{next}");
+        assert_eq!(answers(&project, "ann").len(), n + 1);
+    }
+    drop(server);
+    let server = Server::start(&project);
+    assert!(server.page("/review/rate?step=judged&rater=ann").contains("3 of 6 answers"));
+    // What was said last is taken back, step by step.
+    for expected in ["p002", "p001"] {
+        let reply = server.post("/review/undo", "step=judged&rater=ann");
+        assert!(reply.header("location").unwrap().contains(expected), "{}", reply.head);
+    }
+    assert_eq!(answers(&project, "ann").len(), 5, "undo is a line, too");
+    assert!(server.page("/review/rate?step=judged&rater=ann").contains("1 of 6 answers"));
+    // Nobody sees what others say, and nothing is decided before all are done.
+    assert_eq!(server.rate("ben", "p000", "no").status, 303);
+    let (host, cookie) = (server.host(), server.cookie());
+    let headers = [("Host", host.as_str()), ("Cookie", &cookie)];
+    let decide = "GET /review/rate?step=judged&rater=adjudicated";
+    let early = server.request(decide, &headers, "");
+    assert_eq!(early.status, 400, "{}", early.body);
+    assert!(early.body.contains("ann has 5 answers left"), "{}", early.body);
+    for n in 0..6 {
+        server.rate("ann", &format!("p{n:03}"), "yes");
+        server.rate("ben", &format!("p{n:03}"), if n == 0 { "no" } else { "yes" });
+    }
+    let page = server.page("/review/rate?step=judged&rater=adjudicated");
+    assert!(page.contains("point 1 of 1") && page.contains("<b>ben</b>: no"), "{page}");
+    assert_eq!(server.rate("adjudicated", "p000", "no").status, 303);
+    let agreement = server.page("/review/agreement?step=judged");
+    assert!(agreement.contains("undecided"), "{agreement}");
+    project.run_ok(&[]);
+    assert_eq!(project.rows("judged.rejects")[0]["reason"], "code: decided: no");
+    for (rater, point, answer) in [
+        ("../x", "p000", "yes"),
+        ("ANN", "p000", "yes"),
+        ("ann", "nobody", "yes"),
+        ("ann", "p000", "perhaps"),
+    ] {
+        assert_eq!(server.rate(rater, point, answer).status, 400, "{rater} {point} {answer}");
+    }
+}
+
+#[test]
+fn an_interrupt_ends_the_server_cleanly() {
+    let project = project(1);
+    let mut server = Server::start(&project);
+    crate::harness::signal("INT", server.child.id());
+    assert_eq!(server.child.wait().unwrap().code(), Some(0));
+}
