@@ -51,7 +51,7 @@ pub(crate) async fn graph(args: GraphArgs) -> Exit {
 }
 
 /// The graph as it is drawn; without `cells`, steps that share a name are one.
-fn drawn(surveyed: &Surveyed, cells: bool) -> StepGraph {
+pub(super) fn drawn(surveyed: &Surveyed, cells: bool) -> StepGraph {
     let plan = &surveyed.plan;
     let mut nodes: Vec<GraphNode> = Vec::new();
     // The node of each step.

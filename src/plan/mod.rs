@@ -44,7 +44,7 @@ mod united;
 pub use cell::{Cell, CellKey};
 pub(crate) use cell::{cell_columns, cell_suffix};
 pub use load::plan;
-pub use lockfile::{LockFile, LockedFile, LockedSnapshot, LockedVersion, lock_path};
+pub use lockfile::{LockFile, LockedFile, LockedProgram, LockedSnapshot, LockedVersion, lock_path};
 pub use model::{
     Check, CheckKind, Input, OutputFormat, Plan, PlannedLimit, PlannedOutput, PlannedRemote,
     PlannedStep, TableRef,
