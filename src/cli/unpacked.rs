@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use super::context::{Exit, fail, note};
+use super::exit::Exit;
+use super::screen::{fail, note};
 use crate::report::count;
 use crate::scratch::ScratchFolder;
 use crate::sharing::{FileProblem, OpenedBundle, ShareError};
@@ -17,10 +18,11 @@ const NAMED: usize = 5;
 
 /// The exit of something that could not be shared.
 pub(super) fn fail_share(error: &ShareError) -> Exit {
+    let exit = if error.blames_disk() { Exit::Disk } else { Exit::Invalid };
     match error {
-        ShareError::Run(error) => super::context::fail_run(error),
-        ShareError::Refused(why) => fail(&escape(why), Exit::Invalid),
-        ShareError::Disk(why) => fail(&escape(why), Exit::Disk),
+        ShareError::Run(error) if !error.blames_disk() => fail(&error.explained(), Exit::Failed),
+        ShareError::Run(error) => fail(&error.explained(), exit),
+        ShareError::Refused(why) | ShareError::Disk(why) => fail(&escape(why), exit),
     }
 }
 

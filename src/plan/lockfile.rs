@@ -1,7 +1,6 @@
 //! `galeras.lock`: the facts about the world that the workflows of a folder were run with.
 //!
-//! The file is JSON with one fact per line, sorted: a changed repository is one changed line, and
-//! what two people locked in one folder, each for a workflow, merges by lines.
+//! The file is JSON with one fact per line, sorted, so that a changed repository is one changed line.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -30,7 +30,8 @@ pub(super) fn pack(files: &BTreeMap<String, PathBuf>, mut to: &File) -> Result<(
     let failed = |error: &dyn std::fmt::Display| {
         ShareError::Disk(format!("cannot write the bundle: {error}"))
     };
-    let mut archive = ZipWriter::new(BufWriter::new(to));
+    let mut out = BufWriter::new(to);
+    let mut archive = ZipWriter::new(&mut out);
     for (name, path) in files {
         let source = File::open(path).map_err(|error| ShareError::of("read", path, error))?;
         let bytes = source.metadata().map_err(|error| ShareError::of("read", path, error))?.len();
@@ -46,7 +47,7 @@ pub(super) fn pack(files: &BTreeMap<String, PathBuf>, mut to: &File) -> Result<(
         io::copy(&mut BufReader::new(source), &mut archive).map_err(|error| failed(&error))?;
     }
     archive.set_raw_comment(vec![b'0'; COMMENT].into()).map_err(|error| failed(&error))?;
-    let mut out = archive.finish().map_err(|error| failed(&error))?;
+    archive.finish().map_err(|error| failed(&error))?;
     let sealed = out.flush().and_then(|()| seal_of(to)).and_then(|seal| {
         to.seek(SeekFrom::End(-(COMMENT as i64)))?;
         to.write_all(seal.as_bytes())

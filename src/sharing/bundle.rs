@@ -3,16 +3,19 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::{self, File};
+use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::archive::pack;
 use super::bundle_readme::readme;
+use super::bundle_record::{
+    BUNDLE_RECORD, BundleOutput, BundleRecord, BundleStep, BundleTable, VERSION,
+};
 use super::error::ShareError;
 use super::listing::{LISTING, render};
 use super::privacy::Privacy;
@@ -22,13 +25,9 @@ use super::workflow_files::WorkflowFiles;
 use crate::digest::Digest;
 use crate::plan::{Plan, TableRef};
 use crate::report::{TableFormat, TableWriter};
-use crate::runner::{StepManifests, Transfer, export_table};
+use crate::runner::{RunError, StepManifests, Transfer, export_table};
 use crate::store::{Manifest, PortArtifact, Store};
 
-/// The name of the file in which a bundle says what it holds.
-pub const BUNDLE_RECORD: &str = "bundle.json";
-/// The version of that file.
-const VERSION: u32 = 1;
 /// The store in a bundle: where a run finds it without being told.
 const CACHE: &str = "cache";
 /// What of a store is in a bundle.
@@ -39,97 +38,6 @@ const SMALL_BYTES: u64 = 256 << 10;
 
 /// Tables that are left out of a bundle: step and port.
 pub type LeftOut = BTreeSet<(usize, &'static str)>;
-
-/// What a bundle holds, as it says itself.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct BundleRecord {
-    galeras_bundle: u32,
-    /// The version of the program that made it.
-    pub program: String,
-    /// The workflow's name.
-    pub name: String,
-    /// What the workflow says that it is for.
-    pub description: Option<String>,
-    /// The workflow file in the bundle.
-    pub workflow: String,
-    /// Values of params, as they are to be typed in the folder of the unpacked bundle.
-    pub set: Vec<String>,
-    /// The values of all params; paths are those of the bundle.
-    pub params: Map<String, Value>,
-    /// When the last of the results was computed.
-    pub computed: String,
-    /// The results.
-    pub steps: Vec<BundleStep>,
-    /// The outputs.
-    pub outputs: Vec<BundleOutput>,
-}
-
-/// A result in a bundle.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct BundleStep {
-    /// The step.
-    pub step: String,
-    /// Its operator.
-    pub operator: String,
-    /// The digest of everything that can change the result.
-    pub key: Digest,
-    /// When it was computed.
-    pub computed: String,
-    /// Its tables.
-    pub tables: Vec<BundleTable>,
-}
-
-/// A table of a result in a bundle.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct BundleTable {
-    /// The port.
-    pub port: String,
-    /// Its rows.
-    pub rows: u64,
-    /// The digest of its content.
-    pub digest: Digest,
-    /// The digest of its file.
-    pub blob: Digest,
-    /// The size of its file.
-    pub bytes: u64,
-    /// Its Parquet file in the bundle; nothing if it was left out.
-    pub file: Option<String>,
-    /// The same as CSV, if it is small.
-    pub csv: Option<String>,
-}
-
-/// An output in a bundle.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct BundleOutput {
-    /// Its name.
-    pub name: String,
-    /// The step, or steps, that it comes from.
-    pub from: String,
-    /// The digest of its table; nothing if that was left out.
-    pub digest: Option<Digest>,
-    /// The file; nothing if its table was left out.
-    pub file: Option<String>,
-}
-
-impl BundleRecord {
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
-        #[derive(Deserialize)]
-        struct VersionOnly {
-            galeras_bundle: u32,
-        }
-        let version: VersionOnly = serde_json::from_str(text).map_err(|e| e.to_string())?;
-        if version.galeras_bundle > VERSION {
-            return Err("a newer version of galeras wrote it; use that version".into());
-        }
-        serde_json::from_str(text).map_err(|error| error.to_string())
-    }
-
-    /// How many tables were left out.
-    pub fn left_out(&self) -> usize {
-        let tables = self.steps.iter().flat_map(|step| &step.tables);
-        tables.filter(|table| table.file.is_none()).count()
-    }
-}
 
 /// What a bundle is made of.
 pub struct Bundler<'a> {
@@ -256,64 +164,33 @@ impl Bundler<'_> {
         }
         let file = format!("{CACHE}/blobs/{}/{}.parquet", port.blob.shard(), port.blob);
         let path = folder.join(&file);
-        let small = port.rows <= SMALL_ROWS && port.bytes <= SMALL_BYTES;
-        let csv = small.then(|| format!("tables/{}.csv", file_name(step, &port.port, taken)));
-        let mut out = match &csv {
-            None => None,
-            Some(name) => {
-                let place = folder.join(name);
-                make_folder(&place)?;
-                let out = File::create(&place).map_err(|e| ShareError::of("write", &place, e))?;
-                Some((place, out))
-            }
-        };
-        self.read(&path, step, &port.port, out.as_mut())?;
+        self.refuse_private_cells(&path, &format!("{step}.{}", port.port))?;
+        if port.rows <= SMALL_ROWS && port.bytes <= SMALL_BYTES {
+            let name = format!("tables/{}.csv", file_name(step, &port.port, taken));
+            let place = folder.join(&name);
+            make_folder(&place)?;
+            write_csv(&path, &place).map_err(|error| ShareError::of("write", &place, error))?;
+            table.csv = Some(name);
+        }
         table.file = Some(file);
-        table.csv = csv;
         Ok(table)
     }
 
-    /// Reads a table: refuses what must not be handed on, and writes its rows as CSV.
-    fn read(
-        &self,
-        path: &Path,
-        step: &str,
-        port: &str,
-        out: Option<&mut (PathBuf, File)>,
-    ) -> Result<(), ShareError> {
+    /// Refuses a table that has what must not be handed on.
+    fn refuse_private_cells(&self, path: &Path, table: &str) -> Result<(), ShareError> {
         let failed = |error: &dyn std::fmt::Display| ShareError::of("read", path, error);
         let file = File::open(path).map_err(|error| failed(&error))?;
         let rows = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| failed(&e))?;
-        let schema = Arc::clone(rows.schema());
-        let shown: Vec<usize> = (0..schema.fields().len())
-            .filter(|at| !schema.field(*at).name().starts_with("__"))
-            .collect();
-        let projected = Arc::new(schema.project(&shown).map_err(|error| failed(&error))?);
-        let mut writer = match out {
-            None => None,
-            Some((place, file)) => {
-                let writer = TableWriter::new(file, projected, TableFormat::Csv);
-                Some((writer.map_err(|e| ShareError::of("write", place, e))?, place.clone()))
-            }
-        };
         for batch in rows.build().map_err(|error| failed(&error))? {
             let batch: RecordBatch = batch.map_err(|error| failed(&error))?;
             let look = |text: &str| self.privacy.in_cell(text).map(str::to_string);
             if let Some((column, what)) = find_in_texts(&batch, &look) {
-                let table = format!("{step}.{port}");
                 let message = format!(
                     "the table {table} holds {what}, in the column {column}; leave it out with \
                      `--without {table}`, or compute it without"
                 );
                 return Err(ShareError::Refused(message));
             }
-            if let Some((writer, place)) = &mut writer {
-                let batch = batch.project(&shown).map_err(|error| failed(&error))?;
-                writer.write(&batch).map_err(|e| ShareError::of("write", place, e))?;
-            }
-        }
-        if let Some((writer, place)) = writer {
-            writer.finish().map_err(|e| ShareError::of("write", &place, e))?;
         }
         Ok(())
     }
@@ -414,6 +291,23 @@ impl Bundler<'_> {
             }
         }
     }
+}
+
+/// Writes the rows of a stored table as CSV, without hidden columns.
+fn write_csv(path: &Path, place: &Path) -> Result<(), RunError> {
+    let rows = ParquetRecordBatchReaderBuilder::try_new(File::open(path)?)?;
+    let schema = Arc::clone(rows.schema());
+    let shown: Vec<usize> = (0..schema.fields().len())
+        .filter(|at| !schema.field(*at).name().starts_with("__"))
+        .collect();
+    let mut out = BufWriter::new(File::create(place)?);
+    let mut writer =
+        TableWriter::new(&mut out, Arc::new(schema.project(&shown)?), TableFormat::Csv)?;
+    for batch in rows.build()? {
+        writer.write(&batch?.project(&shown)?)?;
+    }
+    writer.finish()?;
+    Ok(out.flush()?)
 }
 
 /// The params; a path of this machine is where the bundle has the file.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::bundle::{BUNDLE_RECORD, BundleRecord, BundleTable};
+use super::bundle_record::{BUNDLE_RECORD, BundleRecord, BundleTable};
 use super::listing::LISTING;
 use super::ro_crate::METADATA;
 use crate::report::{bytes, count};

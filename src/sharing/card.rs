@@ -8,13 +8,9 @@ use arrow::datatypes::{DataType, Fields, TimeUnit};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use serde_json::{Value, json};
 
-use super::croissant::CROISSANT;
-use super::dataset::{Dataset, PublishedTable};
+use super::dataset_model::{CROISSANT, Dataset, PublishedTable, SPLIT};
 use crate::digest::type_name;
 use crate::report::{ColumnSummary, bytes, count, number};
-
-/// The split that rows are in: they are for evaluation, not for training.
-pub(super) const SPLIT: &str = "test";
 
 /// Licences by SPDX id that the Hub has a word for.
 const HUB: [(&str, &str); 14] = [

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 
-use super::dataset::Dataset;
+use super::dataset_model::Dataset;
 
 /// The file.
 pub(super) fn citation(dataset: &Dataset) -> String {

@@ -4,11 +4,7 @@
 use arrow::datatypes::{DataType, FieldRef};
 use serde_json::{Map, Value, json};
 
-use super::card::SPLIT;
-use super::dataset::{Dataset, PublishedTable};
-
-/// The name of the file.
-pub(super) const CROISSANT: &str = "croissant.json";
+use super::dataset_model::{Dataset, PublishedTable, SPLIT};
 
 const VERSION: &str = "http://mlcommons.org/croissant/1.1";
 

@@ -16,17 +16,18 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 use sha2::{Digest as _, Sha256};
 
-use super::card::card;
+use super::card::{attribution, card};
 use super::citation::citation;
-use super::croissant::{CROISSANT, croissant};
+use super::croissant::croissant;
+use super::dataset_model::{Attribution, CROISSANT, Dataset, PublishedTable};
 use super::error::ShareError;
 use super::licences::{Licences, Verdict};
 use super::privacy::Privacy;
 use super::table_texts::find_in_texts;
-use crate::digest::{Digest, TableHasher, table_digest};
+use crate::digest::{TableHasher, table_digest};
 use crate::operator::StepError;
 use crate::plan::{Input, Plan};
-use crate::report::{ColumnSummary, TableSummary};
+use crate::report::TableSummary;
 use crate::runner::{RunError, StepManifests, open};
 use crate::session::{column, session};
 use crate::store::Store;
@@ -37,75 +38,6 @@ const LICENCE: &str = "license";
 const ADDRESSES: [&str; 2] = ["url", "clone_url"];
 /// The corpus that the program carries, and its licence: CPython's.
 const CORPUS: (&str, &str) = ("python-stdlib", "Python-2.0");
-
-/// A table of a data set, with the rows that may be published.
-#[derive(Clone, Debug)]
-pub struct PublishedTable {
-    /// The table as it was named.
-    pub table: String,
-    /// Its name in the data set.
-    pub name: String,
-    /// Its columns, with their descriptions.
-    pub schema: SchemaRef,
-    /// The columns that identify a row.
-    pub key: Vec<String>,
-    /// Rows that are published.
-    pub rows: u64,
-    /// Rows that were left out, by reason.
-    pub left_out: BTreeMap<String, u64>,
-    /// Rows by licence; those without one under the empty text.
-    pub licences: BTreeMap<String, u64>,
-    /// The digest of what is published.
-    pub digest: Digest,
-    /// The file, below the folder.
-    pub file: String,
-    /// Its size.
-    pub bytes: u64,
-    /// The size of its rows in memory.
-    pub memory: u64,
-    /// The digest of its bytes, as Croissant wants it.
-    pub sha256: String,
-    /// What its columns hold.
-    pub columns: Vec<ColumnSummary>,
-}
-
-/// What is known of a repository whose rows are published.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Attribution {
-    /// Its licence, if it is known.
-    pub licence: Option<String>,
-    /// Where it is, if a row says it.
-    pub address: Option<String>,
-    /// Its rows, in all tables.
-    pub rows: u64,
-}
-
-/// A data set: what its files say.
-#[derive(Clone, Debug)]
-pub struct Dataset {
-    /// The workflow's name.
-    pub name: String,
-    /// What it is for.
-    pub description: Option<String>,
-    /// The tables.
-    pub tables: Vec<PublishedTable>,
-    /// The repositories.
-    pub repositories: BTreeMap<String, Attribution>,
-    /// When the last of the results was computed.
-    pub computed: String,
-    /// Who made it.
-    pub authors: Vec<String>,
-    /// The workflow file, as a word of a command, and its settings.
-    pub command: String,
-    /// The graph of the steps in Mermaid.
-    pub graph: String,
-    /// What became of rows: step, and the rows of its tables.
-    pub attrition: Vec<(String, Vec<(String, u64)>)>,
-    /// What `galeras.lock` pins, a line each.
-    pub locked: Vec<String>,
-    /// Whether rows without a known, permitted licence are in it.
-    pub any_licence: bool,
-}
 
 /// What a data set is made of.
 pub struct Publisher<'a> {
@@ -216,9 +148,9 @@ impl Publisher<'_> {
             .set_compression(Compression::ZSTD(level))
             .set_created_by("galeras".to_string())
             .build();
-        let mut writer =
-            ArrowWriter::try_new(BufWriter::new(out), Arc::clone(&schema), Some(properties))
-                .map_err(|error| broken(&error))?;
+        let mut out = BufWriter::new(out);
+        let mut writer = ArrowWriter::try_new(&mut out, Arc::clone(&schema), Some(properties))
+            .map_err(|error| broken(&error))?;
         let (mut hasher, mut summary) = (TableHasher::new(&schema), TableSummary::new(&schema));
         let (mut memory, mut left_out, mut licences) = (0, BTreeMap::new(), BTreeMap::new());
         let mut stream = rows.execute_stream().await.map_err(RunError::from)?;
@@ -237,7 +169,7 @@ impl Publisher<'_> {
             }
             writer.write(&batch).map_err(|error| broken(&error))?;
         }
-        let mut out = writer.into_inner().map_err(|error| broken(&error))?;
+        writer.close().map_err(|error| broken(&error))?;
         out.flush().map_err(|error| broken(&error))?;
         let (columns, rows) = hasher.finish();
         Ok(PublishedTable {
@@ -300,32 +232,13 @@ impl Dataset {
             ("README.md", card(self)),
             (CROISSANT, croissant(self)),
             ("CITATION.cff", citation(self)),
-            ("ATTRIBUTION.md", super::card::attribution(self)),
+            ("ATTRIBUTION.md", attribution(self)),
         ];
         for (name, text) in files {
             let path = folder.join(name);
             fs::write(&path, text).map_err(|error| ShareError::of("write", &path, error))?;
         }
         Ok(())
-    }
-
-    /// Rows that are published.
-    pub fn rows(&self) -> u64 {
-        self.tables.iter().map(|table| table.rows).sum()
-    }
-
-    /// Rows that were left out.
-    pub fn left_out(&self) -> u64 {
-        self.tables.iter().flat_map(|table| table.left_out.values()).sum()
-    }
-
-    /// The licences of the rows, with how many have each.
-    pub(super) fn licences(&self) -> BTreeMap<&str, u64> {
-        let mut licences = BTreeMap::new();
-        for (licence, rows) in self.tables.iter().flat_map(|table| &table.licences) {
-            *licences.entry(licence.as_str()).or_default() += rows;
-        }
-        licences
     }
 }
 

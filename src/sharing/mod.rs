@@ -11,10 +11,12 @@
 mod archive;
 mod bundle;
 mod bundle_readme;
+mod bundle_record;
 mod card;
 mod citation;
 mod croissant;
 mod dataset;
+mod dataset_model;
 mod error;
 mod licences;
 mod listing;
@@ -24,10 +26,10 @@ mod ro_crate;
 mod table_texts;
 mod workflow_files;
 
-pub use bundle::{
-    BUNDLE_RECORD, BundleOutput, BundleRecord, BundleStep, BundleTable, Bundler, LeftOut,
-};
-pub use dataset::{Attribution, Dataset, PublishedTable, Publisher};
+pub use bundle::{Bundler, LeftOut};
+pub use bundle_record::{BUNDLE_RECORD, BundleOutput, BundleRecord, BundleStep, BundleTable};
+pub use dataset::Publisher;
+pub use dataset_model::{Attribution, Dataset, PublishedTable};
 pub use error::ShareError;
 pub use licences::{Licences, PERMITTED};
 pub use listing::{FileProblem, LISTING};

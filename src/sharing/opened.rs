@@ -7,7 +7,7 @@ use std::io::{self, BufWriter, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::archive::Archive;
-use super::bundle::{BUNDLE_RECORD, BundleRecord};
+use super::bundle_record::{BUNDLE_RECORD, BundleRecord};
 use super::error::ShareError;
 use super::listing::{FileProblem, LISTING, parse};
 use crate::digest::Digest;

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::bundle::{BUNDLE_RECORD, BundleRecord};
+use super::bundle_record::{BUNDLE_RECORD, BundleRecord};
 use super::listing::LISTING;
 
 /// The name of the file with the metadata.
@@ -18,6 +18,8 @@ const PROCESS_RUN: &str = "https://w3id.org/ro/wfrun/process/0.5";
 const WORKFLOW_RUN: &str = "https://w3id.org/ro/wfrun/workflow/0.5";
 const WORKFLOW: &str = "https://w3id.org/workflowhub/workflow-ro-crate/1.0";
 const FORMAL_PARAMETER: &str = "https://bioschemas.org/profiles/FormalParameter/1.0-RELEASE";
+/// Where the program is.
+const HOME: &str = "https://crates.io/crates/galeras";
 const LANGUAGE: &str = "#galeras";
 const PROGRAM: &str = "#galeras-program";
 const RUN: &str = "#run";
@@ -31,10 +33,10 @@ pub(super) fn metadata(record: &BundleRecord, sizes: &BTreeMap<String, u64>) -> 
         root(record, sizes),
         workflow(record, sizes),
         json!({"@id": LANGUAGE, "@type": "ComputerLanguage", "name": "Galeras workflow",
-            "alternateName": "Galeras", "version": "1"}),
+            "alternateName": "Galeras", "version": "1", "url": HOME}),
         json!({"@id": PROGRAM, "@type": "SoftwareApplication", "name": "galeras",
             "description": "The program that computed the results.",
-            "softwareVersion": record.program}),
+            "version": record.program, "softwareVersion": record.program, "url": HOME}),
         json!({"@id": TERMS, "@type": "CreativeWork", "name": "Terms of use",
             "description": "The licences of the data are those of the repositories and files that \
              they come from; the column `license` names them where the workflow asked for them. \
@@ -70,8 +72,7 @@ pub(super) fn metadata(record: &BundleRecord, sizes: &BTreeMap<String, u64>) -> 
     }
     graph.extend(files(record, sizes));
     let crate_ = json!({
-        "@context": ["https://w3id.org/ro/crate/1.2/context",
-                     "https://w3id.org/ro/terms/workflow-run/context"],
+        "@context": "https://w3id.org/ro/crate/1.2/context",
         "@graph": graph,
     });
     serde_json::to_string_pretty(&crate_).unwrap_or_default() + "\n"
@@ -79,6 +80,12 @@ pub(super) fn metadata(record: &BundleRecord, sizes: &BTreeMap<String, u64>) -> 
 
 fn reference(id: &str) -> Value {
     json!({"@id": id})
+}
+
+/// The value of a property: by itself if there is one only, as the specification asks.
+fn values(values: impl Iterator<Item = Value>) -> Value {
+    let mut values: Vec<Value> = values.collect();
+    if values.len() == 1 { values.remove(0) } else { Value::Array(values) }
 }
 
 /// Files are named by paths, percent-encoded as URIs are.
@@ -158,8 +165,8 @@ fn root(record: &BundleRecord, sizes: &BTreeMap<String, u64>) -> Value {
         "datePublished": record.computed, "license": reference(TERMS),
         "conformsTo": [reference(PROCESS_RUN), reference(WORKFLOW_RUN), reference(WORKFLOW)],
         "mainEntity": reference(&uri(&record.workflow)),
-        "mentions": [reference(RUN)],
-        "hasPart": parts.map(|part| reference(&part)).collect::<Vec<_>>()})
+        "mentions": reference(RUN),
+        "hasPart": values(parts.map(|part| reference(&part)))})
 }
 
 fn workflow(record: &BundleRecord, sizes: &BTreeMap<String, u64>) -> Value {
@@ -169,10 +176,9 @@ fn workflow(record: &BundleRecord, sizes: &BTreeMap<String, u64>) -> Value {
         "@type": ["File", "SoftwareSourceCode", "ComputationalWorkflow"],
         "name": record.name, "programmingLanguage": reference(LANGUAGE),
         "encodingFormat": "application/yaml",
-        "license": reference(TERMS),
         "contentSize": sizes.get(&record.workflow).unwrap_or(&0).to_string(),
         "description": record.description.clone().unwrap_or_else(|| "The workflow.".into()),
-        "input": inputs.collect::<Vec<_>>(), "output": outputs.collect::<Vec<_>>()})
+        "input": values(inputs), "output": values(outputs)})
 }
 
 fn run(record: &BundleRecord) -> Value {
@@ -188,8 +194,8 @@ fn run(record: &BundleRecord) -> Value {
         "instrument": reference(&uri(&record.workflow)),
         "startTime": first, "endTime": record.computed,
         "actionStatus": "http://schema.org/CompletedActionStatus",
-        "object": record.params.keys().map(|name| reference(&given(name))).collect::<Vec<_>>(),
-        "result": results.collect::<Vec<_>>()})
+        "object": values(record.params.keys().map(|name| reference(&given(name)))),
+        "result": values(results)})
 }
 
 fn files(record: &BundleRecord, sizes: &BTreeMap<String, u64>) -> Vec<Value> {
