@@ -98,7 +98,7 @@ async fn exported(args: &ExportArgs) -> Result<Exit, Exit> {
         tables,
         repositories,
         computed: done.iter().flatten().map(|m| m.created.clone()).max().unwrap_or_default(),
-        authors: authors(args, &surveyed.plan.name),
+        authors: args.author.clone(),
         command: format!("galeras run {}{set}", shell_word(&main)),
         graph: render_graph(&drawn(&surveyed, false), GraphFormat::Mermaid),
         attrition: attrition(&surveyed),
@@ -108,13 +108,6 @@ async fn exported(args: &ExportArgs) -> Result<Exit, Exit> {
     dataset.describe(folder).map_err(|error| fail_share(&error))?;
     staged.place(&args.output)?;
     said(args, &dataset)
-}
-
-fn authors(args: &ExportArgs, name: &str) -> Vec<String> {
-    match args.author.as_slice() {
-        [] => vec![format!("The authors of {name}")],
-        given => given.to_vec(),
-    }
 }
 
 fn said(args: &ExportArgs, dataset: &Dataset) -> Result<Exit, Exit> {

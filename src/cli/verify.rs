@@ -1,7 +1,7 @@
 //! `verify`: whether the results of a workflow, or a bundle, are what they were when they were
 //! computed; and with `--recompute`, whether they come out again.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -75,22 +75,19 @@ struct Opened {
 }
 
 impl Opened {
-    async fn of(args: &VerifyArgs, file: &std::path::Path, set: &[String]) -> Result<Self, Exit> {
-        Self::with(args, file, Settings::typed(set), &args.store.cache).await
-    }
-
-    async fn with(
-        args: &VerifyArgs,
-        file: &std::path::Path,
+    async fn of(
+        file: &Path,
         settings: Settings,
         cache: &str,
+        allow: &AllowArgs,
+        format: Format,
     ) -> Result<Self, Exit> {
-        let trust = allow::trust(file, &settings.set, &args.allow, None);
-        let out = std::path::Path::new(".");
+        let trust = allow::trust(file, &settings.set, allow, None);
         let consent = Arc::clone(&trust);
+        let out = Path::new(".");
         let planned = plan_file(file, settings, cache, Locking::Pinned, consent, out).await?;
         let (plan, diagnostics) = planned;
-        show_diagnostics(&diagnostics, args.format);
+        show_diagnostics(&diagnostics, format);
         let plan = plan.ok_or(Exit::Invalid)?;
         Ok(Self { plan, store: open_store(cache).await?, trust })
     }
@@ -104,7 +101,9 @@ impl Opened {
 }
 
 async fn verify_workflow(args: &VerifyArgs) -> Exit {
-    let opened = match Opened::of(args, &args.file, &args.set).await {
+    let (settings, cache) = (Settings::typed(&args.set), &args.store.cache);
+    let opened = Opened::of(&args.file, settings, cache, &args.allow, args.format);
+    let opened = match opened.await {
         Ok(opened) => opened,
         Err(exit) => return exit,
     };
@@ -238,7 +237,9 @@ async fn checked_bundle(args: &VerifyArgs) -> Result<Exit, Exit> {
     };
     let cache = folder.join("cache").to_string_lossy().into_owned();
     let settings = Settings { set: record.set.clone(), folder: folder.clone() };
-    let opened = Opened::with(args, &folder.join(&record.workflow), settings, &cache).await?;
+    // All that the workflow reads by its relative paths is in the bundle.
+    let (file, allow) = (folder.join(&record.workflow), args.allow.and_reading(&folder));
+    let opened = Opened::of(&file, settings, &cache, &allow, args.format).await?;
     let results = stored_results(&opened.plan, &opened.store).await;
     let results = results.map_err(|error| fail_run(&error))?;
     let found = results.iter().filter(|result| result.manifest().is_some()).count();

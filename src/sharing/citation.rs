@@ -20,6 +20,9 @@ pub(super) fn citation(dataset: &Dataset) -> String {
         let _ = writeln!(text, "date-released: {day}");
     }
     text.push_str("authors:\n");
+    if dataset.authors.is_empty() {
+        let _ = writeln!(text, "  - name: {}", json!(dataset.makers()));
+    }
     for author in &dataset.authors {
         let _ = match author.rsplit_once(' ') {
             Some((given, family)) => writeln!(

@@ -22,10 +22,13 @@ pub(super) fn croissant(dataset: &Dataset) -> String {
         "conformsTo": VERSION,
         "version": version(&dataset.computed),
         "datePublished": dataset.computed,
-        "citeAs": format!("{}: {}", dataset.authors.join(", "), dataset.name),
-        "creator": dataset.authors.iter().map(|author| json!({"@type": "sc:Person", "name": author})).collect::<Vec<_>>(),
+        "citeAs": format!("{}: {}", dataset.makers(), dataset.name),
         "isLiveDataset": false,
     });
+    if !dataset.authors.is_empty() {
+        let person = |name: &String| json!({"@type": "sc:Person", "name": name});
+        metadata["creator"] = dataset.authors.iter().map(person).collect();
+    }
     match addresses.as_slice() {
         [] => {}
         [only] => metadata["license"] = json!(only),
@@ -75,6 +78,7 @@ fn context() -> Value {
         ("recordSet", "cr:recordSet"),
         ("references", "cr:references"),
         ("regex", "cr:regex"),
+        ("repeated", "cr:repeated"),
         ("replace", "cr:replace"),
         ("samplingRate", "cr:samplingRate"),
         ("sc", "https://schema.org/"),

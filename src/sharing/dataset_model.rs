@@ -67,7 +67,7 @@ pub struct Dataset {
     pub repositories: BTreeMap<String, Attribution>,
     /// When the last of the results was computed.
     pub computed: String,
-    /// Who made it.
+    /// Who made it; nobody if that was not said.
     pub authors: Vec<String>,
     /// The workflow file, as a word of a command, and its settings.
     pub command: String,
@@ -90,6 +90,14 @@ impl Dataset {
     /// Rows that were left out.
     pub fn left_out(&self) -> u64 {
         self.tables.iter().flat_map(|table| table.left_out.values()).sum()
+    }
+
+    /// Who made it, on a line.
+    pub(super) fn makers(&self) -> String {
+        match self.authors.as_slice() {
+            [] => format!("The authors of {}", self.name),
+            named => named.join(", "),
+        }
     }
 
     /// The licences of the rows, with how many have each.
