@@ -17,7 +17,7 @@ use super::bundle_record::{
     BUNDLE_RECORD, BundleOutput, BundleRecord, BundleStep, BundleTable, VERSION,
 };
 use super::error::ShareError;
-use super::listing::{LISTING, render};
+use super::listing::{LISTING, is_plain, render};
 use super::privacy::Privacy;
 use super::ro_crate::{METADATA, metadata};
 use super::table_texts::find_in_texts;
@@ -265,6 +265,13 @@ impl Bundler<'_> {
             let of_store = name.strip_prefix(CACHE).and_then(|rest| rest.strip_prefix('/'));
             let kept = of_store
                 .is_none_or(|rest| STORED.iter().any(|kind| rest.starts_with(&format!("{kind}/"))));
+            if kept && !is_plain(name) {
+                let message = format!(
+                    "{name} cannot be in a bundle: its name has characters that not every system \
+                     knows"
+                );
+                return Err(ShareError::Refused(message));
+            }
             if kept {
                 files.insert(name.to_string(), entry.path().to_path_buf());
             }
