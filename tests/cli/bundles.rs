@@ -277,7 +277,7 @@ fn nothing_in_a_bundle_says_whose_machine_it_was_made_on() {
     let other = Project::empty();
     unpacked(&project.path("b.zip"), &other.root());
     let set = "data=workflow/given/data/given.csv";
-    let args = ["run", "workflow/flows/w.yaml", "--set", set, "--format", "json"];
+    let args = ["run", "workflow/w.yaml", "--set", set, "--format", "json"];
     other.run(&args).exits(0).all_hit();
 }
 
