@@ -395,6 +395,16 @@ pub enum Code {
     /// with: { dir: src, include: ["**/*.py"] }
     /// ```
     OtherLanguage,
+    /// Another version of the program wrote the lock file.
+    ///
+    /// `galeras.lock` says by which version of the program the workflow was locked, because another
+    /// one may have operators that give other results. A run says so, and a run with `--frozen` is
+    /// refused. Use that version, or run `galeras lock FILE` and commit the lock file.
+    ///
+    /// ```yaml
+    /// # galeras lock workflow.yaml
+    /// ```
+    OtherProgram,
     /// A number lies outside of the range that makes sense.
     ///
     /// The message names the range: a share lies between 0 and 1, a count is at least 1, an amount

@@ -30,6 +30,7 @@
 //! | `report` | events and tables for people and programs |
 //! | `trust` | what a workflow may do to the machine, and who agreed to it |
 //! | `runner` | the steps of a plan, run or taken from the store |
+//! | `sharing` | bundles and data sets, for strangers and from them |
 //! | `cli` | the verbs of the command line |
 //!
 //! # Invariants
@@ -56,6 +57,7 @@ pub mod report;
 pub mod runner;
 pub mod scratch;
 pub mod session;
+pub mod sharing;
 pub mod small_file;
 pub mod store;
 pub mod trust;

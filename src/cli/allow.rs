@@ -19,6 +19,16 @@ pub(crate) struct AllowArgs {
     allow_all: bool,
 }
 
+impl AllowArgs {
+    /// The same, and what lies in a folder may be read: one that was unpacked for this command.
+    pub(super) fn and_reading(&self, folder: &Path) -> Self {
+        let mut allow = self.clone();
+        let real = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
+        allow.allow.push(Allowance::Read(real));
+        allow
+    }
+}
+
 /// What is known about a workflow and what it may do; `out` is the folder for outputs.
 pub(super) fn trust(
     file: &Path,

@@ -55,35 +55,41 @@ pub(super) async fn compare_ports(
     port: &str,
     examples: usize,
 ) -> Result<PortDiff, Exit> {
-    let mut diff = PortDiff {
+    let old = artifact(store, pair.old, port).await?;
+    let new = artifact(store, pair.new, port).await?;
+    match (old, new) {
+        (Ok(old), Ok(new)) => compare_stored((store, &old), (store, &new), examples).await,
+        (Err(why), _) => Ok(not_compared(port, format!("of the first run, {why}"))),
+        (_, Err(why)) => Ok(not_compared(port, format!("of the second run, {why}"))),
+    }
+}
+
+fn not_compared(port: &str, why: String) -> PortDiff {
+    PortDiff {
         port: port.to_string(),
         key: Vec::new(),
         added_columns: Vec::new(),
         removed_columns: Vec::new(),
         retyped: Vec::new(),
-        rows: Err(String::new()),
-    };
-    let old = artifact(store, pair.old, port).await?;
-    let new = artifact(store, pair.new, port).await?;
-    let (old, new) = match (old, new) {
-        (Ok(old), Ok(new)) => (old, new),
-        (Err(why), _) => {
-            diff.rows = Err(format!("of the first run, {why}"));
-            return Ok(diff);
-        }
-        (_, Err(why)) => {
-            diff.rows = Err(format!("of the second run, {why}"));
-            return Ok(diff);
-        }
-    };
+        rows: Err(why),
+    }
+}
+
+/// Compares two stored tables, each in its store.
+pub(super) async fn compare_stored(
+    (old_store, old): (&Store, &PortArtifact),
+    (new_store, new): (&Store, &PortArtifact),
+    examples: usize,
+) -> Result<PortDiff, Exit> {
+    let mut diff = not_compared(&new.port, String::new());
     diff.key.clone_from(&new.key);
     let failed = |error: DataFusionError| fail(&plain_message(&error), Exit::Failed);
-    let tables = match (Table::open(store, &old).await, Table::open(store, &new).await) {
+    let tables = match (Table::open(old_store, old).await, Table::open(new_store, new).await) {
         (Ok(old), Ok(new)) => (old, new),
         (Err(error), _) | (_, Err(error)) => return Err(failed(error)),
     };
     columns(&mut diff, &tables.0.schema, &tables.1.schema);
-    if let Some(why) = keys_differ(&old, &new, &diff) {
+    if let Some(why) = keys_differ(old, new, &diff) {
         diff.rows = Err(why);
         return Ok(diff);
     }

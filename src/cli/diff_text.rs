@@ -87,6 +87,12 @@ pub(super) fn port_text(pair: &StepPair<'_>, diff: &PortDiff) -> String {
         let detail = step.detail.as_ref().map(|detail| format!(": {}", escape(detail)));
         let _ = writeln!(text, "  why      {}{}", reason.code(), detail.unwrap_or_default());
     }
+    text + &table_text(diff, "use --rows")
+}
+
+/// What differs between two versions of a table; `more` says how more examples are shown.
+pub(super) fn table_text(diff: &PortDiff, more: &str) -> String {
+    let mut text = String::new();
     for (word, names) in [("added", &diff.added_columns), ("removed", &diff.removed_columns)] {
         if !names.is_empty() {
             let _ = writeln!(text, "  columns  {word}: {}", escape(&names.join(", ")));
@@ -124,7 +130,7 @@ pub(super) fn port_text(pair: &StepPair<'_>, diff: &PortDiff) -> String {
     }
     let hidden = rows.changed.saturating_sub(rows.examples.len() as u64);
     if hidden > 0 {
-        let _ = writeln!(text, "  … {} more changed rows (use --rows)", count(hidden));
+        let _ = writeln!(text, "  … {} more changed rows ({more})", count(hidden));
     }
     text
 }

@@ -240,7 +240,12 @@ fn write(file: &Path, workflow: &str, facts: Facts) -> Exit {
     }
     match WholeFile::write(&path, lock.render().as_bytes()) {
         Ok(()) => {
-            note(&format!("{}: {} pinned", path.display(), pinned(&counts)));
+            note(&format!(
+                "{}: {} pinned by galeras {}",
+                path.display(),
+                pinned(&counts),
+                env!("CARGO_PKG_VERSION")
+            ));
             Exit::Done
         }
         Err(error) => fail(&format!("cannot write {}: {error}", path.display()), Exit::Disk),

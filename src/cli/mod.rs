@@ -5,6 +5,7 @@
 
 mod aligned;
 mod allow;
+mod bundle;
 mod cache;
 mod complete;
 mod consent;
@@ -16,6 +17,7 @@ mod diff;
 mod diff_tables;
 mod diff_text;
 mod exit;
+mod export;
 mod graph;
 mod hint;
 mod init;
@@ -28,6 +30,7 @@ mod origin;
 mod past_runs;
 mod path;
 mod recall;
+mod recomputed;
 mod remote;
 mod remote_args;
 mod report;
@@ -43,6 +46,8 @@ mod stats;
 mod stdout;
 mod store_places;
 mod trace;
+mod unpacked;
+mod verify;
 mod view;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -106,6 +111,12 @@ enum Verb {
     Push(remote::PushArgs),
     /// Fetch what a store elsewhere has of a workflow as it stands, so that a run finds it.
     Pull(remote::PullArgs),
+    /// Say whether results, or a bundle, are what they were when they were computed.
+    Verify(verify::VerifyArgs),
+    /// Put a workflow with its results into one file, for somebody else.
+    Bundle(bundle::BundleArgs),
+    /// Write tables as a data set for the Hugging Face Hub: card, Croissant, attribution, citation.
+    Export(export::ExportArgs),
     /// Write a workflow to start from.
     Init(init::InitArgs),
     /// Look after the store of results.
@@ -241,6 +252,9 @@ fn perform(cli: Cli, started: Instant) -> Exit {
             Verb::View(args) => view::view(args).await,
             Verb::Push(args) => remote::push(args).await,
             Verb::Pull(args) => remote::pull(args).await,
+            Verb::Verify(args) => verify::verify(args).await,
+            Verb::Bundle(args) => bundle::bundle(args).await,
+            Verb::Export(args) => export::export(args).await,
             Verb::Init(args) => init::init(&args),
             Verb::Cache(verb) => cache::cache(verb).await,
             Verb::Completions { shell } => complete::script(shell),
@@ -251,5 +265,6 @@ fn perform(cli: Cli, started: Instant) -> Exit {
     // What still computes was cancelled, and is not waited for.
     runtime.shutdown_background();
     store_places::remove_scratch();
+    unpacked::remove_unpacked();
     screen::settled(exit.unwrap_or_else(|panic| defects::report(panic.as_ref())))
 }

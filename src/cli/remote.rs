@@ -1,6 +1,6 @@
 //! `push` and `pull`: results go to a store elsewhere and come from there.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -59,6 +59,9 @@ pub(crate) struct PullArgs {
     workflow: WorkflowArgs,
     #[command(flatten)]
     remote: RemoteArgs,
+    /// The bundle that results come from.
+    #[arg(long, value_name = "BUNDLE.zip", conflicts_with = "remote")]
+    from: Option<PathBuf>,
     /// Say what would be fetched, and fetch nothing but manifests.
     #[arg(long)]
     dry_run: bool,
@@ -69,6 +72,10 @@ pub(crate) struct PullArgs {
 
 pub(crate) async fn push(args: PushArgs) -> Exit {
     let out = Path::new(".");
+    if args.remote.is_bundle() {
+        let message = "a bundle is not sent to; `galeras bundle` makes a new one";
+        return fail(message, Exit::Invalid);
+    }
     // Only the own store is looked at.
     let loaded = Surveyed::load_beside_remote(&args.workflow, args.format, out, &args.remote);
     let surveyed = match loaded.await {
@@ -99,7 +106,15 @@ pub(crate) async fn push(args: PushArgs) -> Exit {
 
 pub(crate) async fn pull(args: PullArgs) -> Exit {
     let (out, format) = (Path::new("."), args.format);
-    let loaded = Surveyed::load_with_remote(&args.workflow, format, out, &args.remote);
+    let remote = match &args.from {
+        None => args.remote.clone(),
+        Some(bundle) if bundle.is_file() => RemoteArgs::at(&bundle.to_string_lossy()),
+        Some(bundle) => {
+            let message = format!("there is no bundle {}", bundle.display());
+            return fail(&message, Exit::Invalid);
+        }
+    };
+    let loaded = Surveyed::load_with_remote(&args.workflow, format, out, &remote);
     let surveyed = match loaded.await {
         Ok(surveyed) => surveyed,
         Err(exit) => return exit,
@@ -209,7 +224,7 @@ fn said(event: &str, report: &Transferred, to: &Store, from: &Store, format: For
 }
 
 /// A bar of bytes on a terminal, nothing elsewhere.
-fn bar(bytes: u64, format: Format) -> ProgressBar {
+pub(super) fn bar(bytes: u64, format: Format) -> ProgressBar {
     if format == Format::Json || !screen::is_terminal() {
         return ProgressBar::hidden();
     }

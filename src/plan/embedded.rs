@@ -24,7 +24,7 @@ impl EmbeddedSteps {
 
     /// Removes the embedded steps that lead to nothing which the top file reads.
     pub(super) fn keep_needed(self, plan: &mut ExpandedPlan) {
-        let ExpandedPlan { steps, outputs, report, limits, scopes } = plan;
+        let ExpandedPlan { steps, outputs, report, limits, scopes, .. } = plan;
         if self.ranges.is_empty() {
             return;
         }

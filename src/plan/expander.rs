@@ -196,8 +196,13 @@ impl Expander {
     /// What a run needs, and what was found on the way.
     pub(super) fn finish(mut self) -> (ExpandedPlan, Diagnostics) {
         let limits = self.limits();
+        let contracts = self.contracts.iter().map(|(path, _)| path.clone());
+        let embedding = self.files.keys().map(|(path, _)| path.clone());
+        let mut files: Vec<PathBuf> = contracts.chain(embedding).collect();
+        files.sort();
+        files.dedup();
         let Self { steps, outputs, report, scopes, diagnostics, embedded, .. } = self;
-        let mut expanded = ExpandedPlan { steps, outputs, report, limits, scopes };
+        let mut expanded = ExpandedPlan { steps, outputs, report, limits, scopes, files };
         if !diagnostics.has_errors() {
             embedded.keep_needed(&mut expanded);
         }

@@ -12,7 +12,7 @@ use super::settings::{Locking, PlanSettings};
 use crate::code::Code;
 use crate::operator::{Pins, Registry};
 use crate::visible::shell_word;
-use crate::workflow::{Diagnostic, Diagnostics, SourceSpan, Span};
+use crate::workflow::{Diagnostic, Diagnostics, Source, SourceSpan, Span};
 
 /// Plans the workflow in `file`. Without a plan, the diagnostics hold at least one error;
 /// with one, warnings at most.
@@ -30,7 +30,13 @@ pub async fn plan(
     let lock = if settings.lock == Locking::Ignored {
         Ok(Pins::default())
     } else {
-        LockFile::beside(file).map(|lock| lock.pins())
+        LockFile::beside(file).map(|lock| {
+            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            if let Some(version) = lock.other_program(&name) {
+                diagnostics.push(other_program(&workflow.source, version, settings.lock));
+            }
+            lock.pins()
+        })
     };
     let pins = Arc::new(lock.unwrap_or_else(|problem| {
         let source = &workflow.source;
@@ -65,7 +71,9 @@ pub async fn plan(
     let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let name = workflow.name.as_ref().map_or(stem, |n| n.value.clone());
     let downloads = settings.downloads.clone();
-    let ExpandedPlan { steps, outputs, report, limits, scopes } = expanded;
+    let ExpandedPlan { steps, outputs, report, limits, scopes, files } = expanded;
+    let mut written_in = vec![settings.working_dir.join(file)];
+    written_in.extend(files.into_iter().map(|path| settings.working_dir.join(path)));
     let plan = Plan {
         name,
         file: display,
@@ -77,8 +85,21 @@ pub async fn plan(
         limits,
         remote,
         downloads,
+        written_in,
         workflow,
         scopes,
     };
     (Some(plan), diagnostics)
+}
+
+/// Says that another version of the program has locked the workflow: results may be others.
+fn other_program(source: &Arc<Source>, version: &str, lock: Locking) -> Diagnostic {
+    let own = env!("CARGO_PKG_VERSION");
+    let message = format!("galeras.lock was written by galeras {version}, and this is {own}");
+    let (code, place) = (Code::OtherProgram, Span::new(0, 0));
+    let problem = match lock {
+        Locking::Frozen => Diagnostic::error(code, message, source, place),
+        Locking::Pinned | Locking::Ignored => Diagnostic::warning(code, message, source, place),
+    };
+    problem.with_help("use that version, or lock it anew with `galeras lock`")
 }

@@ -1,7 +1,6 @@
 //! `galeras.lock`: the facts about the world that the workflows of a folder were run with.
 //!
-//! The file is JSON with one row of an answer per line, so that a changed repository is one
-//! changed line.
+//! The file is JSON with one fact per line, sorted, so that a changed repository is one changed line.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,6 +14,8 @@ use crate::small_file::{self, MAX_LOCK_BYTES};
 
 /// The version of the file's form.
 const VERSION: u32 = 1;
+/// This program.
+const PROGRAM: &str = env!("CARGO_PKG_VERSION");
 /// The file's name, beside the workflow.
 const NAME: &str = "galeras.lock";
 
@@ -30,6 +31,19 @@ pub struct LockFile {
     /// Versions of models.
     #[serde(default)]
     pub versions: Vec<LockedVersion>,
+    /// By which version of the program each workflow was locked.
+    #[serde(default)]
+    pub programs: Vec<LockedProgram>,
+}
+
+/// The version of the program that locked a workflow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LockedProgram {
+    /// The file of the workflow.
+    pub workflow: String,
+    /// The version.
+    pub version: String,
 }
 
 /// A pinned answer, and who asks.
@@ -116,6 +130,12 @@ impl LockFile {
         Self { galeras_lock: VERSION, ..Self::default() }
     }
 
+    /// The version of the program that locked a workflow, if it is another than this one.
+    pub fn other_program(&self, workflow: &str) -> Option<&str> {
+        let locked = self.programs.iter().find(|locked| locked.workflow == workflow);
+        locked.map(|locked| locked.version.as_str()).filter(|version| *version != PROGRAM)
+    }
+
     /// The pinned facts.
     pub fn pins(&self) -> Pins {
         let snapshots = self.snapshots.iter().map(|locked| {
@@ -138,7 +158,7 @@ impl LockFile {
         }
     }
 
-    /// Puts these facts of `workflow` in the place of those it had. What other workflows of
+    /// Notes that this program has locked `workflow`. Puts these facts of it in the place of those it had. What other workflows of
     /// the folder share with it changes for them, too: a fact is pinned once.
     pub fn update(
         &mut self,
@@ -183,6 +203,10 @@ impl LockFile {
         self.snapshots.sort_by_cached_key(|s| (s.operator.clone(), s.of.to_string()));
         self.files.sort_by(|a, b| a.url.cmp(&b.url));
         self.versions.sort_by_cached_key(|v| (v.operator.clone(), v.of.to_string()));
+        self.programs.retain(|locked| locked.workflow != workflow);
+        let (workflow, version) = (workflow.to_string(), PROGRAM.to_string());
+        self.programs.push(LockedProgram { workflow, version });
+        self.programs.sort_by(|a, b| a.workflow.cmp(&b.workflow));
     }
 
     /// Who uses each fact.
@@ -215,6 +239,8 @@ impl LockFile {
         facts(&mut text, &self.files);
         text.push_str("],\n \"versions\": [");
         facts(&mut text, &self.versions);
+        text.push_str("],\n \"programs\": [");
+        facts(&mut text, &self.programs);
         text.push_str("]}\n");
         text
     }
@@ -305,6 +331,19 @@ mod tests {
     }
 
     #[test]
+    fn another_program_is_noticed() {
+        let mut lock = LockFile::empty();
+        lock.update("a.yaml", Vec::new(), Vec::new(), Vec::new());
+        assert_eq!(lock.other_program("a.yaml"), None);
+        lock.programs[0].version = "0.0.1".into();
+        assert_eq!(lock.other_program("a.yaml"), Some("0.0.1"));
+        assert_eq!(lock.other_program("b.yaml"), None);
+        lock.update("a.yaml", Vec::new(), Vec::new(), Vec::new());
+        assert_eq!(lock.other_program("a.yaml"), None);
+        assert_eq!(lock.programs.len(), 1);
+    }
+
+    #[test]
     fn facts_go_when_no_workflow_asks_for_them() {
         let mut lock = LockFile::empty();
         lock.update(
@@ -323,6 +362,8 @@ mod tests {
         assert_eq!(lock.snapshots[0].workflows, ["a.yaml", "b.yaml"]);
         assert_eq!(lock.snapshots[0].rows[0], json!({"repo": "a/c"}));
         assert_eq!(lock.versions[0].workflows, ["a.yaml", "b.yaml"]);
+        let programs = lock.programs.iter().map(|locked| locked.workflow.as_str());
+        assert_eq!(programs.collect::<Vec<_>>(), ["a.yaml", "b.yaml"]);
         lock.update("a.yaml", Vec::new(), Vec::new(), Vec::new());
         lock.update("b.yaml", vec![snapshot("y", &["a/c"], "b.yaml")], Vec::new(), Vec::new());
         assert!(lock.versions.is_empty());

@@ -49,7 +49,7 @@ pub use cell::{Cell, CellKey};
 pub(crate) use cell::{cell_columns, cell_suffix};
 pub use input::{Input, TableRef};
 pub use load::plan;
-pub use lockfile::{LockFile, LockedFile, LockedSnapshot, LockedVersion, lock_path};
+pub use lockfile::{LockFile, LockedFile, LockedProgram, LockedSnapshot, LockedVersion, lock_path};
 pub use model::{
     Check, CheckKind, OutputFormat, PictureFormat, Plan, PlannedLimit, PlannedOutput,
     PlannedRemote, PlannedStep,

@@ -1,6 +1,6 @@
 //! The plan: what is run, in which order, with which tables.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -38,6 +38,8 @@ pub struct Plan {
     pub remote: Option<PlannedRemote>,
     /// The folder for what steps fetch.
     pub downloads: PathBuf,
+    /// The files that it is written in: its own first, then those that it embeds, and contracts.
+    pub(super) written_in: Vec<PathBuf>,
     /// The workflow as it is written.
     pub(super) workflow: Workflow,
     /// What the names of steps stand for: those of the workflow under the empty text, those of an
@@ -52,9 +54,19 @@ impl Plan {
         name.to_string_lossy().into_owned()
     }
 
-    /// What the workflow says it is for.
+    /// What the workflow says that it is for.
     pub fn description(&self) -> Option<&str> {
         self.workflow.description.as_ref().map(|text| text.value.as_str())
+    }
+
+    /// The files of this machine that the workflow is made of, each once: those that it is written
+    /// in, its own first, then those that its steps read.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let mut files = self.written_in.clone();
+        let mut known: HashSet<PathBuf> = files.iter().cloned().collect();
+        let read = self.steps.iter().flat_map(|step| step.step.local_files());
+        files.extend(read.map(|(_, path)| path).filter(|path| known.insert(path.clone())));
+        files
     }
 
     /// The parameters as the workflow declares them.
@@ -160,6 +172,8 @@ pub(super) struct ExpandedPlan {
     pub(super) report: PlannedReport,
     pub(super) limits: Vec<PlannedLimit>,
     pub(super) scopes: HashMap<String, StepScope>,
+    /// Embedded workflows and contracts, sorted.
+    pub(super) files: Vec<PathBuf>,
 }
 
 /// One step, ready to be run.

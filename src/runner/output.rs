@@ -15,7 +15,7 @@ use super::input::blobs;
 use super::key::{StepManifests, artifact, input_digest};
 use super::lost_rows::tell_lost_rows;
 use super::output_place::{Occupant, place};
-use super::output_table::{Exported, export, origin};
+use super::output_table::{ExportedTable, export_table, origin};
 use crate::digest::Digest;
 use crate::event::{EventSink, RunEvent, RunStatus};
 use crate::operator::{Reads, StepError};
@@ -131,8 +131,8 @@ impl OutputWriter<'_> {
         };
         fs::create_dir_all(folder).map_err(failed)?;
         let whole = WholeFile::create_in(folder).map_err(failed)?;
-        let Exported { origin, rows } =
-            export(self.plan, output, self.store, self.done, whole.file()).await?;
+        let ExportedTable { origin, rows } =
+            export_table(self.plan, output, self.store, self.done, whole.file()).await?;
         let content = hash(whole.path()).map_err(failed)?;
         let known = RememberedFile { file: content, table: origin.table, rows };
         if self.options.digests.of(&path).is_ok_and(|there| there == content) {
@@ -185,8 +185,8 @@ impl OutputWriter<'_> {
             return Ok(true);
         }
         let file = tempfile::NamedTempFile::new()?;
-        let Exported { origin, .. } =
-            export(self.plan, output, self.store, self.done, file.as_file()).await?;
+        let ExportedTable { origin, .. } =
+            export_table(self.plan, output, self.store, self.done, file.as_file()).await?;
         let same_table = || occupant.has_table(&origin.table);
         Ok(hash(file.path())? == content || output.format == OutputFormat::Parquet && same_table())
     }

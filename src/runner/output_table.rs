@@ -63,24 +63,24 @@ fn stored_as_it_is<'a>(
 }
 
 /// What an output file holds.
-pub(super) struct Exported {
+pub struct ExportedTable {
     /// Where it comes from.
-    pub(super) origin: OutputOrigin,
+    pub origin: OutputOrigin,
     /// How many rows it has, if that is not what the table has.
-    pub(super) rows: Option<u64>,
+    pub rows: Option<u64>,
 }
 
 /// Writes the rows of the output in the order of its key, and says where they come from.
 ///
 /// # Errors
 /// If the table cannot be read, does not have the rows that the format needs, or the file fails.
-pub(super) async fn export(
+pub async fn export_table(
     plan: &Plan,
     output: &PlannedOutput,
     store: &Store,
     done: &StepManifests,
     file: &File,
-) -> Result<Exported, RunError> {
+) -> Result<ExportedTable, RunError> {
     let stored = stored_as_it_is(plan, output, done);
     if let (OutputFormat::Parquet, Some(stored)) = (&output.format, stored) {
         let origin = origin(plan, output, stored.digest);
@@ -89,7 +89,7 @@ pub(super) async fn export(
         let mut out = BufWriter::new(file);
         copy_with_metadata(&blob, &mut out, &origin.to_pairs())?;
         out.flush()?;
-        return Ok(Exported { origin, rows: None });
+        return Ok(ExportedTable { origin, rows: None });
     }
     let session = session(1);
     let df = open(&session, store, plan, &output.input, done)?;
@@ -112,7 +112,7 @@ pub(super) async fn export(
         let table = computed.or(stored.map(|stored| stored.digest));
         let missing = || StepError::new("its table has no digest");
         let origin = origin(plan, output, table.ok_or_else(missing)?);
-        Ok::<_, RunError>(Exported { origin, rows: count })
+        Ok::<_, RunError>(ExportedTable { origin, rows: count })
     };
     let mut out = BufWriter::new(file);
     let exported = match &output.format {

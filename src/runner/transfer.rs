@@ -1,7 +1,7 @@
 //! Sends results from one store to another: tables, outcomes of data tests, and last the manifest
 //! of each result, so that whoever is interrupted leaves only what is whole, and goes on from there.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use futures::StreamExt;
@@ -21,6 +21,8 @@ pub struct Transfer<'a> {
     plan: &'a Plan,
     /// Positions in the plan, with their results.
     results: Vec<(usize, Arc<Manifest>)>,
+    /// Tables that stay where they are.
+    left_out: HashSet<Digest>,
 }
 
 /// What came of a transfer.
@@ -48,13 +50,19 @@ enum Sent {
 impl<'a> Transfer<'a> {
     /// The results of these steps.
     pub fn new(plan: &'a Plan, results: Vec<(usize, Arc<Manifest>)>) -> Self {
-        Self { plan, results }
+        Self { plan, results, left_out: HashSet::new() }
+    }
+
+    /// The same without these tables, whose manifests are sent nevertheless.
+    pub fn without(self, left_out: HashSet<Digest>) -> Self {
+        Self { left_out, ..self }
     }
 
     /// The tables, each once.
     fn tables(&self) -> HashMap<Digest, &PortArtifact> {
         let ports = self.results.iter().flat_map(|(_, manifest)| &manifest.ports);
-        ports.map(|port| (port.blob, port)).collect()
+        let sent = ports.filter(|port| !self.left_out.contains(&port.blob));
+        sent.map(|port| (port.blob, port)).collect()
     }
 
     /// What is to be sent: how many tables, and how large they are together.

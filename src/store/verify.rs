@@ -19,7 +19,7 @@ use super::content_store::{Store, blob_name, check_name, manifest_name, memo_nam
 use super::contents::StoreContents;
 use super::descendants::StoredOutcome;
 use super::error::StoreError;
-use super::manifest::PortArtifact;
+use super::manifest::{Manifest, PortArtifact};
 use super::output_record::{self, OutputRecord, output_name};
 use super::record::RunRecord;
 use super::sealed::unseal;
@@ -91,6 +91,19 @@ struct BlobClaim {
     table: Option<PortArtifact>,
 }
 
+impl BlobClaim {
+    /// What a manifest says of a table.
+    fn of(manifest: &Manifest, port: &PortArtifact) -> Self {
+        Self {
+            name: manifest_name(&manifest.key),
+            step: Some(manifest.labels.step.clone()),
+            bytes: port.bytes,
+            rows: port.rows,
+            table: Some(port.clone()),
+        }
+    }
+}
+
 impl Store {
     /// Checks everything: every blob against its name, every table against its manifest,
     /// every manifest against its key. `progress` is called with the number of bytes
@@ -117,13 +130,7 @@ impl Store {
                 findings.push(Finding::new(kind, &name, detail, vec![name.clone()]));
             }
             for port in &manifest.ports {
-                claims.entry(port.blob).or_default().push(BlobClaim {
-                    name: name.clone(),
-                    step: Some(manifest.labels.step.clone()),
-                    bytes: port.bytes,
-                    rows: port.rows,
-                    table: Some(port.clone()),
-                });
+                claims.entry(port.blob).or_default().push(BlobClaim::of(manifest, port));
             }
         }
         for (recipe, part) in &contents.parts {
@@ -139,6 +146,18 @@ impl Store {
             claims.entry(*digest).or_default();
         }
 
+        findings.extend(self.check_claims(claims, progress).await?);
+        findings.sort_by(|a, b| a.object.cmp(&b.object).then(a.detail.cmp(&b.detail)));
+        Ok(findings)
+    }
+
+    /// Checks these blobs against their names and what is said of them.
+    async fn check_claims(
+        &self,
+        claims: BTreeMap<Digest, Vec<BlobClaim>>,
+        progress: &(impl Fn(u64) + ?Sized),
+    ) -> Result<Vec<Finding>, StoreError> {
+        let mut findings = Vec::new();
         let (sender, mut receiver) = mpsc::unbounded_channel();
         let threads = std::thread::available_parallelism().map_or(2, usize::from);
         let mut checks = futures::stream::iter(claims)
@@ -157,8 +176,31 @@ impl Store {
         while let Ok(bytes) = receiver.try_recv() {
             progress(bytes);
         }
-        findings.sort_by(|a, b| a.object.cmp(&b.object).then(a.detail.cmp(&b.detail)));
         Ok(findings)
+    }
+
+    /// Checks just these results, which were read from this store: the tables that they name,
+    /// but for those that `absent` says are not meant to be there. Returns how many files were
+    /// read, and what is wrong.
+    ///
+    /// # Errors
+    /// If the store cannot be read at all. A damaged object is a finding.
+    pub async fn verify_results(
+        &self,
+        results: &[Arc<Manifest>],
+        absent: &(impl Fn(&PortArtifact) -> bool + ?Sized),
+        progress: &(impl Fn(u64) + ?Sized),
+    ) -> Result<(u64, Vec<Finding>), StoreError> {
+        let mut claims: BTreeMap<Digest, Vec<BlobClaim>> = BTreeMap::new();
+        for manifest in results {
+            for port in manifest.ports.iter().filter(|port| !absent(port)) {
+                claims.entry(port.blob).or_default().push(BlobClaim::of(manifest, port));
+            }
+        }
+        let files = claims.len() as u64;
+        let mut findings = self.check_claims(claims, progress).await?;
+        findings.sort_by(|a, b| a.object.cmp(&b.object).then(a.detail.cmp(&b.detail)));
+        Ok((files, findings))
     }
 
     /// Outcomes of checks, records of outputs and of runs that are damaged or have another's name.

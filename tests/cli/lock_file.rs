@@ -90,6 +90,26 @@ fn locking_twice_says_that_nothing_changed() {
 }
 
 #[test]
+fn a_run_with_another_program_than_the_locks_says_so_and_a_frozen_one_is_refused() {
+    let (project, _) = project();
+    lock(&project);
+    let own = env!("CARGO_PKG_VERSION");
+    assert_eq!(locked(&project)["programs"][0]["version"], own);
+    project.run_ok(&["--frozen"]);
+    let line = format!("\"workflow\":\"w.yaml\",\"version\":\"{own}\"");
+    project.edit("galeras.lock", &line, &line.replace(own, "0.0.9"));
+    let said = project.run_ok(&[]);
+    assert_eq!(said.diagnostics(), ["other-program w.yaml:1:1"], "{said}");
+    let refused = project.run_json(&["--frozen"]).exits(2);
+    assert_eq!(refused.diagnostics(), ["other-program w.yaml:1:1"], "{refused}");
+    let shown = project.run(&["run", "w.yaml", "--frozen"]).exits(2);
+    assert!(shown.stderr.contains("written by galeras 0.0.9"), "{shown}");
+    // Locking again with this program is what it takes.
+    lock(&project);
+    project.run_ok(&["--frozen"]).all_hit();
+}
+
+#[test]
 fn a_frozen_run_without_a_lock_is_refused_before_anything_runs() {
     let (text, place) = marked(&workflow("./r", "").replace("  repos:\n", "  «repos:\n"));
     let project = Project::new(&text);

@@ -76,7 +76,7 @@ async fn values(line: &CommandLine<'_>, arg: &Arg, typed: &str) -> Vec<Candidate
     match (arg.get_id().as_str(), line.verb.as_str()) {
         ("file" | "files", _) => files(typed, is_workflow),
         ("set", _) => settings(line, typed),
-        ("step", _) => steps(line, true).await,
+        ("step" | "tables" | "without", _) => steps(line, true).await,
         ("select" | "force", _) => steps(line, false).await,
         ("columns", _) => columns(line).await,
         ("name", "ops") => operators(),

@@ -3,6 +3,8 @@
 mod corpus;
 mod source;
 
+use std::path::PathBuf;
+
 use arrow::datatypes::DataType;
 use datafusion::dataframe::DataFrame;
 use datafusion::datasource::MemTable;
@@ -186,6 +188,12 @@ impl BoundStep for BoundMethods {
 
     fn side_files(&self) -> Result<Vec<SideFile>, StepError> {
         Ok(vec![self.source.side_file()?])
+    }
+
+    fn local_files(&self) -> Vec<(String, PathBuf)> {
+        // A folder that cannot be read is an error of the key.
+        let files = self.source.local_files().unwrap_or_default();
+        files.into_iter().map(|path| ("dir".to_string(), path)).collect()
     }
 
     fn demands(&self) -> Vec<Demand> {

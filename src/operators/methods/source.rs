@@ -128,6 +128,16 @@ impl FileSource {
         }
     }
 
+    /// The files of this machine that are read.
+    pub(super) fn local_files(&self) -> Result<Vec<PathBuf>, StepError> {
+        Ok(match &self.origin {
+            Origin::Stdlib => Vec::new(),
+            Origin::Folder { path, .. } => {
+                self.folder_paths(path)?.into_iter().map(|(_, path)| path).collect()
+            }
+        })
+    }
+
     /// The files below `root` that are kept.
     fn folder_paths(&self, root: &Path) -> Result<Vec<(String, PathBuf)>, StepError> {
         let mut paths = self.paths_below(root)?;

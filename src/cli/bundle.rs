@@ -1,0 +1,202 @@
+//! `bundle`: a workflow with its results in one file, for somebody else.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use clap::Args;
+use serde_json::json;
+
+use super::context::{Exit, Surveyed, fail, fail_run, plan_file, print, print_json};
+use super::remote::bar;
+use super::unpacked::{fail_share, folder};
+use super::{Format, Settings, WorkflowArgs, allow};
+use crate::operator::Access;
+use crate::plan::{Locking, Plan};
+use crate::report::{bytes, count};
+use crate::runner::stored_results;
+use crate::scratch::WholeFile;
+use crate::sharing::{BundleRecord, Bundler, LeftOut, Privacy};
+use crate::store::{Store, StoreLocation};
+use crate::visible::escape;
+
+#[derive(Args)]
+pub(crate) struct BundleArgs {
+    #[command(flatten)]
+    workflow: WorkflowArgs,
+    /// The file to write (default: the workflow's name with .zip).
+    #[arg(short, long, value_name = "PATH")]
+    output: Option<PathBuf>,
+    /// Leave out a table, for its licence, say, and keep its digest: `step`, `step.rejects`, all
+    /// cells `gen[*]`. Tables made of it are left out by naming them, too. May be repeated.
+    #[arg(long, value_name = "TABLE")]
+    without: Vec<String>,
+    /// How to answer.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+pub(crate) async fn bundle(args: BundleArgs) -> Exit {
+    match bundled(&args).await {
+        Ok(exit) | Err(exit) => exit,
+    }
+}
+
+async fn bundled(args: &BundleArgs) -> Result<Exit, Exit> {
+    let surveyed = Surveyed::load(&args.workflow, args.format).await?;
+    let states = surveyed.states.iter().enumerate();
+    let missing: Vec<usize> =
+        states.filter(|(_, state)| !state.forecast.is_hit()).map(|(at, _)| at).collect();
+    if !missing.is_empty() {
+        return Err(surveyed.not_computed(&missing));
+    }
+    let done = surveyed.done();
+    let bundler = Bundler {
+        plan: &surveyed.plan,
+        store: &surveyed.store,
+        done: &done,
+        left_out: left_out(&surveyed, &args.without)?,
+        privacy: privacy(&surveyed.plan, &args.workflow),
+    };
+    let folder = folder()?;
+    let ports = done.iter().flatten().flat_map(|manifest| &manifest.ports);
+    let bar = bar(ports.map(|port| port.bytes).sum(), args.format);
+    let seen = AtomicU64::new(0);
+    let progress = |more: u64| bar.set_position(seen.fetch_add(more, Ordering::Relaxed) + more);
+    let record = bundler.stage(&folder, &progress).await;
+    bar.finish_and_clear();
+    let record = record.map_err(|error| fail_share(&error))?;
+    for (name, content) in further_files(&surveyed).await? {
+        let place = folder.join(name);
+        let written = match place.parent() {
+            Some(parent) => std::fs::create_dir_all(parent),
+            None => Ok(()),
+        };
+        written.and_then(|()| std::fs::write(&place, content)).map_err(|error| {
+            fail(&format!("cannot write {}: {error}", place.display()), Exit::Disk)
+        })?;
+    }
+    leads_to_the_same(args, &folder, &record).await?;
+    let to = args
+        .output
+        .clone()
+        .unwrap_or_else(|| PathBuf::from(format!("{}.zip", own_name(&surveyed))));
+    let failed = |error: std::io::Error| {
+        fail(&format!("cannot write {}: {error}", to.display()), Exit::Disk)
+    };
+    let whole = WholeFile::beside(&to).map_err(failed)?;
+    let files = bundler.pack(&folder, &record, whole.file()).map_err(|e| fail_share(&e))?;
+    let size = whole.file().metadata().map_err(failed)?.len();
+    whole.finish(&to).map_err(failed)?;
+    let (results, left_out) = (record.steps.len() as u64, record.left_out() as u64);
+    Ok(match args.format {
+        Format::Json => print_json(&json!({"event": "bundle", "path": to.to_string_lossy(),
+            "files": files, "bytes": size, "results": results, "left_out": left_out})),
+        Format::Human => {
+            let left = match left_out {
+                0 => String::new(),
+                1 => ", without one table".to_string(),
+                n => format!(", without {} tables", count(n)),
+            };
+            let path = escape(&to.display().to_string());
+            let (files, size) = (count(files), bytes(size));
+            print(&format!("{path}: {files} files of {} results{left}, {size}\n", count(results)))
+        }
+    })
+}
+
+/// Files that belong into a bundle besides the results: name in the bundle, and content.
+async fn further_files(_surveyed: &Surveyed) -> Result<Vec<(String, Vec<u8>)>, Exit> {
+    Ok(Vec::new())
+}
+
+/// The name of the workflow's file, without the suffix.
+fn own_name(surveyed: &Surveyed) -> String {
+    let name = surveyed.plan.file_name();
+    let stem = Path::new(&name).file_stem().unwrap_or_default().to_string_lossy();
+    if stem.is_empty() { "bundle".into() } else { stem.into_owned() }
+}
+
+/// The tables that the names stand for.
+fn left_out(surveyed: &Surveyed, names: &[String]) -> Result<LeftOut, Exit> {
+    let mut left_out = LeftOut::new();
+    for name in names {
+        let input = surveyed.table(name)?;
+        left_out.extend(input.tables.iter().map(|table| (table.step, table.port)));
+    }
+    Ok(left_out)
+}
+
+/// Parts of names of environment variables that hold secrets.
+const SECRET_NAMES: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];
+
+/// What must not be in the bundle: secrets of the environment, and the paths of this machine.
+pub(super) fn privacy(plan: &Plan, args: &WorkflowArgs) -> Privacy {
+    let demands = plan.steps.iter().flat_map(|step| step.step.demands());
+    let sent: Vec<String> = demands
+        .filter_map(|demand| match demand.access {
+            Access::Variable { name, .. } => Some(name),
+            _ => None,
+        })
+        .collect();
+    let secret = |name: &str| {
+        let upper = name.to_uppercase();
+        SECRET_NAMES.iter().any(|part| upper.contains(part)) || sent.iter().any(|own| own == name)
+    };
+    let variables = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .filter(|(name, value)| secret(name) && !Path::new(value).exists());
+    let mut folders: Vec<(PathBuf, String)> = Vec::new();
+    let mut add = |folder: PathBuf, what: &str| {
+        let real = folder.canonicalize().unwrap_or_else(|_| folder.clone());
+        for folder in [folder, real] {
+            if !folders.iter().any(|(known, _)| *known == folder) {
+                folders.push((folder, format!("the path of {what}")));
+            }
+        }
+    };
+    if let Some(home) = std::env::var_os("HOME") {
+        add(PathBuf::from(home), "your home folder");
+    }
+    if let Ok(current) = std::env::current_dir() {
+        let file = current.join(&args.file);
+        add(file.parent().unwrap_or(&current).to_path_buf(), "the workflow's folder");
+        add(current.clone(), "the current folder");
+        if let Ok(StoreLocation::Folder(store)) = StoreLocation::parse(&args.store.cache) {
+            add(current.join(store), "the store");
+        }
+    }
+    Privacy::default().with_secrets(variables).with_folders(folders.into_iter())
+}
+
+/// Plans the workflow as it is in the bundle, and makes sure that it leads to the same results.
+async fn leads_to_the_same(
+    args: &BundleArgs,
+    folder: &Path,
+    record: &BundleRecord,
+) -> Result<(), Exit> {
+    let file = folder.join(&record.workflow);
+    let cache = folder.join("cache").to_string_lossy().into_owned();
+    let settings = Settings { set: record.set.clone(), folder: folder.to_path_buf() };
+    // Files behind URLs that tell a schema were asked for once; the same consent holds.
+    let WorkflowArgs { file: original, set, allow: allowed, .. } = &args.workflow;
+    let consent = allow::trust(original, set, allowed, None);
+    let out = Path::new(".");
+    let (plan, diagnostics) =
+        plan_file(&file, settings, &cache, Locking::Pinned, consent, out).await?;
+    let Some(plan) = plan else {
+        super::context::show_diagnostics(&diagnostics, Format::Human);
+        let message = "the workflow cannot be understood in a bundle: it needs files that are not \
+                       named in it";
+        return Err(fail(message, Exit::Invalid));
+    };
+    let store = Store::open(&cache).await.map_err(|error| super::context::fail_cache(&error))?;
+    let results = stored_results(&plan, &store).await.map_err(|error| fail_run(&error))?;
+    let lost = plan.steps.iter().zip(&results).find(|(_, result)| result.manifest().is_none());
+    let Some((step, _)) = lost else { return Ok(()) };
+    let message = format!(
+        "`{}` would be computed again elsewhere: it depends on something of this machine that a \
+         bundle cannot hold, such as the state of a repository in a folder; `galeras lock` pins it",
+        escape(&step.name)
+    );
+    Err(fail(&message, Exit::Invalid))
+}

@@ -1,0 +1,275 @@
+//! `export`: tables as a data set for the Hugging Face Hub, with what strangers need to use it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::json;
+
+use super::bundle::privacy;
+use super::context::{Exit, Surveyed, fail, note, print, print_json};
+use super::graph::drawn;
+use super::unpacked::fail_share;
+use super::{Format, WorkflowArgs};
+use crate::plan::{Input, LockFile, OutputFormat};
+use crate::report::{GraphFormat, bytes, count, render_graph};
+use crate::sharing::{Dataset, Licences, Publisher, copy_workflow};
+use crate::visible::{escape, shell_word};
+
+#[derive(Args)]
+pub(crate) struct ExportArgs {
+    #[command(flatten)]
+    workflow: WorkflowArgs,
+    /// The tables, as `show` takes them (default: those of the workflow's outputs).
+    #[arg(value_name = "STEP[.PORT]")]
+    tables: Vec<String>,
+    /// The folder to write.
+    #[arg(short, long, value_name = "DIR")]
+    output: PathBuf,
+    /// Keep rows whatever their licence is. Without this, rows without a known, permissive licence
+    /// are left out and counted.
+    #[arg(long)]
+    any_license: bool,
+    /// Leave out the rows of an owner, or of a repository, who said no. May be repeated.
+    #[arg(long, value_name = "OWNER[/REPO]")]
+    exclude: Vec<String>,
+    /// Who made the data set, for its citation. May be repeated.
+    #[arg(long, value_name = "NAME")]
+    author: Vec<String>,
+    /// Replace what an earlier export wrote into the folder; other files in it stay.
+    #[arg(long)]
+    overwrite: bool,
+    /// How to answer.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+pub(crate) async fn export(args: ExportArgs) -> Exit {
+    match exported(&args).await {
+        Ok(exit) | Err(exit) => exit,
+    }
+}
+
+async fn exported(args: &ExportArgs) -> Result<Exit, Exit> {
+    free(&args.output, args.overwrite)?;
+    let surveyed = Surveyed::load(&args.workflow, args.format).await?;
+    let chosen = chosen(&surveyed, &args.tables)?;
+    let states = surveyed.states.iter().enumerate();
+    let missing: Vec<usize> =
+        states.filter(|(_, state)| !state.forecast.is_hit()).map(|(at, _)| at).collect();
+    if !missing.is_empty() {
+        return Err(surveyed.not_computed(&missing));
+    }
+    let done = surveyed.done();
+    let mut publisher = Publisher {
+        plan: &surveyed.plan,
+        store: &surveyed.store,
+        done: &done,
+        licences: Licences::of(args.any_license, args.exclude.clone()),
+        privacy: privacy(&surveyed.plan, &args.workflow),
+    };
+    publisher.learn().await.map_err(|error| fail_share(&error))?;
+    for (name, input) in &chosen {
+        if !args.any_license && !publisher.tells_origin(input) {
+            let message = format!(
+                "the rows of `{}` do not say where they come from, as they have neither a column \
+                 `repo` nor `license`; if all of it may be published, add --any-license",
+                escape(name)
+            );
+            return Err(fail(&message, Exit::Invalid));
+        }
+    }
+    let staged = Staged::beside(&args.output)?;
+    let folder = staged.folder.path();
+    let (main, set) = copy_workflow(&surveyed.plan, folder, &publisher.privacy)
+        .map_err(|error| fail_share(&error))?;
+    let mut repositories = BTreeMap::new();
+    let mut tables = Vec::new();
+    for (name, input) in &chosen {
+        let written = publisher.write(name, input, folder, &mut repositories).await;
+        tables.push(written.map_err(|error| fail_share(&error))?);
+    }
+    let set: String = set.iter().map(|setting| format!(" --set {}", shell_word(setting))).collect();
+    let dataset = Dataset {
+        name: surveyed.plan.name.clone(),
+        description: surveyed.plan.description().map(str::to_string),
+        tables,
+        repositories,
+        computed: done.iter().flatten().map(|m| m.created.clone()).max().unwrap_or_default(),
+        authors: args.author.clone(),
+        command: format!("galeras run {}{set}", shell_word(&main)),
+        graph: render_graph(&drawn(&surveyed, false), GraphFormat::Mermaid),
+        attrition: attrition(&surveyed),
+        locked: locked(&args.workflow.file)?,
+        any_licence: args.any_license,
+    };
+    dataset.describe(folder).map_err(|error| fail_share(&error))?;
+    staged.place(&args.output)?;
+    said(args, &dataset)
+}
+
+fn said(args: &ExportArgs, dataset: &Dataset) -> Result<Exit, Exit> {
+    let place = args.output.display().to_string();
+    if args.format == Format::Json {
+        let told = dataset.tables.iter().map(|table| {
+            json!({"table": table.table, "name": table.name, "rows": table.rows,
+                "left_out": table.left_out, "licenses": table.licences, "digest": table.digest,
+                "file": table.file, "bytes": table.bytes})
+        });
+        let tables = told.collect::<Vec<_>>();
+        return Ok(print_json(&json!({"event": "export", "path": place, "tables": tables,
+            "repositories": dataset.repositories.len()})));
+    }
+    let mut text = format!("{}\n", escape(&place));
+    for table in &dataset.tables {
+        text.push_str(&format!(
+            "  {}  {} rows, {}\n",
+            escape(&table.name),
+            count(table.rows),
+            bytes(table.bytes)
+        ));
+        for (reason, rows) in &table.left_out {
+            text.push_str(&format!("    {} left out: {}\n", count(*rows), escape(reason)));
+        }
+    }
+    let exit = print(&text);
+    if dataset.rows() == 0 {
+        note("no row is left: see the reasons above, and --any-license");
+    }
+    if args.author.is_empty() {
+        note("CITATION.cff names nobody; --author NAME does");
+    }
+    Ok(exit)
+}
+
+/// The tables that are exported: those that are named, or those of the outputs.
+fn chosen(surveyed: &Surveyed, names: &[String]) -> Result<Vec<(String, Input)>, Exit> {
+    if !names.is_empty() {
+        let table = |name: &String| -> Result<(String, Input), Exit> {
+            Ok((name.clone(), surveyed.computed_table(name)?))
+        };
+        return names.iter().map(table).collect();
+    }
+    let outputs = surveyed.plan.outputs.iter();
+    let tables = outputs.filter(|output| !matches!(output.format, OutputFormat::Text { .. }));
+    let chosen: Vec<(String, Input)> =
+        tables.map(|output| (output.name.clone(), output.input.clone())).collect();
+    if chosen.is_empty() {
+        let message = "the workflow has no outputs that are tables; name the tables to export";
+        return Err(fail(message, Exit::Invalid));
+    }
+    Ok(chosen)
+}
+
+/// Refuses a folder in which something else is.
+fn free(folder: &Path, overwrite: bool) -> Result<(), Exit> {
+    let shown = escape(&folder.display().to_string());
+    match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(fail(&format!("cannot write {shown}: {error}"), Exit::Disk)),
+        Ok(mut entries) => match entries.next().is_none() || overwrite {
+            true => Ok(()),
+            false => Err(fail(
+                &format!("{shown} is not empty; name another folder, or add --overwrite"),
+                Exit::Invalid,
+            )),
+        },
+    }
+}
+
+/// A folder that gets its place when all of it is written.
+struct Staged {
+    folder: tempfile::TempDir,
+}
+
+impl Staged {
+    fn beside(to: &Path) -> Result<Self, Exit> {
+        let parent = match to.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let made = fs::create_dir_all(parent).and_then(|()| {
+            let folder = tempfile::Builder::new().prefix(".galeras-export-").tempdir_in(parent)?;
+            fs::create_dir(folder.path().join("data"))?;
+            Ok(folder)
+        });
+        let folder = made.map_err(|error| {
+            let shown = escape(&to.display().to_string());
+            fail(&format!("cannot write {shown}: {error}"), Exit::Disk)
+        })?;
+        Ok(Self { folder })
+    }
+
+    /// Moves what was written to its place, each file and folder at once.
+    fn place(self, to: &Path) -> Result<(), Exit> {
+        let moved = (|| -> io::Result<()> {
+            fs::create_dir_all(to)?;
+            for entry in fs::read_dir(self.folder.path())? {
+                let entry = entry?;
+                let place = to.join(entry.file_name());
+                match fs::symlink_metadata(&place) {
+                    Ok(about) if about.is_dir() => fs::remove_dir_all(&place)?,
+                    Ok(_) => fs::remove_file(&place)?,
+                    Err(_) => {}
+                }
+                fs::rename(entry.path(), place)?;
+            }
+            Ok(())
+        })();
+        moved.map_err(|error| {
+            let shown = escape(&to.display().to_string());
+            fail(&format!("cannot write {shown}: {error}"), Exit::Disk)
+        })
+    }
+}
+
+/// The rows of the tables of each step; cells of a matrix together.
+fn attrition(surveyed: &Surveyed) -> Vec<(String, Vec<(String, u64)>)> {
+    let mut steps: Vec<(String, Vec<(String, u64)>)> = Vec::new();
+    for (step, state) in surveyed.plan.steps.iter().zip(&surveyed.states) {
+        let Some(manifest) = &state.manifest else { continue };
+        let place = match steps.iter().position(|(name, _)| *name == step.family) {
+            Some(place) => place,
+            None => {
+                steps.push((step.family.clone(), Vec::new()));
+                steps.len() - 1
+            }
+        };
+        for port in &manifest.ports {
+            let ports = &mut steps[place].1;
+            match ports.iter_mut().find(|(name, _)| *name == port.port) {
+                Some((_, rows)) => *rows += port.rows,
+                None => ports.push((port.port.clone(), port.rows)),
+            }
+        }
+    }
+    steps
+}
+
+/// What the lock file pins for the workflow, a line each.
+fn locked(file: &Path) -> Result<Vec<String>, Exit> {
+    let lock = LockFile::beside(file).map_err(|problem| fail(&problem, Exit::Invalid))?;
+    let own = file.file_name().unwrap_or_default().to_string_lossy();
+    let mine = |workflows: &[String]| workflows.iter().any(|name| *name == own);
+    let mut facts = Vec::new();
+    for snapshot in lock.snapshots.iter().filter(|fact| mine(&fact.workflows)) {
+        let rows = count(snapshot.rows.len() as u64);
+        let (operator, digest) = (&snapshot.operator, snapshot.digest.short());
+        facts.push(format!(
+            "`{operator}`: {rows} repositories, asked {} ({digest})",
+            snapshot.asked
+        ));
+    }
+    for file in lock.files.iter().filter(|fact| mine(&fact.workflows)) {
+        facts.push(format!("{}: blake3 {}", file.url, file.blake3));
+    }
+    for version in lock.versions.iter().filter(|fact| mine(&fact.workflows)) {
+        facts.push(format!("`{}` {}: {}", version.operator, version.of, version.version));
+    }
+    for program in lock.programs.iter().filter(|fact| fact.workflow == own) {
+        facts.push(format!("galeras {}", program.version));
+    }
+    Ok(facts)
+}

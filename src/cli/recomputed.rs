@@ -1,0 +1,189 @@
+//! `--recompute` of `verify`: steps computed again beside the store, and what comes out compared
+//! with what is stored.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::context::{Exit, fail, fail_cache, fail_run, note, print, print_json};
+use super::diff_tables::{PortDiff, compare_stored};
+use super::diff_text::table_text;
+use super::run::{DEFAULT_MEMORY, all_threads};
+use super::signals::watch_signals;
+use super::unpacked::folder;
+use super::{Format, screen};
+use crate::event::{EventSink, RunEvent};
+use crate::operator::MAIN;
+use crate::plan::Plan;
+use crate::report::count;
+use crate::runner::{Recomputation, Resources, RunError, StepManifests, drawn};
+use crate::store::{Manifest, Store};
+use crate::trust::Trust;
+use crate::visible::escape;
+
+/// Rows that are shown of a table that differs.
+const EXAMPLES: usize = 3;
+
+/// What was asked for.
+pub(super) struct Asked {
+    pub(super) steps: usize,
+    pub(super) seed: i64,
+    pub(super) format: Format,
+}
+
+/// Warnings of steps are told; the rest is of no interest.
+struct Warnings;
+
+impl EventSink for Warnings {
+    fn send(&self, event: RunEvent) {
+        if let RunEvent::Warning { step, message } = event {
+            let step = step.map(|step| format!("{}: ", escape(&step))).unwrap_or_default();
+            note(&format!("warning: {step}{}", escape(&message)));
+        }
+    }
+}
+
+/// Computes some of the steps again, and says whether their tables are those that are stored.
+pub(super) async fn recompute(
+    plan: &Plan,
+    store: &Store,
+    done: &StepManifests,
+    trust: Arc<Trust>,
+    asked: Asked,
+) -> Exit {
+    let cancel = CancellationToken::new();
+    tokio::spawn(watch_signals(cancel.clone()));
+    let again = Recomputation {
+        plan,
+        store,
+        done,
+        resources: Resources { jobs: all_threads(), memory: DEFAULT_MEMORY },
+        consent: trust,
+        cancel: cancel.clone(),
+        events: Arc::new(Warnings),
+    };
+    match recomputed(&again, &asked, &cancel).await {
+        Ok(exit) | Err(exit) => exit,
+    }
+}
+
+async fn recomputed(
+    again: &Recomputation<'_>,
+    asked: &Asked,
+    cancel: &CancellationToken,
+) -> Result<Exit, Exit> {
+    let steps = &again.plan.steps;
+    let mut able = Vec::new();
+    let mut objections = Vec::new();
+    for (at, step) in steps.iter().enumerate() {
+        match again.objection(at).await.map_err(|error| fail_run(&error))? {
+            None => able.push(at),
+            Some(objection) => objections.push((step.name.as_str(), objection)),
+        }
+    }
+    let mut chosen = drawn(&able, again.done, asked.seed);
+    chosen.truncate(asked.steps);
+    if asked.format == Format::Human && chosen.len() < asked.steps {
+        note(&format!("{} of {} steps can be computed again here", able.len(), steps.len()));
+        for (step, why) in &objections {
+            note(&format!("  {}: the step {}", escape(step), escape(why)));
+        }
+    }
+    let (mut tables, mut equal) = (0_u64, 0_u64);
+    for (place, at) in chosen.iter().enumerate() {
+        let name = &steps[*at].name;
+        if asked.format == Format::Human && screen::is_terminal() {
+            let (place, all) = (place + 1, chosen.len());
+            note(&format!("computing {} again, step {place} of {all}", escape(name)));
+        }
+        let scratch = folder()?;
+        let scratch = Store::open(&scratch.to_string_lossy()).await.map_err(|e| fail_cache(&e))?;
+        let computed = tokio::select! {
+            computed = again.compute(*at, &scratch) => computed,
+            () = cancel.cancelled() => Err(RunError::Interrupted),
+        };
+        let computed = match computed {
+            Ok(computed) => computed,
+            Err(error) if error.is_interruption() => return Err(Exit::Interrupted),
+            Err(error) => {
+                let why = error.explained();
+                return Err(fail(&format!("step {}: {why}", escape(name)), Exit::Failed));
+            }
+        };
+        let Some(stored) = again.done[*at].as_ref() else { continue };
+        let (of_step, differing) = compare(again, &scratch, stored, &computed).await?;
+        tables += of_step;
+        equal += of_step - differing.len() as u64;
+        told(name, of_step, &differing, asked.format)?;
+        super::unpacked::remove_last();
+    }
+    let exit = match asked.format {
+        Format::Json => print_json(&json!({"event": "recomputed", "steps": chosen.len(),
+            "able": able.len(), "tables": tables, "equal": equal})),
+        Format::Human => print(&format!("{} of {} tables equal\n", count(equal), count(tables))),
+    };
+    if exit != Exit::Done || equal == tables {
+        return Ok(exit);
+    }
+    let message = "what came out now is not what is stored: either the stored result was not \
+                   computed by this program from these inputs, or the step does not give the same \
+                   twice";
+    Ok(fail(message, Exit::Disk))
+}
+
+/// The number of tables of a step, and those that differ.
+async fn compare(
+    again: &Recomputation<'_>,
+    scratch: &Store,
+    stored: &Manifest,
+    computed: &Manifest,
+) -> Result<(u64, Vec<PortDiff>), Exit> {
+    let mut differing = Vec::new();
+    for old in &stored.ports {
+        match computed.port(&old.port) {
+            Some(new) if new.digest == old.digest => {}
+            Some(new) => {
+                let diff = compare_stored((again.store, old), (scratch, new), EXAMPLES).await?;
+                differing.push(diff);
+            }
+            None => {
+                let message = format!("the step no longer has the table {}", escape(&old.port));
+                return Err(fail(&message, Exit::Failed));
+            }
+        }
+    }
+    Ok((stored.ports.len() as u64, differing))
+}
+
+fn told(step: &str, tables: u64, differing: &[PortDiff], format: Format) -> Result<(), Exit> {
+    let exit = match format {
+        Format::Json => {
+            let differing: Vec<Value> = differing.iter().map(difference).collect();
+            print_json(&json!({"event": "step_recomputed", "step": step, "tables": tables,
+                "differing": differing}))
+        }
+        Format::Human => {
+            let mut text = String::new();
+            for diff in differing {
+                let port =
+                    if diff.port == MAIN { String::new() } else { format!(".{}", diff.port) };
+                text.push_str(&format!("{}{port} differs: stored → computed\n", escape(step)));
+                text.push_str(&table_text(diff, "computed otherwise"));
+            }
+            print(&text)
+        }
+    };
+    if exit == Exit::Done { Ok(()) } else { Err(exit) }
+}
+
+fn difference(diff: &PortDiff) -> Value {
+    let rows = match &diff.rows {
+        Ok(rows) => json!({"added": rows.added, "removed": rows.removed, "changed": rows.changed,
+            "same": rows.same, "columns": rows.columns.iter().map(|(name, _)| name)
+                .collect::<Vec<_>>()}),
+        Err(why) => json!({"not_compared": why}),
+    };
+    json!({"port": diff.port, "rows": rows, "added_columns": diff.added_columns,
+        "removed_columns": diff.removed_columns})
+}

@@ -1,0 +1,286 @@
+//! `verify`: whether the results of a workflow, or a bundle, are what they were when they were
+//! computed; and with `--recompute`, whether they come out again.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use clap::Args;
+use serde_json::json;
+
+use super::allow::AllowArgs;
+use super::context::{
+    Exit, fail, fail_cache, fail_run, note, open_store, plan_file, print, print_json,
+    show_diagnostics,
+};
+use super::recomputed::{Asked, recompute};
+use super::unpacked::{fail_share, folder, unpack};
+use super::{Format, Settings, StoreArgs, allow, hint};
+use crate::digest::Digest;
+use crate::plan::{Locking, Plan};
+use crate::report::{bytes, count};
+use crate::runner::{StoredResult, stored_results};
+use crate::sharing::{BundleRecord, OpenedBundle};
+use crate::store::{Manifest, PortArtifact, Store};
+use crate::trust::Trust;
+use crate::visible::escape;
+
+#[derive(Args)]
+pub(crate) struct VerifyArgs {
+    /// The workflow file, or a bundle.
+    #[arg(value_name = "FILE|BUNDLE.zip")]
+    file: PathBuf,
+    /// Give a param another value than its default. Paths start in the current folder. May be
+    /// repeated.
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    set: Vec<String>,
+    #[command(flatten)]
+    store: StoreArgs,
+    #[command(flatten)]
+    allow: AllowArgs,
+    /// Compute N steps again as well, beside the store, and compare what comes out. Steps that ask a
+    /// model or need a network are left out.
+    #[arg(long, value_name = "N")]
+    recompute: Option<usize>,
+    /// Which steps are drawn: another seed draws others.
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    seed: i64,
+    /// How to answer.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// What was found.
+pub(super) struct Findings {
+    /// Files that were looked at, or should have been there.
+    files: u64,
+    /// Those that are not what they were: the file, and what is wrong with it.
+    wrong: Vec<(String, String)>,
+    /// Bytes that were read.
+    read: u64,
+}
+
+pub(crate) async fn verify(args: VerifyArgs) -> Exit {
+    match OpenedBundle::is_one(&args.file) {
+        true => verify_bundle(&args).await,
+        false => verify_workflow(&args).await,
+    }
+}
+
+/// The workflow with its store.
+struct Opened {
+    plan: Plan,
+    store: Store,
+    trust: Arc<Trust>,
+}
+
+impl Opened {
+    async fn of(
+        file: &Path,
+        settings: Settings,
+        cache: &str,
+        allow: &AllowArgs,
+        format: Format,
+    ) -> Result<Self, Exit> {
+        let trust = allow::trust(file, &settings.set, allow, None);
+        let consent = Arc::clone(&trust);
+        let out = Path::new(".");
+        let planned = plan_file(file, settings, cache, Locking::Pinned, consent, out).await?;
+        let (plan, diagnostics) = planned;
+        show_diagnostics(&diagnostics, format);
+        let plan = plan.ok_or(Exit::Invalid)?;
+        Ok(Self { plan, store: open_store(cache).await?, trust })
+    }
+
+    async fn recompute(&self, args: &VerifyArgs, results: &[StoredResult], steps: usize) -> Exit {
+        let done: Vec<Option<Arc<Manifest>>> =
+            results.iter().map(|result| result.manifest().cloned()).collect();
+        let asked = Asked { steps, seed: args.seed, format: args.format };
+        recompute(&self.plan, &self.store, &done, Arc::clone(&self.trust), asked).await
+    }
+}
+
+async fn verify_workflow(args: &VerifyArgs) -> Exit {
+    let (settings, cache) = (Settings::typed(&args.set), &args.store.cache);
+    let opened = Opened::of(&args.file, settings, cache, &args.allow, args.format);
+    let opened = match opened.await {
+        Ok(opened) => opened,
+        Err(exit) => return exit,
+    };
+    let _reading = match opened.store.reading_lock().await {
+        Ok(guard) => guard,
+        Err(error) => return fail_cache(&error),
+    };
+    let results = match stored_results(&opened.plan, &opened.store).await {
+        Ok(results) => results,
+        Err(error) => return fail_run(&error),
+    };
+    let findings = match results_of_store(&opened, &results).await {
+        Ok(findings) => findings,
+        Err(exit) => return exit,
+    };
+    let help =
+        "`galeras cache verify --repair` removes what is damaged, and a run computes it anew";
+    let exit = told(&findings, help, args.format);
+    let missing = results
+        .iter()
+        .filter(|result| matches!(result, StoredResult::Missing(_) | StoredResult::Unknown(_)));
+    let (missing, damaged) = (missing.count(), exit != Exit::Done);
+    if missing > 0 && !damaged {
+        let (file, cache) = (args.file.to_string_lossy(), &args.store.cache);
+        let run = hint::command("run", &file, &args.set, cache);
+        let all = results.len();
+        let message = format!(
+            "{missing} of {all} steps are not computed as the workflow stands now; run\n  {run}"
+        );
+        return fail(&message, Exit::Failed);
+    }
+    match args.recompute {
+        Some(steps) if !damaged => opened.recompute(args, &results, steps).await,
+        _ => exit,
+    }
+}
+
+/// Hashes all that the results rest on.
+async fn results_of_store(opened: &Opened, results: &[StoredResult]) -> Result<Findings, Exit> {
+    let manifests: Vec<Arc<Manifest>> =
+        results.iter().filter_map(|result| result.manifest().cloned()).collect();
+    let read = AtomicU64::new(0);
+    let progress = |more: u64| {
+        read.fetch_add(more, Ordering::Relaxed);
+    };
+    let verified =
+        opened.store.verify_results(&manifests, &|_: &PortArtifact| false, &progress).await;
+    let (tables, found) = verified.map_err(|error| fail_cache(&error))?;
+    let mut wrong: Vec<(String, String)> = Vec::new();
+    for finding in found {
+        let steps = finding.steps.join(", ");
+        wrong.push((finding.object, format!("{} (result of {steps})", finding.detail)));
+    }
+    let mut files = tables;
+    let mut keys = std::collections::HashSet::new();
+    for (step, result) in opened.plan.steps.iter().zip(results) {
+        let key = match result {
+            StoredResult::Found(manifest) => manifest.key,
+            StoredResult::Damaged(key, cause) => {
+                let object = format!("actions/{}/{key}.json", key.shard());
+                wrong.push((object, format!("{cause} (result of {})", step.name)));
+                *key
+            }
+            StoredResult::Missing(_) | StoredResult::Unknown(_) => continue,
+        };
+        files += u64::from(keys.insert(key));
+    }
+    Ok(Findings { files, wrong, read: read.into_inner() })
+}
+
+/// Says what was found; done if nothing is wrong.
+fn told(findings: &Findings, help: &str, format: Format) -> Exit {
+    let Findings { files, wrong, read } = findings;
+    for (file, problem) in wrong {
+        let exit = match format {
+            Format::Json => {
+                print_json(&json!({"event": "finding", "file": file, "problem": problem}))
+            }
+            Format::Human => print(&format!("{}: {}\n", escape(file), escape(problem))),
+        };
+        if exit != Exit::Done {
+            return exit;
+        }
+    }
+    let named: std::collections::HashSet<&str> =
+        wrong.iter().map(|(file, _)| file.as_str()).collect();
+    let equal = files.saturating_sub(named.len() as u64);
+    let exit = match format {
+        Format::Json => print_json(&json!({"event": "verified", "files": files, "equal": equal,
+            "findings": wrong.len(), "bytes": read})),
+        Format::Human => {
+            let size = if *read > 0 { format!(", {} read", bytes(*read)) } else { String::new() };
+            print(&format!("{} of {} files equal{size}\n", count(equal), count(*files)))
+        }
+    };
+    if exit != Exit::Done || wrong.is_empty() {
+        return exit;
+    }
+    fail(&format!("not everything is as it was when it was computed; {help}"), Exit::Disk)
+}
+
+async fn verify_bundle(args: &VerifyArgs) -> Exit {
+    match checked_bundle(args).await {
+        Ok(exit) | Err(exit) => exit,
+    }
+}
+
+async fn checked_bundle(args: &VerifyArgs) -> Result<Exit, Exit> {
+    if !args.set.is_empty() {
+        let message = "a bundle has the params that it was made with; --set is for workflow files";
+        return Err(fail(message, Exit::Invalid));
+    }
+    let mut bundle = OpenedBundle::open(&args.file).map_err(|error| fail_share(&error))?;
+    let folder = folder()?;
+    let (files, problems) = unpack(&mut bundle, &folder, |_| true)?;
+    let mut wrong: Vec<(String, String)> =
+        problems.into_iter().map(|problem| (problem.file, problem.problem)).collect();
+    let mut record = None;
+    if wrong.is_empty() {
+        let said = bundle.record().map_err(|error| fail_share(&error))?;
+        let cache = folder.join("cache");
+        wrong = consistent(&cache.to_string_lossy(), &said).await?;
+        record = Some(said);
+    }
+    let read = std::fs::metadata(&args.file).map_or(0, |about| about.len());
+    let findings = Findings { files, wrong, read };
+    let help = "get the bundle again from where it came from";
+    let exit = told(&findings, help, args.format);
+    let (Some(steps), Some(record), Exit::Done) = (args.recompute, record, exit) else {
+        return Ok(exit);
+    };
+    let cache = folder.join("cache").to_string_lossy().into_owned();
+    let settings = Settings { set: record.set.clone(), folder: folder.clone() };
+    // All that the workflow reads by its relative paths is in the bundle.
+    let (file, allow) = (folder.join(&record.workflow), args.allow.and_reading(&folder));
+    let opened = Opened::of(&file, settings, &cache, &allow, args.format).await?;
+    let results = stored_results(&opened.plan, &opened.store).await;
+    let results = results.map_err(|error| fail_run(&error))?;
+    let found = results.iter().filter(|result| result.manifest().is_some()).count();
+    if found < results.len() {
+        let all = results.len();
+        note(&format!("{found} of {all} steps lead to results in the bundle with this program"));
+    }
+    Ok(opened.recompute(args, &results, steps).await)
+}
+
+/// Whether the results in an unpacked bundle are those that it says it holds, and their tables those
+/// that they name.
+async fn consistent(cache: &str, record: &BundleRecord) -> Result<Vec<(String, String)>, Exit> {
+    let store = open_store(cache).await?;
+    let mut wrong = Vec::new();
+    let mut manifests = Vec::new();
+    for step in &record.steps {
+        let object = format!("cache/actions/{}/{}.json", step.key.shard(), step.key);
+        let manifest = store.manifest(&step.key).await.map_err(|error| fail_cache(&error))?;
+        let Some(manifest) = manifest.filter(|manifest| manifest.preimage.key() == step.key) else {
+            wrong.push((object, format!("it is not the result of {}", step.step)));
+            continue;
+        };
+        let same = step.tables.len() == manifest.ports.len()
+            && step.tables.iter().all(|table| {
+                manifest.port(&table.port).is_some_and(|port| {
+                    (port.digest, port.blob, port.rows) == (table.digest, table.blob, table.rows)
+                })
+            });
+        if !same {
+            wrong.push((object, format!("its tables are not those of {}", step.step)));
+        }
+        manifests.push(Arc::new(manifest));
+    }
+    let absent = |blob: Digest| {
+        let mut tables = record.steps.iter().flat_map(|step| &step.tables);
+        tables.any(|table| table.blob == blob && table.file.is_none())
+    };
+    let verified =
+        store.verify_results(&manifests, &|port: &PortArtifact| absent(port.blob), &|_| {}).await;
+    let (_, found) = verified.map_err(|error| fail_cache(&error))?;
+    wrong.extend(found.into_iter().map(|found| (format!("cache/{}", found.object), found.detail)));
+    Ok(wrong)
+}

@@ -1,0 +1,117 @@
+//! What must not leave the machine: the values of secrets, and the paths that say whose machine it
+//! is. Nothing is taken out in silence; what has something of it is refused and named.
+
+use std::path::{Path, PathBuf};
+
+use galeras_net::secret_in;
+
+/// Values shorter than this are words that stand for "no key".
+const SECRET: usize = 8;
+
+/// A text that must not be in a bundle.
+#[derive(Clone)]
+struct Private {
+    text: String,
+    /// What it is, in words that follow "it holds".
+    what: String,
+    /// Only texts of the workflow are searched, not tables: it may well be in somebody's code.
+    common: bool,
+}
+
+/// What must not leave the machine. It is shown to nobody.
+#[derive(Clone, Default)]
+pub struct Privacy {
+    private: Vec<Private>,
+}
+
+impl Privacy {
+    /// The values of these environment variables, by name; those that are too short to be secrets
+    /// do not count.
+    pub fn with_secrets(mut self, variables: impl Iterator<Item = (String, String)>) -> Self {
+        for (name, value) in variables {
+            let value = value.trim();
+            if value.len() >= SECRET {
+                let what = format!("the value of the environment variable {name}");
+                self.private.push(Private { text: value.to_string(), what, common: false });
+            }
+        }
+        self
+    }
+
+    /// The paths of these folders. One that is just below the root, such as `/root`, may be in any
+    /// program, and is looked for in the texts of the workflow only.
+    pub fn with_folders(mut self, folders: impl Iterator<Item = (PathBuf, String)>) -> Self {
+        for (folder, what) in folders {
+            let Some(text) = folder.to_str().map(|text| text.trim_end_matches('/').to_string())
+            else {
+                continue;
+            };
+            let depth = Path::new(&text).components().count();
+            if depth < 2 || !folder.is_absolute() {
+                continue;
+            }
+            let common = depth == 2;
+            let text = if common { format!("{text}/") } else { text };
+            self.private.push(Private { text, what, common });
+        }
+        self
+    }
+
+    /// What a cell of a table holds of it.
+    pub(super) fn in_cell(&self, text: &str) -> Option<&str> {
+        let mut searched = self.private.iter().filter(|private| !private.common);
+        searched.find(|private| text.contains(&private.text)).map(|p| p.what.as_str())
+    }
+
+    /// What a text holds of it, and in which line.
+    pub(super) fn in_text(&self, text: &str) -> Option<(usize, String)> {
+        let found = self.private.iter().find_map(|private| {
+            text.find(&private.text).map(|place| (place, private.what.clone()))
+        });
+        if let Some((place, what)) = found {
+            return Some((text[..place].matches('\n').count() + 1, what));
+        }
+        let mut lines = text.lines().enumerate().filter(|(_, line)| line.contains("://"));
+        lines.find_map(|(at, line)| {
+            let words = line.split(|c: char| c.is_whitespace() || "\"'`<>()[]{},".contains(c));
+            let mut addresses = words.filter(|word| word.contains("://"));
+            addresses
+                .find_map(secret_in)
+                .map(|secret| (at + 1, format!("an address with {secret}")))
+        })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn privacy() -> Privacy {
+        let secrets =
+            [("KEY".to_string(), "sk-hunter2hunter2".to_string()), ("A".into(), "x".into())];
+        let folders = [("/home/ada", "the home folder"), ("/root", "the root"), ("/", "all")];
+        let folders = folders.map(|(path, what)| (PathBuf::from(path), what.to_string()));
+        Privacy::default().with_secrets(secrets.into_iter()).with_folders(folders.into_iter())
+    }
+
+    #[test]
+    fn secrets_and_folders_are_found_and_not_shown() {
+        let (line, what) = privacy().in_text("a\nb sk-hunter2hunter2").unwrap();
+        assert_eq!((line, what.contains("KEY"), what.contains("hunter2")), (2, true, false));
+        assert_eq!(privacy().in_text("x: /home/ada/data.csv").unwrap().0, 1);
+        assert!(privacy().in_text("x: /root/data.csv").is_some());
+        assert!(privacy().in_cell("os.path.join('/root/x')").is_none());
+        assert!(privacy().in_cell("file:///home/ada/r").is_some());
+        assert!(privacy().in_text("x y / /rooted").is_none());
+    }
+
+    #[test]
+    fn an_address_with_a_password_is_found() {
+        let (line, what) =
+            privacy().in_text("a\nurl: \"https://me:hunter2@example.org/x\"").unwrap();
+        assert_eq!(line, 2);
+        assert!(what.contains("password") && !what.contains("hunter2"), "{what}");
+        assert!(privacy().in_text("see https://example.org/x?page=2").is_none());
+    }
+}

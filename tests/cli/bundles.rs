@@ -1,0 +1,320 @@
+//! `bundle`: a workflow with its results in one file, which opens without the program, says nothing
+//! of the machine that it was made on, and of which one changed byte is found.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::path::Path;
+
+use serde_json::Value;
+use zip::write::SimpleFileOptions;
+use zip::{ZipArchive, ZipWriter};
+
+use crate::harness::{Outcome, Project, Running};
+
+const WORKFLOW: &str = "galeras: 1
+name: study
+description: What the data say.
+params:
+  most: { type: int, default: 90 }
+  data: { type: path, default: ../data/rows.csv }
+steps:
+  table:
+    op: read
+    with: { path: '${{ params.data }}', key: [id] }
+  scaled:
+    op: sql
+    from: table
+    with: { query: 'SELECT id, x, x * 2 AS y FROM input', key: [id] }
+  kept:
+    op: validate
+    from: scaled
+    with: { rules: [ { name: small, check: 'x < ${{ params.most }}' } ] }
+    assert: [ { expr: 'y >= x' } ]
+outputs:
+  kept: { from: kept, path: kept.csv }
+  rejected: { from: kept.rejects, path: out/rejected.parquet }
+";
+
+fn data() -> String {
+    let rows = (0..100).map(|i| format!("row{i:05},{i}\n"));
+    std::iter::once("id,x\n".to_string()).chain(rows).collect()
+}
+
+/// A project whose workflow, in a folder of its own, reads a file in another one.
+fn project() -> Project {
+    let project = Project::empty();
+    project.write("flows/w.yaml", WORKFLOW);
+    project.write("data/rows.csv", data());
+    project
+}
+
+fn computed() -> Project {
+    let project = project();
+    project.run(&["run", "flows/w.yaml"]).exits(0);
+    project
+}
+
+fn bundled(project: &Project, more: &[&str]) -> Outcome {
+    project.run(&[&["bundle", "flows/w.yaml", "-o", "b.zip"], more].concat())
+}
+
+/// The files in a bundle by name.
+fn entries(bundle: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut zip = ZipArchive::new(File::open(bundle).unwrap()).unwrap();
+    let mut files = BTreeMap::new();
+    for at in 0..zip.len() {
+        let mut entry = zip.by_index(at).unwrap();
+        let mut bytes = Vec::new();
+        entry.read_to_end(&mut bytes).unwrap();
+        let name = String::from_utf8(entry.name_raw().to_vec()).unwrap();
+        files.insert(name, bytes);
+    }
+    files
+}
+
+fn repacked(files: &BTreeMap<String, Vec<u8>>, to: &Path) {
+    let mut zip = ZipWriter::new(File::create(to).unwrap());
+    for (name, bytes) in files {
+        zip.start_file(name.as_str(), SimpleFileOptions::default()).unwrap();
+        zip.write_all(bytes).unwrap();
+    }
+    zip.finish().unwrap();
+}
+
+fn unpacked(bundle: &Path, to: &Path) {
+    for (name, bytes) in entries(bundle) {
+        let place = to.join(name);
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        fs::write(place, bytes).unwrap();
+    }
+}
+
+#[test]
+fn a_bundle_has_everything_and_the_same_bytes_twice() {
+    let project = computed();
+    let said = bundled(&project, &[]).exits(0);
+    assert!(said.stdout.starts_with("b.zip: ") && said.stdout.contains("3 results"), "{said}");
+    let bundle = project.path("b.zip");
+    let first = fs::read(&bundle).unwrap();
+    bundled(&project, &[]).exits(0);
+    assert!(first == fs::read(&bundle).unwrap(), "the bytes differ");
+    let files = entries(&bundle);
+    for name in [
+        "README.md",
+        "bundle.json",
+        "files.b3sum",
+        "ro-crate-metadata.json",
+        "workflow/flows/w.yaml",
+        "workflow/data/rows.csv",
+        "outputs/kept.csv",
+        "outputs/out/rejected.parquet",
+        "tables/kept.rejects.csv",
+        "tables/scaled.out.csv",
+    ] {
+        assert!(files.contains_key(name), "{name} is not in {:?}", files.keys());
+    }
+    assert_eq!(files["outputs/kept.csv"], fs::read(project.path("kept.csv")).unwrap());
+    let count = |prefix: &str| files.keys().filter(|name| name.starts_with(prefix)).count();
+    // The tables of results; parts of row-precise reuse stay in the store.
+    assert_eq!(count("cache/blobs/"), 5);
+    assert_eq!((count("cache/actions/"), count("cache/checks/")), (3, 1));
+    assert_eq!(files.len(), files["files.b3sum"].iter().filter(|b| **b == b'\n').count() + 1);
+    let readme = String::from_utf8_lossy(&files["README.md"]).into_owned();
+    assert!(readme.contains("| kept.rejects | 10 |"), "{readme}");
+    let metadata: Value = serde_json::from_slice(&files["ro-crate-metadata.json"]).unwrap();
+    let graph = metadata["@graph"].as_array().unwrap();
+    let parts = graph.iter().find(|entity| entity["@id"] == "./").unwrap()["hasPart"].clone();
+    assert!(parts.to_string().contains("outputs/kept.csv"), "{parts}");
+    assert!(project.left_behind().is_empty(), "{:?}", project.left_behind());
+}
+
+#[test]
+fn a_stranger_runs_it_without_computing_and_computes_it_to_the_same() {
+    let project = computed();
+    bundled(&project, &[]).exits(0);
+    let other = Project::empty();
+    unpacked(&project.path("b.zip"), &other.root());
+    let file = "workflow/flows/w.yaml";
+    let ran = other.run(&["run", file, "--format", "json", "--out", "new"]).exits(0);
+    ran.all_hit();
+    assert_eq!(other.read("new/kept.csv"), project.read("kept.csv"));
+    let again = other.run(&["run", file, "--format", "json", "--cache", "new-cache"]).exits(0);
+    assert_eq!(again.digests(), ran.digests());
+    let said = other.run(&["verify", file, "--recompute", "3"]).exits(0);
+    assert!(said.stdout.contains("5 of 5 tables equal"), "{said}");
+}
+
+#[test]
+fn results_come_from_a_bundle_as_from_any_remote() {
+    let project = computed();
+    bundled(&project, &[]).exits(0);
+    let bundle = project.path("b.zip").to_string_lossy().into_owned();
+    let other = self::project();
+    let pulled = other.run(&["pull", "flows/w.yaml", "--from", &bundle]).exits(0);
+    assert!(pulled.stdout.contains("3 results"), "{pulled}");
+    other.run(&["run", "flows/w.yaml", "--format", "json"]).exits(0).all_hit();
+    let third = self::project();
+    let args = ["run", "flows/w.yaml", "--format", "json", "--remote", &bundle];
+    third.run(&args).exits(0).all_hit();
+    assert_eq!(third.read("kept.csv"), project.read("kept.csv"));
+    let refused = other.run(&["push", "flows/w.yaml", "--remote", &bundle]).exits(2);
+    assert!(refused.stderr.contains("a bundle is not sent to"), "{refused}");
+    let missing = other.run(&["pull", "flows/w.yaml", "--from", "none.zip"]).exits(2);
+    assert!(missing.stderr.contains("there is no bundle none.zip"), "{missing}");
+    assert!(other.left_behind().is_empty() && third.left_behind().is_empty());
+}
+
+#[test]
+fn one_flipped_byte_is_found() {
+    let project = computed();
+    bundled(&project, &[]).exits(0);
+    let said = project.run(&["verify", "b.zip", "--recompute", "3"]).exits(0);
+    assert!(said.stdout.contains(" files equal"), "{said}");
+    assert!(said.stdout.contains("5 of 5 tables equal"), "{said}");
+    let whole = fs::read(project.path("b.zip")).unwrap();
+    // A seeded walk over the file, which ends at its last byte.
+    let places = (0..40_usize).map(|n| (n * 7919 + 13) % whole.len()).chain([whole.len() - 1]);
+    for at in places {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 1 << (at % 8);
+        fs::write(project.path("d.zip"), damaged).unwrap();
+        let said = project.run(&["verify", "d.zip"]);
+        assert_eq!(said.code, Some(4), "byte {at}: {said}");
+    }
+    fs::write(project.path("d.zip"), &whole[..whole.len() / 2]).unwrap();
+    project.run(&["verify", "d.zip"]).exits(4);
+}
+
+#[test]
+fn damaged_missing_and_further_files_are_named() {
+    let project = computed();
+    bundled(&project, &[]).exits(0);
+    let files = entries(&project.path("b.zip"));
+    let blob = files.keys().find(|name| name.starts_with("cache/blobs/")).unwrap().clone();
+    let check = |change: &dyn Fn(&mut BTreeMap<String, Vec<u8>>), name: &str, why: &str| {
+        let mut files = files.clone();
+        change(&mut files);
+        repacked(&files, &project.path("d.zip"));
+        let said = project.run(&["verify", "d.zip"]).exits(4);
+        let line = said.stdout.lines().find(|line| line.starts_with(name));
+        assert!(line.is_some_and(|line| line.contains(why)), "{name}: {why}\n{said}");
+        said
+    };
+    let flip = |files: &mut BTreeMap<String, Vec<u8>>| files.get_mut(&blob).unwrap()[20] ^= 1;
+    check(&flip, &blob, "not what the list says");
+    let remove = |files: &mut BTreeMap<String, Vec<u8>>| drop(files.remove("README.md"));
+    check(&remove, "README.md", "it is missing");
+    let add = |files: &mut BTreeMap<String, Vec<u8>>| drop(files.insert("new.txt".into(), vec![1]));
+    check(&add, "new.txt", "not in the list");
+    let lead_out = |files: &mut BTreeMap<String, Vec<u8>>| {
+        files.insert("../evil.txt".into(), vec![1]);
+    };
+    check(&lead_out, "../evil.txt", "outside of the bundle");
+    assert!(!project.root().parent().unwrap().join("evil.txt").exists());
+    // Packed anew with nothing changed, all files are equal, and that it was is said.
+    let said = check(&|_| {}, "d.zip", "packed anew");
+    assert_eq!(said.stdout.lines().count(), 2, "{said}");
+    project.write("e.zip", "PK nothing");
+    let said = project.run(&["verify", "e.zip"]).exits(4);
+    assert!(said.stderr.contains("not a zip file"), "{said}");
+}
+
+#[test]
+fn a_table_that_is_left_out_keeps_its_digest() {
+    let project = computed();
+    let said = bundled(&project, &["--without", "scaled", "--without", "kept.rejects"]).exits(0);
+    assert!(said.stdout.contains("without 2 tables"), "{said}");
+    let files = entries(&project.path("b.zip"));
+    assert!(!files.contains_key("outputs/out/rejected.parquet"), "{:?}", files.keys());
+    assert!(!files.contains_key("tables/scaled.out.csv"));
+    let record: Value = serde_json::from_slice(&files["bundle.json"]).unwrap();
+    let scaled = &record["steps"][1]["tables"][0];
+    assert!(scaled["file"].is_null() && scaled["digest"].is_string(), "{scaled}");
+    let blob = scaled["blob"].as_str().unwrap();
+    assert!(!files.keys().any(|name| name.contains(blob)));
+    project.run(&["verify", "b.zip"]).exits(0);
+    // What needs no table that was left out is found.
+    let other = self::project();
+    other.edit(
+        "flows/w.yaml",
+        "  rejected: { from: kept.rejects, path: out/rejected.parquet }\n",
+        "",
+    );
+    let bundle = project.path("b.zip").to_string_lossy().into_owned();
+    let args = ["run", "flows/w.yaml", "--format", "json", "--remote", &bundle];
+    other.run(&args).exits(0).all_hit();
+    let unknown = bundled(&project, &["--without", "scalde"]).exits(2);
+    assert!(unknown.stderr.contains("scaled"), "{unknown}");
+}
+
+#[test]
+fn nothing_in_a_bundle_says_whose_machine_it_was_made_on() {
+    let project = project();
+    project.write("elsewhere/given.csv", data().replace("row", "own"));
+    let given = project.path("elsewhere/given.csv");
+    let set = format!("data={}", given.display());
+    let command = |args: &[&str]| {
+        let mut command = project.command(args);
+        command
+            .env("USER", "zaphodbb")
+            .env("LOGNAME", "zaphodbb")
+            .env("API_KEY", "sk-planted-planted");
+        Running::start(command).finish()
+    };
+    command(&["run", "flows/w.yaml", "--set", &set]).exits(0);
+    command(&["bundle", "flows/w.yaml", "--set", &set, "-o", "b.zip"]).exits(0);
+    let top = project.root().parent().unwrap().to_string_lossy().into_owned();
+    let files = entries(&project.path("b.zip"));
+    assert!(files.contains_key("workflow/given/data/given.csv"), "{:?}", files.keys());
+    for (name, bytes) in &files {
+        let text = String::from_utf8_lossy(bytes);
+        for private in [top.as_str(), "zaphodbb", "sk-planted-planted"] {
+            assert!(!text.contains(private) && !name.contains(private), "{private} in {name}");
+        }
+    }
+    // A setting that is a path is one of the bundle.
+    let other = Project::empty();
+    unpacked(&project.path("b.zip"), &other.root());
+    let set = "data=workflow/given/data/given.csv";
+    let args = ["run", "workflow/w.yaml", "--set", set, "--format", "json"];
+    other.run(&args).exits(0).all_hit();
+}
+
+#[test]
+fn what_must_not_be_handed_on_is_refused_and_named() {
+    let project = computed();
+    let with_key = |args: &[&str]| {
+        let mut command = project.command(args);
+        command.env("MY_TOKEN", "tok-planted-planted");
+        Running::start(command).finish()
+    };
+    let bundle = ["bundle", "flows/w.yaml", "-o", "b.zip"];
+    project.edit("flows/w.yaml", "galeras: 1\n", "galeras: 1\n# tok-planted-planted\n");
+    let said = with_key(&bundle).exits(2);
+    assert!(
+        said.stderr.contains("workflow/flows/w.yaml, line 2") && said.stderr.contains("MY_TOKEN"),
+        "{said}"
+    );
+    assert!(!said.stderr.contains("tok-planted") && !project.path("b.zip").exists(), "{said}");
+    project.edit("flows/w.yaml", "# tok-planted-planted\n", "");
+    // In the cell of a table.
+    project.edit("data/rows.csv", "row00007,", "tok-planted-planted7,");
+    project.run(&["run", "flows/w.yaml"]).exits(0);
+    let said = with_key(&bundle).exits(2);
+    assert!(said.stderr.contains("table.out") && said.stderr.contains("column id"), "{said}");
+    // By an absolute path.
+    let absolute = project.path("data/rows.csv").to_string_lossy().into_owned();
+    project.edit("flows/w.yaml", "../data/rows.csv", &absolute);
+    project.run(&["run", "flows/w.yaml"]).exits(0);
+    let said = project.run(&bundle).exits(2);
+    assert!(said.stderr.contains("absolute path"), "{said}");
+}
+
+#[test]
+fn what_is_not_computed_is_not_bundled() {
+    let project = project();
+    let said = bundled(&project, &[]).exits(1);
+    assert!(said.stderr.contains("galeras run flows/w.yaml"), "{said}");
+    assert!(!project.path("b.zip").exists());
+}

@@ -1,0 +1,148 @@
+//! `export`: a data set with the rows that may be handed on, and what strangers need to use it.
+
+use std::fs::File;
+
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use serde_json::{Value, json};
+
+use crate::harness::{Outcome, Project};
+
+const WORKFLOW: &str = "galeras: 1
+name: study
+description: Methods of some repositories.
+steps:
+  repositories:
+    op: read
+    with: { path: repos.csv, key: [repo] }
+  methods:
+    op: read
+    with: { path: methods.csv, key: [id] }
+  counted:
+    op: sql
+    from: methods
+    with: { query: 'SELECT repo, count(*) AS n FROM input GROUP BY repo', key: [repo] }
+  total:
+    op: sql
+    from: methods
+    with: { query: 'SELECT count(*) AS n FROM input', key: [n] }
+outputs:
+  methods: { from: methods, path: methods.parquet }
+";
+
+const REPOSITORIES: &str = "repo,license,clone_url
+ada/lovely,MIT,https://example.org/ada/lovely
+bob/free,Apache-2.0,https://example.org/bob/free
+cyd/copyleft,GPL-3.0,https://example.org/cyd/copyleft
+dan/unknown,NOASSERTION,https://example.org/dan/unknown
+";
+
+fn project() -> Project {
+    let project = Project::new(WORKFLOW);
+    project.write("repos.csv", REPOSITORIES);
+    let repos = ["ada/lovely", "bob/free", "cyd/copyleft", "dan/unknown", "eve/absent"];
+    let rows =
+        (0..50).map(|i| format!("m{i:03},{},\"def f():\n  return {i}\",{i}\n", repos[i % 5]));
+    let text: String = std::iter::once("id,repo,code,size\n".to_string()).chain(rows).collect();
+    project.write("methods.csv", text);
+    project.run(&["run", "w.yaml"]).exits(0);
+    project
+}
+
+fn exported(project: &Project, more: &[&str]) -> Outcome {
+    project.run(&[&["export", "w.yaml", "-o", "set", "--format", "json"], more].concat())
+}
+
+fn told(said: &Outcome) -> Value {
+    said.json_lines().pop().unwrap()
+}
+
+/// Rows of a Parquet file of the data set.
+fn rows(project: &Project, name: &str) -> usize {
+    let file = File::open(project.path("set/data").join(name)).unwrap();
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap();
+    reader.map(|batch| batch.unwrap().num_rows()).sum()
+}
+
+#[test]
+fn rows_without_a_known_permissive_licence_are_left_out_and_counted() {
+    let project = project();
+    let said = exported(&project, &[]).exits(0);
+    let table = &told(&said)["tables"][0];
+    assert_eq!(table["rows"], 20, "{said}");
+    assert_eq!(table["licenses"], json!({"Apache-2.0": 10, "MIT": 10}));
+    let left = &table["left_out"];
+    assert_eq!(left["its licence, GPL-3.0, is not a permissive one"], 10, "{left}");
+    assert_eq!(left["its licence is not known"], 20, "{left}");
+    assert_eq!(rows(&project, "methods.parquet"), 20);
+    let card = project.read("set/README.md");
+    assert!(card.starts_with("---\npretty_name: \"study\"\n"), "{card}");
+    assert!(card.contains("license: \"other\"") && card.contains("num_examples: 20"), "{card}");
+    assert!(card.contains("| `methods` | methods | 20 | 30 |"), "{card}");
+    assert!(card.contains("| methods | out: 50 |"), "{card}");
+    assert!(card.contains(table["digest"].as_str().unwrap()), "{card}");
+    let attribution = project.read("set/ATTRIBUTION.md");
+    assert!(attribution.contains("| ada/lovely | MIT | 10 |"), "{attribution}");
+    assert!(!attribution.contains("cyd/copyleft"), "{attribution}");
+    assert!(project.read("set/CITATION.cff").contains("The authors of study"));
+    assert!(project.path("set/workflow/w.yaml").exists());
+    let croissant: Value = serde_json::from_str(&project.read("set/croissant.json")).unwrap();
+    assert_eq!(croissant["recordSet"][0]["field"].as_array().unwrap().len(), 4);
+    assert!(project.left_behind().is_empty());
+}
+
+#[test]
+fn the_same_results_give_the_same_data_set() {
+    let project = project();
+    let first = told(&exported(&project, &[]).exits(0));
+    let files = ["README.md", "croissant.json", "CITATION.cff", "data/methods.parquet"];
+    let read = || files.map(|name| std::fs::read(project.path("set").join(name)).unwrap());
+    let before = read();
+    let second = told(&exported(&project, &["--overwrite"]).exits(0));
+    assert_eq!((&first, before), (&second, read()));
+}
+
+#[test]
+fn any_licence_is_a_decision_and_an_owner_who_said_no_stays_out() {
+    let project = project();
+    let said = exported(&project, &["--any-license", "--exclude", "ADA", "--exclude", "bob/free"]);
+    let table = told(&said.exits(0))["tables"][0].clone();
+    assert_eq!(table["rows"], 30);
+    assert_eq!(table["left_out"], json!({"its owner said no": 20}));
+    assert_eq!(table["licenses"], json!({"": 20, "GPL-3.0": 10}));
+    assert!(project.read("set/README.md").contains("--any-license"));
+}
+
+#[test]
+fn tables_are_named_and_those_without_an_origin_are_refused() {
+    let project = project();
+    let said = exported(&project, &["counted", "methods"]).exits(0);
+    let names: Vec<Value> =
+        told(&said)["tables"].as_array().unwrap().iter().map(|t| t["name"].clone()).collect();
+    assert_eq!(names, ["counted", "methods"]);
+    assert_eq!(rows(&project, "counted.parquet"), 2);
+    let said = exported(&project, &["total", "--overwrite"]).exits(2);
+    assert!(said.stderr.contains("`total` do not say where they come from"), "{said}");
+    exported(&project, &["total", "--overwrite", "--any-license"]).exits(0);
+    assert!(!project.path("set/data/methods.parquet").exists(), "of the earlier export");
+    let said = exported(&project, &["nothing", "--overwrite"]).exits(2);
+    assert!(said.stderr.contains("nothing"), "{said}");
+}
+
+#[test]
+fn a_folder_with_other_files_is_left_alone() {
+    let project = project();
+    project.write("set/own.txt", "mine");
+    let said = exported(&project, &[]).exits(2);
+    assert!(said.stderr.contains("not empty"), "{said}");
+    exported(&project, &["--overwrite"]).exits(0);
+    assert_eq!(project.read("set/own.txt"), "mine");
+}
+
+#[test]
+fn nothing_is_written_of_what_is_not_computed() {
+    let project = project();
+    project.edit("w.yaml", "count(*) AS n FROM input GROUP", "count(*) + 0 AS n FROM input GROUP");
+    let said = exported(&project, &[]).exits(1);
+    assert!(said.stderr.contains("galeras run w.yaml"), "{said}");
+    assert!(!project.path("set").exists());
+}

@@ -1,0 +1,165 @@
+//! `verify`: whether stored results are what they were, and come out again.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::harness::{Outcome, Project, files_below};
+
+const WORKFLOW: &str = "galeras: 1
+params:
+  most: { type: int, default: 900 }
+steps:
+  table:
+    op: read
+    with: { path: data.csv, key: [id] }
+  scaled:
+    op: sql
+    from: table
+    with: { query: 'SELECT id, x, x * 2 AS y FROM input', key: [id] }
+    assert: [ { expr: 'y >= x' } ]
+  kept:
+    op: validate
+    from: scaled
+    with: { rules: [ { name: small, check: 'x < ${{ params.most }}' } ] }
+outputs:
+  kept: { from: kept, path: kept.csv }
+";
+
+fn data() -> String {
+    let rows = (0..1000).map(|i| format!("row{i:05},{i}\n"));
+    std::iter::once("id,x\n".to_string()).chain(rows).collect()
+}
+
+/// A project with the workflow and its data, nothing computed.
+fn project() -> Project {
+    let project = Project::new(WORKFLOW);
+    project.write("data.csv", data());
+    project
+}
+
+fn verified(project: &Project) -> Outcome {
+    project.run(&["verify", "w.yaml"])
+}
+
+fn stored(project: &Project, folder: &str) -> Vec<PathBuf> {
+    files_below(&project.path("cache").join(folder))
+}
+
+/// The files of the tables that manifests name.
+fn tables(project: &Project) -> Vec<PathBuf> {
+    let mut named = Vec::new();
+    for manifest in stored(project, "actions") {
+        let manifest: Value = serde_json::from_slice(&fs::read(manifest).unwrap()).unwrap();
+        let ports = manifest["ports"].as_array().unwrap();
+        named.extend(ports.iter().map(|port| port["blob"].as_str().unwrap().to_string()));
+    }
+    let blobs = stored(project, "blobs").into_iter();
+    let name = |blob: &PathBuf| blob.file_stem().unwrap().to_string_lossy().into_owned();
+    blobs.filter(|blob| named.contains(&name(blob))).collect()
+}
+
+#[test]
+fn results_that_nobody_touched_are_equal() {
+    let project = project();
+    project.run_ok(&[]);
+    let said = verified(&project).exits(0);
+    // Three manifests, and the tables that they name: `kept` has three.
+    let files = stored(&project, "actions").len() + tables(&project).len();
+    assert_eq!(files, 8);
+    assert!(said.stdout.starts_with("8 of 8 files equal"), "{said}");
+    let json = project.run(&["verify", "w.yaml", "--format", "json"]).exits(0);
+    let last = json.json_lines().pop().unwrap();
+    assert_eq!((&last["files"], &last["equal"]), (&files.into(), &files.into()), "{json}");
+}
+
+#[test]
+fn a_damaged_a_missing_and_a_changed_file_are_named() {
+    for folder in ["blobs", "actions"] {
+        let project = project();
+        project.run_ok(&[]);
+        let files = if folder == "blobs" { tables(&project) } else { stored(&project, folder) };
+        for file in files {
+            let whole = fs::read(&file).unwrap();
+            let name = file.file_name().unwrap().to_str().unwrap().to_string();
+            let mut damaged = whole.clone();
+            let middle = damaged.len() / 2;
+            damaged[middle] ^= 1;
+            fs::write(&file, &damaged).unwrap();
+            let said = verified(&project).exits(4);
+            assert!(said.stdout.contains(&name), "{said}");
+            assert!(said.stdout.contains("result of "), "{said}");
+            if folder == "blobs" {
+                fs::remove_file(&file).unwrap();
+                let said = verified(&project).exits(4);
+                assert!(said.stdout.contains(&name) && said.stdout.contains("missing"), "{said}");
+            }
+            fs::write(&file, &whole).unwrap();
+        }
+        verified(&project).exits(0);
+    }
+}
+
+#[test]
+fn what_is_not_computed_is_not_verified() {
+    let project = project();
+    let said = verified(&project).exits(1);
+    assert!(said.stderr.contains("3 of 3 steps are not computed"), "{said}");
+    assert!(said.stderr.contains("galeras run w.yaml"), "{said}");
+    project.run_ok(&[]);
+    project.edit("w.yaml", "x * 2", "x * 3");
+    let said = verified(&project).exits(1);
+    assert!(said.stderr.contains("2 of 3 steps are not computed"), "{said}");
+}
+
+#[test]
+fn steps_come_out_again() {
+    let project = project();
+    project.run_ok(&[]);
+    let said = project.run(&["verify", "w.yaml", "--recompute", "3"]).exits(0);
+    assert!(said.stdout.contains("5 of 5 tables equal"), "{said}");
+    // Nothing was added to the store, and nothing is left behind.
+    project.run_ok(&[]).all_hit();
+    assert!(project.left_behind().is_empty(), "{:?}", project.left_behind());
+    let one = project.run(&["verify", "w.yaml", "--recompute", "1", "--format", "json"]).exits(0);
+    let drawn = |seed: &str| {
+        let args = ["verify", "w.yaml", "--recompute", "1", "--seed", seed, "--format", "json"];
+        project.run(&args).exits(0).events("step_recomputed")[0]["step"].to_string()
+    };
+    assert_eq!(one.events("step_recomputed").len(), 1);
+    let steps: std::collections::BTreeSet<String> =
+        (0..20).map(|seed| drawn(&seed.to_string())).collect();
+    assert_eq!(steps.len(), 3, "a seed draws steps: {steps:?}");
+    assert_eq!(drawn("7"), drawn("7"));
+}
+
+/// A step whose program gives something else each time it is asked.
+const FICKLE: &str = "galeras: 1
+steps:
+  rows:
+    op: exec
+    with:
+      command: |
+        echo x >> ../count
+        printf '{\"id\": \"a\", \"n\": 1, \"m\": 1}\\n{\"id\": \"b\", \"n\": %s, \"m\": 2}\\n' $(wc -l < ../count)
+      output: { id: utf8, n: int64, m: int64 }
+";
+
+#[test]
+fn what_does_not_come_out_again_is_shown_by_rows_and_columns() {
+    let project = Project::new(FICKLE);
+    let ran = project.run_json(&[]);
+    let ran = ran.exits(0);
+    assert_eq!(ran.status("rows"), "ran");
+    let args = ["verify", "w.yaml", "--recompute", "1", "--allow", "exec"];
+    let said = project.run(&args).exits(4);
+    assert!(said.stdout.contains("rows differs"), "{said}");
+    assert!(said.stdout.contains("1 changed, 1 the same"), "{said}");
+    assert!(said.stdout.contains("changed  n (1)"), "{said}");
+    assert!(said.stdout.contains("0 of 1 tables equal"), "{said}");
+    // Without the consent nothing is run.
+    let said = project.run(&["verify", "w.yaml", "--recompute", "1"]).exits(0);
+    assert!(said.stdout.contains("0 of 0 tables equal"), "{said}");
+    assert!(said.stderr.contains("0 of 1 steps can be computed again here"), "{said}");
+}
