@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Regenerates crates/galeras-figures/tests/figures/peers.json, what a test of figures compares with.
+"""Regenerates peers.json in crates/galeras-figures/tests/figures: what figures must equal.
 
     python3 tests/scripts/figures_vs_matplotlib.py
 
@@ -82,4 +82,6 @@ def expected(values):
 
 found = {name: expected(values) for name, values in samples()}
 path = ROOT / "crates" / "galeras-figures" / "tests" / "figures" / "peers.json"
-path.write_text(json.dumps(found, indent=None, separators=(",", ":")).replace('},"', '},\n"') + "\n")
+path.write_text(
+    json.dumps(found, indent=None, separators=(",", ":")).replace('},"', '},\n"') + "\n"
+)

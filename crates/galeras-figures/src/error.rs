@@ -165,7 +165,7 @@ pub enum FigureError {
     },
     /// The columns hold more than a picture of this size has room for.
     #[error(
-        "{width} by {height} cm is too small for {what}: at least {needed} cm of {side} are needed"
+        "{width:.1} by {height:.1} cm is too small for {what}: at least {needed} cm of {side} are needed"
     )]
     TooSmall {
         /// The width in cm.

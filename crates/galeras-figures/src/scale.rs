@@ -105,6 +105,8 @@ impl Range {
         (0..=(last - first).clamp(0.0, 100.0) as i64)
             .map(|i| (first + i as f64) * step)
             .map(|v| if v.abs() < step * 1e-9 { 0.0 } else { v })
+            .filter(|v| !self.log || *v > 0.0)
+            .filter(|v| *v >= self.low - step * 1e-9 && *v <= self.high + step * 1e-9)
             .map(|v| (v, tick_text(v, decimals, largest, step)))
             .collect()
     }
@@ -118,9 +120,17 @@ impl Range {
             _ => &[1.0, 2.0, 5.0],
         };
         let every = decades.div_ceil(most).max(1);
-        (first..=last)
-            .filter(|e| e.rem_euclid(every as i32) == 0)
+        // Multiples of the stride where there are enough, such as 1, 1000, 1e6.
+        let multiples = (first..=last).filter(|e| e.rem_euclid(every as i32) == 0);
+        let exponents: Vec<i32> = match every {
+            1 => multiples.collect(),
+            _ if multiples.clone().count() > 3 => multiples.collect(),
+            _ => (first + 1..last).step_by(every).collect(),
+        };
+        exponents
+            .into_iter()
             .flat_map(|e| factors.iter().map(move |f| parse_power(*f, e)))
+            .filter(|v| *v > 0.0 && v.is_finite())
             .filter(|v| *v >= self.low * (1.0 - 1e-12) && *v <= self.high * (1.0 + 1e-12))
             .collect()
     }
@@ -137,7 +147,8 @@ fn step(rough: f64) -> f64 {
     let exponent = rough.log10().floor() as i32;
     let fits = |f: &f64| parse_power(*f, exponent) >= rough * (1.0 - 1e-9);
     let factor = [1.0, 2.0, 2.5, 5.0].into_iter().find(fits).unwrap_or(10.0);
-    parse_power(factor, exponent)
+    let step = parse_power(factor, exponent);
+    if step.is_finite() { step } else { 1e308 }
 }
 
 fn tick_text(value: f64, decimals: usize, largest: f64, step: f64) -> String {
@@ -267,7 +278,8 @@ mod tests {
         let one = Range::of([5.0].into_iter(), &[], Scale::Linear);
         assert!(one.low < 5.0 && one.high > 5.0);
         let wide = Range::of([-f64::MAX, f64::MAX].into_iter(), &[], Scale::Linear);
-        assert!((wide.high - wide.low).is_finite());
+        let axis = wide.axis(0.0, 100.0);
+        assert_eq!([-f64::MAX, 0.0, f64::MAX].map(|v| axis.at(v)), [0.0, 50.0, 100.0]);
     }
 
     #[test]

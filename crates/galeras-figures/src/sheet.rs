@@ -180,7 +180,8 @@ impl<'a> Sheet<'a> {
         let left = MARGIN + if plan.y_label.is_some() { upright } else { 0.0 };
         let ticks_width = match &plan.y {
             Dim::Number(range) => {
-                let ticks = range.ticks(8).into_iter().chain(range.ticks(4));
+                // How many there will be is known once the height is.
+                let ticks = (2..=8).flat_map(|most| range.ticks(most));
                 let widths = ticks.map(|(_, t)| Label::fit(&t, SMALL, 1e9, 1).width);
                 widths.fold(0.0, f64::max) + 6.0
             }
@@ -301,10 +302,7 @@ impl<'a> Sheet<'a> {
                 self.svg.line((x, area.y), (x, area.bottom()), grid);
                 if lowest {
                     let label = Label::fit(text, SMALL, 1e9, 1);
-                    let (half, over) = (label.width / 2.0, GAP / 2.0 - 1.0);
-                    // At the left not as far as the numbers beside the vertical axis.
-                    let (from, to) = (area.x - 4.0 + half, area.right() + over - half);
-                    let place = if from < to { x.clamp(from, to) } else { x };
+                    let place = area.x + inwards(x - area.x, label.width, area.width);
                     self.svg.label(&label, place, area.bottom() + 3.0, Anchor::Middle, soft);
                 }
                 self.svg.close();
@@ -443,12 +441,13 @@ impl XTicks {
             Dim::Number(range) => {
                 let text_width = |t: &str| Label::fit(t, SMALL, 1e9, 1).width;
                 let axis = range.axis(0.0, width);
+                let ends = |(value, text): &(f64, String)| {
+                    let wide = text_width(text);
+                    let place = inwards(axis.at(*value), wide, width);
+                    (place - wide / 2.0, place + wide / 2.0)
+                };
                 let clear = |found: &[(f64, String)]| {
-                    found.windows(2).all(|pair| {
-                        let gap = axis.at(pair[1].0) - axis.at(pair[0].0);
-                        // Labels at the ends may be moved inwards by half their width.
-                        gap >= (text_width(&pair[0].1) + text_width(&pair[1].1)) * 0.75 + 4.0
-                    })
+                    found.windows(2).all(|pair| ends(&pair[0]).1 + 4.0 <= ends(&pair[1]).0)
                 };
                 ticks.numbers = (2..=9)
                     .rev()
@@ -475,6 +474,13 @@ impl XTicks {
         }
         ticks
     }
+}
+
+/// The middle of a number below a panel of this width: at its tick, but not far beyond the panel's
+/// ends, and at the left not as far as the numbers beside the vertical axis.
+fn inwards(tick: f64, wide: f64, panel: f64) -> f64 {
+    let (from, to) = (wide / 2.0 - 4.0, panel + GAP / 2.0 - 1.0 - wide / 2.0);
+    if from < to { tick.clamp(from, to) } else { tick }
 }
 
 /// Names below an axis in at most three level lines each, if all fit whole.

@@ -37,9 +37,11 @@ pub(super) async fn rows(df: DataFrame) -> Result<Vec<JsonRow>, String> {
 /// The rows of a batch as JSON objects.
 pub(super) fn rows_of(batch: &RecordBatch) -> Result<Vec<JsonRow>, String> {
     let mut lines = Vec::new();
-    let written = TableWriter::new(&mut lines, batch.schema(), TableFormat::Json)
-        .and_then(|mut writer| writer.write(batch).and_then(|()| writer.finish()));
-    written.map_err(|error| error.to_string())?;
+    let failed = |error: std::io::Error| error.to_string();
+    let mut writer =
+        TableWriter::new(&mut lines, batch.schema(), TableFormat::Json).map_err(failed)?;
+    writer.write(batch).map_err(failed)?;
+    writer.finish().map_err(failed)?;
     lines
         .split(|byte| *byte == b'\n')
         .filter(|line| !line.is_empty())

@@ -112,7 +112,10 @@ fn tiles(sheet: &mut Sheet<'_>, area: Area, rows: &[Row], total: f64, group: usi
         let name = sheet.table.xs[row.x_name].clone();
         let size = number(row.y);
         sheet.svg.open_titled("tile", &format!("{name}: {size}, {}", percent(row.value / total)));
-        let outline = Stroke::solid(sheet.look.ground, 1.0);
+        // Between greys as light as those of print white lines would not be seen.
+        let printed = sheet.look.theme == Theme::Print;
+        let line = if printed { sheet.look.soft } else { sheet.look.ground };
+        let outline = Stroke::solid(line, if printed { 0.6 } else { 1.0 });
         sheet.svg.rect(area, Fill::solid(&hex(color)), Some(outline));
         write_name(sheet, &name, &size, area, readable_on(color));
         sheet.svg.close();

@@ -37,7 +37,7 @@ fn texts_of(svg: &str) -> Vec<(String, Rect)> {
 }
 
 #[track_caller]
-fn check(name: &str, svg: &str) {
+pub(crate) fn check(name: &str, svg: &str) {
     let document = Document::parse(svg).unwrap_or_else(|e| panic!("{name}: {e}"));
     let view: Vec<f32> = document
         .root_element()
