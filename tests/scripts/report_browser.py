@@ -402,10 +402,10 @@ def check_bare(reader: Reader) -> None:
         [],
         "without JavaScript there is no button that does nothing",
     )
-    folded = page.locator("main details:not([open]) > summary").all()
+    folded = page.query_selector_all("main details:not([open]) > summary")
     for summary in [summary for summary in folded if summary.is_visible()][:2]:
-        inner = summary.locator("xpath=following-sibling::*").first.element_handle()
         summary.click()
+        inner = summary.query_selector("xpath=following-sibling::*")
         reader.checks.that(inner.is_visible(), "without JavaScript parts unfold")
     page.context.close()
 
