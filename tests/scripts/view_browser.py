@@ -3,11 +3,12 @@
 
     python3 tests/scripts/view_browser.py --galeras target/debug/galeras [--pictures FOLDER]
 
-Shown: both answer by the keys y, n and u in browser contexts of their own; the server is killed in
-between and started again, and no answer is lost; undo and a note by keyboard; the page of agreement
-shows the kappa of scikit-learn on the files; what they differ on is decided; a run that begins while
-the page of steps is open changes the page without a reload; no page logs an error or asks another
-server. Installs playwright-core (npm) and scikit-learn (pip) at first use and needs Debian's chromium.
+Shown: both answer by the keys y, n and u in browser contexts of their own; the server is killed
+in between and started again, and no answer is lost; undo and a note by keyboard; the page of
+agreement shows the kappa of scikit-learn on the files; what they differ on is decided; a run
+that begins while the page of steps is open changes the page without a reload; no page logs an
+error or asks another server. Installs playwright-core (npm) and scikit-learn (pip) at first use
+and needs Debian's chromium.
 """
 
 import json
