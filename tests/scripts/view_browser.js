@@ -54,8 +54,8 @@ const read = async () => {
     const page = people[0].page;
     await page.evaluate(() => { window.stayed = true; });
     const run = spawn(request.live[0], request.live.slice(1), { cwd: request.folder, stdio: "ignore" });
-    await page.waitForFunction(
-      () => document.querySelectorAll('tr[data-state="done"]').length === 3, null, { timeout: 60000 });
+    // (the policy of the page lets no function be evaluated in it again and again)
+    await page.locator('tr[data-state="done"]').nth(2).waitFor({ timeout: 60000 });
     await new Promise((resolve) => (run.exitCode === null ? run.on("exit", resolve) : resolve()));
     live = await page.evaluate(() => window.stayed === true);
   }
