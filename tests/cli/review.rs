@@ -61,8 +61,8 @@ fn ids(rows: &[Value]) -> Vec<&str> {
 /// Refused before anything ran, for this reason.
 #[track_caller]
 fn refused(project: &Project, reason: &str) -> Outcome {
-    let outcome = project.run(&["run", "workflow.yaml"]).exits(2);
-    assert!(outcome.stderr.contains(reason), "no `{reason}` in {outcome}");
+    let outcome = project.run_json(&[]).exits(2);
+    assert!(outcome.stdout.contains(reason), "no `{reason}` in {outcome}");
     outcome
 }
 
@@ -216,7 +216,7 @@ fn ratings_that_cannot_be_read_are_told_before_anything_runs() {
         ("ann.csv", "id,code_1,message_1\np00,y,y\np00,n,y\n", "was rated in line 2 already"),
         ("ann.csv", "code_1\ny\n", "no column `id`"),
         ("ann.xlsx", "PK", "neither .jsonl nor .csv"),
-        ("ann.csv", "id,code_1,message_1\np00,\u{1b}[2J,y\n", r"\x1b[2J"),
+        ("ann.csv", "id,code_1,message_1\np00,\u{1b}[2J,y\n", "u{1b}[2J"),
     ] {
         project.write(&format!("ratings/{name}"), text);
         refused(&project, told);
@@ -265,8 +265,8 @@ fn mistakes_in_the_arguments_are_found_when_it_is_planned() {
             "questions",
         ),
     ] {
-        project.edit("workflow.yaml", old, new);
+        project.edit("w.yaml", old, new);
         refused(&project, told);
-        project.write("workflow.yaml", WORKFLOW);
+        project.write("w.yaml", WORKFLOW);
     }
 }

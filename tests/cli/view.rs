@@ -46,7 +46,7 @@ impl Reply {
 impl Server {
     #[track_caller]
     fn start(project: &Project) -> Self {
-        let mut command = project.command(&["view", "workflow.yaml"]);
+        let mut command = project.command(&["view", "w.yaml"]);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -176,7 +176,7 @@ fn tables_are_shown_sorted_and_filtered_page_by_page() {
     let project = project(120);
     let server = Server::start(&project);
     let before = server.page("/");
-    assert!(before.contains("galeras run workflow.yaml"), "what to run is said");
+    assert!(before.contains("galeras run w.yaml"), "what to run is said");
     project.run_ok(&[]);
     // The server looks again.
     std::thread::sleep(std::time::Duration::from_millis(600));

@@ -4,9 +4,9 @@
     python3 tests/reference/agreement.py
 
 The pinned peers are installed into a virtual environment at first use (`in_venv`, harness.py):
-Cohen's kappa is scikit-learn's `cohen_kappa_score`, its standard error statsmodels' `cohens_kappa`
-(of the table of counts), alpha that of the package `krippendorff` at the nominal level. Where a peer
-has no number (one label only, nobody rated twice), the file has null.
+Cohen's kappa is scikit-learn's `cohen_kappa_score`, its standard error statsmodels'
+`cohens_kappa` (of the table of counts), alpha that of the package `krippendorff` at the nominal
+level. Where a peer has no number (one label only, nobody rated twice), the file has null.
 """
 
 import json
