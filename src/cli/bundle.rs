@@ -83,6 +83,9 @@ async fn bundled(args: &BundleArgs) -> Result<Exit, Exit> {
     let failed = |error: std::io::Error| {
         fail(&format!("cannot write {}: {error}", to.display()), Exit::Disk)
     };
+    if let Some(parent) = to.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        std::fs::create_dir_all(parent).map_err(failed)?;
+    }
     let whole = WholeFile::beside(&to).map_err(failed)?;
     let files = bundler.pack(&folder, &record, whole.file()).map_err(|e| fail_share(&e))?;
     let size = whole.file().metadata().map_err(failed)?.len();

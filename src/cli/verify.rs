@@ -79,10 +79,9 @@ impl Opened {
         file: &Path,
         settings: Settings,
         cache: &str,
-        allow: &AllowArgs,
+        trust: Arc<Trust>,
         format: Format,
     ) -> Result<Self, Exit> {
-        let trust = allow::trust(file, &settings.set, allow, None);
         let consent = Arc::clone(&trust);
         let out = Path::new(".");
         let planned = plan_file(file, settings, cache, Locking::Pinned, consent, out).await?;
@@ -102,7 +101,8 @@ impl Opened {
 
 async fn verify_workflow(args: &VerifyArgs) -> Exit {
     let (settings, cache) = (Settings::typed(&args.set), &args.store.cache);
-    let opened = Opened::of(&args.file, settings, cache, &args.allow, args.format);
+    let trust = allow::trust(&args.file, &args.set, &args.allow, None);
+    let opened = Opened::of(&args.file, settings, cache, trust, args.format);
     let opened = match opened.await {
         Ok(opened) => opened,
         Err(exit) => return exit,
@@ -237,9 +237,11 @@ async fn checked_bundle(args: &VerifyArgs) -> Result<Exit, Exit> {
     };
     let cache = folder.join("cache").to_string_lossy().into_owned();
     let settings = Settings { set: record.set.clone(), folder: folder.clone() };
-    // All that the workflow reads by its relative paths is in the bundle.
+    // All that the workflow reads by its relative paths is in the bundle. Its settings were typed by
+    // somebody else, and let it read nothing.
     let (file, allow) = (folder.join(&record.workflow), args.allow.and_reading(&folder));
-    let opened = Opened::of(&file, settings, &cache, &allow, args.format).await?;
+    let trust = allow::trust(&file, &[], &allow, None);
+    let opened = Opened::of(&file, settings, &cache, trust, args.format).await?;
     let results = stored_results(&opened.plan, &opened.store).await;
     let results = results.map_err(|error| fail_run(&error))?;
     let found = results.iter().filter(|result| result.manifest().is_some()).count();

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::listing::is_plain;
 use crate::digest::Digest;
 
 /// The name of the file in which a bundle says what it holds.
@@ -92,7 +93,11 @@ impl BundleRecord {
         if version.galeras_bundle > VERSION {
             return Err("a newer version of galeras wrote it; use that version".into());
         }
-        serde_json::from_str(text).map_err(|error| error.to_string())
+        let record: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        match is_plain(&record.workflow) {
+            true => Ok(record),
+            false => Err("its workflow is not in the bundle".into()),
+        }
     }
 
     /// How many tables were left out.
