@@ -102,6 +102,7 @@ async fn guarded(State(served): State<Served>, request: Request, next: Next) -> 
 /// would not come with a redirect that began on another site.
 fn welcome(guard: &Guard) -> Response {
     let page = "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
+                <link rel=\"icon\" href=\"data:,\">\
                 <meta http-equiv=\"refresh\" content=\"0; url=/\"><title>Galeras</title></head>\
                 <body><p><a href=\"/\">Go on</a></p></body></html>";
     let mut response = html(page.to_string());
