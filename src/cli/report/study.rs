@@ -166,7 +166,7 @@ async fn planned(surveyed: &Surveyed, section: &PlannedSection) -> Result<Vec<Se
             block.caption = caption(String::new());
             vec![Section::Rows(block)]
         }
-        PlannedPart::Known(KnownPart::Graph) => Vec::new(),
+        PlannedPart::Known(KnownPart::Graph) => vec![Section::Steps],
         PlannedPart::Known(KnownPart::Attrition) => {
             main_line(surveyed).await?.map(Section::Attrition).into_iter().collect()
         }
