@@ -12,6 +12,7 @@ use datafusion::execution::context::{SQLOptions, SessionContext};
 
 use super::Format;
 use super::context::{Exit, Surveyed, fail, print};
+use super::plot::show_plot;
 use super::recall::LookArgs;
 use super::rows::{OutArgs, RowFormat, TableRows, write_rows};
 use super::stats::show_stats;
@@ -47,6 +48,10 @@ pub(crate) struct ShowArgs {
     /// mean of its numbers, or of the lengths of its texts and lists.
     #[arg(long)]
     stats: bool,
+    /// Draw it: estimates with their intervals, or the distribution of the column of numbers that
+    /// `--columns` names (with one of texts: by its values).
+    #[arg(long, conflicts_with_all = ["stats", "rows", "format", "output"])]
+    plot: bool,
     #[command(flatten)]
     out: OutArgs,
 }
@@ -75,6 +80,9 @@ pub(crate) async fn show(args: ShowArgs) -> Exit {
         Err(exit) => return exit,
     };
     let session = session(1);
+    if args.plot {
+        return plot(&session, &surveyed, &input, &args).await;
+    }
     let tables = match cells(&session, &surveyed, &input) {
         Ok(tables) => tables,
         Err(exit) => return exit,
@@ -100,6 +108,24 @@ pub(crate) async fn show(args: ShowArgs) -> Exit {
             print(&format!("… {} more rows (use --rows)\n", count(more)))
         }
         exit => exit,
+    }
+}
+
+/// Draws all cells of a table together.
+async fn plot(
+    session: &SessionContext,
+    surveyed: &Surveyed,
+    input: &Input,
+    args: &ShowArgs,
+) -> Exit {
+    let all = open(session, &surveyed.store, &surveyed.plan, input, &surveyed.done());
+    let rows = match all {
+        Ok(rows) => chosen(session, rows, args, &surveyed.plan, input),
+        Err(error) => return fail(&error.to_string(), Exit::Failed),
+    };
+    match rows {
+        Ok(rows) => show_plot(rows, &input.schema, &args.columns).await,
+        Err(message) => fail(&message, Exit::Invalid),
     }
 }
 

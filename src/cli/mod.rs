@@ -29,6 +29,7 @@ mod ops;
 mod origin;
 mod past_runs;
 mod path;
+mod plot;
 mod recall;
 mod recomputed;
 mod remote;

@@ -151,3 +151,24 @@ fn names_are_text_and_never_markup() {
     let svg = project.read("picture.svg");
     assert!(!svg.contains("<script") && !svg.contains('\u{1b}'), "{svg}");
 }
+
+/// On a terminal, too.
+#[test]
+fn a_table_is_drawn_with_characters() {
+    let project = project(BOX);
+    project.run_ok(&[]);
+    let drawn = |more: &[&str]| {
+        let mut args = vec!["show", "w.yaml", "rows", "--plot"];
+        args.extend(more);
+        project.run(&args)
+    };
+    let histogram = drawn(&["--columns", "size"]).exits(0).stdout;
+    assert!(histogram.contains("n = 3") && histogram.lines().count() > 4, "{histogram}");
+    let groups = drawn(&["--columns", "size,group"]).exits(0).stdout;
+    assert!(groups.contains("one") && groups.contains("two"), "{groups}");
+    let several = drawn(&[]).exits(2).stderr;
+    assert!(several.contains("size, low, high"), "{several}");
+    let text = drawn(&["--columns", "group"]).exits(2).stderr;
+    assert!(text.contains("one column of numbers"), "{text}");
+    drawn(&["--columns", "size", "--format", "json"]).exits(2);
+}

@@ -1,19 +1,16 @@
 //! `figure`: a picture of a table's columns.
 //!
-//! The drawing is in `galeras_figures`; here, columns of Arrow become columns of numbers and texts.
+//! The drawing is in `galeras_figures`.
 
 mod args;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
-use arrow::compute::cast;
-use arrow::datatypes::{DataType, Float64Type};
+use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use datafusion::dataframe::DataFrame;
-use futures::StreamExt;
 use futures::future::BoxFuture;
-use galeras_figures::{Column, Data, Picture, Values, draw};
+use galeras_figures::{Data, Picture, draw};
 use serde_json::Value;
 
 use self::args::Args;
@@ -25,7 +22,7 @@ use crate::operator::{
     Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep, args_schema,
     column_description, column_unit, parse_args,
 };
-use crate::session::column;
+use crate::session::{FigureColumn, column, figure_data};
 
 /// The operator.
 pub(super) struct FigureOperator;
@@ -60,10 +57,7 @@ impl Operator for FigureOperator {
                 .map_err(|error| vec![ArgError::new("", Code::WrongType, error.to_string())])?;
             let input = cx.input();
             let drawn = args.columns().into_iter().filter_map(|(name, number)| {
-                let field = input.field(&name)?;
-                let unit = column_unit(field).map(str::to_string);
-                let description = column_description(field).map(str::to_string);
-                Some(DrawnColumn { name, number, unit, description })
+                input.field(&name).map(|field| FigureColumn::of(field, number))
             });
             let fields = [
                 text_field("svg", "the picture, its font by name"),
@@ -82,20 +76,10 @@ impl Operator for FigureOperator {
     }
 }
 
-/// A column that is drawn.
-#[derive(Clone, Debug)]
-struct DrawnColumn {
-    name: String,
-    /// Whether numbers are needed.
-    number: bool,
-    unit: Option<String>,
-    description: Option<String>,
-}
-
 #[derive(Debug)]
 struct BoundFigure {
     args: Args,
-    drawn: Vec<DrawnColumn>,
+    drawn: Vec<FigureColumn>,
     /// The key of the input.
     key: Vec<String>,
     /// The arguments with their defaults, for the key of the result.
@@ -168,24 +152,7 @@ impl BoundFigure {
             let order = order.map(|(at, sort)| column(&format!("o{at}")).sort(sort.asc, true));
             rows = rows.sort(order.collect())?;
         }
-        let mut values: Vec<Option<Values>> = vec![None; self.drawn.len()];
-        let mut stream = rows.execute_stream().await?;
-        while let Some(batch) = stream.next().await {
-            let batch = batch?;
-            for (at, drawn) in self.drawn.iter().enumerate() {
-                append(&mut values[at], batch.column(at), drawn.number)?;
-            }
-        }
-        let columns = self.drawn.iter().zip(values).map(|(drawn, values)| Column {
-            name: drawn.name.clone(),
-            values: values.unwrap_or_else(|| match drawn.number {
-                true => Values::Numbers(Vec::new()),
-                false => Values::Texts(Vec::new()),
-            }),
-            unit: drawn.unit.clone(),
-            description: drawn.description.clone(),
-        });
-        Data::new(columns.collect()).map_err(|error| StepError::refused(error.to_string()))
+        figure_data(rows, &self.drawn).await
     }
 
     fn row(&self, picture: Picture) -> Result<RecordBatch, StepError> {
@@ -194,23 +161,4 @@ impl BoundFigure {
         let columns = vec![text(svg), text(caption), text(alt)];
         Ok(RecordBatch::try_new(self.ports[0].table.stored(), columns)?)
     }
-}
-
-/// Adds the values of an array to those of a column. Numbers stay numbers where a category would
-/// do: they have an order.
-fn append(values: &mut Option<Values>, array: &ArrayRef, number: bool) -> Result<(), StepError> {
-    if number || array.data_type().is_numeric() {
-        let numbers = cast(array, &DataType::Float64)?;
-        let numbers = numbers.as_primitive::<Float64Type>();
-        if let Values::Numbers(known) = values.get_or_insert_with(|| Values::Numbers(Vec::new())) {
-            known.extend(numbers.iter());
-        }
-    } else {
-        let texts = cast(array, &DataType::Utf8)?;
-        let texts = texts.as_string::<i32>();
-        if let Values::Texts(known) = values.get_or_insert_with(|| Values::Texts(Vec::new())) {
-            known.extend(texts.iter().map(|text| text.map(str::to_string)));
-        }
-    }
-    Ok(())
 }

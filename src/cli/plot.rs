@@ -1,0 +1,89 @@
+//! `show --plot`: estimates with their intervals, or the distribution of a column, drawn with
+//! characters.
+
+use datafusion::dataframe::DataFrame;
+use galeras_figures::{Kind, Spec, terminal};
+
+use super::context::{Exit, fail, print, width};
+use crate::operator::TableSchema;
+use crate::session::{FigureColumn, column, figure_data, sorted_by_key};
+
+/// Lines that a picture takes.
+const LINES: usize = 24;
+/// The narrowest picture.
+const NARROWEST: usize = 30;
+
+/// Draws the rows: a forest plot of a table with estimates and intervals, else a histogram of the
+/// first column of numbers among `columns`, by the first of texts.
+pub(super) async fn show_plot(rows: DataFrame, table: &TableSchema, columns: &[String]) -> Exit {
+    let (spec, drawn) = match picture(table, columns) {
+        Ok(picture) => picture,
+        Err(message) => return fail(&message, Exit::Invalid),
+    };
+    let ordered = match sorted_by_key(rows, &table.key) {
+        Ok(rows) => rows.select(drawn.iter().map(|drawn| column(&drawn.name)).collect::<Vec<_>>()),
+        Err(error) => Err(error),
+    };
+    let data = match ordered {
+        Ok(rows) => figure_data(rows, &drawn).await,
+        Err(error) => Err(error.into()),
+    };
+    let data = match data {
+        Ok(data) => data,
+        Err(error) => return fail(&error.to_string(), Exit::Failed),
+    };
+    match terminal(&spec, &data, usize::from(width()).max(NARROWEST), LINES, false) {
+        Ok(text) => print(&text),
+        Err(error) => fail(&error.to_string(), Exit::Invalid),
+    }
+}
+
+/// What is drawn of a table, and of which columns.
+fn picture(table: &TableSchema, columns: &[String]) -> Result<(Spec, Vec<FigureColumn>), String> {
+    let field = |name: &str| table.field(name);
+    let is_number = |name: &str| field(name).is_some_and(|f| f.data_type().is_numeric());
+    let mut drawn = Vec::new();
+    let mut take = |name: &str, number: bool| {
+        if let Some(field) = field(name) {
+            drawn.push(FigureColumn::of(field, number));
+        }
+        Some(name.to_string())
+    };
+    let interval = ["estimate", "ci_low", "ci_high"];
+    if columns.is_empty() && interval.iter().all(|name| is_number(name)) {
+        let texts = ["outcome", "column", "score", "variable", "treatment"];
+        let mut about = texts.into_iter().filter(|name| field(name).is_some());
+        let Some(y) = about.next().or_else(|| table.key.first().map(String::as_str)) else {
+            return Err("the table has no column that names its estimates".to_string());
+        };
+        let group = about.next().filter(|group| *group == "treatment" && *group != y);
+        let mut spec = Spec::new(Kind::Forest);
+        spec.y = take(y, false);
+        spec.x = take("estimate", true);
+        spec.low = take("ci_low", true);
+        spec.high = take("ci_high", true);
+        spec.color = group.and_then(|group| take(group, false));
+        return Ok((spec, drawn));
+    }
+    let numbers: Vec<&str> = match columns {
+        [] => table.names().filter(|name| is_number(name)).collect(),
+        names => names.iter().map(String::as_str).filter(|name| is_number(name)).collect(),
+    };
+    let (Some(x), true) = (numbers.first(), columns.is_empty() || numbers.len() == 1) else {
+        let known: Vec<&str> = table.names().filter(|name| is_number(name)).collect();
+        let help = match known.as_slice() {
+            [] => "the table has none".to_string(),
+            known => format!("the table has {}", known.join(", ")),
+        };
+        return Err(format!("--plot draws one column of numbers, `--columns NAME`; {help}"));
+    };
+    if columns.is_empty() && numbers.len() > 1 {
+        let known = numbers.join(", ");
+        return Err(format!("--plot draws one column: `--columns NAME`, one of {known}"));
+    }
+    let mut spec = Spec::new(Kind::Histogram);
+    spec.x = take(x, true);
+    let group = columns.iter().find(|name| name.as_str() != *x && !is_number(name));
+    spec.color = group.and_then(|group| take(group, false));
+    Ok((spec, drawn))
+}
