@@ -180,7 +180,7 @@ def main():
     drive(server, [decide])
     decided = ratings(folder, "adjudicated")
     assert len(decided) == differ
-    assert [event["note"] for event in decided.values()].count("seen by both") == 1
+    assert [event.get("note") for event in decided.values()].count("seen by both") == 1
     subprocess.run(run, cwd=folder, check=True, capture_output=True)
     print(f"{differ} disagreements were decided")
     for name, visit in [

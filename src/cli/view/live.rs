@@ -3,21 +3,29 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use axum::extract::State;
+use axum::extract::{Query, State};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures::{Stream, stream};
+use serde::Deserialize;
 
 use super::served::Served;
 
 /// How often the store is looked at while a page is open.
 const EVERY: Duration = Duration::from_millis(700);
 
+/// What the page shows that asks.
+#[derive(Deserialize)]
+pub(super) struct EventsQuery {
+    /// The mark of the study when the page was made: what happened since then is told at once.
+    mark: String,
+}
+
 /// A stream with an event `change` whenever a page of the study would be another one.
 pub(super) async fn events(
     State(served): State<Served>,
+    Query(query): Query<EventsQuery>,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
-    let first: Option<String> = None;
-    let events = stream::unfold((served, first), |(served, mut known)| async move {
+    let events = stream::unfold((served, query.mark), |(served, known)| async move {
         loop {
             tokio::select! {
                 () = served.cancel.cancelled() => return None,
@@ -26,10 +34,8 @@ pub(super) async fn events(
             // What cannot be read now may be readable the next time.
             let Ok(snapshot) = served.study.snapshot().await else { continue };
             let mark = snapshot.mark();
-            let changed = known.as_ref().is_some_and(|known| *known != mark);
-            known = Some(mark);
-            if changed {
-                return Some((Ok(Event::default().event("change").data("1")), (served, known)));
+            if mark != known {
+                return Some((Ok(Event::default().event("change").data("1")), (served, mark)));
             }
         }
     });

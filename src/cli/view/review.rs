@@ -347,7 +347,7 @@ pub(super) async fn agreement(
                 .into(),
         tables,
         choices: Vec::new(),
-        live: true,
+        events: snapshot.events(),
     };
     Ok(html(tables_page(&served.frame(&snapshot, "/review"), &page)?))
 }

@@ -48,7 +48,7 @@ pub(super) async fn runs(State(served): State<Served>) -> Answered {
             true => listed.iter().filter(|r| !r.steps.is_empty()).map(|r| r.id.clone()).collect(),
             false => Vec::new(),
         },
-        live: true,
+        events: snapshot.events(),
     };
     Ok(html(tables_page(&served.frame(&snapshot, "/runs"), &page)?))
 }
@@ -108,7 +108,7 @@ pub(super) async fn diff(
         text: format!("From {} ({}) to {} ({}).", old.id, outcome(old), new.id, outcome(new)),
         tables,
         choices: Vec::new(),
-        live: false,
+        events: String::new(),
     };
     Ok(html(tables_page(&served.frame(&snapshot, "/runs"), &page)?))
 }

@@ -30,6 +30,7 @@ pub(super) async fn steps(State(served): State<Served>) -> Answered {
     let page = StepsPage {
         status,
         running: running.is_some(),
+        events: snapshot.events(),
         problem: snapshot.problem.clone(),
         command: match complete {
             true => String::new(),

@@ -189,6 +189,11 @@ impl Snapshot {
         rows.sum()
     }
 
+    /// Where a page that shows this is told that it would be another one by now.
+    pub(super) fn events(&self) -> String {
+        super::address::address("/events", &[("mark", &self.mark())])
+    }
+
     /// A text that is another one when a page of it would be another one.
     pub(super) fn mark(&self) -> String {
         let states: Vec<String> = self
@@ -205,7 +210,8 @@ impl Snapshot {
             .take(3)
             .map(|run| format!("{} {:?} {}", run.id, run.status, run.steps.len()))
             .collect();
-        format!("{states:?} {runs:?} {} {:?}", self.problem, self.stamp)
+        let all = format!("{states:?} {runs:?} {} {:?}", self.problem, self.stamp);
+        Digest::of(all.as_bytes()).short()
     }
 }
 

@@ -31,7 +31,7 @@ const PAGE: u64 = 50;
 const COLUMNS: usize = 60;
 
 /// Characters of a text that a cell gets.
-const CELL: usize = 300;
+const CELL: usize = 120;
 
 /// The position of a row in its table, from 0.
 const POSITION: &str = "__position";

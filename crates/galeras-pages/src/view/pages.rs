@@ -19,6 +19,8 @@ pub struct StepsPage {
     pub status: String,
     /// Whether a run goes on.
     pub running: bool,
+    /// Where the page is told that it would be another one by now.
+    pub events: String,
     /// What is wrong with the workflow as it is now; empty if nothing is.
     pub problem: String,
     /// The command that computes what is missing; empty if nothing is.
@@ -133,8 +135,8 @@ pub struct TablesPage {
     pub tables: Vec<TableBlock>,
     /// A form to choose two of these; empty for none.
     pub choices: Vec<String>,
-    /// Whether the page loads again when something happens.
-    pub live: bool,
+    /// Where the page is told that it would be another one by now; empty if it does not ask.
+    pub events: String,
 }
 
 /// A page of a few small tables.
@@ -153,10 +155,10 @@ pub fn tables_page(frame: &ViewFrame, of: &TablesPage) -> Result<String, PageErr
             text => safe(markdown(&of.text, 1)),
             tables => tables,
             choices => &of.choices,
-            live => of.live,
+            events => &of.events,
         },
     )?;
-    let script = if of.live { LIVE } else { "" };
+    let script = if of.events.is_empty() { "" } else { LIVE };
     framed(frame, &of.title, Markup::default(), main, script, &parts)
 }
 
