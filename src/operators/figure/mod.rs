@@ -20,7 +20,7 @@ use crate::code::Code;
 use crate::operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
     Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep, args_schema,
-    column_description, column_unit, parse_args,
+    parse_args,
 };
 use crate::session::{FigureColumn, column, figure_data};
 
