@@ -71,12 +71,8 @@ impl QuestionAgreement {
             items.push(answers);
         }
         found.raters = by_rater.len();
-        let share = |[yes, no, unsure]: &[usize; 3]| {
-            let all = yes + no + unsure;
-            (all > 0).then(|| *yes as f64 / all as f64)
-        };
-        found.yes = share(&found.answers);
-        found.least_yes = by_rater.values().filter_map(share).min_by(f64::total_cmp);
+        found.yes = share_of_yes(&found.answers);
+        found.least_yes = by_rater.values().filter_map(share_of_yes).min_by(f64::total_cmp);
         let labels: Vec<Vec<usize>> = items
             .iter()
             .map(|item| item.iter().map(|(_, answer)| answer.label()).collect())
@@ -107,6 +103,12 @@ impl QuestionAgreement {
             _ => self.alpha.map(|alpha| ("Krippendorff's alpha", alpha)),
         }
     }
+}
+
+/// The share of yes among answers of each kind, of which there must be some.
+fn share_of_yes([yes, no, unsure]: &[usize; 3]) -> Option<f64> {
+    let all = yes + no + unsure;
+    (all > 0).then(|| *yes as f64 / all as f64)
 }
 
 #[cfg(test)]

@@ -126,7 +126,7 @@ pub(super) fn parse_answer(
     line: usize,
     word: &str,
 ) -> Result<Option<RatingAnswer>, RatingsError> {
-    RatingAnswer::parse(word).map_err(|()| {
+    RatingAnswer::parse(word).map_err(|_| {
         let cut: String = word.chars().take(QUOTED).collect();
         RatingsError::at(file, line, format!("{} is not an answer", quote(&cut)))
             .help("write y, n or u (yes, no, unsure; true, false; 1, 0), or leave it blank")

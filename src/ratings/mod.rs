@@ -16,4 +16,4 @@ pub use agreement::QuestionAgreement;
 pub use append::{append, is_rater_name};
 pub use error::RatingsError;
 pub use folder::{ADJUDICATED, Ratings};
-pub use rating::{RaterAnswers, Rating, RatingAnswer, RatingEvent};
+pub use rating::{NoAnswer, RaterAnswers, Rating, RatingAnswer, RatingEvent};

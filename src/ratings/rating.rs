@@ -30,14 +30,17 @@ impl RatingAnswer {
     }
 
     /// The answer that a word stands for, as people and spreadsheets write it: `y`, `Yes`, `TRUE`,
-    /// `1`. `Ok(None)` for a blank; `Err` if it is none.
-    pub fn parse(text: &str) -> Result<Option<Self>, ()> {
+    /// `1`; `None` for a blank.
+    ///
+    /// # Errors
+    /// If the word stands for no answer.
+    pub fn parse(text: &str) -> Result<Option<Self>, NoAnswer> {
         match text.trim().to_lowercase().as_str() {
             "" => Ok(None),
             "y" | "yes" | "true" | "1" => Ok(Some(Self::Yes)),
             "n" | "no" | "false" | "0" => Ok(Some(Self::No)),
             "u" | "unsure" | "?" => Ok(Some(Self::Unsure)),
-            _ => Err(()),
+            _ => Err(NoAnswer),
         }
     }
 
@@ -46,6 +49,10 @@ impl RatingAnswer {
         self as usize
     }
 }
+
+/// A word that stands for no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoAnswer;
 
 /// What counts of a data point and a question: the last line about them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -108,7 +115,7 @@ mod tests {
         }
         assert_eq!(RatingAnswer::parse(" \t"), Ok(None));
         for bad in ["x", "maybe", "2", "yn", "-", "y\u{200b}", "null"] {
-            assert_eq!(RatingAnswer::parse(bad), Err(()), "{bad}");
+            assert_eq!(RatingAnswer::parse(bad), Err(NoAnswer), "{bad}");
         }
         for answer in RatingAnswer::ALL {
             assert_eq!(RatingAnswer::parse(answer.word()), Ok(Some(answer)));

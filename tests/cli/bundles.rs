@@ -192,7 +192,8 @@ fn damaged_missing_and_further_files_are_named() {
     bundled(&project, &[]).exits(0);
     let files = entries(&project.path("b.zip"));
     let blob = files.keys().find(|name| name.starts_with("cache/blobs/")).unwrap().clone();
-    let check = |change: &dyn Fn(&mut BTreeMap<String, Vec<u8>>), name: &str, why: &str| {
+    type Files = BTreeMap<String, Vec<u8>>;
+    let check = |change: &dyn Fn(&mut Files), name: &str, why: &str| {
         let mut files = files.clone();
         change(&mut files);
         repacked(&files, &project.path("d.zip"));

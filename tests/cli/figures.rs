@@ -73,9 +73,9 @@ fn the_same_rows_give_the_same_bytes() {
 fn only_a_column_that_is_drawn_makes_a_figure_anew() {
     let project = project(BOX);
     project.run_ok(&[]);
-    project.write("rows.jsonl", &ROWS.replace("\"low\":1.0", "\"low\":0.5"));
+    project.write("rows.jsonl", ROWS.replace("\"low\":1.0", "\"low\":0.5"));
     assert_eq!(project.run_ok(&[]).step("picture")["status"], "hit");
-    project.write("rows.jsonl", &ROWS.replace("\"size\":1.5", "\"size\":1.25"));
+    project.write("rows.jsonl", ROWS.replace("\"size\":1.5", "\"size\":1.25"));
     assert_eq!(project.run_ok(&[]).step("picture")["status"], "ran");
 }
 
@@ -101,8 +101,8 @@ fn mistakes_are_told_before_anything_runs() {
         ("{ kind: histogram, x: sise }", "did you mean `size`?"),
         ("{ kind: histogram, x: size, low: low, high: high }", "does not take `low`"),
         ("{ kind: scatter, x: size, y: size, low: low }", "an interval has two ends"),
-        ("{ kind: histogram, x: size, width: 500 }", "`width` must be from 4 to 100"),
-        ("{ kind: histogram, x: size, bins: 0 }", "bins"),
+        ("{ kind: histogram, x: size, width: 500 }", "`width` must be at most 100"),
+        ("{ kind: histogram, x: size, bins: 0 }", "`bins` must be at least 1"),
         ("{ kind: histogram, x: size, order_by: [nothing] }", "nothing"),
     ] {
         let project = project(arguments);
@@ -163,7 +163,7 @@ fn a_table_is_drawn_with_characters() {
         project.run(&args)
     };
     let histogram = drawn(&["--columns", "size"]).exits(0).stdout;
-    assert!(histogram.contains("n = 3") && histogram.lines().count() > 4, "{histogram}");
+    assert!(histogram.contains("n = 3") && histogram.lines().count() == 4, "{histogram}");
     let groups = drawn(&["--columns", "size,group"]).exits(0).stdout;
     assert!(groups.contains("one") && groups.contains("two"), "{groups}");
     let several = drawn(&[]).exits(2).stderr;

@@ -48,7 +48,7 @@ fn number(row: &Value, column: &str, expected: f64) {
 
 /// The run stopped at the gates: nothing behind them was made, and the agreement is there.
 #[track_caller]
-fn stopped(outcome: Outcome, paper: &Shipped) -> Outcome {
+fn stopped(outcome: Outcome) -> Outcome {
     let outcome = outcome.exits(1);
     assert_eq!(outcome.status("data_points"), "failed", "{}", outcome.statuses());
     assert!(["ran", "hit"].contains(&outcome.status("rated").as_str()), "{}", outcome.statuses());
@@ -281,7 +281,7 @@ fn the_gates_stop_the_testbeds_and_leave_the_sheet_and_the_agreement() {
     paper.project.write("filled.csv", written(&sheet));
     paper.set("ratings", "filled.csv");
     paper.set("min_kappa", "-1");
-    let outcome = stopped(paper.run(&["--keep-going"]), &paper);
+    let outcome = stopped(paper.run(&["--keep-going"]));
     // 17 of 20 are fewer than 0.9.
     let told = "`message`: a rater says yes to 0.85 of the points, and min_valid asks for 0.9";
     assert!(outcome.stdout.contains(told), "{outcome}");
@@ -290,6 +290,6 @@ fn the_gates_stop_the_testbeds_and_leave_the_sheet_and_the_agreement() {
     paper.set("min_valid", "0.85");
     paper.run(&[]).exits(0);
     paper.set("min_rated", "21");
-    let outcome = stopped(paper.run(&[]), &paper);
+    let outcome = stopped(paper.run(&[]));
     assert!(outcome.stdout.contains("20 points have the answers of 2 people"), "{outcome}");
 }

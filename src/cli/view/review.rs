@@ -217,7 +217,7 @@ pub(super) async fn rate(State(served): State<Served>, Form(form): Form<RateForm
     let item = review.item(&items, &form.point, &form.question);
     let item = item.ok_or_else(|| Refusal::invalid("This is not asked of such a data point."))?;
     let answer = RatingAnswer::parse(&form.answer);
-    let answer = answer.map_err(|()| Refusal::invalid("There is no such answer."))?;
+    let answer = answer.map_err(|_| Refusal::invalid("There is no such answer."))?;
     if form.note.chars().count() > LONGEST_NOTE {
         return Err(Refusal::invalid(format!("A note has at most {LONGEST_NOTE} characters.")));
     }

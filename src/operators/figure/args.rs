@@ -247,16 +247,6 @@ impl Args {
                 errors.push(ArgError::unknown_column(&path, name, cx.input().names()));
             }
         }
-        let sizes = [("width", self.width, 4.0, 100.0), ("height", self.height, 2.0, 200.0)];
-        for (path, size, least, most) in sizes {
-            if size.is_some_and(|size| !(least..=most).contains(&size)) {
-                let message = format!("`{path}` must be from {least} to {most} centimetres");
-                errors.push(ArgError::new(path, Code::OutOfRange, message));
-            }
-        }
-        if self.bins.is_some_and(|bins| !(1..=500).contains(&bins)) {
-            errors.push(ArgError::new("bins", Code::OutOfRange, "`bins` must be from 1 to 500"));
-        }
         errors
     }
 }

@@ -4,6 +4,9 @@ use super::Args;
 use crate::operator::StepError;
 use crate::ratings::QuestionAgreement;
 
+/// What a share or a kappa may lack from rounding alone.
+const ROUNDING: f64 = 1e-9;
+
 /// The limits.
 pub(super) struct Gates {
     raters: usize,
@@ -45,7 +48,7 @@ impl Gates {
             ));
         }
         if let (Some(limit), Some(found)) = (self.min_valid, numbers.least_yes)
-            && found < limit
+            && found < limit - ROUNDING
         {
             missing.push(format!(
                 "`{question}`: a rater says yes to {} of the points, and min_valid asks for {limit}",
@@ -53,7 +56,7 @@ impl Gates {
             ));
         }
         if let (Some(limit), Some((name, found))) = (self.min_kappa, numbers.beyond_chance())
-            && found < limit
+            && found < limit - ROUNDING
         {
             let left = match numbers.undecided {
                 0 => String::new(),
