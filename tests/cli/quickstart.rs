@@ -76,7 +76,7 @@ fn what_init_writes_runs() {
         larger.statuses(),
         "methods=hit features=hit valid=hit unique=hit sampled=ran testbed=ran table_1=ran \
          prompts=ran answers=ran echo=ran best=ran baselines=ran scores=ran baseline_scores=ran \
-         whole_scores=ran whole_baselines=ran table_2=ran effects=ran"
+         whole_scores=ran whole_baselines=ran table_2=ran effects=ran figure=ran"
     );
     let testbed = larger.step("testbed");
     assert_eq!((&testbed["computed_rows"], &testbed["reused_rows"]), (&10.into(), &50.into()));

@@ -95,7 +95,7 @@ pub(super) async fn write_report(
     }
 }
 
-/// What every report has near its beginning.
+/// What every page of Galeras has near its beginning.
 const MARK: &[u8] = b"<meta name=\"generator\" content=\"Galeras";
 
 /// Why a file may not be replaced, if there is one.
