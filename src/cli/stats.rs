@@ -76,7 +76,7 @@ fn as_json(column: &ColumnSummary) -> Value {
 }
 
 /// The value of an array of one: a number if it is one, else its text.
-fn one_value(array: &ArrayRef) -> Value {
+pub(super) fn one_value(array: &ArrayRef) -> Value {
     let text = text_of(array);
     match text.parse::<serde_json::Number>() {
         Ok(number) if array.data_type().is_numeric() => Value::Number(number),

@@ -3,6 +3,8 @@
 
 use std::sync::LazyLock;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use minijinja::context;
 use sha2::{Digest as _, Sha256};
 
@@ -119,26 +121,6 @@ pub fn policy(script: &str, served: bool) -> String {
     format!(
         "default-src 'none'; script-src 'sha256-{}'; style-src 'unsafe-inline'; img-src data:; \
          font-src data:; base-uri 'none'; {own}",
-        base64(&Sha256::digest(script.as_bytes()))
+        STANDARD.encode(Sha256::digest(script.as_bytes()))
     )
-}
-
-/// Base64 with padding (RFC 4648, section 4).
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let mut group = [0; 3];
-        group[..chunk.len()].copy_from_slice(chunk);
-        let bits = u32::from_be_bytes([0, group[0], group[1], group[2]]);
-        for place in 0..4 {
-            if place <= chunk.len() {
-                let digit = (bits >> (18 - 6 * place)) & 63;
-                out.push(char::from(DIGITS[digit as usize]));
-            } else {
-                out.push('=');
-            }
-        }
-    }
-    out
 }

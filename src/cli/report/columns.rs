@@ -3,14 +3,14 @@
 
 use std::collections::HashMap;
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::array::{ArrayRef, AsArray, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type, SchemaRef};
 use arrow::error::ArrowError;
-use arrow::util::display::{ArrayFormatter, FormatOptions};
 use galeras_pages::model::{ColumnStatistics, ValueBin, ValueCount};
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use super::super::stats::one_value;
 use crate::report::{ColumnSummary, Measured, TableSummary};
 
 /// Bars of a histogram that is as wide as a word.
@@ -95,7 +95,7 @@ fn count_texts(
 fn statistics(column: &ColumnSummary, seen: Seen) -> ColumnStatistics {
     let is_value = matches!(column.measured, Measured::Values | Measured::Times);
     let extreme = |array: &ArrayRef| match is_value {
-        true => value_of(array),
+        true => one_value(array),
         false => Value::Null,
     };
     let extremes = column.extremes.as_ref();
@@ -161,17 +161,6 @@ fn top(counts: HashMap<String, u64>) -> Vec<ValueCount> {
     counts.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     counts.truncate(TOP);
     counts.into_iter().map(|(value, count)| ValueCount { value, count }).collect()
-}
-
-/// The value of an array of one: a number if it is one, else its text.
-fn value_of(array: &ArrayRef) -> Value {
-    let text = ArrayFormatter::try_new(array.as_ref(), &FormatOptions::default())
-        .and_then(|formatter| formatter.value(0).try_to_string())
-        .unwrap_or_default();
-    match text.parse::<serde_json::Number>() {
-        Ok(number) if array.data_type().is_numeric() => Value::Number(number),
-        _ => json!(text),
-    }
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ use crate::report::bytes;
 use crate::scratch::WholeFile;
 use crate::visible::escape;
 pub(super) use study::study;
+pub(super) use values::described;
 
 #[derive(Args)]
 pub(crate) struct ReportArgs {

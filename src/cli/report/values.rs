@@ -69,7 +69,7 @@ pub(super) fn number(row: &JsonRow, name: &str) -> Option<f64> {
 }
 
 /// A column as the page describes it.
-pub(super) fn described(field: &Field) -> TableColumn {
+pub(in crate::cli) fn described(field: &Field) -> TableColumn {
     TableColumn {
         name: field.name().clone(),
         data_type: data_type(field),

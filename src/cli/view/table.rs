@@ -18,7 +18,7 @@ use super::answer::{Answered, Refusal, html};
 use super::served::Served;
 use super::study::Snapshot;
 use super::table_filter::{OPERATORS, condition};
-use crate::digest::type_name;
+use crate::cli::report::described;
 use crate::operator::{is_virtual, plain_message};
 use crate::plan::Input;
 use crate::report::count;
@@ -159,22 +159,15 @@ pub(super) async fn table(
 
 fn heading(query: &TableQuery, input: &Input, field: &Field) -> TableColumn {
     let name = field.name().as_str();
-    let about = input.schema.field(name);
-    let said =
-        |key: &str| about.and_then(|field| field.metadata().get(key).cloned()).unwrap_or_default();
     let by_this = query.sort == name;
-    let bang = if field.is_nullable() { "" } else { "!" };
     TableColumn {
-        name: name.to_string(),
-        data_type: format!("{}{bang}", type_name(field.data_type())),
-        unit: said("unit"),
-        description: said("description"),
         sort_link: (!field.data_type().is_nested())
             .then(|| query.sorted(name, by_this && !query.descending())),
         sorted: by_this.then_some(match query.descending() {
             true => SortDirection::Descending,
             false => SortDirection::Ascending,
         }),
+        ..described(input.schema.field(name).map_or(field, AsRef::as_ref))
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) fn condition(
         return Ok(anywhere(schema, value));
     }
     let Ok(field) = schema.field_with_name(name) else {
-        return Err(format!("There is no column {name}."));
+        return Err(format!("The table has no column `{name}`."));
     };
     let this = column(name);
     if operator == "null" {
