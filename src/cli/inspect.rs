@@ -13,11 +13,12 @@ use super::context::{
 use super::recall::LookArgs;
 use super::remote_args::RemoteArgs;
 use super::requests::PlannedRequests;
+use super::resources::MemoryArgs;
 use super::run::{OutArgs, requests_of_run};
 use super::{Format, Settings, StoreArgs, WorkflowArgs};
 use crate::code::Code;
 use crate::plan::{Locking, Plan};
-use crate::report::count;
+use crate::report::{bytes, count};
 use crate::runner::{Forecast, StepState, output_conflicts};
 use crate::trust::{AccessRequest, Allowance, phrase, requests};
 use crate::visible::{escape, escape_json, shell_word};
@@ -29,6 +30,8 @@ pub(crate) struct PlanArgs {
     workflow: WorkflowArgs,
     #[command(flatten)]
     remote: RemoteArgs,
+    #[command(flatten)]
+    memory: MemoryArgs,
     #[command(flatten)]
     out: OutArgs,
     /// How to answer.
@@ -70,7 +73,7 @@ pub(crate) async fn plan(args: PlanArgs) -> Exit {
             })
             .collect();
         let printed = print_json(&json!({"event": "plan", "workflow": plan.name, "steps": steps,
-            "limits": asked.limits, "asks": asks.iter().map(ask_json).collect::<Vec<_>>()}));
+            "limits": asked.limits, "memory": args.memory.bytes(), "asks": asks.iter().map(ask_json).collect::<Vec<_>>()}));
         return refusing(&refused, args.format, printed);
     }
     let wide = plan.steps.iter().map(|s| s.name.chars().count()).max().unwrap_or(0).min(40);
@@ -93,6 +96,10 @@ pub(crate) async fn plan(args: PlanArgs) -> Exit {
     }
     let hits = surveyed.states.iter().filter(|s| s.forecast.is_hit()).count();
     let _ = writeln!(text, "{hits} of {} steps are stored", plan.steps.len());
+    if hits < plan.steps.len() {
+        let memory = bytes(args.memory.bytes() as u64);
+        let _ = writeln!(text, "a run would take up to about {memory} of memory (--memory)");
+    }
     if !asks.is_empty() {
         text.push_str("a run would ask for your consent to this:\n");
     }

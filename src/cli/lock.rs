@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::allow::trust;
 use super::consent::{load_trusted, require};
 use super::context::{Exit, color, fail, fail_run, note, open_store, show_diagnostics};
-use super::run::{DEFAULT_MEMORY, all_threads};
+use super::resources::default_resources;
 use super::signals::watch_signals;
 use super::{Format, WorkflowArgs, screen};
 use crate::event::{EventSink, RunStatus};
@@ -23,7 +23,7 @@ use crate::plan::{
     LockFile, LockedFile, LockedSnapshot, LockedVersion, Locking, Plan, lock_path, preflight,
 };
 use crate::report::HumanReporter;
-use crate::runner::{Resources, RunError, RunOptions, open_port, run as run_plan, survey};
+use crate::runner::{RunError, RunOptions, open_port, run as run_plan, survey};
 use crate::scratch::WholeFile;
 use crate::session::{column, session};
 use crate::store::{Manifest, Store, timestamp};
@@ -141,7 +141,7 @@ async fn ask(
         Arc::clone(plan),
         store.clone(),
         RunOptions {
-            resources: Resources { jobs: all_threads(), memory: DEFAULT_MEMORY },
+            resources: default_resources(),
             select: Some(asking.clone()),
             force: asking.iter().copied().collect::<HashSet<_>>(),
             outputs: None,

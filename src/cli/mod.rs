@@ -36,6 +36,7 @@ mod remote;
 mod remote_args;
 mod report;
 mod requests;
+mod resources;
 mod rows;
 mod run;
 mod run_pair;

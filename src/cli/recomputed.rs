@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::context::{Exit, fail, fail_cache, fail_run, note, print, print_json};
 use super::diff_tables::{PortDiff, compare_stored};
 use super::diff_text::table_text;
-use super::run::{DEFAULT_MEMORY, all_threads};
+use super::resources::default_resources;
 use super::signals::watch_signals;
 use super::unpacked::folder;
 use super::{Format, screen};
@@ -17,7 +17,7 @@ use crate::event::{EventSink, RunEvent};
 use crate::operator::MAIN;
 use crate::plan::Plan;
 use crate::report::count;
-use crate::runner::{Recomputation, Resources, RunError, StepManifests, drawn};
+use crate::runner::{Recomputation, RunError, StepManifests, drawn};
 use crate::store::{Manifest, Store};
 use crate::trust::Trust;
 use crate::visible::escape;
@@ -58,7 +58,7 @@ pub(super) async fn recompute(
         plan,
         store,
         done,
-        resources: Resources { jobs: all_threads(), memory: DEFAULT_MEMORY },
+        resources: default_resources(),
         consent: trust,
         cancel: cancel.clone(),
         events: Arc::new(Warnings),

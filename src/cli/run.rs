@@ -18,8 +18,8 @@ use super::next::where_to_look;
 use super::recall::settings_of_run;
 use super::remote_args::RemoteArgs;
 use super::report::write_report;
+use super::resources::{MemoryArgs, all_threads};
 use super::signals::watch_signals;
-use super::sizes::parse_size;
 use super::{Format, Settings, WorkflowArgs, logging, screen};
 use crate::event::{EventSink, RunEvent, RunStatus};
 use crate::operator::Access;
@@ -52,11 +52,8 @@ pub(crate) struct RunArgs {
     /// Threads to compute with (default: all).
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
-    /// Memory of a step for work on large tables, as in 512MB or 4GiB; beyond it temporary files
-    /// are used.
-    #[arg(long, value_name = "SIZE", env = "GALERAS_MEMORY", default_value = "1GiB",
-          value_parser = memory)]
-    memory: usize,
+    #[command(flatten)]
+    memory: MemoryArgs,
     #[command(flatten)]
     out: OutArgs,
     /// How to report.
@@ -87,23 +84,6 @@ impl OutArgs {
 impl RunArgs {
     pub(crate) fn jobs(&self) -> usize {
         self.jobs.map_or_else(all_threads, usize::from)
-    }
-}
-
-/// As many threads as the machine has processors.
-pub(super) fn all_threads() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-/// What `--memory` is if it is not given, in bytes.
-pub(super) const DEFAULT_MEMORY: usize = 1 << 30;
-
-/// The bytes of `--memory`.
-fn memory(text: &str) -> Result<usize, String> {
-    const LEAST: u64 = 1 << 20;
-    match parse_size(text)? {
-        bytes if bytes < LEAST => Err("at least 1MiB is needed".into()),
-        bytes => Ok(usize::try_from(bytes).unwrap_or(usize::MAX)),
     }
 }
 
@@ -164,7 +144,7 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Exit {
     let cancel = CancellationToken::new();
     tokio::spawn(watch_signals(cancel.clone()));
     let options = RunOptions {
-        resources: Resources { jobs: args.jobs(), memory: args.memory },
+        resources: Resources { jobs: args.jobs(), memory: args.memory.bytes() },
         select: (!args.select.is_empty()).then_some(select),
         force: force.into_iter().collect::<HashSet<_>>(),
         outputs: Some(outputs),

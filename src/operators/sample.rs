@@ -10,6 +10,7 @@ use datafusion::dataframe::DataFrame;
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::{Expr, JoinType, cast, lit};
 use datafusion::prelude::coalesce;
+use futures::StreamExt;
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -277,6 +278,10 @@ impl BoundSample {
 }
 
 impl TableStep for BoundSample {
+    fn bounded(&self) -> bool {
+        true
+    }
+
     fn lower<'a>(
         &'a self,
         cx: &'a LowerContext,
@@ -286,13 +291,14 @@ impl TableStep for BoundSample {
             let input = inputs
                 .remove(INPUT)
                 .ok_or_else(|| StepError::new("`sample` needs an input table"))?;
-            let numbers = input
+            let mut numbers = input
                 .clone()
                 .select(vec![self.stratum().alias("stratum"), self.number().alias("number")])?
-                .collect()
+                .execute_stream()
                 .await?;
             let mut strata: BTreeMap<String, Stratum> = BTreeMap::new();
-            for batch in &numbers {
+            while let Some(batch) = numbers.next().await {
+                let batch = batch?;
                 let digests = batch.column(0).as_string::<i32>();
                 let numbers = batch.column(1).as_primitive::<UInt64Type>();
                 for (digest, number) in digests.iter().zip(numbers.iter()) {

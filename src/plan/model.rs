@@ -102,6 +102,21 @@ impl Plan {
         }
         (0..needed.len()).filter(|i| needed[*i]).collect()
     }
+
+    /// How many of the `wanted` steps may be computed at the same time as this one: neither of both
+    /// needs the other.
+    pub fn independent_of(&self, step: usize, wanted: &[bool]) -> usize {
+        let mut related = vec![false; self.steps.len()];
+        self.with_ancestors(&[step]).into_iter().for_each(|i| related[i] = true);
+        let mut after = vec![false; self.steps.len()];
+        after[step] = true;
+        for i in step + 1..self.steps.len() {
+            if self.steps[i].upstream().any(|u| after[u]) {
+                (after[i], related[i]) = (true, true);
+            }
+        }
+        (0..related.len()).filter(|i| wanted[*i] && !related[*i]).count()
+    }
 }
 
 /// The `remote` of a workflow: a store elsewhere.

@@ -1,20 +1,23 @@
 //! Computes one step: opens its inputs, lowers it, stores its tables, and the manifest last.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+use futures::future::try_join_all;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::context::StepContext;
 use super::error::RunError;
-use super::input::{blobs, open};
+use super::input::{blobs, input_order, input_size, open};
 use super::key::{StepKey, StepManifests, step_key};
+use super::row_step::{RowCounts, RowInput, RowRun};
 use super::{fan_out_step, paid_step, row_step};
-use crate::operator::{Lowering, Ports, StepError};
-use crate::plan::Plan;
-use crate::session::{TableHints, guarded, ordered_session, store_table};
-use crate::store::{MANIFEST_VERSION, Manifest, ManifestLabels, timestamp};
+use crate::operator::{Lowering, Port, Ports, StepError};
+use crate::plan::{Plan, PlannedStep};
+use crate::session::{guarded, open_table, ordered_session};
+use crate::store::{MANIFEST_VERSION, Manifest, ManifestLabels, PortArtifact, timestamp};
 
 /// Computes a step and stores its result; the manifest comes last. Its turn to compute ends when it
 /// only waits for the disk: steps side by side wait together for what each would wait for alone. A
@@ -66,52 +69,33 @@ async fn computed(
         let df = open(&session, &cx.store, plan, input, done)?;
         inputs.insert(input.port.clone(), df);
     }
-    let mut pending = row_step::PendingPart::default();
-    let (ports, counts): (Ports, Option<(u64, u64)>) = match step.step.lowering() {
+    let turn = Turn::new(turn);
+    let writer = PortWriter { step, cx, turn: &turn };
+    let (artifacts, counts) = match step.step.lowering() {
         Lowering::Row(row) => {
             let input = inputs.into_values().next();
-            let recipe = key.preimage.recipe();
-            let result = row_step::run(cx, row, input, recipe).await?;
-            pending = result.pending;
-            (result.ports, Some((result.computed, result.reused)))
+            let stored = input_size(step, done).map(|(rows, _)| rows);
+            let input = RowInput { rows: input, stored, order: input_order(step, done) };
+            let run = row_step::open(cx, row, input, key.preimage.recipe()).await?;
+            let (artifacts, counts) = writer.row_ports(run).await?;
+            (artifacts, Some((counts.computed, counts.reused)))
         }
         Lowering::FanOut(fan_out) => {
             let input = inputs.into_values().next();
             let input = input.ok_or_else(|| StepError::new("the operator needs an input"))?;
             let recipe = key.preimage.recipe();
             let result = fan_out_step::run(cx, fan_out, input, recipe).await?;
-            (result.ports, Some((result.computed, result.reused)))
+            (writer.ports(result.ports, false).await?, Some((result.computed, result.reused)))
         }
         Lowering::Paid(paid) => {
             let recipe = key.preimage.recipe();
             let result = paid_step::run(cx, paid, inputs, recipe).await?;
-            (result.ports, Some((result.computed, result.reused)))
+            (writer.ports(result.ports, false).await?, Some((result.computed, result.reused)))
         }
-        Lowering::Table(table) => (table.lower(&cx.lower, inputs).await?, None),
+        Lowering::Table(table) => {
+            (writer.ports(table.lower(&cx.lower, inputs).await?, true).await?, None)
+        }
     };
-    let sorted = matches!(step.step.lowering(), Lowering::Row(_));
-    let hints = TableHints { threads: cx.jobs, sorted };
-    let mut artifacts = Vec::with_capacity(ports.len());
-    let (mut turn, mut left) = (Some(turn), ports.len());
-    for (name, df) in ports {
-        left -= 1;
-        let port = step
-            .port(name)
-            .ok_or_else(|| StepError::new(format!("the operator has no port {name}")))?;
-        let first = artifacts.is_empty() && counts.is_none();
-        let rows = AtomicU64::new(0);
-        let on_rows = |n| {
-            let before = rows.fetch_add(n, Ordering::Relaxed);
-            if first {
-                cx.progress(before + n);
-            }
-        };
-        let on_encoded = || turn = turn.take().filter(|_| left > 0);
-        let artifact =
-            store_table(df, name, &port.table, &cx.store, hints, on_rows, on_encoded).await?;
-        artifacts.push(artifact);
-    }
-    pending.finish().await?;
     // A file that changed while it was read may have given a mixture of both.
     let key_now = step_key(plan, step, done)?;
     if key_now.preimage.files != key.preimage.files {
@@ -147,4 +131,79 @@ async fn computed(
         "result stored"
     );
     Ok(manifest)
+}
+
+/// The turn of a step to compute, which ends when its last table is encoded.
+struct Turn(Mutex<Option<OwnedSemaphorePermit>>);
+
+impl Turn {
+    fn new(permit: OwnedSemaphorePermit) -> Self {
+        Self(Mutex::new(Some(permit)))
+    }
+
+    fn end(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
+
+/// Stores the tables of a step.
+struct PortWriter<'a> {
+    step: &'a PlannedStep,
+    cx: &'a StepContext,
+    turn: &'a Turn,
+}
+
+impl PortWriter<'_> {
+    fn port(&self, name: &str) -> Result<&Port, StepError> {
+        let missing = || StepError::new(format!("the operator has no port {name}"));
+        self.step.port(name).ok_or_else(missing)
+    }
+
+    /// One table after the other. The rows of the first are the progress of the step, if `counts`.
+    async fn ports(&self, ports: Ports, counts: bool) -> Result<Vec<PortArtifact>, RunError> {
+        let mut artifacts = Vec::with_capacity(ports.len());
+        let last = ports.len().saturating_sub(1);
+        for (at, (name, df)) in ports.into_iter().enumerate() {
+            let rows = AtomicU64::new(0);
+            let on_rows = |n| {
+                let before = rows.fetch_add(n, Ordering::Relaxed);
+                if counts && at == 0 {
+                    self.cx.progress(before + n);
+                }
+            };
+            let on_encoded = || {
+                if at == last {
+                    self.turn.end();
+                }
+            };
+            let table = open_table(df, &self.port(name)?.table).await?;
+            let (store, threads) = (&self.cx.store, self.cx.jobs);
+            artifacts.push(table.store(name, store, threads, on_rows, on_encoded).await?);
+        }
+        Ok(artifacts)
+    }
+
+    /// All tables of a row step while its rows are computed.
+    async fn row_ports(
+        &self,
+        mut run: RowRun<'_>,
+    ) -> Result<(Vec<PortArtifact>, RowCounts), RunError> {
+        let mut tables = Vec::with_capacity(run.ports.len());
+        for (name, df) in std::mem::take(&mut run.ports) {
+            tables.push((name, open_table(df, &self.port(name)?.table).await?));
+        }
+        let left = AtomicUsize::new(tables.len());
+        let on_encoded = || {
+            if left.fetch_sub(1, Ordering::Relaxed) == 1 {
+                self.turn.end();
+            }
+        };
+        let mut stored = Vec::with_capacity(tables.len());
+        for (name, table) in tables {
+            stored.push(table.store(name, &self.cx.store, self.cx.jobs, |_| {}, on_encoded));
+        }
+        let stored = async { Ok::<_, RunError>(try_join_all(stored).await?) };
+        let (counts, artifacts) = tokio::try_join!(run.compute(), stored)?;
+        Ok((artifacts, counts))
+    }
 }

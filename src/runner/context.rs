@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use datafusion::execution::context::SessionContext;
 use tokio_util::sync::CancellationToken;
 
 use super::error::RunError;
@@ -22,7 +23,7 @@ use galeras_chat::Budget;
 pub struct Resources {
     /// Threads.
     pub jobs: usize,
-    /// Bytes of memory for work that can go on in files.
+    /// Bytes of memory for work that can go on in files: those of a run, or of a step.
     pub memory: usize,
 }
 
@@ -37,6 +38,9 @@ pub(super) struct Surroundings<'a> {
 
 /// The sorts of a step get one of this many parts of the memory: its threads need the rest.
 const SORTS: usize = 4;
+/// Steps whose inputs have no more bytes, as they are stored, sort in memory: a session that can do
+/// otherwise takes milliseconds to make, and a workflow may have thousands of small steps.
+const SMALL_BYTES: u64 = 4 << 20;
 
 /// What a running step works with.
 pub(super) struct StepContext {
@@ -45,6 +49,8 @@ pub(super) struct StepContext {
     pub(super) store: Store,
     pub(super) lower: LowerContext,
     pub(super) jobs: usize,
+    /// The inputs are small, whatever the memory.
+    small: bool,
     pub(super) events: Arc<dyn EventSink>,
     /// Earlier results may not be used, not even of single rows.
     pub(super) forced: bool,
@@ -60,16 +66,18 @@ impl StepContext {
         step: &PlannedStep,
         store: &Store,
         surroundings: Surroundings<'_>,
+        input_bytes: Option<u64>,
         forced: bool,
     ) -> Result<Self, RunError> {
         let Surroundings { events, cancel, consent, budget, resources } = surroundings;
         let Resources { jobs, memory } = resources;
         let scratch = ScratchFolder::create()?;
+        let small = input_bytes.is_some_and(|bytes| bytes <= SMALL_BYTES);
         let bounded = || bounded_session(jobs, memory / SORTS, scratch.path());
         let lower = LowerContext {
             session: match step.step.lowering() {
                 Lowering::FanOut(_) => bounded()?,
-                Lowering::Table(table) if table.bounded() => bounded()?,
+                Lowering::Table(table) if table.bounded() && !small => bounded()?,
                 Lowering::Row(_) | Lowering::Paid(_) | Lowering::Table(_) => session(jobs),
             },
             scratch: scratch.path().to_path_buf(),
@@ -90,11 +98,21 @@ impl StepContext {
             store: store.clone(),
             lower,
             jobs,
+            small,
             events: Arc::clone(events),
             forced,
             reads: Mutex::default(),
             _scratch: scratch,
         })
+    }
+
+    /// A session that keeps the order of rows and computes on one thread, whose sorts keep to the
+    /// memory of the step.
+    pub(super) fn one_thread(&self) -> Result<SessionContext, RunError> {
+        if self.small {
+            return Ok(session(1));
+        }
+        Ok(bounded_session(1, self.lower.memory / SORTS, &self.lower.scratch)?)
     }
 
     /// Notes that the result is computed from these stored files, among others.

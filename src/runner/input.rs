@@ -17,7 +17,7 @@ use super::key::{StepManifests, artifact};
 use crate::digest::Digest;
 use crate::functions::{RaiseIf, call};
 use crate::operator::StepError;
-use crate::plan::{Input, Plan, TableRef, cell_columns};
+use crate::plan::{Input, Plan, PlannedStep, TableRef, cell_columns};
 use crate::session::{column, scan};
 use crate::store::Store;
 use crate::workflow::quote;
@@ -26,6 +26,27 @@ use crate::workflow::quote;
 pub(super) fn blobs(input: &Input, done: &StepManifests) -> Vec<Digest> {
     let tables = input.tables.iter().filter_map(|table| artifact(done, table.step, table.port));
     tables.map(|stored| stored.blob).collect()
+}
+
+/// The rows and the bytes of the stored tables of all inputs; `None` for a step without any.
+pub(super) fn input_size(step: &PlannedStep, done: &StepManifests) -> Option<(u64, u64)> {
+    let tables = step.inputs.iter().flat_map(|input| &input.tables);
+    let stored = tables.filter_map(|table| artifact(done, table.step, table.port));
+    let sizes = stored.map(|stored| (stored.rows, stored.bytes));
+    sizes.reduce(|(rows, bytes), more| (rows + more.0, bytes + more.1))
+}
+
+/// The columns by which the rows of the only input of a step are sorted; none for united cells,
+/// which come one after the other.
+pub(super) fn input_order(step: &PlannedStep, done: &StepManifests) -> Vec<String> {
+    let [input] = step.inputs.as_slice() else { return Vec::new() };
+    match input.tables.as_slice() {
+        [table] if !input.united => {
+            artifact(done, table.step, table.port).map(|stored| stored.key.clone())
+        }
+        _ => None,
+    }
+    .unwrap_or_default()
 }
 
 /// The table of an input, with united cells and virtual columns.

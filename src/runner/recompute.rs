@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::compute::compute;
 use super::context::{Resources, StepContext, Surroundings};
 use super::error::RunError;
+use super::input::input_size;
 use super::key::{StepManifests, artifact, step_key};
 use super::spending::RunSpending;
 use crate::event::EventSink;
@@ -98,7 +99,8 @@ impl Recomputation<'_> {
             budget: spending.budget(at),
             resources: self.resources,
         };
-        let cx = StepContext::new(self.plan, step, scratch, surroundings, true)?;
+        let bytes = input_size(step, self.done).map(|(_, bytes)| bytes);
+        let cx = StepContext::new(self.plan, step, scratch, surroundings, bytes, true)?;
         let turn = Arc::new(Semaphore::new(1)).acquire_owned().await;
         let turn = turn.map_err(|_| RunError::Interrupted)?;
         compute(self.plan, at, &key, self.done, &cx, turn).await

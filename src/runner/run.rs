@@ -14,6 +14,7 @@ use super::compute::compute;
 use super::context::{Resources, StepContext, Surroundings};
 use super::error::RunError;
 use super::history::RunHistory;
+use super::input::input_size;
 use super::key::step_key;
 use super::lookup::{Lookup, lookup, retry_reason};
 use super::output::{OutputOptions, OutputWriter};
@@ -32,7 +33,8 @@ use crate::store::{Manifest, RunRecord, RunSettings, Store, StoreErrorKind};
 
 /// How to run a plan.
 pub struct RunOptions {
-    /// Threads, which are also the steps that are computed side by side, and memory.
+    /// Threads, which are also the steps that are computed side by side, and the memory that these
+    /// share.
     pub resources: Resources,
     /// The positions of the steps that are wanted, with all they need; `None` for all.
     pub select: Option<Vec<usize>>,
@@ -478,8 +480,11 @@ impl Runner {
         });
         let (events, RunOptions { cancel, consent, resources, .. }) = (&self.events, &self.options);
         let budget = self.spending.budget(i);
-        let surroundings = Surroundings { events, cancel, consent, budget, resources: *resources };
-        let cx = StepContext::new(&self.plan, step, &self.store, surroundings, forced)?;
+        let beside = self.plan.independent_of(i, &self.wanted).min(resources.jobs.max(1) - 1);
+        let resources = Resources { memory: resources.memory / (beside + 1), ..*resources };
+        let surroundings = Surroundings { events, cancel, consent, budget, resources };
+        let bytes = input_size(step, done).map(|(_, bytes)| bytes);
+        let cx = StepContext::new(&self.plan, step, &self.store, surroundings, bytes, forced)?;
         compute(&self.plan, i, &step_key, done, &cx, turn).await
     }
 }

@@ -34,4 +34,4 @@ pub use scan::{empty_table, empty_view, scan, scan_files, scan_stored};
 pub use sql_depth::{MAX_SQL_DEPTH, check_sql_depth};
 pub use sql_mistake::{SqlText, explain};
 pub use stored_rows::stored_rows;
-pub use write::{StoreTableError, TableHints, column, sorted_by_key, store_table};
+pub use write::{OpenTable, StoreTableError, column, open_table, sorted_by_key};

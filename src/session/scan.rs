@@ -146,7 +146,7 @@ mod tests {
     use datafusion::physical_plan::displayable;
 
     use super::*;
-    use crate::session::{TableHints, bounded_session, session, store_table};
+    use crate::session::{bounded_session, open_table, session};
 
     async fn plan_of(df: DataFrame) -> String {
         let sorted = df.sort(vec![column("id").sort(true, true)]).unwrap();
@@ -164,8 +164,8 @@ mod tests {
         };
         let rows = session(2).read_batch(batch("id", 50_000)).unwrap();
         let table = TableSchema::new(batch("id", 0).schema(), None);
-        let hints = TableHints { threads: 2, sorted: false };
-        let stored = store_table(rows, "out", &table, &store, hints, |_| {}, || {}).await.unwrap();
+        let open = open_table(rows, &table).await.unwrap();
+        let stored = open.store("out", &store, 2, |_| {}, || {}).await.unwrap();
 
         let plain = session(2);
         let scanned = scan(&plain, &store, &stored.blob, &table, "step").unwrap();

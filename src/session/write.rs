@@ -4,6 +4,7 @@
 //! Hashing and encoding run on threads of their own, behind bounded channels, while the plan
 //! computes the next rows.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use arrow::array::{Array, RecordBatch, RecordBatchOptions};
@@ -11,17 +12,14 @@ use arrow::datatypes::SchemaRef;
 use arrow::row::{OwnedRow, RowConverter, Rows, SortField};
 use datafusion::common::Column;
 use datafusion::dataframe::DataFrame;
-use datafusion::datasource::MemTable;
 use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::{Expr, cast};
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::blob_encoding::BlobEncoding;
-use super::open::session;
 use crate::digest::{ColumnDigest, TableHasher, table_digest};
 use crate::id::ID;
 use crate::operator::{StepError, TableSchema, stored_type};
@@ -65,32 +63,18 @@ pub fn sorted_by_key(df: DataFrame, key: &[String]) -> Result<DataFrame, DataFus
     }
 }
 
-/// What is known of a table before it is stored.
-#[derive(Clone, Copy, Debug)]
-pub struct TableHints {
-    /// Threads to encode with.
-    pub threads: usize,
-    /// Its rows are in memory and probably in the order of the key already.
-    pub sorted: bool,
+/// A table that is on its way to the store: its plan is being executed.
+pub struct OpenTable {
+    rows: SendableRecordBatchStream,
+    schema: SchemaRef,
+    key: Vec<String>,
 }
 
-/// Computes `df` and stores it as the artifact of `port`, in the order of its key.
-///
-/// Calls `on_rows` with the number of rows of each finished batch, and `on_encoded` when all that
-/// is left is to wait for the disk.
+/// Begins to compute `df`, whose rows become the table, in the order of its key.
 ///
 /// # Errors
-/// If the plan fails, a column that may not be null has nulls, two rows have the same key, or the
-/// store cannot be written.
-pub async fn store_table(
-    df: DataFrame,
-    port: &str,
-    table: &TableSchema,
-    store: &Store,
-    hints: TableHints,
-    on_rows: impl Fn(u64),
-    on_encoded: impl FnOnce(),
-) -> Result<PortArtifact, StoreTableError> {
+/// If the plan cannot be made.
+pub async fn open_table(df: DataFrame, table: &TableSchema) -> Result<OpenTable, StoreTableError> {
     let schema = table.stored();
     let fields = df.schema().as_arrow().clone();
     let columns = schema.fields().iter().map(|field| {
@@ -102,63 +86,40 @@ pub async fn store_table(
     });
     let key: Vec<String> =
         table.key.iter().filter(|name| schema.field_with_name(name).is_ok()).cloned().collect();
-    let df = df.select(columns.collect::<Vec<_>>())?;
-    let mut stream = sorted(df, &schema, &key, hints).await?;
-    let mut duplicates = DuplicateKeys::new(&schema, &key)?;
-    let mut sink = ArtifactSink::new(store, Arc::clone(&schema), hints.threads)?;
-    while let Some(batch) = stream.next().await {
-        let batch = conform(batch?, &schema)?;
-        duplicates.check(&batch)?;
-        on_rows(batch.num_rows() as u64);
-        if !sink.send(batch).await {
-            break;
-        }
-    }
-    sink.finish(store, port, key, on_encoded).await
+    // A plan whose rows come in this order is not sorted again.
+    let df = sorted_by_key(df.select(columns.collect::<Vec<_>>())?, &key)?;
+    Ok(OpenTable { rows: df.execute_stream().await?, schema, key })
 }
 
-/// The rows in the order of the key. Sorting copies every row, so rows that may be in order
-/// are looked at first.
-async fn sorted(
-    df: DataFrame,
-    schema: &SchemaRef,
-    key: &[String],
-    hints: TableHints,
-) -> Result<SendableRecordBatchStream, StoreTableError> {
-    if key.is_empty() {
-        return Ok(df.execute_stream().await?);
-    }
-    let order = || key.iter().map(|name| column(name).sort(true, true)).collect::<Vec<_>>();
-    if !hints.sorted {
-        return Ok(df.sort(order())?.execute_stream().await?);
-    }
-    let computed: SchemaRef = Arc::new(df.schema().as_arrow().clone());
-    let batches = df.collect().await?;
-    if is_sorted(&batches, schema, key)? {
-        let batches = futures::stream::iter(batches.into_iter().map(Ok));
-        return Ok(Box::pin(RecordBatchStreamAdapter::new(computed, batches)));
-    }
-    let table = MemTable::try_new(computed, vec![batches])?;
-    let df = session(hints.threads).read_table(Arc::new(table))?;
-    Ok(df.sort(order())?.execute_stream().await?)
-}
-
-fn is_sorted(
-    batches: &[RecordBatch],
-    schema: &SchemaRef,
-    key: &[String],
-) -> Result<bool, StepError> {
-    let mut converter = KeyRows::new(schema, key)?;
-    let mut last: Option<OwnedRow> = None;
-    for batch in batches.iter().filter(|b| b.num_rows() > 0) {
-        let rows = converter.rows(batch)?;
-        let first_fits = last.as_ref().is_none_or(|last| last.row() <= rows.row(0));
-        if !first_fits || (1..rows.num_rows()).any(|i| rows.row(i - 1) > rows.row(i)) {
-            return Ok(false);
+impl OpenTable {
+    /// Stores the rows as the artifact of `port`, encoding on so many threads.
+    ///
+    /// Calls `on_rows` with the number of rows of each finished batch, and `on_encoded` when all
+    /// that is left is to wait for the disk.
+    ///
+    /// # Errors
+    /// If the plan fails, a column that may not be null has nulls, two rows have the same key, or
+    /// the store cannot be written.
+    pub async fn store(
+        mut self,
+        port: &str,
+        store: &Store,
+        threads: usize,
+        on_rows: impl Fn(u64),
+        on_encoded: impl FnOnce(),
+    ) -> Result<PortArtifact, StoreTableError> {
+        let mut order = KeyOrder::new(&self.schema, &self.key)?;
+        let mut sink = ArtifactSink::new(store, Arc::clone(&self.schema), threads)?;
+        while let Some(batch) = self.rows.next().await {
+            let batch = conform(batch?, &self.schema)?;
+            order.check(&batch)?;
+            on_rows(batch.num_rows() as u64);
+            if !sink.send(batch).await {
+                break;
+            }
         }
-        last = Some(rows.row(rows.num_rows() - 1).owned());
+        sink.finish(store, port, self.key, on_encoded).await
     }
-    Ok(true)
 }
 
 /// The key columns of batches as comparable rows.
@@ -254,13 +215,13 @@ impl ArtifactSink {
     }
 }
 
-/// Finds neighbouring rows with equal keys in sorted batches.
-struct DuplicateKeys {
+/// Finds neighbouring rows with equal keys in sorted batches, and batches that are not sorted.
+struct KeyOrder {
     keys: KeyRows,
     last: Option<(OwnedRow, RecordBatch)>,
 }
 
-impl DuplicateKeys {
+impl KeyOrder {
     fn new(schema: &SchemaRef, key: &[String]) -> Result<Self, StepError> {
         Ok(Self { keys: KeyRows::new(schema, key)?, last: None })
     }
@@ -277,14 +238,20 @@ impl DuplicateKeys {
             }
         }
         let rows = self.keys.rows(batch)?;
-        if let Some((last, row)) = &self.last
-            && last.row() == rows.row(0)
-        {
-            return Err(self.report(row, &batch.slice(0, 1)));
+        if let Some((last, row)) = &self.last {
+            match last.row().cmp(&rows.row(0)) {
+                Ordering::Less => {}
+                Ordering::Equal => return Err(self.report(row, &batch.slice(0, 1))),
+                Ordering::Greater => return Err(unsorted()),
+            }
         }
         for i in 1..rows.num_rows() {
-            if rows.row(i - 1) == rows.row(i) {
-                return Err(self.report(&batch.slice(i - 1, 1), &batch.slice(i, 1)));
+            match rows.row(i - 1).cmp(&rows.row(i)) {
+                Ordering::Less => {}
+                Ordering::Equal => {
+                    return Err(self.report(&batch.slice(i - 1, 1), &batch.slice(i, 1)));
+                }
+                Ordering::Greater => return Err(unsorted()),
             }
         }
         let end = rows.num_rows() - 1;
@@ -338,6 +305,11 @@ impl DuplicateKeys {
     }
 }
 
+/// A plan said that its rows come in the order of the key, and they do not.
+fn unsorted() -> StepError {
+    StepError::new("a defect: the rows do not come in the order of their key")
+}
+
 /// Columns of a row that are shown.
 const SHOWN: usize = 4;
 
@@ -369,7 +341,7 @@ mod tests {
 
     fn check(batches: &[&[&str]]) -> Result<(), StepError> {
         let schema = batch(&[]).schema();
-        let mut duplicates = DuplicateKeys::new(&schema, &["id".to_string()]).unwrap();
+        let mut duplicates = KeyOrder::new(&schema, &["id".to_string()]).unwrap();
         batches.iter().try_for_each(|ids| duplicates.check(&batch(ids)))
     }
 
@@ -382,16 +354,23 @@ mod tests {
         }
     }
 
+    #[test]
+    fn rows_out_of_order_are_a_defect() {
+        for batches in [&[&["b", "a"][..]][..], &[&["a", "c"], &[], &["b"]]] {
+            let message = check(batches).unwrap_err().to_string();
+            assert!(message.contains("a defect"), "{message}");
+        }
+    }
+
     #[tokio::test]
     async fn a_table_is_stored_in_the_order_of_its_key_whatever_order_it_comes_in() {
         let store = Store::open("memory://").await.unwrap();
         let table = TableSchema::new(batch(&[]).schema(), None);
         let mut digests = Vec::new();
-        let hints = TableHints { threads: 2, sorted: true };
         for ids in [["a", "b", "c"], ["c", "a", "b"]] {
             let df = crate::session::session(2).read_batch(batch(&ids)).unwrap();
-            let stored =
-                store_table(df, "out", &table, &store, hints, |_| {}, || {}).await.unwrap();
+            let open = open_table(df, &table).await.unwrap();
+            let stored = open.store("out", &store, 2, |_| {}, || {}).await.unwrap();
             digests.push((stored.digest, stored.rows));
         }
         assert_eq!(digests[0], digests[1]);

@@ -131,6 +131,7 @@ mod repository;
 mod repository_paths;
 mod review;
 mod row_reuse;
+mod row_streams;
 mod scale;
 mod score_given;
 mod score_goldens;

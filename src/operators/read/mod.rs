@@ -335,6 +335,11 @@ impl BoundStep for BoundRead {
 }
 
 impl TableStep for BoundRead {
+    // A file may have any size, and is not in the order of its keys.
+    fn bounded(&self) -> bool {
+        true
+    }
+
     fn lower<'a>(
         &'a self,
         cx: &'a LowerContext,

@@ -1,0 +1,110 @@
+//! Row steps read, compute and store window by window: what comes out is the same on any number of
+//! threads, in any memory, for repeated rows and for rows that partly have results.
+
+use std::fmt::Write as _;
+
+use crate::harness::{Outcome, Project};
+
+const WORKFLOW: &str = "\
+galeras: 1
+name: streams
+steps:
+  data: { op: read, with: { path: data.jsonl } }
+  features: { op: ast, from: data }
+  valid:
+    op: validate
+    from: features
+    with: { rules: [{ name: short, check: \"n_words < 16\" }] }
+  asked:
+    op: prompt
+    from: valid
+    with: { treatments: { plain: \"Complete {{ code }}\", polite: \"Please complete {{ code }}\" } }
+  counted: { op: taxonomy, from: asked, with: { column: code } }
+";
+
+/// Rows with methods of which every third is that of an earlier row, and some do not parse.
+fn methods(rows: usize, changed: impl Fn(usize) -> bool) -> String {
+    let mut lines = String::new();
+    for row in 0..rows {
+        let method = if row % 3 == 2 { row / 2 } else { row };
+        let name = if changed(row) { "changed" } else { "f" };
+        let body = match method % 50 {
+            0 => "return (".to_string(),
+            n => format!("a = {n}\\n{}    return a", "    a += 1\\n".repeat(n % 7)),
+        };
+        let id = (row * 7_919) % 100_003;
+        let code = format!("def {name}_{method}(a):\\n    {body}\\n");
+        writeln!(lines, "{{\"id\":\"{id:06}\",\"code\":\"{code}\"}}").unwrap();
+    }
+    lines
+}
+
+fn project(rows: usize) -> Project {
+    let project = Project::new(WORKFLOW);
+    project.write("data.jsonl", methods(rows, |_| false));
+    project
+}
+
+/// Computed and reused rows of a step.
+#[track_caller]
+fn counts(outcome: &Outcome, step: &str) -> (u64, u64) {
+    let step = outcome.step(step);
+    (step["computed_rows"].as_u64().unwrap(), step["reused_rows"].as_u64().unwrap())
+}
+
+#[test]
+fn threads_and_memory_change_nothing() {
+    let project = project(7_000);
+    let first = project.run_ok(&["--jobs", "2", "--cache", "first"]);
+    assert!(first.step("valid")["rows"].as_u64().unwrap() > 3_000, "{first}");
+    assert_eq!(counts(&first, "features"), (7_000, 0));
+    for (jobs, memory) in [("1", "1GiB"), ("3", "64MiB"), ("2", "1MiB")] {
+        let cache = format!("cache-{jobs}");
+        let again = project.run_ok(&["--jobs", jobs, "--memory", memory, "--cache", &cache]);
+        assert_eq!(again.digests(), first.digests(), "{jobs} jobs, {memory}");
+        project.verifies(&cache);
+    }
+    assert_eq!(project.left_behind(), [] as [std::path::PathBuf; 0]);
+}
+
+#[test]
+fn only_changed_rows_are_computed_whatever_the_memory() {
+    let project = project(7_000);
+    project.run_ok(&[]);
+    let changed = |row: usize| row % 100 == 1 && row % 3 != 2;
+    project.write("data.jsonl", methods(7_000, changed));
+    let again = project.run_ok(&["--memory", "1MiB"]);
+    let rows = (0..7_000).filter(|row| changed(*row)).count() as u64;
+    assert_eq!(counts(&again, "features"), (rows, 7_000 - rows), "{again}");
+    let fresh = project.run_ok(&["--cache", "fresh"]);
+    assert_eq!(again.digests(), fresh.digests());
+}
+
+#[test]
+fn a_table_without_rows_goes_through() {
+    let project = project(0);
+    project.write("data.jsonl", "");
+    project.edit("w.yaml", "path: data.jsonl", "path: data.csv");
+    project.write("data.csv", "id,code\n");
+    let run = project.run_ok(&[]);
+    assert_eq!(run.step("counted")["rows"], 0, "{run}");
+}
+
+#[test]
+fn a_row_that_fails_ends_the_step_and_names_the_rule() {
+    let project = project(3_000);
+    project.edit("w.yaml", "check: \"n_words < 16\"", "check: \"n_words < 9\", on_fail: fail");
+    let run = project.run_json(&["--jobs", "2"]).exits(1);
+    let failed = run.step("valid");
+    assert_eq!(failed["status"], "failed", "{run}");
+    assert!(failed["detail"].as_str().unwrap().contains("n_words < 9 is not true"), "{run}");
+}
+
+#[test]
+fn the_plan_says_how_much_memory_a_run_takes() {
+    let project = project(10);
+    let planned = project.run(&["plan", "w.yaml", "--memory", "3GiB"]).exits(0);
+    assert!(planned.stdout.contains("3.0 GiB of memory"), "{planned}");
+    let planned = project.run(&["plan", "w.yaml", "--memory", "512KiB"]).exits(2);
+    assert!(planned.stderr.contains("at least 1MiB"), "{planned}");
+}
