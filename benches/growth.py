@@ -2,9 +2,9 @@
 
 What it shows: tables of distinct methods go through `read -> ast -> validate -> dedup -> sample ->
 cut -> score`, each size into an empty store, under `--memory`. The methods are those of the carried
-corpus; for each row, more than half of the names are replaced by others of the corpus, drawn by a seed, until
-two variants of a method are no duplicates of each other (one row in twenty stays near to another,
-so that `dedup` has something to find).
+corpus; for each row, more than half of the names are replaced by others of the corpus, drawn by a
+seed, so that two variants of a method are hardly ever near duplicates (one row in twenty stays near
+to another, so that `dedup` has something to find).
 
 How to run it: `python3 benches/growth.py [--sizes 100000,1000000,10000000] [--memory 1GiB]
 [--jobs N] [--same] [--data FOLDER] [--galeras PATH]`. The data are made once in `--data` (about
