@@ -197,10 +197,16 @@ fn walk<'n, 't>(
     // walk is in them; no node stands at level 0.
     let (mut first, mut inner) = (0, 0);
     let mut colon: Option<usize> = None;
-    let (mut level, mut height) = (1, 1);
+    // Nodes before the one after this in document order, and where those that are open end: so
+    // that the cursor is not asked for a sibling of each last child, which costs it most.
+    let mut place = 0;
+    let mut ends: Vec<usize> = Vec::with_capacity(32);
+    let mut height = 1;
     let mut cursor = tree.walk();
     'walk: loop {
         let node = cursor.node();
+        let level = ends.len() + 1;
+        place += 1;
         let mut may_have_children = true;
         // ERROR nodes have a number outside of the table.
         match grammar.roles.get(usize::from(node.kind_id())) {
@@ -229,29 +235,30 @@ fn walk<'n, 't>(
             None => features.ast_errors.push(code.get(node.byte_range()).unwrap_or_default()),
         }
         if may_have_children && cursor.goto_first_child() {
-            level += 1;
-            height = height.max(level);
+            ends.push(place - 1 + node.descendant_count());
+            height = height.max(ends.len() + 1);
             continue;
         }
         loop {
-            if inner == level {
+            if inner > ends.len() {
                 inner = 0;
             }
-            if first == level {
+            if first > ends.len() {
                 first = 0;
             }
-            if cursor.goto_next_sibling() {
+            let Some(&end) = ends.last() else { break 'walk };
+            if place < end && cursor.goto_next_sibling() {
                 break;
             }
-            if !cursor.goto_parent() {
+            ends.pop();
+            if ends.is_empty() || !cursor.goto_parent() {
                 break 'walk;
             }
-            level -= 1;
         }
     }
     // The root is not counted.
     features.n_ast_nodes = count(tree.root_node().descendant_count()) - 1;
-    features.ast_levels = if height > 1 { height } else { 0 };
+    features.ast_levels = if height > 1 { count(height) } else { 0 };
     features.n_ast_errors = count(features.ast_errors.len());
     features.n_identifiers = count(identifiers.len());
     if let Some(function) = function {

@@ -110,6 +110,8 @@ struct Frame {
     /// Place in `nodes`, or [`NONE`] inside of a string.
     flat: u32,
     children: bool,
+    /// The first place in document order that is not in it.
+    end: usize,
 }
 
 /// What is known of a kind of node before any is seen.
@@ -206,12 +208,18 @@ impl Shape {
         self.empty.clear();
         self.slices.start(text, mode);
         let strict = mode == CodeBleuMode::Strict;
+        // Nodes that were passed. Where the open ones end is known by it, so that the cursor is not
+        // asked for a sibling of each last child, which costs it most.
+        let mut place = 0;
         let mut cursor = tree.walk();
         loop {
             let node = cursor.node();
             let id = node.kind_id();
             let kind = grammar.kinds.get(usize::from(id)).unwrap_or(&grammar.error);
-            if !(strict && ignored(grammar, kind.class, &mut cursor, text)) {
+            if strict && ignored(grammar, kind.class, &mut cursor, text) {
+                place += node.descendant_count();
+            } else {
+                place += 1;
                 // Asked for before the cursor moves.
                 let field = if kind.named { field(&cursor) } else { 0 };
                 let down = !kind.token && cursor.goto_first_child();
@@ -232,8 +240,14 @@ impl Shape {
                             flat = NONE;
                         }
                     }
-                    let (mix, anonymous) = (kind.mix, !kind.named);
-                    self.frames.push(Frame { mix, anonymous, field, flat, children: false });
+                    self.frames.push(Frame {
+                        mix: kind.mix,
+                        anonymous: !kind.named,
+                        field,
+                        flat,
+                        children: false,
+                        end: place - 1 + node.descendant_count(),
+                    });
                     continue;
                 }
                 let (start, end) = (node.start_byte(), node.end_byte());
@@ -246,8 +260,12 @@ impl Shape {
                 }
                 self.leaf(&node, id, kind, field, start == end);
             }
-            while !cursor.goto_next_sibling() {
-                if !cursor.goto_parent() {
+            loop {
+                let more = self.frames.last().is_some_and(|frame| place < frame.end);
+                if more && cursor.goto_next_sibling() {
+                    break;
+                }
+                if self.frames.len() <= 1 || !cursor.goto_parent() {
                     self.finish();
                     return;
                 }
