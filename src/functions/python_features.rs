@@ -172,14 +172,10 @@ impl Columns {
     }
 
     /// Adds a row. The values stand in the order of [`FEATURES`], kind by kind.
-    fn push(&mut self, result: Result<Features, String>) {
+    fn push(&mut self, result: Result<Features<'_>, String>) {
         match result {
             Ok(f) => {
-                let texts = [
-                    f.signature.as_deref(),
-                    f.docstring.as_deref(),
-                    Some(f.code_no_docstring.as_str()),
-                ];
+                let texts = [f.signature, f.docstring.as_deref(), Some(&*f.code_no_docstring)];
                 let counts = [
                     f.d_n_words,
                     Some(f.n_ast_errors),

@@ -18,14 +18,6 @@ const READ: usize = 1 << 20;
 /// A token that neither the model nor the prompt has.
 pub(super) const UNKNOWN: u32 = CUT - 1;
 
-/// Words that say nothing about what a piece of code is about.
-const KEYWORDS: [&str; 35] = [
-    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue",
-    "def", "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import",
-    "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while",
-    "with", "yield",
-];
-
 /// Buffers that are used again from one prompt to the next.
 #[derive(Default)]
 pub(super) struct Buffers {
@@ -69,9 +61,15 @@ impl Buffers {
             Some(end) => [recent.get(..end - half.len()), recent.get(end..)],
             None => [Some(recent), None],
         };
+        // Each token is split off and looked up once. Parts end with a mark.
+        let mut found: Vec<(&str, Option<u32>)> = Vec::with_capacity(recent.len() / 3);
+        for part in parts.into_iter().flatten() {
+            found.extend(split(part).map(|token| (token, model.vocabulary.find(token))));
+            found.push(("", Some(CUT)));
+        }
         let mut lexicon = Lexicon { model, added: Vec::new(), points: Vec::new() };
-        let tokens = || parts.iter().flatten().flat_map(|part| split(part));
-        lexicon.added.extend(tokens().filter(|token| model.vocabulary.find(token).is_none()));
+        let unknown = found.iter().filter(|(_, number)| number.is_none());
+        lexicon.added.extend(unknown.map(|(token, _)| *token));
         lexicon.added.sort_unstable();
         lexicon.added.dedup();
         lexicon.points.extend(lexicon.added.iter().map(|token| model.vocabulary.point(token)));
@@ -80,23 +78,21 @@ impl Buffers {
         self.mentions.resize(self.mentions.len().max(model.vocabulary.len() as usize), 0);
         self.tokens.clear();
         let mut spaced = String::new();
-        for part in parts.into_iter().flatten() {
-            for token in split(part) {
-                let number = lexicon.find(token);
-                self.tokens.push(number);
-                let name = unspaced(token);
-                let seen = self.mentions.get(number as usize) == Some(&self.prompts);
-                if !seen && is_name(name) {
-                    spaced.clear();
-                    spaced.extend([" ", name]);
-                    for form in [name, &spaced] {
-                        if let Some(number) = model.vocabulary.find(form) {
-                            self.mentions[number as usize] = self.prompts;
-                        }
+        for (token, known) in found {
+            let number = known.or_else(|| lexicon.find_added(token)).unwrap_or(UNKNOWN);
+            self.tokens.push(number);
+            let name = unspaced(token);
+            let seen = self.mentions.get(number as usize) == Some(&self.prompts);
+            if !seen && is_name(name) {
+                spaced.clear();
+                spaced.extend([" ", name]);
+                for form in [name, &spaced] {
+                    let form = if form == token { known } else { model.vocabulary.find(form) };
+                    if let Some(number) = form {
+                        self.mentions[number as usize] = self.prompts;
                     }
                 }
             }
-            self.tokens.push(CUT);
         }
         self.trie.count(&self.tokens, model.order);
         lexicon
@@ -114,11 +110,13 @@ impl Buffers {
 impl<'a> Lexicon<'a> {
     /// The number of a token, or [`UNKNOWN`].
     pub(super) fn find(&self, token: &str) -> u32 {
-        let added = || {
-            let at = self.added.binary_search(&token).ok()?;
-            Some(self.model.vocabulary.len() + at as u32)
-        };
-        self.model.vocabulary.find(token).or_else(added).unwrap_or(UNKNOWN)
+        self.model.vocabulary.find(token).or_else(|| self.find_added(token)).unwrap_or(UNKNOWN)
+    }
+
+    /// The number of a token that only the prompt has.
+    fn find_added(&self, token: &str) -> Option<u32> {
+        let at = self.added.binary_search(&token).ok()?;
+        Some(self.model.vocabulary.len() + at as u32)
     }
 
     /// The text of a token; empty for marks.
@@ -168,5 +166,47 @@ impl<'a> Lexicon<'a> {
 }
 
 fn is_name(word: &str) -> bool {
-    Kind::of(word) == Kind::Word && !KEYWORDS.contains(&word)
+    Kind::of(word) == Kind::Word && !is_keyword(word)
+}
+
+/// Whether a word says nothing about what a piece of code is about.
+fn is_keyword(word: &str) -> bool {
+    matches!(
+        word,
+        "False"
+            | "None"
+            | "True"
+            | "and"
+            | "as"
+            | "assert"
+            | "async"
+            | "await"
+            | "break"
+            | "class"
+            | "continue"
+            | "def"
+            | "del"
+            | "elif"
+            | "else"
+            | "except"
+            | "finally"
+            | "for"
+            | "from"
+            | "global"
+            | "if"
+            | "import"
+            | "in"
+            | "is"
+            | "lambda"
+            | "nonlocal"
+            | "not"
+            | "or"
+            | "pass"
+            | "raise"
+            | "return"
+            | "try"
+            | "while"
+            | "with"
+            | "yield"
+    )
 }

@@ -1,6 +1,6 @@
 //! A token n-gram language model of Python code: the built-in baseline "model".
 //!
-//! Here: the tokens (`tokens`, `vocabulary`), the counts (`trie`), training and leaving texts
+//! Here: the tokens (`tokens`, `vocabulary`, `text_hash`), the counts (`trie`), training and leaving texts
 //! out (`model`), what the words of a prompt add (`cache`), the choice of the next token
 //! (`candidates`, `draw`) and the loop that writes a completion (`complete`). Not here:
 //! prompts, rows, threads, and how a seed is derived from a row's id: that is the caller's.
@@ -42,6 +42,7 @@ mod candidates;
 mod complete;
 mod draw;
 mod model;
+mod text_hash;
 mod tokens;
 mod trie;
 mod vocabulary;

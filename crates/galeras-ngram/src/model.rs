@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use super::text_hash::TextHash;
 use super::tokens::{Kind, split};
 use super::trie::{MOST, Trie};
 use super::vocabulary::{BEGIN, CUT, END, Vocabulary};
@@ -52,7 +53,7 @@ impl NgramModel {
     /// [`TooLong`] if the texts have 2^32 - 1 tokens or more, three marks per text included.
     pub fn train(order: usize, texts: &[&str]) -> Result<Self, TooLong> {
         let order = order.clamp(2, MOST);
-        let mut seen: HashMap<&str, u32> = HashMap::new();
+        let mut seen: HashMap<&str, u32, TextHash> = HashMap::with_hasher(TextHash::new());
         let mut tokens = Vec::new();
         for text in texts {
             tokens.push(BEGIN);

@@ -80,37 +80,80 @@ pub(super) fn joins(token: &str, next: &str) -> bool {
 
 /// The length in bytes of the first token.
 fn length(text: &str) -> usize {
-    let blank = run(text, is_space);
-    let start = match (text.get(..blank), text.len() > blank) {
-        (Some("" | " "), true) => blank,
-        _ => return blank,
-    };
-    let rest = text.get(start..).unwrap_or_default();
-    start + solid(rest)
+    let bytes = text.as_bytes();
+    let blank =
+        bytes.iter().take_while(|byte| CLASSES[usize::from(**byte)] == Class::Space).count();
+    if blank == text.len() || blank > 1 || (blank == 1 && bytes[0] != b' ') {
+        return blank;
+    }
+    solid_end(text, blank)
 }
 
-/// The length of the first token of a text that starts with no white space.
-fn solid(text: &str) -> usize {
-    let word = run(text, is_word);
-    if word > 0 {
-        let fraction = text.get(word..).and_then(|rest| rest.strip_prefix('.'));
-        let digits = fraction.map_or(0, |rest| run(rest, is_word));
-        let decimal = fraction.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-            && text.bytes().take(word).all(|byte| byte.is_ascii_digit() || byte == b'_')
-            && text.starts_with(|c: char| c.is_ascii_digit());
-        return if decimal { word + 1 + digits } else { word };
+/// Where the token ends that begins at `start` with no white space.
+fn solid_end(text: &str, start: usize) -> usize {
+    let rest = text.as_bytes().get(start..).unwrap_or_default();
+    let end = word_end(text, start);
+    if end > start {
+        let word = &rest[..end - start];
+        let decimal = word[0].is_ascii_digit()
+            && rest.get(word.len()) == Some(&b'.')
+            && rest.get(word.len() + 1).is_some_and(u8::is_ascii_digit)
+            && word.iter().all(|byte| byte.is_ascii_digit() || *byte == b'_');
+        return if decimal { word_end(text, end + 1) } else { end };
     }
-    if text.as_bytes().get(1).is_some_and(u8::is_ascii_punctuation)
-        && let Some(sign) = SIGNS.iter().find(|sign| text.starts_with(**sign))
+    let [first, second] = [0, 1].map(|at| rest.get(at).copied().unwrap_or_default());
+    // No longer sign begins with a bracket, a comma or another of these.
+    if second.is_ascii_punctuation()
+        && !matches!(first, b'(' | b')' | b'[' | b']' | b'{' | b'}' | b',')
+        && let Some(sign) = SIGNS.iter().find(|sign| rest.starts_with(sign.as_bytes()))
     {
-        return sign.len();
+        return start + sign.len();
     }
-    text.chars().next().map_or(0, char::len_utf8)
+    let first = text.get(start..).and_then(|rest| rest.chars().next());
+    start + first.map_or(0, char::len_utf8)
 }
 
-fn run(text: &str, belongs: impl Fn(char) -> bool) -> usize {
-    text.find(|c| !belongs(c)).unwrap_or(text.len())
+/// Where the characters of words end that stand at `start`.
+fn word_end(text: &str, start: usize) -> usize {
+    let bytes = text.as_bytes();
+    let mut at = start;
+    while let Some(&byte) = bytes.get(at) {
+        match CLASSES[usize::from(byte)] {
+            Class::Word => at += 1,
+            Class::Space | Class::Sign => break,
+            Class::BeyondAscii => match text.get(at..).and_then(|rest| rest.chars().next()) {
+                Some(c) if is_word(c) => at += c.len_utf8(),
+                _ => break,
+            },
+        }
+    }
+    at
 }
+
+/// What a byte is to tokens.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Space,
+    Word,
+    Sign,
+    /// The character decides.
+    BeyondAscii,
+}
+
+const CLASSES: [Class; 256] = {
+    let mut classes = [Class::BeyondAscii; 256];
+    let mut byte: u8 = 0;
+    while byte < 0x80 {
+        classes[byte as usize] = match byte {
+            b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c => Class::Space,
+            b'_' => Class::Word,
+            _ if byte.is_ascii_alphanumeric() => Class::Word,
+            _ => Class::Sign,
+        };
+        byte += 1;
+    }
+    classes
+};
 
 fn is_space(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c')

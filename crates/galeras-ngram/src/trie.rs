@@ -32,20 +32,8 @@ pub(super) struct Trie {
     levels: [Level; MOST],
     /// What followed each kind of token, added up.
     kinds: [Option<(Vec<u32>, Vec<u32>)>; Kind::COUNT],
-    work: Work,
-}
-
-/// Buffers of counting.
-#[derive(Default)]
-struct Work {
-    /// Where the n-grams of the current length start, those of one n-gram side by side.
-    starts: Vec<u32>,
-    next: Vec<u32>,
-    /// Where each n-gram's part of `starts` ends.
-    ends: Vec<usize>,
-    next_ends: Vec<usize>,
-    /// Token and start of each occurrence of one n-gram.
-    keys: Vec<u64>,
+    /// The places where n-grams start, in the order of the n-grams: a buffer of counting.
+    starts: Vec<u64>,
 }
 
 /// The tokens that followed something, ascending, and how often.
@@ -85,65 +73,61 @@ impl Trie {
     /// Counts all n-grams of 1 to `order` tokens. Each sequence of `tokens` ends with
     /// [`CUT`], as does the last. There are fewer than `u32::MAX` tokens.
     pub(super) fn count(&mut self, tokens: &[u32], order: usize) {
-        self.count_sequences(tokens, order, |starts| starts.len() as u32);
+        self.count_sequences(tokens, order, |_| 1);
     }
 
     /// The same where each sequence stands for several equal ones: for as many as `times` says
     /// at the place of each of its tokens. There are fewer than `u32::MAX` tokens in all of them.
     pub(super) fn count_repeated(&mut self, tokens: &[u32], times: &[u32], order: usize) {
-        let times = |start: &u64| times.get(*start as u32 as usize).copied().unwrap_or_default();
-        self.count_sequences(tokens, order, |starts| starts.iter().map(times).sum());
+        self.count_sequences(tokens, order, |start| times.get(start).copied().unwrap_or_default());
     }
 
-    /// Counts n-grams. `occurrences` takes the keys of one n-gram, whose lower halves are the
-    /// places where it starts.
-    fn count_sequences(
-        &mut self,
-        tokens: &[u32],
-        order: usize,
-        occurrences: impl Fn(&[u64]) -> u32,
-    ) {
-        let work = &mut self.work;
-        work.starts.clear();
-        work.starts.extend(0..tokens.len() as u32);
-        work.ends.clear();
-        work.ends.push(tokens.len());
+    /// Counts n-grams, those that start at a place as often as `times` says of it.
+    fn count_sequences(&mut self, tokens: &[u32], order: usize, times: impl Fn(usize) -> u32) {
         self.kinds = Default::default();
-        for (depth, level) in self.levels.iter_mut().enumerate() {
+        for level in &mut self.levels {
             level.tokens.clear();
             level.counts.clear();
             level.first.clear();
-            work.next.clear();
-            work.next_ends.clear();
-            if depth < order {
-                let mut from = 0;
-                for &end in &work.ends {
-                    level.first.push(level.tokens.len() as u32);
-                    let keys = work.starts[from..end].iter().filter_map(|&start| {
-                        let token = tokens[start as usize + depth];
-                        (token != CUT).then_some(u64::from(token) << 32 | u64::from(start))
-                    });
-                    work.keys.clear();
-                    work.keys.extend(keys);
-                    work.keys.sort_unstable();
-                    for group in work.keys.chunk_by(|a, b| a >> 32 == b >> 32) {
-                        level.tokens.push((group[0] >> 32) as u32);
-                        level.counts.push(occurrences(group));
-                        work.next.extend(group.iter().map(|&key| key as u32));
-                        work.next_ends.push(work.next.len());
-                    }
-                    from = end;
+        }
+        self.starts.clear();
+        let starts = (0..tokens.len()).filter(|&start| tokens[start] != CUT);
+        self.starts.extend(starts.map(|start| keyed(tokens[start], start as u64)));
+        sort(&mut self.starts, tokens, 0, order);
+        self.levels[0].first.push(0);
+        let mut last: &[u32] = &[];
+        for &key in &self.starts {
+            let start = key as u32 as usize;
+            let end = tokens.len().min(start + order);
+            let ngram = &tokens[start..end];
+            let known = last.iter().zip(ngram).take_while(|(a, b)| a == b).count();
+            let times = times(start);
+            for (depth, &token) in ngram.iter().enumerate().take_while(|(_, token)| **token != CUT)
+            {
+                let level = &mut self.levels[depth];
+                if depth < known
+                    && let Some(count) = level.counts.last_mut()
+                {
+                    *count += times;
+                    continue;
                 }
-                level.first.push(level.tokens.len() as u32);
+                level.tokens.push(token);
+                level.counts.push(times);
+                if depth + 1 < order {
+                    let longer = &mut self.levels[depth + 1];
+                    longer.first.push(longer.tokens.len() as u32);
+                }
             }
-            std::mem::swap(&mut work.starts, &mut work.next);
-            std::mem::swap(&mut work.ends, &mut work.next_ends);
+            last = ngram;
+        }
+        for level in self.levels.iter_mut().take(order) {
+            level.first.push(level.tokens.len() as u32);
         }
     }
 
     /// Gives up the buffers of counting and the slack of the arrays.
     pub(super) fn shrink(&mut self) {
-        self.work = Work::default();
+        self.starts = Vec::new();
         for level in &mut self.levels {
             level.tokens.shrink_to_fit();
             level.counts.shrink_to_fit();
@@ -158,6 +142,10 @@ impl Trie {
             state.0[depth + 1] = state.0[depth].and_then(|node| {
                 let range = self.children(depth, node);
                 let tokens = &self.levels[depth].tokens[range.clone()];
+                // A trie of all texts has all tokens at the start, each at its number.
+                if depth == 0 && tokens.get(token as usize) == Some(&token) {
+                    return Some(token);
+                }
                 tokens.binary_search(&token).ok().map(|at| (range.start + at) as u32)
             });
         }
@@ -201,6 +189,30 @@ impl Trie {
         // Level `depth` records where the children of each of its parents start.
         let bound = |at: usize| self.levels[depth].first.get(at).map_or(0, |&at| at as usize);
         bound(node as usize)..bound(node as usize + 1)
+    }
+}
+
+/// A place with a token to sort it by.
+fn keyed(token: u32, start: u64) -> u64 {
+    u64::from(token) << 32 | start
+}
+
+/// Sorts places by the tokens that stand there, of which `order` count. The first `depth` are
+/// equal, and the places are keyed by the next one.
+fn sort(starts: &mut [u64], tokens: &[u32], depth: usize, order: usize) {
+    starts.sort_unstable();
+    if depth + 1 >= order {
+        return;
+    }
+    for equal in starts.chunk_by_mut(|a, b| a >> 32 == b >> 32) {
+        // Most n-grams are rare: what is alone is in its place, whatever follows.
+        if equal.len() > 1 && equal[0] >> 32 != u64::from(CUT) {
+            for key in &mut *equal {
+                let start = u64::from(*key as u32);
+                *key = keyed(tokens[start as usize + depth + 1], start);
+            }
+            sort(equal, tokens, depth + 1, order);
+        }
     }
 }
 

@@ -6,8 +6,9 @@
 //! order of the training texts, and the tokens that start with something are neighbours.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
+
+use super::text_hash::TextHash;
 
 /// The mark before every text. It is context only and never drawn.
 pub(super) const BEGIN: u32 = 0;
@@ -25,15 +26,13 @@ pub(super) struct Vocabulary {
     ends: Vec<usize>,
     /// An open-addressing table of numbers; at most half of it is taken.
     slots: Vec<u32>,
-    /// Keys that differ from run to run only move the slots, and they keep the time of a
-    /// look-up safe from texts that were made to collide.
-    hasher: RandomState,
+    hash: TextHash,
 }
 
 impl Vocabulary {
     /// Numbers tokens. Returns the new number for each number of `found`, which has all
     /// tokens but the marks, numbered without gaps in any order from `END + 1` on.
-    pub(super) fn new(seen: HashMap<&str, u32>) -> (Self, Vec<u32>) {
+    pub(super) fn new<S>(seen: HashMap<&str, u32, S>) -> (Self, Vec<u32>) {
         let mut sorted: Vec<(&str, u32)> = seen.into_iter().collect();
         sorted.sort_unstable();
         let count = sorted.len() + 2;
@@ -43,7 +42,7 @@ impl Vocabulary {
             text: String::with_capacity(sorted.iter().map(|(token, _)| token.len()).sum()),
             ends: vec![0; 2],
             slots: vec![FREE; (count * 2).next_power_of_two()],
-            hasher: RandomState::new(),
+            hash: TextHash::new(),
         };
         vocabulary.ends.reserve(sorted.len());
         for (number, (token, old)) in (END + 1..).zip(sorted) {
@@ -101,7 +100,7 @@ impl Vocabulary {
     /// The slot of a token, or the one that it would take.
     fn slot(&self, token: &str) -> usize {
         let mask = self.slots.len() - 1;
-        let mut at = self.hasher.hash_one(token) as usize & mask;
+        let mut at = self.hash.of(token) as usize & mask;
         while self.slots[at] != FREE && self.text(self.slots[at]) != token {
             at = (at + 1) & mask;
         }
@@ -111,13 +110,16 @@ impl Vocabulary {
 
 #[cfg(test)]
 mod tests {
+    use std::hash::RandomState;
+
     use super::*;
 
     #[test]
     fn numbers_follow_the_text_and_prefixes_are_ranges() {
         let seen = ["b", "ab", "a", "", "ac", "é"];
         let seen = seen.iter().filter(|token| !token.is_empty()).zip(2..);
-        let (vocabulary, numbers) = Vocabulary::new(seen.map(|(&token, n)| (token, n)).collect());
+        let (vocabulary, numbers) =
+            Vocabulary::new::<RandomState>(seen.map(|(&token, n)| (token, n)).collect());
         assert_eq!(numbers, [0, 1, 5, 3, 2, 4, 6]);
         let texts: Vec<&str> = (0..vocabulary.len()).map(|n| vocabulary.text(n)).collect();
         assert_eq!(texts, ["", "", "a", "ab", "ac", "b", "é"]);

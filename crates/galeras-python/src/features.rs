@@ -7,29 +7,30 @@
 //! Source: the published Galeras pipeline; columns equal its numbers on the same text with
 //! the same grammar (tree-sitter-python 0.25), see `tests/reference/python_features.py`.
 
-use std::collections::HashSet;
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use tree_sitter::{Node, Tree};
+use tree_sitter::{Language, Node, Tree};
 
+use super::distinct::Distinct;
 use super::lizard::{CodeSize, size_with};
 use super::parse::{ParseError, PythonParser};
 use super::scan::is_space;
 
 /// Measures of one method. Counts are plain numbers of things.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Features {
+pub struct Features<'t> {
     /// From `def` or `async` up to and including the colon; `None` without a definition.
-    pub signature: Option<String>,
+    pub signature: Option<&'t str>,
     /// See [`DocstringRule`]; without quotes, not dedented, escapes as written.
-    pub docstring: Option<String>,
+    pub docstring: Option<Cow<'t, str>>,
     /// Words of the docstring, separated by white space.
     pub d_n_words: Option<i64>,
     /// The text without the docstring and its quotes; nothing else is removed.
-    pub code_no_docstring: String,
+    pub code_no_docstring: Cow<'t, str>,
     /// Texts of the ERROR nodes in document order, an outer one before those inside it.
-    pub ast_errors: Vec<String>,
+    pub ast_errors: Vec<&'t str>,
     /// ERROR nodes; tokens that the parser supposed (MISSING) do not count.
     pub n_ast_errors: i64,
     /// Height of the tree in nodes; 0 if the root has no child.
@@ -56,7 +57,7 @@ pub struct Features {
     /// Parameter names of the first function in order, without the separators `/` and `*`;
     /// `*args` is `args`, `**kw` is `kw`; the names of a Python 2 tuple parameter follow
     /// one another.
-    pub parameters: Vec<String>,
+    pub parameters: Vec<&'t str>,
 }
 
 /// What counts as the docstring.
@@ -81,7 +82,7 @@ pub enum DocstringRule {
 /// # Errors
 /// [`ParseError::TooLarge`] and [`ParseError::TooComplex`] if the text is over the bounds of
 /// [`PythonParser::parse`]. A syntax error is counted, not returned.
-pub fn features(parser: &mut PythonParser, code: &str) -> Result<Features, ParseError> {
+pub fn features<'t>(parser: &mut PythonParser, code: &'t str) -> Result<Features<'t>, ParseError> {
     features_with(parser, code, DocstringRule::Published)
 }
 
@@ -89,40 +90,28 @@ pub fn features(parser: &mut PythonParser, code: &str) -> Result<Features, Parse
 ///
 /// # Errors
 /// As [`features`].
-pub fn features_with(
+pub fn features_with<'t>(
     parser: &mut PythonParser,
-    code: &str,
+    code: &'t str,
     rule: DocstringRule,
-) -> Result<Features, ParseError> {
-    let tree = parser.parse(code)?;
-    let walk = Walk::over(&tree, code);
-    let mut features = Features {
-        n_ast_errors: count(walk.errors.len()),
-        ast_levels: if walk.height > 1 { walk.height } else { 0 },
-        n_ast_nodes: walk.nodes,
-        n_identifiers: count(walk.identifiers.len()),
-        n_returns: walk.returns,
-        ..Features::default()
-    };
-    let owned = |range: Range<usize>| code.get(range).unwrap_or_default().to_owned();
-    features.ast_errors = walk.errors.into_iter().map(owned).collect();
-    if let Some(function) = walk.function {
-        features.signature = signature(function, code);
-        features.parameters = parameters(function, code);
-    }
+) -> Result<Features<'t>, ParseError> {
+    let tree = parser.parse_anew(code)?;
+    let mut features = Features::default();
+    let distinct = &mut parser.buffers.distinct;
+    let function = walk(&tree, code, distinct, &mut features);
     let (text, docstring) = match rule {
         DocstringRule::Published => split_published(code),
-        DocstringRule::FirstStatement => split_first_statement(walk.function, code),
+        DocstringRule::FirstStatement => split_first_statement(function, code),
     };
-    features.d_n_words = docstring.as_deref().map(|text| words(text).count()).map(count);
+    features.d_n_words = docstring.as_deref().map(|text| count(word_places(text).count()));
     features.docstring = docstring;
     features.n_whitespaces = count(text.bytes().filter(|&byte| byte == b' ').count());
-    let mut vocabulary = HashSet::with_capacity(128);
-    for word in words(&text) {
+    distinct.start();
+    for word in word_places(&text) {
         features.n_words += 1;
-        vocabulary.insert(word);
+        distinct.add(text.as_bytes(), word.start, word.end);
     }
-    features.vocab_size = count(vocabulary.len());
+    features.vocab_size = count(distinct.len());
     features.code_no_docstring = text;
     let size = size_with(code, &mut parser.buffers).unwrap_or_default();
     CodeSize {
@@ -133,98 +122,150 @@ pub fn features_with(
     Ok(features)
 }
 
-/// What one pass over the tree collects.
-struct Walk<'t> {
-    nodes: i64,
-    height: i64,
-    errors: Vec<Range<usize>>,
-    identifiers: HashSet<&'t str>,
-    returns: i64,
-    /// The first function of the text.
-    function: Option<Node<'t>>,
+/// What a kind of node is to the walk.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// Nothing, and without children.
+    Token,
+    /// Nothing itself.
+    Inner,
+    Identifier,
+    Colon,
+    Returning,
+    Function,
+    /// A class or a lambda, whose returns are its own.
+    Scope,
 }
 
-/// Node kinds that the walk asks for, as the grammar's ids.
-struct Ids {
+/// What the grammar calls what is asked for, as numbers: it finds names by comparing them all.
+struct Grammar {
+    /// By the number of a kind.
+    roles: Vec<Role>,
     identifier: u16,
-    function: u16,
-    class: u16,
-    lambda: u16,
-    returning: u16,
+    default_parameter: u16,
+    typed_default_parameter: u16,
+    typed_parameter: u16,
+    list_splat: u16,
+    dictionary_splat: u16,
+    tuple: u16,
+    parameters_field: u16,
+    name_field: u16,
 }
 
-/// Looked up once: the grammar finds an id by comparing names.
-static IDS: LazyLock<Ids> = LazyLock::new(|| {
-    let language = tree_sitter::Language::from(tree_sitter_python::LANGUAGE);
+static GRAMMAR: LazyLock<Grammar> = LazyLock::new(|| {
+    let language = Language::from(tree_sitter_python::LANGUAGE);
     let id = |kind| language.id_for_node_kind(kind, true);
-    Ids {
+    // No field has the number 0.
+    let field = |name| language.field_id_for_name(name).map_or(0, u16::from);
+    // The tokens of a grammar come first, then its start symbol and the other rules.
+    let start = id("module");
+    let role = |kind: u16| match (language.node_kind_for_id(kind), kind < start) {
+        (Some("identifier"), true) => Role::Identifier,
+        (Some(":"), true) => Role::Colon,
+        (_, true) => Role::Token,
+        (Some("return_statement"), _) => Role::Returning,
+        (Some("function_definition"), _) => Role::Function,
+        (Some("class_definition" | "lambda"), _) => Role::Scope,
+        _ => Role::Inner,
+    };
+    let kinds = u16::try_from(language.node_kind_count()).unwrap_or(u16::MAX);
+    Grammar {
+        roles: (0..kinds).map(role).collect(),
         identifier: id("identifier"),
-        function: id("function_definition"),
-        class: id("class_definition"),
-        lambda: id("lambda"),
-        returning: id("return_statement"),
+        default_parameter: id("default_parameter"),
+        typed_default_parameter: id("typed_default_parameter"),
+        typed_parameter: id("typed_parameter"),
+        list_splat: id("list_splat_pattern"),
+        dictionary_splat: id("dictionary_splat_pattern"),
+        tuple: id("tuple_pattern"),
+        parameters_field: field("parameters"),
+        name_field: field("name"),
     }
 });
 
-/// The id of ERROR nodes in every grammar (`ts_builtin_sym_error`).
-const ERROR: u16 = u16::MAX;
-
-impl<'t> Walk<'t> {
-    fn over(tree: &'t Tree, code: &'t str) -> Self {
-        let ids = &*IDS;
-        let mut walk = Self {
-            nodes: -1,
-            height: 0,
-            errors: Vec::new(),
-            identifiers: HashSet::with_capacity(64),
-            returns: 0,
-            function: None,
-        };
-        // Level of the first function, and of the outermost definition inside of it.
-        let mut first: Option<i64> = None;
-        let mut inner: Option<i64> = None;
-        let mut level = 1;
-        let mut cursor = tree.walk();
+/// The one walk over the tree: fills in what it shows, and gives the first function of the text.
+fn walk<'n, 't>(
+    tree: &'n Tree,
+    code: &'t str,
+    identifiers: &mut Distinct,
+    features: &mut Features<'t>,
+) -> Option<Node<'n>> {
+    let grammar = &*GRAMMAR;
+    identifiers.start();
+    let mut function: Option<Node<'n>> = None;
+    // Levels of the first function and of the outermost definition inside of it, while the
+    // walk is in them; no node stands at level 0.
+    let (mut first, mut inner) = (0, 0);
+    let mut colon: Option<usize> = None;
+    // Nodes before the one after this in document order, and where those that are open end: so
+    // that the cursor is not asked for a sibling of each last child, which costs it most.
+    let mut place = 0;
+    let mut ends: Vec<usize> = Vec::with_capacity(32);
+    let mut height = 1;
+    let mut cursor = tree.walk();
+    'walk: loop {
+        let node = cursor.node();
+        let level = ends.len() + 1;
+        place += 1;
+        let mut may_have_children = true;
+        // ERROR nodes have a number outside of the table.
+        match grammar.roles.get(usize::from(node.kind_id())) {
+            Some(Role::Inner) => {}
+            Some(Role::Token) => may_have_children = false,
+            Some(Role::Identifier) => {
+                identifiers.add(code.as_bytes(), node.start_byte(), node.end_byte());
+                may_have_children = false;
+            }
+            Some(Role::Colon) => {
+                if first > 0 && level == first + 1 && colon.is_none() {
+                    colon = Some(node.end_byte());
+                }
+                may_have_children = false;
+            }
+            Some(Role::Returning) => features.n_returns += i64::from(first > 0 && inner == 0),
+            Some(Role::Function) if function.is_none() => {
+                function = Some(node);
+                first = level;
+            }
+            Some(Role::Function | Role::Scope) => {
+                if first > 0 && inner == 0 {
+                    inner = level;
+                }
+            }
+            None => features.ast_errors.push(code.get(node.byte_range()).unwrap_or_default()),
+        }
+        if may_have_children && cursor.goto_first_child() {
+            ends.push(place - 1 + node.descendant_count());
+            height = height.max(ends.len() + 1);
+            continue;
+        }
         loop {
-            let node = cursor.node();
-            walk.nodes += 1;
-            walk.height = walk.height.max(level);
-            let kind = node.kind_id();
-            if kind == ids.identifier {
-                walk.identifiers.extend(code.get(node.byte_range()));
-            } else if kind == ids.returning {
-                walk.returns += i64::from(first.is_some() && inner.is_none());
-            } else if kind == ids.function && walk.function.is_none() {
-                walk.function = Some(node);
-                first = Some(level);
-            } else if kind == ids.function || kind == ids.class || kind == ids.lambda {
-                if first.is_some() && inner.is_none() {
-                    inner = Some(level);
-                }
-            } else if kind == ERROR {
-                walk.errors.push(node.byte_range());
+            if inner > ends.len() {
+                inner = 0;
             }
-            if cursor.goto_first_child() {
-                level += 1;
-                continue;
+            if first > ends.len() {
+                first = 0;
             }
-            loop {
-                if inner == Some(level) {
-                    inner = None;
-                }
-                if first == Some(level) {
-                    first = None;
-                }
-                if cursor.goto_next_sibling() {
-                    break;
-                }
-                if !cursor.goto_parent() {
-                    return walk;
-                }
-                level -= 1;
+            let Some(&end) = ends.last() else { break 'walk };
+            if place < end && cursor.goto_next_sibling() {
+                break;
+            }
+            ends.pop();
+            if ends.is_empty() || !cursor.goto_parent() {
+                break 'walk;
             }
         }
     }
+    // The root is not counted.
+    features.n_ast_nodes = count(tree.root_node().descendant_count()) - 1;
+    features.ast_levels = if height > 1 { count(height) } else { 0 };
+    features.n_ast_errors = count(features.ast_errors.len());
+    features.n_identifiers = count(identifiers.len());
+    if let Some(function) = function {
+        features.signature = colon.and_then(|end| code.get(function.start_byte()..end));
+        parameters(function, code, &mut features.parameters);
+    }
+    function
 }
 
 fn count(n: usize) -> i64 {
@@ -234,73 +275,179 @@ fn count(n: usize) -> i64 {
 /// The words of a text in order, as Python's `str.split()` gives them: maximal runs of
 /// characters that are not white space. U+001C to U+001F separate too.
 pub fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(is_space).filter(|word| !word.is_empty())
+    word_places(text).filter_map(|place| text.get(place))
 }
 
-fn signature(function: Node<'_>, code: &str) -> Option<String> {
-    let mut cursor = function.walk();
-    let colon = function.children(&mut cursor).find(|child| child.kind() == ":")?;
-    code.get(function.start_byte()..colon.end_byte()).map(str::to_owned)
-}
-
-fn parameters(function: Node<'_>, code: &str) -> Vec<String> {
-    let mut names = Vec::new();
-    let Some(list) = function.child_by_field_name("parameters") else {
-        return names;
+/// As [`words`], by their places.
+fn word_places(text: &str) -> impl Iterator<Item = Range<usize>> {
+    let bytes = text.as_bytes();
+    // The length of the character at a place, and whether it is white space.
+    let beyond_ascii = |at: usize| {
+        let c = text.get(at..).and_then(|rest| rest.chars().next());
+        c.map_or((1, true), |c| (c.len_utf8(), is_space(c)))
     };
-    // Names stand at the front of a parameter; defaults and types follow in fields.
-    let mut open: Vec<Node<'_>> = named_children(list);
-    open.reverse();
-    while let Some(node) = open.pop() {
-        match node.kind() {
-            "identifier" => names.extend(code.get(node.byte_range()).map(str::to_owned)),
-            "default_parameter" | "typed_default_parameter" => {
-                open.extend(node.child_by_field_name("name"));
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        while let Some(&byte) = bytes.get(at) {
+            match CLASSES[usize::from(byte)] {
+                Class::Space => at += 1,
+                Class::Word => break,
+                Class::BeyondAscii => match beyond_ascii(at) {
+                    (length, true) => at += length,
+                    (_, false) => break,
+                },
             }
-            "typed_parameter" => open.extend(node.named_child(0)),
-            "list_splat_pattern" | "dictionary_splat_pattern" | "tuple_pattern" => {
-                open.extend(named_children(node).into_iter().rev());
+        }
+        let start = at;
+        while let Some(&byte) = bytes.get(at) {
+            match CLASSES[usize::from(byte)] {
+                Class::Word => at += 1,
+                Class::Space => break,
+                Class::BeyondAscii => match beyond_ascii(at) {
+                    (length, false) => at += length,
+                    (_, true) => break,
+                },
             }
-            _ => {}
+        }
+        (start < at).then_some(start..at)
+    })
+}
+
+/// What a byte is to words.
+#[derive(Clone, Copy)]
+enum Class {
+    Word,
+    Space,
+    /// The character decides.
+    BeyondAscii,
+}
+
+const CLASSES: [Class; 256] = {
+    let mut classes = [Class::Word; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        if matches!(byte, 0x09..=0x0d | 0x1c..=0x20) {
+            classes[byte] = Class::Space;
+        } else if byte >= 0x80 {
+            classes[byte] = Class::BeyondAscii;
+        }
+        byte += 1;
+    }
+    classes
+};
+
+/// Which of the children of a node are names of parameters, or hold some.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Named,
+    /// The first that is named; then none.
+    FirstNamed,
+    /// The first in the field `name`; then none.
+    Name,
+    None,
+}
+
+impl Grammar {
+    /// What is looked at inside of a node that stands where a parameter does. Names stand at the
+    /// front; defaults and types follow in fields.
+    fn part_of(&self, kind: u16) -> Part {
+        if kind == self.default_parameter || kind == self.typed_default_parameter {
+            Part::Name
+        } else if kind == self.typed_parameter {
+            Part::FirstNamed
+        } else if [self.list_splat, self.dictionary_splat, self.tuple].contains(&kind) {
+            Part::Named
+        } else {
+            Part::None
         }
     }
-    names
 }
 
-fn named_children(node: Node<'_>) -> Vec<Node<'_>> {
-    let mut cursor = node.walk();
-    node.named_children(&mut cursor).collect()
+/// The names of a function's parameters, in order.
+fn parameters<'t>(function: Node<'_>, code: &'t str, names: &mut Vec<&'t str>) {
+    let grammar = &*GRAMMAR;
+    let Some(list) = function.child_by_field_id(grammar.parameters_field) else { return };
+    let mut cursor = list.walk();
+    if !cursor.goto_first_child() {
+        return;
+    }
+    // For the list, and for each of the nodes that are open in it.
+    let mut parts = vec![Part::Named];
+    while let Some(part) = parts.last_mut() {
+        let node = cursor.node();
+        let taken = match part {
+            Part::Named | Part::FirstNamed => node.is_named(),
+            Part::Name => cursor.field_id().map_or(0, u16::from) == grammar.name_field,
+            Part::None => false,
+        };
+        if taken {
+            if *part != Part::Named {
+                *part = Part::None;
+            }
+            let kind = node.kind_id();
+            if kind == grammar.identifier {
+                names.extend(code.get(node.byte_range()));
+            }
+            let inside = grammar.part_of(kind);
+            if inside != Part::None && cursor.goto_first_child() {
+                parts.push(inside);
+                continue;
+            }
+        }
+        while !cursor.goto_next_sibling() {
+            parts.pop();
+            if parts.is_empty() || !cursor.goto_parent() {
+                return;
+            }
+        }
+    }
+}
+
+/// The next three quotes of one kind, at or after `from`.
+fn triple_quote(bytes: &[u8], mut from: usize) -> Option<usize> {
+    loop {
+        let rest = bytes.get(from..)?;
+        from += rest.iter().position(|byte| matches!(byte, b'"' | b'\''))?;
+        if bytes[from..].starts_with(&[bytes[from]; 3]) {
+            return Some(from);
+        }
+        from += 1;
+    }
 }
 
 /// Code and docstring after [`DocstringRule::Published`].
-fn split_published(code: &str) -> (String, Option<String>) {
-    let mark = |from: usize| {
-        let bytes = code.as_bytes().get(from..)?;
-        let quote = bytes.windows(3).position(|three| three == b"\"\"\"" || three == b"'''")?;
-        Some(from + quote)
+fn split_published(code: &str) -> (Cow<'_, str>, Option<Cow<'_, str>>) {
+    let bytes = code.as_bytes();
+    let Some(open) = triple_quote(bytes, 0) else {
+        return (code.into(), None);
     };
-    let Some(mut end) = mark(0) else {
-        return (code.to_owned(), None);
-    };
-    let mut parts = [String::with_capacity(code.len()), String::new()];
-    let (mut start, mut side) = (0, 0);
+    let mut text = String::with_capacity(code.len());
+    text.push_str(&code[..open]);
+    // One docstring, as nearly all have, is a part of the code.
+    let mut docstring = Cow::Borrowed("");
+    let (mut start, mut kept) = (open + 3, false);
     loop {
-        parts[side].push_str(&code[start..end]);
-        start = end + 3;
-        side = 1 - side;
-        match mark(start) {
-            Some(next) => end = next,
-            None => break,
+        let end = triple_quote(bytes, start);
+        let part = &code[start..end.unwrap_or(code.len())];
+        if kept {
+            text.push_str(part);
+        } else if docstring.is_empty() {
+            docstring = part.into();
+        } else {
+            docstring.to_mut().push_str(part);
         }
+        let Some(end) = end else { break };
+        (start, kept) = (end + 3, !kept);
     }
-    parts[side].push_str(&code[start..]);
-    let [text, docstring] = parts;
-    (text, Some(docstring))
+    (text.into(), Some(docstring))
 }
 
 /// Code and docstring after [`DocstringRule::FirstStatement`].
-fn split_first_statement(function: Option<Node<'_>>, code: &str) -> (String, Option<String>) {
-    let none = || (code.to_owned(), None);
+fn split_first_statement<'t>(
+    function: Option<Node<'_>>,
+    code: &'t str,
+) -> (Cow<'t, str>, Option<Cow<'t, str>>) {
+    let none = || (code.into(), None);
     let statement = function
         .and_then(|function| function.child_by_field_name("body"))
         .and_then(|body| named_children(body).into_iter().find(|node| node.kind() != "comment"))
@@ -328,7 +475,12 @@ fn split_first_statement(function: Option<Node<'_>>, code: &str) -> (String, Opt
     let mut text = String::with_capacity(code.len());
     text.push_str(&code[..string.start_byte()]);
     text.push_str(&code[string.end_byte()..]);
-    (text, Some(docstring))
+    (text.into(), Some(docstring.into()))
+}
+
+fn named_children(node: Node<'_>) -> Vec<Node<'_>> {
+    let mut cursor = node.walk();
+    node.named_children(&mut cursor).collect()
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@
 //! | `parse` | text -> tree-sitter tree within a budget |
 //! | `methods` | text -> its methods |
 //! | `features` | the text of a method -> the columns of operator `ast` |
+//! | `distinct` | the distinct words and names of a text |
 //! | `recount` | the same columns counted by other means, as a check |
 //! | `cut_points` | the text of a method -> the bytes at which it may be cut |
 //! | `outline` | versions of a file -> their methods, from pieces that were seen before |
@@ -23,6 +24,7 @@
 mod calls;
 mod cut_points;
 mod decode;
+mod distinct;
 mod features;
 mod lizard;
 mod methods;

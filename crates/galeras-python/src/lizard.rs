@@ -16,6 +16,7 @@
 //! - `#lizard forgives` drops a function. Here it is a comment;
 //! - `GENERATED CODE` in a comment ends the file. Here it is a comment.
 
+use super::distinct::Distinct;
 use super::tokens::{Kind, Token, tokenize};
 
 /// The size of one function.
@@ -30,9 +31,10 @@ pub struct CodeSize {
     pub complexity: i64,
 }
 
-/// Reusable buffers of [`size_with`].
+/// Reusable buffers of the measures of a text.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
+    pub(super) distinct: Distinct,
     tokens: Vec<Token>,
     functions: Vec<Function>,
     nesting: Vec<Nest>,

@@ -125,7 +125,8 @@ impl PythonParser {
         Ok(tree)
     }
 
-    fn parse_anew(&mut self, text: &str) -> Result<Tree, ParseError> {
+    /// As [`PythonParser::parse`], for a text that nobody else asks the tree of: it is not kept.
+    pub(super) fn parse_anew(&mut self, text: &str) -> Result<Tree, ParseError> {
         let bytes = text.as_bytes();
         if bytes.len() > MAX_BYTES {
             return Err(ParseError::TooLarge { bytes: bytes.len(), limit: MAX_BYTES });

@@ -19,11 +19,22 @@ pub(super) fn find_pair(bytes: &[u8], from: usize) -> Option<usize> {
     Some(from + offset + 2)
 }
 
+/// Whether a byte is a character of words.
+const WORD: [bool; 256] = {
+    let mut word = [false; 256];
+    let mut byte: u8 = 0;
+    while byte < 0x80 {
+        word[byte as usize] = byte == b'_' || byte.is_ascii_alphanumeric();
+        byte += 1;
+    }
+    word
+};
+
 pub(super) fn word_end(text: &str, start: usize, end: usize) -> usize {
     let bytes = &text.as_bytes()[..end];
     let mut at = start;
     while let Some(&byte) = bytes.get(at) {
-        if byte == b'_' || byte.is_ascii_alphanumeric() {
+        if WORD[usize::from(byte)] {
             at += 1;
         } else if byte >= 0x80 {
             match text[at..end].chars().next() {

@@ -8,6 +8,9 @@
 //! parts and the tokens of their interpolations. Known difference: the digit separator `'`
 //! of C++ is recognised between ASCII digits only.
 //!
+//! White space is a token where it can be indentation, at the start of a line, only: nothing else
+//! of it is looked at.
+//!
 //! Time is linear in the text: a quote whose partner is missing is searched for once.
 
 use super::scan::{
@@ -20,7 +23,7 @@ use super::scan::{
 pub(crate) enum Kind {
     /// A line feed.
     Newline,
-    /// White space without line feeds.
+    /// White space without line feeds before everything else in a line.
     Space,
     /// `#` to the end of the line.
     Comment,
@@ -99,15 +102,36 @@ struct FString {
     before: usize,
 }
 
+/// Where tokens go.
+struct Stream<'a> {
+    tokens: &'a mut Vec<Token>,
+    /// All there were, with the white space that is left out.
+    met: usize,
+    /// Nothing but white space was met in this line.
+    fresh: bool,
+}
+
+impl Stream<'_> {
+    fn push(&mut self, token: Token) {
+        self.met += 1;
+        match token.kind {
+            Kind::Space if !self.fresh => return,
+            Kind::Space => {}
+            kind => self.fresh = kind == Kind::Newline,
+        }
+        self.tokens.push(token);
+    }
+}
+
 /// Replaces the content of `tokens` by the tokens of `text`.
 pub(crate) fn tokenize(text: &str, tokens: &mut Vec<Token>) {
     tokens.clear();
-    let bytes = text.as_bytes();
-    let mut frames = vec![Frame::Code(Code::new(0, bytes.len(), false))];
+    let mut tokens = Stream { tokens, met: 0, fresh: true };
+    let mut frames = vec![Frame::Code(Code::new(0, text.len(), false))];
     while let Some(frame) = frames.last_mut() {
         let inner = match frame {
-            Frame::Code(code) => code.run(text, tokens),
-            Frame::FString(string) => string.run(text, tokens),
+            Frame::Code(code) => code.run(text, &mut tokens),
+            Frame::FString(string) => string.run(text, &mut tokens),
         };
         match inner {
             Some(Frame::FString(string)) if frames.len() >= 2 * MAX_FSTRING_DEPTH => {
@@ -127,7 +151,7 @@ impl Code {
     }
 
     /// Pushes tokens until the range ends (`None`) or an f-string has to be split.
-    fn run(&mut self, text: &str, tokens: &mut Vec<Token>) -> Option<Frame> {
+    fn run(&mut self, text: &str, tokens: &mut Stream<'_>) -> Option<Frame> {
         let bytes = &text.as_bytes()[..self.end];
         while let Some(&first) = bytes.get(self.at) {
             let start = self.at;
@@ -143,7 +167,7 @@ impl Code {
                         && matches!(bytes.get(end), Some(b'"' | b'\''))
                     {
                         self.push(tokens, Kind::Other, 0);
-                        return Some(self.fstring(bytes, end, tokens.len()));
+                        return Some(self.fstring(bytes, end, tokens.met));
                     }
                     (word_kind(word), end)
                 }
@@ -178,11 +202,11 @@ impl Code {
         None
     }
 
-    fn push(&self, tokens: &mut Vec<Token>, kind: Kind, size: u32) {
+    fn push(&self, tokens: &mut Stream<'_>, kind: Kind, size: u32) {
         tokens.push(Token { kind, interpolated: self.interpolated, size });
     }
 
-    fn space(&mut self, text: &str, start: usize, tokens: &mut Vec<Token>) {
+    fn space(&mut self, text: &str, start: usize, tokens: &mut Stream<'_>) {
         let bytes = &text.as_bytes()[..self.end];
         let mut width: u32 = 0;
         let mut at = start;
@@ -307,7 +331,7 @@ impl Code {
 
 impl FString {
     /// Pushes literal parts until an interpolation has to be tokenized, or the string ends.
-    fn run(&mut self, text: &str, tokens: &mut Vec<Token>) -> Option<Frame> {
+    fn run(&mut self, text: &str, tokens: &mut Stream<'_>) -> Option<Frame> {
         let bytes = text.as_bytes().get(..self.end).unwrap_or_default();
         while let Some(&byte) = bytes.get(self.at) {
             let doubled = bytes.get(self.at + 1) == Some(&byte);
@@ -334,7 +358,7 @@ impl FString {
                 }
             }
         }
-        if tokens.len() == self.before {
+        if tokens.met == self.before {
             tokens.push(self.whole);
         } else {
             self.push_literal(tokens);
@@ -342,7 +366,7 @@ impl FString {
         None
     }
 
-    fn push_literal(&mut self, tokens: &mut Vec<Token>) {
+    fn push_literal(&mut self, tokens: &mut Stream<'_>) {
         if let Some(size) = self.literal.take() {
             tokens.push(Token { size, ..self.whole });
         }

@@ -10,7 +10,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::score_pair::{Columns, score_type, with_scorer};
+use super::score_pair::{Columns, by_reference, score_type, text, with_scorer};
 use super::spec::ScoreSpec;
 use crate::functions::function_doc::{Documented, FunctionDoc, FunctionGroup};
 
@@ -66,20 +66,18 @@ impl ScalarUDFImpl for ScoreContinuation {
         let texts = texts.collect::<Result<Vec<_>>>()?;
         let (given, references) = (texts[0].as_string::<i32>(), texts[1].as_string::<i32>());
         let predictions = texts[2].as_string::<i32>();
-        let mut columns = Columns::default();
-        with_scorer(&spec, |scorer| {
-            for ((given, reference), prediction) in given.iter().zip(references).zip(predictions) {
-                let (Some(given), Some(reference), Some(prediction)) =
-                    (given, reference, prediction)
-                else {
-                    columns.push(None);
-                    continue;
-                };
+        let scored = with_scorer(&spec, |scorer| {
+            by_reference(references, |row| {
+                let reference = text(references, row)?;
+                let (given, prediction) = (text(given, row)?, text(predictions, row)?);
                 let scored = scorer.score_continuation(given, reference, prediction);
-                columns.push(scored.map_err(|_| not_given(given, reference))?);
-            }
-            Ok::<_, DataFusionError>(())
-        })?;
+                Some(scored.map_err(|_| not_given(given, reference)))
+            })
+        });
+        let mut columns = Columns::default();
+        for scored in scored {
+            columns.push(scored.transpose()?.flatten());
+        }
         Ok(ColumnarValue::Array(Arc::new(columns.finish()?)))
     }
 }

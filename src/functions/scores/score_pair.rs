@@ -3,7 +3,9 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, Float64Builder, Int64Builder, ListBuilder, StructArray};
+use arrow::array::{
+    Array, ArrayRef, AsArray, Float64Builder, Int64Builder, ListBuilder, StringArray, StructArray,
+};
 use arrow::datatypes::{DataType, Field, Fields};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
@@ -31,6 +33,21 @@ pub(super) fn with_scorer<R>(spec: &ScoreSpec, f: impl FnOnce(&mut Scorer) -> R)
         let kept = kept.unwrap_or_else(|| (name, Scorer::new(spec.clone())));
         f(&mut slot.insert(kept).1)
     })
+}
+
+/// Calls `score` for every row, those with equal references one after the other: a scorer reads
+/// such a reference once. Returns what it gave, in the order of the rows.
+pub(super) fn by_reference<R>(
+    references: &StringArray,
+    mut score: impl FnMut(usize) -> R,
+) -> Vec<R> {
+    let mut rows: Vec<usize> = (0..references.len()).collect();
+    rows.sort_by_key(|row| references.value(*row));
+    let mut scored: Vec<Option<R>> = rows.iter().map(|_| None).collect();
+    for row in rows {
+        scored[row] = Some(score(row));
+    }
+    scored.into_iter().flatten().collect()
 }
 
 /// The type of what the function returns: a field for every column of every metric, null where
@@ -96,18 +113,23 @@ impl ScalarUDFImpl for ScorePair {
         let spec = ScoreSpec::of(&args.args[0])?;
         let references = args.args[1].to_array(args.number_rows)?;
         let predictions = args.args[2].to_array(args.number_rows)?;
-        let pairs = references.as_string::<i32>().iter().zip(predictions.as_string::<i32>());
-        let mut columns = Columns::default();
-        with_scorer(&spec, |scorer| {
-            for (reference, prediction) in pairs {
-                let scored = reference.zip(prediction);
-                let scored =
-                    scored.map(|(reference, prediction)| scorer.score(reference, prediction));
-                columns.push(scored);
-            }
+        let (references, predictions) =
+            (references.as_string::<i32>(), predictions.as_string::<i32>());
+        let scored = with_scorer(&spec, |scorer| {
+            by_reference(references, |row| {
+                let pair = text(references, row).zip(text(predictions, row));
+                pair.map(|(reference, prediction)| scorer.score(reference, prediction))
+            })
         });
+        let mut columns = Columns::default();
+        scored.into_iter().for_each(|scored| columns.push(scored));
         Ok(ColumnarValue::Array(Arc::new(columns.finish()?)))
     }
+}
+
+/// The text of a row, unless it is null.
+pub(super) fn text(column: &StringArray, row: usize) -> Option<&str> {
+    column.is_valid(row).then(|| column.value(row))
 }
 
 /// The columns while they are made, numbers of each type in the order of [`score_type`].

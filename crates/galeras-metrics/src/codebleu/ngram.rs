@@ -10,21 +10,53 @@
 use super::counts::CodeBleuCounts;
 use super::mode::CodeBleuMode;
 use super::symbols::{Names, fold};
-use galeras_python::is_space;
+use galeras_python::words;
 
-/// Keywords of CodeXGLUE's list for Python.
-const KEYWORDS: [&str; 35] = [
-    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue",
-    "def", "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import",
-    "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while",
-    "with", "yield",
-];
+/// Whether a token is in CodeXGLUE's list of Python's keywords.
+fn is_keyword(token: &str) -> bool {
+    matches!(
+        token,
+        "False"
+            | "None"
+            | "True"
+            | "and"
+            | "as"
+            | "assert"
+            | "async"
+            | "await"
+            | "break"
+            | "class"
+            | "continue"
+            | "def"
+            | "del"
+            | "elif"
+            | "else"
+            | "except"
+            | "finally"
+            | "for"
+            | "from"
+            | "global"
+            | "if"
+            | "import"
+            | "in"
+            | "is"
+            | "lambda"
+            | "nonlocal"
+            | "not"
+            | "or"
+            | "pass"
+            | "raise"
+            | "return"
+            | "try"
+            | "while"
+            | "with"
+            | "yield"
+    )
+}
 
 /// Soft keywords, which the other modes count too.
-const SOFT_KEYWORDS: [&str; 3] = ["match", "case", "type"];
-
-fn tokens(text: &str) -> impl Iterator<Item = &str> {
-    text.split(is_space).filter(|token| !token.is_empty())
+fn is_soft_keyword(token: &str) -> bool {
+    matches!(token, "match" | "case" | "type")
 }
 
 /// The n-grams of one reference.
@@ -32,8 +64,11 @@ fn tokens(text: &str) -> impl Iterator<Item = &str> {
 pub(super) struct Grams {
     /// Tokens; their numbers are those of the unigrams.
     names: Names,
-    /// (number of the n-gram before, token) as one word -> number + 1; 0 if free.
-    table: Vec<(u64, u32)>,
+    /// The longer ones as (number of the n-gram before, token), as one word; their numbers follow
+    /// those of the tokens.
+    longer: Vec<u64>,
+    /// Place + 1 in `longer`, 0 if free; open addressing over a power of two.
+    table: Vec<u32>,
     /// How often each n-gram occurs.
     counts: Vec<u32>,
     /// Whether a token is a keyword.
@@ -47,21 +82,23 @@ fn key(before: u32, token: u32) -> u64 {
 }
 
 impl Grams {
-    pub(super) fn of(text: &str, mode: CodeBleuMode) -> Self {
+    /// `numbers` is memory to work in.
+    pub(super) fn of(text: &str, mode: CodeBleuMode, numbers: &mut Vec<u32>) -> Self {
         let mut grams = Self {
             names: Names::default(),
+            longer: Vec::new(),
             table: Vec::new(),
             counts: Vec::new(),
             keyword: Vec::new(),
             len: 0,
             fifths: 0,
         };
-        let mut numbers = Vec::with_capacity(text.len() / 6);
-        for token in tokens(text) {
+        numbers.clear();
+        for token in words(text) {
             let number = grams.names.intern(token.as_bytes());
             if number as usize == grams.keyword.len() {
-                let soft = mode != CodeBleuMode::CodeXGlue && SOFT_KEYWORDS.contains(&token);
-                grams.keyword.push(soft || KEYWORDS.contains(&token));
+                let soft = mode != CodeBleuMode::CodeXGlue && is_soft_keyword(token);
+                grams.keyword.push(soft || is_keyword(token));
                 grams.counts.push(0);
             }
             grams.counts[number as usize] += 1;
@@ -69,9 +106,11 @@ impl Grams {
             numbers.push(number);
         }
         grams.len = numbers.len();
-        grams.table.resize((grams.len * 6).next_power_of_two(), (0, 0));
+        grams.longer.reserve(grams.len * 3);
+        grams.counts.reserve(grams.len * 3);
+        grams.table.resize((grams.len * 6).next_power_of_two(), 0);
         let mut before = [None; 3];
-        for &token in &numbers {
+        for &token in &*numbers {
             let mut now = [Some(token), None, None];
             for (order, shorter) in before.into_iter().enumerate() {
                 let Some(shorter) = shorter else { break };
@@ -85,22 +124,30 @@ impl Grams {
         grams
     }
 
-    fn slot(&self, key: u64) -> usize {
+    /// The slot where an n-gram is, or would be, and its number.
+    fn find(&self, key: u64) -> (usize, Option<u32>) {
         let mask = self.table.len() - 1;
         let mut slot = fold(key ^ 0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9) as usize & mask;
-        while self.table[slot].1 != 0 && self.table[slot].0 != key {
+        loop {
+            let place = self.table[slot];
+            if place == 0 {
+                return (slot, None);
+            }
+            if self.longer[place as usize - 1] == key {
+                return (slot, Some(self.keyword.len() as u32 + place - 1));
+            }
             slot = (slot + 1) & mask;
         }
-        slot
     }
 
     fn insert(&mut self, key: u64) -> u32 {
-        let slot = self.slot(key);
-        if self.table[slot].1 == 0 {
+        let (slot, known) = self.find(key);
+        let number = known.unwrap_or_else(|| {
+            self.longer.push(key);
+            self.table[slot] = self.longer.len() as u32;
             self.counts.push(0);
-            self.table[slot] = (key, self.counts.len() as u32);
-        }
-        let number = self.table[slot].1 - 1;
+            self.counts.len() as u32 - 1
+        });
         self.counts[number as usize] += 1;
         number
     }
@@ -117,7 +164,7 @@ impl Grams {
         };
         let mut len = 0;
         let mut before = [None; 3];
-        for token in tokens(hypothesis) {
+        for token in words(hypothesis) {
             len += 1;
             let Some(token) = self.names.get(token.as_bytes()) else {
                 before = [None; 3];
@@ -129,10 +176,7 @@ impl Grams {
             let mut now = [Some(token), None, None];
             for (order, shorter) in before.into_iter().enumerate() {
                 let Some(shorter) = shorter else { break };
-                let Some(number) = self.table[self.slot(key(shorter, token))].1.checked_sub(1)
-                else {
-                    break;
-                };
+                let (_, Some(number)) = self.find(key(shorter, token)) else { break };
                 counts.matched[order + 1] += take(number);
                 if let Some(next) = now.get_mut(order + 1) {
                     *next = Some(number);
@@ -161,7 +205,11 @@ mod tests {
 
     fn counted(reference: &str, hypothesis: &str) -> CodeBleuCounts {
         let mut counts = CodeBleuCounts::default();
-        Grams::of(reference, CodeBleuMode::Strict).count(hypothesis, &mut Vec::new(), &mut counts);
+        Grams::of(reference, CodeBleuMode::Strict, &mut Vec::new()).count(
+            hypothesis,
+            &mut Vec::new(),
+            &mut counts,
+        );
         counts
     }
 
@@ -209,12 +257,13 @@ mod tests {
 
     #[test]
     fn white_space_is_pythons() {
-        assert_eq!(tokens("a\u{1c}b\u{a0}c\u{2003}d\u{feff}e\u{200b}f").count(), 4);
+        assert_eq!(words("a\u{1c}b\u{a0}c\u{2003}d\u{feff}e\u{200b}f").count(), 4);
     }
 
     #[test]
     fn soft_keywords_are_none_for_codexglue() {
-        assert_eq!(Grams::of("match case type x", CodeBleuMode::CodeXGlue).fifths, 4);
-        assert_eq!(Grams::of("match case type x", CodeBleuMode::Published).fifths, 16);
+        let fifths = |mode| Grams::of("match case type x", mode, &mut Vec::new()).fifths;
+        assert_eq!(fifths(CodeBleuMode::CodeXGlue), 4);
+        assert_eq!(fifths(CodeBleuMode::Published), 16);
     }
 }

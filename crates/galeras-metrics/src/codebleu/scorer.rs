@@ -9,6 +9,7 @@ use super::dataflow::Flow;
 use super::mode::CodeBleuMode;
 use super::ngram::Grams;
 use super::strip;
+use super::symbols::Bag;
 use super::syntax::Shape;
 use galeras_python::{ParseError, PythonParser, is_space};
 
@@ -16,10 +17,8 @@ use galeras_python::{ParseError, PythonParser, is_space};
 #[derive(Clone, Debug)]
 pub struct CodeBleuReference {
     grams: Grams,
-    /// Sorted.
-    subtrees: Vec<u128>,
-    /// Sorted.
-    flow: Vec<u128>,
+    subtrees: Bag,
+    flow: Bag,
 }
 
 /// Scores hypotheses against references; holds the memory to work in, so one per thread.
@@ -27,11 +26,14 @@ pub struct CodeBleuReference {
 pub struct CodeBleu {
     mode: CodeBleuMode,
     weights: [f64; 4],
+    /// The text that was read last, if that came to its end.
+    text: Option<String>,
+    /// Its syntax.
     shape: Shape,
     flow: Flow,
-    /// Data flow of the hypothesis.
+    /// Its data flow.
     items: Vec<u128>,
-    left: Vec<u32>,
+    numbers: Vec<u32>,
     work: String,
     stripped: String,
 }
@@ -58,9 +60,9 @@ impl CodeBleu {
         let text = text.trim_matches(is_space);
         self.read(parser, text)?;
         Ok(CodeBleuReference {
-            grams: Grams::of(text, self.mode),
-            subtrees: self.shape.subtrees.clone(),
-            flow: self.items.clone(),
+            grams: Grams::of(text, self.mode, &mut self.numbers),
+            subtrees: Bag::of(&self.shape.subtrees),
+            flow: Bag::of(&self.items),
         })
     }
 
@@ -78,17 +80,22 @@ impl CodeBleu {
         let text = hypothesis.trim_matches(is_space);
         self.read(parser, text)?;
         let mut counts = CodeBleuCounts { pairs: 1, ..CodeBleuCounts::default() };
-        reference.grams.count(text, &mut self.left, &mut counts);
+        reference.grams.count(text, &mut self.numbers, &mut counts);
         counts.reference_subtrees = reference.subtrees.len() as u64;
-        counts.matched_subtrees = matches(&reference.subtrees, &self.shape.subtrees, false);
+        counts.matched_subtrees =
+            reference.subtrees.covered(&self.shape.subtrees, &mut self.numbers);
         counts.reference_flow = reference.flow.len() as u64;
-        counts.matched_flow = matches(&reference.flow, &self.items, true);
+        counts.matched_flow = reference.flow.shared(&self.items, &mut self.numbers);
         Ok((counts.scores(self.mode, &self.weights), counts))
     }
 
-    /// Subtrees and data flow of a text, both sorted.
+    /// Subtrees and data flow of a text; that which was read last is not read again.
     fn read(&mut self, parser: &mut PythonParser, text: &str) -> Result<(), ParseError> {
-        let text = match self.mode {
+        if self.text.as_deref() == Some(text) {
+            return Ok(());
+        }
+        let mut known = self.text.take().unwrap_or_default();
+        let stripped = match self.mode {
             CodeBleuMode::Strict => text,
             CodeBleuMode::Published => {
                 strip::python(text, &mut self.work, &mut self.stripped);
@@ -99,28 +106,14 @@ impl CodeBleu {
                 &self.stripped
             }
         };
-        let tree = parser.parse(text)?;
-        self.shape.walk(&tree, text, self.mode);
-        self.shape.subtrees.sort_unstable();
-        self.flow.items(&self.shape, self.mode, &mut self.items)
+        let tree = parser.parse(stripped)?;
+        self.shape.walk(&tree, stripped, self.mode);
+        self.flow.items(&self.shape, self.mode, &mut self.items)?;
+        known.clear();
+        known.push_str(text);
+        self.text = Some(known);
+        Ok(())
     }
-}
-
-/// How many of the reference's are in the hypothesis; each of the hypothesis's can be used
-/// up by one, or serve them all. Both are sorted.
-fn matches(reference: &[u128], hypothesis: &[u128], used_up: bool) -> u64 {
-    let mut matched = 0;
-    let mut at = 0;
-    for one in reference {
-        while hypothesis.get(at).is_some_and(|other| other < one) {
-            at += 1;
-        }
-        if hypothesis.get(at) == Some(one) {
-            matched += 1;
-            at += usize::from(used_up);
-        }
-    }
-    matched
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Texts to small numbers, and the hashes of this module.
 //!
 //! Here: an interner that copies each distinct text once and is emptied in the time of what
-//! it holds, and the mixing of words into 64 and 128 bits. Not here: what is interned or
-//! hashed.
+//! it holds, the mixing of words into 64 and 128 bits, and bags of hashes. Not here: what is
+//! interned or hashed.
 //!
 //! The hashes have fixed keys, so that results are the same everywhere. Interning compares
 //! the texts themselves and cannot confuse two of them; 128-bit hashes may in principle.
@@ -129,9 +129,101 @@ impl Names {
     }
 }
 
+/// Hashes, and how often each is there.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Bag {
+    /// Place + 1 in `distinct`, 0 if free; open addressing over a power of two.
+    table: Vec<u32>,
+    distinct: Vec<(u128, u32)>,
+    len: usize,
+}
+
+impl Bag {
+    pub(super) fn of(hashes: &[u128]) -> Self {
+        let mut bag = Self {
+            table: vec![0; (hashes.len() * 2).next_power_of_two()],
+            distinct: Vec::with_capacity(hashes.len()),
+            len: hashes.len(),
+        };
+        for &hash in hashes {
+            let (slot, place) = bag.find(hash);
+            match place {
+                Some(place) => bag.distinct[place].1 += 1,
+                None => {
+                    bag.distinct.push((hash, 1));
+                    bag.table[slot] = bag.distinct.len() as u32;
+                }
+            }
+        }
+        bag
+    }
+
+    /// How many hashes are in it.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The slot where a hash is, or would be, and its place.
+    fn find(&self, hash: u128) -> (usize, Option<usize>) {
+        let mask = self.table.len() - 1;
+        let mut slot = hash as usize & mask;
+        loop {
+            match self.table[slot] {
+                0 => return (slot, None),
+                at if self.distinct[at as usize - 1].0 == hash => {
+                    return (slot, Some(at as usize - 1));
+                }
+                _ => slot = (slot + 1) & mask,
+            }
+        }
+    }
+
+    /// How many of its hashes are among `others`, where one of the others may be met by all that
+    /// are equal to it. `met` is memory to work in.
+    pub(super) fn covered(&self, others: &[u128], met: &mut Vec<u32>) -> u64 {
+        self.matched(others, met, |times| times)
+    }
+
+    /// How many of its hashes are among `others`, where each of the others is met by one.
+    pub(super) fn shared(&self, others: &[u128], met: &mut Vec<u32>) -> u64 {
+        self.matched(others, met, |_| 1)
+    }
+
+    fn matched(&self, others: &[u128], met: &mut Vec<u32>, at_once: fn(u32) -> u32) -> u64 {
+        met.clear();
+        met.resize(self.distinct.len(), 0);
+        let mut matched = 0;
+        for &hash in others {
+            if let (_, Some(place)) = self.find(hash)
+                && met[place] < self.distinct[place].1
+            {
+                let more = at_once(self.distinct[place].1);
+                met[place] += more;
+                matched += u64::from(more);
+            }
+        }
+        matched
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bags_match_as_sorted_lists_do() {
+        let one = [3_u128, 3, 3, 1, 7, 1 << 64, 9, 9];
+        let other = [3, 9, 9, 9, 1 << 64, 5, 5];
+        let mut met = Vec::new();
+        let bag = Bag::of(&one);
+        assert_eq!(bag.len(), 8);
+        assert_eq!(bag.covered(&other, &mut met), 3 + 2 + 1);
+        assert_eq!(bag.shared(&other, &mut met), 1 + 2 + 1);
+        assert_eq!((bag.covered(&[], &mut met), bag.shared(&[], &mut met)), (0, 0));
+        assert_eq!((bag.covered(&one, &mut met), bag.shared(&one, &mut met)), (8, 8));
+        let empty = Bag::of(&[]);
+        assert_eq!((empty.len(), empty.shared(&one, &mut met)), (0, 0));
+    }
 
     #[test]
     fn equal_texts_have_one_number_and_a_cleared_interner_starts_anew() {

@@ -110,6 +110,8 @@ struct Frame {
     /// Place in `nodes`, or [`NONE`] inside of a string.
     flat: u32,
     children: bool,
+    /// The first place in document order that is not in it.
+    end: usize,
 }
 
 /// What is known of a kind of node before any is seen.
@@ -117,10 +119,26 @@ struct Kind {
     name: &'static str,
     named: bool,
     class: Class,
+    /// A token, which has no children.
+    token: bool,
+    /// What a hash of it begins with, and the hash of it alone.
+    mix: Mix,
+    plain: u128,
+}
+
+impl Kind {
+    fn new(id: u16, name: &'static str, named: bool, class: Class, token: bool) -> Self {
+        let mix = Mix::new(u64::from(id) << 1);
+        let mut plain = mix;
+        plain.word(PLAIN);
+        Self { name, named, class, token, mix, plain: plain.finish() }
+    }
 }
 
 struct Grammar {
     kinds: Vec<Kind>,
+    /// ERROR nodes have no place in the table of kinds.
+    error: Kind,
     fields: Vec<Field>,
     string: u16,
     concatenated: u16,
@@ -129,9 +147,11 @@ struct Grammar {
 /// Looked up once: the grammar finds ids by comparing names.
 static GRAMMAR: LazyLock<Grammar> = LazyLock::new(|| {
     let language = Language::from(tree_sitter_python::LANGUAGE);
-    let kind = |id: usize| {
-        let name = language.node_kind_for_id(id as u16).unwrap_or_default();
-        let named = language.node_kind_is_named(id as u16);
+    // The tokens of a grammar come first, then its start symbol and the other rules.
+    let start = language.id_for_node_kind("module", true);
+    let kind = |id: u16| {
+        let name = language.node_kind_for_id(id).unwrap_or_default();
+        let named = language.node_kind_is_named(id);
         let class = match (name, named) {
             ("identifier", true) => Class::Identifier,
             ("string", true) => Class::String,
@@ -150,9 +170,10 @@ static GRAMMAR: LazyLock<Grammar> = LazyLock::new(|| {
             ("expression_statement", true) => Class::Expression,
             _ => Class::Other,
         };
-        Kind { name, named, class }
+        Kind::new(id, name, named, class, id < start)
     };
-    let kinds = (0..language.node_kind_count()).map(kind).collect();
+    let kinds = (0..language.node_kind_count() as u16).map(kind).collect();
+    let error = Kind::new(u16::MAX, "ERROR", true, Class::Other, false);
     let mut fields = vec![Field::Other; language.field_count() + 1];
     for (name, field) in [
         ("left", Field::Left),
@@ -166,11 +187,9 @@ static GRAMMAR: LazyLock<Grammar> = LazyLock::new(|| {
         }
     }
     let id = |name| language.id_for_node_kind(name, true);
-    Grammar { kinds, fields, string: id("string"), concatenated: id("concatenated_string") }
+    let (string, concatenated) = (id("string"), id("concatenated_string"));
+    Grammar { kinds, error, fields, string, concatenated }
 });
-
-/// ERROR nodes have no place in the table of kinds.
-static ERROR: Kind = Kind { name: "ERROR", named: true, class: Class::Other };
 
 /// What a leaf is absorbed as, apart from its kind.
 const PLAIN: u64 = 0;
@@ -188,68 +207,65 @@ impl Shape {
         self.frames.clear();
         self.empty.clear();
         self.slices.start(text, mode);
+        let strict = mode == CodeBleuMode::Strict;
+        // Nodes that were passed. Where the open ones end is known by it, so that the cursor is not
+        // asked for a sibling of each last child, which costs it most.
+        let mut place = 0;
         let mut cursor = tree.walk();
         loop {
             let node = cursor.node();
             let id = node.kind_id();
-            let kind = grammar.kinds.get(usize::from(id)).unwrap_or(&ERROR);
-            let inside = self.frames.last().is_some_and(|frame| frame.flat == NONE);
-            let ignored =
-                mode == CodeBleuMode::Strict && ignored(grammar, kind.class, &mut cursor, text);
-            if !ignored {
-                let (start, end) = (node.start_byte(), node.end_byte());
-                let field = if kind.named || start == end { field(&cursor) } else { 0 };
-                let down = cursor.goto_first_child();
-                if let Some(parent) = self.frames.last_mut() {
-                    parent.children = true;
-                }
-                let mut flat = NONE;
-                let opaque = kind.class == Class::String;
-                if !inside {
-                    flat = self.nodes.len() as u32;
-                    self.nodes.push(Flat {
-                        class: kind.class,
-                        field: grammar.fields.get(usize::from(field)).map_or(Field::Other, |f| *f),
-                        end: flat + 1,
-                        first: self.tokens.len() as u32,
-                        token: NONE,
-                        parts: if opaque { node.child_count() as u32 } else { 0 },
-                        comprehends: false,
-                    });
-                    if kind.class == Class::ForIn
-                        && let Some(parent) = self.frames.last()
-                    {
-                        self.nodes[parent.flat as usize].comprehends = true;
+            let kind = grammar.kinds.get(usize::from(id)).unwrap_or(&grammar.error);
+            if strict && ignored(grammar, kind.class, &mut cursor, text) {
+                place += node.descendant_count();
+            } else {
+                place += 1;
+                // Asked for before the cursor moves.
+                let field = if kind.named { field(&cursor) } else { 0 };
+                let down = !kind.token && cursor.goto_first_child();
+                let inside = match self.frames.last_mut() {
+                    Some(parent) => {
+                        parent.children = true;
+                        parent.flat == NONE
                     }
-                    let leaf = (!down || opaque) && kind.class != Class::Comment;
-                    // What has no text is a token to the peers, not to us.
-                    if leaf && !(start == end && mode == CodeBleuMode::Strict) {
-                        let slice = self.slices.slice(text, start, end);
-                        if slice != kind.name.as_bytes() {
-                            let name = self.names.intern(slice);
-                            let stands = self.tokens.len() as u32;
-                            self.nodes[flat as usize].token = stands;
-                            self.tokens.push(Token { name, stands });
-                            if start == end {
-                                self.empty.push((stands, start as u32));
-                            }
+                    None => false,
+                };
+                if down {
+                    let mut flat = NONE;
+                    if !inside {
+                        flat = self.copy(grammar, kind, field);
+                        if kind.class == Class::String {
+                            self.nodes[flat as usize].parts = node.child_count() as u32;
+                            self.token(kind, text, node.start_byte(), node.end_byte(), strict);
+                            flat = NONE;
                         }
                     }
-                }
-                if down {
                     self.frames.push(Frame {
-                        mix: Mix::new(u64::from(id) << 1),
+                        mix: kind.mix,
                         anonymous: !kind.named,
                         field,
-                        flat: if opaque { NONE } else { flat },
+                        flat,
                         children: false,
+                        end: place - 1 + node.descendant_count(),
                     });
                     continue;
                 }
-                self.leaf(&node, id, kind.named, field, start == end);
+                let (start, end) = (node.start_byte(), node.end_byte());
+                let field = if start == end { self::field(&cursor) } else { field };
+                if !inside {
+                    self.copy(grammar, kind, field);
+                    if kind.class != Class::Comment {
+                        self.token(kind, text, start, end, strict);
+                    }
+                }
+                self.leaf(&node, id, kind, field, start == end);
             }
-            while !cursor.goto_next_sibling() {
-                if !cursor.goto_parent() {
+            loop {
+                let more = self.frames.last().is_some_and(|frame| place < frame.end);
+                if more && cursor.goto_next_sibling() {
+                    break;
+                }
+                if self.frames.len() <= 1 || !cursor.goto_parent() {
                     self.finish();
                     return;
                 }
@@ -258,27 +274,73 @@ impl Shape {
         }
     }
 
-    fn leaf(&mut self, node: &Node<'_>, id: u16, named: bool, field: u16, empty: bool) {
-        let mut mix = Mix::new(u64::from(id) << 1);
-        if empty && node.is_missing() {
-            mix.word(MISSING);
-            self.absorb(mix.finish(), field);
-        } else if named {
-            if id == u16::MAX && !empty {
-                // Only the s-expression tells the character, and whether there are hidden
-                // tokens in the node instead.
-                let written = node.to_sexp();
-                mix.word(UNEXPECTED);
-                for &byte in written.as_bytes() {
-                    mix.word(u64::from(byte));
-                }
-            } else {
-                mix.word(PLAIN);
-            }
-            self.absorb(mix.finish(), field);
+    /// Adds a node to the copy; gives its place.
+    fn copy(&mut self, grammar: &Grammar, kind: &Kind, field: u16) -> u32 {
+        let flat = self.nodes.len() as u32;
+        self.nodes.push(Flat {
+            class: kind.class,
+            field: grammar.fields.get(usize::from(field)).map_or(Field::Other, |f| *f),
+            end: flat + 1,
+            first: self.tokens.len() as u32,
+            token: NONE,
+            parts: 0,
+            comprehends: false,
+        });
+        if kind.class == Class::ForIn
+            && let Some(parent) = self.frames.last()
+        {
+            self.nodes[parent.flat as usize].comprehends = true;
         }
+        flat
+    }
+
+    /// Makes the last node of the copy a token, if its text is not the name of its kind.
+    fn token(&mut self, kind: &Kind, text: &str, start: usize, end: usize, strict: bool) {
+        // What has no text is a token to the peers, not to us.
+        if start == end && strict {
+            return;
+        }
+        let slice = self.slices.slice(text, start, end);
+        if slice == kind.name.as_bytes() {
+            return;
+        }
+        let name = self.names.intern(slice);
+        let stands = self.tokens.len() as u32;
+        if let Some(node) = self.nodes.last_mut() {
+            node.token = stands;
+        }
+        self.tokens.push(Token { name, stands });
+        if start == end {
+            self.empty.push((stands, start as u32));
+        }
+    }
+
+    fn leaf(&mut self, node: &Node<'_>, id: u16, kind: &Kind, field: u16, empty: bool) {
+        let mut hash = kind.plain;
+        if empty && node.is_missing() {
+            let mut mix = kind.mix;
+            mix.word(MISSING);
+            hash = mix.finish();
+        } else if !kind.named {
+            // Not in the s-expression, unless it is all there is.
+            if self.frames.is_empty() {
+                self.subtrees.push(kind.mix.finish());
+            }
+            return;
+        } else if id == u16::MAX && !empty {
+            // Only the s-expression tells the character, and whether there are hidden
+            // tokens in the node instead.
+            let written = node.to_sexp();
+            let mut mix = kind.mix;
+            mix.word(UNEXPECTED);
+            for &byte in written.as_bytes() {
+                mix.word(u64::from(byte));
+            }
+            hash = mix.finish();
+        }
+        self.absorb(hash, field);
         if self.frames.is_empty() {
-            self.subtrees.push(mix.finish());
+            self.subtrees.push(hash);
         }
     }
 

@@ -23,7 +23,7 @@ fn for_each_case(check: impl Fn(&str, &str, &Value)) {
     }
 }
 
-fn measure(code: &str) -> Features {
+fn measure(code: &str) -> Features<'_> {
     features(&mut PythonParser::new().unwrap(), code).unwrap()
 }
 
@@ -134,7 +134,7 @@ fn cut_off_functions_count_as_far_as_they_go() {
 
 #[test]
 fn signature_reaches_from_def_to_its_colon() {
-    let of = |code: &str| measure(code).signature;
+    let of = |code: &'static str| measure(code).signature;
     assert_eq!(
         of("@d\nasync def f(a: int = {1: 2}[1],\n        b=lambda: 0) -> 'x': pass\n").unwrap(),
         "async def f(a: int = {1: 2}[1],\n        b=lambda: 0) -> 'x':"
@@ -163,7 +163,7 @@ fn first_statement_rule_keeps_strings_that_are_values() {
     let mut parser = PythonParser::new().unwrap();
     let mut split = |code: &str| {
         let f = features_with(&mut parser, code, DocstringRule::FirstStatement).unwrap();
-        (f.code_no_docstring, f.docstring)
+        (f.code_no_docstring.into_owned(), f.docstring.map(Cow::into_owned))
     };
     let assigned = "def f():\n    q = \"\"\"\n    select 1\n    \"\"\"\n    return q\n";
     assert_eq!(split(assigned), (assigned.to_owned(), None));

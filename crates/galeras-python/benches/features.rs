@@ -1,0 +1,98 @@
+//! What the features of methods cost over the bare parse of their texts.
+//!
+//!   cargo bench -p galeras-python --bench features -- FOLDER [ROUNDS]
+//!
+//! FOLDER is searched for Python files, whose methods are the texts: a clone, or the library of
+//! `python3 -c 'import os; print(os.path.dirname(os.__file__))'`. In every round (5 unless it is
+//! said) each of these is run over all texts, one after another, on one thread: tree-sitter alone;
+//! our parse, within its bounds; the features; the size metrics by themselves, which need no tree.
+//! Prints the least processor seconds of each, nanoseconds per byte, and the ratio to the bare parse.
+#![allow(clippy::print_stdout, clippy::unwrap_used)]
+
+use std::hint::black_box;
+use std::path::Path;
+
+use galeras_python::{PythonParser, decode_source, features, methods, size};
+
+/// Processor seconds of this thread so far.
+fn now() -> f64 {
+    let times = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    times.split_whitespace().next().unwrap().parse::<f64>().unwrap() / 1e9
+}
+
+/// The methods of all Python files below a folder.
+fn texts(folder: &Path, parser: &mut PythonParser, all: &mut Vec<String>) {
+    let mut paths: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    for path in paths.into_iter().filter(|path| !path.is_symlink()) {
+        if path.is_dir() {
+            texts(&path, parser, all);
+        } else if path.extension().is_some_and(|suffix| suffix == "py")
+            && let Ok(source) = decode_source(&std::fs::read(&path).unwrap())
+            && let Ok(list) = methods(parser, &source.text, false)
+        {
+            all.extend(list.into_iter().map(|method| method.code));
+        }
+    }
+}
+
+fn main() {
+    let arguments: Vec<String> =
+        std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
+    let Some(folder) = arguments.first() else {
+        // `cargo test --benches` names no folder.
+        println!("name a folder of Python files");
+        return;
+    };
+    let rounds = arguments.get(1).map_or(5, |rounds| rounds.parse().unwrap());
+    let mut parser = PythonParser::new().unwrap();
+    let mut all = Vec::new();
+    texts(Path::new(folder), &mut parser, &mut all);
+    let bytes: usize = all.iter().map(String::len).sum();
+    println!("{} methods, {:.1} MB, one thread", all.len(), bytes as f64 / 1e6);
+
+    let mut bare = tree_sitter::Parser::new();
+    bare.set_language(&tree_sitter_python::LANGUAGE.into()).unwrap();
+    let mut parsing = PythonParser::new().unwrap();
+    type Run<'a> = (&'static str, Box<dyn FnMut(&str) + 'a>);
+    let mut runs: [Run<'_>; 4] = [
+        (
+            "bare parse",
+            Box::new(|text| {
+                black_box(bare.parse(text, None).unwrap());
+            }),
+        ),
+        (
+            "parse",
+            Box::new(|text| {
+                let _ = black_box(parsing.parse(text));
+            }),
+        ),
+        (
+            "features",
+            Box::new(|text| {
+                let _ = black_box(features(&mut parser, text));
+            }),
+        ),
+        (
+            "size",
+            Box::new(|text| {
+                black_box(size(text));
+            }),
+        ),
+    ];
+    let mut best = [f64::MAX; 4];
+    for _ in 0..rounds {
+        for ((_, run), best) in runs.iter_mut().zip(&mut best) {
+            let start = now();
+            all.iter().for_each(|text| run(text));
+            *best = best.min(now() - start);
+        }
+    }
+    println!("{:10} {:>8} {:>8} {:>10}", "", "s", "ns/byte", "bare parse");
+    for ((name, _), seconds) in runs.iter().zip(best) {
+        let per_byte = seconds * 1e9 / bytes as f64;
+        println!("{name:10} {seconds:8.3} {per_byte:8.1} {:9.2}x", seconds / best[0]);
+    }
+}
