@@ -22,7 +22,7 @@
 //! - The limits of `parse` are far away, or the file is parsed as a whole.
 //!
 //! If any of this does not hold, the file is parsed as a whole: where cuts are made decides
-//! about speed alone.
+//! about speed alone. Most pieces need no parser at all (`outline::plain`).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -36,6 +36,7 @@ use super::parse::{ParseError, PythonParser};
 mod cut;
 mod memo;
 mod piece;
+mod plain;
 #[cfg(test)]
 mod tests;
 
