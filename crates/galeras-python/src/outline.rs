@@ -46,7 +46,7 @@ const MAX_BYTES: usize = 1 << 20;
 
 /// Operations of the parser for each node of a tree without errors. It needs 2.9, for lists
 /// of nothing but names up to 7.
-const OPS_PER_NODE: usize = 12;
+const OPS_PER_NODE: usize = 8;
 
 /// As `BASE_OPS` and `OPS_PER_BYTE` of `parse`.
 const BASE_OPS: usize = 100_000;

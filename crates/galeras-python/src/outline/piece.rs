@@ -148,11 +148,13 @@ pub(super) fn find(
         Some(at) => !text.get(at..).unwrap_or_default().contains('}'),
         None => false,
     };
-    if reaches_out || text.contains('\0') || two_ways(text) {
+    if reaches_out || text.contains('\0') {
         return ReadPiece::empty(Verdict::Broken);
     }
     match plain_piece(context, text, &hash) {
+        // No line of it starts with the word, but in a string or in brackets.
         Some(piece) => piece,
+        None if two_ways(text) => ReadPiece::empty(Verdict::Broken),
         None => parsed_piece(parser, context, text, &hash),
     }
 }

@@ -435,7 +435,8 @@ impl<'a> Reader<'a> {
         self.next()
     }
 
-    /// Expressions between commas; the last one has none after it, as that may go on.
+    /// Expressions between commas; the last one has none after it, as that may go on, but before an
+    /// assignment.
     pub(super) fn expressions(&mut self) -> Option<Shape> {
         let shape = self.expression()?;
         if self.token != Token::Comma {
@@ -444,6 +445,9 @@ impl<'a> Reader<'a> {
         self.nodes(1);
         let mut patterns = shape.assignable();
         while self.take(Token::Comma)? {
+            if patterns && self.token == Token::Assign {
+                break;
+            }
             patterns &= self.expression()?.assignable();
         }
         Some(if patterns { Shape::Pattern } else { Shape::Other })

@@ -265,6 +265,16 @@ impl<'a> Lexer<'a> {
             if at == from {
                 return None;
             }
+        } else if self.byte(at) == b'0' && matches!(self.byte(at + 1), b'o' | b'b') {
+            let most = if self.byte(at + 1) == b'o' { b'7' } else { b'1' };
+            at += 2;
+            let from = at;
+            while (b'0'..=most).contains(&self.byte(at)) {
+                at += 1;
+            }
+            if at == from {
+                return None;
+            }
         } else {
             at = digits(at);
             let whole = at;
@@ -314,7 +324,7 @@ impl<'a> Lexer<'a> {
                     if format && matches!(next, b'{' | b'}') {
                         return None;
                     }
-                    self.nodes += 1;
+                    self.nodes += usize::from(!raw);
                     at += 2;
                 }
                 b'\r' => return None,

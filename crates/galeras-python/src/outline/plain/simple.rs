@@ -183,6 +183,7 @@ impl Reader<'_> {
                     return None;
                 }
                 self.next()?;
+                self.nodes(1);
                 self.annotation()?;
                 if self.take(Token::Assign)? {
                     self.value()?;
@@ -196,7 +197,6 @@ impl Reader<'_> {
                 return None;
             }
             self.next()?;
-            self.nodes(1);
             shape = self.value()?;
         }
         Some(())

@@ -179,6 +179,20 @@ impl<'a> Statements<'a> {
     fn statement(&mut self, indent: usize) -> Option<()> {
         self.at_line = false;
         let start = self.reader.start;
+        let compound = [
+            Token::If,
+            Token::While,
+            Token::For,
+            Token::With,
+            Token::Try,
+            Token::At,
+            Token::Async,
+            Token::Def,
+            Token::Class,
+        ];
+        if !compound.contains(&self.reader.token) {
+            return self.reader.simple_statements();
+        }
         self.reader.nodes(1);
         match self.reader.token {
             Token::If => {
@@ -210,8 +224,7 @@ impl<'a> Statements<'a> {
                     _ => None,
                 }
             }
-            Token::Def | Token::Class => self.definition(indent, start),
-            _ => self.reader.simple_statements(),
+            _ => self.definition(indent, start),
         }
     }
 
