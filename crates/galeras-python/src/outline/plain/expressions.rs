@@ -37,15 +37,16 @@ pub(super) struct Reader<'a> {
 }
 
 /// The nodes of a text that is an expression and nothing else; `None` if it is not plain.
-pub(super) fn nodes_of_expression(text: &[u8]) -> Option<usize> {
-    let mut reader = Reader::new(Lexer::new(text));
+fn nodes_of_expression(text: &[u8]) -> Option<usize> {
+    let mut reader = Reader::new(text);
     reader.next()?;
     reader.expression()?;
     (reader.token == Token::End).then_some(reader.lexer.nodes)
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(lexer: Lexer<'a>) -> Self {
+    pub(super) fn new(text: &'a [u8]) -> Self {
+        let lexer = Lexer::new(text, nodes_of_expression);
         Self { lexer, token: Token::Newline, start: 0, end: 0, depth: 0 }
     }
 

@@ -4,8 +4,6 @@
 //! Not here: how they come together (`expressions`, `statements`). Wherever a text is not of the
 //! plain kind, or the two lexers could differ, the answer is `None`.
 
-use super::expressions;
-
 /// A kind of token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token {
@@ -95,11 +93,14 @@ pub(super) struct Lexer<'a> {
     pub(super) nodes: usize,
     /// Where the last token or comment ended.
     pub(super) end: usize,
+    /// The nodes of a text that is an expression.
+    expression: fn(&[u8]) -> Option<usize>,
 }
 
 impl<'a> Lexer<'a> {
-    pub(super) fn new(text: &'a [u8]) -> Self {
-        Self { text, at: 0, depth: 0, indent: 0, nodes: 0, end: 0 }
+    /// Reads `text`; `expression` gives the nodes of a text that is an expression and plain.
+    pub(super) fn new(text: &'a [u8], expression: fn(&[u8]) -> Option<usize>) -> Self {
+        Self { text, at: 0, depth: 0, indent: 0, nodes: 0, end: 0, expression }
     }
 
     fn byte(&self, at: usize) -> u8 {
@@ -357,7 +358,7 @@ impl<'a> Lexer<'a> {
         let rest = self.text.get(open + 1..)?;
         let inside = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.,()[]+-*/% ".contains(byte);
         let length = rest.iter().position(|byte| !inside(byte))?;
-        self.nodes += 2 + expressions::nodes_of_expression(rest.get(..length)?)?;
+        self.nodes += 2 + (self.expression)(rest.get(..length)?)?;
         let mut at = open + 1 + length;
         if self.byte(at) == b'!' {
             if !self.byte(at + 1).is_ascii_lowercase() {

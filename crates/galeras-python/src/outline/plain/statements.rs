@@ -8,7 +8,7 @@
 //! next line of code does, too; the comments before it belong to the block.
 
 use super::expressions::{Reader, Shape};
-use super::lexer::{Lexer, Token, indent};
+use super::lexer::{Token, indent};
 
 /// Blocks in one another; deeper ones are not plain.
 const BLOCKS: usize = 40;
@@ -17,14 +17,14 @@ const MAX_INDENT: usize = 1000;
 
 /// A function or a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct Definition {
-    pub(in super::super) is_function: bool,
+pub(crate) struct Definition {
+    pub(crate) is_function: bool,
     /// Where its name is.
-    pub(in super::super) name: (usize, usize),
-    pub(in super::super) start: usize,
-    pub(in super::super) end: usize,
+    pub(crate) name: (usize, usize),
+    pub(crate) start: usize,
+    pub(crate) end: usize,
     /// How many definitions it stands in.
-    pub(in super::super) depth: usize,
+    pub(crate) depth: usize,
 }
 
 /// What stands between two lines of code.
@@ -51,7 +51,7 @@ pub(super) struct Statements<'a> {
 impl<'a> Statements<'a> {
     pub(super) fn new(text: &'a [u8]) -> Self {
         Self {
-            reader: Reader::new(Lexer::new(text)),
+            reader: Reader::new(text),
             gap: Gap::default(),
             at_line: false,
             blocks: 0,
