@@ -3,7 +3,8 @@
 //!
 //! `location` tells folders from servers and `net` brings objects from the latter;
 //! `repository`, `commit`, `history`, `tree` and `changes` read them, within `limits`; `renames`,
-//! `lines`, `sources` and `miner` find changed methods. Nothing here knows of tables.
+//! `lines`, `sources` and `miner` find changed methods, of the commits that `planned` lists and cuts
+//! into pieces. Nothing here knows of tables.
 
 mod changes;
 mod commit;
@@ -14,6 +15,7 @@ mod lines;
 mod location;
 mod miner;
 mod net;
+mod planned;
 mod renames;
 mod repository;
 mod sources;
@@ -26,7 +28,8 @@ pub use error::{GitError, GitErrorKind};
 pub use gix::ObjectId;
 pub use history::Window;
 pub use location::{RepositoryLocation, shown_url};
-pub use miner::{ChangedMethod, CommitFacts, MineOptions, MinePlan, Sink, mine, plan, trees};
+pub use miner::{ChangedMethod, CommitFacts, Mining, Sink, mine};
 pub use net::{Activity, Fetcher, Head, Network, Received, remote_head};
+pub use planned::{MineOptions, MinePlan, plan, trees};
 pub use repository::Repository;
 pub use threads::guarded;

@@ -5,100 +5,25 @@
 //! changed is not. A method is the same before and after if the file (renames followed), the
 //! qualified name and the position among equal names are the same.
 
-use std::collections::BTreeMap;
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use gix::ObjectId;
 use gix::objs::Kind;
-use globset::GlobSet;
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
-use rayon::slice::ParallelSlice;
 
-use super::changes::{File, TreeChanges, tree_changes};
+use super::changes::File;
 use super::commit::CommitText;
 use super::error::{GitError, GitErrorKind};
-use super::history::{Commit, History, Window, history, tree_of};
-use super::limits::{CHANGED_BYTES, COMMITS_BEYOND, TreeLimits};
+use super::history::Commit;
 use super::lines::{Hunk, hunks, overlap};
+use super::planned::{MineOptions, MinePlan, PlannedCommit};
 use super::renames::renames;
 use super::repository::{Objects, Repository};
 use super::sources::{Source, Sources};
 use super::threads::{guarded, pool};
 use galeras_python::OutlineMethod;
-
-/// Commits that one thread mines at a time: neighbours share files.
-const CHUNK: usize = 32;
-/// Commits whose trees one thread compares at a time: neighbours share trees.
-const PART: usize = 256;
-
-/// What to mine.
-pub struct MineOptions {
-    /// The committer dates of the commits to mine.
-    pub window: Window,
-    /// Whether commits with several parents count, against the first.
-    pub merges: bool,
-    /// Whether functions inside of functions are methods of their own.
-    pub nested: bool,
-    /// The paths of the files to mine, from the root of the repository.
-    pub include: GlobSet,
-    /// The longest file in bytes; longer ones are refused.
-    pub max_file_bytes: u64,
-    /// How many threads [`plan`] compares trees on.
-    pub jobs: usize,
-}
-
-/// A commit that changed files of interest.
-struct PlannedCommit {
-    commit: Commit,
-    changes: Result<TreeChanges, GitError>,
-}
-
-/// The commits to mine, with their files.
-#[derive(Default)]
-pub struct MinePlan {
-    /// By committer date.
-    commits: Vec<PlannedCommit>,
-    /// Commits that cannot be mined: id, rule and reason.
-    refused: Vec<(ObjectId, &'static str, String)>,
-    /// The commits of the window, whatever they changed.
-    in_window: usize,
-    /// How many files they added or modified that `include` does not match, by suffix.
-    passed_over: BTreeMap<Box<str>, u64>,
-}
-
-impl MinePlan {
-    /// How many commits the window has, those that changed no file of interest included.
-    pub fn in_window(&self) -> usize {
-        self.in_window
-    }
-
-    /// How many files the commits of the window added or modified that `include` does not match, by
-    /// suffix (`.java`; empty for names without one). A file counts once for each commit.
-    pub fn passed_over(&self) -> &BTreeMap<Box<str>, u64> {
-        &self.passed_over
-    }
-
-    /// How many commits are to be mined.
-    pub fn commits(&self) -> usize {
-        self.commits.len()
-    }
-
-    /// The contents that mining needs, each once.
-    pub fn blobs(&self) -> Vec<ObjectId> {
-        let changes = self.commits.iter().filter_map(|planned| planned.changes.as_ref().ok());
-        let mut blobs: Vec<_> = changes.flat_map(TreeChanges::blobs).collect();
-        blobs.sort_unstable();
-        blobs.dedup();
-        blobs
-    }
-
-    /// Why a commit cannot be mined, if that is an object that is missing or damaged.
-    pub fn damage(&self) -> Option<&GitError> {
-        let errors = self.commits.iter().filter_map(|planned| planned.changes.as_ref().err());
-        errors.into_iter().find(|error| error.kind == GitErrorKind::Damaged)
-    }
-}
 
 /// What is said of a commit in every row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,18 +53,18 @@ pub struct ChangedMethod<'a> {
     pub changed_lines: u32,
 }
 
-/// Where mined methods go. One for each thread.
-pub trait Sink: Send {
+/// Where the methods of a piece go.
+pub trait Sink {
     /// Takes a method.
     ///
     /// # Errors
-    /// If the sink takes no more; the thread then stops mining.
+    /// If the sink takes no more; the piece then ends.
     fn method(&mut self, commit: &CommitFacts, changed: ChangedMethod<'_>) -> Result<(), GitError>;
     /// Takes a commit, or a file of it, that could not be mined: the rule it broke, as a stable
     /// word, and the reason, as a sentence.
     ///
     /// # Errors
-    /// If the sink takes no more; the thread then stops mining.
+    /// If the sink takes no more; the piece then ends.
     fn refused(
         &mut self,
         commit: &str,
@@ -154,139 +79,80 @@ pub trait Sink: Send {
     fn end(&mut self) -> Result<(), GitError>;
 }
 
-/// The trees that [`plan`] will compare, each once: those of the commits of the window and of
-/// their first parents. Reads commits only, so that the trees can be fetched afterwards.
-///
-/// # Errors
-/// `Damaged` if a commit that is reachable from `head` is missing or cannot be decoded;
-/// `Interrupted` if `interrupt` is set.
-pub fn trees(
-    repository: &Repository,
-    head: ObjectId,
-    options: &MineOptions,
-    interrupt: &AtomicBool,
-) -> Result<Vec<ObjectId>, GitError> {
-    let History { commits, .. } =
-        history(repository, head, options.window, options.merges, interrupt)?;
-    let mut objects = repository.objects();
-    let mut trees = Vec::with_capacity(2 * commits.len());
-    for commit in &commits {
-        trees.push(commit.tree);
-        if let Some(parent) = commit.parent {
-            trees.push(tree_of(&mut objects, parent)?);
-        }
-    }
-    trees.sort_unstable();
-    trees.dedup();
-    Ok(trees)
+/// A repository whose planned commits are mined, piece by piece, by as many threads as call.
+pub struct Mining {
+    repository: Repository,
+    plan: MinePlan,
+    options: Arc<MineOptions>,
+    sources: Sources,
+    /// What threads read objects with that have ended, for the next ones: with full caches.
+    idle: Mutex<Vec<Objects>>,
 }
 
-/// The commits of the window that changed files of interest, with these files. Compares trees on
-/// as many threads as `options` says.
-///
-/// # Errors
-/// As [`trees`]; a damaged tree only refuses its commit, and so does one that is not what git
-/// writes. `Limit` if the commits change more than fits in memory, or if too many of them are
-/// beyond the limits of one commit.
-pub fn plan(
-    repository: &Repository,
-    head: ObjectId,
-    options: &MineOptions,
-    interrupt: &AtomicBool,
-) -> Result<MinePlan, GitError> {
-    let History { commits, cut_off, undated } =
-        history(repository, head, options.window, options.merges, interrupt)?;
-    let mut plan = MinePlan::default();
-    let cut = "the clone is shallow: what the commit changed is not known";
-    plan.refused.extend(cut_off.into_iter().map(|id| (id, "history", cut.to_string())));
-    let unreadable = "the committer's date cannot be read";
-    plan.refused.extend(undated.into_iter().map(|id| (id, "date", unreadable.to_string())));
-    let (kept, beyond) = (AtomicU64::new(0), AtomicUsize::new(0));
-    let compare = |part: &[Commit]| {
-        let mut objects = repository.objects();
-        let mut changes = |commit: &Commit| {
-            let before = commit.parent.map(|id| tree_of(&mut objects, id)).transpose()?;
-            let (after, limits) = (commit.tree, &TreeLimits::DEFAULT);
-            tree_changes(&mut objects, before, after, &options.include, limits)
-        };
-        let mut results = Vec::with_capacity(part.len());
-        for commit in part {
-            let result = changes(commit);
-            let bytes = result.as_ref().map_or(0, TreeChanges::bytes);
-            let bytes = kept.fetch_add(bytes, Ordering::Relaxed) + bytes;
-            let limit = result.as_ref().is_err_and(|error| error.kind == GitErrorKind::Limit);
-            let limits = beyond.fetch_add(usize::from(limit), Ordering::Relaxed);
-            if interrupt.load(Ordering::Relaxed) {
-                return Err(GitError::interrupted());
-            }
-            // Whichever thread comes there first: that one of them does is certain.
-            if bytes > CHANGED_BYTES || (limit && limits >= COMMITS_BEYOND) {
-                let message = format!(
-                    "its commits change too much: more than {COMMITS_BEYOND} of them are beyond the \
-                     limits of one commit, or the changed paths take more than {} MB",
-                    CHANGED_BYTES >> 20
-                );
-                return Err(GitError::limit(message));
-            }
-            results.push(result);
-        }
-        Ok(results)
-    };
-    let changes: Result<Vec<_>, GitError> =
-        pool(options.jobs)?.install(|| commits.par_chunks(PART).map(compare).collect());
-    let changes = changes?;
-    plan.in_window = commits.len();
-    for changed in changes.iter().flatten().flatten() {
-        for (suffix, files) in &changed.passed_over {
-            *plan.passed_over.entry(suffix.clone()).or_default() += files;
-        }
+impl Mining {
+    /// Prepares to mine what `plan` says, with the options that it was made with.
+    pub fn new(repository: Repository, plan: MinePlan, options: Arc<MineOptions>) -> Self {
+        let sources = Sources::new(options.max_file_bytes, options.nested);
+        Self { repository, plan, options, sources, idle: Mutex::default() }
     }
-    for (commit, changes) in commits.into_iter().zip(changes.into_iter().flatten()) {
-        if changes.as_ref().map_or(true, |changes| !changes.is_empty()) {
-            plan.commits.push(PlannedCommit { commit, changes });
-        }
+
+    /// What is mined.
+    pub fn plan(&self) -> &MinePlan {
+        &self.plan
     }
-    Ok(plan)
+
+    /// Mines a piece of the plan on this thread. `done` takes the number of commits that were
+    /// finished since its last call. The refusals of the plan itself come with the first piece.
+    ///
+    /// One commit is under way at a time, and a sink that blocks holds the thread back: what is in
+    /// memory does not grow with the history.
+    ///
+    /// # Errors
+    /// `Interrupted` if `interrupt` is set, and what the sink returns. Damaged objects are
+    /// refusals.
+    pub fn mine(
+        &self,
+        piece: usize,
+        sink: &mut dyn Sink,
+        interrupt: &AtomicBool,
+        done: &dyn Fn(usize),
+    ) -> Result<(), GitError> {
+        let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let objects = idle().pop().unwrap_or_else(|| self.repository.objects());
+        let mut miner = Miner { objects, sources: &self.sources, options: &self.options };
+        guarded(|| {
+            miner.piece(&self.plan, piece, sink, interrupt, done)?;
+            sink.end()
+        })?;
+        idle().push(miner.objects);
+        Ok(())
+    }
 }
 
 /// Mines the planned commits on as many threads as there are sinks, and gives the methods of each
-/// commit to one of them; which one is not determined. `done` takes the number of commits that
+/// piece to one of them; which one is not determined. `done` takes the number of commits that
 /// were finished since its last call, from any of the threads.
-///
-/// At most one commit per thread is under way, and a sink that blocks holds its thread back: what
-/// is in memory does not grow with the history.
 ///
 /// # Errors
 /// `Interrupted` if `interrupt` is set, and what a sink returns. Damaged objects are refusals.
-pub fn mine<S: Sink>(
+pub fn mine<S: Sink + Send>(
     repository: &Repository,
     plan: &MinePlan,
     options: &MineOptions,
-    mut sinks: Vec<S>,
+    sinks: Vec<S>,
     interrupt: &AtomicBool,
     done: &(dyn Fn(usize) + Sync),
 ) -> Result<(), GitError> {
-    if let Some(sink) = sinks.first_mut() {
-        for (id, rule, reason) in &plan.refused {
-            sink.refused(&id.to_string(), None, rule, reason)?;
-        }
-    }
     let sources = Sources::new(options.max_file_bytes, options.nested);
     let next = AtomicUsize::new(0);
     let work = |mut sink: S| {
         let mut miner = Miner { objects: repository.objects(), sources: &sources, options };
         loop {
-            let start = next.fetch_add(CHUNK, Ordering::Relaxed);
-            let Some(rest) = plan.commits.get(start..).filter(|rest| !rest.is_empty()) else {
+            let piece = next.fetch_add(1, Ordering::Relaxed);
+            if piece >= plan.pieces() {
                 return sink.end();
-            };
-            for planned in rest.iter().take(CHUNK) {
-                if interrupt.load(Ordering::Relaxed) {
-                    return Err(GitError::interrupted());
-                }
-                miner.commit(planned, &mut sink)?;
-                done(1);
             }
+            miner.piece(plan, piece, &mut sink, interrupt, done)?;
         }
     };
     // A pool of its own, as a sink that waits for its reader blocks its thread.
@@ -305,6 +171,30 @@ struct Miner<'a> {
 }
 
 impl Miner<'_> {
+    fn piece(
+        &mut self,
+        plan: &MinePlan,
+        piece: usize,
+        sink: &mut dyn Sink,
+        interrupt: &AtomicBool,
+        done: &dyn Fn(usize),
+    ) -> Result<(), GitError> {
+        if piece == 0 {
+            for (id, rule, reason) in &plan.refused {
+                sink.refused(&id.to_string(), None, rule, reason)?;
+            }
+        }
+        // Packs make older contents from newer ones: the newer ones are at hand then.
+        for planned in plan.piece(piece).iter().rev() {
+            if interrupt.load(Ordering::Relaxed) {
+                return Err(GitError::interrupted());
+            }
+            self.commit(planned, sink)?;
+            done(1);
+        }
+        Ok(())
+    }
+
     fn commit(&mut self, planned: &PlannedCommit, sink: &mut dyn Sink) -> Result<(), GitError> {
         let id = planned.commit.id;
         let changes = match &planned.changes {

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use gix::ObjectId;
 use gix::objs::{FindExt, FindHeader, Kind};
+use gix::odb::pack::cache::Object;
 use gix::odb::pack::cache::lru::MemoryCappedHashmap as DeltaCache;
 use gix::odb::pack::cache::object::MemoryCappedHashmap as ObjectCache;
 
@@ -22,6 +23,21 @@ const TREE_CACHE: usize = 24 << 20;
 
 /// How many ids of objects are remembered that are what they should be, per thread.
 const CHECKED: usize = 1 << 20;
+
+/// A cache of trees. Contents of files are kept as sources, and would push the trees out.
+struct TreeCache(ObjectCache);
+
+impl Object for TreeCache {
+    fn put(&mut self, id: ObjectId, kind: Kind, data: &[u8]) {
+        if kind == Kind::Tree {
+            self.0.put(id, kind, data);
+        }
+    }
+
+    fn get(&mut self, id: &ObjectId, out: &mut Vec<u8>) -> Option<Kind> {
+        self.0.get(id, out)
+    }
+}
 
 /// An open repository, shared by threads.
 pub struct Repository(gix::ThreadSafeRepository);
@@ -115,7 +131,7 @@ impl Repository {
     pub fn objects(&self) -> Objects {
         let mut handle = self.0.to_thread_local().objects;
         handle.set_pack_cache(|| Box::new(DeltaCache::new(DELTA_CACHE)));
-        handle.set_object_cache(|| Box::new(ObjectCache::new(TREE_CACHE)));
+        handle.set_object_cache(|| Box::new(TreeCache(ObjectCache::new(TREE_CACHE))));
         handle.refresh_never();
         let replaced = handle.store_ref().replacements().collect();
         Objects { handle, buffer: Vec::new(), replaced, checked: HashSet::new() }

@@ -22,7 +22,7 @@
 //! - The limits of `parse` are far away, or the file is parsed as a whole.
 //!
 //! If any of this does not hold, the file is parsed as a whole: where cuts are made decides
-//! about speed alone.
+//! about speed alone. Most pieces need no parser at all (`outline::plain`).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -36,6 +36,7 @@ use super::parse::{ParseError, PythonParser};
 mod cut;
 mod memo;
 mod piece;
+mod plain;
 #[cfg(test)]
 mod tests;
 
@@ -45,7 +46,7 @@ const MAX_BYTES: usize = 1 << 20;
 
 /// Operations of the parser for each node of a tree without errors. It needs 2.9, for lists
 /// of nothing but names up to 7.
-const OPS_PER_NODE: usize = 12;
+const OPS_PER_NODE: usize = 8;
 
 /// As `BASE_OPS` and `OPS_PER_BYTE` of `parse`.
 const BASE_OPS: usize = 100_000;

@@ -12,7 +12,8 @@
 //! - bytes handed to the lexer: its external scanner may read far ahead for every token;
 //! - recoveries from syntax errors: tree-sitter merges adjoining errors by copying them, so
 //!   a text of nothing but errors takes quadratic time. They are only visible in the parse
-//!   log, which makes parsing 2 to 3 times slower, so they are counted in long texts only.
+//!   log, which makes parsing 2 to 3 times slower, so they are counted only in long texts in
+//!   which the parser meets an error.
 //!
 //! The tree is built, balanced and freed by tree-sitter with explicit stacks: depth costs
 //! memory, not stack.
@@ -131,8 +132,21 @@ impl PythonParser {
         if bytes.len() > MAX_BYTES {
             return Err(ParseError::TooLarge { bytes: bytes.len(), limit: MAX_BYTES });
         }
+        if bytes.len() <= COUNTED_BYTES {
+            return self.run(text, Recoveries::Few);
+        }
+        // Where the parser meets no error there is nothing to recover from, and nothing to count.
+        match self.run(text, Recoveries::None) {
+            Ok(tree) if !tree.root_node().has_error() => Ok(tree),
+            Ok(_) | Err(ParseError::TooComplex) => self.run(text, Recoveries::Counted),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn run(&mut self, text: &str, recover: Recoveries) -> Result<Tree, ParseError> {
+        let bytes = text.as_bytes();
         let recoveries = Rc::new(Cell::new(0_usize));
-        let counted = bytes.len() > COUNTED_BYTES;
+        let counted = recover == Recoveries::Counted;
         if counted {
             let recoveries = Rc::clone(&recoveries);
             self.parser.set_logger(Some(Box::new(move |kind, message| {
@@ -146,9 +160,10 @@ impl PythonParser {
         let mut calls = 0;
         let mut read = 0;
         let stopped = Cell::new(false);
-        let mut progress = |_: &ParseState| {
+        let mut progress = |state: &ParseState| {
             calls += 1;
-            if calls > max_calls || recoveries.get() > MAX_RECOVERIES {
+            let error = recover == Recoveries::None && state.has_error();
+            if calls > max_calls || recoveries.get() > MAX_RECOVERIES || error {
                 stopped.set(true);
             }
             stopped.get()
@@ -178,6 +193,17 @@ impl PythonParser {
             }
         }
     }
+}
+
+/// What is done about recoveries from syntax errors.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Recoveries {
+    /// The text is too short for many.
+    Few,
+    /// The parse is given up at an error.
+    None,
+    /// They are counted.
+    Counted,
 }
 
 thread_local! {

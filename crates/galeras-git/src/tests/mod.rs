@@ -3,19 +3,20 @@
 
 mod damage;
 mod hostile;
+mod pieces;
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
 use super::{
-    ChangedMethod, CommitFacts, GitError, MineOptions, Repository, Sink, Window, guarded, mine,
+    ChangedMethod, CommitFacts, GitError, MineOptions, Mining, Repository, Sink, Window, guarded,
     plan,
 };
 
@@ -130,13 +131,13 @@ impl Found {
 }
 
 /// Collects what is mined.
-#[derive(Clone, Default)]
-struct Collect(Arc<Mutex<Found>>);
+#[derive(Default)]
+struct Collect(Found);
 
 impl Sink for Collect {
     fn method(&mut self, commit: &CommitFacts, changed: ChangedMethod<'_>) -> Result<(), GitError> {
         let row = (commit.id.clone(), changed.path.to_string(), format!("{commit:?} {changed:?}"));
-        assert!(self.0.lock().unwrap().rows.insert(row), "a row comes twice");
+        assert!(self.0.rows.insert(row), "a row comes twice");
         Ok(())
     }
 
@@ -148,12 +149,7 @@ impl Sink for Collect {
         reason: &str,
     ) -> Result<(), GitError> {
         let path = path.map(str::to_string);
-        self.0.lock().unwrap().refused.insert((
-            commit.into(),
-            path,
-            rule.into(),
-            reason.to_string(),
-        ));
+        self.0.refused.insert((commit.into(), path, rule.into(), reason.to_string()));
         Ok(())
     }
 
@@ -166,8 +162,36 @@ fn python_files() -> GlobSet {
     GlobSetBuilder::new().add(Glob::new("**/*.py").unwrap()).build().unwrap()
 }
 
-/// What comes of the repository in a folder, from its `HEAD`.
+/// What comes of the repository in a folder, from its `HEAD`. Two threads mine its pieces.
 fn mined(dir: &Path) -> Result<Found, GitError> {
+    let mining = guarded(|| prepared(dir))?;
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut sink = Collect::default();
+        loop {
+            let piece = next.fetch_add(1, Ordering::Relaxed);
+            if piece >= mining.plan().pieces() {
+                return Ok(sink.0);
+            }
+            mining.mine(piece, &mut sink, &AtomicBool::new(false), &|_| {})?;
+        }
+    };
+    let found: Vec<Result<Found, GitError>> = std::thread::scope(|scope| {
+        let threads = [scope.spawn(work), scope.spawn(work)];
+        threads.map(|thread| thread.join().unwrap()).into()
+    });
+    let mut all = Found::default();
+    for part in found {
+        let part = part?;
+        let rows = all.rows.len() + part.rows.len();
+        all.rows.extend(part.rows);
+        assert_eq!(all.rows.len(), rows, "a row comes twice");
+        all.refused.extend(part.refused);
+    }
+    Ok(all)
+}
+
+fn prepared(dir: &Path) -> Result<Mining, GitError> {
     let options = MineOptions {
         window: Window { since: NEW_YEAR, until: NEW_YEAR + 365 * 86_400 },
         merges: false,
@@ -176,17 +200,10 @@ fn mined(dir: &Path) -> Result<Found, GitError> {
         max_file_bytes: 1 << 20,
         jobs: 2,
     };
-    guarded(|| {
-        let repository = Repository::open(dir)?;
-        let head = repository.head(None)?.commit;
-        let interrupt = AtomicBool::new(false);
-        let plan = plan(&repository, head, &options, &interrupt)?;
-        let sink = Collect::default();
-        let sinks = vec![sink.clone(), sink.clone()];
-        mine(&repository, &plan, &options, sinks, &interrupt, &|_| {})?;
-        let found = sink.0.lock().unwrap().clone();
-        Ok(found)
-    })
+    let repository = Repository::open(dir)?;
+    let head = repository.head(None)?.commit;
+    let plan = plan(&repository, head, &options, &AtomicBool::new(false))?;
+    Ok(Mining::new(repository, plan, Arc::new(options)))
 }
 
 /// All files below a folder, in order.

@@ -1,13 +1,15 @@
 //! The methods in one piece of a file, by parsing it alone.
 //!
 //! Here: the text that a piece is parsed in, what makes a piece unsound, its methods. Not
-//! here: where pieces start and end (`cut`), how they come together (`outline`).
+//! here: where pieces start and end (`cut`), how they come together (`outline`), pieces that need
+//! no parser (`plain`).
 
 use tree_sitter::{Node, Tree};
 
 use super::super::methods::PythonMethod;
 use super::super::parse::PythonParser;
 use super::super::scope::{Scope, holds_definitions};
+use super::plain;
 
 /// What is around a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,9 +148,24 @@ pub(super) fn find(
         Some(at) => !text.get(at..).unwrap_or_default().contains('}'),
         None => false,
     };
-    if reaches_out || text.contains('\0') || two_ways(text) {
+    if reaches_out || text.contains('\0') {
         return ReadPiece::empty(Verdict::Broken);
     }
+    match plain_piece(context, text, &hash) {
+        // No line of it starts with the word, but in a string or in brackets.
+        Some(piece) => piece,
+        None if two_ways(text) => ReadPiece::empty(Verdict::Broken),
+        None => parsed_piece(parser, context, text, &hash),
+    }
+}
+
+/// What is in a piece by its tree.
+fn parsed_piece(
+    parser: &mut PythonParser,
+    context: Context<'_>,
+    text: &str,
+    hash: &impl Fn(&str) -> u64,
+) -> ReadPiece {
     let (before, inside) = match context {
         Context::First => (0, parser.parse(text)),
         Context::Top => (BEFORE.len(), parser.parse(&[BEFORE, text].concat())),
@@ -168,21 +185,56 @@ pub(super) fn find(
             let Some(name) = header_name(&tree, text) else {
                 return ReadPiece::empty(Verdict::Unfit);
             };
-            return ReadPiece { names: name.into(), ..sizes(&tree, text) };
+            let nodes = tree.root_node().descendant_count();
+            return ReadPiece { names: name.into(), ..sizes(nodes, text) };
         }
         Context::Member(_) if only_statement(&tree).is_none() => {
             return ReadPiece::empty(Verdict::Unfit);
         }
         Context::Member(name) => name,
     };
-    let walk = Walk { text, class, before, names: String::new(), methods: Vec::new(), copied: 0 };
-    match walk.run(&tree, &hash) {
-        Some((names, methods)) => {
-            ReadPiece { names: names.into(), methods: methods.into(), ..sizes(&tree, text) }
-        }
+    let walk = Walk { class, before, methods: Methods::of(text, hash) };
+    match walk.run(&tree) {
+        Some(methods) => methods.piece(tree.root_node().descendant_count()),
         None => ReadPiece::empty(Verdict::Broken),
     }
 }
+
+/// What is in a piece that is read without a tree.
+fn plain_piece(context: Context<'_>, text: &str, hash: &impl Fn(&str) -> u64) -> Option<ReadPiece> {
+    let class = match context {
+        Context::First | Context::Top => None,
+        Context::Member(name) => Some(name),
+        Context::Header => return None,
+    };
+    let (definitions, nodes) = plain::read(text, class.is_some())?;
+    let mut methods = Methods::of(text, hash);
+    let mut scope: Vec<&str> = class.into_iter().collect();
+    let mut qualified = String::new();
+    let (mut function_end, mut line, mut counted) = (0, 1, 0);
+    for definition in definitions {
+        let plain::Definition { is_function, name, start, end, depth } = definition;
+        let name = text.get(name.0..name.1)?;
+        scope.truncate(depth);
+        scope.push(name);
+        if is_function {
+            line += newlines(text.get(counted..start)?);
+            counted = start;
+            qualified.clear();
+            for (at, part) in scope.iter().enumerate() {
+                qualified.push_str(if at > 0 { "." } else { "" });
+                qualified.push_str(part);
+            }
+            let nested = end <= function_end;
+            methods.add((name, &qualified), (start, end), line, nested)?;
+            function_end = function_end.max(end);
+        }
+    }
+    Some(methods.piece(nodes + AROUND))
+}
+
+/// Nodes around a piece, at most.
+const AROUND: usize = 10;
 
 /// Whether a line may start both a `match` statement and an expression with the name
 /// `match`. These readings need not end in the same line, and may stand in different blocks
@@ -204,13 +256,17 @@ fn two_ways(text: &str) -> bool {
     })
 }
 
-fn sizes(tree: &Tree, text: &str) -> ReadPiece {
+fn sizes(nodes: usize, text: &str) -> ReadPiece {
     ReadPiece {
-        lines: number(text.bytes().filter(|&byte| byte == b'\n').count()),
-        nodes: number(tree.root_node().descendant_count()),
+        lines: number(newlines(text)),
+        nodes: number(nodes),
         reread: reread(text),
         ..ReadPiece::empty(Verdict::Sound)
     }
+}
+
+fn newlines(text: &str) -> usize {
+    text.bytes().filter(|&byte| byte == b'\n').count()
 }
 
 /// The scanner looks over blank lines and comments up to the next code, and does so again
@@ -262,21 +318,68 @@ fn header_name<'a>(tree: &Tree, text: &'a str) -> Option<&'a str> {
     text.get(class.child_by_field_name("name")?.byte_range())
 }
 
-/// The walk of `methods` over a tree without errors.
-struct Walk<'a> {
+/// The methods of a piece, as they are found.
+struct Methods<'a, H> {
     text: &'a str,
-    /// The name of the class around `text`, which is not in it.
-    class: &'a str,
-    /// Bytes of the tree before `text`; if there are any, one line.
-    before: usize,
+    hash: &'a H,
     names: String,
-    methods: Vec<Entry>,
+    entries: Vec<Entry>,
     copied: usize,
 }
 
-impl<'a> Walk<'a> {
+impl<'a, H: Fn(&str) -> u64> Methods<'a, H> {
+    fn of(text: &'a str, hash: &'a H) -> Self {
+        Self { text, hash, names: String::new(), entries: Vec::new(), copied: 0 }
+    }
+
+    /// Adds a method: its name, alone and qualified, its place, its first line from 1. `None` if
+    /// the names and texts of nested functions grow out of hand.
+    fn add(
+        &mut self,
+        (name, qualified): (&str, &str),
+        (start, end): (usize, usize),
+        start_line: usize,
+        nested: bool,
+    ) -> Option<()> {
+        let code = self.text.get(start..end)?;
+        self.copied += code.len() + qualified.len();
+        if self.copied > MAX_COPIES.saturating_mul(self.text.len()) {
+            return None;
+        }
+        let from = self.names.len();
+        self.names.push_str(qualified);
+        let to = self.names.len();
+        self.entries.push(Entry {
+            hash: (self.hash)(qualified),
+            name: (number(from), number(to)),
+            fun_name: number(to - name.len()),
+            start_line: number(start_line),
+            end_line: number(start_line + newlines(code.trim_end_matches('\n'))),
+            start_byte: number(start),
+            end_byte: number(end),
+            nested,
+        });
+        Some(())
+    }
+
+    fn piece(self, nodes: usize) -> ReadPiece {
+        let (names, methods) = (self.names.into(), self.entries.into());
+        ReadPiece { names, methods, ..sizes(nodes, self.text) }
+    }
+}
+
+/// The walk of `methods` over a tree without errors.
+struct Walk<'a, H> {
+    /// The name of the class around the text, which is not in it.
+    class: &'a str,
+    /// Bytes of the tree before the text; if there are any, one line.
+    before: usize,
+    methods: Methods<'a, H>,
+}
+
+impl<'a, H: Fn(&str) -> u64> Walk<'a, H> {
     /// `None` if the names and texts of nested functions grow out of hand.
-    fn run(mut self, tree: &Tree, hash: &impl Fn(&str) -> u64) -> Option<(String, Vec<Entry>)> {
+    fn run(mut self, tree: &Tree) -> Option<Methods<'a, H>> {
         let mut scope = Scope::default();
         // Where the function ends that was entered from outside of any.
         let mut function_end = 0;
@@ -290,14 +393,17 @@ impl<'a> Walk<'a> {
                 let qualified = scope.enter(name);
                 if is_function {
                     let nested = node.end_byte() <= function_end;
-                    self.method(node, name, qualified, nested, hash)?;
+                    let start = node.start_byte().checked_sub(self.before)?;
+                    let end = node.end_byte().checked_sub(self.before)?;
+                    let row = node.start_position().row + 1 - usize::from(self.before > 0);
+                    self.methods.add((name, qualified), (start, end), row, nested)?;
                     function_end = function_end.max(node.end_byte());
                 }
             }
             let enter = holds_definitions(kind);
             let moved = (enter && scope.descend(&mut cursor)) || scope.pass(&mut cursor);
             if !moved {
-                return Some((self.names, self.methods));
+                return Some(self.methods);
             }
         }
     }
@@ -305,44 +411,12 @@ impl<'a> Walk<'a> {
     fn name(&self, node: Node<'_>) -> Option<&'a str> {
         let range = node.child_by_field_name("name")?.byte_range();
         if range.start < self.before {
-            Some(self.class)
-        } else {
-            self.slice(range.start, range.end)
+            return Some(self.class);
         }
-    }
-
-    fn slice(&self, start: usize, end: usize) -> Option<&'a str> {
-        self.text.get(start.checked_sub(self.before)?..end.checked_sub(self.before)?)
-    }
-
-    fn method(
-        &mut self,
-        node: Node<'_>,
-        name: &str,
-        qualified: &str,
-        nested: bool,
-        hash: &impl Fn(&str) -> u64,
-    ) -> Option<()> {
-        let code = self.slice(node.start_byte(), node.end_byte())?;
-        self.copied += code.len() + qualified.len();
-        if self.copied > MAX_COPIES.saturating_mul(self.text.len()) {
-            return None;
-        }
-        let from = self.names.len();
-        self.names.push_str(qualified);
-        let to = self.names.len();
-        let start_line = node.start_position().row + 1 - usize::from(self.before > 0);
-        let newlines = code.trim_end_matches('\n').bytes().filter(|&byte| byte == b'\n').count();
-        self.methods.push(Entry {
-            hash: hash(qualified),
-            name: (number(from), number(to)),
-            fun_name: number(to - name.len()),
-            start_line: number(start_line),
-            end_line: number(start_line + newlines),
-            start_byte: number(node.start_byte() - self.before),
-            end_byte: number(node.end_byte() - self.before),
-            nested,
-        });
-        Some(())
+        let from = range.start.checked_sub(self.before)?;
+        self.methods.text.get(from..range.end.checked_sub(self.before)?)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,409 @@
+//! Tests of pieces: those that need no parser against their trees.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use super::*;
+use crate::outline::cut::Cuts;
+use proptest::prelude::*;
+
+fn shown(piece: &ReadPiece) -> Vec<String> {
+    let show = |entry: &Entry| {
+        let (name, alone) = (piece.qualified_name(entry), piece.fun_name(entry));
+        format!("{name} {alone} {entry:?}")
+    };
+    piece.methods.iter().map(show).collect()
+}
+
+/// Reads a piece in both ways and compares them; whether it is plain.
+fn compare(parser: &mut PythonParser, context: Context<'_>, text: &str) -> Result<bool, String> {
+    let hash = |name: &str| name.len() as u64;
+    // What `find` turns down before.
+    if text.contains('\0') {
+        return Ok(false);
+    }
+    let Some(plain) = plain_piece(context, text, &hash) else { return Ok(false) };
+    let parsed = parsed_piece(parser, context, text, &hash);
+    let same = parsed.verdict == Verdict::Sound
+        && shown(&plain) == shown(&parsed)
+        && (plain.lines, plain.reread) == (parsed.lines, parsed.reread);
+    // More nodes than there are only send a text to the parser.
+    let nodes = parsed.nodes <= plain.nodes && plain.nodes <= 2 * parsed.nodes + 40;
+    if same && nodes {
+        return Ok(true);
+    }
+    Err(format!(
+        "{context:?}\n{text}\nplain: {} nodes, {:?}\nparsed: {:?}, {} nodes, {:?}",
+        plain.nodes,
+        shown(&plain),
+        parsed.verdict,
+        parsed.nodes,
+        shown(&parsed)
+    ))
+}
+
+/// Whether a text is plain as a module, and as the body of a class where that is indented.
+fn both(text: &str) -> [bool; 2] {
+    let mut parser = PythonParser::new().unwrap();
+    let top = compare(&mut parser, Context::Top, text).unwrap();
+    assert_eq!(compare(&mut parser, Context::First, text), Ok(top));
+    let inside: String = text
+        .split_inclusive('\n')
+        .map(|line| if line.trim().is_empty() { line.to_owned() } else { format!("  {line}") })
+        .collect();
+    [top, compare(&mut parser, Context::Member("C"), &inside).unwrap()]
+}
+
+#[test]
+fn usual_code_is_plain() {
+    for text in [
+        "import a.b as c, d\nfrom .x import (y, z as w,)\nfrom .. import q\nfrom ... import t\nfrom m import *\n",
+        "x = 1\ny: List[int] = [a for a in b if a if c for d in e]\nx += 3\n",
+        "x, (y, [z, w.v]), u[0] = a = b, c\nx = yield a, b\n(yield)\n",
+        "def f(a, b=1, *c, d: int = 2, e: 'T', **k) -> Dict[str, Callable[[int, ...], a.B | None]]:\n    return\n",
+        "def f(a, /, b, *, c): pass  # c\n# d\n",
+        "async def f():\n    async with a as b, c() as (d, e):\n        async for x in y: await z\n    else_ = 1\n",
+        "@a.b(1, *x, c=2, **d)\n# note\n@e\n\nclass A(B, metaclass=C):\n    \"\"\"Text.\"\"\"\n\n    x = 1\n    @property\n    def m(self): return self.x\n",
+        "if a:\n    b\nelif not c and d or e is not f:\n    pass\nelse:\n    raise X(1) from e\nwhile x < y <= z not in w: break\nelse: continue\n",
+        "for i, (j, *k) in enumerate(x), y:\n    del i, j[0]\n    global a, b\n    assert a, 'b' \\\n        'c'\nelse:\n    pass\n",
+        "try:\n    pass\nexcept (A, B) as e:\n    pass\nexcept C, e:\n    raise\nexcept:\n    pass\nelse:\n    pass\nfinally:\n    pass\n",
+        "x = {a: b, **c}; y = {a, b}; z = {}; w = (); v = (a,); u = {k: v for k, v in w};\n",
+        "x = lambda: 1\ny = lambda a, b=2, *c, **d: a if b else lambda: c\nz = f(x for x in y)(*a)[1:2, ::3, ...][:]\n",
+        "a, = b, c, = d\nx = -1 ** ~2 // 3.5e-1 @ 0x1F % 0o17 % 0b1 << 1j | .5 & 10L ^ 1. % +a\n",
+        "print('a', b=c)\nmatch = re.match(a)\nmatch.group()\ntype = type(x)\nx = a.print + type(y) + match\n",
+        "s = 'a\\'b' r'\\\\' b\"\\\\\" u'\\x41' '''a\n'b''\\'''' \"\"\"\"a\"\"\"\n",
+        "s = f'{a}{b.c[0]!r:>10}{{x}} {d(1, 2):.3f}' rf\"{a + b}\\d\"\n",
+        "x = [\n    1,  # one\n\n    # two\n    2,\n]\nf(\n    a=1,\n)\n",
+    ] {
+        assert_eq!(both(text)[0], true, "{text}");
+    }
+    assert_eq!(both("def f(self):\n    return 1\n"), [true; 2]);
+    assert_eq!(both("# a comment\n\n"), [true, false]);
+    assert_eq!(both(""), [true, false]);
+}
+
+#[test]
+fn comments_belong_to_blocks_as_the_scanner_says() {
+    let ends = [
+        "",
+        "# a\n",
+        "    # a\n",
+        "        # a\n",
+        "            # a\n",
+        "\n\n        # a\n\n",
+        "  # a\n",
+        "        # a\n    # b\n# c\n",
+        "    # b\n        # a\n",
+        "# c\n        # a\n",
+        "          # a\n      # b\n",
+    ];
+    let bodies = [
+        "def f():\n    def g():\n        return 1\n",
+        "def f():\n    def g():\n        return 1  # x\n",
+        "def f():\n    def g(): return 1  # x\n",
+        "class A:\n    def g(self):\n        if a:\n            return 1\n",
+        "def f():\n    try:\n        def g(): pass\n    finally:\n        pass\n",
+    ];
+    let after = ["", "x = 1\n", "    x = 1\n", "def h(): pass", "    # z", "        x = 1\n"];
+    let mut plain = 0;
+    for body in bodies {
+        for end in ends {
+            for after in after {
+                let text = format!("{body}{end}{after}");
+                let found = [both(&text), both(text.trim_end())];
+                plain += found.iter().flatten().filter(|plain| **plain).count();
+            }
+        }
+    }
+    assert!(plain > 900, "{plain}");
+}
+
+#[test]
+fn doubtful_code_is_left_to_the_parser() {
+    for text in [
+        "x = 1,\n",
+        "print 'a'\n",
+        "print\n",
+        "exec(a)\n",
+        "match (a)\n",
+        "type X = int\n",
+        "x = (y := 1)\n",
+        "def f[T](a): pass\n",
+        "x = '\\N{DASH}'\n",
+        "x = 'a\n",
+        "x = '''a\n",
+        "x = (1\n",
+        "x = 1)\n",
+        "x = f'{a[\"b\"]}'\n",
+        "x = f'{a:{b}}'\n",
+        "x = f'{a=}'\n",
+        "é = 1\n",
+        "x = 1\r\n",
+        "if a:\n    b\n  c\n",
+        "if a:\n",
+        "with (a, b): pass\n",
+        "try:\n    pass\n",
+        "else: pass\n",
+        "x = *a, b\n",
+        "x = 0777a\n",
+        "x = `a`\n",
+        "a <> b\n",
+        "def f((a, b)): pass\n",
+        "x = a if b\n",
+        "f(x for x in y, z)\n",
+        "{a: b, c}\n",
+        "() = x\n",
+        "1 = x\n",
+        "f() = x\n",
+        "@a\nx = 1\n",
+        "x = \\\n\n1\n",
+        "return = 1\n",
+        "lambda x: y = 1\n",
+        "def f(a b): pass\n",
+        "x ? y\n",
+        "a !b\n",
+        "def f():\n    x = (a +\n  b)\n",
+        "import a,\n",
+        "case x:\n    pass\n",
+        "pass pass\n",
+        "x;; y\n",
+        "a b\n",
+    ] {
+        assert_eq!(both(text)[0], false, "{text}");
+    }
+    assert_eq!(both("  x = 1\ny = 2\n"), [false; 2]);
+    let deep = format!("x = {}1{}\n", "(".repeat(5_000), ")".repeat(5_000));
+    assert_eq!(both(&deep), [false; 2]);
+    let deep: String = (0..900).map(|at| format!("{}if a:\n", " ".repeat(at))).collect();
+    assert_eq!(both(&(deep + &" ".repeat(900) + "pass\n"))[0], false);
+}
+
+/// Every piece of the standard library, and of the files below `OUTLINE_CORPUS`.
+#[test]
+fn pieces_of_real_files_are_the_same() {
+    let mut folders = vec![std::path::PathBuf::from(rustpython_pylib::LIB_PATH)];
+    folders.extend(std::env::var_os("OUTLINE_CORPUS").map(Into::into));
+    let mut parser = PythonParser::new().unwrap();
+    let (mut files, mut plain, mut all) = (0, 0, 0);
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let python = path.extension().is_some_and(|suffix| suffix == "py");
+            let Some(text) = python.then(|| std::fs::read_to_string(&path).ok()).flatten() else {
+                continue;
+            };
+            files += 1;
+            let cuts = Cuts::of(text.as_bytes());
+            for span in &cuts.spans {
+                let members = &cuts.members[span.members.clone()];
+                let ends = members.iter().skip(1).copied().chain([span.end]);
+                let members = members.iter().zip(ends);
+                let members = members.map(|(&from, to)| (Context::Member("C"), from, to));
+                for (context, from, to) in members.chain([(Context::Top, span.start, span.end)]) {
+                    let compared = compare(&mut parser, context, &text[from..to]);
+                    let compared =
+                        compared.unwrap_or_else(|why| panic!("{}\n{why}", path.display()));
+                    all += to - from;
+                    plain += if compared { to - from } else { 0 };
+                }
+            }
+        }
+    }
+    let share = 100 * plain / all;
+    assert!(files > 500 && share > 75, "{files} files, {share} % of {all} bytes");
+}
+
+const WORDS: &[&str] = &[
+    "def",
+    "class",
+    "f",
+    "x",
+    "(",
+    ")",
+    "[",
+    "]",
+    "{",
+    "}",
+    ":",
+    ",",
+    ".",
+    "=",
+    "==",
+    "+",
+    "-",
+    "*",
+    "**",
+    "/",
+    "@",
+    "~",
+    "<<",
+    "not",
+    "in",
+    "is",
+    "if",
+    "else",
+    "for",
+    "while",
+    "lambda",
+    "yield",
+    "await",
+    "async",
+    "from",
+    "import",
+    "as",
+    "with",
+    "try",
+    "except",
+    "finally",
+    "return",
+    "raise",
+    "del",
+    "global",
+    "assert",
+    "pass",
+    "print",
+    "exec",
+    "match",
+    "type",
+    "None",
+    "1",
+    "1.5",
+    "0x1",
+    ".5",
+    "'a'",
+    "f'{x}'",
+    "\"b\"",
+    "'''c'''",
+    "r'\\'",
+    "...",
+    "->",
+    ";",
+    "\n",
+    "\n    ",
+    "\n        ",
+    "\n",
+    "\n    ",
+    "# c\n",
+    "# c\n    ",
+    " ",
+    "\\\n",
+    "+=",
+    "and",
+    "or",
+    "!=",
+    "|",
+];
+
+fn statement() -> impl Strategy<Value = String> {
+    let words = proptest::collection::vec(proptest::sample::select(WORDS), 1..9);
+    words.prop_map(|words| words.join(" ").replace(" \n", "\n") + "\n")
+}
+
+const LEAVES: &[&str] = &[
+    "a", "b.c", "1", "'s'", "None", "f(x)", "x[1:2]", "type", "match", "...", "print", "1.5j",
+    "f'{a}'", "b'x' 'y'", "{}", "()", "[]", "a.match", "*a", "**k", "0", "a", "b", "c",
+];
+
+const INFIX: &[&str] = &[
+    "+", "-", "*", "**", "//", "@", "<", "==", "in", "not in", "is not", "and", "or", "if", ",",
+    "=", ":", ":=", "else", "|", ">>",
+];
+
+const PREFIX: &[&str] =
+    &["-", "~", "not ", "await ", "lambda: ", "lambda x, *y: ", "*", "yield ", "(yield) + "];
+
+const BRACKETS: &[&str] = &["(%)", "[%]", "{%}", "(%,)", "[%,]", "{%: 1}", "f'{%}'", "f(%)(1)"];
+
+/// Expressions, mostly well-formed.
+fn expression() -> impl Strategy<Value = String> {
+    let pick = proptest::sample::select::<&'static str>;
+    let leaf = pick(LEAVES.to_vec()).prop_map(str::to_owned);
+    leaf.prop_recursive(4, 24, 4, move |inner| {
+        let pair = (inner.clone(), inner.clone());
+        let triple = (inner.clone(), inner.clone(), inner.clone());
+        prop_oneof![
+            (pair.clone(), pick(INFIX.to_vec())).prop_map(|((a, b), op)| format!("{a} {op} {b}")),
+            (inner.clone(), pick(PREFIX.to_vec())).prop_map(|(a, op)| format!("{op}{a}")),
+            (inner, pick(BRACKETS.to_vec())).prop_map(|(a, form)| form.replace('%', &a)),
+            pair.clone().prop_map(|(a, b)| format!("{a}({b})")),
+            pair.clone().prop_map(|(a, b)| format!("{a}[{b}]")),
+            pair.clone().prop_map(|(a, b)| format!("f(k={a}, *{b})")),
+            pair.prop_map(|(a, b)| format!("({a},\n        {b})")),
+            triple.clone().prop_map(|(a, b, c)| format!("[{a} for {b} in {c}]")),
+            triple.clone().prop_map(|(a, b, c)| format!("{{{a}: {b} for x in y if {c}}}")),
+            triple.prop_map(|(a, b, c)| format!("{a} if {b} else {c}")),
+        ]
+    })
+}
+
+const STARTS: &[&str] = &[
+    "",
+    "x = ",
+    "x, y = ",
+    "x: ",
+    "return ",
+    "yield ",
+    "raise ",
+    "assert ",
+    "del ",
+    "x += ",
+    "print(a) ",
+    "from a import ",
+    "import ",
+    "@",
+    "for x in ",
+    "if ",
+    "while ",
+    "with ",
+    "def f(a=",
+    "class A(",
+    "except ",
+    "elif ",
+    "x[0] = y = ",
+];
+
+const ENDS: &[&str] = &[
+    "",
+    "",
+    "",
+    "",
+    ":",
+    ":",
+    ")",
+    "):",
+    ",",
+    " = 1",
+    "; x",
+    " # c",
+    " as y:",
+    ": pass",
+    "):\n    pass",
+];
+
+fn line() -> impl Strategy<Value = String> {
+    let pick = |words: &[&'static str]| proptest::sample::select(words.to_vec());
+    let indents = ["", "", "", "    ", "    ", "        "];
+    (pick(&indents), pick(STARTS), expression(), pick(ENDS))
+        .prop_map(|(indent, start, middle, end)| format!("{indent}{start}{middle}{end}\n"))
+}
+
+/// Cases of the property tests; `OUTLINE_CASES` for a thorough run.
+fn cases() -> u32 {
+    std::env::var("OUTLINE_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(400)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(cases()))]
+
+    #[test]
+    fn words_in_any_order_are_the_same(lines in proptest::collection::vec(statement(), 1..5)) {
+        both(&lines.concat());
+    }
+
+    #[test]
+    fn expressions_anywhere_are_the_same(lines in proptest::collection::vec(line(), 1..4)) {
+        both(&lines.concat());
+    }
+}

@@ -1,0 +1,346 @@
+//! Compound statements and blocks of plain code, and the definitions among them.
+//!
+//! Here: what a line starts, where blocks end, which comments belong to them. Not here: statements
+//! of one line (`simple`), expressions, tokens.
+//!
+//! The end of a definition is that of the last token or comment in its block. tree-sitter's
+//! scanner ends a block before the first comment that stands further left than the block, if the
+//! next line of code does, too; the comments before it belong to the block.
+
+use super::expressions::{Reader, Shape};
+use super::lexer::{Token, indent};
+
+/// Blocks in one another; deeper ones are not plain.
+const BLOCKS: usize = 40;
+/// As in `cut`.
+const MAX_INDENT: usize = 1000;
+
+/// A function or a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Definition {
+    pub(crate) is_function: bool,
+    /// Where its name is.
+    pub(crate) name: (usize, usize),
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    /// How many definitions it stands in.
+    pub(crate) depth: usize,
+}
+
+/// What stands between two lines of code.
+#[derive(Default)]
+struct Gap {
+    /// Indents and ends of lines that are comments.
+    comments: Vec<(usize, usize)>,
+    /// How many of them belong to blocks that have been seen.
+    taken: usize,
+    /// The indent of the next line of code; 0 at the end of the text.
+    indent: usize,
+}
+
+pub(super) struct Statements<'a> {
+    reader: Reader<'a>,
+    gap: Gap,
+    /// The next line of code is known, and its first token is the next one.
+    at_line: bool,
+    blocks: usize,
+    definitions: Vec<Definition>,
+    depth: usize,
+}
+
+impl<'a> Statements<'a> {
+    pub(super) fn new(text: &'a [u8]) -> Self {
+        Self {
+            reader: Reader::new(text),
+            gap: Gap::default(),
+            at_line: false,
+            blocks: 0,
+            definitions: Vec::new(),
+            depth: 0,
+        }
+    }
+
+    /// Reads all statements, as those of a module or of the body of a class; the definitions in
+    /// the order of their first byte, and the number of nodes.
+    pub(super) fn run(mut self, in_class: bool) -> Option<(Vec<Definition>, usize)> {
+        self.find_line()?;
+        self.depth = usize::from(in_class);
+        let indent = if in_class { self.gap.indent } else { 0 };
+        if in_class && indent == 0 {
+            return None;
+        }
+        self.block(indent)?;
+        let ended = self.reader.token == Token::End && !self.below(0)?;
+        ended.then_some((self.definitions, self.reader.lexer.nodes))
+    }
+
+    /// Goes to the next line of code, and reads its first token.
+    fn find_line(&mut self) -> Option<()> {
+        if self.at_line {
+            return Some(());
+        }
+        let lexer = &mut self.reader.lexer;
+        let ended = lexer.end;
+        self.gap.comments.clear();
+        self.gap.taken = 0;
+        loop {
+            let (width, first) = indent(lexer.text, lexer.at);
+            match lexer.text.get(first) {
+                None => {
+                    self.gap.indent = 0;
+                    lexer.at = first;
+                    break;
+                }
+                Some(b'\n') => lexer.at = first + 1,
+                Some(b'#') => {
+                    lexer.at = first;
+                    lexer.comment()?;
+                    self.gap.comments.push((width, lexer.at));
+                    lexer.at = lexer.text.len().min(lexer.at + 1);
+                }
+                Some(_) if width > MAX_INDENT => return None,
+                Some(b'\\') => return None,
+                Some(_) => {
+                    self.gap.indent = width;
+                    lexer.at = first;
+                    break;
+                }
+            }
+        }
+        // None of the comments belongs to a block until it is seen to.
+        lexer.end = ended;
+        let (token, start) = self.reader.lexer.token()?;
+        self.reader.end = ended;
+        (self.reader.token, self.reader.start) = (token, start);
+        self.at_line = true;
+        Some(())
+    }
+
+    /// Whether the next line of code is no line of the block with this indent. Comments that
+    /// belong to the block are taken into it.
+    fn below(&mut self, indent: usize) -> Option<bool> {
+        self.find_line()?;
+        let below = self.gap.indent < indent;
+        while let Some(&(width, end)) = self.gap.comments.get(self.gap.taken) {
+            if below && width < indent {
+                break;
+            }
+            self.reader.end = end;
+            self.gap.taken += 1;
+        }
+        if !below && self.gap.indent != indent {
+            return None;
+        }
+        Some(below)
+    }
+
+    /// The statements of a block.
+    fn block(&mut self, indent: usize) -> Option<()> {
+        self.blocks += 1;
+        if self.blocks > BLOCKS {
+            return None;
+        }
+        while !self.below(indent)? && self.reader.token != Token::End {
+            self.reader.lexer.indent = indent;
+            self.statement(indent)?;
+        }
+        self.blocks -= 1;
+        Some(())
+    }
+
+    /// A colon and what it introduces.
+    fn suite(&mut self, indent: usize) -> Option<()> {
+        self.reader.expect(Token::Colon)?;
+        self.reader.nodes(1);
+        if self.reader.token != Token::Newline {
+            return self.reader.simple_statements();
+        }
+        self.at_line = false;
+        self.find_line()?;
+        let inner = self.gap.indent;
+        if inner <= indent || self.reader.token == Token::End {
+            return None;
+        }
+        self.block(inner)
+    }
+
+    /// Whether the next line of the block with this indent starts with the word.
+    fn clause(&mut self, indent: usize, word: Token) -> Option<bool> {
+        if self.below(indent)? || self.reader.token != word {
+            return Some(false);
+        }
+        self.reader.lexer.indent = indent;
+        self.at_line = false;
+        self.reader.nodes(1);
+        self.reader.next()?;
+        Some(true)
+    }
+
+    fn statement(&mut self, indent: usize) -> Option<()> {
+        self.at_line = false;
+        let start = self.reader.start;
+        let compound = [
+            Token::If,
+            Token::While,
+            Token::For,
+            Token::With,
+            Token::Try,
+            Token::At,
+            Token::Async,
+            Token::Def,
+            Token::Class,
+        ];
+        if !compound.contains(&self.reader.token) {
+            return self.reader.simple_statements();
+        }
+        self.reader.nodes(1);
+        match self.reader.token {
+            Token::If => {
+                self.reader.next()?;
+                self.reader.expression()?;
+                self.suite(indent)?;
+                while self.clause(indent, Token::Elif)? {
+                    self.reader.expression()?;
+                    self.suite(indent)?;
+                }
+                self.otherwise(indent)
+            }
+            Token::While => {
+                self.reader.next()?;
+                self.reader.expression()?;
+                self.suite(indent)?;
+                self.otherwise(indent)
+            }
+            Token::For => self.for_loop(indent),
+            Token::With => self.with(indent),
+            Token::Try => self.attempt(indent),
+            Token::At => self.decorated(indent),
+            Token::Async => {
+                self.reader.next()?;
+                match self.reader.token {
+                    Token::Def => self.definition(indent, start),
+                    Token::For => self.for_loop(indent),
+                    Token::With => self.with(indent),
+                    _ => None,
+                }
+            }
+            _ => self.definition(indent, start),
+        }
+    }
+
+    fn otherwise(&mut self, indent: usize) -> Option<()> {
+        if self.clause(indent, Token::Else)? {
+            self.suite(indent)?;
+        }
+        Some(())
+    }
+
+    fn for_loop(&mut self, indent: usize) -> Option<()> {
+        self.reader.expect(Token::For)?;
+        self.reader.targets()?;
+        self.reader.expect(Token::In)?;
+        self.reader.expressions()?;
+        self.suite(indent)?;
+        self.otherwise(indent)
+    }
+
+    fn with(&mut self, indent: usize) -> Option<()> {
+        self.reader.expect(Token::With)?;
+        self.reader.nodes(1);
+        if self.reader.token == Token::Open {
+            // The brackets may be of the expression, or of the statement.
+            return None;
+        }
+        loop {
+            self.reader.nodes(1);
+            self.reader.expression()?;
+            if self.reader.take(Token::As)? {
+                self.reader.nodes(2);
+                if self.reader.expression()? == Shape::Other {
+                    return None;
+                }
+            }
+            if !self.reader.take(Token::Comma)? {
+                return self.suite(indent);
+            }
+        }
+    }
+
+    fn attempt(&mut self, indent: usize) -> Option<()> {
+        self.reader.expect(Token::Try)?;
+        self.suite(indent)?;
+        let mut caught = false;
+        while self.clause(indent, Token::Except)? {
+            caught = true;
+            if self.reader.token != Token::Colon {
+                self.reader.expression()?;
+                if self.reader.take(Token::As)? {
+                    self.reader.nodes(2);
+                    self.reader.name()?;
+                } else if self.reader.take(Token::Comma)? {
+                    self.reader.name()?;
+                }
+            }
+            self.suite(indent)?;
+        }
+        if caught {
+            self.otherwise(indent)?;
+        }
+        if self.clause(indent, Token::Finally)? {
+            self.suite(indent)?;
+        } else if !caught {
+            return None;
+        }
+        Some(())
+    }
+
+    fn decorated(&mut self, indent: usize) -> Option<()> {
+        while self.reader.take(Token::At)? {
+            self.reader.nodes(1);
+            self.reader.expression()?;
+            if self.reader.token != Token::Newline {
+                return None;
+            }
+            self.at_line = false;
+            if self.below(indent)? {
+                return None;
+            }
+            self.at_line = false;
+        }
+        let start = self.reader.start;
+        if self.reader.token == Token::Async {
+            self.reader.next()?;
+            if self.reader.token != Token::Def {
+                return None;
+            }
+        }
+        match self.reader.token {
+            Token::Def | Token::Class => self.definition(indent, start),
+            _ => None,
+        }
+    }
+
+    fn definition(&mut self, indent: usize, start: usize) -> Option<()> {
+        let is_function = self.reader.token == Token::Def;
+        self.reader.next()?;
+        self.reader.nodes(1);
+        let from = self.reader.start;
+        self.reader.name()?;
+        let (name, place) = ((from, self.reader.end), self.definitions.len());
+        let depth = self.depth;
+        self.definitions.push(Definition { is_function, name, start, end: start, depth });
+        if is_function {
+            self.reader.parameters()?;
+            if self.reader.take(Token::Arrow)? {
+                self.reader.annotation()?;
+            }
+        } else if self.reader.token == Token::Open {
+            self.reader.arguments()?;
+        }
+        self.depth += 1;
+        self.suite(indent)?;
+        self.depth -= 1;
+        self.definitions.get_mut(place)?.end = self.reader.end;
+        Some(())
+    }
+}
