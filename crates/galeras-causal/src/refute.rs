@@ -233,7 +233,9 @@ impl<'a> Resampler<'a> {
         let (mut units, mut clusters) = (Vec::new(), Vec::new());
         let mut next_unit = 0u32;
         for slot in 0..groups {
-            let draw = mix(mix(slot as u64) ^ key);
+            // By the number of the row in this place, which knows the seed.
+            let first = self.drawn.rows(slot).first().map_or(0, |row| *row as usize);
+            let draw = mix(mix(self.design.rows[first]) ^ key);
             let group = ((u128::from(draw) * groups as u128) >> 64) as usize;
             let drawn = self.drawn.rows(group);
             rows.extend_from_slice(drawn);
