@@ -40,9 +40,9 @@ const TESTS: [(&str, &str); 11] = [
     ("Sargan", "two valid instruments, 200 rows"),
 ];
 
-/// The tests whose names, with their nulls after a comma, are `wanted`.
+/// The tests whose names, as in `tests, Pearson, independent`, are `wanted`.
 pub(crate) fn rejections(data_sets: usize, wanted: impl Fn(&str) -> bool) -> Vec<Rejections> {
-    let wanted = |test: &str, null: &str| wanted(&format!("{test}, {null}"));
+    let wanted = |test: &str, null: &str| wanted(&format!("tests, {test}, {null}"));
     if !TESTS.iter().any(|(test, null)| wanted(test, null)) {
         return Vec::new();
     }
