@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Must-show: the analysis of treatment effects by `regress` against DoWhy, in one go.
+"""Must-show: the analysis of treatment effects by `regress` against DoWhy, in one go, and against
+the Python package antecedent.
 
 What it shows: the effects of T1 and T2 against control on the Levenshtein distance of the
 published experiment, by propensity matching, stratification and weighting, each with three
@@ -22,9 +23,20 @@ upstream as issue 1728). `refitted` takes that column away before the refuters (
 which is what `regress` does and what the refuters are described to do. The ratio to `default` is
 told first; what is demanded is judged by the fastest way.
 
+The race with antecedent (a Rust core, MIT or Apache-2.0) has sets of its own: the `fair` one of the
+published data and the three largest of `reference` beside its folder, which both engines read as
+CSV files;
+by linear regression, weighting, matching, stratification, cross-fitted augmented weighting and,
+where there is an instrument, two-stage least squares. Estimates stand side by side with the reason
+of every difference: regression and weighting must agree to 1e-6, and antecedent's
+strata and matches are made anew by the rule that it documents. Both repeat their refuters 20 times
+for the linear estimator, the only one that antecedent refutes so; with `--refute-all` ours does for
+every estimator.
+
 How to run it: `python3 benches/causal_vs_dowhy.py [--data FILE.parquet] [--rounds 3]
-[--simulations 100] [--races fair,degenerate] [--engines dowhy,galeras] [--dowhy-simulations N]
-[--jobs 2] [--faster-than-dowhy X] [--numbers] [--venv FOLDER] [--work FOLDER] [--galeras PATH]`.
+[--simulations 100] [--races fair,degenerate] [--engines dowhy,galeras,antecedent]
+[--dowhy-simulations N] [--jobs 2] [--faster-than-dowhy X] [--faster-than-antecedent X]
+[--refute-all] [--numbers] [--venv FOLDER] [--work FOLDER] [--galeras PATH]`.
 DoWhy needs some minutes per race and round; with `--dowhy-simulations` it runs that many, its
 time in the refuters is scaled up in proportion, and the output says so (few of them overstate
 it, most of all with two processes, whose start is scaled as well). `--numbers` measures nothing:
@@ -46,6 +58,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "scripts"))
+from causal.by_antecedent import antecedent_worker, race_antecedent  # noqa: E402
 from causal.by_dowhy import by_dowhy, dowhy_worker  # noqa: E402
 from causal.race import (  # noqa: E402
     ARMS,
@@ -55,6 +68,7 @@ from causal.race import (  # noqa: E402
     OUTCOME,
     PARITY,
     PINS,
+    PINS_ANTECEDENT,
     REFUTERS,
     SEED,
     WAYS,
@@ -275,28 +289,40 @@ def main() -> int:
         "--dowhy-simulations", type=int, help="fewer simulations of DoWhy; its time is scaled"
     )
     parser.add_argument("--races", type=lambda t: t.split(","), default=list(WHERE))
-    parser.add_argument("--engines", type=lambda t: t.split(","), default=["dowhy", "galeras"])
+    every = ["dowhy", "galeras", "antecedent"]
+    parser.add_argument("--engines", type=lambda t: t.split(","), default=every)
     parser.add_argument("--jobs", type=int, default=2, help="threads of ours")
     parser.add_argument("--faster-than-dowhy", type=float, help="the least ratio of the main race")
+    parser.add_argument("--faster-than-antecedent", type=float, help="the least ratio to it")
+    parser.add_argument("--refute-all", action="store_true", help="of ours against antecedent")
     parser.add_argument("--numbers", action="store_true", help="print the estimates side by side")
-    parser.add_argument("--venv", type=Path, default=base / "galeras-bench" / "venv-causal")
+    parser.add_argument("--venv", type=Path)
     parser.add_argument("--dowhy-worker", help="(this script starts itself so)")
+    parser.add_argument("--antecedent-worker", help="(this script starts itself so)")
     args = parser.parse_args()
-    in_venv(*pinned(PINS), folder=args.venv)
-    if args.dowhy_worker:
-        task = json.loads(args.dowhy_worker)
-        Path(task["out"]).write_text(json.dumps(dowhy_worker(task)))
-        return 0
+    rivals = [rival for rival in ("dowhy", "antecedent") if rival in args.engines]
+    of = {"dowhy": PINS, "antecedent": PINS_ANTECEDENT}
+    pins = {name: version for rival in rivals for name, version in of[rival].items()}
+    folder = base / "galeras-bench" / "-".join(["venv-causal", *rivals])
+    in_venv(*pinned(pins), folder=args.venv or folder)
+    workers = ((args.dowhy_worker, dowhy_worker), (args.antecedent_worker, antecedent_worker))
+    for asked, worker in workers:
+        if asked:
+            task = json.loads(asked)
+            Path(task["out"]).write_text(json.dumps(worker(task)))
+            return 0
     if not args.data.exists():
         sys.exit(f"there is no {args.data}: give the published data with --data")
     args.data = args.data.resolve()
     work = work_folder(args)
-    versions = ", ".join(f"{name} {version}" for name, version in PINS.items())
+    versions = ", ".join(f"{name} {version}" for name, version in pins.items())
     print(f"{versions}; Python {sys.version.split()[0]}; {os.cpu_count()} cores", flush=True)
     if args.numbers:
         return numbers(args, work)
 
-    verdict = Verdict()
+    verdict = race_antecedent(args, work) if "antecedent" in args.engines else Verdict()
+    if "dowhy" not in args.engines and "antecedent" in args.engines:
+        return verdict.end()
     times: dict = {race: {} for race in args.races}
     results: dict = {race: {} for race in args.races}
     for at in range(args.rounds):

@@ -13,6 +13,12 @@ PINS = {
     "joblib": "1.6.0",
     "pyarrow": "26.0.1",
 }
+PINS_ANTECEDENT = {
+    "antecedent": "2.4.1",
+    "numpy": "2.4.6",
+    "pydantic": "2.14.3",
+    "pyarrow": "26.0.1",
+}
 OUTCOME, CONTROL, ARMS = "y_levenshtein", "control", ["T1", "T2"]
 CONFOUNDERS = ["z_prompt_size", "z_n_whitespaces", "z_token_counts", "z_nloc"]
 ESTIMATORS = ["matching", "stratification", "weighting"]

@@ -166,9 +166,9 @@ fn clusters_have_students_t_and_there_must_be_ten() {
     });
     let few: String = few.map(|line| line + "\n").collect();
     let project = analysed(&few, &format!("{}, {estimators}", with.replace("place", "few")));
-    for estimator in ["weighting", "stratification", "aipw"] {
+    for (estimator, needed) in [("weighting", 10), ("stratification", 20), ("aipw", 10)] {
         let row = estimate(&project, "effects", estimator);
-        is_refused(&row, "too few clusters: 9, at least 10 are needed");
+        is_refused(&row, &format!("too few clusters: 9, at least {needed} are needed"));
     }
     assert_eq!(status(&project, "effects", "ols").0, "ok", "CR2 is made for few clusters");
 }

@@ -201,6 +201,23 @@ fn few_rows_and_clusters_have_errors_that_hold_in_them() {
 }
 
 #[test]
+fn intervals_that_do_not_hold_in_few_rows_are_refused() {
+    let rows = (0..40u64).map(|i| {
+        format!("{},{},{},{}", ["c", "t"][i as usize % 2], noise(i, 1), noise(i, 2), noise(i, 3))
+    });
+    let table = csv("arm,y,x,z", rows);
+    for (estimator, found) in [
+        ("[matching]", "rows of an arm for matching: 20, at least 30"),
+        ("[aipw], folds: 4", "rows for folds: 40, at least 100"),
+        ("[iv], instruments: [z]", "rows for an instrument: 40, at least 50"),
+    ] {
+        let with = format!("{TWO}, confounders: [x], estimators: {estimator}");
+        let rows = analysed(&table, &with).rows("effects");
+        assert_eq!(text(&rows[0], "reason"), format!("too few {found} are needed"));
+    }
+}
+
+#[test]
 fn matching_of_clusters_that_are_treated_as_a_whole_is_refused() {
     let rows = (0..240u64).map(|i| {
         let place = i % 24;

@@ -86,7 +86,9 @@ pub use linear::{
 };
 pub use location::{RelativeEffect, RobustLocation, location, relative};
 pub use mixed::{MixedFit, RandomCovariance, RandomTerm, is_nested, mixed};
-pub use modification::{Modification, ModifierGroup, interaction, modification};
+pub use modification::{
+    Modification, ModifierGroup, interaction, modification, overlap_interaction,
+};
 pub use multiplicity::{Adjustment, adjust};
 pub use noncentral::{noncentral_t_lower, noncentral_t_upper};
 pub use ordinal::{OrdinalEffect, proportional_odds};
@@ -104,7 +106,7 @@ pub use propensity::{
 pub use rank::{Ranks, average_ranks};
 pub use ranked::{RankSum, SignedRankShift, rank_sum, signed_rank_shift};
 pub use refusal::Refusal;
-pub use refute::{RefutationDesign, Refuter, Resample, Resampler, dense, refutation_p};
+pub use refute::{RefutationDesign, Refuter, Resample, Resampler, as_large, dense, refutation_p};
 pub use risk::{FourfoldTable, McNemar, RiskMeasure, mcnemar};
 pub use sensitivity::{
     Benchmarks, ConfounderStrength, EValue, InstrumentRobustness, RiskRatio, Robustness,

@@ -9,7 +9,8 @@ use super::balance::moments;
 use super::column::indicator;
 use super::quantile::quantile;
 use super::{
-    ColumnRef, Covariance, Estimate, LinearFit, Refusal, adjusted, dense, difference_in_means,
+    ColumnRef, Covariance, Estimand, Estimate, LinearFit, Propensity, Refusal, adjusted, dense,
+    difference_in_means, jackknifed_weighting,
 };
 
 /// Fewer units than this are refused.
@@ -39,7 +40,8 @@ pub struct ModifierGroup {
     /// How many units there are; it may be none.
     pub n: usize,
     /// The effect among them: the mean paired difference, the difference in means (Welch), or
-    /// the coefficient of the treatment in a regression on covariates too.
+    /// the coefficient of the treatment in a regression on covariates too (with overlap weights, a
+    /// difference of weighted means).
     pub effect: Result<Estimate, Refusal>,
 }
 
@@ -135,6 +137,59 @@ pub fn interaction(
     covariates: &[&[f64]],
     clusters: Option<&[u32]>,
 ) -> Result<Modification, Refusal> {
+    by_groups(
+        treated,
+        outcome,
+        modifier,
+        covariates,
+        clusters,
+        |treated, outcome, columns, codes| {
+            Ok(adjusted(treated, outcome, columns, covariance(codes), codes)?.estimate)
+        },
+    )
+}
+
+/// As [`interaction`], with the effect in each group averaged over those of its units that could
+/// have been in either arm: by overlap weights (Li, Morgan and Zaslavsky 2018, JASA 113:390), whose
+/// scores are estimated within the group, so that the covariates have exactly the same means in
+/// both arms of each (Yang and others 2021, Statistics in Medicine 40:4294). Standard errors are
+/// those of [`jackknifed_weighting`].
+///
+/// # Errors
+///
+/// As [`interaction`]; a group's effect may be refused as by [`Propensity::fit`] and
+/// [`jackknifed_weighting`].
+pub fn overlap_interaction(
+    treated: &[bool],
+    outcome: &[f64],
+    modifier: &[f64],
+    covariates: &[&[f64]],
+    clusters: Option<&[u32]>,
+) -> Result<Modification, Refusal> {
+    by_groups(
+        treated,
+        outcome,
+        modifier,
+        covariates,
+        clusters,
+        |treated, outcome, columns, codes| {
+            let score = Propensity::fit(columns, treated, None)?;
+            let (estimand, all) = (Estimand::Ato, (0.0, 1.0));
+            jackknifed_weighting(columns, treated, outcome, &score, estimand, all, codes)
+        },
+    )
+}
+
+/// The interaction of a treatment with a modifier, and by `effect` what it does in each group, from
+/// arms, outcomes, covariates that vary there, and clusters.
+fn by_groups(
+    treated: &[bool],
+    outcome: &[f64],
+    modifier: &[f64],
+    covariates: &[&[f64]],
+    clusters: Option<&[u32]>,
+    effect: impl Fn(&[bool], &[f64], &[&[f64]], Option<&[u32]>) -> Result<Estimate, Refusal>,
+) -> Result<Modification, Refusal> {
     check(outcome, modifier)?;
     if treated.len() != outcome.len() {
         return Err(Refusal::Other("the columns differ in length".to_owned()));
@@ -171,10 +226,9 @@ pub fn interaction(
         if let Some(codes) = &clusters {
             two_clusters(&treated, codes)?;
         }
-        let kind = covariance(clusters.as_deref());
-        let fit = adjusted(&treated, &outcome, &columns, kind, clusters.as_deref());
         let place = |at: usize| ColumnRef::Covariate(places.get(at).copied().unwrap_or(at));
-        Ok(fit.map_err(|refusal| refusal.map_covariate(place))?.estimate)
+        effect(&treated, &outcome, &columns, clusters.as_deref())
+            .map_err(|refusal| refusal.map_covariate(place))
     });
     Ok(Modification { estimate, groups })
 }

@@ -114,14 +114,18 @@ impl<'a> Resampler<'a> {
             Refuter::Placebo => self.placebo(key),
             Refuter::RandomCommonCause => {
                 let draw = |number: &u64| normal(*number ^ key);
-                Resample { cause: Some(self.design.rows.iter().map(draw).collect()), ..self.all() }
+                Resample {
+                    cause: Some(self.design.rows.iter().map(draw).collect()),
+                    ..self.unchanged()
+                }
             }
             Refuter::Subset => self.subset(key, fraction),
             Refuter::Bootstrap => self.bootstrap(key),
         }
     }
 
-    fn all(&self) -> Resample {
+    /// The data set as it is: what an estimate on changed data is compared with.
+    pub fn unchanged(&self) -> Resample {
         Resample {
             rows: (0..self.design.treated.len() as u32).collect(),
             treated: self.design.treated.to_vec(),
@@ -157,7 +161,7 @@ impl<'a> Resampler<'a> {
         for (_, group) in &draws[..count] {
             self.drawn.rows(*group).iter().for_each(|row| treated[*row as usize] = true);
         }
-        Resample { treated, ..self.all() }
+        Resample { treated, ..self.unchanged() }
     }
 
     /// In each unit as many rows are treated as were, those with the smallest draws.
@@ -184,7 +188,7 @@ impl<'a> Resampler<'a> {
         } else {
             permute(&mut (0..self.design.treated.len() as u32).map(draw).collect::<Vec<_>>());
         }
-        Resample { treated, ..self.all() }
+        Resample { treated, ..self.unchanged() }
     }
 
     fn subset(&self, key: u64, fraction: f64) -> Resample {
@@ -229,7 +233,9 @@ impl<'a> Resampler<'a> {
         let (mut units, mut clusters) = (Vec::new(), Vec::new());
         let mut next_unit = 0u32;
         for slot in 0..groups {
-            let draw = mix(mix(slot as u64) ^ key);
+            // By the number of the row in this place, which knows the seed.
+            let first = self.drawn.rows(slot).first().map_or(0, |row| *row as usize);
+            let draw = mix(mix(self.design.rows[first]) ^ key);
             let group = ((u128::from(draw) * groups as u128) >> 64) as usize;
             let drawn = self.drawn.rows(group);
             rows.extend_from_slice(drawn);
@@ -331,6 +337,16 @@ pub fn refutation_p(estimates: &[f64], theta: f64) -> f64 {
         return 1.0;
     }
     if error <= rounding { 0.0 } else { tail::t_two_sided(apart / error, n - 1.0) }
+}
+
+/// How many placebos are at least as far from 0 as the estimate: the number of `placebos` whose
+/// size is not below that of `estimate`. Where every estimate has a standard error, both are to be
+/// divided by it. A permuted treatment is independent of the covariates, so that its estimates vary
+/// less than one of a treatment that goes with them: counted by their values they reject what is
+/// true too often, in units of their errors as often as they should (Janssen 1997, Statistics and
+/// Probability Letters 36:9; DiCiccio and Romano 2017, JASA 112:1211).
+pub fn as_large(placebos: &[f64], estimate: f64) -> usize {
+    placebos.iter().filter(|placebo| placebo.abs() >= estimate.abs()).count()
 }
 
 /// What all draws of one simulation of a refuter have in common.

@@ -15,8 +15,13 @@ use galeras_causal::{
 
 /// The range to which `aipw` clips scores: wide, as its regressions make up for extreme weights.
 const AIPW_CLIP: (f64, f64) = (0.01, 0.99);
-/// With fewer rows in an arm, intervals of matching cover less than they say.
-const FEWEST_MATCHED: usize = 15;
+/// With fewer rows in an arm, intervals of matching cover less than they say (docs/coverage.md), and
+/// so do those by strata and by folds with fewer clusters; with fewer rows, those by folds and by
+/// instruments cover more.
+const FEWEST_MATCHED: usize = 30;
+const FEWEST_CLUSTERS: usize = 20;
+const FEWEST_FOLDED: usize = 100;
+const FEWEST_INSTRUMENTED: usize = 50;
 
 /// What is estimated from: columns of the same number of rows.
 #[derive(Clone, Copy)]
@@ -260,6 +265,11 @@ fn estimate_by_instruments(
     args: &Args,
     sample: &EstimationSample<'_>,
 ) -> Result<EffectEstimate, Refusal> {
+    let found = sample.treated.len();
+    if found < FEWEST_INSTRUMENTED && sample.correlated().is_none() && !sample.only_value {
+        let what = "rows for an instrument";
+        return Err(Refusal::TooFew { what, found, needed: FEWEST_INSTRUMENTED });
+    }
     let endogenous: Vec<f64> = sample.treated.iter().map(|t| f64::from(u8::from(*t))).collect();
     let (kind, clusters) = sample.covariance(args);
     let columns = InstrumentColumns {
@@ -300,6 +310,28 @@ fn error_kind(args: &Args, sample: &EstimationSample<'_>) -> (&'static str, bool
     }
 }
 
+/// Refuses an estimator by propensities where its intervals do not cover what they say.
+fn refuse_few(estimator: Estimator, sample: &EstimationSample<'_>) -> Result<(), Refusal> {
+    if sample.only_value {
+        return Ok(());
+    }
+    let by_folds = estimator == Estimator::Aipw && sample.folds.is_some();
+    let (what, found, needed) = match sample.correlated().and_then(|codes| codes.iter().max()) {
+        Some(last) => {
+            let needed = match estimator {
+                Estimator::Matching => 0,
+                Estimator::Stratification => FEWEST_CLUSTERS,
+                _ if by_folds => FEWEST_CLUSTERS,
+                _ => FEWEST_UNITS,
+            };
+            ("clusters", *last as usize + 1, needed)
+        }
+        None if by_folds => ("rows for folds", sample.treated.len(), FEWEST_FOLDED),
+        None => return Ok(()),
+    };
+    if found < needed { Err(Refusal::TooFew { what, found, needed }) } else { Ok(()) }
+}
+
 fn estimate_by_propensity(
     args: &Args,
     estimator: Estimator,
@@ -307,15 +339,7 @@ fn estimate_by_propensity(
     score: &Propensity,
 ) -> Result<EffectEstimate, Refusal> {
     let clusters = sample.correlated();
-    let n_clusters = clusters.and_then(|codes| codes.iter().max());
-    if let Some(last) = n_clusters.filter(|last| (**last as usize) + 1 < FEWEST_UNITS)
-        && estimator != Estimator::Matching
-        && !sample.only_value
-    {
-        // Their variance is one for many clusters, without a correction as CR2 has.
-        let found = *last as usize + 1;
-        return Err(Refusal::TooFew { what: "clusters", found, needed: FEWEST_UNITS });
-    }
+    refuse_few(estimator, sample)?;
     let (treated, outcome) = (sample.treated, sample.outcome);
     let name = args.estimand.name();
     let clip = (args.clip[0], args.clip[1]);

@@ -40,6 +40,10 @@ pub(super) fn estimate(
     }
 }
 
+/// With fewer rows, intervals of a ratio by a logistic regression cover more than they say
+/// (docs/coverage.md).
+const FEWEST_FOR_RATIO: usize = 50;
+
 /// An estimate on the scale of inference of its measure.
 fn on_scale(estimate: Estimate, measure: Measure, se_kind: impl Into<String>) -> EffectEstimate {
     EffectEstimate { measure, ..EffectEstimate::new(estimate, "ate", se_kind) }
@@ -86,6 +90,13 @@ fn by_logistic(
     measure: RiskMeasure,
 ) -> Result<EffectEstimate, Refusal> {
     let (kind, clusters) = sample.covariance(args);
+    let rows = sample.treated.len();
+    if measure == RiskMeasure::Ratio && rows < FEWEST_FOR_RATIO && clusters.is_none() {
+        let what = "rows for a ratio by a regression";
+        if !sample.only_value {
+            return Err(Refusal::TooFew { what, found: rows, needed: FEWEST_FOR_RATIO });
+        }
+    }
     let found = logistic(sample.treated, sample.outcome, sample.covariates, kind, clusters)?;
     let estimate = match measure {
         RiskMeasure::Difference => found.risk_difference,

@@ -81,7 +81,7 @@ pub(super) struct RegressOperator;
 
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "regress",
-    version: 2,
+    version: 3,
     grain: Grain::of::<BoundRegress, _>(),
     effect: Effect::Seeded,
     inputs: InputPorts::One,

@@ -6,12 +6,14 @@ use super::super::small_table::{TableColumn, TableRow};
 use super::args::Args;
 use super::comparison::{Comparison, Contrast, RowSet, differing_units};
 use super::estimate::FittedPropensity;
+use super::estimators::EstimandName;
 use super::frame::{AnalysisFrame, gather};
 use super::levels::indicators;
 use super::shared_columns::{self as columns, RowStatus};
 use super::unit_pairs::UnitPairs;
 use galeras_causal::{
     ColumnRef, Estimate, Modification, ModifierGroup, Refusal, dense, interaction, modification,
+    overlap_interaction,
 };
 
 /// How the effect changes with a modifier (bin 0), or the effect in a fifth of its values.
@@ -166,7 +168,7 @@ fn level_rows(
             .collect();
         let fit = match unit_of_two_levels(&frame.numbers[modifier], set) {
             Some(reason) => Err(reason),
-            None => fit_known(set, comparison, &name, &column),
+            None => fit_known(args, set, comparison, &name, &column),
         };
         let fit = match fit {
             Ok(fit) => fit,
@@ -291,7 +293,11 @@ impl ModifierContext<'_> {
         };
         let answer = match &effect {
             Ok(effect) => format!(
-                "the effect is {} ({} % CI {})",
+                "the effect {}is {} ({} % CI {})",
+                match weighted_by_overlap(self.args, self.set) {
+                    true => "in the overlap of both arms ",
+                    false => "",
+                },
                 four_digits(effect.value),
                 confidence_level(self.args.alpha),
                 interval(effect.interval(self.args.alpha))
@@ -302,6 +308,11 @@ impl ModifierContext<'_> {
         let edges = Some((group.low, group.high));
         ModifierRow { edges, ..self.row(at + 1, effect, group.n, note) }
     }
+}
+
+/// Whether the effects of groups are weighted by the overlap of the arms.
+fn weighted_by_overlap(args: &Args, set: &RowSet) -> bool {
+    args.estimand == EstimandName::Ato && set.units.is_none() && !set.names.is_empty()
 }
 
 /// What a slope is adjusted for and what its errors know, as the end of a parenthesis.
@@ -402,7 +413,7 @@ fn fit_modifier(
     if infinite > 0 {
         return Err(format!("it is infinite in {}", count(infinite, "row", "rows")));
     }
-    fit_known(set, comparison, modifier, column)
+    fit_known(args, set, comparison, modifier, column)
 }
 
 /// The standard deviation (n - 1) of a column of zeros and ones.
@@ -414,6 +425,7 @@ fn indicator_deviation(column: &[f64]) -> f64 {
 
 /// How the effect changes with a modifier, where it is known.
 fn fit_known(
+    args: &Args,
     set: &RowSet,
     comparison: &Comparison,
     modifier: &str,
@@ -433,7 +445,9 @@ fn fit_known(
         let values = gather(column, &known);
         let covariates: Vec<&[f64]> = covariates.iter().map(Vec::as_slice).collect();
         let clusters = set.clusters.as_ref().map(|codes| dense(gather(codes, &known).into_iter()));
-        let modification = interaction(
+        let fit =
+            if args.estimand == EstimandName::Ato { overlap_interaction } else { interaction };
+        let modification = fit(
             &gather(&set.treated, &known),
             &gather(&comparison.values, &known),
             &values,

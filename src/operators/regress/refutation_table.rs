@@ -29,8 +29,8 @@ struct ChangedEstimates {
     mean: f64,
     deviation: Option<f64>,
     p_value: f64,
-    /// How many of them are as far from 0 as the estimate, or farther.
-    as_large: usize,
+    /// How many placebos are as far from 0 as the estimate, or farther.
+    as_large: Option<usize>,
 }
 
 impl TableRow for RefutationRow {
@@ -60,9 +60,10 @@ impl TableRow for RefutationRow {
         ),
         TableColumn::optional_count(
             "as_large",
-            "of them at least as far from 0 as the estimate",
+            "placebos at least as far from 0 as the estimate, both in units of their standard errors \
+             (HC0 or classic; by their values, where a test gives the interval): a permutation test",
             None,
-            |row| row.on_changed_data.as_ref().map(|changed| changed.as_large),
+            |row| row.on_changed_data.as_ref().and_then(|changed| changed.as_large),
         ),
         TableColumn::count(
             "simulations",
@@ -95,7 +96,7 @@ pub(super) fn refutation_rows(args: &Args, entry: &EstimateEntry) -> Vec<Refutat
 impl RefutationRow {
     fn new(entry: &EstimateEntry, refuter: Refuter, refutation: Option<&Refutation>) -> Self {
         let (simulations, failed) = match refutation {
-            Some(Refutation::Ran { estimates, failed }) => (estimates.len(), *failed),
+            Some(Refutation::Ran { estimates, failed, .. }) => (estimates.len(), *failed),
             _ => (0, 0),
         };
         let estimate = entry.estimate().map(|estimate| estimate.value);
@@ -123,9 +124,12 @@ impl RefutationRow {
                 let reason = format!("the estimator was refused on all {failed} data sets");
                 RowStatus::Refused(reason)
             }
-            (EstimatorAnswer::Estimated(effect), Some(Refutation::Ran { estimates, .. })) => {
+            (
+                EstimatorAnswer::Estimated(effect),
+                Some(Refutation::Ran { estimates, as_large, .. }),
+            ) => {
                 let estimate = effect.estimate.value;
-                let changed = ChangedEstimates::of(estimates, estimate, refuter);
+                let changed = ChangedEstimates::of(estimates, estimate, *as_large, refuter);
                 row.note = refutation_note(refuter, simulations, estimate, &changed);
                 row.on_changed_data = Some(changed);
                 RowStatus::Ok
@@ -140,7 +144,7 @@ impl RefutationRow {
 
 impl ChangedEstimates {
     /// Sums up `estimates`, of which there is at least one.
-    fn of(estimates: &[f64], estimate: f64, refuter: Refuter) -> Self {
+    fn of(estimates: &[f64], estimate: f64, as_large: Option<usize>, refuter: Refuter) -> Self {
         let placebo = refuter == Refuter::Placebo;
         let n = estimates.len() as f64;
         // Centred, so that equal numbers have exactly their mean, and no deviation.
@@ -152,7 +156,7 @@ impl ChangedEstimates {
             mean,
             deviation: (estimates.len() > 1).then(|| variance.sqrt()),
             p_value: refutation_p(estimates, if placebo { 0.0 } else { estimate }),
-            as_large: estimates.iter().filter(|x| x.abs() >= estimate.abs()).count(),
+            as_large,
         }
     }
 }
@@ -176,10 +180,11 @@ fn refutation_note(
         four_digits(estimate),
         four_digits(changed.mean)
     );
-    if refuter == Placebo {
-        let as_large = changed.as_large;
+    if let Some(as_large) = changed.as_large {
         let verb = if as_large == 1 { "is" } else { "are" };
-        let share = format!(" {as_large} of them {verb} at least as large as the estimate.");
+        let share = format!(
+            " {as_large} of them {verb} at least as far from 0 as it, in units of their errors."
+        );
         text.push_str(&share);
     }
     text

@@ -14,12 +14,13 @@ use super::estimators::Estimator;
 use super::frame::gather;
 use super::generalised::estimate;
 use crate::operator::StepError;
-use galeras_causal::{RefutationDesign, Refuter, Resample, Resampler};
+use galeras_causal::{Estimate, RefutationDesign, Refuter, Resample, Resampler, as_large};
 
 /// What came of a refuter for one estimate.
 pub(super) enum Refutation {
-    /// The estimates on changed data, in the order of simulations, and how many were refused.
-    Ran { estimates: Vec<f64>, failed: usize },
+    /// The estimates on changed data, in the order of simulations; of placebos, how many are at
+    /// least as far from 0 as the estimate; how many were refused.
+    Ran { estimates: Vec<f64>, as_large: Option<usize>, failed: usize },
     /// The refuter says nothing about this estimator here, and why.
     NotApplicable(String),
 }
@@ -109,7 +110,7 @@ pub(super) fn refute(
         let reasons: Vec<Option<&str>> = reasons.collect();
         let applicable: Vec<usize> =
             (0..refuted.len()).filter(|at| reasons[*at].is_none()).collect();
-        let simulate = |simulation: usize| -> Vec<Option<f64>> {
+        let simulate = |simulation: usize| -> Vec<Option<Estimate>> {
             if progress.stop.load(Ordering::Relaxed) {
                 return Vec::new();
             }
@@ -120,7 +121,7 @@ pub(super) fn refute(
             (progress.report)(progress.done.fetch_add(1, Ordering::Relaxed) + 1);
             estimates
         };
-        let simulated: Vec<Vec<Option<f64>>> = if applicable.is_empty() {
+        let simulated: Vec<Vec<Option<Estimate>>> = if applicable.is_empty() {
             Vec::new()
         } else {
             (0..args.simulations).into_par_iter().map(simulate).collect()
@@ -128,20 +129,45 @@ pub(super) fn refute(
         if progress.stop.load(Ordering::Relaxed) {
             return Err(StepError::new("interrupted"));
         }
+        // With the standard errors that placebos have, which are not those of the table.
+        let as_it_is = match refuter {
+            RefuterName::Placebo if !applicable.is_empty() => estimate_again(
+                args,
+                set,
+                draws,
+                refuted,
+                &applicable,
+                *refuter,
+                &resampler.unchanged(),
+            ),
+            _ => Vec::new(),
+        };
         for (at, reason) in reasons.into_iter().enumerate() {
             results[at].push(match reason {
                 Some(reason) => Refutation::NotApplicable(reason.into()),
                 None => {
                     let place = applicable.iter().position(|one| *one == at).unwrap_or(0);
                     let all = simulated.iter().map(|estimates| estimates[place]);
-                    let estimates: Vec<f64> = all.flatten().collect();
+                    let estimates: Vec<Estimate> = all.flatten().collect();
                     let failed = simulated.len() - estimates.len();
-                    Refutation::Ran { estimates, failed }
+                    let as_it_is = as_it_is.get(place).copied().flatten();
+                    let as_large = as_it_is.map(|as_it_is| placebos_as_large(&estimates, as_it_is));
+                    let estimates = estimates.iter().map(|estimate| estimate.value).collect();
+                    Refutation::Ran { estimates, as_large, failed }
                 }
             });
         }
     }
     Ok(results)
+}
+
+/// How many placebos are at least as far from 0 as the estimate, in units of their standard errors;
+/// where one has none (a test's interval), by their values.
+fn placebos_as_large(placebos: &[Estimate], estimate: Estimate) -> usize {
+    let has_error = |one: &Estimate| one.standard_error > 0.0 && one.standard_error.is_finite();
+    let by_error = has_error(&estimate) && placebos.iter().all(has_error);
+    let size = |one: &Estimate| if by_error { one.statistic() } else { one.value };
+    as_large(&placebos.iter().map(size).collect::<Vec<f64>>(), size(&estimate))
 }
 
 /// The estimates on a changed data set; none where it gives no number.
@@ -153,7 +179,7 @@ fn estimate_again(
     applicable: &[usize],
     refuter: RefuterName,
     resample: &Resample,
-) -> Vec<Option<f64>> {
+) -> Vec<Option<Estimate>> {
     // With the same rows in the same order nothing is copied.
     let same_rows = matches!(refuter, RefuterName::Placebo | RefuterName::RandomCommonCause);
     let copied = |columns: &[Vec<f64>]| -> Vec<Vec<f64>> {
@@ -207,7 +233,7 @@ fn estimate_again(
                 shared = Some(fit_propensity(args, &sample));
             }
             let effect = estimate(args, *estimator, &sample, shared.as_ref()).ok()?;
-            Some(effect.estimate.value).filter(|value| value.is_finite())
+            Some(effect.estimate).filter(|estimate| estimate.value.is_finite())
         })
         .collect()
 }

@@ -6,6 +6,7 @@ use galeras_causal::{
     stratification, two_stage,
 };
 
+use crate::generalised;
 use crate::random::SplitMix;
 use crate::samples::{DataSet, Outcome, Sample, data_set};
 use crate::sum;
@@ -42,23 +43,28 @@ impl Cell {
     }
 }
 
-/// The cells of all estimators, samples and outcomes.
-pub(crate) fn intervals(data_sets: usize) -> Vec<Cell> {
+/// The cells of all estimators, samples and outcomes whose names, with commas between them, are
+/// `wanted`.
+pub(crate) fn intervals(data_sets: usize, wanted: impl Fn(&str) -> bool) -> Vec<Cell> {
     let mut cells = Vec::new();
     for (at, sample) in Sample::ALL.into_iter().enumerate() {
         for (place, outcome) in Outcome::ALL.into_iter().enumerate() {
             let cell = (at * Outcome::ALL.len() + place) as u64;
-            let estimators = estimators(sample);
+            let mut estimators = estimators(sample, outcome);
+            let name =
+                |estimator: &str| format!("{}, {estimator}, {}", sample.name(), outcome.name());
+            estimators.retain(|(estimator, _)| wanted(&name(estimator)));
+            if estimators.is_empty() {
+                continue;
+            }
             let counts = sum(
                 data_sets,
                 || vec![[0usize; 3]; estimators.len()],
                 |number, counts: &mut Vec<[usize; 3]>| {
                     let data = data_set(sample, outcome, &mut SplitMix::new(cell, number));
-                    for (estimator, count) in estimators.iter().zip(counts) {
-                        match (estimator.1)(&data) {
-                            Ok(estimate) => {
-                                let (low, high) = estimate.interval(0.05);
-                                let right = (low..=high).contains(&outcome.effect());
+                    for ((_, answer), count) in estimators.iter().zip(counts) {
+                        match answer(&data, outcome) {
+                            Ok(right) => {
                                 count[0] += usize::from(right);
                                 count[1] += 1;
                             }
@@ -85,49 +91,66 @@ pub(crate) fn intervals(data_sets: usize) -> Vec<Cell> {
     cells
 }
 
-type Estimator = (&'static str, fn(&DataSet) -> Result<Estimate, Refusal>);
+/// Whether the interval of an estimator contains the truth.
+pub(crate) type Answer = Box<dyn Fn(&DataSet, Outcome) -> Result<bool, Refusal> + Sync>;
 
-/// The estimators of a sample.
-fn estimators(sample: Sample) -> Vec<Estimator> {
+/// An estimator of the difference in means.
+fn of_means(
+    name: &'static str,
+    estimate: impl Fn(&DataSet) -> Result<Estimate, Refusal> + Sync + 'static,
+) -> (&'static str, Answer) {
+    let answer = move |data: &DataSet, outcome: Outcome| {
+        let (low, high) = estimate(data)?.interval(0.05);
+        Ok((low..=high).contains(&outcome.effect()))
+    };
+    (name, Box::new(answer))
+}
+
+/// The estimators of a sample for an outcome.
+fn estimators(sample: Sample, outcome: Outcome) -> Vec<(&'static str, Answer)> {
     match sample {
-        Sample::Rows(_) => vec![
-            ("difference", by_difference),
-            ("ols", by_ols),
-            ("lin", by_lin),
-            ("iv", by_instrument),
-            ("matching", by_matching),
-            ("stratification", by_strata),
-            ("weighting", by_weighting),
-            ("aipw", by_aipw),
-            ("aipw, 5 folds", by_folds),
-        ],
+        Sample::Rows(_) => {
+            let mut all = vec![
+                of_means("difference", by_difference),
+                of_means("ols", by_ols),
+                of_means("lin", by_lin),
+                of_means("iv", by_instrument),
+                of_means("matching", by_matching),
+                of_means("stratification", by_strata),
+                of_means("weighting", by_weighting),
+                of_means("aipw", by_aipw),
+                of_means("aipw, 5 folds", by_folds),
+            ];
+            all.extend(generalised::estimators(outcome));
+            all
+        }
         Sample::Clusters(_) => vec![
-            ("ols", by_ols),
-            ("lin", by_lin),
-            ("stratification", by_strata),
-            ("weighting", by_weighting),
-            ("aipw", by_aipw),
-            ("aipw, 5 folds", by_folds),
+            of_means("ols", by_ols),
+            of_means("lin", by_lin),
+            of_means("stratification", by_strata),
+            of_means("weighting", by_weighting),
+            of_means("aipw", by_aipw),
+            of_means("aipw, 5 folds", by_folds),
         ],
         Sample::TreatedClusters(_) => vec![
-            ("difference", by_arms),
-            ("ols", by_ols),
-            ("lin", by_lin),
-            ("weighting", by_weighting),
-            ("aipw", by_aipw),
+            of_means("difference", by_arms),
+            of_means("ols", by_ols),
+            of_means("lin", by_lin),
+            of_means("weighting", by_weighting),
+            of_means("aipw", by_aipw),
         ],
         Sample::Units(_) => vec![
-            ("paired", by_pairs),
-            ("ols", by_ols),
-            ("lin", by_lin),
-            ("weighting", by_weighting),
-            ("aipw", by_aipw),
+            of_means("paired", by_pairs),
+            of_means("ols", by_ols),
+            of_means("lin", by_lin),
+            of_means("weighting", by_weighting),
+            of_means("aipw", by_aipw),
         ],
     }
 }
 
 impl DataSet {
-    fn columns(&self) -> [&[f64]; 2] {
+    pub(crate) fn columns(&self) -> [&[f64]; 2] {
         [&self.covariates[0], &self.covariates[1]]
     }
 
@@ -137,6 +160,18 @@ impl DataSet {
 
     fn score(&self) -> Result<Propensity, Refusal> {
         Propensity::fit(&self.columns(), &self.treated, None)
+    }
+}
+
+/// Refuses what the operator refuses: fewer clusters than that.
+fn enough(data: &DataSet, clusters: usize) -> Result<(), Refusal> {
+    let last = data.clusters.as_ref().and_then(|codes| codes.iter().max());
+    match last.filter(|last| **last as usize + 1 < clusters) {
+        Some(last) => {
+            let found = *last as usize + 1;
+            Err(Refusal::TooFew { what: "clusters", found, needed: clusters })
+        }
+        None => Ok(()),
     }
 }
 
@@ -163,6 +198,9 @@ fn by_lin(data: &DataSet) -> Result<Estimate, Refusal> {
 }
 
 fn by_instrument(data: &DataSet) -> Result<Estimate, Refusal> {
+    if data.treated.len() < 50 {
+        return Err(Refusal::TooFew { what: "rows", found: data.treated.len(), needed: 50 });
+    }
     let (instruments, covariates) = ([data.instrument.as_slice()], data.columns());
     let kind = data.kind();
     let fit = two_stage(&data.of_moved, &data.moved, &instruments, &covariates, kind, None)?;
@@ -185,19 +223,21 @@ fn by_matching(data: &DataSet) -> Result<Estimate, Refusal> {
     // So the operator refuses.
     let treated = data.treated.iter().filter(|treated| **treated).count();
     let found = treated.min(data.treated.len() - treated);
-    if found < 15 {
-        return Err(Refusal::TooFew { what: "rows of an arm for matching", found, needed: 15 });
+    if found < 30 {
+        return Err(Refusal::TooFew { what: "rows of an arm for matching", found, needed: 30 });
     }
     Ok(matching(&data.score()?.scores, &data.treated, &data.outcome)?.ate)
 }
 
 fn by_strata(data: &DataSet) -> Result<Estimate, Refusal> {
+    enough(data, 20)?;
     let clusters = data.clusters.as_deref();
     let score = data.score()?;
     Ok(stratification(&score.scores, &data.treated, &data.outcome, None, clusters)?.ate)
 }
 
 fn by_weighting(data: &DataSet) -> Result<Estimate, Refusal> {
+    enough(data, 10)?;
     let (score, clusters) = (data.score()?, data.clusters.as_deref());
     let (columns, clip) = (data.columns(), (0.05, 0.95));
     let (treated, outcome) = (&data.treated, &data.outcome);
@@ -205,6 +245,7 @@ fn by_weighting(data: &DataSet) -> Result<Estimate, Refusal> {
 }
 
 fn by_aipw(data: &DataSet) -> Result<Estimate, Refusal> {
+    enough(data, 10)?;
     let (score, clusters) = (data.score()?, data.clusters.as_deref());
     let clip = (0.01, 0.99);
     jackknifed_aipw(&data.columns(), &data.treated, &data.outcome, &score, clip, clusters)
@@ -217,6 +258,10 @@ fn by_folds(data: &DataSet) -> Result<Estimate, Refusal> {
     let (columns, clip) = (data.columns(), (0.01, 0.99));
     let clusters = data.clusters.as_deref();
     let (treated, outcome) = (&data.treated, &data.outcome);
+    enough(data, 20)?;
+    if data.clusters.is_none() && data.treated.len() < 100 {
+        return Err(Refusal::TooFew { what: "rows", found: data.treated.len(), needed: 100 });
+    }
     let fit = cross_fit_aipw(&columns, treated, outcome, &folds, None, false, clip, clusters)?;
     Ok(fit.estimate)
 }

@@ -1,16 +1,19 @@
 //! How often intervals cover the truth, and how often tests reject what is true:
-//! `cargo bench --bench coverage -- [DATA_SETS]`.
+//! `cargo bench --bench coverage -- [DATA_SETS] [--only TEXT]...`.
 //!
 //! Makes data sets (2,000 for each cell by default) with a known effect and counts, for each
 //! estimator, sample and outcome, the share of 95 % intervals that contain it; for each refuter and
 //! test, the share of data sets in which it rejects at 5 % what is true. Prints the table; with
-//! 2,000 data sets or more it also writes it to `docs/coverage.md`. Exits with 1 if a share is
+//! 2,000 data sets or more it also writes it to `docs/coverage.md`. With `--only` it has the cells
+//! and tests whose names have every TEXT (`--only "20 rows" --only aipw --only count`), and writes
+//! nothing. Exits with 1 if a share is
 //! outside of what it must be. Random numbers are SplitMix64's, of the cell and the number of the
 //! data set, so that the table is the same on any number of threads.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 mod estimators;
+mod generalised;
 mod nulls;
 mod random;
 mod samples;
@@ -20,13 +23,22 @@ use std::num::NonZero;
 use std::thread;
 
 fn main() {
-    let given = std::env::args().find_map(|argument| argument.parse().ok());
-    let data_sets: usize = given.unwrap_or(2_000);
-    let intervals = estimators::intervals(data_sets);
-    let rejections = nulls::rejections(data_sets);
+    let (mut data_sets, mut only) = (2_000, Vec::new());
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--only" => only.push(arguments.next().expect("a text after --only")),
+            // So cargo calls every benchmark.
+            "--bench" => {}
+            number => data_sets = number.parse().expect("a number of data sets, or --only TEXT"),
+        }
+    }
+    let wanted = |name: &str| only.iter().all(|text| name.contains(text.as_str()));
+    let intervals = estimators::intervals(data_sets, wanted);
+    let rejections = nulls::rejections(data_sets, wanted);
     let text = table::table(data_sets, &intervals, &rejections);
     println!("{text}");
-    if data_sets >= 2_000 {
+    if data_sets >= 2_000 && only.is_empty() {
         let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/coverage.md");
         std::fs::write(page, &text).unwrap();
     }

@@ -1,8 +1,8 @@
 //! How often a test rejects at 5 % what is true: refuters, and tests of independence.
 
 use galeras_causal::{
-    CorrelationMethod, Covariance, RefutationDesign, Refuter, Resampler, adjusted, correlation,
-    friedman, partial, refutation_p, two_stage,
+    CorrelationMethod, Covariance, Estimate, RefutationDesign, Refuter, Resampler, adjusted,
+    as_large, correlation, friedman, partial, refutation_p, two_stage,
 };
 
 use crate::random::SplitMix;
@@ -40,7 +40,12 @@ const TESTS: [(&str, &str); 11] = [
     ("Sargan", "two valid instruments, 200 rows"),
 ];
 
-pub(crate) fn rejections(data_sets: usize) -> Vec<Rejections> {
+/// The tests whose names, as in `tests, Pearson, independent`, are `wanted`.
+pub(crate) fn rejections(data_sets: usize, wanted: impl Fn(&str) -> bool) -> Vec<Rejections> {
+    let wanted = |test: &str, null: &str| wanted(&format!("tests, {test}, {null}"));
+    if !TESTS.iter().any(|(test, null)| wanted(test, null)) {
+        return Vec::new();
+    }
     let counts = sum(
         data_sets,
         || [0usize; TESTS.len()],
@@ -54,6 +59,7 @@ pub(crate) fn rejections(data_sets: usize) -> Vec<Rejections> {
     TESTS
         .into_iter()
         .zip(counts)
+        .filter(|((test, null), _)| wanted(test, null))
         .map(|((test, null), rejected)| Rejections { test, null, rejected, all: data_sets })
         .collect()
 }
@@ -81,11 +87,11 @@ fn refuters(random: &mut SplitMix) -> [f64; 5] {
     };
     let resampler = Resampler::new(design);
     let fit = |treated: &[bool], outcome: &[f64], columns: &[&[f64]]| {
-        adjusted(treated, outcome, columns, Covariance::Classic, None).unwrap().estimate.value
+        adjusted(treated, outcome, columns, Covariance::Classic, None).unwrap().estimate
     };
-    let estimate = fit(&treated, &outcome, &[&confounder]);
+    let estimate = fit(&treated, &outcome, &[&confounder]).value;
     let of_nothing = fit(&treated, &nothing, &[&confounder]);
-    let again = |refuter: Refuter, outcome: &[f64]| -> Vec<f64> {
+    let again = |refuter: Refuter, outcome: &[f64]| -> Vec<Estimate> {
         let simulate = |simulation| {
             let made = resampler.resample(refuter, simulation, 0.9);
             let pick = |column: &[f64]| -> Vec<f64> {
@@ -98,9 +104,13 @@ fn refuters(random: &mut SplitMix) -> [f64; 5] {
         };
         (0..SIMULATIONS).map(simulate).collect()
     };
-    let p = |refuter, expected| refutation_p(&again(refuter, &outcome), expected);
+    let p = |refuter, expected| {
+        let values = again(refuter, &outcome).iter().map(|again| again.value).collect::<Vec<_>>();
+        refutation_p(&values, expected)
+    };
     let placebos = again(Refuter::Placebo, &nothing);
-    let as_large = placebos.iter().filter(|placebo| placebo.abs() >= of_nothing.abs()).count();
+    let placebos: Vec<f64> = placebos.iter().map(Estimate::statistic).collect();
+    let as_large = as_large(&placebos, of_nothing.statistic());
     [
         p(Refuter::Placebo, 0.0),
         p(Refuter::RandomCommonCause, estimate),

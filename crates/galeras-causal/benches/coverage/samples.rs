@@ -95,6 +95,8 @@ pub(crate) struct DataSet {
     /// A treatment by a fair coin, and its outcome.
     pub(crate) coin: Vec<bool>,
     pub(crate) of_coin: Vec<f64>,
+    /// A count under that treatment that varies more than Poisson's: negative binomial of size 2.
+    pub(crate) spread: Vec<f64>,
 }
 
 pub(crate) fn data_set(sample: Sample, outcome: Outcome, random: &mut SplitMix) -> DataSet {
@@ -108,6 +110,7 @@ pub(crate) fn data_set(sample: Sample, outcome: Outcome, random: &mut SplitMix) 
         of_moved: Vec::new(),
         coin: Vec::new(),
         of_coin: Vec::new(),
+        spread: Vec::new(),
     };
     match sample {
         Sample::Rows(n) => {
@@ -173,6 +176,12 @@ impl DataSet {
         let coin = random.chance(0.5);
         self.coin.push(coin);
         self.of_coin.push(outcome.draw(random, coin, place, 0.0));
+        if outcome == Outcome::Count {
+            let t = f64::from(u8::from(coin));
+            // A gamma variable of shape 2 and mean 1.
+            let more = -0.5 * ((1.0 - random.uniform()).ln() + (1.0 - random.uniform()).ln());
+            self.spread.push(random.poisson((3.0 + t + 1.5 * place) * more));
+        }
         let (instrument, unseen) = (random.chance(0.5), random.symmetric());
         let moved = random.chance(0.5 + if instrument { 0.4 } else { -0.4 } + 0.1 * unseen);
         self.instrument.push(f64::from(u8::from(instrument)));

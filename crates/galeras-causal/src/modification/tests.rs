@@ -161,6 +161,40 @@ fn interactions_are_adjusted_as_by_statsmodels() {
 }
 
 #[test]
+fn overlap_weights_within_fifths_are_those_of_a_logistic_regression() {
+    // With numpy: in each fifth of age Newton's steps to the logistic regression of treat on educ,
+    // black and age, then means weighted by 1 - e and e.
+    let [treated, outcome, age, educ, black] =
+        read("nsw_dw.csv", ["treat", "re78", "age", "educ", "black"]);
+    let treated: Vec<bool> = treated.iter().map(|value| *value == 1.0).collect();
+    let columns: [&[f64]; 3] = [&educ, &black, &age];
+    let found = overlap_interaction(&treated, &outcome, &age, &columns, None).unwrap();
+    let expected = [
+        (106, 861.601_103_575_803_8),
+        (97, 76.037_564_237_023_62),
+        (64, 752.002_918_737_493_9),
+        (95, 3_233.112_675_509_727_5),
+        (83, 3_209.539_414_281_900_5),
+    ];
+    for (group, (n, effect)) in found.groups.iter().zip(expected) {
+        let found = group.effect.as_ref().unwrap();
+        assert_eq!(group.n, n);
+        assert!((found.value - effect).abs() < 1e-6 * effect, "{found:?} {effect}");
+        assert!(found.standard_error > 500.0 && found.degrees < n as f64, "{found:?}");
+    }
+    // The change along the modifier is that of the regression.
+    let plain = interaction(&treated, &outcome, &age, &columns, None).unwrap();
+    assert_eq!(found.estimate, plain.estimate);
+    // A covariate has the same mean in both arms of each fifth: what it adds changes no effect.
+    let more: Vec<f64> = outcome.iter().zip(&educ).map(|(y, educ)| y + 1000.0 * educ).collect();
+    let shifted = overlap_interaction(&treated, &more, &age, &columns, None).unwrap();
+    for (one, other) in found.groups.iter().zip(&shifted.groups) {
+        let [one, other] = [one, other].map(|group| group.effect.as_ref().unwrap().value);
+        assert!((one - other).abs() < 1e-5, "{one} {other}");
+    }
+}
+
+#[test]
 fn clusters_widen_and_narrow_as_bell_and_mccaffrey_say() {
     // The definition of CR2, with numpy: clusters of 20 rows in order; of every 30th row.
     let [y, x1, x2] = read("formula_splitmix42.csv", ["y", "x1", "x2"]);

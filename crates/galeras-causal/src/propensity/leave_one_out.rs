@@ -6,29 +6,29 @@
 //! in place of 95 %. Here each row (or cluster) is left out of the score's regression, of the
 //! outcome's and of the means; every estimating equation takes one Newton step, which is exact for
 //! means and linear regressions (Mancl and DeRouen 2001 do so for the sandwich of GEE; MacKinnon,
-//! Nielsen and Webb 2023 for clusters). Intervals are those of Student's t, with degrees of freedom
-//! by Satterthwaite: both estimators are linear in the outcome, so that rows of equal variance
-//! contribute by the squares of their coefficients.
+//! Nielsen and Webb 2023 for clusters). Scores, weights and steps of the score know nothing of the
+//! outcome, so that both estimators and all changes are linear in it: by that they are scaled, and
+//! have degrees of freedom.
 
 use super::design::{StandardisedDesign, dot};
-use super::logistic::{Propensity, penalties};
+use super::equations::{DEPENDENT, Equations, score_equations};
+use super::jackknife::{ChangeParts, LeaveOut, jackknife};
+use super::logistic::Propensity;
 use super::outcome_model::{OutcomeModel, residuals};
-use super::rows::{Rows, bounds, estimate, same_length};
+use super::rows::{Rows, bounds};
 use super::stacked::clipped;
 use super::weighting::Estimand;
-use crate::cholesky::Cholesky;
 use crate::column::indicator;
 use crate::{Estimate, Refusal};
-
-/// The share of a pivot below which a regression without some rows has no solution.
-const DEPENDENT: f64 = 1e-9;
 
 /// The effect of [`weighting`](super::weighting) with the standard error of the jackknife and
 /// Student's t.
 ///
 /// Arguments are those of [`weighting`](super::weighting): columns of n values and n entries each,
-/// scores clipped to `clip`. The variance is (G - 1) / G times the sum of squared changes, for G
-/// rows or clusters.
+/// scores clipped to `clip`. The variance is the sum of squared changes, scaled so that it has the
+/// right mean for independent errors of equal variance, for which the degrees of freedom are
+/// Satterthwaite's. With over a thousand rows or clusters for each coefficient the scale is
+/// (G - 1) / G for G of them.
 ///
 /// # Errors
 /// As [`weighting`](super::weighting), and [`Refusal::Other`] if the scores, or the mean of an arm,
@@ -44,51 +44,126 @@ pub fn jackknifed_weighting(
 ) -> Result<Estimate, Refusal> {
     let rows = Rows::new(treated, outcome, clusters)?;
     bounds(clip)?;
-    let design = StandardisedDesign::new(covariates, treated.len())?;
-    let score = score_equations(&design, covariates, treated, propensity)?;
     let n = treated.len();
+    let design = StandardisedDesign::new(covariates, n)?;
+    let score = score_equations(&design, covariates, treated, propensity)?;
     let centre = outcome.iter().sum::<f64>() / n as f64;
-    let mut arms = [WeightedArm::default(); 2];
+    let mut totals = [0.0; 2];
+    let mut means = [0.0; 2];
     let (mut weight, mut derivative) = (Vec::with_capacity(n), Vec::with_capacity(n));
     for ((e, t), y) in propensity.scores.iter().zip(treated).zip(outcome) {
         let (e, slope) = clipped(*e, clip);
-        weight.push(estimand.weight(e, *t));
+        let of_row = estimand.weight(e, *t);
+        weight.push(of_row);
         derivative.push(if slope > 0.0 { estimand.slope(e, *t) * slope } else { 0.0 });
-        arms[usize::from(*t)].add(weight[weight.len() - 1], y - centre);
+        totals[usize::from(*t)] += of_row;
+        means[usize::from(*t)] += of_row * (y - centre);
     }
-    let means = arms.map(|arm| arm.mean());
-    // The derivative of each arm's weighted sum of residuals by the score's coefficients.
-    let slope: Vec<f64> = (0..n)
-        .map(|row| derivative[row] * (outcome[row] - centre - means[usize::from(treated[row])]))
-        .collect();
-    let of_arm = |arm: bool| {
-        let own = |row: usize| if treated[row] == arm { slope[row] } else { 0.0 };
+    let means = [0, 1].map(|arm| means[arm] / totals[arm]);
+    let residual: Vec<f64> =
+        (0..n).map(|row| outcome[row] - centre - means[usize::from(treated[row])]).collect();
+    let of_arm = |arm: bool, values: &dyn Fn(usize) -> f64| {
+        let own =
+            |row: usize| if treated[row] == arm { derivative[row] * values(row) } else { 0.0 };
         design.cross(&(0..n).map(own).collect::<Vec<f64>>())
     };
-    let slopes = [of_arm(false), of_arm(true)];
+    let slopes = [false, true].map(|arm| of_arm(arm, &|row| residual[row]));
+    let sums = [false, true].map(|arm| of_arm(arm, &|_| 1.0));
     let value = means[1] - means[0];
-    let mut change = |members: &[usize], x: &mut [f64]| -> Option<f64> {
-        let moved = score.without(members, x)?;
-        let (mut left, mut along) = (arms, slopes.each_ref().map(|slope| dot(slope, &moved)));
-        for row in members {
-            let arm = usize::from(treated[*row]);
-            left[arm].add(-weight[*row], outcome[*row] - centre);
-            design.row(*row, x);
-            along[arm] -= slope[*row] * dot(x, &moved);
-        }
-        let whole = |arm: usize| left[arm].total > DEPENDENT * arms[arm].total;
-        let mean = |arm: usize| left[arm].mean() + along[arm] / left[arm].total;
-        (whole(0) && whole(1)).then(|| mean(1) - mean(0) - value)
+    let estimator = WeightedMeans {
+        treated,
+        design: &design,
+        score,
+        weight,
+        derivative,
+        totals,
+        residual,
+        slopes,
+        sums,
     };
-    let coefficient = |row: usize| weight[row] / arms[usize::from(treated[row])].total;
-    let parameters = design.width() + 1;
-    Groups::new(&rows).estimate(&rows, value, &design, parameters, &mut change, coefficient)
+    jackknife(&rows, value, &estimator)
+}
+
+/// Weighted means of two arms. The vectors that changes share are, for each arm: its derivatives by
+/// the score's coefficients, and its weights over their total.
+struct WeightedMeans<'a> {
+    treated: &'a [bool],
+    design: &'a StandardisedDesign<'a>,
+    score: Equations<'a>,
+    weight: Vec<f64>,
+    /// Of each row's weight by its linear predictor.
+    derivative: Vec<f64>,
+    /// The sum of each arm's weights.
+    totals: [f64; 2],
+    /// The outcome less the mean of the arm.
+    residual: Vec<f64>,
+    /// The derivative of each arm's weighted sum of residuals by the score's coefficients.
+    slopes: [Vec<f64>; 2],
+    /// The same of its sum of weights.
+    sums: [Vec<f64>; 2],
+}
+
+const SIGNS: [f64; 2] = [-1.0, 1.0];
+
+impl LeaveOut for WeightedMeans<'_> {
+    fn parameters(&self) -> usize {
+        self.design.width() + 1
+    }
+
+    fn shared(&self) -> usize {
+        2 * (self.design.width() + 1)
+    }
+
+    fn shared_entries(&self, row: usize, entries: &mut [f64]) {
+        let (width, arm) = (self.design.width(), usize::from(self.treated[row]));
+        entries.fill(0.0);
+        let of_arm = &mut entries[arm * (width + 1)..][..width + 1];
+        self.design.row(row, of_arm);
+        of_arm.iter_mut().for_each(|x| *x *= self.derivative[row]);
+        of_arm[width] = self.weight[row] / self.totals[arm];
+    }
+
+    fn coefficient(&self, row: usize) -> f64 {
+        self.weight[row] / self.totals[usize::from(self.treated[row])]
+    }
+
+    fn change(&self, members: &[usize], parts: &mut ChangeParts) -> Option<f64> {
+        let width = self.design.width();
+        let mut x = vec![0.0; width];
+        let moved = self.score.without(members, &mut x)?;
+        let mut left = self.totals;
+        members.iter().for_each(|row| left[usize::from(self.treated[*row])] -= self.weight[*row]);
+        if (0..2).any(|arm| left[arm] <= DEPENDENT * self.totals[arm]) {
+            return None;
+        }
+        let scale = [0, 1].map(|arm| SIGNS[arm] / left[arm]);
+        let mut change = 0.0;
+        for arm in 0..2 {
+            change += scale[arm] * dot(&self.slopes[arm], &moved);
+            let of_arm = &mut parts.shared[arm * (width + 1)..][..width + 1];
+            for (part, moved) in of_arm.iter_mut().zip(&moved) {
+                *part = scale[arm] * moved;
+            }
+            of_arm[width] = -scale[arm] * dot(&self.sums[arm], &moved);
+        }
+        parts.own.clear();
+        for row in members {
+            let arm = usize::from(self.treated[*row]);
+            self.design.row(*row, &mut x);
+            let own = -scale[arm] * (self.weight[*row] + self.derivative[*row] * dot(&x, &moved));
+            change += own * self.residual[*row];
+            parts.shared[arm * (width + 1) + width] -= own;
+            parts.own.push(own);
+        }
+        Some(change)
+    }
 }
 
 /// The effect of [`aipw`](super::aipw) (with a model per arm) with the standard error of the
 /// jackknife and Student's t.
 ///
-/// Arguments are those of [`aipw`](super::aipw); the variance is as for [`jackknifed_weighting`].
+/// Arguments are those of [`aipw`](super::aipw); variance and degrees of freedom are as for
+/// [`jackknifed_weighting`].
 ///
 /// # Errors
 /// As [`aipw`](super::aipw), and [`Refusal::Other`] if one of the regressions cannot be estimated
@@ -110,214 +185,172 @@ pub fn jackknifed_aipw(
     let model = OutcomeModel::fit(covariates, &treatment, outcome, false)?;
     let (control, one) = model.predict(covariates, n);
     let residual = residuals(&treatment, outcome, &control, &one);
+    let own = |row: usize, arm: bool, value: f64| if treated[row] == arm { value } else { 0.0 };
     let of_arm = |arm: bool| {
-        let own = |row: usize, value: f64| if treated[row] == arm { value } else { 0.0 };
-        let weights: Vec<f64> = (0..n).map(|row| own(row, 1.0)).collect();
-        let residual: Vec<f64> = (0..n).map(|row| own(row, residual[row])).collect();
+        let weights: Vec<f64> = (0..n).map(|row| own(row, arm, 1.0)).collect();
+        let residual: Vec<f64> = (0..n).map(|row| own(row, arm, residual[row])).collect();
         Equations::new(&design, design.gram(&weights), weights, residual)
     };
     let models = [of_arm(false)?, of_arm(true)?];
-    let mut effect = Vec::with_capacity(n);
-    let mut slopes = [vec![0.0; n], vec![0.0; n], vec![0.0; n]];
-    let mut weight = Vec::with_capacity(n);
-    for row in 0..n {
-        let (e, derivative) = clipped(propensity.scores[row], clip);
-        let inverse = if treated[row] { e.recip() } else { (1.0 - e).recip() };
-        let signed = if treated[row] { inverse } else { -inverse };
-        effect.push(one[row] - control[row] + signed * residual[row]);
-        slopes[0][row] = if treated[row] { -1.0 } else { inverse - 1.0 };
-        slopes[1][row] = if treated[row] { 1.0 - inverse } else { 1.0 };
-        slopes[2][row] = -inverse * inverse * residual[row] * derivative;
-        weight.push(signed);
+    let (mut signed, mut derivative) = (Vec::with_capacity(n), Vec::with_capacity(n));
+    for (e, treated) in propensity.scores.iter().zip(treated) {
+        let (e, slope) = clipped(*e, clip);
+        let inverse = if *treated { e.recip() } else { (1.0 - e).recip() };
+        signed.push(if *treated { inverse } else { -inverse });
+        derivative.push(-inverse * inverse * slope);
     }
-    let totals = slopes.each_ref().map(|slope| design.cross(slope));
-    let sum: f64 = effect.iter().sum();
-    let value = sum / n as f64;
-    let mut change = |members: &[usize], x: &mut [f64]| -> Option<f64> {
-        let moved = [
-            models[0].without(members, x)?,
-            models[1].without(members, x)?,
-            score.without(members, x)?,
-        ];
-        let mut left: f64 = (0..3).map(|at| dot(&totals[at], &moved[at])).sum::<f64>() + sum;
-        for row in members {
-            design.row(*row, x);
-            left -= effect[*row];
-            for (slope, moved) in slopes.iter().zip(&moved) {
-                left -= slope[*row] * dot(x, moved);
-            }
+    let predicted: Vec<f64> =
+        control.iter().zip(&one).map(|(control, one)| one - control).collect();
+    let size = n as f64;
+    let sum: f64 = (0..n).map(|row| predicted[row] + signed[row] * residual[row]).sum();
+    let value = sum / size;
+    let of_scores: Vec<f64> = (0..n).map(|row| derivative[row] * residual[row]).collect();
+    let weighed = [false, true].map(|arm| {
+        let of_arm: Vec<f64> = (0..n).map(|row| own(row, arm, signed[row])).collect();
+        design.cross(&of_arm)
+    });
+    let curvature = [false, true].map(|arm| {
+        let of_arm: Vec<f64> = (0..n).map(|row| own(row, arm, derivative[row])).collect();
+        symmetric(design.gram(&of_arm), design.width())
+    });
+    let slope = design.cross(&of_scores);
+    let all = design.cross(&vec![1.0; n]);
+    // The derivative of the sum of effects by the coefficients of each arm's model.
+    let totals = [0, 1].map(|arm| {
+        let pairs = all.iter().zip(&weighed[arm]);
+        pairs.map(|(all, weighed)| SIGNS[arm] * all - weighed).collect::<Vec<f64>>()
+    });
+    let along = [0, 1].map(|arm| design.predict(&models[arm].solve(&totals[arm])));
+    let coefficients =
+        (0..n).map(|row| (signed[row] + along[usize::from(treated[row])][row]) / size).collect();
+    let estimator = Augmented {
+        treated,
+        design: &design,
+        score,
+        models,
+        signed,
+        derivative,
+        residual,
+        predicted,
+        value,
+        coefficients,
+        totals,
+        all,
+        weighed,
+        curvature,
+        slope,
+    };
+    jackknife(&rows, value, &estimator)
+}
+
+/// The whole of a matrix of which there is the lower triangle.
+fn symmetric(mut matrix: Vec<f64>, width: usize) -> Vec<f64> {
+    for row in 0..width {
+        for column in 0..row {
+            matrix[column * width + row] = matrix[row * width + column];
         }
-        let rest = n - members.len();
-        (rest > 0).then(|| left / rest as f64 - value)
-    };
-    // What a residual contributes to the estimate: by its own weight, and by its regression.
-    let along = [0, 1].map(|arm| design.predict(&models[arm].factor.solve(&totals[arm])));
-    let coefficient = |row: usize| {
-        let arm = usize::from(treated[row]);
-        (weight[row] + along[arm][row]) / n as f64
-    };
-    let parameters = 2 * design.width();
-    Groups::new(&rows).estimate(&rows, value, &design, parameters, &mut change, coefficient)
-}
-
-/// The weighted outcomes of one arm.
-#[derive(Clone, Copy, Default)]
-struct WeightedArm {
-    total: f64,
-    outcomes: f64,
-}
-
-impl WeightedArm {
-    fn add(&mut self, weight: f64, outcome: f64) {
-        self.total += weight;
-        self.outcomes += weight * outcome;
     }
-
-    fn mean(&self) -> f64 {
-        self.outcomes / self.total
-    }
+    matrix
 }
 
-/// Estimating equations sum(x r) = 0 with the derivative -sum(w x x'), at their solution: those of
-/// a logistic or a linear regression.
-struct Equations<'a> {
+/// Augmented weighting. The vectors that changes share are: the derivatives of residuals' weights by
+/// the score's coefficients, the weights of residuals, the coefficients of both arms' models.
+struct Augmented<'a> {
+    treated: &'a [bool],
     design: &'a StandardisedDesign<'a>,
-    /// The lower triangle of the derivative, with a penalty if there is one.
-    matrix: Vec<f64>,
-    factor: Cholesky,
-    weights: Vec<f64>,
+    score: Equations<'a>,
+    /// The regression of each arm.
+    models: [Equations<'a>; 2],
+    /// The inverse probability of each row's arm, below zero for controls.
+    signed: Vec<f64>,
+    /// Of that by the linear predictor.
+    derivative: Vec<f64>,
     residual: Vec<f64>,
+    /// The effect that the models predict.
+    predicted: Vec<f64>,
+    value: f64,
+    /// What the outcome of each row counts in the estimate.
+    coefficients: Vec<f64>,
+    /// The derivative of the sum of effects by the coefficients of each arm's model.
+    totals: [Vec<f64>; 2],
+    /// The sum of all rows of the design.
+    all: Vec<f64>,
+    /// The sum of each arm's rows, by `signed`.
+    weighed: [Vec<f64>; 2],
+    /// The sum of each arm's x x', by `derivative`.
+    curvature: [Vec<f64>; 2],
+    /// The derivative of the sum of effects by the score's coefficients.
+    slope: Vec<f64>,
 }
 
-impl<'a> Equations<'a> {
-    fn new(
-        design: &'a StandardisedDesign<'a>,
-        matrix: Vec<f64>,
-        weights: Vec<f64>,
-        residual: Vec<f64>,
-    ) -> Result<Self, Refusal> {
-        let factor = Cholesky::of_lower(&matrix, design.width(), f64::EPSILON)
-            .map_err(|_| Refusal::NoOverlap("nearly every propensity score is 0 or 1".into()))?;
-        Ok(Self { design, matrix, factor, weights, residual })
+impl LeaveOut for Augmented<'_> {
+    fn parameters(&self) -> usize {
+        2 * self.design.width()
     }
 
-    /// How the coefficients change, by one Newton step, if these rows are left out; none if there
-    /// is no solution without them. `x` is memory to work in.
-    fn without(&self, members: &[usize], x: &mut [f64]) -> Option<Vec<f64>> {
-        let width = self.design.width();
-        if let [row] = members {
-            self.design.row(*row, x);
-            let mut step = self.factor.solve(x);
-            let left = 1.0 - self.weights[*row] * dot(x, &step);
-            let scale = -self.residual[*row] / left;
-            step.iter_mut().for_each(|value| *value *= scale);
-            return (left > DEPENDENT).then_some(step);
-        }
-        let mut matrix = self.matrix.clone();
-        let mut right = vec![0.0; width];
+    fn shared(&self) -> usize {
+        3 * self.design.width() + 1
+    }
+
+    fn shared_entries(&self, row: usize, entries: &mut [f64]) {
+        let (width, arm) = (self.design.width(), usize::from(self.treated[row]));
+        entries.fill(0.0);
+        self.design.row(row, &mut entries[..width]);
+        let of_model = self.models[arm].solve(&entries[..width]);
+        entries[..width].iter_mut().for_each(|x| *x *= self.derivative[row]);
+        entries[width] = self.signed[row] / self.treated.len() as f64;
+        entries[(arm + 1) * width + 1..][..width].copy_from_slice(&of_model);
+    }
+
+    fn coefficient(&self, row: usize) -> f64 {
+        self.coefficients[row]
+    }
+
+    fn change(&self, members: &[usize], parts: &mut ChangeParts) -> Option<f64> {
+        let (width, n) = (self.design.width(), self.treated.len());
+        let rest = n.checked_sub(members.len()).filter(|rest| *rest > 0)? as f64;
+        let (share, size) = (members.len() as f64 / n as f64, members.len() as f64);
+        let mut x = vec![0.0; width];
+        let moved = self.score.without(members, &mut x)?;
+        // The derivative of the other rows' effects by the coefficients of each arm's model.
+        let (mut left, mut sum) = (self.totals.clone(), vec![0.0; width]);
         for row in members {
-            self.design.row(*row, x);
-            let (weight, residual) = (self.weights[*row], self.residual[*row]);
-            for (at, value) in x.iter().enumerate() {
-                right[at] -= value * residual;
-                for (cell, other) in matrix[at * width..=at * width + at].iter_mut().zip(&*x) {
-                    *cell -= weight * value * other;
-                }
+            self.design.row(*row, &mut x);
+            let own = usize::from(self.treated[*row]);
+            for (arm, left) in left.iter_mut().enumerate() {
+                let signed = if arm == own { self.signed[*row] } else { 0.0 };
+                let slope = SIGNS[arm] - signed;
+                left.iter_mut().zip(&x).for_each(|(left, x)| *left -= slope * x);
+            }
+            sum.iter_mut().zip(&x).for_each(|(sum, x)| *sum += x);
+        }
+        let steps = [
+            self.models[0].solve_without(members, &left[0], &mut x)?,
+            self.models[1].solve_without(members, &left[1], &mut x)?,
+        ];
+        parts.shared[..width].copy_from_slice(&moved);
+        parts.shared[width] = size;
+        for arm in 0..2 {
+            let of_model = &mut parts.shared[(arm + 1) * width + 1..][..width];
+            for (at, part) in of_model.iter_mut().enumerate() {
+                let bent = dot(&self.curvature[arm][at * width..][..width], &moved);
+                let apart = SIGNS[arm] * (share * self.all[at] - sum[at]);
+                *part = apart - share * self.weighed[arm][at] - bent;
             }
         }
-        let pivot = |at: usize, pivot: f64| pivot > DEPENDENT * self.matrix[at * width + at];
-        let entry = |row: usize, column: usize| matrix[row * width + column];
-        Some(Cholesky::new(width, entry, pivot).ok()?.solve(&right))
-    }
-}
-
-/// The equations of the score's logistic regression.
-fn score_equations<'a>(
-    design: &'a StandardisedDesign<'a>,
-    covariates: &[&[f64]],
-    treated: &[bool],
-    propensity: &Propensity,
-) -> Result<Equations<'a>, Refusal> {
-    same_length("scores", propensity.scores.len(), treated.len())?;
-    if covariates.len() != propensity.coefficients.len() {
-        return Err(Refusal::Other("the score was fitted on other covariates".into()));
-    }
-    let weights: Vec<f64> = propensity.scores.iter().map(|e| e * (1.0 - e)).collect();
-    let mut matrix = design.gram(&weights);
-    let width = design.width();
-    for (at, value) in penalties(design, propensity.c)?.iter().enumerate() {
-        matrix[at * width + at] += value;
-    }
-    let residual = indicator(treated).iter().zip(&propensity.scores).map(|(t, e)| t - e).collect();
-    Equations::new(design, matrix, weights, residual)
-}
-
-/// What is left out together: a row, or the rows of a cluster.
-struct Groups {
-    /// Rows, group after group.
-    order: Vec<usize>,
-    /// Where each group begins in `order`, and the end.
-    starts: Vec<usize>,
-    clustered: bool,
-}
-
-impl Groups {
-    fn new(rows: &Rows<'_>) -> Self {
-        let n = rows.treated.len();
-        let mut order: Vec<usize> = (0..n).collect();
-        let Some(codes) = rows.clusters else {
-            return Self { order, starts: (0..=n).collect(), clustered: false };
-        };
-        order.sort_by_key(|row| codes[*row]);
-        let begins = |at: &usize| *at == 0 || codes[order[*at]] != codes[order[*at - 1]];
-        let mut starts: Vec<usize> = (0..n).filter(begins).collect();
-        starts.push(n);
-        Self { order, starts, clustered: true }
-    }
-
-    /// An estimate from the change that each group makes when it is left out. `coefficient` is
-    /// what the residual of a row counts in the estimate, `parameters` how many coefficients and
-    /// means were estimated to get the residuals.
-    fn estimate(
-        &self,
-        rows: &Rows<'_>,
-        value: f64,
-        design: &StandardisedDesign<'_>,
-        parameters: usize,
-        change: &mut impl FnMut(&[usize], &mut [f64]) -> Option<f64>,
-        coefficient: impl Fn(usize) -> f64,
-    ) -> Result<Estimate, Refusal> {
-        let n = self.order.len();
-        let count = (self.starts.len() - 1) as f64;
-        let mut x = vec![0.0; design.width()];
-        let (mut squares, mut trace, mut trace_of_squares) = (0.0, 0.0, 0.0);
-        for bounds in self.starts.windows(2) {
-            let members = &self.order[bounds[0]..bounds[1]];
-            let Some(change) = change(members, &mut x).filter(|change| change.is_finite()) else {
-                return Err(alone(self.clustered));
-            };
-            squares += change * change;
-            let variance: f64 = members.iter().map(|row| coefficient(*row).powi(2)).sum();
-            trace += variance;
-            trace_of_squares += variance * variance;
+        let mut change = dot(&self.slope, &moved);
+        parts.own.clear();
+        for row in members {
+            let arm = usize::from(self.treated[*row]);
+            self.design.row(*row, &mut x);
+            let own =
+                -dot(&x, &steps[arm]) - self.derivative[*row] * dot(&x, &moved) - self.signed[*row];
+            change += own * self.residual[*row] + self.value - self.predicted[*row];
+            let of_model = &mut parts.shared[(arm + 1) * width + 1..][..width];
+            of_model.iter_mut().zip(&x).for_each(|(part, x)| *part -= own * x);
+            parts.own.push(own / rest);
         }
-        let variance = squares * (count - 1.0) / count;
-        let normal = estimate(value, variance, rows.outcome)?;
-        // Residuals have fewer degrees of freedom than there are rows, clusters one less.
-        let lost = if self.clustered { 1.0 / count } else { parameters as f64 / n as f64 };
-        let degrees = trace * trace / trace_of_squares * (1.0 - lost);
-        if !(degrees.is_finite() && degrees > 0.0) {
-            return Err(alone(self.clustered));
-        }
-        Ok(Estimate { degrees, ..normal })
+        parts.shared.iter_mut().for_each(|part| *part /= rest);
+        Some(change / rest)
     }
-}
-
-/// The refusal of an estimate that rests on one group.
-fn alone(clustered: bool) -> Refusal {
-    let what = if clustered { "cluster" } else { "row" };
-    Refusal::Other(format!(
-        "the estimate rests on one {what}: without it the scores, the regressions or the mean of \
-         an arm cannot be estimated, so that nothing tells how far the estimate may be off"
-    ))
 }

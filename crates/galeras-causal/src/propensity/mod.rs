@@ -12,7 +12,9 @@
 mod cross_fit;
 pub(crate) mod design;
 mod doubly_robust;
+mod equations;
 pub(crate) mod exponential;
+mod jackknife;
 mod leave_one_out;
 pub(crate) mod logistic;
 mod matching;

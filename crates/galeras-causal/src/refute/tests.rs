@@ -37,12 +37,38 @@ fn the_draws_never_change() {
     let treated = (0..8u32).filter(|row| placebo.treated[*row as usize]);
     assert_eq!(treated.collect::<Vec<_>>(), [1, 2, 4, 6]);
     assert_eq!(subset.rows, [0, 1, 4, 6]);
-    assert_eq!(bootstrap.rows, [7, 0, 4, 5, 6, 6, 4, 0]);
+    assert_eq!(bootstrap.rows, [7, 7, 2, 5, 0, 7, 2, 2]);
     // Logarithm and cosine are the system's, which may differ in the last digit.
     let expected = [0.454_249_195_831_092_4, -0.879_174_674_092_887_7, 0.757_698_048_077_673_6];
     for (noise, expected) in cause.cause.unwrap_or_default().into_iter().zip(expected) {
         assert!((noise - expected).abs() < 1e-12, "{noise} {expected}");
     }
+}
+
+#[test]
+fn every_draw_knows_the_seed() {
+    let treated: Vec<bool> = (0..40).map(|row| row % 3 == 0).collect();
+    let drawn = |seed: u64, refuter: Refuter| {
+        let rows: Vec<u64> = (0..40).map(|row| mix(row ^ seed)).collect();
+        let design = RefutationDesign {
+            treated: &treated,
+            units: None,
+            clusters: None,
+            rows: &rows,
+            unit_numbers: None,
+        };
+        Resampler::new(design).resample(refuter, 0, 0.5)
+    };
+    for refuter in REFUTERS {
+        assert_eq!(drawn(1 << 20, refuter), drawn(1 << 20, refuter), "{refuter:?}");
+        assert_ne!(drawn(1 << 20, refuter), drawn(1 << 21, refuter), "{refuter:?}");
+    }
+}
+
+#[test]
+fn placebos_are_counted_by_their_size() {
+    assert_eq!(as_large(&[0.5, -2.0, 1.0, -1.0, 0.9], -1.0), 3);
+    assert_eq!(as_large(&[], 1.0), 0);
 }
 
 /// Calls `check` with 200 units of one row in each of two arms; every ten are a cluster.

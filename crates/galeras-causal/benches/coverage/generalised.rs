@@ -1,0 +1,76 @@
+//! Estimators of outcomes of one kind, under a treatment by a fair coin: risks of yes and no, rates
+//! of counts, shifts of numbers. Of these the truth is known whatever the regressions assume: under
+//! a coin the averages over covariates are those of the arms (Rosenblum and van der Laan 2010).
+
+use galeras_causal::{
+    Covariance, FourfoldTable, Refusal, RiskMeasure, logistic, negative_binomial, poisson, rank_sum,
+};
+
+use crate::estimators::Answer;
+use crate::samples::{DataSet, Outcome};
+
+/// The mean without treatment, and with it.
+const RISKS: (f64, f64) = (0.375, 0.625);
+const RATES: (f64, f64) = (3.0, 4.0);
+
+/// An estimator of `truth` with this interval.
+fn of(
+    name: &'static str,
+    truth: f64,
+    interval: impl Fn(&DataSet) -> Result<(f64, f64), Refusal> + Sync + 'static,
+) -> (&'static str, Answer) {
+    let answer = move |data: &DataSet, _| {
+        let (low, high) = interval(data)?;
+        Ok((low..=high).contains(&truth))
+    };
+    (name, Box::new(answer))
+}
+
+pub(crate) fn estimators(outcome: Outcome) -> Vec<(&'static str, Answer)> {
+    let (zero, one) = RISKS;
+    let odds = |risk: f64| risk / (1.0 - risk);
+    match outcome {
+        Outcome::Binary => vec![
+            of("risk_difference", one - zero, |data| risks(data, RiskMeasure::Difference)),
+            of("risk_ratio", one / zero, |data| risks(data, RiskMeasure::Ratio)),
+            of("odds_ratio", odds(one) / odds(zero), |data| risks(data, RiskMeasure::OddsRatio)),
+            of("logistic_difference", one - zero, |data| {
+                let fit =
+                    logistic(&data.coin, &data.of_coin, &data.columns(), Covariance::Hc3, None);
+                Ok(fit?.risk_difference.interval(0.05))
+            }),
+            of("logistic_ratio", (one / zero).ln(), |data| {
+                if data.coin.len() < 50 {
+                    let found = data.coin.len();
+                    return Err(Refusal::TooFew { what: "rows", found, needed: 50 });
+                }
+                let fit =
+                    logistic(&data.coin, &data.of_coin, &data.columns(), Covariance::Hc3, None);
+                Ok(fit?.log_risk_ratio.interval(0.05))
+            }),
+        ],
+        Outcome::Count => vec![
+            of("poisson", (RATES.1 / RATES.0).ln(), |data| {
+                let fit =
+                    poisson(&data.coin, &data.of_coin, &data.columns(), Covariance::Hc3, None);
+                Ok(fit?.log_ratio.interval(0.05))
+            }),
+            of("negative_binomial", (RATES.1 / RATES.0).ln(), |data| {
+                let (kind, columns) = (Covariance::Hc3, data.columns());
+                let fit = negative_binomial(&data.coin, &data.spread, &columns, kind, None);
+                Ok(fit?.log_ratio.interval(0.05))
+            }),
+        ],
+        Outcome::Normal | Outcome::Heavy => vec![of("wilcoxon", 1.0, |data| {
+            let arm = |which: bool| -> Vec<f64> {
+                let rows = data.coin.iter().zip(&data.of_coin);
+                rows.filter(|(coin, _)| **coin == which).map(|(_, y)| *y).collect()
+            };
+            Ok(rank_sum(&arm(true), &arm(false), 0.05)?.shift.interval)
+        })],
+    }
+}
+
+fn risks(data: &DataSet, measure: RiskMeasure) -> Result<(f64, f64), Refusal> {
+    Ok(FourfoldTable::of(&data.coin, &data.of_coin)?.compare(measure, 0.05)?.interval)
+}
