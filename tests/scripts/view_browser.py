@@ -178,7 +178,8 @@ def hostile(galeras, folder, drive, picture):
     for at, (name, text) in enumerate(sorted(ATTACKS.items())):
         told = looked_at(drive, server, f"/row?name=texts&at={at}", lambda _: "")
         if name in HIDDEN:
-            assert set(told["hidden"]) >= HIDDEN[name], (name, told["hidden"])
+            named = {*told["hidden"], *re.findall("⟨(.+?)⟩", told["text"])}
+            assert named >= HIDDEN[name], (name, named)
         elif name == "long":
             assert "x" * 200 in told["text"] and told["bytes"] < 3_000_000, told["bytes"]
         else:
@@ -186,18 +187,17 @@ def hostile(galeras, folder, drive, picture):
         assert "javascript:" in told["text"], "an address that is no address is a text"
     # Rated by keyboard, with a note that is an attack.
     note = f"text:{ATTACKS['closing']}"
-    keys = [key for _ in ATTACKS for key in ("t", note, "Escape", "y")]
-    rate = "/review/rate?step=judged&rater=eve"
-    drive(server, [{"visit": rate, "keys": keys}])
+    rate = "/review/rate?step=judged&rater="
+    for rater, answer in (("eve", "y"), ("fay", "n")):
+        keys = [key for _ in ATTACKS for key in ("t", note, "Escape", answer)]
+        drive(server, [{"visit": rate + rater, "keys": keys}])
     given = (folder / "hostile_ratings" / "eve.jsonl").read_text().splitlines()
     assert len(given) >= len(ATTACKS) and ATTACKS["closing"] in json.loads(given[0])["note"], given
-    for visit in (rate, "/review/rate?step=judged&rater=adjudicated", pages["agreement"]):
+    for visit in (f"{rate}eve", f"{rate}adjudicated", pages["agreement"]):
         looked_at(drive, server, visit, lambda look: picture(f"odd_rated{look}"))
     server.process.send_signal(signal.SIGINT)
     assert server.process.wait(timeout=20) == 0
-    print(
-        f"{len(ATTACKS)} attacks on {len(pages) + len(ATTACKS) + 3} pages are shown and inert"
-    )
+    print(f"{len(ATTACKS)} attacks on {len(pages) + len(ATTACKS) + 3} pages are shown and inert")
 
 
 def main():
