@@ -1,6 +1,7 @@
 //! `bundle`: a workflow with its results in one file, for somebody else.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::Args;
@@ -8,14 +9,15 @@ use serde_json::json;
 
 use super::context::{Exit, Surveyed, fail, fail_run, plan_file, print, print_json};
 use super::remote::bar;
+use super::report::bundled as bundled_report;
 use super::unpacked::{fail_share, folder};
-use super::{Format, Settings, WorkflowArgs, allow};
+use super::{DEFAULT_CACHE, Format, Settings, WorkflowArgs, allow};
 use crate::operator::Access;
 use crate::plan::{Locking, Plan};
 use crate::report::{bytes, count};
 use crate::runner::stored_results;
 use crate::scratch::WholeFile;
-use crate::sharing::{BundleRecord, Bundler, LeftOut, Privacy};
+use crate::sharing::{BundleRecord, Bundler, LeftOut, Privacy, REPORT};
 use crate::store::{Store, StoreLocation};
 use crate::visible::escape;
 
@@ -65,17 +67,16 @@ async fn bundled(args: &BundleArgs) -> Result<Exit, Exit> {
     let record = bundler.stage(&folder, &progress).await;
     bar.finish_and_clear();
     let record = record.map_err(|error| fail_share(&error))?;
-    for (name, content) in further_files(&surveyed).await? {
-        let place = folder.join(name);
-        let written = match place.parent() {
-            Some(parent) => std::fs::create_dir_all(parent),
-            None => Ok(()),
-        };
-        written.and_then(|()| std::fs::write(&place, content)).map_err(|error| {
+    let inside = leads_to_the_same(args, &folder, &record).await?;
+    // A report shows rows of all tables, also of those that are not handed on.
+    if args.without.is_empty() {
+        let page = bundled_report(&inside, &folder, &record.computed);
+        let page = page.await.map_err(|message| fail(&message, Exit::Failed))?;
+        let place = folder.join(REPORT);
+        std::fs::write(&place, page).map_err(|error| {
             fail(&format!("cannot write {}: {error}", place.display()), Exit::Disk)
         })?;
     }
-    leads_to_the_same(args, &folder, &record).await?;
     let to = args
         .output
         .clone()
@@ -105,11 +106,6 @@ async fn bundled(args: &BundleArgs) -> Result<Exit, Exit> {
             print(&format!("{path}: {files} files of {} results{left}, {size}\n", count(results)))
         }
     })
-}
-
-/// Files that belong into a bundle besides the results: name in the bundle, and content.
-async fn further_files(_surveyed: &Surveyed) -> Result<Vec<(String, Vec<u8>)>, Exit> {
-    Ok(Vec::new())
 }
 
 /// The name of the workflow's file, without the suffix.
@@ -171,12 +167,12 @@ pub(super) fn privacy(plan: &Plan, args: &WorkflowArgs) -> Privacy {
     Privacy::default().with_secrets(variables).with_folders(folders.into_iter())
 }
 
-/// Plans the workflow as it is in the bundle, and makes sure that it leads to the same results.
+/// The workflow as it is in the bundle, which must lead to the same results.
 async fn leads_to_the_same(
     args: &BundleArgs,
     folder: &Path,
     record: &BundleRecord,
-) -> Result<(), Exit> {
+) -> Result<Surveyed, Exit> {
     let file = folder.join(&record.workflow);
     let cache = folder.join("cache").to_string_lossy().into_owned();
     let settings = Settings { set: record.set.clone(), folder: folder.to_path_buf() };
@@ -195,7 +191,10 @@ async fn leads_to_the_same(
     let store = Store::open(&cache).await.map_err(|error| super::context::fail_cache(&error))?;
     let results = stored_results(&plan, &store).await.map_err(|error| fail_run(&error))?;
     let lost = plan.steps.iter().zip(&results).find(|(_, result)| result.manifest().is_none());
-    let Some((step, _)) = lost else { return Ok(()) };
+    let Some((step, _)) = lost else {
+        let done: Vec<_> = results.iter().map(|result| result.manifest().cloned()).collect();
+        return Surveyed::after_run(Arc::new(plan), store, &done, DEFAULT_CACHE).await;
+    };
     let message = format!(
         "`{}` would be computed again elsewhere: it depends on something of this machine that a \
          bundle cannot hold, such as the state of a repository in a folder; `galeras lock` pins it",

@@ -1,17 +1,14 @@
 //! Single rows of a stored table by their positions: only the pages of the file that hold them are
 //! read, however large it is.
 
-use std::fs::File;
 use std::path::Path;
 
 use arrow::array::{RecordBatch, UInt64Array};
 use arrow::compute::{concat_batches, take_record_batch};
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{
-    ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
-};
+use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
 use parquet::errors::{ParquetError, Result};
-use parquet::file::metadata::PageIndexPolicy;
+
+use super::stored_file::StoredFile;
 
 /// The rows at these positions (from 0, each less than the number of rows), in the order given, with
 /// the columns of these names that the file has.
@@ -19,30 +16,17 @@ use parquet::file::metadata::PageIndexPolicy;
 /// # Errors
 /// If the file cannot be read or a position is beyond its end.
 pub fn stored_rows(file: &Path, positions: &[u64], columns: &[&str]) -> Result<RecordBatch> {
-    let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional);
-    let builder =
-        ParquetRecordBatchReaderBuilder::try_new_with_options(File::open(file)?, options)?;
-    let roots: Vec<usize> = builder
-        .schema()
-        .fields()
-        .iter()
-        .enumerate()
-        .filter(|(_, field)| columns.contains(&field.name().as_str()))
-        .map(|(at, _)| at)
-        .collect();
-    let mask = ProjectionMask::roots(builder.parquet_schema(), roots);
+    let stored = StoredFile::open(file)?;
+    let roots = stored.roots(|name| columns.contains(&name));
     let mut sorted = positions.to_vec();
     sorted.sort_unstable();
     sorted.dedup();
-    let rows = u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0);
+    let rows = stored.rows();
     if let Some(last) = sorted.last().filter(|last| **last >= rows) {
         return Err(ParquetError::General(format!("there is no row {last} of {rows}")));
     }
-    let reader = builder
-        .with_projection(mask)
-        .with_row_selection(selection(&sorted))
-        .with_batch_size(sorted.len().max(1))
-        .build()?;
+    let (groups, selection) = selection(&stored, &sorted);
+    let reader = stored.reader(&roots, groups, Some(selection), sorted.len().max(1))?;
     let schema = arrow::array::RecordBatchReader::schema(&reader);
     let batches = reader.collect::<std::result::Result<Vec<_>, _>>()?;
     let found = concat_batches(&schema, &batches)?;
@@ -51,19 +35,30 @@ pub fn stored_rows(file: &Path, positions: &[u64], columns: &[&str]) -> Result<R
     Ok(take_record_batch(&found, &order)?)
 }
 
-/// What to skip and what to read, from positions in order.
-fn selection(sorted: &[u64]) -> RowSelection {
+/// The row groups that hold rows at these positions, which are in order, and what to skip and what
+/// to read of them. Groups without such a row are not looked at: each of their columns would be
+/// gone through page by page.
+fn selection(stored: &StoredFile, sorted: &[u64]) -> (Vec<usize>, RowSelection) {
+    let mut groups = Vec::new();
     let mut selectors: Vec<RowSelector> = Vec::new();
-    let mut next = 0;
-    for position in sorted {
-        let gap = usize::try_from(position - next).unwrap_or(usize::MAX);
-        if gap > 0 {
-            selectors.push(RowSelector::skip(gap));
+    let mut left = sorted;
+    for (group, rows) in stored.group_rows().into_iter().enumerate() {
+        let (inside, after) = left.split_at(left.partition_point(|at| *at < rows.end));
+        left = after;
+        if inside.is_empty() {
+            continue;
         }
-        selectors.push(RowSelector::select(1));
-        next = position + 1;
+        groups.push(group);
+        let mut next = rows.start;
+        for at in inside {
+            selectors.push(RowSelector::skip(usize::try_from(at - next).unwrap_or(usize::MAX)));
+            selectors.push(RowSelector::select(1));
+            next = at + 1;
+        }
+        selectors.push(RowSelector::skip(usize::try_from(rows.end - next).unwrap_or(usize::MAX)));
     }
-    selectors.into()
+    // Selectors of no rows are dropped, and neighbours of one kind joined.
+    (groups, selectors.into_iter().collect())
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Map, Value};
 
 use super::archive::pack;
-use super::bundle_readme::readme;
+use super::bundle_readme::{REPORT, readme};
 use super::bundle_record::{
     BUNDLE_RECORD, BundleOutput, BundleRecord, BundleStep, BundleTable, VERSION,
 };
@@ -234,7 +234,7 @@ impl Bundler<'_> {
     pub fn pack(&self, folder: &Path, record: &BundleRecord, to: &File) -> Result<u64, ShareError> {
         let text = serde_json::to_string_pretty(record).unwrap_or_default();
         write_text(&folder.join(BUNDLE_RECORD), &(text + "\n"))?;
-        write_text(&folder.join("README.md"), &readme(record))?;
+        write_text(&folder.join("README.md"), &readme(record, folder.join(REPORT).is_file()))?;
         let mut files = self.files(folder)?;
         let mut sizes = BTreeMap::new();
         for (name, path) in &files {
@@ -286,7 +286,8 @@ impl Bundler<'_> {
         }
         let bytes = fs::read(path).map_err(|error| ShareError::of("read", path, error))?;
         let text = String::from_utf8_lossy(&bytes);
-        let found = match name.starts_with("outputs/") || name.starts_with("tables/") {
+        let of_cells = ["outputs/", "tables/"].iter().any(|folder| name.starts_with(folder));
+        let found = match of_cells || name == REPORT {
             true => self.privacy.in_cell(&text).map(|what| (1, what.to_string())),
             false => self.privacy.in_text(&text),
         };

@@ -11,8 +11,11 @@ use crate::visible::shell_word;
 /// Tables that the page lists; more are in [`BUNDLE_RECORD`].
 const LISTED: usize = 200;
 
-/// The page in Markdown.
-pub(super) fn readme(record: &BundleRecord) -> String {
+/// The report of the study, in a bundle that leaves nothing out.
+pub const REPORT: &str = "report.html";
+
+/// The page in Markdown; it leads to the report if there is one.
+pub(super) fn readme(record: &BundleRecord, has_report: bool) -> String {
     let mut text = format!("# {}\n\n", line(&record.name));
     // Writing to a String cannot fail.
     if let Some(description) = &record.description {
@@ -30,10 +33,13 @@ pub(super) fn readme(record: &BundleRecord) -> String {
         record.computed,
         record.program
     );
+    text.push_str("| | |\n|---|---|\n");
+    if has_report {
+        let _ = writeln!(text, "| `{REPORT}` | what came out, on one page: open it in a browser |");
+    }
     let _ = write!(
         text,
-        "| | |\n|---|---|\n\
-         | `{}` | the workflow; beside it what it reads, and `galeras.lock`, which pins what it takes \
+        "| `{}` | the workflow; beside it what it reads, and `galeras.lock`, which pins what it takes \
          from the world |\n\
          | `outputs/` | the files that the workflow writes |\n\
          | `tables/` | small tables as CSV |\n\

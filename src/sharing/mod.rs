@@ -27,6 +27,7 @@ mod table_texts;
 mod workflow_files;
 
 pub use bundle::{Bundler, LeftOut};
+pub use bundle_readme::REPORT;
 pub use bundle_record::{BUNDLE_RECORD, BundleOutput, BundleRecord, BundleStep, BundleTable};
 pub use dataset::Publisher;
 pub use dataset_model::{Attribution, Dataset, PublishedTable};

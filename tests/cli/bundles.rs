@@ -102,6 +102,7 @@ fn a_bundle_has_everything_and_the_same_bytes_twice() {
     let files = entries(&bundle);
     for name in [
         "README.md",
+        "report.html",
         "bundle.json",
         "files.b3sum",
         "ro-crate-metadata.json",
@@ -115,6 +116,13 @@ fn a_bundle_has_everything_and_the_same_bytes_twice() {
         assert!(files.contains_key(name), "{name} is not in {:?}", files.keys());
     }
     assert_eq!(files["outputs/kept.csv"], fs::read(project.path("kept.csv")).unwrap());
+    let report = String::from_utf8_lossy(&files["report.html"]).replace("&#x2f;", "/");
+    assert!(report.contains("galeras run workflow/flows/w.yaml"), "commands that work in it");
+    assert!(report.contains("row00007") && !report.contains("--cache"), "rows, and its own store");
+    // A run that computes nothing is another run of the same results.
+    project.run(&["run", "flows/w.yaml"]).exits(0);
+    bundled(&project, &[]).exits(0);
+    assert!(first == fs::read(&bundle).unwrap(), "the bytes differ after a run of hits");
     let count = |prefix: &str| files.keys().filter(|name| name.starts_with(prefix)).count();
     // The tables of results; parts of row-precise reuse stay in the store.
     assert_eq!(count("cache/blobs/"), 5);
@@ -228,7 +236,8 @@ fn a_table_that_is_left_out_keeps_its_digest() {
     assert!(said.stdout.contains("without 2 tables"), "{said}");
     let files = entries(&project.path("b.zip"));
     assert!(!files.contains_key("outputs/out/rejected.parquet"), "{:?}", files.keys());
-    assert!(!files.contains_key("tables/scaled.out.csv"));
+    assert!(!files.contains_key("tables/scaled.out.csv") && !files.contains_key("report.html"));
+    assert!(!String::from_utf8_lossy(&files["README.md"]).contains("report.html"));
     let record: Value = serde_json::from_slice(&files["bundle.json"]).unwrap();
     let scaled = &record["steps"][1]["tables"][0];
     assert!(scaled["file"].is_null() && scaled["digest"].is_string(), "{scaled}");

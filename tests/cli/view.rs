@@ -190,6 +190,21 @@ fn tables_are_shown_sorted_and_filtered_page_by_page() {
     assert!(one < two && !sorted.contains("row 0<"));
     let some = server.page("/table?name=points&column=n&op=eq&value=3");
     assert!(some.contains("rows 1 to 17 of 17"), "{some}");
+    // Sorted and filtered at once, from page to page.
+    let mut wanted: Vec<(String, String)> = (0..120)
+        .filter(|n| n % 7 != 3)
+        .map(|n| (format!("row {}", n * 3), format!("p{n:03}")))
+        .collect();
+    wanted.sort_by(|a, b| b.cmp(a));
+    let both = "/table?name=points&sort=label&desc=1&column=n&op=ne&value=3";
+    let mut seen = Vec::new();
+    for page in 1..=3 {
+        let page = server.page(&format!("{both}&page={page}"));
+        let rows = page.split("<tr><th scope=\"row\"").skip(1);
+        let id = |row: &str| row[row.find("p").unwrap()..][..4].to_string();
+        seen.extend(rows.map(|row| id(row.split_once("\">").unwrap().1)));
+    }
+    assert_eq!(seen, wanted.into_iter().map(|(_, id)| id).collect::<Vec<_>>());
     let any = server.page("/table?name=points&value=RETURN+119");
     assert!(any.contains("rows 1 to 1 of 1") && any.contains("p119"));
     let wrong = server.page("/table?name=points&column=n&op=eq&value=%3Cscript%3E");

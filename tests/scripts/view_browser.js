@@ -41,11 +41,27 @@ const read = async () => {
       if (!["t", "Escape"].includes(key)) await page.waitForURL((url) => String(url) !== before);
       seen.push([key, point, new URL(page.url()).pathname]);
     }
+    const grave = [];
+    for (const scheme of of.axe ? ["light", "dark"] : []) {
+      await page.emulateMedia({ colorScheme: scheme });
+      // As text: the policy of the page is for what is in the page.
+      await page.evaluate(require("axe-core").source);
+      const found = await page.evaluate("axe.run()");
+      for (const rule of found.violations) {
+        if (!["serious", "critical"].includes(rule.impact)) continue;
+        grave.push(`${scheme}: ${rule.id} ${rule.nodes[0].html.slice(0, 200)}`);
+      }
+    }
+    const width = await page.evaluate("document.documentElement.scrollWidth");
+    if (width > viewport.width) grave.push(`${width} pixels wide`);
+    const attacked = await page.evaluate("window.attacked ?? null");
+    const hidden = await page.$$eval(".hidden-char", (all) => all.map((one) => one.textContent));
+    const bytes = (await page.content()).length;
     if (of.picture) await page.screenshot({ path: of.picture, fullPage: Boolean(of.full) });
     const text = await page.innerText("main");
     const rows = await page.$$eval("tbody tr", (all) =>
       all.map((row) => [...row.children].map((cell) => cell.dataset.raw ?? cell.innerText)));
-    return { seen, text, rows, url: page.url(), page, context };
+    return { seen, text, rows, grave, attacked, hidden, bytes, url: page.url(), page, context };
   };
   const people = await Promise.all(request.people.map(person));
   let live = null;
@@ -59,7 +75,7 @@ const read = async () => {
     await new Promise((resolve) => (run.exitCode === null ? run.on("exit", resolve) : resolve()));
     live = await page.evaluate(() => window.stayed === true);
   }
-  const answer = people.map(({ seen, text, rows, url }) => ({ seen, text, rows, url }));
+  const answer = people.map(({ page, context, ...told }) => told);
   await launched.close();
   process.stdout.write(JSON.stringify({ people: answer, errors, live }));
 })().catch((error) => { console.error(error); process.exit(1); });

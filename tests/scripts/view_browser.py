@@ -7,8 +7,11 @@ Shown: both answer by the keys y, n and u in browser contexts of their own; the 
 in between and started again, and no answer is lost; undo and a note by keyboard; the page of
 agreement shows the kappa of scikit-learn on the files; what they differ on is decided; a run
 that begins while the page of steps is open changes the page without a reload; no page logs an
-error or asks another server. Installs playwright-core (npm) and scikit-learn (pip) at first use
-and needs Debian's chromium.
+error or asks another server. Then the same pages of a table of attacks: scripts, escapes, marks
+that turn the direction of writing, a line of a megabyte, as values, names of columns, filters and
+notes. All of it is shown and does nothing, and axe finds nothing serious in light, dark and narrow.
+Installs playwright-core and axe-core (npm) and scikit-learn (pip) at first use and needs Debian's
+chromium.
 """
 
 import json
@@ -19,6 +22,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import quote
 
 sys.dont_write_bytecode = True
 HERE = Path(__file__).resolve().parent
@@ -44,11 +48,40 @@ steps:
 """
 
 
+HOSTILE = """galeras: 1
+name: "<script>window.attacked = 'name'</script>"
+description: "</script><script>window.attacked = 'description'</script>"
+steps:
+  texts: { op: read, with: { path: texts.jsonl, key: [id] } }
+  judged:
+    op: review
+    from: texts
+    with:
+      questions: { odd: "Is it odd? <img src=x onerror=window.attacked='question'>" }
+      ratings: hostile_ratings
+"""
+
+LONG = 1_000_000
+
+# Each with what has to be seen of it.
+ATTACKS = {
+    "script": "<script>window.attacked = 1</script>",
+    "closing": "</script><script>window.attacked = 2</script><!--",
+    "attribute": '"\'><img src=x onerror="window.attacked = 3">',
+    "template": "{{ 7 * 7 }} ${window.attacked = 4} </pre></textarea>]]>",
+    "terminal": "\x1b[31mred\x1b]0;title\x07",
+    "direction": "\u202edrawkcab\u2066 \u200bhidden",
+    "long": "x" * LONG,
+}
+HIDDEN = {"terminal": {"ESC", "BEL"}, "direction": {"RLO", "LRI", "ZWSP"}}
+COLUMN = '<b onclick=window.attacked=5>col&"umn'
+
+
 class Server:
     """`galeras view`, whose address is the first line that it prints."""
 
-    def __init__(self, galeras, folder, port=0):
-        command = [galeras, "view", "workflow.yaml", "--port", str(port)]
+    def __init__(self, galeras, folder, port=0, file="workflow.yaml"):
+        command = [galeras, "view", file, "--port", str(port)]
         self.process = subprocess.Popen(
             command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
@@ -94,6 +127,79 @@ def browser(script, folder, request):
     return json.loads(done.stdout)
 
 
+def looked_at(drive, server, visit, picture):
+    """Visits a page, wide and narrow, in light and dark; nothing is wrong with it."""
+    narrow = {"viewport": {"width": 360, "height": 800}}
+    people = [
+        {"visit": visit, "axe": True, "picture": picture(look), **more}
+        for look, more in {"": {}, "_narrow": narrow}.items()
+    ]
+    people = drive(server, people)["people"]
+    for person in people:
+        assert not person["grave"], (visit, person["grave"])
+        assert person["attacked"] is None, (visit, person["attacked"])
+    return people[0]
+
+
+def hostile(galeras, folder, drive, picture):
+    """The pages of a table of attacks show them, and nothing of it runs."""
+    (folder / "hostile.yaml").write_text(HOSTILE)
+    (folder / "hostile_ratings").mkdir()
+    rows = [
+        {"id": name, "code": text, "url": "javascript:window.attacked=6", "commit_id": "0" * 40,
+         "path": text[:200], COLUMN: text}
+        for name, text in sorted(ATTACKS.items())
+    ]  # fmt: skip
+    (folder / "texts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    # A run of it first, so that there are tables and a run to look at.
+    run = [galeras, "run", "hostile.yaml"]
+    subprocess.run(run, cwd=folder, check=True, capture_output=True)
+    server = Server(galeras, folder, file="hostile.yaml")
+    column = quote(COLUMN)
+    pages = {
+        "steps": "/",
+        "table": "/table?name=texts",
+        "sorted": f"/table?name=texts&sort={column}&desc=1",
+        "filtered": f"/table?name=texts&column={column}&op=contains&value={quote('<SCRIPT>')}",
+        "wrong": f"/table?name=texts&column={quote('</select><script>')}&value=%22%3E%3Cscript%3E",
+        "runs": "/runs",
+        "review": "/review",
+        "agreement": "/review/agreement?step=judged",
+    }
+    seen = {
+        name: looked_at(drive, server, visit, lambda look, name=name: picture(f"odd_{name}{look}"))
+        for name, visit in pages.items()
+    }
+    for name in ("script", "closing", "attribute", "template"):
+        assert ATTACKS[name] in seen["table"]["text"], name
+    assert len(seen["filtered"]["rows"]) == 2, seen["filtered"]["rows"]
+    assert "no column" in seen["wrong"]["text"], seen["wrong"]["text"]
+    assert seen["table"]["bytes"] < 500_000, "a table has the beginning of long texts"
+    for at, (name, text) in enumerate(sorted(ATTACKS.items())):
+        told = looked_at(drive, server, f"/row?name=texts&at={at}", lambda _: "")
+        if name in HIDDEN:
+            named = {*told["hidden"], *re.findall("⟨(.+?)⟩", told["text"])}
+            assert named >= HIDDEN[name], (name, named)
+        elif name == "long":
+            assert "x" * 200 in told["text"] and told["bytes"] < 3_000_000, told["bytes"]
+        else:
+            assert text in told["text"], (name, told["text"])
+        assert "javascript:" in told["text"], "an address that is no address is a text"
+    # Rated by keyboard, with a note that is an attack.
+    note = f"text:{ATTACKS['closing']}"
+    rate = "/review/rate?step=judged&rater="
+    for rater, answer in (("eve", "y"), ("fay", "n")):
+        keys = [key for _ in ATTACKS for key in ("t", note, "Escape", answer)]
+        drive(server, [{"visit": rate + rater, "keys": keys}])
+    given = (folder / "hostile_ratings" / "eve.jsonl").read_text().splitlines()
+    assert len(given) >= len(ATTACKS) and ATTACKS["closing"] in json.loads(given[0])["note"], given
+    for visit in (f"{rate}eve", f"{rate}adjudicated", pages["agreement"]):
+        looked_at(drive, server, visit, lambda look: picture(f"odd_rated{look}"))
+    server.process.send_signal(signal.SIGINT)
+    assert server.process.wait(timeout=20) == 0
+    print(f"{len(ATTACKS)} attacks on {len(pages) + len(ATTACKS) + 3} pages are shown and inert")
+
+
 def main():
     parser = arguments(__doc__)
     parser.add_argument("--pictures", type=Path, help="keep pictures of the pages here")
@@ -106,7 +212,10 @@ def main():
     node = folder / "node"
     node.mkdir()
     subprocess.run(
-        ["npm", "install", "--silent", "playwright-core@1.49.1"], cwd=node, check=True, timeout=300
+        ["npm", "install", "--silent", "playwright-core@1.49.1", "axe-core@4.10.2"],
+        cwd=node,
+        check=True,
+        timeout=300,
     )
     script = Path(shutil.copy(HERE / "view_browser.js", node))
     if args.pictures:
@@ -190,12 +299,11 @@ def main():
         ("start", "/review"),
         ("point", "/review/rate?step=judged&rater=ann"),
     ]:
-        narrow = {"visit": visit, "picture": picture(f"{name}_narrow")}
-        narrow["viewport"] = {"width": 360, "height": 800}
-        drive(server, [{"visit": visit, "picture": picture(name)}, narrow])
+        looked_at(drive, server, visit, lambda look, name=name: picture(f"{name}{look}"))
     server.process.send_signal(signal.SIGINT)
     assert server.process.wait(timeout=20) == 0
     print("an interrupt ended the server with 0")
+    hostile(galeras, folder, drive, picture)
 
 
 if __name__ == "__main__":

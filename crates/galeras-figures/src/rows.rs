@@ -171,7 +171,7 @@ impl Table {
             Kind::Graph => (100, 400),
             Kind::Funnel => (100, 400),
             Kind::Line => (0, 200_000),
-            Kind::Scatter => (0, 50_000),
+            Kind::Scatter | Kind::Contour => (0, 50_000),
             Kind::Histogram | Kind::Ecdf => (0, 100_000_000),
         };
         let groups = if spec.kind == Kind::Treemap { 40 } else { GROUPS };

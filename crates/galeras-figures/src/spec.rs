@@ -35,6 +35,8 @@ pub enum Kind {
     Scatter,
     /// Coloured cells with their numbers.
     Heatmap,
+    /// Lines of equal numbers over a grid of places, and points among them.
+    Contour,
     /// Estimates with intervals, one line for each, beside a line of no effect.
     Forest,
     /// Standardised mean differences of covariates, before and after adjustment.
@@ -59,7 +61,7 @@ pub enum Role {
     Low,
     /// The upper end of an interval.
     High,
-    /// Groups by colour and shape; the number of a heatmap's cell.
+    /// Groups by colour and shape; the number of a heatmap's cell, or of a place among contours.
     Color,
     /// Small multiples, one panel for each value.
     Facet,
@@ -166,6 +168,21 @@ impl Kind {
                         needs(Role::X, Category, "the column of the cell"),
                         needs(Role::Y, Category, "the row of the cell"),
                         needs(Role::Color, Number, "the number of the cell"),
+                        PANELS,
+                    ]
+                }
+            }
+            Kind::Contour => {
+                const {
+                    &[
+                        needs(Role::X, Number, "where a place of the grid is"),
+                        needs(Role::Y, Number, "how high it is"),
+                        needs(Role::Color, Number, "the number that lines are of"),
+                        may(
+                            Role::Label,
+                            Category,
+                            "the text of a point; a row without one is a place of the grid",
+                        ),
                         PANELS,
                     ]
                 }

@@ -1,11 +1,12 @@
 //! `report`: one page that explains a study, from what is stored.
 //!
 //! Imports go one way: `values` → `findings`, `points`, `attrition`, `notes`, `columns` → `steps`,
-//! `reproduce` → `study`. How a page looks is in `galeras_pages`.
+//! `reproduce` → `study` → `in_bundle`. How a page looks is in `galeras_pages`.
 
 mod attrition;
 mod columns;
 mod findings;
+mod in_bundle;
 mod notes;
 mod points;
 mod reproduce;
@@ -26,6 +27,7 @@ use super::recall::LookArgs;
 use crate::report::bytes;
 use crate::scratch::WholeFile;
 use crate::visible::escape;
+pub(super) use in_bundle::bundled;
 pub(super) use study::study;
 pub(super) use values::described;
 

@@ -3,8 +3,8 @@
 use galeras_pages::model::{
     AttritionBlock, FigureBlock, MissingStep, ParamValue, Report, RunFacts, Section, TextBlock,
 };
-use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
 
 use super::super::context::Surveyed;
 use super::super::past_runs::PastRuns;
@@ -56,7 +56,7 @@ pub(in crate::cli) async fn study(surveyed: &Surveyed) -> Result<Report, String>
         title: plan.report.title.clone().unwrap_or_else(|| plan.name.clone()),
         workflow: plan.name.clone(),
         question: plan.description().unwrap_or_default().trim().to_string(),
-        made_at: now(),
+        made_at: time(Timestamp::now().to_zoned(TimeZone::UTC)),
         made_by: format!("galeras {}", env!("CARGO_PKG_VERSION")),
         run: last_run(surveyed).await,
         params: params.collect(),
@@ -66,9 +66,9 @@ pub(in crate::cli) async fn study(surveyed: &Surveyed) -> Result<Report, String>
     })
 }
 
-fn now() -> String {
-    let now = Timestamp::now().to_zoned(TimeZone::UTC);
-    now.strftime("%Y-%m-%d %H:%M UTC").to_string()
+/// A time as pages say it.
+pub(super) fn time(at: Zoned) -> String {
+    at.strftime("%Y-%m-%d %H:%M UTC").to_string()
 }
 
 async fn last_run(surveyed: &Surveyed) -> Option<RunFacts> {

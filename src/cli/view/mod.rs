@@ -3,6 +3,7 @@
 mod address;
 mod answer;
 mod guard;
+mod indexes;
 mod live;
 mod ratings;
 mod review;
@@ -14,6 +15,7 @@ mod steps;
 mod study;
 mod table;
 mod table_filter;
+mod table_rows;
 
 use std::path::Path;
 use std::process::Stdio;

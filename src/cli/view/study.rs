@@ -1,8 +1,7 @@
 //! The study that is shown: its plan and the states of its steps, taken anew when something changed.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use datafusion::dataframe::DataFrame;
@@ -12,6 +11,7 @@ use tokio::sync::Mutex;
 use super::super::context::plan_file;
 use super::super::{Settings, WorkflowArgs};
 use super::super::{allow::trust, hint};
+use super::indexes::Indexes;
 use crate::digest::Digest;
 use crate::plan::{Input, Locking, Plan};
 use crate::runner::{StepState, open, survey};
@@ -21,16 +21,13 @@ use crate::workflow::render;
 /// How long what was seen of the store holds.
 const FRESH: Duration = Duration::from_millis(400);
 
-/// Numbers of rows that are remembered.
-const COUNTS: usize = 500;
-
 /// A workflow and its store.
 pub(super) struct Study {
     args: WorkflowArgs,
     settings: Settings,
     pub(super) store: Store,
     seen: Mutex<Seen>,
-    counts: StdMutex<HashMap<String, u64>>,
+    pub(super) indexes: Indexes,
 }
 
 struct Seen {
@@ -64,7 +61,7 @@ impl Study {
         let snapshot =
             Arc::new(look(&args.file, &store, Arc::new(plan), String::new(), stamp).await?);
         let seen = Mutex::new(Seen { snapshot, at: Instant::now() });
-        Ok(Self { args, settings, store, seen, counts: StdMutex::default() })
+        Ok(Self { args, settings, store, seen, indexes: Indexes::default() })
     }
 
     /// The study as it is now, or was a moment ago.
@@ -114,20 +111,6 @@ impl Study {
     /// Nothing is removed from the store meanwhile.
     pub(super) async fn reading(&self) -> Result<LockGuard, String> {
         self.store.reading_lock().await.map_err(|error| error.to_string())
-    }
-
-    /// A number of rows that was counted before.
-    pub(super) fn known_count(&self, key: &str) -> Option<u64> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner).get(key).copied()
-    }
-
-    /// Remembers a number of rows.
-    pub(super) fn remember_count(&self, key: String, rows: u64) {
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        if counts.len() >= COUNTS {
-            counts.clear();
-        }
-        counts.insert(key, rows);
     }
 
     /// The file of the workflow, as it was given.

@@ -1,13 +1,9 @@
-//! A table, page by page. The rows of a page are found by a query over the columns of the filter and
-//! the order, and only then read: however wide and long the table is, a page reads no more.
+//! A table, page by page.
 
 use arrow::array::{Array, AsArray, RecordBatch};
-use arrow::datatypes::{DataType, Field, UInt64Type};
+use arrow::datatypes::{DataType, Field};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use axum::extract::{Query, State};
-use datafusion::dataframe::DataFrame;
-use datafusion::functions_window::expr_fn::row_number;
-use datafusion::logical_expr::Expr;
 use galeras_pages::model::{SortDirection, TableBlock, TableColumn};
 use galeras_pages::view::{TablePage, TableTools, table_page};
 use serde::Deserialize;
@@ -16,25 +12,14 @@ use serde_json::{Value, json};
 use super::address::address;
 use super::answer::{Answered, Refusal, html};
 use super::served::Served;
-use super::study::Snapshot;
 use super::table_filter::{OPERATORS, condition};
+use super::table_rows::Rows;
 use crate::cli::report::described;
-use crate::operator::{is_virtual, plain_message};
 use crate::plan::Input;
 use crate::report::count;
-use crate::session::{column, session, stored_rows};
-
-/// Rows of a page.
-const PAGE: u64 = 50;
-
-/// Columns of a page.
-const COLUMNS: usize = 60;
 
 /// Characters of a text that a cell gets.
 const CELL: usize = 120;
-
-/// The position of a row in its table, from 0.
-const POSITION: &str = "__position";
 
 /// What a page of a table shows, as the address says it.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -76,10 +61,6 @@ impl TableQuery {
             ],
         )
     }
-
-    fn is_filtered(&self) -> bool {
-        !self.value.is_empty() || self.op == "null"
-    }
 }
 
 pub(super) async fn table(
@@ -99,13 +80,13 @@ pub(super) async fn table(
         Ok(filter) => (filter, String::new()),
         Err(problem) => (None, problem),
     };
-    let asked = query.page.unwrap_or(1).max(1);
-    let rows = Rows { served: &served, snapshot: &snapshot, input: &input, filter, query: &query };
-    let total = rows.count().await.map_err(Refusal::failed)?;
-    let pages = total.div_ceil(PAGE).max(1);
-    let page = asked.min(pages);
-    let (positions, batch) = rows.page((page - 1) * PAGE).await.map_err(Refusal::failed)?;
-    let first = (page - 1) * PAGE;
+    let asked = query.page.unwrap_or(1);
+    let (sort, descending) = (query.sort.as_str(), query.descending());
+    let (served, snapshot, input) = (&served, snapshot.as_ref(), &input);
+    let rows = Rows { served, snapshot, input, filter, sort, descending };
+    let found = rows.page(asked).await.map_err(Refusal::failed)?;
+    let (page, pages, batch) = (found.page, found.pages, &found.batch);
+    let (first, total) = (found.first, found.total);
     let place = match total {
         0 => "no rows".to_string(),
         _ => {
@@ -145,16 +126,16 @@ pub(super) async fn table(
             .schema()
             .fields()
             .iter()
-            .map(|field| heading(&query, &input, field))
+            .map(|field| heading(&query, input, field))
             .collect(),
-        rows: (0..batch.num_rows()).map(|row| values(&batch, row)).collect(),
+        rows: (0..batch.num_rows()).map(|row| values(batch, row)).collect(),
         total: Some(batch.num_rows() as u64),
         file_name: query.name.replace(['.', '[', ']', '/'], "_"),
-        row_links: positions.iter().map(link).collect(),
+        row_links: found.positions.iter().map(link).collect(),
         ..TableBlock::default()
     };
     let page = TablePage { table: block, tools };
-    Ok(html(table_page(&served.frame(&snapshot, ""), &page)?))
+    Ok(html(table_page(&served.frame(snapshot, ""), &page)?))
 }
 
 fn heading(query: &TableQuery, input: &Input, field: &Field) -> TableColumn {
@@ -169,139 +150,6 @@ fn heading(query: &TableQuery, input: &Input, field: &Field) -> TableColumn {
         }),
         ..described(input.schema.field(name).map_or(field, AsRef::as_ref))
     }
-}
-
-/// The rows of a table that a page may show.
-struct Rows<'a> {
-    served: &'a Served,
-    snapshot: &'a Snapshot,
-    input: &'a Input,
-    filter: Option<Expr>,
-    query: &'a TableQuery,
-}
-
-impl Rows<'_> {
-    fn data(&self, jobs: usize) -> Result<DataFrame, String> {
-        self.snapshot.data(&session(jobs), &self.served.study.store, self.input)
-    }
-
-    /// How many rows there are.
-    async fn count(&self) -> Result<u64, String> {
-        let all = self.snapshot.rows(self.input).unwrap_or(0);
-        let Some(filter) = self.filter.clone().filter(|_| self.query.is_filtered()) else {
-            return Ok(all);
-        };
-        let blob = self.snapshot.only_blob(self.input).map(|(blob, _)| blob.to_string());
-        let key = blob.map(|blob| format!("{blob} {filter}"));
-        if let Some(known) = key.as_ref().and_then(|key| self.served.study.known_count(key)) {
-            return Ok(known);
-        }
-        let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-        let matching = self.data(jobs)?.filter(filter).map_err(|error| plain_message(&error))?;
-        let found = matching.count().await.map_err(|error| plain_message(&error))? as u64;
-        if let Some(key) = key {
-            self.served.study.remember_count(key, found);
-        }
-        Ok(found)
-    }
-
-    /// The rows of a page that begins after so many, with their positions in the table if it is
-    /// stored in one file.
-    async fn page(&self, skip: u64) -> Result<(Vec<u64>, RecordBatch), String> {
-        let failed = |error: datafusion::error::DataFusionError| plain_message(&error);
-        let stored = self.snapshot.only_blob(self.input);
-        let local = stored.and_then(|(blob, rows)| {
-            let file = self.served.study.store.local_blob(&blob)?;
-            file.is_file().then_some((file, rows))
-        });
-        let names = self.columns();
-        let Some((file, rows)) = local else {
-            // Several files, or none on this disk.
-            let mut df = self.data(1)?;
-            if let Some(filter) = &self.filter {
-                df = df.filter(filter.clone()).map_err(failed)?;
-            }
-            let mut order = Vec::new();
-            if !self.query.sort.is_empty() {
-                order.push(column(&self.query.sort).sort(!self.query.descending(), false));
-            }
-            order.extend(self.input.schema.key.iter().map(|key| column(key).sort(true, true)));
-            let page = df
-                .select(names.iter().map(|name| column(name)).collect::<Vec<_>>())
-                .and_then(|df| df.sort(order))
-                .and_then(|df| df.limit(to_usize(skip), Some(to_usize(PAGE))))
-                .map_err(failed)?;
-            let schema = std::sync::Arc::new(page.schema().as_arrow().clone());
-            let batches = page.collect().await.map_err(failed)?;
-            let batch = arrow::compute::concat_batches(&schema, &batches);
-            return Ok((Vec::new(), batch.map_err(|error| error.to_string())?));
-        };
-        let positions = match (&self.filter, self.query.sort.as_str()) {
-            (None, "") => (skip..rows.min(skip + PAGE)).collect(),
-            _ => self.positions(skip).await?,
-        };
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let wanted = positions.clone();
-        let names: Vec<String> = names.into_iter().map(str::to_string).collect();
-        // Files are read on a thread that may wait.
-        let batch = tokio::task::spawn_blocking(move || {
-            let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            stored_rows(&file, &wanted, &names)
-        });
-        let batch = batch.await.map_err(|error| error.to_string())?;
-        Ok((positions, batch.map_err(|error| error.to_string())?))
-    }
-
-    /// The positions of the rows of a page. Only the columns of the filter and of the order are
-    /// read; one thread goes over the file, so that rows can be counted.
-    async fn positions(&self, skip: u64) -> Result<Vec<u64>, String> {
-        let find = async {
-            let mut df = self.numbered().map_err(|error| error.to_string())?;
-            if let Some(filter) = &self.filter {
-                df = df.filter(filter.clone()).map_err(|error| plain_message(&error))?;
-            }
-            let mut columns = vec![column(POSITION)];
-            let mut order = Vec::new();
-            if !self.query.sort.is_empty() {
-                columns.push(column(&self.query.sort).alias("__sort"));
-                order.push(column("__sort").sort(!self.query.descending(), false));
-            }
-            order.push(column(POSITION).sort(true, true));
-            let page = df
-                .select(columns)
-                .and_then(|df| df.sort(order))
-                .and_then(|df| df.limit(to_usize(skip), Some(to_usize(PAGE))))
-                .map_err(|error| plain_message(&error))?;
-            page.collect().await.map_err(|error| plain_message(&error))
-        };
-        let batches = find.await?;
-        let positions = batches
-            .iter()
-            .flat_map(|batch| batch.column(0).as_primitive::<UInt64Type>().values().to_vec());
-        Ok(positions.map(|number| number.saturating_sub(1)).collect())
-    }
-
-    /// The table with the numbers of its rows, from 1.
-    fn numbered(&self) -> Result<DataFrame, String> {
-        self.data(1)?
-            .window(vec![row_number().alias(POSITION)])
-            .map_err(|error| plain_message(&error))
-    }
-
-    /// The columns that a page shows: what tells rows apart, then what the step made, then the others.
-    fn columns(&self) -> Vec<String> {
-        let plan = &self.snapshot.plan;
-        let mut names = super::super::data::columns_for_people(plan, self.input);
-        if self.snapshot.only_blob(self.input).is_some() {
-            names.retain(|name| self.input.schema.field(name).is_some_and(|f| !is_virtual(f)));
-        }
-        names.truncate(COLUMNS);
-        names
-    }
-}
-
-fn to_usize(number: u64) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 /// The values of a row for a page: numbers as such, long texts cut.

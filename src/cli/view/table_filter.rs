@@ -4,7 +4,7 @@
 use arrow::datatypes::{DataType, Schema};
 use datafusion::logical_expr::{Expr, cast, lit};
 
-use crate::session::column;
+use crate::session::{column, contains_ascii};
 
 /// The operators: their names in addresses, and what pages call them.
 pub(super) const OPERATORS: [(&str, &str); 8] = [
@@ -78,7 +78,10 @@ fn number(name: &str, value: &str) -> Result<f64, String> {
 
 fn contains(this: Expr, data_type: &DataType, value: &str) -> Expr {
     let text = if *data_type == DataType::Utf8 { this } else { cast(this, DataType::Utf8) };
-    text.ilike(lit(pattern(value)))
+    match value.is_ascii() {
+        true => contains_ascii(text, value),
+        false => text.ilike(lit(pattern(value))),
+    }
 }
 
 /// The pattern of texts that contain this one: what stands for any text in patterns is itself here.
@@ -135,6 +138,7 @@ mod tests {
             ("x", "ge", "1.5", 2),
             ("x", "le", " 1.5 ", 2),
             ("t", "contains", "50% o", 1),
+            ("t", "contains", "é", 0),
             ("t", "contains", "%", 1),
             ("t", "contains", "_", 1),
             ("t", "eq", "a_b", 1),

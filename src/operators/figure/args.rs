@@ -28,7 +28,8 @@ pub(super) struct Args {
     /// The column with the upper ends of intervals.
     #[serde(default)]
     pub(super) high: Option<String>,
-    /// The column whose values are told apart by colour and shape; of a heatmap, its numbers.
+    /// The column whose values are told apart by colour and shape; of a heatmap and of contours,
+    /// their numbers.
     #[serde(default)]
     pub(super) color: Option<String>,
     /// The column of which each value has a panel of its own.
@@ -99,6 +100,8 @@ pub(super) enum KindName {
     Scatter,
     /// Coloured cells with their numbers.
     Heatmap,
+    /// Lines of equal numbers over a grid.
+    Contour,
     /// Estimates with intervals, beside a line of no effect.
     Forest,
     /// Standardised mean differences of covariates.
@@ -177,6 +180,7 @@ impl Args {
             KindName::Line => Kind::Line,
             KindName::Scatter => Kind::Scatter,
             KindName::Heatmap => Kind::Heatmap,
+            KindName::Contour => Kind::Contour,
             KindName::Forest => Kind::Forest,
             KindName::Love => Kind::Love,
             KindName::Treemap => Kind::Treemap,

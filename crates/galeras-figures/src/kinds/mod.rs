@@ -2,6 +2,7 @@
 
 mod bar;
 mod boxes;
+mod contour;
 mod distribution;
 mod forest;
 mod funnel;
@@ -36,6 +37,7 @@ pub(crate) fn draw(spec: &Spec, data: &Data) -> Result<Picture, FigureError> {
         Kind::Line => points::line(&mut sheet),
         Kind::Scatter => points::scatter(&mut sheet),
         Kind::Heatmap => heatmap::draw(&mut sheet),
+        Kind::Contour => contour::draw(&mut sheet),
         Kind::Forest | Kind::Love => forest::draw(&mut sheet),
         Kind::Treemap => treemap::draw(&mut sheet),
         Kind::Graph => graph::draw(&mut sheet),
@@ -55,6 +57,7 @@ fn begin_facts(sheet: &mut Sheet<'_>) {
         Kind::Line => "Line chart",
         Kind::Scatter => "Scatter plot",
         Kind::Heatmap => "Heat map",
+        Kind::Contour => "Contours",
         Kind::Forest => "Forest plot",
         Kind::Love => "Love plot",
         Kind::Treemap => "Treemap",

@@ -140,12 +140,12 @@ pub(super) fn scatter(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
     Ok(())
 }
 
-fn around(x: f64, y: f64, radius: f64) -> Area {
+pub(super) fn around(x: f64, y: f64, radius: f64) -> Area {
     Area { x: x - radius, y: y - radius, width: 2.0 * radius, height: 2.0 * radius }
 }
 
 /// Writes a point's label where nothing else is; whether there was such a place.
-fn write_label(
+pub(super) fn write_label(
     sheet: &mut Sheet<'_>,
     panel: &Panel,
     row: &Row,
@@ -192,6 +192,6 @@ fn write_label(
     true
 }
 
-fn meet(a: &Area, b: &Area) -> bool {
+pub(super) fn meet(a: &Area, b: &Area) -> bool {
     a.x < b.right() && b.x < a.right() && a.y < b.bottom() && b.y < a.bottom()
 }

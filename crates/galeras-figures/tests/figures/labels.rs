@@ -161,6 +161,7 @@ fn every_kind(names: &[String], x: &[f64]) -> Vec<(Spec, Data)> {
             Kind::Box | Kind::Violin | Kind::Bar => (name, "value", "few"),
             Kind::Line | Kind::Scatter => ("value", "value", "few"),
             Kind::Heatmap => (name, "turned", "value"),
+            Kind::Contour => ("low", "value", "high"),
             Kind::Forest | Kind::Love => ("value", name, "few"),
             Kind::Treemap => (name, "value", "few"),
             Kind::Graph => (name, "turned", "few"),

@@ -265,6 +265,87 @@ fn cells_stand_under_their_names_and_say_their_numbers() {
 }
 
 #[test]
+fn contours_are_where_the_numbers_of_the_grid_are_the_same() {
+    // A plane, of which a line between two places is known exactly, and a point beside the grid.
+    let grid: Vec<(f64, f64)> = (0..6)
+        .flat_map(|x| (0..4).map(move |y| (f64::from(x) * 0.1, f64::from(y) * 2.0)))
+        .collect();
+    let with = |last: f64, of: fn(&(f64, f64)) -> f64| {
+        numbers(&grid.iter().map(of).chain([last]).collect::<Vec<_>>())
+    };
+    let mut names = vec![None; grid.len()];
+    names.push(Some("twice as strong".to_string()));
+    let data = Data::of([
+        ("x", with(0.25, |p| p.0)),
+        ("y", with(5.0, |p| p.1)),
+        ("z", with(9.0, |p| 10.0 * p.0 - p.1)),
+        ("name", Values::Texts(names)),
+    ])
+    .unwrap();
+    let mut spec = Spec { reference: Some(0.0), ..spec(Kind::Contour, "x", "y") };
+    (spec.color, spec.label) = (Some("z".to_string()), Some("name".to_string()));
+    let picture = draw(&spec, &data).unwrap();
+    let document = Document::parse(&picture.svg).unwrap();
+    let (x, y) = (axis(&document, "x", false), axis(&document, "y", false));
+    let contours = all(&document, "contour");
+    assert!(contours.len() > 4, "{}", contours.len());
+    let mut dashed = 0;
+    for contour in contours {
+        let level = parse(under(contour, "title")[0].text().unwrap());
+        let path = under(contour, "path")[0];
+        let places = path.attribute("d").unwrap()[1..].split('L');
+        for place in places {
+            let (left, top) = place.split_once(' ').unwrap();
+            let found = [x.value(left.parse().unwrap()), y.value(top.parse().unwrap())];
+            assert!((10.0 * found[0] - found[1] - level).abs() < 0.03, "{level}: {found:?}");
+        }
+        if path.attribute("stroke-dasharray").is_some() {
+            assert_eq!(level, 0.0);
+            dashed += 1;
+        }
+    }
+    assert_eq!(dashed, 1);
+    let points = all(&document, "point");
+    let [point] = points[..] else { panic!("{}", points.len()) };
+    let mark = under(point, "rect")[0];
+    x.check(attribute(mark, "x") + attribute(mark, "width") / 2.0, 0.25);
+    y.check(attribute(mark, "y") + attribute(mark, "height") / 2.0, 5.0);
+    assert_eq!(under(point, "title")[0].text(), Some("twice as strong: 9"));
+    assert!(picture.caption.contains("Dashed: where it is 0."), "{}", picture.caption);
+}
+
+#[test]
+fn the_line_around_a_summit_is_closed_and_a_hole_breaks_lines() {
+    let places = || (0..5).flat_map(|x| (0..5).map(move |y| (f64::from(x), f64::from(y))));
+    let height = |(x, y): (f64, f64)| -(x - 2.0).powi(2) - (y - 2.0).powi(2);
+    let drawn = |hole: Option<(f64, f64)>| {
+        let kept: Vec<(f64, f64)> = places().filter(|place| Some(*place) != hole).collect();
+        let column = |of: fn(&(f64, f64)) -> f64| numbers(&kept.iter().map(of).collect::<Vec<_>>());
+        let heights = numbers(&kept.iter().map(|place| height(*place)).collect::<Vec<_>>());
+        let data = Data::of([("x", column(|p| p.0)), ("y", column(|p| p.1)), ("z", heights)]);
+        let spec = Spec { color: Some("z".to_string()), ..spec(Kind::Contour, "x", "y") };
+        draw(&spec, &data.unwrap()).unwrap()
+    };
+    let ends = |svg: &str| {
+        let document = Document::parse(svg).unwrap();
+        let summit = all(&document, "contour")
+            .into_iter()
+            .find(|n| under(*n, "title")[0].text() == Some("−1"))
+            .map(|n| under(n, "path")[0].attribute("d").unwrap()[1..].to_string());
+        let summit = summit.unwrap();
+        let places: Vec<&str> = summit.split('L').collect();
+        (places[0].to_string(), places[places.len() - 1].to_string())
+    };
+    let whole = drawn(None);
+    let (first, last) = ends(&whole.svg);
+    assert_eq!(first, last);
+    let broken = drawn(Some((2.0, 3.0)));
+    let (first, last) = ends(&broken.svg);
+    assert_ne!(first, last);
+    assert!(broken.caption.contains("1 place of the grid has no row"), "{}", broken.caption);
+}
+
+#[test]
 fn estimates_and_intervals_of_a_forest_are_at_their_numbers() {
     for (kind, scale) in
         [(Kind::Forest, None), (Kind::Forest, Some(Scale::Log)), (Kind::Love, None)]

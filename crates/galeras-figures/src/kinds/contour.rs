@@ -1,0 +1,310 @@
+//! Contours: lines of equal numbers over a grid, and points with their texts.
+
+use std::collections::BTreeMap;
+
+use super::{one_each, points, span};
+use crate::error::FigureError;
+use crate::rows::Row;
+use crate::scale::{Range, count, number};
+use crate::sheet::{Dim, Panel, Plan, Sheet};
+use crate::spec::{Role, Scale};
+use crate::svg::{Anchor, Area, Fill, Stroke};
+use crate::text::{LEADING, Label, SMALL, visible};
+
+/// About how many lines there are.
+const LEVELS: usize = 9;
+
+/// The most places of a grid: of rows that are no grid there would be a place for each pair.
+const PLACES: usize = 250_000;
+
+/// The radius of a point.
+const RADIUS: f64 = 3.4;
+
+pub(super) fn draw(sheet: &mut Sheet<'_>) -> Result<(), FigureError> {
+    let bits = |value: f64| (value + 0.0).to_bits();
+    let place = |r: &Row| (r.facet, r.label.clone(), bits(r.x), bits(r.y));
+    one_each(sheet, place, &[Role::X, Role::Y, Role::Facet])?;
+    // Lines end where the grid does, and so do the axes, unless a point lies beyond.
+    let exact = |of: fn(&Row) -> f64| {
+        let ends = sheet.table.rows.iter().map(of).fold((f64::INFINITY, f64::NEG_INFINITY), widen);
+        Range::of(sheet.table.rows.iter().map(of), &[ends.0, ends.1], Scale::Linear)
+    };
+    let plan = Plan {
+        x: Dim::Number(exact(|r| r.x)),
+        y: Dim::Number(exact(|r| r.y)),
+        x_label: sheet.axis_label(Role::X),
+        y_label: sheet.axis_label(Role::Y),
+        key: None,
+        min_width: 170.0,
+        panel_height: Box::new(|w| (w * 0.8).clamp(140.0, 380.0)),
+        beside: 0.0,
+        below: 0.0,
+    };
+    let panels = sheet.panels(&plan)?;
+    let values = sheet.table.rows.iter().filter(|r| r.label.is_none()).map(|r| r.value);
+    let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), widen);
+    let levels = levels(sheet, low, high);
+    let (mut bare, mut holes, mut left_out) = (0, 0, 0);
+    for (i, panel) in panels.iter().enumerate() {
+        let grid = Grid::of(sheet, i)?;
+        holes += grid.holes();
+        let points: Vec<Row> =
+            sheet.table.in_panel(i).filter(|r| r.label.is_some()).cloned().collect();
+        let mut taken: Vec<Area> =
+            points.iter().map(|r| points::around(panel.x(r.x), panel.y(r.y), RADIUS)).collect();
+        for (level, text) in &levels {
+            bare += draw_level(sheet, panel, &grid, (*level, text), &mut taken);
+        }
+        left_out += draw_points(sheet, panel, &points, &mut taken);
+    }
+    words(sheet, levels.is_empty(), [bare, holes, left_out]);
+    let (xs, ys) = (sheet.table.rows.iter().map(|r| r.x), sheet.table.rows.iter().map(|r| r.y));
+    let fact = format!("Horizontally {}, vertically {}.", span(xs), span(ys));
+    sheet.facts.push(fact);
+    if low <= high {
+        sheet.facts.push(format!("Numbers {} to {}.", number(low), number(high)));
+    }
+    for row in sheet.table.rows.iter().filter(|r| r.label.is_some()).take(40) {
+        let label = row.label.as_deref().unwrap_or_default();
+        sheet.facts.push(format!("{label}: {}.", number(row.value)));
+    }
+    Ok(())
+}
+
+fn widen((low, high): (f64, f64), value: f64) -> (f64, f64) {
+    (low.min(value), high.max(value))
+}
+
+/// The numbers that lines are of, with their texts: round ones, and that of reference.
+fn levels(sheet: &Sheet<'_>, low: f64, high: f64) -> Vec<(f64, String)> {
+    if low >= high {
+        return Vec::new();
+    }
+    let mut levels = Range { low, high, log: false }.ticks(LEVELS);
+    if let Some(reference) = sheet.spec.reference.filter(|r| (low..=high).contains(r)) {
+        levels.retain(|(level, _)| *level != reference);
+        levels.push((reference, number(reference)));
+    }
+    levels
+}
+
+/// What stands in the caption of lines and points.
+fn words(sheet: &mut Sheet<'_>, is_flat: bool, [bare, holes, left_out]: [usize; 3]) {
+    let label = sheet.column_label(Role::Color).unwrap_or_default();
+    match is_flat {
+        true => sheet.notes.push("There is no grid of different numbers, and no line.".to_string()),
+        false => sheet.notes.push(format!("Lines: where {} is the same.", label)),
+    }
+    if let Some(reference) = sheet.spec.reference.filter(|_| !is_flat) {
+        sheet.notes.push(format!("Dashed: where it is {}.", number(reference)));
+    }
+    if sheet.table.rows.iter().any(|r| r.label.is_some()) {
+        sheet.notes.push("Points: rows with a text, which are no part of the grid.".to_string());
+    }
+    let counted = |n: usize, one: &str, more: &str| match n {
+        0 => None,
+        1 => Some(format!("1 {one}.")),
+        n => Some(format!("{} {more}.", count(n))),
+    };
+    let said = [
+        counted(holes, "place of the grid has no row", "places of the grid have no row"),
+        counted(bare, "line has no room for its number", "lines have no room for their numbers"),
+        counted(left_out, "label has no room", "labels have no room"),
+    ];
+    sheet.notes.extend(said.into_iter().flatten());
+}
+
+/// Numbers in columns and rows.
+struct Grid {
+    xs: Vec<f64>,
+    ys: Vec<f64>,
+    /// Row by row.
+    values: Vec<Option<f64>>,
+}
+
+/// A side of a cell, by its end with the smaller places: whether it goes along the rows.
+type Side = (usize, usize, bool);
+
+impl Grid {
+    fn of(sheet: &Sheet<'_>, panel: usize) -> Result<Grid, FigureError> {
+        let rows: Vec<&Row> = sheet.table.in_panel(panel).filter(|r| r.label.is_none()).collect();
+        let places = |of: fn(&Row) -> f64| {
+            let mut places: Vec<f64> = rows.iter().map(|r| of(r) + 0.0).collect();
+            places.sort_by(f64::total_cmp);
+            places.dedup();
+            places
+        };
+        let (xs, ys) = (places(|r| r.x), places(|r| r.y));
+        let places = xs.len().saturating_mul(ys.len());
+        if places > PLACES {
+            return Err(FigureError::TooMany {
+                kind: sheet.spec.kind,
+                column: visible(sheet.spec.x.as_deref().unwrap_or_default()).into_owned(),
+                what: "places in the grid",
+                count: places,
+                limit: PLACES,
+            });
+        }
+        let mut values = vec![None; places];
+        let find = |places: &[f64], value: f64| places.partition_point(|p| *p < value);
+        for row in rows {
+            values[find(&ys, row.y) * xs.len() + find(&xs, row.x)] = Some(row.value);
+        }
+        Ok(Grid { xs, ys, values })
+    }
+
+    fn holes(&self) -> usize {
+        self.values.iter().filter(|value| value.is_none()).count()
+    }
+
+    fn value(&self, x: usize, y: usize) -> Option<f64> {
+        self.values[y * self.xs.len() + x]
+    }
+
+    /// Where a line of a level crosses a side: between its ends as their numbers are.
+    fn crossing(&self, (x, y, along): Side, level: f64) -> Option<(f64, f64)> {
+        let (x2, y2) = if along { (x + 1, y) } else { (x, y + 1) };
+        let (a, b) = (self.value(x, y)?, self.value(x2, y2)?);
+        let share = match (b - a).is_finite() {
+            true => (level - a) / (b - a),
+            // Halves do not overflow where the whole does.
+            false => (level / 2.0 - a / 2.0) / (b / 2.0 - a / 2.0),
+        };
+        let between = |from: f64, to: f64| from * (1.0 - share) + to * share;
+        Some((between(self.xs[x], self.xs[x2]), between(self.ys[y], self.ys[y2])))
+    }
+
+    /// The pieces of the line of a level within the cells, each from a side to a side (marching
+    /// squares; in a saddle the mean of the corners decides which of them hang together).
+    fn pieces(&self, level: f64) -> Vec<(Side, Side)> {
+        let mut pieces = Vec::new();
+        for y in 1..self.ys.len() {
+            for x in 1..self.xs.len() {
+                let (left, low) = (x - 1, y - 1);
+                let corners = [(left, low), (x, low), (x, y), (left, y)];
+                let values: Vec<f64> =
+                    corners.iter().filter_map(|(x, y)| self.value(*x, *y)).collect();
+                let [a, b, c, d] = values[..] else { continue };
+                let above = [a, b, c, d].map(|value| value >= level);
+                let bottom: Side = (left, low, true);
+                let (right, top, west) = ((x, low, false), (left, y, true), (left, low, false));
+                let sides = [bottom, right, top, west];
+                let crossed: Vec<usize> =
+                    (0..4).filter(|side| above[*side] != above[(side + 1) % 4]).collect();
+                match crossed[..] {
+                    [one, other] => pieces.push((sides[one], sides[other])),
+                    [_, _, _, _] => {
+                        let centre = a / 4.0 + b / 4.0 + c / 4.0 + d / 4.0 >= level;
+                        match centre == above[0] {
+                            true => pieces.extend([(bottom, right), (top, west)]),
+                            false => pieces.extend([(west, bottom), (right, top)]),
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        pieces
+    }
+
+    /// The lines of a level.
+    fn lines(&self, level: f64) -> Vec<Vec<(f64, f64)>> {
+        let pieces = self.pieces(level);
+        let mut at: BTreeMap<Side, Vec<usize>> = BTreeMap::new();
+        for (piece, (one, other)) in pieces.iter().enumerate() {
+            at.entry(*one).or_default().push(piece);
+            at.entry(*other).or_default().push(piece);
+        }
+        // Lines with ends begin at one; the others are closed.
+        let ends = at.iter().filter(|(_, pieces)| pieces.len() == 1).map(|(side, _)| *side);
+        let begins: Vec<Side> = ends.chain(at.keys().copied()).collect();
+        let mut drawn = vec![false; pieces.len()];
+        let mut lines = Vec::new();
+        for begin in begins {
+            let (mut side, mut line) = (begin, Vec::from_iter(self.crossing(begin, level)));
+            while let Some(piece) = at[&side].iter().copied().find(|piece| !drawn[*piece]) {
+                drawn[piece] = true;
+                let (one, other) = pieces[piece];
+                side = if one == side { other } else { one };
+                line.extend(self.crossing(side, level));
+            }
+            if line.len() > 1 {
+                lines.push(line);
+            }
+        }
+        lines
+    }
+}
+
+/// Draws the lines of a level, with its number on each; how many have no room for it.
+fn draw_level(
+    sheet: &mut Sheet<'_>,
+    panel: &Panel,
+    grid: &Grid,
+    (level, text): (f64, &str),
+    taken: &mut Vec<Area>,
+) -> usize {
+    let is_reference = sheet.spec.reference == Some(level);
+    let stroke = match is_reference {
+        true => Stroke { color: sheet.look.color(1), width: 2.0, dash: "6 3" },
+        false => Stroke::solid(sheet.look.color(0), 1.1),
+    };
+    let label = Label::fit(text, SMALL, 1e9, 1);
+    let mut bare = 0;
+    for line in grid.lines(level) {
+        let line: Vec<(f64, f64)> =
+            line.into_iter().map(|(x, y)| (panel.x(x), panel.y(y))).collect();
+        sheet.svg.open_titled("contour", text);
+        sheet.svg.path(&line, false, Fill::NONE, Some(stroke));
+        sheet.svg.close();
+        let Some(place) = room(panel, &line, &label, taken) else {
+            bare += 1;
+            continue;
+        };
+        let color = if is_reference { sheet.look.ink } else { sheet.look.soft };
+        let ground = Fill { color: sheet.look.ground, opacity: 0.9 };
+        let middle = (place.x + place.width / 2.0, place.y + place.height / 2.0);
+        sheet.svg.open("on-line");
+        sheet.svg.rect(place, ground, None);
+        sheet.svg.label_beside(&label, middle.0, middle.1, Anchor::Middle, color);
+        sheet.svg.close();
+        taken.push(place);
+    }
+    bare
+}
+
+/// A free place for a number on a line: near its middle, or else nearer to its ends.
+fn room(panel: &Panel, line: &[(f64, f64)], label: &Label, taken: &[Area]) -> Option<Area> {
+    let (width, height) = (label.width + 4.0, SMALL * LEADING);
+    let last = line.len() - 1;
+    let mut places: Vec<usize> = (0..=last).collect();
+    places.sort_by_key(|at| (2 * at).abs_diff(last));
+    let areas = places.into_iter().map(|at| {
+        let (x, y) = line[at];
+        Area { x: x - width / 2.0, y: y - height / 2.0, width, height }
+    });
+    let mut free = areas.filter(|area| {
+        area.x >= panel.area.x
+            && area.right() <= panel.area.right()
+            && area.y >= panel.area.y
+            && area.bottom() <= panel.area.bottom()
+            && taken.iter().all(|other| !points::meet(other, area))
+    });
+    free.next()
+}
+
+/// Draws the points; how many have no room for their text.
+fn draw_points(sheet: &mut Sheet<'_>, panel: &Panel, rows: &[Row], taken: &mut Vec<Area>) -> usize {
+    for row in rows {
+        let label = row.label.as_deref().unwrap_or_default();
+        let title = format!("{label}: {}", number(row.value));
+        sheet.svg.open_titled("point", &title);
+        sheet.look.mark(&mut sheet.svg, (panel.x(row.x), panel.y(row.y)), RADIUS, 2, 1.0);
+        sheet.svg.close();
+    }
+    let mut left_out = 0;
+    for row in rows {
+        left_out += usize::from(!points::write_label(sheet, panel, row, RADIUS, taken));
+    }
+    left_out
+}

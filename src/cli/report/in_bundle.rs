@@ -1,0 +1,57 @@
+//! The report of a bundle: of the workflow and the store that are in it, at the time of its results,
+//! and without a word of the folder in which it was put together.
+
+use std::path::Path;
+
+use galeras_pages::model::{Report, Section};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde_json::Value;
+
+use super::super::context::Surveyed;
+use super::study::{study, time};
+
+/// The page of a workflow that was put into a folder with its results, which were `computed` then.
+///
+/// # Errors
+/// If results cannot be read, or the page would say where the folder is.
+pub(in crate::cli) async fn bundled(
+    surveyed: &Surveyed,
+    folder: &Path,
+    computed: &str,
+) -> Result<String, String> {
+    let mut report = study(surveyed).await?;
+    let at = computed.parse::<Timestamp>().map(|at| time(at.to_zoned(TimeZone::UTC)));
+    report.made_at = at.unwrap_or_else(|_| computed.to_string());
+    // Who else computes the same gets the same page.
+    report.run = None;
+    relative_to(&mut report, folder);
+    let page = galeras_pages::report(&report).map_err(|error| error.to_string())?;
+    let own = folder.file_name().unwrap_or_default().to_string_lossy();
+    match page.contains(own.as_ref()) {
+        true => Err("the report names files by where they were put together".to_string()),
+        false => Ok(page),
+    }
+}
+
+/// Names files by their places in the folder.
+fn relative_to(report: &mut Report, folder: &Path) {
+    let real = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
+    for folder in [folder, &real] {
+        let above = format!("{}/", folder.display());
+        let shorten = |text: &mut String| *text = text.replace(&above, "");
+        for param in &mut report.params {
+            if let Value::String(text) = &mut param.value {
+                shorten(text);
+            }
+        }
+        for step in report.graph.iter_mut().flat_map(|graph| &mut graph.steps) {
+            shorten(&mut step.arguments);
+        }
+        for section in &mut report.sections {
+            if let Section::Reproduce(block) = section {
+                block.commands.iter_mut().for_each(|command| shorten(&mut command.command));
+            }
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! What was found out about stored tables and is worth keeping: their rows in the order of a column,
+//! which rows meet a condition, how many there are. A stored table never changes, so that nothing of
+//! this gets stale; what was not asked for longest goes first.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+
+use arrow::buffer::BooleanBuffer;
+use datafusion::logical_expr::Expr;
+use tokio::sync::Mutex;
+
+use crate::digest::Digest;
+use crate::operator::plain_message;
+use crate::session::{stored_matches, stored_order};
+
+/// The most bytes of orders that are kept: a dozen of a table of five million rows.
+const ORDERS: usize = 256 << 20;
+
+/// The most bytes of matches that are kept: a bit for each row.
+const MATCHES: usize = 64 << 20;
+
+/// The most numbers of rows that are kept.
+const COUNTS: usize = 500;
+
+/// What is kept of all tables.
+pub(super) struct Indexes {
+    orders: Recent<Option<Arc<Vec<u32>>>>,
+    matches: Recent<Option<BooleanBuffer>>,
+    counts: Recent<u64>,
+    /// One is computed at a time: each uses all processors, and the memory of a column.
+    computing: Mutex<()>,
+}
+
+impl Default for Indexes {
+    fn default() -> Self {
+        Self {
+            orders: Recent::new(ORDERS),
+            matches: Recent::new(MATCHES),
+            counts: Recent::new(COUNTS),
+            computing: Mutex::default(),
+        }
+    }
+}
+
+impl Indexes {
+    /// The positions of the rows of a table in the order of a column; nothing if that is too much
+    /// to hold.
+    pub(super) async fn order(
+        &self,
+        blob: &Digest,
+        file: PathBuf,
+        column: &str,
+        descending: bool,
+    ) -> Result<Option<Arc<Vec<u32>>>, String> {
+        let key = format!("{blob} {descending} {column}");
+        let column = column.to_string();
+        let compute = move || {
+            let order = stored_order(&file, &column, descending).map_err(|e| e.to_string())?;
+            Ok(order.map(Arc::new))
+        };
+        let bytes = |order: &Option<Arc<Vec<u32>>>| order.as_ref().map_or(0, |o| o.len() * 4);
+        self.kept(&self.orders, key, bytes, compute).await
+    }
+
+    /// Which rows of a table meet a condition; nothing if its file has not all of the columns.
+    pub(super) async fn matches(
+        &self,
+        blob: &Digest,
+        file: PathBuf,
+        condition: Expr,
+    ) -> Result<Option<BooleanBuffer>, String> {
+        let key = format!("{blob} {condition:?}");
+        let compute =
+            move || stored_matches(&file, &condition).map_err(|error| plain_message(&error));
+        let bytes = |found: &Option<BooleanBuffer>| found.as_ref().map_or(0, |f| f.len() / 8);
+        self.kept(&self.matches, key, bytes, compute).await
+    }
+
+    /// A number of rows that was counted before.
+    pub(super) fn known_count(&self, key: &str) -> Option<u64> {
+        self.counts.get(key)
+    }
+
+    /// Remembers a number of rows.
+    pub(super) fn remember_count(&self, key: String, rows: u64) {
+        self.counts.put(key, rows, 1);
+    }
+
+    async fn kept<T: Clone + Send + 'static>(
+        &self,
+        kept: &Recent<T>,
+        key: String,
+        size: impl Fn(&T) -> usize,
+        compute: impl FnOnce() -> Result<T, String> + Send + 'static,
+    ) -> Result<T, String> {
+        if let Some(known) = kept.get(&key) {
+            return Ok(known);
+        }
+        let _alone = self.computing.lock().await;
+        // Somebody else may have asked for the same meanwhile.
+        if let Some(known) = kept.get(&key) {
+            return Ok(known);
+        }
+        let found = tokio::task::spawn_blocking(compute).await.map_err(|e| e.to_string())??;
+        kept.put(key, found.clone(), size(&found));
+        Ok(found)
+    }
+}
+
+/// What was used last, up to a size.
+struct Recent<T> {
+    limit: usize,
+    kept: StdMutex<Kept<T>>,
+}
+
+/// The entries, the longest unused first, and the size of all of them.
+struct Kept<T> {
+    entries: Vec<Entry<T>>,
+    size: usize,
+}
+
+struct Entry<T> {
+    key: String,
+    value: T,
+    size: usize,
+}
+
+impl<T: Clone> Recent<T> {
+    fn new(limit: usize) -> Self {
+        Self { limit, kept: StdMutex::new(Kept { entries: Vec::new(), size: 0 }) }
+    }
+
+    fn get(&self, key: &str) -> Option<T> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = kept.entries.iter().position(|entry| entry.key == key)?;
+        let entry = kept.entries.remove(at);
+        let value = entry.value.clone();
+        kept.entries.push(entry);
+        Some(value)
+    }
+
+    /// Keeps a value, unless it alone is larger than the limit.
+    fn put(&self, key: String, value: T, size: usize) {
+        // What holds the entry counts as well, so that there are not ever more of the smallest.
+        let size = size.max(self.limit / 4096).max(1);
+        if size > self.limit {
+            return;
+        }
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        while kept.size + size > self.limit {
+            let oldest = kept.entries.remove(0);
+            kept.size -= oldest.size;
+        }
+        kept.size += size;
+        kept.entries.push(Entry { key, value, size });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_used_longest_makes_room() {
+        let recent = Recent::new(10);
+        for (key, size) in [("a", 4), ("b", 4), ("c", 2)] {
+            recent.put(key.to_string(), key, size);
+        }
+        assert_eq!(recent.get("a"), Some("a"));
+        recent.put("d".to_string(), "d", 5);
+        let found: Vec<Option<&str>> =
+            ["a", "b", "c", "d"].iter().map(|key| recent.get(key)).collect();
+        assert_eq!(found, [Some("a"), None, None, Some("d")]);
+        recent.put("e".to_string(), "e", 11);
+        assert_eq!((recent.get("e"), recent.get("d")), (None, Some("d")));
+    }
+
+    #[tokio::test]
+    async fn what_failed_is_tried_again_and_what_succeeded_is_not() {
+        let indexes = Indexes::default();
+        let kept = Recent::new(10);
+        let ask = async |answer: Result<u64, String>| {
+            indexes.kept(&kept, "key".to_string(), |_| 1, move || answer).await
+        };
+        assert!(ask(Err("no".to_string())).await.is_err());
+        assert_eq!(ask(Ok(1)).await, Ok(1));
+        assert_eq!(ask(Ok(2)).await, Ok(1));
+    }
+}

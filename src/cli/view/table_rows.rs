@@ -1,0 +1,257 @@
+//! The rows of a page of a table. Which rows these are is found in the columns of the filter and of the
+//! order, and kept; then no more than the rows of the page is read, however wide and long the
+//! table is.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow::array::{AsArray, RecordBatch};
+use arrow::datatypes::UInt64Type;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::dataframe::DataFrame;
+use datafusion::functions_window::expr_fn::row_number;
+use datafusion::logical_expr::{Expr, lit};
+
+use super::served::Served;
+use super::study::Snapshot;
+use crate::digest::Digest;
+use crate::operator::{is_virtual, plain_message};
+use crate::plan::Input;
+use crate::session::{column, session, stored_rows};
+
+/// Rows of a page.
+const PAGE: u64 = 50;
+
+/// Columns of a page.
+const COLUMNS: usize = 60;
+
+/// The position of a row in its table, from 1.
+const POSITION: &str = "__position";
+
+/// The rows of a table that pages may show, in their order.
+pub(super) struct Rows<'a> {
+    pub(super) served: &'a Served,
+    pub(super) snapshot: &'a Snapshot,
+    pub(super) input: &'a Input,
+    pub(super) filter: Option<Expr>,
+    /// The column that they are sorted by; none for the order of the table.
+    pub(super) sort: &'a str,
+    pub(super) descending: bool,
+}
+
+/// A page of rows.
+pub(super) struct PageRows {
+    /// The rows of all pages.
+    pub(super) total: u64,
+    /// The number of the page, from 1.
+    pub(super) page: u64,
+    /// How many pages there are.
+    pub(super) pages: u64,
+    /// The position of the first row among the rows of all pages.
+    pub(super) first: u64,
+    /// The positions of the rows in the stored table; none if it is not one file on this disk.
+    pub(super) positions: Vec<u64>,
+    pub(super) batch: RecordBatch,
+}
+
+/// A table that is one file on this disk.
+struct LocalTable {
+    blob: Digest,
+    file: PathBuf,
+    rows: u64,
+}
+
+impl Rows<'_> {
+    /// The page of that number, or the last one.
+    pub(super) async fn page(&self, asked: u64) -> Result<PageRows, String> {
+        let names = self.columns();
+        let Some(local) = self.local() else {
+            let total = self.count().await?;
+            let place = place(total, asked);
+            let batch = self.scanned(&names, place.first).await?;
+            return Ok(PageRows { batch, ..place });
+        };
+        let place = match self.indexed(&local, asked).await? {
+            Some(place) => place,
+            None => {
+                let place = place(self.count().await?, asked);
+                PageRows { positions: self.searched(place.first).await?, ..place }
+            }
+        };
+        let wanted = place.positions.clone();
+        // Files are read on a thread that may wait.
+        let batch = tokio::task::spawn_blocking(move || {
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let batch = stored_rows(&local.file, &wanted, &names).map_err(|e| e.to_string())?;
+            // A file gives its columns in its own order.
+            let places = names.iter().filter_map(|name| batch.schema().index_of(name).ok());
+            batch.project(&places.collect::<Vec<_>>()).map_err(|error| error.to_string())
+        });
+        let batch = batch.await.map_err(|error| error.to_string())??;
+        Ok(PageRows { batch, ..place })
+    }
+
+    fn local(&self) -> Option<LocalTable> {
+        let (blob, rows) = self.snapshot.only_blob(self.input)?;
+        let file = self.served.study.store.local_blob(&blob)?;
+        file.is_file().then_some(LocalTable { blob, file, rows })
+    }
+
+    /// The place of a page and the positions of its rows, by what is kept of the table; nothing if
+    /// that would be too much to keep.
+    async fn indexed(&self, local: &LocalTable, asked: u64) -> Result<Option<PageRows>, String> {
+        let indexes = &self.served.study.indexes;
+        let matches = match self.stored_filter()? {
+            None => None,
+            Some(filter) => match indexes.matches(&local.blob, local.file.clone(), filter).await? {
+                Some(matches) => Some(matches),
+                None => return Ok(None),
+            },
+        };
+        let is_ordered = !self.sort.is_empty()
+            && self.input.schema.field(self.sort).is_some_and(|field| !is_virtual(field));
+        let order = match is_ordered {
+            false => None,
+            true => {
+                let file = local.file.clone();
+                match indexes.order(&local.blob, file, self.sort, self.descending).await? {
+                    Some(order) => Some(order),
+                    None => return Ok(None),
+                }
+            }
+        };
+        let total = match &matches {
+            Some(matches) => matches.count_set_bits() as u64,
+            None => local.rows,
+        };
+        let place = place(total, asked);
+        let (skip, take) = (to_usize(place.first), to_usize(PAGE));
+        let positions: Vec<u64> = match (&order, &matches) {
+            (None, None) => (place.first..total.min(place.first + PAGE)).collect(),
+            (None, Some(matches)) => {
+                matches.set_indices().skip(skip).take(take).map(|at| at as u64).collect()
+            }
+            (Some(order), None) => {
+                order.iter().skip(skip).take(take).map(|at| u64::from(*at)).collect()
+            }
+            (Some(order), Some(matches)) => {
+                let found = order.iter().filter(|at| matches.value(**at as usize));
+                found.skip(skip).take(take).map(|at| u64::from(*at)).collect()
+            }
+        };
+        Ok(Some(PageRows { positions, ..place }))
+    }
+
+    /// The filter over the columns of the file: those that are not in it have one value.
+    fn stored_filter(&self) -> Result<Option<Expr>, String> {
+        let Some(filter) = self.filter.clone() else { return Ok(None) };
+        let step = self.input.tables.first().map(|table| &self.snapshot.plan.steps[table.step]);
+        let schema = &self.input.schema;
+        let replaced = filter.transform(|part| match &part {
+            Expr::Column(named) if schema.field(&named.name).is_some_and(|f| is_virtual(f)) => {
+                Ok(Transformed::yes(lit(step.map_or("", |step| step.name.as_str()))))
+            }
+            _ => Ok(Transformed::no(part)),
+        });
+        replaced.map(|replaced| Some(replaced.data)).map_err(|error| plain_message(&error))
+    }
+
+    fn data(&self, jobs: usize) -> Result<DataFrame, String> {
+        self.snapshot.data(&session(jobs), &self.served.study.store, self.input)
+    }
+
+    fn filtered(&self, df: DataFrame) -> Result<DataFrame, String> {
+        match &self.filter {
+            Some(filter) => df.filter(filter.clone()).map_err(|error| plain_message(&error)),
+            None => Ok(df),
+        }
+    }
+
+    /// How many rows there are, by counting those that the filter leaves.
+    async fn count(&self) -> Result<u64, String> {
+        let Some(filter) = &self.filter else {
+            return Ok(self.snapshot.rows(self.input).unwrap_or(0));
+        };
+        let indexes = &self.served.study.indexes;
+        let blob = self.snapshot.only_blob(self.input).map(|(blob, _)| blob.to_string());
+        let key = blob.map(|blob| format!("{blob} {filter}"));
+        if let Some(known) = key.as_ref().and_then(|key| indexes.known_count(key)) {
+            return Ok(known);
+        }
+        let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+        let matching = self.filtered(self.data(jobs)?)?;
+        let found = matching.count().await.map_err(|error| plain_message(&error))? as u64;
+        if let Some(key) = key {
+            indexes.remember_count(key, found);
+        }
+        Ok(found)
+    }
+
+    /// The rows of a page of a table that is several files, or none on this disk.
+    async fn scanned(&self, names: &[String], skip: u64) -> Result<RecordBatch, String> {
+        let failed = |error: datafusion::error::DataFusionError| plain_message(&error);
+        let df = self.filtered(self.data(1)?)?;
+        let mut order = Vec::new();
+        if !self.sort.is_empty() {
+            order.push(column(self.sort).sort(!self.descending, false));
+        }
+        order.extend(self.input.schema.key.iter().map(|key| column(key).sort(true, true)));
+        let page = df
+            .select(names.iter().map(|name| column(name)).collect::<Vec<_>>())
+            .and_then(|df| df.sort(order))
+            .and_then(|df| df.limit(to_usize(skip), Some(to_usize(PAGE))))
+            .map_err(failed)?;
+        let schema = Arc::new(page.schema().as_arrow().clone());
+        let batches = page.collect().await.map_err(failed)?;
+        arrow::compute::concat_batches(&schema, &batches).map_err(|error| error.to_string())
+    }
+
+    /// The positions of the rows of a page of a table that is too large to keep an order of. Only
+    /// the columns of the filter and of the order are read; one thread goes over the file, so that
+    /// rows can be counted.
+    async fn searched(&self, skip: u64) -> Result<Vec<u64>, String> {
+        let failed = |error: datafusion::error::DataFusionError| plain_message(&error);
+        let numbered = self.data(1)?.window(vec![row_number().alias(POSITION)]).map_err(failed)?;
+        let mut columns = vec![column(POSITION)];
+        let mut order = Vec::new();
+        if !self.sort.is_empty() {
+            columns.push(column(self.sort).alias("__sort"));
+            order.push(column("__sort").sort(!self.descending, false));
+        }
+        order.push(column(POSITION).sort(true, true));
+        let page = self
+            .filtered(numbered)?
+            .select(columns)
+            .and_then(|df| df.sort(order))
+            .and_then(|df| df.limit(to_usize(skip), Some(to_usize(PAGE))))
+            .map_err(failed)?;
+        let batches = page.collect().await.map_err(failed)?;
+        let positions = batches
+            .iter()
+            .flat_map(|batch| batch.column(0).as_primitive::<UInt64Type>().values().to_vec());
+        Ok(positions.map(|number| number.saturating_sub(1)).collect())
+    }
+
+    /// The columns that a page shows: what tells rows apart, then what the step made, then the others.
+    fn columns(&self) -> Vec<String> {
+        let plan = &self.snapshot.plan;
+        let mut names = super::super::data::columns_for_people(plan, self.input);
+        if self.snapshot.only_blob(self.input).is_some() {
+            names.retain(|name| self.input.schema.field(name).is_some_and(|f| !is_virtual(f)));
+        }
+        names.truncate(COLUMNS);
+        names
+    }
+}
+
+/// Where a page is among so many rows; it has no rows yet.
+fn place(total: u64, asked: u64) -> PageRows {
+    let pages = total.div_ceil(PAGE).max(1);
+    let page = asked.clamp(1, pages);
+    let batch = RecordBatch::new_empty(Arc::new(arrow::datatypes::Schema::empty()));
+    PageRows { total, page, pages, first: (page - 1) * PAGE, positions: Vec::new(), batch }
+}
+
+fn to_usize(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
