@@ -68,7 +68,8 @@ fn refusals_of_the_plan_come_with_the_first_piece() {
     fs::write(made.dir().join(".git/shallow"), format!("{older}\n")).unwrap();
     let mining = prepared(made.dir()).unwrap();
     assert!(mining.plan().pieces() > 1);
-    assert!(mining.plan().piece_ids(0).any(|id| id.to_string() == older));
+    let older = gix::ObjectId::from_hex(older.as_bytes()).unwrap();
+    assert!(mining.plan().piece_ids(0).any(|id| id == older));
     for piece in 0..mining.plan().pieces() {
         let refused = mine_piece(&mining, piece).refused;
         assert_eq!(refused.len(), usize::from(piece == 0), "{refused:?}");

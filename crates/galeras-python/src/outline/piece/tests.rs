@@ -73,7 +73,7 @@ fn usual_code_is_plain() {
         "s = f'{a}{b.c[0]!r:>10}{{x}} {d(1, 2):.3f}' rf\"{a + b}\\d\"\n",
         "x = [\n    1,  # one\n\n    # two\n    2,\n]\nf(\n    a=1,\n)\n",
     ] {
-        assert_eq!(both(text)[0], true, "{text}");
+        assert!(both(text)[0], "{text}");
     }
     assert_eq!(both("def f(self):\n    return 1\n"), [true; 2]);
     assert_eq!(both("# a comment\n\n"), [true, false]);
@@ -167,13 +167,13 @@ fn doubtful_code_is_left_to_the_parser() {
         "x;; y\n",
         "a b\n",
     ] {
-        assert_eq!(both(text)[0], false, "{text}");
+        assert!(!both(text)[0], "{text}");
     }
     assert_eq!(both("  x = 1\ny = 2\n"), [false; 2]);
     let deep = format!("x = {}1{}\n", "(".repeat(5_000), ")".repeat(5_000));
     assert_eq!(both(&deep), [false; 2]);
     let deep: String = (0..900).map(|at| format!("{}if a:\n", " ".repeat(at))).collect();
-    assert_eq!(both(&(deep + &" ".repeat(900) + "pass\n"))[0], false);
+    assert!(!both(&(deep + &" ".repeat(900) + "pass\n"))[0]);
 }
 
 /// Every piece of the standard library, and of the files below `OUTLINE_CORPUS`.
