@@ -138,13 +138,13 @@ impl LeaveOut for WeightedMeans<'_> {
         }
         let scale = [0, 1].map(|arm| SIGNS[arm] / left[arm]);
         let mut change = 0.0;
-        for arm in 0..2 {
-            change += scale[arm] * dot(&self.slopes[arm], &moved);
+        for (arm, scale) in scale.iter().enumerate() {
+            change += scale * dot(&self.slopes[arm], &moved);
             let of_arm = &mut parts.shared[arm * (width + 1)..][..width + 1];
             for (part, moved) in of_arm.iter_mut().zip(&moved) {
-                *part = scale[arm] * moved;
+                *part = scale * moved;
             }
-            of_arm[width] = -scale[arm] * dot(&self.sums[arm], &moved);
+            of_arm[width] = -scale * dot(&self.sums[arm], &moved);
         }
         parts.own.clear();
         for row in members {
@@ -330,11 +330,11 @@ impl LeaveOut for Augmented<'_> {
         ];
         parts.shared[..width].copy_from_slice(&moved);
         parts.shared[width] = size;
-        for arm in 0..2 {
+        for (arm, sign) in SIGNS.iter().enumerate() {
             let of_model = &mut parts.shared[(arm + 1) * width + 1..][..width];
             for (at, part) in of_model.iter_mut().enumerate() {
                 let bent = dot(&self.curvature[arm][at * width..][..width], &moved);
-                let apart = SIGNS[arm] * (share * self.all[at] - sum[at]);
+                let apart = sign * (share * self.all[at] - sum[at]);
                 *part = apart - share * self.weighed[arm][at] - bent;
             }
         }
