@@ -13,7 +13,7 @@ those with the smallest MD5 of the texts. codebleu and rouge_score take long: al
 scored by them once, and `--slow-pairs` of them in the other rounds.
 
 What it prints: a line per score with seconds, the ratio to the peer and to the parse. Exit code
-1 if a demanded ratio is missed: codebleu at most 2.5 parses and at least 15 times its peer, BLEU
+1 if a demanded ratio is missed: codebleu at most 1.3 parses and at least 30 times its peer, BLEU
 at least 30 times sacrebleu, Levenshtein at least equal to rapidfuzz.
 """
 
@@ -151,8 +151,8 @@ def main() -> int:
         )
         print(f"{name:20} {best:8.3f} {middle:8.3f} {shown} {best / parse:9.2f}x")
     verdict = Verdict()
-    verdict.check(ratios["codebleu"][1] <= 2.5, "codebleu takes at most 2.5 parses")
-    verdict.check(ratios["codebleu"][0] >= 15, "codebleu is at least 15 times its peer")
+    verdict.check(ratios["codebleu"][1] <= 1.3, "codebleu takes at most 1.3 parses")
+    verdict.check(ratios["codebleu"][0] >= 30, "codebleu is at least 30 times its peer")
     verdict.check(ratios["bleu"][0] >= 30, "BLEU is at least 30 times sacrebleu")
     verdict.check(ratios["levenshtein"][0] >= 1, "Levenshtein is at least rapidfuzz")
     return verdict.end()

@@ -8,6 +8,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `scorer` | the entry: a reference, a hypothesis, a score |
+//! | `readings` | what was read of texts that may come again |
 //! | `mode` | whose numbers are given |
 //! | `counts` | counts that add up -> scores |
 //! | `ngram` | n-grams of tokens between white space |
@@ -26,6 +27,7 @@ mod mode;
 mod ngram;
 #[cfg(test)]
 mod peers;
+mod readings;
 mod scorer;
 mod strip;
 mod symbols;

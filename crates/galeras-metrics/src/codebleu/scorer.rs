@@ -4,10 +4,13 @@
 //! Not here: the four components themselves (`ngram`, `syntax`, `dataflow`) and their
 //! arithmetic (`counts`).
 
+use std::sync::Arc;
+
 use super::counts::{CodeBleuCounts, CodeBleuScores};
 use super::dataflow::Flow;
 use super::mode::CodeBleuMode;
 use super::ngram::Grams;
+use super::readings::{Reading, Readings};
 use super::strip;
 use super::symbols::Bag;
 use super::syntax::Shape;
@@ -26,12 +29,10 @@ pub struct CodeBleuReference {
 pub struct CodeBleu {
     mode: CodeBleuMode,
     weights: [f64; 4],
-    /// The text that was read last, if that came to its end.
-    text: Option<String>,
-    /// Its syntax.
+    /// What was read of texts that may come again: the versions of a method, equal answers.
+    readings: Readings,
     shape: Shape,
     flow: Flow,
-    /// Its data flow.
     items: Vec<u128>,
     numbers: Vec<u32>,
     work: String,
@@ -58,11 +59,11 @@ impl CodeBleu {
         text: &str,
     ) -> Result<CodeBleuReference, ParseError> {
         let text = text.trim_matches(is_space);
-        self.read(parser, text)?;
+        let reading = self.read(parser, text)?;
         Ok(CodeBleuReference {
             grams: Grams::of(text, self.mode, &mut self.numbers),
-            subtrees: Bag::of(&self.shape.subtrees),
-            flow: Bag::of(&self.items),
+            subtrees: Bag::of(&reading.subtrees),
+            flow: Bag::of(&reading.flow),
         })
     }
 
@@ -78,23 +79,21 @@ impl CodeBleu {
         hypothesis: &str,
     ) -> Result<(CodeBleuScores, CodeBleuCounts), ParseError> {
         let text = hypothesis.trim_matches(is_space);
-        self.read(parser, text)?;
+        let reading = self.read(parser, text)?;
         let mut counts = CodeBleuCounts { pairs: 1, ..CodeBleuCounts::default() };
         reference.grams.count(text, &mut self.numbers, &mut counts);
         counts.reference_subtrees = reference.subtrees.len() as u64;
-        counts.matched_subtrees =
-            reference.subtrees.covered(&self.shape.subtrees, &mut self.numbers);
+        counts.matched_subtrees = reference.subtrees.covered(&reading.subtrees, &mut self.numbers);
         counts.reference_flow = reference.flow.len() as u64;
-        counts.matched_flow = reference.flow.shared(&self.items, &mut self.numbers);
+        counts.matched_flow = reference.flow.shared(&reading.flow, &mut self.numbers);
         Ok((counts.scores(self.mode, &self.weights), counts))
     }
 
-    /// Subtrees and data flow of a text; that which was read last is not read again.
-    fn read(&mut self, parser: &mut PythonParser, text: &str) -> Result<(), ParseError> {
-        if self.text.as_deref() == Some(text) {
-            return Ok(());
+    /// Subtrees and data flow of a text.
+    fn read(&mut self, parser: &mut PythonParser, text: &str) -> Result<Arc<Reading>, ParseError> {
+        if let Some(known) = self.readings.get(text) {
+            return Ok(known);
         }
-        let mut known = self.text.take().unwrap_or_default();
         let stripped = match self.mode {
             CodeBleuMode::Strict => text,
             CodeBleuMode::Published => {
@@ -109,10 +108,8 @@ impl CodeBleu {
         let tree = parser.parse(stripped)?;
         self.shape.walk(&tree, stripped, self.mode);
         self.flow.items(&self.shape, self.mode, &mut self.items)?;
-        known.clear();
-        known.push_str(text);
-        self.text = Some(known);
-        Ok(())
+        let reading = Reading::new(text, &self.shape.subtrees, &self.items);
+        Ok(self.readings.keep(reading))
     }
 }
 

@@ -43,7 +43,8 @@ impl Mix {
     }
 }
 
-fn hash(bytes: &[u8]) -> u64 {
+/// A hash of a text, good for finding it again among others; not for telling two apart.
+pub(super) fn hash(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
     let mut h = (bytes.len() as u64) ^ K[0];
     for word in words {
