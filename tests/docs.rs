@@ -120,3 +120,34 @@ fn the_examples_of_the_operators_run() {
         galeras_in(folder.path(), args);
     }
 }
+
+/// A text with one space between its words, however it is broken and indented.
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Each kind of figure is drawn by the shipped workflow, and shown on a page with the step that
+/// draws it.
+#[test]
+fn the_gallery_is_fresh() {
+    let operator = galeras(&["ops", "figure"]);
+    let kinds = operator.lines().find_map(|line| line.strip_prefix("- `kind`: ")).unwrap();
+    let (kinds, _) = kinds.split_once(", required").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let workflow = root().canonicalize().unwrap().join("workflows/gallery.yaml");
+    galeras_in(folder.path(), &["run", workflow.to_str().unwrap()]);
+    let page = fs::read_to_string(root().join("docs/gallery.md")).unwrap();
+    for kind in kinds.split(" or ") {
+        let svg = fs::read_to_string(folder.path().join(format!("gallery/{kind}.svg")));
+        let svg = svg.unwrap_or_else(|error| panic!("no output is a {kind}: {error}"));
+        assert!(svg.len() < 40_000, "{kind} has {} bytes", svg.len());
+        fresh(&format!("docs/gallery/{kind}.svg"), &svg);
+        assert!(page.contains(&format!("(gallery/{kind}.svg)")), "the page lacks the {kind}");
+    }
+    let text = fs::read_to_string(workflow).unwrap();
+    let text = words(&text.replace("theme: \"${{ params.theme }}\"", ""));
+    for step in page.split("```yaml").skip(1) {
+        let step = step.split("```").next().unwrap();
+        assert!(text.contains(&words(step)), "not a step of workflows/gallery.yaml:{step}");
+    }
+}
