@@ -30,8 +30,8 @@ pub use pins::{Fact, Pins, Snapshot, answer_digest, question};
 pub use registry::Registry;
 pub use side_file::SideFile;
 pub use step::{
-    Answers, BoundStep, FanOutContext, FanOutError, FanOutStep, KnownAnswers, LowerContext,
-    Lowering, PaidResult, PaidStep, Ports, Reads, RowStep, TableStep, Tell, Versioned,
+    Answers, BoundStep, FanOutError, FanOutStep, FanOutWork, KnownAnswers, LowerContext, Lowering,
+    PaidResult, PaidStep, Ports, Reads, RowStep, TableStep, Tell, Versioned,
 };
 pub use step_error::{StepError, StepErrorKind, plain_message};
 pub use table::{

@@ -12,7 +12,7 @@ use datafusion::dataframe::DataFrame;
 use datafusion::execution::context::SessionContext;
 use futures::future::BoxFuture;
 use serde_json::Value;
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::access::{Consent, Demand};
@@ -140,9 +140,9 @@ pub trait RowStep: Send + Sync {
 /// A step that turns each input row into a table, which takes minutes: a repository is mined,
 /// say.
 ///
-/// The engine stores the table of a row as soon as it is complete, and uses it again whenever
-/// a row with the same digest turns up. The tables of all rows together may be
-/// larger than memory.
+/// The table of a row is the union of those of its pieces. The engine stores the table of a piece
+/// as soon as it is complete, and uses it again whenever a row with the same digest turns up. The
+/// tables of all rows together may be larger than memory.
 pub trait FanOutStep: Send + Sync {
     /// The input columns that the result of a row depends on. Others may be used to find the
     /// way to it, such as the place of a repository whose content is known by its commit.
@@ -151,18 +151,33 @@ pub trait FanOutStep: Send + Sync {
     fn label(&self) -> &'static str;
     /// The columns of the table that a row gives.
     fn output_schema(&self) -> SchemaRef;
-    /// Does the work: `row` is a batch of one row with all input columns; its table goes to
-    /// `out`, in any order and in batches of some megabytes.
-    fn expand<'a>(
+    /// Finds out what is to be done for a row, and gets hold of all that it takes: waits for a
+    /// network, say. `row` is a batch of one row with all input columns.
+    fn open<'a>(
         &'a self,
-        cx: &'a FanOutContext<'a>,
+        cx: &'a LowerContext,
         row: RecordBatch,
-        out: mpsc::Sender<RecordBatch>,
-    ) -> BoxFuture<'a, Result<(), FanOutError>>;
+    ) -> BoxFuture<'a, Result<Box<dyn FanOutWork>, FanOutError>>;
     /// The table of a row whose work failed; all that had been sent is dropped.
     fn failed(&self, row: &RecordBatch, error: &FanOutError) -> Result<RecordBatch, StepError>;
     /// The output ports, from the input and the tables of all its rows.
     fn ports(&self, input: DataFrame, output: DataFrame) -> Result<Ports, StepError>;
+}
+
+/// The work on one row, cut into pieces of a second or so. They are done side by side and in any
+/// order, and those that an interrupted run has finished are not done again.
+pub trait FanOutWork: Send + Sync {
+    /// How many pieces there are, at least one.
+    fn pieces(&self) -> u32;
+    /// What the pieces are: where it is equal, so are the numbers of pieces and their tables.
+    fn cut(&self) -> Digest;
+    /// Does a piece, on one thread: its table goes to `out`, in any order and in batches of some
+    /// megabytes.
+    fn expand(
+        &self,
+        piece: u32,
+        out: mpsc::Sender<RecordBatch>,
+    ) -> BoxFuture<'_, Result<(), FanOutError>>;
 }
 
 /// Why the work on a row failed. It ends that row, not the step.
@@ -174,14 +189,6 @@ pub struct FanOutError {
     pub reason: String,
     /// Whether the next run tries again: the failure says nothing about the row itself.
     pub retry: bool,
-}
-
-/// What a step may use while it works on a row.
-pub struct FanOutContext<'a> {
-    /// What every step may use.
-    pub lower: &'a LowerContext,
-    /// Held while threads are busy: rows are fetched side by side and computed in turn.
-    pub turn: Mutex<()>,
 }
 
 /// A step whose result depends on its inputs as a whole.

@@ -1,9 +1,9 @@
 //! Fan-out: every input row becomes a table of its own, which takes minutes. The table of a row
-//! is stored when it is complete, and taken from the store ever after.
+//! is computed in pieces, each of which is stored when it is complete, and taken from the store
+//! ever after.
 //!
 //! A table streams from the operator into a part of its own, so it may be larger than memory.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -11,16 +11,17 @@ use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::SchemaRef;
 use datafusion::dataframe::DataFrame;
 use datafusion::datasource::MemTable;
-use futures::StreamExt;
-use tokio::sync::{Mutex, mpsc};
+use futures::{StreamExt, TryStreamExt};
+use tokio::sync::{Mutex, MutexGuard, Semaphore, mpsc};
 
 use super::context::StepContext;
 use super::error::RunError;
 use super::parts::commit_part;
+use super::stored_rows::{RowCut, StoredRows};
 use crate::digest::Digest;
 use crate::functions::{RowDigest, call};
 use crate::id::ROW_DIGEST;
-use crate::operator::{FanOutContext, FanOutError, FanOutStep, Ports, StepError};
+use crate::operator::{FanOutError, FanOutStep, FanOutWork, Ports, StepError};
 use crate::session::{BlobEncoding, column, scan_files};
 
 /// Rows that are worked on side by side; most of that time they wait for a network.
@@ -38,6 +39,33 @@ pub(super) struct FanOutResult {
     pub(super) reused: u64,
 }
 
+/// What the rows of a step share.
+struct FanOut<'a> {
+    cx: &'a StepContext,
+    step: &'a dyn FanOutStep,
+    recipe: Digest,
+    stored: StoredRows,
+    /// Held by the row whose pieces are begun: rows are opened side by side, and computed one
+    /// after the other, so that the memory of few is taken at a time.
+    turn: Mutex<()>,
+    /// A permit for each piece under way.
+    threads: Semaphore,
+}
+
+/// Why a row has no table.
+enum Failure {
+    /// The work failed.
+    Work(FanOutError),
+    /// The run cannot go on.
+    Run(RunError),
+}
+
+impl<E: Into<RunError>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::Run(error.into())
+    }
+}
+
 /// A row to work on.
 struct InputRow {
     digest: String,
@@ -53,29 +81,28 @@ pub(super) async fn run(
     recipe: Digest,
 ) -> Result<FanOutResult, RunError> {
     let rows = load(step, input.clone()).await?;
-    let mut known: HashMap<String, Digest> = HashMap::new();
-    for part in cx.parts(&recipe).await? {
-        if let Some(row) = part.row {
-            known.insert(row, part.blob);
-        }
-    }
+    let stored = StoredRows::of(&cx.parts(&recipe).await?);
     let mut blobs = Vec::with_capacity(rows.len());
     let mut fresh = Vec::new();
+    let mut reused = 0;
     for row in rows {
-        match known.get(&row.digest) {
-            Some(blob) => blobs.push(*blob),
+        match stored.whole(&row.digest) {
+            Some(tables) => {
+                blobs.extend_from_slice(tables);
+                reused += 1;
+            }
             None => fresh.push(row),
         }
     }
-    let (computed, reused) = (fresh.len() as u64, blobs.len() as u64);
+    let computed = fresh.len() as u64;
     cx.total(computed, reused);
-    let context = FanOutContext { lower: &cx.lower, turn: Mutex::new(()) };
-    let mut work = futures::stream::iter(fresh)
-        .map(|row| expand(cx, step, &context, row, &recipe))
-        .buffer_unordered(AT_ONCE);
+    let threads = Semaphore::new(cx.jobs.max(1));
+    let fan_out = FanOut { cx, step, recipe, stored, turn: Mutex::new(()), threads };
+    let mut work =
+        futures::stream::iter(fresh).map(|row| fan_out.expand(row)).buffer_unordered(AT_ONCE);
     let mut done = 0;
-    while let Some(blob) = work.next().await {
-        blobs.push(blob?);
+    while let Some(tables) = work.next().await {
+        blobs.extend(tables?);
         done += 1;
         cx.progress(done);
     }
@@ -117,35 +144,97 @@ async fn load(step: &dyn FanOutStep, input: DataFrame) -> Result<Vec<InputRow>, 
     Ok(rows)
 }
 
-/// Expands a row and stores its table, or the one that says that it failed.
-async fn expand(
-    cx: &StepContext,
-    step: &dyn FanOutStep,
-    context: &FanOutContext<'_>,
-    row: InputRow,
-    recipe: &Digest,
-) -> Result<Digest, RunError> {
-    let (out, batches) = mpsc::channel(QUEUE);
-    let encoding = encode_received(cx, step.output_schema(), batches)?;
-    let (label, digest) = (row.label.clone(), row.digest);
-    let error = match step.expand(context, row.batch.clone(), out).await {
-        Ok(()) => return store(cx, encoding, recipe, Some(digest)).await,
-        Err(error) => error,
-    };
-    if cx.lower.cancel.is_cancelled() {
-        return Err(RunError::Interrupted);
+impl FanOut<'_> {
+    /// Expands a row and stores its table, or the one that says that it failed.
+    async fn expand(&self, row: InputRow) -> Result<Vec<Digest>, RunError> {
+        let error = match self.pieces(&row).await {
+            Ok(tables) => return Ok(tables),
+            Err(Failure::Run(error)) => return Err(error),
+            Err(Failure::Work(error)) => error,
+        };
+        let Self { cx, step, .. } = self;
+        if cx.lower.cancel.is_cancelled() {
+            return Err(RunError::Interrupted);
+        }
+        cx.warn(format!("{}: {}{}", row.label, error.reason, again(&error)));
+        let (out, batches) = mpsc::channel(1);
+        let encoding = encode_received(cx, step.output_schema(), batches)?;
+        // If the encoder is gone, `store` says why.
+        let _ = out.send(step.failed(&row.batch, &error)?).await;
+        drop(out);
+        if error.retry {
+            cx.lower.retry.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(vec![self.store(encoding, (!error.retry).then_some(row.digest)).await?])
     }
-    encoding.abandon().await;
-    cx.warn(format!("{label}: {}{}", error.reason, again(&error)));
-    let (out, batches) = mpsc::channel(1);
-    let encoding = encode_received(cx, step.output_schema(), batches)?;
-    // If the encoder is gone, `store` says why.
-    let _ = out.send(step.failed(&row.batch, &error)?).await;
-    drop(out);
-    if error.retry {
-        cx.lower.retry.fetch_add(1, Ordering::Relaxed);
+
+    /// Expands the pieces of a row that are not stored, on all threads. The next row has its turn
+    /// as soon as they are all under way.
+    async fn pieces(&self, row: &InputRow) -> Result<Vec<Digest>, Failure> {
+        let work = self.step.open(&self.cx.lower, row.batch.clone()).await;
+        let work = work.map_err(Failure::Work)?;
+        let pieces = work.pieces();
+        let cut = RowCut { row: row.digest.clone(), cut: work.cut(), pieces };
+        let mut tables = Vec::new();
+        let mut missing = Vec::new();
+        for piece in 0..pieces {
+            match self.stored.piece(&cut, piece) {
+                Some(table) => tables.push(table),
+                None => missing.push(piece),
+            }
+        }
+        if !tables.is_empty() {
+            let (stored, label) = (tables.len(), &row.label);
+            tracing::debug!(label, stored, pieces, "pieces of an interrupted run");
+        }
+        let last = missing.last().copied();
+        let mut turn = Some(self.turn.lock().await);
+        let under_way = futures::stream::iter(missing).map(|piece| {
+            let turn = if Some(piece) == last { turn.take() } else { None };
+            self.piece(&*work, &cut, piece, turn)
+        });
+        // One more than there are threads: it is stored while they go on.
+        let computed = under_way.buffer_unordered(self.cx.jobs.saturating_add(1));
+        tables.extend(computed.try_collect::<Vec<_>>().await?);
+        Ok(tables)
     }
-    store(cx, encoding, recipe, (!error.retry).then_some(digest)).await
+
+    async fn piece(
+        &self,
+        work: &dyn FanOutWork,
+        cut: &RowCut,
+        piece: u32,
+        turn: Option<MutexGuard<'_, ()>>,
+    ) -> Result<Digest, Failure> {
+        let permit = self.threads.acquire().await.map_err(|_| RunError::Interrupted)?;
+        drop(turn);
+        let (out, batches) = mpsc::channel(QUEUE);
+        let encoding = encode_received(self.cx, self.step.output_schema(), batches)?;
+        let expanded = work.expand(piece, out).await;
+        drop(permit);
+        match expanded {
+            Ok(()) => Ok(self.store(encoding, Some(cut.part(piece))).await?),
+            Err(error) => {
+                encoding.abandon().await;
+                Err(Failure::Work(error))
+            }
+        }
+    }
+
+    /// Commits a table; as a part of the recipe, if it is the result of a row or a piece of one.
+    async fn store(
+        &self,
+        encoding: BlobEncoding,
+        part: Option<String>,
+    ) -> Result<Digest, RunError> {
+        let store = &self.cx.store;
+        let blob = encoding.finish().await?.commit(store).await?;
+        let digest = blob.digest;
+        if part.is_some() {
+            commit_part(store, &self.recipe, blob, part).await?;
+        }
+        Ok(digest)
+    }
 }
 
 fn again(error: &FanOutError) -> &'static str {
@@ -159,19 +248,4 @@ fn encode_received(
     mut batches: mpsc::Receiver<RecordBatch>,
 ) -> Result<BlobEncoding, RunError> {
     Ok(BlobEncoding::start(&cx.store, schema, 1, move || batches.blocking_recv())?)
-}
-
-/// Commits the table; as a part of the recipe, if it is the result of a row.
-async fn store(
-    cx: &StepContext,
-    encoding: BlobEncoding,
-    recipe: &Digest,
-    row: Option<String>,
-) -> Result<Digest, RunError> {
-    let blob = encoding.finish().await?.commit(&cx.store).await?;
-    let digest = blob.digest;
-    if row.is_some() {
-        commit_part(&cx.store, recipe, blob, row).await?;
-    }
-    Ok(digest)
 }

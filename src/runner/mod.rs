@@ -35,6 +35,7 @@ mod silent_rows;
 mod spending;
 mod statement;
 mod stored;
+mod stored_rows;
 mod survey;
 mod time_left;
 mod transfer;

@@ -6,7 +6,7 @@ use crate::session::StoredBlob;
 use crate::store::{MemoPart, Store, timestamp};
 
 /// Makes a stored blob a part of the recipe. `row` is the digest of the only input row that the
-/// part is the result of, if there is only one.
+/// part is the result of, if there is only one, or names a piece of that result.
 ///
 /// # Errors
 /// If the store cannot be written.

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::history::{PastWork, RunHistory};
 use super::key::step_recipe;
+use super::stored_rows::StoredRows;
 use crate::operator::Lowering;
 use crate::plan::Plan;
 use crate::store::Store;
@@ -79,8 +80,10 @@ pub(super) async fn expectations(
             _ if force.contains(&at) => Some(0),
             lowering @ (Lowering::Row(_) | Lowering::FanOut(_) | Lowering::Paid(_)) => {
                 let parts = store.listed_parts(&step_recipe(step)).await.unwrap_or_default();
-                let count = |rows: u64| if let Lowering::FanOut(_) = lowering { 1 } else { rows };
-                Some(parts.iter().map(|part| count(part.rows)).sum())
+                Some(match lowering {
+                    Lowering::FanOut(_) => StoredRows::of(&parts).count() as u64,
+                    _ => parts.iter().map(|part| part.rows).sum(),
+                })
             }
         };
         known.push(Some(Expectation { past, stored }));

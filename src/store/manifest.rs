@@ -182,7 +182,8 @@ pub struct MemoPart {
     /// When it was written, RFC 3339 in UTC.
     pub created: String,
     /// The digest of the only input row, in hexadecimal digits, if the part is its
-    /// whole result; otherwise every row of the part carries the digest of its input row.
+    /// whole result, with more digits if it is a piece of that; otherwise every row of the part
+    /// carries the digest of its input row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub row: Option<String>,
 }

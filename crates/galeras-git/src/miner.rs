@@ -6,12 +6,11 @@
 //! qualified name and the position among equal names are the same.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use gix::ObjectId;
 use gix::objs::Kind;
-use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
 use super::changes::File;
 use super::commit::CommitText;
@@ -22,7 +21,7 @@ use super::planned::{MineOptions, MinePlan, PlannedCommit};
 use super::renames::renames;
 use super::repository::{Objects, Repository};
 use super::sources::{Source, Sources};
-use super::threads::{guarded, pool};
+use super::threads::guarded;
 use galeras_python::OutlineMethod;
 
 /// What is said of a commit in every row.
@@ -127,40 +126,6 @@ impl Mining {
         idle().push(miner.objects);
         Ok(())
     }
-}
-
-/// Mines the planned commits on as many threads as there are sinks, and gives the methods of each
-/// piece to one of them; which one is not determined. `done` takes the number of commits that
-/// were finished since its last call, from any of the threads.
-///
-/// # Errors
-/// `Interrupted` if `interrupt` is set, and what a sink returns. Damaged objects are refusals.
-pub fn mine<S: Sink + Send>(
-    repository: &Repository,
-    plan: &MinePlan,
-    options: &MineOptions,
-    sinks: Vec<S>,
-    interrupt: &AtomicBool,
-    done: &(dyn Fn(usize) + Sync),
-) -> Result<(), GitError> {
-    let sources = Sources::new(options.max_file_bytes, options.nested);
-    let next = AtomicUsize::new(0);
-    let work = |mut sink: S| {
-        let mut miner = Miner { objects: repository.objects(), sources: &sources, options };
-        loop {
-            let piece = next.fetch_add(1, Ordering::Relaxed);
-            if piece >= plan.pieces() {
-                return sink.end();
-            }
-            miner.piece(plan, piece, &mut sink, interrupt, done)?;
-        }
-    };
-    // A pool of its own, as a sink that waits for its reader blocks its thread.
-    let pool = pool(sinks.len())?;
-    let mine_all = || pool.install(|| sinks.into_par_iter().with_max_len(1).map(work).collect());
-    let ended: Vec<_> = guarded(|| Ok(mine_all()))?;
-    // All threads have ended before the first error is returned.
-    ended.into_iter().collect()
 }
 
 /// One thread at work.

@@ -16,7 +16,6 @@ use globset::GlobSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokio::sync::mpsc;
 
 use self::columns::{Batches, HEAD, methods_table, output_schema, rejected_fields};
 use self::work::Task;
@@ -27,9 +26,9 @@ use super::rejects::reject_columns;
 use crate::code::Code;
 use crate::functions::moment;
 use crate::operator::{
-    ArgError, BindContext, BoundStep, Descriptor, Effect, Fact, FanOutContext, FanOutError,
-    FanOutStep, Grain, InputPorts, Lowering, MAIN, Operator, Port, Ports, REJECTS, Reads,
-    StepError, TableSchema, args_schema, parse_args,
+    ArgError, BindContext, BoundStep, Descriptor, Effect, Fact, FanOutError, FanOutStep,
+    FanOutWork, Grain, InputPorts, LowerContext, Lowering, MAIN, Operator, Port, Ports, REJECTS,
+    Reads, StepError, TableSchema, args_schema, parse_args,
 };
 use crate::session::column;
 use galeras_git::{MineOptions, Window};
@@ -217,22 +216,21 @@ impl FanOutStep for BoundMine {
         output_schema()
     }
 
-    fn expand<'a>(
+    fn open<'a>(
         &'a self,
-        cx: &'a FanOutContext<'a>,
+        cx: &'a LowerContext,
         row: RecordBatch,
-        out: mpsc::Sender<RecordBatch>,
-    ) -> BoxFuture<'a, Result<(), FanOutError>> {
+    ) -> BoxFuture<'a, Result<Box<dyn FanOutWork>, FanOutError>> {
         Box::pin(async move {
             let task = Task {
                 repo: text(&row, "repo"),
                 address: text(&row, "clone_url"),
                 head: text(&row, "head_sha"),
                 branch: self.args.branch.clone(),
-                options: Arc::new(self.options(cx.lower.jobs)),
+                options: Arc::new(self.options(cx.jobs)),
                 patterns: listed(&self.args.include),
             };
-            task.run(cx, out).await
+            task.ready(cx).await
         })
     }
 

@@ -1,13 +1,14 @@
-//! The work on one repository: open or fetch it, then mine it.
+//! The work on one repository: open or fetch it, then mine it, piece by piece.
 //!
-//! Fetching waits for a network and is done for several repositories side by side; mining
-//! keeps all threads busy and is done for one at a time.
+//! Fetching waits for a network and is done for several repositories side by side; mining keeps a
+//! thread busy for each piece.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use arrow::array::RecordBatch;
+use futures::future::BoxFuture;
 use galeras_git::ObjectId;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
@@ -18,10 +19,10 @@ use super::super::repository_access::check_consent;
 use super::super::worker_threads::StopOnDrop;
 use super::columns::Batches;
 use crate::digest::Digest;
-use crate::operator::{FanOutContext, FanOutError, Tell};
+use crate::operator::{FanOutError, FanOutWork, LowerContext, Tell};
 use galeras_git::{
-    Activity, Fetcher, GitError, GitErrorKind, MineOptions, MinePlan, Network, Repository,
-    RepositoryLocation, guarded, mine, plan, remote_head, trees,
+    Activity, Fetcher, GitError, GitErrorKind, MineOptions, MinePlan, Mining, Network, Repository,
+    RepositoryLocation, guarded, plan, remote_head, trees,
 };
 use galeras_net::secret_in;
 
@@ -48,19 +49,26 @@ struct Ready {
     plan: MinePlan,
 }
 
+/// A repository whose commits are mined.
+struct MiningWork {
+    task: Arc<Task>,
+    mining: Arc<Mining>,
+    cut: Digest,
+    /// Commits that are done.
+    mined: Arc<AtomicUsize>,
+    say: Say,
+    folder: bool,
+}
+
 /// Shows what is done for the repository, or for what it waits.
 type Say = Arc<dyn Fn(&str, bool) + Send + Sync>;
 
 impl Task {
-    /// Sends the changed methods of all commits to `out`.
-    pub(super) async fn run(
-        self,
-        cx: &FanOutContext<'_>,
-        out: mpsc::Sender<RecordBatch>,
-    ) -> Result<(), FanOutError> {
+    /// Opens or fetches the repository and finds its commits.
+    pub(super) async fn ready(self, cx: &LowerContext) -> Result<Box<dyn FanOutWork>, FanOutError> {
         let stop = StopOnDrop::default();
         let say: Say = {
-            let (tell, repo) = (Arc::clone(&cx.lower.tell), self.repo.clone());
+            let (tell, repo) = (Arc::clone(&cx.tell), self.repo.clone());
             Arc::new(move |doing, waiting| {
                 let text = format!("{repo}: {doing}");
                 tell(if waiting { Tell::Waiting(text) } else { Tell::Activity(text) });
@@ -72,14 +80,14 @@ impl Task {
             let error = GitError::new(GitErrorKind::Other, message);
             return Err(failure("fetch", &error, true));
         }
-        let location = RepositoryLocation::parse(&task.address, &cx.lower.base)
+        let location = RepositoryLocation::parse(&task.address, &cx.base)
             .map_err(|error| failure("fetch", &error, true))?;
-        check_consent(&location, cx.lower.consent.as_ref())
+        check_consent(&location, cx.consent.as_ref())
             .map_err(|error| failure("fetch", &error, true))?;
         let folder = matches!(location, RepositoryLocation::Folder(_));
         let ready = {
             let (task, say, stop) = (Arc::clone(&task), Arc::clone(&say), stop.flag());
-            let downloads = cx.lower.downloads.clone();
+            let downloads = cx.downloads.clone();
             let runtime = Handle::current();
             blocking(move || match location {
                 RepositoryLocation::Folder(folder) => task.open(&folder, &stop),
@@ -97,12 +105,13 @@ impl Task {
         };
         let ready = ready.map_err(|error| failure("fetch", &error, folder))?;
         if let Some(warning) = task.nothing_matched(&ready.plan) {
-            (cx.lower.tell)(Tell::Warning(warning));
+            (cx.tell)(Tell::Warning(warning));
         }
-        let _turn = cx.turn.lock().await;
-        let flag = stop.flag();
-        let mined = blocking(move || task.mine(&ready, &out, &*say, &flag)).await;
-        mined.map_err(|error| failure("mine", &error, folder))
+        let Ready { repository, plan } = ready;
+        let mining = Mining::new(repository, plan, Arc::clone(&task.options));
+        let cut = cut(mining.plan());
+        let (mining, mined) = (Arc::new(mining), Arc::default());
+        Ok(Box::new(MiningWork { task, mining, cut, mined, say, folder }))
     }
 
     /// A repository on this machine, with the commits to mine.
@@ -196,29 +205,55 @@ impl Task {
             self.repo, self.patterns
         ))
     }
+}
 
-    /// Mines the commits on all threads.
-    fn mine(
-        &self,
-        ready: &Ready,
-        out: &mpsc::Sender<RecordBatch>,
-        say: &(dyn Fn(&str, bool) + Sync),
-        stop: &AtomicBool,
-    ) -> Result<(), GitError> {
-        let Ready { repository, plan } = ready;
-        let total = plan.commits();
-        let threads = self.options.jobs.clamp(1, total.max(1));
-        let sinks =
-            (0..threads).map(|_| Batches::new(&self.repo, &self.head, out.clone())).collect();
-        let mined = AtomicUsize::new(0);
-        let done = |commits| {
-            let before = mined.fetch_add(commits, Ordering::Relaxed);
-            if before.is_multiple_of(SAY_COMMITS) {
-                say(&format!("mining commit {} of {total}", before + 1), false);
-            }
-        };
-        mine(repository, plan, &self.options, sinks, stop, &done)
+impl FanOutWork for MiningWork {
+    fn pieces(&self) -> u32 {
+        // Changed paths are bounded, so that there are some thousands at most.
+        u32::try_from(self.mining.plan().pieces()).unwrap_or(u32::MAX)
     }
+
+    fn cut(&self) -> Digest {
+        self.cut
+    }
+
+    fn expand(
+        &self,
+        piece: u32,
+        out: mpsc::Sender<RecordBatch>,
+    ) -> BoxFuture<'_, Result<(), FanOutError>> {
+        let stop = StopOnDrop::default();
+        let flag = stop.flag();
+        let (mining, mined) = (Arc::clone(&self.mining), Arc::clone(&self.mined));
+        let say = Arc::clone(&self.say);
+        let mut sink = Batches::new(&self.task.repo, &self.task.head, out);
+        let work = move || {
+            let total = mining.plan().commits();
+            let done = |commits| {
+                let before = mined.fetch_add(commits, Ordering::Relaxed);
+                if before.is_multiple_of(SAY_COMMITS) {
+                    say(&format!("mining commit {} of {total}", before + 1), false);
+                }
+            };
+            mining.mine(piece as usize, &mut sink, &flag, &done)
+        };
+        Box::pin(async move {
+            let _stop = stop;
+            blocking(work).await.map_err(|error| failure("mine", &error, self.folder))
+        })
+    }
+}
+
+/// The commits of all pieces, so that pieces of another history, or of one that was cut in another
+/// way, are others.
+fn cut(plan: &MinePlan) -> Digest {
+    let mut ids = Vec::with_capacity(20 * plan.commits());
+    for piece in 0..plan.pieces() {
+        let before = ids.len();
+        plan.piece_ids(piece).for_each(|id| ids.extend_from_slice(id.as_slice()));
+        ids.extend_from_slice(&((ids.len() - before) as u64).to_le_bytes());
+    }
+    Digest::of(&ids)
 }
 
 /// The end of the work on a repository. What is wrong with a folder may be put right at any
