@@ -106,6 +106,7 @@ impl PartitionStream for JoinedRows {
 mod tests {
     use arrow::array::{Int64Array, RecordBatch};
     use arrow::datatypes::{DataType, Field, Schema};
+    use datafusion::logical_expr::lit;
     use datafusion::physical_plan::displayable;
     use futures::TryStreamExt;
 
@@ -124,7 +125,7 @@ mod tests {
         let subscribers = joined.subscribers();
         let table = joined.table(&["n".to_string()]).unwrap();
         let df = || session(1).read_table(Arc::clone(&table) as _).unwrap();
-        let even = df().filter((column("n") % 2).eq(datafusion::logical_expr::lit(0))).unwrap();
+        let even = df().filter((column("n") % lit(2_i64)).eq(lit(0_i64))).unwrap();
         let all = df().sort(vec![column("n").sort(true, true)]).unwrap();
         let plan = all.clone().create_physical_plan().await.unwrap();
         let shown = displayable(plan.as_ref()).indent(false).to_string();
