@@ -605,6 +605,17 @@ pub enum Code {
     /// schema: { id: utf8!, nloc: int64, score: float64 }
     /// ```
     UnknownType,
+    /// A query groups rows that it has unnested from groups.
+    ///
+    /// The engine of queries believes that the columns of a group still determine all others after
+    /// `unnest` has made several rows of it, and would leave columns out of `GROUP BY` and
+    /// `DISTINCT`: the result would be wrong. Unnest in a step of its own, or group by fewer columns.
+    ///
+    /// ```yaml
+    /// long: { op: sql, from: counts, with: { query: "SELECT repo, unnest(years) AS year FROM input", key: [repo, year] } }
+    /// each: { op: sql, from: long, with: { query: "SELECT repo, year, count(*) AS n FROM input GROUP BY repo, year" } }
+    /// ```
+    UnnestedGroups,
     /// An address does not answer as it should.
     ///
     /// The host is unknown, offline, or refuses. Nothing was stored. Try again, or download the

@@ -21,7 +21,8 @@ use crate::plan::{Input, Plan, cell_columns};
 use crate::report::{TableStyle, count};
 use crate::runner::{StepManifests, open};
 use crate::session::{
-    SqlText, check_sql_depth, column, explain, parse_row_expr, session, sorted_by_key,
+    SqlText, check_sql_depth, column, dropped_group_columns, explain, parse_row_expr, session,
+    sorted_by_key,
 };
 use crate::store::Store;
 use crate::visible::escape;
@@ -273,6 +274,11 @@ pub(crate) async fn sql(args: SqlArgs) -> Exit {
         SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
     match session.sql_with_options(&args.query, options).await {
         Ok(df) => {
+            if dropped_group_columns(df.logical_plan()).is_ok_and(|dropped| !dropped.is_empty()) {
+                let message = "the query groups rows that `unnest` made of groups, which would give \
+                               wrong groups; unnest in a step of the workflow, and query that";
+                return fail(message, Exit::Invalid);
+            }
             let columns_hint = Some("name fewer in SELECT");
             let style = TableStyle { columns_hint, ..TableStyle::default() };
             write_rows(TableRows::new(vec![df], None), &args.out, style).await

@@ -19,7 +19,10 @@ use crate::operator::{
     Lowering, MAIN, Operator, Port, Ports, Reads, StepError, TableSchema, TableStep, args_schema,
     parse_args, stored_type,
 };
-use crate::session::{SqlText, check_deterministic, check_sql_depth, empty_view, explain};
+use crate::session::{
+    SqlText, check_deterministic, check_sql_depth, dropped_group_columns, empty_view, explain,
+};
+use crate::workflow::quote;
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -121,6 +124,10 @@ impl Operator for SqlOperator {
                     .map(|problem| ArgError::new("query", Code::NotDeterministic, problem))
                     .collect());
             }
+            let dropped = dropped_group_columns(&written).map_err(failed)?;
+            if !dropped.is_empty() {
+                return Err(one(unnested_groups(&dropped)));
+            }
             let fields = written.schema().fields().iter().map(|f| {
                 Field::new(f.name(), stored_type(f.data_type()), f.is_nullable())
                     .with_metadata(f.metadata().clone())
@@ -146,6 +153,17 @@ impl Operator for SqlOperator {
                 as Box<dyn BoundStep>)
         })
     }
+}
+
+/// Groups that the engine would make too large.
+fn unnested_groups(dropped: &[String]) -> ArgError {
+    let names: Vec<String> = dropped.iter().map(|name| quote(name)).collect();
+    let message = format!(
+        "rows that `unnest` made of groups would be grouped without {}",
+        names.join(" and ")
+    );
+    let help = "unnest in a step of its own, or group by fewer columns";
+    ArgError::new("query", Code::UnnestedGroups, message).help(help)
 }
 
 /// Statements that are not queries are refused in our own words.

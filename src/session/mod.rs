@@ -23,6 +23,7 @@ mod stored_order;
 mod stored_rows;
 mod text_search;
 mod thrift;
+mod unnested_groups;
 mod write;
 
 pub(crate) use blob_encoding::{BlobEncoding, StoredBlob};
@@ -41,4 +42,5 @@ pub use stored_matches::stored_matches;
 pub use stored_order::stored_order;
 pub use stored_rows::stored_rows;
 pub use text_search::contains_ascii;
+pub use unnested_groups::dropped_group_columns;
 pub use write::{OpenTable, StoreTableError, column, open_table, sorted_by_key};

@@ -278,3 +278,33 @@ fn ties_do_not_depend_on_threads() {
     }
     assert!(different.is_empty(), "{different:#?}");
 }
+
+#[test]
+fn groups_of_unnested_groups_are_refused() {
+    let project = Project::new(
+        "galeras: 1
+steps:
+  t: { op: read, with: { path: t.csv } }
+  twice:
+    op: sql
+    from: t
+    with:
+      query: >
+        SELECT g, v, count(*) AS n FROM
+        (SELECT g, unnest(make_array(s, n)) AS v FROM
+        (SELECT g, sum(x) AS s, count(*) AS n FROM input GROUP BY g)) GROUP BY g, v
+      key: [g, v]
+",
+    );
+    project.write("t.csv", "id,g,x\na,b,3\nb,a,5\nc,b,4\n");
+    let outcome = project.run(&["check", "w.yaml"]).exits(2);
+    assert!(outcome.stderr.contains("unnested-groups"), "{outcome}");
+    assert!(outcome.stderr.contains("without `v`"), "{outcome}");
+    let project = Project::new("galeras: 1\nsteps:\n  t: { op: read, with: { path: t.csv } }\n");
+    project.write("t.csv", "id,g,x\na,b,3\nb,a,5\nc,b,4\n");
+    project.run_ok(&[]);
+    let query = "SELECT DISTINCT g, v FROM (SELECT g, unnest(make_array(s, 1)) AS v FROM \
+                 (SELECT g, sum(x) AS s FROM t GROUP BY g))";
+    let outcome = project.run(&["sql", "w.yaml", query]).exits(2);
+    assert!(outcome.stderr.contains("wrong groups"), "{outcome}");
+}
