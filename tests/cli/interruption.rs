@@ -183,9 +183,12 @@ fn an_interruption_at_any_time_ends_soon_and_breaks_nothing() {
     let undisturbed = project.run_ok(&["--cache", "undisturbed"]);
     let mut interrupted = 0;
     // The first finds the program listening and at work; later ones may find it done.
-    for wait in [100, 20, 60, 140, 200, 260, 340, 440] {
+    for wait in [0, 20, 60, 140, 200, 260, 340, 440] {
         let running = Running::start(project.command(&["run", "w.yaml", "--format", "json"]));
-        std::thread::sleep(Duration::from_millis(wait));
+        match wait {
+            0 => wait_for("a run at work", || project.path("cache/runs").exists()),
+            _ => std::thread::sleep(Duration::from_millis(wait)),
+        }
         let asked = std::time::Instant::now();
         running.signal("INT");
         let outcome = running.finish();
