@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::PoisonError;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, PoisonError};
 
 use galeras_git::{
-    ChangedMethod, CommitFacts, Fetcher, GitError, MineOptions, ObjectId, Repository, Sink, Window,
-    mine, plan, trees,
+    ChangedMethod, CommitFacts, Fetcher, GitError, MineOptions, Mining, ObjectId, Repository, Sink,
+    Window, plan, trees,
 };
 use gix::objs::Kind;
 use globset::{Glob, GlobSetBuilder};
@@ -114,6 +114,9 @@ fn mine_all(folder: &Path, head: ObjectId) {
     let _ = said(trees(&repository, head, &options, &interrupt));
     let Some(planned) = said(plan(&repository, head, &options, &interrupt)) else { return };
     assert!(planned.blobs().is_sorted());
-    let mined = mine(&repository, &planned, &options, vec![Checked(0)], &interrupt, &|_| ());
-    let _ = said(mined);
+    let pieces = planned.pieces();
+    let mining = Mining::new(repository, planned, Arc::new(options));
+    for piece in 0..pieces {
+        let _ = said(mining.mine(piece, &mut Checked(0), &interrupt, &|_| ()));
+    }
 }
