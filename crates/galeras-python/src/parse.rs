@@ -68,6 +68,9 @@ const BASE_OPS: usize = 100_000;
 /// 1.4; noise reaches 5.
 const OPS_PER_BYTE: usize = 6;
 
+/// The same for texts in which no error has been met yet.
+const QUIET_OPS_PER_BYTE: usize = 2;
+
 /// Operations that no text may exceed. The longest text of nothing but brackets, one node of
 /// some 250 bytes per byte, makes a tree of about 1 GB.
 const MAX_OPS: usize = 12_000_000;
@@ -155,7 +158,9 @@ impl PythonParser {
                 }
             })));
         }
-        let max_calls = (BASE_OPS + bytes.len() * OPS_PER_BYTE).min(MAX_OPS) / OPS_PER_CALL;
+        // What takes more than code does is noise, of which the recoveries are to be counted soon.
+        let per_byte = if recover == Recoveries::None { QUIET_OPS_PER_BYTE } else { OPS_PER_BYTE };
+        let max_calls = (BASE_OPS + bytes.len() * per_byte).min(MAX_OPS) / OPS_PER_CALL;
         let max_read = BASE_READ + bytes.len() * READ_PER_BYTE;
         let mut calls = 0;
         let mut read = 0;
