@@ -5,7 +5,8 @@
 //! (`decode`), tokens for the size metrics (`tokens`, `lizard`).
 //!
 //! The bounds are counts, never a clock: the same text gives the same result on every
-//! machine and at every load. Three things are counted, because each has hostile texts that
+//! machine and at every load (a clock chooses between two ways to it, see
+//! [`PythonParser::parse_anew`]). Three things are counted, because each has hostile texts that
 //! leave the others low:
 //! - parse operations (tree-sitter's progress callback comes once per 100 of them): they
 //!   bound the nodes, so time and memory;
@@ -20,6 +21,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use thiserror::Error;
 use tree_sitter::{LogType, ParseOptions, ParseState, Parser, Point, Tree};
@@ -68,9 +70,6 @@ const BASE_OPS: usize = 100_000;
 /// 1.4; noise reaches 5.
 const OPS_PER_BYTE: usize = 6;
 
-/// The same for texts in which no error has been met yet.
-const QUIET_OPS_PER_BYTE: usize = 2;
-
 /// Operations that no text may exceed. The longest text of nothing but brackets, one node of
 /// some 250 bytes per byte, makes a tree of about 1 GB.
 const MAX_OPS: usize = 12_000_000;
@@ -89,6 +88,12 @@ const COUNTED_BYTES: usize = 64 << 10;
 
 /// Error recoveries in a text longer than [`COUNTED_BYTES`].
 const MAX_RECOVERIES: usize = 4_000;
+
+/// Time that a long text may take before its recoveries are counted: this much, and as much
+/// more for each call of the progress callback. Code takes 30 µs from one call to the next; noise
+/// takes longer the more of it there is.
+const QUIET_TIME: Duration = Duration::from_millis(20);
+const QUIET_TIME_PER_CALL: Duration = Duration::from_micros(200);
 
 /// How many trees are kept, and of texts up to which length: a tree has some hundred times as
 /// many bytes as its text.
@@ -139,6 +144,9 @@ impl PythonParser {
             return self.run(text, Recoveries::Few);
         }
         // Where the parser meets no error there is nothing to recover from, and nothing to count.
+        // The parser says that it met one only when it finds no way on, so noise is known by its
+        // time as well: a tree without errors is the same whether recoveries were counted or not,
+        // and every other result is that of the parse that counts.
         match self.run(text, Recoveries::None) {
             Ok(tree) if !tree.root_node().has_error() => Ok(tree),
             Ok(_) | Err(ParseError::TooComplex) => self.run(text, Recoveries::Counted),
@@ -158,17 +166,19 @@ impl PythonParser {
                 }
             })));
         }
-        // What takes more than code does is noise, of which the recoveries are to be counted soon.
-        let per_byte = if recover == Recoveries::None { QUIET_OPS_PER_BYTE } else { OPS_PER_BYTE };
-        let max_calls = (BASE_OPS + bytes.len() * per_byte).min(MAX_OPS) / OPS_PER_CALL;
+        let max_calls = (BASE_OPS + bytes.len() * OPS_PER_BYTE).min(MAX_OPS) / OPS_PER_CALL;
         let max_read = BASE_READ + bytes.len() * READ_PER_BYTE;
+        let started = Instant::now();
+        let mut quiet_until = QUIET_TIME;
         let mut calls = 0;
         let mut read = 0;
         let stopped = Cell::new(false);
         let mut progress = |state: &ParseState| {
             calls += 1;
-            let error = recover == Recoveries::None && state.has_error();
-            if calls > max_calls || recoveries.get() > MAX_RECOVERIES || error {
+            quiet_until += QUIET_TIME_PER_CALL;
+            let noise = recover == Recoveries::None
+                && (state.has_error() || started.elapsed() > quiet_until);
+            if calls > max_calls || recoveries.get() > MAX_RECOVERIES || noise {
                 stopped.set(true);
             }
             stopped.get()
@@ -205,7 +215,7 @@ impl PythonParser {
 enum Recoveries {
     /// The text is too short for many.
     Few,
-    /// The parse is given up at an error.
+    /// The parse is given up where there may be an error.
     None,
     /// They are counted.
     Counted,
