@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::allow::trust;
 use super::consent::{load_trusted, require};
 use super::context::{Exit, color, fail, fail_run, note, open_store, show_diagnostics};
+use super::registrations::register;
 use super::resources::default_resources;
 use super::signals::watch_signals;
 use super::{Format, WorkflowArgs, screen};
@@ -33,11 +34,16 @@ use crate::trust::requests;
 pub(crate) struct LockArgs {
     #[command(flatten)]
     workflow: WorkflowArgs,
+    /// Register analyses again that are no longer as `prereg` registered them. The earlier
+    /// registrations stay in the file.
+    #[arg(long)]
+    amend: bool,
 }
 
 /// Asks the world what the workflow asks of it, and pins the answers.
 pub(crate) async fn lock(args: LockArgs, started: Instant) -> Exit {
     let WorkflowArgs { file, set, store, allow } = &args.workflow;
+    let cache = &store.cache;
     let trust = trust(file, set, allow, None);
     let (locking, out) = (Locking::Ignored, Path::new("."));
     let plan = load_trusted(&args.workflow, Format::Human, locking, &trust, out).await;
@@ -49,7 +55,7 @@ pub(crate) async fn lock(args: LockArgs, started: Instant) -> Exit {
     if let Err(exit) = require(&args.workflow, asked, &trust, Format::Human) {
         return exit;
     }
-    let store = match open_store(&store.cache).await {
+    let store = match open_store(cache).await {
         Ok(store) => store,
         Err(exit) => return exit,
     };
@@ -100,11 +106,22 @@ pub(crate) async fn lock(args: LockArgs, started: Instant) -> Exit {
         }
     }
     let plan = Arc::new(plan);
-    let snapshots = match ask(&plan, &store, queries, &workflow, trust, started).await {
+    let consent = Arc::clone(&trust);
+    let snapshots = match ask(&plan, &store, queries, &workflow, consent, started).await {
         Ok(snapshots) => snapshots,
         Err(exit) => return exit,
     };
-    write(file, &workflow, Facts { snapshots, files, versions })
+    match write(file, &workflow, Facts { snapshots, files, versions }) {
+        Exit::Done if plan.steps.iter().any(|step| step.registration.is_some()) => {
+            // What is registered is the workflow with its pins.
+            let pinned = load_trusted(&args.workflow, Format::Human, Locking::Pinned, &trust, out);
+            match pinned.await {
+                Ok(plan) => register(&plan, &store, file, args.amend).await,
+                Err(exit) => exit,
+            }
+        }
+        exit => exit,
+    }
 }
 
 /// The steps that are run or asked: those that give an answer of the world, with what they need,

@@ -32,6 +32,7 @@ mod path;
 mod plot;
 mod recall;
 mod recomputed;
+mod registrations;
 mod remote;
 mod remote_args;
 mod report;

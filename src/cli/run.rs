@@ -16,6 +16,7 @@ use super::context::{
 use super::data::show_outputs;
 use super::next::where_to_look;
 use super::recall::settings_of_run;
+use super::registrations::show_registrations;
 use super::remote_args::RemoteArgs;
 use super::report::write_report;
 use super::resources::{MemoryArgs, all_threads};
@@ -171,10 +172,13 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Exit {
         let path = args.out.folder.join(path);
         let cache = &args.workflow.store.cache;
         let results = &outcome.manifests;
-        exit = match Surveyed::after_run(Arc::clone(&plan), store, results, cache).await {
+        exit = match Surveyed::after_run(Arc::clone(&plan), store.clone(), results, cache).await {
             Ok(surveyed) => write_report(&surveyed, &path, args.out.overwrite, args.format).await,
             Err(exit) => exit,
         };
+    }
+    if outcome.status == RunStatus::Ok && human {
+        show_registrations(&plan, &store, &outcome.manifests).await;
     }
     // Last, so that its time is that of everything.
     events.send(outcome.finished(started));

@@ -13,6 +13,7 @@ use super::access::Consent;
 use super::descriptor::Descriptor;
 use super::error::ArgError;
 use super::pins::Pins;
+use super::registration::Registration;
 use super::step::BoundStep;
 use super::table::{Port, TableSchema};
 
@@ -51,6 +52,8 @@ pub struct BindContext {
     pub downloads: PathBuf,
     /// The facts that `galeras.lock` pins.
     pub pins: Arc<Pins>,
+    /// What was registered of the step, if the workflow's `prereg` names it.
+    pub registration: Option<Arc<Registration>>,
     /// What the user agreed to; whoever fetches anything to learn a schema asks it first.
     pub consent: Arc<dyn Consent>,
 }

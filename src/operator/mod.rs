@@ -12,6 +12,7 @@ mod error;
 mod grain;
 mod payment;
 mod pins;
+mod registration;
 mod registry;
 mod side_file;
 mod step;
@@ -27,6 +28,7 @@ pub use error::ArgError;
 pub use grain::{Grain, LoweredBy};
 pub use payment::{PaymentTerms, RequestForecast};
 pub use pins::{Fact, Pins, Snapshot, answer_digest, question};
+pub use registration::{REGISTRATION, RegisteredAnalysis, Registration};
 pub use registry::Registry;
 pub use side_file::SideFile;
 pub use step::{

@@ -15,7 +15,9 @@ use super::settings::Locking;
 use super::substitution::substitute_arguments;
 use crate::code::Code;
 
-use crate::operator::{ArgError, BindContext, BoundStep, Fact, INPUT, InputPorts, Operator, Port};
+use crate::operator::{
+    ArgError, BindContext, BoundStep, Fact, INPUT, InputPorts, Operator, Port, Registration,
+};
 use crate::session::{forget_tables, guarded};
 use crate::workflow::{
     Diagnostic, Diagnostics, From, Node, Reference, Scope, SourceSpan, Span, StepKind, StepSpec,
@@ -83,17 +85,20 @@ impl Expander {
         let ports_fit = self.check_ports(site, step, operator);
         let fits = fits && self.diagnostics.len() == before;
         let finite = with.as_ref().is_none_or(Node::is_finite);
+        let full_name = format!("{}{}{}", site.prefix, step.name.value, cell_suffix(cell));
+        let family = format!("{}{}", site.family, step.name.value);
         let (Some(inputs), true) = (inputs, ports_fit && readable && finite) else {
             return match operator.fixed_ports() {
                 Some(ports) => self.outlined_step(site, step, &scope, ports),
                 None => StepTarget::Broken,
             };
         };
+        let registration = self.registration(&family, &full_name, name, &inputs);
         let known = !inputs.iter().any(|input| input.schema.is_vague());
         let mut told = Vec::new();
         let mut bound = None;
         if fits && known {
-            match self.bind(operator, with.as_ref(), &inputs, site).await {
+            match self.bind(operator, with.as_ref(), &inputs, (site, registration.clone())).await {
                 Ok(step) => bound = Some(step),
                 Err(errors) => told = errors,
             }
@@ -106,8 +111,15 @@ impl Expander {
                 repaired(with.as_ref(), step.with.as_ref(), &schema, name, (source, place));
             let ports = match arguments {
                 Some(arguments) => {
-                    let outline =
-                        self.outline(operator, arguments, &inputs, site.base, &told).await;
+                    let outline = self
+                        .outline(
+                            operator,
+                            arguments,
+                            &inputs,
+                            (site.base, registration.is_some()),
+                            &told,
+                        )
+                        .await;
                     for error in outline.errors {
                         let error = error.into_written();
                         let problem = self.diagnostic(site, step, with.as_ref(), &error);
@@ -145,8 +157,8 @@ impl Expander {
         // A step whose results break a promise has its columns all the same.
         let checks = self.promises(site, step, bound.ports(), &scope);
         self.steps.push(PlannedStep {
-            name: format!("{}{}{}", site.prefix, step.name.value, cell_suffix(cell)),
-            family: format!("{}{}", site.family, step.name.value),
+            name: full_name,
+            family,
             operator,
             step: bound,
             inputs,
@@ -156,6 +168,7 @@ impl Expander {
             arguments: with,
             place: SourceSpan::new(source, step.name.span),
             pinned,
+            registration,
         });
         StepTarget::Step(self.steps.len() - 1)
     }
@@ -166,7 +179,7 @@ impl Expander {
         operator: &dyn Operator,
         with: Option<&Node>,
         inputs: &[Input],
-        site: &Site<'_>,
+        (site, registration): (&Site<'_>, Option<Arc<Registration>>),
     ) -> Result<Arc<dyn BoundStep>, Vec<ArgError>> {
         forget_tables(&self.session);
         let cx = BindContext {
@@ -175,6 +188,7 @@ impl Expander {
             base: site.base.to_path_buf(),
             downloads: self.settings.downloads.clone(),
             pins: Arc::clone(&self.pins),
+            registration,
             consent: Arc::clone(&self.settings.consent),
         };
         let arguments = with.map_or_else(|| Value::Object(serde_json::Map::new()), Node::to_json);

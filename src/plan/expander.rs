@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use super::cell::{Cell, matrix_values};
 use super::embedded::EmbeddedSteps;
 use super::extent::Extent;
+use super::locked_analysis::RegisteredSteps;
 use super::model::{ExpandedPlan, FileBudget, PlannedOutput, PlannedStep, StepScope, StepTarget};
 use super::params::scope;
 use super::planned_report::PlannedReport;
@@ -79,6 +80,8 @@ pub(super) struct Expander {
     pub(super) named: String,
     /// The facts that the lock file pins.
     pub(super) pins: Arc<Pins>,
+    /// The analyses that `prereg` names.
+    pub(super) registered: RegisteredSteps,
     pub(super) diagnostics: Diagnostics,
     pub(super) steps: Vec<PlannedStep>,
     pub(super) outputs: Vec<PlannedOutput>,
@@ -116,6 +119,7 @@ pub(super) struct BindKey {
     arguments: String,
     base: PathBuf,
     inputs: Vec<(String, SchemaRef, Vec<String>)>,
+    registration: Option<String>,
 }
 
 impl BindKey {
@@ -125,6 +129,7 @@ impl BindKey {
             operator: operator.descriptor().name,
             arguments: arguments.to_string(),
             base: cx.base.clone(),
+            registration: cx.registration.as_ref().map(|registration| format!("{registration:?}")),
             inputs: inputs
                 .map(|(port, table)| (port.clone(), Arc::clone(&table.schema), table.key.clone()))
                 .collect(),
@@ -161,6 +166,7 @@ impl Expander {
             settings,
             named,
             pins,
+            registered: RegisteredSteps::default(),
             diagnostics,
             steps: Vec::new(),
             outputs: Vec::new(),

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use super::expander::Expander;
 use super::file::read_named;
+use super::locked_analysis::RegisteredSteps;
 use super::lockfile::LockFile;
 use super::model::{ExpandedPlan, Plan, PlannedRemote};
 use super::params::{command_line_params, settings_here};
 use super::settings::{Locking, PlanSettings};
 use crate::code::Code;
-use crate::operator::{Pins, Registry};
+use crate::operator::Registry;
 use crate::visible::shell_word;
 use crate::workflow::{Diagnostic, Diagnostics, Source, SourceSpan, Span};
 
@@ -27,31 +28,31 @@ pub async fn plan(
         return (None, diagnostics);
     };
     let mut settings = settings.clone();
-    let lock = if settings.lock == Locking::Ignored {
-        Ok(Pins::default())
-    } else {
-        LockFile::beside(file).map(|lock| {
-            let name = file.file_name().unwrap_or_default().to_string_lossy();
-            if let Some(version) = lock.other_program(&name) {
-                diagnostics.push(other_program(&workflow.source, version, settings.lock));
-            }
-            lock.pins()
-        })
+    let lock = match settings.lock {
+        Locking::Ignored => Ok(LockFile::default()),
+        Locking::Pinned | Locking::Frozen => LockFile::beside(file),
     };
-    let pins = Arc::new(lock.unwrap_or_else(|problem| {
+    let lock = lock.unwrap_or_else(|problem| {
         let source = &workflow.source;
         let problem = Diagnostic::error(Code::BadLock, problem, source, Span::new(0, 0));
         diagnostics.push(problem.with_help("write a new one with `galeras lock`"));
         // That nothing is pinned then needs no mention.
         settings.lock = Locking::Pinned;
-        Pins::default()
-    }));
+        LockFile::default()
+    });
+    let file_name = file.file_name().unwrap_or_default().to_string_lossy();
+    if let Some(version) = lock.other_program(&file_name) {
+        diagnostics.push(other_program(&workflow.source, version, settings.lock));
+    }
+    let (pins, locked) = (Arc::new(lock.pins()), lock.analyses_of(&file_name));
     let params = command_line_params(&workflow, &base, &settings, &mut diagnostics);
     let set = settings_here(&workflow, &settings);
     let flags = set.iter().map(|setting| format!(" --set {}", shell_word(setting)));
     let named = format!("{}{}", shell_word(&display), flags.collect::<String>());
     let mut expander = Expander::new(registry, settings.clone(), named, pins, diagnostics);
+    expander.registered = RegisteredSteps { names: workflow.prereg.clone(), locked };
     expander.top(&workflow, &base, params.clone()).await;
+    expander.check_prereg(&workflow);
     expander.check_places(file);
     let (expanded, mut diagnostics) = expander.finish();
     let remote = workflow.remote.as_ref().and_then(|text| {

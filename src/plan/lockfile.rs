@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::locked_analysis::LockedAnalysis;
 use crate::digest::Digest;
 use crate::operator::{Pins, Snapshot, answer_digest, question};
 use crate::small_file::{self, MAX_LOCK_BYTES};
@@ -34,6 +35,10 @@ pub struct LockFile {
     /// By which version of the program each workflow was locked.
     #[serde(default)]
     pub programs: Vec<LockedProgram>,
+    /// Analyses that are registered, those of a step in the order of their times. They stay when a
+    /// workflow is locked anew: a registration is a fact of the past.
+    #[serde(default)]
+    pub registrations: Vec<LockedAnalysis>,
 }
 
 /// The version of the program that locked a workflow.
@@ -158,6 +163,19 @@ impl LockFile {
         }
     }
 
+    /// The registered analyses of a workflow.
+    pub fn analyses_of(&self, workflow: &str) -> Vec<LockedAnalysis> {
+        let own = self.registrations.iter().filter(|analysis| analysis.workflow == workflow);
+        own.cloned().collect()
+    }
+
+    /// Adds a registered analysis behind those that the step has.
+    pub fn register(&mut self, analysis: LockedAnalysis) {
+        self.registrations.push(analysis);
+        // Stable: the order of a step's registrations stays.
+        self.registrations.sort_by(|a, b| (&a.workflow, &a.step).cmp(&(&b.workflow, &b.step)));
+    }
+
     /// Notes that this program has locked `workflow`. Puts these facts of it in the place of those it had. What other workflows of
     /// the folder share with it changes for them, too: a fact is pinned once.
     pub fn update(
@@ -241,6 +259,10 @@ impl LockFile {
         facts(&mut text, &self.versions);
         text.push_str("],\n \"programs\": [");
         facts(&mut text, &self.programs);
+        if !self.registrations.is_empty() {
+            text.push_str("],\n \"registrations\": [");
+            registrations(&mut text, &self.registrations);
+        }
         text.push_str("]}\n");
         text
     }
@@ -251,6 +273,29 @@ fn facts(text: &mut String, facts: &[impl Serialize]) {
     for (at, fact) in facts.iter().enumerate() {
         let line = serde_json::to_string(fact).unwrap_or_default();
         let _ = write!(text, "{}\n  {line}", if at == 0 { "" } else { "," });
+    }
+}
+
+/// One argument of an analysis, and one step that it rests on, per line.
+fn registrations(text: &mut String, registrations: &[LockedAnalysis]) {
+    for (at, analysis) in registrations.iter().enumerate() {
+        let comma = if at == 0 { "" } else { "," };
+        let LockedAnalysis { workflow, step, at, before_results, with, rests_on } = analysis;
+        let [workflow, step, at] =
+            [workflow, step, at].map(|value| Value::from(value.as_str()).to_string());
+        let _ = write!(
+            text,
+            "{comma}\n  {{\"workflow\": {workflow},\n   \"step\": {step},\n   \"at\": {at},\n   \
+             \"before_results\": {before_results},\n   \"with\": {{"
+        );
+        let arguments = with.as_object().into_iter().flatten();
+        for (at, (key, value)) in arguments.enumerate() {
+            let comma = if at == 0 { "" } else { "," };
+            let _ = write!(text, "{comma}\n    {}: {value}", Value::from(key.as_str()));
+        }
+        text.push_str("},\n   \"rests_on\": [");
+        facts(text, rests_on);
+        text.push_str("]}");
     }
 }
 

@@ -4,7 +4,7 @@
 //! [`plan`] is the way in. It finds everything that is wrong with a workflow at once and runs
 //! nothing. Imports go one way: `scalar` → `cell` → `input` → `planned_report`
 //! → `model`, `settings`, `param_paths` → `mistake` →
-//! `params`, `args`, `resolve`, `united`, `extent`, `embedded` → `expander` → `reference`, `checks`,
+//! `params`, `args`, `resolve`, `united`, `extent`, `embedded`, `locked_analysis` → `expander` → `registration`, `reference`, `checks`,
 //! `limits`, `report` → `outputs`, `places`, `substitution` → `choices`, `bind` → `expand` → `load`. `named` stands
 //! on `reference`: it finds tables in a plan that is made.
 //!
@@ -25,6 +25,7 @@ mod graph;
 mod input;
 mod limits;
 mod load;
+mod locked_analysis;
 mod lockfile;
 mod mistake;
 mod model;
@@ -37,6 +38,7 @@ mod places;
 mod planned_report;
 mod preflight;
 mod reference;
+mod registration;
 mod repair;
 mod report;
 mod resolve;
@@ -49,6 +51,7 @@ pub use cell::{Cell, CellKey};
 pub(crate) use cell::{cell_columns, cell_suffix};
 pub use input::{Input, TableRef};
 pub use load::plan;
+pub use locked_analysis::{LockedAnalysis, LockedStep};
 pub use lockfile::{LockFile, LockedFile, LockedProgram, LockedSnapshot, LockedVersion, lock_path};
 pub use model::{
     Check, CheckKind, OutputFormat, PictureFormat, Plan, PlannedLimit, PlannedOutput,

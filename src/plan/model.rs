@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::cell::Cell;
 use super::input::Input;
 use super::planned_report::PlannedReport;
-use crate::operator::{Access, BoundStep, Operator, Port, ServerAddress};
+use crate::operator::{Access, BoundStep, Operator, Port, Registration, ServerAddress};
 use crate::session::OutputShape;
 use crate::workflow::{AssertSeverity, Node, Param, Source, SourceSpan, Workflow};
 
@@ -215,6 +215,8 @@ pub struct PlannedStep {
     pub place: SourceSpan,
     /// Whether the lock file has the answer to what it asks of the world.
     pub pinned: bool,
+    /// What was registered of it, if the workflow's `prereg` names it.
+    pub registration: Option<Arc<Registration>>,
 }
 
 impl PlannedStep {

@@ -88,6 +88,8 @@ struct Supposed {
     told: Vec<String>,
     /// Whether something was left out.
     lossy: bool,
+    /// Whether `prereg` names it.
+    registered: bool,
     /// Columns that an input does not have, although the step needs them.
     missing: BTreeSet<String>,
 }
@@ -99,7 +101,7 @@ impl Expander {
         operator: &dyn Operator,
         arguments: Repaired,
         inputs: &[Input],
-        base: &Path,
+        (base, registered): (&Path, bool),
         told: &[ArgError],
     ) -> Outline {
         let mut errors: Vec<OutlineError> = Vec::new();
@@ -111,6 +113,7 @@ impl Expander {
             edits: Vec::new(),
             told: arguments.changed,
             lossy: arguments.lossy,
+            registered,
             missing: BTreeSet::new(),
         };
         let fixed = operator.fixed_ports();
@@ -155,7 +158,8 @@ impl Expander {
         let mut probed = None;
         for arguments in &step.variants {
             for data_type in types {
-                let world = World { operator, arguments, base, data_type };
+                let world =
+                    World { operator, arguments, base, data_type, registered: step.registered };
                 match self.world(&world, &step.inputs, false).await {
                     Ok(ports) => {
                         if vague && probed.is_none() {
@@ -228,6 +232,7 @@ impl Expander {
                 base: world.base.to_path_buf(),
                 downloads: self.settings.downloads.clone(),
                 pins: Arc::clone(&self.pins),
+                registration: world.registered.then(Arc::default),
                 consent: Arc::new(NoConsent),
             };
             let errors = match world.operator.bind(&arguments, &cx).await {
@@ -257,6 +262,7 @@ struct World<'a> {
     base: &'a Path,
     /// The type of all columns of unknown type.
     data_type: &'a DataType,
+    registered: bool,
 }
 
 fn supposed(name: &str, data_type: &DataType) -> FieldRef {

@@ -51,6 +51,7 @@ pub use output::OutputOptions;
 pub use output_conflicts::output_conflicts;
 pub use output_origin::{FileOrigin, file_origin};
 pub use output_table::{ExportedTable, export_table};
+pub use past_work::stored_rows_of;
 pub use recompute::{Recomputation, drawn};
 pub use remote::{Fetched, Remote};
 pub use run::{RunOptions, RunOutcome, run};

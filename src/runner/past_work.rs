@@ -2,11 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::error::RunError;
 use super::history::{PastWork, RunHistory};
 use super::key::step_recipe;
 use super::stored_rows::StoredRows;
 use crate::operator::Lowering;
-use crate::plan::Plan;
+use crate::plan::{Plan, PlannedStep};
 use crate::store::Store;
 
 /// Tables as a whole need not take time in proportion to their rows: beyond this change of size
@@ -89,6 +90,15 @@ pub(super) async fn expectations(
         known.push(Some(Expectation { past, stored }));
     }
     known
+}
+
+/// How many rows of a step are stored, whatever input they were computed for.
+///
+/// # Errors
+/// If the store cannot be read.
+pub async fn stored_rows_of(step: &PlannedStep, store: &Store) -> Result<u64, RunError> {
+    let parts = store.listed_parts(&step_recipe(step)).await?;
+    Ok(parts.iter().map(|part| part.rows).sum())
 }
 
 /// The name of the step of which this may be a cell.

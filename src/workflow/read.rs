@@ -10,7 +10,7 @@ use super::node::{Node, Value};
 use super::read_steps::Unindented;
 use super::reader::WorkflowReader;
 use super::source::Source;
-use super::spec::{StepSpec, Workflow};
+use super::spec::{StepSpec, Text, Workflow};
 use crate::code::Code;
 
 /// The only format version so far.
@@ -36,11 +36,12 @@ pub fn parse_source(source: &Arc<Source>) -> (Option<Workflow>, Diagnostics) {
 
 impl WorkflowReader<'_> {
     fn workflow(&mut self, node: Node) -> Option<Workflow> {
-        const KEYS: [&str; 9] = [
+        const KEYS: [&str; 10] = [
             "galeras",
             "name",
             "description",
             "remote",
+            "prereg",
             "budget",
             "params",
             "steps",
@@ -56,6 +57,7 @@ impl WorkflowReader<'_> {
         let name = self.optional_text(&node, "name");
         let description = self.optional_text(&node, "description");
         let remote = self.optional_text(&node, "remote");
+        let prereg = node.get("prereg").map(|value| self.prereg(value)).unwrap_or_default();
         let budget = node.entry("budget").and_then(|(key, value)| self.budget(key, value));
         let params = self.entries(&node, "params", |r, name, value| r.param(name, value));
         let unindented = node.get("steps").map(|steps| self.unindented(steps)).unwrap_or_default();
@@ -82,6 +84,7 @@ impl WorkflowReader<'_> {
             name,
             description,
             remote,
+            prereg,
             budget,
             params,
             steps,
@@ -89,6 +92,19 @@ impl WorkflowReader<'_> {
             report,
             node,
         })
+    }
+
+    /// The names of steps under `prereg`: one, or a list.
+    fn prereg(&mut self, value: &Node) -> Vec<Text> {
+        const WHAT: &str = "a step under `prereg`";
+        match value.as_seq() {
+            Some(items) => items.iter().filter_map(|item| self.fixed_text(item, WHAT)).collect(),
+            None if value.as_str().is_some() => self.fixed_text(value, WHAT).into_iter().collect(),
+            None => {
+                self.wrong_type(value, "`prereg`", "the name of a step, or a list of names");
+                Vec::new()
+            }
+        }
     }
 
     fn format(&mut self, node: &Node) {

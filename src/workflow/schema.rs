@@ -62,6 +62,13 @@ pub fn json_schema(operators: &[(&str, &str, Value)]) -> Value {
                 "type": "string",
                 "description": "A store elsewhere whose results are as good as computed: a folder, or a URL.",
             },
+            "prereg": {
+                "description": "The `regress` steps whose analysis `galeras lock` registers before there are answers.",
+                "anyOf": [
+                    { "type": "string" },
+                    { "type": "array", "items": { "type": "string" }, "uniqueItems": true },
+                ],
+            },
             "budget": { "$ref": "#/$defs/budget" },
             "params": {
                 "description": "Typed parameters, overridden by `--set name=value`.",

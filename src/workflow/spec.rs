@@ -33,6 +33,8 @@ pub struct Workflow {
     pub description: Option<Text>,
     /// `remote`
     pub remote: Option<Text>,
+    /// `prereg`: the names of steps.
+    pub prereg: Vec<Text>,
     /// `budget`
     pub budget: Option<BudgetSpec>,
     /// `params` in the order of the file; names may repeat after a `duplicate-key` error.

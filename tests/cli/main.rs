@@ -96,6 +96,7 @@ mod paper;
 mod param_values;
 mod past_runs;
 mod power;
+mod prereg;
 mod progress;
 mod prompt_mistakes;
 mod prompt_templates;

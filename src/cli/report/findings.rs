@@ -28,6 +28,8 @@ const KNOWN: &[&str] = &[
     "p_margin",
     "excluded",
     "sentence",
+    "registered",
+    "deviation",
 ];
 
 /// The rows of a table of findings.

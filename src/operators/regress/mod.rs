@@ -9,7 +9,7 @@
 //! `estimate_table`, `refutation_table`, `balance`, `overlap`, `sensitivity_table` (filled by
 //! `sensitivity`, `evalue`, `robustness`, `instruments`, `attrition`, `omnibus`), `modifiers`,
 //! `identify` (what follows from the graph), `effect_sizes`, `equivalence` (with `margins`),
-//! `findings`, `dose`, `contours`. They share `shared_columns`; `ports` lists them. `groups` analyses `by`
+//! `findings`, `dose`, `contours`. `registration` adds what was registered. They share `shared_columns`; `ports` lists them. `groups` analyses `by`
 //! groups, and adjusts p-values over `families`. `front_door` has the estimate through mediators.
 
 mod adjustment;
@@ -48,6 +48,7 @@ mod overlap;
 mod ports;
 mod refutation_table;
 mod refutations;
+mod registration;
 mod robustness;
 mod sensitivity;
 mod sensitivity_table;
@@ -68,12 +69,14 @@ use self::adjustment::adjustment_plan;
 use self::analysis::{ActivityReporter, AnalysisPlan};
 use self::args::Args;
 use self::groups::analyse;
+use self::registration::RegisteredEstimates;
 use super::group_columns::GroupColumns;
 use super::worker_threads::{StopOnDrop, on_thread, pool};
 use crate::code::Code;
 use crate::operator::{
     ArgError, BindContext, BoundStep, Descriptor, Effect, Grain, INPUT, InputPorts, LowerContext,
-    Lowering, Operator, Port, Ports, Reads, StepError, TableStep, Tell, args_schema, parse_args,
+    Lowering, Operator, Port, Ports, REGISTRATION, Reads, StepError, TableStep, Tell, args_schema,
+    parse_args,
 };
 
 /// The operator.
@@ -119,15 +122,27 @@ impl Operator for RegressOperator {
             if !errors.is_empty() {
                 return Err(errors);
             }
-            let resolved_args = serde_json::to_value(&args)
-                .map_err(|error| vec![ArgError::new("", Code::WrongType, error.to_string())])?;
+            let data = |error: serde_json::Error| {
+                vec![ArgError::new("", Code::WrongType, error.to_string())]
+            };
+            let mut resolved_args = serde_json::to_value(&args).map_err(data)?;
+            let registered = cx.registration.as_deref().map(|registration| {
+                Arc::new(RegisteredEstimates::new(registration, &args, &resolved_args))
+            });
+            if let (Some(registration), Some(args)) =
+                (&cx.registration, resolved_args.as_object_mut())
+            {
+                let registration = serde_json::to_value(registration).map_err(data)?;
+                args.insert(REGISTRATION.to_string(), registration);
+            }
             let input = cx.input();
             let groups = GroupColumns::new(&args.by, &input);
             Ok(Box::new(BoundRegress {
                 resolved_args,
                 plan: Arc::new(AnalysisPlan { args, graph, adjustments }),
                 key: input.key,
-                ports: ports::ports(&groups),
+                ports: ports::ports(&groups, registered.is_some()),
+                registered,
                 groups,
             }) as Box<dyn BoundStep>)
         })
@@ -143,6 +158,8 @@ struct BoundRegress {
     key: Vec<String>,
     /// The columns of `by`.
     groups: GroupColumns,
+    /// What is registered of the estimates, if the workflow registers them.
+    registered: Option<Arc<RegisteredEstimates>>,
     ports: Vec<Port>,
 }
 
@@ -202,7 +219,7 @@ impl TableStep for BoundRegress {
             for warning in tables.iter().flat_map(|tables| &tables.warnings) {
                 (cx.tell)(Tell::Warning(warning.clone()));
             }
-            ports::into_ports(&tables, groups.as_deref(), &cx.session)
+            ports::into_ports(&tables, groups.as_deref(), self.registered.as_deref(), &cx.session)
         })
     }
 }

@@ -16,6 +16,7 @@ use super::identify::GraphRow;
 use super::modifiers::ModifierRow;
 use super::overlap::OverlapRow;
 use super::refutation_table::RefutationRow;
+use super::registration::{RegisteredEstimates, with_registration};
 use super::sensitivity::SensitivityRow;
 use crate::operator::{MAIN, Port, Ports, SUMMARY, StepError, TableSchema};
 
@@ -129,6 +130,9 @@ const PORTS: &[PortRows] = &[
     }),
 ];
 
+/// The ports that say which estimates are registered.
+const REGISTERED_PORTS: &[&str] = &[MAIN, FINDINGS];
+
 /// The columns that hold sentences.
 const WORDED: &[&str] = &["note", "sentence"];
 
@@ -136,15 +140,21 @@ const WORDED: &[&str] = &["note", "sentence"];
 pub(super) fn into_ports(
     tables: &[ResultTables],
     groups: Option<&Groups>,
+    registered: Option<&RegisteredEstimates>,
     session: &SessionContext,
 ) -> Result<Ports, StepError> {
     let mut ports = Ports::new();
     for port in PORTS {
-        let batches: Vec<RecordBatch> =
-            tables.iter().map(|tables| (port.rows)(tables)).collect::<Result<_, _>>()?;
+        let registered = registered.filter(|_| REGISTERED_PORTS.contains(&port.name));
+        let rows = |tables| match registered {
+            None => (port.rows)(tables),
+            Some(registered) => registered.added_to(&(port.rows)(tables)?),
+        };
+        let batches: Vec<RecordBatch> = tables.iter().map(rows).collect::<Result<_, _>>()?;
+        let own = own_table(port, registered.is_some());
         let batch = match groups {
             None => batches.into_iter().next(),
-            Some(groups) => Some(groups.united(&batches, &(port.schema)().schema, WORDED)?),
+            Some(groups) => Some(groups.united(&batches, &own.schema, WORDED)?),
         };
         let missing = || StepError::new("a defect: no table");
         ports.push((port.name, session.read_batch(batch.ok_or_else(missing)?)?));
@@ -152,9 +162,19 @@ pub(super) fn into_ports(
     Ok(ports)
 }
 
-/// The schema of every port, with the columns of groups in front.
-pub(super) fn ports(groups: &GroupColumns) -> Vec<Port> {
-    let table = |port: &PortRows| groups.in_front_of(&(port.schema)().keyed(port.key));
+/// The table of a port without groups.
+fn own_table(port: &PortRows, registered: bool) -> TableSchema {
+    let table = (port.schema)().keyed(port.key);
+    match registered && REGISTERED_PORTS.contains(&port.name) {
+        true => with_registration(&table),
+        false => table,
+    }
+}
+
+/// The schema of every port, with the columns of groups in front; `registered` if the workflow
+/// registers the analysis.
+pub(super) fn ports(groups: &GroupColumns, registered: bool) -> Vec<Port> {
+    let table = |port: &PortRows| groups.in_front_of(&own_table(port, registered));
     PORTS.iter().map(|port| Port::new(port.name, table(port))).collect()
 }
 

@@ -1,0 +1,166 @@
+//! Preregistration at the command line: `lock` registers the analyses that `prereg` names, and the
+//! end of `run` says which estimates are as registered.
+//!
+//! Not here: what a registration holds and how it is compared (`plan`), which estimates it covers
+//! (`regress`).
+
+use std::path::Path;
+
+use arrow::array::AsArray;
+use arrow::compute::cast;
+use arrow::datatypes::DataType;
+
+use super::context::{Exit, fail, fail_run, note};
+use crate::operator::{MAIN, Registration};
+use crate::plan::{LockFile, LockedAnalysis, Plan, lock_path};
+use crate::report::count;
+use crate::runner::{RunError, StepManifests, open_port, stored_rows_of, survey};
+use crate::scratch::WholeFile;
+use crate::session::{column, session};
+use crate::store::{Store, timestamp};
+
+/// The operator whose rows are answers.
+const ANSWERS: &str = "generate";
+/// Deviations that are said; all are in the table.
+const SAID: usize = 3;
+
+/// Writes the analyses that `prereg` names into the lock file, those that it does not have yet; with
+/// `amend` also those that have changed.
+pub(super) async fn register(plan: &Plan, store: &Store, file: &Path, amend: bool) -> Exit {
+    let path = lock_path(file);
+    let mut lock = match LockFile::beside(file) {
+        Ok(lock) => lock,
+        Err(problem) => return fail(&problem, Exit::Invalid),
+    };
+    let states = match survey(plan, store, None).await {
+        Ok(states) => states,
+        Err(error) => return fail_run(&error),
+    };
+    let mut changed = false;
+    let registered = plan.steps.iter().enumerate().filter(|(_, step)| step.registration.is_some());
+    for (at, step) in registered {
+        let name = &step.name;
+        let results = match results_of(plan, store, at, |at| states[at].manifest.is_some()).await {
+            Ok(results) => results,
+            Err(error) => return fail_run(&error),
+        };
+        let analysis = LockedAnalysis::of(plan, at, timestamp(), results.is_none());
+        let known = lock.analyses_of(&plan.file_name());
+        let own: Vec<&LockedAnalysis> = known.iter().filter(|one| one.step == *name).collect();
+        if let Some(before) = own.iter().find(|before| before.agrees_with(&analysis)) {
+            note(&format!("{name} is registered since {}", before.at));
+            continue;
+        }
+        if let (Some(last), false) = (own.last(), amend) {
+            note(&format!(
+                "{name} was registered at {}, and is another analysis now; the registration stays. \
+                 To register it as it is, beside the earlier one: galeras lock --amend",
+                last.at
+            ));
+            continue;
+        }
+        match results {
+            None => note(&format!("{name} is registered, before there are results")),
+            Some(results) => note(&format!(
+                "{name} is registered, but there are results already ({results}): its estimates \
+                 count as exploratory"
+            )),
+        }
+        lock.register(analysis);
+        changed = true;
+    }
+    if !changed {
+        return Exit::Done;
+    }
+    match WholeFile::write(&path, lock.render().as_bytes()) {
+        Ok(()) => Exit::Done,
+        Err(error) => fail(&format!("cannot write {}: {error}", path.display()), Exit::Disk),
+    }
+}
+
+/// Which results the store has that an analysis is about, in words: answers, wherever they come
+/// from, or, in a study without any, the table that it reads.
+async fn results_of(
+    plan: &Plan,
+    store: &Store,
+    step: usize,
+    is_stored: impl Fn(usize) -> bool,
+) -> Result<Option<String>, RunError> {
+    let below = plan.with_ancestors(&[step]);
+    let operator = |at: usize| plan.steps[at].operator.descriptor().name;
+    let answers: Vec<usize> = below.into_iter().filter(|at| operator(*at) == ANSWERS).collect();
+    let about: Vec<usize> = match answers.is_empty() {
+        true => plan.steps[step].upstream().collect(),
+        false => answers.clone(),
+    };
+    for at in about {
+        let name = &plan.steps[at].name;
+        if is_stored(at) {
+            return Ok(Some(format!("step {name} is computed")));
+        }
+        // Answers of a run that did not end, or to other prompts.
+        if answers.contains(&at) {
+            let rows = stored_rows_of(&plan.steps[at], store).await?;
+            if rows > 0 {
+                return Ok(Some(format!("{} answers of step {name}", count(rows))));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Says at the end of a run which estimates are as registered.
+pub(super) async fn show_registrations(plan: &Plan, store: &Store, results: &StepManifests) {
+    for (at, step) in plan.steps.iter().enumerate() {
+        let Some(registration) = &step.registration else { continue };
+        if results.get(at).is_none_or(Option::is_none) {
+            continue;
+        }
+        match summary(plan, store, at, results).await {
+            Ok(counts) => note(&sentence(&step.name, registration, &counts)),
+            Err(error) => note(&format!("{}: {error}", step.name)),
+        }
+    }
+}
+
+/// The estimates of a step: how many are registered, how many are not, and for which reasons.
+struct RegisteredCounts {
+    registered: usize,
+    others: usize,
+    deviations: Vec<String>,
+}
+
+async fn summary(
+    plan: &Plan,
+    store: &Store,
+    step: usize,
+    results: &StepManifests,
+) -> Result<RegisteredCounts, Box<dyn std::error::Error>> {
+    let estimates = || open_port(&session(1), store, plan, step, MAIN, results);
+    let registered = estimates()?.filter(column("registered"))?.count().await?;
+    let others = estimates()?.filter(column("registered").is_false())?;
+    let reasons = others.clone().select(vec![column("deviation")])?.distinct()?;
+    let reasons =
+        reasons.sort(vec![column("deviation").sort(true, false)])?.limit(0, Some(SAID + 1))?;
+    let mut deviations = Vec::new();
+    for batch in reasons.collect().await? {
+        let texts = cast(batch.column(0), &DataType::Utf8)?;
+        deviations.extend(texts.as_string::<i32>().iter().flatten().map(str::to_string));
+    }
+    Ok(RegisteredCounts { registered, others: others.count().await?, deviations })
+}
+
+fn sentence(step: &str, registration: &Registration, counts: &RegisteredCounts) -> String {
+    let RegisteredCounts { registered, others, deviations } = counts;
+    let all = registered + others;
+    if registration.analyses.is_empty() {
+        return format!("{step}: `prereg` names it, but it is not registered; see `galeras lock`");
+    }
+    let mut text = format!("{step}: {registered} of {all} estimates are as registered");
+    if !deviations.is_empty() {
+        let more = if deviations.len() > SAID { "; …" } else { "" };
+        let said: Vec<&str> = deviations.iter().take(SAID).map(String::as_str).collect();
+        text.push_str(&format!("; the others are exploratory ({}{more})", said.join("; ")));
+    }
+    text
+}
