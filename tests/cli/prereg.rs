@@ -36,7 +36,7 @@ steps:
       treatment: treatment
       control: control
       outcomes: [quality]
-      unit: id
+      unit: code
       estimators: [paired]
       refuters: [placebo]
       simulations: 10
@@ -131,7 +131,7 @@ fn another_analysis_or_another_exclusion_is_a_deviation() {
         ("      seed: 1\n", "      seed: 1\n      alpha: 0.1\n", "another `alpha` was registered"),
         ("code) > 3", "code) > 4", "step `kept` has another `rules`"),
         ("'Go on: {{ code }}'", "'Please: {{ code }}'", "step `prompts` has another `treatments`"),
-        ("given: code", "given: prompt", "step `answers` has another `given`"),
+        ("given: code", "given: prompt", "step `answers` has another `column`"),
     ] {
         let project = project();
         lock(&project, &[]);
@@ -214,9 +214,9 @@ fn a_registration_is_only_added_to_and_only_when_asked() {
 fn groups_and_contrasts_are_registered_one_by_one() {
     let project = project();
     project.edit("w.yaml", "T1: 'Go on: {{ code }}'", "T1: 'Go on: {{ code }}', T2: '{{ code }}!'");
-    project.edit("w.yaml", "      unit: id\n", "      unit: id\n      treatments: [T1]\n");
+    project.edit("w.yaml", "      unit: code\n", "      unit: code\n      treatments: [T1]\n");
     project.edit("w.yaml", "SELECT *,", "SELECT *, id < 'd20' AS early,");
-    project.edit("w.yaml", "      unit: id\n", "      unit: id\n      by: [early]\n");
+    project.edit("w.yaml", "      unit: code\n", "      unit: code\n      by: [early]\n");
     lock(&project, &[]);
     project.edit("w.yaml", "      treatments: [T1]\n", "");
     project.run_ok(&[]);
