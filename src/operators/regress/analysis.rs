@@ -26,6 +26,7 @@ use super::modifiers::{ModifierRow, modifier_rows};
 use super::omnibus::omnibus;
 use super::overlap::{overlap_row, usable_scores};
 use super::ports::ResultTables;
+use super::propensity_bins::propensity_bin_rows;
 use super::refutations::{RefutationProgress, RefutedEstimate, RowDraws, refute};
 use super::sensitivity::sensitivity_rows;
 use super::suspect_rows::remarks;
@@ -117,6 +118,7 @@ pub(super) fn analyse_group(
             let score = shared_propensity(args, set, folds.as_deref());
             tables.balance.extend(balance_rows(args, frame, set, score.as_ref()));
             tables.overlap.extend(overlap_row(args, set, score.as_ref()));
+            tables.propensity.extend(propensity_bin_rows(args, set, score.as_ref()));
             let score = usable_scores(args, set, score);
             let mut set_entries = estimates(plan, frame, set, score.as_ref(), folds.as_deref());
             for comparison in &set.comparisons {

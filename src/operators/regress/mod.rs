@@ -6,7 +6,7 @@
 //! (`suspect_rows`), one estimate (`estimate`, `unit_pairs`, `generalised`, `instruments`), the refuters
 //! (`refutations`) and the analysis of
 //! all contrasts (`analysis`). A table's columns stand beside the code that makes its rows:
-//! `estimate_table`, `refutation_table`, `balance`, `overlap`, `sensitivity_table` (filled by
+//! `estimate_table`, `refutation_table`, `balance`, `overlap`, `propensity_bins`, `sensitivity_table` (filled by
 //! `sensitivity`, `evalue`, `robustness`, `instruments`, `attrition`, `omnibus`), `modifiers`,
 //! `identify` (what follows from the graph), `effect_sizes`, `equivalence` (with `margins`),
 //! `findings`, `dose`, `contours`. `registration` adds what was registered. They share `shared_columns`; `ports` lists them. `groups` analyses `by`
@@ -46,6 +46,7 @@ mod modifiers;
 mod omnibus;
 mod overlap;
 mod ports;
+mod propensity_bins;
 mod refutation_table;
 mod refutations;
 mod registration;
@@ -84,7 +85,7 @@ pub(super) struct RegressOperator;
 
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "regress",
-    version: 3,
+    version: 4,
     grain: Grain::of::<BoundRegress, _>(),
     effect: Effect::Seeded,
     inputs: InputPorts::One,

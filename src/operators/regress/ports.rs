@@ -15,6 +15,7 @@ use super::findings::FindingRow;
 use super::identify::GraphRow;
 use super::modifiers::ModifierRow;
 use super::overlap::OverlapRow;
+use super::propensity_bins::PropensityBinRow;
 use super::refutation_table::RefutationRow;
 use super::registration::{RegisteredEstimates, with_registration};
 use super::sensitivity::SensitivityRow;
@@ -32,6 +33,8 @@ const REFUTATIONS: &str = "refutations";
 const BALANCE: &str = "balance";
 /// The port of propensity scores in both arms.
 const OVERLAP: &str = "overlap";
+/// The port of how many rows have which propensity score.
+const PROPENSITY: &str = "propensity";
 /// The port of what an unobserved confounder would have to do.
 const SENSITIVITY: &str = "sensitivity";
 /// The port of estimates with confounders of growing strength.
@@ -56,6 +59,7 @@ pub(super) struct ResultTables {
     pub(super) refutations: Vec<RefutationRow>,
     pub(super) balance: Vec<BalanceRow>,
     pub(super) overlap: Vec<OverlapRow>,
+    pub(super) propensity: Vec<PropensityBinRow>,
     pub(super) sensitivity: Vec<SensitivityRow>,
     pub(super) contours: Vec<ContourRow>,
     pub(super) modifiers: Vec<ModifierRow>,
@@ -110,6 +114,11 @@ const PORTS: &[PortRows] = &[
     port::<OverlapRow>(OVERLAP, &["outcomes", "treatment", "control"], |tables| {
         record_batch(&tables.overlap)
     }),
+    port::<PropensityBinRow>(
+        PROPENSITY,
+        &["outcomes", "treatment", "control", "arm", "bin"],
+        |tables| record_batch(&tables.propensity),
+    ),
     port::<SensitivityRow>(
         SENSITIVITY,
         &["outcome", "treatment", "control", "analysis", "measure"],
