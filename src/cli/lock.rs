@@ -152,7 +152,7 @@ async fn ask(
     let reporter =
         HumanReporter::new(Box::new(screen::stderr()), terminal, color(), screen::line_width);
     let cancel = CancellationToken::new();
-    tokio::spawn(watch_signals(cancel.clone()));
+    watch_signals(cancel.clone());
     let events: Arc<dyn EventSink> = Arc::new(reporter);
     let outcome = run_plan(
         Arc::clone(plan),

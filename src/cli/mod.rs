@@ -55,7 +55,7 @@ mod view;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -195,6 +195,9 @@ pub(crate) struct StoreArgs {
 /// `session` limits the levels.
 const STACK_BYTES: usize = 64 << 20;
 
+/// How long the end of the program waits for threads that were told to end.
+const LAST_WAIT: Duration = Duration::from_millis(200);
+
 /// Parses the command line, does what it says, and returns the exit code.
 pub fn main() -> Exit {
     let started = Instant::now();
@@ -265,8 +268,10 @@ fn perform(cli: Cli, started: Instant) -> Exit {
         }
     };
     let exit = catch_unwind(AssertUnwindSafe(|| runtime.block_on(verb)));
-    // What still computes was cancelled, and is not waited for.
-    runtime.shutdown_background();
+    // What still computes was cancelled, and is waited for no longer than nobody notices. Threads that
+    // have nothing to do are joined: to let go of one while it ends is a race in `pthread_detach`,
+    // and now and then a segmentation fault.
+    runtime.shutdown_timeout(LAST_WAIT);
     store_places::remove_scratch();
     unpacked::remove_unpacked();
     screen::settled(exit.unwrap_or_else(|panic| defects::report(panic.as_ref())))

@@ -53,7 +53,7 @@ pub(super) async fn recompute(
     asked: Asked,
 ) -> Exit {
     let cancel = CancellationToken::new();
-    tokio::spawn(watch_signals(cancel.clone()));
+    watch_signals(cancel.clone());
     let again = Recomputation {
         plan,
         store,

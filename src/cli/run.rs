@@ -143,7 +143,7 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Exit {
         });
     }
     let cancel = CancellationToken::new();
-    tokio::spawn(watch_signals(cancel.clone()));
+    watch_signals(cancel.clone());
     let options = RunOptions {
         resources: Resources { jobs: args.jobs(), memory: args.memory.bytes() },
         select: (!args.select.is_empty()).then_some(select),

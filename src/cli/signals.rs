@@ -8,9 +8,9 @@ use tokio_util::sync::CancellationToken;
 use super::context::{Exit, fail};
 use super::store_places::remove_scratch;
 
-/// Cancels the run at the first Ctrl-C, termination or loss of the terminal, and ends at once at the
-/// second.
-pub(super) async fn watch_signals(cancel: CancellationToken) {
+/// From here on, the first Ctrl-C, termination or loss of the terminal cancels the run, and the
+/// second ends it at once. They are watched when this returns, not only when a thread is free.
+pub(super) fn watch_signals(cancel: CancellationToken) {
     let (Ok(mut interrupt), Ok(mut terminate)) =
         (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
     else {
@@ -19,18 +19,20 @@ pub(super) async fn watch_signals(cancel: CancellationToken) {
     };
     // `nohup` wants the run to outlive its terminal.
     let mut hangup = if ignores_hangup() { None } else { signal(SignalKind::hangup()).ok() };
-    for _ in 0..2 {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            () = received(hangup.as_mut()) => {}
+    tokio::spawn(async move {
+        for _ in 0..2 {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+                () = received(hangup.as_mut()) => {}
+            }
+            if cancel.is_cancelled() {
+                remove_scratch();
+                std::process::exit(i32::from(Exit::Interrupted.code()));
+            }
+            cancel.cancel();
         }
-        if cancel.is_cancelled() {
-            remove_scratch();
-            std::process::exit(i32::from(Exit::Interrupted.code()));
-        }
-        cancel.cancel();
-    }
+    });
 }
 
 async fn received(signal: Option<&mut Signal>) {

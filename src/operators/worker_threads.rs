@@ -32,8 +32,11 @@ pub(super) async fn on_thread<T: Send + 'static>(
     // A thread of its own: those of the runtime are limited in number, and reading files, which
     // such work may wait for, needs them.
     let (send, done) = oneshot::channel();
-    std::thread::Builder::new().spawn(move || drop(send.send(work())))?;
-    done.await.map_err(|_| StepError::new("a defect: the thread panicked"))?
+    let thread = std::thread::Builder::new().spawn(move || drop(send.send(work())))?;
+    let result = done.await.map_err(|_| StepError::new("a defect: the thread panicked"));
+    // It has nothing left to do: this does not wait.
+    drop(thread.join());
+    result?
 }
 
 /// Threads for parallel iterators: `jobs` of them, at least one.

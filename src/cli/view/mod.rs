@@ -95,6 +95,9 @@ pub(crate) async fn view(args: ViewArgs) -> Exit {
             return fail(&format!("the system gives no random bytes: {error}"), Exit::Disk);
         }
     };
+    // Whoever reads the address may end the server at once.
+    let cancel = CancellationToken::new();
+    watch_signals(cancel.clone());
     let address = guard.address();
     if print(&format!("{address}\n")) != Exit::Done {
         return Exit::Disk;
@@ -103,8 +106,6 @@ pub(crate) async fn view(args: ViewArgs) -> Exit {
     if args.open {
         open_browser(&address);
     }
-    let cancel = CancellationToken::new();
-    tokio::spawn(watch_signals(cancel.clone()));
     match serve(listener, guard, study, cancel).await {
         Ok(()) => Exit::Done,
         Err(error) => fail(&format!("the server ended: {error}"), Exit::Failed),
