@@ -52,7 +52,7 @@ pub use output_conflicts::output_conflicts;
 pub use output_origin::{FileOrigin, file_origin};
 pub use output_table::{ExportedTable, export_table};
 pub use recompute::{Recomputation, drawn};
-pub use remote::{Fetched, Remote};
+pub use remote::{Fetched, Remote, SignatureDemand};
 pub use run::{RunOptions, RunOutcome, run};
 pub use spending::{limit_states, step_requests};
 pub use stored::{StoredResult, stored_results};

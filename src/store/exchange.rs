@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, StreamExt};
+use galeras_signatures::SignatureFile;
 use object_store::ObjectStoreExt as _;
 use tokio::io::AsyncReadExt as _;
 
@@ -19,6 +20,7 @@ use super::descendants::StoredOutcome;
 use super::error::{StoreError, StoreErrorKind};
 use super::manifest::{Manifest, PortArtifact, Unreadable};
 use super::sealed::unseal;
+use super::signed::StoredManifest;
 use super::soundness::{BlobState, Scrutiny};
 use super::verify::{compare, read_table};
 use crate::digest::Digest;
@@ -33,7 +35,7 @@ const CHUNK: usize = 1 << 18;
 #[derive(Debug)]
 pub enum Offer {
     /// A result.
-    Manifest(Box<Manifest>),
+    Manifest(Box<StoredManifest>),
     /// Nothing.
     Nothing,
     /// Something that cannot be used, for this reason.
@@ -61,14 +63,20 @@ impl Store {
         let Some(bytes) = self.in_time(self.inner.backend.read(&name)).await? else {
             return Ok(Offer::Nothing);
         };
-        Ok(match Manifest::parse(&bytes) {
-            Ok(manifest) if manifest.key == *key && manifest.preimage.key() == *key => {
-                Offer::Manifest(Box::new(manifest))
-            }
+        Ok(match StoredManifest::parse(bytes) {
+            Ok(stored) if is_of(stored.manifest(), key) => Offer::Manifest(Box::new(stored)),
             Ok(_) => Offer::Unusable("it has the result of another key".into()),
             Err(Unreadable::OtherFormat(_)) => Offer::Nothing,
             Err(Unreadable::Damaged(cause)) => Offer::Unusable(cause),
         })
+    }
+
+    /// The signatures of what the store has under a key, unless it says nothing for too long.
+    ///
+    /// # Errors
+    /// If the store cannot be reached.
+    pub async fn offered_signatures(&self, key: &Digest) -> Result<SignatureFile, StoreError> {
+        self.in_time(self.signatures(key)).await
     }
 
     /// Whether the store has a sound table of this digest; of an object in a bucket, whether it has
@@ -177,9 +185,13 @@ impl Store {
         if !unseal::<StoredOutcome>(&bytes).is_ok_and(|outcome| outcome.key == *key) {
             return Ok(false);
         }
-        to.inner.backend.write(&name, bytes).await?;
+        to.write_changed(&name, &bytes).await?;
         Ok(true)
     }
+}
+
+fn is_of(manifest: &Manifest, key: &Digest) -> bool {
+    manifest.key == *key && manifest.preimage.key() == *key
 }
 
 /// The content of a file, piece by piece.
