@@ -17,13 +17,17 @@ use crate::event::{EventSink, RunEvent};
 use crate::operator::MAIN;
 use crate::plan::Plan;
 use crate::report::count;
-use crate::runner::{Recomputation, RunError, StepManifests, drawn};
+use crate::runner::{DrawnRows, Recomputation, RowsAgain, RunError, StepManifests, drawn};
 use crate::store::{Manifest, Store};
 use crate::trust::Trust;
 use crate::visible::escape;
 
 /// Rows that are shown of a table that differs.
 const EXAMPLES: usize = 3;
+
+/// The events of a step and of a row that were computed again.
+const STEP: &str = "step_recomputed";
+const ROW: &str = "row_recomputed";
 
 /// What was asked for.
 pub(super) struct Asked {
@@ -115,21 +119,120 @@ async fn recomputed(
         let (of_step, differing) = compare(again, &scratch, stored, &computed).await?;
         tables += of_step;
         equal += of_step - differing.len() as u64;
-        told(name, of_step, &differing, asked.format)?;
+        told(name, STEP, of_step, &differing, asked.format)?;
         super::unpacked::remove_last();
     }
+    let rows = recomputed_rows(again, &able, asked, cancel).await?;
     let exit = match asked.format {
         Format::Json => print_json(&json!({"event": "recomputed", "steps": chosen.len(),
-            "able": able.len(), "tables": tables, "equal": equal})),
-        Format::Human => print(&format!("{} of {} tables equal\n", count(equal), count(tables))),
+            "able": able.len(), "tables": tables, "equal": equal, "rows": rows.all,
+            "equal_rows": rows.equal})),
+        Format::Human => {
+            let mut text = format!("{} of {} tables equal", count(equal), count(tables));
+            if rows.all > 0 {
+                text.push_str(&format!(
+                    ", {} of {} rows equal",
+                    count(rows.equal),
+                    count(rows.all)
+                ));
+            }
+            print(&format!("{text}\n"))
+        }
     };
-    if exit != Exit::Done || equal == tables {
+    if exit != Exit::Done || (equal == tables && rows.equal == rows.all) {
         return Ok(exit);
     }
     let message = "what came out now is not what is stored: either the stored result was not \
                    computed by this program from these inputs, or the step does not give the same \
                    twice";
     Ok(fail(message, Exit::Disk))
+}
+
+/// Rows that were computed again, and those that came out as they are stored.
+#[derive(Default)]
+struct RowCounts {
+    all: u64,
+    equal: u64,
+}
+
+/// Computes as many single rows again as steps were asked for, of all steps that compute row by row.
+async fn recomputed_rows(
+    again: &Recomputation<'_>,
+    able: &[usize],
+    asked: &Asked,
+    cancel: &CancellationToken,
+) -> Result<RowCounts, Exit> {
+    let mut counts = RowCounts::default();
+    for (at, rows) in shares(again, able, asked) {
+        let name = &again.plan.steps[at].name;
+        let failed = |error: RunError| match error.is_interruption() {
+            true => Exit::Interrupted,
+            false => fail(&format!("step {}: {}", escape(name), error.explained()), Exit::Failed),
+        };
+        let work = async {
+            let drawn = again.draw(at, rows, asked.seed).await.map_err(failed)?;
+            let differing = differing_rows(again, at, &drawn).await?;
+            let mut counts = RowCounts { all: drawn.len() as u64, equal: drawn.len() as u64 };
+            if differing.is_empty() {
+                return Ok(counts);
+            }
+            // Which they are shows each of them alone.
+            for row in drawn.each() {
+                let differing = differing_rows(again, at, &row).await?;
+                counts.equal -= u64::from(!differing.is_empty());
+                told(name, ROW, differing.len() as u64, &differing, asked.format)?;
+            }
+            Ok(counts)
+        };
+        let of_step = tokio::select! {
+            counts = work => counts?,
+            () = cancel.cancelled() => return Err(Exit::Interrupted),
+        };
+        counts.all += of_step.all;
+        counts.equal += of_step.equal;
+    }
+    Ok(counts)
+}
+
+/// How many rows of which steps: as evenly as they have rows, the steps in the order of the seed.
+fn shares(again: &Recomputation<'_>, able: &[usize], asked: &Asked) -> Vec<(usize, usize)> {
+    let steps = drawn(able, again.done, asked.seed).into_iter();
+    let mut left: Vec<(usize, u64)> =
+        steps.map(|at| (at, again.rows(at))).filter(|(_, rows)| *rows > 0).collect();
+    let mut shares: Vec<(usize, usize)> = left.iter().map(|(at, _)| (*at, 0)).collect();
+    let mut wanted = asked.steps;
+    while wanted > 0 && left.iter().any(|(_, rows)| *rows > 0) {
+        for ((_, rows), (_, share)) in left.iter_mut().zip(&mut shares) {
+            if wanted > 0 && *rows > 0 {
+                *rows -= 1;
+                *share += 1;
+                wanted -= 1;
+            }
+        }
+    }
+    shares.retain(|(_, share)| *share > 0);
+    shares
+}
+
+/// The tables in which these rows do not come out as they are stored.
+async fn differing_rows(
+    again: &Recomputation<'_>,
+    at: usize,
+    rows: &DrawnRows,
+) -> Result<Vec<PortDiff>, Exit> {
+    // In a folder of its own: nothing of what was computed before is reused.
+    let fresh = folder()?;
+    let fresh = Store::open(&fresh.to_string_lossy()).await.map_err(|e| fail_cache(&e))?;
+    let computed = again.compute_rows(at, rows, &fresh).await.map_err(|error| fail_run(&error))?;
+    let mut differing = Vec::new();
+    for RowsAgain { stored, computed } in &computed {
+        if stored.digest != computed.digest {
+            let diff = compare_stored((&fresh, stored), (&fresh, computed), EXAMPLES).await?;
+            differing.push(diff);
+        }
+    }
+    super::unpacked::remove_last();
+    Ok(differing)
 }
 
 /// The number of tables of a step, and those that differ.
@@ -156,11 +259,18 @@ async fn compare(
     Ok((stored.ports.len() as u64, differing))
 }
 
-fn told(step: &str, tables: u64, differing: &[PortDiff], format: Format) -> Result<(), Exit> {
+fn told(
+    step: &str,
+    event: &str,
+    tables: u64,
+    differing: &[PortDiff],
+    format: Format,
+) -> Result<(), Exit> {
     let exit = match format {
+        Format::Json if differing.is_empty() && event == ROW => Exit::Done,
         Format::Json => {
             let differing: Vec<Value> = differing.iter().map(difference).collect();
-            print_json(&json!({"event": "step_recomputed", "step": step, "tables": tables,
+            print_json(&json!({"event": event, "step": step, "tables": tables,
                 "differing": differing}))
         }
         Format::Human => {

@@ -50,8 +50,11 @@ impl SignedResults {
         Ok(found)
     }
 
-    /// Says who signed how many. Without signatures it only says so if somebody asks for them.
+    /// Says who signed how many. Of results without signatures only if somebody asks for signers.
     pub(super) fn told(&self, allowed: Option<&SignatureDemand>, format: Format) -> Exit {
+        if self.signed == 0 && allowed.is_none() {
+            return Exit::Done;
+        }
         let now = SystemTime::now();
         let name = |key: &SignerKey| {
             allowed.and_then(|allowed| allowed.signers.name_of(key, SIGNATURE_NAMESPACE, now))
@@ -80,7 +83,7 @@ impl SignedResults {
             };
             text.push_str(&format!("{results} of {all} results signed by {who}\n"));
         }
-        if self.signed < self.results && (self.signed > 0 || allowed.is_some()) {
+        if self.signed < self.results {
             let unsigned = count(self.results - self.signed);
             text.push_str(&format!("{unsigned} of {all} results not signed\n"));
         }
