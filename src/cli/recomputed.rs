@@ -174,7 +174,7 @@ async fn recomputed_rows(
             let differing = differing_rows(again, at, &drawn).await?;
             let mut counts = RowCounts { all: drawn.len() as u64, equal: drawn.len() as u64 };
             if differing.is_empty() {
-                return Ok(counts);
+                return Ok::<_, Exit>(counts);
             }
             // Which they are shows each of them alone.
             for row in drawn.each() {

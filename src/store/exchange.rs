@@ -23,7 +23,7 @@ use super::sealed::unseal;
 use super::signed::StoredManifest;
 use super::soundness::{BlobState, Scrutiny};
 use super::verify::{compare, read_table};
-use crate::digest::Digest;
+use crate::digest::{Digest, table_digest};
 
 /// How long another store may say nothing, before a table and while it sends one.
 const SILENCE: Duration = Duration::from_secs(20);
@@ -64,7 +64,10 @@ impl Store {
             return Ok(Offer::Nothing);
         };
         Ok(match StoredManifest::parse(bytes) {
-            Ok(stored) if is_of(stored.manifest(), key) => Offer::Manifest(Box::new(stored)),
+            Ok(stored) if is_of(stored.manifest(), key) => match implausible(stored.manifest()) {
+                None => Offer::Manifest(Box::new(stored)),
+                Some(cause) => Offer::Unusable(cause),
+            },
             Ok(_) => Offer::Unusable("it has the result of another key".into()),
             Err(Unreadable::OtherFormat(_)) => Offer::Nothing,
             Err(Unreadable::Damaged(cause)) => Offer::Unusable(cause),
@@ -188,6 +191,21 @@ impl Store {
         to.write_changed(&name, &bytes).await?;
         Ok(true)
     }
+}
+
+/// More rows or bytes than any table has. Sums of what manifests say stay far from overflow.
+const BEYOND_ALL: u64 = 1 << 48;
+
+/// What a manifest says that cannot be so, whatever is in its tables.
+fn implausible(manifest: &Manifest) -> Option<String> {
+    let Manifest { ports, computed_rows, reused_rows, retry_rows, .. } = manifest;
+    let of_ports = ports.iter().flat_map(|port| [port.rows, port.bytes]);
+    let mut numbers = of_ports.chain([*computed_rows, *reused_rows, *retry_rows]);
+    if numbers.any(|number| number >= BEYOND_ALL) {
+        return Some("it says a size that no table has".into());
+    }
+    let odd = ports.iter().find(|port| table_digest(&port.columns, port.rows) != port.digest);
+    odd.map(|port| format!("the digest of its table `{}` is not that of its columns", port.port))
 }
 
 fn is_of(manifest: &Manifest, key: &Digest) -> bool {

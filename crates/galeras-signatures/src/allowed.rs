@@ -12,9 +12,9 @@ use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
-use super::key::SignerKey;
 use super::pattern::PatternList;
 use super::signature::{Signature, SignatureFile};
+use super::signer_key::SignerKey;
 
 /// Why a file of allowed signers cannot be used. Nothing of the file is quoted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

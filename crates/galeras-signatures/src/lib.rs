@@ -8,10 +8,12 @@
 //! Does not live here: what is signed, and where signatures are stored (`galeras`).
 
 mod allowed;
-mod key;
 mod pattern;
 mod signature;
+mod signer_key;
+mod signing_key;
 
 pub use allowed::{AllowedSigners, AllowedSignersError, SignatureRefusal};
-pub use key::{SignerKey, SigningKey, SigningKeyError};
 pub use signature::{Signature, SignatureFile};
+pub use signer_key::SignerKey;
+pub use signing_key::{SigningKey, SigningKeyError};

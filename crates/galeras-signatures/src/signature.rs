@@ -2,7 +2,7 @@
 
 use ssh_key::{LineEnding, PublicKey, SshSig};
 
-use super::key::SignerKey;
+use super::signer_key::SignerKey;
 
 const BEGIN: &str = "-----BEGIN SSH SIGNATURE-----";
 const END: &str = "-----END SSH SIGNATURE-----";

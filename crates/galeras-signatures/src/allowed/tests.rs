@@ -5,8 +5,8 @@
 use std::time::{Duration, SystemTime};
 
 use super::{AllowedSigners, SignatureRefusal};
-use crate::key::SigningKey;
 use crate::signature::SignatureFile;
+use crate::signing_key::SigningKey;
 
 const ADA: &str = include_str!("../../tests/data/ada");
 const ADA_PUB: &str = include_str!("../../tests/data/ada.pub");
