@@ -17,17 +17,13 @@ use crate::event::{EventSink, RunEvent};
 use crate::operator::MAIN;
 use crate::plan::Plan;
 use crate::report::count;
-use crate::runner::{DrawnRows, Recomputation, RowsAgain, RunError, StepManifests, drawn};
+use crate::runner::{Recomputation, RowsAgain, RunError, StepManifests, drawn};
 use crate::store::{Manifest, Store};
 use crate::trust::Trust;
 use crate::visible::escape;
 
 /// Rows that are shown of a table that differs.
 const EXAMPLES: usize = 3;
-
-/// The events of a step and of a row that were computed again.
-const STEP: &str = "step_recomputed";
-const ROW: &str = "row_recomputed";
 
 /// What was asked for.
 pub(super) struct Asked {
@@ -119,7 +115,7 @@ async fn recomputed(
         let (of_step, differing) = compare(again, &scratch, stored, &computed).await?;
         tables += of_step;
         equal += of_step - differing.len() as u64;
-        told(name, STEP, of_step, &differing, asked.format)?;
+        told(name, of_step, &differing, asked.format)?;
         super::unpacked::remove_last();
     }
     let rows = recomputed_rows(again, &able, asked, cancel).await?;
@@ -170,19 +166,24 @@ async fn recomputed_rows(
             false => fail(&format!("step {}: {}", escape(name), error.explained()), Exit::Failed),
         };
         let work = async {
-            let drawn = again.draw(at, rows, asked.seed).await.map_err(failed)?;
-            let differing = differing_rows(again, at, &drawn).await?;
-            let mut counts = RowCounts { all: drawn.len() as u64, equal: drawn.len() as u64 };
-            if differing.is_empty() {
-                return Ok::<_, Exit>(counts);
+            let rows = again.draw(at, rows, asked.seed).await.map_err(failed)?;
+            // In a folder of its own: nothing of what was computed before is reused.
+            let fresh = folder()?;
+            let fresh = Store::open(&fresh.to_string_lossy()).await.map_err(|e| fail_cache(&e))?;
+            let tables = again.compute_rows(at, &rows, &fresh).await.map_err(failed)?;
+            let mut differing = Vec::new();
+            for RowsAgain { stored, computed } in &tables {
+                if stored.digest != computed.digest {
+                    let diff = compare_stored((&fresh, stored), (&fresh, computed), EXAMPLES);
+                    differing.push(diff.await?);
+                }
             }
-            // Which they are shows each of them alone.
-            for row in drawn.each() {
-                let differing = differing_rows(again, at, &row).await?;
-                counts.equal -= u64::from(!differing.is_empty());
-                told(name, ROW, differing.len() as u64, &differing, asked.format)?;
-            }
-            Ok(counts)
+            let others = again.differing_rows(at, &tables, &fresh).await.map_err(failed)?;
+            super::unpacked::remove_last();
+            let all = rows.len() as u64;
+            let counts = RowCounts { all, equal: all.saturating_sub(others) };
+            told_rows(name, &counts, &differing, asked.format)?;
+            Ok::<_, Exit>(counts)
         };
         let of_step = tokio::select! {
             counts = work => counts?,
@@ -214,27 +215,6 @@ fn shares(again: &Recomputation<'_>, able: &[usize], asked: &Asked) -> Vec<(usiz
     shares
 }
 
-/// The tables in which these rows do not come out as they are stored.
-async fn differing_rows(
-    again: &Recomputation<'_>,
-    at: usize,
-    rows: &DrawnRows,
-) -> Result<Vec<PortDiff>, Exit> {
-    // In a folder of its own: nothing of what was computed before is reused.
-    let fresh = folder()?;
-    let fresh = Store::open(&fresh.to_string_lossy()).await.map_err(|e| fail_cache(&e))?;
-    let computed = again.compute_rows(at, rows, &fresh).await.map_err(|error| fail_run(&error))?;
-    let mut differing = Vec::new();
-    for RowsAgain { stored, computed } in &computed {
-        if stored.digest != computed.digest {
-            let diff = compare_stored((&fresh, stored), (&fresh, computed), EXAMPLES).await?;
-            differing.push(diff);
-        }
-    }
-    super::unpacked::remove_last();
-    Ok(differing)
-}
-
 /// The number of tables of a step, and those that differ.
 async fn compare(
     again: &Recomputation<'_>,
@@ -259,32 +239,45 @@ async fn compare(
     Ok((stored.ports.len() as u64, differing))
 }
 
-fn told(
+fn told(step: &str, tables: u64, differing: &[PortDiff], format: Format) -> Result<(), Exit> {
+    let exit = match format {
+        Format::Json => {
+            let differing: Vec<Value> = differing.iter().map(difference).collect();
+            print_json(&json!({"event": "step_recomputed", "step": step, "tables": tables,
+                "differing": differing}))
+        }
+        Format::Human => print(&differences(step, "", differing)),
+    };
+    if exit == Exit::Done { Ok(()) } else { Err(exit) }
+}
+
+fn told_rows(
     step: &str,
-    event: &str,
-    tables: u64,
+    counts: &RowCounts,
     differing: &[PortDiff],
     format: Format,
 ) -> Result<(), Exit> {
+    let RowCounts { all, equal } = counts;
     let exit = match format {
-        Format::Json if differing.is_empty() && event == ROW => Exit::Done,
         Format::Json => {
             let differing: Vec<Value> = differing.iter().map(difference).collect();
-            print_json(&json!({"event": event, "step": step, "tables": tables,
-                "differing": differing}))
+            print_json(&json!({"event": "rows_recomputed", "step": step, "rows": all,
+                "equal": equal, "differing": differing}))
         }
-        Format::Human => {
-            let mut text = String::new();
-            for diff in differing {
-                let port =
-                    if diff.port == MAIN { String::new() } else { format!(".{}", diff.port) };
-                text.push_str(&format!("{}{port} differs: stored → computed\n", escape(step)));
-                text.push_str(&table_text(diff, "computed otherwise"));
-            }
-            print(&text)
-        }
+        Format::Human => print(&differences(step, " in rows that were drawn", differing)),
     };
     if exit == Exit::Done { Ok(()) } else { Err(exit) }
+}
+
+/// What differs, table by table.
+fn differences(step: &str, place: &str, differing: &[PortDiff]) -> String {
+    let mut text = String::new();
+    for diff in differing {
+        let port = if diff.port == MAIN { String::new() } else { format!(".{}", diff.port) };
+        text.push_str(&format!("{}{port} differs{place}: stored → computed\n", escape(step)));
+        text.push_str(&table_text(diff, "computed otherwise"));
+    }
+    text
 }
 
 fn difference(diff: &PortDiff) -> Value {

@@ -1,11 +1,13 @@
 //! Computes single rows of a row step again: of a large table some rows are enough to see whether it
 //! is what its step gives, and each of them must come out whatever other rows there are.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use arrow::datatypes::SchemaRef;
+use arrow::row::{RowConverter, SortField};
 use datafusion::common::JoinType;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::context::SessionContext;
@@ -18,10 +20,11 @@ use super::input::{input_order, input_size, open, open_port};
 use super::key::step_key;
 use super::recompute::Recomputation;
 use super::row_step::RowInput;
+use crate::digest::{Digest, TableHasher, table_digest};
 use crate::id::keyed_hash;
-use crate::operator::{Lowering, Port, StepError};
+use crate::operator::{Lowering, Port, StepError, TableSchema};
 use crate::plan::{Input, PlannedStep};
-use crate::session::{column, open_table, ordered_session};
+use crate::session::{column, open_table, ordered_session, scan_stored};
 use crate::store::{PortArtifact, Store};
 
 /// Prefix of the key columns of the rows that were drawn, beside those of the table.
@@ -47,11 +50,6 @@ impl DrawnRows {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-
-    /// Each of them alone.
-    pub fn each(&self) -> impl Iterator<Item = Self> {
-        (0..self.len()).map(|row| Self(self.0.slice(row, 1)))
     }
 }
 
@@ -129,6 +127,32 @@ impl Recomputation<'_> {
         Ok(again)
     }
 
+    /// Of how many rows of the input something else came out than is stored.
+    ///
+    /// # Errors
+    /// If `scratch`, which has the tables, cannot be read.
+    pub async fn differing_rows(
+        &self,
+        at: usize,
+        tables: &[RowsAgain],
+        scratch: &Store,
+    ) -> Result<u64, RunError> {
+        let input = only_input(&self.plan.steps[at]).ok_or_else(|| StepError::new(NO_ROWS))?;
+        let mut differing: HashSet<Vec<u8>> = HashSet::new();
+        for RowsAgain { stored, computed } in tables {
+            if stored.digest == computed.digest {
+                continue;
+            }
+            let key = &input.schema.key;
+            let old = rows_by_key(scratch, stored, key).await?;
+            let new = rows_by_key(scratch, computed, key).await?;
+            let keys: HashSet<&Vec<u8>> = old.keys().chain(new.keys()).collect();
+            let other = keys.into_iter().filter(|key| old.get(*key) != new.get(*key));
+            differing.extend(other.cloned());
+        }
+        Ok(differing.len() as u64)
+    }
+
     /// The stored rows of a port that came of these rows of the input.
     async fn stored_of(
         &self,
@@ -150,6 +174,41 @@ impl Recomputation<'_> {
     }
 }
 
+/// The key of an input row, as bytes -> the digests of the rows that came of it, sorted.
+type RowsByKey = HashMap<Vec<u8>, Vec<Digest>>;
+
+/// The rows of a stored table that came of each row of the input, which has this key.
+async fn rows_by_key(
+    store: &Store,
+    table: &PortArtifact,
+    key: &[String],
+) -> Result<RowsByKey, RunError> {
+    let rows = scan_stored(&ordered_session(1), store, &table.blob).await?;
+    let mut found = RowsByKey::new();
+    for batch in rows.collect().await? {
+        let schema = batch.schema();
+        let shown: Vec<usize> = (0..schema.fields().len())
+            .filter(|at| !schema.field(*at).name().starts_with("__"))
+            .collect();
+        let columns: Result<Vec<_>, _> = key.iter().map(|name| schema.index_of(name)).collect();
+        let keys = batch.project(&columns?)?;
+        let fields =
+            keys.schema().fields().iter().map(|f| SortField::new(f.data_type().clone())).collect();
+        let keys = RowConverter::new(fields)?.convert_columns(keys.columns())?;
+        let batch = batch.project(&shown)?;
+        for (row, key) in keys.iter().enumerate() {
+            let mut hasher = TableHasher::new(&batch.schema());
+            let hashed = hasher.update(&batch.slice(row, 1));
+            hashed.map_err(|error| StepError::new(error.to_string()))?;
+            let (columns, rows) = hasher.finish();
+            let digest = table_digest(&columns, rows);
+            found.entry(key.as_ref().to_vec()).or_default().push(digest);
+        }
+    }
+    found.values_mut().for_each(|rows| rows.sort());
+    Ok(found)
+}
+
 const NO_ROWS: &str = "a defect: the step does not compute row by row";
 
 /// The only input of a row step, if its rows have a key.
@@ -165,15 +224,14 @@ fn only_input(step: &PlannedStep) -> Option<&Input> {
 /// rows has another key.
 fn own_ports(step: &PlannedStep) -> impl Iterator<Item = &Port> {
     let input = only_input(step);
+    let kind = |table: &TableSchema, name: &str| {
+        table.schema.field_with_name(name).ok().map(|field| field.data_type().clone())
+    };
     step.step.ports().iter().filter(move |port| {
-        let own = |name: &String| {
-            let field = |schema: &SchemaRef| {
-                schema.field_with_name(name).ok().map(|field| field.data_type().clone())
-            };
-            let (given, kept) = (input.map(|input| field(&input.schema.schema)), port);
-            port.table.key.contains(name) && given == Some(field(&kept.table.schema))
+        let own = |input: &Input, name: &String| {
+            port.table.key.contains(name) && kind(&port.table, name) == kind(&input.schema, name)
         };
-        input.is_some_and(|input| input.schema.key.iter().all(own))
+        input.is_some_and(|input| input.schema.key.iter().all(|name| own(input, name)))
     })
 }
 
