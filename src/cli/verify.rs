@@ -41,11 +41,11 @@ pub(crate) struct VerifyArgs {
     store: StoreArgs,
     #[command(flatten)]
     allow: AllowArgs,
-    /// Compute N steps again as well, beside the store, and compare what comes out. Steps that ask a
-    /// model or need a network are left out.
+    /// Compute N steps again as well, beside the store, and N single rows of steps that compute row by
+    /// row, and compare what comes out. Steps that ask a model or need a network are left out.
     #[arg(long, value_name = "N")]
     recompute: Option<usize>,
-    /// Which steps are drawn: another seed draws others.
+    /// Which steps and rows are drawn: another seed draws others.
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     seed: i64,
     #[command(flatten)]
