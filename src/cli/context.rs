@@ -16,11 +16,11 @@ use crate::event::Reason;
 use crate::operator::Consent;
 use crate::operators::REGISTRY;
 use crate::plan::{
-    Input, Locking, Plan, PlanSettings, PlannedRemote, PlannedStep, plan, preflight,
+    Input, Locking, Plan, PlanSettings, PlannedSigners, PlannedStep, plan, preflight,
 };
 use crate::runner::{Forecast, Remote, RunError, StepManifests, StepState, survey};
 use crate::store::{LockGuard, Manifest, Store, StoreError};
-use crate::visible::shell_word;
+use crate::visible::{escape, shell_word};
 use crate::workflow::{Diagnostics, did_you_mean, render, to_json};
 
 /// The exit of an error of the store or of a step.
@@ -148,10 +148,9 @@ impl Surveyed {
         let mut plan = load_for(args, format, Locking::Pinned, out).await?;
         remote.settle(&mut plan);
         let consent = trust(&args.file, &args.set, &args.allow, Some(out));
-        let refused = |remote: &PlannedRemote| consent.refusal(&remote.access).is_some();
-        let remote = match plan.remote.as_ref().is_some_and(refused) {
-            true => None,
-            false => remote.open(&plan).await?,
+        let remote = match RemoteArgs::refusal(&plan, &*consent) {
+            Some(_) => None,
+            None => remote.open(&plan).await?,
         };
         let store = open_store(&args.store.cache).await?;
         Self::of(plan, store, args, remote).await
@@ -166,7 +165,12 @@ impl Surveyed {
     ) -> Result<Self, Exit> {
         let mut plan = load_for(args, format, Locking::Pinned, out).await?;
         remote.settle(&mut plan);
-        let remote = remote.open(&plan).await?;
+        let consent = trust(&args.file, &args.set, &args.allow, None);
+        let signers = plan.allowed_signers.as_ref().map(PlannedSigners::access);
+        let remote = match signers.and_then(|access| consent.refusal(&access)) {
+            Some(_) => None,
+            None => remote.open(&plan).await?,
+        };
         let store = open_store(&args.store.cache).await?;
         let surveyed = Self::of(plan, store, args, None).await?;
         Ok(Self { remote, ..surveyed })
@@ -212,6 +216,9 @@ impl Surveyed {
     ) -> Result<Self, Exit> {
         let reading = store.reading_lock().await.map_err(|error| fail_cache(&error))?;
         let states = survey(&plan, &store, remote.as_deref()).await.map_err(|e| fail_run(&e))?;
+        for warning in remote.iter().flat_map(|remote| remote.untold()) {
+            note(&format!("warning: {}", escape(&warning)));
+        }
         let cache = args.store.cache.clone();
         Ok(Self { plan: Arc::new(plan), store, states, remote, cache, _reading: reading })
     }

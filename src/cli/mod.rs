@@ -44,6 +44,7 @@ mod run_pair;
 mod runs;
 mod screen;
 mod signals;
+mod signers;
 mod sizes;
 mod stats;
 mod stdout;

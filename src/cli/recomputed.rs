@@ -17,7 +17,7 @@ use crate::event::{EventSink, RunEvent};
 use crate::operator::MAIN;
 use crate::plan::Plan;
 use crate::report::count;
-use crate::runner::{Recomputation, RunError, StepManifests, drawn};
+use crate::runner::{Recomputation, RowsAgain, RunError, StepManifests, drawn};
 use crate::store::{Manifest, Store};
 use crate::trust::Trust;
 use crate::visible::escape;
@@ -118,18 +118,101 @@ async fn recomputed(
         told(name, of_step, &differing, asked.format)?;
         super::unpacked::remove_last();
     }
+    let rows = recomputed_rows(again, &able, asked, cancel).await?;
     let exit = match asked.format {
         Format::Json => print_json(&json!({"event": "recomputed", "steps": chosen.len(),
-            "able": able.len(), "tables": tables, "equal": equal})),
-        Format::Human => print(&format!("{} of {} tables equal\n", count(equal), count(tables))),
+            "able": able.len(), "tables": tables, "equal": equal, "rows": rows.all,
+            "equal_rows": rows.equal})),
+        Format::Human => {
+            let mut text = format!("{} of {} tables equal", count(equal), count(tables));
+            if rows.all > 0 {
+                text.push_str(&format!(
+                    ", {} of {} rows equal",
+                    count(rows.equal),
+                    count(rows.all)
+                ));
+            }
+            print(&format!("{text}\n"))
+        }
     };
-    if exit != Exit::Done || equal == tables {
+    if exit != Exit::Done || (equal == tables && rows.equal == rows.all) {
         return Ok(exit);
     }
     let message = "what came out now is not what is stored: either the stored result was not \
                    computed by this program from these inputs, or the step does not give the same \
                    twice";
     Ok(fail(message, Exit::Disk))
+}
+
+/// Rows that were computed again, and those that came out as they are stored.
+#[derive(Default)]
+struct RowCounts {
+    all: u64,
+    equal: u64,
+}
+
+/// Computes as many single rows again as steps were asked for, of all steps that compute row by row.
+async fn recomputed_rows(
+    again: &Recomputation<'_>,
+    able: &[usize],
+    asked: &Asked,
+    cancel: &CancellationToken,
+) -> Result<RowCounts, Exit> {
+    let mut counts = RowCounts::default();
+    for (at, rows) in shares(again, able, asked) {
+        let name = &again.plan.steps[at].name;
+        let failed = |error: RunError| match error.is_interruption() {
+            true => Exit::Interrupted,
+            false => fail(&format!("step {}: {}", escape(name), error.explained()), Exit::Failed),
+        };
+        let work = async {
+            let rows = again.draw(at, rows, asked.seed).await.map_err(failed)?;
+            // In a folder of its own: nothing of what was computed before is reused.
+            let fresh = folder()?;
+            let fresh = Store::open(&fresh.to_string_lossy()).await.map_err(|e| fail_cache(&e))?;
+            let tables = again.compute_rows(at, &rows, &fresh).await.map_err(failed)?;
+            let mut differing = Vec::new();
+            for RowsAgain { stored, computed } in &tables {
+                if stored.digest != computed.digest {
+                    let diff = compare_stored((&fresh, stored), (&fresh, computed), EXAMPLES);
+                    differing.push(diff.await?);
+                }
+            }
+            let others = again.differing_rows(at, &tables, &fresh).await.map_err(failed)?;
+            super::unpacked::remove_last();
+            let all = rows.len() as u64;
+            let counts = RowCounts { all, equal: all.saturating_sub(others) };
+            told_rows(name, &counts, &differing, asked.format)?;
+            Ok::<_, Exit>(counts)
+        };
+        let of_step = tokio::select! {
+            counts = work => counts?,
+            () = cancel.cancelled() => return Err(Exit::Interrupted),
+        };
+        counts.all += of_step.all;
+        counts.equal += of_step.equal;
+    }
+    Ok(counts)
+}
+
+/// How many rows of which steps: as evenly as they have rows, the steps in the order of the seed.
+fn shares(again: &Recomputation<'_>, able: &[usize], asked: &Asked) -> Vec<(usize, usize)> {
+    let steps = drawn(able, again.done, asked.seed).into_iter();
+    let mut left: Vec<(usize, u64)> =
+        steps.map(|at| (at, again.rows(at))).filter(|(_, rows)| *rows > 0).collect();
+    let mut shares: Vec<(usize, usize)> = left.iter().map(|(at, _)| (*at, 0)).collect();
+    let mut wanted = asked.steps;
+    while wanted > 0 && left.iter().any(|(_, rows)| *rows > 0) {
+        for ((_, rows), (_, share)) in left.iter_mut().zip(&mut shares) {
+            if wanted > 0 && *rows > 0 {
+                *rows -= 1;
+                *share += 1;
+                wanted -= 1;
+            }
+        }
+    }
+    shares.retain(|(_, share)| *share > 0);
+    shares
 }
 
 /// The number of tables of a step, and those that differ.
@@ -163,18 +246,38 @@ fn told(step: &str, tables: u64, differing: &[PortDiff], format: Format) -> Resu
             print_json(&json!({"event": "step_recomputed", "step": step, "tables": tables,
                 "differing": differing}))
         }
-        Format::Human => {
-            let mut text = String::new();
-            for diff in differing {
-                let port =
-                    if diff.port == MAIN { String::new() } else { format!(".{}", diff.port) };
-                text.push_str(&format!("{}{port} differs: stored → computed\n", escape(step)));
-                text.push_str(&table_text(diff, "computed otherwise"));
-            }
-            print(&text)
-        }
+        Format::Human => print(&differences(step, "", differing)),
     };
     if exit == Exit::Done { Ok(()) } else { Err(exit) }
+}
+
+fn told_rows(
+    step: &str,
+    counts: &RowCounts,
+    differing: &[PortDiff],
+    format: Format,
+) -> Result<(), Exit> {
+    let RowCounts { all, equal } = counts;
+    let exit = match format {
+        Format::Json => {
+            let differing: Vec<Value> = differing.iter().map(difference).collect();
+            print_json(&json!({"event": "rows_recomputed", "step": step, "rows": all,
+                "equal": equal, "differing": differing}))
+        }
+        Format::Human => print(&differences(step, " in rows that were drawn", differing)),
+    };
+    if exit == Exit::Done { Ok(()) } else { Err(exit) }
+}
+
+/// What differs, table by table.
+fn differences(step: &str, place: &str, differing: &[PortDiff]) -> String {
+    let mut text = String::new();
+    for diff in differing {
+        let port = if diff.port == MAIN { String::new() } else { format!(".{}", diff.port) };
+        text.push_str(&format!("{}{port} differs{place}: stored → computed\n", escape(step)));
+        text.push_str(&table_text(diff, "computed otherwise"));
+    }
+    text
 }
 
 fn difference(diff: &PortDiff) -> Value {

@@ -4,13 +4,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use clap::Args;
+use galeras_signatures::AllowedSigners;
 
 use super::exit::Exit;
-use super::screen::fail;
+use super::screen::{fail, note};
 use super::unpacked::unpacked_store;
-use crate::plan::Plan;
-use crate::runner::Remote;
+use crate::operator::{Consent, RefusedAccess};
+use crate::plan::{Plan, PlannedSigners};
+use crate::runner::{Remote, SignatureDemand};
 use crate::sharing::OpenedBundle;
+use crate::small_file;
+use crate::visible::escape;
 
 /// A store elsewhere.
 #[derive(Args, Clone, Debug)]
@@ -19,12 +23,52 @@ pub(crate) struct RemoteArgs {
     /// https:// address of a copy of a store, or a bundle (.zip).
     #[arg(long, value_name = "URL", env = "GALERAS_REMOTE")]
     remote: Option<String>,
+    #[command(flatten)]
+    signers: SignersArgs,
+}
+
+/// Whose signatures count.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct SignersArgs {
+    /// Whose signed results are taken from another store: a file of allowed signers as `ssh-keygen -Y
+    /// verify` and Git read it. In the place of the workflow's own; empty for once without.
+    #[arg(long, value_name = "FILE", env = "GALERAS_ALLOWED_SIGNERS")]
+    allowed_signers: Option<String>,
+}
+
+impl SignersArgs {
+    /// The allowed signers that the user names.
+    pub(super) fn named(&self) -> Result<Option<SignatureDemand>, Exit> {
+        let file = self.allowed_signers.as_ref().filter(|file| !file.is_empty());
+        file.map(|file| read_signers(Path::new(file))).transpose()
+    }
+
+    /// The allowed signers that the user names, or else the workflow, if its file may be read.
+    pub(super) fn of_workflow(
+        &self,
+        plan: &Plan,
+        consent: &dyn Consent,
+    ) -> Result<Option<SignatureDemand>, Exit> {
+        match &plan.allowed_signers {
+            Some(own) if self.allowed_signers.is_none() => match consent.refusal(&own.access()) {
+                Some(refused) => {
+                    note(&format!(
+                        "the allowed signers were not read: `remote` {}",
+                        refused.message
+                    ));
+                    Ok(None)
+                }
+                None => read_signers(&own.path).map(Some),
+            },
+            _ => self.named(),
+        }
+    }
 }
 
 impl RemoteArgs {
     /// The remote at this place, whatever else is named.
-    pub(super) fn at(location: &str) -> Self {
-        Self { remote: Some(location.to_string()) }
+    pub(super) fn at(&self, location: &str) -> Self {
+        Self { remote: Some(location.to_string()), ..self.clone() }
     }
 
     /// Whether it is a bundle, which can only be read.
@@ -35,11 +79,33 @@ impl RemoteArgs {
         })
     }
 
-    /// Makes the plan forget the workflow's remote if another one, or none (`--remote ''`), is named.
+    /// Makes the plan forget the workflow's remote if another one, or none (`--remote ''`), is named,
+    /// and its allowed signers if others, or none, are.
     pub(super) fn settle(&self, plan: &mut Plan) {
         if self.remote.is_some() {
             plan.remote = None;
         }
+        if self.signers.allowed_signers.is_some() {
+            plan.allowed_signers = None;
+        }
+    }
+
+    /// What signatures are demanded by the user, or else by the workflow.
+    fn demand(&self, plan: &Plan) -> Result<Option<SignatureDemand>, Exit> {
+        match &plan.allowed_signers {
+            Some(own) if self.signers.allowed_signers.is_none() => {
+                read_signers(&own.path).map(Some)
+            }
+            _ => self.signers.named(),
+        }
+    }
+
+    /// Why the workflow's remote may not be looked at, and its allowed signers not be read, unless
+    /// the user agrees to it first.
+    pub(super) fn refusal(plan: &Plan, consent: &dyn Consent) -> Option<RefusedAccess> {
+        let reads = plan.remote.iter().map(|remote| remote.access.clone());
+        let mut reads = reads.chain(plan.allowed_signers.iter().map(PlannedSigners::access));
+        reads.find_map(|access| consent.refusal(&access))
     }
 
     /// The remote that is named, or else the workflow's. Nothing is asked of it yet.
@@ -55,10 +121,28 @@ impl RemoteArgs {
             }
             _ => location,
         };
-        let remote = Remote::open(location).await.map_err(|error| {
+        let demand = self.demand(plan)?;
+        let remote = Remote::open(location, demand).await.map_err(|error| {
             let exit = if error.blames_disk() { Exit::Disk } else { Exit::Failed };
             fail(&error.explained(), exit)
         })?;
         Ok(Some(Arc::new(remote)))
     }
+}
+
+/// The most bytes of a file of allowed signers.
+const MAX_SIGNERS: u64 = 16 << 20;
+
+/// The people in a file of allowed signers.
+fn read_signers(path: &Path) -> Result<SignatureDemand, Exit> {
+    let file = path.display().to_string();
+    let refused = |problem: String| {
+        let message = format!("{}: {problem}", escape(&file));
+        fail(&format!("the allowed signers cannot be read: {message}"), Exit::Invalid)
+    };
+    let bytes = small_file::read_named(path, MAX_SIGNERS);
+    let bytes = bytes.map_err(|error| refused(error.to_string()))?;
+    let text = String::from_utf8(bytes).map_err(|_| refused("it is not UTF-8 text".into()))?;
+    let signers = AllowedSigners::parse(&text).map_err(|error| refused(error.to_string()))?;
+    Ok(SignatureDemand { signers, file })
 }

@@ -119,7 +119,12 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Exit {
         Err(error) => return fail_run(&error),
     }
     args.remote.settle(&mut plan);
-    let remote = match args.remote.open(&plan).await {
+    // Neither is the workflow's remote asked, nor a file of it read, before the user has agreed.
+    let open = async |refused: bool| match refused {
+        true => Ok(None),
+        false => args.remote.open(&plan).await,
+    };
+    let remote = match open(RemoteArgs::refusal(&plan, &*trust).is_some()).await {
         Ok(remote) => remote,
         Err(exit) => return exit,
     };
@@ -127,6 +132,13 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Exit {
     if let Err(exit) = ready.await {
         return if exit == Exit::Invalid { invalid(exit, args.format) } else { exit };
     }
+    let remote = match remote {
+        Some(remote) => Some(remote),
+        None => match open(false).await {
+            Ok(remote) => remote,
+            Err(exit) => return exit,
+        },
+    };
     let events: Arc<dyn EventSink> = match args.format {
         Format::Json => Arc::new(JsonReporter::new(screen::data_stdout())),
         Format::Human => {
@@ -205,8 +217,6 @@ async fn ready(
     if all.is_empty() && preflight(plan, wanted.iter().copied()).is_empty() {
         return Ok(());
     }
-    // Nobody asks the workflow's remote before the user has agreed to it.
-    let remote = remote.filter(|_| !all.iter().any(AccessRequest::is_remote));
     let states = survey(plan, store, remote).await.map_err(|error| fail_run(&error))?;
     let misses = |at: &usize| force.contains(at) || !states[*at].forecast.is_hit();
     let lacking = preflight(plan, wanted.iter().copied().filter(misses));

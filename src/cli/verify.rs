@@ -1,6 +1,7 @@
 //! `verify`: whether the results of a workflow, or a bundle, are what they were when they were
 //! computed; and with `--recompute`, whether they come out again.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,6 +15,8 @@ use super::context::{
     show_diagnostics,
 };
 use super::recomputed::{Asked, recompute};
+use super::remote_args::SignersArgs;
+use super::signers::SignedResults;
 use super::unpacked::{fail_share, folder, unpack};
 use super::{Format, Settings, StoreArgs, allow, hint};
 use crate::digest::Digest;
@@ -38,13 +41,15 @@ pub(crate) struct VerifyArgs {
     store: StoreArgs,
     #[command(flatten)]
     allow: AllowArgs,
-    /// Compute N steps again as well, beside the store, and compare what comes out. Steps that ask a
-    /// model or need a network are left out.
+    /// Compute N steps again as well, beside the store, and N single rows of steps that compute row by
+    /// row, and compare what comes out. Steps that ask a model or need a network are left out.
     #[arg(long, value_name = "N")]
     recompute: Option<usize>,
-    /// Which steps are drawn: another seed draws others.
+    /// Which steps and rows are drawn: another seed draws others.
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     seed: i64,
+    #[command(flatten)]
+    signers: SignersArgs,
     /// How to answer.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -115,13 +120,27 @@ async fn verify_workflow(args: &VerifyArgs) -> Exit {
         Ok(results) => results,
         Err(error) => return fail_run(&error),
     };
-    let findings = match results_of_store(&opened, &results).await {
-        Ok(findings) => findings,
+    let looked = async {
+        let mut findings = results_of_store(&opened, &results).await?;
+        let found = results.iter().filter_map(|result| result.manifest());
+        let keys: BTreeSet<Digest> = found.map(|manifest| manifest.key).collect();
+        let keys: Vec<Digest> = keys.into_iter().collect();
+        let signed = findings.with_signatures(&opened.store, &keys, "").await?;
+        Ok((findings, signed, args.signers.of_workflow(&opened.plan, &*opened.trust)?))
+    };
+    let (findings, signed, allowed) = match looked.await {
+        Ok(looked) => looked,
         Err(exit) => return exit,
     };
     let help =
         "`galeras cache verify --repair` removes what is damaged, and a run computes it anew";
     let exit = told(&findings, help, args.format);
+    if exit == Exit::Done {
+        let told = signed.told(allowed.as_ref(), args.format);
+        if told != Exit::Done {
+            return told;
+        }
+    }
     let missing = results
         .iter()
         .filter(|result| matches!(result, StoredResult::Missing(_) | StoredResult::Unknown(_)));
@@ -138,6 +157,24 @@ async fn verify_workflow(args: &VerifyArgs) -> Exit {
     match args.recompute {
         Some(steps) if !damaged => opened.recompute(args, &results, steps).await,
         _ => exit,
+    }
+}
+
+impl Findings {
+    /// Looks at the signatures of these results, too. `folder` is where the store is, with a `/`.
+    async fn with_signatures(
+        &mut self,
+        store: &Store,
+        keys: &[Digest],
+        folder: &str,
+    ) -> Result<SignedResults, Exit> {
+        let signed = SignedResults::of(store, keys).await?;
+        self.files += signed.files;
+        for key in &signed.wrong {
+            let file = format!("{folder}signatures/{}/{key}.sig", key.shard());
+            self.wrong.push((file, "it is not a signature of the manifest of this key".into()));
+        }
+        Ok(signed)
     }
 }
 
@@ -221,17 +258,30 @@ async fn checked_bundle(args: &VerifyArgs) -> Result<Exit, Exit> {
     let (files, problems) = unpack(&mut bundle, &folder, |_| true)?;
     let mut wrong: Vec<(String, String)> =
         problems.into_iter().map(|problem| (problem.file, problem.problem)).collect();
-    let mut record = None;
+    let mut held = None;
     if wrong.is_empty() {
         let said = bundle.record().map_err(|error| fail_share(&error))?;
         let cache = folder.join("cache");
-        wrong = consistent(&cache.to_string_lossy(), &said).await?;
-        record = Some(said);
+        let store = open_store(&cache.to_string_lossy()).await?;
+        wrong = consistent(&store, &said).await?;
+        held = Some((said, store));
     }
     let read = std::fs::metadata(&args.file).map_or(0, |about| about.len());
-    let findings = Findings { files, wrong, read };
+    let mut findings = Findings { files, wrong, read };
+    let (mut record, mut signed) = (None, None);
+    if let Some((said, store)) = held {
+        let keys: BTreeSet<Digest> = said.steps.iter().map(|step| step.key).collect();
+        let keys: Vec<Digest> = keys.into_iter().collect();
+        let found = findings.with_signatures(&store, &keys, "cache/").await?;
+        // They are among the files that were counted.
+        findings.files = files;
+        (record, signed) = (Some(said), Some(found));
+    }
     let help = "get the bundle again from where it came from";
-    let exit = told(&findings, help, args.format);
+    let mut exit = told(&findings, help, args.format);
+    if let (Some(signed), Exit::Done) = (signed, exit) {
+        exit = signed.told(args.signers.named()?.as_ref(), args.format);
+    }
     let (Some(steps), Some(record), Exit::Done) = (args.recompute, record, exit) else {
         return Ok(exit);
     };
@@ -254,8 +304,7 @@ async fn checked_bundle(args: &VerifyArgs) -> Result<Exit, Exit> {
 
 /// Whether the results in an unpacked bundle are those that it says it holds, and their tables those
 /// that they name.
-async fn consistent(cache: &str, record: &BundleRecord) -> Result<Vec<(String, String)>, Exit> {
-    let store = open_store(cache).await?;
+async fn consistent(store: &Store, record: &BundleRecord) -> Result<Vec<(String, String)>, Exit> {
     let mut wrong = Vec::new();
     let mut manifests = Vec::new();
     for step in &record.steps {

@@ -7,13 +7,13 @@ use super::expander::Expander;
 use super::file::read_named;
 use super::locked_analysis::RegisteredSteps;
 use super::lockfile::LockFile;
-use super::model::{ExpandedPlan, Plan, PlannedRemote};
+use super::model::{ExpandedPlan, Plan, PlannedRemote, PlannedSigners};
 use super::params::{command_line_params, settings_here};
 use super::settings::{Locking, PlanSettings};
 use crate::code::Code;
 use crate::operator::Registry;
 use crate::visible::shell_word;
-use crate::workflow::{Diagnostic, Diagnostics, Source, SourceSpan, Span};
+use crate::workflow::{Diagnostic, Diagnostics, RemoteSpec, Source, SourceSpan, Span};
 
 /// Plans the workflow in `file`. Without a plan, the diagnostics hold at least one error;
 /// with one, warnings at most.
@@ -55,7 +55,7 @@ pub async fn plan(
     expander.check_prereg(&workflow);
     expander.check_places(file);
     let (expanded, mut diagnostics) = expander.finish();
-    let remote = workflow.remote.as_ref().and_then(|text| {
+    let remote = workflow.remote.as_ref().and_then(|RemoteSpec { url: text, .. }| {
         let place = SourceSpan::new(&workflow.source, text.span);
         let remote = PlannedRemote::of(&text.value, &base, place);
         if remote.is_none() {
@@ -64,6 +64,11 @@ pub async fn plan(
             diagnostics.push(problem.with_help("as in `https://example.org/study/cache`"));
         }
         remote
+    });
+    let signers = workflow.remote.as_ref().and_then(|remote| remote.allowed_signers.as_ref());
+    let allowed_signers = signers.map(|text| PlannedSigners {
+        path: base.join(&text.value),
+        place: SourceSpan::new(&workflow.source, text.span),
     });
     if diagnostics.has_errors() {
         diagnostics.sort();
@@ -75,6 +80,8 @@ pub async fn plan(
     let ExpandedPlan { steps, outputs, report, limits, scopes, files } = expanded;
     let mut written_in = vec![settings.working_dir.join(file)];
     written_in.extend(files.into_iter().map(|path| settings.working_dir.join(path)));
+    let signers = allowed_signers.iter().map(|signers| settings.working_dir.join(&signers.path));
+    written_in.extend(signers);
     let plan = Plan {
         name,
         file: display,
@@ -85,6 +92,7 @@ pub async fn plan(
         report,
         limits,
         remote,
+        allowed_signers,
         downloads,
         written_in,
         workflow,

@@ -55,7 +55,7 @@ pub use locked_analysis::{LockedAnalysis, LockedStep};
 pub use lockfile::{LockFile, LockedFile, LockedProgram, LockedSnapshot, LockedVersion, lock_path};
 pub use model::{
     Check, CheckKind, OutputFormat, PictureFormat, Plan, PlannedLimit, PlannedOutput,
-    PlannedRemote, PlannedStep,
+    PlannedRemote, PlannedSigners, PlannedStep,
 };
 pub use planned_report::{PlannedPart, PlannedReport, PlannedSection};
 pub use preflight::preflight;

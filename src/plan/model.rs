@@ -36,6 +36,8 @@ pub struct Plan {
     pub limits: Vec<PlannedLimit>,
     /// Where results may come from as well.
     pub remote: Option<PlannedRemote>,
+    /// Whose signed results are taken from a remote; `None` if signatures are not demanded.
+    pub allowed_signers: Option<PlannedSigners>,
     /// The folder for what steps fetch.
     pub downloads: PathBuf,
     /// The files that it is written in: its own first, then those that it embeds, and contracts.
@@ -128,6 +130,22 @@ pub struct PlannedRemote {
     pub access: Access,
     /// The value.
     pub place: SourceSpan,
+}
+
+/// The file of allowed signers that a workflow names.
+#[derive(Clone, Debug)]
+pub struct PlannedSigners {
+    /// The file.
+    pub path: PathBuf,
+    /// The value.
+    pub place: SourceSpan,
+}
+
+impl PlannedSigners {
+    /// What it takes to read it.
+    pub fn access(&self) -> Access {
+        Access::Read { path: self.path.clone() }
+    }
 }
 
 impl PlannedRemote {

@@ -14,6 +14,7 @@ use super::input::{blobs, input_order, input_size, open};
 use super::key::{StepKey, StepManifests, step_key};
 use super::row_step::{RowCounts, RowInput, RowRun};
 use super::{fan_out_step, paid_step, row_step};
+use crate::digest::Digest;
 use crate::operator::{Lowering, Port, Ports, StepError};
 use crate::plan::{Plan, PlannedStep};
 use crate::session::{guarded, open_table, ordered_session};
@@ -52,12 +53,7 @@ async fn computed(
 ) -> Result<Manifest, RunError> {
     let started = Instant::now();
     let step = &plan.steps[at];
-    for demand in step.step.demands() {
-        if let Some(refused) = cx.lower.consent.refusal(&demand.access) {
-            let message = format!("the step {}", refused.message);
-            return Err(StepError::new(message).help(refused.help).into());
-        }
-    }
+    require_consent(step, cx)?;
     let mut inputs = BTreeMap::new();
     let session = match step.step.lowering() {
         // Keeps the order of stored rows.
@@ -131,6 +127,38 @@ async fn computed(
         "result stored"
     );
     Ok(manifest)
+}
+
+/// Computes just these rows of a row step and stores their tables, of which no manifest tells.
+pub(super) async fn compute_rows(
+    step: &PlannedStep,
+    recipe: Digest,
+    input: RowInput,
+    cx: &StepContext,
+    turn: OwnedSemaphorePermit,
+) -> Result<Vec<PortArtifact>, RunError> {
+    let Lowering::Row(row) = step.step.lowering() else {
+        return Err(StepError::new("a defect: the step does not compute row by row").into());
+    };
+    require_consent(step, cx)?;
+    let turn = Turn::new(turn);
+    let writer = PortWriter { step, cx, turn: &turn };
+    let computed = async {
+        let run = row_step::open(cx, row, input, recipe).await?;
+        Ok::<_, RunError>(writer.row_ports(run).await?.0)
+    };
+    let gave_up = |panic| format!("a library gave up while rows were computed: {panic}");
+    guarded(computed).await.map_err(|panic| StepError::new(gave_up(panic)))?
+}
+
+fn require_consent(step: &PlannedStep, cx: &StepContext) -> Result<(), RunError> {
+    for demand in step.step.demands() {
+        if let Some(refused) = cx.lower.consent.refusal(&demand.access) {
+            let message = format!("the step {}", refused.message);
+            return Err(StepError::new(message).help(refused.help).into());
+        }
+    }
+    Ok(())
 }
 
 /// The turn of a step to compute, which ends when its last table is encoded.

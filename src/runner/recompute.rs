@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::compute::compute;
@@ -91,6 +91,13 @@ impl Recomputation<'_> {
             }
         }
         let key = step_key(self.plan, step, self.done)?;
+        let cx = self.context(at, scratch)?;
+        compute(self.plan, at, &key, self.done, &cx, self.turn().await?).await
+    }
+
+    /// What a step is computed with, into `scratch`.
+    pub(super) fn context(&self, at: usize, scratch: &Store) -> Result<StepContext, RunError> {
+        let step = &self.plan.steps[at];
         let spending = RunSpending::new(self.plan);
         let surroundings = Surroundings {
             events: &self.events,
@@ -100,10 +107,13 @@ impl Recomputation<'_> {
             resources: self.resources,
         };
         let bytes = input_size(step, self.done).map(|(_, bytes)| bytes);
-        let cx = StepContext::new(self.plan, step, scratch, surroundings, bytes, true)?;
+        StepContext::new(self.plan, step, scratch, surroundings, bytes, true)
+    }
+
+    /// Nothing else is computed meanwhile.
+    pub(super) async fn turn(&self) -> Result<OwnedSemaphorePermit, RunError> {
         let turn = Arc::new(Semaphore::new(1)).acquire_owned().await;
-        let turn = turn.map_err(|_| RunError::Interrupted)?;
-        compute(self.plan, at, &key, self.done, &cx, turn).await
+        turn.map_err(|_| RunError::Interrupted)
     }
 }
 

@@ -2,12 +2,15 @@
 //! somebody needs it: an output, a data test without a known outcome, or a step that is computed.
 //!
 //! A remote is a convenience. If it is down, lies, or lacks a file, there is a warning, and the run
-//! computes what it would have computed without it.
+//! computes what it would have computed without it. Where signatures are demanded, a result without
+//! a good one by an allowed signer is as if it were not there.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
+use galeras_signatures::{AllowedSigners, SignatureFile};
 use tracing::debug;
 
 use super::check::open_checks;
@@ -16,19 +19,42 @@ use super::key::StepManifests;
 use crate::digest::Digest;
 use crate::event::{EventSink, RunEvent};
 use crate::plan::Plan;
-use crate::store::{CopyError, Manifest, Offer, PortArtifact, Store};
+use crate::store::{
+    CopyError, Manifest, Offer, PortArtifact, SIGNATURE_NAMESPACE, Store, StoredManifest,
+};
+
+/// Whose results are taken from a remote.
+#[derive(Clone, Debug)]
+pub struct SignatureDemand {
+    /// Whose signatures are accepted.
+    pub signers: AllowedSigners,
+    /// The file that says so, for messages.
+    pub file: String,
+}
 
 /// A store elsewhere, and what a run has had from it.
 pub struct Remote {
     store: Store,
+    demand: Option<SignatureDemand>,
     /// What it has under a key, for keys that were asked for.
-    offers: Mutex<HashMap<Digest, Option<Arc<Manifest>>>>,
+    offers: Mutex<HashMap<Digest, Option<Offered>>>,
+    /// Warnings that nobody could be told yet: the step, and what is wrong.
+    untold: Mutex<Vec<(Option<String>, String)>>,
     /// Keys whose results turned out to be unusable.
     denied: Mutex<HashSet<Digest>>,
     /// Nothing more is asked: it could not be reached.
     trouble: Mutex<Option<String>>,
     files: AtomicU64,
     bytes: AtomicU64,
+}
+
+/// A result of the remote that may be used.
+#[derive(Clone)]
+struct Offered {
+    manifest: Arc<Manifest>,
+    stored: Arc<StoredManifest>,
+    /// What is known of its signatures: nothing if none are demanded.
+    signatures: SignatureFile,
 }
 
 /// What was fetched.
@@ -41,14 +67,17 @@ pub struct Fetched {
 }
 
 impl Remote {
-    /// The store at `location`, as [`Store::open_remote`] takes it. Nothing is asked yet.
+    /// The store at `location`, as [`Store::open_remote`] takes it. Nothing is asked yet. With a
+    /// demand only signed results are taken from it.
     ///
     /// # Errors
     /// If there cannot be such a store.
-    pub async fn open(location: &str) -> Result<Self, RunError> {
+    pub async fn open(location: &str, demand: Option<SignatureDemand>) -> Result<Self, RunError> {
         Ok(Self {
             store: Store::open_remote(location).await?,
+            demand,
             offers: Mutex::default(),
+            untold: Mutex::default(),
             denied: Mutex::default(),
             trouble: Mutex::default(),
             files: AtomicU64::new(0),
@@ -71,6 +100,21 @@ impl Remote {
         locked(&self.trouble).clone()
     }
 
+    /// What signatures are demanded of it.
+    pub fn demand(&self) -> Option<&SignatureDemand> {
+        self.demand.as_ref()
+    }
+
+    /// The warnings that nobody was told yet, in words; they count as told then.
+    pub fn untold(&self) -> Vec<String> {
+        let untold = std::mem::take(&mut *locked(&self.untold));
+        let words = |(step, message): (Option<String>, String)| match step {
+            Some(step) => format!("{step}: {message}"),
+            None => message,
+        };
+        untold.into_iter().map(words).collect()
+    }
+
     /// What was fetched so far.
     pub fn fetched(&self) -> Fetched {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
@@ -86,24 +130,39 @@ impl Remote {
         key: &Digest,
         events: Option<&dyn EventSink>,
     ) -> Option<Arc<Manifest>> {
+        if let Some(events) = events {
+            for (step, message) in std::mem::take(&mut *locked(&self.untold)) {
+                events.send(RunEvent::Warning { step, message });
+            }
+        }
         if self.trouble().is_some() || locked(&self.denied).contains(key) {
             return None;
         }
         if let Some(known) = locked(&self.offers).get(key) {
-            return known.clone();
+            return known.as_ref().map(|offered| Arc::clone(&offered.manifest));
         }
         let planned = &plan.steps[step];
-        let doubt = |message: String| warn(events, Some(planned.name.clone()), message);
+        let doubt = |message: String| self.warn(events, Some(planned.name.clone()), message);
         let offer = match self.store.offer(key).await {
-            Ok(Offer::Manifest(manifest)) => {
-                let ports: Vec<&str> = manifest.ports.iter().map(|p| p.port.as_str()).collect();
-                let own: Vec<&str> = planned.step.ports().iter().map(|port| port.name).collect();
-                if ports == own {
-                    debug!(%key, "the remote has the result");
-                    Some(Arc::new(*manifest))
-                } else {
-                    doubt(format!("{} has a result with other tables; computing", self.location()));
-                    None
+            Ok(Offer::Manifest(stored)) => {
+                let ports = stored.manifest().ports.iter().map(|port| port.port.as_str());
+                let own = planned.step.ports().iter().map(|port| port.name);
+                match (ports.eq(own), self.signatures(&stored).await) {
+                    (false, _) => {
+                        let from = self.location();
+                        doubt(format!("{from} has a result with other tables; computing"));
+                        None
+                    }
+                    (true, Ok(signatures)) => {
+                        debug!(%key, "the remote has the result");
+                        let manifest = Arc::new(stored.manifest().clone());
+                        Some(Offered { manifest, stored: Arc::new(*stored), signatures })
+                    }
+                    (true, Err(refusal)) => {
+                        let from = self.location();
+                        doubt(format!("the result of this step in {from} {refusal}; computing"));
+                        None
+                    }
                 }
             }
             Ok(Offer::Nothing) => None,
@@ -116,13 +175,36 @@ impl Remote {
                 let first = locked(&self.trouble).replace(error.to_string()).is_none();
                 if first {
                     let message = "the remote cannot be reached, and nothing comes from it";
-                    warn(events, None, format!("{message}: {error}"));
+                    self.warn(events, None, format!("{message}: {error}"));
                 }
                 return None;
             }
         };
-        locked(&self.offers).insert(*key, offer.clone());
-        offer
+        let manifest = offer.as_ref().map(|offered| Arc::clone(&offered.manifest));
+        locked(&self.offers).insert(*key, offer);
+        manifest
+    }
+
+    /// The signatures of a result, if there is one by an allowed signer, or none is demanded.
+    ///
+    /// # Errors
+    /// In words that follow “the result”, why it is not taken.
+    async fn signatures(&self, stored: &StoredManifest) -> Result<SignatureFile, String> {
+        let Some(SignatureDemand { signers, file }) = &self.demand else {
+            return Ok(SignatureFile::default());
+        };
+        let key = &stored.manifest().key;
+        let signatures = self.store.offered_signatures(key).await;
+        let signatures =
+            signatures.map_err(|error| format!("has a signature that cannot be had: {error}"))?;
+        let now = SystemTime::now();
+        match signers.accept(&signatures, SIGNATURE_NAMESPACE, stored.bytes(), now) {
+            Ok(signer) => {
+                debug!(%key, signer, "signed");
+                Ok(signatures)
+            }
+            Err(refusal) => Err(format!("{refusal} (allowed signers: {file})")),
+        }
     }
 
     /// Fetches what is needed of a result at once: these ports, and what open data tests read. The
@@ -138,11 +220,11 @@ impl Remote {
     ) -> Result<bool, RunError> {
         let mut needed = ports.clone();
         for (port, check) in open_checks(plan, step, to, manifest).await {
-            match self.store.copy_check(to, &check).await {
-                Ok(true) => {}
-                Ok(false) | Err(_) => {
-                    needed.insert(port);
-                }
+            // Nobody signs outcomes: where signatures are demanded, the tables are tested here.
+            let known = self.demand.is_none()
+                && matches!(self.store.copy_check(to, &check).await, Ok(true));
+            if !known {
+                needed.insert(port);
             }
         }
         for port in manifest.ports.iter().filter(|port| needed.contains(port.port.as_str())) {
@@ -206,7 +288,7 @@ impl Remote {
 
     /// Says that a result cannot be had, and does not ask for it again.
     fn deny(&self, key: Digest, step: &str, cause: &str, events: &dyn EventSink) {
-        warn(Some(events), Some(step.to_string()), format!("{cause}; computing"));
+        self.warn(Some(events), Some(step.to_string()), format!("{cause}; computing"));
         locked(&self.denied).insert(key);
     }
 
@@ -217,14 +299,22 @@ impl Remote {
                 return Ok(());
             }
         }
-        Ok(to.put_manifest(manifest).await?)
+        let offered = locked(&self.offers).get(&manifest.key).cloned().flatten();
+        match offered {
+            Some(offered) if *offered.manifest == *manifest => {
+                Ok(to.put_signed(&offered.stored, offered.signatures).await?)
+            }
+            _ => Ok(to.put_manifest(manifest).await?),
+        }
     }
-}
 
-fn warn(events: Option<&dyn EventSink>, step: Option<String>, message: String) {
-    tracing::warn!("{message}");
-    if let Some(events) = events {
-        events.send(RunEvent::Warning { step, message });
+    /// Says it now, or keeps it for whoever can say it.
+    fn warn(&self, events: Option<&dyn EventSink>, step: Option<String>, message: String) {
+        tracing::warn!("{message}");
+        match events {
+            Some(events) => events.send(RunEvent::Warning { step, message }),
+            None => locked(&self.untold).push((step, message)),
+        }
     }
 }
 

@@ -49,7 +49,9 @@ pub async fn stored_results(plan: &Plan, store: &Store) -> Result<Vec<StoredResu
                 Ok(key) => {
                     let key = key.preimage.key();
                     match store.offer(&key).await? {
-                        Offer::Manifest(manifest) => StoredResult::Found(Arc::new(*manifest)),
+                        Offer::Manifest(manifest) => {
+                            StoredResult::Found(Arc::new(manifest.into_manifest()))
+                        }
                         Offer::Nothing => StoredResult::Missing(key),
                         Offer::Unusable(cause) => StoredResult::Damaged(key, cause),
                     }

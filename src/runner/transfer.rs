@@ -5,13 +5,17 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use futures::StreamExt;
+use galeras_signatures::{SignatureFile, SigningKey};
 use tokio::sync::OnceCell;
 
 use super::check::outcome_keys;
 use super::error::RunError;
 use crate::digest::Digest;
+use crate::operator::StepError;
 use crate::plan::Plan;
-use crate::store::{CopyError, Manifest, PortArtifact, Store};
+use crate::store::{
+    CopyError, Manifest, Offer, PortArtifact, SIGNATURE_NAMESPACE, Store, StoredManifest,
+};
 
 /// How many results are on their way at once.
 const PARALLEL: usize = 8;
@@ -23,6 +27,10 @@ pub struct Transfer<'a> {
     results: Vec<(usize, Arc<Manifest>)>,
     /// Tables that stay where they are.
     left_out: HashSet<Digest>,
+    /// What signs each result in the store that it goes to.
+    key: Option<&'a SigningKey>,
+    /// Whether outcomes of data tests are sent, too.
+    outcomes: bool,
 }
 
 /// What came of a transfer.
@@ -36,6 +44,8 @@ pub struct Transferred {
     pub bytes: u64,
     /// Tables that were there already.
     pub present: u64,
+    /// Results that have a signature there.
+    pub signed: u64,
     /// Steps whose results the store they come from does not have, and why.
     pub lacking: Vec<(String, String)>,
 }
@@ -50,12 +60,27 @@ enum Sent {
 impl<'a> Transfer<'a> {
     /// The results of these steps.
     pub fn new(plan: &'a Plan, results: Vec<(usize, Arc<Manifest>)>) -> Self {
-        Self { plan, results, left_out: HashSet::new() }
+        Self { plan, results, left_out: HashSet::new(), key: None, outcomes: true }
     }
 
     /// The same without these tables, whose manifests are sent nevertheless.
     pub fn without(self, left_out: HashSet<Digest>) -> Self {
         Self { left_out, ..self }
+    }
+
+    /// The same, each manifest signed with this key.
+    pub fn signed(self, key: &'a SigningKey) -> Self {
+        Self { key: Some(key), ..self }
+    }
+
+    /// The same without outcomes of data tests, which nobody signs.
+    pub fn without_outcomes(self) -> Self {
+        Self { outcomes: false, ..self }
+    }
+
+    /// How many results there are.
+    pub fn results(&self) -> u64 {
+        self.results.len() as u64
     }
 
     /// The tables, each once.
@@ -91,6 +116,8 @@ impl<'a> Transfer<'a> {
         to: &Store,
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<Transferred, RunError> {
+        // Whoever cleans the store waits until the tables are named by manifests.
+        let _writing = to.shared_lock().await?;
         let cells: HashMap<Digest, OnceCell<Sent>> =
             self.tables().into_keys().map(|blob| (blob, OnceCell::new())).collect();
         let mut report = Transferred::default();
@@ -101,21 +128,28 @@ impl<'a> Transfer<'a> {
                     let Some(cell) = cells.get(&port.blob) else { continue };
                     let sent = cell.get_or_try_init(|| table(from, to, port, progress)).await?;
                     if let Sent::Lacking(cause) = sent {
-                        return Ok(Some((self.plan.steps[*at].name.clone(), cause.clone())));
+                        return Ok(Err((self.plan.steps[*at].name.clone(), cause.clone())));
                     }
                 }
-                for (_, check) in outcome_keys(self.plan, *at, manifest) {
-                    from.copy_check(to, &check).await?;
+                if self.outcomes {
+                    for (_, check) in outcome_keys(self.plan, *at, manifest) {
+                        from.copy_check(to, &check).await?;
+                    }
                 }
-                to.put_manifest(manifest).await?;
-                Ok::<_, RunError>(None)
+                let (manifest, signatures) = self.named(from, to, manifest).await?;
+                let signed = !signatures.is_empty();
+                to.put_signed(&manifest, signatures).await?;
+                Ok::<_, RunError>(Ok(signed))
             }
         });
         let mut work = futures::stream::iter(work).buffered(PARALLEL);
-        while let Some(lacking) = work.next().await {
-            match lacking? {
-                None => report.results += 1,
-                Some(lacking) => report.lacking.push(lacking),
+        while let Some(result) = work.next().await {
+            match result? {
+                Ok(signed) => {
+                    report.results += 1;
+                    report.signed += u64::from(signed);
+                }
+                Err(lacking) => report.lacking.push(lacking),
             }
         }
         drop(work);
@@ -130,6 +164,48 @@ impl<'a> Transfer<'a> {
             }
         }
         Ok(report)
+    }
+
+    /// The manifest of a result as it is to be in `to`, byte by byte, and its signatures: those that
+    /// came with it, those that are there, and that of the own key. If the same result is there, it
+    /// stays as it is, unless only ours is signed.
+    async fn named(
+        &self,
+        from: &Store,
+        to: &Store,
+        manifest: &Manifest,
+    ) -> Result<(StoredManifest, SignatureFile), RunError> {
+        let own = match from.offer(&manifest.key).await? {
+            // Another one than was asked for is none; labels may have been changed on the way.
+            Offer::Manifest(stored) if stored.manifest() == manifest => *stored,
+            Offer::Manifest(_) | Offer::Nothing | Offer::Unusable(_) => {
+                StoredManifest::of(manifest.clone())?
+            }
+        };
+        let of = |signatures: SignatureFile, stored: &StoredManifest| {
+            signatures.only_of(SIGNATURE_NAMESPACE, stored.bytes())
+        };
+        let signatures = of(from.offered_signatures(&manifest.key).await?, &own);
+        let there = to.offered_signatures(&manifest.key).await?;
+        let (stored, signatures) = match to.offer(&manifest.key).await? {
+            Offer::Manifest(other) if other.bytes() == own.bytes() => {
+                let both = of(signatures.and(there), &own);
+                (own, both)
+            }
+            Offer::Manifest(other) if other.is_same_result(&own) => {
+                let theirs = of(there, &other);
+                match theirs.is_empty() && !signatures.is_empty() {
+                    true => (own, signatures),
+                    false => (*other, theirs),
+                }
+            }
+            Offer::Manifest(_) | Offer::Nothing | Offer::Unusable(_) => (own, signatures),
+        };
+        let Some(key) = self.key else { return Ok((stored, signatures)) };
+        let signature = key.sign(SIGNATURE_NAMESPACE, stored.bytes());
+        let signature = signature.map_err(|error| StepError::new(error.to_string()))?;
+        let signatures = of(signatures.and([signature]), &stored);
+        Ok((stored, signatures))
     }
 }
 

@@ -31,7 +31,7 @@ use crate::store::{Manifest, PortArtifact, Store};
 /// The store in a bundle: where a run finds it without being told.
 const CACHE: &str = "cache";
 /// What of a store is in a bundle.
-const STORED: [&str; 3] = ["actions", "blobs", "checks"];
+const STORED: [&str; 4] = ["actions", "blobs", "checks", "signatures"];
 /// Tables with more rows, or more bytes, are not written as CSV as well.
 const SMALL_ROWS: u64 = 1000;
 const SMALL_BYTES: u64 = 256 << 10;

@@ -2,7 +2,7 @@
 //!
 //! Layout: `actions/<aa>/<key>.json` manifests, `blobs/<aa>/<digest>.parquet` tables,
 //! `memo/<aa>/<recipe>/<blob>.json` parts of row-precise reuse, `checks/<aa>/<key>.json`
-//! outcomes of assertions, `outputs/<aa>/<content>/<id>.json` origins of output files,
+//! outcomes of assertions, `signatures/<aa>/<key>.sig` who vouches for a manifest, `outputs/<aa>/<content>/<id>.json` origins of output files,
 //! `runs/<time>-<id>.json` records of runs, `verified.log`, `locks/`, `tmp/`. All JSON ends in a
 //! digest of its own (`sealed`).
 //! Names are digests that the caller computed; a name that was read from the store is never
@@ -157,14 +157,17 @@ impl Store {
         Ok(manifest.filter(|manifest| manifest.key == *key))
     }
 
-    /// Stores a manifest. Its blobs must have been committed before.
+    /// Stores a manifest, unsigned. Its blobs must have been committed before.
     pub async fn put_manifest(&self, manifest: &Manifest) -> Result<(), StoreError> {
+        // Signatures are of the manifest that was there.
+        self.inner.backend.remove(&signature_name(&manifest.key)).await?;
         self.write_sealed(&manifest_name(&manifest.key), manifest).await
     }
 
     /// Removes a manifest, if there is one. Its blobs stay until they are collected.
     pub async fn forget(&self, key: &Digest) -> Result<(), StoreError> {
-        self.inner.backend.remove(&manifest_name(key)).await.map(|_| ())
+        self.inner.backend.remove(&manifest_name(key)).await?;
+        self.inner.backend.remove(&signature_name(key)).await.map(|_| ())
     }
 
     /// The finished parts of a recipe whose blobs may be used, sorted by blob, and the blobs that
@@ -252,6 +255,10 @@ impl Store {
 
 pub(super) fn manifest_name(key: &Digest) -> String {
     format!("actions/{}/{key}.json", key.shard())
+}
+
+pub(super) fn signature_name(key: &Digest) -> String {
+    format!("signatures/{}/{key}.sig", key.shard())
 }
 
 pub(super) fn blob_name(digest: &Digest) -> String {

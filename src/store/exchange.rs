@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, StreamExt};
+use galeras_signatures::SignatureFile;
 use object_store::ObjectStoreExt as _;
 use tokio::io::AsyncReadExt as _;
 
@@ -19,9 +20,10 @@ use super::descendants::StoredOutcome;
 use super::error::{StoreError, StoreErrorKind};
 use super::manifest::{Manifest, PortArtifact, Unreadable};
 use super::sealed::unseal;
+use super::signed::StoredManifest;
 use super::soundness::{BlobState, Scrutiny};
 use super::verify::{compare, read_table};
-use crate::digest::Digest;
+use crate::digest::{Digest, table_digest};
 
 /// How long another store may say nothing, before a table and while it sends one.
 const SILENCE: Duration = Duration::from_secs(20);
@@ -33,7 +35,7 @@ const CHUNK: usize = 1 << 18;
 #[derive(Debug)]
 pub enum Offer {
     /// A result.
-    Manifest(Box<Manifest>),
+    Manifest(Box<StoredManifest>),
     /// Nothing.
     Nothing,
     /// Something that cannot be used, for this reason.
@@ -61,14 +63,23 @@ impl Store {
         let Some(bytes) = self.in_time(self.inner.backend.read(&name)).await? else {
             return Ok(Offer::Nothing);
         };
-        Ok(match Manifest::parse(&bytes) {
-            Ok(manifest) if manifest.key == *key && manifest.preimage.key() == *key => {
-                Offer::Manifest(Box::new(manifest))
-            }
+        Ok(match StoredManifest::parse(bytes) {
+            Ok(stored) if is_of(stored.manifest(), key) => match implausible(stored.manifest()) {
+                None => Offer::Manifest(Box::new(stored)),
+                Some(cause) => Offer::Unusable(cause),
+            },
             Ok(_) => Offer::Unusable("it has the result of another key".into()),
             Err(Unreadable::OtherFormat(_)) => Offer::Nothing,
             Err(Unreadable::Damaged(cause)) => Offer::Unusable(cause),
         })
+    }
+
+    /// The signatures of what the store has under a key, unless it says nothing for too long.
+    ///
+    /// # Errors
+    /// If the store cannot be reached.
+    pub async fn offered_signatures(&self, key: &Digest) -> Result<SignatureFile, StoreError> {
+        self.in_time(self.signatures(key)).await
     }
 
     /// Whether the store has a sound table of this digest; of an object in a bucket, whether it has
@@ -177,9 +188,28 @@ impl Store {
         if !unseal::<StoredOutcome>(&bytes).is_ok_and(|outcome| outcome.key == *key) {
             return Ok(false);
         }
-        to.inner.backend.write(&name, bytes).await?;
+        to.write_changed(&name, &bytes).await?;
         Ok(true)
     }
+}
+
+/// More rows or bytes than any table has. Sums of what manifests say stay far from overflow.
+const BEYOND_ALL: u64 = 1 << 48;
+
+/// What a manifest says that cannot be so, whatever is in its tables.
+fn implausible(manifest: &Manifest) -> Option<String> {
+    let Manifest { ports, computed_rows, reused_rows, retry_rows, .. } = manifest;
+    let of_ports = ports.iter().flat_map(|port| [port.rows, port.bytes]);
+    let mut numbers = of_ports.chain([*computed_rows, *reused_rows, *retry_rows]);
+    if numbers.any(|number| number >= BEYOND_ALL) {
+        return Some("it says a size that no table has".into());
+    }
+    let odd = ports.iter().find(|port| table_digest(&port.columns, port.rows) != port.digest);
+    odd.map(|port| format!("the digest of its table `{}` is not that of its columns", port.port))
+}
+
+fn is_of(manifest: &Manifest, key: &Digest) -> bool {
+    manifest.key == *key && manifest.preimage.key() == *key
 }
 
 /// The content of a file, piece by piece.

@@ -75,11 +75,18 @@ impl Store {
         }
         let runs = self.recent_runs(usize::MAX).await?;
         let mut removals = Removals::new(&contents, &runs, &policy, SystemTime::now());
+        let gone: HashSet<&String> = removals.manifests.iter().collect();
+        let keys = contents.manifests.iter().map(|manifest| &manifest.key);
+        let kept = keys.filter(|key| !gone.contains(&manifest_name(key)));
+        let mut loose = self.loose_signatures(kept).await?;
         // Where there are no locks, a run may be about to name what it just wrote.
         if matches!(backend, Backend::Bucket { .. }) {
             let settled = SystemTime::now().checked_sub(DAY);
-            removals.blobs.retain(|blob| settled.is_some_and(|settled| blob.modified < settled));
+            let old = |entry: &ObjectEntry| settled.is_some_and(|time| entry.modified < time);
+            removals.blobs.retain(old);
+            loose.retain(old);
         }
+        removals.others.extend(loose.into_iter().map(|entry| entry.name));
         if let (Some(older), false) = (policy.older_than, policy.dry_run) {
             let limit = SystemTime::now().checked_sub(older);
             let old = |entry: &ObjectEntry| limit.is_some_and(|limit| entry.modified < limit);
@@ -115,7 +122,7 @@ impl Store {
 /// The names of the objects to remove.
 struct Removals {
     manifests: Vec<String>,
-    /// Parts, remembered checks, and origins of output files that are no more.
+    /// Parts, remembered checks, signatures, and origins of output files that are no more.
     others: Vec<String>,
     blobs: Vec<ObjectEntry>,
 }

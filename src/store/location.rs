@@ -15,8 +15,18 @@ use super::error::{StoreError, StoreErrorKind};
 use crate::digest::Digest;
 
 /// The folders inside a store that is a folder. All of its files are in them.
-pub const STORE_FOLDERS: &[&str] =
-    &["actions", "blobs", "checks", "downloads", "locks", "memo", "outputs", "runs", "tmp"];
+pub const STORE_FOLDERS: &[&str] = &[
+    "actions",
+    "blobs",
+    "checks",
+    "downloads",
+    "locks",
+    "memo",
+    "outputs",
+    "runs",
+    "signatures",
+    "tmp",
+];
 
 /// Where a store is.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -26,6 +26,7 @@ mod manifest;
 mod output_record;
 mod record;
 mod sealed;
+mod signed;
 mod soundness;
 mod spending;
 #[cfg(test)]
@@ -50,6 +51,7 @@ pub use manifest::{
 };
 pub use output_record::{OutputOrigin, OutputRecord};
 pub use record::{RunRecord, RunSettings};
+pub use signed::{SIGNATURE_NAMESPACE, SignatureState, StoredManifest};
 pub use soundness::{BlobState, Scrutiny};
 pub use spending::SpendingLedger;
 pub use time::timestamp;

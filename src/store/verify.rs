@@ -49,6 +49,8 @@ pub enum FindingKind {
     DamagedOutcome,
     /// The record of where an output file comes from is not what its own digest says.
     DamagedOrigin,
+    /// A signature is not of the manifest beside it, or cannot be read.
+    WrongSignature,
     /// The record of a run is not what its own digest says.
     DamagedRun,
 }
@@ -146,6 +148,13 @@ impl Store {
             claims.entry(*digest).or_default();
         }
 
+        for (name, step) in self.wrong_signatures(&contents.manifests).await? {
+            let detail = "it is not a signature of the manifest of this key".to_string();
+            let kind = FindingKind::WrongSignature;
+            let mut finding = Finding::new(kind, &name, detail, vec![name.clone()]);
+            finding.steps.push(step);
+            findings.push(finding);
+        }
         findings.extend(self.check_claims(claims, progress).await?);
         findings.sort_by(|a, b| a.object.cmp(&b.object).then(a.detail.cmp(&b.detail)));
         Ok(findings)

@@ -49,6 +49,9 @@ pub fn requests(plan: &Plan, steps: &[usize], out: Option<&Path>) -> Vec<AccessR
     if let Some(remote) = &plan.remote {
         add(&remote.access, REMOTE.into(), remote.place.clone());
     }
+    if let Some(signers) = &plan.allowed_signers {
+        add(&signers.access(), REMOTE.into(), signers.place.clone());
+    }
     for output in &plan.outputs {
         if output.input.tables.iter().all(|table| steps.contains(&table.step)) {
             let access = Access::Write { path: out.join(&output.path) };

@@ -64,8 +64,8 @@ pub use schema::json_schema;
 pub use source::{Position, Source, SourceSpan, Span};
 pub use spec::{
     Assert, AssertKind, AssertSeverity, BudgetSpec, Cells, Contract, From, KnownPart, Output,
-    Param, ParamType, Reference, ReportPart, ReportSection, ReportSpec, SchemaField, StepKind,
-    StepRef, StepSpec, Text, Workflow,
+    Param, ParamType, Reference, RemoteSpec, ReportPart, ReportSection, ReportSpec, SchemaField,
+    StepKind, StepRef, StepSpec, Text, Workflow,
 };
 pub use substitute::{Resolve, Scope, substitute, substitute_code, substitute_node};
 pub use suggest::did_you_mean;

@@ -10,7 +10,7 @@ use super::node::{Node, Value};
 use super::read_steps::Unindented;
 use super::reader::WorkflowReader;
 use super::source::Source;
-use super::spec::{StepSpec, Text, Workflow};
+use super::spec::{RemoteSpec, StepSpec, Text, Workflow};
 use crate::code::Code;
 
 /// The only format version so far.
@@ -56,7 +56,7 @@ impl WorkflowReader<'_> {
         self.format(&node);
         let name = self.optional_text(&node, "name");
         let description = self.optional_text(&node, "description");
-        let remote = self.optional_text(&node, "remote");
+        let remote = node.get("remote").and_then(|value| self.remote(value));
         let prereg = node.get("prereg").map(|value| self.prereg(value)).unwrap_or_default();
         let budget = node.entry("budget").and_then(|(key, value)| self.budget(key, value));
         let params = self.entries(&node, "params", |r, name, value| r.param(name, value));
@@ -105,6 +105,22 @@ impl WorkflowReader<'_> {
                 Vec::new()
             }
         }
+    }
+
+    /// A store elsewhere: its place, or a mapping that says more.
+    fn remote(&mut self, node: &Node) -> Option<RemoteSpec> {
+        const KEYS: [&str; 2] = ["url", "allowed_signers"];
+        if node.as_map().is_none() {
+            let url = self.text(node, "`remote`")?;
+            return Some(RemoteSpec { url, allowed_signers: None });
+        }
+        self.known_keys(node, "`remote`", &KEYS);
+        if node.get("url").is_none() {
+            self.missing("`remote`", "url", node, "add `url:`, a folder or the URL of a store");
+        }
+        let url = self.optional_text(node, "url");
+        let allowed_signers = self.optional_text(node, "allowed_signers");
+        url.map(|url| RemoteSpec { url, allowed_signers })
     }
 
     fn format(&mut self, node: &Node) {

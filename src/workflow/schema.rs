@@ -59,8 +59,22 @@ pub fn json_schema(operators: &[(&str, &str, Value)]) -> Value {
             "name": { "type": "string", "description": "The name of the workflow." },
             "description": { "type": "string", "description": "What the workflow is for." },
             "remote": {
-                "type": "string",
                 "description": "A store elsewhere whose results are as good as computed: a folder, or a URL.",
+                "anyOf": [
+                    { "type": "string" },
+                    {
+                        "type": "object",
+                        "required": ["url"],
+                        "additionalProperties": false,
+                        "properties": {
+                            "url": { "type": "string", "description": "A folder, or a URL." },
+                            "allowed_signers": {
+                                "description": "A file of allowed signers, as `ssh-keygen -Y verify` reads it, relative to this file: only results that one of them signed are taken.",
+                                "type": "string",
+                            },
+                        },
+                    },
+                ],
             },
             "prereg": {
                 "description": "The `regress` steps whose analysis `galeras lock` registers before there are answers.",

@@ -32,7 +32,7 @@ pub struct Workflow {
     /// `description`
     pub description: Option<Text>,
     /// `remote`
-    pub remote: Option<Text>,
+    pub remote: Option<RemoteSpec>,
     /// `prereg`: the names of steps.
     pub prereg: Vec<Text>,
     /// `budget`
@@ -59,6 +59,15 @@ impl Workflow {
     pub fn step(&self, name: &str) -> Option<&StepSpec> {
         self.steps.iter().find(|s| s.name.value == name)
     }
+}
+
+/// `remote`: a store elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteSpec {
+    /// A folder, or a URL.
+    pub url: Text,
+    /// The file that says whose signed results are taken from it.
+    pub allowed_signers: Option<Text>,
 }
 
 /// `budget`: what all steps of a workflow may spend together; numbers or expressions.

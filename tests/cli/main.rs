@@ -141,6 +141,7 @@ mod score_odd_texts;
 mod score_ports_and_reuse;
 mod secret_addresses;
 mod shown_tables;
+mod signed_remotes;
 mod sql_depth;
 mod sql_rules;
 mod staleness;

@@ -118,7 +118,7 @@ fn steps_come_out_again() {
     let project = project();
     project.run_ok(&[]);
     let said = project.run(&["verify", "w.yaml", "--recompute", "3"]).exits(0);
-    assert!(said.stdout.contains("5 of 5 tables equal"), "{said}");
+    assert!(said.stdout.contains("5 of 5 tables equal, 3 of 3 rows equal"), "{said}");
     // Nothing was added to the store, and nothing is left behind.
     project.run_ok(&[]).all_hit();
     assert!(project.left_behind().is_empty(), "{:?}", project.left_behind());
@@ -162,4 +162,89 @@ fn what_does_not_come_out_again_is_shown_by_rows_and_columns() {
     let said = project.run(&["verify", "w.yaml", "--recompute", "1"]).exits(0);
     assert!(said.stdout.contains("0 of 0 tables equal"), "{said}");
     assert!(said.stderr.contains("0 of 1 steps can be computed again here"), "{said}");
+}
+
+/// Steps that compute row by row: one that gives several rows for one, with a table of all together,
+/// and one whose rows drop out.
+const ROWS: &str = "galeras: 1
+steps:
+  table:
+    op: read
+    with: { path: data.csv, key: [id] }
+  asked:
+    op: prompt
+    from: table
+    with: { treatments: { plain: 'x is {{ x }}', polite: 'please, {{ x }}' } }
+  kept:
+    op: validate
+    from: table
+    with: { rules: [ { name: small, check: 'x < 900' } ] }
+";
+
+#[test]
+fn single_rows_come_out_again() {
+    let project = Project::new(ROWS);
+    project.write("data.csv", data());
+    project.run_ok(&[]);
+    let rows = |n: &str, seed: &str| {
+        let args = ["verify", "w.yaml", "--recompute", n, "--seed", seed, "--format", "json"];
+        let said = project.run(&args).exits(0).json_lines().pop().unwrap();
+        (said["rows"].as_u64().unwrap(), said["equal_rows"].as_u64().unwrap())
+    };
+    for seed in ["0", "1", "2"] {
+        assert_eq!(rows("20", seed), (20, 20));
+    }
+    // No more than there are: a thousand of each of both steps.
+    assert_eq!(rows("5000", "0"), (2000, 2000));
+    let said = project.run(&["verify", "w.yaml", "--recompute", "20"]).exits(0);
+    assert!(said.stdout.contains("tables equal, 20 of 20 rows equal"), "{said}");
+    assert!(project.left_behind().is_empty(), "{:?}", project.left_behind());
+}
+
+#[test]
+fn rows_that_were_not_computed_from_their_input_are_found() {
+    let project = Project::new(ROWS);
+    project.write("data.csv", data());
+    project.run_ok(&[]);
+    // The results of other rules under the keys of these: a store that lies consistently.
+    let honest = fs::read_to_string(project.path("w.yaml")).unwrap();
+    let other = Project::new(&honest.replace("x < 900", "x <> 500"));
+    other.write("data.csv", data());
+    other.run_ok(&[]);
+    forge(&project, &other, "kept");
+    // All rows are drawn: those from 900 on and the one in the middle are others.
+    let args = ["verify", "w.yaml", "--recompute", "2000", "--format", "json"];
+    let said = project.run(&args).exits(4);
+    let last = said.json_lines().pop().unwrap();
+    assert_eq!((&last["rows"], &last["equal_rows"]), (&2000.into(), &1899.into()), "{last}");
+    let of_steps = said.events("rows_recomputed");
+    let kept = of_steps.iter().find(|event| event["step"] == "kept").unwrap();
+    assert_eq!((&kept["rows"], &kept["equal"]), (&1000.into(), &899.into()), "{kept}");
+    let said = project.run(&["verify", "w.yaml", "--recompute", "3"]).exits(4);
+    assert!(said.stdout.contains("kept differs"), "{said}");
+}
+
+/// Puts the tables of a step of another store in the place of those of a result, in a manifest with a
+/// digest of its own that fits.
+fn forge(project: &Project, other: &Project, step: &str) {
+    let manifest = |project: &Project| {
+        let files = stored(project, "actions").into_iter();
+        let read = |file: PathBuf| {
+            let value: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+            (value["labels"]["step"] == step).then_some((file, value))
+        };
+        files.filter_map(read).next().unwrap()
+    };
+    let ((file, mut forged), (_, theirs)) = (manifest(project), manifest(other));
+    forged["ports"] = theirs["ports"].clone();
+    for blob in stored(other, "blobs") {
+        let own = project.path("cache").join(blob.strip_prefix(other.path("cache")).unwrap());
+        fs::create_dir_all(own.parent().unwrap()).unwrap();
+        fs::copy(blob, own).unwrap();
+    }
+    forged.as_object_mut().unwrap().remove("integrity");
+    let text = serde_json::to_string_pretty(&forged).unwrap();
+    let text = text.strip_suffix("\n}").unwrap();
+    let digest = galeras::digest::Digest::of(text.as_bytes());
+    fs::write(file, format!("{text},\n  \"integrity\": \"{digest}\"\n}}\n")).unwrap();
 }

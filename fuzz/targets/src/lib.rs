@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `python`, `scores`, `naive` | Python and scores; what they must equal |
 //! | `graph`, `ngram`, `similarity` | the other algorithms, against brute force |
+//! | `signatures` | signatures of results, and who may sign |
 //! | `chat` | the answers of a model server |
 //! | `git`, `git_script`, `pkt_lines` | Git objects, packs and the lines of a server |
 //! | `git_server`, `loopback` | the servers on this machine that give the answers |
@@ -35,6 +36,7 @@ mod ngram;
 mod pkt_lines;
 mod python;
 mod scores;
+mod signatures;
 mod similarity;
 
 pub use corpus::{CorpusFile, corpus, dictionary};
@@ -58,6 +60,7 @@ pub fn targets() -> Vec<Target> {
         target("python_measures", python::measures),
         target("text_scores", scores::texts),
         target("codebleu", scores::codebleu),
+        target("signatures", signatures::accepted),
         target("similarity", similarity::join),
         target("ngram", ngram::leaving_out),
         target("causal_graph", graph::questions),

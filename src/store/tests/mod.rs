@@ -9,6 +9,7 @@ mod gc;
 mod locks;
 mod objects;
 mod outputs;
+mod signed;
 
 use std::collections::BTreeMap;
 use std::path::Path;

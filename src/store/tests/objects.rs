@@ -277,3 +277,26 @@ async fn every_operation_can_run_in_a_task_of_its_own() {
     };
     tokio::spawn(task).await.unwrap();
 }
+
+#[tokio::test]
+async fn a_manifest_that_cannot_be_so_is_not_offered() {
+    let store = Store::open("memory://").await.unwrap();
+    let manifest = put_result(&store, 1, "2026-11-01T12:00:00Z").await;
+    assert!(matches!(store.offer(&manifest.key).await.unwrap(), Offer::Manifest(_)));
+    let lies: [(fn(&mut Manifest), &str); 5] = [
+        (|m| m.ports[0].rows = u64::MAX, "a size that no table has"),
+        (|m| m.ports[0].bytes = 1 << 60, "a size that no table has"),
+        (|m| m.computed_rows = u64::MAX, "a size that no table has"),
+        (|m| m.ports[0].rows += 1, "is not that of its columns"),
+        (|m| m.ports[0].columns[0].digest = Digest::of(b""), "is not that of its columns"),
+    ];
+    for (lie, words) in lies {
+        let mut other = manifest.clone();
+        lie(&mut other);
+        store.put_manifest(&other).await.unwrap();
+        let Offer::Unusable(cause) = store.offer(&manifest.key).await.unwrap() else {
+            panic!("{words}");
+        };
+        assert!(cause.contains(words), "{cause}");
+    }
+}

@@ -1,0 +1,25 @@
+//! Signatures, and files of allowed signers: nothing that was not signed is accepted.
+
+use std::time::{Duration, SystemTime};
+
+use galeras_signatures::{AllowedSigners, SignatureFile};
+
+use crate::texts;
+
+/// What a remote and a user may give: a file of allowed signers, a file of signatures, and what was
+/// signed. What is accepted is a good signature by a key of the list, whatever else is in the files.
+pub(crate) fn accepted(input: &[u8]) {
+    let texts = texts(input);
+    let [signers, signatures, message] = texts.as_slice() else { return };
+    let file = SignatureFile::parse(signatures);
+    assert_eq!(SignatureFile::parse(&file.render()).signatures(), file.signatures());
+    let Ok(signers) = AllowedSigners::parse(signers) else { return };
+    let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000);
+    let message = message.trim_end_matches('\n');
+    let accepted = signers.accept(&file, "galeras-manifest", message.as_bytes(), now);
+    let good = file.signers("galeras-manifest", message.as_bytes());
+    let named = |key| signers.name_of(key, "galeras-manifest", now);
+    assert_eq!(accepted.is_ok(), good.iter().any(|key| named(key).is_some()));
+    let others = signers.accept(&file, "galeras-manifest", b"something else", now);
+    assert!(message == "something else" || others.is_err());
+}

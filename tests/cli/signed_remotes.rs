@@ -1,0 +1,389 @@
+//! `push --sign`, `--allowed-signers` and `remote: { allowed_signers: … }`: a remote of which only what
+//! somebody signed is taken.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use galeras_signatures::{SignatureFile, SigningKey};
+use galeras_test_servers::static_files::{Manners, StaticFiles};
+use serde_json::Value;
+
+use crate::harness::{Outcome, Project, files_below};
+
+const WORKFLOW: &str = "galeras: 1
+steps:
+  table:
+    op: read
+    with: { path: data.csv, key: [id] }
+    assert: [ { not_null: [x] } ]
+  scaled:
+    op: sql
+    from: table
+    with: { query: 'SELECT id, x, x * 2 AS y FROM input', key: [id] }
+outputs:
+  scaled: { from: scaled, path: scaled.csv }
+";
+const NAMESPACE: &str = "galeras-manifest";
+
+/// A key of the tests of signatures.
+fn key(name: &str) -> PathBuf {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("crates");
+    crates.join("galeras-signatures/tests/data").join(name)
+}
+
+fn public(name: &str) -> String {
+    fs::read_to_string(key(&format!("{name}.pub"))).unwrap()
+}
+
+fn project_of(workflow: &str) -> Project {
+    let project = Project::new(workflow);
+    let rows = (0..500).map(|i| format!("row{i:05},{i}\n"));
+    project
+        .write("data.csv", std::iter::once("id,x\n".to_string()).chain(rows).collect::<String>());
+    project.write("team.signers", format!("# who signs\nada@example.org {}", public("ada")));
+    project
+}
+
+/// A project that has computed all and sent it, signed by ada, and where to.
+fn signed() -> (Project, PathBuf, Outcome) {
+    let project = project_of(WORKFLOW);
+    let done = project.run_ok(&[]);
+    let key = key("ada");
+    let args = ["push", "w.yaml", "--remote", "remote", "--sign", key.to_str().unwrap()];
+    let told = project.run(&args).exits(0);
+    assert!(told.stdout.contains("2 results; 2 signed"), "{told}");
+    let remote = project.path("remote");
+    (project, remote, done)
+}
+
+fn manifests(store: &Path) -> Vec<PathBuf> {
+    files_below(&store.join("actions"))
+}
+
+fn signature_of(manifest: &Path) -> PathBuf {
+    let name = manifest.to_str().unwrap().replace("/actions/", "/signatures/");
+    PathBuf::from(name).with_extension("sig")
+}
+
+fn sign(manifest: &Path, name: &str, namespace: &str) {
+    let signer = SigningKey::parse(&fs::read_to_string(key(name)).unwrap()).unwrap();
+    let signature = signer.sign(namespace, &fs::read(manifest).unwrap()).unwrap();
+    let text = SignatureFile::default().and([signature]).render();
+    fs::write(signature_of(manifest), text).unwrap();
+}
+
+fn warnings(done: &Outcome) -> Vec<String> {
+    let warnings = done.events("warning").into_iter();
+    warnings.map(|line| line["message"].as_str().unwrap().to_string()).collect()
+}
+
+/// What somebody with an empty store sees who demands signatures by the team.
+fn demanded(remote: &str) -> Outcome {
+    project_of(WORKFLOW).run_ok(&["--remote", remote, "--allowed-signers", "team.signers"])
+}
+
+fn hits(done: &Outcome) -> usize {
+    let finished = done.finished();
+    let steps = finished["steps"].as_array().unwrap();
+    steps.iter().filter(|step| step["status"] == "hit").count()
+}
+
+#[test]
+fn signed_results_are_taken_and_unsigned_ones_computed() {
+    let (project, remote, truth) = signed();
+    let remote_text = remote.to_str().unwrap();
+    for place in [remote_text.to_string(), StaticFiles::start(&remote, Manners::Good).url] {
+        let done = demanded(&place);
+        assert_eq!((hits(&done), warnings(&done).len()), (2, 0), "{done}");
+        assert_eq!(done.digests(), truth.digests());
+    }
+    let unsigned = project.path("unsigned");
+    project.run(&["push", "w.yaml", "--remote", "unsigned"]).exits(0);
+    let done = demanded(unsigned.to_str().unwrap());
+    assert_eq!((hits(&done), done.digests()), (0, truth.digests()), "{done}");
+    let told = warnings(&done);
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told.iter().all(|t| t.contains("is not signed (allowed signers: team.signers)")));
+    // Without the demand they are as good as ever.
+    let any = project_of(WORKFLOW).run_ok(&["--remote", unsigned.to_str().unwrap()]);
+    assert_eq!(hits(&any), 2, "{any}");
+}
+
+#[test]
+fn each_lie_about_a_signature_is_told_and_computed() {
+    let (_project, remote, truth) = signed();
+    let files = manifests(&remote);
+    let whole = fs::read(signature_of(&files[0])).unwrap();
+    let manifest = fs::read(&files[0]).unwrap();
+    let lies: [(&str, &dyn Fn()); 7] = [
+        ("is not signed", &|| fs::remove_file(signature_of(&files[0])).unwrap()),
+        ("not the key of an allowed signer", &|| sign(&files[0], "bob", NAMESPACE)),
+        ("made for `file`, not for `galeras-manifest`", &|| sign(&files[0], "ada", "file")),
+        ("the signature is of something else", &|| {
+            fs::copy(signature_of(&files[1]), signature_of(&files[0])).unwrap();
+        }),
+        ("cannot be read", &|| fs::write(signature_of(&files[0]), "<html>").unwrap()),
+        ("cannot be read", &|| {
+            fs::write(signature_of(&files[0]), &whole[..whole.len() / 2]).unwrap();
+        }),
+        // A manifest that says something else of its key, with a digest of its own that fits.
+        ("the signature is of something else", &|| {
+            let text = String::from_utf8(manifest.clone()).unwrap();
+            let mut value: Value = serde_json::from_str(&text).unwrap();
+            let theirs: Value = serde_json::from_slice(&fs::read(&files[1]).unwrap()).unwrap();
+            value["ports"] = theirs["ports"].clone();
+            value.as_object_mut().unwrap().remove("integrity");
+            let text = serde_json::to_string_pretty(&value).unwrap();
+            let text = text.strip_suffix("\n}").unwrap();
+            let digest = galeras::digest::Digest::of(text.as_bytes());
+            let forged = format!("{text},\n  \"integrity\": \"{digest}\"\n}}\n");
+            fs::write(&files[0], forged).unwrap();
+        }),
+    ];
+    for (words, lie) in lies {
+        lie();
+        let done = demanded(remote.to_str().unwrap());
+        let told = warnings(&done);
+        assert_eq!(told.len(), 1, "{words}: {done}");
+        assert!(told[0].contains(words), "{words}: {told:?}");
+        assert_eq!((hits(&done), done.digests()), (1, truth.digests()), "{words}: {done}");
+        // `plan` and `pull` say it, too.
+        let other = project_of(WORKFLOW);
+        let place = ["--remote", remote.to_str().unwrap(), "--allowed-signers", "team.signers"];
+        let plan = other.run(&[&["plan", "w.yaml"], &place[..]].concat()).exits(0);
+        assert!(plan.stderr.contains(words), "{plan}");
+        let pull = other.run(&[&["pull", "w.yaml"], &place[..]].concat()).exits(0);
+        assert!(pull.stderr.contains(words) && pull.stdout.contains("1 result"), "{pull}");
+        other.verifies("cache");
+        fs::write(signature_of(&files[0]), &whole).unwrap();
+        fs::write(&files[0], &manifest).unwrap();
+    }
+    assert_eq!(hits(&demanded(remote.to_str().unwrap())), 2);
+}
+
+#[test]
+fn a_warning_is_told_even_if_it_was_met_before_the_run() {
+    // A command that nobody agreed to makes `run` ask the remote beforehand what will not run.
+    let workflow = "galeras: 1
+steps:
+  rows:
+    op: exec
+    with:
+      command: |
+        echo '{\"id\": \"a\"}'
+      output: { id: utf8 }
+  more: { op: sql, from: rows, with: { query: 'SELECT id, 1 AS n FROM input', key: [id] } }
+";
+    let project = project_of(workflow);
+    project.run_ok(&["--allow", "exec"]);
+    let key = key("ada");
+    let args = ["push", "w.yaml", "--remote", "remote", "--sign", key.to_str().unwrap()];
+    project.run(&args).exits(0);
+    let remote = project.path("remote");
+    let of_step = |name: &str| {
+        let named = |file: &PathBuf| {
+            let value: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+            value["labels"]["step"] == name
+        };
+        manifests(&remote).into_iter().find(named).unwrap()
+    };
+    fs::remove_file(signature_of(&of_step("more"))).unwrap();
+    let place = ["--remote", remote.to_str().unwrap(), "--allowed-signers", "team.signers"];
+    let done = project_of(workflow).run_ok(&place);
+    assert_eq!((done.status("rows"), done.status("more")), ("hit".into(), "ran".into()), "{done}");
+    let told = warnings(&done);
+    assert_eq!(told.len(), 1, "{done}");
+    assert!(told[0].contains("is not signed"), "{done}");
+}
+
+#[test]
+fn a_workflow_demands_signatures_of_any_remote() {
+    let (project, remote, _) = signed();
+    let demanding = |remote: &str| {
+        let mapping =
+            "\nremote: { url: URL, allowed_signers: team.signers }\n".replace("URL", remote);
+        project_of(&WORKFLOW.replacen('\n', &mapping, 1))
+    };
+    project.run(&["push", "w.yaml", "--remote", "unsigned"]).exits(0);
+    let (good, bad) = (remote.to_str().unwrap(), project.path("unsigned"));
+    let bad = bad.to_str().unwrap();
+    let allow = |place: &str| format!("read:{place}");
+    let done = demanding(good).run_ok(&["--allow", &allow(good)]);
+    assert_eq!((hits(&done), warnings(&done).len()), (2, 0), "{done}");
+    let done = demanding(bad).run_ok(&["--allow", &allow(bad)]);
+    assert_eq!((hits(&done), warnings(&done).len()), (0, 2), "{done}");
+    // Whatever remote the user names, unless they say so.
+    let done = demanding(good).run_ok(&["--remote", bad]);
+    assert_eq!((hits(&done), warnings(&done).len()), (0, 2), "{done}");
+    let done = demanding(good).run_ok(&["--remote", bad, "--allowed-signers", ""]);
+    assert_eq!((hits(&done), warnings(&done).len()), (2, 0), "{done}");
+    // The user's own list is in the place of the workflow's.
+    let other = demanding(good);
+    other.write("mine.signers", format!("bob {}", public("bob")));
+    let allow = allow(good);
+    let done = other.run_ok(&["--allow", &allow, "--allowed-signers", "mine.signers"]);
+    assert_eq!((hits(&done), warnings(&done).len()), (0, 2), "{done}");
+}
+
+#[test]
+fn a_file_of_signers_outside_of_the_workflow_needs_consent() {
+    let project = project_of(WORKFLOW);
+    project.run_ok(&[]);
+    let elsewhere = tempfile::tempdir().unwrap();
+    let signers = elsewhere.path().join("signers");
+    fs::write(&signers, "sk-secret-in-here").unwrap();
+    let signers = signers.to_str().unwrap();
+    let mapping = format!("\nremote: {{ url: shared, allowed_signers: {signers} }}\n");
+    let other = project_of(&WORKFLOW.replacen('\n', &mapping, 1));
+    for args in [&["run", "w.yaml"][..], &["push", "w.yaml"], &["pull", "w.yaml"]] {
+        let refused = other.run(args).exits(2);
+        assert!(refused.stderr.contains("`remote` reads"), "{refused}");
+        assert!(!refused.stderr.contains("line 1"), "it was read: {refused}");
+    }
+    let allow = format!("read:{signers}");
+    let broken = other.run(&["run", "w.yaml", "--allow", &allow]).exits(2);
+    assert!(broken.stderr.contains("line 1"), "{broken}");
+    assert!(!broken.stderr.contains("sk-secret"), "{broken}");
+}
+
+#[test]
+fn keys_and_lists_that_cannot_be_used_are_refused_before_anything_is_done() {
+    let project = project_of(WORKFLOW);
+    project.run_ok(&[]);
+    for (name, words) in [
+        ("locked", "encrypted with a passphrase"),
+        ("ada.pub", "this is a public key"),
+        ("ecdsa", "ssh-keygen -t ed25519"),
+        ("message.json", "not a private key"),
+        ("none", "No such file"),
+    ] {
+        let key = key(name);
+        let args = ["push", "w.yaml", "--remote", "remote", "--sign", key.to_str().unwrap()];
+        let refused = project.run(&args).exits(2);
+        assert!(refused.stderr.contains(words), "{name}: {refused}");
+        assert!(!refused.stderr.contains("PRIVATE KEY"), "{refused}");
+        assert!(!project.path("remote").exists());
+    }
+    let ada = public("ada");
+    for (text, words) in [
+        (format!("ada cert-authority {ada}"), "line 1: `cert-authority` is not supported"),
+        (format!("\nada verify-required {ada}"), "line 2: it has an option that is not supported"),
+        (format!("ada valid-before=\"20200101\" {ada}"), "must end in Z"),
+        ("ada".to_string(), "line 1: its key cannot be read"),
+        (String::new(), "names nobody"),
+    ] {
+        project.write("bad.signers", text);
+        let args = ["run", "w.yaml", "--remote", "remote", "--allowed-signers", "bad.signers"];
+        let refused = project.run(&args).exits(2);
+        assert!(refused.stderr.contains(words), "{words}: {refused}");
+    }
+    for wrong in ["{ allowed_signers: team.signers }", "{ url: x, signers: y }", "[x]"] {
+        let wrong = project_of(&WORKFLOW.replacen('\n', &format!("\nremote: {wrong}\n"), 1));
+        let told = wrong.run(&["check", "w.yaml"]).exits(2);
+        assert!(told.stderr.contains("w.yaml:2:"), "{told}");
+    }
+}
+
+#[test]
+fn signatures_go_along_and_several_may_sign() {
+    let (_project, remote, _) = signed();
+    let other = project_of(WORKFLOW);
+    let place = ["--remote", remote.to_str().unwrap(), "--allowed-signers", "team.signers"];
+    other.run(&[&["pull", "w.yaml"], &place[..]].concat()).exits(0);
+    let verified = other.run(&["verify", "w.yaml", "--allowed-signers", "team.signers"]).exits(0);
+    let who = "2 of 2 results signed by ada@example.org (SHA256:";
+    assert!(verified.stdout.contains(who), "{verified}");
+    assert!(verified.stdout.contains("6 of 6 files equal"), "{verified}");
+    let bob = key("bob");
+    let args = ["push", "w.yaml", "--remote", "next", "--sign", bob.to_str().unwrap()];
+    let told = other.run(&[&args[..], &["--allowed-signers", "team.signers"]].concat()).exits(0);
+    assert!(told.stderr.contains("may not sign for `galeras-manifest`"), "{told}");
+    // Both signatures are there, and each is enough.
+    let next = other.path("next");
+    for name in ["ada", "bob"] {
+        let third = project_of(WORKFLOW);
+        third.write("one.signers", format!("{name} {}", public(name)));
+        let place = ["--remote", next.to_str().unwrap(), "--allowed-signers", "one.signers"];
+        assert_eq!(hits(&third.run_ok(&place)), 2);
+    }
+    // Somebody who computed the same elsewhere and signs nothing breaks no signature.
+    let fourth = project_of(WORKFLOW);
+    fourth.run_ok(&[]);
+    let before: Vec<Vec<u8>> = manifests(&next).iter().map(|f| fs::read(f).unwrap()).collect();
+    fourth.run(&["push", "w.yaml", "--remote", next.to_str().unwrap()]).exits(0);
+    let after: Vec<Vec<u8>> = manifests(&next).iter().map(|f| fs::read(f).unwrap()).collect();
+    assert_eq!(before, after);
+    assert_eq!(hits(&demanded(next.to_str().unwrap())), 2);
+    // A bundle keeps them.
+    other.run(&["bundle", "w.yaml", "-o", "b.zip"]).exits(0);
+    let verified = other.run(&["verify", "b.zip", "--allowed-signers", "team.signers"]).exits(0);
+    assert!(verified.stdout.contains(who), "{verified}");
+    assert_eq!(hits(&demanded(other.path("b.zip").to_str().unwrap())), 2);
+}
+
+#[test]
+fn a_result_that_is_computed_again_is_not_signed_any_more() {
+    let (project, remote, _) = signed();
+    let own = project_of(WORKFLOW);
+    own.run(&["pull", "w.yaml", "--remote", remote.to_str().unwrap()]).exits(0);
+    assert_eq!(files_below(&own.path("cache/signatures")).len(), 2);
+    own.run_ok(&["--force", "scaled"]);
+    assert_eq!(files_below(&own.path("cache/signatures")).len(), 1);
+    own.verifies("cache");
+    let said = own.run(&["verify", "w.yaml"]).exits(0);
+    assert!(said.stdout.contains("1 of 2 results not signed"), "{said}");
+    // A signature of something else is damage.
+    let files = manifests(&remote);
+    fs::copy(signature_of(&files[1]), signature_of(&files[0])).unwrap();
+    let found = project.run(&["verify", "w.yaml", "--cache", "remote"]).exits(4);
+    assert!(found.stdout.contains("not a signature of the manifest"), "{found}");
+    let found = project.run(&["cache", "verify", "--cache", "remote"]).exits(4);
+    assert!(found.stdout.contains("not a signature of the manifest"), "{found}");
+    project.run(&["cache", "verify", "--repair", "--cache", "remote"]).exits(4);
+    project.verifies("remote");
+    // What belongs to no result is collected.
+    fs::remove_file(&files[1]).unwrap();
+    project.run(&["cache", "gc", "--cache", "remote"]).exits(0);
+    assert!(files_below(&remote.join("signatures")).is_empty());
+}
+
+#[test]
+fn openssh_verifies_what_is_pushed_and_what_it_signs_is_taken() {
+    let there = Command::new("ssh-keygen").arg("-?").stderr(Stdio::null()).status().is_ok();
+    let (_project, remote, _) = signed();
+    let signers = format!("ada@example.org {}", public("ada"));
+    fs::write(remote.join("allowed"), signers).unwrap();
+    for file in manifests(&remote) {
+        // Where there is no OpenSSH, the signature is compared with what it would write.
+        let signer = SigningKey::parse(&fs::read_to_string(key("ada")).unwrap()).unwrap();
+        let bytes = fs::read(&file).unwrap();
+        let expected = SignatureFile::default().and([signer.sign(NAMESPACE, &bytes).unwrap()]);
+        assert_eq!(fs::read_to_string(signature_of(&file)).unwrap(), expected.render());
+        if !there {
+            continue;
+        }
+        let verify = Command::new("ssh-keygen")
+            .args(["-Y", "verify", "-I", "ada@example.org", "-n", NAMESPACE, "-f"])
+            .arg(remote.join("allowed"))
+            .arg("-s")
+            .arg(signature_of(&file))
+            .stdin(fs::File::open(&file).unwrap())
+            .output()
+            .unwrap();
+        assert!(verify.status.success(), "{}", String::from_utf8_lossy(&verify.stderr));
+        let private = remote.join("key");
+        fs::copy(key("ada"), &private).unwrap();
+        let only_mine = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        fs::set_permissions(&private, only_mine).unwrap();
+        let signed = Command::new("ssh-keygen")
+            .args(["-q", "-Y", "sign", "-n", NAMESPACE, "-O", "hashalg=sha256", "-f"])
+            .arg(&private)
+            .stdin(fs::File::open(&file).unwrap())
+            .output()
+            .unwrap();
+        assert!(signed.status.success(), "{}", String::from_utf8_lossy(&signed.stderr));
+        fs::write(signature_of(&file), signed.stdout).unwrap();
+    }
+    assert_eq!(hits(&demanded(remote.to_str().unwrap())), 2);
+}
