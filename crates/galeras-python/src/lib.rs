@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `decode` | bytes -> text (byte-order mark, PEP 263) |
 //! | `parse` | text -> tree-sitter tree within a budget |
+//! | `parses` | whether a text is Python, without its tree where there is no doubt |
 //! | `methods` | text -> its methods |
 //! | `features` | the text of a method -> the columns of operator `ast` |
 //! | `distinct` | the distinct words and names of a text |
@@ -30,6 +31,7 @@ mod lizard;
 mod methods;
 mod outline;
 mod parse;
+mod parses;
 mod pattern;
 mod recount;
 mod scan;
@@ -47,6 +49,7 @@ pub use methods::{PythonMethod, methods};
 pub use outline::{Outline, OutlineMethod, Pieces};
 pub use parse::with_parser;
 pub use parse::{ParseError, PythonParser};
+pub use parses::parses;
 pub use pattern::{PatternError, SyntaxPattern, node_kinds};
 pub use recount::{BodyFacts, Recount, Recounter};
 pub use scan::is_space;

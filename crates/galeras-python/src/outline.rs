@@ -143,11 +143,21 @@ impl Pieces {
                 sum.add(piece, span.start);
             }
         }
-        let budget = BASE_OPS + OPS_PER_BYTE * source.len();
-        let within = sum.nodes * OPS_PER_NODE <= budget
-            && sum.reread <= BASE_REREAD + REREAD_PER_BYTE * source.len();
-        within.then(|| Outline::of(sum.parts, nested))
+        within_limits(sum.nodes, sum.reread, source).then(|| Outline::of(sum.parts, nested))
     }
+}
+
+/// Whether the limits of `parse` are far away for a text without errors.
+fn within_limits(nodes: usize, reread: usize, source: &str) -> bool {
+    let budget = BASE_OPS + OPS_PER_BYTE * source.len();
+    nodes * OPS_PER_NODE <= budget && reread <= BASE_REREAD + REREAD_PER_BYTE * source.len()
+}
+
+/// Whether `source` is plain: then [`PythonParser::parse`] gives a tree without errors.
+pub(super) fn is_plain(source: &str) -> bool {
+    source.len() <= MAX_BYTES
+        && piece::plain(source)
+            .is_some_and(|piece| within_limits(piece.nodes as usize, piece.reread as usize, source))
 }
 
 /// What the pieces so far come to.

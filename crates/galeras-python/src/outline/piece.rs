@@ -143,12 +143,7 @@ pub(super) fn find(
     text: &str,
     hash: impl Fn(&str) -> u64,
 ) -> ReadPiece {
-    let reaches_out = match text.rfind("\\N{") {
-        // This token of strings ends with its brace, wherever that is.
-        Some(at) => !text.get(at..).unwrap_or_default().contains('}'),
-        None => false,
-    };
-    if reaches_out || text.contains('\0') {
+    if reaches_out(text) {
         return ReadPiece::empty(Verdict::Broken);
     }
     match plain_piece(context, text, &hash) {
@@ -157,6 +152,21 @@ pub(super) fn find(
         None if two_ways(text) => ReadPiece::empty(Verdict::Broken),
         None => parsed_piece(parser, context, text, &hash),
     }
+}
+
+/// What is in a text that stands alone, if it is plain.
+pub(super) fn plain(text: &str) -> Option<ReadPiece> {
+    if reaches_out(text) { None } else { plain_piece(Context::First, text, &|_| 0) }
+}
+
+/// Whether the text has a token that may go on beyond it, or a byte that may end it before.
+fn reaches_out(text: &str) -> bool {
+    let open = match text.rfind("\\N{") {
+        // This token of strings ends with its brace, wherever that is.
+        Some(at) => !text.get(at..).unwrap_or_default().contains('}'),
+        None => false,
+    };
+    open || text.contains('\0')
 }
 
 /// What is in a piece by its tree.
