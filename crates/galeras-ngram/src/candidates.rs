@@ -97,6 +97,7 @@ impl Counts<'_> {
         candidates.clear();
         let everything = [0..self.model.vocabulary.len(), self.model.vocabulary.len()..u32::MAX];
         let [known, added] = within.unwrap_or(&everything);
+        let model = if within.is_some() { model.within(known) } else { model };
         let mut own = own.iter().peekable();
         let mut known_of_prompt = prompt.within(known).iter().peekable();
         let mut add = |token, count: u64| {
@@ -105,7 +106,7 @@ impl Counts<'_> {
                 candidates.push((token, if named { count * NAME } else { count }));
             }
         };
-        for (token, count) in model.within(known).iter() {
+        for (token, count) in model.iter() {
             while let Some((token, count)) = known_of_prompt.next_if(|&(other, _)| other < token) {
                 add(token, u64::from(count) * PROMPT);
             }

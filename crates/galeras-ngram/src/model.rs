@@ -66,8 +66,9 @@ impl NgramModel {
     /// Counts the n-grams of up to `order` tokens; an order outside of 2..=8 is taken as the
     /// nearest one inside.
     ///
-    /// The model is the same for the texts in any order. Time and memory are linear in their
-    /// tokens times the order.
+    /// The model is the same for the texts in any order, and on any number of threads: those of
+    /// the rayon pool that this is called in. Time and memory are linear in their tokens times the
+    /// order.
     ///
     /// # Errors
     /// [`TooLong`] if the texts have 2^32 - 1 tokens or more, three marks per text included.

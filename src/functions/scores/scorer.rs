@@ -5,10 +5,11 @@
 
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::LazyLock;
 
 use super::spec::{Metric, ScoreSpec};
 use galeras_metrics::codebleu::{
-    CodeBleu, CodeBleuCounts, CodeBleuMode, CodeBleuReference, CodeBleuScores,
+    CodeBleu, CodeBleuCounts, CodeBleuMode, CodeBleuReadings, CodeBleuReference, CodeBleuScores,
 };
 use galeras_metrics::text::{Bleu, BleuStatistics, Chrf, Levenshtein, RougeL, continuation};
 use galeras_python::{is_space, with_parser};
@@ -21,6 +22,12 @@ const CODEBLEU: usize = 20;
 /// The texts of references are read again after this many bytes of them, so that what is kept
 /// of them stays below some hundred times as much memory.
 const KEPT_BYTES: usize = 1 << 20;
+
+/// What the scorers of all threads have read: rows with one reference come to any of them.
+static READINGS: LazyLock<[(CodeBleuMode, CodeBleuReadings); 3]> = LazyLock::new(|| {
+    [CodeBleuMode::Strict, CodeBleuMode::Published, CodeBleuMode::CodeXGlue]
+        .map(|mode| (mode, CodeBleuReadings::new(mode)))
+});
 
 /// The scores of a pair; those that were not asked for, or do not exist, are `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -151,7 +158,11 @@ impl Scorer {
 
 impl PairCodeBleu {
     fn new(mode: CodeBleuMode, weights: [f64; 4]) -> Self {
-        let codebleu = CodeBleu::new(mode, weights);
+        let shared = READINGS.iter().find(|(of, _)| *of == mode);
+        let codebleu = match shared {
+            Some((_, readings)) => CodeBleu::sharing(readings, weights),
+            None => CodeBleu::new(mode, weights),
+        };
         Self { codebleu, references: HashMap::new(), kept_bytes: 0 }
     }
 
