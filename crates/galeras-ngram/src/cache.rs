@@ -9,14 +9,11 @@ use std::ops::Range;
 use super::model::NgramModel;
 use super::tokens::{Kind, split, unspaced};
 use super::trie::Trie;
-use super::vocabulary::CUT;
+use super::vocabulary::{CUT, UNKNOWN};
 
 /// Only this many bytes of a conversation are read, from its end: what is further away is of
 /// little use, and a completion must not take seconds.
 const READ: usize = 1 << 20;
-
-/// A token that neither the model nor the prompt has.
-pub(super) const UNKNOWN: u32 = CUT - 1;
 
 /// Buffers that are used again from one prompt to the next.
 #[derive(Default)]

@@ -10,11 +10,10 @@ use rayon::prelude::{
     IntoParallelIterator, IntoParallelRefIterator, ParallelIterator, ParallelSlice,
 };
 
-use super::cache::UNKNOWN;
 use super::text_hash::TextHash;
 use super::tokens::{Kind, split, unspaced};
 use super::trie::{MOST, Trie};
-use super::vocabulary::{BEGIN, CUT, END, Vocabulary};
+use super::vocabulary::{BEGIN, CUT, END, UNKNOWN, Vocabulary};
 
 /// A token n-gram model of some texts. It is not changed by use, so threads may share it.
 ///

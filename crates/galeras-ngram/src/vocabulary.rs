@@ -15,6 +15,8 @@ pub(super) const BEGIN: u32 = 0;
 pub(super) const END: u32 = 1;
 /// Ends a sequence of tokens; not a token.
 pub(super) const CUT: u32 = u32::MAX;
+/// A token that has no number.
+pub(super) const UNKNOWN: u32 = CUT - 1;
 
 const FREE: u32 = u32::MAX;
 
