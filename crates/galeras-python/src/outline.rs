@@ -30,6 +30,7 @@ use std::sync::Arc;
 use self::cut::Cuts;
 use self::memo::Memo;
 use self::piece::{Context, Entry, ReadPiece, Verdict};
+use self::plain::Definition;
 use super::methods::{PythonMethod, methods};
 use super::parse::{ParseError, PythonParser};
 
@@ -153,11 +154,15 @@ fn within_limits(nodes: usize, reread: usize, source: &str) -> bool {
     nodes * OPS_PER_NODE <= budget && reread <= BASE_REREAD + REREAD_PER_BYTE * source.len()
 }
 
-/// Whether `source` is plain: then [`PythonParser::parse`] gives a tree without errors.
-pub(super) fn is_plain(source: &str) -> bool {
-    source.len() <= MAX_BYTES
-        && piece::plain(source)
-            .is_some_and(|piece| within_limits(piece.nodes as usize, piece.reread as usize, source))
+/// The definitions of `source`, if it is plain: then [`PythonParser::parse`] gives a tree without
+/// errors, and with these.
+pub(super) fn plain_definitions(source: &str) -> Option<Vec<Definition>> {
+    if source.len() > MAX_BYTES || piece::reaches_out(source) {
+        return None;
+    }
+    let (definitions, nodes) = plain::read(source, false)?;
+    let reread = piece::reread(source) as usize;
+    within_limits(nodes, reread, source).then_some(definitions)
 }
 
 /// What the pieces so far come to.

@@ -154,13 +154,8 @@ pub(super) fn find(
     }
 }
 
-/// What is in a text that stands alone, if it is plain.
-pub(super) fn plain(text: &str) -> Option<ReadPiece> {
-    if reaches_out(text) { None } else { plain_piece(Context::First, text, &|_| 0) }
-}
-
 /// Whether the text has a token that may go on beyond it, or a byte that may end it before.
-fn reaches_out(text: &str) -> bool {
+pub(super) fn reaches_out(text: &str) -> bool {
     let open = match text.rfind("\\N{") {
         // This token of strings ends with its brace, wherever that is.
         Some(at) => !text.get(at..).unwrap_or_default().contains('}'),
@@ -223,7 +218,7 @@ fn plain_piece(context: Context<'_>, text: &str, hash: &impl Fn(&str) -> u64) ->
     let mut qualified = String::new();
     let (mut function_end, mut line, mut counted) = (0, 1, 0);
     for definition in definitions {
-        let plain::Definition { is_function, name, start, end, depth } = definition;
+        let plain::Definition { is_function, name, start, end, depth, .. } = definition;
         let name = text.get(name.0..name.1)?;
         scope.truncate(depth);
         scope.push(name);
@@ -282,7 +277,7 @@ fn newlines(text: &str) -> usize {
 /// The scanner looks over blank lines and comments up to the next code, and does so again
 /// from each of them. Where all of it fits into the chunk of text that the lexer has at
 /// hand, it takes no new one; else at most two more, going back and forth.
-fn reread(text: &str) -> u32 {
+pub(super) fn reread(text: &str) -> u32 {
     const AT_HAND: usize = 4000;
     const CHUNK: usize = 4096;
     let (mut sum, mut at) = (0, 0);

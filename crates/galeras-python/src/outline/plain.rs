@@ -18,7 +18,7 @@ mod lexer;
 mod simple;
 mod statements;
 
-pub(super) use statements::Definition;
+pub(crate) use statements::Definition;
 use statements::Statements;
 
 /// The definitions of a text in the order of their first byte, and how many nodes its tree has at

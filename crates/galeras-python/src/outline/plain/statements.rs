@@ -23,6 +23,8 @@ pub(crate) struct Definition {
     pub(crate) name: (usize, usize),
     pub(crate) start: usize,
     pub(crate) end: usize,
+    /// After the colon of its signature.
+    pub(crate) colon: usize,
     /// How many definitions it stands in.
     pub(crate) depth: usize,
 }
@@ -328,7 +330,9 @@ impl<'a> Statements<'a> {
         self.reader.name()?;
         let (name, place) = ((from, self.reader.end), self.definitions.len());
         let depth = self.depth;
-        self.definitions.push(Definition { is_function, name, start, end: start, depth });
+        // Where it ends, and its signature does, is seen later.
+        let (colon, end) = (start, start);
+        self.definitions.push(Definition { is_function, name, start, end, colon, depth });
         if is_function {
             self.reader.parameters()?;
             if self.reader.take(Token::Arrow)? {
@@ -336,6 +340,9 @@ impl<'a> Statements<'a> {
             }
         } else if self.reader.token == Token::Open {
             self.reader.arguments()?;
+        }
+        if self.reader.token == Token::Colon {
+            self.definitions.get_mut(place)?.colon = self.reader.lexer.end;
         }
         self.depth += 1;
         self.suite(indent)?;
