@@ -103,11 +103,8 @@ fn breaks_off(text: &[u8]) -> bool {
             b'(' => open.push(b')'),
             b'[' => open.push(b']'),
             b'{' => open.push(b'}'),
-            b')' | b']' | b'}' => {
-                if open.pop() != Some(first) {
-                    return true;
-                }
-            }
+            // What closes none, or another one.
+            b')' | b']' | b'}' if open.pop() != Some(first) => return true,
             b'"' | b'\'' => {
                 let prefix = &text[word..at];
                 let plain = |byte: &u8| matches!(byte.to_ascii_lowercase(), b'r' | b'b' | b'u');
