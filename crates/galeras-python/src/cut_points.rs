@@ -5,7 +5,7 @@
 
 use tree_sitter::Node;
 
-use super::outline::plain_definitions;
+use super::outline::read_plain;
 use super::parse::{ParseError, PythonParser};
 
 /// The byte, counted from 0, after the colon of the first function's signature; `None` without
@@ -15,8 +15,8 @@ use super::parse::{ParseError, PythonParser};
 /// [`ParseError::TooLarge`] and [`ParseError::TooComplex`] if the text is over the bounds of
 /// [`PythonParser::parse`].
 pub fn signature_end(parser: &mut PythonParser, code: &str) -> Result<Option<usize>, ParseError> {
-    if let Some(definitions) = plain_definitions(code) {
-        let first = definitions.iter().find(|definition| definition.is_function);
+    if let Some(plain) = read_plain(code) {
+        let first = plain.definitions.iter().find(|definition| definition.is_function);
         return Ok(first.map(|function| function.colon));
     }
     let tree = parser.parse(code)?;
@@ -130,7 +130,7 @@ mod tests {
             "def f():pass",
             "if x:\n    def f(a): return a[:]\nelse:\n    def g(): pass\n",
         ] {
-            assert!(plain_definitions(code).is_some(), "{code}");
+            assert!(read_plain(code).is_some(), "{code}");
             let tree = parser.parse_anew(code).unwrap();
             let end = first_function(tree.root_node()).and_then(colon_end);
             assert_eq!(signature_end(&mut parser, code), Ok(end), "{code}");

@@ -11,6 +11,7 @@
 //! | `parses` | whether a text is Python, without its tree where there is no doubt |
 //! | `methods` | text -> its methods |
 //! | `features` | the text of a method -> the columns of operator `ast` |
+//! | `docstring` | a text without its docstring |
 //! | `distinct` | the distinct words and names of a text |
 //! | `recount` | the same columns counted by other means, as a check |
 //! | `cut_points` | the text of a method -> the bytes at which it may be cut |
@@ -26,6 +27,7 @@ mod calls;
 mod cut_points;
 mod decode;
 mod distinct;
+mod docstring;
 mod features;
 mod lizard;
 mod methods;

@@ -30,7 +30,7 @@ use std::sync::Arc;
 use self::cut::Cuts;
 use self::memo::Memo;
 use self::piece::{Context, Entry, ReadPiece, Verdict};
-use self::plain::Definition;
+pub(super) use self::plain::Plain;
 use super::methods::{PythonMethod, methods};
 use super::parse::{ParseError, PythonParser};
 
@@ -154,15 +154,15 @@ fn within_limits(nodes: usize, reread: usize, source: &str) -> bool {
     nodes * OPS_PER_NODE <= budget && reread <= BASE_REREAD + REREAD_PER_BYTE * source.len()
 }
 
-/// The definitions of `source`, if it is plain: then [`PythonParser::parse`] gives a tree without
-/// errors, and with these.
-pub(super) fn plain_definitions(source: &str) -> Option<Vec<Definition>> {
+/// What `source` has, if it is plain: then [`PythonParser::parse`] gives a tree without errors, and
+/// with this.
+pub(super) fn read_plain(source: &str) -> Option<Plain> {
     if source.len() > MAX_BYTES || piece::reaches_out(source) {
         return None;
     }
-    let (definitions, nodes) = plain::read(source, false)?;
+    let plain = plain::read(source, false)?;
     let reread = piece::reread(source) as usize;
-    within_limits(nodes, reread, source).then_some(definitions)
+    within_limits(plain.nodes, reread, source).then_some(plain)
 }
 
 /// What the pieces so far come to.

@@ -9,7 +9,7 @@
 
 use tree_sitter::Tree;
 
-use super::outline::plain_definitions;
+use super::outline::read_plain;
 use super::parse::{ParseError, PythonParser};
 
 /// Longest text that is refused without a tree. `parse` never comes to its limits in so short a
@@ -38,7 +38,7 @@ pub fn parses(parser: &mut PythonParser, text: &str) -> Result<bool, ParseError>
 fn without_tree(text: &str) -> Option<bool> {
     // Words of Python 2's statements are plain in calls, but whether it is one the tree says.
     let told_by_tree = ["print", "exec"].iter().any(|word| text.contains(word));
-    if !told_by_tree && !text.trim_ascii().is_empty() && plain_definitions(text).is_some() {
+    if !told_by_tree && !text.trim_ascii().is_empty() && read_plain(text).is_some() {
         return Some(true);
     }
     (text.len() <= MAX_REFUSED && breaks_off(text.as_bytes())).then_some(false)

@@ -212,7 +212,7 @@ fn plain_piece(context: Context<'_>, text: &str, hash: &impl Fn(&str) -> u64) ->
         Context::Member(name) => Some(name),
         Context::Header => return None,
     };
-    let (definitions, nodes) = plain::read(text, class.is_some())?;
+    let plain::Plain { definitions, nodes, .. } = plain::read(text, class.is_some())?;
     let mut methods = Methods::of(text, hash);
     let mut scope: Vec<&str> = class.into_iter().collect();
     let mut qualified = String::new();
