@@ -9,14 +9,11 @@ use std::ops::Range;
 use super::model::NgramModel;
 use super::tokens::{Kind, split, unspaced};
 use super::trie::Trie;
-use super::vocabulary::CUT;
+use super::vocabulary::{CUT, UNKNOWN};
 
 /// Only this many bytes of a conversation are read, from its end: what is further away is of
 /// little use, and a completion must not take seconds.
 const READ: usize = 1 << 20;
-
-/// A token that neither the model nor the prompt has.
-pub(super) const UNKNOWN: u32 = CUT - 1;
 
 /// Buffers that are used again from one prompt to the next.
 #[derive(Default)]
@@ -24,9 +21,9 @@ pub(super) struct Buffers {
     /// The n-grams of the prompt.
     pub(super) trie: Trie,
     tokens: Vec<u32>,
-    /// For each token of the model, the last prompt that mentioned it as a name.
+    /// A bit for each token of the model, and of the prompt behind them: whether the prompt
+    /// mentions it as a name. So few bytes stay at hand while candidates are weighed.
     mentions: Vec<u64>,
-    prompts: u64,
 }
 
 /// The tokens of a model and of a prompt.
@@ -74,22 +71,27 @@ impl Buffers {
         lexicon.added.dedup();
         lexicon.points.extend(lexicon.added.iter().map(|token| model.vocabulary.point(token)));
 
-        self.prompts += 1;
-        self.mentions.resize(self.mentions.len().max(model.vocabulary.len() as usize), 0);
+        let bits = model.vocabulary.len() as usize + lexicon.added.len();
+        self.mentions.clear();
+        self.mentions.resize(bits.div_ceil(64), 0);
         self.tokens.clear();
         let mut spaced = String::new();
         for (token, known) in found {
             let number = known.or_else(|| lexicon.find_added(token)).unwrap_or(UNKNOWN);
             self.tokens.push(number);
             let name = unspaced(token);
-            let seen = self.mentions.get(number as usize) == Some(&self.prompts);
-            if !seen && is_name(name) {
-                spaced.clear();
-                spaced.extend([" ", name]);
-                for form in [name, &spaced] {
-                    let form = if form == token { known } else { model.vocabulary.find(form) };
-                    if let Some(number) = form {
-                        self.mentions[number as usize] = self.prompts;
+            if known.is_some() && self.mentions(number) || !is_name(name) {
+                continue;
+            }
+            self.mention(number);
+            match known {
+                Some(known) => self.mention(model.counterparts[known as usize]),
+                // The form of it that the prompt does not have may be one of the model.
+                None => {
+                    spaced.clear();
+                    spaced.extend([" ", name]);
+                    for form in [name, &spaced] {
+                        self.mention(model.vocabulary.find(form).unwrap_or(UNKNOWN));
                     }
                 }
             }
@@ -99,11 +101,16 @@ impl Buffers {
     }
 
     /// Whether the prompt mentions a token as a name.
-    pub(super) fn mentions(&self, lexicon: &Lexicon<'_>, token: u32) -> bool {
-        if lexicon.is_added(token) {
-            return is_name(unspaced(lexicon.text(token)));
+    pub(super) fn mentions(&self, token: u32) -> bool {
+        let word = self.mentions.get(token as usize / 64);
+        word.is_some_and(|word| word >> (token % 64) & 1 == 1)
+    }
+
+    /// Remembers that it does; nothing if it is [`UNKNOWN`].
+    fn mention(&mut self, token: u32) {
+        if let Some(word) = self.mentions.get_mut(token as usize / 64) {
+            *word |= 1 << (token % 64);
         }
-        self.mentions.get(token as usize) == Some(&self.prompts)
     }
 }
 

@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::cache::{self, Lexicon};
 use super::model::NgramModel;
 use super::tokens::{Kind, joins};
-use super::trie::{Followers, State, Trie};
+use super::trie::{Followers, Path, State, Trie};
 use super::vocabulary::BEGIN;
 
 /// An n-gram of the prompt counts like this many of the training texts.
@@ -25,30 +25,23 @@ pub(super) struct Counts<'a> {
 
 /// What has been written, as far as it matters for what comes next.
 pub(super) struct History<'a> {
-    model: State,
+    model: Path,
     own: State,
     prompt: State,
-    kind: Kind,
     last: &'a str,
 }
 
 impl<'a> History<'a> {
     /// Nothing is written, and nothing is known of what came before.
-    pub(super) const START: Self = Self {
-        model: State::START,
-        own: State::START,
-        prompt: State::START,
-        kind: Kind::Begin,
-        last: "",
-    };
+    pub(super) const START: Self =
+        Self { model: Path::START, own: State::START, prompt: State::START, last: "" };
 
     /// Goes on by a token.
     pub(super) fn push(&mut self, counts: &Counts<'_>, token: u32, text: &'a str) {
         let longest = counts.model.order - 1;
-        counts.model.trie.advance(&mut self.model, token, longest);
+        counts.model.trie.follow(&mut self.model, token, longest);
         counts.own.advance(&mut self.own, token, longest);
         counts.prompt.trie.advance(&mut self.prompt, token, longest);
-        self.kind = Kind::of(text);
         self.last = text;
     }
 }
@@ -58,12 +51,12 @@ impl Counts<'_> {
     /// their text. Only tokens in `within`, if given: [those of the model, of the prompt].
     pub(super) fn gather(
         &mut self,
-        history: &History<'_>,
+        history: &mut History<'_>,
         within: Option<&[Range<u32>; 2]>,
         candidates: &mut Vec<(u32, u64)>,
     ) {
         for length in (1..self.model.order).rev() {
-            let model = self.model.trie.followers(&history.model, length);
+            let model = self.model.trie.followers_on(&mut history.model, length, self.model.order);
             let own = self.own.followers(&history.own, length);
             let prompt = self.prompt.trie.followers(&history.prompt, length);
             self.mix(model, own, prompt, within, candidates, |_| true);
@@ -71,7 +64,7 @@ impl Counts<'_> {
                 return;
             }
         }
-        let kind = history.kind;
+        let kind = Kind::of(history.last);
         if kind != Kind::Begin {
             self.own.sum_kind(kind, |token| self.lexicon.kind(token));
             self.prompt.trie.sum_kind(kind, |token| self.lexicon.kind(token));
@@ -104,15 +97,16 @@ impl Counts<'_> {
         candidates.clear();
         let everything = [0..self.model.vocabulary.len(), self.model.vocabulary.len()..u32::MAX];
         let [known, added] = within.unwrap_or(&everything);
+        let model = if within.is_some() { model.within(known) } else { model };
         let mut own = own.iter().peekable();
         let mut known_of_prompt = prompt.within(known).iter().peekable();
         let mut add = |token, count: u64| {
             if count > 0 && allowed(token) {
-                let named = self.prompt.mentions(self.lexicon, token);
+                let named = self.prompt.mentions(token);
                 candidates.push((token, if named { count * NAME } else { count }));
             }
         };
-        for (token, count) in model.within(known).iter() {
+        for (token, count) in model.iter() {
             while let Some((token, count)) = known_of_prompt.next_if(|&(other, _)| other < token) {
                 add(token, u64::from(count) * PROMPT);
             }

@@ -14,20 +14,34 @@ const PLACES: u32 = 32;
 /// Logarithms of small weights are kept in a table.
 const TABLE: usize = 1024;
 
+/// Places for quantised weights that were asked for before.
+const QUANTISED: usize = 512;
+
 /// A stream of random numbers.
-pub(super) struct Stream(blake3::OutputReader);
+pub(super) struct Stream {
+    output: blake3::OutputReader,
+    /// A block of it, which costs as much as one number would, and where the next number is.
+    block: [u8; 64],
+    at: usize,
+}
 
 impl Stream {
     /// The numbers that belong to a seed: the output of BLAKE3 for its eight bytes, least
     /// significant first, in pieces of eight bytes.
     pub(super) fn new(seed: u64) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("galeras ngram 1: random numbers");
-        Self(hasher.update(&seed.to_le_bytes()).finalize_xof())
+        let output = hasher.update(&seed.to_le_bytes()).finalize_xof();
+        Self { output, block: [0; 64], at: 64 }
     }
 
     fn next(&mut self) -> u64 {
+        if self.at == self.block.len() {
+            self.output.fill(&mut self.block);
+            self.at = 0;
+        }
         let mut bytes = [0; 8];
-        self.0.fill(&mut bytes);
+        bytes.copy_from_slice(&self.block[self.at..self.at + 8]);
+        self.at += 8;
         u64::from_le_bytes(bytes)
     }
 }
@@ -49,11 +63,19 @@ pub(super) struct Drawer {
     /// `log2` of 0..TABLE.
     logarithms: Vec<u64>,
     weights: Vec<u64>,
+    /// The greatest weight, another one, the temperature in thousandths, and what the other one
+    /// is quantised to: few weights make up most draws.
+    quantised: Vec<(u64, u64, u64, u64)>,
 }
 
 impl Default for Drawer {
     fn default() -> Self {
-        Self { logarithms: (0..TABLE as u64).map(log2).collect(), weights: Vec::new() }
+        Self {
+            logarithms: (0..TABLE as u64).map(log2).collect(),
+            weights: Vec::new(),
+            // No candidate has no weight.
+            quantised: vec![(0, 0, 0, 0); QUANTISED],
+        }
     }
 }
 
@@ -68,18 +90,19 @@ impl Drawer {
         stream: &mut Stream,
     ) -> Option<usize> {
         let bits = stream.next();
+        if candidates.len() == 1 {
+            return Some(0);
+        }
         let greatest = candidates.iter().map(|&(_, weight)| weight).max()?;
         self.weights.clear();
         match temperature.0 {
             0 => return candidates.iter().position(|&(_, weight)| weight == greatest),
             1000 => self.weights.extend(candidates.iter().map(|&(_, weight)| weight)),
             thousandths => {
-                let top = self.log2(greatest);
                 let mut last = (greatest, 1 << PLACES);
                 for &(_, weight) in candidates {
                     if weight != last.0 {
-                        // Exact in 64 bits: logarithms are below 2^38.
-                        last = (weight, exp2((top - self.log2(weight)) * 1000 / thousandths));
+                        last = (weight, self.quantise(greatest, weight, thousandths));
                     }
                     self.weights.push(last.1);
                 }
@@ -93,6 +116,19 @@ impl Drawer {
             left = left.saturating_sub(u128::from(weight));
             reached
         })
+    }
+
+    /// A weight relative to the greatest one, at a temperature in thousandths.
+    fn quantise(&mut self, greatest: u64, weight: u64, thousandths: u64) -> u64 {
+        let place = (greatest.wrapping_mul(31) ^ weight) as usize % QUANTISED;
+        let known = self.quantised[place];
+        if (known.0, known.1, known.2) == (greatest, weight, thousandths) {
+            return known.3;
+        }
+        // Exact in 64 bits: logarithms are below 2^38.
+        let power = exp2((self.log2(greatest) - self.log2(weight)) * 1000 / thousandths);
+        self.quantised[place] = (greatest, weight, thousandths, power);
+        power
     }
 
     fn log2(&self, weight: u64) -> u64 {
@@ -208,5 +244,10 @@ mod tests {
             [stream.next(), stream.next()],
             [15_331_973_937_697_144_930, 122_572_735_203_901_800]
         );
+        let mut bytes = [0; 8 * 40];
+        Stream::new(1).output.fill(&mut bytes);
+        let whole: Vec<u64> = bytes.as_chunks().0.iter().map(|b| u64::from_le_bytes(*b)).collect();
+        let mut stream = Stream::new(1);
+        assert_eq!(whole, (0..40).map(|_| stream.next()).collect::<Vec<_>>());
     }
 }

@@ -4,11 +4,16 @@
 //! counts themselves (`trie`), writing completions (`complete`).
 
 use std::collections::HashMap;
+use std::ops::Range;
+
+use rayon::prelude::{
+    IntoParallelIterator, IntoParallelRefIterator, ParallelIterator, ParallelSlice,
+};
 
 use super::text_hash::TextHash;
-use super::tokens::{Kind, split};
+use super::tokens::{Kind, split, unspaced};
 use super::trie::{MOST, Trie};
-use super::vocabulary::{BEGIN, CUT, END, Vocabulary};
+use super::vocabulary::{BEGIN, CUT, END, UNKNOWN, Vocabulary};
 
 /// A token n-gram model of some texts. It is not changed by use, so threads may share it.
 ///
@@ -19,9 +24,23 @@ pub struct NgramModel {
     pub(super) trie: Trie,
     /// The kind of each numbered token.
     pub(super) kinds: Vec<Kind>,
-    /// How often each text occurs, by its digest. Ascending.
-    texts: Vec<(Digest, u32)>,
+    /// For each token, the same one with the single space before it, or without; [`UNKNOWN`] if
+    /// there is no such token.
+    pub(super) counterparts: Vec<u32>,
+    /// The texts by their digests. Ascending.
+    texts: Vec<Known>,
+    /// Their tokens: [`BEGIN`], what they are split into, [`END`], [`CUT`].
+    tokens: Vec<u32>,
     count: u64,
+}
+
+/// A training text.
+struct Known {
+    digest: Digest,
+    /// How often it occurs.
+    times: u32,
+    /// Where its tokens are.
+    place: Range<u32>,
 }
 
 /// Half of BLAKE3: enough that two texts never have the same by chance.
@@ -46,49 +65,62 @@ impl NgramModel {
     /// Counts the n-grams of up to `order` tokens; an order outside of 2..=8 is taken as the
     /// nearest one inside.
     ///
-    /// The model is the same for the texts in any order. Time and memory are linear in their
-    /// tokens times the order.
+    /// The model is the same for the texts in any order, and on any number of threads: those of
+    /// the rayon pool that this is called in. Time and memory are linear in their tokens times the
+    /// order.
     ///
     /// # Errors
     /// [`TooLong`] if the texts have 2^32 - 1 tokens or more, three marks per text included.
     pub fn train(order: usize, texts: &[&str]) -> Result<Self, TooLong> {
         let order = order.clamp(2, MOST);
-        let mut seen: HashMap<&str, u32, TextHash> = HashMap::with_hasher(TextHash::new());
+        let shares = texts.par_chunks(texts.len().div_ceil(rayon::current_num_threads()).max(1));
+        let shares = shares.map(Share::of).collect::<Result<Vec<_>, TooLong>>()?;
+        let mut words: Vec<&str> =
+            shares.iter().flat_map(|share| share.words.iter().copied()).collect();
+        words.sort_unstable();
+        words.dedup();
+        let vocabulary = Vocabulary::new(&words);
         let mut tokens = Vec::new();
-        for text in texts {
-            tokens.push(BEGIN);
-            for token in split(text) {
-                let next = END + 1 + seen.len() as u32;
-                tokens.push(*seen.entry(token).or_insert(next));
-            }
-            tokens.extend([END, CUT]);
-            if tokens.len() >= CUT as usize {
+        let mut places = Vec::with_capacity(texts.len());
+        for share in &shares {
+            let numbers: Vec<u32> =
+                share.words.iter().map(|word| vocabulary.find(word).unwrap_or(CUT)).collect();
+            let number = |&token: &u32| match token {
+                BEGIN | END | CUT => token,
+                _ => numbers.get((token - END - 1) as usize).copied().unwrap_or(CUT),
+            };
+            if tokens.len() + share.tokens.len() >= CUT as usize {
                 return Err(TooLong);
             }
+            let mut start = tokens.len() as u32;
+            tokens.extend(share.tokens.iter().map(number));
+            places.extend(share.lengths.iter().map(|length| {
+                let place = start..start + length;
+                start = place.end;
+                place
+            }));
         }
-        let (vocabulary, numbers) = Vocabulary::new(seen);
-        for token in &mut tokens {
-            *token = numbers.get(*token as usize).copied().unwrap_or(CUT);
-        }
+        drop(shares);
         let mut trie = Trie::default();
-        trie.count(&tokens, order);
+        trie.count_linked(&tokens, order, vocabulary.len());
         trie.shrink();
         let kinds: Vec<Kind> =
             (0..vocabulary.len()).map(|token| Kind::of(vocabulary.text(token))).collect();
         for kind in [Kind::Line, Kind::Space, Kind::Word, Kind::Number, Kind::Sign] {
             trie.sum_kind(kind, |token| kinds.get(token as usize).copied().unwrap_or(Kind::Begin));
         }
-        let mut digests: Vec<Digest> = texts.iter().map(|text| digest(text)).collect();
-        digests.sort_unstable();
-        let texts = digests.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as u32));
-        Ok(Self {
-            order,
-            vocabulary,
-            trie,
-            kinds,
-            texts: texts.collect(),
-            count: digests.len() as u64,
-        })
+        let counterparts = counterparts(&vocabulary);
+        let digests = texts.par_iter().map(|text| digest(text)).collect::<Vec<_>>();
+        let mut digests: Vec<(Digest, Range<u32>)> = digests.into_iter().zip(places).collect();
+        digests.sort_unstable_by_key(|(digest, place)| (*digest, place.start));
+        let known = digests.chunk_by(|a, b| a.0 == b.0).map(|same| Known {
+            digest: same[0].0,
+            times: same.len() as u32,
+            place: same[0].1.clone(),
+        });
+        let texts = known.collect();
+        let count = digests.len() as u64;
+        Ok(Self { order, vocabulary, trie, kinds, counterparts, texts, tokens, count })
     }
 
     /// The length of the longest n-grams in tokens, from 2 to 8.
@@ -109,23 +141,25 @@ impl NgramModel {
         let LeftOut { tokens, times, trie } = left_out;
         tokens.clear();
         times.clear();
-        let mut taken: HashMap<Digest, u32> = HashMap::new();
+        // How many of each text; few texts are listed, or each of them once.
+        let mut taken: HashMap<usize, u32> = HashMap::new();
         let mut remaining = self.count;
         for (text, wanted) in own {
             let digest = digest(text);
-            let Ok(at) = self.texts.binary_search_by_key(&digest, |&(digest, _)| digest) else {
+            let Ok(at) = self.texts.binary_search_by_key(&digest, |known| known.digest) else {
                 continue;
             };
-            let taken = taken.entry(digest).or_default();
-            let more = (*wanted).min(self.texts[at].1 - *taken);
+            let known = &self.texts[at];
+            let taken = taken.entry(at).or_default();
+            let more = (*wanted).min(known.times - *taken);
             if more == 0 {
                 continue;
             }
             *taken += more;
             remaining -= u64::from(more);
-            tokens.push(BEGIN);
-            tokens.extend(split(text).filter_map(|token| self.vocabulary.find(token)));
-            tokens.extend([END, CUT]);
+            tokens.extend_from_slice(
+                &self.tokens[known.place.start as usize..known.place.end as usize],
+            );
             times.resize(tokens.len(), more);
         }
         trie.count_repeated(tokens, times, self.order);
@@ -140,6 +174,53 @@ pub(super) struct LeftOut {
     /// For each token, how many equal texts it stands for.
     times: Vec<u32>,
     pub(super) trie: Trie,
+}
+
+/// The texts that one thread splits.
+struct Share<'a> {
+    /// The tokens of all texts, numbered from `END + 1` on in the order of `words`, with marks.
+    tokens: Vec<u32>,
+    /// How many there are of each text, with marks.
+    lengths: Vec<u32>,
+    words: Vec<&'a str>,
+}
+
+impl<'a> Share<'a> {
+    fn of(texts: &[&'a str]) -> Result<Self, TooLong> {
+        let mut numbers: HashMap<&str, u32, TextHash> = HashMap::with_hasher(TextHash::new());
+        let (mut tokens, mut lengths, mut words) = (Vec::new(), Vec::new(), Vec::new());
+        for text in texts {
+            let before = tokens.len();
+            tokens.push(BEGIN);
+            for token in split(text) {
+                let number = *numbers.entry(token).or_insert_with(|| {
+                    words.push(token);
+                    END + words.len() as u32
+                });
+                tokens.push(number);
+            }
+            tokens.extend([END, CUT]);
+            if tokens.len() >= CUT as usize {
+                return Err(TooLong);
+            }
+            lengths.push((tokens.len() - before) as u32);
+        }
+        Ok(Self { tokens, lengths, words })
+    }
+}
+
+/// For each token, the same one with the single space before it, or without.
+fn counterparts(vocabulary: &Vocabulary) -> Vec<u32> {
+    let counterpart = |number| {
+        let token = vocabulary.text(number);
+        let name = unspaced(token);
+        let other = match name.len() == token.len() {
+            true => vocabulary.find(&[" ", name].concat()),
+            false => vocabulary.find(name),
+        };
+        other.unwrap_or(UNKNOWN)
+    };
+    (0..vocabulary.len()).into_par_iter().map(counterpart).collect()
 }
 
 fn digest(text: &str) -> Digest {

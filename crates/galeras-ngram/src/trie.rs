@@ -7,8 +7,14 @@
 //! order of their numbers, in three flat arrays: no hashing, so counts are exact, and
 //! the tokens that follow a context are a sorted slice. Eight or twelve bytes for each
 //! distinct n-gram.
+//!
+//! The trie of a model is *linked*: of each longest n-gram it knows the one without its first
+//! token. Nearly all tokens that are drawn follow a context of the greatest length, and then a link
+//! leads to the next one, where searches for every length would each wait for memory.
 
 use std::ops::Range;
+
+use rayon::prelude::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
 use super::tokens::Kind;
 use super::vocabulary::CUT;
@@ -34,6 +40,9 @@ pub(super) struct Trie {
     kinds: [Option<(Vec<u32>, Vec<u32>)>; Kind::COUNT],
     /// The places where n-grams start, in the order of the n-grams: a buffer of counting.
     starts: Vec<u64>,
+    /// Of each n-gram of the greatest length, the place of what it ends in, a token shorter, among
+    /// the n-grams of that length. Empty unless the trie is linked.
+    links: Vec<u32>,
 }
 
 /// The tokens that followed something, ascending, and how often.
@@ -69,6 +78,23 @@ impl State {
     };
 }
 
+/// A history in a linked trie.
+pub(super) struct Path {
+    /// The last tokens, as many as are looked at; the latest is the last. Meaningless without
+    /// `longest`.
+    recent: [u32; MOST],
+    /// The n-gram of all of them.
+    longest: Option<u32>,
+    /// The n-grams of all lengths, unless nobody asked since the last link was followed.
+    state: Option<State>,
+}
+
+impl Path {
+    /// The empty history.
+    pub(super) const START: Self =
+        Self { recent: [CUT; MOST], longest: None, state: Some(State::START) };
+}
+
 impl Trie {
     /// Counts all n-grams of 1 to `order` tokens. Each sequence of `tokens` ends with
     /// [`CUT`], as does the last. There are fewer than `u32::MAX` tokens.
@@ -84,6 +110,67 @@ impl Trie {
 
     /// Counts n-grams, those that start at a place as often as `times` says of it.
     fn count_sequences(&mut self, tokens: &[u32], order: usize, times: impl Fn(usize) -> u32) {
+        self.clear();
+        let starts = (0..tokens.len()).filter(|&start| tokens[start] != CUT);
+        self.starts.extend(starts.map(|start| keyed(tokens[start], start as u64)));
+        sort(&mut self.starts, tokens, 0, order);
+        self.levels[0].first.push(0);
+        count_sorted(&self.starts, tokens, order, &mut self.levels, times, |_, _, _, _| ());
+        self.end_levels(order);
+    }
+
+    /// The same as [`Trie::count`], on all threads of the caller's pool, of tokens below `vocabulary`;
+    /// and links the trie.
+    pub(super) fn count_linked(&mut self, tokens: &[u32], order: usize, vocabulary: u32) {
+        self.clear();
+        // By their first tokens, in the order of their places.
+        let mut ends = vec![0_usize; vocabulary as usize + 1];
+        for &token in tokens.iter().filter(|&&token| token != CUT) {
+            ends[token as usize + 1] += 1;
+        }
+        for token in 1..ends.len() {
+            ends[token] += ends[token - 1];
+        }
+        let mut starts = vec![0; ends.last().copied().unwrap_or_default()];
+        for (start, &token) in tokens.iter().enumerate().filter(|&(_, &token)| token != CUT) {
+            starts[ends[token as usize]] = keyed(token, start as u64);
+            ends[token as usize] += 1;
+        }
+        // Parts of the trie: no n-gram is in two of them, and they follow one another.
+        let wanted = (starts.len() / (4 * rayon::current_num_threads())).max(1);
+        let (mut runs, mut rest, mut taken) = (Vec::new(), starts.as_mut_slice(), 0);
+        for &end in &ends {
+            if end - taken >= wanted {
+                let (run, after) = std::mem::take(&mut rest).split_at_mut(end - taken);
+                runs.push(run);
+                (rest, taken) = (after, end);
+            }
+        }
+        runs.push(rest);
+        let parts: Vec<Part> =
+            runs.into_par_iter().map(|run| Part::of(run, tokens, order)).collect();
+        // What a token shorter begins at each place.
+        let mut shorter = vec![CUT; tokens.len()];
+        let mut longest = Vec::new();
+        self.levels[0].first.push(0);
+        for part in parts {
+            let base = self.levels[order - 2].tokens.len() as u32;
+            for (start, at) in part.shorter {
+                shorter[start as usize] = base + at;
+            }
+            longest.extend(part.longest);
+            let bases = self.levels.each_ref().map(|level| level.tokens.len() as u32);
+            for ((level, of_part), base) in self.levels.iter_mut().zip(part.levels).zip(bases) {
+                level.tokens.extend(of_part.tokens);
+                level.counts.extend(of_part.counts);
+                level.first.extend(of_part.first.into_iter().map(|first| base + first));
+            }
+        }
+        self.end_levels(order);
+        self.links = longest.par_iter().map(|&start| shorter[start as usize + 1]).collect();
+    }
+
+    fn clear(&mut self) {
         self.kinds = Default::default();
         for level in &mut self.levels {
             level.tokens.clear();
@@ -91,38 +178,63 @@ impl Trie {
             level.first.clear();
         }
         self.starts.clear();
-        let starts = (0..tokens.len()).filter(|&start| tokens[start] != CUT);
-        self.starts.extend(starts.map(|start| keyed(tokens[start], start as u64)));
-        sort(&mut self.starts, tokens, 0, order);
-        self.levels[0].first.push(0);
-        let mut last: &[u32] = &[];
-        for &key in &self.starts {
-            let start = key as u32 as usize;
-            let end = tokens.len().min(start + order);
-            let ngram = &tokens[start..end];
-            let known = last.iter().zip(ngram).take_while(|(a, b)| a == b).count();
-            let times = times(start);
-            for (depth, &token) in ngram.iter().enumerate().take_while(|(_, token)| **token != CUT)
-            {
-                let level = &mut self.levels[depth];
-                if depth < known
-                    && let Some(count) = level.counts.last_mut()
-                {
-                    *count += times;
-                    continue;
-                }
-                level.tokens.push(token);
-                level.counts.push(times);
-                if depth + 1 < order {
-                    let longer = &mut self.levels[depth + 1];
-                    longer.first.push(longer.tokens.len() as u32);
-                }
-            }
-            last = ngram;
-        }
+        self.links.clear();
+    }
+
+    /// Records where the n-grams after the last ones would start.
+    fn end_levels(&mut self, order: usize) {
         for level in self.levels.iter_mut().take(order) {
             level.first.push(level.tokens.len() as u32);
         }
+    }
+
+    /// Goes from a history to the one that is a token longer, of which `longest` tokens are looked
+    /// at, one less than the greatest n-grams have. Only where the trie is linked.
+    pub(super) fn follow(&self, path: &mut Path, token: u32, longest: usize) {
+        let linked = path.longest.and_then(|node| {
+            let range = self.children(longest, node);
+            let at = self.levels[longest].tokens[range.clone()].binary_search(&token).ok()?;
+            self.links.get(range.start + at).copied()
+        });
+        match linked {
+            Some(node) => {
+                path.longest = Some(node);
+                path.state = None;
+            }
+            None => {
+                let mut state = self.state(path, longest);
+                self.advance(&mut state, token, longest);
+                path.longest = state.0[longest];
+                path.state = Some(state);
+            }
+        }
+        path.recent.copy_within(1.., 0);
+        path.recent[MOST - 1] = token;
+    }
+
+    /// The n-grams of all lengths that a history ends in.
+    fn state(&self, path: &mut Path, longest: usize) -> State {
+        *path.state.get_or_insert_with(|| {
+            let mut state = State::START;
+            for &token in &path.recent[MOST - longest..] {
+                self.advance(&mut state, token, longest);
+            }
+            state
+        })
+    }
+
+    /// What followed the last `length` tokens of a history, where the trie is linked.
+    pub(super) fn followers_on(
+        &self,
+        path: &mut Path,
+        length: usize,
+        order: usize,
+    ) -> Followers<'_> {
+        if length + 1 < order {
+            let state = self.state(path, order - 1);
+            return self.followers(&state, length);
+        }
+        path.longest.map_or(Followers::default(), |node| self.followers_of_node(node, length))
     }
 
     /// Gives up the buffers of counting and the slack of the arrays.
@@ -153,7 +265,11 @@ impl Trie {
 
     /// What followed the last `length` tokens of a history.
     pub(super) fn followers(&self, state: &State, length: usize) -> Followers<'_> {
-        let Some(node) = state.0[length] else { return Followers::default() };
+        state.0[length].map_or(Followers::default(), |node| self.followers_of_node(node, length))
+    }
+
+    /// What followed the n-gram of this length at a place.
+    fn followers_of_node(&self, node: u32, length: usize) -> Followers<'_> {
         let range = self.children(length, node);
         let level = &self.levels[length];
         Followers { tokens: &level.tokens[range.clone()], counts: &level.counts[range] }
@@ -192,6 +308,81 @@ impl Trie {
     }
 }
 
+/// The n-grams that begin with some tokens.
+struct Part {
+    levels: [Level; MOST],
+    /// Where the longest n-grams start, the first place of each.
+    longest: Vec<u32>,
+    /// Where n-grams start that are a token shorter, and which of the part they are.
+    shorter: Vec<(u32, u32)>,
+}
+
+impl Part {
+    /// Counts the n-grams that start at places which are sorted by their first token.
+    fn of(starts: &mut [u64], tokens: &[u32], order: usize) -> Self {
+        sort_equal(starts, tokens, 0, order);
+        let mut levels: [Level; MOST] = Default::default();
+        let (mut longest, mut shorter) = (Vec::new(), Vec::with_capacity(starts.len()));
+        count_sorted(
+            starts,
+            tokens,
+            order,
+            &mut levels,
+            |_| 1,
+            |start, levels, length, known| {
+                if length == order && known < order {
+                    longest.push(start as u32);
+                }
+                if length + 1 >= order {
+                    let last = levels[order - 2].tokens.len() as u32 - 1;
+                    shorter.push((start as u32, last));
+                }
+            },
+        );
+        Self { levels, longest, shorter }
+    }
+}
+
+/// Adds the n-grams that start at sorted places to levels, those of a place as often as `times`
+/// says of it. `done` is told of each place how long its longest n-gram is, and how much of it the
+/// one before has, too.
+fn count_sorted(
+    starts: &[u64],
+    tokens: &[u32],
+    order: usize,
+    levels: &mut [Level; MOST],
+    times: impl Fn(usize) -> u32,
+    mut done: impl FnMut(usize, &[Level; MOST], usize, usize),
+) {
+    let mut last: &[u32] = &[];
+    for &key in starts {
+        let start = key as u32 as usize;
+        let end = tokens.len().min(start + order);
+        let ngram = &tokens[start..end];
+        let known = last.iter().zip(ngram).take_while(|(a, b)| a == b).count();
+        let times = times(start);
+        let mut length = 0;
+        for (depth, &token) in ngram.iter().enumerate().take_while(|(_, token)| **token != CUT) {
+            length = depth + 1;
+            let level = &mut levels[depth];
+            if depth < known
+                && let Some(count) = level.counts.last_mut()
+            {
+                *count += times;
+                continue;
+            }
+            level.tokens.push(token);
+            level.counts.push(times);
+            if depth + 1 < order {
+                let longer = &mut levels[depth + 1];
+                longer.first.push(longer.tokens.len() as u32);
+            }
+        }
+        done(start, levels, length, known);
+        last = ngram;
+    }
+}
+
 /// A place with a token to sort it by.
 fn keyed(token: u32, start: u64) -> u64 {
     u64::from(token) << 32 | start
@@ -201,6 +392,11 @@ fn keyed(token: u32, start: u64) -> u64 {
 /// equal, and the places are keyed by the next one.
 fn sort(starts: &mut [u64], tokens: &[u32], depth: usize, order: usize) {
     starts.sort_unstable();
+    sort_equal(starts, tokens, depth, order);
+}
+
+/// The same where the places are sorted by the next token already.
+fn sort_equal(starts: &mut [u64], tokens: &[u32], depth: usize, order: usize) {
     if depth + 1 >= order {
         return;
     }
@@ -217,75 +413,4 @@ fn sort(starts: &mut [u64], tokens: &[u32], depth: usize, order: usize) {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::HashMap;
-
-    use super::*;
-
-    #[test]
-    fn counts_are_those_of_counting_naively() {
-        for order in 2..=MOST {
-            let mut state = 7_u64;
-            let mut tokens = Vec::new();
-            for _ in 0..3000 {
-                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-                tokens.push(if state >> 60 == 0 { CUT } else { (state >> 40) as u32 % 7 });
-            }
-            tokens.push(CUT);
-            let mut trie = Trie::default();
-            trie.count(&[3, 3, CUT], 2);
-            trie.count(&tokens, order);
-            let mut naive: HashMap<Vec<u32>, HashMap<u32, u32>> = HashMap::new();
-            for sequence in tokens.split(|&token| token == CUT) {
-                for length in 1..=order {
-                    for gram in sequence.windows(length) {
-                        let next = naive.entry(gram[..length - 1].to_vec()).or_default();
-                        *next.entry(gram[length - 1]).or_default() += 1;
-                    }
-                }
-            }
-            for (context, next) in &naive {
-                let mut state = State::START;
-                for &token in context {
-                    trie.advance(&mut state, token, order - 1);
-                }
-                let followers = trie.followers(&state, context.len());
-                assert!(followers.tokens.is_sorted());
-                assert_eq!(&followers.iter().collect::<HashMap<_, _>>(), next);
-            }
-        }
-    }
-
-    #[test]
-    fn repeated_sequences_count_as_often_as_they_are_repeated() {
-        let sequences: [(&[u32], u32); 4] =
-            [(&[1, 2, 1, 2, 1], 3), (&[2, 1], 1), (&[], 5), (&[1, 1, 1, 2], 40_000)];
-        let (mut tokens, mut times, mut written_out) = (Vec::new(), Vec::new(), Vec::new());
-        for (sequence, repeated) in sequences {
-            let whole = [sequence, &[CUT]].concat();
-            times.resize(times.len() + whole.len(), repeated);
-            tokens.extend_from_slice(&whole);
-            written_out.extend(whole.repeat(repeated as usize));
-        }
-        let (mut short, mut long) = (Trie::default(), Trie::default());
-        short.count_repeated(&tokens, &times, 4);
-        long.count(&written_out, 4);
-        for (one, other) in short.levels.iter().zip(&long.levels) {
-            assert_eq!(one.tokens, other.tokens);
-            assert_eq!(one.counts, other.counts);
-            assert_eq!(one.first, other.first);
-        }
-    }
-
-    #[test]
-    fn an_empty_trie_knows_nothing() {
-        let mut trie = Trie::default();
-        let mut state = State::START;
-        for _ in 0..2 {
-            trie.advance(&mut state, 1, 5);
-            assert!((0..6).all(|length| trie.followers(&state, length).tokens.is_empty()));
-            trie.count(&[], 6);
-            state = State::START;
-        }
-    }
-}
+mod tests;

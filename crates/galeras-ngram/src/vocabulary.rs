@@ -5,7 +5,6 @@
 //! Numbers ascend with the text (as bytes). So the order of numbers does not depend on the
 //! order of the training texts, and the tokens that start with something are neighbours.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
 use super::text_hash::TextHash;
@@ -16,6 +15,8 @@ pub(super) const BEGIN: u32 = 0;
 pub(super) const END: u32 = 1;
 /// Ends a sequence of tokens; not a token.
 pub(super) const CUT: u32 = u32::MAX;
+/// A token that has no number.
+pub(super) const UNKNOWN: u32 = CUT - 1;
 
 const FREE: u32 = u32::MAX;
 
@@ -30,29 +31,23 @@ pub(super) struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// Numbers tokens. Returns the new number for each number of `found`, which has all
-    /// tokens but the marks, numbered without gaps in any order from `END + 1` on.
-    pub(super) fn new<S>(seen: HashMap<&str, u32, S>) -> (Self, Vec<u32>) {
-        let mut sorted: Vec<(&str, u32)> = seen.into_iter().collect();
-        sorted.sort_unstable();
+    /// Numbers tokens, which come in ascending order and once each.
+    pub(super) fn new(sorted: &[&str]) -> Self {
         let count = sorted.len() + 2;
-        let mut numbers = vec![0; count];
-        numbers[END as usize] = END;
         let mut vocabulary = Self {
-            text: String::with_capacity(sorted.iter().map(|(token, _)| token.len()).sum()),
+            text: String::with_capacity(sorted.iter().map(|token| token.len()).sum()),
             ends: vec![0; 2],
             slots: vec![FREE; (count * 2).next_power_of_two()],
             hash: TextHash::new(),
         };
         vocabulary.ends.reserve(sorted.len());
-        for (number, (token, old)) in (END + 1..).zip(sorted) {
+        for (number, token) in (END + 1..).zip(sorted) {
             let slot = vocabulary.slot(token);
             vocabulary.slots[slot] = number;
             vocabulary.text.push_str(token);
             vocabulary.ends.push(vocabulary.text.len());
-            numbers[old as usize] = number;
         }
-        (vocabulary, numbers)
+        vocabulary
     }
 
     /// How many numbers are given, with the marks.
@@ -110,17 +105,13 @@ impl Vocabulary {
 
 #[cfg(test)]
 mod tests {
-    use std::hash::RandomState;
-
     use super::*;
 
     #[test]
     fn numbers_follow_the_text_and_prefixes_are_ranges() {
-        let seen = ["b", "ab", "a", "", "ac", "é"];
-        let seen = seen.iter().filter(|token| !token.is_empty()).zip(2..);
-        let (vocabulary, numbers) =
-            Vocabulary::new::<RandomState>(seen.map(|(&token, n)| (token, n)).collect());
-        assert_eq!(numbers, [0, 1, 5, 3, 2, 4, 6]);
+        let vocabulary = Vocabulary::new(&["a", "ab", "ac", "b", "é"]);
+        let numbers = ["b", "ab", "a", "ac", "é"].map(|token| vocabulary.find(token));
+        assert_eq!(numbers, [5, 3, 2, 4, 6].map(Some));
         let texts: Vec<&str> = (0..vocabulary.len()).map(|n| vocabulary.text(n)).collect();
         assert_eq!(texts, ["", "", "a", "ab", "ac", "b", "é"]);
         assert_eq!(vocabulary.with_prefix("a"), 2..5);

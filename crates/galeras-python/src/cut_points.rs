@@ -5,6 +5,7 @@
 
 use tree_sitter::Node;
 
+use super::outline::read_plain;
 use super::parse::{ParseError, PythonParser};
 
 /// The byte, counted from 0, after the colon of the first function's signature; `None` without
@@ -14,6 +15,10 @@ use super::parse::{ParseError, PythonParser};
 /// [`ParseError::TooLarge`] and [`ParseError::TooComplex`] if the text is over the bounds of
 /// [`PythonParser::parse`].
 pub fn signature_end(parser: &mut PythonParser, code: &str) -> Result<Option<usize>, ParseError> {
+    if let Some(plain) = read_plain(code) {
+        let first = plain.definitions.iter().find(|definition| definition.is_function);
+        return Ok(first.map(|function| function.colon));
+    }
     let tree = parser.parse(code)?;
     Ok(first_function(tree.root_node()).and_then(colon_end))
 }
@@ -112,6 +117,24 @@ mod tests {
         let end = signature_end(&mut parser(), code).unwrap().unwrap();
         assert!(code[..end].ends_with("-> dict:"));
         assert_eq!(signature_end(&mut parser(), "x = 1\n").unwrap(), None);
+    }
+
+    #[test]
+    fn signatures_of_plain_code_end_where_the_tree_says() {
+        let mut parser = parser();
+        for code in [
+            "def f(a: int, b={1: 2}, *c, d=lambda: 1, **e) -> dict[str, int]: # :\n    pass\n",
+            "x = {1: 2}\nclass A(B, c=lambda x: x):\n    @d(y[1:2])\n    async def g(\n        self,\n    )->'a':\n        def h(): pass\n",
+            "def f(x=':', # :\n      y=1) :\n    '''doc:'''\n",
+            "class A:\n    x: int = 1\n",
+            "def f():pass",
+            "if x:\n    def f(a): return a[:]\nelse:\n    def g(): pass\n",
+        ] {
+            assert!(read_plain(code).is_some(), "{code}");
+            let tree = parser.parse_anew(code).unwrap();
+            let end = first_function(tree.root_node()).and_then(colon_end);
+            assert_eq!(signature_end(&mut parser, code), Ok(end), "{code}");
+        }
     }
 
     #[test]

@@ -8,8 +8,10 @@
 //! |---|---|
 //! | `decode` | bytes -> text (byte-order mark, PEP 263) |
 //! | `parse` | text -> tree-sitter tree within a budget |
+//! | `parses` | whether a text is Python, without its tree where there is no doubt |
 //! | `methods` | text -> its methods |
 //! | `features` | the text of a method -> the columns of operator `ast` |
+//! | `docstring` | a text without its docstring |
 //! | `distinct` | the distinct words and names of a text |
 //! | `recount` | the same columns counted by other means, as a check |
 //! | `cut_points` | the text of a method -> the bytes at which it may be cut |
@@ -25,11 +27,13 @@ mod calls;
 mod cut_points;
 mod decode;
 mod distinct;
+mod docstring;
 mod features;
 mod lizard;
 mod methods;
 mod outline;
 mod parse;
+mod parses;
 mod pattern;
 mod recount;
 mod scan;
@@ -47,6 +51,7 @@ pub use methods::{PythonMethod, methods};
 pub use outline::{Outline, OutlineMethod, Pieces};
 pub use parse::with_parser;
 pub use parse::{ParseError, PythonParser};
+pub use parses::parses;
 pub use pattern::{PatternError, SyntaxPattern, node_kinds};
 pub use recount::{BodyFacts, Recount, Recounter};
 pub use scan::is_space;

@@ -30,6 +30,7 @@ use std::sync::Arc;
 use self::cut::Cuts;
 use self::memo::Memo;
 use self::piece::{Context, Entry, ReadPiece, Verdict};
+pub(super) use self::plain::Plain;
 use super::methods::{PythonMethod, methods};
 use super::parse::{ParseError, PythonParser};
 
@@ -143,11 +144,25 @@ impl Pieces {
                 sum.add(piece, span.start);
             }
         }
-        let budget = BASE_OPS + OPS_PER_BYTE * source.len();
-        let within = sum.nodes * OPS_PER_NODE <= budget
-            && sum.reread <= BASE_REREAD + REREAD_PER_BYTE * source.len();
-        within.then(|| Outline::of(sum.parts, nested))
+        within_limits(sum.nodes, sum.reread, source).then(|| Outline::of(sum.parts, nested))
     }
+}
+
+/// Whether the limits of `parse` are far away for a text without errors.
+fn within_limits(nodes: usize, reread: usize, source: &str) -> bool {
+    let budget = BASE_OPS + OPS_PER_BYTE * source.len();
+    nodes * OPS_PER_NODE <= budget && reread <= BASE_REREAD + REREAD_PER_BYTE * source.len()
+}
+
+/// What `source` has, if it is plain: then [`PythonParser::parse`] gives a tree without errors, and
+/// with this.
+pub(super) fn read_plain(source: &str) -> Option<Plain> {
+    if source.len() > MAX_BYTES || piece::reaches_out(source) {
+        return None;
+    }
+    let plain = plain::read(source, false)?;
+    let reread = piece::reread(source) as usize;
+    within_limits(plain.nodes, reread, source).then_some(plain)
 }
 
 /// What the pieces so far come to.

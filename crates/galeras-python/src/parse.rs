@@ -121,10 +121,8 @@ impl PythonParser {
     /// operations than the length of the text allows (see the head of this file). Both depend on
     /// the text alone. [`ParseError::NoTree`] if tree-sitter gives up for another reason.
     pub fn parse(&mut self, text: &str) -> Result<Tree, ParseError> {
-        // Several scores of one text ask for its tree one after the other.
-        if let Some(at) = self.last.iter().position(|(known, _)| known == text) {
-            self.last[..=at].rotate_right(1);
-            return Ok(self.last[0].1.clone());
+        if let Some(tree) = self.kept(text) {
+            return Ok(tree);
         }
         let tree = self.parse_anew(text)?;
         if text.len() <= KEPT_BYTES {
@@ -132,6 +130,14 @@ impl PythonParser {
             self.last.insert(0, (text.to_owned(), tree.clone()));
         }
         Ok(tree)
+    }
+
+    /// The tree of a text that was parsed just now: several scores of one text ask for its tree
+    /// one after the other.
+    pub(super) fn kept(&mut self, text: &str) -> Option<Tree> {
+        let at = self.last.iter().position(|(known, _)| known == text)?;
+        self.last[..=at].rotate_right(1);
+        self.last.first().map(|(_, tree)| tree.clone())
     }
 
     /// As [`PythonParser::parse`], for a text that nobody else asks the tree of: it is not kept.

@@ -263,11 +263,11 @@ impl Work {
         stopped: &AtomicBool,
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<Vec<Result<ModelAnswer, NoAnswer>>, StepError> {
-        let model = NgramModel::train(self.order, &self.corpus.all());
+        let pool = pool(jobs)?;
+        let model = pool.install(|| NgramModel::train(self.order, &self.corpus.all()));
         let model = model.map_err(|error| StepError::new(error.to_string()))?;
         let codes = self.rows.texts(&self.code);
         let snippets = self.rows.texts(SNIPPET_ID);
-        let pool = pool(jobs)?;
         let done = AtomicU64::new(0);
         let chunk = |outcomes: &[SampleOutcome]| {
             let mut scratch = CompletionBuffers::default();

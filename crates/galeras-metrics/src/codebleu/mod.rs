@@ -36,4 +36,5 @@ mod token_text;
 
 pub use counts::{CodeBleuCounts, CodeBleuScores, EQUAL_WEIGHTS};
 pub use mode::CodeBleuMode;
+pub use readings::CodeBleuReadings;
 pub use scorer::{CodeBleu, CodeBleuReference};

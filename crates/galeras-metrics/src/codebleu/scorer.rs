@@ -10,7 +10,7 @@ use super::counts::{CodeBleuCounts, CodeBleuScores};
 use super::dataflow::Flow;
 use super::mode::CodeBleuMode;
 use super::ngram::Grams;
-use super::readings::{Reading, Readings};
+use super::readings::{CodeBleuReadings, Reading};
 use super::strip;
 use super::symbols::Bag;
 use super::syntax::Shape;
@@ -30,7 +30,7 @@ pub struct CodeBleu {
     mode: CodeBleuMode,
     weights: [f64; 4],
     /// What was read of texts that may come again: the versions of a method, equal answers.
-    readings: Readings,
+    readings: CodeBleuReadings,
     shape: Shape,
     flow: Flow,
     items: Vec<u128>,
@@ -43,7 +43,13 @@ impl CodeBleu {
     /// A scorer. `weights` are those of n-grams, weighted n-grams, syntax and data flow, not
     /// negative and not all zero; see [`EQUAL_WEIGHTS`](super::EQUAL_WEIGHTS).
     pub fn new(mode: CodeBleuMode, weights: [f64; 4]) -> Self {
-        Self { mode, weights, ..Self::default() }
+        Self::sharing(&CodeBleuReadings::new(mode), weights)
+    }
+
+    /// A scorer as [`CodeBleu::new`] makes it, that reads no text again which another one with these
+    /// readings has just read. Scores do not depend on it.
+    pub fn sharing(readings: &CodeBleuReadings, weights: [f64; 4]) -> Self {
+        Self { mode: readings.mode, weights, readings: readings.clone(), ..Self::default() }
     }
 
     /// Reads a reference once for all its hypotheses. White space around it is left out in all

@@ -143,12 +143,7 @@ pub(super) fn find(
     text: &str,
     hash: impl Fn(&str) -> u64,
 ) -> ReadPiece {
-    let reaches_out = match text.rfind("\\N{") {
-        // This token of strings ends with its brace, wherever that is.
-        Some(at) => !text.get(at..).unwrap_or_default().contains('}'),
-        None => false,
-    };
-    if reaches_out || text.contains('\0') {
+    if reaches_out(text) {
         return ReadPiece::empty(Verdict::Broken);
     }
     match plain_piece(context, text, &hash) {
@@ -157,6 +152,16 @@ pub(super) fn find(
         None if two_ways(text) => ReadPiece::empty(Verdict::Broken),
         None => parsed_piece(parser, context, text, &hash),
     }
+}
+
+/// Whether the text has a token that may go on beyond it, or a byte that may end it before.
+pub(super) fn reaches_out(text: &str) -> bool {
+    let open = match text.rfind("\\N{") {
+        // This token of strings ends with its brace, wherever that is.
+        Some(at) => !text.get(at..).unwrap_or_default().contains('}'),
+        None => false,
+    };
+    open || text.contains('\0')
 }
 
 /// What is in a piece by its tree.
@@ -207,13 +212,13 @@ fn plain_piece(context: Context<'_>, text: &str, hash: &impl Fn(&str) -> u64) ->
         Context::Member(name) => Some(name),
         Context::Header => return None,
     };
-    let (definitions, nodes) = plain::read(text, class.is_some())?;
+    let plain::Plain { definitions, nodes, .. } = plain::read(text, class.is_some())?;
     let mut methods = Methods::of(text, hash);
     let mut scope: Vec<&str> = class.into_iter().collect();
     let mut qualified = String::new();
     let (mut function_end, mut line, mut counted) = (0, 1, 0);
     for definition in definitions {
-        let plain::Definition { is_function, name, start, end, depth } = definition;
+        let plain::Definition { is_function, name, start, end, depth, .. } = definition;
         let name = text.get(name.0..name.1)?;
         scope.truncate(depth);
         scope.push(name);
@@ -272,7 +277,7 @@ fn newlines(text: &str) -> usize {
 /// The scanner looks over blank lines and comments up to the next code, and does so again
 /// from each of them. Where all of it fits into the chunk of text that the lexer has at
 /// hand, it takes no new one; else at most two more, going back and forth.
-fn reread(text: &str) -> u32 {
+pub(super) fn reread(text: &str) -> u32 {
     const AT_HAND: usize = 4000;
     const CHUNK: usize = 4096;
     let (mut sum, mut at) = (0, 0);

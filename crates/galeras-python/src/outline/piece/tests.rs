@@ -21,6 +21,9 @@ fn compare(parser: &mut PythonParser, context: Context<'_>, text: &str) -> Resul
         return Ok(false);
     }
     let Some(plain) = plain_piece(context, text, &hash) else { return Ok(false) };
+    if matches!(context, Context::First | Context::Top) {
+        as_its_tree(parser, text)?;
+    }
     let parsed = parsed_piece(parser, context, text, &hash);
     let same = parsed.verdict == Verdict::Sound
         && shown(&plain) == shown(&parsed)
@@ -38,6 +41,37 @@ fn compare(parser: &mut PythonParser, context: Context<'_>, text: &str) -> Resul
         parsed.nodes,
         shown(&parsed)
     ))
+}
+
+/// Compares what is counted of a plain text with its tree, if it says that it is exact.
+fn as_its_tree(parser: &mut PythonParser, text: &str) -> Result<(), String> {
+    let Some(plain) = plain::read(text, false).filter(|plain| plain.exact) else { return Ok(()) };
+    let tree = parser.parse(text).unwrap();
+    let mut cursor = tree.walk();
+    let (mut level, mut height, mut identifiers) = (1, 1, Vec::new());
+    'walk: loop {
+        let node = cursor.node();
+        height = height.max(level);
+        if node.kind() == "identifier" {
+            identifiers.push((node.start_byte() as u32, node.end_byte() as u32));
+        }
+        if cursor.goto_first_child() {
+            level += 1;
+            continue;
+        }
+        while !cursor.goto_next_sibling() {
+            level -= 1;
+            if !cursor.goto_parent() {
+                break 'walk;
+            }
+        }
+    }
+    let nodes = tree.root_node().descendant_count() - 1;
+    let counted = (plain.nodes, plain.height, plain.identifiers);
+    if counted == (nodes, height, identifiers.clone()) || nodes == 0 {
+        return Ok(());
+    }
+    Err(format!("{text}\ncounted: {counted:?}\ntree: {nodes} {height} {identifiers:?}"))
 }
 
 /// Whether a text is plain as a module, and as the body of a class where that is indented.

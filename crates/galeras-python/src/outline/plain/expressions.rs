@@ -1,13 +1,17 @@
 //! Expressions of plain code, by recursive descent.
 //!
 //! Here: what Python and tree-sitter's grammar both take for an expression, without the corners in
-//! which they differ. Not here: statements, tokens. Precedence does not matter: nothing is built.
-//! Every rule counts the nodes that the tree has for it, beside those of its tokens.
+//! which they differ: operators, calls, lambdas. Not here: what stands in brackets (`brackets`),
+//! statements, tokens. Nothing is built: every rule counts the nodes that the tree has for it, beside
+//! those of its tokens, and says how many levels they have.
 
 use super::lexer::{Lexer, Token};
 
 /// Expressions in one another; deeper ones are not plain.
 const DEPTH: usize = 40;
+
+/// The same of operands: `a ** b ** c` is taken from the right.
+const OPERANDS: usize = 400;
 
 /// What an expression can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,9 +24,38 @@ pub(super) enum Shape {
 }
 
 impl Shape {
-    fn assignable(self) -> bool {
+    pub(super) fn assignable(self) -> bool {
         self != Self::Other
     }
+}
+
+/// The node of an expression.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Branch {
+    pub(super) shape: Shape,
+    /// Its levels.
+    pub(super) height: u32,
+}
+
+impl Branch {
+    pub(super) fn new(shape: Shape, height: u32) -> Self {
+        Self { shape, height }
+    }
+
+    /// A node around this one and another.
+    fn with(self, other: Self) -> Self {
+        Self::new(Shape::Other, 1 + self.height.max(other.height))
+    }
+}
+
+/// Expressions between commas.
+#[derive(Clone, Copy)]
+pub(super) struct Listed {
+    pub(super) shape: Shape,
+    /// The levels of the highest.
+    pub(super) height: u32,
+    /// Whether there is a comma.
+    pub(super) many: bool,
 }
 
 /// Reads tokens with one token of look-ahead.
@@ -33,7 +66,10 @@ pub(super) struct Reader<'a> {
     pub(super) start: usize,
     /// Where the token or comment before it ended.
     pub(super) end: usize,
+    /// Return statements of the innermost definition.
+    pub(super) returns: usize,
     depth: usize,
+    operands: usize,
 }
 
 /// The nodes of a text that is an expression and nothing else; `None` if it is not plain.
@@ -44,10 +80,14 @@ fn nodes_of_expression(text: &[u8]) -> Option<usize> {
     (reader.token == Token::End).then_some(reader.lexer.nodes)
 }
 
+/// How tight the grammar ties operators: as Python, but for `^`, which is tied tighter than `&`.
+const UNARY: u8 = 7;
+const POWER: u8 = 8;
+
 impl<'a> Reader<'a> {
     pub(super) fn new(text: &'a [u8]) -> Self {
         let lexer = Lexer::new(text, nodes_of_expression);
-        Self { lexer, token: Token::Newline, start: 0, end: 0, depth: 0 }
+        Self { lexer, token: Token::Newline, start: 0, end: 0, returns: 0, depth: 0, operands: 0 }
     }
 
     pub(super) fn next(&mut self) -> Option<()> {
@@ -58,6 +98,11 @@ impl<'a> Reader<'a> {
 
     pub(super) fn nodes(&mut self, more: usize) {
         self.lexer.nodes += more;
+    }
+
+    /// Says that the tree may have other nodes than those that are counted, but not more.
+    pub(super) fn inexact(&mut self) {
+        self.lexer.exact = false;
     }
 
     /// Takes the token if it is of this kind; says so.
@@ -82,45 +127,51 @@ impl<'a> Reader<'a> {
     }
 
     /// An expression without `:=`, which is not plain.
-    pub(super) fn expression(&mut self) -> Option<Shape> {
+    pub(super) fn expression(&mut self) -> Option<Branch> {
         self.depth += 1;
         if self.depth > DEPTH {
             return None;
         }
-        let shape = if self.token == Token::Lambda {
-            self.lambda()?;
-            Shape::Other
+        let branch = if self.token == Token::Lambda {
+            self.lambda()?
         } else {
-            let shape = self.disjunction()?;
+            let branch = self.disjunction()?;
             if self.take(Token::If)? {
                 self.nodes(1);
-                self.disjunction()?;
+                let condition = self.disjunction()?;
                 self.expect(Token::Else)?;
-                self.expression()?;
-                Shape::Other
+                let otherwise = self.expression()?;
+                let height = branch.height.max(condition.height).max(otherwise.height);
+                Branch::new(Shape::Other, 1 + height)
             } else {
-                shape
+                branch
             }
         };
         self.depth -= 1;
-        Some(shape)
+        Some(branch)
     }
 
-    fn lambda(&mut self) -> Option<()> {
+    fn lambda(&mut self) -> Option<Branch> {
         self.expect(Token::Lambda)?;
-        self.nodes(2);
+        self.nodes(1);
+        let mut height = 1;
+        if self.token != Token::Colon {
+            self.nodes(1);
+            height = 2;
+        }
         while self.token != Token::Colon {
             match self.token {
                 Token::Star | Token::Stars => {
                     self.nodes(1);
                     self.next()?;
                     self.name()?;
+                    height = height.max(3);
                 }
                 _ => {
                     self.name()?;
                     if self.take(Token::Assign)? {
                         self.nodes(1);
-                        self.expression()?;
+                        height = height.max(2 + self.expression()?.height);
                     }
                 }
             }
@@ -129,31 +180,45 @@ impl<'a> Reader<'a> {
             }
         }
         self.next()?;
-        self.expression()?;
-        Some(())
+        let body = self.expression()?;
+        Some(Branch::new(Shape::Other, 1 + height.max(body.height)))
     }
 
     /// Anything but a lambda and a choice by `if`.
-    pub(super) fn disjunction(&mut self) -> Option<Shape> {
-        let mut shape = self.inversion()?;
-        while matches!(self.token, Token::Or | Token::And) {
-            self.next()?;
+    pub(super) fn disjunction(&mut self) -> Option<Branch> {
+        let mut branch = self.conjunction()?;
+        while self.take(Token::Or)? {
             self.nodes(1);
-            self.inversion()?;
-            shape = Shape::Other;
+            branch = branch.with(self.conjunction()?);
         }
-        Some(shape)
+        Some(branch)
     }
 
-    fn inversion(&mut self) -> Option<Shape> {
-        let mut shape = None;
+    fn conjunction(&mut self) -> Option<Branch> {
+        let mut branch = self.inversion()?;
+        while self.take(Token::And)? {
+            self.nodes(1);
+            branch = branch.with(self.inversion()?);
+        }
+        Some(branch)
+    }
+
+    fn inversion(&mut self) -> Option<Branch> {
+        let mut inversions = 0;
         while self.take(Token::Not)? {
             self.nodes(1);
-            shape = Some(Shape::Other);
+            inversions += 1;
         }
-        let inner = self.operand()?;
-        let mut shape = shape.unwrap_or(inner);
-        let mut first = true;
+        let mut branch = self.comparison()?;
+        if inversions > 0 {
+            branch = Branch::new(Shape::Other, inversions + branch.height);
+        }
+        Some(branch)
+    }
+
+    fn comparison(&mut self) -> Option<Branch> {
+        let first = self.operand()?;
+        let (mut height, mut compared) = (first.height, false);
         loop {
             match self.token {
                 Token::Compare | Token::In => self.next()?,
@@ -161,58 +226,90 @@ impl<'a> Reader<'a> {
                     self.next()?;
                     if self.take(Token::Not)? {
                         self.nodes(1);
+                        height = height.max(2);
                     }
                 }
                 Token::Not => {
                     self.next()?;
                     self.expect(Token::In)?;
                     self.nodes(1);
+                    height = height.max(2);
                 }
-                _ => return Some(shape),
+                _ if compared => return Some(Branch::new(Shape::Other, 1 + height)),
+                _ => return Some(first),
             }
-            self.nodes(usize::from(std::mem::take(&mut first)));
-            self.operand()?;
-            shape = Shape::Other;
+            self.nodes(usize::from(!compared));
+            compared = true;
+            height = height.max(self.operand()?.height);
         }
     }
 
     /// Operands of comparisons: sums, products and the like.
-    pub(super) fn operand(&mut self) -> Option<Shape> {
-        let mut shape = self.signed()?;
-        loop {
-            match self.token {
-                Token::Binary
-                | Token::Sign
-                | Token::At
-                | Token::Star
-                | Token::Stars
-                | Token::Slash => self.next()?,
-                _ => return Some(shape),
-            }
-            self.nodes(1);
-            self.signed()?;
-            shape = Shape::Other;
-        }
+    pub(super) fn operand(&mut self) -> Option<Branch> {
+        self.tied(0)
     }
 
-    fn signed(&mut self) -> Option<Shape> {
-        let mut signed = false;
+    /// Operands whose operators are tied at least so tight.
+    fn tied(&mut self, least: u8) -> Option<Branch> {
+        self.operands += 1;
+        if self.operands > OPERANDS {
+            return None;
+        }
+        let mut branch = self.signed()?;
+        while let Some(tie) = self.tie().filter(|tie| *tie >= least) {
+            self.next()?;
+            self.nodes(1);
+            // Powers are taken from the right.
+            let right = self.tied(if tie == POWER { tie } else { tie + 1 })?;
+            branch = branch.with(right);
+        }
+        self.operands -= 1;
+        Some(branch)
+    }
+
+    /// How tight the next token ties, if it is an operator with two operands.
+    fn tie(&self) -> Option<u8> {
+        let byte = |at: usize| self.lexer.text.get(at).copied().unwrap_or_default();
+        Some(match self.token {
+            Token::Binary => match byte(self.start) {
+                b'|' => 1,
+                b'&' => 2,
+                b'^' => 3,
+                b'<' | b'>' => 4,
+                _ => 6,
+            },
+            Token::Sign => 5,
+            Token::At | Token::Star | Token::Slash => 6,
+            Token::Stars => POWER,
+            _ => return None,
+        })
+    }
+
+    fn signed(&mut self) -> Option<Branch> {
+        let mut signs = 0;
         while matches!(self.token, Token::Sign | Token::Tilde) {
             self.next()?;
             self.nodes(1);
-            signed = true;
+            signs += 1;
         }
-        let shape = self.primary()?;
-        Some(if signed { Shape::Other } else { shape })
+        if signs == 0 {
+            return self.primary();
+        }
+        // After the sign, whose operand is no sign.
+        let operand = self.tied(UNARY + 1)?;
+        Some(Branch::new(Shape::Other, signs + operand.height))
     }
 
-    fn primary(&mut self) -> Option<Shape> {
+    pub(super) fn primary(&mut self) -> Option<Branch> {
         if self.take(Token::Await)? {
             self.nodes(1);
-            self.primary()?;
-            return Some(Shape::Other);
+            let awaited = self.primary()?;
+            if self.token == Token::Stars {
+                self.inexact();
+            }
+            return Some(Branch::new(Shape::Other, 1 + awaited.height));
         }
-        let mut shape = self.atom()?;
+        let mut branch = self.atom()?;
         loop {
             match self.token {
                 Token::Dot => {
@@ -222,249 +319,68 @@ impl<'a> Reader<'a> {
                         Token::Name | Token::Soft | Token::Print | Token::Exec => self.next()?,
                         _ => return None,
                     }
-                    shape = Shape::Pattern;
+                    branch = Branch::new(Shape::Pattern, 1 + branch.height);
                 }
                 Token::Open => {
-                    self.arguments()?;
+                    let arguments = self.arguments()?;
                     self.nodes(1);
-                    shape = Shape::Other;
+                    branch = Branch::new(Shape::Other, 1 + branch.height.max(arguments));
                 }
                 Token::OpenSquare => {
-                    self.subscript()?;
-                    shape = Shape::Pattern;
+                    let subscripts = self.subscript()?;
+                    branch = Branch::new(Shape::Pattern, 1 + branch.height.max(subscripts));
                 }
-                _ => return Some(shape),
+                _ => return Some(branch),
             }
         }
-    }
-
-    fn atom(&mut self) -> Option<Shape> {
-        match self.token {
-            Token::Name | Token::Soft => {
-                self.next()?;
-                Some(Shape::Word)
-            }
-            Token::Number | Token::Constant | Token::Ellipsis => {
-                self.next()?;
-                Some(Shape::Other)
-            }
-            Token::Text => {
-                self.next()?;
-                if self.token == Token::Text {
-                    self.nodes(1);
-                }
-                while self.take(Token::Text)? {}
-                Some(Shape::Other)
-            }
-            Token::Open => self.elements(Token::Close),
-            Token::OpenSquare => self.elements(Token::CloseSquare),
-            Token::OpenBrace => self.braces(),
-            _ => None,
-        }
-    }
-
-    /// A tuple, a list, a comprehension, or an expression in brackets.
-    fn elements(&mut self, close: Token) -> Option<Shape> {
-        self.next()?;
-        self.nodes(1);
-        if close == Token::Close && self.token == Token::Yield {
-            self.yielded()?;
-            self.expect(close)?;
-            return Some(Shape::Other);
-        }
-        let (mut patterns, mut count, mut stars, mut comma) = (true, 0, false, false);
-        while self.token != close {
-            stars |= self.token == Token::Star;
-            let shape = self.element()?;
-            patterns &= shape.assignable();
-            count += 1;
-            if count == 1 && !stars && matches!(self.token, Token::For | Token::Async) {
-                self.comprehension()?;
-                self.expect(close)?;
-                return Some(Shape::Other);
-            }
-            comma = self.take(Token::Comma)?;
-            if !comma && self.token != close {
-                return None;
-            }
-        }
-        if close == Token::Close && stars && !comma && count == 1 {
-            return None;
-        }
-        self.next()?;
-        Some(if patterns && count > 0 { Shape::Pattern } else { Shape::Other })
-    }
-
-    /// An expression, or one with a star.
-    fn element(&mut self) -> Option<Shape> {
-        if !self.take(Token::Star)? {
-            return self.expression();
-        }
-        self.nodes(1);
-        self.operand()
-    }
-
-    /// A dictionary or a set, or the comprehension of one.
-    fn braces(&mut self) -> Option<Shape> {
-        self.next()?;
-        self.nodes(1);
-        let mut pairs = None;
-        while self.token != Token::CloseBrace {
-            let pair = if self.take(Token::Stars)? {
-                self.nodes(1);
-                self.operand()?;
-                true
-            } else {
-                self.expression()?;
-                let pair = self.take(Token::Colon)?;
-                if pair {
-                    self.nodes(1);
-                    self.expression()?;
-                }
-                if pairs.is_none() && matches!(self.token, Token::For | Token::Async) {
-                    self.comprehension()?;
-                    break;
-                }
-                pair
-            };
-            if *pairs.get_or_insert(pair) != pair {
-                return None;
-            }
-            if !self.take(Token::Comma)? && self.token != Token::CloseBrace {
-                return None;
-            }
-        }
-        self.expect(Token::CloseBrace)?;
-        Some(Shape::Other)
-    }
-
-    fn comprehension(&mut self) -> Option<()> {
-        loop {
-            match self.token {
-                Token::For | Token::Async => {
-                    self.take(Token::Async)?;
-                    self.expect(Token::For)?;
-                    self.nodes(1);
-                    self.targets()?;
-                    self.expect(Token::In)?;
-                    self.disjunction()?;
-                }
-                Token::If => {
-                    self.next()?;
-                    self.nodes(1);
-                    self.disjunction()?;
-                }
-                _ => return Some(()),
-            }
-        }
-    }
-
-    /// What a `for` assigns to.
-    pub(super) fn targets(&mut self) -> Option<()> {
-        self.nodes(1);
-        loop {
-            if self.take(Token::Star)? {
-                self.nodes(1);
-            }
-            // Not an operand: `in` would be taken for an operator.
-            if !self.primary()?.assignable() {
-                return None;
-            }
-            if !self.take(Token::Comma)? || self.token == Token::In {
-                return Some(());
-            }
-        }
-    }
-
-    /// The arguments of a call, of a class or of a decorator, in their brackets.
-    pub(super) fn arguments(&mut self) -> Option<()> {
-        self.expect(Token::Open)?;
-        self.nodes(1);
-        let mut count = 0;
-        while self.token != Token::Close {
-            match self.token {
-                Token::Star | Token::Stars => {
-                    self.next()?;
-                    self.nodes(1);
-                    self.expression()?;
-                }
-                _ => {
-                    let shape = self.expression()?;
-                    if self.token == Token::Assign && shape == Shape::Word {
-                        self.next()?;
-                        self.nodes(1);
-                        self.expression()?;
-                    } else if count == 0 && matches!(self.token, Token::For | Token::Async) {
-                        self.comprehension()?;
-                        break;
-                    }
-                }
-            }
-            count += 1;
-            if !self.take(Token::Comma)? && self.token != Token::Close {
-                return None;
-            }
-        }
-        self.expect(Token::Close)
-    }
-
-    fn subscript(&mut self) -> Option<()> {
-        self.expect(Token::OpenSquare)?;
-        self.nodes(1);
-        if self.token == Token::CloseSquare {
-            return None;
-        }
-        while self.token != Token::CloseSquare {
-            let ends = |token| matches!(token, Token::Colon | Token::Comma | Token::CloseSquare);
-            if !ends(self.token) {
-                self.expression()?;
-            } else if self.token != Token::Colon {
-                return None;
-            }
-            let mut colons = 0;
-            while self.take(Token::Colon)? {
-                colons += 1;
-                self.nodes(usize::from(colons == 1));
-                if !ends(self.token) {
-                    self.expression()?;
-                }
-            }
-            if colons > 2 || (!self.take(Token::Comma)? && self.token != Token::CloseSquare) {
-                return None;
-            }
-        }
-        self.next()
     }
 
     /// Expressions between commas; the last one has none after it, as that may go on, but before an
     /// assignment.
-    pub(super) fn expressions(&mut self) -> Option<Shape> {
-        let shape = self.expression()?;
+    pub(super) fn expressions(&mut self) -> Option<Listed> {
+        let Branch { shape, mut height } = self.expression()?;
         if self.token != Token::Comma {
-            return Some(shape);
+            return Some(Listed { shape, height, many: false });
         }
-        self.nodes(1);
         let mut patterns = shape.assignable();
         while self.take(Token::Comma)? {
             if patterns && self.token == Token::Assign {
                 break;
             }
-            patterns &= self.expression()?.assignable();
+            let next = self.expression()?;
+            patterns &= next.shape.assignable();
+            height = height.max(next.height);
         }
-        Some(if patterns { Shape::Pattern } else { Shape::Other })
+        let shape = if patterns { Shape::Pattern } else { Shape::Other };
+        Some(Listed { shape, height, many: true })
     }
 
-    pub(super) fn yielded(&mut self) -> Option<()> {
+    /// The same where several have a node around them.
+    pub(super) fn expression_list(&mut self) -> Option<Branch> {
+        let listed = self.expressions()?;
+        Some(self.around(listed))
+    }
+
+    /// Counts the node that is around several expressions.
+    pub(super) fn around(&mut self, listed: Listed) -> Branch {
+        self.nodes(usize::from(listed.many));
+        Branch::new(listed.shape, listed.height + u32::from(listed.many))
+    }
+
+    /// The levels of a `yield`.
+    pub(super) fn yielded(&mut self) -> Option<u32> {
         self.expect(Token::Yield)?;
         self.nodes(1);
-        if self.take(Token::From)? {
-            self.expression()?;
-        } else if !matches!(
+        let height = if self.take(Token::From)? {
+            self.expression()?.height
+        } else if matches!(
             self.token,
             Token::Newline | Token::End | Token::Semicolon | Token::Close
         ) {
-            self.expressions()?;
-        }
-        Some(())
+            1
+        } else {
+            self.expression_list()?.height
+        };
+        Some(1 + height)
     }
 }

@@ -91,6 +91,12 @@ pub(super) struct Lexer<'a> {
     pub(super) indent: usize,
     /// Nodes of the tree so far, or a few more.
     pub(super) nodes: usize,
+    /// Levels of the last token's node: a string has some of its own.
+    pub(super) height: u32,
+    /// Whether nodes and levels are those of the tree, not one more or less.
+    pub(super) exact: bool,
+    /// Where the names are that are identifiers of the tree.
+    pub(super) identifiers: Vec<(u32, u32)>,
     /// Where the last token or comment ended.
     pub(super) end: usize,
     /// The nodes of a text that is an expression.
@@ -100,7 +106,18 @@ pub(super) struct Lexer<'a> {
 impl<'a> Lexer<'a> {
     /// Reads `text`; `expression` gives the nodes of a text that is an expression and plain.
     pub(super) fn new(text: &'a [u8], expression: fn(&[u8]) -> Option<usize>) -> Self {
-        Self { text, at: 0, depth: 0, indent: 0, nodes: 0, end: 0, expression }
+        Self {
+            text,
+            at: 0,
+            depth: 0,
+            indent: 0,
+            nodes: 0,
+            height: 1,
+            exact: true,
+            identifiers: Vec::new(),
+            end: 0,
+            expression,
+        }
     }
 
     fn byte(&self, at: usize) -> u8 {
@@ -124,7 +141,9 @@ impl<'a> Lexer<'a> {
                 b'#' => self.comment()?,
                 b'\\' if self.byte(self.at + 1) == b'\n' => {
                     self.at += 2;
+                    // Before a string there is no node for it.
                     self.nodes += 1;
+                    self.exact = false;
                     let rest = self.text.get(self.at..)?;
                     let first = rest.iter().find(|byte| !matches!(byte, b' ' | b'\t'))?;
                     if matches!(first, b'\n' | b'#' | b'\\') {
@@ -138,9 +157,13 @@ impl<'a> Lexer<'a> {
             }
         }
         let start = self.at;
+        self.height = 1;
         let token = self.code(start)?;
         self.nodes += 1;
         self.end = self.at;
+        if matches!(token, Token::Name | Token::Soft | Token::Print | Token::Exec) {
+            self.identifiers.push((start as u32, self.at as u32));
+        }
         Some((token, start))
     }
 
@@ -308,8 +331,10 @@ impl<'a> Lexer<'a> {
         let quote = self.byte(at);
         let triple = self.byte(at + 1) == quote && self.byte(at + 2) == quote;
         at += if triple { 3 } else { 1 };
-        // The string itself is counted with the token; its ends, and its content.
-        self.nodes += 3;
+        // The string itself is counted with the token; its ends.
+        self.nodes += 2;
+        self.height = 2;
+        let inside = at;
         loop {
             let rest = self.text.get(at..)?;
             let stops =
@@ -325,7 +350,15 @@ impl<'a> Lexer<'a> {
                     if format && matches!(next, b'{' | b'}') {
                         return None;
                     }
-                    self.nodes += usize::from(!raw);
+                    if raw {
+                        // A string of nothing but these has no content.
+                        self.exact = false;
+                    } else {
+                        self.nodes += 1;
+                        self.height = 3;
+                        // Names of characters are escapes of texts only.
+                        self.exact &= !matches!(next, b'u' | b'U');
+                    }
                     at += 2;
                 }
                 b'\r' => return None,
@@ -333,6 +366,7 @@ impl<'a> Lexer<'a> {
                 brace @ (b'{' | b'}') if format => {
                     // What comes after it is a content of its own.
                     self.nodes += 2;
+                    self.exact = false;
                     if self.byte(at + 1) == brace {
                         at += 2;
                     } else {
@@ -340,8 +374,14 @@ impl<'a> Lexer<'a> {
                     }
                 }
                 byte if byte != quote => at += 1,
-                _ if !triple => break at += 1,
-                _ if self.byte(at + 1) == quote && self.byte(at + 2) == quote => break at += 3,
+                _ if !triple => {
+                    self.nodes += usize::from(at > inside);
+                    break at += 1;
+                }
+                _ if self.byte(at + 1) == quote && self.byte(at + 2) == quote => {
+                    self.nodes += usize::from(at > inside);
+                    break at += 3;
+                }
                 _ => at += 1,
             }
         }

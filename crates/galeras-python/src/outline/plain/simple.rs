@@ -1,60 +1,85 @@
 //! Simple statements of plain code, parameters and annotations.
 
-use super::expressions::{Reader, Shape};
+use super::expressions::{Branch, Reader, Shape};
 use super::lexer::Token;
 
 impl Reader<'_> {
-    /// The parameters of a function, in their brackets.
-    pub(super) fn parameters(&mut self) -> Option<()> {
+    /// The parameters of a function, in their brackets: their levels. Where their names are goes to
+    /// `names`.
+    pub(super) fn parameters(&mut self, names: &mut Vec<(usize, usize)>) -> Option<u32> {
         self.expect(Token::Open)?;
         self.nodes(1);
+        let mut height = 1;
         while self.token != Token::Close {
-            self.nodes(1);
+            // The levels of the name, with a star in front, and of what follows it.
+            let (mut name, mut rest) = (1, 0);
+            let mut named = true;
             match self.token {
-                Token::Slash => self.next()?,
+                Token::Slash => {
+                    self.next()?;
+                    (name, named) = (2, false);
+                    self.nodes(1);
+                }
                 star @ (Token::Star | Token::Stars) => {
                     self.next()?;
-                    if star == Token::Stars || self.token != Token::Comma {
-                        self.name()?;
-                        if self.take(Token::Colon)? {
-                            self.annotation()?;
-                        }
-                    }
+                    name = 2;
+                    self.nodes(1);
+                    named = star == Token::Stars || self.token != Token::Comma;
                 }
-                _ => {
-                    self.name()?;
-                    if self.take(Token::Colon)? {
-                        self.annotation()?;
-                    }
-                    if self.take(Token::Assign)? {
-                        self.expression()?;
-                    }
+                _ => {}
+            }
+            if named {
+                let start = self.start;
+                self.name()?;
+                names.push((start, self.end));
+                if self.take(Token::Colon)? {
+                    rest = self.annotation()?;
+                }
+                if name == 1 && self.take(Token::Assign)? {
+                    rest = rest.max(self.expression()?.height);
                 }
             }
+            self.nodes(usize::from(rest > 0));
+            height = height.max(name.max(rest) + u32::from(rest > 0));
             if !self.take(Token::Comma)? && self.token != Token::Close {
                 return None;
             }
         }
-        self.next()
+        self.next()?;
+        Some(1 + height)
     }
 
-    /// A type: names with dots and types in brackets, strings, `None`, `...`, choices by `|`.
-    pub(super) fn annotation(&mut self) -> Option<()> {
+    /// A type: names with dots and types in brackets, strings, `None`, `...`, choices by `|`; its
+    /// levels.
+    pub(super) fn annotation(&mut self) -> Option<u32> {
+        let mut height = 2;
+        let mut choices = 0;
         loop {
-            self.nodes(3);
+            self.nodes(if choices == 0 { 1 } else { 3 });
             match self.token {
                 Token::Text => {
+                    height = 1 + self.lexer.height;
                     self.next()?;
                 }
-                Token::Constant | Token::Ellipsis => self.next()?,
-                Token::OpenSquare => self.annotations()?,
+                Token::Constant => self.next()?,
+                Token::Ellipsis => {
+                    self.inexact();
+                    self.next()?;
+                }
+                Token::OpenSquare => {
+                    self.inexact();
+                    self.annotations()?;
+                }
                 _ => {
                     self.name()?;
                     while self.take(Token::Dot)? {
                         self.nodes(1);
+                        height += 1;
                         self.name()?;
                     }
                     if self.token == Token::OpenSquare {
+                        self.inexact();
+                        self.nodes(2);
                         self.annotations()?;
                     }
                 }
@@ -62,8 +87,10 @@ impl Reader<'_> {
             let lexer = &self.lexer;
             let bar = lexer.text.get(self.start) == Some(&b'|');
             if !(self.token == Token::Binary && bar) {
-                return Some(());
+                return Some(height);
             }
+            self.inexact();
+            choices += 1;
             self.next()?;
         }
     }
@@ -72,6 +99,7 @@ impl Reader<'_> {
         self.expect(Token::OpenSquare)?;
         self.nodes(1);
         loop {
+            self.nodes(2);
             self.annotation()?;
             if !self.take(Token::Comma)? {
                 return self.expect(Token::CloseSquare);
@@ -79,17 +107,18 @@ impl Reader<'_> {
         }
     }
 
-    /// Statements between semicolons, up to the end of the line.
-    pub(super) fn simple_statements(&mut self) -> Option<()> {
+    /// Statements between semicolons, up to the end of the line; their levels.
+    pub(super) fn simple_statements(&mut self) -> Option<u32> {
+        let mut height = 0;
         loop {
             self.nodes(1);
-            self.simple_statement()?;
+            height = height.max(1 + self.simple_statement()?);
             let more = self.take(Token::Semicolon)?;
             match self.token {
                 Token::Newline | Token::End => {
                     // A comment in the same line counts.
                     self.end = self.lexer.end;
-                    return Some(());
+                    return Some(height);
                 }
                 _ if more => {}
                 _ => return None,
@@ -101,39 +130,42 @@ impl Reader<'_> {
         matches!(self.token, Token::Newline | Token::End | Token::Semicolon)
     }
 
-    fn simple_statement(&mut self) -> Option<()> {
+    /// The levels of what is in a statement.
+    fn simple_statement(&mut self) -> Option<u32> {
         match self.token {
-            Token::Pass => self.next(),
+            Token::Pass => self.next().map(|()| 1),
             Token::Return => {
+                self.returns += 1;
                 self.next()?;
-                if !self.ends() {
-                    self.expressions()?;
+                if self.ends() {
+                    return Some(1);
                 }
-                Some(())
+                Some(self.expression_list()?.height)
             }
             Token::Raise => {
                 self.next()?;
+                let mut height = 1;
                 if !self.ends() {
-                    self.expressions()?;
+                    height = self.expression_list()?.height;
                     if self.take(Token::From)? {
-                        self.expression()?;
+                        height = height.max(self.expression()?.height);
                     }
                 }
-                Some(())
+                Some(height)
             }
             Token::Assert => {
                 self.next()?;
-                self.expressions().map(|_| ())
+                Some(self.expressions()?.height)
             }
             Token::Del => {
                 self.next()?;
-                self.expressions().map(|_| ())
+                Some(self.expression_list()?.height)
             }
             Token::Global => loop {
                 self.next()?;
                 self.name()?;
                 if self.token != Token::Comma {
-                    return Some(());
+                    return Some(1);
                 }
             },
             Token::Import => {
@@ -149,15 +181,15 @@ impl Reader<'_> {
     }
 
     /// `print(…)` with nothing after it.
-    fn call(&mut self) -> Option<()> {
+    fn call(&mut self) -> Option<u32> {
         self.next()?;
-        self.nodes(3);
-        self.arguments()?;
-        self.ends().then_some(())
+        self.nodes(1);
+        let arguments = self.arguments()?;
+        self.ends().then_some(1 + arguments)
     }
 
     /// `match` or `type` where it can only be a name.
-    fn soft(&mut self) -> Option<()> {
+    fn soft(&mut self) -> Option<u32> {
         let rest = self.lexer.text.get(self.lexer.at..)?;
         let rest = rest.strip_prefix(b" ").unwrap_or(rest);
         match rest {
@@ -168,86 +200,105 @@ impl Reader<'_> {
     }
 
     /// An expression, an assignment, or a chain of them.
-    fn expression_statement(&mut self) -> Option<()> {
-        let mut shape = self.expressions()?;
+    fn expression_statement(&mut self) -> Option<u32> {
+        let listed = self.expressions()?;
         match self.token {
             Token::Augmented => {
-                if shape == Shape::Other {
+                if listed.shape == Shape::Other {
                     return None;
                 }
+                let target = self.around(listed);
                 self.next()?;
-                return self.value().map(|_| ());
+                return Some(1 + target.height.max(self.value()?.height));
             }
             Token::Colon => {
-                if shape == Shape::Other {
+                if listed.shape == Shape::Other {
                     return None;
                 }
+                let target = self.around(listed);
                 self.next()?;
                 self.nodes(1);
-                self.annotation()?;
+                let mut height = target.height.max(self.annotation()?);
                 if self.take(Token::Assign)? {
-                    self.value()?;
+                    // The assignment is counted.
+                    self.lexer.nodes -= 1;
+                    height = height.max(self.value()?.height);
                 }
-                return self.ends().then_some(());
+                return self.ends().then_some(1 + height);
             }
-            _ => {}
+            Token::Assign => {}
+            _ => return Some(listed.height),
         }
+        // Each assignment stands in the one before.
+        let mut branch = self.around(listed);
+        let (mut height, mut level) = (0, 0);
         while self.token == Token::Assign {
-            if shape == Shape::Other {
+            if branch.shape == Shape::Other {
                 return None;
             }
+            level += 1;
+            height = height.max(level + branch.height);
             self.next()?;
-            shape = self.value()?;
+            branch = self.value()?;
         }
-        Some(())
+        Some(height.max(level + branch.height))
     }
 
-    fn value(&mut self) -> Option<Shape> {
+    /// What is assigned, and the assignment around it.
+    fn value(&mut self) -> Option<Branch> {
         self.nodes(1);
         if self.token == Token::Yield {
-            self.yielded()?;
-            return Some(Shape::Other);
+            return Some(Branch::new(Shape::Other, self.yielded()?));
         }
-        self.expressions()
+        self.expression_list()
     }
 
-    fn import_from(&mut self) -> Option<()> {
+    fn import_from(&mut self) -> Option<u32> {
         self.next()?;
-        self.nodes(2);
-        let mut dots = false;
+        let (mut dots, mut height) = (false, 2);
         while matches!(self.token, Token::Dot | Token::Ellipsis) {
             dots = true;
-            self.nodes(3);
+            height = 3;
+            // Three dots are three nodes.
+            self.nodes(if self.token == Token::Ellipsis { 2 } else { 0 });
             self.next()?;
         }
+        self.nodes(if dots { 2 } else { 0 });
         if !dots || self.token != Token::Import {
+            let name = self.lexer.text.get(self.start..self.lexer.end);
+            if name.is_some_and(|name| name == b"__future__") {
+                self.inexact();
+            }
             self.dotted_name()?;
         }
         self.expect(Token::Import)?;
         match self.token {
             Token::Star => {
                 self.nodes(1);
-                self.next()
+                self.next()?;
             }
             Token::Open => {
                 self.next()?;
-                self.imported(true)?;
-                self.expect(Token::Close)
+                height = height.max(self.imported(true)?);
+                self.expect(Token::Close)?;
             }
-            _ => self.imported(false),
+            _ => height = height.max(self.imported(false)?),
         }
+        Some(height)
     }
 
-    fn imported(&mut self, bracketed: bool) -> Option<()> {
+    fn imported(&mut self, bracketed: bool) -> Option<u32> {
+        let mut height = 2;
         loop {
             self.dotted_name()?;
             if self.take(Token::As)? {
                 self.nodes(1);
+                height = 3;
                 self.name()?;
             }
             let more = self.take(Token::Comma)?;
             if !more || (bracketed && self.token == Token::Close) {
-                return Some(());
+                return Some(height);
             }
         }
     }

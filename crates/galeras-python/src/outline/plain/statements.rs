@@ -23,8 +23,28 @@ pub(crate) struct Definition {
     pub(crate) name: (usize, usize),
     pub(crate) start: usize,
     pub(crate) end: usize,
+    /// After the colon of its signature.
+    pub(crate) colon: usize,
     /// How many definitions it stands in.
     pub(crate) depth: usize,
+    /// Return statements of it that are not of a definition in it.
+    pub(crate) returns: usize,
+}
+
+/// A text that is plain.
+pub(crate) struct Plain {
+    /// The definitions in the order of their first byte.
+    pub(crate) definitions: Vec<Definition>,
+    /// How many nodes its tree has below the root, at most.
+    pub(crate) nodes: usize,
+    /// The levels of its tree, with the root.
+    pub(crate) height: u32,
+    /// Whether the tree has exactly so many nodes and levels.
+    pub(crate) exact: bool,
+    /// Where identifiers are.
+    pub(crate) identifiers: Vec<(u32, u32)>,
+    /// Where the names of the parameters of the first function are.
+    pub(crate) parameters: Vec<(usize, usize)>,
 }
 
 /// What stands between two lines of code.
@@ -46,6 +66,8 @@ pub(super) struct Statements<'a> {
     blocks: usize,
     definitions: Vec<Definition>,
     depth: usize,
+    /// Of the first function.
+    parameters: Option<Vec<(usize, usize)>>,
 }
 
 impl<'a> Statements<'a> {
@@ -57,21 +79,30 @@ impl<'a> Statements<'a> {
             blocks: 0,
             definitions: Vec::new(),
             depth: 0,
+            parameters: None,
         }
     }
 
-    /// Reads all statements, as those of a module or of the body of a class; the definitions in
-    /// the order of their first byte, and the number of nodes.
-    pub(super) fn run(mut self, in_class: bool) -> Option<(Vec<Definition>, usize)> {
+    /// Reads all statements, as those of a module or of the body of a class.
+    pub(super) fn run(mut self, in_class: bool) -> Option<Plain> {
         self.find_line()?;
         self.depth = usize::from(in_class);
         let indent = if in_class { self.gap.indent } else { 0 };
         if in_class && indent == 0 {
             return None;
         }
-        self.block(indent)?;
+        let height = self.block(indent)?;
         let ended = self.reader.token == Token::End && !self.below(0)?;
-        ended.then_some((self.definitions, self.reader.lexer.nodes))
+        let lexer = self.reader.lexer;
+        ended.then_some(Plain {
+            definitions: self.definitions,
+            nodes: lexer.nodes,
+            // There may be nothing but comments.
+            height: 1 + height.max(u32::from(lexer.nodes > 0)),
+            exact: lexer.exact,
+            identifiers: lexer.identifiers,
+            parameters: self.parameters.unwrap_or_default(),
+        })
     }
 
     /// Goes to the next line of code, and reads its first token.
@@ -134,26 +165,27 @@ impl<'a> Statements<'a> {
         Some(below)
     }
 
-    /// The statements of a block.
-    fn block(&mut self, indent: usize) -> Option<()> {
+    /// The statements of a block; the levels of the highest.
+    fn block(&mut self, indent: usize) -> Option<u32> {
         self.blocks += 1;
         if self.blocks > BLOCKS {
             return None;
         }
+        let mut height = 0;
         while !self.below(indent)? && self.reader.token != Token::End {
             self.reader.lexer.indent = indent;
-            self.statement(indent)?;
+            height = height.max(self.statement(indent)?);
         }
         self.blocks -= 1;
-        Some(())
+        Some(height)
     }
 
-    /// A colon and what it introduces.
-    fn suite(&mut self, indent: usize) -> Option<()> {
+    /// A colon and what it introduces; its levels.
+    fn suite(&mut self, indent: usize) -> Option<u32> {
         self.reader.expect(Token::Colon)?;
         self.reader.nodes(1);
         if self.reader.token != Token::Newline {
-            return self.reader.simple_statements();
+            return Some(1 + self.reader.simple_statements()?);
         }
         self.at_line = false;
         self.find_line()?;
@@ -161,7 +193,7 @@ impl<'a> Statements<'a> {
         if inner <= indent || self.reader.token == Token::End {
             return None;
         }
-        self.block(inner)
+        Some(1 + self.block(inner)?)
     }
 
     /// Whether the next line of the block with this indent starts with the word.
@@ -176,7 +208,8 @@ impl<'a> Statements<'a> {
         Some(true)
     }
 
-    fn statement(&mut self, indent: usize) -> Option<()> {
+    /// The levels of a statement.
+    fn statement(&mut self, indent: usize) -> Option<u32> {
         self.at_line = false;
         let start = self.reader.start;
         let compound = [
@@ -194,110 +227,119 @@ impl<'a> Statements<'a> {
             return self.reader.simple_statements();
         }
         self.reader.nodes(1);
-        match self.reader.token {
+        let height = match self.reader.token {
             Token::If => {
                 self.reader.next()?;
-                self.reader.expression()?;
-                self.suite(indent)?;
+                let mut height = self.reader.expression()?.height;
+                height = height.max(self.suite(indent)?);
                 while self.clause(indent, Token::Elif)? {
-                    self.reader.expression()?;
-                    self.suite(indent)?;
+                    height = height.max(1 + self.reader.expression()?.height);
+                    height = height.max(1 + self.suite(indent)?);
                 }
-                self.otherwise(indent)
+                height.max(self.otherwise(indent)?)
             }
             Token::While => {
                 self.reader.next()?;
-                self.reader.expression()?;
-                self.suite(indent)?;
-                self.otherwise(indent)
+                let height = self.reader.expression()?.height;
+                height.max(self.suite(indent)?).max(self.otherwise(indent)?)
             }
-            Token::For => self.for_loop(indent),
-            Token::With => self.with(indent),
-            Token::Try => self.attempt(indent),
-            Token::At => self.decorated(indent),
+            Token::For => self.for_loop(indent)?,
+            Token::With => self.with(indent)?,
+            Token::Try => self.attempt(indent)?,
+            Token::At => self.decorated(indent)?,
             Token::Async => {
                 self.reader.next()?;
                 match self.reader.token {
-                    Token::Def => self.definition(indent, start),
-                    Token::For => self.for_loop(indent),
-                    Token::With => self.with(indent),
-                    _ => None,
+                    Token::Def => self.definition(indent, start)?,
+                    Token::For => self.for_loop(indent)?,
+                    Token::With => self.with(indent)?,
+                    _ => return None,
                 }
             }
-            _ => self.definition(indent, start),
-        }
+            _ => self.definition(indent, start)?,
+        };
+        Some(1 + height)
     }
 
-    fn otherwise(&mut self, indent: usize) -> Option<()> {
+    /// The levels of an `else`, 0 without one.
+    fn otherwise(&mut self, indent: usize) -> Option<u32> {
         if self.clause(indent, Token::Else)? {
-            self.suite(indent)?;
+            return Some(1 + self.suite(indent)?);
         }
-        Some(())
+        Some(0)
     }
 
-    fn for_loop(&mut self, indent: usize) -> Option<()> {
+    fn for_loop(&mut self, indent: usize) -> Option<u32> {
         self.reader.expect(Token::For)?;
-        self.reader.targets()?;
+        let targets = self.reader.targets()?;
         self.reader.expect(Token::In)?;
-        self.reader.expressions()?;
-        self.suite(indent)?;
-        self.otherwise(indent)
+        let height = targets.max(self.reader.expression_list()?.height);
+        Some(height.max(self.suite(indent)?).max(self.otherwise(indent)?))
     }
 
-    fn with(&mut self, indent: usize) -> Option<()> {
+    fn with(&mut self, indent: usize) -> Option<u32> {
         self.reader.expect(Token::With)?;
         self.reader.nodes(1);
         if self.reader.token == Token::Open {
             // The brackets may be of the expression, or of the statement.
             return None;
         }
+        let mut height = 0;
         loop {
             self.reader.nodes(1);
-            self.reader.expression()?;
+            let mut item = self.reader.expression()?.height;
             if self.reader.take(Token::As)? {
                 self.reader.nodes(2);
-                if self.reader.expression()? == Shape::Other {
+                let target = self.reader.expression()?;
+                if target.shape == Shape::Other {
                     return None;
                 }
+                item = 1 + item.max(1 + target.height);
             }
+            // The item, and the clause of all of them.
+            height = height.max(2 + item);
             if !self.reader.take(Token::Comma)? {
-                return self.suite(indent);
+                return Some(height.max(self.suite(indent)?));
             }
         }
     }
 
-    fn attempt(&mut self, indent: usize) -> Option<()> {
+    fn attempt(&mut self, indent: usize) -> Option<u32> {
         self.reader.expect(Token::Try)?;
-        self.suite(indent)?;
+        let mut height = self.suite(indent)?;
         let mut caught = false;
         while self.clause(indent, Token::Except)? {
             caught = true;
             if self.reader.token != Token::Colon {
-                self.reader.expression()?;
+                let mut value = self.reader.expression()?.height;
                 if self.reader.take(Token::As)? {
                     self.reader.nodes(2);
                     self.reader.name()?;
+                    value = 1 + value.max(2);
                 } else if self.reader.take(Token::Comma)? {
+                    self.reader.inexact();
                     self.reader.name()?;
                 }
+                height = height.max(1 + value);
             }
-            self.suite(indent)?;
+            height = height.max(1 + self.suite(indent)?);
         }
         if caught {
-            self.otherwise(indent)?;
+            height = height.max(self.otherwise(indent)?);
         }
         if self.clause(indent, Token::Finally)? {
-            self.suite(indent)?;
+            height = height.max(1 + self.suite(indent)?);
         } else if !caught {
             return None;
         }
-        Some(())
+        Some(height)
     }
 
-    fn decorated(&mut self, indent: usize) -> Option<()> {
+    fn decorated(&mut self, indent: usize) -> Option<u32> {
+        let mut height = 0;
         while self.reader.take(Token::At)? {
             self.reader.nodes(1);
-            self.reader.expression()?;
+            height = height.max(1 + self.reader.expression()?.height);
             if self.reader.token != Token::Newline {
                 return None;
             }
@@ -315,32 +357,45 @@ impl<'a> Statements<'a> {
             }
         }
         match self.reader.token {
-            Token::Def | Token::Class => self.definition(indent, start),
+            Token::Def | Token::Class => {
+                self.reader.nodes(1);
+                Some(height.max(1 + self.definition(indent, start)?))
+            }
             _ => None,
         }
     }
 
-    fn definition(&mut self, indent: usize, start: usize) -> Option<()> {
+    fn definition(&mut self, indent: usize, start: usize) -> Option<u32> {
         let is_function = self.reader.token == Token::Def;
         self.reader.next()?;
-        self.reader.nodes(1);
         let from = self.reader.start;
         self.reader.name()?;
         let (name, place) = ((from, self.reader.end), self.definitions.len());
-        let depth = self.depth;
-        self.definitions.push(Definition { is_function, name, start, end: start, depth });
+        // Where it ends, and its signature does, is seen later.
+        let (colon, end, depth, returns) = (start, start, self.depth, 0);
+        let definition = Definition { is_function, name, start, end, colon, depth, returns };
+        self.definitions.push(definition);
+        let mut height = 1;
         if is_function {
-            self.reader.parameters()?;
+            let mut names = Vec::new();
+            height = self.reader.parameters(&mut names)?;
+            self.parameters.get_or_insert(names);
             if self.reader.take(Token::Arrow)? {
-                self.reader.annotation()?;
+                height = height.max(self.reader.annotation()?);
             }
         } else if self.reader.token == Token::Open {
-            self.reader.arguments()?;
+            height = self.reader.arguments()?;
         }
+        if self.reader.token == Token::Colon {
+            self.definitions.get_mut(place)?.colon = self.reader.lexer.end;
+        }
+        let outer = std::mem::take(&mut self.reader.returns);
         self.depth += 1;
-        self.suite(indent)?;
+        height = height.max(self.suite(indent)?);
         self.depth -= 1;
-        self.definitions.get_mut(place)?.end = self.reader.end;
-        Some(())
+        let definition = self.definitions.get_mut(place)?;
+        definition.end = self.reader.end;
+        definition.returns = std::mem::replace(&mut self.reader.returns, outer);
+        Some(height)
     }
 }

@@ -1,0 +1,116 @@
+//! Counts beside naive ones, links beside searches.
+
+use std::collections::HashMap;
+
+use super::*;
+
+#[test]
+fn counts_are_those_of_counting_naively() {
+    for order in 2..=MOST {
+        let mut state = 7_u64;
+        let mut tokens = Vec::new();
+        for _ in 0..3000 {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            tokens.push(if state >> 60 == 0 { CUT } else { (state >> 40) as u32 % 7 });
+        }
+        tokens.push(CUT);
+        let mut trie = Trie::default();
+        trie.count(&[3, 3, CUT], 2);
+        trie.count(&tokens, order);
+        let mut naive: HashMap<Vec<u32>, HashMap<u32, u32>> = HashMap::new();
+        for sequence in tokens.split(|&token| token == CUT) {
+            for length in 1..=order {
+                for gram in sequence.windows(length) {
+                    let next = naive.entry(gram[..length - 1].to_vec()).or_default();
+                    *next.entry(gram[length - 1]).or_default() += 1;
+                }
+            }
+        }
+        for (context, next) in &naive {
+            let mut state = State::START;
+            for &token in context {
+                trie.advance(&mut state, token, order - 1);
+            }
+            let followers = trie.followers(&state, context.len());
+            assert!(followers.tokens.is_sorted());
+            assert_eq!(&followers.iter().collect::<HashMap<_, _>>(), next);
+        }
+    }
+}
+
+#[test]
+fn repeated_sequences_count_as_often_as_they_are_repeated() {
+    let sequences: [(&[u32], u32); 4] =
+        [(&[1, 2, 1, 2, 1], 3), (&[2, 1], 1), (&[], 5), (&[1, 1, 1, 2], 40_000)];
+    let (mut tokens, mut times, mut written_out) = (Vec::new(), Vec::new(), Vec::new());
+    for (sequence, repeated) in sequences {
+        let whole = [sequence, &[CUT]].concat();
+        times.resize(times.len() + whole.len(), repeated);
+        tokens.extend_from_slice(&whole);
+        written_out.extend(whole.repeat(repeated as usize));
+    }
+    let (mut short, mut long) = (Trie::default(), Trie::default());
+    short.count_repeated(&tokens, &times, 4);
+    long.count(&written_out, 4);
+    for (one, other) in short.levels.iter().zip(&long.levels) {
+        assert_eq!(one.tokens, other.tokens);
+        assert_eq!(one.counts, other.counts);
+        assert_eq!(one.first, other.first);
+    }
+}
+
+#[test]
+fn linked_tries_are_those_of_one_thread_and_links_leave_the_first_token_out() {
+    let mut state = 11_u64;
+    for order in 2..=MOST {
+        let mut tokens = Vec::new();
+        for _ in 0..5000 {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            tokens.push(if state >> 60 == 0 { CUT } else { (state >> 40) as u32 % 9 });
+        }
+        tokens.push(CUT);
+        let (mut linked, mut plain) = (Trie::default(), Trie::default());
+        linked.count_linked(&[1, 1, CUT], 2, 2);
+        linked.count_linked(&tokens, order, 9);
+        plain.count(&tokens, order);
+        for (one, other) in linked.levels.iter().zip(&plain.levels) {
+            assert_eq!(one.tokens, other.tokens);
+            assert_eq!(one.counts, other.counts);
+            assert_eq!(one.first, other.first);
+        }
+        assert_eq!(linked.links.len(), linked.levels[order - 1].tokens.len());
+        // Histories of known and of unknown tokens.
+        let (mut path, mut searched) = (Path::START, State::START);
+        let mut lengths = [0; MOST];
+        for (at, &token) in tokens.iter().enumerate() {
+            let token = if at % 97 == 0 { 1000 } else { token };
+            linked.follow(&mut path, token, order - 1);
+            plain.advance(&mut searched, token, order - 1);
+            // Not all lengths are asked for after each token.
+            for length in (if at % 3 == 0 { 0 } else { order - 1 }..order).rev() {
+                let followers = linked.followers_on(&mut path, length, order);
+                let wanted = plain.followers(&searched, length);
+                assert_eq!(followers.tokens, wanted.tokens, "{order} {at} {length}");
+                assert_eq!(followers.counts, wanted.counts);
+                lengths[length] += wanted.tokens.len();
+            }
+        }
+        assert!(lengths[..order].iter().all(|&followers| followers > 0), "{lengths:?}");
+    }
+    let mut empty = Trie::default();
+    empty.count_linked(&[], 3, 2);
+    let mut path = Path::START;
+    assert!(empty.followers_on(&mut path, 0, 3).tokens.is_empty());
+}
+
+#[test]
+fn an_empty_trie_knows_nothing() {
+    let mut trie = Trie::default();
+    let mut state = State::START;
+    for _ in 0..2 {
+        trie.advance(&mut state, 1, 5);
+        assert!((0..6).all(|length| trie.followers(&state, length).tokens.is_empty()));
+        trie.count(&[], 6);
+        state = State::START;
+    }
+}
