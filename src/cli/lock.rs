@@ -27,6 +27,7 @@ use crate::report::HumanReporter;
 use crate::runner::{RunError, RunOptions, open_port, run as run_plan, survey};
 use crate::scratch::WholeFile;
 use crate::session::{column, session};
+use crate::small_file::{self, MAX_LOCK_BYTES};
 use crate::store::{Manifest, Store, timestamp};
 use crate::trust::requests;
 
@@ -239,11 +240,22 @@ struct Facts {
 fn write(file: &Path, workflow: &str, facts: Facts) -> Exit {
     let Facts { snapshots, files, versions } = facts;
     let path = lock_path(file);
-    // One that cannot be read is replaced: writing it anew is what was asked for.
-    let before = LockFile::beside(file).unwrap_or_else(|problem| {
-        note(&format!("{problem}; writing a new one"));
-        LockFile::default()
-    });
+    // One that cannot be read is replaced: writing it anew is what was asked for. But nobody can
+    // register anew what was registered then.
+    let before = match LockFile::beside(file) {
+        Ok(lock) => lock,
+        Err(problem) if holds_registrations(&path) => {
+            let text = format!(
+                "{problem}; it holds registrations, which a new one would lose: restore it from \
+                 version control, or remove it"
+            );
+            return fail(&text, Exit::Invalid);
+        }
+        Err(problem) => {
+            note(&format!("{problem}; writing a new one"));
+            LockFile::default()
+        }
+    };
     let mut lock = before.clone();
     let counts = [
         (snapshots.iter().map(|s| s.rows.len()).sum(), ["repository", "repositories"]),
@@ -267,6 +279,12 @@ fn write(file: &Path, workflow: &str, facts: Facts) -> Exit {
         }
         Err(error) => fail(&format!("cannot write {}: {error}", path.display()), Exit::Disk),
     }
+}
+
+/// Whether a lock file that cannot be read has had registrations.
+fn holds_registrations(path: &Path) -> bool {
+    let text = small_file::read(path, MAX_LOCK_BYTES).unwrap_or_default();
+    String::from_utf8_lossy(&text).contains("\"registrations\"")
 }
 
 /// `3 repositories and 1 file`.

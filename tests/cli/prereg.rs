@@ -58,6 +58,12 @@ fn lock(project: &Project, more: &[&str]) -> Outcome {
     project.run(&[&["lock", "w.yaml"], more].concat()).exits(0)
 }
 
+/// A run as people see it.
+#[track_caller]
+fn run(project: &Project) -> Outcome {
+    project.run(&["run", "w.yaml"]).exits(0)
+}
+
 fn registrations(project: &Project) -> Vec<Value> {
     let lock: Value = serde_json::from_str(&project.read("galeras.lock")).unwrap();
     lock["registrations"].as_array().cloned().unwrap_or_default()
@@ -87,7 +93,7 @@ fn what_was_registered_stays_registered_and_the_rest_is_exploratory() {
     let project = project();
     let said = lock(&project, &[]);
     assert!(said.stderr.contains("effect is registered, before there are results"), "{said}");
-    let outcome = project.run_ok(&[]);
+    let outcome = run(&project);
     assert!(outcome.stderr.contains("effect: 1 of 1 estimates are as registered"), "{outcome}");
     assert_eq!(estimates(&project), [registered("quality paired")]);
     let finding = &project.rows("effect.findings")[0];
@@ -100,7 +106,7 @@ fn what_was_registered_stays_registered_and_the_rest_is_exploratory() {
     project.edit("w.yaml", "[quality]", "[quality, speed]");
     project.edit("w.yaml", "[paired]", "[paired, ols]");
     project.edit("w.yaml", "[placebo]", "[placebo, subset]");
-    let outcome = project.run_ok(&[]);
+    let outcome = run(&project);
     assert!(outcome.stderr.contains("effect: 1 of 4 estimates are as registered"), "{outcome}");
     let speed = "the outcome `speed` is not registered";
     let expected = [
@@ -120,8 +126,7 @@ fn what_was_registered_stays_registered_and_the_rest_is_exploratory() {
         "{sentence}"
     );
     // A run in which nothing is computed says it as well.
-    let again = project.run_ok(&[]);
-    again.all_hit();
+    let again = run(&project);
     assert!(again.stderr.contains("effect: 1 of 4 estimates are as registered"), "{again}");
 }
 
@@ -148,7 +153,7 @@ fn another_analysis_or_another_exclusion_is_a_deviation() {
 #[test]
 fn what_is_registered_after_the_answers_is_exploratory() {
     let project = project();
-    let outcome = project.run_ok(&[]);
+    let outcome = run(&project);
     assert!(outcome.stderr.contains("`prereg` names it, but it is not registered"), "{outcome}");
     let why = "not registered: `galeras lock` registers it";
     assert_eq!(estimates(&project), [exploratory("quality paired", why)]);
@@ -245,12 +250,12 @@ fn a_name_that_no_analysis_has_is_a_mistake() {
         ("[1]", "wrong-type", "a step under `prereg` must be a string"),
     ] {
         project.write("w.yaml", WORKFLOW.replace("prereg: effect", &format!("prereg: {prereg}")));
-        let outcome = project.run(&["check", "w.yaml"]).exits(1);
+        let outcome = project.run(&["check", "w.yaml"]).exits(2);
         assert!(outcome.stderr.contains(code), "{prereg}: {outcome}");
         assert!(outcome.stderr.contains(message), "{prereg}: {outcome}");
     }
     assert!(
-        project.run(&["check", "w.yaml"]).exits(1).stderr.contains("prereg"),
+        project.run(&["check", "w.yaml"]).exits(2).stderr.contains("prereg"),
         "the place is shown"
     );
 }
@@ -267,7 +272,7 @@ fn an_embedded_analysis_is_named_by_its_path() {
     project.write("w.yaml", "galeras: 1\nprereg: [study/effect]\nsteps:\n  study: { uses: ./study.yaml }\noutputs:\n  e: { from: study.effect, path: e.csv }\n");
     lock(&project, &[]);
     assert_eq!(registrations(&project)[0]["step"], "study/effect");
-    let outcome = project.run_ok(&[]);
+    let outcome = run(&project);
     assert!(
         outcome.stderr.contains("study/effect: 1 of 1 estimates are as registered"),
         "{outcome}"
@@ -284,8 +289,12 @@ fn a_lock_file_that_is_edited_by_hand_is_read_or_refused() {
     project.run_ok(&[]);
     let why = "registered by another version of galeras";
     assert_eq!(estimates(&project), [exploratory("quality paired", why)]);
-    project
-        .write("galeras.lock", text.replace("\"before_results\": true", "\"before_results\": 1"));
-    let outcome = project.run(&["run", "w.yaml"]).exits(1);
+    let damaged = text.replace("\"before_results\": true", "\"before_results\": 1");
+    project.write("galeras.lock", &damaged);
+    let outcome = project.run(&["run", "w.yaml"]).exits(2);
     assert!(outcome.stderr.contains("bad-lock"), "{outcome}");
+    // Locking anew would lose what was registered.
+    let outcome = project.run(&["lock", "w.yaml"]).exits(2);
+    assert!(outcome.stderr.contains("it holds registrations"), "{outcome}");
+    assert_eq!(project.read("galeras.lock"), damaged);
 }
