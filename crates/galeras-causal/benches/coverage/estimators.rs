@@ -1,5 +1,7 @@
 //! Every estimator as the operator `regress` calls it by default, on every sample and outcome.
 
+use std::collections::HashMap;
+
 use galeras_causal::{
     Covariance, Estimand, Estimate, Propensity, Refusal, adjusted, cross_fit_aipw,
     difference_in_means, interacted, jackknifed_aipw, jackknifed_weighting, matching, paired,
@@ -196,6 +198,18 @@ fn enough(data: &DataSet, clusters: usize) -> Result<(), Refusal> {
         }
         None => Ok(()),
     }
+}
+
+/// Refuses what the operator refuses: few clusters, each of which lies in one arm, where standard
+/// errors have no leverages.
+pub(crate) fn enough_whole(data: &DataSet) -> Result<(), Refusal> {
+    let mut arms = HashMap::new();
+    for (cluster, arm) in data.clusters.iter().flatten().zip(&data.treated) {
+        if arms.insert(cluster, arm).is_some_and(|other| other != arm) {
+            return Ok(());
+        }
+    }
+    enough(data, 20)
 }
 
 fn by_difference(data: &DataSet) -> Result<Estimate, Refusal> {

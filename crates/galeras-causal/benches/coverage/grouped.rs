@@ -3,7 +3,7 @@
 
 use galeras_causal::{Covariance, RandomTerm, Refusal, absorbed, mixed};
 
-use crate::estimators::Answer;
+use crate::estimators::{Answer, enough_whole};
 use crate::random::SplitMix;
 use crate::samples::{DataSet, Outcome, Sample, expit, number};
 
@@ -13,9 +13,13 @@ pub(crate) fn estimators(sample: Sample, outcome: Outcome) -> Vec<(&'static str,
     }
     match sample {
         Sample::Rows(n) => {
-            let mut all = vec![("ols, absorb", by_levels(n / 5))];
+            let mut all =
+                vec![("ols, absorb", by_levels(n / 5)), ("ols, absorb pairs", by_levels(n / 2))];
             if n >= 200 {
                 all.push(("ols, absorb 30 levels", by_levels(30)));
+            }
+            // Of 200 rows these are the pairs.
+            if n > 200 {
                 all.push(("ols, absorb 100 levels", by_levels(100)));
             }
             all
@@ -65,6 +69,11 @@ fn by_levels(levels: usize) -> Answer {
         }
         let columns = data.columns();
         let fit = absorbed(&treated, &values, &columns, &[&codes], Covariance::Hc1, None)?;
+        // So the operator refuses.
+        if fit.residual_degrees < 35 {
+            let (what, found) = ("degrees of freedom", fit.residual_degrees);
+            return Err(Refusal::TooFew { what, found, needed: 35 });
+        }
         let (low, high) = fit.estimate.interval(0.05);
         Ok((low..=high).contains(&outcome.effect()))
     })
@@ -102,6 +111,7 @@ fn with_errors_of_clusters(
     levels: &[u32],
     columns: &[&[f64]],
 ) -> Result<bool, Refusal> {
+    enough_whole(data)?;
     let clusters = data.clusters.as_deref();
     let fit = absorbed(&data.treated, values, columns, &[levels], Covariance::Cr1, clusters)?;
     let (low, high) = fit.estimate.interval(0.05);

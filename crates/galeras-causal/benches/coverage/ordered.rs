@@ -4,7 +4,7 @@
 
 use galeras_causal::{Refusal, logistic, mcnemar, proportional_odds, tail};
 
-use crate::estimators::Answer;
+use crate::estimators::{Answer, enough_whole};
 use crate::random::SplitMix;
 use crate::samples::{DataSet, Outcome, Sample, expit, number};
 
@@ -17,6 +17,7 @@ const SHARES: [f64; 2] = [0.15, 0.1];
 pub(crate) fn estimators(sample: Sample, outcome: Outcome) -> Vec<(&'static str, Answer)> {
     match outcome {
         Outcome::Ordered => vec![of("proportional_odds", |data, random| {
+            enough_whole(data)?;
             let clusters = data.clusters.as_deref();
             let (levels, columns) = (levels(data, random), data.columns());
             let kind = data.kind_without_leverage();
