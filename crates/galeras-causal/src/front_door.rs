@@ -1,17 +1,23 @@
 //! The effect of a treatment through observed mediators, by the front door.
 
-use super::column::{check_column, indicator};
-use super::{ColumnRef, Estimate, LinearFit, Refusal};
+mod leave_out;
 
-/// Fewer rows in an arm are refused.
+use super::column::check_column;
+use super::{ColumnRef, Estimate, LinearFit, Refusal};
+use leave_out::{cluster_count, jackknife};
+
+/// Fewer rows in an arm are refused, and fewer clusters.
 const FEWEST: usize = 10;
+/// With fewer rows, intervals by a mediator of two values cover less than they say
+/// (docs/coverage.md).
+const FEWEST_ROWS: usize = 30;
 
 /// What the front door gives.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FrontDoor {
     /// The effect: the sum over mediators of what the treatment does to them times what they do to
-    /// the outcome, with the standard error of the influence function of both steps, and Student's
-    /// t with n less the coefficients, or clusters less one.
+    /// the outcome, with the jackknife's standard error, which leaves out each row or cluster, and
+    /// Student's t with n less the coefficients, or clusters less one.
     pub estimate: Estimate,
     /// For each mediator, by how much the treatment changes it.
     pub on_mediators: Vec<f64>,
@@ -31,10 +37,12 @@ pub struct FrontDoor {
 ///
 /// # Errors
 ///
-/// [`Refusal::TooFew`] with fewer than 10 rows of an arm, or than 10 clusters;
-/// [`Refusal::Constant`] and [`Refusal::Collinear`] with [`ColumnRef::Covariate`] for the position
-/// of a mediator that does not vary within an arm, or depends on others; [`Refusal::Other`] if the
-/// arms determine the mediators and these the outcome, so that there is no standard error.
+/// [`Refusal::TooFew`] with fewer than 10 rows of an arm, than 30 rows without clusters, or than 10
+/// clusters; [`Refusal::Constant`] and [`Refusal::Collinear`] with [`ColumnRef::Covariate`] for the
+/// position of a mediator that does not vary within an arm, or depends on others;
+/// [`Refusal::Leverage`] for a row and [`Refusal::Other`] for a cluster without which there is no
+/// estimate, and if the arms determine the mediators and these the outcome, so that there is no
+/// standard error.
 pub fn front_door(
     treated: &[bool],
     mediators: &[&[f64]],
@@ -56,7 +64,7 @@ pub fn front_door(
     let [control, treatment] = arms;
     let (control, treatment) = (control?, treatment?);
     let n = rows as f64;
-    let share = treatment.rows.len() as f64 / n;
+    let share = treatment.rows as f64 / n;
     let width = mediators.len();
     let on_mediators: Vec<f64> =
         (0..width).map(|at| treatment.means[at] - control.means[at]).collect();
@@ -64,43 +72,21 @@ pub fn front_door(
         .map(|at| share * treatment.slopes[at] + (1.0 - share) * control.slopes[at])
         .collect();
     let value = on_mediators.iter().zip(&on_outcome).map(|(a, b)| a * b).sum();
-    // What each row adds to the estimate: through the means of the mediators, through the slopes,
-    // and through the share of the treated, with which slopes are averaged.
-    let shift: f64 =
-        (0..width).map(|at| on_mediators[at] * (treatment.slopes[at] - control.slopes[at])).sum();
-    let mut influence = vec![0.0; rows];
-    for (arm, sign, weight) in [(&treatment, 1.0, share), (&control, -1.0, 1.0 - share)] {
-        for (place, row) in arm.rows.iter().enumerate() {
-            for at in 0..width {
-                let distance = mediators[at][*row] - arm.means[at];
-                influence[*row] += sign * on_outcome[at] * distance / arm.rows.len() as f64;
-                influence[*row] += weight * on_mediators[at] * arm.of_slopes[at][place];
-            }
-        }
-    }
-    for (value, arm) in influence.iter_mut().zip(indicator(treated)) {
-        *value += shift * (arm - share) / n;
-    }
     let coefficients = 2.0 * (width as f64 + 1.0);
-    let (square, degrees) = match clusters {
-        None => {
-            let square: f64 = influence.iter().map(|value| value * value).sum();
-            (square * n / (n - 1.0), n - coefficients)
+    let degrees = match clusters {
+        None if rows < FEWEST_ROWS => {
+            return Err(Refusal::TooFew { what: "rows", found: rows, needed: FEWEST_ROWS });
         }
+        None => n - coefficients,
         Some(codes) => {
-            let count = codes.iter().max().map_or(0, |last| *last as usize + 1);
-            if count < FEWEST {
-                let (what, needed) = ("clusters", FEWEST);
-                return Err(Refusal::TooFew { what, found: count, needed });
+            let found = cluster_count(codes);
+            if found < FEWEST {
+                return Err(Refusal::TooFew { what: "clusters", found, needed: FEWEST });
             }
-            let mut sums = vec![0.0; count];
-            codes.iter().zip(&influence).for_each(|(code, value)| sums[*code as usize] += value);
-            let square: f64 = sums.iter().map(|value| value * value).sum();
-            let count = count as f64;
-            (square * count / (count - 1.0), count - 1.0)
+            found as f64 - 1.0
         }
     };
-    let standard_error = square.sqrt();
+    let standard_error = jackknife(treated, mediators, outcome, clusters)?;
     if !(standard_error > 0.0 && standard_error.is_finite()) {
         return Err(Refusal::Other("there is no variance to judge the estimate by".into()));
     }
@@ -110,13 +96,9 @@ pub fn front_door(
 
 /// One arm: the means of the mediators, and the regression of the outcome on them.
 struct Arm {
-    /// The positions of its rows.
-    rows: Vec<usize>,
+    rows: usize,
     means: Vec<f64>,
     slopes: Vec<f64>,
-    /// For each mediator, what each row of the arm adds to its slope, its residual divided by the
-    /// square root of 1 less its leverage as for HC2.
-    of_slopes: Vec<Vec<f64>>,
 }
 
 impl Arm {
@@ -136,26 +118,12 @@ impl Arm {
         let slices: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
         let means = columns.iter().map(|column| super::compensated::mean(column)).collect();
         let fit = LinearFit::fit(&slices, &gather(outcome))?;
-        let width = fit.width;
-        let leverages: Vec<f64> = fit
-            .basis
-            .chunks_exact(width)
-            .map(|row| row.iter().map(|value| value * value).sum())
-            .collect();
+        let leverage = |row: &[f64]| row.iter().map(|value| value * value).sum::<f64>();
+        let leverages: Vec<f64> = fit.basis.chunks_exact(fit.width).map(leverage).collect();
         if let Some(row) = leverages.iter().position(|leverage| *leverage > 1.0 - 1e-9) {
             return Err(Refusal::Leverage { row: rows[row], leverage: leverages[row] });
         }
-        let of_slope = |at: usize| -> Vec<f64> {
-            let turn = &fit.transform[(at + 1) * width..(at + 2) * width];
-            let rows = fit.basis.chunks_exact(width).zip(fit.residuals()).zip(&leverages);
-            rows.map(|((row, residual), leverage)| {
-                let weight: f64 = row.iter().zip(turn).map(|(a, b)| a * b).sum();
-                weight * residual / (1.0 - leverage).sqrt()
-            })
-            .collect()
-        };
-        let of_slopes = (0..mediators.len()).map(of_slope).collect();
-        Ok(Self { means, slopes: fit.coefficients()[1..].to_vec(), of_slopes, rows })
+        Ok(Self { means, slopes: fit.coefficients()[1..].to_vec(), rows: rows.len() })
     }
 }
 
@@ -163,6 +131,7 @@ impl Arm {
 #[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use super::*;
+    use crate::column::indicator;
 
     /// Random numbers: SplitMix64.
     struct Draw(u64);
@@ -227,30 +196,38 @@ mod tests {
     }
 
     #[test]
-    fn its_standard_error_is_that_of_leaving_out_row_by_row() {
+    fn its_standard_error_is_that_of_leaving_out_row_by_row_or_cluster_by_cluster() {
         let mut draw = Draw(2);
-        for (n, binary) in [(300, true), (300, false), (1000, true)] {
+        for (n, binary, clustered) in
+            [(40, true, false), (300, false, false), (60, true, true), (300, false, true)]
+        {
             let (treated, mediator, outcome) = rows(&mut draw, n, binary);
-            let second: Vec<f64> = (0..n).map(|row| mediator[row] * 0.3 + draw.normal()).collect();
+            // Far apart between the arms: what is left within them still counts.
+            let second: Vec<f64> = (0..n)
+                .map(|row| mediator[row] * 0.3 + draw.normal())
+                .map(|value| 1e-3 * value)
+                .zip(&treated)
+                .map(|(value, arm)| if *arm { value + 5.0 } else { value })
+                .collect();
+            let codes: Vec<u32> = (0..n as u32).map(|row| row % 12).collect();
+            let clusters = clustered.then_some(codes.as_slice());
             let found =
-                front_door(&treated, &[&mediator, &second], &outcome, None).unwrap().estimate;
+                front_door(&treated, &[&mediator, &second], &outcome, clusters).unwrap().estimate;
             let without = |left: usize| {
-                let kept = |column: &[f64]| -> Vec<f64> {
-                    (0..n).filter(|row| *row != left).map(|row| column[row]).collect()
-                };
-                let arms: Vec<bool> =
-                    (0..n).filter(|row| *row != left).map(|row| treated[row]).collect();
-                let columns = [kept(&mediator), kept(&second)];
-                let found =
-                    front_door(&arms, &[&columns[0], &columns[1]], &kept(&outcome), None).unwrap();
-                found.estimate.value
+                let group = |row: usize| if clustered { codes[row] as usize } else { row };
+                let kept: Vec<usize> = (0..n).filter(|row| group(*row) != left).collect();
+                let of =
+                    |column: &[f64]| -> Vec<f64> { kept.iter().map(|row| column[*row]).collect() };
+                let arms: Vec<bool> = kept.iter().map(|row| treated[*row]).collect();
+                let columns = [of(&mediator), of(&second)];
+                let found = front_door(&arms, &[&columns[0], &columns[1]], &of(&outcome), None);
+                found.unwrap().estimate.value
             };
-            let all: Vec<f64> = (0..n).map(without).collect();
-            let mean = all.iter().sum::<f64>() / n as f64;
-            let square: f64 = all.iter().map(|value| (value - mean).powi(2)).sum();
-            let jackknife = (square * (n as f64 - 1.0) / n as f64).sqrt();
+            let groups = if clustered { 12 } else { n };
+            let square: f64 = (0..groups).map(|left| (without(left) - found.value).powi(2)).sum();
+            let jackknife = (square * (groups as f64 - 1.0) / groups as f64).sqrt();
             let ratio = found.standard_error / jackknife;
-            assert!((ratio - 1.0).abs() < 0.03, "{ratio}");
+            assert!((ratio - 1.0).abs() < 1e-8, "{ratio}");
         }
     }
 
@@ -293,7 +270,7 @@ mod tests {
         let columns = (twice(&mediator), twice(&outcome));
         let both = front_door(&arms, &[&columns.0], &columns.1, Some(&clusters)).unwrap().estimate;
         assert!((both.value - alone.value).abs() < 1e-12);
-        assert!((both.standard_error / alone.standard_error - 1.0).abs() < 0.01);
+        assert!((both.standard_error / alone.standard_error - 1.0).abs() < 1e-9);
         let few: Vec<u32> = (0..400).map(|row| row % 9).collect();
         let refused = front_door(&arms, &[&columns.0], &columns.1, Some(&few)).unwrap_err();
         assert_eq!(refused.to_string(), "too few clusters: 9, at least 10 are needed");
@@ -310,6 +287,16 @@ mod tests {
         assert!(refused(&[]).contains("needs a mediator"));
         let copy = mediator.clone();
         assert!(refused(&[&mediator, &copy]).contains("`#1` is a linear combination"));
+        let short = front_door(&treated[..29], &[&mediator[..29]], &outcome[..29], None);
+        assert_eq!(short.unwrap_err().to_string(), "too few rows: 29, at least 30 are needed");
+        // One cluster holds all of an arm.
+        let codes: Vec<u32> =
+            (0..60).map(|row| if treated[row] { 0 } else { 1 + row as u32 % 11 }).collect();
+        let one = front_door(&treated, &[&mediator], &outcome, Some(&codes)).unwrap_err();
+        assert!(
+            one.to_string().starts_with("without one cluster an arm has too few rows"),
+            "{one}"
+        );
         let few = front_door(&[true; 60], &[&mediator], &outcome, None).unwrap_err();
         assert!(few.to_string().contains("control rows"), "{few}");
     }

@@ -291,7 +291,7 @@ fn estimate_by_instruments(
 }
 
 /// Whether each cluster lies in one arm.
-fn treats_clusters(treated: &[bool], clusters: &[u32]) -> bool {
+pub(super) fn treats_clusters(treated: &[bool], clusters: &[u32]) -> bool {
     let mut arms = vec![[false; 2]; clusters.len()];
     let rows = clusters.iter().zip(treated);
     rows.for_each(|(cluster, treated)| arms[*cluster as usize][usize::from(*treated)] = true);

@@ -24,8 +24,8 @@ pub(super) fn estimate_by_front_door(
     let found = front_door(&set.treated, &slices, &comparison.values, clusters)
         .map_err(|refusal| columns::named(&refusal, mediators))?;
     let kind = match clusters {
-        Some(_) => "influence function, clustered",
-        None => "influence function",
+        Some(_) => "jackknife, clustered",
+        None => "jackknife",
     };
     let mut effect = EffectEstimate::new(found.estimate, "ate", kind);
     effect.remarks.push(format!(

@@ -6,7 +6,7 @@ use super::super::prose::{count, four_digits, p_equals};
 use super::args::Args;
 use super::comparison::FEWEST_UNITS;
 use super::estimate::{
-    EffectEstimate, EstimationSample, FittedPropensity, estimate_mean_difference,
+    EffectEstimate, EstimationSample, FittedPropensity, estimate_mean_difference, treats_clusters,
 };
 use super::estimators::Estimator;
 use super::measure::Measure;
@@ -43,6 +43,10 @@ pub(super) fn estimate(
 /// With fewer rows, intervals of a ratio by a logistic regression cover more than they say
 /// (docs/coverage.md).
 const FEWEST_FOR_RATIO: usize = 50;
+/// With fewer degrees of freedom, intervals by `HC1` beside absorbed effects cover less, and so do
+/// those by `CR1` with fewer clusters, where these are treated as a whole.
+const FEWEST_DEGREES: usize = 35;
+const FEWEST_TREATED_WHOLE: usize = 20;
 
 /// An estimate on the scale of inference of its measure.
 fn on_scale(estimate: Estimate, measure: Measure, se_kind: impl Into<String>) -> EffectEstimate {
@@ -149,7 +153,20 @@ fn by_counts(
     Ok(result)
 }
 
+/// Refuses clusters that are too few for a standard error without leverages.
+fn refuse_few_whole(sample: &EstimationSample<'_>) -> Result<(), Refusal> {
+    let Some(clusters) = sample.correlated().filter(|_| !sample.only_value) else { return Ok(()) };
+    let found = clusters.iter().max().map_or(0, |last| *last as usize + 1);
+    let needed = FEWEST_TREATED_WHOLE;
+    if found < needed && treats_clusters(sample.treated, clusters) {
+        let what = "clusters, each of which lies in one arm";
+        return Err(Refusal::TooFew { what, found, needed });
+    }
+    Ok(())
+}
+
 fn by_levels(args: &Args, sample: &EstimationSample<'_>) -> Result<EffectEstimate, Refusal> {
+    refuse_few_whole(sample)?;
     let (kind, clusters) = sample.covariance_without_leverage(args);
     let found =
         proportional_odds(sample.treated, sample.outcome, sample.covariates, kind, clusters)?;
@@ -240,6 +257,7 @@ fn estimate_absorbed(
     args: &Args,
     sample: &EstimationSample<'_>,
 ) -> Result<EffectEstimate, Refusal> {
+    refuse_few_whole(sample)?;
     let (kind, clusters) = sample.covariance_without_leverage(args);
     let found = absorbed(
         sample.treated,
@@ -249,6 +267,12 @@ fn estimate_absorbed(
         kind,
         clusters,
     )?;
+    let degrees = found.residual_degrees;
+    let few = degrees < FEWEST_DEGREES && kind != Covariance::Classic && clusters.is_none();
+    if few && !sample.only_value {
+        let what = "degrees of freedom beside absorbed effects";
+        return Err(Refusal::TooFew { what, found: degrees, needed: FEWEST_DEGREES });
+    }
     let mut result = EffectEstimate::new(found.estimate, "ate", kind.to_string());
     result.remarks.extend(sample.unpaired_remark(kind));
     let constants = count(found.absorbed, "constant", "constants");

@@ -1,15 +1,16 @@
 //! Every estimator as the operator `regress` calls it by default, on every sample and outcome.
 
+use std::collections::HashMap;
+
 use galeras_causal::{
     Covariance, Estimand, Estimate, Propensity, Refusal, adjusted, cross_fit_aipw,
     difference_in_means, interacted, jackknifed_aipw, jackknifed_weighting, matching, paired,
     stratification, two_stage,
 };
 
-use crate::generalised;
 use crate::random::SplitMix;
 use crate::samples::{DataSet, Outcome, Sample, data_set};
-use crate::sum;
+use crate::{generalised, grouped, mediated, ordered, sum};
 
 /// How often an estimator's intervals were right.
 pub(crate) struct Cell {
@@ -49,7 +50,10 @@ pub(crate) fn intervals(data_sets: usize, wanted: impl Fn(&str) -> bool) -> Vec<
     let mut cells = Vec::new();
     for (at, sample) in Sample::ALL.into_iter().enumerate() {
         for (place, outcome) in Outcome::ALL.into_iter().enumerate() {
-            let cell = (at * Outcome::ALL.len() + place) as u64;
+            let cell = match outcome {
+                Outcome::Ordered => 900 + at,
+                _ => at * 4 + place,
+            } as u64;
             let mut estimators = estimators(sample, outcome);
             let name =
                 |estimator: &str| format!("{}, {estimator}, {}", sample.name(), outcome.name());
@@ -63,7 +67,8 @@ pub(crate) fn intervals(data_sets: usize, wanted: impl Fn(&str) -> bool) -> Vec<
                 |number, counts: &mut Vec<[usize; 3]>| {
                     let data = data_set(sample, outcome, &mut SplitMix::new(cell, number));
                     for ((_, answer), count) in estimators.iter().zip(counts) {
-                        match answer(&data, outcome) {
+                        let mut more = SplitMix::new(OTHER_OUTCOMES + cell, number);
+                        match answer(&data, outcome, &mut more) {
                             Ok(right) => {
                                 count[0] += usize::from(right);
                                 count[1] += 1;
@@ -91,15 +96,20 @@ pub(crate) fn intervals(data_sets: usize, wanted: impl Fn(&str) -> bool) -> Vec<
     cells
 }
 
-/// Whether the interval of an estimator contains the truth.
-pub(crate) type Answer = Box<dyn Fn(&DataSet, Outcome) -> Result<bool, Refusal> + Sync>;
+/// Cells of the random numbers of outcomes that estimators draw for themselves.
+const OTHER_OUTCOMES: u64 = 2_000;
+
+/// Whether the interval of an estimator contains the truth; the random numbers are for an outcome of
+/// its own, the same for all estimators of a data set.
+pub(crate) type Answer =
+    Box<dyn Fn(&DataSet, Outcome, &mut SplitMix) -> Result<bool, Refusal> + Sync>;
 
 /// An estimator of the difference in means.
 fn of_means(
     name: &'static str,
     estimate: impl Fn(&DataSet) -> Result<Estimate, Refusal> + Sync + 'static,
 ) -> (&'static str, Answer) {
-    let answer = move |data: &DataSet, outcome: Outcome| {
+    let answer = move |data: &DataSet, outcome: Outcome, _: &mut SplitMix| {
         let (low, high) = estimate(data)?.interval(0.05);
         Ok((low..=high).contains(&outcome.effect()))
     };
@@ -108,22 +118,27 @@ fn of_means(
 
 /// The estimators of a sample for an outcome.
 fn estimators(sample: Sample, outcome: Outcome) -> Vec<(&'static str, Answer)> {
+    let mut all = if outcome == Outcome::Ordered { Vec::new() } else { by_means(sample) };
+    all.extend(generalised::estimators(sample, outcome));
+    all.extend(ordered::estimators(sample, outcome));
+    all.extend(mediated::estimators(sample, outcome));
+    all.extend(grouped::estimators(sample, outcome));
+    all
+}
+
+fn by_means(sample: Sample) -> Vec<(&'static str, Answer)> {
     match sample {
-        Sample::Rows(_) => {
-            let mut all = vec![
-                of_means("difference", by_difference),
-                of_means("ols", by_ols),
-                of_means("lin", by_lin),
-                of_means("iv", by_instrument),
-                of_means("matching", by_matching),
-                of_means("stratification", by_strata),
-                of_means("weighting", by_weighting),
-                of_means("aipw", by_aipw),
-                of_means("aipw, 5 folds", by_folds),
-            ];
-            all.extend(generalised::estimators(outcome));
-            all
-        }
+        Sample::Rows(_) => vec![
+            of_means("difference", by_difference),
+            of_means("ols", by_ols),
+            of_means("lin", by_lin),
+            of_means("iv", by_instrument),
+            of_means("matching", by_matching),
+            of_means("stratification", by_strata),
+            of_means("weighting", by_weighting),
+            of_means("aipw", by_aipw),
+            of_means("aipw, 5 folds", by_folds),
+        ],
         Sample::Clusters(_) => vec![
             of_means("ols", by_ols),
             of_means("lin", by_lin),
@@ -139,7 +154,7 @@ fn estimators(sample: Sample, outcome: Outcome) -> Vec<(&'static str, Answer)> {
             of_means("weighting", by_weighting),
             of_means("aipw", by_aipw),
         ],
-        Sample::Units(_) => vec![
+        Sample::Units(_) | Sample::Pairs(_) => vec![
             of_means("paired", by_pairs),
             of_means("ols", by_ols),
             of_means("lin", by_lin),
@@ -154,8 +169,18 @@ impl DataSet {
         [&self.covariates[0], &self.covariates[1]]
     }
 
-    fn kind(&self) -> Covariance {
+    pub(crate) fn kind(&self) -> Covariance {
         if self.clusters.is_some() { Covariance::Cr2 } else { Covariance::Hc3 }
+    }
+
+    /// The means of each unit's rows under the treatment, and under the control.
+    pub(crate) fn unit_means(&self) -> [Vec<f64>; 2] {
+        let units = self.clusters.iter().flatten().max().map_or(0, |last| *last as usize + 1);
+        let mean = |rows: &[f64], arm: usize| {
+            rows.iter().skip(arm).step_by(2).sum::<f64>() / (rows.len() / 2) as f64
+        };
+        let rows = self.outcome.len() / units.max(1);
+        [0, 1].map(|arm| self.outcome.chunks(rows).map(|unit| mean(unit, arm)).collect())
     }
 
     fn score(&self) -> Result<Propensity, Refusal> {
@@ -173,6 +198,18 @@ fn enough(data: &DataSet, clusters: usize) -> Result<(), Refusal> {
         }
         None => Ok(()),
     }
+}
+
+/// Refuses what the operator refuses: few clusters, each of which lies in one arm, where standard
+/// errors have no leverages.
+pub(crate) fn enough_whole(data: &DataSet) -> Result<(), Refusal> {
+    let mut arms = HashMap::new();
+    for (cluster, arm) in data.clusters.iter().flatten().zip(&data.treated) {
+        if arms.insert(cluster, arm).is_some_and(|other| other != arm) {
+            return Ok(());
+        }
+    }
+    enough(data, 20)
 }
 
 fn by_difference(data: &DataSet) -> Result<Estimate, Refusal> {
@@ -212,10 +249,7 @@ fn by_instrument(data: &DataSet) -> Result<Estimate, Refusal> {
 }
 
 fn by_pairs(data: &DataSet) -> Result<Estimate, Refusal> {
-    let mean = |unit: &[f64], arm: usize| unit.iter().skip(arm).step_by(2).sum::<f64>() / 5.0;
-    let units = || data.outcome.chunks(10);
-    let treatment: Vec<f64> = units().map(|unit| mean(unit, 0)).collect();
-    let control: Vec<f64> = units().map(|unit| mean(unit, 1)).collect();
+    let [treatment, control] = data.unit_means();
     Ok(paired(&treatment, &control)?.estimate)
 }
 

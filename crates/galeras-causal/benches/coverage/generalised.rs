@@ -1,13 +1,16 @@
-//! Estimators of outcomes of one kind, under a treatment by a fair coin: risks of yes and no, rates
-//! of counts, shifts of numbers. Of these the truth is known whatever the regressions assume: under
-//! a coin the averages over covariates are those of the arms (Rosenblum and van der Laan 2010).
+//! Estimators of outcomes of one kind, under a treatment by a fair coin of rows or clusters, or of
+//! which every unit has both arms: risks of yes and no, rates of counts, shifts of numbers. Of these
+//! the truth is known whatever the regressions assume: under a coin the averages over covariates are
+//! those of the arms (Rosenblum and van der Laan 2010).
 
 use galeras_causal::{
-    Covariance, FourfoldTable, Refusal, RiskMeasure, logistic, negative_binomial, poisson, rank_sum,
+    Covariance, FourfoldTable, LogisticEffects, Refusal, RiskMeasure, logistic, negative_binomial,
+    poisson, rank_sum, signed_rank_shift,
 };
 
 use crate::estimators::Answer;
-use crate::samples::{DataSet, Outcome};
+use crate::random::SplitMix;
+use crate::samples::{DataSet, Outcome, Sample};
 
 /// The mean without treatment, and with it.
 const RISKS: (f64, f64) = (0.375, 0.625);
@@ -19,14 +22,25 @@ fn of(
     truth: f64,
     interval: impl Fn(&DataSet) -> Result<(f64, f64), Refusal> + Sync + 'static,
 ) -> (&'static str, Answer) {
-    let answer = move |data: &DataSet, _| {
+    let answer = move |data: &DataSet, _: Outcome, _: &mut SplitMix| {
         let (low, high) = interval(data)?;
         Ok((low..=high).contains(&truth))
     };
     (name, Box::new(answer))
 }
 
-pub(crate) fn estimators(outcome: Outcome) -> Vec<(&'static str, Answer)> {
+pub(crate) fn estimators(sample: Sample, outcome: Outcome) -> Vec<(&'static str, Answer)> {
+    match sample {
+        Sample::Rows(_) => of_rows(outcome),
+        // The coin of their rows is loaded.
+        Sample::Clusters(_) => Vec::new(),
+        Sample::TreatedClusters(_) | Sample::Units(_) | Sample::Pairs(_) => {
+            of_clusters(sample, outcome)
+        }
+    }
+}
+
+fn of_rows(outcome: Outcome) -> Vec<(&'static str, Answer)> {
     let (zero, one) = RISKS;
     let odds = |risk: f64| risk / (1.0 - risk);
     match outcome {
@@ -68,7 +82,61 @@ pub(crate) fn estimators(outcome: Outcome) -> Vec<(&'static str, Answer)> {
             };
             Ok(rank_sum(&arm(true), &arm(false), 0.05)?.shift.interval)
         })],
+        Outcome::Ordered => Vec::new(),
     }
+}
+
+/// With the errors of clusters, or of units in their place.
+fn of_clusters(sample: Sample, outcome: Outcome) -> Vec<(&'static str, Answer)> {
+    let (zero, one) = RISKS;
+    let odds = |risk: f64| risk / (1.0 - risk);
+    let alone = |data: &DataSet| by_logistic(data, &[]);
+    let adjusted = |data: &DataSet| by_logistic(data, &data.columns());
+    match outcome {
+        Outcome::Binary => vec![
+            of("risk_difference", one - zero, move |data| {
+                Ok(alone(data)?.risk_difference.interval(0.05))
+            }),
+            of("risk_ratio", (one / zero).ln(), move |data| {
+                Ok(alone(data)?.log_risk_ratio.interval(0.05))
+            }),
+            of("odds_ratio", (odds(one) / odds(zero)).ln(), move |data| {
+                Ok(alone(data)?.log_odds_ratio.interval(0.05))
+            }),
+            of("logistic_difference", one - zero, move |data| {
+                Ok(adjusted(data)?.risk_difference.interval(0.05))
+            }),
+            of("logistic_ratio", (one / zero).ln(), move |data| {
+                Ok(adjusted(data)?.log_risk_ratio.interval(0.05))
+            }),
+        ],
+        Outcome::Count => vec![
+            of("poisson", (RATES.1 / RATES.0).ln(), |data| {
+                let (columns, clusters) = (data.columns(), data.clusters.as_deref());
+                let fit = poisson(&data.treated, &data.outcome, &columns, data.kind(), clusters);
+                Ok(fit?.log_ratio.interval(0.05))
+            }),
+            of("negative_binomial", (RATES.1 / RATES.0).ln(), |data| {
+                let (columns, clusters) = (data.columns(), data.clusters.as_deref());
+                let (treated, outcome) = (&data.treated, &data.outcome);
+                let fit = negative_binomial(treated, outcome, &columns, data.kind(), clusters);
+                Ok(fit?.log_ratio.interval(0.05))
+            }),
+        ],
+        Outcome::Normal | Outcome::Heavy if !matches!(sample, Sample::TreatedClusters(_)) => {
+            vec![of("wilcoxon", 1.0, |data| {
+                let [treatment, control] = data.unit_means();
+                let differences: Vec<f64> =
+                    treatment.iter().zip(control).map(|(one, zero)| one - zero).collect();
+                Ok(signed_rank_shift(&differences, 0.05)?.shift.interval)
+            })]
+        }
+        Outcome::Normal | Outcome::Heavy | Outcome::Ordered => Vec::new(),
+    }
+}
+
+fn by_logistic(data: &DataSet, columns: &[&[f64]]) -> Result<LogisticEffects, Refusal> {
+    logistic(&data.treated, &data.outcome, columns, data.kind(), data.clusters.as_deref())
 }
 
 fn risks(data: &DataSet, measure: RiskMeasure) -> Result<(f64, f64), Refusal> {

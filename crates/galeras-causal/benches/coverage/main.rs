@@ -14,7 +14,10 @@
 
 mod estimators;
 mod generalised;
+mod grouped;
+mod mediated;
 mod nulls;
+mod ordered;
 mod random;
 mod samples;
 mod table;

@@ -1,5 +1,6 @@
 //! The data sets: who is treated, what comes out, who belongs together. The effect is the same for
 //! all and every outcome is linear in the covariates, so that all estimators are right in the end.
+//! Estimators that need another outcome draw it for the same rows (`ordered`, `mediated`, `grouped`).
 
 use crate::random::SplitMix;
 
@@ -9,10 +10,13 @@ pub(crate) enum Outcome {
     Binary,
     Count,
     Heavy,
+    /// Four ordered levels, which `ordered` draws; the numbers here are normal ones.
+    Ordered,
 }
 
 impl Outcome {
-    pub(crate) const ALL: [Self; 4] = [Self::Normal, Self::Binary, Self::Count, Self::Heavy];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Normal, Self::Binary, Self::Count, Self::Heavy, Self::Ordered];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -20,6 +24,7 @@ impl Outcome {
             Self::Binary => "binary",
             Self::Count => "count",
             Self::Heavy => "heavy-tailed",
+            Self::Ordered => "ordered",
         }
     }
 
@@ -28,11 +33,20 @@ impl Outcome {
         if self == Self::Binary { 0.25 } else { 1.0 }
     }
 
-    /// An outcome; `place` and `group` lie between -1 and 1, the first is what the covariates say.
-    fn draw(self, random: &mut SplitMix, treated: bool, place: f64, group: f64) -> f64 {
-        let t = f64::from(u8::from(treated));
+    /// By how much the outcome changes from the one end of the covariates to their middle.
+    pub(crate) fn slope(self) -> f64 {
         match self {
-            Self::Normal => t + 2.0 * place + group + random.normal(),
+            Self::Binary => 0.2,
+            Self::Count => 1.5,
+            Self::Normal | Self::Heavy | Self::Ordered => 2.0,
+        }
+    }
+
+    /// An outcome; `t` lies between 0 and 1, `place` and `group` between -1 and 1, the first is what
+    /// the covariates say.
+    pub(crate) fn draw(self, random: &mut SplitMix, t: f64, place: f64, group: f64) -> f64 {
+        match self {
+            Self::Normal | Self::Ordered => t + 2.0 * place + group + random.normal(),
             Self::Heavy => t + 2.0 * place + group + random.heavy(),
             Self::Binary => {
                 let rate = 0.375 + 0.25 * t + 0.2 * place + 0.15 * group;
@@ -54,10 +68,12 @@ pub(crate) enum Sample {
     TreatedClusters(usize),
     /// So many units with five rows under each arm.
     Units(usize),
+    /// So many units with one row under each arm.
+    Pairs(usize),
 }
 
 impl Sample {
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 17] = [
         Self::Rows(20),
         Self::Rows(50),
         Self::Rows(200),
@@ -71,6 +87,10 @@ impl Sample {
         Self::Units(20),
         Self::Units(50),
         Self::Units(200),
+        Self::Pairs(20),
+        Self::Pairs(50),
+        Self::Pairs(200),
+        Self::Pairs(1000),
     ];
 
     pub(crate) fn name(self) -> String {
@@ -79,6 +99,7 @@ impl Sample {
             Self::Clusters(n) => format!("{n} clusters"),
             Self::TreatedClusters(n) => format!("{n} clusters, half treated"),
             Self::Units(n) => format!("{n} units × 2 × 5"),
+            Self::Pairs(n) => format!("{n} pairs"),
         }
     }
 }
@@ -138,12 +159,13 @@ pub(crate) fn data_set(sample: Sample, outcome: Outcome, random: &mut SplitMix) 
             }
             data.clusters = Some(clusters);
         }
-        Sample::Units(n) => {
+        Sample::Units(n) | Sample::Pairs(n) => {
+            let rows = if matches!(sample, Sample::Units(_)) { 10 } else { 2 };
             let mut clusters = Vec::new();
             for unit in 0..n {
                 let [x, z] = [random.symmetric(), random.symmetric()];
                 let groups = [0.0, 0.5].map(|share| share * random.symmetric());
-                for row in 0..10 {
+                for row in 0..rows {
                     let group = groups[1] * if row % 2 == 0 { 1.0 } else { -1.0 };
                     data.push(random, outcome, [x, z], row % 2 == 0, group);
                     clusters.push(unit as u32);
@@ -166,7 +188,7 @@ impl DataSet {
     ) {
         self.treated.push(treated);
         let place = 0.5 * (covariates[0] + covariates[1]);
-        self.outcome.push(outcome.draw(random, treated, place, group));
+        self.outcome.push(outcome.draw(random, number(treated), place, group));
         for (column, value) in self.covariates.iter_mut().zip(covariates) {
             column.push(value);
         }
@@ -175,21 +197,25 @@ impl DataSet {
     fn push_coin_and_instrument(&mut self, random: &mut SplitMix, outcome: Outcome, place: f64) {
         let coin = random.chance(0.5);
         self.coin.push(coin);
-        self.of_coin.push(outcome.draw(random, coin, place, 0.0));
+        self.of_coin.push(outcome.draw(random, number(coin), place, 0.0));
         if outcome == Outcome::Count {
-            let t = f64::from(u8::from(coin));
             // A gamma variable of shape 2 and mean 1.
             let more = -0.5 * ((1.0 - random.uniform()).ln() + (1.0 - random.uniform()).ln());
-            self.spread.push(random.poisson((3.0 + t + 1.5 * place) * more));
+            self.spread.push(random.poisson((3.0 + number(coin) + 1.5 * place) * more));
         }
         let (instrument, unseen) = (random.chance(0.5), random.symmetric());
         let moved = random.chance(0.5 + if instrument { 0.4 } else { -0.4 } + 0.1 * unseen);
-        self.instrument.push(f64::from(u8::from(instrument)));
-        self.moved.push(f64::from(u8::from(moved)));
-        self.of_moved.push(outcome.draw(random, moved, place, 0.5 * unseen));
+        self.instrument.push(number(instrument));
+        self.moved.push(number(moved));
+        self.of_moved.push(outcome.draw(random, number(moved), place, 0.5 * unseen));
     }
 }
 
-fn expit(x: f64) -> f64 {
+/// 1 for yes.
+pub(crate) fn number(yes: bool) -> f64 {
+    f64::from(u8::from(yes))
+}
+
+pub(crate) fn expit(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())
 }
