@@ -178,7 +178,7 @@ async fn recomputed_rows(
                     differing.push(diff.await?);
                 }
             }
-            let others = again.differing_rows(at, &tables, &fresh).await.map_err(failed)?;
+            let others = again.differing_rows(&rows, &tables, &fresh).await.map_err(failed)?;
             super::unpacked::remove_last();
             let all = rows.len() as u64;
             let counts = RowCounts { all, equal: all.saturating_sub(others) };

@@ -27,7 +27,7 @@ use crate::plan::{Input, PlannedStep};
 use crate::session::{column, open_table, ordered_session, scan_stored};
 use crate::store::{PortArtifact, Store};
 
-/// Prefix of the key columns of the rows that were drawn, beside those of the table.
+/// Prefix of the key columns of what came out now, beside those of the stored table.
 const DRAWN: &str = "__drawn_";
 
 /// What some rows of the input give at one port.
@@ -55,7 +55,7 @@ impl DrawnRows {
 
 impl Recomputation<'_> {
     /// How many rows a step reads of which each can be computed again on its own; zero if that is
-    /// not how it computes. The key of such a row is in the key of every row that it gives.
+    /// not how it computes. Which rows are stored of it is known by the keys of those that come out.
     pub fn rows(&self, at: usize) -> u64 {
         let step = &self.plan.steps[at];
         let rows = input_size(step, self.done).map_or(0, |(rows, _)| rows);
@@ -106,7 +106,6 @@ impl Recomputation<'_> {
         scratch: &Store,
     ) -> Result<Vec<RowsAgain>, RunError> {
         let step = &self.plan.steps[at];
-        let input = only_input(step).ok_or_else(|| StepError::new(NO_ROWS))?;
         let recipe = step_key(self.plan, step, self.done)?.preimage.recipe();
         let cx = self.context(at, scratch)?;
         let given = RowInput {
@@ -119,7 +118,7 @@ impl Recomputation<'_> {
         for port in own_ports(step) {
             let computed = computed.iter().find(|table| table.port == port.name);
             let Some(computed) = computed.cloned() else { continue };
-            let stored = self.stored_of(at, port, input, rows).await?;
+            let stored = self.stored_of(at, port, &computed, scratch).await?;
             let stored = open_table(stored, &port.table).await?;
             let stored = stored.store(port.name, scratch, 1, |_| {}, || {}).await?;
             again.push(RowsAgain { stored, computed });
@@ -127,45 +126,45 @@ impl Recomputation<'_> {
         Ok(again)
     }
 
-    /// Of how many rows of the input something else came out than is stored.
+    /// Of how many of these rows of the input something else came out than is stored.
     ///
     /// # Errors
     /// If `scratch`, which has the tables, cannot be read.
     pub async fn differing_rows(
         &self,
-        at: usize,
+        rows: &DrawnRows,
         tables: &[RowsAgain],
         scratch: &Store,
     ) -> Result<u64, RunError> {
-        let input = only_input(&self.plan.steps[at]).ok_or_else(|| StepError::new(NO_ROWS))?;
         let mut differing: HashSet<Vec<u8>> = HashSet::new();
         for RowsAgain { stored, computed } in tables {
             if stored.digest == computed.digest {
                 continue;
             }
-            let key = &input.schema.key;
-            let old = rows_by_key(scratch, stored, key).await?;
-            let new = rows_by_key(scratch, computed, key).await?;
+            let old = rows_by_key(scratch, stored).await?;
+            let new = rows_by_key(scratch, computed).await?;
             let keys: HashSet<&Vec<u8>> = old.keys().chain(new.keys()).collect();
             let other = keys.into_iter().filter(|key| old.get(*key) != new.get(*key));
             differing.extend(other.cloned());
         }
-        Ok(differing.len() as u64)
+        // One of the input may have given several.
+        Ok((differing.len() as u64).min(rows.len() as u64))
     }
 
-    /// The stored rows of a port that came of these rows of the input.
+    /// The stored rows of a port that have the keys of those that came out now.
     async fn stored_of(
         &self,
         at: usize,
         port: &Port,
-        input: &Input,
-        rows: &DrawnRows,
+        computed: &PortArtifact,
+        scratch: &Store,
     ) -> Result<DataFrame, RunError> {
         let session: SessionContext = ordered_session(1);
         let table = open_port(&session, self.store, self.plan, at, port.name, self.done)?;
-        let key = &input.schema.key;
+        let key = &port.table.key;
         let drawn = key.iter().map(|name| column(name).alias(format!("{DRAWN}{name}")));
-        let drawn = session.read_batch(rows.0.clone())?.select(drawn.collect::<Vec<_>>())?;
+        let computed = scan_stored(&session, scratch, &computed.blob).await?;
+        let drawn = computed.select(drawn.collect::<Vec<_>>())?;
         let same = key.iter().map(|name| {
             let other = column(&format!("{DRAWN}{name}"));
             binary_expr(column(name), Operator::IsNotDistinctFrom, other)
@@ -174,15 +173,12 @@ impl Recomputation<'_> {
     }
 }
 
-/// The key of an input row, as bytes -> the digests of the rows that came of it, sorted.
+/// The key of a row, as bytes -> the digests of the rows that have it, sorted.
 type RowsByKey = HashMap<Vec<u8>, Vec<Digest>>;
 
-/// The rows of a stored table that came of each row of the input, which has this key.
-async fn rows_by_key(
-    store: &Store,
-    table: &PortArtifact,
-    key: &[String],
-) -> Result<RowsByKey, RunError> {
+/// The rows of a stored table by their keys.
+async fn rows_by_key(store: &Store, table: &PortArtifact) -> Result<RowsByKey, RunError> {
+    let key = &table.key;
     let rows = scan_stored(&ordered_session(1), store, &table.blob).await?;
     let mut found = RowsByKey::new();
     for batch in rows.collect().await? {

@@ -113,7 +113,9 @@ fn signed_results_are_taken_and_unsigned_ones_computed() {
 #[test]
 fn each_lie_about_a_signature_is_told_and_computed() {
     let (_project, remote, truth) = signed();
-    let files = manifests(&remote);
+    let mut files = manifests(&remote);
+    // First the manifest of `scaled`, which nothing rests on.
+    files.sort_by_key(|file| !fs::read_to_string(file).unwrap().contains("\"y\""));
     let whole = fs::read(signature_of(&files[0])).unwrap();
     let manifest = fs::read(&files[0]).unwrap();
     let lies: [(&str, &dyn Fn()); 7] = [
