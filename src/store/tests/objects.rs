@@ -283,7 +283,8 @@ async fn a_manifest_that_cannot_be_so_is_not_offered() {
     let store = Store::open("memory://").await.unwrap();
     let manifest = put_result(&store, 1, "2026-11-01T12:00:00Z").await;
     assert!(matches!(store.offer(&manifest.key).await.unwrap(), Offer::Manifest(_)));
-    let lies: [(fn(&mut Manifest), &str); 5] = [
+    type Lie = fn(&mut Manifest);
+    let lies: [(Lie, &str); 5] = [
         (|m| m.ports[0].rows = u64::MAX, "a size that no table has"),
         (|m| m.ports[0].bytes = 1 << 60, "a size that no table has"),
         (|m| m.computed_rows = u64::MAX, "a size that no table has"),
