@@ -41,6 +41,7 @@ each!(
     python_measures,
     text_scores,
     codebleu,
+    signatures,
     similarity,
     ngram,
     causal_graph,
