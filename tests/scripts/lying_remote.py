@@ -294,11 +294,13 @@ class Trial:
         self.clean(folder)
 
     def judge_pull(self, done, folder: Path, mutation: Mutation, host: StaticHost) -> None:
-        if done.returncode not in (0, 1) or "panicked" in done.stderr:
+        # A manifest that ends before its length is a connection that broke.
+        broken = mutation.kind == "huge length" and "cannot be reached" in done.stderr
+        if done.returncode not in ((4,) if broken else (0, 1)) or "panicked" in done.stderr:
             return self.violate(f"the pull ended with {done.returncode}", done)
         said = "cannot be used" in done.stderr or "computing" in done.stderr
         lacks = "neither store has" in done.stderr
-        if not said and not (mutation.absent and lacks):
+        if not (said or broken) and not (mutation.absent and lacks):
             self.violate("the pull does not say what is wrong", done)
         self.clean(folder)
         again = self.study.call(folder, "run", "w.yaml", "--format", "json")
