@@ -154,7 +154,7 @@ def mutate(study: Study, remote: Path, signed: bool, by_web: bool, rng: random.R
     """Changes one thing of a remote."""
     blobs, manifests = files(remote, "blobs"), files(remote, "actions")
     kinds = ["bit", "cut", "empty", "page", "deleted", "swapped", "wrong size", "more"]
-    kinds += ["huge length"] * by_web + ["forged", "forged rows", "signature"] * signed
+    kinds += ["huge length"] * by_web + ["forged", "forged rows", *["signature"] * 4] * signed
     kind = rng.choice(kinds)
     if kind in ("forged", "forged rows", "wrong size"):
         name = rng.choice(manifests)
