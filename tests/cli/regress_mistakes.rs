@@ -284,7 +284,8 @@ fn margins_groups_and_families_that_cannot_be() {
     more("by: [«nothing]", "unknown-column", &["`nothing`"]);
     more("by: [«tags]", "wrong-type", &["a plain value"]);
     more("by: [«y]", conflict, &["already the outcome"]);
-    more("by: [«arm]", conflict, &["already the treatment"]);
+    let by = "treatment: place\ncontrol: c\noutcomes: [y]\nseed: 1\nby: [«place]";
+    refused(by, conflict, &["already the treatment"]);
     more("by: [place, «place]", "duplicate-column", &["twice"]);
     more("by: [«n]", "duplicate-column", &["column of the result"]);
     more("adjust_over: [groups, «groups]", conflict, &["twice"]);
