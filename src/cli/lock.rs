@@ -44,7 +44,6 @@ pub(crate) struct LockArgs {
 /// Asks the world what the workflow asks of it, and pins the answers.
 pub(crate) async fn lock(args: LockArgs, started: Instant) -> Exit {
     let WorkflowArgs { file, set, store, allow } = &args.workflow;
-    let cache = &store.cache;
     let trust = trust(file, set, allow, None);
     let (locking, out) = (Locking::Ignored, Path::new("."));
     let plan = load_trusted(&args.workflow, Format::Human, locking, &trust, out).await;
@@ -56,7 +55,7 @@ pub(crate) async fn lock(args: LockArgs, started: Instant) -> Exit {
     if let Err(exit) = require(&args.workflow, asked, &trust, Format::Human) {
         return exit;
     }
-    let store = match open_store(cache).await {
+    let store = match open_store(&store.cache).await {
         Ok(store) => store,
         Err(exit) => return exit,
     };

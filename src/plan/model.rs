@@ -95,14 +95,7 @@ impl Plan {
 
     /// The given steps with everything they need.
     pub fn with_ancestors(&self, steps: &[usize]) -> Vec<usize> {
-        let mut needed = vec![false; self.steps.len()];
-        steps.iter().for_each(|i| needed[*i] = true);
-        for i in (0..self.steps.len()).rev() {
-            if needed[i] {
-                self.steps[i].upstream().for_each(|u| needed[u] = true);
-            }
-        }
-        (0..needed.len()).filter(|i| needed[*i]).collect()
+        with_ancestors(&self.steps, steps.iter().copied())
     }
 
     /// How many of the `wanted` steps may be computed at the same time as this one: neither of both
@@ -119,6 +112,27 @@ impl Plan {
         }
         (0..related.len()).filter(|i| wanted[*i] && !related[*i]).count()
     }
+}
+
+/// The steps at these positions with everything they need, in order. What could not be planned has no
+/// position, and is left out.
+pub(super) fn with_ancestors(
+    steps: &[PlannedStep],
+    wanted: impl Iterator<Item = usize>,
+) -> Vec<usize> {
+    fn need(needed: &mut [bool], step: usize) {
+        if let Some(needed) = needed.get_mut(step) {
+            *needed = true;
+        }
+    }
+    let mut needed = vec![false; steps.len()];
+    wanted.for_each(|step| need(&mut needed, step));
+    for at in (0..steps.len()).rev() {
+        if needed[at] {
+            steps[at].upstream().for_each(|upstream| need(&mut needed, upstream));
+        }
+    }
+    (0..needed.len()).filter(|at| needed[*at]).collect()
 }
 
 /// The `remote` of a workflow: a store elsewhere.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::expander::Expander;
 use super::input::Input;
 use super::locked_analysis::steps_below;
+use super::model::with_ancestors;
 use crate::code::Code;
 use crate::operator::{RegisteredAnalysis, Registration};
 use crate::workflow::{Diagnostic, StepKind, StepSpec, Workflow, quote};
@@ -29,20 +30,9 @@ impl Expander {
         if !named || operator != ANALYSIS {
             return None;
         }
-        let mut needed = vec![false; self.steps.len()];
-        for table in inputs.iter().flat_map(|input| &input.tables) {
-            // A step that could not be planned has no position.
-            if let Some(needed) = needed.get_mut(table.step) {
-                *needed = true;
-            }
-        }
-        for at in (0..needed.len()).rev() {
-            if needed[at] {
-                self.steps[at].upstream().for_each(|upstream| needed[upstream] = true);
-            }
-        }
-        let below = needed.iter().zip(&self.steps).filter(|(needed, _)| **needed);
-        let now = steps_below(below.map(|(_, step)| step));
+        let read = inputs.iter().flat_map(|input| input.tables.iter().map(|table| table.step));
+        let below = with_ancestors(&self.steps, read);
+        let now = steps_below(below.into_iter().map(|at| &self.steps[at]));
         let locked = self.registered.locked.iter().filter(|locked| locked.step == name);
         let analyses = locked.map(|locked| RegisteredAnalysis {
             at: locked.at.clone(),

@@ -151,6 +151,33 @@ fn another_analysis_or_another_exclusion_is_a_deviation() {
 }
 
 #[test]
+fn what_is_left_out_makes_the_rest_a_choice() {
+    let two = |project: &Project| {
+        project.edit("w.yaml", "[quality]", "[quality, speed]");
+        project.edit("w.yaml", "[paired]", "[paired, ols]");
+    };
+    for (old, new, left, why) in [
+        ("[quality, speed]", "[quality]", 2, "the registered outcome `speed` is left out"),
+        ("[paired, ols]", "[paired]", 2, "the registered estimator `ols` is left out"),
+        (
+            "      seed: 1\n",
+            "      seed: 1\n      treatments: [T1]\n",
+            4,
+            "all arms were registered, and some are left out",
+        ),
+    ] {
+        let project = project();
+        two(&project);
+        lock(&project, &[]);
+        project.edit("w.yaml", old, new);
+        let outcome = run(&project);
+        let said = format!("effect: 0 of {left} estimates are as registered");
+        assert!(outcome.stderr.contains(&said) && outcome.stderr.contains(why), "{outcome}");
+        assert!(estimates(&project).iter().all(|(_, _, d)| d.as_deref() == Some(why)), "{new}");
+    }
+}
+
+#[test]
 fn what_is_registered_after_the_answers_is_exploratory() {
     let project = project();
     let outcome = run(&project);

@@ -17,7 +17,7 @@ use super::modifiers::ModifierRow;
 use super::overlap::OverlapRow;
 use super::propensity_bins::PropensityBinRow;
 use super::refutation_table::RefutationRow;
-use super::registration::{RegisteredEstimates, with_registration};
+use super::registration::{RegisteredEstimates, is_column, with_registration};
 use super::sensitivity::SensitivityRow;
 use crate::operator::{MAIN, Port, Ports, SUMMARY, StepError, TableSchema};
 
@@ -189,5 +189,5 @@ pub(super) fn ports(groups: &GroupColumns, registered: bool) -> Vec<Port> {
 
 /// Whether a port has a column of this name.
 pub(super) fn is_result(name: &str) -> bool {
-    PORTS.iter().any(|port| (port.schema)().field(name).is_some())
+    is_column(name) || PORTS.iter().any(|port| (port.schema)().field(name).is_some())
 }

@@ -3,8 +3,8 @@
 //!
 //! An estimate is registered if one registration that was made before there were results names its
 //! outcome, its contrast and its estimator, and everything else that decides its number is as it
-//! was: the other arguments, and the steps before. What only adds to an analysis (refuters,
-//! modifiers, ranges for bounds) may change.
+//! was: the other arguments, the steps before, and that nothing registered is left out. More may be
+//! estimated, and what is no estimate (refuters, modifiers, ranges for bounds) may change.
 
 use std::sync::Arc;
 
@@ -56,14 +56,18 @@ impl RegisteredEstimates {
     pub(super) fn new(registration: &Registration, args: &Args, resolved: &Value) -> Self {
         let compared = |analysis: &RegisteredAnalysis| {
             let known: Option<Args> = serde_json::from_value(analysis.args.clone()).ok();
+            let steps = || {
+                let changed = &analysis.changed_steps;
+                (!changed.is_empty()).then(|| changed.join(", "))
+            };
             let deviation = match &known {
                 _ if !analysis.before_results => {
                     Some("registered when there were results".to_string())
                 }
                 None => Some("registered by another version of galeras".to_string()),
-                Some(_) => changed_arguments(&analysis.args, resolved).or_else(|| {
-                    (!analysis.changed_steps.is_empty()).then(|| analysis.changed_steps.join(", "))
-                }),
+                Some(known) => changed_arguments(&analysis.args, resolved)
+                    .or_else(steps)
+                    .or_else(|| left_out(known, args)),
             };
             let day = analysis.at.split('T').next().unwrap_or_default().to_string();
             ComparedAnalysis { day, args: known, deviation }
@@ -177,6 +181,34 @@ fn changed_arguments(registered: &Value, resolved: &Value) -> Option<String> {
         .filter(|key| !free(key) && registered.get(*key) != resolved.get(*key))
         .collect();
     (!changed.is_empty()).then(|| format!("another {} was registered", name_list(&changed)))
+}
+
+/// What was registered and is not estimated, in words: whoever leaves out what did not come out adjusts
+/// the rest for fewer tests, and shows a choice.
+fn left_out(registered: &Args, args: &Args) -> Option<String> {
+    let outcome = registered.outcomes.iter().find(|name| !args.outcomes.contains(name));
+    if let Some(outcome) = outcome {
+        return Some(format!("the registered outcome `{outcome}` is left out"));
+    }
+    let now = args.estimators();
+    if let Some(estimator) = registered.estimators().iter().find(|one| !now.contains(one)) {
+        return Some(format!("the registered estimator `{}` is left out", estimator.name()));
+    }
+    let arm = match (&registered.treatments, &args.treatments) {
+        (_, None) => None,
+        (None, Some(_)) => return Some("all arms were registered, and some are left out".into()),
+        (Some(then), Some(now)) => then.iter().find(|arm| !now.contains(arm)),
+    };
+    if let Some(arm) = arm {
+        return Some(format!("the registered treatment `{arm}` is left out"));
+    }
+    let narrower = registered.contrasts == Contrasts::All && args.contrasts == Contrasts::Control;
+    narrower.then(|| "registered contrasts are left out".into())
+}
+
+/// Whether a table of registered estimates has a column of this name, beside those of every table.
+pub(super) fn is_column(name: &str) -> bool {
+    [REGISTERED, DEVIATION].contains(&name)
 }
 
 /// A table with the two columns.
