@@ -231,10 +231,12 @@ def test_an_interrupt_ends_the_program_in_order(folder: Path) -> None:
   slow:
     op: exec
     from: methods
-    with: { command: "sleep 60", format: jsonl, output: { id: utf8! } }
+    with: { command: "sleep 60.25", format: jsonl, output: { id: utf8! } }
 outputs:"""
     study = changed(folder, "\noutputs:", slow)
     study.allow = ["exec"]
+    # A shell that starts the tests in the background has them ignore interrupts.
+    inherited = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def press() -> None:
         deadline = time.monotonic() + 60
@@ -247,13 +249,14 @@ outputs:"""
     with pytest.raises(KeyboardInterrupt):
         study.run(progress=False)
     presser.join()
+    signal.signal(signal.SIGINT, inherited)
     # The run was recorded as interrupted: the program was not killed, and it did not run on.
     assert study.runs()[0]["status"] == "interrupted"
 
 
 def study_is_slow(folder: Path) -> bool:
     """Whether the step that sleeps has begun: its scratch folder or its child is there."""
-    found = subprocess.run(["pgrep", "-f", "sleep 60"], capture_output=True, check=False)
+    found = subprocess.run(["pgrep", "-f", "sleep 60.25"], capture_output=True, check=False)
     return found.returncode == 0
 
 
