@@ -15,6 +15,8 @@ from .truth import Facts
 from .workloads import READS, REUSING
 
 HEX = b"0123456789abcdef"
+# What the program says of a ledger of spending that nobody can read.
+BEGIN_ANEW = "delete it to begin new accounts"
 
 
 def flip_bit(path: Path, rng: random.Random, _: Path) -> str:
@@ -218,6 +220,11 @@ class DamageCases:
             shutil.rmtree(place.folder / result.file)  # It is not the program's to remove.
         for edit in dict.fromkeys([result.edit, "plain"]):
             outcome = self.program.run(workload.workflow(edit), place)
+            if target.kind == "ledger" and BEGIN_ANEW in outcome.why:
+                # What was spent is not known, so nothing more is, until the user says so.
+                result.noticed = result.refused = True
+                (place.folder / result.file).unlink()
+                outcome = self.program.run(workload.workflow(edit), place)
             truth = self.facts.truth(workload, edit)
             if why := outcome.crash or truth.broken(outcome, place):
                 result.wrong |= outcome.code in (0, 3)

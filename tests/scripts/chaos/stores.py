@@ -74,6 +74,8 @@ def kind(path: Path, parts: tuple, named: set) -> str:
             return "temporary"
         case ("cache", "downloads", "answers", *_):
             return "journal"
+        case ("cache", "downloads", "spending", *_):
+            return "ledger"
         case ("cache", "downloads", "github", *_):
             return "search"
         case ("cache", "downloads", "git", *_):
