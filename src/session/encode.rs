@@ -1,9 +1,10 @@
 //! Batches as Parquet: row groups whose columns are encoded side by side.
 
+use std::collections::HashSet;
 use std::io::Write;
 use std::sync::Mutex;
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, new_empty_array};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray, new_empty_array};
 use arrow::datatypes::{FieldRef, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, compute_leaves};
@@ -17,6 +18,11 @@ use crate::operator::StepError;
 /// Rows per Parquet row group: some tens of megabytes of methods, held until it is encoded.
 const ROW_GROUP_ROWS: usize = 32 * 1024;
 
+/// From here on a higher level takes much more time and saves little.
+const ZSTD_LEVEL: i32 = 3;
+/// Bytes of the distinct values of a column of a row group: of more, the rest is stored as it is.
+const DICTIONARY_BYTES: usize = 8 << 20;
+
 /// Encodes the batches that `next` gives, until there is none left, on so many threads.
 pub(crate) fn encode<W: Write + Send>(
     mut out: W,
@@ -26,11 +32,15 @@ pub(crate) fn encode<W: Write + Send>(
 ) -> Result<W, StepError> {
     let first = next();
     let mut properties = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).unwrap_or_default()))
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL).unwrap_or_default()))
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_created_by("galeras".to_string());
-    for name in first.iter().flat_map(long_texts) {
-        properties = properties.set_column_dictionary_enabled(ColumnPath::from(name), false);
+    for (name, repeats) in first.iter().flat_map(long_texts) {
+        let column = ColumnPath::from(name);
+        properties = match repeats {
+            true => properties.set_column_dictionary_page_size_limit(column, DICTIONARY_BYTES),
+            false => properties.set_column_dictionary_enabled(column, false),
+        };
     }
     let properties = properties.build();
     let mut next = first.into_iter().chain(std::iter::from_fn(next));
@@ -62,22 +72,25 @@ pub(crate) fn encode<W: Write + Send>(
     Ok(out)
 }
 
-/// The text columns whose values are long on average. They hardly repeat, and looking each of
-/// them up in a dictionary costs more than it saves.
-fn long_texts(batch: &RecordBatch) -> Vec<String> {
+/// The text columns whose values are long on average, and whether these repeat: as the code of a
+/// method does in its rows under several treatments. Where they do not, looking each of them up in a
+/// dictionary would cost more than it saves.
+fn long_texts(batch: &RecordBatch) -> Vec<(String, bool)> {
     const LONG: usize = 24;
     let fields = batch.schema_ref().fields().iter();
-    fields
-        .zip(batch.columns())
-        .filter(|(_, array)| {
-            array.as_string_opt::<i32>().is_some_and(|texts| {
-                let offsets = texts.value_offsets();
-                let bytes = offsets.last().zip(offsets.first()).map_or(0, |(b, a)| b - a);
-                bytes as usize > LONG * texts.len()
-            })
-        })
-        .map(|(field, _)| field.name().clone())
-        .collect()
+    let texts = fields.zip(batch.columns()).filter_map(|(field, array)| {
+        let texts = array.as_string_opt::<i32>()?;
+        let offsets = texts.value_offsets();
+        let bytes = offsets.last().zip(offsets.first()).map_or(0, |(b, a)| b - a);
+        (bytes as usize > LONG * texts.len()).then(|| (field.name().clone(), repeat(texts)))
+    });
+    texts.collect()
+}
+
+/// Whether a third of the texts or more come again.
+fn repeat(texts: &StringArray) -> bool {
+    let distinct: HashSet<&str> = texts.iter().flatten().collect();
+    3 * distinct.len() <= 2 * (texts.len() - texts.null_count())
 }
 
 /// The encoded leaves of one column.

@@ -153,26 +153,43 @@ impl GramIndex {
 
     /// Calls `document` with each document that one of the n-grams of `sequence` names: at least
     /// with those whose n-grams are among them to the share of the index, and with some several
-    /// times. Returns the steps taken.
-    pub(super) fn each(&self, sequence: &[u32], mut document: impl FnMut(u32)) -> usize {
+    /// times. Returns the steps taken. `hashes` is space to work in.
+    pub(super) fn each(
+        &self,
+        sequence: &[u32],
+        hashes: &mut Vec<u64>,
+        mut document: impl FnMut(u32),
+    ) -> usize {
         let mut steps = 0;
         if self.entries.is_empty() {
             return steps;
         }
+        hashes.clear();
         each_gram(sequence, self.n, |_, hash| {
-            let (word, bit) = filter_place(hash, self.filter.len());
-            if self.filter[word] & bit != 0 {
-                let at = (hash >> self.shift) as usize;
-                let named = self.starts[at] as usize..self.starts[at + 1] as usize;
-                steps += named.len();
-                for &(part, found) in &self.entries[named] {
-                    if part == hash as u32 {
-                        document(found);
-                    }
-                }
-            }
+            hashes.push(hash);
             true
         });
+        // Pass after pass over all hashes: loads that nothing waits for reach the memory together.
+        let mut kept = 0;
+        for at in 0..hashes.len() {
+            let hash = hashes[at];
+            let (word, bit) = filter_place(hash, self.filter.len());
+            hashes[kept] = hash;
+            kept += usize::from(self.filter[word] & bit != 0);
+        }
+        hashes.truncate(kept);
+        let first = |hash: u64| self.starts[(hash >> self.shift) as usize] as usize;
+        let load = |&hash: &u64| self.entries.get(first(hash)).map_or(0, |&(part, _)| part);
+        std::hint::black_box(hashes.iter().map(load).fold(0, |all, part| all | part));
+        for &hash in hashes.iter() {
+            let named = first(hash)..self.starts[(hash >> self.shift) as usize + 1] as usize;
+            steps += named.len();
+            for &(part, found) in &self.entries[named] {
+                if part == hash as u32 {
+                    document(found);
+                }
+            }
+        }
         steps + sequence.len()
     }
 }

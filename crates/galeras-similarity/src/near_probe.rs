@@ -37,19 +37,24 @@ pub struct NearProbe {
     row: Row,
     /// Documents that an n-gram named.
     named: Vec<u32>,
+    /// Hashes of n-grams on their way to them.
+    hashes: Vec<u64>,
 }
 
 /// The row that is looked for.
 struct Row {
     /// Ranks of its tokens in their order, [`UNKNOWN`] for those without.
     sequence: Vec<u32>,
+    /// The ranks alone, and the tokens without one; sorted when they are counted.
+    ranks: Vec<u32>,
+    unknown: Vec<u128>,
     /// Distinct ranks, ascending, and how often each occurs.
     tokens: Vec<u32>,
     counts: Vec<u32>,
     /// Distinct tokens, those without a rank among them.
     size: u32,
-    sorted: Vec<u32>,
-    unknown: Vec<u128>,
+    /// Whether the tokens of this row have been counted.
+    counted: bool,
     sets: [GramSet; 2],
     /// Whether the sets are those of this row.
     filled: bool,
@@ -64,15 +69,17 @@ impl NearProbe {
             current: 0,
             row: Row {
                 sequence: Vec::new(),
+                ranks: Vec::new(),
+                unknown: Vec::new(),
                 tokens: Vec::new(),
                 counts: Vec::new(),
                 size: 0,
-                sorted: Vec::new(),
-                unknown: Vec::new(),
+                counted: false,
                 sets: NGRAMS.map(GramSet::new),
                 filled: false,
             },
             named: Vec::new(),
+            hashes: Vec::new(),
         }
     }
 
@@ -108,8 +115,13 @@ impl NearProbe {
             }
         };
         let mut ticker = Ticker::new(stop);
-        self.by_tokens(&index, &wants, &mut found, &mut ticker)?;
-        self.by_grams(&index, &wants, &mut found, &mut ticker)
+        // No more tokens than those with a rank are common to both.
+        let (total, ranked) = (self.row.sequence.len() as u32, self.row.ranks.len() as u32);
+        if index.bounds.totals_allow(total, ranked) {
+            self.row.count(stop)?;
+            self.by_tokens(&index, &wants, &mut found, (&mut ticker, stop))?;
+        }
+        self.by_grams(&index, &wants, &mut found, (&mut ticker, stop))
     }
 
     /// How near a document is to a row, if it is near.
@@ -128,7 +140,7 @@ impl NearProbe {
         if !self.row.read(&index, keys, stop)? {
             return Ok(None);
         }
-        let nearness = self.row.measure(&index, document, None);
+        let nearness = self.row.measure(&index, document, None, stop)?;
         let reached = |(share, least): (Option<f64>, f64)| {
             least > 0.0 && share.is_some_and(|share| share >= least)
         };
@@ -142,7 +154,7 @@ impl NearProbe {
         index: &NearIndex,
         wants: &impl Fn(u32) -> bool,
         found: &mut impl FnMut(u32, Nearness),
-        ticker: &mut Ticker<'_>,
+        (ticker, stop): (&mut Ticker<'_>, StopFlag<'_>),
     ) -> Result<(), SimilarityError> {
         let view = self.row.view();
         let prefix = ranked(&view, index.bounds.probe_prefix(view.size));
@@ -179,7 +191,7 @@ impl NearProbe {
         }
         for (document, similarities) in near {
             ticker.work(4 * self.row.sequence.len())?;
-            found(document, self.row.measure(index, document, Some(similarities)));
+            found(document, self.row.measure(index, document, Some(similarities), stop)?);
         }
         Ok(())
     }
@@ -189,13 +201,13 @@ impl NearProbe {
         index: &NearIndex,
         wants: &impl Fn(u32) -> bool,
         found: &mut impl FnMut(u32, Nearness),
-        ticker: &mut Ticker<'_>,
+        (ticker, stop): (&mut Ticker<'_>, StopFlag<'_>),
     ) -> Result<(), SimilarityError> {
         for (at, grams) in index.grams.iter().enumerate() {
             let (last, current) = (&mut self.last, self.current);
             let named = &mut self.named;
             named.clear();
-            let steps = grams.each(&self.row.sequence, |document| {
+            let steps = grams.each(&self.row.sequence, &mut self.hashes, |document| {
                 let last = &mut last[document as usize];
                 // Measured before, or for this n already.
                 if *last < current + NEAR {
@@ -215,7 +227,7 @@ impl NearProbe {
                 let share = self.row.containment(index, document, at);
                 if share.is_some_and(|share| share >= index.thresholds.containment[at]) {
                     self.last[document as usize] = self.current + NEAR;
-                    found(document, self.row.measure(index, document, None));
+                    found(document, self.row.measure(index, document, None, stop)?);
                 }
             }
         }
@@ -233,36 +245,42 @@ impl Row {
     ) -> Result<bool, SimilarityError> {
         u32::try_from(keys.len()).map_err(|_| SimilarityError::TooMany("tokens in a document"))?;
         let mut ticker = Ticker::new(stop);
-        self.filled = false;
+        (self.counted, self.filled) = (false, false);
         self.sequence.clear();
+        self.ranks.clear();
         self.unknown.clear();
-        self.sorted.clear();
         for batch in keys.chunks(BATCH) {
             index.vocabulary.warm(batch);
             for &key in batch {
                 let rank = index.vocabulary.get(key);
                 self.sequence.push(rank.unwrap_or(UNKNOWN));
                 match rank {
-                    Some(rank) => self.sorted.push(rank),
+                    Some(rank) => self.ranks.push(rank),
                     None => self.unknown.push(key),
                 }
             }
             ticker.work(2 * BATCH)?;
         }
-        if self.sorted.is_empty() {
-            return Ok(false);
+        Ok(!self.ranks.is_empty())
+    }
+
+    /// Counts its tokens, which few rows need.
+    fn count(&mut self, stop: StopFlag<'_>) -> Result<(), SimilarityError> {
+        if self.counted {
+            return Ok(());
         }
-        sort_small(&mut self.sorted, stop)?;
+        sort_small(&mut self.ranks, stop)?;
         self.tokens.clear();
         self.counts.clear();
-        for run in self.sorted.chunk_by(|a, b| a == b) {
+        for run in self.ranks.chunk_by(|a, b| a == b) {
             self.tokens.push(run[0]);
             self.counts.push(run.len() as u32);
         }
         self.unknown.sort_unstable();
         self.unknown.dedup();
         self.size = (self.tokens.len() + self.unknown.len()) as u32;
-        Ok(true)
+        self.counted = true;
+        Ok(())
     }
 
     fn view(&self) -> View<'_> {
@@ -294,7 +312,9 @@ impl Row {
         index: &NearIndex,
         document: u32,
         similar: Option<(f64, f64)>,
-    ) -> Nearness {
+        stop: StopFlag<'_>,
+    ) -> Result<Nearness, SimilarityError> {
+        self.count(stop)?;
         let (x, y) = (index.view(document as usize), self.view());
         let (similar, (jaccard, multiset)) = match similar.or_else(|| index.bounds.compare(&x, &y))
         {
@@ -305,6 +325,6 @@ impl Row {
             }
         };
         let containment = [0, 1].map(|at| self.containment(index, document, at));
-        Nearness { similar, jaccard, multiset, containment }
+        Ok(Nearness { similar, jaccard, multiset, containment })
     }
 }
