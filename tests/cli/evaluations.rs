@@ -224,7 +224,7 @@ fn evaluates(study: &mut Shipped, api: &ChatApi, folder: &str, outcomes: &[&str]
 fn summaries_are_asked_for_without_the_docstring_and_scored_with_it() {
     let (mut study, api) = study("summarize.yaml", answer);
     documented(&study);
-    let outcomes = ["bleu", "chrf", "rouge_l", "similarity", "nearer"];
+    let outcomes = ["bleu", "chrf", "rouge_l", "similarity"];
     let scores = evaluates(&mut study, &api, "summarize", &outcomes);
     for row in &scores {
         let docstring = text(row, "reference");
@@ -244,7 +244,7 @@ fn summaries_are_asked_for_without_the_docstring_and_scored_with_it() {
 fn commit_messages_are_asked_for_with_both_versions_of_a_method() {
     let (mut study, api) = study("commits.yaml", answer);
     documented(&study);
-    let outcomes = ["bleu", "chrf", "rouge_l", "similarity", "nearer"];
+    let outcomes = ["bleu", "chrf", "rouge_l", "similarity"];
     let scores = evaluates(&mut study, &api, "commits", &outcomes);
     for row in &scores {
         let (prompt, message) = (text(row, "prompt"), text(row, "reference"));
@@ -260,17 +260,8 @@ fn commit_messages_are_asked_for_with_both_versions_of_a_method() {
 fn tests_are_scored_by_what_they_call_and_assert_too() {
     let (mut study, api) = study("testgen.yaml", answer);
     methods_and_tests(&study, &[""]);
-    let outcomes = [
-        "bleu",
-        "codebleu",
-        "similarity",
-        "chrf",
-        "rouge_l",
-        "parses",
-        "nearer",
-        "calls_it",
-        "asserts",
-    ];
+    let outcomes =
+        ["bleu", "codebleu", "similarity", "chrf", "rouge_l", "parses", "calls_it", "asserts"];
     let scores = evaluates(&mut study, &api, "testgen", &outcomes);
     let mut seen = BTreeSet::new();
     for row in &scores {
