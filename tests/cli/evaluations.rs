@@ -87,21 +87,26 @@ pub fn documented(study: &Shipped) {
     commits(study, code, &said_of(METHODS), said_of);
 }
 
-/// A repository with methods and a test of each.
-fn methods_and_tests(study: &Shipped) {
+/// A repository with methods and tests of each, whose names end in these ways.
+fn methods_and_tests(study: &Shipped, ends: &[&str]) {
     let repo = Repository::bare(study.project.path("a"));
-    let test = |n: usize| {
-        let mut words = Numbers::new(8_000 + n as u64);
+    let test = |n: usize, of: usize| {
+        let mut words = Numbers::new(8_000 + (1_000 * of + n) as u64);
         let [a, b, c] = [words.word(), words.word(), words.word()];
         format!(
-            "def test_{0}():\n    {a} = make_{b}([{n}, {c}])\n    {c} = {0}({a}, {b}={n})\n    \
+            "def test_{0}{1}():\n    {a} = make_{b}([{n}, {c}])\n    {c} = {0}({a}, {b}={n})\n    \
              assert {c}[0] == {n}, {a}\n",
-            name(n)
+            name(n),
+            ends[of]
         )
     };
-    let all = |of: &dyn Fn(usize) -> String| file(&(0..METHODS).map(of).collect::<Vec<_>>());
+    let methods: Vec<String> = (0..METHODS).map(buggy).collect();
+    let tests: Vec<String> = (0..METHODS)
+        .flat_map(|n| (0..ends.len()).map(move |of| (n, of)))
+        .map(|(n, of)| test(n, of))
+        .collect();
     let commit = at(day(2)).message("Add the library and its tests");
-    repo.commit(commit.write("lib.py", all(&buggy)).write("tests/test_lib.py", all(&test)));
+    repo.commit(commit.write("lib.py", file(&methods)).write("tests/test_lib.py", file(&tests)));
 }
 
 fn hash(text: &str) -> usize {
@@ -219,7 +224,7 @@ fn evaluates(study: &mut Shipped, api: &ChatApi, folder: &str, outcomes: &[&str]
 fn summaries_are_asked_for_without_the_docstring_and_scored_with_it() {
     let (mut study, api) = study("summarize.yaml", answer);
     documented(&study);
-    let outcomes = ["bleu", "chrf", "rouge_l", "similarity", "nearer"];
+    let outcomes = ["bleu", "chrf", "rouge_l", "similarity"];
     let scores = evaluates(&mut study, &api, "summarize", &outcomes);
     for row in &scores {
         let docstring = text(row, "reference");
@@ -239,7 +244,7 @@ fn summaries_are_asked_for_without_the_docstring_and_scored_with_it() {
 fn commit_messages_are_asked_for_with_both_versions_of_a_method() {
     let (mut study, api) = study("commits.yaml", answer);
     documented(&study);
-    let outcomes = ["bleu", "chrf", "rouge_l", "similarity", "nearer"];
+    let outcomes = ["bleu", "chrf", "rouge_l", "similarity"];
     let scores = evaluates(&mut study, &api, "commits", &outcomes);
     for row in &scores {
         let (prompt, message) = (text(row, "prompt"), text(row, "reference"));
@@ -254,18 +259,9 @@ fn commit_messages_are_asked_for_with_both_versions_of_a_method() {
 #[test]
 fn tests_are_scored_by_what_they_call_and_assert_too() {
     let (mut study, api) = study("testgen.yaml", answer);
-    methods_and_tests(&study);
-    let outcomes = [
-        "bleu",
-        "codebleu",
-        "similarity",
-        "chrf",
-        "rouge_l",
-        "parses",
-        "nearer",
-        "calls_it",
-        "asserts",
-    ];
+    methods_and_tests(&study, &[""]);
+    let outcomes =
+        ["bleu", "codebleu", "similarity", "chrf", "rouge_l", "parses", "calls_it", "asserts"];
     let scores = evaluates(&mut study, &api, "testgen", &outcomes);
     let mut seen = BTreeSet::new();
     for row in &scores {
@@ -280,6 +276,24 @@ fn tests_are_scored_by_what_they_call_and_assert_too() {
         assert!(!text(row, "prompt").contains(text(row, "reference")), "{row}");
     }
     assert_eq!(seen.len(), 3, "all kinds of answers: {seen:?}");
+}
+
+#[test]
+fn tests_of_one_method_are_one_cluster() {
+    let (mut study, api) = study("testgen.yaml", answer);
+    methods_and_tests(&study, &["", "_again"]);
+    study.set("base_url", &api.url());
+    study.set("model", MODEL);
+    study.run(&[]).exits(0);
+    let testbed = study.rows("evaluation/testbed");
+    let methods: BTreeSet<&str> = testbed.iter().map(|row| text(row, "method_id")).collect();
+    assert!(methods.len() < testbed.len(), "{} tests of {}", testbed.len(), methods.len());
+    let effects = table(&study.project.read("testgen/effects.csv"));
+    let estimated: Vec<_> = effects.iter().filter(|line| line["status"] == "ok").collect();
+    assert!(!estimated.is_empty(), "{effects:?}");
+    for line in estimated {
+        assert_eq!(line["n_clusters"], methods.len().to_string(), "{line:?}");
+    }
 }
 
 #[test]

@@ -139,13 +139,31 @@ fn models_are_compared_within_data_points_between_echo_and_reference() {
     for word in ["leaderboard (", "costs (", "difference", "p_adjusted", "medium", "large"] {
         assert!(shown.stdout.contains(word), "{word}: {shown}");
     }
+    assert!(board.iter().all(|line| line["against"] == "small"), "{board:?}");
     study.run(&[]).exits(0).all_hit();
     assert_eq!(api.count(), 0);
+}
 
-    // Nobody is compared with a model that was never asked.
-    study.set("against", "huge");
-    let refused = study.run(&[]).exits(3);
-    assert!(refused.stdout.contains("n_control"), "{refused}");
+#[test]
+fn a_model_to_compare_with_that_is_not_among_the_models_is_known_before_anybody_is_asked() {
+    let (mut study, api) = study("compare.yaml", rivals);
+    documented(&study);
+    study.set("models", &models(&api, &["small", "medium"]));
+    // The default is a model that these are not.
+    for verb in ["check", "plan", "run"] {
+        let refused = study.verb(verb).exits(2);
+        assert!(
+            refused.stderr.contains("no cell of `models` has model=gpt-3.5-turbo"),
+            "{refused}"
+        );
+        assert!(refused.stderr.contains("${{ params.against }}"), "{refused}");
+        assert!(refused.stderr.contains("known here: `small`, `medium`"), "{refused}");
+    }
+    study.set("against", "smal");
+    let refused = study.verb("check").exits(2);
+    assert!(refused.stderr.contains("did you mean `small`?"), "{refused}");
+    study.set("against", "medium");
+    study.verb("check").exits(0);
     assert_eq!(api.count(), 0);
 }
 

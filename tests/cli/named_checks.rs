@@ -212,9 +212,12 @@ fn a_cut_has_some_of_the_body_on_both_sides() {
         ("c", "def f(a):\n    return a", "\n"),
         ("d", "def f(a):\n    return a", "  # that is all\n"),
         ("e", "def f(", "a):\n    return a\n"),
+        ("f", "def f(a):\n    b = '#' + a  # it's [all,", " of it]\n    # and that\n"),
         // And here not.
-        ("f", "def f(a):\n    # first\n    b = a", "\n    return b\n"),
-        ("g", "def f(a): return", " '#'\n"),
+        ("g", "def f(a):\n    # first\n    b = a", "\n    return b\n"),
+        ("h", "def f(a): return", " '#'\n"),
+        ("i", "def f(a):\n    b = a  # all", " of it\n    return b\n"),
+        ("j", "def f(a):\n    return '#", " of it'\n"),
     ];
     let points: Vec<(&str, Value)> =
         codes.iter().map(|(id, head, rest)| (*id, Value::from(format!("{head}{rest}")))).collect();
@@ -229,7 +232,7 @@ fn a_cut_has_some_of_the_body_on_both_sides() {
     let query = format!("SELECT *, {head} AS random_cut, {rest} AS cut_rest FROM input");
     let project = project(&points, &query, &["{ use: cut_inside_body }"]);
     project.run_ok(&[]);
-    assert_eq!(ids(&project.rows("valid")), ["f", "g"]);
+    assert_eq!(ids(&project.rows("valid")), ["g", "h", "i", "j"]);
     let turned = "{ use: cut_inside_body, with: { column: cut_rest, rest: random_cut } }";
     project.edit("w.yaml", "{ use: cut_inside_body }", turned);
     project.run_ok(&[]);

@@ -149,10 +149,13 @@ def kind(value: object) -> object:
 
 
 def merge(one: object, other: object) -> object:
-    """What two rows say of a key together."""
+    """What two rows say of a key together: its type, or types if the rows disagree."""
     if isinstance(one, dict) and isinstance(other, dict):
         return {key: merge(one.get(key), other.get(key)) for key in {**one, **other}}
-    return other if one is None else one
+    if one is None or other is None or one == other:
+        return other if one is None else one
+    names = {"mapping" if isinstance(kind, dict) else kind for kind in (one, other)}
+    return " or ".join(sorted({part for name in names for part in str(name).split(" or ")}))
 
 
 def of_file(path: Path) -> dict[str, object]:

@@ -145,7 +145,7 @@ Row by row: a row whose columns named by the rules are unchanged is not checked 
 
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "validate",
-    version: 1,
+    version: 2,
     grain: Grain::of::<BoundValidate, _>(),
     effect: Effect::Pure,
     inputs: InputPorts::One,

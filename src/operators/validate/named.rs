@@ -381,6 +381,13 @@ impl Named {
                 let body = format!(
                     "substr({column}, strpos({column}, signature) + char_length(signature))"
                 );
+                // A cut in a comment leaves the rest of its line behind. The line before the cut then has
+                // a `#` behind nothing but strings that end.
+                let in_comment = format!(
+                    r#"regexp_like({column},
+                       '(^|\n)([^\n"''#]|"([^"\\\n]|\\.)*"|''([^''\\\n]|\\.)*'')*#[^\n]*$')"#
+                );
+                let rest = format!("concat(CASE WHEN {in_comment} THEN '#' ELSE '' END, {rest})");
                 let (front, behind) = (code(&body), code(&rest));
                 Ok(format!("strpos({column}, signature) > 0 AND {front} AND {behind}"))
             }
