@@ -10,9 +10,12 @@ use std::path::{Path, PathBuf};
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=build.rs");
-    // Generic code over Arrow types compiles to many equal functions: keep one of each.
+    // Generic code over Arrow types compiles to many equal functions: keep one of each. This is an
+    // argument of lld, rustc's own linker there; one that somebody configured may not know it
+    // (`zig cc` of `maturin build --zig`, GNU ld).
     if std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux")
         && std::env::var("CARGO_CFG_TARGET_ARCH").as_deref() == Ok("x86_64")
+        && std::env::var_os("RUSTC_LINKER").is_none()
     {
         println!("cargo:rustc-link-arg-bins=-Wl,--icf=all");
     }
