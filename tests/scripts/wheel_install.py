@@ -8,12 +8,12 @@ quickstart's results, and these are pyarrow Tables once `galeras[tables]` is ins
 `pip uninstall` leaves nothing of it.
 
 How to run it: `python3 tests/scripts/wheel_install.py` builds the wheel with maturin
-(`--profile dist`; `--zig` for a lower tag), in CARGO_TARGET_DIR: nothing is compiled if
-`cargo build --locked --profile dist -p galeras` has just been. `--wheel FILE` takes one that is
-there. `--binary PROGRAM` packs one around a program that is there: metadata and licences are
-maturin's, but there is no bill of materials, and the tag is that of a wheel for this machine
-alone. `--python` is the Python to install it for. auditwheel, maturin and pyarrow come from their
-registry.
+(`--profile dist`) in CARGO_TARGET_DIR: nothing is compiled if `cargo build --locked --profile dist
+-p galeras` has just been. With `--zig manylinux_2_28` all of it is compiled and linked for that tag,
+which may be lower than this system's C library. `--wheel FILE` takes a wheel that is there.
+`--binary PROGRAM` packs one around a program that is there: metadata and licences are maturin's,
+but there is no bill of materials, and the tag is that of a wheel for this machine alone.
+`--python` is the Python to install it for. auditwheel, maturin and pyarrow come from their registry.
 
 What it prints: what is in the wheel, a line for each thing done, with its time, and the
 violations. Exit code 1 if there is one.
@@ -39,7 +39,7 @@ PYARROW = "pyarrow==26.0.1"
 MOST_BYTES = 45_000_000
 MOST_SECONDS = 20
 NOBODY = 65534
-SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
+SYSTEM_PATH = "/usr/bin:/bin"
 
 USE = """
 import galeras
@@ -61,10 +61,10 @@ assert again.computed == 0, again
 """
 
 
-def built(profile: str, zig: bool, folder: Path) -> Path:
+def built(profile: str, tag: str | None, folder: Path) -> Path:
     """The wheel that maturin makes of this clone."""
-    lowest = ["--zig", "--compatibility", "manylinux2014"] if zig else []
-    command = ["maturin", "build", "--profile", profile, *lowest, "--out", str(folder)]
+    linked = ["--zig", "--compatibility", tag] if tag else []
+    command = ["maturin", "build", "--profile", profile, *linked, "--out", str(folder)]
     # maturin looks for `ziglang` in the Python of the search path.
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     subprocess.run(command, cwd=ROOT, env={**os.environ, "PATH": path}, check=True)
@@ -207,12 +207,14 @@ def main() -> int:
     source.add_argument("--wheel", type=Path, help="the wheel (default: one is built)")
     source.add_argument("--binary", type=Path, help="pack a wheel around this program")
     parser.add_argument("--profile", default="dist", help="cargo's, to build with [dist]")
-    parser.add_argument("--zig", action="store_true", help="link by `zig cc`, for manylinux2014")
+    parser.add_argument("--zig", metavar="TAG", help="link by `zig cc`, for this tag")
     parser.add_argument("--python", help="install it for this Python, from 3.10 on")
     parser.add_argument("--work", type=Path, help="keep all files in this empty folder")
     args = parser.parse_args()
-    wanted = {name: v for name, v in VERSIONS.items() if name != "ziglang" or args.zig}
-    in_venv(*pinned(wanted))
+    wanted = ["auditwheel"] if sys.platform == "linux" else []
+    wanted += [] if args.wheel else ["maturin", "wheel"]
+    wanted += ["ziglang"] if args.zig else []
+    in_venv(*pinned({name: VERSIONS[name] for name in wanted}))
 
     work, verdict = work_folder(args), Verdict()
     if args.wheel:
