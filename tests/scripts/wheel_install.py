@@ -9,11 +9,12 @@ quickstart's results, and these are pyarrow Tables once `galeras[tables]` is ins
 
 How to run it: `python3 tests/scripts/wheel_install.py` builds the wheel with maturin
 (`--profile dist`) in CARGO_TARGET_DIR: nothing is compiled if `cargo build --locked --profile dist
--p galeras` has just been. With `--zig manylinux_2_28` all of it is compiled and linked for that tag,
-which may be lower than this system's C library. `--wheel FILE` takes a wheel that is there.
+-p galeras` has just been. With `--zig manylinux_2_28` all of it is compiled and linked for that
+tag, which may be lower than this system's C library. `--wheel FILE` takes a wheel that is there.
 `--binary PROGRAM` packs one around a program that is there: metadata and licences are maturin's,
 but there is no bill of materials, and the tag is that of a wheel for this machine alone.
-`--python` is the Python to install it for. auditwheel, maturin and pyarrow come from their registry.
+`--python` is the Python to install it for. auditwheel, maturin and pyarrow come from their
+registry.
 
 What it prints: what is in the wheel, a line for each thing done, with its time, and the
 violations. Exit code 1 if there is one.
