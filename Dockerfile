@@ -1,16 +1,25 @@
-# The program alone, in a small image: docker build -t galeras . && docker run --rm -v "$PWD:/work" galeras run w.yaml
-FROM rust:1.95-slim-bookworm AS build
-RUN apt-get update && apt-get install --yes --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*
+# The program alone, in a small image:
+#
+#   docker build -t galeras .
+#   docker run --rm --user "$(id -u):$(id -g)" -v "$PWD:/work" galeras run w.yaml
+#
+# With your own user, the store and the outputs in the folder are yours.
+FROM rust:1.95.0-slim-bookworm AS build
+# The toolchain that the image has; rust-toolchain.toml would have it load another one.
+ENV RUSTUP_TOOLCHAIN=1.95.0
 WORKDIR /src
 COPY . .
-RUN cargo build --locked --profile dist --package galeras && cp target/dist/galeras /galeras
+RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/src/target \
+    cargo build --locked --profile dist --package galeras && cp target/dist/galeras /galeras
 
 FROM debian:bookworm-slim
-# Certificates for model servers, GitHub and remotes.
-RUN apt-get update && apt-get install --yes --no-install-recommends ca-certificates && rm -rf /var/lib/apt/lists/* \
-    && useradd --create-home galeras && mkdir /work && chown galeras /work
+# Certificates for model servers, GitHub and remotes; their version is Debian's business.
+# hadolint ignore=DL3008
+RUN apt-get update && apt-get install --yes --no-install-recommends ca-certificates \
+    && rm -rf /var/lib/apt/lists/* \
+    && useradd --create-home --uid 1000 galeras && mkdir /work && chown galeras /work
 COPY --from=build /galeras /usr/local/bin/galeras
 COPY workflows /usr/share/galeras/workflows
-USER galeras
+USER 1000
 WORKDIR /work
 ENTRYPOINT ["galeras"]

@@ -1,12 +1,19 @@
 """Galeras from Python: run workflows, and look at their results as tables.
 
 The work is done by the program ``galeras``, which the wheel brings; this module starts it, reads
-what it says, and opens the Parquet files of its store.
+what it says, and opens the Parquet files of its store. The examples use the file that
+``galeras init`` writes.
 
 >>> import galeras
->>> study = galeras.Workflow("workflows/quickstart.yaml", seed=7)
->>> study.run()                                                     # doctest: +SKIP
->>> study.table("scores").to_pandas()                               # doctest: +SKIP
+>>> study = galeras.Workflow("workflow.yaml", n=50)
+>>> run = study.run()
+>>> run.status
+'ok'
+>>> scores = study.table("scores")
+>>> scores.num_rows
+150
+>>> scores.to_pandas().groupby("treatment").size().to_dict()
+{'T1': 50, 'T2': 50, 'control': 50}
 """
 
 from ._errors import (

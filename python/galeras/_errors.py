@@ -11,6 +11,17 @@ class Diagnostic:
     """Something wrong with a workflow, and where.
 
     ``code`` is explained by ``galeras check --explain CODE``. Lines and columns count from 1.
+
+    >>> from pathlib import Path
+    >>> with_a_mistake = Path("workflow.yaml").read_text().replace("op: dedup", "op: dedupe")
+    >>> Path("with_a_mistake.yaml").write_text(with_a_mistake) > 0
+    True
+    >>> mistake = galeras.Workflow("with_a_mistake.yaml").check()[0]
+    >>> mistake.code, mistake.help
+    ('unknown-operator', 'did you mean `dedup`?')
+    >>> print(mistake)
+    with_a_mistake.yaml:...: error[unknown-operator]: there is no operator `dedupe`
+      help: did you mean `dedup`?
     """
 
     code: str
@@ -44,6 +55,12 @@ class Error(Exception):
     """The program ended with an error.
 
     ``exit_code`` is its exit code, ``diagnostics`` are what is wrong with the workflow.
+
+    >>> try:
+    ...     galeras.Workflow("workflow.yaml", m=50).run()
+    ... except galeras.Error as error:
+    ...     print(type(error).__name__, error.exit_code, [d.code for d in error.diagnostics])
+    InvalidWorkflow 2 ['unknown-param']
     """
 
     def __init__(
@@ -79,7 +96,15 @@ class Interrupted(Error):
 
 
 class NotComputed(Error):
-    """There is no result of this table for the workflow and the params as they stand."""
+    """There is no result of this table for the workflow and the params as they stand.
+
+    >>> try:
+    ...     galeras.Workflow("workflow.yaml", n=51).table("scores")
+    ... except galeras.NotComputed as error:
+    ...     print(error)
+    `scores` is not computed yet as the workflow stands now; run
+      galeras run workflow.yaml --set n=51 --select scores
+    """
 
 
 _BY_EXIT_CODE: dict[int, type[Error]] = {

@@ -28,6 +28,9 @@ def program() -> str:
 
     Raises:
         ProgramNotFound: if there is none.
+
+    >>> galeras.program()
+    '...galeras'
     """
     named = os.environ.get("GALERAS_PROGRAM")
     if named:
@@ -51,7 +54,11 @@ def program() -> str:
 
 @cache
 def version() -> str:
-    """The version of the program, as ``galeras --version`` says it: ``0.1.0``."""
+    """The version of the program, as ``galeras --version`` says it.
+
+    >>> galeras.version()
+    '0...'
+    """
     return output(["--version"]).decode().split()[-1]
 
 

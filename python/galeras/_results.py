@@ -14,6 +14,10 @@ class StepResult:
 
     ``status`` is ``hit`` (the stored result was taken), ``ran``, ``failed`` or ``skipped``;
     ``digest`` is the logical digest of its main table; ``rows`` are that table's.
+
+    >>> step = galeras.Workflow("workflow.yaml", n=50).run().steps[-1]
+    >>> step.step, step.status, step.rows, len(step.digest)
+    ('figure', 'hit', 1, 64)
     """
 
     step: str
@@ -34,7 +38,11 @@ class StepResult:
 
 @dataclass(frozen=True)
 class Output:
-    """A file that a run wrote, or left because it was as it should be (``written`` is false)."""
+    """A file that a run wrote, or left because it was as it should be (``written`` is false).
+
+    >>> galeras.Workflow("workflow.yaml", n=50).run().outputs[0]
+    Output(name='testbed', path='./quickstart/testbed.parquet', rows=50, written=False)
+    """
 
     name: str
     path: str
@@ -44,7 +52,14 @@ class Output:
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run: its id, status (``ok``), steps, outputs and the time that it took."""
+    """A finished run: its id, status (``ok``), steps, outputs and the time that it took.
+
+    >>> run = galeras.Workflow("workflow.yaml", n=50).run()
+    >>> run
+    <Run ...: ok, 19 steps, 19 from the store, 0 computed, ... s>
+    >>> run.computed, run.warnings
+    (0, ())
+    """
 
     id: str
     status: str
@@ -80,6 +95,12 @@ class PlannedStep:
 
     ``state`` is ``hit``, ``run`` or ``wait`` (it depends on what comes before); ``requests`` is
     what it would ask of a model, absent for all others.
+
+    >>> steps = {s.step: s for s in galeras.Workflow("workflow.yaml", n=60).plan().steps}
+    >>> steps["unique"].state, steps["sampled"].state, steps["testbed"].state
+    ('hit', 'run', 'wait')
+    >>> steps["sampled"].reason, steps["sampled"].detail
+    ('ARG_CHANGED', 'with.n: 50 → 60 (workflow.yaml:...)')
     """
 
     step: str
@@ -98,7 +119,14 @@ class PlannedStep:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run would do: steps, limits of spending, and what it would ask consent for."""
+    """What a run would do: steps, limits of spending, and what it would ask consent for.
+
+    >>> plan = galeras.Workflow("workflow.yaml", n=50).plan()
+    >>> plan
+    <Plan of quickstart: 19 steps, 19 from the store>
+    >>> plan.limits, plan.asks
+    ([], [])
+    """
 
     workflow: str
     steps: Sequence[PlannedStep]

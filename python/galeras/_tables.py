@@ -33,15 +33,21 @@ def stored(call: Sequence[str], name: str, defaults: Sequence[str]) -> pa.Table:
     pieces = list(_program.events(["path", *call, name, "--format", "json"]))
     if any("://" in piece["path"] for piece in pieces):
         return stream(["show", *call, name, *defaults, "--format", "arrow"])
+    if len(pieces) == 1 and not pieces[0]["cell"] and pieces[0]["port"] != "rejects":
+        return _file(arrow, pieces[0]).read(use_threads=True)
     # Keys of united cells and the step of rejects are added on reading: the schema says where.
     head = ["show", *call, name, *defaults, "--rows", "0", "--format", "arrow"]
     schema = stream(head).schema
     return arrow.concat_tables([_read(arrow, piece, schema) for piece in pieces])
 
 
-def _read(arrow: Any, piece: dict[str, Any], schema: pa.Schema) -> pa.Table:
+def _file(arrow: Any, piece: dict[str, Any]) -> Any:
     # A path of the store is a file, never the folder of a data set with partitions in its name.
-    file = arrow.parquet.ParquetFile(piece["path"], memory_map=True)
+    return arrow.parquet.ParquetFile(piece["path"], memory_map=True)
+
+
+def _read(arrow: Any, piece: dict[str, Any], schema: pa.Schema) -> pa.Table:
+    file = _file(arrow, piece)
     there = set(file.schema_arrow.names)
     table = file.read(columns=[name for name in schema.names if name in there], use_threads=True)
     for position, field in enumerate(schema):

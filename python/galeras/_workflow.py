@@ -36,6 +36,9 @@ class Workflow:
     Nothing is read until something is asked, and every question looks at the file as it is then.
     Every method raises a kind of :class:`galeras.Error` if the program ends with one; a workflow
     with mistakes is :class:`galeras.InvalidWorkflow`, whose ``diagnostics`` say where they are.
+
+    >>> galeras.Workflow("workflow.yaml", seed=7, n=50)
+    galeras.Workflow('workflow.yaml', seed=7, n=50)
     """
 
     def __init__(
@@ -56,12 +59,22 @@ class Workflow:
         self.allow_all = allow_all
 
     def check(self) -> list[Diagnostic]:
-        """Everything that is wrong with the workflow; an empty list if nothing is. Runs nothing."""
+        """Everything that is wrong with the workflow; an empty list if nothing is. Runs nothing.
+
+        >>> galeras.Workflow("workflow.yaml", n=50).check()
+        []
+        >>> [mistake.code for mistake in galeras.Workflow("workflow.yaml", n=-1).check()]
+        ['wrong-value']
+        """
         events = _program.events(["check", *self._call(), "--format", "json"], expected=(0, 2))
         return list(_program.diagnostics(list(events)))
 
     def plan(self) -> Plan:
-        """What a run would do, and why, and what it would ask of models at which cost."""
+        """What a run would do, and why, and what it would ask of models at which cost.
+
+        >>> galeras.Workflow("workflow.yaml", n=50).plan()
+        <Plan of quickstart: 19 steps, 19 from the store>
+        """
         arguments = ["plan", *self._call(), *self._output_folder(), "--format", "json"]
         for event in _program.events(arguments):
             if event["event"] == "plan":
@@ -96,6 +109,14 @@ class Workflow:
         Raises:
             StepFailed, AssertionFailed, StoreFailed, InvalidWorkflow, Interrupted: what was
                 computed until then stays in the store, and the next run goes on from there.
+
+        >>> study = galeras.Workflow("workflow.yaml", n=50)
+        >>> run = study.run(select="table_1", jobs=2, progress=False)
+        >>> [step.step for step in run.steps]
+        ['methods', 'features', 'valid', 'unique', 'sampled', 'testbed', 'table_1']
+        >>> run = study.run(force="table_1", progress=False)
+        >>> [step.step for step in run.steps if step.status == "ran"]
+        ['table_1']
         """
         arguments = ["run", *self._call(), *self._output_folder(), "--format", "json"]
         for flag, values in (("--select", select), ("--force", force)):
@@ -116,7 +137,11 @@ class Workflow:
 
     @property
     def steps(self) -> list[str]:
-        """The names of the steps, cells of a matrix as ``gen[seed=1]``, in order of the graph."""
+        """The names of the steps, cells of a matrix as ``gen[seed=1]``, in order of the graph.
+
+        >>> galeras.Workflow("workflow.yaml").steps[:4]
+        ['methods', 'features', 'valid', 'unique']
+        """
         return [step.step for step in self.plan().steps]
 
     def table(self, name: str) -> pa.Table:
@@ -128,36 +153,77 @@ class Workflow:
         Raises:
             NotComputed: if there is no result for the workflow and its params as they stand; an
                 older one is never given in its place.
+
+        >>> study = galeras.Workflow("workflow.yaml", n=50)
+        >>> study.table("table_1").column("column").to_pylist()[:2]
+        ['ast_levels', 'complexity']
+        >>> study.table("valid.rejects").num_rows
+        890
         """
         return _tables.stored(self._call(), name, self._defaults())
 
     def to_pandas(self, name: str) -> pandas.DataFrame:
-        """The result of a step as a pandas DataFrame."""
+        """The result of a step as a pandas DataFrame.
+
+        >>> galeras.Workflow("workflow.yaml", n=50).to_pandas("table_1")[["column", "n"]].head(2)
+               column   n
+        0  ast_levels  50
+        1  complexity  50
+        """
         return self.table(name).to_pandas()
 
     def to_polars(self, name: str) -> polars.DataFrame:
-        """The result of a step as a polars DataFrame."""
+        """The result of a step as a polars DataFrame.
+
+        >>> galeras.Workflow("workflow.yaml", n=50).to_polars("table_1")["n"].unique().to_list()
+        [50]
+        """
         import polars
 
         return polars.from_arrow(self.table(name))
 
     def sql(self, query: str) -> pa.Table:
-        """Rows of a query in which every step is a table: ``SELECT … FROM "scores[*]"``."""
+        """Rows of a query in which every step is a table: ``SELECT … FROM "scores[*]"``.
+
+        >>> study = galeras.Workflow("workflow.yaml", n=50)
+        >>> study.sql("SELECT min(nloc) AS low, max(nloc) AS high FROM testbed").to_pylist()
+        [{'low': 2, 'high': 63}]
+        """
         return _tables.stream(["sql", *self._call(), query, *self._defaults(), "--format", "arrow"])
 
     def trace(self, row_id: str) -> list[dict[str, Any]]:
-        """Where rows whose id begins with ``row_id`` were made, kept or rejected, a dict each."""
+        """Where rows whose id begins with ``row_id`` were made, kept or rejected, a dict each.
+
+        >>> study = galeras.Workflow("workflow.yaml", n=50)
+        >>> score = study.table("scores").slice(0, 1).to_pylist()[0]
+        >>> row = study.trace(score["id"])[0]
+        >>> [place["step"] for place in row["places"]]
+        ['answers', 'scores', 'whole_scores']
+        >>> source = row["made_from"][-1]           # the method that was completed
+        >>> source["id"] == score["snippet_id"], source["places"][0]["step"]
+        (True, 'methods')
+        """
         arguments = ["trace", *self._call(), row_id, *self._defaults(), "--format", "json"]
         return [e for e in _program.events(arguments) if e["event"] == "trace"]
 
     def runs(self) -> list[dict[str, Any]]:
-        """The runs of this workflow file, the newest first: time, status, params, digests."""
+        """The runs of this workflow file, the newest first: time, status, params, digests.
+
+        >>> study = galeras.Workflow("workflow.yaml", n=50)
+        >>> run = study.run(progress=False)
+        >>> study.runs()[0]["run"] == run.id, study.runs()[0]["params"]
+        (True, {'seed': 42, 'n': 50})
+        """
         store = [] if self.cache is None else [f"--cache={self.cache}"]
         arguments = ["runs", os.fspath(self.path), *store, "--format", "json"]
         return [e for e in _program.events(arguments) if e["event"] == "run"]
 
     def graph(self) -> str:
-        """The graph of the steps with their states, as SVG."""
+        """The graph of the steps with their states, as SVG.
+
+        >>> galeras.Workflow("workflow.yaml", n=50).graph()[:4]
+        '<svg'
+        """
         return _program.output(["graph", *self._call(), "--format", "svg"]).decode()
 
     def __repr__(self) -> str:

@@ -131,15 +131,14 @@ def test_tables_are_what_the_store_holds(folder: Path) -> None:
     cells = study.table("some[*]")
     assert set(cells.column("seed").to_pylist()) == {1, 2}
     assert cells.num_rows == 4
-    shown = pa.ipc.open_stream(
-        subprocess.run(
-            [galeras.program(), "show", "w.yaml", "some[*]", "--format", "arrow"],
-            capture_output=True,
-            check=True,
-        ).stdout
-    ).read_all()
-    order = [("id", "ascending"), ("seed", "ascending")]
-    assert cells.sort_by(order).equals(shown.sort_by(order))
+    for name in ["valid", "valid.rejects", "some[*]", "some[seed=2]", "words"]:
+        command = [galeras.program(), "show", "w.yaml", name, "--format", "arrow"]
+        stream = subprocess.run(command, capture_output=True, check=True).stdout
+        shown, table = pa.ipc.open_stream(stream).read_all(), study.table(name)
+        order = [(key, "ascending") for key in ("id", "seed") if key in table.column_names]
+        assert table.schema.equals(shown.schema, check_metadata=True), name
+        assert table.sort_by(order).equals(shown.sort_by(order)), name
+    table = study.table("valid")
     assert study.to_pandas("valid").shape == table.shape
     assert study.to_polars("valid").shape == table.shape
 
