@@ -171,6 +171,7 @@ pub async fn run(plan: Arc<Plan>, store: Store, options: RunOptions) -> RunOutco
             runner.warn(None, format!("the run is not recorded: {error}"));
         }
     }
+    runner.store.settle().await;
     RunOutcome { status, steps, manifests }
 }
 

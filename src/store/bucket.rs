@@ -4,13 +4,14 @@
 //! A put is atomic. What two may put at a time is put under a condition, where the server can do that:
 //! only if nothing is there, or only if what is there is what was read.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
 use object_store::path::Path as ObjectPath;
 use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutPayload, UpdateVersion};
+use tokio::task::JoinHandle;
 
 use super::answer::ServerFailure;
 use super::error::StoreError;
@@ -22,6 +23,8 @@ pub(super) struct BucketBackend {
     root: ObjectPath,
     /// The location of the store, for messages.
     place: String,
+    /// What gives leases back.
+    pub(super) releases: Mutex<Vec<JoinHandle<()>>>,
 }
 
 /// What came of a put under a condition.
@@ -37,7 +40,7 @@ pub(super) enum ConditionalPut {
 impl BucketBackend {
     pub(super) fn new(objects: Arc<dyn ObjectStore>, root: ObjectPath, location: &str) -> Self {
         let place = location.trim_end_matches('/').to_string();
-        Self { objects, root, place }
+        Self { objects, root, place, releases: Mutex::default() }
     }
 
     /// Where an object is in [`Self::objects`].

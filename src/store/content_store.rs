@@ -9,7 +9,6 @@
 //! followed.
 
 use std::fmt;
-use std::fs::File;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 
@@ -29,6 +28,9 @@ use super::sealed::{seal, unseal};
 use super::server::{Patience, open_bucket, open_web};
 use crate::digest::Digest;
 
+/// What a lock holds until it is dropped.
+pub(super) type HeldLock = dyn fmt::Debug + Send + Sync;
+
 /// A content-addressed store in a folder or a bucket. Cheap to clone.
 #[derive(Clone)]
 pub struct Store {
@@ -43,7 +45,7 @@ pub(super) struct StoreInner {
     root: ObjectPath,
     url: Url,
     /// The lock on the whole store, while a guard of this process holds it.
-    pub(super) exclusive: Mutex<Weak<File>>,
+    pub(super) exclusive: Mutex<Option<Weak<HeldLock>>>,
 }
 
 impl fmt::Debug for Store {
@@ -125,7 +127,7 @@ impl Store {
         root: ObjectPath,
         url: Url,
     ) -> Self {
-        let exclusive = Mutex::new(Weak::new());
+        let exclusive = Mutex::new(None);
         Self { inner: Arc::new(StoreInner { location, backend, objects, root, url, exclusive }) }
     }
 

@@ -86,6 +86,9 @@ impl Store {
             let old = |entry: &ObjectEntry| settled.is_some_and(|time| entry.modified < time);
             removals.blobs.retain(old);
             loose.retain(old);
+            // Of holders that were killed, and which nobody took over.
+            let leases = backend.list("locks").await?.into_iter().filter(old);
+            removals.others.extend(leases.map(|entry| entry.name));
         }
         removals.others.extend(loose.into_iter().map(|entry| entry.name));
         if let (Some(older), false) = (policy.older_than, policy.dry_run) {
@@ -116,6 +119,7 @@ impl Store {
             }
         }
         drop(alone);
+        self.settle().await;
         Ok(report)
     }
 }

@@ -21,6 +21,7 @@ mod error;
 mod exchange;
 mod gc;
 mod journal;
+mod lease;
 mod local;
 mod location;
 mod lock;

@@ -260,6 +260,7 @@ impl Store {
         let mut removed = self.inner.backend.remove_all(naming).await?;
         removed += self.inner.backend.remove_all(blobs).await?;
         drop(alone);
+        self.settle().await;
         Ok(forgotten + removed)
     }
 }
