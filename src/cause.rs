@@ -40,6 +40,15 @@ pub fn copy_of(error: &io::Error) -> io::Error {
     }
 }
 
+/// The text of an I/O error without its number, which says nothing to people.
+pub fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    match (error.raw_os_error(), text.find(" (os error")) {
+        (Some(_), Some(end)) => text[..end].to_string(),
+        _ => text,
+    }
+}
+
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests {

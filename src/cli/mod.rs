@@ -184,7 +184,7 @@ pub(crate) const DEFAULT_CACHE: &str = "cache";
 /// Where results are stored.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct StoreArgs {
-    /// The store of results: a folder, or a bucket's URL.
+    /// The store of results: a folder, or the URL of a bucket (s3://bucket/prefix, gs://…).
     #[arg(long, value_name = "URL", env = "GALERAS_CACHE", default_value = DEFAULT_CACHE)]
     pub(crate) cache: String,
 }

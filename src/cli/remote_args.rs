@@ -19,8 +19,8 @@ use crate::visible::escape;
 /// A store elsewhere.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct RemoteArgs {
-    /// A store elsewhere, whose results are as good as computed: a folder, a bucket's URL, the
-    /// https:// address of a copy of a store, or a bundle (.zip).
+    /// A store elsewhere, whose results are as good as computed: a folder, the URL of a bucket
+    /// (s3://bucket/prefix, gs://…), the https:// address of a copy of a store, or a bundle (.zip).
     #[arg(long, value_name = "URL", env = "GALERAS_REMOTE")]
     remote: Option<String>,
     #[command(flatten)]

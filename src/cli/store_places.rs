@@ -63,14 +63,19 @@ fn scratch() -> Result<PathBuf, StoreError> {
 }
 
 fn below_caches(location: &StoreLocation) -> Result<PathBuf, StoreError> {
-    let variable = |name| std::env::var_os(name);
-    let Some(caches) = user_caches(variable("XDG_CACHE_HOME"), variable("HOME")) else {
+    let variable = |name: &&str| std::env::var_os(name);
+    let Some(caches) = user_caches(variable(&"XDG_CACHE_HOME"), variable(&"HOME")) else {
         let error = std::io::Error::other("neither HOME nor XDG_CACHE_HOME names a folder");
         return Err(StoreError::of("find", "a folder for what is fetched", error));
     };
     // One bucket's name means another bucket at another endpoint.
-    let endpoints = ["AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"].map(variable);
-    let endpoints = endpoints.map(|value| value.map(|value| value.to_string_lossy().into_owned()));
+    let names: &[&str] = match location {
+        StoreLocation::Bucket(url) if url.scheme() == "gs" => &["GOOGLE_BASE_URL"],
+        _ => &["AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"],
+    };
+    let endpoints = names.iter().map(variable);
+    let endpoints: Vec<Option<String>> =
+        endpoints.map(|value| value.map(|value| value.to_string_lossy().into_owned())).collect();
     private_folder(&caches.join("galeras"), &location.digest(&endpoints).to_string())
 }
 

@@ -172,12 +172,17 @@ impl PlannedRemote {
             return (!text.is_empty()).then_some(Self { location, access, place });
         }
         // A bucket is behind the server of its provider, through TLS.
-        let server = match text.strip_prefix("s3://") {
-            Some(bucket) => {
-                let bucket = bucket.split('/').next().filter(|bucket| !bucket.is_empty())?;
-                format!("https://{bucket}.s3.amazonaws.com")
+        let bucket = |rest: &str| {
+            let bucket = rest.split('/').next().filter(|bucket| !bucket.is_empty());
+            bucket.map(str::to_string)
+        };
+        let server = match text.split_once("://") {
+            Some(("s3", rest)) => format!("https://{}.s3.amazonaws.com", bucket(rest)?),
+            Some(("gs", rest)) => {
+                bucket(rest)?;
+                "https://storage.googleapis.com".to_string()
             }
-            None => text.to_string(),
+            _ => text.to_string(),
         };
         let access = match text.strip_prefix("file://") {
             Some(path) => Access::Read { path: PathBuf::from(path) },

@@ -29,7 +29,7 @@ use crate::event::{EventSink, PortSummary, Reason, RunEvent, RunStatus, StepStat
 use crate::operator::{Consent, StepError};
 use crate::plan::Plan;
 use crate::scratch::sweep;
-use crate::store::{Manifest, RunRecord, RunSettings, Store, StoreErrorKind};
+use crate::store::{Manifest, RunRecord, RunSettings, Store};
 
 /// How to run a plan.
 pub struct RunOptions {
@@ -167,10 +167,11 @@ pub async fn run(plan: Arc<Plan>, store: Store, options: RunOptions) -> RunOutco
         && status != RunStatus::CacheFailed
     {
         let all_hits = steps.iter().all(|s| s.status == StepStatus::Hit);
-        if !(all_hits && error.kind() == StoreErrorKind::ReadOnly) {
+        if !(all_hits && error.is_forbidden()) {
             runner.warn(None, format!("the run is not recorded: {error}"));
         }
     }
+    runner.store.settle().await;
     RunOutcome { status, steps, manifests }
 }
 

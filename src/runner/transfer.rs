@@ -136,6 +136,9 @@ impl<'a> Transfer<'a> {
                         from.copy_check(to, &check).await?;
                     }
                 }
+                // What is there may change until it is written, if two send one result at a time.
+                let turn = format!("named-{}", manifest.key.shard());
+                let _turn = to.lock(&turn, || {}).await?;
                 let (manifest, signatures) = self.named(from, to, manifest).await?;
                 let signed = !signatures.is_empty();
                 to.put_signed(&manifest, signatures).await?;
@@ -153,6 +156,7 @@ impl<'a> Transfer<'a> {
             }
         }
         drop(work);
+        to.settle().await;
         for sent in cells.values().filter_map(OnceCell::get) {
             match sent {
                 Sent::Present => report.present += 1,

@@ -11,33 +11,20 @@ use std::sync::{Arc, Once};
 use std::time::SystemTime;
 
 use futures::{StreamExt, TryStreamExt};
-use object_store::path::Path as ObjectPath;
-use object_store::{ObjectStore, ObjectStoreExt};
 
+use super::bucket::BucketBackend;
 use super::error::{StoreError, StoreErrorKind};
 use super::local::{TempFile, sweep};
+use super::object::{MAX_SMALL, ObjectEntry};
 use super::verified::VerifiedFiles;
 
-/// The most bytes of a small object: a manifest that names a million tables. Of more only the
-/// beginning is read, which is not what its own digest says.
-const MAX_SMALL: u64 = 64 << 20;
-
-/// How many small objects are read or removed at once.
+/// How many small objects are read, or files removed, at once.
 const PARALLEL: usize = 16;
-
-/// A stored object in a listing.
-#[derive(Clone, Debug)]
-pub(super) struct ObjectEntry {
-    /// Its name within the store, with `/`.
-    pub(super) name: String,
-    pub(super) bytes: u64,
-    pub(super) modified: SystemTime,
-}
 
 #[derive(Clone)]
 pub(super) enum Backend {
     Folder(Arc<FolderBackend>),
-    Bucket { objects: Arc<dyn ObjectStore>, root: ObjectPath },
+    Bucket(Arc<BucketBackend>),
 }
 
 pub(super) struct FolderBackend {
@@ -132,7 +119,7 @@ impl Backend {
     pub(super) fn folder(&self) -> Option<&Arc<FolderBackend>> {
         match self {
             Self::Folder(folder) => Some(folder),
-            Self::Bucket { .. } => None,
+            Self::Bucket(_) => None,
         }
     }
 
@@ -143,26 +130,7 @@ impl Backend {
                 let (folder, name) = (Arc::clone(folder), name.to_string());
                 blocking(move || folder.read(&name)).await
             }
-            Self::Bucket { objects, root } => {
-                let path = below(root, name);
-                let failed = |error| StoreError::of("read", &path, error);
-                match objects.get(&path).await {
-                    Ok(object) => {
-                        // Never as much memory as the server says that it takes.
-                        let (mut bytes, mut chunks) = (Vec::new(), object.into_stream());
-                        while let Some(chunk) = chunks.try_next().await.map_err(failed)? {
-                            let room = MAX_SMALL as usize - bytes.len();
-                            bytes.extend_from_slice(&chunk[..chunk.len().min(room)]);
-                            if chunk.len() > room {
-                                break;
-                            }
-                        }
-                        Ok(Some(bytes))
-                    }
-                    Err(object_store::Error::NotFound { .. }) => Ok(None),
-                    Err(error) => Err(failed(error)),
-                }
-            }
+            Self::Bucket(bucket) => bucket.read(name).await,
         }
     }
 
@@ -173,24 +141,18 @@ impl Backend {
                 let (folder, name) = (Arc::clone(folder), name.to_string());
                 blocking(move || folder.write(&name, &bytes)).await
             }
-            Self::Bucket { objects, root } => {
-                let path = below(root, name);
-                let put = objects.put(&path, bytes.into()).await;
-                put.map(|_| ()).map_err(|error| StoreError::of("write", &path, error))
-            }
+            Self::Bucket(bucket) => bucket.write(name, bytes).await,
         }
     }
 
     /// The size of an object; `None` if it is not there.
-    pub(super) async fn size(&self, name: &str) -> Option<u64> {
+    pub(super) async fn size(&self, name: &str) -> Result<Option<u64>, StoreError> {
         match self {
             Self::Folder(folder) => {
-                let about = tokio::fs::metadata(folder.path(name)).await.ok()?;
-                about.is_file().then_some(about.len())
+                let about = tokio::fs::metadata(folder.path(name)).await.ok();
+                Ok(about.filter(fs::Metadata::is_file).map(|about| about.len()))
             }
-            Self::Bucket { objects, root } => {
-                objects.head(&below(root, name)).await.ok().map(|about| about.size)
-            }
+            Self::Bucket(bucket) => bucket.size(name).await,
         }
     }
 
@@ -217,14 +179,7 @@ impl Backend {
                     Err(error) => Err(StoreError::at("remove", &path, error)),
                 }
             }
-            Self::Bucket { objects, root } => {
-                let path = below(root, name);
-                match objects.delete(&path).await {
-                    Ok(()) => Ok(true),
-                    Err(object_store::Error::NotFound { .. }) => Ok(false),
-                    Err(error) => Err(StoreError::of("remove", &path, error)),
-                }
-            }
+            Self::Bucket(bucket) => bucket.remove(name).await,
         }
     }
 
@@ -233,6 +188,9 @@ impl Backend {
         &self,
         names: impl IntoIterator<Item = String>,
     ) -> Result<u64, StoreError> {
+        if let Self::Bucket(bucket) = self {
+            return bucket.remove_all(names.into_iter().collect()).await;
+        }
         futures::stream::iter(names)
             .map(|name| async move { self.remove(&name).await })
             .buffer_unordered(PARALLEL)
@@ -247,19 +205,25 @@ impl Backend {
                 let (folder, prefix) = (Arc::clone(folder), prefix.to_string());
                 blocking(move || folder.list(&prefix)).await?
             }
-            Self::Bucket { objects, root } => {
-                let top = below(root, prefix);
-                let listing = objects.list(Some(&top)).map_ok(|about| ObjectEntry {
-                    name: inside(root, &about.location),
-                    bytes: about.size,
-                    modified: about.last_modified.into(),
-                });
-                let listing: Result<Vec<_>, _> = listing.try_collect().await;
-                listing.map_err(|error| StoreError::of("list", &top, error))?
-            }
+            Self::Bucket(bucket) => bucket.list(prefix).await?,
         };
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(entries)
+    }
+
+    /// As [`Self::read_all`] for what helps, but is not needed: nothing in a bucket that may not be
+    /// listed.
+    pub(super) async fn read_listable(
+        &self,
+        prefix: &str,
+    ) -> Result<Vec<(ObjectEntry, Vec<u8>)>, StoreError> {
+        match self.read_all(prefix).await {
+            Err(error) if error.is_forbidden() => {
+                tracing::warn!("{error}");
+                Ok(Vec::new())
+            }
+            entries => entries,
+        }
     }
 
     /// The objects below `prefix` with their contents, sorted by name. What cannot be read
@@ -294,17 +258,4 @@ pub(super) async fn blocking<T: Send + 'static>(
         let cause = error.to_string();
         Err(StoreError::new(StoreErrorKind::Io, "finish", "an operation of the store", cause))
     })
-}
-
-/// The object called `name` below `root`.
-pub(super) fn below(root: &ObjectPath, name: &str) -> ObjectPath {
-    name.split('/').filter(|part| !part.is_empty()).fold(root.clone(), ObjectPath::join)
-}
-
-fn inside(root: &ObjectPath, path: &ObjectPath) -> String {
-    path.as_ref()
-        .strip_prefix(root.as_ref())
-        .unwrap_or(path.as_ref())
-        .trim_start_matches('/')
-        .to_string()
 }

@@ -2,17 +2,31 @@
 //! is complete.
 
 use std::fs::File;
-use std::io::{self, Seek, Write};
+use std::io::{self, Read as _, Seek, Write};
 use std::sync::Arc;
 
-use object_store::buffered::BufWriter;
-use tokio::io::AsyncWriteExt;
+use bytes::{Bytes, BytesMut};
+use object_store::{ObjectStoreExt as _, PutMode, WriteMultipart};
+use tokio::io::AsyncReadExt as _;
 
-use super::backend::{Backend, FolderBackend, below, blocking};
+use super::backend::{Backend, FolderBackend, blocking};
+use super::bucket::{BucketBackend, ConditionalPut};
 use super::content_store::{Store, blob_name};
 use super::error::StoreError;
 use super::local::TempFile;
+use crate::cause;
 use crate::digest::Digest;
+
+/// The most bytes that go to a bucket with one request. What is larger goes in parts of this size, or
+/// so many that a bucket takes.
+const PART: u64 = 8 << 20;
+const MOST_PARTS: u64 = 9_000;
+
+/// How many parts of a blob are on their way at once.
+const PARTS_AT_ONCE: usize = 4;
+
+/// How much of a blob is read at once.
+const CHUNK: usize = 1 << 18;
 
 /// A blob that is being written. Dropped without [`BlobWriter::commit`], it leaves nothing.
 ///
@@ -56,6 +70,16 @@ impl BlobWriter {
     /// Completes the blob: makes it durable and gives it its name, or uploads it. Returns
     /// its digest and size. Content that the store has already is stored once.
     pub async fn commit(self, store: &Store) -> Result<(Digest, u64), StoreError> {
+        self.finish(store, false).await
+    }
+
+    /// Like [`commit`](Self::commit), for a blob that the store was just found to lack. If it got there
+    /// meanwhile, it stays as it is.
+    pub(super) async fn commit_new(self, store: &Store) -> Result<(Digest, u64), StoreError> {
+        self.finish(store, true).await
+    }
+
+    async fn finish(self, store: &Store, new: bool) -> Result<(Digest, u64), StoreError> {
         let (digest, bytes) = (Digest::from(self.hasher.finalize()), self.bytes);
         match (&store.inner.backend, self.file) {
             (Backend::Folder(folder), BlobFile::Temp(temp)) => {
@@ -73,8 +97,9 @@ impl BlobWriter {
                 })
                 .await?;
             }
-            // Also over one that is there, which may be damaged: its size tells nothing.
-            (Backend::Bucket { .. }, target) => upload(store, target, &digest).await?,
+            (Backend::Bucket(bucket), file) => {
+                upload(bucket, file, &blob_name(&digest), bytes, new).await?;
+            }
         }
         Ok((digest, bytes))
     }
@@ -91,26 +116,90 @@ fn place(folder: &FolderBackend, temp: TempFile, digest: &Digest) -> Result<(), 
     Ok(())
 }
 
-async fn upload(store: &Store, target: BlobFile, digest: &Digest) -> Result<(), StoreError> {
-    let (Backend::Bucket { objects, root }, name) = (&store.inner.backend, blob_name(digest))
-    else {
-        return Ok(());
+/// Sends a blob. Without `new` also over one that is there, which may be damaged: its size tells
+/// nothing.
+async fn upload(
+    bucket: &BucketBackend,
+    mut blob: BlobFile,
+    name: &str,
+    bytes: u64,
+    new: bool,
+) -> Result<(), StoreError> {
+    if bytes > PART {
+        return upload_parts(bucket, &mut blob, name, bytes).await;
+    }
+    let content = blocking(move || blob.content().map_err(|error| from_disk(&error))).await?;
+    let content = Bytes::from(content);
+    // A put with a condition is not tried again if its answer is lost; the other one is.
+    let put = match new {
+        true => bucket.write_if(name, content.clone(), PutMode::Create).await.ok(),
+        false => None,
     };
-    let path = below(root, &name);
-    // The temporary file must live until its content is there.
-    let file = match &target {
-        BlobFile::Temp(temp) => temp.file.try_clone(),
-        BlobFile::Nameless(file) => file.try_clone(),
+    let there = match put {
+        Some(ConditionalPut::Done(_)) => true,
+        Some(ConditionalPut::Refused) => bucket.size(name).await? == Some(bytes),
+        Some(ConditionalPut::Unknown) | None => false,
     };
-    let copy = async {
-        let mut file = file?;
+    if there { Ok(()) } else { bucket.write(name, content).await }
+}
+
+/// Sends a blob part by part. It has its name when all of them are there, and leaves nothing if one
+/// cannot be sent.
+async fn upload_parts(
+    bucket: &BucketBackend,
+    blob: &mut BlobFile,
+    name: &str,
+    bytes: u64,
+) -> Result<(), StoreError> {
+    let failed = |error: object_store::Error| bucket.failed("write", name, error);
+    let file = blob.rewound().and_then(|file| file.try_clone());
+    let mut file = tokio::fs::File::from_std(file.map_err(|error| from_disk(&error))?);
+    let upload = bucket.objects.put_multipart(&bucket.path(name)).await.map_err(failed)?;
+    let part = PART.max(bytes / MOST_PARTS) as usize;
+    let mut upload = WriteMultipart::new_with_chunk_size(upload, part);
+    let sent = async {
+        loop {
+            let mut chunk = BytesMut::with_capacity(CHUNK);
+            let read = file.read_buf(&mut chunk).await.map_err(|error| from_disk(&error))?;
+            let at_once = if read == 0 { 0 } else { PARTS_AT_ONCE };
+            upload.wait_for_capacity(at_once).await.map_err(failed)?;
+            if read == 0 {
+                return Ok::<_, StoreError>(());
+            }
+            upload.put(chunk.freeze());
+        }
+    };
+    let sent = sent.await;
+    match sent {
+        Ok(()) => upload.finish().await.map(|_| ()).map_err(failed),
+        Err(error) => {
+            // What cannot be called off is removed by the rules of the bucket.
+            let _ = upload.abort().await;
+            Err(error)
+        }
+    }
+}
+
+fn from_disk(error: &io::Error) -> StoreError {
+    StoreError::at("read", &std::env::temp_dir(), cause::copy_of(error))
+}
+
+impl BlobFile {
+    /// The file, from its beginning on.
+    fn rewound(&mut self) -> io::Result<&mut File> {
+        let file = match self {
+            Self::Temp(temp) => &mut temp.file,
+            Self::Nameless(file) => file,
+        };
         file.rewind()?;
-        let mut file = tokio::fs::File::from_std(file);
-        let mut writer = BufWriter::new(Arc::clone(objects), path.clone());
-        tokio::io::copy(&mut file, &mut writer).await?;
-        writer.shutdown().await
-    };
-    copy.await.map_err(|error: io::Error| StoreError::of("write", &path, error))
+        Ok(file)
+    }
+
+    fn content(&mut self) -> io::Result<Vec<u8>> {
+        let mut content = Vec::new();
+        self.rewound()?.read_to_end(&mut content)?;
+        Ok(content)
+    }
 }
 
 impl Write for BlobWriter {
@@ -134,7 +223,7 @@ impl Store {
     pub fn blob_writer(&self) -> Result<BlobWriter, StoreError> {
         let file = match &self.inner.backend {
             Backend::Folder(folder) => BlobFile::Temp(folder.temp()?),
-            Backend::Bucket { .. } => BlobFile::Nameless(
+            Backend::Bucket(_) => BlobFile::Nameless(
                 tempfile::tempfile()
                     .map_err(|error| StoreError::at("write", &std::env::temp_dir(), error))?,
             ),

@@ -9,10 +9,8 @@
 //! followed.
 
 use std::fmt;
-use std::fs::File;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
-use std::time::Duration;
 
 use futures::{Stream, StreamExt, TryStreamExt};
 use object_store::ObjectStore;
@@ -20,13 +18,18 @@ use object_store::path::Path as ObjectPath;
 use serde::Serialize;
 use url::Url;
 
-use super::backend::{Backend, FolderBackend, below};
+use super::backend::{Backend, FolderBackend};
+use super::bucket::{BucketBackend, below};
 use super::error::{StoreError, StoreErrorKind};
 use super::location::{StoreLocation, shown, web_address};
 use super::manifest::{Manifest, MemoPart, RecipeParts};
 use super::record::RunRecord;
 use super::sealed::{seal, unseal};
+use super::server::{Patience, open_bucket, open_web};
 use crate::digest::Digest;
+
+/// What a lock holds until it is dropped.
+pub(super) type HeldLock = dyn fmt::Debug + Send + Sync;
 
 /// A content-addressed store in a folder or a bucket. Cheap to clone.
 #[derive(Clone)]
@@ -42,7 +45,7 @@ pub(super) struct StoreInner {
     root: ObjectPath,
     url: Url,
     /// The lock on the whole store, while a guard of this process holds it.
-    pub(super) exclusive: Mutex<Weak<File>>,
+    pub(super) exclusive: Mutex<Option<Weak<HeldLock>>>,
 }
 
 impl fmt::Debug for Store {
@@ -52,18 +55,24 @@ impl fmt::Debug for Store {
 }
 
 impl Store {
-    /// Opens the store at a folder's path or a URL (`file://`, `s3://` with the cargo feature
-    /// `s3`, `memory://` for tests). Touches nothing: the folder is made by the first write.
+    /// Opens the store at a folder's path or a URL: `file://`, `s3://` with the cargo feature `s3`,
+    /// `gs://` with the cargo feature `gcs`, `memory://` for tests. Touches nothing: the folder is
+    /// made by the first write, and no server is asked yet.
+    ///
+    /// # Errors
+    /// If there cannot be such a store.
     pub async fn open(location: &str) -> Result<Self, StoreError> {
+        Self::open_with(location, Patience::Own)
+    }
+
+    fn open_with(location: &str, patience: Patience) -> Result<Self, StoreError> {
         match StoreLocation::parse(location)? {
             StoreLocation::Folder(path) => Self::open_folder(location, &path),
             StoreLocation::Memory(url) => {
                 let objects = Arc::new(object_store::memory::InMemory::new());
-                Self::open_bucket(shown(&url), &url, objects)
+                Self::open_objects(&url, objects)
             }
-            StoreLocation::Bucket(url) => {
-                open_s3(&url).and_then(|objects| Self::open_bucket(shown(&url), &url, objects))
-            }
+            StoreLocation::Bucket(url) => Self::open_objects(&url, open_bucket(&url, patience)?),
         }
     }
 
@@ -74,13 +83,11 @@ impl Store {
     /// As of [`Store::open`]; a server is not asked yet.
     pub async fn open_remote(location: &str) -> Result<Self, StoreError> {
         match web_address(location)? {
-            None => Self::open(location).await,
+            None => Self::open_with(location, Patience::Remote),
+            // The address is the root of the objects: paths are within it.
             Some(url) => {
-                let objects = open_web(&url)?;
-                // The address is the root of the objects: paths are within it.
-                let root = ObjectPath::default();
-                let backend = Backend::Bucket { objects: Arc::clone(&objects), root: root.clone() };
-                Ok(Self::new(shown(&url), backend, objects, root, url))
+                let (objects, root) = (open_web(&url)?, ObjectPath::default());
+                Ok(Self::of_objects(objects, root, &url, url.clone()))
             }
         }
     }
@@ -97,19 +104,20 @@ impl Store {
         Ok(Self::new(location.to_string(), backend, objects, root, url))
     }
 
-    fn open_bucket(
-        location: String,
-        url: &Url,
-        objects: Arc<dyn ObjectStore>,
-    ) -> Result<Self, StoreError> {
+    fn open_objects(url: &Url, objects: Arc<dyn ObjectStore>) -> Result<Self, StoreError> {
         let root = ObjectPath::from_url_path(url.path())
-            .map_err(|error| StoreError::of("open", &location, error))?;
+            .map_err(|error| StoreError::of("open", shown(url), error))?;
         let mut base = url.clone();
         base.set_path("");
         base.set_query(None);
         base.set_fragment(None);
-        let backend = Backend::Bucket { objects: Arc::clone(&objects), root: root.clone() };
-        Ok(Self::new(location, backend, objects, root, base))
+        Ok(Self::of_objects(objects, root, url, base))
+    }
+
+    fn of_objects(objects: Arc<dyn ObjectStore>, root: ObjectPath, url: &Url, base: Url) -> Self {
+        let location = shown(url);
+        let bucket = BucketBackend::new(Arc::clone(&objects), root.clone(), &location);
+        Self::new(location, Backend::Bucket(Arc::new(bucket)), objects, root, base)
     }
 
     fn new(
@@ -119,7 +127,7 @@ impl Store {
         root: ObjectPath,
         url: Url,
     ) -> Self {
-        let exclusive = Mutex::new(Weak::new());
+        let exclusive = Mutex::new(None);
         Self { inner: Arc::new(StoreInner { location, backend, objects, root, url, exclusive }) }
     }
 
@@ -181,7 +189,7 @@ impl Store {
 
     /// The finished parts of a recipe, whether or not their blobs may be used.
     pub async fn listed_parts(&self, recipe: &Digest) -> Result<Vec<MemoPart>, StoreError> {
-        let entries = self.inner.backend.read_all(&memo_folder(recipe)).await?;
+        let entries = self.inner.backend.read_listable(&memo_folder(recipe)).await?;
         let parts = entries.into_iter().filter_map(|(entry, bytes)| {
             let part = MemoPart::parse(&bytes).ok()?;
             (memo_name(recipe, &part) == entry.name).then_some(part)
@@ -283,43 +291,6 @@ pub(super) fn run_name(id: &str) -> String {
 
 pub(super) fn check_name(key: &Digest) -> String {
     format!("checks/{}/{key}.json", key.shard())
-}
-
-/// How often a web server is asked again, and for how long, before a run goes on without it.
-const WEB_RETRIES: usize = 2;
-const WEB_PATIENCE: Duration = Duration::from_secs(20);
-const WEB_CONNECT: Duration = Duration::from_secs(10);
-
-fn open_web(url: &Url) -> Result<Arc<dyn ObjectStore>, StoreError> {
-    use object_store::{ClientOptions, RetryConfig};
-    // A table may take long; whoever reads it notices if nothing comes any more.
-    let client = ClientOptions::new()
-        .with_allow_http(true)
-        .with_connect_timeout(WEB_CONNECT)
-        .with_timeout_disabled();
-    let retry = RetryConfig {
-        max_retries: WEB_RETRIES,
-        retry_timeout: WEB_PATIENCE,
-        ..RetryConfig::default()
-    };
-    let builder = object_store::http::HttpBuilder::new()
-        .with_url(url.as_str().trim_end_matches('/'))
-        .with_client_options(client)
-        .with_retry(retry);
-    let store = builder.build().map_err(|error| StoreError::of("open", shown(url), error))?;
-    Ok(Arc::new(store))
-}
-
-#[cfg(feature = "s3")]
-fn open_s3(url: &Url) -> Result<Arc<dyn ObjectStore>, StoreError> {
-    let builder = object_store::aws::AmazonS3Builder::from_env().with_url(url.as_str());
-    let store = builder.build().map_err(|error| StoreError::of("open", url, error))?;
-    Ok(Arc::new(store))
-}
-
-#[cfg(not(feature = "s3"))]
-fn open_s3(url: &Url) -> Result<Arc<dyn ObjectStore>, StoreError> {
-    Err(StoreError::new(StoreErrorKind::Unsupported, "open", url, "this build has no S3"))
 }
 
 /// The real path of a folder that need not exist yet: links are followed as far as it does,

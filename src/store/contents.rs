@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::backend::ObjectEntry;
 use super::content_store::{Store, blob_name, manifest_name, memo_name};
 use super::error::StoreError;
 use super::manifest::{Manifest, MemoPart, Unreadable};
+use super::object::ObjectEntry;
 use crate::digest::Digest;
 
 /// How much a store holds.

@@ -6,6 +6,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
+use super::answer::ServerFailure;
 use crate::cause;
 use crate::operator::{StepError, StepErrorKind};
 
@@ -16,6 +17,8 @@ pub enum StoreErrorKind {
     Full,
     /// The store may not be written to.
     ReadOnly,
+    /// The server of a bucket refuses it to whoever asks, or nobody has said who that is.
+    Denied,
     /// Any other failure of a disk or a network.
     Io,
     /// Something in the store is not what it has to be, and the operation cannot go on.
@@ -58,21 +61,11 @@ impl StoreError {
         source: impl Into<Box<dyn Error + Send + Sync>>,
     ) -> Self {
         let source = source.into();
-        let denied = |error: &(dyn Error + 'static)| {
-            matches!(
-                error.downcast_ref(),
-                Some(
-                    object_store::Error::PermissionDenied { .. }
-                        | object_store::Error::Unauthenticated { .. },
-                )
-            )
-        };
-        let (kind, cause) = match cause::io_cause(source.as_ref()) {
-            Some(io) => (io_kind(io), plain(io)),
-            None if cause::chain(source.as_ref()).any(denied) => {
-                (StoreErrorKind::ReadOnly, source.to_string())
-            }
-            None => (StoreErrorKind::Io, source.to_string()),
+        let answer = cause::chain(source.as_ref()).find_map(|error| error.downcast_ref());
+        let (kind, cause) = match (answer, cause::io_cause(source.as_ref())) {
+            (Some(failure), _) => (failure_kind(failure), failure.to_string()),
+            (None, Some(io)) => (io_kind(io), cause::plain(io)),
+            (None, None) => (StoreErrorKind::Io, source.to_string()),
         };
         let mut error = Self::new(kind, operation, place, cause);
         error.0.source = Some(source);
@@ -88,6 +81,11 @@ impl StoreError {
         self.0.kind
     }
 
+    /// Whether it may not be done, by anybody or by whoever asks.
+    pub fn is_forbidden(&self) -> bool {
+        matches!(self.0.kind, StoreErrorKind::ReadOnly | StoreErrorKind::Denied)
+    }
+
     /// What the user can do about it.
     pub fn help(&self) -> Option<&str> {
         match self.0.kind {
@@ -99,11 +97,16 @@ impl StoreError {
                 "check who may write there, or choose a store of your own with --cache or \
                  GALERAS_CACHE",
             ),
+            StoreErrorKind::Denied => Some(
+                "check the credentials in the environment (AWS_ACCESS_KEY_ID and \
+                 AWS_SECRET_ACCESS_KEY, or GOOGLE_SERVICE_ACCOUNT), and what their owner may do \
+                 with the bucket",
+            ),
             StoreErrorKind::Corrupt => {
                 Some("`galeras cache verify --repair` removes what is damaged")
             }
             StoreErrorKind::Busy => Some("wait until the other process is done, then try again"),
-            StoreErrorKind::Unsupported => Some("a store is a folder, file:// or s3://"),
+            StoreErrorKind::Unsupported => Some("a store is a folder, file://, s3:// or gs://"),
             StoreErrorKind::Io => None,
         }
     }
@@ -134,6 +137,14 @@ impl From<StoreError> for StepError {
     }
 }
 
+fn failure_kind(failure: &ServerFailure) -> StoreErrorKind {
+    match failure.io() {
+        _ if failure.is_denial() => StoreErrorKind::Denied,
+        Some(io) => io_kind(io),
+        None => StoreErrorKind::Io,
+    }
+}
+
 fn io_kind(error: &io::Error) -> StoreErrorKind {
     match error.kind() {
         kind if cause::is_full(kind) => StoreErrorKind::Full,
@@ -142,15 +153,6 @@ fn io_kind(error: &io::Error) -> StoreErrorKind {
         }
         io::ErrorKind::Unsupported => StoreErrorKind::Unsupported,
         _ => StoreErrorKind::Io,
-    }
-}
-
-/// The error's text without its number, which says nothing to people.
-fn plain(error: &io::Error) -> String {
-    let text = error.to_string();
-    match (error.raw_os_error(), text.find(" (os error")) {
-        (Some(_), Some(end)) => text[..end].to_string(),
-        _ => text,
     }
 }
 

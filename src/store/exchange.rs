@@ -10,7 +10,6 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, StreamExt};
 use galeras_signatures::SignatureFile;
-use object_store::ObjectStoreExt as _;
 use tokio::io::AsyncReadExt as _;
 
 use super::backend::{Backend, blocking};
@@ -126,7 +125,7 @@ impl Store {
             progress(chunk.len() as u64);
         }
         let writer = compared(writer, port, wrong).await?;
-        writer.commit(to).await.map(|_| ()).map_err(CopyError::To)
+        writer.commit_new(to).await.map(|_| ()).map_err(CopyError::To)
     }
 
     /// What comes of this, unless the store says nothing for too long.
@@ -159,18 +158,12 @@ impl Store {
                     Err(error) => return Err(StoreError::at("read", &path, error)),
                 }
             }
-            Backend::Bucket { objects, root } => {
-                let path = super::backend::below(root, name);
-                match objects.get(&path).await {
-                    Ok(object) => object
-                        .into_stream()
-                        .map(move |chunk| {
-                            chunk.map_err(|error| StoreError::of("read", &location, error))
-                        })
-                        .boxed(),
-                    Err(object_store::Error::NotFound { .. }) => return Ok(None),
-                    Err(error) => return Err(StoreError::of("read", &path, error)),
-                }
+            Backend::Bucket(bucket) => {
+                let Some(chunks) = bucket.chunks(name).await? else { return Ok(None) };
+                let place = format!("{location}/{name}");
+                chunks
+                    .map(move |chunk| chunk.map_err(|error| StoreError::of("read", &place, error)))
+                    .boxed()
             }
         };
         Ok(Some(stream))

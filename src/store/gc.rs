@@ -5,12 +5,13 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
-use super::backend::{Backend, ObjectEntry};
+use super::backend::Backend;
 use super::content_store::{Store, blob_name, manifest_name, memo_name};
 use super::contents::StoreContents;
 use super::error::{StoreError, StoreErrorKind};
 use super::local::sweep;
 use super::manifest::{MANIFEST_VERSION, Manifest};
+use super::object::ObjectEntry;
 use super::record::RunRecord;
 use super::time::rfc3339;
 use crate::digest::Digest;
@@ -80,11 +81,14 @@ impl Store {
         let kept = keys.filter(|key| !gone.contains(&manifest_name(key)));
         let mut loose = self.loose_signatures(kept).await?;
         // Where there are no locks, a run may be about to name what it just wrote.
-        if matches!(backend, Backend::Bucket { .. }) {
+        if matches!(backend, Backend::Bucket(_)) {
             let settled = SystemTime::now().checked_sub(DAY);
             let old = |entry: &ObjectEntry| settled.is_some_and(|time| entry.modified < time);
             removals.blobs.retain(old);
             loose.retain(old);
+            // Of holders that were killed, and which nobody took over.
+            let leases = backend.list("locks").await?.into_iter().filter(old);
+            removals.others.extend(leases.map(|entry| entry.name));
         }
         removals.others.extend(loose.into_iter().map(|entry| entry.name));
         if let (Some(older), false) = (policy.older_than, policy.dry_run) {
@@ -115,6 +119,7 @@ impl Store {
             }
         }
         drop(alone);
+        self.settle().await;
         Ok(report)
     }
 }

@@ -35,7 +35,7 @@ pub enum StoreLocation {
     Folder(PathBuf),
     /// In the memory of this process.
     Memory(Url),
-    /// In a bucket (`s3://bucket/prefix`).
+    /// In a bucket (`s3://bucket/prefix`, `gs://bucket/prefix`).
     Bucket(Url),
 }
 
@@ -59,10 +59,12 @@ impl StoreLocation {
         };
         let shown = shown(&url);
         if let Some(secret) = secret_in(location) {
-            let cause = format!(
-                "the URL holds {secret}, which ends up in logs; set AWS_ACCESS_KEY_ID and \
-                 AWS_SECRET_ACCESS_KEY instead",
-            );
+            let instead = match url.scheme() {
+                "gs" => "GOOGLE_SERVICE_ACCOUNT",
+                _ => "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+            };
+            let cause =
+                format!("the URL holds {secret}, which ends up in logs; set {instead} instead");
             return Err(unsupported(shown, cause));
         }
         match url.scheme() {
@@ -71,12 +73,20 @@ impl StoreLocation {
                 Err(()) => Err(unsupported(shown, "write file:///absolute/path")),
             },
             "memory" => Ok(Self::Memory(url)),
-            "s3" if cfg!(feature = "s3") => Ok(Self::Bucket(url)),
-            "s3" => {
+            "s3" if !cfg!(feature = "s3") => {
                 let cause =
                     "this build has no S3; build with `cargo install galeras --features s3`";
                 Err(unsupported(shown, cause))
             }
+            "gs" if !cfg!(feature = "gcs") => {
+                let cause = "this build has no Google Cloud Storage; build with `cargo install \
+                             galeras --features gcs`";
+                Err(unsupported(shown, cause))
+            }
+            "s3" | "gs" if url.host_str().is_none_or(str::is_empty) => {
+                Err(unsupported(shown, format!("write {}://bucket/prefix", url.scheme())))
+            }
+            "s3" | "gs" => Ok(Self::Bucket(url)),
             other => Err(unsupported(&shown, format!("{other}:// is not a kind of store"))),
         }
     }
@@ -174,7 +184,7 @@ mod tests {
         assert_eq!(location("cache"), StoreLocation::Folder("cache".into()));
         assert_eq!(location("file:///a/b%20c"), StoreLocation::Folder("/a/b c".into()));
         assert!(matches!(location("memory://"), StoreLocation::Memory(_)));
-        for wrong in ["", "file://host/x", "gs://bucket", "x://"] {
+        for wrong in ["", "file://host/x", "az://bucket", "s3://", "gs:///x", "x://"] {
             let error = StoreLocation::parse(wrong).unwrap_err();
             assert_eq!(error.kind(), StoreErrorKind::Unsupported, "{wrong}");
         }
@@ -186,6 +196,7 @@ mod tests {
             "s3://me:hunter2@bucket/x",
             "memory://hunter2@bucket",
             "s3://bucket/x?X-Amz-Signature=hunter2",
+            "gs://me:hunter2@bucket/x",
             "file:///x?token=hunter2",
             "s3://me:hunter2@bu cket",
         ] {

@@ -3,20 +3,27 @@
 //! They are locks of the operating system on files in `locks/`, which end with the process that
 //! holds them, however it ends. Runs and verbs that read results hold the store's lock shared,
 //! `cache gc` and repairs hold it alone.
-//! Stores without files (buckets) have no locks: their guards hold nothing.
+//! In a bucket there are leases instead. Nobody holds the store shared there: what is younger than a
+//! day is not collected, so that nothing is lost that somebody is about to name.
 
+use std::fmt;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
-use super::content_store::Store;
+use super::backend::Backend;
+use super::content_store::{HeldLock, Store};
 use super::error::{StoreError, StoreErrorKind};
+use super::lease::{Asker, Lease};
 use crate::digest::Digest;
 
 /// How often a lock is tried while another holds it.
 const POLL: Duration = Duration::from_millis(50);
+
+/// How long is waited for leases to be given back.
+const GIVING_BACK: Duration = Duration::from_secs(5);
 
 /// The name of the lock that runs share. No other lock can have it.
 const STORE: &str = "store";
@@ -25,13 +32,19 @@ const STORE: &str = "store";
 #[derive(Debug)]
 #[must_use = "the lock ends when the guard is dropped"]
 pub struct LockGuard {
-    file: Option<Arc<File>>,
+    held: Option<Arc<HeldLock>>,
 }
 
 impl LockGuard {
-    /// False where there was nothing to lock: in a bucket or a read-only folder.
+    const NOTHING: Self = Self { held: None };
+
+    fn of(lock: impl fmt::Debug + Send + Sync + 'static) -> Self {
+        Self { held: Some(Arc::new(lock)) }
+    }
+
+    /// False where there was nothing to lock: in a read-only folder, or a bucket without leases.
     pub fn is_held(&self) -> bool {
-        self.file.is_some()
+        self.held.is_some()
     }
 }
 
@@ -46,6 +59,10 @@ impl Store {
         } else {
             Digest::of(name.as_bytes()).to_string()
         };
+        if let Backend::Bucket(bucket) = &self.inner.backend {
+            let lease = Lease::take(bucket, &lease_name(&name), Asker::Patient, on_wait).await?;
+            return Ok(lease.map_or(LockGuard::NOTHING, LockGuard::of));
+        }
         self.wait_for(&name, File::try_lock, on_wait).await
     }
 
@@ -61,32 +78,63 @@ impl Store {
         let folder = self.inner.backend.folder();
         match folder.map(|folder| folder.path("locks").join(STORE)) {
             Some(path) if path.is_file() => self.shared_lock().await,
-            _ => Ok(LockGuard { file: None }),
+            _ => Ok(LockGuard::NOTHING),
         }
     }
 
     /// Takes the store for oneself, to clean it. Does not wait: if a run or a reader holds
     /// the store, that is an error of kind [`StoreErrorKind::Busy`]. Who holds it already gets it again.
     pub async fn exclusive_lock(&self) -> Result<LockGuard, StoreError> {
-        let mut held = self.inner.exclusive.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(file) = held.upgrade() {
-            return Ok(LockGuard { file: Some(file) });
-        }
-        let Some(file) = self.lock_file(STORE)? else { return Ok(LockGuard { file: None }) };
-        match file.try_lock() {
-            Ok(()) => {
-                let file = Arc::new(file);
-                *held = Arc::downgrade(&file);
-                Ok(LockGuard { file: Some(file) })
+        let known = || self.inner.exclusive.lock().unwrap_or_else(PoisonError::into_inner);
+        let again = |known: &Option<Weak<HeldLock>>| known.as_ref().and_then(Weak::upgrade);
+        let bucket = match &self.inner.backend {
+            Backend::Bucket(bucket) => bucket,
+            Backend::Folder(_) => {
+                // Of two tasks at once the second gets what the first one has.
+                let mut known = known();
+                if let Some(held) = again(&known) {
+                    return Ok(LockGuard { held: Some(held) });
+                }
+                let guard = self.exclusive_file()?;
+                *known = guard.held.as_ref().map(Arc::downgrade);
+                return Ok(guard);
             }
-            Err(TryLockError::WouldBlock) => Err(StoreError::new(
-                StoreErrorKind::Busy,
-                "clean",
-                self.location(),
-                "a run, or a command that reads it, is using it",
-            )),
+        };
+        if let Some(held) = again(&known()) {
+            return Ok(LockGuard { held: Some(held) });
+        }
+        let lease = Lease::take(bucket, &lease_name(STORE), Asker::Impatient, || {}).await;
+        let lease = lease.map_err(|error| match error.kind() {
+            StoreErrorKind::Busy => self.busy("somebody else is cleaning it"),
+            _ => error,
+        });
+        let guard = lease?.map_or(LockGuard::NOTHING, LockGuard::of);
+        *known() = guard.held.as_ref().map(Arc::downgrade);
+        Ok(guard)
+    }
+
+    fn exclusive_file(&self) -> Result<LockGuard, StoreError> {
+        let Some(file) = self.lock_file(STORE)? else { return Ok(LockGuard::NOTHING) };
+        match file.try_lock() {
+            Ok(()) => Ok(LockGuard::of(file)),
+            Err(TryLockError::WouldBlock) => {
+                Err(self.busy("a run, or a command that reads it, is using it"))
+            }
             Err(TryLockError::Error(error)) => Err(StoreError::of("lock", self.location(), error)),
         }
+    }
+
+    fn busy(&self, cause: &str) -> StoreError {
+        StoreError::new(StoreErrorKind::Busy, "clean", self.location(), cause)
+    }
+
+    /// Waits until what the guards that were dropped held is free for others, but not for long: in a
+    /// bucket that takes a request each.
+    pub async fn settle(&self) {
+        let Backend::Bucket(bucket) = &self.inner.backend else { return };
+        let releases =
+            std::mem::take(&mut *bucket.releases.lock().unwrap_or_else(PoisonError::into_inner));
+        let _ = tokio::time::timeout(GIVING_BACK, futures::future::join_all(releases)).await;
     }
 
     async fn wait_for(
@@ -95,16 +143,16 @@ impl Store {
         attempt: fn(&File) -> Result<(), TryLockError>,
         on_wait: impl FnOnce(),
     ) -> Result<LockGuard, StoreError> {
-        let Some(file) = self.lock_file(name)? else { return Ok(LockGuard { file: None }) };
+        let Some(file) = self.lock_file(name)? else { return Ok(LockGuard::NOTHING) };
         let mut on_wait = Some(on_wait);
         loop {
             match attempt(&file) {
-                Ok(()) => return Ok(LockGuard { file: Some(Arc::new(file)) }),
+                Ok(()) => return Ok(LockGuard::of(file)),
                 Err(TryLockError::WouldBlock) => {}
                 // A file system without locks: results stay right, as everything is written
                 // atomically under its digest; only work may be done twice.
                 Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {
-                    return Ok(LockGuard { file: None });
+                    return Ok(LockGuard::NOTHING);
                 }
                 Err(TryLockError::Error(error)) => {
                     return Err(StoreError::of("lock", self.location(), error));
@@ -133,6 +181,10 @@ impl Store {
             }
         }
     }
+}
+
+fn lease_name(name: &str) -> String {
+    format!("locks/{name}")
 }
 
 fn open_lock(path: &Path) -> io::Result<File> {

@@ -10,8 +10,10 @@
 //! Does not live here: what a key is made of and when a result is reused (`runner`), what is
 //! in the tables (`operators`).
 
+mod answer;
 mod backend;
 mod blob;
+mod bucket;
 mod content_store;
 mod contents;
 mod descendants;
@@ -19,13 +21,16 @@ mod error;
 mod exchange;
 mod gc;
 mod journal;
+mod lease;
 mod local;
 mod location;
 mod lock;
 mod manifest;
+mod object;
 mod output_record;
 mod record;
 mod sealed;
+mod server;
 mod signed;
 mod soundness;
 mod spending;

@@ -126,7 +126,7 @@ impl Store {
     }
 
     async fn outputs_below(&self, folder: &str) -> Result<Vec<OutputRecord>, StoreError> {
-        let entries = self.inner.backend.read_all(folder).await?;
+        let entries = self.inner.backend.read_listable(folder).await?;
         let mut records: Vec<OutputRecord> = entries
             .into_iter()
             .filter_map(|(entry, bytes)| {

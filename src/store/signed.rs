@@ -10,10 +10,10 @@ use std::future::Future;
 
 use galeras_signatures::{SignatureFile, SignerKey};
 
-use super::backend::ObjectEntry;
 use super::content_store::{Store, manifest_name, signature_name};
 use super::error::StoreError;
 use super::manifest::{Manifest, Unreadable};
+use super::object::ObjectEntry;
 use super::sealed::seal;
 use crate::digest::Digest;
 

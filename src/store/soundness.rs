@@ -48,14 +48,14 @@ impl Store {
                 let (folder, blob) = (Arc::clone(folder), *blob);
                 blocking(move || Ok(state_of_file(&folder, &blob, scrutiny))).await
             }
-            Backend::Bucket { .. } if scrutiny == Scrutiny::Usual => {
-                Ok(match self.inner.backend.size(&blob_name(blob)).await {
+            Backend::Bucket(_) if scrutiny == Scrutiny::Usual => {
+                Ok(match self.inner.backend.size(&blob_name(blob)).await? {
                     None => BlobState::Missing,
                     Some(size) if size == bytes => BlobState::Sound,
                     Some(_) => BlobState::Damaged,
                 })
             }
-            Backend::Bucket { .. } => {
+            Backend::Bucket(_) => {
                 let Some(file) = open(self, &blob_name(blob)).await? else {
                     return Ok(BlobState::Missing);
                 };
@@ -83,7 +83,7 @@ impl Store {
                 let look = move |blob| (blob, state_of_file(&folder, &blob, scrutiny));
                 states = blocking(move || Ok(blobs.into_iter().map(look).collect())).await?;
             }
-            Backend::Bucket { .. } => {
+            Backend::Bucket(_) => {
                 for port in &manifest.ports {
                     let state = self.blob_state(&port.blob, port.bytes, scrutiny).await?;
                     states.push((port.blob, state));

@@ -5,11 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
-use std::path::Path;
 use std::sync::Arc;
 
 use futures::StreamExt;
-use object_store::ObjectStoreExt;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
@@ -250,7 +248,7 @@ impl Store {
         if findings.is_empty() {
             return Ok(0);
         }
-        let _alone = self.exclusive_lock().await?;
+        let alone = self.exclusive_lock().await?;
         let wrong: Vec<Digest> = findings.iter().filter_map(|finding| finding.wrong).collect();
         let forgotten =
             if wrong.is_empty() { 0 } else { self.forget_descendants(&wrong).await?.objects };
@@ -259,8 +257,11 @@ impl Store {
         // In the order actions, blobs, memo: what names a blob goes before the blob.
         let (blobs, naming): (Vec<_>, Vec<_>) =
             names.into_iter().partition(|name| name.starts_with("blobs/"));
-        let removed = self.inner.backend.remove_all(naming).await?;
-        Ok(forgotten + removed + self.inner.backend.remove_all(blobs).await?)
+        let mut removed = self.inner.backend.remove_all(naming).await?;
+        removed += self.inner.backend.remove_all(blobs).await?;
+        drop(alone);
+        self.settle().await;
+        Ok(forgotten + removed)
     }
 }
 
@@ -474,15 +475,10 @@ pub(super) async fn open(store: &Store, name: &str) -> Result<Option<File>, Stor
             })
             .await
         }
-        Backend::Bucket { objects, root } => {
-            let path = super::backend::below(root, name);
-            let failed = |error| StoreError::of("read", &path, error);
-            let failed_copy = |error| StoreError::at("read", Path::new(path.as_ref()), error);
-            let mut chunks = match objects.get(&path).await {
-                Ok(object) => object.into_stream(),
-                Err(object_store::Error::NotFound { .. }) => return Ok(None),
-                Err(error) => return Err(failed(error)),
-            };
+        Backend::Bucket(bucket) => {
+            let failed = |error| bucket.failed("read", name, error);
+            let failed_copy = |error| StoreError::at("write", &std::env::temp_dir(), error);
+            let Some(mut chunks) = bucket.chunks(name).await? else { return Ok(None) };
             let mut file = tempfile::tempfile().map_err(failed_copy)?;
             while let Some(chunk) = chunks.next().await {
                 let chunk = chunk.map_err(failed)?;

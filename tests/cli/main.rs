@@ -11,6 +11,8 @@
 mod assertions;
 mod ast_predicates;
 mod bombs;
+mod bucket_faults;
+mod buckets;
 mod bundles;
 mod casestudy;
 mod casestudy_table3;
@@ -39,6 +41,7 @@ mod figures;
 mod first_benchmark;
 mod fixes_and_unit_tests;
 mod galeras_workflow;
+mod gcs_buckets;
 mod generate_anthropic;
 mod generate_baselines;
 mod generate_completions;

@@ -36,7 +36,8 @@ fn data() -> String {
     std::iter::once("id,x\n".to_string()).chain(rows).collect()
 }
 
-fn project() -> Project {
+/// A project with the workflow of these tests, of which nothing is computed.
+pub fn project() -> Project {
     let project = Project::new(WORKFLOW);
     project.write("data.csv", data());
     project
@@ -52,17 +53,20 @@ fn pushed() -> (Project, PathBuf, Vec<Value>) {
     (project, remote, steps(&done))
 }
 
-fn steps(done: &Outcome) -> Vec<Value> {
+/// The steps as the last event has them.
+pub fn steps(done: &Outcome) -> Vec<Value> {
     let lines = done.json_lines();
     lines.last().unwrap()["steps"].as_array().unwrap().clone()
 }
 
-fn digests(steps: &[Value]) -> BTreeMap<String, String> {
+/// The digest of each step.
+pub fn digests(steps: &[Value]) -> BTreeMap<String, String> {
     let pair = |step: &Value| (step["step"].as_str().unwrap().into(), step["digest"].to_string());
     steps.iter().map(pair).collect()
 }
 
-fn statuses(steps: &[Value]) -> Vec<String> {
+/// What became of each step: `ran`, `hit`, `hit (remote)`.
+pub fn statuses(steps: &[Value]) -> Vec<String> {
     let word = |step: &Value| {
         let remote = if step["remote"] == true { " (remote)" } else { "" };
         format!("{}{remote}", step["status"].as_str().unwrap())
@@ -70,11 +74,13 @@ fn statuses(steps: &[Value]) -> Vec<String> {
     steps.iter().map(word).collect()
 }
 
-fn fetched(done: &Outcome) -> Value {
+/// What was fetched from the remote.
+pub fn fetched(done: &Outcome) -> Value {
     done.json_lines().into_iter().find(|line| line["event"] == "fetched").unwrap()
 }
 
-fn warnings(done: &Outcome) -> Vec<String> {
+/// The texts of the warnings.
+pub fn warnings(done: &Outcome) -> Vec<String> {
     let lines = done.json_lines().into_iter().filter(|line| line["event"] == "warning");
     lines.map(|line| line["message"].as_str().unwrap().to_string()).collect()
 }

@@ -122,6 +122,26 @@ async fn a_run_waits_while_the_store_is_cleaned() {
 }
 
 #[tokio::test]
+async fn a_lease_excludes_others_until_it_is_dropped() {
+    let store = Store::open("memory://b/p").await.unwrap();
+    let free = || panic!("it is free");
+    let guard = store.lock("recipe", free).await.unwrap();
+    assert!(guard.is_held());
+    assert!(store.lock("other", free).await.unwrap().is_held());
+    let waits = AtomicUsize::new(0);
+    let waiting = store.lock("recipe", || {
+        waits.fetch_add(1, Ordering::SeqCst);
+    });
+    assert!(tokio::time::timeout(Duration::from_secs(2), waiting).await.is_err());
+    assert_eq!(waits.load(Ordering::SeqCst), 1);
+    drop(guard);
+    store.settle().await;
+    assert!(store.lock("recipe", free).await.unwrap().is_held());
+    let alone = store.exclusive_lock().await.unwrap();
+    assert!(alone.is_held() && store.exclusive_lock().await.unwrap().is_held());
+}
+
+#[tokio::test]
 async fn a_folder_in_the_place_of_a_lock_is_removed() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["store", "recipe"] {

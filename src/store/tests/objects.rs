@@ -108,16 +108,36 @@ async fn opening_writes_nothing() {
 
 #[tokio::test]
 async fn other_locations_are_refused_without_showing_secrets() {
-    for location in ["", "gs://bucket", "file://host/x", "http://x/y"] {
+    for location in ["", "az://bucket", "file://host/x", "http://x/y"] {
         let error = Store::open(location).await.unwrap_err();
         assert_eq!(error.kind(), StoreErrorKind::Unsupported, "{error}");
     }
     let error = Store::open("s3://me:geheim@bucket/x").await.unwrap_err();
     assert!(!format!("{error} {error:?}").contains("geheim"), "{error}");
-    #[cfg(not(feature = "s3"))]
-    {
-        let error = Store::open("s3://bucket/x").await.unwrap_err();
-        assert!(error.to_string().contains("--features s3"), "{error}");
+    for (location, feature, built) in [
+        ("s3://bucket/x", "s3", cfg!(feature = "s3")),
+        ("gs://bucket/x", "gcs", cfg!(feature = "gcs")),
+    ] {
+        let parsed = StoreLocation::parse(location);
+        let error = parsed.err().map(|error| error.to_string()).unwrap_or_default();
+        assert_eq!(error.contains(&format!("--features {feature}")), !built, "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_large_blob_reaches_a_bucket_in_parts() {
+    let store = Store::open("memory://b/p").await.unwrap();
+    for new in [false, true] {
+        let content: Vec<u8> = (0..20_000_003_u32).map(|at| (at % 251) as u8).collect();
+        let mut writer = store.blob_writer().unwrap();
+        writer.write_all(&content).unwrap();
+        let (digest, bytes) = match new {
+            false => writer.commit(&store).await.unwrap(),
+            true => writer.commit_new(&store).await.unwrap(),
+        };
+        assert_eq!(bytes, 20_000_003);
+        let state = store.blob_state(&digest, bytes, Scrutiny::Hashed).await.unwrap();
+        assert_eq!(state, BlobState::Sound);
     }
 }
 

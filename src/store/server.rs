@@ -1,0 +1,150 @@
+//! Opens what stores are in behind a server: buckets of S3 and Google Cloud Storage, and web hosts.
+//!
+//! Who asks is said by the environment alone, with the variables of the providers' own tools; nothing of
+//! that is in a URL, a key, or a message.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use object_store::{BackoffConfig, ClientOptions, ObjectStore, RetryConfig};
+use url::Url;
+
+use super::answer::ServerObjects;
+use super::error::{StoreError, StoreErrorKind};
+use super::location::shown;
+use crate::cause;
+
+/// How often, and for how long, a server is asked again that does not answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Patience {
+    /// The own store, without which nothing can go on.
+    Own,
+    /// A bucket elsewhere, without which a run goes on.
+    Remote,
+    /// A web host, likewise.
+    Web,
+}
+
+impl Patience {
+    fn retries(self) -> RetryConfig {
+        let (max_retries, seconds) = match self {
+            Self::Own => (30, 10),
+            Self::Remote => (5, 15),
+            Self::Web => (2, 20),
+        };
+        let max_backoff = Duration::from_secs(2);
+        RetryConfig {
+            max_retries,
+            retry_timeout: Duration::from_secs(seconds),
+            backoff: BackoffConfig { max_backoff, base: 3.0, ..BackoffConfig::default() },
+        }
+    }
+}
+
+/// A table may take long; whoever reads it notices if nothing comes any more.
+#[cfg(any(feature = "gcs", feature = "s3"))]
+const NO_TIMEOUT: &str = "1day";
+
+/// How long a web host may take to take a connection.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// The bucket of a URL.
+pub(super) fn open_bucket(
+    url: &Url,
+    patience: Patience,
+) -> Result<Arc<dyn ObjectStore>, StoreError> {
+    let opened = match url.scheme() {
+        "gs" => google(url, patience.retries()),
+        _ => amazon(url, patience.retries()),
+    };
+    opened.map(served).map_err(|error| {
+        let cause = match cause::chain(&error).last() {
+            // Its text may quote a key.
+            Some(last) if last.is::<serde_json::Error>() => {
+                "the credentials that the environment names are not the JSON of a service account"
+                    .to_string()
+            }
+            Some(last) => match last.downcast_ref() {
+                Some(io) => format!("the file of the credentials: {}", cause::plain(io)),
+                None => last.to_string(),
+            },
+            None => error.to_string(),
+        };
+        StoreError::new(StoreErrorKind::Denied, "open", shown(url), cause)
+    })
+}
+
+/// The files of a web host below a URL.
+pub(super) fn open_web(url: &Url) -> Result<Arc<dyn ObjectStore>, StoreError> {
+    let client = ClientOptions::new()
+        .with_allow_http(true)
+        .with_connect_timeout(CONNECT)
+        .with_timeout_disabled();
+    let builder = object_store::http::HttpBuilder::new()
+        .with_url(url.as_str().trim_end_matches('/'))
+        .with_client_options(client)
+        .with_retry(Patience::Web.retries());
+    let store = builder.build().map_err(|error| StoreError::of("open", shown(url), error))?;
+    Ok(served(Arc::new(store)))
+}
+
+fn served(objects: Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore> {
+    Arc::new(ServerObjects(objects))
+}
+
+#[cfg(feature = "s3")]
+fn amazon(url: &Url, retries: RetryConfig) -> object_store::Result<Arc<dyn ObjectStore>> {
+    use object_store::ClientConfigKey::Timeout;
+    use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey as Key};
+    let mut builder = AmazonS3Builder::from_env();
+    for (key, names) in [
+        (Key::Endpoint, "AWS_ENDPOINT_URL (or AWS_ENDPOINT)"),
+        (Key::S3Endpoint, "AWS_ENDPOINT_URL_S3"),
+    ] {
+        check_address(builder.get_config_value(&key), names)?;
+    }
+    if std::env::var_os("AWS_TIMEOUT").is_none() {
+        builder = builder.with_config(Key::Client(Timeout), NO_TIMEOUT);
+    }
+    Ok(Arc::new(builder.with_url(url.as_str()).with_retry(retries).build()?))
+}
+
+#[cfg(not(feature = "s3"))]
+fn amazon(_: &Url, _: RetryConfig) -> object_store::Result<Arc<dyn ObjectStore>> {
+    Err(object_store::Error::NotSupported { source: "this build has no S3".into() })
+}
+
+#[cfg(feature = "gcs")]
+fn google(url: &Url, retries: RetryConfig) -> object_store::Result<Arc<dyn ObjectStore>> {
+    use object_store::ClientConfigKey::Timeout;
+    use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey as Key};
+    let mut builder = GoogleCloudStorageBuilder::from_env();
+    check_address(builder.get_config_value(&Key::BaseUrl), "GOOGLE_BASE_URL")?;
+    if std::env::var_os("GOOGLE_TIMEOUT").is_none() {
+        builder = builder.with_config(Key::Client(Timeout), NO_TIMEOUT);
+    }
+    Ok(Arc::new(builder.with_url(url.as_str()).with_retry(retries).build()?))
+}
+
+#[cfg(not(feature = "gcs"))]
+fn google(_: &Url, _: RetryConfig) -> object_store::Result<Arc<dyn ObjectStore>> {
+    Err(object_store::Error::NotSupported {
+        source: "this build has no Google Cloud Storage".into(),
+    })
+}
+
+/// An address of a server that the environment names is one.
+#[cfg(any(feature = "gcs", feature = "s3"))]
+fn check_address(address: Option<String>, name: &str) -> object_store::Result<()> {
+    let is_address = |address: &String| {
+        Url::parse(address).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
+    };
+    match address {
+        Some(address) if !is_address(&address) => {
+            // Not shown: it may hold a password.
+            let source = format!("{name} is not the address of a server: https://…").into();
+            Err(object_store::Error::Generic { store: "environment", source })
+        }
+        Some(_) | None => Ok(()),
+    }
+}

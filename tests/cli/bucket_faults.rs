@@ -1,0 +1,190 @@
+//! Buckets that refuse, are not there, or are behind a server that is down: a remote costs a warning, a
+//! store of one's own an error that says what to do, and no credential is in either.
+
+use std::time::Duration;
+
+use galeras_test_servers::s3_api::{KEY_ID, SECRET};
+
+use crate::buckets::{Lab, STORE, computed};
+use crate::harness::{Outcome, Project, Running, patience};
+use crate::remotes::{project, statuses, steps, warnings};
+
+/// A remote that is of no use: the run computes and says why, once. Returns the warning.
+#[track_caller]
+fn warns(done: &Outcome) -> String {
+    assert_eq!(statuses(&steps(done)), ["ran"; 3], "{done}");
+    let told = warnings(done);
+    assert_eq!(told.len(), 1, "{told:?}");
+    told[0].clone()
+}
+
+/// None of these is in what was said.
+#[track_caller]
+fn keeps_secret(said: &Outcome, secrets: &[&str]) {
+    for secret in [&[SECRET, KEY_ID], secrets].concat() {
+        assert!(!format!("{}{}", said.stdout, said.stderr).contains(secret), "{secret}: {said}");
+    }
+}
+
+/// The program with another environment than the server's.
+fn run_with(lab: &Lab, project: &Project, args: &[&str], env: &[(&str, &str)]) -> Outcome {
+    let mut command = project.command(args);
+    command.envs(lab.api.env()).envs(env.iter().copied());
+    Running::start(command).finish()
+}
+
+const RUN: [&str; 4] = ["run", "w.yaml", "--format", "json"];
+
+#[test]
+fn a_bucket_that_may_only_be_read_gives_results_and_takes_none() {
+    let ((owner, expected), lab) = (computed(), Lab::new());
+    lab.push(&owner).exits(0);
+    lab.run_ok(&owner, &["--cache", STORE]).all_hit();
+    lab.api.behave(|manners| manners.read_only = true);
+    // As a remote, and as a store in which all is there.
+    let done = lab.run_ok(&project(), &["--remote", STORE]);
+    assert_eq!(
+        (statuses(&steps(&done)), warnings(&done).len()),
+        (vec!["hit (remote)".into(); 3], 0)
+    );
+    assert_eq!(done.digests(), expected.digests());
+    let done = lab.run_ok(&owner, &["--cache", STORE]);
+    done.all_hit();
+    assert_eq!(warnings(&done), [""; 0], "{done}");
+
+    owner.run_ok(&["--set", "most=100"]);
+    let push = ["push", "w.yaml", "--set", "most=100", "--remote", STORE];
+    let told = lab.run(&owner, &push).exits(4);
+    let refused = "cannot write s3://lab/p/blobs/";
+    assert!(told.stderr.contains(refused), "{told}");
+    assert!(told.stderr.contains("the server answered 403 Forbidden (AccessDenied)"), "{told}");
+    assert!(told.stderr.contains("help: check the credentials"), "{told}");
+    keeps_secret(&told, &["AWSAccessKeyId"]);
+    let run = lab
+        .run(&owner, &[&RUN[..], &["--cache", STORE, "--overwrite", "--set", "most=100"]].concat());
+    let detail = run.exits(4).step("kept")["detail"].to_string();
+    assert!(detail.contains("403 Forbidden (AccessDenied)"), "{detail}");
+}
+
+#[test]
+fn wrong_credentials_are_told_and_not_shown() {
+    let lab = Lab::new();
+    let wrong_secret = [("AWS_SECRET_ACCESS_KEY", "hunter2-hunter2")];
+    let wrong_key = [("AWS_ACCESS_KEY_ID", "HUNTER2HUNTER2")];
+    for env in [wrong_secret, wrong_key] {
+        let remote = [&RUN[..], &["--remote", STORE]].concat();
+        let done = run_with(&lab, &project(), &remote, &env).exits(0);
+        let told = warns(&done);
+        assert!(told.starts_with("the remote cannot be reached"), "{told}");
+        assert!(told.contains("the server answered 403 Forbidden ("), "{told}");
+        keeps_secret(&done, &[env[0].1]);
+        for args in [
+            &["run", "w.yaml", "--cache", STORE][..],
+            &["plan", "w.yaml", "--cache", STORE],
+            &["cache", "ls", "--cache", STORE],
+            &["pull", "w.yaml", "--remote", STORE],
+        ] {
+            let told = run_with(&lab, &project(), args, &env).exits(4);
+            assert!(told.stderr.contains("403 Forbidden"), "{told}");
+            keeps_secret(&told, &[env[0].1]);
+        }
+    }
+    let half = [("AWS_SECRET_ACCESS_KEY", "hunter2-hunter2"), ("AWS_ACCESS_KEY_ID", "")];
+    let told = run_with(&lab, &project(), &["plan", "w.yaml", "--cache", STORE], &half).exits(4);
+    keeps_secret(&told, &["hunter2"]);
+}
+
+#[test]
+fn the_token_of_a_session_is_not_quoted_though_the_server_does() {
+    let lab = Lab::new();
+    lab.api.behave(|manners| manners.expired = true);
+    let env = [("AWS_SESSION_TOKEN", "hunter2-token")];
+    let remote = [&RUN[..], &["--remote", STORE]].concat();
+    let done = run_with(&lab, &project(), &remote, &env).exits(0);
+    assert!(warns(&done).contains("400 Bad Request (ExpiredToken)"), "{done}");
+    keeps_secret(&done, &["hunter2"]);
+    let told = run_with(&lab, &project(), &["cache", "ls", "--cache", STORE], &env).exits(4);
+    assert!(told.stderr.contains("ExpiredToken") && told.stderr.contains("help: "), "{told}");
+    keeps_secret(&told, &["hunter2"]);
+    // Also where tables are read: it ends between two requests.
+    lab.api.behave(|manners| manners.expired = false);
+    let project = project();
+    lab.run_ok(&project, &["--cache", STORE]);
+    lab.api.behave(|manners| manners.expired = true);
+    let rows = ["show", "w.yaml", "kept", "--cache", STORE];
+    keeps_secret(&run_with(&lab, &project, &rows, &env), &["hunter2"]);
+}
+
+#[test]
+fn a_bucket_that_is_not_there_is_no_empty_one() {
+    let lab = Lab::new();
+    let gone = "s3://nobody/p";
+    let remote = [&RUN[..], &["--remote", gone]].concat();
+    let told = warns(&lab.run(&project(), &remote).exits(0));
+    assert!(told.ends_with("there is no such bucket"), "{told}");
+    let (owner, _) = computed();
+    for args in [
+        &["run", "w.yaml", "--cache", gone][..],
+        &["cache", "ls", "--cache", gone],
+        &["push", "w.yaml", "--remote", gone],
+        &["pull", "w.yaml", "--cache", "empty", "--remote", gone],
+    ] {
+        let told = lab.run(&owner, args).exits(4);
+        assert!(told.stderr.contains("there is no such bucket"), "{told}");
+    }
+}
+
+#[test]
+fn a_server_that_is_down_costs_a_remote_a_warning_and_a_store_an_error() {
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", closed.local_addr().unwrap());
+    drop(closed);
+    let lab = Lab::new();
+    let env = [("AWS_ENDPOINT_URL", address.as_str())];
+    let remote = [&RUN[..], &["--remote", STORE]].concat();
+    let done = run_with(&lab, &project(), &remote, &env).exits(0);
+    let told = warns(&done);
+    assert!(told.ends_with("the server cannot be reached: Connection refused"), "{told}");
+    assert!(done.took < patience(15), "{:?}", done.took);
+    let run = [&RUN[..], &["--cache", STORE]].concat();
+    let run = run_with(&lab, &project(), &run, &env).exits(4);
+    assert!(format!("{run}").contains("Connection refused"), "{run}");
+    assert!(run.took < patience(25), "{:?}", run.took);
+    // An address that is none is said, and not shown: it may hold a password.
+    for address in ["me:hunter2@host", "", "ftp://me:hunter2@host"] {
+        let env = [("AWS_ENDPOINT_URL", address)];
+        let args = ["cache", "ls", "--cache", STORE];
+        let told = run_with(&lab, &project(), &args, &env).exits(4);
+        assert!(told.stderr.contains("AWS_ENDPOINT_URL"), "{told}");
+        keeps_secret(&told, &["hunter2"]);
+    }
+    let plain = [("AWS_ALLOW_HTTP", "false")];
+    let told = run_with(&lab, &project(), &["cache", "ls", "--cache", STORE], &plain).exits(4);
+    assert!(told.stderr.contains("AWS_ALLOW_HTTP=true"), "{told}");
+}
+
+#[test]
+fn a_server_that_is_gone_for_some_seconds_costs_nothing() {
+    let ((_, expected), lab) = (computed(), Lab::new());
+    let project = project();
+    lab.api.behave(|manners| manners.down = true);
+    let run = lab.start(&project, &[&RUN[..], &["--cache", STORE]].concat());
+    std::thread::sleep(Duration::from_secs(5));
+    lab.api.behave(|manners| manners.down = false);
+    let done = run.finish().exits(0);
+    assert_eq!((done.digests(), warnings(&done).len()), (expected.digests(), 0), "{done}");
+}
+
+#[test]
+fn a_server_without_conditional_puts_will_do() {
+    let ((owner, expected), lab) = (computed(), Lab::new());
+    lab.api.behave(|manners| manners.unconditional = true);
+    lab.push(&owner).exits(0);
+    lab.verifies();
+    let project = project();
+    let done = lab.run_ok(&project, &["--cache", STORE, "--set", "most=100"]);
+    assert_eq!(done.status("kept"), "ran");
+    let done = lab.run_ok(&project, &["--cache", STORE, "--overwrite"]);
+    done.all_hit();
+    assert_eq!(done.digests(), expected.digests());
+}

@@ -1,0 +1,348 @@
+//! Stores and remotes in buckets of S3, on `s3s-fs`: the same results as in a folder, nothing sent twice,
+//! no listing needed, and leases in the place of locks.
+//!
+//! Lives here, too: the server that these tests share. Does not live here: servers that refuse or are
+//! not there (`bucket_faults`).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use galeras_test_servers::chat_api::ChatApi;
+use galeras_test_servers::s3_api::S3Api;
+use tempfile::TempDir;
+
+use crate::generate_openai;
+use crate::harness::{Outcome, Project, Running, files_below};
+use crate::remotes::{digests, fetched, project, statuses, steps, warnings};
+
+/// The store of these tests.
+pub const STORE: &str = "s3://lab/p";
+
+/// An S3 server with the bucket `lab`.
+pub struct Lab {
+    pub api: S3Api,
+    folder: TempDir,
+}
+
+impl Lab {
+    pub fn new() -> Self {
+        let folder = tempfile::Builder::new().prefix("galeras-s3-").tempdir().unwrap();
+        let api = S3Api::start(folder.path());
+        api.bucket("lab");
+        Self { api, folder }
+    }
+
+    /// Where the objects of the store are files.
+    pub fn files(&self) -> PathBuf {
+        self.folder.path().join("lab/p")
+    }
+
+    /// The program with these arguments, led to the server.
+    pub fn start(&self, project: &Project, args: &[&str]) -> Running {
+        let mut command = project.command(args);
+        command.envs(self.api.env());
+        Running::start(command)
+    }
+
+    /// Runs it to its end.
+    #[track_caller]
+    pub fn run(&self, project: &Project, args: &[&str]) -> Outcome {
+        self.start(project, args).finish()
+    }
+
+    /// `run w.yaml --format json` with more arguments, which has to succeed.
+    #[track_caller]
+    pub fn run_ok(&self, project: &Project, more: &[&str]) -> Outcome {
+        self.run(project, &[&["run", "w.yaml", "--format", "json"], more].concat()).exits(0)
+    }
+
+    /// Sends what the project has computed.
+    #[track_caller]
+    pub fn push(&self, project: &Project) -> Outcome {
+        self.run(project, &["push", "w.yaml", "--remote", STORE, "--format", "json"])
+    }
+
+    /// `cache verify` has nothing to say.
+    #[track_caller]
+    pub fn verifies(&self) {
+        let args = ["cache", "verify", "--cache", STORE, "--format", "json"];
+        let found = self.run(&Project::empty(), &args).exits(0);
+        assert_eq!(found.json_lines().last().unwrap()["findings"], 0, "{found}");
+    }
+
+    /// The tables that were written, once for each time.
+    fn tables_written(&self) -> Vec<String> {
+        self.api.puts("p/blobs/")
+    }
+}
+
+/// A project that has computed everything in its own folder.
+pub fn computed() -> (Project, Outcome) {
+    let project = project();
+    let done = project.run_ok(&[]);
+    (project, done)
+}
+
+/// Each of them is there once.
+#[track_caller]
+fn once_each(mut names: Vec<String>, count: usize) {
+    names.sort();
+    let all = names.clone();
+    names.dedup();
+    assert_eq!((names.len(), &names), (count, &all));
+}
+
+#[test]
+fn a_bucket_is_a_store_like_a_folder() {
+    let (here, expected) = computed();
+    let (lab, there) = (Lab::new(), project());
+    let done = lab.run_ok(&there, &["--cache", STORE]);
+    assert_eq!(statuses(&steps(&done)), ["ran"; 3], "{done}");
+    assert_eq!(done.digests(), expected.digests());
+    assert_eq!(there.read("kept.csv"), here.read("kept.csv"));
+    assert!(!there.path("cache").exists());
+    lab.verifies();
+    lab.api.take();
+    lab.run_ok(&there, &["--cache", STORE]).all_hit();
+    assert_eq!((lab.tables_written().len(), lab.api.puts("p/actions/").len()), (0, 0));
+    let rows = ["show", "w.yaml", "kept", "--cache", STORE, "--format", "json"];
+    assert_eq!(lab.run(&there, &rows).exits(0).json_lines().len(), 900);
+    let listed = lab.run(&there, &["cache", "ls", "--cache", STORE]).exits(0);
+    assert!(listed.stdout.contains("3 results in 6 files"), "{listed}");
+    let path = lab.run(&there, &["path", "w.yaml", "kept", "--cache", STORE]).exits(0);
+    assert!(path.stdout.starts_with("s3://lab/p/blobs/"), "{path}");
+    // An edit computes what it changes, from tables in the bucket.
+    let done = lab.run_ok(&there, &["--cache", STORE, "--set", "most=100"]);
+    assert_eq!(statuses(&steps(&done)), ["hit", "hit", "ran"], "{done}");
+}
+
+#[test]
+fn no_listing_is_needed_to_find_a_result() {
+    let (lab, project) = (Lab::new(), project());
+    lab.api.behave(|manners| manners.unlisted = true);
+    let done = lab.run_ok(&project, &["--cache", STORE]);
+    assert_eq!(statuses(&steps(&done)), ["ran"; 3], "{done}");
+    fs::remove_file(project.path("kept.csv")).unwrap();
+    let again = lab.run_ok(&project, &["--cache", STORE]);
+    again.all_hit();
+    assert_eq!(warnings(&again), [""; 0], "{again}");
+    let (other, _) = computed();
+    lab.push(&other).exits(0);
+    let done = lab.run_ok(&self::project(), &["--remote", STORE]);
+    assert_eq!(statuses(&steps(&done)), ["hit (remote)"; 3], "{done}");
+    // Who asks what there is cannot be told otherwise.
+    let ls = lab.run(&project, &["cache", "ls", "--cache", STORE]).exits(4);
+    assert!(ls.stderr.contains("cannot list s3://lab/p/"), "{ls}");
+}
+
+#[test]
+fn a_stranger_gets_all_hits_and_asks_no_model() {
+    let (chat, lab) = (ChatApi::start(), Lab::new());
+    let workflow = format!(
+        "{}outputs:\n  answers: {{ from: answers, path: answers.jsonl }}\n",
+        generate_openai::workflow(&chat, "")
+    );
+    let project = || {
+        let project = Project::new(&workflow);
+        project.write("data.jsonl", generate_openai::data(0..20));
+        project
+    };
+    let owner = project();
+    let expected = owner.run_ok(&[]);
+    assert_eq!(chat.take().len(), 20);
+    let told = lab.push(&owner).exits(0).json_lines().pop().unwrap();
+    assert_eq!(told["results"], 3, "{told}");
+    lab.api.take();
+
+    let stranger = project();
+    let done = lab.run_ok(&stranger, &["--remote", STORE]);
+    assert_eq!(statuses(&steps(&done)), ["hit (remote)"; 3], "{done}");
+    assert_eq!((done.digests(), chat.take().len()), (expected.digests(), 0));
+    assert_eq!(stranger.read("answers.jsonl"), owner.read("answers.jsonl"));
+    let path = owner.run(&["path", "w.yaml", "answers", "--format", "json"]).exits(0);
+    let needed = path.json_lines()[0]["bytes"].as_u64().unwrap();
+    assert_eq!((&fetched(&done)["files"], &fetched(&done)["bytes"]), (&1.into(), &needed.into()));
+    let tables = |method: &str| {
+        let mut requests = lab.api.requests();
+        requests.retain(|r| r.method == method && r.key.starts_with("p/blobs/"));
+        requests.iter().map(|request| request.went).sum::<u64>()
+    };
+    assert_eq!((tables("GET"), tables("HEAD")), (needed, 0));
+    assert!(lab.api.requests().iter().all(|r| r.method == "GET"), "{:?}", lab.api.requests());
+}
+
+#[test]
+fn pushed_is_pulled_and_nothing_is_sent_twice() {
+    let ((project, expected), lab) = (computed(), Lab::new());
+    let dry = ["push", "w.yaml", "--remote", STORE, "--dry-run", "--format", "json"];
+    let dry = lab.run(&project, &dry).exits(0).json_lines().pop().unwrap();
+    assert!(lab.api.puts("").is_empty() && dry["files"] == 5, "{dry}");
+    let told = lab.push(&project).exits(0).json_lines().pop().unwrap();
+    assert_eq!((&told["files"], &told["bytes"]), (&dry["files"], &dry["bytes"]));
+    once_each(lab.tables_written(), 5);
+    once_each(lab.api.puts("p/actions/"), 3);
+    lab.verifies();
+    lab.api.take();
+    let told = lab.push(&project).exits(0).json_lines().pop().unwrap();
+    assert_eq!((&told["files"], &told["bytes"]), (&0.into(), &0.into()), "{told}");
+    // But for the leases.
+    let written = lab.api.puts("");
+    assert!(written.iter().all(|key| key.starts_with("p/locks/")), "{written:?}");
+    assert!(files_below(&lab.files().join("locks")).is_empty(), "leases are given back");
+
+    let other = self::project();
+    let pull = ["pull", "w.yaml", "--remote", STORE];
+    assert!(lab.run(&other, &pull).exits(0).stdout.contains("3 results"));
+    other.verifies("cache");
+    let done = other.run_ok(&[]);
+    done.all_hit();
+    assert_eq!(done.digests(), expected.digests());
+    let verified = lab.run(&project, &["verify", "w.yaml", "--cache", STORE]).exits(0);
+    assert!(verified.stdout.contains("equal"), "{verified}");
+}
+
+#[test]
+fn whoever_is_killed_while_pushing_goes_on_from_there() {
+    let ((project, expected), lab) = (computed(), Lab::new());
+    lab.api.behave(|manners| manners.put_delay = Duration::from_millis(100));
+    for wait in (50..850).step_by(100) {
+        let push = lab.start(&project, &["push", "w.yaml", "--remote", STORE]);
+        std::thread::sleep(Duration::from_millis(wait));
+        push.signal("KILL");
+        push.finish();
+        lab.verifies();
+    }
+    lab.api.behave(|manners| manners.put_delay = Duration::ZERO);
+    lab.push(&project).exits(0);
+    once_each(lab.tables_written(), 5);
+    lab.verifies();
+    let done = lab.run_ok(&self::project(), &["--remote", STORE]);
+    assert_eq!(digests(&steps(&done)), digests(&steps(&expected)));
+    assert_eq!(statuses(&steps(&done)), ["hit (remote)"; 3], "{done}");
+}
+
+/// A key of the tests of signatures.
+fn key(name: &str) -> PathBuf {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("crates");
+    crates.join("galeras-signatures/tests/data").join(name)
+}
+
+#[test]
+fn of_two_pushers_none_overwrites_what_the_other_sent() {
+    let ((one, _), (two, _), lab) = (computed(), computed(), Lab::new());
+    lab.api.behave(|manners| manners.put_delay = Duration::from_millis(50));
+    let start = |project: &Project, name: &str| {
+        let key = key(name);
+        let args = ["push", "w.yaml", "--remote", STORE, "--sign", key.to_str().unwrap()];
+        lab.start(project, &args)
+    };
+    let both = [start(&one, "ada"), start(&two, "bob")];
+    for push in both {
+        let told = push.finish().exits(0);
+        assert!(told.stdout.contains("3 results"), "{told}");
+    }
+    once_each(lab.tables_written(), 5);
+    lab.verifies();
+    // Both signatures of each result are there: they were added to one another.
+    for name in ["ada", "bob"] {
+        let public = fs::read_to_string(key(&format!("{name}.pub"))).unwrap();
+        let other = project();
+        other.write("signers", format!("{name}@example.org {public}"));
+        let done = lab.run_ok(&other, &["--remote", STORE, "--allowed-signers", "signers"]);
+        assert_eq!(statuses(&steps(&done)), ["hit (remote)"; 3], "{name}: {done}");
+    }
+}
+
+#[test]
+fn two_runs_at_once_compute_a_step_once() {
+    let lab = Lab::new();
+    let count = lab.folder.path().join("count");
+    let workflow = format!(
+        "galeras: 1\nsteps:\n  a:\n    op: exec\n    with:\n      command: |\n        \
+         echo x >> {}; sleep 2; echo '{{\"id\":\"a\"}}'\n      output: {{ id: utf8! }}\n",
+        count.display()
+    );
+    let projects = [Project::new(&workflow), Project::new(&workflow)];
+    let args = ["run", "w.yaml", "--cache", STORE, "--format", "json"];
+    let runs = projects.each_ref().map(|project| lab.start(project, &args));
+    let done = runs.map(|run| run.finish().exits(0));
+    assert_eq!(fs::read_to_string(&count).unwrap(), "x\n", "{}\n{}", done[0], done[1]);
+    let mut said: Vec<String> = done.iter().flat_map(warnings).collect();
+    assert_eq!(said.pop().unwrap(), "waiting for another run of the same step");
+    assert!(said.is_empty(), "{said:?}");
+    assert_eq!(done[0].digests(), done[1].digests());
+}
+
+#[test]
+fn the_lease_of_somebody_killed_is_taken_over() {
+    let lab = Lab::new();
+    let workflow = "galeras: 1\nsteps:\n  a:\n    op: exec\n    with:\n      command: |\n        \
+        sleep 3; echo '{\"id\":\"a\"}'\n      output: { id: utf8! }\n";
+    let project = Project::new(workflow);
+    let run = lab.start(&project, &["run", "w.yaml", "--cache", STORE]);
+    let locks = lab.files().join("locks");
+    crate::harness::wait_for("the lease", || !files_below(&locks).is_empty());
+    run.signal("KILL");
+    run.finish();
+    assert_eq!(files_below(&locks).len(), 1);
+    let done = lab.run_ok(&project, &["--cache", STORE]);
+    assert_eq!(done.status("a"), "ran");
+    assert!(files_below(&locks).is_empty(), "{:?}", files_below(&locks));
+}
+
+#[test]
+fn what_is_old_and_unused_is_collected() {
+    let (lab, project) = (Lab::new(), project());
+    for most in ["most=900", "most=100"] {
+        lab.run_ok(&project, &["--cache", STORE, "--set", most, "--overwrite"]);
+    }
+    let gc = |more: &[&str]| {
+        let args = [&["cache", "gc", "--cache", STORE, "--keep-runs", "1"], more].concat();
+        lab.run(&project, &[&args[..], &["--format", "json"]].concat()).exits(0)
+    };
+    // Somebody may be about to name what is new.
+    let report = gc(&["--dry-run"]).json_lines()[0]["report"].clone();
+    assert_eq!((&report["manifests"], &report["blobs"]), (&1.into(), &0.into()), "{report}");
+    let before = SystemTime::now() - Duration::from_secs(2 * 86_400);
+    for file in files_below(&lab.files()) {
+        fs::File::options().write(true).open(file).unwrap().set_modified(before).unwrap();
+    }
+    let blobs = || files_below(&lab.files().join("blobs")).len();
+    let there = blobs();
+    let report = gc(&[]).json_lines()[0]["report"].clone();
+    assert_eq!(report["manifests"], 1, "{report}");
+    let removed = report["blobs"].as_u64().unwrap() as usize;
+    assert!(removed > 0 && blobs() == there - removed, "{report}, {} of {there}", blobs());
+    lab.verifies();
+    lab.run_ok(&project, &["--cache", STORE, "--set", "most=100"]).all_hit();
+}
+
+#[test]
+fn a_large_table_goes_in_parts() {
+    let lab = Lab::new();
+    let project = Project::new(
+        "galeras: 1\nsteps:\n  a:\n    op: read\n    with: { path: data.csv, key: [id] }\n",
+    );
+    // Text that cannot be compressed to less than 8 MiB.
+    let mut state = 1_u64;
+    let mut text = String::from("id,x\n");
+    for row in 0..6_000 {
+        text.push_str(&format!("{row},"));
+        for _ in 0..2_000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+            text.push(char::from(alphabet[(state >> 58) as usize]));
+        }
+        text.push('\n');
+    }
+    project.write("data.csv", text);
+    lab.run_ok(&project, &["--cache", STORE]);
+    let parts = |query: &str| {
+        let requests = lab.api.requests();
+        requests.iter().filter(|request| request.query.contains(query)).count()
+    };
+    assert_eq!((parts("uploads"), parts("partNumber=1&"), parts("partNumber=2&")), (1, 1, 1));
+    lab.verifies();
+    lab.run_ok(&project, &["--cache", STORE]).all_hit();
+}
