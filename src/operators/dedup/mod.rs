@@ -194,7 +194,7 @@ impl Operator for DedupOperator {
             let input = cx.input();
             if input.key == [ID] {
                 require_column(cx, "", ID, "text", is_text, &mut errors);
-            } else {
+            } else if !input.open {
                 let message = format!("`dedup` needs a table whose key is `{ID}`");
                 let error = ArgError::new("", Code::WrongKey, message);
                 errors.push(error.help(format!("the key is {}", input.key.join(", "))));
