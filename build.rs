@@ -22,6 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             println!("cargo:rustc-link-arg-bins=-Wl,--icf=all");
         }
     }
+    println!("cargo:rustc-env=GALERAS_TARGET={}", std::env::var("TARGET")?);
     let root = PathBuf::from(rustpython_pylib::LIB_PATH);
     let mut files = Vec::new();
     collect(&root, &root, &mut files)?;

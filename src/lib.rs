@@ -31,6 +31,7 @@
 //! | `trust` | what a workflow may do to the machine, and who agreed to it |
 //! | `runner` | the steps of a plan, run or taken from the store |
 //! | `sharing` | bundles and data sets, for strangers and from them |
+//! | `cluster` | the engine over a Ballista cluster (cargo feature `cluster`) |
 //! | `cli` | the verbs of the command line |
 //!
 //! # Invariants
@@ -44,6 +45,8 @@
 
 pub mod cause;
 pub mod cli;
+#[cfg(feature = "cluster")]
+pub mod cluster;
 pub mod code;
 pub mod digest;
 pub mod event;

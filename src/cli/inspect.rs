@@ -7,6 +7,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::allow::{AllowArgs, trust};
+use super::engine_args::EngineArgs;
 use super::context::{
     Exit, Surveyed, fail, fail_run, fail_unknown, plan_file, print, print_json, show_diagnostics,
 };
@@ -32,6 +33,8 @@ pub(crate) struct PlanArgs {
     remote: RemoteArgs,
     #[command(flatten)]
     memory: MemoryArgs,
+    #[command(flatten)]
+    engine: EngineArgs,
     #[command(flatten)]
     out: OutArgs,
     /// How to answer.
@@ -69,7 +72,7 @@ pub(crate) async fn plan(args: PlanArgs) -> Exit {
                 let (word, reason, detail) = words(plan, state);
                 json!({"step": step.name, "op": step.operator.descriptor().name, "state": word,
                     "reason": reason, "detail": detail, "rows": rows(state),
-                    "requests": requests})
+                    "requests": requests, "place": args.engine.place(&*step.step)})
             })
             .collect();
         let printed = print_json(&json!({"event": "plan", "workflow": plan.name, "steps": steps,
@@ -99,6 +102,13 @@ pub(crate) async fn plan(args: PlanArgs) -> Exit {
     if hits < plan.steps.len() {
         let memory = bytes(args.memory.bytes() as u64);
         let _ = writeln!(text, "a run would take up to about {memory} of memory (--memory)");
+    }
+    if let Some(address) = args.engine.address() {
+        let _ = writeln!(text, "of the steps that run, {} would do these:", escape(address));
+        for step in &plan.steps {
+            let (name, place) = (escape(&step.name), args.engine.place(&*step.step));
+            let _ = writeln!(text, "  {name:wide$}  {}", place.unwrap_or_default());
+        }
     }
     if !asks.is_empty() {
         text.push_str("a run would ask for your consent to this:\n");

@@ -24,7 +24,7 @@ use crate::plan::{
     LockFile, LockedFile, LockedSnapshot, LockedVersion, Locking, Plan, lock_path, preflight,
 };
 use crate::report::HumanReporter;
-use crate::runner::{RunError, RunOptions, open_port, run as run_plan, survey};
+use crate::runner::{Embedded, RunError, RunOptions, open_port, run as run_plan, survey};
 use crate::scratch::WholeFile;
 use crate::session::{column, session};
 use crate::small_file::{self, MAX_LOCK_BYTES};
@@ -165,6 +165,7 @@ async fn ask(
             remembered: None,
             keep_going: false,
             cancel,
+            engine: Arc::new(Embedded),
             remote: None,
             consent,
             started,

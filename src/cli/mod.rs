@@ -7,6 +7,8 @@ mod aligned;
 mod allow;
 mod bundle;
 mod cache;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod complete;
 mod consent;
 mod context;
@@ -16,6 +18,7 @@ mod defects;
 mod diff;
 mod diff_tables;
 mod diff_text;
+mod engine_args;
 mod exit;
 mod export;
 mod graph;
@@ -121,6 +124,10 @@ enum Verb {
     Bundle(bundle::BundleArgs),
     /// Write tables as a data set for the Hugging Face Hub: card, Croissant, attribution, citation.
     Export(export::ExportArgs),
+    /// Run the processes of a cluster, for `run --engine`.
+    #[cfg(feature = "cluster")]
+    #[command(subcommand)]
+    Cluster(cluster::ClusterVerb),
     /// Write a workflow to start from.
     Init(init::InitArgs),
     /// Look after the store of results.
@@ -262,6 +269,8 @@ fn perform(cli: Cli, started: Instant) -> Exit {
             Verb::Verify(args) => verify::verify(args).await,
             Verb::Bundle(args) => bundle::bundle(args).await,
             Verb::Export(args) => export::export(args).await,
+            #[cfg(feature = "cluster")]
+            Verb::Cluster(verb) => cluster::cluster(verb).await,
             Verb::Init(args) => init::init(&args),
             Verb::Cache(verb) => cache::cache(verb).await,
             Verb::Completions { shell } => complete::script(shell),

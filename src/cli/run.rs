@@ -14,6 +14,7 @@ use super::context::{
     Exit, Surveyed, color, fail_run, note, open_store, show_diagnostics, unknown_step,
 };
 use super::data::show_outputs;
+use super::engine_args::EngineArgs;
 use super::next::where_to_look;
 use super::recall::settings_of_run;
 use super::registrations::show_registrations;
@@ -55,6 +56,8 @@ pub(crate) struct RunArgs {
     jobs: Option<u16>,
     #[command(flatten)]
     memory: MemoryArgs,
+    #[command(flatten)]
+    engine: EngineArgs,
     #[command(flatten)]
     out: OutArgs,
     /// How to report.
@@ -104,6 +107,10 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Exit {
     let store = match open_store(&args.workflow.store.cache).await {
         Ok(store) => store,
         Err(exit) => return exit,
+    };
+    let engine = match args.engine.open(&args.workflow.store.cache) {
+        Ok(engine) => engine,
+        Err(exit) => return invalid(exit, args.format),
     };
     let wanted = match args.select.as_slice() {
         [] => (0..plan.steps.len()).collect(),
@@ -164,6 +171,7 @@ pub(crate) async fn run(args: RunArgs, started: Instant) -> Exit {
         remembered: settings_of_run(&args.workflow.file, &Settings::typed(&args.workflow.set)),
         keep_going: args.keep_going,
         cancel,
+        engine,
         remote,
         consent: trust,
         started,

@@ -88,6 +88,11 @@ pub trait BoundStep: Send + Sync + Debug {
     fn work_unit(&self) -> &'static str {
         ROWS
     }
+    /// Why only the process that runs the workflow may compute it, if that is so for another reason
+    /// than what it reads, asks or pays for.
+    fn stays(&self) -> Option<&'static str> {
+        None
+    }
     /// How it is computed.
     fn lowering(&self) -> Lowering<'_>;
 }
@@ -121,6 +126,10 @@ pub type Ports = Vec<(&'static str, DataFrame)>;
 /// The engine evaluates rows that it has no earlier result for, joins the results to the
 /// input, and hands the join to [`RowStep::ports`].
 pub trait RowStep: Send + Sync {
+    /// Whether it has no input port: its rows are those of [`RowStep::source`].
+    fn is_source(&self) -> bool {
+        false
+    }
     /// The rows of a step without an input port. Never called for other steps.
     fn source(&self, _cx: &LowerContext) -> Result<DataFrame, StepError> {
         Err(StepError::new("this operator needs an input table"))
@@ -158,6 +167,11 @@ pub trait FanOutStep: Send + Sync {
         cx: &'a LowerContext,
         row: RecordBatch,
     ) -> BoxFuture<'a, Result<Box<dyn FanOutWork>, FanOutError>>;
+    /// Why the user has not agreed to what [`FanOutStep::open`] would do for this row, if only the
+    /// row tells. Whoever opens rows elsewhere asks this first.
+    fn refusal(&self, _cx: &LowerContext, _row: &RecordBatch) -> Option<FanOutError> {
+        None
+    }
     /// The table of a row whose work failed; all that had been sent is dropped.
     fn failed(&self, row: &RecordBatch, error: &FanOutError) -> Result<RecordBatch, StepError>;
     /// The output ports, from the input and the tables of all its rows.

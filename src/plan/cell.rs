@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::scalar::plain;
@@ -12,7 +13,7 @@ use crate::workflow::AxisPoint;
 pub type Cell = Vec<CellKey>;
 
 /// What a cell has of one axis of a matrix.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellKey {
     /// The key, as in the name of the cell: `gen[KEY=a]`.
     pub key: String,

@@ -1,37 +1,34 @@
-//! Computes one step: opens its inputs, lowers it, stores its tables, and the manifest last.
+//! Computes one step: asks who does the work, and stores the manifest of its tables last.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use futures::future::try_join_all;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::context::StepContext;
 use super::error::RunError;
-use super::input::{blobs, input_order, input_size, open};
+use super::input::StoredInput;
 use super::key::{StepKey, StepManifests, step_key};
-use super::row_step::{RowCounts, RowInput, RowRun};
-use super::{fan_out_step, paid_step, row_step};
+use super::row_step::RowInput;
+use super::spread::{Engine, spread};
+use super::step_work::{StepResult, StepWork, perform_rows};
 use crate::digest::Digest;
-use crate::operator::{Lowering, Port, Ports, StepError};
+use crate::operator::StepError;
 use crate::plan::{Plan, PlannedStep};
-use crate::session::{guarded, open_table, ordered_session};
+use crate::session::guarded;
 use crate::store::{MANIFEST_VERSION, Manifest, ManifestLabels, PortArtifact, timestamp};
 
-/// Computes a step and stores its result; the manifest comes last. Its turn to compute ends when it
-/// only waits for the disk: steps side by side wait together for what each would wait for alone. A
-/// panic on the way is an error of this step: mostly a library that reads a damaged file.
+/// Computes a step and stores its result; the manifest comes last. A panic on the
+/// way is an error of this step: mostly a library that reads a damaged file.
 pub(super) async fn compute(
     plan: &Plan,
     at: usize,
     key: &StepKey,
     done: &StepManifests,
-    cx: &StepContext,
+    (cx, engine): (&StepContext, &dyn Engine),
     turn: OwnedSemaphorePermit,
 ) -> Result<Manifest, RunError> {
-    let panic = match guarded(computed(plan, at, key, done, cx, turn)).await {
+    let panic = match guarded(computed(plan, at, key, done, (cx, engine), turn)).await {
         Ok(ended) => return ended,
         Err(panic) => panic,
     };
@@ -48,50 +45,20 @@ async fn computed(
     at: usize,
     key: &StepKey,
     done: &StepManifests,
-    cx: &StepContext,
+    (cx, engine): (&StepContext, &dyn Engine),
     turn: OwnedSemaphorePermit,
 ) -> Result<Manifest, RunError> {
     let started = Instant::now();
     let step = &plan.steps[at];
     require_consent(step, cx)?;
-    let mut inputs = BTreeMap::new();
-    let session = match step.step.lowering() {
-        // Keeps the order of stored rows.
-        Lowering::Row(_) => ordered_session(cx.jobs),
-        Lowering::FanOut(_) | Lowering::Paid(_) | Lowering::Table(_) => cx.lower.session.clone(),
+    let inputs = step.inputs.iter().map(|input| StoredInput::of(plan, input, done));
+    let inputs = inputs.collect::<Result<_, _>>()?;
+    let work = StepWork { bound: &*step.step, inputs, recipe: key.preimage.recipe() };
+    let result = match spread(step, &work, cx, engine).await? {
+        Some(result) => result,
+        None => work.perform(cx, turn).await?,
     };
-    for input in &step.inputs {
-        cx.reads(blobs(input, done));
-        let df = open(&session, &cx.store, plan, input, done)?;
-        inputs.insert(input.port.clone(), df);
-    }
-    let turn = Turn::new(turn);
-    let writer = PortWriter { step, cx, turn: &turn };
-    let (artifacts, counts) = match step.step.lowering() {
-        Lowering::Row(row) => {
-            let input = inputs.into_values().next();
-            let stored = input_size(step, done).map(|(rows, _)| rows);
-            let input = RowInput { rows: input, stored, order: input_order(step, done) };
-            let run = row_step::open(cx, row, input, key.preimage.recipe()).await?;
-            let (artifacts, counts) = writer.row_ports(run).await?;
-            (artifacts, Some((counts.computed, counts.reused)))
-        }
-        Lowering::FanOut(fan_out) => {
-            let input = inputs.into_values().next();
-            let input = input.ok_or_else(|| StepError::new("the operator needs an input"))?;
-            let recipe = key.preimage.recipe();
-            let result = fan_out_step::run(cx, fan_out, input, recipe).await?;
-            (writer.ports(result.ports, false).await?, Some((result.computed, result.reused)))
-        }
-        Lowering::Paid(paid) => {
-            let recipe = key.preimage.recipe();
-            let result = paid_step::run(cx, paid, inputs, recipe).await?;
-            (writer.ports(result.ports, false).await?, Some((result.computed, result.reused)))
-        }
-        Lowering::Table(table) => {
-            (writer.ports(table.lower(&cx.lower, inputs).await?, true).await?, None)
-        }
-    };
+    let StepResult { artifacts, counts } = result;
     // A file that changed while it was read may have given a mixture of both.
     let key_now = step_key(plan, step, done)?;
     if key_now.preimage.files != key.preimage.files {
@@ -137,17 +104,9 @@ pub(super) async fn compute_rows(
     cx: &StepContext,
     turn: OwnedSemaphorePermit,
 ) -> Result<Vec<PortArtifact>, RunError> {
-    let Lowering::Row(row) = step.step.lowering() else {
-        return Err(StepError::new("a defect: the step does not compute row by row").into());
-    };
     require_consent(step, cx)?;
-    let turn = Turn::new(turn);
-    let writer = PortWriter { step, cx, turn: &turn };
-    let computed = async {
-        let run = row_step::open(cx, row, input, recipe).await?;
-        Ok::<_, RunError>(writer.row_ports(run).await?.0)
-    };
     let gave_up = |panic| format!("a library gave up while rows were computed: {panic}");
+    let computed = perform_rows(&*step.step, recipe, input, cx, turn);
     guarded(computed).await.map_err(|panic| StepError::new(gave_up(panic)))?
 }
 
@@ -159,79 +118,4 @@ fn require_consent(step: &PlannedStep, cx: &StepContext) -> Result<(), RunError>
         }
     }
     Ok(())
-}
-
-/// The turn of a step to compute, which ends when its last table is encoded.
-struct Turn(Mutex<Option<OwnedSemaphorePermit>>);
-
-impl Turn {
-    fn new(permit: OwnedSemaphorePermit) -> Self {
-        Self(Mutex::new(Some(permit)))
-    }
-
-    fn end(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-    }
-}
-
-/// Stores the tables of a step.
-struct PortWriter<'a> {
-    step: &'a PlannedStep,
-    cx: &'a StepContext,
-    turn: &'a Turn,
-}
-
-impl PortWriter<'_> {
-    fn port(&self, name: &str) -> Result<&Port, StepError> {
-        let missing = || StepError::new(format!("the operator has no port {name}"));
-        self.step.port(name).ok_or_else(missing)
-    }
-
-    /// One table after the other. The rows of the first are the progress of the step, if `counts`.
-    async fn ports(&self, ports: Ports, counts: bool) -> Result<Vec<PortArtifact>, RunError> {
-        let mut artifacts = Vec::with_capacity(ports.len());
-        let last = ports.len().saturating_sub(1);
-        for (at, (name, df)) in ports.into_iter().enumerate() {
-            let rows = AtomicU64::new(0);
-            let on_rows = |n| {
-                let before = rows.fetch_add(n, Ordering::Relaxed);
-                if counts && at == 0 {
-                    self.cx.progress(before + n);
-                }
-            };
-            let on_encoded = || {
-                if at == last {
-                    self.turn.end();
-                }
-            };
-            let table = open_table(df, &self.port(name)?.table).await?;
-            let (store, threads) = (&self.cx.store, self.cx.jobs);
-            artifacts.push(table.store(name, store, threads, on_rows, on_encoded).await?);
-        }
-        Ok(artifacts)
-    }
-
-    /// All tables of a row step while its rows are computed.
-    async fn row_ports(
-        &self,
-        mut run: RowRun<'_>,
-    ) -> Result<(Vec<PortArtifact>, RowCounts), RunError> {
-        let mut tables = Vec::with_capacity(run.ports.len());
-        for (name, df) in std::mem::take(&mut run.ports) {
-            tables.push((name, open_table(df, &self.port(name)?.table).await?));
-        }
-        let left = AtomicUsize::new(tables.len());
-        let on_encoded = || {
-            if left.fetch_sub(1, Ordering::Relaxed) == 1 {
-                self.turn.end();
-            }
-        };
-        let mut stored = Vec::with_capacity(tables.len());
-        for (name, table) in tables {
-            stored.push(table.store(name, &self.cx.store, self.cx.jobs, |_| {}, on_encoded));
-        }
-        let stored = async { Ok::<_, RunError>(try_join_all(stored).await?) };
-        let (counts, artifacts) = tokio::try_join!(run.compute(), stored)?;
-        Ok((artifacts, counts))
-    }
 }

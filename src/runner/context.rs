@@ -2,6 +2,7 @@
 //! the way to say how far it is.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::error::RunError;
 use crate::digest::Digest;
 use crate::event::{EventSink, RunEvent};
-use crate::operator::{Consent, LowerContext, Lowering, Tell};
+use crate::operator::{BoundStep, Consent, LowerContext, Lowering, Tell};
 use crate::plan::{Plan, PlannedStep};
 use crate::scratch::ScratchFolder;
 use crate::session::{bounded_session, session};
@@ -25,6 +26,24 @@ pub struct Resources {
     pub jobs: usize,
     /// Bytes of memory for work that can go on in files: those of a run, or of a step.
     pub memory: usize,
+}
+
+/// A step as it is computed, without the plan that it comes from.
+#[derive(Clone, Copy)]
+pub(super) struct StepTask<'a> {
+    pub(super) name: &'a str,
+    pub(super) bound: &'a dyn BoundStep,
+    /// The folder of its workflow file.
+    pub(super) base: &'a Path,
+    /// The folder for what is fetched.
+    pub(super) downloads: &'a Path,
+}
+
+impl<'a> StepTask<'a> {
+    pub(super) fn of(plan: &'a Plan, step: &'a PlannedStep) -> Self {
+        let bound = step.step.as_ref();
+        Self { name: &step.name, bound, base: &step.base, downloads: &plan.downloads }
+    }
 }
 
 /// What is around a step.
@@ -62,8 +81,7 @@ pub(super) struct StepContext {
 
 impl StepContext {
     pub(super) fn new(
-        plan: &Plan,
-        step: &PlannedStep,
+        task: &StepTask<'_>,
         store: &Store,
         surroundings: Surroundings<'_>,
         input_bytes: Option<u64>,
@@ -75,14 +93,14 @@ impl StepContext {
         let small = input_bytes.is_some_and(|bytes| bytes <= SMALL_BYTES);
         let bounded = || bounded_session(jobs, memory / SORTS, scratch.path());
         let lower = LowerContext {
-            session: match step.step.lowering() {
+            session: match task.bound.lowering() {
                 Lowering::FanOut(_) => bounded()?,
                 Lowering::Table(table) if table.bounded() && !small => bounded()?,
                 Lowering::Row(_) | Lowering::Paid(_) | Lowering::Table(_) => session(jobs),
             },
             scratch: scratch.path().to_path_buf(),
-            base: step.base.clone(),
-            downloads: plan.downloads.clone(),
+            base: task.base.to_path_buf(),
+            downloads: task.downloads.to_path_buf(),
             jobs,
             memory,
             forced,
@@ -90,11 +108,11 @@ impl StepContext {
             consent: Arc::clone(consent),
             cancel: cancel.clone(),
             retry: Arc::default(),
-            tell: event_sender(&step.name, step.step.work_unit(), events),
+            tell: event_sender(task.name, task.bound.work_unit(), events),
         };
         Ok(Self {
-            name: step.name.clone(),
-            unit: step.step.work_unit(),
+            name: task.name.to_string(),
+            unit: task.bound.work_unit(),
             store: store.clone(),
             lower,
             jobs,

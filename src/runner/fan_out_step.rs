@@ -39,6 +39,21 @@ pub(super) struct FanOutResult {
     pub(super) reused: u64,
 }
 
+/// A share of the pieces of a row: those whose number leaves `share` when divided by `of`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Share {
+    pub(super) share: u32,
+    pub(super) of: u32,
+}
+
+impl Share {
+    const ALL: Self = Self { share: 0, of: 1 };
+
+    fn has(self, piece: u32) -> bool {
+        piece % self.of.max(1) == self.share
+    }
+}
+
 /// What the rows of a step share.
 struct FanOut<'a> {
     cx: &'a StepContext,
@@ -120,6 +135,59 @@ pub(super) async fn run(
     Ok(FanOutResult { ports: step.ports(input, expanded)?, computed, reused })
 }
 
+/// A row that is not whole in the store.
+pub(super) struct MissingRow {
+    /// Its digest in hexadecimal digits.
+    pub(super) digest: String,
+    /// Its name in messages.
+    pub(super) label: String,
+}
+
+/// The rows of which no whole table is stored, and how many others there are; an error if the
+/// user has not agreed to what one of them takes.
+pub(super) async fn missing_rows(
+    cx: &StepContext,
+    step: &dyn FanOutStep,
+    input: DataFrame,
+    recipe: Digest,
+) -> Result<(Vec<MissingRow>, u64), RunError> {
+    let stored = StoredRows::of(&cx.parts(&recipe).await?);
+    let (mut missing, mut reused) = (Vec::new(), 0);
+    for row in load(step, input).await? {
+        if stored.whole(&row.digest).is_some() {
+            reused += 1;
+        } else if step.refusal(&cx.lower, &row.batch).is_none() {
+            missing.push(MissingRow { digest: row.digest, label: row.label });
+        }
+    }
+    Ok((missing, reused))
+}
+
+/// Computes a share of the pieces of one row and stores them; the number of its pieces, or why the
+/// row cannot be worked on here, which is no result of it: nothing is stored that says so.
+///
+/// # Errors
+/// If the store fails.
+pub(super) async fn fill(
+    cx: &StepContext,
+    step: &dyn FanOutStep,
+    input: DataFrame,
+    recipe: Digest,
+    (digest, share): (&str, Share),
+) -> Result<Result<u64, FanOutError>, RunError> {
+    let rows = load(step, input).await?;
+    let row = rows.into_iter().find(|row| row.digest == digest);
+    let row = row.ok_or_else(|| StepError::new("a defect: the input has no such row"))?;
+    let stored = StoredRows::of(&cx.parts(&recipe).await?);
+    let threads = Semaphore::new(cx.jobs.max(1));
+    let fan_out = FanOut { cx, step, recipe, stored, turn: Mutex::new(()), threads };
+    match fan_out.pieces(&row, share).await {
+        Ok(tables) => Ok(Ok(tables.len() as u64)),
+        Err(Failure::Run(error)) => Err(error),
+        Err(Failure::Work(error)) => Ok(Err(error)),
+    }
+}
+
 /// The input rows, each digest once.
 async fn load(step: &dyn FanOutStep, input: DataFrame) -> Result<Vec<InputRow>, RunError> {
     let digest = call::<RowDigest>(step.reads().iter().map(|name| column(name)).collect());
@@ -147,7 +215,7 @@ async fn load(step: &dyn FanOutStep, input: DataFrame) -> Result<Vec<InputRow>, 
 impl FanOut<'_> {
     /// Expands a row and stores its table, or the one that says that it failed.
     async fn expand(&self, row: InputRow) -> Result<Vec<Digest>, RunError> {
-        let error = match self.pieces(&row).await {
+        let error = match self.pieces(&row, Share::ALL).await {
             Ok(tables) => return Ok(tables),
             Err(Failure::Run(error)) => return Err(error),
             Err(Failure::Work(error)) => error,
@@ -170,14 +238,14 @@ impl FanOut<'_> {
 
     /// Expands the pieces of a row that are not stored, on all threads. The next row has its turn
     /// as soon as they are all under way.
-    async fn pieces(&self, row: &InputRow) -> Result<Vec<Digest>, Failure> {
+    async fn pieces(&self, row: &InputRow, share: Share) -> Result<Vec<Digest>, Failure> {
         let work = self.step.open(&self.cx.lower, row.batch.clone()).await;
         let work = work.map_err(Failure::Work)?;
         let pieces = work.pieces();
         let cut = RowCut { row: row.digest.clone(), cut: work.cut(), pieces };
         let mut tables = Vec::new();
         let mut missing = Vec::new();
-        for piece in 0..pieces {
+        for piece in (0..pieces).filter(|piece| share.has(*piece)) {
             match self.stored.piece(&cut, piece) {
                 Some(table) => tables.push(table),
                 None => missing.push(piece),

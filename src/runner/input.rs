@@ -16,9 +16,9 @@ use serde_json::Value;
 use super::key::{StepManifests, artifact};
 use crate::digest::Digest;
 use crate::functions::{RaiseIf, call};
-use crate::operator::StepError;
-use crate::plan::{Input, Plan, PlannedStep, TableRef, cell_columns};
-use crate::session::{column, scan};
+use crate::operator::{StepError, TableSchema};
+use crate::plan::{Cell, Input, Plan, PlannedStep, cell_columns};
+use crate::session::{column, scan, scan_range};
 use crate::store::Store;
 use crate::workflow::quote;
 
@@ -57,36 +57,134 @@ pub fn open(
     input: &Input,
     done: &StepManifests,
 ) -> Result<DataFrame, StepError> {
-    let mut tables: Vec<DataFrame> = Vec::with_capacity(input.tables.len());
-    for table in &input.tables {
-        let step = &plan.steps[table.step];
-        let missing = || StepError::new(format!("step {} has no result", step.name));
-        let port = step.port(table.port).ok_or_else(missing)?;
-        let stored = artifact(done, table.step, table.port).ok_or_else(missing)?;
-        let mut df = scan(session, store, &stored.blob, &port.table, &step.name)?;
-        if input.united {
-            df = with_cell(df, input, table, &step.name)?;
+    StoredInput::of(plan, input, done)?.open(session, store)
+}
+
+/// An input whose tables are stored: all that it takes to read them, without the plan.
+#[derive(Clone, Debug)]
+pub(super) struct StoredInput {
+    /// The input port.
+    pub(super) port: String,
+    /// Whether the tables are the cells of a matrix step, with their keys as columns.
+    pub(super) united: bool,
+    /// The columns of the input.
+    pub(super) schema: TableSchema,
+    /// Its tables; more than one only if they are united.
+    pub(super) tables: Vec<StoredTable>,
+}
+
+/// A stored table of an input.
+#[derive(Clone, Debug)]
+pub(super) struct StoredTable {
+    /// The step that it is of.
+    pub(super) step: String,
+    /// Its cell, for united cells.
+    pub(super) cell: Cell,
+    /// Its columns, as they were planned.
+    pub(super) table: TableSchema,
+    /// What is stored of it.
+    pub(super) blob: Digest,
+    pub(super) rows: u64,
+    pub(super) bytes: u64,
+    /// The columns by which its rows are sorted.
+    pub(super) key: Vec<String>,
+}
+
+impl StoredInput {
+    /// The input of a step whose upstream steps are done.
+    ///
+    /// # Errors
+    /// If one of them has no result.
+    pub(super) fn of(plan: &Plan, input: &Input, done: &StepManifests) -> Result<Self, StepError> {
+        let mut tables = Vec::with_capacity(input.tables.len());
+        for table in &input.tables {
+            let step = &plan.steps[table.step];
+            let missing = || StepError::new(format!("step {} has no result", step.name));
+            let port = step.port(table.port).ok_or_else(missing)?;
+            let stored = artifact(done, table.step, table.port).ok_or_else(missing)?;
+            tables.push(StoredTable {
+                step: step.name.clone(),
+                cell: table.cell.clone(),
+                table: port.table.clone(),
+                blob: stored.blob,
+                rows: stored.rows,
+                bytes: stored.bytes,
+                key: stored.key.clone(),
+            });
         }
-        tables.push(df);
+        let (port, schema) = (input.port.clone(), input.schema.clone());
+        Ok(Self { port, united: input.united, schema, tables })
     }
-    if tables.len() < 2 {
-        let missing = || StepError::new("a matrix without cells has no rows to read");
-        return tables.pop().ok_or_else(missing);
+
+    /// All its tables as one, with united cells and virtual columns.
+    ///
+    /// # Errors
+    /// If a table cannot be read, or says something else than its cell.
+    pub(super) fn open(
+        &self,
+        session: &SessionContext,
+        store: &Store,
+    ) -> Result<DataFrame, StepError> {
+        let mut tables: Vec<DataFrame> = Vec::with_capacity(self.tables.len());
+        for table in &self.tables {
+            let df = scan(session, store, &table.blob, &table.table, &table.step)?;
+            tables.push(self.with_cell(df, table)?);
+        }
+        if tables.len() < 2 {
+            let missing = || StepError::new("a matrix without cells has no rows to read");
+            return tables.pop().ok_or_else(missing);
+        }
+        // One union of all: one of two at a time is as deep as there are cells.
+        let plans = tables.into_iter().map(|df| Arc::new(df.into_unoptimized_plan()));
+        let union = Union::try_new_with_loose_types(plans.collect())?;
+        Ok(DataFrame::new(session.state(), LogicalPlan::Union(union)))
     }
-    // One union of all: one of two at a time is as deep as there are cells.
-    let plans = tables.into_iter().map(|df| Arc::new(df.into_unoptimized_plan()));
-    let union = Union::try_new_with_loose_types(plans.collect())?;
-    Ok(DataFrame::new(session.state(), LogicalPlan::Union(union)))
+
+    /// Rows of one of the tables, `len` from position `start` on, with the columns of its cell.
+    ///
+    /// # Errors
+    /// If they cannot be read, or say something else than the cell.
+    pub(super) async fn open_rows(
+        &self,
+        session: &SessionContext,
+        store: &Store,
+        (table, start, len): (usize, u64, u64),
+    ) -> Result<DataFrame, StepError> {
+        let missing = || StepError::new("a defect: there is no such table in the input");
+        let table = self.tables.get(table).ok_or_else(missing)?;
+        let rows = (start, len);
+        let df =
+            scan_range(session, store, &table.blob, (&table.table, &table.step), rows).await?;
+        self.with_cell(df, table)
+    }
+
+    fn with_cell(&self, df: DataFrame, table: &StoredTable) -> Result<DataFrame, StepError> {
+        if self.united { with_cell(df, self, table) } else { Ok(df) }
+    }
+
+    /// The columns by which its rows are sorted; none for united cells, which come one after the
+    /// other.
+    pub(super) fn order(&self) -> Vec<String> {
+        match self.tables.as_slice() {
+            [table] if !self.united => table.key.clone(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The stored files.
+    pub(super) fn blobs(&self) -> impl Iterator<Item = Digest> {
+        self.tables.iter().map(|table| table.blob)
+    }
 }
 
 /// A table of united cells with the columns of its cell. Where it has such a column already, its
 /// rows must say what the cell says.
 fn with_cell(
     df: DataFrame,
-    input: &Input,
-    table: &TableRef,
-    step: &str,
+    input: &StoredInput,
+    table: &StoredTable,
 ) -> Result<DataFrame, StepError> {
+    let step = table.step.as_str();
     let said: HashMap<&str, &Value> = cell_columns(&table.cell).collect();
     let own: HashSet<String> = df.schema().fields().iter().map(|f| f.name().clone()).collect();
     let mut df = df;

@@ -7,9 +7,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::compute::compute;
-use super::context::{Resources, StepContext, Surroundings};
+use super::context::{Resources, StepContext, StepTask, Surroundings};
 use super::error::RunError;
 use super::input::input_size;
+use super::spread::Embedded;
 use super::key::{StepManifests, artifact, step_key};
 use super::spending::RunSpending;
 use crate::event::EventSink;
@@ -92,7 +93,7 @@ impl Recomputation<'_> {
         }
         let key = step_key(self.plan, step, self.done)?;
         let cx = self.context(at, scratch)?;
-        compute(self.plan, at, &key, self.done, &cx, self.turn().await?).await
+        compute(self.plan, at, &key, self.done, (&cx, &Embedded), self.turn().await?).await
     }
 
     /// What a step is computed with, into `scratch`.
@@ -107,7 +108,7 @@ impl Recomputation<'_> {
             resources: self.resources,
         };
         let bytes = input_size(step, self.done).map(|(_, bytes)| bytes);
-        StepContext::new(self.plan, step, scratch, surroundings, bytes, true)
+        StepContext::new(&StepTask::of(self.plan, step), scratch, surroundings, bytes, true)
     }
 
     /// Nothing else is computed meanwhile.

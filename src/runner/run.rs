@@ -11,7 +11,7 @@ use tracing::{Instrument, debug, info_span};
 
 use super::check::check_all;
 use super::compute::compute;
-use super::context::{Resources, StepContext, Surroundings};
+use super::context::{Resources, StepContext, StepTask, Surroundings};
 use super::error::RunError;
 use super::history::RunHistory;
 use super::input::input_size;
@@ -23,6 +23,7 @@ use super::reason::reason_to_run;
 use super::remote::{Fetched, Remote};
 use super::results::RunResults;
 use super::spending::{RunSpending, may_cost};
+use super::spread::Engine;
 use super::wave::{Wave, Waves};
 use crate::digest::Digest;
 use crate::event::{EventSink, PortSummary, Reason, RunEvent, RunStatus, StepStatus, StepSummary};
@@ -48,6 +49,8 @@ pub struct RunOptions {
     pub keep_going: bool,
     /// Cancelled to stop the run.
     pub cancel: CancellationToken,
+    /// Who does the work of the steps.
+    pub engine: Arc<dyn Engine>,
     /// Where results may come from as well.
     pub remote: Option<Arc<Remote>>,
     /// What the user agreed to: a step that may do anything else to the machine fails.
@@ -485,7 +488,9 @@ impl Runner {
         let resources = Resources { memory: resources.memory / (beside + 1), ..*resources };
         let surroundings = Surroundings { events, cancel, consent, budget, resources };
         let bytes = input_size(step, done).map(|(_, bytes)| bytes);
-        let cx = StepContext::new(&self.plan, step, &self.store, surroundings, bytes, forced)?;
-        compute(&self.plan, i, &step_key, done, &cx, turn).await
+        let task = StepTask::of(&self.plan, step);
+        let cx = StepContext::new(&task, &self.store, surroundings, bytes, forced)?;
+        let engine = &*self.options.engine;
+        compute(&self.plan, i, &step_key, done, (&cx, engine), turn).await
     }
 }

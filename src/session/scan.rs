@@ -79,7 +79,7 @@ pub async fn scan_stored(
 }
 
 /// A damaged footer is an error here, before a library trusts what it says.
-fn check_stored(store: &Store, blob: &Digest) -> Result<()> {
+pub(super) fn check_stored(store: &Store, blob: &Digest) -> Result<()> {
     match store.local_blob(blob).filter(|file| file.exists()) {
         Some(file) => check_footer(&file).map_err(|why| damaged(&file, &why)),
         None => Ok(()),

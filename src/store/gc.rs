@@ -14,6 +14,7 @@ use super::manifest::{MANIFEST_VERSION, Manifest};
 use super::object::ObjectEntry;
 use super::record::RunRecord;
 use super::time::rfc3339;
+use super::work::WORK;
 use crate::digest::Digest;
 use crate::event::RunStatus;
 
@@ -91,6 +92,11 @@ impl Store {
             removals.others.extend(leases.map(|entry| entry.name));
         }
         removals.others.extend(loose.into_iter().map(|entry| entry.name));
+        // Of jobs whose run was killed.
+        let yesterday = SystemTime::now().checked_sub(DAY);
+        let left = |entry: &ObjectEntry| yesterday.is_some_and(|time| entry.modified < time);
+        let work = backend.list(WORK).await?.into_iter().filter(left);
+        removals.others.extend(work.map(|entry| entry.name));
         if let (Some(older), false) = (policy.older_than, policy.dry_run) {
             let limit = SystemTime::now().checked_sub(older);
             let old = |entry: &ObjectEntry| limit.is_some_and(|limit| entry.modified < limit);

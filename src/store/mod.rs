@@ -39,6 +39,7 @@ mod tests;
 mod time;
 mod verified;
 mod verify;
+mod work;
 
 pub use blob::BlobWriter;
 pub use content_store::Store;

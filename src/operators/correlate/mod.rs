@@ -245,6 +245,10 @@ impl BoundStep for BoundCorrelate {
         Reads::Columns(columns)
     }
 
+    fn stays(&self) -> Option<&'static str> {
+        Some("its tables are small, and its sums are taken in one order")
+    }
+
     fn lowering(&self) -> Lowering<'_> {
         Lowering::Table(self)
     }

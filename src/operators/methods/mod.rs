@@ -220,6 +220,10 @@ const FILE: &str = "__file";
 const METHOD: &str = "__method";
 
 impl RowStep for BoundMethods {
+    fn is_source(&self) -> bool {
+        true
+    }
+
     fn source(&self, cx: &LowerContext) -> Result<DataFrame, StepError> {
         let partitions = cx.session.copied_config().target_partitions();
         let files = self.source.files()?;

@@ -202,6 +202,20 @@ impl BoundStep for BoundMine {
     }
 }
 
+impl BoundMine {
+    /// The repository of a row.
+    fn task(&self, cx: &LowerContext, row: &RecordBatch) -> Task {
+        Task {
+            repo: text(row, "repo"),
+            address: text(row, "clone_url"),
+            head: text(row, "head_sha"),
+            branch: self.args.branch.clone(),
+            options: Arc::new(self.options(cx.jobs)),
+            patterns: listed(&self.args.include),
+        }
+    }
+}
+
 impl FanOutStep for BoundMine {
     fn reads(&self) -> Vec<String> {
         // A commit names its content wherever the repository is.
@@ -221,17 +235,11 @@ impl FanOutStep for BoundMine {
         cx: &'a LowerContext,
         row: RecordBatch,
     ) -> BoxFuture<'a, Result<Box<dyn FanOutWork>, FanOutError>> {
-        Box::pin(async move {
-            let task = Task {
-                repo: text(&row, "repo"),
-                address: text(&row, "clone_url"),
-                head: text(&row, "head_sha"),
-                branch: self.args.branch.clone(),
-                options: Arc::new(self.options(cx.jobs)),
-                patterns: listed(&self.args.include),
-            };
-            task.ready(cx).await
-        })
+        Box::pin(self.task(cx, &row).ready(cx))
+    }
+
+    fn refusal(&self, cx: &LowerContext, row: &RecordBatch) -> Option<FanOutError> {
+        self.task(cx, row).location(cx).err()
     }
 
     fn failed(&self, row: &RecordBatch, error: &FanOutError) -> Result<RecordBatch, StepError> {

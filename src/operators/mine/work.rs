@@ -64,6 +64,19 @@ struct MiningWork {
 type Say = Arc<dyn Fn(&str, bool) + Send + Sync>;
 
 impl Task {
+    /// Where the repository is, if the user has agreed to a look at it.
+    pub(super) fn location(&self, cx: &LowerContext) -> Result<RepositoryLocation, FanOutError> {
+        if let Some(secret) = secret_in(&self.address) {
+            let message = format!("the address must not hold {secret}");
+            let error = GitError::new(GitErrorKind::Other, message);
+            return Err(failure("fetch", &error, true));
+        }
+        let failed = |error| failure("fetch", &error, true);
+        let location = RepositoryLocation::parse(&self.address, &cx.base).map_err(failed)?;
+        check_consent(&location, cx.consent.as_ref()).map_err(failed)?;
+        Ok(location)
+    }
+
     /// Opens or fetches the repository and finds its commits.
     pub(super) async fn ready(self, cx: &LowerContext) -> Result<Box<dyn FanOutWork>, FanOutError> {
         let stop = StopOnDrop::default();
@@ -75,15 +88,7 @@ impl Task {
             })
         };
         let task = Arc::new(self);
-        if let Some(secret) = secret_in(&task.address) {
-            let message = format!("the address must not hold {secret}");
-            let error = GitError::new(GitErrorKind::Other, message);
-            return Err(failure("fetch", &error, true));
-        }
-        let location = RepositoryLocation::parse(&task.address, &cx.base)
-            .map_err(|error| failure("fetch", &error, true))?;
-        check_consent(&location, cx.consent.as_ref())
-            .map_err(|error| failure("fetch", &error, true))?;
+        let location = task.location(cx)?;
         let folder = matches!(location, RepositoryLocation::Folder(_));
         let ready = {
             let (task, say, stop) = (Arc::clone(&task), Arc::clone(&say), stop.flag());

@@ -166,6 +166,21 @@ pub(super) async fn open<'a>(
     Ok(RowRun { ports, cx, reader, columns, evaluator, results, subscribers, rows, expected })
 }
 
+/// Computes the rows that have no result and stores the results in parts; no table is put together.
+///
+/// # Errors
+/// If a row cannot be read or computed, or the store fails.
+pub(super) async fn fill(
+    cx: &StepContext,
+    row: &dyn RowStep,
+    input: RowInput,
+    recipe: Digest,
+) -> Result<RowCounts, RunError> {
+    let mut run = open(cx, row, input, recipe).await?;
+    run.ports.clear();
+    run.compute().await
+}
+
 impl RowRun<'_> {
     /// Computes the rows that have no result, stores the results in parts, and sends all rows to
     /// the ports, which are read meanwhile. Their streams end when all rows have been sent; after

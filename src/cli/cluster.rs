@@ -1,0 +1,123 @@
+//! `cluster`: the processes of a cluster.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use clap::{Args, Subcommand};
+use tokio_util::sync::CancellationToken;
+
+use super::StoreArgs;
+use super::context::{Exit, fail, fail_cache, note, open_store};
+use super::resources::{MemoryArgs, all_threads};
+use super::signals::watch_signals;
+use super::store_places::StorePlaces;
+use crate::cluster::{ClusterError, ExecutorOptions, run_executor, run_scheduler};
+use crate::operators::REGISTRY;
+use crate::runner::{Resources, Worker, build_stamp};
+use crate::store::StoreLocation;
+use crate::visible::escape;
+
+/// The port of a scheduler if none is named.
+const PORT: u16 = 50050;
+
+#[derive(Subcommand)]
+pub(crate) enum ClusterVerb {
+    /// Run the scheduler, which gives the work of runs to executors.
+    Scheduler(SchedulerArgs),
+    /// Run an executor, which does work. It runs whatever a run sends: on private networks only.
+    Executor(ExecutorArgs),
+}
+
+#[derive(Args)]
+pub(crate) struct SchedulerArgs {
+    /// Where to listen. Everyone who reaches it can have any plan executed.
+    #[arg(long, value_name = "ADDRESS", default_value_t = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), PORT))]
+    bind: SocketAddr,
+}
+
+#[derive(Args)]
+pub(crate) struct ExecutorArgs {
+    /// The scheduler: df://HOST:PORT.
+    #[arg(long, value_name = "URL", env = "GALERAS_ENGINE", default_value_t = format!("df://127.0.0.1:{PORT}"))]
+    scheduler: String,
+    #[command(flatten)]
+    store: StoreArgs,
+    /// The address under which the cluster knows it.
+    #[arg(long, value_name = "ADDRESS", default_value_t = Ipv4Addr::LOCALHOST.into())]
+    bind: IpAddr,
+    /// Items of work that it does side by side (default: one for each processor).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    slots: Option<u16>,
+    #[command(flatten)]
+    memory: MemoryArgs,
+    /// Its name in messages (default: the machine's name and the number of the process).
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+}
+
+pub(crate) async fn cluster(verb: ClusterVerb) -> Exit {
+    match verb {
+        ClusterVerb::Scheduler(args) => scheduler(args).await,
+        ClusterVerb::Executor(args) => executor(args).await,
+    }
+}
+
+async fn scheduler(args: SchedulerArgs) -> Exit {
+    let stop = CancellationToken::new();
+    watch_signals(stop.clone());
+    let ready = |address| note(&format!("ready: scheduler at df://{address}, {}", build()));
+    ended(run_scheduler(args.bind, stop, ready).await)
+}
+
+async fn executor(args: ExecutorArgs) -> Exit {
+    let location = &args.store.cache;
+    if let Ok(StoreLocation::Memory(_)) = StoreLocation::parse(location) {
+        return fail("a store in memory cannot be shared", Exit::Invalid);
+    }
+    let Some(scheduler) = host_and_port(&args.scheduler) else {
+        let error = ClusterError::Address(args.scheduler);
+        return fail(&error.to_string(), Exit::Invalid);
+    };
+    let store = match open_store(location).await {
+        Ok(store) => store,
+        Err(exit) => return exit,
+    };
+    let downloads = match StorePlaces::of(location) {
+        Ok(places) => places.downloads,
+        Err(error) => return fail_cache(&error),
+    };
+    let slots = args.slots.map_or_else(all_threads, usize::from);
+    let name = args.name.unwrap_or_else(|| format!("{}-{}", host_name(), std::process::id()));
+    let resources = Resources { jobs: slots, memory: args.memory.bytes() / slots };
+    let worker = Worker::new(name.clone(), REGISTRY, store, downloads, resources);
+    let options =
+        ExecutorOptions { scheduler, bind: args.bind, slots, ..ExecutorOptions::default() };
+    let known = args.scheduler;
+    let ready = move || {
+        let name = escape(&name).into_owned();
+        note(&format!("ready: executor {name} of {}, {slots} slots, {}", escape(&known), build()));
+    };
+    ended(run_executor(options, worker, ready).await)
+}
+
+fn build() -> String {
+    build_stamp(&REGISTRY)
+}
+
+fn ended(result: Result<(), ClusterError>) -> Exit {
+    match result {
+        Ok(()) => Exit::Done,
+        Err(error) => fail(&error.to_string(), Exit::Failed),
+    }
+}
+
+fn host_and_port(address: &str) -> Option<(String, u16)> {
+    let (host, port) = address.strip_prefix("df://")?.trim_end_matches('/').rsplit_once(':')?;
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    Some((host.to_string(), port.parse().ok()?)).filter(|(host, _)| !host.is_empty())
+}
+
+/// The name of the machine, as far as it can be known.
+fn host_name() -> String {
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    if name.is_empty() { "executor".into() } else { name }
+}

@@ -1,0 +1,58 @@
+//! `--engine`: who does the work of a run.
+
+use std::sync::Arc;
+
+use clap::Args;
+
+use super::context::{Exit, fail};
+use crate::operator::BoundStep;
+use crate::runner::{Embedded, Engine, Placement};
+use crate::store::StoreLocation;
+
+/// Who does the work.
+#[derive(Args, Clone, Debug)]
+pub(super) struct EngineArgs {
+    /// Have the work done by the cluster at this address, df://HOST:PORT, whose executors use the
+    /// same store (default: by this process).
+    #[arg(long, value_name = "URL", env = "GALERAS_ENGINE")]
+    engine: Option<String>,
+}
+
+impl EngineArgs {
+    /// The address, if work is handed out.
+    pub(super) fn address(&self) -> Option<&str> {
+        self.engine.as_deref()
+    }
+
+    /// Who would do a step, if work is handed out.
+    pub(super) fn place(&self, step: &dyn BoundStep) -> Option<String> {
+        self.engine.as_ref().map(|_| Placement::of(step).describe())
+    }
+
+    /// The engine for a run on this store; shows why there cannot be one.
+    pub(super) fn open(&self, cache: &str) -> Result<Arc<dyn Engine>, Exit> {
+        let Some(address) = &self.engine else { return Ok(Arc::new(Embedded)) };
+        if let Ok(StoreLocation::Memory(_)) = StoreLocation::parse(cache) {
+            let message = "a store in memory cannot be shared with executors; give --cache a folder \
+                           that they see, or a bucket";
+            return Err(fail(message, Exit::Invalid));
+        }
+        cluster(address)
+    }
+}
+
+#[cfg(feature = "cluster")]
+fn cluster(address: &str) -> Result<Arc<dyn Engine>, Exit> {
+    use crate::cluster::ClusterEngine;
+    use crate::operators::REGISTRY;
+    match ClusterEngine::new(address, &REGISTRY) {
+        Ok(engine) => Ok(Arc::new(engine)),
+        Err(error) => Err(fail(&error.to_string(), Exit::Invalid)),
+    }
+}
+
+#[cfg(not(feature = "cluster"))]
+fn cluster(_: &str) -> Result<Arc<dyn Engine>, Exit> {
+    let message = "this build of galeras knows no clusters\nhelp: build it with `--features cluster`";
+    Err(fail(message, Exit::Invalid))
+}

@@ -1,0 +1,61 @@
+//! Plans of work on their way: the name of the job, and nothing else.
+
+use std::fmt;
+use std::sync::Arc;
+
+use ballista_core::serde::BallistaPhysicalExtensionCodec;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::TaskContext;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion_proto::physical_plan::PhysicalExtensionCodec;
+
+use super::work_exec::{WorkExec, Workshop};
+
+/// What the bytes of our plan begin with; those of Ballista's are messages that never do.
+const MARK: &[u8] = b"galeras-work:";
+
+/// Knows our plan, and leaves all others to Ballista.
+pub(super) struct WorkCodec {
+    ballista: BallistaPhysicalExtensionCodec,
+    /// Who does the work, in an executor.
+    workshop: Option<Workshop>,
+}
+
+impl WorkCodec {
+    pub(super) fn new(workshop: Option<Workshop>) -> Self {
+        Self { ballista: BallistaPhysicalExtensionCodec::default(), workshop }
+    }
+}
+
+impl fmt::Debug for WorkCodec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkCodec").finish_non_exhaustive()
+    }
+}
+
+impl PhysicalExtensionCodec for WorkCodec {
+    fn try_decode(
+        &self,
+        bytes: &[u8],
+        inputs: &[Arc<dyn ExecutionPlan>],
+        context: &TaskContext,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let Some(job) = bytes.strip_prefix(MARK) else {
+            return self.ballista.try_decode(bytes, inputs, context);
+        };
+        let unreadable = || DataFusionError::Internal("a plan of work cannot be read".into());
+        let job = std::str::from_utf8(job).map_err(|_| unreadable())?;
+        let [numbers] = inputs else { return Err(unreadable()) };
+        let (job, numbers) = (job.to_string(), Arc::clone(numbers));
+        Ok(Arc::new(WorkExec::new(job, numbers, self.workshop.clone())))
+    }
+
+    fn try_encode(&self, node: Arc<dyn ExecutionPlan>, bytes: &mut Vec<u8>) -> Result<()> {
+        let Some(work) = node.downcast_ref::<WorkExec>() else {
+            return self.ballista.try_encode(node, bytes);
+        };
+        bytes.extend_from_slice(MARK);
+        bytes.extend_from_slice(work.job.as_bytes());
+        Ok(())
+    }
+}

@@ -1,0 +1,87 @@
+//! A process that does items.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ballista_core::config::TaskSchedulingPolicy;
+use ballista_executor::executor_process::{ExecutorProcessConfig, start_executor_process};
+use ballista_executor::health::ExecutorHealth;
+use tokio::runtime::Handle;
+
+use super::codec::WorkCodec;
+use super::work_exec::Workshop;
+use super::{ClusterError, LOST_AFTER};
+use crate::runner::Worker;
+use crate::scratch::ScratchFolder;
+
+/// How an executor is run.
+#[derive(Clone, Debug)]
+pub struct ExecutorOptions {
+    /// The host and the port of the scheduler.
+    pub scheduler: (String, u16),
+    /// Where it listens for other executors; nothing of ours is fetched from there.
+    pub bind: IpAddr,
+    /// Items that it does side by side.
+    pub slots: usize,
+    /// For how many seconds it waits for the scheduler at its start.
+    pub patience: u16,
+}
+
+impl Default for ExecutorOptions {
+    fn default() -> Self {
+        let (scheduler, bind) = ((String::from("127.0.0.1"), 50050), Ipv4Addr::LOCALHOST.into());
+        Self { scheduler, bind, slots: 1, patience: 60 }
+    }
+}
+
+/// Runs an executor until it is stopped by a signal; then it ends what it has begun. `ready` is
+/// called when the scheduler knows it.
+///
+/// # Errors
+/// If the scheduler cannot be reached, or Ballista gives up.
+pub async fn run_executor(
+    options: ExecutorOptions,
+    worker: Worker,
+    ready: impl FnOnce() + Send + 'static,
+) -> Result<(), ClusterError> {
+    let folder = ScratchFolder::create()
+        .map_err(|source| ClusterError::Listen { address: "a temporary folder".into(), source })?;
+    let workshop = Workshop { worker: Arc::new(worker), runtime: Handle::current() };
+    let health = ExecutorHealth::new();
+    let config = ExecutorProcessConfig {
+        bind_host: options.bind.to_string(),
+        external_host: Some(options.bind.to_string()),
+        port: free_port(options.bind)?,
+        grpc_port: free_port(options.bind)?,
+        scheduler_host: options.scheduler.0,
+        scheduler_port: options.scheduler.1,
+        scheduler_connect_timeout_seconds: options.patience,
+        vcores: options.slots,
+        task_scheduling_policy: TaskSchedulingPolicy::PullStaged,
+        work_dir: Some(PathBuf::from(folder.path()).to_string_lossy().into_owned()),
+        executor_heartbeat_interval_seconds: LOST_AFTER / 5,
+        // Our items keep to a memory of their own.
+        memory_pool_size: Some(0),
+        override_physical_codec: Some(Arc::new(WorkCodec::new(Some(workshop)))),
+        health: health.clone(),
+        ..ExecutorProcessConfig::default()
+    };
+    let told = tokio::spawn(async move {
+        while !health.is_ready() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        ready();
+    });
+    let ended = start_executor_process(Arc::new(config)).await;
+    told.abort();
+    Ok(ended?)
+}
+
+/// A port that nobody listens at now.
+fn free_port(bind: IpAddr) -> Result<u16, ClusterError> {
+    let listen = |source| ClusterError::Listen { address: bind.to_string(), source };
+    let listener = TcpListener::bind(SocketAddr::new(bind, 0)).map_err(listen)?;
+    Ok(listener.local_addr().map_err(listen)?.port())
+}

@@ -1,0 +1,52 @@
+//! The process that knows which executors there are, and gives them items.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use ballista_core::config::TaskSchedulingPolicy;
+use ballista_scheduler::cluster::BallistaCluster;
+use ballista_scheduler::config::SchedulerConfig;
+use ballista_scheduler::scheduler_process::{create_scheduler, start_grpc_service_with_listener};
+use datafusion_proto::protobuf::{LogicalPlanNode, PhysicalPlanNode};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::codec::WorkCodec;
+use super::{ClusterError, LOST_AFTER};
+
+/// Runs a scheduler until it is stopped. `ready` is given the address at which it listens.
+///
+/// # Errors
+/// If it cannot listen there, or Ballista gives up.
+pub async fn run_scheduler(
+    bind: SocketAddr,
+    stop: CancellationToken,
+    ready: impl FnOnce(SocketAddr),
+) -> Result<(), ClusterError> {
+    let listen = |source| ClusterError::Listen { address: bind.to_string(), source };
+    let listener = TcpListener::bind(bind).await.map_err(listen)?;
+    let address = listener.local_addr().map_err(listen)?;
+    let config = SchedulerConfig {
+        bind_host: address.ip().to_string(),
+        external_host: address.ip().to_string(),
+        bind_port: address.port(),
+        scheduling_policy: TaskSchedulingPolicy::PullStaged,
+        executor_timeout_seconds: LOST_AFTER,
+        expire_dead_executor_interval_seconds: LOST_AFTER / 5,
+        // The coordinator knows when it has waited long enough.
+        no_executors_grace_period_seconds: 24 * 3600,
+        override_physical_codec: Some(Arc::new(WorkCodec::new(None))),
+        // An item is tried again by the coordinator, which knows why it failed.
+        task_max_failures: 8,
+        stage_max_failures: 64,
+        ..SchedulerConfig::default()
+    };
+    let config = Arc::new(config);
+    let cluster = BallistaCluster::new_from_config(&config).await?;
+    let scheduler = create_scheduler::<LogicalPlanNode, PhysicalPlanNode>(cluster, config).await?;
+    ready(address);
+    tokio::select! {
+        ended = start_grpc_service_with_listener(listener, scheduler) => Ok(ended?),
+        () = stop.cancelled() => Ok(()),
+    }
+}
