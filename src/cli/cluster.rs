@@ -118,6 +118,7 @@ fn host_and_port(address: &str) -> Option<(String, u16)> {
 
 /// The name of the machine, as far as it can be known.
 fn host_name() -> String {
-    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    if name.is_empty() { "executor".into() } else { name }
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let name = name.or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default();
+    if name.trim().is_empty() { "executor".into() } else { name.trim().to_string() }
 }

@@ -49,6 +49,8 @@ mod screen;
 mod signals;
 mod signers;
 mod sizes;
+#[cfg(test)]
+mod spread_tests;
 mod stats;
 mod stdout;
 mod store_places;

@@ -1,0 +1,235 @@
+//! Steps whose work is handed out give the tables that they give when nothing is, whatever happens
+//! to those who do it.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use futures::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
+
+use crate::digest::Digest;
+use crate::event::{EventSink, RunEvent, RunStatus};
+use crate::operator::FullConsent;
+use crate::operators::REGISTRY;
+use crate::plan::{Plan, PlanSettings, plan};
+use crate::runner::{
+    Embedded, Engine, EngineError, Resources, RunOptions, RunOutcome, Worker, build_stamp, run,
+};
+use crate::store::Store;
+
+const WORKFLOW: &str = "
+name: spread
+steps:
+  rows: {op: read, with: {files: [rows.csv]}}
+  parsed: {op: ast, from: rows}
+  kept:
+    op: sql
+    from: parsed
+    with: {query: \"select id, code, n_tokens, filler from input where n_tokens > 5\"}
+  counts: {op: describe, from: kept}
+  both: {op: union, from: {a: parsed, b: parsed}}
+";
+
+/// What an engine in this process does with its items.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Mood {
+    Plain,
+    /// Every item twice, side by side.
+    Twice,
+    /// At first it does every third item only, and says that it did all.
+    Lazy,
+    /// At first it cannot be reached, and later it forgets the job in the middle.
+    Shaky,
+    /// It does nothing, and says that it did all.
+    Idle,
+}
+
+#[derive(Debug)]
+struct Inside {
+    worker: Arc<Worker>,
+    mood: Mood,
+    build: String,
+    calls: AtomicU32,
+    /// Items that were asked for, with those that were asked for again.
+    items: AtomicU32,
+}
+
+impl Engine for Inside {
+    fn address(&self) -> Option<&str> {
+        Some("df://inside")
+    }
+
+    fn build(&self) -> &str {
+        &self.build
+    }
+
+    fn scatter<'a>(
+        &'a self,
+        job: &'a str,
+        items: &'a [u32],
+    ) -> BoxFuture<'a, Result<(), EngineError>> {
+        let call = self.calls.fetch_add(1, Ordering::SeqCst);
+        self.items.fetch_add(items.len() as u32, Ordering::SeqCst);
+        let lost = || Err(EngineError::Unreachable("it went away".into()));
+        Box::pin(async move {
+            match self.mood {
+                Mood::Idle => return Ok(()),
+                Mood::Shaky if call == 0 => return lost(),
+                _ => {}
+            }
+            for (at, item) in items.iter().enumerate() {
+                match self.mood {
+                    Mood::Lazy if call % 2 == 0 && at % 3 > 0 => continue,
+                    Mood::Shaky if call == 1 && at > items.len() / 2 => return lost(),
+                    Mood::Twice => {
+                        let twice = tokio::join!(
+                            self.worker.perform(job, *item),
+                            self.worker.perform(job, *item)
+                        );
+                        twice.0.and(twice.1).unwrap();
+                    }
+                    _ => self.worker.perform(job, *item).await.unwrap(),
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+#[derive(Default)]
+struct Events(Mutex<Vec<RunEvent>>);
+
+impl EventSink for Events {
+    fn send(&self, event: RunEvent) {
+        self.0.lock().unwrap().push(event);
+    }
+}
+
+async fn planned(folder: &Path) -> Arc<Plan> {
+    let settings = PlanSettings {
+        downloads: folder.join("downloads"),
+        working_dir: folder.to_path_buf(),
+        ..PlanSettings::default()
+    };
+    let (plan, diagnostics) = plan(&folder.join("w.yaml"), REGISTRY, &settings).await;
+    assert!(diagnostics.is_empty(), "{:?}", diagnostics.as_slice());
+    Arc::new(plan.unwrap())
+}
+
+async fn ran(plan: &Arc<Plan>, store: &Store, engine: Arc<dyn Engine>) -> (RunOutcome, Vec<RunEvent>) {
+    let events = Arc::new(Events::default());
+    let options = RunOptions {
+        resources: Resources { jobs: 2, memory: 1 << 30 },
+        select: None,
+        force: Default::default(),
+        outputs: None,
+        remembered: None,
+        keep_going: false,
+        cancel: CancellationToken::new(),
+        engine,
+        remote: None,
+        consent: Arc::new(FullConsent),
+        started: Instant::now(),
+        events: Arc::clone(&events) as Arc<dyn EventSink>,
+    };
+    let outcome = run(Arc::clone(plan), store.clone(), options).await;
+    let events = std::mem::take(&mut *events.0.lock().unwrap());
+    (outcome, events)
+}
+
+fn digests(outcome: &RunOutcome) -> Vec<Vec<(String, Digest, u64)>> {
+    assert_eq!(outcome.status, RunStatus::Ok, "{:?}", outcome.steps);
+    let ports = |step: &crate::event::StepSummary| {
+        step.ports.iter().map(|port| (port.port.clone(), port.digest, port.rows)).collect()
+    };
+    outcome.steps.iter().map(ports).collect()
+}
+
+/// A folder with the workflow and 3,000 rows, which do not compress well.
+fn project() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let mut rows = String::from("id,code,filler\n");
+    for row in 0..3_000_u32 {
+        let filler: String = (0..10_u32)
+            .map(|part| blake3::hash(&[row.to_le_bytes(), part.to_le_bytes()].concat()).to_hex().to_string())
+            .collect();
+        let code = match row % 7 {
+            0 => "x = (\n".to_string(),
+            _ => format!("def f{row}(a, b):\n    return a + {row} * b\n"),
+        };
+        writeln!(rows, "{row:06},\"{code}\",{filler}").unwrap();
+    }
+    std::fs::write(folder.path().join("rows.csv"), rows).unwrap();
+    std::fs::write(folder.path().join("w.yaml"), WORKFLOW).unwrap();
+    folder
+}
+
+fn inside(store: &Store, folder: &Path, mood: Mood, build: Option<&str>) -> Arc<Inside> {
+    let resources = Resources { jobs: 2, memory: 1 << 30 };
+    let downloads = folder.join("downloads");
+    let name = "worker-1".to_string();
+    let worker = Arc::new(Worker::new(name, REGISTRY, store.clone(), downloads, resources));
+    let build = build.map_or_else(|| build_stamp(&REGISTRY), str::to_string);
+    Arc::new(Inside { worker, mood, build, calls: AtomicU32::new(0), items: AtomicU32::new(0) })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn the_tables_are_those_of_an_embedded_run_whatever_happens_on_the_way() {
+    let folder = project();
+    let plan = planned(folder.path()).await;
+    let store = async |name: &str| {
+        Store::open(&folder.path().join(name).to_string_lossy()).await.unwrap()
+    };
+    let alone = ran(&plan, &store("alone").await, Arc::new(Embedded)).await.0;
+    let expected = digests(&alone);
+    for mood in [Mood::Plain, Mood::Twice, Mood::Lazy, Mood::Shaky] {
+        let store = store(&format!("{mood:?}")).await;
+        let engine = inside(&store, folder.path(), mood, None);
+        let (outcome, events) = ran(&plan, &store, Arc::clone(&engine) as Arc<dyn Engine>).await;
+        assert_eq!(digests(&outcome), expected, "{mood:?}");
+        let parsed = outcome.steps.iter().find(|step| step.step == "parsed").unwrap();
+        assert_eq!((parsed.computed_rows, parsed.reused_rows), (3_000, 0), "{mood:?}");
+        // The rows of `parsed` in ranges; it, `kept`, `counts` and `both` as a whole.
+        assert!(engine.items.load(Ordering::SeqCst) >= 12 + 4, "{mood:?}: {engine:?}");
+        let by_worker = |event: &RunEvent| {
+            matches!(event, RunEvent::Activity { text, .. } if text.contains("worker-1"))
+        };
+        assert!(events.iter().any(by_worker), "{mood:?}");
+        // Nothing that was said on the way is left, and the next run computes nothing.
+        assert!(!folder.path().join(format!("{mood:?}/work")).join("x").exists());
+        let left = std::fs::read_dir(folder.path().join(format!("{mood:?}/work"))).unwrap();
+        assert_eq!(left.count(), 0, "{mood:?}");
+        let (again, _) = ran(&plan, &store, engine).await;
+        assert!(again.steps.iter().all(|step| step.computed_rows == 0), "{mood:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn a_run_whose_items_nobody_does_ends_and_says_so() {
+    let folder = project();
+    let plan = planned(folder.path()).await;
+    let store = Store::open(&folder.path().join("idle").to_string_lossy()).await.unwrap();
+    let engine = inside(&store, folder.path(), Mood::Idle, None);
+    let (outcome, _) = ran(&plan, &store, engine).await;
+    assert_eq!(outcome.status, RunStatus::Failed);
+    let failed = outcome.steps.iter().find(|step| step.detail.is_some()).unwrap();
+    let detail = failed.detail.as_deref().unwrap();
+    assert!(failed.step == "parsed" && detail.contains("nobody ended them"), "{detail}");
+    assert!(detail.contains("the same store"), "{detail}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn a_worker_of_another_build_is_refused_by_name() {
+    let folder = project();
+    let plan = planned(folder.path()).await;
+    let store = Store::open(&folder.path().join("other").to_string_lossy()).await.unwrap();
+    let engine = inside(&store, folder.path(), Mood::Plain, Some("galeras 9.9.9 for a toaster"));
+    let (outcome, _) = ran(&plan, &store, engine).await;
+    assert_eq!(outcome.status, RunStatus::Failed);
+    let failed = outcome.steps.iter().find(|step| step.detail.is_some()).unwrap();
+    let detail = failed.detail.as_deref().unwrap();
+    assert!(detail.contains("worker-1 is galeras") && detail.contains("9.9.9"), "{detail}");
+}

@@ -1,0 +1,194 @@
+"""The same digests on a cluster, whatever happens to its processes.
+
+What it shows: a workflow that mines three repositories, computes features, validates, removes
+near duplicates, cuts, prompts, asks a model on loopback, scores, describes, queries and regresses
+gives the digests of an embedded run on 1, 2 and 4 executors; with an executor killed at random
+moments; with one stopped for longer than it may be silent; with all executors killed and started
+anew; with the scheduler killed and started anew; with the coordinator killed, and the workflow run
+again. Every question to the model is asked once, whatever happens. A secret that was planted into
+the environment of all processes is in no file that they wrote.
+
+How to run it: `python3 tests/scripts/cluster.py [--galeras PATH] [--kills 20] [--commits 150]
+[--seed 1] [--only CASE]`, with a build that has the feature `cluster`. Needs the `git` program.
+
+What it prints: a line for each case, how long it took, and how many rows were computed twice. Exit
+code 1 if anything does not hold.
+"""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from chaos.servers import World  # noqa: E402
+from cluster.processes import Cluster  # noqa: E402
+from cluster.workload import write_workload  # noqa: E402
+from harness import Run, Verdict, arguments, command, environment, parse_events, work_folder  # noqa: E402
+
+SECRET = "PLANTED-SECRET-7c1f"
+# Executors may be silent for 15 seconds.
+SILENCE = 20
+
+
+class Cases:
+    """The cases, each in a folder with a store of its own."""
+
+    def __init__(self, args, work: Path) -> None:
+        self.galeras, self.work = args.galeras, work
+        self.rng = random.Random(args.seed)
+        self.verdict = Verdict()
+        self.world = World(work, 0, 0.002, 0.0)
+        self.workflow = write_workload(work / "project", self.world, args.commits)
+        self.expected: dict = {}
+        self.rows: dict = {}
+        self.seconds = 0.0
+
+    def start(self, cache: Path, key: str, *more: str) -> subprocess.Popen:
+        run = command(self.galeras, self.workflow, cache, *more)
+        env = environment() | {"CLUSTER_KEY": key, "PLANTED": SECRET}
+        return subprocess.Popen(
+            run, cwd=self.work, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    def finish(self, process: subprocess.Popen, started: float) -> Run:
+        try:
+            out, err = process.communicate(timeout=600)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, err = process.communicate()
+            self.verdict.check(False, "a run takes longer than ten minutes")
+        return Run(process.returncode, time.perf_counter() - started, parse_events(out), err)
+
+    def run(self, cache: Path, key: str, *more: str) -> Run:
+        started = time.perf_counter()
+        return self.finish(self.start(cache, key, *more), started)
+
+    def embedded(self) -> None:
+        run = self.run(self.work / "embedded", "embedded")
+        if run.code != 0:
+            sys.exit(f"the embedded run ended with {run.code}\n{run.stderr}")
+        self.expected, self.seconds = run.digests, run.wall
+        self.rows = parts(self.work / "embedded")
+        self.questions = sum(self.world.asked("embedded").values())
+        rows = sum(step["computed_rows"] for step in run.steps.values())
+        print(f"embedded: {run.wall:.1f} s, {rows} rows, {self.questions} questions", flush=True)
+
+    def case(self, name: str, executors: int, trouble=None, again: bool = False) -> None:
+        """A run on a cluster of its own, with `trouble` in a thread; `again`: and once more."""
+        folder = self.work / name
+        cluster = Cluster(self.galeras, folder, str(folder / "store"), {"PLANTED": SECRET})
+        for _ in range(executors):
+            cluster.add()
+        started = time.perf_counter()
+        process = self.start(folder / "store", name, "--engine", cluster.address)
+        thread = None
+        if trouble:
+            thread = threading.Thread(target=trouble, args=(cluster, process))
+            thread.start()
+        run = self.finish(process, started)
+        if thread:
+            thread.join()
+        if again:
+            run = self.run(folder / "store", name, "--engine", cluster.address)
+        self.judge(name, run, folder)
+        codes = cluster.end()
+        killed = [code for code in codes if code not in (0, -signal.SIGKILL)]
+        self.verdict.check(not killed, f"{name}: executors ended with {killed}")
+        logs = " ".join(path.read_text(errors="replace") for path in folder.glob("*.log"))
+        self.verdict.check("panicked" not in logs, f"{name}: a panic in the logs")
+
+    def judge(self, name: str, run: Run, folder: Path) -> None:
+        check = self.verdict.check
+        if not check(run.code == 0, f"{name}: exit {run.code}: {reasons(run)}"):
+            return
+        for port, digest in self.expected.items():
+            check(run.digests.get(port) == digest, f"{name}: {port} has another digest")
+        asked = self.world.asked(name)
+        check(set(asked.values()) <= {1}, f"{name}: a question was asked twice")
+        check(len(asked) == self.questions, f"{name}: {len(asked)} questions")
+        work = folder / "store" / "work"
+        left = [path for path in work.rglob("*") if path.is_file()] if work.exists() else []
+        check(not left or "coordinator" in name, f"{name}: {len(left)} files of jobs are left")
+        found = subprocess.run(["grep", "-rlE", SECRET, str(folder)], capture_output=True)
+        check(not found.stdout, f"{name}: the secret is in {found.stdout.decode()[:200]}")
+        twice = sum(rows - self.rows.get(at, 0) for at, rows in parts(folder / "store").items())
+        spread = sum("executor-" in e.get("text", "") for e in run.events)
+        print(f"{name}: {run.wall:.1f} s, {twice} rows twice, {spread} items told", flush=True)
+
+
+def parts(store: Path) -> dict:
+    """Recipe -> the rows of its parts."""
+    rows: dict = {}
+    for path in store.glob("memo/*/*/*.json"):
+        recipe = path.parent.name
+        rows[recipe] = rows.get(recipe, 0) + json.loads(path.read_text())["rows"]
+    return rows
+
+
+def reasons(run: Run) -> str:
+    failed = [e for e in run.events if e.get("status") == "failed" and "step" in e]
+    return "; ".join(f"{e['step']}: {e.get('detail')}" for e in failed) or run.stderr[-500:]
+
+
+def main() -> int:
+    parser = arguments(__doc__)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--commits", type=int, default=150)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="")
+    args = parser.parse_args()
+    os.environ.pop("CLUSTER_KEY", None)
+    cases = Cases(args, work_folder(args))
+    cases.embedded()
+    span = max(cases.seconds, 2.0)
+
+    def kill_one(cluster: Cluster, _) -> None:
+        time.sleep(cases.rng.uniform(0.2, span))
+        at = cases.rng.randrange(len(cluster.executors))
+        cluster.executors[at].kill()
+
+    def pause_one(cluster: Cluster, _) -> None:
+        time.sleep(cases.rng.uniform(0.2, span / 2))
+        cluster.executors[0].send(signal.SIGSTOP)
+        time.sleep(SILENCE)
+        cluster.executors[0].send(signal.SIGCONT)
+
+    def kill_all(cluster: Cluster, _) -> None:
+        time.sleep(cases.rng.uniform(0.2, span / 2))
+        for executor in cluster.executors:
+            executor.kill()
+        time.sleep(2)
+        for at in range(len(cluster.executors)):
+            cluster.replace(at)
+
+    def kill_scheduler(cluster: Cluster, _) -> None:
+        time.sleep(cases.rng.uniform(0.2, span / 2))
+        cluster.restart_scheduler()
+
+    def kill_coordinator(_, process: subprocess.Popen) -> None:
+        time.sleep(cases.rng.uniform(0.5, span))
+        process.kill()
+
+    plan = [(f"executors-{n}", n, None, False) for n in (1, 2, 4)]
+    plan += [(f"kill-{n}", 2, kill_one, False) for n in range(args.kills)]
+    plan += [
+        ("pause", 2, pause_one, False),
+        ("kill-all", 2, kill_all, False),
+        ("kill-scheduler", 2, kill_scheduler, False),
+        ("kill-coordinator", 2, kill_coordinator, True),
+    ]
+    for name, executors, trouble, again in plan:
+        if name.startswith(args.only):
+            cases.case(name, executors, trouble, again)
+    return cases.verdict.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""What `cluster.py` and `benches/cluster_speed.py` are made of."""
