@@ -53,6 +53,7 @@ fn cluster(address: &str) -> Result<Arc<dyn Engine>, Exit> {
 
 #[cfg(not(feature = "cluster"))]
 fn cluster(_: &str) -> Result<Arc<dyn Engine>, Exit> {
-    let message = "this build of galeras knows no clusters\nhelp: build it with `--features cluster`";
+    let message =
+        "this build of galeras knows no clusters\nhelp: build it with `--features cluster`";
     Err(fail(message, Exit::Invalid))
 }

@@ -7,10 +7,10 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::allow::{AllowArgs, trust};
-use super::engine_args::EngineArgs;
 use super::context::{
     Exit, Surveyed, fail, fail_run, fail_unknown, plan_file, print, print_json, show_diagnostics,
 };
+use super::engine_args::EngineArgs;
 use super::recall::LookArgs;
 use super::remote_args::RemoteArgs;
 use super::requests::PlannedRequests;

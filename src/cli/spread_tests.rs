@@ -119,7 +119,11 @@ async fn planned(folder: &Path) -> Arc<Plan> {
     Arc::new(plan.unwrap())
 }
 
-async fn ran(plan: &Arc<Plan>, store: &Store, engine: Arc<dyn Engine>) -> (RunOutcome, Vec<RunEvent>) {
+async fn ran(
+    plan: &Arc<Plan>,
+    store: &Store,
+    engine: Arc<dyn Engine>,
+) -> (RunOutcome, Vec<RunEvent>) {
     let events = Arc::new(Events::default());
     let options = RunOptions {
         resources: Resources { jobs: 2, memory: 1 << 30 },
@@ -154,7 +158,9 @@ fn project() -> tempfile::TempDir {
     let mut rows = String::from("id,code,filler\n");
     for row in 0..3_000_u32 {
         let filler: String = (0..10_u32)
-            .map(|part| blake3::hash(&[row.to_le_bytes(), part.to_le_bytes()].concat()).to_hex().to_string())
+            .map(|part| {
+                blake3::hash(&[row.to_le_bytes(), part.to_le_bytes()].concat()).to_hex().to_string()
+            })
             .collect();
         let code = match row % 7 {
             0 => "x = (\n".to_string(),
@@ -180,9 +186,8 @@ fn inside(store: &Store, folder: &Path, mood: Mood, build: Option<&str>) -> Arc<
 async fn the_tables_are_those_of_an_embedded_run_whatever_happens_on_the_way() {
     let folder = project();
     let plan = planned(folder.path()).await;
-    let store = async |name: &str| {
-        Store::open(&folder.path().join(name).to_string_lossy()).await.unwrap()
-    };
+    let store =
+        async |name: &str| Store::open(&folder.path().join(name).to_string_lossy()).await.unwrap();
     let alone = ran(&plan, &store("alone").await, Arc::new(Embedded)).await.0;
     let expected = digests(&alone);
     for mood in [Mood::Plain, Mood::Twice, Mood::Lazy, Mood::Shaky] {
@@ -194,9 +199,7 @@ async fn the_tables_are_those_of_an_embedded_run_whatever_happens_on_the_way() {
         assert_eq!((parsed.computed_rows, parsed.reused_rows), (3_000, 0), "{mood:?}");
         // The rows of `parsed` in ranges; it, `kept`, `counts` and `both` as a whole.
         assert!(engine.items.load(Ordering::SeqCst) >= 12 + 4, "{mood:?}: {engine:?}");
-        let by_worker = |event: &RunEvent| {
-            matches!(event, RunEvent::Activity { text, .. } if text.contains("worker-1"))
-        };
+        let by_worker = |event: &RunEvent| matches!(event, RunEvent::Activity { text, .. } if text.contains("worker-1"));
         assert!(events.iter().any(by_worker), "{mood:?}");
         // Nothing that was said on the way is left, and the next run computes nothing.
         assert!(!folder.path().join(format!("{mood:?}/work")).join("x").exists());

@@ -63,7 +63,8 @@ impl ClusterEngine {
 
     async fn connect(&self) -> Result<Scheduler, EngineError> {
         let channel = self.endpoint.connect().await.map_err(|error| {
-            let cause = crate::cause::chain(&error).last().map(ToString::to_string).unwrap_or_default();
+            let cause =
+                crate::cause::chain(&error).last().map(ToString::to_string).unwrap_or_default();
             EngineError::Unreachable(format!("the scheduler does not answer ({cause})"))
         })?;
         Ok(SchedulerGrpcClient::new(channel)
@@ -154,7 +155,9 @@ fn refused(error: &datafusion::error::DataFusionError) -> EngineError {
 fn lost(status: &tonic::Status) -> EngineError {
     let why = format!("the scheduler does not answer ({})", status.message());
     match status.code() {
-        tonic::Code::InvalidArgument | tonic::Code::FailedPrecondition | tonic::Code::Unimplemented => {
+        tonic::Code::InvalidArgument
+        | tonic::Code::FailedPrecondition
+        | tonic::Code::Unimplemented => {
             EngineError::Refused(format!("the scheduler refuses the job: {}", status.message()))
         }
         _ => EngineError::Unreachable(why),

@@ -153,8 +153,7 @@ impl StoredInput {
         let missing = || StepError::new("a defect: there is no such table in the input");
         let table = self.tables.get(table).ok_or_else(missing)?;
         let rows = (start, len);
-        let df =
-            scan_range(session, store, &table.blob, (&table.table, &table.step), rows).await?;
+        let df = scan_range(session, store, &table.blob, (&table.table, &table.step), rows).await?;
         self.with_cell(df, table)
     }
 

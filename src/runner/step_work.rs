@@ -57,7 +57,9 @@ impl StepWork<'_> {
         let session = match self.bound.lowering() {
             // Keeps the order of stored rows.
             Lowering::Row(_) => ordered_session(cx.jobs),
-            Lowering::FanOut(_) | Lowering::Paid(_) | Lowering::Table(_) => cx.lower.session.clone(),
+            Lowering::FanOut(_) | Lowering::Paid(_) | Lowering::Table(_) => {
+                cx.lower.session.clone()
+            }
         };
         let mut inputs = BTreeMap::new();
         for input in &self.inputs {

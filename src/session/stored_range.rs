@@ -9,13 +9,13 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::compute::cast;
 use arrow::datatypes::SchemaRef;
+use bytes::Bytes;
 use datafusion::common::Column;
 use datafusion::dataframe::DataFrame;
 use datafusion::datasource::MemTable;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::{Expr, lit};
-use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::{TryFutureExt, TryStreamExt};
 use object_store::path::Path;
@@ -53,8 +53,11 @@ pub async fn scan_range(
         .with_limit(positions(len)?)
         .build()?;
     let schema = table.stored();
-    let batches: Vec<RecordBatch> =
-        rows.map_err(DataFusionError::from).and_then(|batch| planned(batch, &schema)).try_collect().await?;
+    let batches: Vec<RecordBatch> = rows
+        .map_err(DataFusionError::from)
+        .and_then(|batch| planned(batch, &schema))
+        .try_collect()
+        .await?;
     let stored = session.read_table(Arc::new(MemTable::try_new(schema, vec![batches])?))?;
     if !table.schema.fields().iter().any(|field| is_virtual(field)) {
         return Ok(stored);

@@ -53,7 +53,8 @@ impl Store {
     pub async fn work_names(&self, job: &str, folder: &str) -> Result<Vec<String>, StoreError> {
         let folder = work_name(job, folder)?;
         let entries = self.inner.backend.list(&folder).await?.into_iter();
-        let inside = |name: String| name.strip_prefix(&folder)?.strip_prefix('/').map(str::to_string);
+        let inside =
+            |name: String| name.strip_prefix(&folder)?.strip_prefix('/').map(str::to_string);
         Ok(entries.filter_map(|entry| inside(entry.name)).collect())
     }
 
@@ -105,7 +106,9 @@ mod tests {
             let (job, other) = (store.new_job(), store.new_job());
             assert_ne!(job, other);
             let said = serde_json::json!({"a": 1});
-            for (job, name) in [(&job, "order"), (&job, "done/3"), (&job, "begun/3/x"), (&other, "done/4")] {
+            for (job, name) in
+                [(&job, "order"), (&job, "done/3"), (&job, "begun/3/x"), (&other, "done/4")]
+            {
                 store.put_work(job, name, &said).await.unwrap();
             }
             let read: serde_json::Value = store.work(&job, "done/3").await.unwrap().unwrap();

@@ -9,7 +9,9 @@ again. Every question to the model is asked once, whatever happens. A secret tha
 the environment of all processes is in no file that they wrote.
 
 How to run it: `python3 tests/scripts/cluster.py [--galeras PATH] [--kills 20] [--commits 150]
-[--seed 1] [--only CASE]`, with a build that has the feature `cluster`. Needs the `git` program.
+[--seed 1] [--only CASE] [--s3-server PATH]`, with a build that has the feature `cluster`. Needs the
+`git` program. `cargo build -p galeras-test-servers --features s3 --example s3` builds the S3 server
+of `--s3-server`, with which the store is once a bucket.
 
 What it prints: a line for each case, how long it took, and how many rows were computed twice. Exit
 code 1 if anything does not hold.
@@ -50,9 +52,10 @@ class Cases:
         self.rows: dict = {}
         self.seconds = 0.0
 
-    def start(self, cache: Path, key: str, *more: str) -> subprocess.Popen:
+    def start(self, cache: Path, key: str, *more: str, extra=None, store=None) -> subprocess.Popen:
         run = command(self.galeras, self.workflow, cache, *more)
-        env = environment() | {"CLUSTER_KEY": key, "PLANTED": SECRET}
+        run = [store if store and part == str(cache) else part for part in run]
+        env = environment() | {"CLUSTER_KEY": key, "PLANTED": SECRET} | (extra or {})
         return subprocess.Popen(
             run, cwd=self.work, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
@@ -104,6 +107,28 @@ class Cases:
         logs = " ".join(path.read_text(errors="replace") for path in folder.glob("*.log"))
         self.verdict.check("panicked" not in logs, f"{name}: a panic in the logs")
 
+    def bucket(self, program: Path) -> None:
+        """A run whose store is a bucket."""
+        name, folder = "bucket", self.work / "bucket"
+        (folder / "s3").mkdir(parents=True)
+        server = subprocess.Popen(
+            [program, folder / "s3", "lab"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        lines = iter(server.stdout.readline, "\n")
+        extra = dict(line.rstrip("\n").split("=", 1) for line in lines)
+        cluster = Cluster(self.galeras, folder, "s3://lab/study", extra | {"PLANTED": SECRET})
+        cluster.add()
+        cluster.add()
+        started = time.perf_counter()
+        more = ("--engine", cluster.address)
+        process = self.start(folder / "out", name, *more, extra=extra, store=cluster.cache)
+        self.judge(name, self.finish(process, started), folder)
+        cluster.end()
+        server.communicate()
+
     def judge(self, name: str, run: Run, folder: Path) -> None:
         check = self.verdict.check
         if not check(run.code == 0, f"{name}: exit {run.code}: {reasons(run)}"):
@@ -143,6 +168,7 @@ def main() -> int:
     parser.add_argument("--commits", type=int, default=150)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="")
+    parser.add_argument("--s3-server", type=Path)
     args = parser.parse_args()
     os.environ.pop("CLUSTER_KEY", None)
     cases = Cases(args, work_folder(args))
@@ -184,6 +210,8 @@ def main() -> int:
         ("kill-scheduler", 2, kill_scheduler, False),
         ("kill-coordinator", 2, kill_coordinator, True),
     ]
+    if args.s3_server and "bucket".startswith(args.only):
+        cases.bucket(args.s3_server)
     for name, executors, trouble, again in plan:
         if name.startswith(args.only):
             cases.case(name, executors, trouble, again)

@@ -54,11 +54,7 @@ impl Engine for Embedded {
         ""
     }
 
-    fn scatter<'a>(
-        &'a self,
-        _: &'a str,
-        _: &'a [u32],
-    ) -> BoxFuture<'a, Result<(), EngineError>> {
+    fn scatter<'a>(&'a self, _: &'a str, _: &'a [u32]) -> BoxFuture<'a, Result<(), EngineError>> {
         let none = EngineError::Refused("nothing is handed out by the embedded engine".into());
         Box::pin(async { Err(none) })
     }

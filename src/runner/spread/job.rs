@@ -68,7 +68,7 @@ impl<'a> Coordinator<'a> {
     }
 
     async fn rounds(&self, job: &mut Job<'_>, fresh: bool) -> Result<bool, RunError> {
-        let mut order = JobOrder {
+        let order = JobOrder {
             build: self.engine.build().to_string(),
             step: self.step.clone(),
             items: job.items.clone(),
@@ -119,13 +119,7 @@ impl<'a> Coordinator<'a> {
             if round >= ROUNDS {
                 return Err(self.unended(job, &missing).into());
             }
-            if failed.is_empty() && !order.fresh {
-                tracing::debug!(missing = missing.len(), round, "handed out again");
-            }
-            if order.fresh && !self.cx.forced {
-                // Now there may be parts of what was begun.
-                order.fresh = false;
-            }
+            tracing::debug!(missing = missing.len(), round, "handed out again");
             round += 1;
         }
     }

@@ -62,7 +62,8 @@ pub(super) async fn spread(
             let of = shares(rows.len());
             let expected = rows.len() as u64;
             let item = |(row, share)| share_item(row, share, of);
-            let items = (0..of).flat_map(|share| rows.iter().map(move |row| (row, share))).map(item);
+            let items =
+                (0..of).flat_map(|share| rows.iter().map(move |row| (row, share))).map(item);
             (items.collect(), expected, reused)
         }
         (Placement::Whole, _) => {
@@ -78,7 +79,8 @@ pub(super) async fn spread(
     let computed = match items.is_empty() {
         true => 0,
         false => {
-            let fresh = cx.forced || cx.parts(&work.recipe).await?.is_empty();
+            // A share is long: what was stored of it before its executor was lost counts.
+            let fresh = cx.forced || (!shared && cx.parts(&work.recipe).await?.is_empty());
             // Rows are counted as they are done, repositories when all their shares are.
             let counts = !shared;
             let ended = coordinator.run(items, fresh, counts).await?;

@@ -106,7 +106,8 @@ impl SchemaOrder {
     }
 
     fn schema(&self) -> Result<TableSchema, StepError> {
-        let digits = |at: usize| self.arrow.get(at..at + 2).and_then(|d| u8::from_str_radix(d, 16).ok());
+        let digits =
+            |at: usize| self.arrow.get(at..at + 2).and_then(|d| u8::from_str_radix(d, 16).ok());
         let bytes: Option<Vec<u8>> = (0..self.arrow.len()).step_by(2).map(digits).collect();
         let bytes = bytes.ok_or_else(|| StepError::new("a schema of the job cannot be read"))?;
         let schema = StreamReader::try_new(bytes.as_slice(), None)?.schema();

@@ -21,7 +21,9 @@ impl Placement {
     pub fn of(bound: &dyn BoundStep) -> Self {
         let lowering = bound.lowering();
         if let Lowering::Paid(_) = lowering {
-            return Self::Coordinator("answers are paid for once, and kept where they are asked for");
+            return Self::Coordinator(
+                "answers are paid for once, and kept where they are asked for",
+            );
         }
         if let Some(reason) = bound.stays() {
             return Self::Coordinator(reason);

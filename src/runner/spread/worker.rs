@@ -18,11 +18,14 @@ use super::super::error::RunError;
 use super::super::fan_out_step::{self, Share};
 use super::super::row_step::{self, RowInput};
 use super::super::step_work::StepWork;
-use super::order::{BEGUN, Begun, DONE, Failure, JobOrder, ORDER, Outcome, StepOrder, WorkItem, build_stamp};
+use super::order::{
+    BEGUN, Begun, DONE, Failure, JobOrder, ORDER, Outcome, StepOrder, WorkItem, build_stamp,
+};
 use crate::digest::Digest;
 use crate::event::{EventSink, RunEvent};
 use crate::operator::{
-    BindContext, BoundStep, Consent, FullConsent, Lowering, Pins, Registry, StepError, StepErrorKind,
+    BindContext, BoundStep, Consent, FullConsent, Lowering, Pins, Registry, StepError,
+    StepErrorKind,
 };
 use crate::session::{guarded, ordered_session, session};
 use crate::store::{Store, StoreError};
@@ -240,7 +243,9 @@ impl Worker {
                 let share = Share { share: *share, of: *of };
                 match fan_out_step::fill(cx, fan_out, input, recipe, (row, share)).await? {
                     Ok(pieces) => Ok(Ok(Done { computed: pieces, reused: 0, tables: None })),
-                    Err(error) => Ok(Err(Failure { only_there: true, ..final_failure(error.reason) })),
+                    Err(error) => {
+                        Ok(Err(Failure { only_there: true, ..final_failure(error.reason) }))
+                    }
                 }
             }
             _ => Err(StepError::new("a defect: the item does not fit the step").into()),
