@@ -6,7 +6,8 @@ gives the digests of an embedded run on 1, 2 and 4 executors; with an executor k
 moments; with one stopped for longer than it may be silent; with all executors killed and started
 anew; with the scheduler killed and started anew; with the coordinator killed, and the workflow run
 again. Every question to the model is asked once, whatever happens. A secret that was planted into
-the environment of all processes is in no file that they wrote.
+the environment of all processes is in no file that they wrote. Executors on another store, and
+items that end whoever begins them, end the run with an error that says so.
 
 How to run it: `python3 tests/scripts/cluster.py [--galeras PATH] [--kills 20] [--commits 150]
 [--seed 1] [--only CASE] [--s3-server PATH]`, with a build that has the feature `cluster`. Needs the
@@ -106,6 +107,45 @@ class Cases:
         self.verdict.check(not killed, f"{name}: executors ended with {killed}")
         logs = " ".join(path.read_text(errors="replace") for path in folder.glob("*.log"))
         self.verdict.check("panicked" not in logs, f"{name}: a panic in the logs")
+
+    def doomed(self) -> None:
+        """Executors that the kernel ends at any file that is not small, started again each time."""
+        name, folder = "doomed", self.work / "doomed"
+        cluster = Cluster(self.galeras, folder, str(folder / "store"))
+        limit = ("prlimit", "--fsize=16384")
+        cluster.add(before=limit)
+        process = self.start(folder / "store", name, "--engine", cluster.address)
+        over = threading.Event()
+
+        def supervise() -> None:
+            while not over.wait(0.2):
+                if cluster.executors[0].process.poll() is not None:
+                    cluster.replace(0, before=limit)
+
+        thread = threading.Thread(target=supervise)
+        thread.start()
+        run = self.finish(process, time.perf_counter())
+        over.set()
+        thread.join()
+        why = reasons(run)
+        named = run.code == 1 and "mined: " in why and "by executor-" in why
+        self.verdict.check(named, f"{name}: exit {run.code}: {why}")
+        print(f"{name}: {run.wall:.1f} s, {why}", flush=True)
+        cluster.end()
+
+    def strange(self) -> None:
+        """An executor on another store."""
+        name, folder = "strange", self.work / "strange"
+        cluster = Cluster(self.galeras, folder, str(folder / "elsewhere"))
+        cluster.add()
+        started = time.perf_counter()
+        process = self.start(folder / "store", name, "--engine", cluster.address)
+        run = self.finish(process, started)
+        why = reasons(run)
+        named = run.code == 1 and "mined: " in why and "the same store" in why
+        self.verdict.check(named, f"{name}: exit {run.code}: {why}")
+        print(f"{name}: {run.wall:.1f} s, {why}", flush=True)
+        cluster.end()
 
     def bucket(self, program: Path) -> None:
         """A run whose store is a bucket."""
@@ -212,6 +252,9 @@ def main() -> int:
     ]
     if args.s3_server and "bucket".startswith(args.only):
         cases.bucket(args.s3_server)
+    for name in ("strange", "doomed"):
+        if name.startswith(args.only):
+            getattr(cases, name)()
     for name, executors, trouble, again in plan:
         if name.startswith(args.only):
             cases.case(name, executors, trouble, again)

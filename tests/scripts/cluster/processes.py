@@ -64,6 +64,7 @@ class Cluster:
         self.galeras, self.folder, self.cache = os.path.abspath(galeras), folder, cache
         self.extra = extra or {}
         self.executors: list[Process] = []
+        self.started = 0
         folder.mkdir(parents=True, exist_ok=True)
         self.address = ""
         self.start_scheduler("127.0.0.1:0")
@@ -78,22 +79,23 @@ class Cluster:
         time.sleep(1)
         self.start_scheduler(self.address.removeprefix("df://"))
 
-    def add(self, slots: int = 1, extra: dict | None = None, more: tuple = ()) -> Process:
-        """One more executor, which is ready."""
-        name = f"executor-{len(self.executors) + 1}"
-        command = [self.galeras, "cluster", "executor", "--scheduler", self.address]
-        command += ["--cache", self.cache, "--slots", str(slots), "--name", name, *more]
+    def add(self, slots: int = 1, before: tuple = ()) -> Process:
+        """One more executor, which is ready; `before` is a command that starts it."""
+        self.started += 1
+        name = f"executor-{self.started}"
+        command = [*before, self.galeras, "cluster", "executor", "--scheduler", self.address]
+        command += ["--cache", self.cache, "--slots", str(slots), "--name", name]
         command += ["--memory", "1GiB"]
         log = self.folder / f"{name}.log"
-        executor = Process(command, log, self.extra | (extra or {}))
+        executor = Process(command, log, self.extra)
         executor.wait_ready()
         self.executors.append(executor)
         return executor
 
-    def replace(self, at: int) -> None:
+    def replace(self, at: int, before: tuple = ()) -> None:
         """Starts an executor in the place of one that has ended."""
-        self.executors[at] = self.add()
-        self.executors.pop()
+        self.add(before=before)
+        self.executors[at] = self.executors.pop()
 
     def end(self) -> list:
         """Ends all; the exit codes of the executors."""
