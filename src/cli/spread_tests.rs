@@ -20,18 +20,18 @@ use crate::runner::{
 };
 use crate::store::Store;
 
-const WORKFLOW: &str = "
+const WORKFLOW: &str = r#"galeras: 1
 name: spread
 steps:
-  rows: {op: read, with: {files: [rows.csv]}}
-  parsed: {op: ast, from: rows}
+  rows: { op: read, with: { path: rows.csv, key: [id] } }
+  parsed: { op: ast, from: rows }
   kept:
     op: sql
     from: parsed
-    with: {query: \"select id, code, n_tokens, filler from input where n_tokens > 5\"}
-  counts: {op: describe, from: kept}
-  both: {op: union, from: {a: parsed, b: parsed}}
-";
+    with: { query: "select id, code, n_words, filler from input where n_words > 2", key: [id] }
+  counts: { op: describe, from: kept, with: { columns: [n_words] } }
+  both: { op: union, from: { a: parsed, b: kept }, with: { label: table, columns: [id, code, filler, n_words] } }
+"#;
 
 /// What an engine in this process does with its items.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -152,11 +152,11 @@ fn digests(outcome: &RunOutcome) -> Vec<Vec<(String, Digest, u64)>> {
     outcome.steps.iter().map(ports).collect()
 }
 
-/// A folder with the workflow and 3,000 rows, which do not compress well.
+/// A folder with the workflow and 3,600 rows, which do not compress well.
 fn project() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let mut rows = String::from("id,code,filler\n");
-    for row in 0..3_000_u32 {
+    for row in 0..3_600_u32 {
         let filler: String = (0..10_u32)
             .map(|part| {
                 blake3::hash(&[row.to_le_bytes(), part.to_le_bytes()].concat()).to_hex().to_string()
@@ -196,9 +196,9 @@ async fn the_tables_are_those_of_an_embedded_run_whatever_happens_on_the_way() {
         let (outcome, events) = ran(&plan, &store, Arc::clone(&engine) as Arc<dyn Engine>).await;
         assert_eq!(digests(&outcome), expected, "{mood:?}");
         let parsed = outcome.steps.iter().find(|step| step.step == "parsed").unwrap();
-        assert_eq!((parsed.computed_rows, parsed.reused_rows), (3_000, 0), "{mood:?}");
+        assert_eq!((parsed.computed_rows, parsed.reused_rows), (3_600, 0), "{mood:?}");
         // The rows of `parsed` in ranges; it, `kept`, `counts` and `both` as a whole.
-        assert!(engine.items.load(Ordering::SeqCst) >= 12 + 4, "{mood:?}: {engine:?}");
+        assert!(engine.items.load(Ordering::SeqCst) >= 14 + 4, "{mood:?}: {engine:?}");
         let by_worker = |event: &RunEvent| matches!(event, RunEvent::Activity { text, .. } if text.contains("worker-1"));
         assert!(events.iter().any(by_worker), "{mood:?}");
         // Nothing that was said on the way is left, and the next run computes nothing.
