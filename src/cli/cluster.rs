@@ -93,7 +93,7 @@ async fn executor(args: ExecutorArgs) -> Exit {
         ExecutorOptions { scheduler, bind: args.bind, slots, ..ExecutorOptions::default() };
     let known = args.scheduler;
     let ready = move || {
-        let name = escape(&name).into_owned();
+        let name = escape(&name);
         note(&format!("ready: executor {name} of {}, {slots} slots, {}", escape(&known), build()));
     };
     ended(run_executor(options, worker, ready).await)

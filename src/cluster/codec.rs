@@ -7,7 +7,7 @@ use ballista_core::serde::BallistaPhysicalExtensionCodec;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion_proto::physical_plan::PhysicalExtensionCodec;
+use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
 
 use super::work_exec::{WorkExec, Workshop};
 
@@ -39,9 +39,10 @@ impl PhysicalExtensionCodec for WorkCodec {
         bytes: &[u8],
         inputs: &[Arc<dyn ExecutionPlan>],
         context: &TaskContext,
+        converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let Some(job) = bytes.strip_prefix(MARK) else {
-            return self.ballista.try_decode(bytes, inputs, context);
+            return self.ballista.try_decode(bytes, inputs, context, converter);
         };
         let unreadable = || DataFusionError::Internal("a plan of work cannot be read".into());
         let job = std::str::from_utf8(job).map_err(|_| unreadable())?;
@@ -50,9 +51,14 @@ impl PhysicalExtensionCodec for WorkCodec {
         Ok(Arc::new(WorkExec::new(job, numbers, self.workshop.clone())))
     }
 
-    fn try_encode(&self, node: Arc<dyn ExecutionPlan>, bytes: &mut Vec<u8>) -> Result<()> {
+    fn try_encode(
+        &self,
+        node: Arc<dyn ExecutionPlan>,
+        bytes: &mut Vec<u8>,
+        converter: &dyn PhysicalProtoConverterExtension,
+    ) -> Result<()> {
         let Some(work) = node.downcast_ref::<WorkExec>() else {
-            return self.ballista.try_encode(node, bytes);
+            return self.ballista.try_encode(node, bytes, converter);
         };
         bytes.extend_from_slice(MARK);
         bytes.extend_from_slice(work.job.as_bytes());

@@ -179,7 +179,9 @@ impl Drop for Submitted {
                 if !over {
                     let _ = scheduler.cancel_job(CancelJobParams { job_id: id.clone() }).await;
                 }
-                let _ = scheduler.clean_job_data(CleanJobDataParams { job_id: id }).await;
+                let _ = scheduler
+                    .clean_job_data(CleanJobDataParams { job_id: id, remove_stage_ids: Vec::new() })
+                    .await;
             });
         }
     }
