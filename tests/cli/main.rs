@@ -32,6 +32,7 @@ mod dedup_ports;
 mod dedup_reuse;
 mod duplicate_keys;
 mod empty_outputs;
+mod engines;
 mod evaluations;
 mod exec_command;
 mod exec_faults;
