@@ -104,7 +104,7 @@ pub(crate) async fn plan(args: PlanArgs) -> Exit {
         let _ = writeln!(text, "a run would take up to about {memory} of memory (--memory)");
     }
     if let Some(address) = args.engine.address() {
-        let _ = writeln!(text, "of the steps that run, {} would do these:", escape(address));
+        let _ = writeln!(text, "who would do the steps, with the cluster at {}:", escape(address));
         for step in &plan.steps {
             let (name, place) = (escape(&step.name), args.engine.place(&*step.step));
             let _ = writeln!(text, "  {name:wide$}  {}", place.unwrap_or_default());

@@ -22,7 +22,7 @@ steps:
     op: sql
     from: features
     with: { query: SELECT count(*) AS n FROM input, key: [n] }
-  pairs: { op: correlate, from: features, with: { columns: [nloc, n_words] } }
+  pairs: { op: correlate, from: features, with: { outcomes: [nloc], variables: [n_words] } }
 ";
 
 fn project() -> Project {
