@@ -82,7 +82,7 @@ impl Engine for Inside {
             }
             for (at, item) in items.iter().enumerate() {
                 match self.mood {
-                    Mood::Lazy if call % 2 == 0 && at % 3 > 0 => continue,
+                    Mood::Lazy if call.is_multiple_of(2) && at % 3 > 0 => continue,
                     Mood::Shaky if call == 1 && at > items.len() / 2 => return lost(),
                     Mood::Twice => {
                         let twice = tokio::join!(
