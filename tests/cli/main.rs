@@ -68,6 +68,7 @@ mod invalid_yaml;
 mod list_params;
 mod lock_file;
 mod logging;
+mod lying_remotes;
 mod manual_validation;
 mod matrix;
 mod matrix_of_mappings;
