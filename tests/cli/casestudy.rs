@@ -70,7 +70,8 @@ pub struct Study {
 }
 
 impl Study {
-    pub fn new() -> Self {
+    /// The workflow alone, with what it embeds.
+    pub fn files() -> Project {
         let project = Project::empty();
         for (name, content) in [
             ("casestudy.yaml", CASESTUDY),
@@ -80,6 +81,11 @@ impl Study {
         ] {
             project.write(name, content);
         }
+        project
+    }
+
+    pub fn new() -> Self {
+        let project = Self::files();
         history(&project, "a", 0);
         Self { project, api: ChatApi::start(), more: Vec::new() }
     }

@@ -144,6 +144,7 @@ mod score_modes;
 mod score_odd_texts;
 mod score_ports_and_reuse;
 mod secret_addresses;
+mod shared_casestudy;
 mod shown_tables;
 mod signed_remotes;
 mod sql_depth;
