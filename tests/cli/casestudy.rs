@@ -12,7 +12,7 @@ use crate::harness::{Outcome, Project};
 use crate::paper::{history, table, text};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, MODEL};
 
-const CASESTUDY: &str = include_str!("../../workflows/casestudy.yaml");
+pub const CASESTUDY: &str = include_str!("../../workflows/casestudy.yaml");
 const GALERAS: &str = include_str!("../../workflows/galeras.yaml");
 const COLLECT: &str = include_str!("../../workflows/collect.yaml");
 const RATINGS: &str = include_str!("../../workflows/ratings/README.md");

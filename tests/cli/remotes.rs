@@ -17,7 +17,7 @@ steps:
   table:
     op: read
     with: { path: data.csv, key: [id] }
-    assert: [ { not_null: [x] }, { rows: { min: 10 } } ]
+    assert: [ { not_null: [x] }, { unique: [id] }, { rows: { min: 10 } } ]
   scaled:
     op: sql
     from: table

@@ -12,7 +12,7 @@ use galeras_test_servers::static_files::{Manners, StaticFiles};
 use serde_json::Value;
 
 use crate::buckets::Lab;
-use crate::casestudy::Study;
+use crate::casestudy::{CASESTUDY, Study};
 use crate::harness::{Outcome, Project, Running, files_below};
 use crate::paper::history;
 use crate::remotes::{fetched, statuses, steps, warnings};
@@ -60,22 +60,36 @@ impl Owner {
         self.call(&self.project, &push, &[], env).exits(0);
     }
 
-    /// The sizes of the tables that outputs are written from, by their names.
+    /// The sizes of the tables that outputs are written from, by their logical digests.
     fn needed(&self) -> BTreeMap<String, u64> {
-        let read = |folder: &str| -> Vec<Value> {
-            let files = files_below(&self.project.path("cache").join(folder));
-            files.iter().map(|f| serde_json::from_slice(&fs::read(f).unwrap()).unwrap()).collect()
-        };
-        let written: BTreeSet<String> =
-            read("outputs").iter().map(|record| record["origin"]["table"].to_string()).collect();
-        assert!(written.len() > 20, "{written:?}");
-        let manifests = read("actions");
-        let ports = manifests.iter().flat_map(|manifest| manifest["ports"].as_array().unwrap());
-        let mut needed = BTreeMap::new();
-        for port in ports.filter(|port| written.contains(&port["digest"].to_string())) {
-            needed.insert(port["blob"].to_string(), port["bytes"].as_u64().unwrap());
+        let digests = self.truth.digests();
+        let (_, outputs) = CASESTUDY.split_once("\noutputs:").unwrap();
+        let names =
+            outputs.lines().filter_map(|line| line.split_once("from: ").map(|(_, rest)| rest));
+        let wanted: BTreeSet<&str> = names
+            .map(|rest| {
+                let name = rest.split([',', ' ', '}']).next().unwrap();
+                let (step, port) = name.split_once('.').unwrap_or((name, "out"));
+                let of = |step: &str, port: &str| {
+                    let mut all = digests.iter();
+                    all.find(|d| d.0 == step && d.1 == port).map(|d| d.2.as_str())
+                };
+                // Or a step of the workflow that is embedded.
+                of(step, port).or_else(|| of(&format!("{step}/{port}"), "out")).unwrap()
+            })
+            .collect();
+        assert!(wanted.len() > 20, "{wanted:?}");
+        let mut sizes = BTreeMap::new();
+        for file in files_below(&self.project.path("cache/actions")) {
+            let manifest: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+            for port in manifest["ports"].as_array().unwrap() {
+                let digest = port["digest"].as_str().unwrap();
+                if wanted.contains(digest) {
+                    sizes.insert(digest.to_string(), port["bytes"].as_u64().unwrap());
+                }
+            }
         }
-        needed
+        sizes
     }
 }
 

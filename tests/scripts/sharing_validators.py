@@ -23,7 +23,9 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import threading
 import zipfile
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 sys.dont_write_bytecode = True
@@ -98,7 +100,8 @@ cyd/copyleft,GPL-3.0
 """
 TABLES = ["cut", "licensed", "prompts"]
 STUDY = ["galeras.yaml", "collect.yaml", "ratings/README.md"]
-SETS = {"repos": "./a,./b,./c", "n": "40", "validated": "20", "tokens": "word"}
+REPOSITORY_NAMES = ["a", "b", "c"]
+SETS = {"n": "40", "validated": "20", "tokens": "word"}
 COMMITS = 20
 WORDS = "table row column index value record field entry cell line total offset limit".split()
 
@@ -278,15 +281,63 @@ def write_repository(galeras: Program, folder: Path) -> None:
         subprocess.run(commits, check=True, env={**galeras.environment, **dates})
 
 
+def serve_repositories(folder: Path) -> str:
+    """The repositories in a folder, by `git http-backend` on loopback; where they are."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):  # noqa: N802
+            path, _, query = self.path.partition("?")
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            environment = {
+                "PATH": os.environ["PATH"],
+                "GIT_PROJECT_ROOT": str(folder),
+                "GIT_HTTP_EXPORT_ALL": "1",
+                "GIT_CONFIG_COUNT": "2",
+                "GIT_CONFIG_KEY_0": "uploadpack.allowFilter",
+                "GIT_CONFIG_VALUE_0": "true",
+                "GIT_CONFIG_KEY_1": "safe.directory",
+                "GIT_CONFIG_VALUE_1": "*",
+                "GIT_PROTOCOL": self.headers.get("Git-Protocol") or "",
+                "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding") or "",
+                "REQUEST_METHOD": self.command,
+                "PATH_INFO": path,
+                "QUERY_STRING": query,
+                "CONTENT_TYPE": self.headers.get("Content-Type") or "",
+                "CONTENT_LENGTH": str(len(body)),
+            }
+            command = ["git", "http-backend"]
+            done = subprocess.run(command, input=body, capture_output=True, env=environment)
+            head, _, answer = done.stdout.partition(b"\r\n\r\n")
+            headers = dict(line.split(": ", 1) for line in head.decode().splitlines())
+            self.send_response(int(headers.pop("Status", "200").split()[0]))
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(answer)
+
+        do_POST = do_GET  # noqa: N815
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return f"http://127.0.0.1:{server.server_address[1]}"
+
+
 def check_study(galeras: Program, unpacked: Path, verdict: Verdict) -> None:
     """The bundle of `workflows/galeras.yaml` on three repositories."""
     for name in STUDY:
         to = galeras.root / name
         to.parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / "workflows" / name, to)
-    for name in ["a", "b", "c"]:
-        write_repository(galeras, galeras.root / name)
-    sets = [part for name, value in SETS.items() for part in ("--set", f"{name}={value}")]
+    served = unpacked.parent / "served"
+    for name in REPOSITORY_NAMES:
+        write_repository(galeras, served / name)
+    url = serve_repositories(served)
+    repositories = ",".join(f"{url}/{name}/.git" for name in REPOSITORY_NAMES)
+    values = SETS | {"repos": repositories}
+    sets = [part for name, value in values.items() for part in ("--set", f"{name}={value}")]
     galeras.ok("lock", STUDY[0], *sets)
     galeras.ok("run", STUDY[0], *sets)
     check_bundle(galeras, STUDY[0], unpacked, verdict, *sets)
