@@ -111,10 +111,18 @@ pub(crate) async fn push(args: PushArgs) -> Exit {
         Some(key) => transfer.signed(key),
         None => transfer,
     };
-    let exit = sent(transfer, from, to, "push", args.dry_run, args.format).await;
+    let sending = Sending { transfer, from, to, event: "push", missing: None };
+    match sending.go(args.dry_run, args.format).await {
+        Ok(lacking) if lacking.is_empty() => {}
+        Ok(lacking) => {
+            let unusable = counted(lacking.len() as u64, "result");
+            return fail(&format!("{unusable} cannot be used"), Exit::Failed);
+        }
+        Err(exit) => return exit,
+    }
     let missing = surveyed.states.iter().filter(|state| !state.forecast.is_hit()).count();
-    if exit != Exit::Done || missing == 0 {
-        return exit;
+    if missing == 0 {
+        return Exit::Done;
     }
     let WorkflowArgs { file, set, store, .. } = &args.workflow;
     let run = hint::command("run", &file.to_string_lossy(), set, &store.cache);
@@ -153,22 +161,39 @@ pub(crate) async fn pull(args: PullArgs) -> Exit {
         Some(_) => transfer.without_outcomes(),
         None => transfer,
     };
-    let exit = sent(transfer, from, to, "pull", args.dry_run, format).await;
-    let lacking: Vec<&str> = surveyed
-        .plan
-        .steps
-        .iter()
-        .zip(&surveyed.states)
-        .filter(|(_, state)| !state.forecast.is_hit())
-        .map(|(step, _)| step.name.as_str())
-        .collect();
-    if exit == Exit::Done && !lacking.is_empty() {
-        let (shown, more) = (lacking.iter().take(10), lacking.len().saturating_sub(10));
-        let names: Vec<String> = shown.map(|name| escape(name)).collect();
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        note(&format!("neither store has the results of {}{more}", names.join(", ")));
+    let steps = surveyed.plan.steps.iter().zip(&surveyed.states);
+    let unknown = steps.filter(|(_, state)| !state.forecast.is_hit());
+    let unknown: Vec<&str> = unknown.map(|(step, _)| step.name.as_str()).collect();
+    let sending = Sending { transfer, from, to, event: "pull", missing: Some(&unknown) };
+    let lacking = match sending.go(args.dry_run, format).await {
+        Ok(lacking) => lacking,
+        Err(exit) => return exit,
+    };
+    let missing = missing(&unknown, &lacking);
+    if missing.is_empty() {
+        return Exit::Done;
     }
-    exit
+    let (shown, more) = (missing.iter().take(10), missing.len().saturating_sub(10));
+    let names: Vec<String> = shown.map(|name| escape(name)).collect();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let names = format!("{}{more}", names.join(", "));
+    if lacking.is_empty() && remote.refused() == 0 {
+        note(&format!("neither store has the results of {names}"));
+        return Exit::Done;
+    }
+    let message = format!(
+        "{} of {} steps have no result here, as something that {} has cannot be used: {names}",
+        missing.len(),
+        surveyed.states.len(),
+        escape(from.location())
+    );
+    fail(&message, Exit::Failed)
+}
+
+/// The steps without a result after a pull: those of which none was offered, and those of which it
+/// could not be had, with the reason.
+fn missing<'a>(unknown: &[&'a str], lacking: &'a [(String, String)]) -> Vec<&'a str> {
+    unknown.iter().copied().chain(lacking.iter().map(|(step, _)| step.as_str())).collect()
 }
 
 /// The key in a file.
@@ -217,75 +242,84 @@ fn results(surveyed: &Surveyed, wanted: impl Fn(&Forecast) -> bool) -> Transfer<
     Transfer::new(&surveyed.plan, results)
 }
 
-/// Sends the results, and says what came of it.
-async fn sent(
-    transfer: Transfer<'_>,
-    from: &Store,
-    to: &Store,
-    event: &str,
-    dry_run: bool,
-    format: Format,
-) -> Exit {
-    let count = transfer.results();
-    let (files, bytes) = match transfer.size(to).await {
-        Ok(size) => size,
-        Err(error) => return fail_run(&error),
-    };
-    if dry_run {
-        return match format {
-            Format::Json => print_json(&json!({"event": event, "dry_run": true,
-                "results": count, "files": files, "bytes": bytes})),
-            Format::Human => {
-                let verb = if event == "push" { "would send" } else { "would fetch" };
-                let results = counted(count, "result");
-                print(&format!("{verb} {} ({}) of {results}\n", tables(files), size(bytes)))
-            }
-        };
-    }
-    let bar = bar(bytes, format);
-    let seen = AtomicU64::new(0);
-    let report = transfer
-        .send(from, to, &|more| {
-            bar.set_position(seen.fetch_add(more, Ordering::Relaxed) + more);
-        })
-        .await;
-    bar.finish_and_clear();
-    match report {
-        Ok(report) => said(event, &report, to, from, format),
-        Err(error) => fail_run(&error),
-    }
+/// Results on their way, and what is said of them.
+struct Sending<'a> {
+    transfer: Transfer<'a>,
+    from: &'a Store,
+    to: &'a Store,
+    event: &'static str,
+    /// The steps of which no result was offered, where that is of interest.
+    missing: Option<&'a [&'a str]>,
 }
 
-fn said(event: &str, report: &Transferred, to: &Store, from: &Store, format: Format) -> Exit {
-    let Transferred { results, files, bytes, present, signed, lacking } = report;
-    let exit = if format == Format::Json {
-        let lacking: Vec<_> =
-            lacking.iter().map(|(step, why)| json!({"step": step, "why": why})).collect();
-        print_json(&json!({"event": event, "dry_run": false, "results": results, "files": files,
-            "bytes": bytes, "present": present, "signed": signed, "lacking": lacking}))
-    } else {
-        let (verb, place) = match event {
-            "push" => ("sent", format!("to {}", escape(to.location()))),
-            _ => ("fetched", format!("from {}", escape(from.location()))),
+impl Sending<'_> {
+    /// Sends the results, and says what came of it; the steps whose results could not be had, with
+    /// the reason.
+    async fn go(&self, dry_run: bool, format: Format) -> Result<Vec<(String, String)>, Exit> {
+        let Self { transfer, from, to, event, .. } = self;
+        let count = transfer.results();
+        let (files, bytes) = transfer.size(to).await.map_err(|error| fail_run(&error))?;
+        if dry_run {
+            let exit = match format {
+                Format::Json => print_json(&json!({"event": event, "dry_run": true,
+                    "results": count, "files": files, "bytes": bytes})),
+                Format::Human => {
+                    let verb = if *event == "push" { "would send" } else { "would fetch" };
+                    let results = counted(count, "result");
+                    print(&format!("{verb} {} ({}) of {results}\n", tables(files), size(bytes)))
+                }
+            };
+            return if exit == Exit::Done { Ok(Vec::new()) } else { Err(exit) };
+        }
+        let bar = bar(bytes, format);
+        let seen = AtomicU64::new(0);
+        let report = transfer
+            .send(from, to, &|more| {
+                bar.set_position(seen.fetch_add(more, Ordering::Relaxed) + more);
+            })
+            .await;
+        bar.finish_and_clear();
+        let report = report.map_err(|error| fail_run(&error))?;
+        match self.said(&report, format) {
+            Exit::Done => Ok(report.lacking),
+            exit => Err(exit),
+        }
+    }
+
+    fn said(&self, report: &Transferred, format: Format) -> Exit {
+        let Transferred { results, files, bytes, present, signed, lacking } = report;
+        let exit = if format == Format::Json {
+            let reasons: Vec<_> =
+                lacking.iter().map(|(step, why)| json!({"step": step, "why": why})).collect();
+            let mut told = json!({"event": self.event, "dry_run": false, "results": results,
+                "files": files, "bytes": bytes, "present": present, "signed": signed,
+                "lacking": reasons});
+            if let Some(unknown) = self.missing {
+                told["missing"] = json!(missing(unknown, lacking));
+            }
+            print_json(&told)
+        } else {
+            let (verb, place) = match self.event {
+                "push" => ("sent", format!("to {}", escape(self.to.location()))),
+                _ => ("fetched", format!("from {}", escape(self.from.location()))),
+            };
+            let results = counted(*results, "result");
+            let (tables_sent, size) = (tables(*files), size(*bytes));
+            let mut text = format!("{verb} {tables_sent} ({size}) {place}: {results}");
+            if *present > 0 {
+                text.push_str(&format!(", {} there already", tables(*present)));
+            }
+            if *signed > 0 {
+                text.push_str(&format!("; {} signed", count(*signed)));
+            }
+            text.push('\n');
+            print(&text)
         };
-        let results = counted(*results, "result");
-        let mut text = format!("{verb} {} ({}) {place}: {results}", tables(*files), size(*bytes));
-        if *present > 0 {
-            text.push_str(&format!(", {} there already", tables(*present)));
+        for (step, why) in lacking {
+            note(&format!("{}: {}", escape(step), escape(why)));
         }
-        if *signed > 0 {
-            text.push_str(&format!("; {} signed", count(*signed)));
-        }
-        text.push('\n');
-        print(&text)
-    };
-    if exit != Exit::Done || lacking.is_empty() {
-        return exit;
+        exit
     }
-    for (step, why) in lacking {
-        note(&format!("{}: {}", escape(step), escape(why)));
-    }
-    fail(&format!("{} cannot be used", counted(lacking.len() as u64, "result")), Exit::Failed)
 }
 
 /// A bar of bytes on a terminal, nothing elsewhere.

@@ -67,7 +67,8 @@ impl Plan {
         let mut files = self.written_in.clone();
         let mut known: HashSet<PathBuf> = files.iter().cloned().collect();
         let read = self.steps.iter().flat_map(|step| step.step.local_files());
-        files.extend(read.map(|(_, path)| path).filter(|path| known.insert(path.clone())));
+        let read = read.flat_map(|(_, path)| files_at(path));
+        files.extend(read.filter(|path| known.insert(path.clone())));
         files
     }
 
@@ -112,6 +113,19 @@ impl Plan {
         }
         (0..related.len()).filter(|i| wanted[*i] && !related[*i]).count()
     }
+}
+
+/// The file at this path, or the files of the folder there, without those that are hidden.
+fn files_at(path: PathBuf) -> Vec<PathBuf> {
+    if !path.is_dir() {
+        return vec![path];
+    }
+    let entries = std::fs::read_dir(&path).into_iter().flatten().flatten();
+    let shown = entries.filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."));
+    let mut files: Vec<PathBuf> = shown.map(|entry| entry.path()).collect();
+    files.retain(|file| file.is_file());
+    files.sort();
+    files
 }
 
 /// The steps at these positions with everything they need, in order. What could not be planned has no

@@ -2,8 +2,10 @@
 //! is not fully known. So that one mistake does not hide the others, and nothing false is said.
 //!
 //! The step is bound in several possible worlds, in which columns of unknown type have one type each
-//! time and arguments that are not known have other values. What goes wrong in all of them is a
-//! mistake whatever the truth is; columns that all of them give are known. A mistake with a
+//! time and arguments that are not known have other values. Where it cannot be bound in some of them,
+//! because of one column perhaps, each column has another type than the rest in further worlds. What
+//! goes wrong in all of them is a mistake whatever the truth is; columns that all of them give, in one
+//! type, are known. A mistake with a
 //! suggestion is mended by it, and the step bound again: what follows is checked as if the help
 //! had been followed.
 
@@ -157,17 +159,21 @@ impl Expander {
         let mut bound: Vec<Vec<Port>> = Vec::new();
         let mut probed = None;
         for arguments in &step.variants {
+            let (mut first, mut failed) = (None, false);
             for data_type in types {
-                let world =
-                    World { operator, arguments, base, data_type, registered: step.registered };
+                let registered = step.registered;
+                let world = World { operator, arguments, base, data_type, odd: None, registered };
                 match self.world(&world, &step.inputs, false).await {
-                    Ok(ports) => {
+                    Ok(Bound { ports, guessed }) => {
                         if vague && probed.is_none() {
-                            probed = self.world(&world, &step.inputs, true).await.ok();
+                            let probe = self.world(&world, &step.inputs, true).await;
+                            probed = probe.ok().map(|bound| bound.ports);
                         }
                         bound.push(ports);
+                        first.get_or_insert((world, guessed));
                     }
                     Err(errors) => {
+                        failed = true;
                         let same = |a: &ArgError, b: &ArgError| {
                             (a.code, &a.path, &a.message) == (b.code, &b.path, &b.message)
                         };
@@ -180,6 +186,9 @@ impl Expander {
                         });
                     }
                 }
+            }
+            if let (Some((world, guessed)), true) = (first, failed) {
+                bound.extend(self.odd_worlds(&world, &guessed, &step.inputs).await);
             }
         }
         if bound.is_empty() {
@@ -197,6 +206,27 @@ impl Expander {
         Ok(agreed(&bound, vague, probed.as_deref()))
     }
 
+    /// The ports of a step that can be bound in one world, where one of the guessed columns has
+    /// another type. One other type is enough to know that nothing is known of it.
+    async fn odd_worlds(
+        &mut self,
+        world: &World<'_>,
+        guessed: &BTreeSet<String>,
+        inputs: &BTreeMap<String, TableSchema>,
+    ) -> Vec<Vec<Port>> {
+        let mut found = Vec::new();
+        for column in guessed {
+            for data_type in TYPES.iter().filter(|other| *other != world.data_type) {
+                let odd = World { odd: Some((column, data_type)), ..*world };
+                if let Ok(bound) = self.world(&odd, inputs, false).await {
+                    found.push(bound.ports);
+                    break;
+                }
+            }
+        }
+        found
+    }
+
     /// Binds the step in one world. Columns that it names and that an input of which not all is
     /// known might have are supposed to be there.
     async fn world(
@@ -204,13 +234,17 @@ impl Expander {
         world: &World<'_>,
         inputs: &BTreeMap<String, TableSchema>,
         probe: bool,
-    ) -> Result<Vec<Port>, Vec<ArgError>> {
+    ) -> Result<Bound, Vec<ArgError>> {
+        let mut guessed: BTreeSet<String> = BTreeSet::new();
         let mut tables: BTreeMap<String, TableSchema> = BTreeMap::new();
         for (port, table) in inputs {
             let typed = table.schema.fields().iter().map(|field| {
-                let unknown = *field.data_type() == DataType::Null;
-                let data_type = if unknown { world.data_type } else { field.data_type() };
-                Arc::new(field.as_ref().clone().with_data_type(data_type.clone()))
+                if *field.data_type() != DataType::Null {
+                    return Arc::clone(field);
+                }
+                guessed.insert(field.name().clone());
+                let data_type = world.type_of(field.name()).clone();
+                Arc::new(field.as_ref().clone().with_data_type(data_type))
             });
             let schema = Arc::new(Schema::new(typed.collect::<Vec<FieldRef>>()));
             let mut table = TableSchema { schema, ..table.clone() };
@@ -236,14 +270,15 @@ impl Expander {
                 consent: Arc::new(NoConsent),
             };
             let errors = match world.operator.bind(&arguments, &cx).await {
-                Ok(bound) => return Ok(bound.ports().to_vec()),
+                Ok(bound) => return Ok(Bound { ports: bound.ports().to_vec(), guessed }),
                 Err(errors) => errors,
             };
             let mut grown = false;
             for column in errors.iter().filter_map(|error| error.column.as_deref()) {
                 let mut open = tables.values_mut().filter(|t| t.open && t.field(column).is_none());
                 if let Some(table) = open.next() {
-                    *table = table.with(&[supposed(column, world.data_type)]);
+                    *table = table.with(&[supposed(column, world.type_of(column))]);
+                    guessed.insert(column.to_string());
                     grown = true;
                 }
             }
@@ -256,13 +291,32 @@ impl Expander {
 }
 
 /// One possible truth about a step.
+#[derive(Clone, Copy)]
 struct World<'a> {
     operator: &'a dyn Operator,
     arguments: &'a Node,
     base: &'a Path,
     /// The type of all columns of unknown type.
     data_type: &'a DataType,
+    /// But of the columns of this name.
+    odd: Option<(&'a str, &'a DataType)>,
     registered: bool,
+}
+
+impl World<'_> {
+    fn type_of(&self, column: &str) -> &DataType {
+        match self.odd {
+            Some((odd, data_type)) if odd == column => data_type,
+            _ => self.data_type,
+        }
+    }
+}
+
+/// A step that can be bound.
+struct Bound {
+    ports: Vec<Port>,
+    /// The columns of its inputs whose types are those of the world.
+    guessed: BTreeSet<String>,
 }
 
 fn supposed(name: &str, data_type: &DataType) -> FieldRef {

@@ -88,10 +88,7 @@ async fn check(
         let many = max.is_some_and(|max| rows > max);
         return Ok((few || many).then(|| format!("{rows} rows")));
     }
-    if let CheckKind::Unique(columns) = &test.kind
-        && artifact.key.iter().all(|k| columns.contains(k))
-    {
-        // A table cannot be stored with two rows of one key.
+    if !reads_table(test, artifact) {
         return Ok(None);
     }
     let key = outcome_key(plan, at, test, artifact);
@@ -105,6 +102,16 @@ async fn check(
     // The outcome can be found again at any time; a read-only store is no reason to fail.
     let _ = store.put_check_result(&key, &outcome, vec![artifact.blob]).await;
     Ok(problem)
+}
+
+/// Whether a look at the table is needed to know the outcome of a test.
+fn reads_table(test: &Check, table: &PortArtifact) -> bool {
+    match &test.kind {
+        CheckKind::Rows { .. } => false,
+        // A table cannot be stored with two rows of one key.
+        CheckKind::Unique(columns) => !table.key.iter().all(|key| columns.contains(key)),
+        _ => true,
+    }
 }
 
 /// The key of a test's outcome.
@@ -142,7 +149,7 @@ pub async fn test_outcomes(
         let known = match super::key::artifact(done, at, test.port) {
             None => None,
             Some(table) => {
-                let reads = !matches!(test.kind, CheckKind::Rows { .. });
+                let reads = reads_table(test, table);
                 let remembered = store.check_result(&outcome_key(plan, at, test, table)).await;
                 match reads && remembered.is_none() {
                     true => None,
@@ -184,13 +191,9 @@ pub(super) fn outcome_keys<'a>(
     manifest: &Manifest,
 ) -> Vec<(&'a Check, Digest)> {
     let tests = plan.steps[at].checks.iter();
-    let reading = tests.filter(|test| !matches!(test.kind, CheckKind::Rows { .. }));
-    reading
-        .filter_map(|test| {
-            let table = manifest.port(test.port)?;
-            Some((test, outcome_key(plan, at, test, table)))
-        })
-        .collect()
+    let tables = tests.filter_map(|test| Some((test, manifest.port(test.port)?)));
+    let reading = tables.filter(|(test, table)| reads_table(test, table));
+    reading.map(|(test, table)| (test, outcome_key(plan, at, test, table))).collect()
 }
 
 /// What is said of a test that does not hold: the test, what is wrong, and its place in the file.

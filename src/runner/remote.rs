@@ -6,7 +6,7 @@
 //! a good one by an allowed signer is as if it were not there.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -44,6 +44,10 @@ pub struct Remote {
     denied: Mutex<HashSet<Digest>>,
     /// Nothing more is asked: it could not be reached.
     trouble: Mutex<Option<String>>,
+    /// It does not tell sizes.
+    sizeless: AtomicBool,
+    /// Results that it has and that cannot be used.
+    refused: AtomicU64,
     files: AtomicU64,
     bytes: AtomicU64,
 }
@@ -80,6 +84,8 @@ impl Remote {
             untold: Mutex::default(),
             denied: Mutex::default(),
             trouble: Mutex::default(),
+            sizeless: AtomicBool::new(false),
+            refused: AtomicU64::new(0),
             files: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
         })
@@ -98,6 +104,11 @@ impl Remote {
     /// Why nothing comes from it any more, if it could not be reached.
     pub fn trouble(&self) -> Option<String> {
         locked(&self.trouble).clone()
+    }
+
+    /// How many results it has that cannot be used, of those that were asked for.
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
     }
 
     /// What signatures are demanded of it.
@@ -142,33 +153,41 @@ impl Remote {
             return known.as_ref().map(|offered| Arc::clone(&offered.manifest));
         }
         let planned = &plan.steps[step];
-        let doubt = |message: String| self.warn(events, Some(planned.name.clone()), message);
+        let doubt = |message: String| {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+            self.warn(events, Some(planned.name.clone()), message);
+        };
         let offer = match self.store.offer(key).await {
             Ok(Offer::Manifest(stored)) => {
                 let ports = stored.manifest().ports.iter().map(|port| port.port.as_str());
                 let own = planned.step.ports().iter().map(|port| port.name);
-                match (ports.eq(own), self.signatures(&stored).await) {
-                    (false, _) => {
-                        let from = self.location();
+                let ports_fit = ports.eq(own);
+                let (signatures, size) =
+                    tokio::join!(self.signatures(&stored), self.other_size(stored.manifest()));
+                let from = self.location();
+                match (ports_fit, signatures, size) {
+                    (false, _, _) => {
                         doubt(format!("{from} has a result with other tables; computing"));
                         None
                     }
-                    (true, Ok(signatures)) => {
+                    (true, Err(refusal), _) => {
+                        doubt(format!("the result of this step in {from} {refusal}; computing"));
+                        None
+                    }
+                    (true, Ok(_), Some(cause)) => {
+                        doubt(unusable(from, &cause));
+                        None
+                    }
+                    (true, Ok(signatures), None) => {
                         debug!(%key, "the remote has the result");
                         let manifest = Arc::new(stored.manifest().clone());
                         Some(Offered { manifest, stored: Arc::new(*stored), signatures })
-                    }
-                    (true, Err(refusal)) => {
-                        let from = self.location();
-                        doubt(format!("the result of this step in {from} {refusal}; computing"));
-                        None
                     }
                 }
             }
             Ok(Offer::Nothing) => None,
             Ok(Offer::Unusable(cause)) => {
-                let from = self.location();
-                doubt(format!("what {from} has of this step cannot be used: {cause}; computing"));
+                doubt(unusable(self.location(), &cause));
                 None
             }
             Err(error) => {
@@ -183,6 +202,22 @@ impl Remote {
         let manifest = offer.as_ref().map(|offered| Arc::clone(&offered.manifest));
         locked(&self.offers).insert(*key, offer);
         manifest
+    }
+
+    /// What the remote has in another size than a manifest says, in words, where it tells sizes.
+    async fn other_size(&self, manifest: &Manifest) -> Option<String> {
+        if self.sizeless.load(Ordering::Relaxed) {
+            return None;
+        }
+        match self.store.other_size(manifest).await {
+            Ok(cause) => cause,
+            // Whether it is there at all is seen when something is fetched.
+            Err(error) => {
+                debug!("no more sizes are asked for: {error}");
+                self.sizeless.store(true, Ordering::Relaxed);
+                None
+            }
+        }
     }
 
     /// The signatures of a result, if there is one by an allowed signer, or none is demanded.
@@ -316,6 +351,10 @@ impl Remote {
             None => locked(&self.untold).push((step, message)),
         }
     }
+}
+
+fn unusable(from: &str, cause: &str) -> String {
+    format!("what {from} has of this step cannot be used: {cause}; computing")
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -38,18 +38,17 @@ pub(super) enum ServerFailure {
     Refused { status: Option<String>, code: Option<String> },
     /// It could not be reached, or the connection ended.
     Unreached { cause: String, source: Option<io::Error> },
-    /// The environment has no credentials, and the machine gives none.
-    NoCredentials,
+    /// The environment has no credentials, and the machine gives none: what the environment may have.
+    NoCredentials(&'static str),
     /// It said nothing for so long.
     Silent(Duration),
 }
 
 impl ServerFailure {
     fn of(error: &object_store::Error) -> Self {
-        let all = error.to_string();
-        // The servers of a virtual machine that give it credentials, asked for lack of others.
-        if ["169.254.169.254", "metadata.google.internal"].iter().any(|host| all.contains(host)) {
-            return Self::NoCredentials;
+        let known = cause::chain(error).find_map(|error| error.downcast_ref());
+        if let Some(Self::NoCredentials(instead)) = known {
+            return Self::NoCredentials(instead);
         }
         let mut innermost = String::new();
         for error in cause::chain(error) {
@@ -88,7 +87,7 @@ impl ServerFailure {
                 let known = |code: &str| DENIALS.contains(&code);
                 self.has_status(&["401", "403"]) || code.as_deref().is_some_and(known)
             }
-            Self::NoCredentials => true,
+            Self::NoCredentials(_) => true,
             _ => false,
         }
     }
@@ -133,9 +132,15 @@ impl fmt::Display for ServerFailure {
                 redirect if redirect.starts_with("Received redirect without LOCATION") => {
                     f.write_str("the bucket is in another region than AWS_REGION says")
                 }
+                // The words of the crate that reads answers.
+                "end of file before message length reached" => {
+                    f.write_str("the answer ends before the length that it says")
+                }
                 cause => write!(f, "the server cannot be reached: {cause}"),
             },
-            Self::NoCredentials => f.write_str("the environment has no credentials"),
+            Self::NoCredentials(instead) => {
+                write!(f, "the environment has no credentials: {instead}")
+            }
             Self::Silent(time) => write!(f, "nothing came for {} seconds", time.as_secs()),
         }
     }

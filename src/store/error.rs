@@ -99,8 +99,8 @@ impl StoreError {
             ),
             StoreErrorKind::Denied => Some(
                 "check the credentials in the environment (AWS_ACCESS_KEY_ID and \
-                 AWS_SECRET_ACCESS_KEY, or GOOGLE_SERVICE_ACCOUNT), and what their owner may do \
-                 with the bucket",
+                 AWS_SECRET_ACCESS_KEY, or GOOGLE_APPLICATION_CREDENTIALS), and what their owner \
+                 may do with the bucket",
             ),
             StoreErrorKind::Corrupt => {
                 Some("`galeras cache verify --repair` removes what is damaged")

@@ -18,6 +18,7 @@ use super::content_store::{Store, blob_name, check_name, manifest_name};
 use super::descendants::StoredOutcome;
 use super::error::{StoreError, StoreErrorKind};
 use super::manifest::{Manifest, PortArtifact, Unreadable};
+use super::object::MAX_SMALL;
 use super::sealed::unseal;
 use super::signed::StoredManifest;
 use super::soundness::{BlobState, Scrutiny};
@@ -53,14 +54,16 @@ pub enum CopyError {
 }
 
 impl Store {
-    /// What this store has under a key. A manifest of another version is nothing.
+    /// What this store has under a key. A manifest of another version is nothing, and one that does
+    /// not come whole is none.
     ///
     /// # Errors
     /// If the store cannot be reached.
     pub async fn offer(&self, key: &Digest) -> Result<Offer, StoreError> {
-        let name = manifest_name(key);
-        let Some(bytes) = self.in_time(self.inner.backend.read(&name)).await? else {
-            return Ok(Offer::Nothing);
+        let bytes = match self.in_time(self.whole(&manifest_name(key))).await? {
+            Some(Ok(bytes)) => bytes,
+            Some(Err(cause)) => return Ok(Offer::Unusable(cause)),
+            None => return Ok(Offer::Nothing),
         };
         Ok(match StoredManifest::parse(bytes) {
             Ok(stored) if is_of(stored.manifest(), key) => match implausible(stored.manifest()) {
@@ -71,6 +74,24 @@ impl Store {
             Err(Unreadable::OtherFormat(_)) => Offer::Nothing,
             Err(Unreadable::Damaged(cause)) => Offer::Unusable(cause),
         })
+    }
+
+    /// What a manifest says otherwise of the size of a table than the store itself, in words. A table
+    /// that is not there has no size; nobody may need it.
+    ///
+    /// # Errors
+    /// If the store does not tell sizes, or cannot be reached.
+    pub async fn other_size(&self, manifest: &Manifest) -> Result<Option<String>, StoreError> {
+        let looks = manifest.ports.iter().map(|port| async move {
+            let name = blob_name(&port.blob);
+            let size = self.in_time(self.inner.backend.size(&name)).await?;
+            let other = size.filter(|size| *size != port.bytes);
+            let words = |size| {
+                format!("its table `{}` has {size} bytes instead of {}", port.port, port.bytes)
+            };
+            Ok::<_, StoreError>(other.map(words))
+        });
+        Ok(futures::future::try_join_all(looks).await?.into_iter().flatten().next())
     }
 
     /// The signatures of what the store has under a key, unless it says nothing for too long.
@@ -128,6 +149,26 @@ impl Store {
         writer.commit_new(to).await.map(|_| ()).map_err(CopyError::To)
     }
 
+    /// A small object, or in words why it does not come whole; `None` if it is not there.
+    async fn whole(&self, name: &str) -> Result<Option<Result<Vec<u8>, String>>, StoreError> {
+        let Backend::Bucket(_) = &self.inner.backend else {
+            return Ok(self.inner.backend.read(name).await?.map(Ok));
+        };
+        let Some(mut chunks) = self.chunks(name).await? else { return Ok(None) };
+        let mut bytes = Vec::new();
+        while let Some(chunk) = chunks.next().await {
+            match chunk {
+                Ok(chunk) => bytes.extend_from_slice(&chunk),
+                Err(error) => return Ok(Some(Err(error.to_string()))),
+            }
+            // Never as much memory as the server sends.
+            if bytes.len() as u64 > MAX_SMALL {
+                return Ok(Some(Err(format!("it has more than {MAX_SMALL} bytes"))));
+            }
+        }
+        Ok(Some(Ok(bytes)))
+    }
+
     /// What comes of this, unless the store says nothing for too long.
     async fn in_time<T>(
         &self,
@@ -160,7 +201,7 @@ impl Store {
             }
             Backend::Bucket(bucket) => {
                 let Some(chunks) = bucket.chunks(name).await? else { return Ok(None) };
-                let place = format!("{location}/{name}");
+                let place = format!("{}/{name}", location.trim_end_matches('/'));
                 chunks
                     .map(move |chunk| chunk.map_err(|error| StoreError::of("read", &place, error)))
                     .boxed()

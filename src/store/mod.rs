@@ -25,6 +25,8 @@ mod lease;
 mod local;
 mod location;
 mod lock;
+#[cfg(any(feature = "gcs", feature = "s3"))]
+mod machine_account;
 mod manifest;
 mod object;
 mod output_record;

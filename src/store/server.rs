@@ -3,6 +3,8 @@
 //! Who asks is said by the environment alone, with the variables of the providers' own tools; nothing of
 //! that is in a URL, a key, or a message.
 
+#[cfg(feature = "gcs")]
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +14,8 @@ use url::Url;
 use super::answer::ServerObjects;
 use super::error::{StoreError, StoreErrorKind};
 use super::location::shown;
+#[cfg(any(feature = "gcs", feature = "s3"))]
+use super::machine_account::{self, MachineAccount};
 use crate::cause;
 
 /// How often, and for how long, a server is asked again that does not answer.
@@ -96,7 +100,7 @@ fn served(objects: Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore> {
 fn amazon(url: &Url, retries: RetryConfig) -> object_store::Result<Arc<dyn ObjectStore>> {
     use object_store::ClientConfigKey::Timeout;
     use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey as Key};
-    let mut builder = AmazonS3Builder::from_env();
+    let mut builder = AmazonS3Builder::from_env().with_url(url.as_str());
     for (key, names) in [
         (Key::Endpoint, "AWS_ENDPOINT_URL (or AWS_ENDPOINT)"),
         (Key::S3Endpoint, "AWS_ENDPOINT_URL_S3"),
@@ -106,7 +110,21 @@ fn amazon(url: &Url, retries: RetryConfig) -> object_store::Result<Arc<dyn Objec
     if std::env::var_os("AWS_TIMEOUT").is_none() {
         builder = builder.with_config(Key::Client(Timeout), NO_TIMEOUT);
     }
-    Ok(Arc::new(builder.with_url(url.as_str()).with_retry(retries).build()?))
+    let given = [
+        Key::AccessKeyId,
+        Key::SecretAccessKey,
+        Key::WebIdentityTokenFile,
+        Key::ContainerCredentialsRelativeUri,
+        Key::ContainerCredentialsFullUri,
+    ];
+    if given.iter().all(|key| builder.get_config_value(key).is_none()) {
+        let machine = builder.clone().with_retry(machine_account::retries()).build()?;
+        let instead = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are they, \
+                       AWS_SKIP_SIGNATURE=true does without, for a public bucket";
+        let account = MachineAccount::new(machine.credentials(), instead);
+        builder = builder.with_credentials(Arc::new(account));
+    }
+    Ok(Arc::new(builder.with_retry(retries).build()?))
 }
 
 #[cfg(not(feature = "s3"))]
@@ -118,12 +136,27 @@ fn amazon(_: &Url, _: RetryConfig) -> object_store::Result<Arc<dyn ObjectStore>>
 fn google(url: &Url, retries: RetryConfig) -> object_store::Result<Arc<dyn ObjectStore>> {
     use object_store::ClientConfigKey::Timeout;
     use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey as Key};
-    let mut builder = GoogleCloudStorageBuilder::from_env();
+    let mut builder = GoogleCloudStorageBuilder::from_env().with_url(url.as_str());
     check_address(builder.get_config_value(&Key::BaseUrl), "GOOGLE_BASE_URL")?;
     if std::env::var_os("GOOGLE_TIMEOUT").is_none() {
         builder = builder.with_config(Key::Client(Timeout), NO_TIMEOUT);
     }
-    Ok(Arc::new(builder.with_url(url.as_str()).with_retry(retries).build()?))
+    let given = [Key::ServiceAccount, Key::ServiceAccountKey, Key::ApplicationCredentials];
+    if given.iter().all(|key| builder.get_config_value(key).is_none()) && !has_logged_in() {
+        let machine = builder.clone().with_retry(machine_account::retries()).build()?;
+        let instead = "GOOGLE_APPLICATION_CREDENTIALS or GOOGLE_SERVICE_ACCOUNT names their file, \
+                       GOOGLE_SKIP_SIGNATURE=true does without, for a public bucket";
+        let account = MachineAccount::new(machine.credentials(), instead);
+        builder = builder.with_credentials(Arc::new(account));
+    }
+    Ok(Arc::new(builder.with_retry(retries).build()?))
+}
+
+/// Whether `gcloud auth application-default login` has left credentials.
+#[cfg(feature = "gcs")]
+fn has_logged_in() -> bool {
+    let file = ".config/gcloud/application_default_credentials.json";
+    std::env::var_os("HOME").is_some_and(|home| Path::new(&home).join(file).exists())
 }
 
 #[cfg(not(feature = "gcs"))]

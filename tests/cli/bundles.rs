@@ -328,3 +328,26 @@ fn what_is_not_computed_is_not_bundled() {
     assert!(said.stderr.contains("galeras run flows/w.yaml"), "{said}");
     assert!(!project.path("b.zip").exists());
 }
+
+#[test]
+fn a_folder_of_ratings_goes_along() {
+    let project = project();
+    let review = "  judged:
+    op: review
+    from: kept
+    with: { questions: { fine: Is it fine? }, ratings: said }
+outputs:";
+    project.write("flows/w.yaml", WORKFLOW.replace("outputs:", review));
+    let no = "{\"id\":\"row00003\",\"question\":\"fine\",\"answer\":\"no\",\"time\":\"2026-01-01T12:00:00Z\"}";
+    project.write("flows/said/ann.jsonl", format!("{no}\n"));
+    project.write("flows/said/README.md", "Who said what.\n");
+    project.write("flows/said/.gitattributes", "*.jsonl merge=union\n");
+    project.run(&["run", "flows/w.yaml"]).exits(0);
+    bundled(&project, &[]).exits(0);
+    let other = Project::empty();
+    unpacked(&project.path("b.zip"), &other.root());
+    assert_eq!(other.read("workflow/flows/said/ann.jsonl"), format!("{no}\n"));
+    let ran = other.run(&["run", "workflow/flows/w.yaml", "--format", "json"]).exits(0);
+    ran.all_hit();
+    assert_eq!(ran.step("judged")["rows"], 89);
+}

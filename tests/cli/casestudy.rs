@@ -12,7 +12,7 @@ use crate::harness::{Outcome, Project};
 use crate::paper::{history, table, text};
 use galeras_test_servers::chat_api::{ChatApi, ChatFault, MODEL};
 
-const CASESTUDY: &str = include_str!("../../workflows/casestudy.yaml");
+pub const CASESTUDY: &str = include_str!("../../workflows/casestudy.yaml");
 const GALERAS: &str = include_str!("../../workflows/galeras.yaml");
 const COLLECT: &str = include_str!("../../workflows/collect.yaml");
 const RATINGS: &str = include_str!("../../workflows/ratings/README.md");
@@ -70,7 +70,8 @@ pub struct Study {
 }
 
 impl Study {
-    pub fn new() -> Self {
+    /// The workflow alone, with what it embeds.
+    pub fn files() -> Project {
         let project = Project::empty();
         for (name, content) in [
             ("casestudy.yaml", CASESTUDY),
@@ -80,6 +81,11 @@ impl Study {
         ] {
             project.write(name, content);
         }
+        project
+    }
+
+    pub fn new() -> Self {
+        let project = Self::files();
         history(&project, "a", 0);
         Self { project, api: ChatApi::start(), more: Vec::new() }
     }

@@ -1,9 +1,16 @@
 //! Stores and remotes in buckets of Google Cloud Storage, on a server that answers as its reference
-//! says.
+//! says; and who asks there: a service account, the machine, nobody.
 
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::process::{Command, Stdio};
+
+use base64::Engine as _;
+use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use galeras_test_servers::gcs_api::GcsApi;
 
-use crate::harness::{Outcome, Project, Running};
+use crate::harness::{Outcome, Project, Running, patience};
 use crate::remotes::{project, statuses, steps, warnings};
 
 const STORE: &str = "gs://lab/p";
@@ -86,4 +93,161 @@ fn a_bucket_that_is_not_there_and_an_account_that_is_none_are_told() {
         assert!(told.stderr.contains("cannot open gs://lab/p"), "{told}");
         assert!(!told.stderr.contains("hunter2"), "{told}");
     }
+}
+
+/// The program with another environment, of which nobody else's server is asked for a token.
+#[track_caller]
+fn run_as(project: &Project, args: &[&str], env: &[(&str, &str)]) -> Outcome {
+    let mut command = project.command(args);
+    command.envs(env.iter().copied());
+    Running::start(command).finish()
+}
+
+const LS: [&str; 4] = ["cache", "ls", "--cache", STORE];
+
+/// A server of a machine's account; one without a token says nothing.
+fn metadata_server(token: Option<&'static str>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        let mut kept = Vec::new();
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let Some(token) = token else {
+                kept.push(stream);
+                continue;
+            };
+            let (mut asked, mut part) = (Vec::new(), [0; 1024]);
+            while !asked.ends_with(b"\r\n\r\n") {
+                let read = stream.read(&mut part).unwrap();
+                asked.extend_from_slice(&part[..read]);
+            }
+            let asked = String::from_utf8_lossy(&asked).to_lowercase();
+            let body = format!("{{\"access_token\": \"{token}\", \"expires_in\": 3600}}");
+            let status = if asked.contains("metadata-flavor: google") { 200 } else { 403 };
+            let length = body.len();
+            let head = format!("HTTP/1.1 {status} x\r\nContent-Length: {length}\r\n");
+            let _ = stream.write_all(format!("{head}Connection: close\r\n\r\n{body}").as_bytes());
+        }
+    });
+    address
+}
+
+#[test]
+fn without_credentials_it_is_said_soon_which_are_missing() {
+    let (api, project) = (GcsApi::start(), project());
+    let mute = metadata_server(None);
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap();
+    let nobody = closed.local_addr().unwrap().to_string();
+    drop(closed);
+    for (machine, cache) in [(mute, "of-mute"), (nobody, "of-nobody")] {
+        let env = [("GOOGLE_BASE_URL", api.url()), ("GCE_METADATA_HOST", &machine)];
+        let env = [&env[..], &[("GCE_METADATA_IP", &machine)]].concat();
+        let told = run_as(&project, &LS, &env).exits(4);
+        assert!(told.stderr.contains("the environment has no credentials"), "{told}");
+        assert!(told.stderr.contains("GOOGLE_APPLICATION_CREDENTIALS"), "{told}");
+        assert!(told.took < patience(5), "{:?}", told.took);
+        let args = ["run", "w.yaml", "--remote", STORE, "--cache", cache, "--format", "json"];
+        let done = run_as(&project, &[&args[..], &["--overwrite"]].concat(), &env).exits(0);
+        assert_eq!(statuses(&steps(&done)), ["ran"; 3], "{done}");
+        let told = warnings(&done);
+        assert!(told.len() == 1 && told[0].contains("no credentials"), "{told:?}");
+    }
+    assert_eq!(api.take(), [], "nothing is asked for without a token");
+}
+
+#[test]
+fn a_public_bucket_is_read_by_nobody_in_particular() {
+    let (api, owner, other) = (GcsApi::start(), project(), project());
+    let expected = owner.run_ok(&[]);
+    run(&api, &owner, &["push", "w.yaml", "--remote", STORE]).exits(0);
+    api.admit(|token| token.is_none());
+    let env = [("GOOGLE_BASE_URL", api.url()), ("GOOGLE_SKIP_SIGNATURE", "true")];
+    let args = ["run", "w.yaml", "--format", "json", "--remote", STORE];
+    let done = run_as(&other, &args, &env).exits(0);
+    assert_eq!(statuses(&steps(&done)), ["hit (remote)"; 3], "{done}");
+    assert_eq!(done.digests(), expected.digests());
+}
+
+#[test]
+fn the_account_of_the_machine_is_asked_for_lack_of_others() {
+    let (api, project) = (GcsApi::start(), project());
+    api.admit(|token| token == Some("hunter2-machine"));
+    let machine = metadata_server(Some("hunter2-machine"));
+    let env = [("GOOGLE_BASE_URL", api.url()), ("GCE_METADATA_HOST", &machine)];
+    let run = ["run", "w.yaml", "--format", "json", "--cache", STORE];
+    let done = run_as(&project, &run, &env).exits(0);
+    assert_eq!(statuses(&steps(&done)), ["ran"; 3], "{done}");
+    run_as(&project, &run, &env).all_hit();
+    let other = metadata_server(Some("hunter2-other"));
+    let env = [("GOOGLE_BASE_URL", api.url()), ("GCE_METADATA_HOST", &other)];
+    let told = run_as(&project, &LS, &env).exits(4);
+    assert!(told.stderr.contains("401 Unauthorized (AuthenticationRequired)"), "{told}");
+    assert!(!told.stderr.contains("hunter2"), "{told}");
+}
+
+/// The bytes of a PEM file.
+fn pem(text: &str) -> Vec<u8> {
+    let body: String = text.lines().filter(|line| !line.starts_with('-')).collect();
+    BASE64_STANDARD.decode(body).unwrap()
+}
+
+fn claims_of(part: &str) -> serde_json::Value {
+    serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap()
+}
+
+#[test]
+fn a_service_account_signs_what_it_asks_with() {
+    let there = Command::new("ssh-keygen").arg("-?").stderr(Stdio::null()).status().is_ok();
+    if !there {
+        return;
+    }
+    let (api, project) = (GcsApi::start(), project());
+    let key = project.path("account");
+    let keygen = |args: &[&str]| {
+        let done = Command::new("ssh-keygen").args(args).arg("-f").arg(&key).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+        done.stdout
+    };
+    keygen(&["-q", "-t", "rsa", "-b", "2048", "-m", "PEM", "-N", ""]);
+    let public = pem(&String::from_utf8(keygen(&["-e", "-m", "PEM"])).unwrap());
+    let account = serde_json::json!({
+        "type": "service_account",
+        "private_key": project.read("account"),
+        "private_key_id": "key-7",
+        "client_email": "lab@example.iam.gserviceaccount.com",
+    });
+    project.write("account.json", account.to_string());
+    api.admit(move |token| {
+        let Some((signed, signature)) = token.and_then(|token| token.rsplit_once('.')) else {
+            return false;
+        };
+        let algorithm = &ring::signature::RSA_PKCS1_2048_8192_SHA256;
+        let key = ring::signature::UnparsedPublicKey::new(algorithm, &public);
+        let signature = BASE64_URL_SAFE_NO_PAD.decode(signature).unwrap();
+        let (head, claims) = signed.split_once('.').unwrap();
+        let (head, claims) = (claims_of(head), claims_of(claims));
+        let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+        key.verify(signed.as_bytes(), &signature).is_ok()
+            && (&head["alg"], &head["kid"]) == (&"RS256".into(), &"key-7".into())
+            && claims["iss"] == "lab@example.iam.gserviceaccount.com"
+            && claims["exp"].as_u64().is_some_and(|end| end > time.as_secs())
+    });
+    let file = project.path("account.json");
+    let file = file.to_str().unwrap();
+    for name in ["GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_SERVICE_ACCOUNT"] {
+        let env = [("GOOGLE_BASE_URL", api.url()), (name, file)];
+        let run = ["run", "w.yaml", "--format", "json", "--cache", STORE];
+        run_as(&project, &run, &env).exits(0);
+        run_as(&project, &run, &env).all_hit();
+    }
+    // Somebody else's key.
+    fs::remove_file(&key).unwrap();
+    keygen(&["-q", "-t", "rsa", "-b", "2048", "-m", "PEM", "-N", ""]);
+    let mut other = account;
+    other["private_key"] = project.read("account").into();
+    project.write("account.json", other.to_string());
+    let env = [("GOOGLE_BASE_URL", api.url()), ("GOOGLE_APPLICATION_CREDENTIALS", file)];
+    let told = run_as(&project, &LS, &env).exits(4);
+    assert!(told.stderr.contains("401 Unauthorized (AuthenticationRequired)"), "{told}");
 }

@@ -370,3 +370,24 @@ fn a_number_that_is_too_large() {
         13,
     );
 }
+
+#[test]
+fn a_misspelt_operator_of_the_quickstart_is_its_only_mistake() {
+    let quickstart = include_str!("../../workflows/quickstart.yaml");
+    let lines: Vec<&str> = quickstart.lines().collect();
+    let mut tried = 0;
+    for (at, line) in lines.iter().enumerate() {
+        let Some(operator) = line.trim_start().strip_prefix("op: ") else { continue };
+        let operator = operator.split(' ').next().unwrap();
+        let mut misspelt: Vec<String> = lines.iter().map(ToString::to_string).collect();
+        misspelt[at] = line.replacen(operator, &format!("{operator}s"), 1);
+        let project = Project::new(&misspelt.join("\n"));
+        let checked = project.run(&["check", "w.yaml", "--format", "json"]).exits(2);
+        let found = checked.diagnostics();
+        // Of what comes after it not everything is known, and nothing is made up.
+        assert_eq!(found.len(), 1, "{operator}: {checked}");
+        assert!(found[0].starts_with(&format!("unknown-operator w.yaml:{}", at + 1)), "{found:?}");
+        tried += 1;
+    }
+    assert!(tried > 15, "{tried}");
+}

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use galeras_test_servers::static_files::{Manners, StaticFiles};
+use galeras_test_servers::static_files::{Manners, Request, StaticFiles};
 use serde_json::Value;
 
 use crate::harness::{Outcome, Project, Running, files_below};
@@ -17,7 +17,7 @@ steps:
   table:
     op: read
     with: { path: data.csv, key: [id] }
-    assert: [ { not_null: [x] }, { rows: { min: 10 } } ]
+    assert: [ { not_null: [x] }, { unique: [id] }, { rows: { min: 10 } } ]
   scaled:
     op: sql
     from: table
@@ -44,7 +44,7 @@ pub fn project() -> Project {
 }
 
 /// A project that has computed everything and sent it, and the folder that it was sent to.
-fn pushed() -> (Project, PathBuf, Vec<Value>) {
+pub fn pushed() -> (Project, PathBuf, Vec<Value>) {
     let project = project();
     let done = project.run_ok(&[]);
     let remote = project.path("remote");
@@ -130,9 +130,13 @@ fn any_web_server_is_a_remote() {
         let other = self::project();
         is_all_hits_of_the_remote(&other, &server.url, &expected);
         let requests = server.requests();
-        assert!(requests.iter().all(|r| r.method == "GET" && r.bytes > 0), "{requests:?}");
-        let blobs = requests.iter().filter(|r| r.path.starts_with("/blobs/")).count();
-        assert_eq!(blobs, 1, "{requests:?}");
+        let (got, looks): (Vec<_>, Vec<_>) = requests.iter().partition(|r| r.method == "GET");
+        assert!(got.iter().all(|r| r.bytes > 0), "{requests:?}");
+        let is_blob = |r: &&Request| r.path.starts_with("/blobs/");
+        assert_eq!(got.into_iter().filter(is_blob).count(), 1, "{requests:?}");
+        // The sizes of the tables are compared with what the manifests say, and nothing is fetched for it.
+        assert!(looks.iter().all(|r| r.method == "HEAD" && is_blob(r)), "{requests:?}");
+        assert_eq!(looks.len(), 5, "{requests:?}");
         let told = other.run(&["push", "w.yaml", "--remote", &server.url]);
         assert_ne!(told.code, Some(0), "a web server cannot be written to: {told}");
     }

@@ -155,7 +155,7 @@ fn each_lie_about_a_signature_is_told_and_computed() {
         let place = ["--remote", remote.to_str().unwrap(), "--allowed-signers", "team.signers"];
         let plan = other.run(&[&["plan", "w.yaml"], &place[..]].concat()).exits(0);
         assert!(plan.stderr.contains(words), "{plan}");
-        let pull = other.run(&[&["pull", "w.yaml"], &place[..]].concat()).exits(0);
+        let pull = other.run(&[&["pull", "w.yaml"], &place[..]].concat()).exits(1);
         assert!(pull.stderr.contains(words) && pull.stdout.contains("1 result"), "{pull}");
         other.verifies("cache");
         fs::write(signature_of(&files[0]), &whole).unwrap();

@@ -2,7 +2,8 @@
 
 What it shows: `galeras bundle` writes an RO-Crate that roc-validator passes, of RO-Crate 1.2 and of
 the profile Workflow Run Crate; `galeras verify` finds one flipped byte wherever it is (200 seeded
-trials), and neither a planted secret, nor the user's name, nor the home folder is in it.
+trials), and neither a planted secret, nor the user's name, nor the home folder is in it. So it is
+for a small workflow, and for `workflows/galeras.yaml` on three repositories with histories.
 `galeras export` writes a data set whose Croissant metadata `mlcroissant` passes and reads, whose
 card `huggingface_hub` reads, and whose rows are the same for `datasets.load_dataset`, pandas,
 polars and DuckDB as for `galeras sql`; the card's numbers are those of SQL.
@@ -18,15 +19,18 @@ import hashlib
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import tarfile
+import threading
 import zipfile
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from harness import Verdict, arguments, in_venv, pinned, work_folder  # noqa: E402
+from harness import ROOT, Verdict, arguments, in_venv, pinned, work_folder  # noqa: E402
 
 VERSIONS = {
     "datasets": "5.2.0",
@@ -95,6 +99,11 @@ bob/free,Apache-2.0
 cyd/copyleft,GPL-3.0
 """
 TABLES = ["cut", "licensed", "prompts"]
+STUDY = ["galeras.yaml", "collect.yaml", "ratings/README.md"]
+REPOSITORY_NAMES = ["a", "b", "c"]
+SETS = {"n": "40", "validated": "20", "tokens": "word"}
+COMMITS = 20
+WORDS = "table row column index value record field entry cell line total offset limit".split()
 
 
 class Program:
@@ -208,12 +217,11 @@ def validate_crate(crate: Path, verdict: Verdict) -> None:
             verdict.check(False, f"roc-validator {profile}: {issue}")
 
 
-def check_bundle(galeras: Program, work: Path, verdict: Verdict) -> None:
-    said = galeras.ok("bundle", "flows/w.yaml", "-o", "b.zip")
-    print(said.strip())
+def check_bundle(galeras: Program, file: str, unpacked: Path, verdict: Verdict, *sets: str) -> None:
     bundle = galeras.root / "b.zip"
+    bundle.unlink(missing_ok=True)
+    print(galeras.ok("bundle", file, *sets, "-o", "b.zip").strip())
     print(galeras.ok("verify", "b.zip", "--recompute", "4").strip().replace("\n", "; "))
-    unpacked = work / "unpacked"
     with zipfile.ZipFile(bundle) as archive:
         archive.extractall(unpacked)
         for name in archive.namelist():
@@ -221,7 +229,7 @@ def check_bundle(galeras: Program, work: Path, verdict: Verdict) -> None:
             for private in (SECRET, USER, str(galeras.home)):
                 found = private.encode() in content or private in name
                 verdict.check(not found, f"{private} is in {name}")
-    ran = galeras.ok("run", "workflow/flows/w.yaml", "--format", "json", cwd=unpacked)
+    ran = galeras.ok("run", f"workflow/{file}", *sets, "--format", "json", cwd=unpacked)
     finished = json.loads(ran.splitlines()[-1])
     hits = [step["status"] == "hit" for step in finished["steps"]]
     verdict.check(all(hits), f"{hits.count(False)} steps of an unpacked bundle are computed")
@@ -238,8 +246,101 @@ def check_bundle(galeras: Program, work: Path, verdict: Verdict) -> None:
         code = galeras("verify", "d.zip").returncode
         found += verdict.check(code == 4, f"byte {at} is flipped, and verify ends with {code}")
     print(f"one flipped byte: found in {found} of {TRIALS} trials")
-    serve_context(context(work))
     validate_crate(unpacked, verdict)
+
+
+def method(draw: random.Random, number: int, edits: int) -> str:
+    """A method with a docstring and a body of words of its own."""
+    first, second, third = draw.sample(WORDS, 3)
+    lines = [f"def {first}_{number}({second}, {third}):"]
+    lines += [f'    """Return the {first} of each {second} whose {third} is {number}."""']
+    lines += [f"    {first} = [{number}]"]
+    for _ in range(draw.randrange(4, 9)):
+        one, other = draw.sample(WORDS, 2)
+        lines += [f"    for {one} in {second}:", f"        if {one} > {draw.randrange(900)}:"]
+        lines += [f"            {first}.append({one} - {other}_{draw.randrange(90)}({third}))"]
+    lines += [f"    {first}.append({edit})" for edit in range(edits)]
+    return "\n".join([*lines, f"    return {first}", "", ""])
+
+
+def write_repository(galeras: Program, folder: Path) -> None:
+    """A history of 2022 in which each commit adds a module and changes the one before it."""
+    folder.mkdir(parents=True)
+    git = ["git", "-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-C", str(folder)]
+    subprocess.run([*git, "init", "-q"], check=True, env=galeras.environment)
+    for commit in range(COMMITS):
+        for module in range(max(commit - 1, 0), commit + 1):
+            draw = random.Random(f"{folder.name}-{module}")
+            texts = [method(draw, 6 * module + at, commit - module) for at in range(6)]
+            (folder / f"module_{module}.py").write_text("\n".join(texts))
+        day = f"2022-{1 + commit // 2:02}-{5 + 14 * (commit % 2):02}T12:00:00Z"
+        dates = {"GIT_AUTHOR_DATE": day, "GIT_COMMITTER_DATE": day}
+        message = f"Read the {WORDS[commit % len(WORDS)]} of module {commit} of {folder.name} anew"
+        subprocess.run([*git, "add", "."], check=True, env=galeras.environment)
+        commits = [*git, "commit", "-q", "-m", message]
+        subprocess.run(commits, check=True, env={**galeras.environment, **dates})
+
+
+def serve_repositories(folder: Path) -> str:
+    """The repositories in a folder, by `git http-backend` on loopback; where they are."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):  # noqa: N802
+            path, _, query = self.path.partition("?")
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            environment = {
+                "PATH": os.environ["PATH"],
+                "GIT_PROJECT_ROOT": str(folder),
+                "GIT_HTTP_EXPORT_ALL": "1",
+                "GIT_CONFIG_COUNT": "2",
+                "GIT_CONFIG_KEY_0": "uploadpack.allowFilter",
+                "GIT_CONFIG_VALUE_0": "true",
+                "GIT_CONFIG_KEY_1": "safe.directory",
+                "GIT_CONFIG_VALUE_1": "*",
+                "GIT_PROTOCOL": self.headers.get("Git-Protocol") or "",
+                "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding") or "",
+                "REQUEST_METHOD": self.command,
+                "PATH_INFO": path,
+                "QUERY_STRING": query,
+                "CONTENT_TYPE": self.headers.get("Content-Type") or "",
+                "CONTENT_LENGTH": str(len(body)),
+            }
+            command = ["git", "http-backend"]
+            done = subprocess.run(command, input=body, capture_output=True, env=environment)
+            head, _, answer = done.stdout.partition(b"\r\n\r\n")
+            headers = dict(line.split(": ", 1) for line in head.decode().splitlines())
+            self.send_response(int(headers.pop("Status", "200").split()[0]))
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(answer)
+
+        do_POST = do_GET  # noqa: N815
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return f"http://127.0.0.1:{server.server_address[1]}"
+
+
+def check_study(galeras: Program, unpacked: Path, verdict: Verdict) -> None:
+    """The bundle of `workflows/galeras.yaml` on three repositories."""
+    for name in STUDY:
+        to = galeras.root / name
+        to.parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / "workflows" / name, to)
+    served = unpacked.parent / "served"
+    for name in REPOSITORY_NAMES:
+        write_repository(galeras, served / name)
+    url = serve_repositories(served)
+    repositories = ",".join(f"{url}/{name}/.git" for name in REPOSITORY_NAMES)
+    values = SETS | {"repos": repositories}
+    sets = [part for name, value in values.items() for part in ("--set", f"{name}={value}")]
+    galeras.ok("lock", STUDY[0], *sets)
+    galeras.ok("run", STUDY[0], *sets)
+    check_bundle(galeras, STUDY[0], unpacked, verdict, *sets)
 
 
 def fingerprint(rows: list) -> str:
@@ -343,7 +444,10 @@ def main() -> int:
         path.write_text(text)
     galeras.ok("run", "flows/w.yaml")
     check_export(galeras, verdict)
-    check_bundle(galeras, work, verdict)
+    serve_context(context(work))
+    check_bundle(galeras, "flows/w.yaml", work / "unpacked", verdict)
+    print(f"\n{STUDY[0]} on three repositories")
+    check_study(galeras, work / "unpacked-study", verdict)
     return verdict.end()
 
 

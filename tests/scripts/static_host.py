@@ -11,12 +11,14 @@ from pathlib import Path
 
 class StaticHost:
     """Serves a folder on loopback. `lies` maps a path to (declared length, body); `requests` has
-    each answer: path, bytes sent, whether all of it was. `pause` is waited after each 64 KiB."""
+    each answer with a body: path, bytes sent, whether all of it was; `looks` has the paths whose
+    size was asked for (HEAD). `pause` is waited after each 64 KiB."""
 
     def __init__(self, folder: Path, pause: float = 0.0):
         self.folder, self.pause = folder, pause
         self.lies: dict = {}
         self.requests: list = []
+        self.looks: list = []
         self._lock = threading.Lock()
         host = self
 
@@ -25,6 +27,9 @@ class StaticHost:
 
             def do_GET(self):  # noqa: N802
                 host.answer(self)
+
+            def do_HEAD(self):  # noqa: N802
+                host.answer(self, body_wanted=False)
 
             def log_message(self, *_):
                 pass
@@ -40,7 +45,7 @@ class StaticHost:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
 
-    def answer(self, request: BaseHTTPRequestHandler) -> None:
+    def answer(self, request: BaseHTTPRequestHandler, body_wanted: bool = True) -> None:
         path = request.path.lstrip("/")
         file = self.folder / path
         declared, body = self.lies.get(path, (None, None))
@@ -49,13 +54,19 @@ class StaticHost:
                 request.send_response(404)
                 request.send_header("Content-Length", "0")
                 request.end_headers()
-                self.note(path, 0, True)
+                if body_wanted:
+                    self.note(path, 0, True)
                 return
             body = file.read_bytes()
         request.send_response(200)
         length = len(body) if declared is None else declared
         request.send_header("Content-Length", str(length))
         request.send_header("Last-Modified", "Sun, 01 Nov 2026 12:00:00 GMT")
+        if not body_wanted:
+            request.end_headers()
+            with self._lock:
+                self.looks.append(path)
+            return
         if length != len(body):
             request.send_header("Connection", "close")
             request.close_connection = True

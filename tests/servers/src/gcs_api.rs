@@ -2,7 +2,8 @@
 //! puts that depend on them, ranges, listings in pages, uploads in parts. Objects are in memory.
 //!
 //! A client is led here by `gcs_base_url` in the file of a service account with `disable_oauth`, as
-//! emulators are used; it says nothing of who asks then, and is not asked.
+//! emulators are used; it says nothing of who asks then, and is not asked. Or by `GOOGLE_BASE_URL`, and
+//! [`GcsApi::admit`] says whom to answer.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -20,6 +21,8 @@ pub struct GcsRequest {
     pub key: String,
     pub query: String,
     pub status: u16,
+    /// Bytes of an answer's body.
+    pub went: u64,
 }
 
 /// A running server with one bucket, `lab`; it ends with the process.
@@ -37,7 +40,11 @@ struct State {
     last: u64,
     requests: Vec<GcsRequest>,
     read_only: bool,
+    /// Whether whoever has this token is answered.
+    admits: Option<Admission>,
 }
+
+type Admission = Box<dyn Fn(Option<&str>) -> bool + Send>;
 
 struct StoredObject {
     content: Vec<u8>,
@@ -115,6 +122,16 @@ impl GcsApi {
         )
     }
 
+    /// Where it is.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// From now on only those are answered whose token (`Authorization: Bearer …`) is one of those.
+    pub fn admit(&self, admits: impl Fn(Option<&str>) -> bool + Send + 'static) {
+        self.state.lock().unwrap().admits = Some(Box::new(admits));
+    }
+
     /// Whether nothing may be written or removed.
     pub fn read_only(&self, read_only: bool) {
         self.state.lock().unwrap().read_only = read_only;
@@ -142,6 +159,7 @@ fn converse(mut stream: TcpStream, state: &Mutex<State>) -> Option<()> {
             key: asked.key.clone(),
             query: asked.query.clone(),
             status: answer.status,
+            went: if asked.method == "HEAD" { 0 } else { answer.body.len() as u64 },
         });
         answer
     };
@@ -201,6 +219,10 @@ fn decoded(text: &str) -> String {
 
 impl State {
     fn answer(&mut self, asked: &Asked) -> Answer {
+        let token = asked.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
+        if self.admits.as_ref().is_some_and(|admits| !admits(token)) {
+            return Answer::error(401, "AuthenticationRequired");
+        }
         if asked.bucket != "lab" {
             return Answer::error(404, "NoSuchBucket");
         }

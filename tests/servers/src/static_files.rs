@@ -33,7 +33,11 @@ pub struct Request {
 pub struct StaticFiles {
     pub url: String,
     requests: Arc<Mutex<Vec<Request>>>,
+    overstated: Arc<Mutex<Option<String>>>,
 }
+
+/// A length beyond all memory.
+const BEYOND: u64 = 1 << 50;
 
 impl StaticFiles {
     /// Serves the files below `folder`.
@@ -41,7 +45,9 @@ impl StaticFiles {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let requests = Arc::new(Mutex::new(Vec::new()));
+        let overstated = Arc::new(Mutex::new(None));
         let (folder, told) = (folder.to_path_buf(), Arc::clone(&requests));
+        let about = Arc::clone(&overstated);
         std::thread::spawn(move || {
             let mut kept = Vec::new();
             for stream in listener.incoming() {
@@ -51,10 +57,16 @@ impl StaticFiles {
                     continue;
                 }
                 let (folder, told) = (folder.clone(), Arc::clone(&told));
-                std::thread::spawn(move || answer(stream, &folder, manners, &told));
+                let about = Arc::clone(&about);
+                std::thread::spawn(move || answer(stream, &folder, manners, &told, &about));
             }
         });
-        Self { url, requests }
+        Self { url, requests, overstated }
+    }
+
+    /// From now on more is declared of this file (`actions/…`) than ever comes.
+    pub fn overstate(&self, file: &str) {
+        *self.overstated.lock().unwrap() = Some(format!("/{file}"));
     }
 
     /// The requests so far.
@@ -68,6 +80,7 @@ fn answer(
     folder: &Path,
     manners: Manners,
     told: &Mutex<Vec<Request>>,
+    overstated: &Mutex<Option<String>>,
 ) -> Option<()> {
     let mut lines = BufReader::new(stream.try_clone().ok()?).lines();
     let first = lines.next()?.ok()?;
@@ -105,11 +118,14 @@ fn answer(
     };
     let body = if method == "HEAD" { &[][..] } else { &part };
     let sent = if manners == Manners::Cuts && body.len() > 1000 { &body[..500] } else { body };
+    let declared = match overstated.lock().unwrap().as_ref() {
+        Some(file) if *file == path => BEYOND,
+        Some(_) | None => part.len() as u64,
+    };
     told.lock().unwrap().push(Request { method, path, bytes: sent.len() as u64 });
     let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Length: {}\r\nLast-Modified: Sun, 01 Nov 2026 12:00:00 GMT\r\n\
-         {about}Connection: close\r\n\r\n",
-        part.len()
+        "HTTP/1.1 {status}\r\nContent-Length: {declared}\r\n\
+         Last-Modified: Sun, 01 Nov 2026 12:00:00 GMT\r\n{about}Connection: close\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).ok()?;
     stream.write_all(sent).ok()?;
