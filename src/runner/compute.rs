@@ -15,10 +15,11 @@ use super::key::{StepKey, StepManifests, step_key};
 use super::row_step::{RowCounts, RowInput, RowRun};
 use super::{fan_out_step, paid_step, row_step};
 use crate::digest::Digest;
-use crate::operator::{Lowering, Port, Ports, StepError};
+use crate::operator::{Lowering, Port, Ports, StepError, StepErrorKind};
 use crate::plan::{Plan, PlannedStep};
 use crate::session::{guarded, open_table, ordered_session};
 use crate::store::{MANIFEST_VERSION, Manifest, ManifestLabels, PortArtifact, timestamp};
+use crate::workflow::quote;
 
 /// Computes a step and stores its result; the manifest comes last. Its turn to compute ends when it
 /// only waits for the disk: steps side by side wait together for what each would wait for alone. A
@@ -32,7 +33,7 @@ pub(super) async fn compute(
     turn: OwnedSemaphorePermit,
 ) -> Result<Manifest, RunError> {
     let panic = match guarded(computed(plan, at, key, done, cx, turn)).await {
-        Ok(ended) => return ended,
+        Ok(ended) => return ended.map_err(|error| with_file(error, &plan.steps[at], key)),
         Err(panic) => panic,
     };
     let error = StepError::new(format!("a library gave up while the step was computed: {panic}"));
@@ -41,6 +42,19 @@ pub(super) async fn compute(
         return Err(error.into());
     }
     Err(error.help(format!("{} may be damaged", files.join(", "))).into())
+}
+
+/// A library that reads a file knows the line at best: of a step that reads one file and no table,
+/// the error names it.
+fn with_file(error: RunError, step: &PlannedStep, key: &StepKey) -> RunError {
+    match (error, key.files.as_slice()) {
+        (RunError::Step(error), [file])
+            if error.kind() == StepErrorKind::DataFusion && step.inputs.is_empty() =>
+        {
+            error.while_doing(&format!("cannot read {}", quote(&file.name))).into()
+        }
+        (error, _) => error,
+    }
 }
 
 async fn computed(
