@@ -159,8 +159,7 @@ mod tests {
                 let times = TimestampSecondArray::from(vec![second]);
                 let times = zone.into_iter().fold(times, |times, zone| times.with_timezone(zone));
                 let millis = TimestampMillisecondArray::from(vec![second * 1_000]);
-                let millis =
-                    zone.into_iter().fold(millis, |times, zone| times.with_timezone(zone));
+                let millis = zone.into_iter().fold(millis, |times, zone| times.with_timezone(zone));
                 arrays.extend([Arc::new(times) as ArrayRef, Arc::new(millis)]);
             }
             arrays.push(Arc::new(Date32Array::from(vec![(second / SECONDS_PER_DAY) as i32])));

@@ -236,10 +236,9 @@ mod tests {
         assert!(path.metadata().unwrap().len() < 1 << 20);
         let mut archive = Archive::open(&path).unwrap();
         archive.left = 9 << 20;
-        let copied: Vec<_> =
-            (0..3).map(|at| archive.copy(at, &mut io::sink()).map(drop)).collect();
+        let copied: Vec<_> = (0..3).map(|at| archive.copy(at, &mut io::sink()).map(drop)).collect();
         assert!(copied[0].is_ok() && copied[1].is_ok());
-        let most = (1 << 10) + (path.metadata().unwrap().len() * MOST_FOR_A_BYTE >> 20);
+        let most = (1 << 10) + ((path.metadata().unwrap().len() * MOST_FOR_A_BYTE) >> 20);
         let said = format!("unpacked, the files up to here have more than {most} MiB");
         assert_eq!(copied[2], Err(said));
     }

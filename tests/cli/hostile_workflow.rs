@@ -77,12 +77,13 @@ fn hostile() -> Project {
     let mut id = object("blob", b"def f():\n    return 1\n");
     for level in 0..10 {
         let mode = if level == 0 { "100644 m.py" } else { "40000 d" };
-        let entries: Vec<Vec<u8>> = (0..10)
-            .map(|at| [format!("{mode}{at}\0").into_bytes(), entry(&id)].concat())
-            .collect();
+        let entries: Vec<Vec<u8>> =
+            (0..10).map(|at| [format!("{mode}{at}\0").into_bytes(), entry(&id)].concat()).collect();
         id = object("tree", &entries.concat());
     }
-    let text = format!("tree {id}\nauthor A <a> 1700000000 +0000\ncommitter A <a> 1700000000 +0000\n\nm\n");
+    let text = format!(
+        "tree {id}\nauthor A <a> 1700000000 +0000\ncommitter A <a> 1700000000 +0000\n\nm\n"
+    );
     bomb.raw_commit(text.as_bytes());
     let configuration = bomb.git_dir().join("config");
     let before = std::fs::read_to_string(&configuration).unwrap();
@@ -149,7 +150,8 @@ fn a_run_stops_and_names_each() {
     assert!(!trace.contains("AF_INET"), "{trace}");
     assert!(project.stored_nothing());
     untouched(&project);
-    let asked: Vec<String> = outcome.events("diagnostic").iter().map(|d| d["help"].to_string()).collect();
+    let asked: Vec<String> =
+        outcome.events("diagnostic").iter().map(|d| d["help"].to_string()).collect();
     for wanted in [
         "--allow exec\"",
         "outside.csv\"",
