@@ -173,6 +173,10 @@ fn exit_of(written: Result<(), RowsError>, out: &OutArgs) -> Exit {
         Ok(()) => Exit::Done,
         Err(RowsError::Rows(error)) => fail(&plain_message(&error), Exit::Failed),
         Err(RowsError::Write(e)) if e.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
+        // The rows are to blame, not where they go.
+        Err(RowsError::Write(e)) if e.kind() == io::ErrorKind::InvalidData => {
+            fail(&e.to_string(), Exit::Failed)
+        }
         Err(RowsError::Write(e)) => match &out.output {
             Some(path) => fail(&format!("cannot write {}: {e}", path.display()), Exit::Disk),
             // Told when the program ends, unless the reader has gone away.

@@ -83,6 +83,12 @@ impl StepError {
         self
     }
 
+    /// The same, which happened while this was done: `cannot read …`.
+    pub fn while_doing(mut self, what: &str) -> Self {
+        self.message = format!("{what}: {}", self.message);
+        self
+    }
+
     /// What sort of failure it is.
     pub fn kind(&self) -> StepErrorKind {
         self.kind

@@ -11,6 +11,7 @@ use arrow::json;
 
 use super::cell::{as_json_text, failed};
 use super::format::TableFormat;
+use crate::session::check_times;
 
 /// Writes batches to a file or a pipe as they come.
 ///
@@ -105,13 +106,14 @@ impl<W: Write> TableWriter<W> {
     }
 }
 
-/// The names of the batch must be those of the schema: a swapped column is worse than none.
+/// The names of the batch must be those of the schema: a swapped column is worse than none. Its
+/// times must be ones that can be written.
 pub(super) fn check_columns(schema: &SchemaRef, batch: &RecordBatch) -> io::Result<()> {
     let columns = batch.schema_ref().fields();
     let same = columns.len() == schema.fields().len()
         && columns.iter().zip(schema.fields()).all(|(a, b)| a.name() == b.name());
     if same {
-        return Ok(());
+        return check_times(batch).map_err(|why| io::Error::new(io::ErrorKind::InvalidData, why));
     }
     let message = "the batch and the table have different columns";
     Err(io::Error::new(io::ErrorKind::InvalidInput, message))

@@ -13,10 +13,11 @@ use super::row_step::RowInput;
 use super::spread::{Engine, spread};
 use super::step_work::{StepResult, StepWork, perform_rows};
 use crate::digest::Digest;
-use crate::operator::StepError;
+use crate::operator::{StepError, StepErrorKind};
 use crate::plan::{Plan, PlannedStep};
 use crate::session::guarded;
 use crate::store::{MANIFEST_VERSION, Manifest, ManifestLabels, PortArtifact, timestamp};
+use crate::workflow::quote;
 
 /// Computes a step and stores its result; the manifest comes last. A panic on the
 /// way is an error of this step: mostly a library that reads a damaged file.
@@ -29,7 +30,7 @@ pub(super) async fn compute(
     turn: OwnedSemaphorePermit,
 ) -> Result<Manifest, RunError> {
     let panic = match guarded(computed(plan, at, key, done, (cx, engine), turn)).await {
-        Ok(ended) => return ended,
+        Ok(ended) => return ended.map_err(|error| with_file(error, &plan.steps[at], key)),
         Err(panic) => panic,
     };
     let error = StepError::new(format!("a library gave up while the step was computed: {panic}"));
@@ -38,6 +39,19 @@ pub(super) async fn compute(
         return Err(error.into());
     }
     Err(error.help(format!("{} may be damaged", files.join(", "))).into())
+}
+
+/// A library that reads a file knows the line at best: of a step that reads one file and no table,
+/// the error names it.
+fn with_file(error: RunError, step: &PlannedStep, key: &StepKey) -> RunError {
+    match (error, key.files.as_slice()) {
+        (RunError::Step(error), [file])
+            if error.kind() == StepErrorKind::DataFusion && step.inputs.is_empty() =>
+        {
+            error.while_doing(&format!("cannot read {}", quote(&file.name))).into()
+        }
+        (error, _) => error,
+    }
 }
 
 async fn computed(

@@ -4,6 +4,7 @@
 //! Does not live here: what is computed (`operators`, `functions`) or when (`runner`).
 
 mod blob_encoding;
+mod calendar;
 mod determinism;
 mod encode;
 mod expr;
@@ -28,6 +29,7 @@ mod unnested_groups;
 mod write;
 
 pub(crate) use blob_encoding::{BlobEncoding, StoredBlob};
+pub use calendar::check_times;
 pub use determinism::{KeyColumns, check_deterministic};
 pub use expr::{RowExpr, parse_row_expr};
 pub use figure_data::{FigureColumn, figure_data};

@@ -20,6 +20,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::blob_encoding::BlobEncoding;
+use super::calendar::check_times;
 use crate::digest::{ColumnDigest, TableHasher, table_digest};
 use crate::id::ID;
 use crate::operator::{StepError, TableSchema, stored_type};
@@ -145,7 +146,8 @@ impl KeyRows {
     }
 }
 
-/// The batch under the declared schema; fails if a column that may not be null has nulls.
+/// The batch under the declared schema; fails if a column that may not be null has nulls, or one
+/// of times has some that cannot be written.
 fn conform(batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, StepError> {
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     let columns = batch
@@ -160,7 +162,9 @@ fn conform(batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, StepEr
             }
         })
         .collect::<Result<Vec<_>, _>>()?;
-    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
+    let batch = RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?;
+    check_times(&batch).map_err(StepError::refused)?;
+    Ok(batch)
 }
 
 /// The threads that hash and encode batches into one blob.

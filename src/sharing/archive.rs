@@ -19,6 +19,10 @@ const SEAL: &str = "galeras bundle blake3:";
 const DIGITS: usize = 64;
 /// How long the comment is.
 const COMMENT: usize = SEAL.len() + DIGITS;
+/// What a bundle may have when it is unpacked, whatever its size, and for each of its bytes. Tables
+/// are compressed before, and texts become some ten times smaller; a bomb becomes a thousand times.
+const MOST_UNPACKED: u64 = 1 << 30;
+const MOST_FOR_A_BYTE: u64 = 100;
 /// Of larger files the places need more digits in a zip file.
 const LARGE: u64 = u32::MAX as u64;
 
@@ -66,6 +70,9 @@ fn seal_of(mut file: &File) -> io::Result<String> {
 /// A zip file that may be anybody's.
 pub(super) struct Archive {
     zip: ZipArchive<BufReader<File>>,
+    /// How many bytes may still be unpacked, and how many it was.
+    left: u64,
+    most: u64,
     /// What is wrong with the file as a whole.
     pub(super) problem: Option<String>,
     /// Its entries by name, those that are files inside of the folder that it is unpacked to.
@@ -82,6 +89,8 @@ impl Archive {
     pub(super) fn open(path: &Path) -> Result<Self, ShareError> {
         let failed = |error: &dyn std::fmt::Display| ShareError::of("read", path, error);
         let mut file = File::open(path).map_err(|error| failed(&error))?;
+        let size = file.metadata().map_err(|error| failed(&error))?.len();
+        let most = MOST_UNPACKED.saturating_add(size.saturating_mul(MOST_FOR_A_BYTE));
         let problem = seal_problem(&mut file).map_err(|error| failed(&error))?;
         file.rewind().map_err(|error| failed(&error))?;
         let zip = ZipArchive::new(BufReader::new(file));
@@ -113,13 +122,14 @@ impl Archive {
         if zip.has_duplicate_names() && !strange.iter().any(|(_, said)| said.contains("twice")) {
             strange.push(("the list of files".into(), "it has a name twice".into()));
         }
-        Ok(Self { zip, problem, entries, strange })
+        Ok(Self { zip, left: most, most, problem, entries, strange })
     }
 
     /// Copies the content of an entry, and says what its digest is.
     ///
     /// # Errors
-    /// If it is damaged, or cannot be written: in words that follow its name.
+    /// If it is damaged, too large together with what was copied before, or cannot be written: in
+    /// words that follow its name.
     pub(super) fn copy(&mut self, at: usize, to: &mut impl Write) -> Result<Digest, String> {
         let mut entry = self.zip.by_index(at).map_err(|error| unreadable(&error))?;
         let mut hasher = blake3::Hasher::new();
@@ -129,6 +139,11 @@ impl Archive {
             if read == 0 {
                 return Ok(Digest::from(hasher.finalize()));
             }
+            let Some(left) = self.left.checked_sub(read as u64) else {
+                let most = self.most >> 20;
+                return Err(format!("unpacked, the files up to here have more than {most} MiB"));
+            };
+            self.left = left;
             hasher.update(&buffer[..read]);
             to.write_all(&buffer[..read]).map_err(|error| format!("it cannot be kept: {error}"))?;
         }
@@ -203,6 +218,29 @@ mod tests {
         assert!(archive.text("a.txt", 3).unwrap_err().contains("more than 3 bytes"));
         let digest = archive.copy(archive.entries["b/t.parquet"], &mut io::sink()).unwrap();
         assert_eq!(digest, Digest::of(b"PAR1 table"));
+    }
+
+    #[test]
+    fn a_bomb_is_not_unpacked() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("bomb.zip");
+        let mut archive = ZipWriter::new(File::create(&path).unwrap());
+        let zeros = vec![0; 1 << 20];
+        for name in ["a", "b", "c"] {
+            archive.start_file(name, SimpleFileOptions::default()).unwrap();
+            for _ in 0..4 {
+                archive.write_all(&zeros).unwrap();
+            }
+        }
+        archive.finish().unwrap();
+        assert!(path.metadata().unwrap().len() < 1 << 20);
+        let mut archive = Archive::open(&path).unwrap();
+        archive.left = 9 << 20;
+        let copied: Vec<_> = (0..3).map(|at| archive.copy(at, &mut io::sink()).map(drop)).collect();
+        assert!(copied[0].is_ok() && copied[1].is_ok());
+        let most = (1 << 10) + ((path.metadata().unwrap().len() * MOST_FOR_A_BYTE) >> 20);
+        let said = format!("unpacked, the files up to here have more than {most} MiB");
+        assert_eq!(copied[2], Err(said));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! sent is sent in the order in which a store is written, the manifest last.
 
 use std::io::{self, Write};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, StreamExt};
@@ -24,9 +24,15 @@ use super::signed::StoredManifest;
 use super::soundness::{BlobState, Scrutiny};
 use super::verify::{compare, read_table};
 use crate::digest::{Digest, table_digest};
+use crate::scratch::{KEPT_FREE, free_bytes};
 
 /// How long another store may say nothing, before a table and while it sends one.
 const SILENCE: Duration = Duration::from_secs(20);
+
+/// A store that gives fewer bytes than [`SLOWEST_BYTES`] of a table in this time says nothing, too:
+/// bytes that come one by one would keep the silence from ever being long.
+const SLOWEST: Duration = Duration::from_secs(300);
+const SLOWEST_BYTES: u64 = 64 << 10;
 
 /// How much of a file is read at once.
 const CHUNK: usize = 1 << 18;
@@ -133,6 +139,13 @@ impl Store {
             .and_then(|chunks| chunks.ok_or_else(|| wrong("it is missing".into())));
         let mut chunks = chunks.map_err(CopyError::From)?;
         let mut writer = to.blob_writer().map_err(CopyError::To)?;
+        let (needed, free) = (port.bytes.saturating_add(KEPT_FREE), to.free_bytes());
+        if needed > free {
+            let (size, free) = (port.bytes >> 20, free >> 20);
+            let cause = format!("it has {size} MiB, and the disk has {free} MiB left");
+            return Err(CopyError::From(wrong(cause)));
+        }
+        let mut pace = Pace::since(Instant::now());
         loop {
             let next = self.in_time(async { chunks.next().await.transpose() }).await;
             let Some(chunk) = next.map_err(CopyError::From)? else { break };
@@ -144,6 +157,16 @@ impl Store {
             let failed = |error| CopyError::To(StoreError::of("write", to.location(), error));
             written.map_err(failed)?;
             progress(chunk.len() as u64);
+            if pace.is_too_slow(writer.bytes(), Instant::now()) {
+                let (kib, seconds) = (SLOWEST_BYTES >> 10, SLOWEST.as_secs());
+                let cause = format!("less than {kib} KiB came in {seconds} seconds");
+                return Err(CopyError::From(StoreError::new(
+                    StoreErrorKind::Io,
+                    "read",
+                    self.location(),
+                    cause,
+                )));
+            }
         }
         let writer = compared(writer, port, wrong).await?;
         writer.commit_new(to).await.map(|_| ()).map_err(CopyError::To)
@@ -167,6 +190,14 @@ impl Store {
             }
         }
         Ok(Some(Ok(bytes)))
+    }
+
+    /// What may still be written where tables are put together.
+    fn free_bytes(&self) -> u64 {
+        match &self.inner.backend {
+            Backend::Folder(folder) => free_bytes(&folder.root),
+            Backend::Bucket(_) => free_bytes(&std::env::temp_dir()),
+        }
     }
 
     /// What comes of this, unless the store says nothing for too long.
@@ -227,6 +258,29 @@ impl Store {
     }
 }
 
+/// How fast a table comes, window by window.
+struct Pace {
+    since: Instant,
+    /// The bytes before the window.
+    before: u64,
+}
+
+impl Pace {
+    fn since(since: Instant) -> Self {
+        Self { since, before: 0 }
+    }
+
+    /// Whether too little has come by `now`, when so many bytes have come in all.
+    fn is_too_slow(&mut self, bytes: u64, now: Instant) -> bool {
+        if now.saturating_duration_since(self.since) < SLOWEST {
+            return false;
+        }
+        let slow = bytes.saturating_sub(self.before) < SLOWEST_BYTES;
+        (self.since, self.before) = (now, bytes);
+        slow
+    }
+}
+
 /// More rows or bytes than any table has. Sums of what manifests say stay far from overflow.
 const BEYOND_ALL: u64 = 1 << 48;
 
@@ -281,5 +335,20 @@ async fn compared(
     match judged.await.map_err(CopyError::From)? {
         Some(cause) => Err(CopyError::From(wrong(cause))),
         None => Ok(writer),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_that_trickles_is_given_up() {
+        let start = Instant::now();
+        let mut pace = Pace::since(start);
+        assert!(!pace.is_too_slow(1, start + SLOWEST / 2));
+        assert!(!pace.is_too_slow(SLOWEST_BYTES, start + SLOWEST));
+        assert!(!pace.is_too_slow(SLOWEST_BYTES + 1, start + SLOWEST * 3 / 2));
+        assert!(pace.is_too_slow(2 * SLOWEST_BYTES - 1, start + SLOWEST * 2));
     }
 }

@@ -8,6 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use galeras_net::{AGENT, causes, http_builder, redirects_to};
+use object_store::client::{HttpClient, HttpConnector};
 use object_store::{BackoffConfig, ClientOptions, ObjectStore, RetryConfig};
 use url::Url;
 
@@ -17,6 +19,7 @@ use super::location::shown;
 #[cfg(any(feature = "gcs", feature = "s3"))]
 use super::machine_account::{self, MachineAccount};
 use crate::cause;
+use crate::operator::ServerAddress;
 
 /// How often, and for how long, a server is asked again that does not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,16 +83,42 @@ pub(super) fn open_bucket(
 
 /// The files of a web host below a URL.
 pub(super) fn open_web(url: &Url) -> Result<Arc<dyn ObjectStore>, StoreError> {
-    let client = ClientOptions::new()
-        .with_allow_http(true)
-        .with_connect_timeout(CONNECT)
-        .with_timeout_disabled();
     let builder = object_store::http::HttpBuilder::new()
         .with_url(url.as_str().trim_end_matches('/'))
-        .with_client_options(client)
+        .with_http_connector(WebClient { host: ServerAddress::of(url.as_str()) })
         .with_retry(Patience::Web.retries());
     let store = builder.build().map_err(|error| StoreError::of("open", shown(url), error))?;
     Ok(served(Arc::new(store)))
+}
+
+/// Makes the client for a web host. Who agreed to ask that host did not agree to ask the machines of
+/// a private network, so redirects lead to itself, or to public servers through TLS.
+#[derive(Debug)]
+struct WebClient {
+    host: Option<ServerAddress>,
+}
+
+impl HttpConnector for WebClient {
+    fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
+        let host = self.host.clone();
+        let redirects = redirects_to(move |url| match ServerAddress::of(url) {
+            Some(to) if may_lead(host.as_ref(), &to) => Ok(()),
+            Some(to) => Err(format!("it redirects to {to}, which is not followed")),
+            None => Err("it redirects to no server".to_string()),
+        });
+        // Whoever reads an answer notices if nothing comes any more.
+        let client = http_builder(AGENT, CONNECT, None).redirect(redirects).build();
+        client.map(HttpClient::new).map_err(|error| object_store::Error::Generic {
+            store: "web host",
+            source: causes(&error).into(),
+        })
+    }
+}
+
+/// Whether a redirect of `host` may lead there.
+fn may_lead(host: Option<&ServerAddress>, to: &ServerAddress) -> bool {
+    let own = |host: &ServerAddress| to == host || (to.is_encrypted() && to.host() == host.host());
+    host.is_some_and(own) || (to.is_encrypted() && to.is_public())
 }
 
 fn served(objects: Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore> {
@@ -179,5 +208,30 @@ fn check_address(address: Option<String>, name: &str) -> object_store::Result<()
             Err(object_store::Error::Generic { store: "environment", source })
         }
         Some(_) | None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn redirects_lead_to_the_host_itself_or_to_public_servers() {
+        for (host, to, may) in [
+            ("http://example.org/store", "http://example.org/other/x", true),
+            ("http://example.org/store", "https://example.org/store/x", true),
+            ("https://example.org/store", "https://cdn.example.net/x", true),
+            ("https://example.org/store", "http://example.org/x", false),
+            ("https://example.org/store", "http://cdn.example.net/x", false),
+            ("https://example.org/store", "http://169.254.169.254/latest", false),
+            ("https://example.org/store", "https://10.0.0.1/x", false),
+            ("https://example.org/store", "http://localhost:8000/x", false),
+            ("http://127.0.0.1:8000/store", "http://127.0.0.1:8001/x", false),
+            ("http://10.0.0.1/store", "https://10.0.0.1/store/x", true),
+        ] {
+            let (own, other) = (ServerAddress::of(host), ServerAddress::of(to).unwrap());
+            assert_eq!(may_lead(own.as_ref(), &other), may, "{host} to {to}");
+        }
     }
 }

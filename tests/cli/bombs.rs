@@ -14,7 +14,7 @@ const READ: &str = "galeras: 1\nsteps:\n  data: { op: read, with: { path: d.csv 
 /// Runs a command; fails if it takes too long. Its exit code, what it said, and the most
 /// memory that it had, in MiB.
 #[track_caller]
-fn measured(project: &Project, args: &[&str]) -> (Option<i32>, String, u64) {
+pub fn measured(project: &Project, args: &[&str]) -> (Option<i32>, String, u64) {
     let said = project.path("said");
     let mut command: Command = project.command(args);
     let file = std::fs::File::create(&said).unwrap();

@@ -60,6 +60,7 @@ mod generate_secrets;
 mod graph_cells;
 mod harness;
 mod hostile_names;
+mod hostile_workflow;
 mod incremental;
 mod inspect_verbs;
 mod interruption;

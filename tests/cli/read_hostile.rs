@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow::array::{
+    ArrayRef, Date32Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
+    TimestampMillisecondArray,
+};
 use arrow::datatypes::{Field, Schema};
 use parquet::arrow::ArrowWriter;
 
@@ -166,4 +169,58 @@ fn json_is_read_as_deep_as_it_can_be_stored() {
     }
     assert_eq!(*value, 1);
     deep.run_ok(&[]).all_hit();
+}
+
+#[test]
+fn digits_that_would_be_lost_are_refused() {
+    let words = ["the whole number 12345678901234567891 has more digits", "in quotes"];
+    let lines = "{\"id\":\"a\",\"x\":1}\n{\"id\":\"b\",\"x\":12345678901234567891}\n";
+    refuses(&project("d.jsonl", lines), &[&words[..], &["line 2"]].concat());
+    let list = "[{\"id\":\"a\",\"x\":12345678901234567891}]";
+    refuses(&project("d.json", list), &words);
+    refuses(&project("d.json", "{\"x\":{\"0\":12345678901234567891}}"), &words);
+    // Texts keep all of theirs, in CSV too.
+    let kept = project("d.csv", "id,x\na,12345678901234567891\n");
+    kept.run_ok(&[]);
+    assert_eq!(kept.rows("data")[0]["x"], "12345678901234567891");
+}
+
+#[test]
+fn a_file_that_fails_while_it_is_read_is_named() {
+    let mixed = project("d.jsonl", "{\"id\":\"a\",\"x\":1}\n{\"id\":\"b\",\"x\":\"t\"}\n");
+    let outcome = mixed.run(&["run", "w.yaml"]).exits(1);
+    assert!(outcome.stderr.contains("cannot read `d.jsonl`: "), "{outcome}");
+}
+
+/// Arrow would write `ERROR: Cast error…` as the value of such a time into a file of JSON.
+#[test]
+fn a_time_that_no_calendar_has_is_refused() {
+    let times: [ArrayRef; 3] = [
+        Arc::new(TimestampMillisecondArray::from(vec![i64::MAX])),
+        Arc::new(TimestampMicrosecondArray::from(vec![i64::MIN])),
+        Arc::new(Date32Array::from(vec![i32::MIN])),
+    ];
+    for time in times {
+        let ids: ArrayRef = Arc::new(StringArray::from(vec!["a"]));
+        let batch = RecordBatch::try_from_iter([("id", ids), ("t", time)]).unwrap();
+        let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
+        writer.write(&batch).unwrap();
+        let project = project("d.parquet", writer.into_inner().unwrap());
+        let more = "outputs:\n  o: { from: data, path: o.jsonl }\n";
+        project.write("w.yaml", format!("{}{more}", project.read("w.yaml")));
+        let outcome = project.run(&["run", "w.yaml"]).exits(1);
+        let words = "the column `t` has a ";
+        assert!(outcome.stderr.contains(words), "{outcome}");
+        assert!(outcome.stderr.contains("that no calendar has"), "{outcome}");
+        assert!(!project.path("o.jsonl").exists());
+    }
+    // A verb that computes it itself refuses it as well.
+    let project = project("d.csv", "id\na\n");
+    project.run_ok(&[]);
+    let query = "SELECT from_unixtime(9223372036854775807) AS t FROM data";
+    for format in ["table", "csv", "json"] {
+        let outcome = project.run(&["sql", "w.yaml", query, "--format", format]).exits(1);
+        assert!(outcome.stderr.contains("the column `t` has a time"), "{outcome}");
+        assert!(!outcome.stdout.contains("ERROR"), "{outcome}");
+    }
 }

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
 use galeras_test_servers::static_files::{Manners, Request, StaticFiles};
@@ -231,6 +233,30 @@ fn a_remote_that_is_down_is_a_warning() {
         let pull = other.run(&["pull", "w.yaml", "--remote", &url]).exits(4);
         assert!(pull.stderr.contains("the remote cannot be reached"), "{pull}");
     }
+}
+
+/// Who agreed to ask a server did not agree to ask another one.
+#[test]
+fn a_remote_does_not_lead_to_other_servers() {
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    other.set_nonblocking(true).unwrap();
+    let there = format!("http://{}/x", other.local_addr().unwrap());
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let remote = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.read(&mut [0; 4096]);
+            let answer =
+                format!("HTTP/1.1 302 Found\r\nlocation: {there}\r\ncontent-length: 0\r\n\r\n");
+            let _ = stream.write_all(answer.as_bytes());
+        }
+    });
+    let project = project();
+    let outcome = project.run(&["run", "w.yaml", "--remote", &remote]).exits(0);
+    let flat = outcome.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains("redirects to http://127.0.0.1:"), "{outcome}");
+    assert!(flat.contains("which is not followed"), "{outcome}");
+    assert!(other.accept().is_err(), "nobody was asked");
 }
 
 #[test]

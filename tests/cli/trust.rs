@@ -98,13 +98,14 @@ fn untouched(project: &Project, listener: &Listener, outcome: &Outcome) {
 }
 
 /// The ways to look at the workflow.
-const LOOKS: [&[&str]; 6] = [
+const LOOKS: [&[&str]; 7] = [
     &["check", "w.yaml"],
     &["plan", "w.yaml"],
     &["explain", "w.yaml", "hit"],
     &["explain", "w.yaml", "sent"],
     &["graph", "w.yaml"],
     &["graph", "w.yaml", "--format", "svg"],
+    &["report", "w.yaml"],
 ];
 
 #[test]

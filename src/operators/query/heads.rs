@@ -2,16 +2,16 @@
 //! folders.
 
 use std::collections::HashMap;
-use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
 use futures::StreamExt;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::super::git_threads::blocking;
 use super::super::repository_access::check_consent;
 use super::super::worker_threads::StopOnDrop;
+use super::head_memory::{HeadMemory, Tip};
 use super::repository::{HeadlessRepository, UnresolvedRepository};
 use crate::operator::{Consent, LowerContext, StepError, Tell};
 use galeras_git::{
@@ -52,8 +52,14 @@ pub(super) async fn resolve(
     let runtime = tokio::runtime::Handle::current();
     let failed = |error: GitError| StepError::new(error.message);
     let network = Network::new(runtime, stop.flag(), waits).map_err(failed)?;
-    let known = memory.map(remembered).unwrap_or_default();
-    let mut memory = memory.map(open_memory).transpose()?;
+    let mut memory = memory.map(HeadMemory::open).transpose()?;
+    let known: HashMap<String, Tip> = repositories
+        .iter()
+        .filter_map(|repository| {
+            let tip = memory.as_ref()?.get(&repository.repo)?;
+            Some((repository.repo.clone(), tip.clone()))
+        })
+        .collect();
     let total = repositories.len();
     let mut answers = futures::stream::iter(repositories)
         .map(|repository| {
@@ -84,9 +90,7 @@ pub(super) async fn resolve(
         match head {
             Ok((head, known)) => {
                 if let (Some(memory), false) = (&mut memory, known) {
-                    // In one piece: a kill leaves a whole line or a part of one, which is no answer.
-                    let line = json!({"repo": repository.repo, "head": [head.0, head.1]});
-                    memory.write_all(format!("{line}\n").as_bytes())?;
+                    memory.keep(&repository.repo, &head)?;
                 }
                 resolved.rows.push(row(repository, head));
             }
@@ -111,9 +115,6 @@ pub(super) async fn resolve(
     cx.retry.fetch_add(resolved.retry, std::sync::atomic::Ordering::Relaxed);
     Ok(resolved)
 }
-
-/// Branch and commit.
-type Tip = (String, String);
 
 async fn ask(
     repository: &UnresolvedRepository,
@@ -179,26 +180,4 @@ pub(super) fn local(folders: &[&str], base: &Path, branch: Option<&str>) -> Vec<
     };
     let text = |head: Result<String, GitError>| head.unwrap_or_else(|error| error.message);
     folders.iter().map(|folder| text(head(folder))).collect()
-}
-
-/// The answers in a memory; a line that broke off is none.
-fn remembered(path: &Path) -> HashMap<String, Tip> {
-    let text = std::fs::read_to_string(path).unwrap_or_default();
-    let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    lines
-        .filter_map(|line| {
-            let repo = line["repo"].as_str()?.to_string();
-            Some((repo, (line["head"][0].as_str()?.into(), line["head"][1].as_str()?.into())))
-        })
-        .collect()
-}
-
-fn open_memory(path: &Path) -> Result<std::fs::File, StepError> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
-    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path)?;
-    // A line that broke off must not run into the next one.
-    writeln!(file)?;
-    Ok(file)
 }

@@ -1,5 +1,6 @@
 //! `query`: repositories, from a GitHub search or from a list.
 
+mod head_memory;
 mod heads;
 mod listed;
 mod repository;

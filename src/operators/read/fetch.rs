@@ -14,13 +14,10 @@ use sha2::Digest as _;
 
 use crate::code::Code;
 use crate::operator::{Access, ArgError, BindContext, Consent, RefusedAccess, ServerAddress};
-use crate::scratch::{WholeFile, clear_place};
+use crate::scratch::{KEPT_FREE, WholeFile, clear_place, free_bytes};
 
 /// The most bytes of a file behind a URL.
 const MAX_BYTES: u64 = 16 << 30;
-
-/// What stays free on the disk of the downloads.
-const KEPT_FREE: u64 = 256 << 20;
 
 /// How often the free space of the disk is asked for, in bytes that came.
 const ASKED_EVERY: u64 = 64 << 20;
@@ -121,11 +118,6 @@ fn sha256_of(path: &Path) -> std::io::Result<String> {
         }
         hasher.update(&buffer[..n]);
     }
-}
-
-/// The bytes that may be written to the disk of a folder; all there are if nobody knows.
-fn free_bytes(folder: &Path) -> u64 {
-    rustix::fs::statvfs(folder).map_or(u64::MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
 /// What of a download has come, and how much may still come.

@@ -1,5 +1,5 @@
 //! What the reader of JSON passes over: a key that an object has twice, of which one value would
-//! be lost, and nesting that could not be stored.
+//! be lost, a whole number whose last digits would be lost, and nesting that could not be stored.
 //!
 //! A scan over the bytes. It does not judge whether the text is JSON: the reader does.
 
@@ -20,7 +20,7 @@ pub(super) fn scan(mut reader: impl BufRead, brackets: usize) -> Result<(), Stri
     loop {
         let bytes = reader.fill_buf().map_err(|e| e.to_string())?;
         if bytes.is_empty() {
-            return Ok(());
+            return scan.end_number();
         }
         let mut at = 0;
         while let Some(byte) = bytes.get(at) {
@@ -46,6 +46,8 @@ struct Scan {
     text: Text,
     /// The bytes of the text at hand, if it may be a key.
     key: Vec<u8>,
+    /// The bytes of the number at hand.
+    number: Vec<u8>,
     open: Vec<Bracket>,
     /// By depth: the keys of the latest object there.
     known: Vec<Keys>,
@@ -105,6 +107,13 @@ impl Scan {
     }
 
     fn outside(&mut self, byte: u8) -> Result<(), String> {
+        if matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E') {
+            if self.number.len() < LONGEST_NUMBER {
+                self.number.push(byte);
+            }
+            return Ok(());
+        }
+        self.end_number()?;
         match byte {
             b'\n' => self.line += 1,
             b'"' => match self.open.last() {
@@ -139,6 +148,24 @@ impl Scan {
         Ok(())
     }
 
+    /// A whole number that is too large for 64 bits is read as a float, which keeps 17 digits.
+    fn end_number(&mut self) -> Result<(), String> {
+        if self.number.len() < SHORTEST_LOSS {
+            self.number.clear();
+            return Ok(());
+        }
+        if std::str::from_utf8(&self.number).is_ok_and(survives) {
+            self.number.clear();
+            return Ok(());
+        }
+        Err(format!(
+            "line {}: the whole number {} has more digits than a number can keep; write it as a \
+             text, in quotes",
+            self.line,
+            shortened(&String::from_utf8_lossy(&self.number))
+        ))
+    }
+
     fn open(&mut self, bracket: Bracket) -> Result<(), String> {
         self.open.push(bracket);
         if self.open.len() <= self.deepest {
@@ -168,6 +195,30 @@ impl Scan {
             "line {line}: an object has the key {name} twice, and only one of its values could be \
              kept; rename or remove one of them in the file"
         ))
+    }
+}
+
+/// Numbers of fewer characters fit into 64 bits.
+const SHORTEST_LOSS: usize = 19;
+/// The most characters of a number that are looked at: a float has at most 309 before its point.
+const LONGEST_NUMBER: usize = 400;
+
+/// Whether a number means the same when it has been read: it fits into 64 bits, or a float has this
+/// value, or is written like this. What is no whole number is a float anyway.
+fn survives(number: &str) -> bool {
+    if number.parse::<i64>().is_ok() || !number.bytes().all(|b| b.is_ascii_digit() || b == b'-') {
+        return true;
+    }
+    let Ok(float) = number.parse::<f64>() else { return true };
+    // Rust writes a float in as few digits as tell it from others, and fills up with zeros; so
+    // does JavaScript. With a precision it writes all digits of the value.
+    number == format!("{float}") || number == format!("{float:.0}")
+}
+
+fn shortened(number: &str) -> String {
+    match number.get(..40) {
+        Some(start) if number.len() > 40 => format!("{start}…"),
+        _ => number.to_string(),
     }
 }
 
@@ -264,6 +315,36 @@ mod tests {
             let message = of(text).unwrap_err();
             let start = format!("line {line}: an object has the key `{name}` twice");
             assert!(message.starts_with(&start), "{text}: {message}");
+        }
+    }
+
+    #[test]
+    fn digits_that_would_be_lost_are_refused() {
+        for number in ["12345678901234567890", "-9223372036854775809", "100000000000000000001"] {
+            for text in [
+                format!("{{\"a\":1}}\n{{\"a\":{number}}}"),
+                format!("{{\"a\":1}}\n{{\"a\":[{number}]}}\n{{}}"),
+                format!("[\n{number}"),
+            ] {
+                let message = of(&text).unwrap_err();
+                let start = format!("line 2: the whole number {number} has more digits");
+                assert!(message.starts_with(&start), "{text}: {message}");
+            }
+        }
+        let long = "7".repeat(1_000_000);
+        assert!(of(&long).unwrap_err().contains(" 7777777777777777777777777777777777777777… has"));
+        for number in [
+            "9223372036854775807",
+            "-9223372036854775808",
+            // A float has this value, or is written like this.
+            "9223372036854775808",
+            "100000000000000000000",
+            "18446744073709552000",
+            "1.2345678901234567890123",
+            "123456789012345678901.5",
+            "12345678901234567890e3",
+        ] {
+            assert_eq!(of(&format!("{{\"a\":{number},\"b\":\"12345678901234567890\"}}")), Ok(()));
         }
     }
 

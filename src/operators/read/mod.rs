@@ -88,7 +88,8 @@ If the table has no column `id`, one is added: 32 hexadecimal digits of BLAKE3 o
 columns, or over all columns. Ids must be unique.
 
 A file with two columns of one name, or an object with two equal keys, is refused: one of them would
-be lost. So are columns of lists and objects that are nested more than 32 deep.
+be lost. So are columns of lists and objects that are nested more than 32 deep, and whole numbers in
+JSON with more digits than a number can keep; as texts, in quotes, they keep all of them.
 
 The content of the file counts, not its path or time. A `url` is fetched when the workflow is
 planned; give its `sha256` to fetch it once and to be sure of what you get. It must not hold a
