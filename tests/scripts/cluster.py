@@ -12,7 +12,7 @@ items that end whoever begins them, end the run with an error that says so.
 How to run it: `python3 tests/scripts/cluster.py [--galeras PATH] [--kills 20] [--commits 150]
 [--seed 1] [--only CASE] [--s3-server PATH]`, with a build that has the feature `cluster`. Needs the
 `git` program. `cargo build -p galeras-test-servers --features s3 --example s3` builds the S3 server
-of `--s3-server`, with which the store is once a bucket.
+of `--s3-server`, with which the store is a bucket, once with its connection cut for five seconds.
 
 What it prints: a line for each case, how long it took, and how many rows were computed twice. Exit
 code 1 if anything does not hold.
@@ -147,9 +147,9 @@ class Cases:
         print(f"{name}: {run.wall:.1f} s, {why}", flush=True)
         cluster.end()
 
-    def bucket(self, program: Path) -> None:
-        """A run whose store is a bucket."""
-        name, folder = "bucket", self.work / "bucket"
+    def bucket(self, name: str, program: Path) -> None:
+        """A run whose store is a bucket; `bucket-cut`: one that says nothing for five seconds."""
+        folder = self.work / name
         (folder / "s3").mkdir(parents=True)
         server = subprocess.Popen(
             [program, folder / "s3", "lab"],
@@ -165,6 +165,11 @@ class Cases:
         started = time.perf_counter()
         more = ("--engine", cluster.address)
         process = self.start(folder / "out", name, *more, extra=extra, store=cluster.cache)
+        if name == "bucket-cut":
+            time.sleep(self.rng.uniform(3, 6))
+            server.send_signal(signal.SIGSTOP)
+            time.sleep(5)
+            server.send_signal(signal.SIGCONT)
         self.judge(name, self.finish(process, started), folder)
         cluster.end()
         server.communicate()
@@ -251,8 +256,9 @@ def main() -> int:
         ("kill-scheduler", 2, kill_scheduler, False),
         ("kill-coordinator", 2, kill_coordinator, True),
     ]
-    if args.s3_server and "bucket".startswith(args.only):
-        cases.bucket(args.s3_server)
+    for name in ("bucket", "bucket-cut") if args.s3_server else ():
+        if name.startswith(args.only):
+            cases.bucket(name, args.s3_server)
     for name in ("strange", "doomed"):
         if name.startswith(args.only):
             getattr(cases, name)()
