@@ -4,15 +4,16 @@
 //!
 //! A table streams from the operator into a part of its own, so it may be larger than memory.
 
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::SchemaRef;
 use datafusion::dataframe::DataFrame;
 use datafusion::datasource::MemTable;
 use futures::{StreamExt, TryStreamExt};
-use tokio::sync::{Mutex, MutexGuard, Semaphore, mpsc};
+use tokio::sync::{Mutex, MutexGuard, OnceCell, Semaphore, mpsc};
 
 use super::context::StepContext;
 use super::error::RunError;
@@ -54,6 +55,29 @@ impl Share {
     }
 }
 
+/// Rows that are opened, for all shares of them that are computed here.
+#[derive(Default)]
+pub(super) struct OpenedRows(std::sync::Mutex<HashMap<String, OpenedRow>>);
+
+type OpenedRow = Arc<OnceCell<Arc<dyn FanOutWork>>>;
+
+impl OpenedRows {
+    fn row(&self, digest: &str) -> OpenedRow {
+        let mut rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(rows.entry(digest.to_string()).or_default())
+    }
+
+    /// Closes a row of which nothing is left to do.
+    fn close_row(&self, digest: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(digest);
+    }
+
+    /// Closes all that nobody works on.
+    pub(super) fn close(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
 /// What the rows of a step share.
 struct FanOut<'a> {
     cx: &'a StepContext,
@@ -65,6 +89,7 @@ struct FanOut<'a> {
     turn: Mutex<()>,
     /// A permit for each piece under way.
     threads: Semaphore,
+    opened: &'a OpenedRows,
 }
 
 /// Why a row has no table.
@@ -112,7 +137,9 @@ pub(super) async fn run(
     let computed = fresh.len() as u64;
     cx.total(computed, reused);
     let threads = Semaphore::new(cx.jobs.max(1));
-    let fan_out = FanOut { cx, step, recipe, stored, turn: Mutex::new(()), threads };
+    let opened = OpenedRows::default();
+    let turn = Mutex::new(());
+    let fan_out = FanOut { cx, step, recipe, stored, turn, threads, opened: &opened };
     let mut work =
         futures::stream::iter(fresh).map(|row| fan_out.expand(row)).buffer_unordered(AT_ONCE);
     let mut done = 0;
@@ -174,13 +201,15 @@ pub(super) async fn fill(
     input: DataFrame,
     recipe: Digest,
     (digest, share): (&str, Share),
+    opened: &OpenedRows,
 ) -> Result<Result<u64, FanOutError>, RunError> {
     let rows = load(step, input).await?;
     let row = rows.into_iter().find(|row| row.digest == digest);
     let row = row.ok_or_else(|| StepError::new("a defect: the input has no such row"))?;
     let stored = StoredRows::of(&cx.parts(&recipe).await?);
     let threads = Semaphore::new(cx.jobs.max(1));
-    let fan_out = FanOut { cx, step, recipe, stored, turn: Mutex::new(()), threads };
+    let turn = Mutex::new(());
+    let fan_out = FanOut { cx, step, recipe, stored, turn, threads, opened };
     match fan_out.pieces(&row, share).await {
         Ok(tables) => Ok(Ok(tables.len() as u64)),
         Err(Failure::Run(error)) => Err(error),
@@ -215,7 +244,9 @@ async fn load(step: &dyn FanOutStep, input: DataFrame) -> Result<Vec<InputRow>, 
 impl FanOut<'_> {
     /// Expands a row and stores its table, or the one that says that it failed.
     async fn expand(&self, row: InputRow) -> Result<Vec<Digest>, RunError> {
-        let error = match self.pieces(&row, Share::ALL).await {
+        let ended = self.pieces(&row, Share::ALL).await;
+        self.opened.close_row(&row.digest);
+        let error = match ended {
             Ok(tables) => return Ok(tables),
             Err(Failure::Run(error)) => return Err(error),
             Err(Failure::Work(error)) => error,
@@ -239,8 +270,10 @@ impl FanOut<'_> {
     /// Expands the pieces of a row that are not stored, on all threads. The next row has its turn
     /// as soon as they are all under way.
     async fn pieces(&self, row: &InputRow, share: Share) -> Result<Vec<Digest>, Failure> {
-        let work = self.step.open(&self.cx.lower, row.batch.clone()).await;
-        let work = work.map_err(Failure::Work)?;
+        let opened = self.opened.row(&row.digest);
+        let open = async || Ok(Arc::from(self.step.open(&self.cx.lower, row.batch.clone()).await?));
+        let work: &Arc<dyn FanOutWork> =
+            opened.get_or_try_init(open).await.map_err(Failure::Work)?;
         let pieces = work.pieces();
         let cut = RowCut { row: row.digest.clone(), cut: work.cut(), pieces };
         let mut tables = Vec::new();
@@ -259,7 +292,7 @@ impl FanOut<'_> {
         let mut turn = Some(self.turn.lock().await);
         let under_way = futures::stream::iter(missing).map(|piece| {
             let turn = if Some(piece) == last { turn.take() } else { None };
-            self.piece(&*work, &cut, piece, turn)
+            self.piece(work.as_ref(), &cut, piece, turn)
         });
         // One more than there are threads: it is stored while they go on.
         let computed = under_way.buffer_unordered(self.cx.jobs.saturating_add(1));

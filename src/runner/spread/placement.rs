@@ -58,11 +58,11 @@ impl Placement {
 }
 
 /// A row step with fewer rows of input is quicker done than handed out.
-pub(super) const MIN_ROWS: u64 = 1024;
+pub(super) const MIN_ROWS: u64 = 2048;
 /// A table step with fewer bytes of input, as they are stored, is quicker done than handed out.
 pub(super) const MIN_BYTES: u64 = 1 << 20;
 /// Rows of an item, at least ...
-const MIN_ITEM_ROWS: u64 = 256;
+const MIN_ITEM_ROWS: u64 = 1024;
 /// ... and so many items of a table at most, unless they would be larger than ...
 const MAX_ITEMS: u64 = 256;
 /// ... this many rows, of which the work on one may be lost.

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::context::{Resources, StepContext, StepTask, Surroundings};
 use super::super::error::RunError;
-use super::super::fan_out_step::{self, Share};
+use super::super::fan_out_step::{self, OpenedRows, Share};
 use super::super::row_step::{self, RowInput};
 use super::super::step_work::StepWork;
 use super::order::{
@@ -52,6 +52,7 @@ struct Job {
     order: JobOrder,
     /// The step, or why it cannot be bound here.
     work: Result<Bound, Failure>,
+    opened: OpenedRows,
 }
 
 struct Bound {
@@ -171,7 +172,7 @@ impl Worker {
         let mut told = (0, Vec::new());
         let work = async {
             let cx = self.context(&found.order, item, bound, warnings)?;
-            let done = self.done(&found.order, item, bound, &cx).await?;
+            let done = self.done(found, item, bound, &cx).await?;
             told = (cx.lower.retry.load(Ordering::Relaxed), cx.all_reads());
             Ok::<_, RunError>(done)
         };
@@ -211,12 +212,12 @@ impl Worker {
 
     async fn done(
         &self,
-        order: &JobOrder,
+        job: &Job,
         item: &WorkItem,
         bound: &Bound,
         cx: &StepContext,
     ) -> Result<Result<Done, Failure>, RunError> {
-        let recipe = order.step.recipe;
+        let recipe = job.order.step.recipe;
         let no_input = || StepError::new("a defect: the step of the job has no input");
         match (item, bound.step.lowering()) {
             (WorkItem::Whole, _) => {
@@ -241,7 +242,9 @@ impl Worker {
                 let input = bound.inputs.first().ok_or_else(no_input)?;
                 let input = input.open(&cx.lower.session, &cx.store)?;
                 let share = Share { share: *share, of: *of };
-                match fan_out_step::fill(cx, fan_out, input, recipe, (row, share)).await? {
+                match fan_out_step::fill(cx, fan_out, input, recipe, (row, share), &job.opened)
+                    .await?
+                {
                     Ok(pieces) => Ok(Ok(Done { computed: pieces, reused: 0, tables: None })),
                     Err(error) => {
                         Ok(Err(Failure { only_there: true, ..final_failure(error.reason) }))
@@ -270,11 +273,13 @@ impl Worker {
             ))
             .help("start executors of the same build as the run")),
         };
-        let found = Arc::new(Job { order, work });
+        let found = Arc::new(Job { order, work, opened: OpenedRows::default() });
         let mut orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
         if orders.len() >= ORDERS {
             orders.remove(0);
         }
+        // Repositories take memory, and few jobs have any.
+        orders.iter().for_each(|(_, job)| job.opened.close());
         orders.push((job.to_string(), Arc::clone(&found)));
         Ok(Some(found))
     }
