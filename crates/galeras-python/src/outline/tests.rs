@@ -4,6 +4,8 @@
 use super::*;
 use proptest::prelude::*;
 
+mod versions;
+
 /// Cases of the property tests; `OUTLINE_CASES` for a thorough run.
 fn cases() -> u32 {
     std::env::var("OUTLINE_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(150)
@@ -49,7 +51,7 @@ fn pieced(source: &str) -> Option<(usize, usize)> {
     assert_eq!(difference(&pieces, source), None);
     let cuts = Cuts::of(source.as_bytes());
     let all = cuts.spans.len() + cuts.members.len();
-    pieces.assemble(&mut parser, source, true).map(|outline| (outline.len(), all))
+    pieces.assemble(&mut parser, source, true, None).map(|outline| (outline.len(), all))
 }
 
 /// A class that is long enough to be taken apart.
@@ -366,46 +368,48 @@ fn seeds() -> Vec<String> {
     seeds
 }
 
+type Edit = (u8, u32, u32, String, String);
+
+fn edit() -> impl Strategy<Value = Edit> {
+    (0..9_u8, any::<u32>(), any::<u32>(), line(), "[ \\t\\r\\n\"'#\\\\(){}\\[\\],:@a=fN]{1,2}")
+}
+
 fn edited() -> impl Strategy<Value = String> {
-    let edit =
-        (0..9_u8, any::<u32>(), any::<u32>(), line(), "[ \\t\\r\\n\"'#\\\\(){}\\[\\],:@a=fN]{1,2}");
-    (proptest::sample::select(seeds()), proptest::collection::vec(edit, 0..5)).prop_map(
-        |(seed, edits)| {
-            let mut lines: Vec<String> = seed.split_inclusive('\n').map(str::to_owned).collect();
-            for (kind, a, b, line, chars) in edits {
-                let (a, b) = (a as usize % lines.len(), b as usize % lines.len());
-                match kind {
-                    0 => drop(lines.remove(a)),
-                    1 => lines.insert(a, line),
-                    2 => lines.insert(a, lines[b].clone()),
-                    3 => lines.swap(a, b),
-                    4 | 5 => {
-                        let at = lines[a]
-                            .char_indices()
-                            .map(|(at, _)| at)
-                            .nth(b % lines[a].len())
-                            .unwrap_or(0);
-                        if kind == 4 {
-                            lines[a].insert_str(at, &chars)
-                        } else {
-                            lines[a].remove(at);
-                        }
-                    }
-                    6 => lines[a] = lines[a].trim_start().to_owned(),
-                    7 => lines[a].insert_str(0, "    "),
-                    _ => lines[a] = lines[a].replace("    ", "\t"),
-                }
-                if lines.is_empty() {
-                    lines.push(String::from("\n"));
-                }
-                lines.retain(|line| !line.is_empty());
-                if lines.is_empty() {
-                    lines.push(String::from("\n"));
+    (proptest::sample::select(seeds()), proptest::collection::vec(edit(), 0..5))
+        .prop_map(|(seed, edits)| with_edits(&seed, edits))
+}
+
+fn with_edits(seed: &str, edits: Vec<Edit>) -> String {
+    let mut lines: Vec<String> = seed.split_inclusive('\n').map(str::to_owned).collect();
+    for (kind, a, b, line, chars) in edits {
+        let (a, b) = (a as usize % lines.len(), b as usize % lines.len());
+        match kind {
+            0 => drop(lines.remove(a)),
+            1 => lines.insert(a, line),
+            2 => lines.insert(a, lines[b].clone()),
+            3 => lines.swap(a, b),
+            4 | 5 => {
+                let at =
+                    lines[a].char_indices().map(|(at, _)| at).nth(b % lines[a].len()).unwrap_or(0);
+                if kind == 4 {
+                    lines[a].insert_str(at, &chars)
+                } else {
+                    lines[a].remove(at);
                 }
             }
-            lines.concat()
-        },
-    )
+            6 => lines[a] = lines[a].trim_start().to_owned(),
+            7 => lines[a].insert_str(0, "    "),
+            _ => lines[a] = lines[a].replace("    ", "\t"),
+        }
+        if lines.is_empty() {
+            lines.push(String::from("\n"));
+        }
+        lines.retain(|line| !line.is_empty());
+        if lines.is_empty() {
+            lines.push(String::from("\n"));
+        }
+    }
+    lines.concat()
 }
 
 proptest! {
