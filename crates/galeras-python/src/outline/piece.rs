@@ -244,7 +244,8 @@ const AROUND: usize = 10;
 /// Whether a line may start both a `match` statement and an expression with the name
 /// `match`. These readings need not end in the same line, and may stand in different blocks
 /// from there to the end of the file: `match [x]:` before a string further left is an empty
-/// statement or an annotation. Only the whole file tells which of them is taken.
+/// statement or an annotation. Only the whole file tells which of them is taken. Of `match['x'] = y`
+/// the first reading ends at the `=`, which follows no subject.
 fn two_ways(text: &str) -> bool {
     text.match_indices("match").any(|(at, word)| {
         let (before, after) = text.split_at(at);
@@ -255,10 +256,22 @@ fn two_ways(text: &str) -> bool {
         matches!(starts, None | Some(b'\n'))
             && match first {
                 Some(b'+' | b'-' | b'*') => second != Some(&b'='),
+                Some(b'[') if assigned_item(next) => false,
                 Some(b'(' | b'[' | b'\\' | b'\r' | 0x0c | b'`' | 0x80..) => true,
                 _ => next.starts_with("not"),
             }
     })
+}
+
+/// Whether a text starts with `[`, a word or a word in quotes, `]` and `=`.
+fn assigned_item(text: &str) -> bool {
+    let item = text.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+    let Some((item, rest)) = item else { return false };
+    let quoted = |quote| item.strip_prefix(quote).and_then(|item| item.strip_suffix(quote));
+    let word = quoted('\'').or_else(|| quoted('"')).unwrap_or(item);
+    let is_word = !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    let mut rest = rest.trim_start_matches([' ', '\t']).bytes();
+    is_word && rest.next() == Some(b'=') && rest.next() != Some(b'=')
 }
 
 fn sizes(nodes: usize, text: &str) -> ReadPiece {

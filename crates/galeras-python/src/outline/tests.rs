@@ -80,6 +80,7 @@ fn sound_code_is_put_together() {
         "    t = (\n    1,\n  2,\n3)\n    def g(self): x = \\\n    1\n",
         "    async def größe(self): pass\n\x0c\n    type: str = 'a'\n",
         "    match = re.match('a')\n    print = 1; exec = 2\n",
+        "    def g(self):\n        match['a'] = print\n        match[b]= {}\n    match [\"c\"] = 1\n",
     ] {
         for text in [long_class(extra), long_class(extra).replace('\n', "\r\n")] {
             let (_, pieces) = pieced(&text).expect(extra);
@@ -249,6 +250,8 @@ const LINES: &[&str] = &[
     "match (a),",
     "match -a",
     "match [a]:",
+    "match['a'] = b",
+    "match[a] = b,",
     "case 1:",
     "case (x): pass",
     "type X = int",
@@ -353,7 +356,7 @@ fn tame() -> impl Strategy<Value = String> {
     prop_oneof![
         8 => (pick(&["", "    "][..]), pick(&["def f(self):", "def g(a): ", "class C:", "if a:", "async def h():"][..]), pick(&["    ", "        ", "            "][..]), pick(LINES), pick(&["\n", "\n", "\n\n", "\r\n"][..]))
             .prop_map(|(a, b, c, d, e)| format!("{a}{b}\n{c}{d}{e}")),
-        8 => (pick(&["", "    "][..]), pick(&["x = 1", "import a", "print('a')", "match (a)", "match (a),", "a,", "@d", "type (x)", "'s'", "print x,", "print (x)", "f(a)", "# c", "(a)", "[a]", "match [x]", "type [a]", "type X", "*a = 3", "[a] = 3", "(a) = 3", "\"b\"", "f'{x}'", "x: (a)", "x = y = a,", "x = *a,", "lambda: a", "x = 1 +", "return", "else:", "@d(1)", "print", "async", "await x", "a if b else c", "not a", "(yield)", "with (a, b): pass", "for a, in b: pass", "case 1:", "  's'", "  a", "          b", "b: int", "match [x]:", "x = a,"][..])).prop_map(|(a, b)| format!("{a}{b}\n")),
+        8 => (pick(&["", "    "][..]), pick(&["x = 1", "import a", "print('a')", "match (a)", "match (a),", "a,", "@d", "type (x)", "'s'", "print x,", "print (x)", "f(a)", "# c", "(a)", "[a]", "match [x]", "type [a]", "type X", "*a = 3", "[a] = 3", "(a) = 3", "\"b\"", "f'{x}'", "x: (a)", "x = y = a,", "x = *a,", "lambda: a", "x = 1 +", "return", "else:", "@d(1)", "print", "async", "await x", "a if b else c", "not a", "(yield)", "with (a, b): pass", "for a, in b: pass", "case 1:", "  's'", "  a", "          b", "b: int", "match [x]:", "match['a'] = x", "match [x] = y", "match[x]=[", "x = a,"][..])).prop_map(|(a, b)| format!("{a}{b}\n")),
         2 => line(),
     ]
 }
