@@ -55,6 +55,10 @@ const MAX_BYTES: usize = 1 << 20;
 /// of nothing but names up to 7.
 const OPS_PER_NODE: usize = 8;
 
+/// Operations for a piece in its file for each that it takes alone. They are the same, but for those
+/// that put the statements of all pieces into one list, less than one for each statement.
+const OPS_IN_FILE: usize = 2;
+
 /// As `BASE_OPS` and `OPS_PER_BYTE` of `parse`.
 const BASE_OPS: usize = 100_000;
 const OPS_PER_BYTE: usize = 6;
@@ -198,10 +202,13 @@ impl Pieces {
         if let Some(tail) = known(end) {
             sum.take(tail, end);
         }
-        let Sum { parts, nodes, reread, .. } = sum;
+        let Sum { parts, ops, reread, .. } = sum;
+        if !within_limits(ops, reread, source) && !run.counted(&parts, ops, reread) {
+            return None;
+        }
         let distinct = near.is_some_and(|near| near.outline.ordinals.is_empty());
         let fresh = if distinct { fresh } else { 0..parts.len() };
-        within_limits(nodes, reread, source).then(|| Outline::of(parts, nested, fresh))
+        Some(Outline::of(parts, nested, fresh))
     }
 }
 
@@ -240,9 +247,9 @@ impl<'a> Near<'a> {
 }
 
 /// Whether the limits of `parse` are far away for a text without errors.
-fn within_limits(nodes: usize, reread: usize, source: &str) -> bool {
+fn within_limits(ops: usize, reread: usize, source: &str) -> bool {
     let budget = BASE_OPS + OPS_PER_BYTE * source.len();
-    nodes * OPS_PER_NODE <= budget && reread <= BASE_REREAD + REREAD_PER_BYTE * source.len()
+    ops <= budget && reread <= BASE_REREAD + REREAD_PER_BYTE * source.len()
 }
 
 /// What `source` has, if it is plain: then [`PythonParser::parse`] gives a tree without errors, and
@@ -253,7 +260,7 @@ pub(super) fn read_plain(source: &str) -> Option<Plain> {
     }
     let plain = plain::read(source, false)?;
     let reread = piece::reread(source) as usize;
-    within_limits(plain.nodes, reread, source).then_some(plain)
+    within_limits(plain.nodes * OPS_PER_NODE, reread, source).then_some(plain)
 }
 
 /// What the pieces so far come to.
@@ -261,15 +268,22 @@ pub(super) fn read_plain(source: &str) -> Option<Plain> {
 struct Sum {
     parts: Vec<Part>,
     line: u32,
-    nodes: usize,
+    /// Operations of the parser, at most.
+    ops: usize,
     reread: usize,
+}
+
+/// Operations of the parser for a piece in its file, at most.
+fn ops(piece: &ReadPiece) -> usize {
+    let by_nodes = piece.nodes as usize * OPS_PER_NODE;
+    piece.ops.get().map_or(by_nodes, |ops| by_nodes.min(*ops as usize * OPS_IN_FILE))
 }
 
 impl Sum {
     fn add(&mut self, piece: Arc<ReadPiece>, start: usize, top: bool) {
         let line = self.line;
         self.line += piece.lines;
-        self.nodes += piece.nodes as usize;
+        self.ops += ops(&piece);
         self.reread += piece.reread as usize;
         // No text is longer than `MAX_BYTES`.
         self.parts.push(Part { piece, byte: start as u32, line, top });
@@ -304,6 +318,44 @@ impl Run<'_> {
         piece
     }
 
+    /// Whether the limits of `parse` are far away when the operations are counted for dense pieces,
+    /// of which the nodes alone say too little. A piece is counted once, however many files it is in.
+    fn counted(&mut self, parts: &[Part], mut sum: usize, reread: usize) -> bool {
+        // Counting is a parse: not where there is no hope.
+        if !within_limits(sum / 3, reread, self.source) {
+            return false;
+        }
+        let mut class = "";
+        for (at, part) in parts.iter().enumerate() {
+            let next = parts.get(at + 1);
+            let (start, end) =
+                (part.byte as usize, next.map_or(self.source.len(), |next| next.byte as usize));
+            let is_header = part.top && next.is_some_and(|next| !next.top);
+            if is_header {
+                class = part.piece.class_name();
+            }
+            let dense = (part.piece.nodes as usize) * OPS_PER_NODE > OPS_PER_BYTE * (end - start);
+            if dense && part.piece.ops.get().is_none() {
+                let context = match (part.top, start) {
+                    (true, _) if is_header => Context::Header,
+                    (true, 0) => Context::First,
+                    (true, _) => Context::Top,
+                    (false, _) => Context::Member(class),
+                };
+                let text = self.source.get(start..end).unwrap_or_default();
+                let before = ops(&part.piece);
+                if let Some(ops) = piece::count_ops(self.parser, context, text) {
+                    part.piece.ops.get_or_init(|| ops);
+                }
+                sum -= before - ops(&part.piece);
+                if within_limits(sum, reread, self.source) {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
     /// Adds the pieces of a class; `Some(false)` if it cannot be taken apart, `None` if it
     /// holds an error.
     fn class(
@@ -315,7 +367,7 @@ impl Run<'_> {
     ) -> Option<bool> {
         let first = members.first().copied().unwrap_or(end);
         let header = self.find(Context::Header, start, first);
-        let (kept, line, nodes, reread) = (sum.parts.len(), sum.line, sum.nodes, sum.reread);
+        let (kept, line, ops, reread) = (sum.parts.len(), sum.line, sum.ops, sum.reread);
         let mut verdict = header.verdict;
         if verdict == Verdict::Sound {
             sum.add(Arc::clone(&header), start, true);
@@ -334,7 +386,7 @@ impl Run<'_> {
             Verdict::Broken => None,
             Verdict::Unfit => {
                 sum.parts.truncate(kept);
-                (sum.line, sum.nodes, sum.reread) = (line, nodes, reread);
+                (sum.line, sum.ops, sum.reread) = (line, ops, reread);
                 Some(false)
             }
         }
