@@ -18,7 +18,7 @@ use super::commit::CommitText;
 use super::error::{GitError, GitErrorKind};
 use super::history::Commit;
 use super::lines::{Hunk, hunks, overlap};
-use super::planned::{MineOptions, MinePlan, PlannedCommit};
+use super::planned::{CommitChanges, MineOptions, MinePlan};
 use super::renames::renames;
 use super::repository::{Objects, Repository};
 use super::sources::{Source, Sources};
@@ -150,26 +150,38 @@ impl Miner<'_> {
                 sink.refused(&id.to_string(), None, rule, reason)?;
             }
         }
+        let compared = match plan.kept(piece) {
+            Some(_) => Vec::new(),
+            None => plan.changes(&mut self.objects, piece, &self.options.include, interrupt)?,
+        };
+        let changes = plan.kept(piece).unwrap_or(&compared);
         // Packs make older contents from newer ones: the newer ones are at hand then.
-        for planned in plan.piece(piece).iter().rev() {
+        for (commit, changes) in plan.piece(piece).iter().zip(changes).rev() {
             if interrupt.load(Ordering::Relaxed) {
                 return Err(GitError::interrupted());
             }
-            self.commit(planned, sink)?;
+            if changes.as_ref().map_or(true, |changes| !changes.is_empty()) {
+                self.commit(commit, changes, sink)?;
+            }
             done(1);
         }
         Ok(())
     }
 
-    fn commit(&mut self, planned: &PlannedCommit, sink: &mut dyn Sink) -> Result<(), GitError> {
-        let id = planned.commit.id;
-        let changes = match &planned.changes {
+    fn commit(
+        &mut self,
+        commit: &Commit,
+        changes: &CommitChanges,
+        sink: &mut dyn Sink,
+    ) -> Result<(), GitError> {
+        let id = commit.id;
+        let changes = match changes {
             Ok(changes) => changes,
             Err(error) => {
                 return sink.refused(&id.to_string(), None, rule(error), &error.to_string());
             }
         };
-        let facts = match facts(&mut self.objects, &planned.commit) {
+        let facts = match facts(&mut self.objects, commit) {
             Ok(facts) => facts,
             Err(error) => {
                 return sink.refused(&id.to_string(), None, rule(&error), &error.to_string());
