@@ -145,6 +145,10 @@ fn limits_are_those_of_a_whole_parse() {
         "def f(): pass\n".repeat(70_000),
         "x = [a, b, [c, (d, e)]]\n".repeat(20_000),
         "x".repeat(5 << 20),
+        // Dense: the nodes say that the limit may be near, the operations that it is not.
+        format!("def f():\n{}", " a=b*(c+d)-e\n".repeat(30_000)),
+        " a=b*(c+d)-e\n def g(): -a\n".repeat(9_000).replace("\n ", "\n"),
+        format!("class A:\n{}", " def g(a,b): -a+b*(c,d)[e]\n".repeat(9_000)),
         (0..1_200).map(|i| format!("{}def f():\n", " ".repeat(i))).collect(),
     ] {
         pieced(&text);
