@@ -57,11 +57,6 @@ impl TreeChanges {
         self.added.is_empty() && self.modified.is_empty()
     }
 
-    /// How many files are to be mined.
-    pub(super) fn mined(&self) -> usize {
-        self.added.len() + self.modified.len()
-    }
-
     /// The contents that are needed to mine it.
     pub(super) fn blobs(&self) -> impl Iterator<Item = ObjectId> {
         let sources = if self.added.is_empty() { &[][..] } else { &self.deleted };

@@ -6,6 +6,7 @@
 //! qualified name and the position among equal names are the same.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,12 +18,12 @@ use super::commit::CommitText;
 use super::error::{GitError, GitErrorKind};
 use super::history::Commit;
 use super::lines::{Hunk, hunks, overlap};
-use super::planned::{MineOptions, MinePlan, PlannedCommit};
+use super::planned::{CommitChanges, MineOptions, MinePlan};
 use super::renames::renames;
 use super::repository::{Objects, Repository};
 use super::sources::{Source, Sources};
 use super::threads::guarded;
-use galeras_python::OutlineMethod;
+use galeras_python::{Ends, Outline, OutlineMethod};
 
 /// What is said of a commit in every row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -149,26 +150,38 @@ impl Miner<'_> {
                 sink.refused(&id.to_string(), None, rule, reason)?;
             }
         }
+        let compared = match plan.kept(piece) {
+            Some(_) => Vec::new(),
+            None => plan.changes(&mut self.objects, piece, &self.options.include, interrupt)?,
+        };
+        let changes = plan.kept(piece).unwrap_or(&compared);
         // Packs make older contents from newer ones: the newer ones are at hand then.
-        for planned in plan.piece(piece).iter().rev() {
+        for (commit, changes) in plan.piece(piece).iter().zip(changes).rev() {
             if interrupt.load(Ordering::Relaxed) {
                 return Err(GitError::interrupted());
             }
-            self.commit(planned, sink)?;
+            if changes.as_ref().map_or(true, |changes| !changes.is_empty()) {
+                self.commit(commit, changes, sink)?;
+            }
             done(1);
         }
         Ok(())
     }
 
-    fn commit(&mut self, planned: &PlannedCommit, sink: &mut dyn Sink) -> Result<(), GitError> {
-        let id = planned.commit.id;
-        let changes = match &planned.changes {
+    fn commit(
+        &mut self,
+        commit: &Commit,
+        changes: &CommitChanges,
+        sink: &mut dyn Sink,
+    ) -> Result<(), GitError> {
+        let id = commit.id;
+        let changes = match changes {
             Ok(changes) => changes,
             Err(error) => {
                 return sink.refused(&id.to_string(), None, rule(error), &error.to_string());
             }
         };
-        let facts = match facts(&mut self.objects, &planned.commit) {
+        let facts = match facts(&mut self.objects, commit) {
             Ok(facts) => facts,
             Err(error) => {
                 return sink.refused(&id.to_string(), None, rule(&error), &error.to_string());
@@ -250,11 +263,12 @@ impl Miner<'_> {
         path: &str,
         sink: &mut dyn Sink,
     ) -> Result<Result<(), super::sources::Refusal>, GitError> {
-        let new = match after.outline(self.sources) {
+        let ends = before.map(|before| Ends::of(&before.text, &after.text));
+        let new = match after.outline(self.sources, before.zip(ends.as_ref())) {
             Ok(outline) => outline,
             Err(refusal) => return Ok(Err(refusal)),
         };
-        let Some(before) = before else {
+        let (Some(before), Some(ends)) = (before, ends) else {
             for method in new.methods() {
                 let changed = ChangedMethod {
                     path,
@@ -267,34 +281,68 @@ impl Miner<'_> {
             }
             return Ok(Ok(()));
         };
-        let hunks = hunks(&before.text, &after.text);
+        let hunks = hunks(&ends);
         if hunks.is_empty() {
             return Ok(Ok(()));
         }
-        let old = match before.outline(self.sources) {
+        let old = match before.outline(self.sources, Some((after, &ends.turned()))) {
             Ok(outline) => outline,
             Err((rule, reason)) => {
                 return Ok(Err((rule, format!("the version before: {reason}"))));
             }
         };
-        let old: HashMap<(&str, u32), OutlineMethod<'_>> =
-            old.methods().map(|m| ((m.qualified_name, m.ordinal), m)).collect();
-        for method in new.methods() {
-            let origin = old.get(&(method.qualified_name, method.ordinal));
-            let changed_lines = changed_lines(&hunks, &method, origin);
-            if changed_lines > 0 {
-                let changed = ChangedMethod {
-                    path,
-                    method,
-                    code: text(after, &method),
-                    code_before: origin.map(|origin| text(before, origin)),
-                    changed_lines,
-                };
-                sink.method(commit, changed)?;
-            }
+        for (method, origin, changed_lines) in changed(new, old, &hunks) {
+            let changed = ChangedMethod {
+                path,
+                method,
+                code: text(after, &method),
+                code_before: origin.map(|origin| text(before, &origin)),
+                changed_lines,
+            };
+            sink.method(commit, changed)?;
         }
         Ok(Ok(()))
     }
+}
+
+/// The methods into which lines came, or out of which lines went, with what they were before and
+/// the number of these lines.
+fn changed<'a>(
+    new: &'a Outline,
+    old: &'a Outline,
+    hunks: &[Hunk],
+) -> Vec<(OutlineMethod<'a>, Option<OutlineMethod<'a>>, u32)> {
+    let lines = |ranges: &[Range<u32>], method: &OutlineMethod<'_>| {
+        overlap(ranges.iter().cloned(), method.start_line, method.end_line)
+    };
+    let added: Vec<Range<u32>> = hunks.iter().map(|hunk| hunk.after.clone()).collect();
+    let removed: Vec<Range<u32>> = hunks.iter().map(|hunk| hunk.before.clone()).collect();
+    let name = |method: &OutlineMethod<'a>| (method.qualified_name, method.ordinal);
+    // Most methods are in none of them.
+    let lost: HashMap<(&str, u32), u32> = old
+        .methods()
+        .map(|method| (name(&method), lines(&removed, &method)))
+        .filter(|(_, lines)| *lines > 0)
+        .collect();
+    let mut changed = Vec::new();
+    for method in new.methods() {
+        let came = lines(&added, &method);
+        let went = if lost.is_empty() { None } else { lost.get(&name(&method)) };
+        if came > 0 || went.is_some() {
+            changed.push((method, None, came + went.copied().unwrap_or_default()));
+        }
+    }
+    let mut wanted: HashMap<(&str, u32), usize> =
+        changed.iter().enumerate().map(|(at, (method, ..))| (name(method), at)).collect();
+    for method in old.methods() {
+        if wanted.is_empty() {
+            break;
+        }
+        if let Some(at) = wanted.remove(&name(&method)) {
+            changed[at].1 = Some(method);
+        }
+    }
+    changed
 }
 
 /// The rule that a commit breaks which cannot be mined.
@@ -308,19 +356,6 @@ fn rule(error: &GitError) -> &'static str {
 
 fn text<'a>(source: &'a Source, method: &OutlineMethod<'_>) -> &'a str {
     source.text.get(method.start_byte as usize..method.end_byte as usize).unwrap_or_default()
-}
-
-/// Lines that came into a method, and lines that went out of what it was before.
-fn changed_lines(
-    hunks: &[Hunk],
-    method: &OutlineMethod<'_>,
-    origin: Option<&OutlineMethod<'_>>,
-) -> u32 {
-    let after = hunks.iter().map(|hunk| hunk.after.clone());
-    let added = overlap(after, method.start_line, method.end_line);
-    let before = hunks.iter().map(|hunk| hunk.before.clone());
-    let removed = origin.map_or(0, |old| overlap(before, old.start_line, old.end_line));
-    added + removed
 }
 
 fn facts(objects: &mut Objects, commit: &Commit) -> Result<CommitFacts, GitError> {

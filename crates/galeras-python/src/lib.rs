@@ -15,6 +15,7 @@
 //! | `distinct` | the distinct words and names of a text |
 //! | `recount` | the same columns counted by other means, as a check |
 //! | `cut_points` | the text of a method -> the bytes at which it may be cut |
+//! | `ends` | two texts -> the lines with which both begin and end |
 //! | `outline` | versions of a file -> their methods, from pieces that were seen before |
 //! | `scope` | the walk by which `methods` and `outline` find definitions |
 //! | `pattern` | tests on the syntax of a text: node types, tree-sitter queries |
@@ -28,6 +29,7 @@ mod cut_points;
 mod decode;
 mod distinct;
 mod docstring;
+mod ends;
 mod features;
 mod lizard;
 mod methods;
@@ -44,6 +46,7 @@ mod tokens;
 pub use calls::calls;
 pub use cut_points::{cut_points, docstring_end, signature_end};
 pub use decode::{DecodeError, Decoded, decode_source};
+pub use ends::Ends;
 pub use features::words;
 pub use features::{DocstringRule, Features, features, features_with};
 pub use lizard::{CodeSize, size};

@@ -23,14 +23,20 @@
 //!
 //! If any of this does not hold, the file is parsed as a whole: where cuts are made decides
 //! about speed alone. Most pieces need no parser at all (`outline::plain`).
+//!
+//! Where another version of the file is at hand, only what lies between the lines that both begin
+//! with and those that both end with is cut and looked up; the other pieces are those of the other
+//! version.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use self::cut::Cuts;
 use self::memo::Memo;
 use self::piece::{Context, Entry, ReadPiece, Verdict};
 pub(super) use self::plain::Plain;
+use super::ends::Ends;
 use super::methods::{PythonMethod, methods};
 use super::parse::{ParseError, PythonParser};
 
@@ -48,6 +54,10 @@ const MAX_BYTES: usize = 1 << 20;
 /// Operations of the parser for each node of a tree without errors. It needs 2.9, for lists
 /// of nothing but names up to 7.
 const OPS_PER_NODE: usize = 8;
+
+/// Operations for a piece in its file for each that it takes alone. They are the same, but for those
+/// that put the statements of all pieces into one list, less than one for each statement.
+const OPS_IN_FILE: usize = 2;
 
 /// As `BASE_OPS` and `OPS_PER_BYTE` of `parse`.
 const BASE_OPS: usize = 100_000;
@@ -68,19 +78,23 @@ pub struct Pieces {
 /// are shared with all other files that hold the same piece.
 #[derive(Clone, Debug)]
 pub struct Outline {
+    /// All pieces of the file, in order.
     parts: Box<[Part]>,
     /// Positions in the list and ordinals of the methods that are not the first of their name.
     ordinals: Box<[(u32, u32)]>,
-    len: usize,
     nested: bool,
+    /// Whether the file was parsed as a whole: then there is one part, which is no piece.
+    whole: bool,
 }
 
-/// A piece with methods in it, and where it stands in the file.
+/// A piece, and where it stands in the file.
 #[derive(Clone, Debug)]
 struct Part {
     piece: Arc<ReadPiece>,
     byte: u32,
     line: u32,
+    /// Not a member of a class whose header comes before it.
+    top: bool,
 }
 
 /// A method of an [`Outline`]: as [`PythonMethod`](crate::PythonMethod), without the code.
@@ -120,8 +134,34 @@ impl Pieces {
         source: &str,
         nested: bool,
     ) -> Result<Outline, ParseError> {
+        self.outline_of(parser, source, nested, None)
+    }
+
+    /// As [`Pieces::outline`] of the second of two texts, where the outline of the first is known:
+    /// quicker the more they have in common.
+    ///
+    /// # Errors
+    /// As [`Pieces::outline`].
+    pub fn outline_beside(
+        &self,
+        parser: &mut PythonParser,
+        ends: &Ends<'_>,
+        outline: &Outline,
+        nested: bool,
+    ) -> Result<Outline, ParseError> {
+        let near = Near::of(ends, outline).filter(|_| outline.nested == nested);
+        self.outline_of(parser, ends.texts()[1], nested, near)
+    }
+
+    fn outline_of(
+        &self,
+        parser: &mut PythonParser,
+        source: &str,
+        nested: bool,
+        near: Option<Near<'_>>,
+    ) -> Result<Outline, ParseError> {
         if source.len() <= MAX_BYTES
-            && let Some(outline) = self.assemble(parser, source, nested)
+            && let Some(outline) = self.assemble(parser, source, nested, near)
         {
             return Ok(outline);
         }
@@ -129,10 +169,24 @@ impl Pieces {
     }
 
     /// The outline of `source` from its pieces, if they are all sound.
-    fn assemble(&self, parser: &mut PythonParser, source: &str, nested: bool) -> Option<Outline> {
-        let cuts = Cuts::of(source.as_bytes());
-        let mut run = Run { memo: &self.memo, parser, source };
+    fn assemble(
+        &self,
+        parser: &mut PythonParser,
+        source: &str,
+        nested: bool,
+        near: Option<Near<'_>>,
+    ) -> Option<Outline> {
         let mut sum = Sum::default();
+        let mut from = 0;
+        if let Some(near) = &near {
+            let (head, start) = near.head();
+            sum.take(head, 0);
+            from = start;
+        }
+        let fresh = sum.parts.len();
+        let known = |at| near.as_ref().and_then(|near| near.tail(source.len(), at));
+        let (cuts, end) = Cuts::between(source.as_bytes(), from, |at| known(at).is_some());
+        let mut run = Run { memo: &self.memo, parser, source };
         for span in &cuts.spans {
             let members = cuts.members.get(span.members.clone())?;
             if members.is_empty() || !run.class(span.start, span.end, members, &mut sum)? {
@@ -141,17 +195,61 @@ impl Pieces {
                 if piece.verdict != Verdict::Sound {
                     return None;
                 }
-                sum.add(piece, span.start);
+                sum.add(piece, span.start, true);
             }
         }
-        within_limits(sum.nodes, sum.reread, source).then(|| Outline::of(sum.parts, nested))
+        let fresh = fresh..sum.parts.len();
+        if let Some(tail) = known(end) {
+            sum.take(tail, end);
+        }
+        let Sum { parts, ops, reread, .. } = sum;
+        if !within_limits(ops, reread, source) && !run.counted(&parts, ops, reread) {
+            return None;
+        }
+        let distinct = near.is_some_and(|near| near.outline.ordinals.is_empty());
+        let fresh = if distinct { fresh } else { 0..parts.len() };
+        Some(Outline::of(parts, nested, fresh))
+    }
+}
+
+/// Another version of a file.
+#[derive(Clone, Copy)]
+struct Near<'a> {
+    ends: &'a Ends<'a>,
+    outline: &'a Outline,
+}
+
+impl<'a> Near<'a> {
+    /// `None` if `outline` is of no use.
+    fn of(ends: &'a Ends<'a>, outline: &'a Outline) -> Option<Self> {
+        (!outline.whole).then_some(Self { ends, outline })
+    }
+
+    /// The pieces that end before what differs, and where the next one starts. The line in which that
+    /// one starts is the same, too: the cut before it is.
+    fn head(&self) -> (&'a [Part], usize) {
+        let parts = &self.outline.parts;
+        let same = parts.partition_point(|part| (part.byte as usize) < self.ends.head());
+        let next = parts.iter().take(same).rposition(|part| part.top).unwrap_or(0);
+        let start = parts.get(next).map_or(0, |part| part.byte as usize);
+        (parts.get(..next).unwrap_or_default(), start)
+    }
+
+    /// The pieces from one on that starts at byte `at` of the text of `bytes`, if what comes from there
+    /// on is the same.
+    fn tail(&self, bytes: usize, at: usize) -> Option<&'a [Part]> {
+        let rest = bytes.checked_sub(at).filter(|rest| *rest <= self.ends.tail())?;
+        let start = self.ends.texts()[0].len().checked_sub(rest).filter(|start| *start > 0)?;
+        let parts = &self.outline.parts;
+        let found = parts.binary_search_by_key(&start, |part| part.byte as usize).ok()?;
+        parts.get(found..).filter(|parts| parts.first().is_some_and(|part| part.top))
     }
 }
 
 /// Whether the limits of `parse` are far away for a text without errors.
-fn within_limits(nodes: usize, reread: usize, source: &str) -> bool {
+fn within_limits(ops: usize, reread: usize, source: &str) -> bool {
     let budget = BASE_OPS + OPS_PER_BYTE * source.len();
-    nodes * OPS_PER_NODE <= budget && reread <= BASE_REREAD + REREAD_PER_BYTE * source.len()
+    ops <= budget && reread <= BASE_REREAD + REREAD_PER_BYTE * source.len()
 }
 
 /// What `source` has, if it is plain: then [`PythonParser::parse`] gives a tree without errors, and
@@ -162,7 +260,7 @@ pub(super) fn read_plain(source: &str) -> Option<Plain> {
     }
     let plain = plain::read(source, false)?;
     let reread = piece::reread(source) as usize;
-    within_limits(plain.nodes, reread, source).then_some(plain)
+    within_limits(plain.nodes * OPS_PER_NODE, reread, source).then_some(plain)
 }
 
 /// What the pieces so far come to.
@@ -170,19 +268,33 @@ pub(super) fn read_plain(source: &str) -> Option<Plain> {
 struct Sum {
     parts: Vec<Part>,
     line: u32,
-    nodes: usize,
+    /// Operations of the parser, at most.
+    ops: usize,
     reread: usize,
 }
 
+/// Operations of the parser for a piece in its file, at most.
+fn ops(piece: &ReadPiece) -> usize {
+    let by_nodes = piece.nodes as usize * OPS_PER_NODE;
+    piece.ops.get().map_or(by_nodes, |ops| by_nodes.min(*ops as usize * OPS_IN_FILE))
+}
+
 impl Sum {
-    fn add(&mut self, piece: Arc<ReadPiece>, start: usize) {
+    fn add(&mut self, piece: Arc<ReadPiece>, start: usize, top: bool) {
         let line = self.line;
         self.line += piece.lines;
-        self.nodes += piece.nodes as usize;
+        self.ops += ops(&piece);
         self.reread += piece.reread as usize;
-        if !piece.methods.is_empty() {
-            // No text is longer than `MAX_BYTES`.
-            self.parts.push(Part { piece, byte: start as u32, line });
+        // No text is longer than `MAX_BYTES`.
+        self.parts.push(Part { piece, byte: start as u32, line, top });
+    }
+
+    /// Adds pieces that follow each other, the first at `start`.
+    fn take(&mut self, parts: &[Part], start: usize) {
+        let first = parts.first().map_or(0, |part| part.byte as usize);
+        self.parts.reserve(parts.len());
+        for part in parts {
+            self.add(Arc::clone(&part.piece), start + (part.byte as usize - first), part.top);
         }
     }
 }
@@ -206,6 +318,44 @@ impl Run<'_> {
         piece
     }
 
+    /// Whether the limits of `parse` are far away when the operations are counted for dense pieces,
+    /// of which the nodes alone say too little. A piece is counted once, however many files it is in.
+    fn counted(&mut self, parts: &[Part], mut sum: usize, reread: usize) -> bool {
+        // Counting is a parse: not where there is no hope.
+        if !within_limits(sum / 3, reread, self.source) {
+            return false;
+        }
+        let mut class = "";
+        for (at, part) in parts.iter().enumerate() {
+            let next = parts.get(at + 1);
+            let (start, end) =
+                (part.byte as usize, next.map_or(self.source.len(), |next| next.byte as usize));
+            let is_header = part.top && next.is_some_and(|next| !next.top);
+            if is_header {
+                class = part.piece.class_name();
+            }
+            let dense = (part.piece.nodes as usize) * OPS_PER_NODE > OPS_PER_BYTE * (end - start);
+            if dense && part.piece.ops.get().is_none() {
+                let context = match (part.top, start) {
+                    (true, _) if is_header => Context::Header,
+                    (true, 0) => Context::First,
+                    (true, _) => Context::Top,
+                    (false, _) => Context::Member(class),
+                };
+                let text = self.source.get(start..end).unwrap_or_default();
+                let before = ops(&part.piece);
+                if let Some(ops) = piece::count_ops(self.parser, context, text) {
+                    part.piece.ops.get_or_init(|| ops);
+                }
+                sum -= before - ops(&part.piece);
+                if within_limits(sum, reread, self.source) {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
     /// Adds the pieces of a class; `Some(false)` if it cannot be taken apart, `None` if it
     /// holds an error.
     fn class(
@@ -217,10 +367,10 @@ impl Run<'_> {
     ) -> Option<bool> {
         let first = members.first().copied().unwrap_or(end);
         let header = self.find(Context::Header, start, first);
-        let (kept, line, nodes, reread) = (sum.parts.len(), sum.line, sum.nodes, sum.reread);
+        let (kept, line, ops, reread) = (sum.parts.len(), sum.line, sum.ops, sum.reread);
         let mut verdict = header.verdict;
         if verdict == Verdict::Sound {
-            sum.add(Arc::clone(&header), start);
+            sum.add(Arc::clone(&header), start, true);
             let ends = members.iter().skip(1).copied().chain([end]);
             for (&from, to) in members.iter().zip(ends) {
                 let piece = self.find(Context::Member(header.class_name()), from, to);
@@ -228,7 +378,7 @@ impl Run<'_> {
                 if verdict != Verdict::Sound {
                     break;
                 }
-                sum.add(piece, from);
+                sum.add(piece, from, false);
             }
         }
         match verdict {
@@ -236,7 +386,7 @@ impl Run<'_> {
             Verdict::Broken => None,
             Verdict::Unfit => {
                 sum.parts.truncate(kept);
-                (sum.line, sum.nodes, sum.reread) = (line, nodes, reread);
+                (sum.line, sum.ops, sum.reread) = (line, ops, reread);
                 Some(false)
             }
         }
@@ -244,28 +394,50 @@ impl Run<'_> {
 }
 
 impl Outline {
-    fn of(parts: Vec<Part>, nested: bool) -> Self {
-        let listed = || {
-            let entries = parts
-                .iter()
-                .flat_map(|part| part.piece.methods.iter().map(move |entry| (entry, &*part.piece)));
-            entries.filter(move |(entry, _)| nested || !entry.nested)
-        };
-        let mut hashes: Vec<u64> = listed().map(|(entry, _)| entry.hash).collect();
-        let len = hashes.len();
-        hashes.sort_unstable();
-        let mut ordinals = Vec::new();
-        if hashes.windows(2).any(|pair| pair.first() == pair.last()) {
+    /// The outline of these pieces. Two methods of one name are in the same of those pieces that
+    /// are not `fresh`, or one of them is in a fresh one.
+    fn of(parts: Vec<Part>, nested: bool, fresh: Range<usize>) -> Self {
+        let mut outline = Self { parts: parts.into(), ordinals: [].into(), nested, whole: false };
+        if outline.repeats(fresh) {
             let mut next: HashMap<&str, u32> = HashMap::new();
-            for (index, (entry, piece)) in (0..).zip(listed()) {
-                let next = next.entry(piece.qualified_name(entry)).or_default();
+            let mut ordinals = Vec::new();
+            for (index, (part, entry)) in (0..).zip(outline.entries(0..outline.parts.len())) {
+                let next = next.entry(part.piece.qualified_name(entry)).or_default();
                 if *next > 0 {
                     ordinals.push((index, *next));
                 }
                 *next += 1;
             }
+            outline.ordinals = ordinals.into();
         }
-        Self { parts: parts.into(), ordinals: ordinals.into(), len, nested }
+        outline
+    }
+
+    /// Whether two names may be the same, of which one is in a fresh piece.
+    fn repeats(&self, fresh: Range<usize>) -> bool {
+        /// Of so few, each is compared with all.
+        const FEW: usize = 8;
+        let hashes = |range: Range<usize>| self.entries(range).map(|(_, entry)| entry.hash);
+        let all = 0..self.parts.len();
+        let mut new: Vec<u64> = hashes(fresh).collect();
+        if new.len() > FEW {
+            new = hashes(all).collect();
+            new.sort_unstable();
+            return new.windows(2).any(|pair| pair.first() == pair.last());
+        }
+        let mut found = 0;
+        for hash in hashes(all) {
+            found += new.iter().filter(|new| **new == hash).count();
+        }
+        found > new.len()
+    }
+
+    /// The methods of a range of the parts.
+    fn entries(&self, range: Range<usize>) -> impl Iterator<Item = (&Part, &Entry)> {
+        self.parts.get(range).unwrap_or_default().iter().flat_map(|part| {
+            let listed = part.piece.methods.iter().filter(|entry| self.nested || !entry.nested);
+            listed.map(move |entry| (part, entry))
+        })
     }
 
     /// The outline of a text that was parsed as a whole.
@@ -273,42 +445,40 @@ impl Outline {
         let mut names = String::new();
         let entries = methods.iter().map(|method| Entry::of(method, &mut names)).collect();
         let ordinals = (0..).zip(&methods).filter(|(_, method)| method.ordinal > 0);
+        let piece = Arc::new(ReadPiece::whole(names, entries));
         Self {
             ordinals: ordinals.map(|(index, method)| (index, method.ordinal)).collect(),
-            len: methods.len(),
+            parts: [Part { piece, byte: 0, line: 0, top: true }].into(),
             nested: true,
-            parts: [Part { piece: Arc::new(ReadPiece::whole(names, entries)), byte: 0, line: 0 }]
-                .into(),
+            whole: true,
         }
     }
 
     /// The methods in the order of their first byte.
     pub fn methods(&self) -> impl Iterator<Item = OutlineMethod<'_>> {
         let mut ordinals = self.ordinals.iter().copied().peekable();
-        let entries = self.parts.iter().flat_map(|part| {
-            let listed = part.piece.methods.iter().filter(|entry| self.nested || !entry.nested);
-            listed.map(move |entry| (part, entry))
-        });
-        (0..).zip(entries).map(move |(index, (part, entry))| OutlineMethod {
-            fun_name: part.piece.fun_name(entry),
-            qualified_name: part.piece.qualified_name(entry),
-            ordinal: ordinals.next_if(|&(at, _)| at == index).map_or(0, |(_, ordinal)| ordinal),
-            start_line: part.line + entry.start_line,
-            end_line: part.line + entry.end_line,
-            start_byte: part.byte + entry.start_byte,
-            end_byte: part.byte + entry.end_byte,
+        (0..).zip(self.entries(0..self.parts.len())).map(move |(index, (part, entry))| {
+            OutlineMethod {
+                fun_name: part.piece.fun_name(entry),
+                qualified_name: part.piece.qualified_name(entry),
+                ordinal: ordinals.next_if(|&(at, _)| at == index).map_or(0, |(_, ordinal)| ordinal),
+                start_line: part.line + entry.start_line,
+                end_line: part.line + entry.end_line,
+                start_byte: part.byte + entry.start_byte,
+                end_byte: part.byte + entry.end_byte,
+            }
         })
     }
 
     /// The number of methods.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.len
+        self.entries(0..self.parts.len()).count()
     }
 
     /// Whether the file has no methods.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.entries(0..self.parts.len()).next().is_none()
     }
 }

@@ -31,6 +31,8 @@ pub struct PythonParser {
     parser: Parser,
     /// The texts that were parsed last, with their trees; the latest is the first.
     last: Vec<(String, Tree)>,
+    /// Operations of the last parse, at most.
+    ops: usize,
     /// Buffers of the size metrics, here so that one object carries all reusable memory.
     pub(super) buffers: super::lizard::Buffers,
 }
@@ -110,7 +112,7 @@ impl PythonParser {
         parser
             .set_language(&tree_sitter_python::LANGUAGE.into())
             .map_err(|_| ParseError::NoTree)?;
-        Ok(Self { parser, last: Vec::new(), buffers: super::lizard::Buffers::default() })
+        Ok(Self { parser, last: Vec::new(), ops: 0, buffers: super::lizard::Buffers::default() })
     }
 
     /// The syntax tree of `text` by tree-sitter-python; syntax errors are nodes of the tree, not
@@ -138,6 +140,11 @@ impl PythonParser {
         let at = self.last.iter().position(|(known, _)| known == text)?;
         self.last[..=at].rotate_right(1);
         self.last.first().map(|(_, tree)| tree.clone())
+    }
+
+    /// The operations that the last parse took, at most.
+    pub(super) fn ops(&self) -> usize {
+        self.ops
     }
 
     /// As [`PythonParser::parse`], for a text that nobody else asks the tree of: it is not kept.
@@ -205,6 +212,7 @@ impl PythonParser {
         if counted {
             self.parser.set_logger(None);
         }
+        self.ops = (calls + 1) * OPS_PER_CALL;
         match tree {
             Some(tree) if !stopped.get() => Ok(tree),
             _ => {

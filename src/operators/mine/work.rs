@@ -57,6 +57,9 @@ struct MiningWork {
     /// Commits that are done.
     mined: Arc<AtomicUsize>,
     say: Say,
+    tell: Arc<dyn Fn(Tell) + Send + Sync>,
+    /// Whether it was said that no file matched.
+    warned: AtomicBool,
     folder: bool,
 }
 
@@ -109,14 +112,12 @@ impl Task {
             .await
         };
         let ready = ready.map_err(|error| failure("fetch", &error, folder))?;
-        if let Some(warning) = task.nothing_matched(&ready.plan) {
-            (cx.tell)(Tell::Warning(warning));
-        }
         let Ready { repository, plan } = ready;
         let mining = Mining::new(repository, plan, Arc::clone(&task.options));
         let cut = cut(mining.plan());
         let (mining, mined) = (Arc::new(mining), Arc::default());
-        Ok(Box::new(MiningWork { task, mining, cut, mined, say, folder }))
+        let (tell, warned) = (Arc::clone(&cx.tell), AtomicBool::new(false));
+        Ok(Box::new(MiningWork { task, mining, cut, mined, say, tell, warned, folder }))
     }
 
     /// A repository on this machine, with the commits to mine.
@@ -170,12 +171,12 @@ impl Task {
             fetcher.commits(head)?;
             let trees = trees(&Repository::open(folder)?, head, &self.options, stop)?;
             fetcher.objects(&trees, Some("blob:none"), "trees")?;
-            let plan = plan(&Repository::open(folder)?, head, &self.options, stop)?;
+            let plan = self.compared(&Repository::open(folder)?, head, stop)?;
             fetcher.objects(&plan.blobs(), None, "files")?;
             plan
         } else {
             fetcher.everything(head)?;
-            plan(&Repository::open(folder)?, head, &self.options, stop)?
+            self.compared(&Repository::open(folder)?, head, stop)?
         };
         match plan.damage() {
             // A pack is missing, say. A server that does not send a tree would not send it again.
@@ -185,6 +186,18 @@ impl Task {
         }
     }
 
+    /// The commits to mine, with what each of them changed.
+    fn compared(
+        &self,
+        repository: &Repository,
+        head: ObjectId,
+        stop: &AtomicBool,
+    ) -> Result<MinePlan, GitError> {
+        let plan = plan(repository, head, &self.options, stop)?;
+        plan.compare(repository, &self.options, stop)?;
+        Ok(plan)
+    }
+
     fn head(&self) -> Result<ObjectId, GitError> {
         ObjectId::from_hex(self.head.as_bytes()).map_err(|_| {
             let text = format!("`{}` in head_sha is no commit id", self.head);
@@ -192,18 +205,17 @@ impl Task {
         })
     }
 
-    /// What the commits of the window changed, if it is nothing that is to be mined.
+    /// What the commits of the window changed, if it is nothing that is to be mined: known when all
+    /// of them were looked at.
     fn nothing_matched(&self, plan: &MinePlan) -> Option<String> {
-        if plan.commits() > 0 || plan.in_window() == 0 {
-            return None;
-        }
-        let commits = match plan.in_window() {
+        let passed_over = plan.nothing_changed().filter(|_| plan.commits() > 0)?;
+        let commits = match plan.commits() {
             1 => "the only commit in the window changes no".to_string(),
             n => format!("none of the {n} commits in the window changes a"),
         };
-        let there = match plan.passed_over().is_empty() {
+        let there = match passed_over.is_empty() {
             true => String::new(),
-            false => format!("; what they change is {}", suffixes(plan.passed_over())),
+            false => format!("; what they change is {}", suffixes(&passed_over)),
         };
         Some(format!(
             "{}: {commits} file that `include` ({}) matches{there}",
@@ -214,7 +226,6 @@ impl Task {
 
 impl FanOutWork for MiningWork {
     fn pieces(&self) -> u32 {
-        // Changed paths are bounded, so that there are some thousands at most.
         u32::try_from(self.mining.plan().pieces()).unwrap_or(u32::MAX)
     }
 
@@ -244,7 +255,17 @@ impl FanOutWork for MiningWork {
         };
         Box::pin(async move {
             let _stop = stop;
-            blocking(work).await.map_err(|error| failure("mine", &error, self.folder))
+            blocking(work).await.map_err(|error| {
+                // A repository that is too large is refused as a whole, whenever that is found.
+                let rule = if error.kind == GitErrorKind::Limit { "fetch" } else { "mine" };
+                failure(rule, &error, self.folder)
+            })?;
+            if let Some(warning) = self.task.nothing_matched(self.mining.plan())
+                && !self.warned.swap(true, Ordering::Relaxed)
+            {
+                (self.tell)(Tell::Warning(warning));
+            }
+            Ok(())
         })
     }
 }

@@ -191,15 +191,19 @@ fn mined(dir: &Path) -> Result<Found, GitError> {
     Ok(all)
 }
 
-fn prepared(dir: &Path) -> Result<Mining, GitError> {
-    let options = MineOptions {
+fn options() -> MineOptions {
+    MineOptions {
         window: Window { since: NEW_YEAR, until: NEW_YEAR + 365 * 86_400 },
         merges: false,
         nested: false,
         include: python_files(),
         max_file_bytes: 1 << 20,
         jobs: 2,
-    };
+    }
+}
+
+fn prepared(dir: &Path) -> Result<Mining, GitError> {
+    let options = options();
     let repository = Repository::open(dir)?;
     let head = repository.head(None)?.commit;
     let plan = plan(&repository, head, &options, &AtomicBool::new(false))?;

@@ -62,6 +62,19 @@ fn a_piece_is_the_same_by_itself() {
 }
 
 #[test]
+fn what_changed_is_the_same_before_and_piece_by_piece() {
+    let made = history();
+    let (before, mining) = (prepared(made.dir()).unwrap(), prepared(made.dir()).unwrap());
+    let repository = Repository::open(made.dir()).unwrap();
+    assert!(before.plan().blobs().is_empty());
+    before.plan().compare(&repository, &options(), &AtomicBool::new(false)).unwrap();
+    assert!(before.plan().blobs().len() > 12 && before.plan().damage().is_none());
+    for piece in 0..mining.plan().pieces() {
+        assert_eq!(mine_piece(&before, piece), mine_piece(&mining, piece));
+    }
+}
+
+#[test]
 fn refusals_of_the_plan_come_with_the_first_piece() {
     let made = history();
     let older = made.git(&["rev-parse", "HEAD~5"], b"");
@@ -82,9 +95,10 @@ fn nothing_to_mine_is_one_piece() {
     made.write("a.txt", "text");
     made.commit();
     let mining = prepared(made.dir()).unwrap();
-    assert_eq!((mining.plan().pieces(), mining.plan().in_window()), (1, 1));
-    assert_eq!(mining.plan().piece_ids(0).count(), 0);
+    assert_eq!((mining.plan().pieces(), mining.plan().commits()), (1, 1));
+    assert_eq!(mining.plan().nothing_changed(), None, "nothing was looked at");
     assert_eq!(mine_piece(&mining, 0), Found::default());
+    assert_eq!(mining.plan().nothing_changed(), Some([(".txt".into(), 1)].into()));
 }
 
 #[test]

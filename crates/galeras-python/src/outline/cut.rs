@@ -36,10 +36,24 @@ pub(super) struct Span {
 }
 
 impl Cuts {
+    #[cfg(test)]
     pub(super) fn of(text: &[u8]) -> Self {
-        let mut cutter = Cutter::default();
-        let mut lines = Lines { text, code: 0 };
-        let mut at = 0;
+        Self::between(text, 0, |_| false).0
+    }
+
+    /// The pieces from `from` on, where the text or one of its pieces starts, up to the first of
+    /// them that starts where `known` says; and where that is.
+    ///
+    /// Nothing before a cut decides what comes after it, and of what comes after it only the first
+    /// line decides whether there is a cut: so the pieces are those of the whole text.
+    pub(super) fn between(
+        text: &[u8],
+        from: usize,
+        known: impl Fn(usize) -> bool,
+    ) -> (Self, usize) {
+        let mut cutter = Cutter { start: from, ..Cutter::default() };
+        let mut lines = Lines { text, code: from };
+        let mut at = from;
         while at < text.len() {
             let (width, plain, first) = indent(text, at);
             at = match text.get(first) {
@@ -48,12 +62,15 @@ impl Cuts {
                 Some(b'#') => line_end(text, first),
                 Some(_) => {
                     cutter.statement(&lines, at, first, if plain { Some(width) } else { None });
+                    if at > from && cutter.start == at && known(at) {
+                        return (cutter.cuts, at);
+                    }
                     lines.skip(first)
                 }
             };
         }
         cutter.close(text.len(), true);
-        cutter.cuts
+        (cutter.cuts, text.len())
     }
 }
 

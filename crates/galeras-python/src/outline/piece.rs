@@ -4,10 +4,12 @@
 //! here: where pieces start and end (`cut`), how they come together (`outline`), pieces that need
 //! no parser (`plain`).
 
+use std::sync::OnceLock;
+
 use tree_sitter::{Node, Tree};
 
 use super::super::methods::PythonMethod;
-use super::super::parse::PythonParser;
+use super::super::parse::{ParseError, PythonParser};
 use super::super::scope::{Scope, holds_definitions};
 use super::plain;
 
@@ -56,6 +58,8 @@ pub(super) struct ReadPiece {
     pub(super) lines: u32,
     /// Size of the tree.
     pub(super) nodes: u32,
+    /// Operations of the parser for it, at most, if it was parsed.
+    pub(super) ops: OnceLock<u32>,
     /// Bytes that the scanner may read more than once, beyond what is usual.
     pub(super) reread: u32,
 }
@@ -102,7 +106,7 @@ fn number(number: usize) -> u32 {
 impl ReadPiece {
     fn empty(verdict: Verdict) -> Self {
         let (names, methods) = (Box::default(), Box::default());
-        Self { verdict, names, methods, lines: 0, nodes: 0, reread: 0 }
+        Self { verdict, names, methods, lines: 0, nodes: 0, ops: OnceLock::new(), reread: 0 }
     }
 
     pub(super) fn whole(names: String, methods: Box<[Entry]>) -> Self {
@@ -150,8 +154,21 @@ pub(super) fn find(
         // No line of it starts with the word, but in a string or in brackets.
         Some(piece) => piece,
         None if two_ways(text) => ReadPiece::empty(Verdict::Broken),
-        None => parsed_piece(parser, context, text, &hash),
+        None => {
+            let piece = parsed_piece(parser, context, text, &hash);
+            piece.ops.get_or_init(|| number(parser.ops()));
+            piece
+        }
     }
+}
+
+/// Operations of the parser for a piece, at most.
+pub(super) fn count_ops(
+    parser: &mut PythonParser,
+    context: Context<'_>,
+    text: &str,
+) -> Option<u32> {
+    parsed(parser, context, text).ok().map(|_| number(parser.ops()))
 }
 
 /// Whether the text has a token that may go on beyond it, or a byte that may end it before.
@@ -164,6 +181,20 @@ pub(super) fn reaches_out(text: &str) -> bool {
     open || text.contains('\0')
 }
 
+/// The tree of a piece with what stands for its surroundings.
+fn parsed(parser: &mut PythonParser, context: Context<'_>, text: &str) -> Result<Tree, ParseError> {
+    match context {
+        Context::First => parser.parse_anew(text),
+        Context::Top => parser.parse_anew(&[BEFORE, text].concat()),
+        Context::Header => parser.parse_anew(&[text, BODY].concat()),
+        Context::Member(name) => parser.parse_anew(&(class_line(name) + text)),
+    }
+}
+
+fn class_line(name: &str) -> String {
+    ["class ", name, ":\n"].concat()
+}
+
 /// What is in a piece by its tree.
 fn parsed_piece(
     parser: &mut PythonParser,
@@ -171,16 +202,12 @@ fn parsed_piece(
     text: &str,
     hash: &impl Fn(&str) -> u64,
 ) -> ReadPiece {
-    let (before, inside) = match context {
-        Context::First => (0, parser.parse(text)),
-        Context::Top => (BEFORE.len(), parser.parse(&[BEFORE, text].concat())),
-        Context::Header => (0, parser.parse(&[text, BODY].concat())),
-        Context::Member(name) => {
-            let header = ["class ", name, ":\n"].concat();
-            (header.len(), parser.parse(&(header + text)))
-        }
+    let before = match context {
+        Context::First | Context::Header => 0,
+        Context::Top => BEFORE.len(),
+        Context::Member(name) => class_line(name).len(),
     };
-    let tree = match inside {
+    let tree = match parsed(parser, context, text) {
         Ok(tree) if !tree.root_node().has_error() => tree,
         _ => return ReadPiece::empty(Verdict::Broken),
     };
@@ -244,7 +271,8 @@ const AROUND: usize = 10;
 /// Whether a line may start both a `match` statement and an expression with the name
 /// `match`. These readings need not end in the same line, and may stand in different blocks
 /// from there to the end of the file: `match [x]:` before a string further left is an empty
-/// statement or an annotation. Only the whole file tells which of them is taken.
+/// statement or an annotation. Only the whole file tells which of them is taken. Of `match['x'] = y`
+/// the first reading ends at the `=`, which follows no subject.
 fn two_ways(text: &str) -> bool {
     text.match_indices("match").any(|(at, word)| {
         let (before, after) = text.split_at(at);
@@ -255,10 +283,22 @@ fn two_ways(text: &str) -> bool {
         matches!(starts, None | Some(b'\n'))
             && match first {
                 Some(b'+' | b'-' | b'*') => second != Some(&b'='),
+                Some(b'[') if assigned_item(next) => false,
                 Some(b'(' | b'[' | b'\\' | b'\r' | 0x0c | b'`' | 0x80..) => true,
                 _ => next.starts_with("not"),
             }
     })
+}
+
+/// Whether a text starts with `[`, a word or a word in quotes, `]` and `=`.
+fn assigned_item(text: &str) -> bool {
+    let item = text.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+    let Some((item, rest)) = item else { return false };
+    let quoted = |quote| item.strip_prefix(quote).and_then(|item| item.strip_suffix(quote));
+    let word = quoted('\'').or_else(|| quoted('"')).unwrap_or(item);
+    let is_word = !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    let mut rest = rest.trim_start_matches([' ', '\t']).bytes();
+    is_word && rest.next() == Some(b'=') && rest.next() != Some(b'=')
 }
 
 fn sizes(nodes: usize, text: &str) -> ReadPiece {

@@ -4,6 +4,8 @@
 use super::*;
 use proptest::prelude::*;
 
+mod versions;
+
 /// Cases of the property tests; `OUTLINE_CASES` for a thorough run.
 fn cases() -> u32 {
     std::env::var("OUTLINE_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(150)
@@ -49,7 +51,7 @@ fn pieced(source: &str) -> Option<(usize, usize)> {
     assert_eq!(difference(&pieces, source), None);
     let cuts = Cuts::of(source.as_bytes());
     let all = cuts.spans.len() + cuts.members.len();
-    pieces.assemble(&mut parser, source, true).map(|outline| (outline.len(), all))
+    pieces.assemble(&mut parser, source, true, None).map(|outline| (outline.len(), all))
 }
 
 /// A class that is long enough to be taken apart.
@@ -78,6 +80,7 @@ fn sound_code_is_put_together() {
         "    t = (\n    1,\n  2,\n3)\n    def g(self): x = \\\n    1\n",
         "    async def größe(self): pass\n\x0c\n    type: str = 'a'\n",
         "    match = re.match('a')\n    print = 1; exec = 2\n",
+        "    def g(self):\n        match['a'] = print\n        match[b]= {}\n    match [\"c\"] = 1\n",
     ] {
         for text in [long_class(extra), long_class(extra).replace('\n', "\r\n")] {
             let (_, pieces) = pieced(&text).expect(extra);
@@ -142,6 +145,10 @@ fn limits_are_those_of_a_whole_parse() {
         "def f(): pass\n".repeat(70_000),
         "x = [a, b, [c, (d, e)]]\n".repeat(20_000),
         "x".repeat(5 << 20),
+        // Dense: the nodes say that the limit may be near, the operations that it is not.
+        format!("def f():\n{}", " a=b*(c+d)-e\n".repeat(30_000)),
+        " a=b*(c+d)-e\n def g(): -a\n".repeat(9_000).replace("\n ", "\n"),
+        format!("class A:\n{}", " def g(a,b): -a+b*(c,d)[e]\n".repeat(9_000)),
         (0..1_200).map(|i| format!("{}def f():\n", " ".repeat(i))).collect(),
     ] {
         pieced(&text);
@@ -247,6 +254,8 @@ const LINES: &[&str] = &[
     "match (a),",
     "match -a",
     "match [a]:",
+    "match['a'] = b",
+    "match[a] = b,",
     "case 1:",
     "case (x): pass",
     "type X = int",
@@ -351,7 +360,7 @@ fn tame() -> impl Strategy<Value = String> {
     prop_oneof![
         8 => (pick(&["", "    "][..]), pick(&["def f(self):", "def g(a): ", "class C:", "if a:", "async def h():"][..]), pick(&["    ", "        ", "            "][..]), pick(LINES), pick(&["\n", "\n", "\n\n", "\r\n"][..]))
             .prop_map(|(a, b, c, d, e)| format!("{a}{b}\n{c}{d}{e}")),
-        8 => (pick(&["", "    "][..]), pick(&["x = 1", "import a", "print('a')", "match (a)", "match (a),", "a,", "@d", "type (x)", "'s'", "print x,", "print (x)", "f(a)", "# c", "(a)", "[a]", "match [x]", "type [a]", "type X", "*a = 3", "[a] = 3", "(a) = 3", "\"b\"", "f'{x}'", "x: (a)", "x = y = a,", "x = *a,", "lambda: a", "x = 1 +", "return", "else:", "@d(1)", "print", "async", "await x", "a if b else c", "not a", "(yield)", "with (a, b): pass", "for a, in b: pass", "case 1:", "  's'", "  a", "          b", "b: int", "match [x]:", "x = a,"][..])).prop_map(|(a, b)| format!("{a}{b}\n")),
+        8 => (pick(&["", "    "][..]), pick(&["x = 1", "import a", "print('a')", "match (a)", "match (a),", "a,", "@d", "type (x)", "'s'", "print x,", "print (x)", "f(a)", "# c", "(a)", "[a]", "match [x]", "type [a]", "type X", "*a = 3", "[a] = 3", "(a) = 3", "\"b\"", "f'{x}'", "x: (a)", "x = y = a,", "x = *a,", "lambda: a", "x = 1 +", "return", "else:", "@d(1)", "print", "async", "await x", "a if b else c", "not a", "(yield)", "with (a, b): pass", "for a, in b: pass", "case 1:", "  's'", "  a", "          b", "b: int", "match [x]:", "match['a'] = x", "match [x] = y", "match[x]=[", "x = a,"][..])).prop_map(|(a, b)| format!("{a}{b}\n")),
         2 => line(),
     ]
 }
@@ -366,46 +375,48 @@ fn seeds() -> Vec<String> {
     seeds
 }
 
+type Edit = (u8, u32, u32, String, String);
+
+fn edit() -> impl Strategy<Value = Edit> {
+    (0..9_u8, any::<u32>(), any::<u32>(), line(), "[ \\t\\r\\n\"'#\\\\(){}\\[\\],:@a=fN]{1,2}")
+}
+
 fn edited() -> impl Strategy<Value = String> {
-    let edit =
-        (0..9_u8, any::<u32>(), any::<u32>(), line(), "[ \\t\\r\\n\"'#\\\\(){}\\[\\],:@a=fN]{1,2}");
-    (proptest::sample::select(seeds()), proptest::collection::vec(edit, 0..5)).prop_map(
-        |(seed, edits)| {
-            let mut lines: Vec<String> = seed.split_inclusive('\n').map(str::to_owned).collect();
-            for (kind, a, b, line, chars) in edits {
-                let (a, b) = (a as usize % lines.len(), b as usize % lines.len());
-                match kind {
-                    0 => drop(lines.remove(a)),
-                    1 => lines.insert(a, line),
-                    2 => lines.insert(a, lines[b].clone()),
-                    3 => lines.swap(a, b),
-                    4 | 5 => {
-                        let at = lines[a]
-                            .char_indices()
-                            .map(|(at, _)| at)
-                            .nth(b % lines[a].len())
-                            .unwrap_or(0);
-                        if kind == 4 {
-                            lines[a].insert_str(at, &chars)
-                        } else {
-                            lines[a].remove(at);
-                        }
-                    }
-                    6 => lines[a] = lines[a].trim_start().to_owned(),
-                    7 => lines[a].insert_str(0, "    "),
-                    _ => lines[a] = lines[a].replace("    ", "\t"),
-                }
-                if lines.is_empty() {
-                    lines.push(String::from("\n"));
-                }
-                lines.retain(|line| !line.is_empty());
-                if lines.is_empty() {
-                    lines.push(String::from("\n"));
+    (proptest::sample::select(seeds()), proptest::collection::vec(edit(), 0..5))
+        .prop_map(|(seed, edits)| with_edits(&seed, edits))
+}
+
+fn with_edits(seed: &str, edits: Vec<Edit>) -> String {
+    let mut lines: Vec<String> = seed.split_inclusive('\n').map(str::to_owned).collect();
+    for (kind, a, b, line, chars) in edits {
+        let (a, b) = (a as usize % lines.len(), b as usize % lines.len());
+        match kind {
+            0 => drop(lines.remove(a)),
+            1 => lines.insert(a, line),
+            2 => lines.insert(a, lines[b].clone()),
+            3 => lines.swap(a, b),
+            4 | 5 => {
+                let at =
+                    lines[a].char_indices().map(|(at, _)| at).nth(b % lines[a].len()).unwrap_or(0);
+                if kind == 4 {
+                    lines[a].insert_str(at, &chars)
+                } else {
+                    lines[a].remove(at);
                 }
             }
-            lines.concat()
-        },
-    )
+            6 => lines[a] = lines[a].trim_start().to_owned(),
+            7 => lines[a].insert_str(0, "    "),
+            _ => lines[a] = lines[a].replace("    ", "\t"),
+        }
+        if lines.is_empty() {
+            lines.push(String::from("\n"));
+        }
+        lines.retain(|line| !line.is_empty());
+        if lines.is_empty() {
+            lines.push(String::from("\n"));
+        }
+    }
+    lines.concat()
 }
 
 proptest! {
