@@ -111,7 +111,8 @@ fn traced(project: &Project, args: &[&str]) -> (Outcome, String) {
     for (name, value) in program.get_envs() {
         strace.env(name, value.unwrap());
     }
-    let outcome = Running::start(strace.env("SECRET", "a-secret-of-mine")).finish();
+    strace.env("SECRET", "a-secret-of-mine");
+    let outcome = Running::start(strace).finish();
     (outcome, project.read("../trace"))
 }
 
