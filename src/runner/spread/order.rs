@@ -100,7 +100,9 @@ struct SchemaOrder {
 impl SchemaOrder {
     fn of(table: &TableSchema) -> Result<Self, StepError> {
         let mut bytes = Vec::new();
-        StreamWriter::try_new(&mut bytes, &table.schema)?.finish()?;
+        let mut writer = StreamWriter::try_new(&mut bytes, &table.schema)?;
+        writer.finish()?;
+        drop(writer);
         let arrow = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         Ok(Self { arrow, key: table.key.clone() })
     }
