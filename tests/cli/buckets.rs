@@ -5,7 +5,7 @@
 //! not there (`bucket_faults`).
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use galeras_test_servers::chat_api::ChatApi;
@@ -13,7 +13,7 @@ use galeras_test_servers::s3_api::{S3Api, S3Request};
 use tempfile::TempDir;
 
 use crate::generate_openai;
-use crate::harness::{Outcome, Project, Running, files_below};
+use crate::harness::{Outcome, Project, Running, files_below, package};
 use crate::remotes::{digests, fetched, project, statuses, steps, warnings};
 
 /// The store of these tests.
@@ -227,8 +227,7 @@ fn whoever_is_killed_while_pushing_goes_on_from_there() {
 
 /// A key of the tests of signatures.
 fn key(name: &str) -> PathBuf {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("crates");
-    crates.join("galeras-signatures/tests/data").join(name)
+    package().parent().unwrap().join("crates/galeras-signatures/tests/data").join(name)
 }
 
 #[test]

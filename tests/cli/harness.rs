@@ -27,6 +27,12 @@ pub fn binary() -> PathBuf {
         .expect("GALERAS_BIN names the program")
 }
 
+/// The folder of these tests, as it is when they run: clones at several places may share what was
+/// built.
+pub fn package() -> PathBuf {
+    std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).expect("cargo runs the tests")
+}
+
 /// A folder with workflow files, in which the program is run.
 pub struct Project {
     dir: TempDir,

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Project, marked};
+use crate::harness::{Project, marked, package};
 use crate::regress_tables::{csv, find, noise, text, told};
 
 /// A workflow that reads `data.csv` and fits one model.
@@ -32,7 +32,7 @@ fn fitted(table: &str, with: &str) -> Project {
 }
 
 fn published(name: &str) -> String {
-    let path = format!("{}/reference/mixed/{name}.csv", env!("CARGO_MANIFEST_DIR"));
+    let path = package().join("reference/mixed").join(format!("{name}.csv"));
     std::fs::read_to_string(path).unwrap()
 }
 

@@ -9,7 +9,7 @@ use galeras_signatures::{SignatureFile, SigningKey};
 use galeras_test_servers::static_files::{Manners, StaticFiles};
 use serde_json::Value;
 
-use crate::harness::{Outcome, Project, files_below};
+use crate::harness::{Outcome, Project, files_below, package};
 
 const WORKFLOW: &str = "galeras: 1
 steps:
@@ -28,8 +28,7 @@ const NAMESPACE: &str = "galeras-manifest";
 
 /// A key of the tests of signatures.
 fn key(name: &str) -> PathBuf {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("crates");
-    crates.join("galeras-signatures/tests/data").join(name)
+    package().parent().unwrap().join("crates/galeras-signatures/tests/data").join(name)
 }
 
 fn public(name: &str) -> String {
