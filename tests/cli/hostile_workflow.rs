@@ -138,7 +138,7 @@ fn looking_at_it_does_nothing_in_little_time_and_memory() {
     }
     // The page that came of it shows nothing from elsewhere and runs nothing of it.
     let page = project.read("w.html");
-    for active in ["<script>alert", "javascript:alert", "src=\"http", "a-secret-of-mine"] {
+    for active in ["<script>alert", "=\"javascript:", "src=\"http", "a-secret-of-mine"] {
         assert!(!page.contains(active), "{active}");
     }
 }
