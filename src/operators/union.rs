@@ -154,7 +154,7 @@ fn check_columns(
             continue;
         }
         let without = tables.iter().filter(|(_, table)| table.field(column).is_none());
-        let without: Vec<&str> = without.map(|(name, _)| *name).collect();
+        let without: Vec<&(&str, &TableSchema)> = without.collect();
         if without.len() == tables.len() {
             let known = tables.iter().flat_map(|(_, table)| table.names());
             let mut names: Vec<&str> = Vec::new();
@@ -165,7 +165,11 @@ fn check_columns(
             });
             errors.push(ArgError::unknown_column(path, column, names));
         } else {
-            errors.extend(without.into_iter().map(|name| {
+            // A table of which not everything is known may have it, each for itself.
+            let (open, closed): (Vec<_>, Vec<_>) = without.into_iter().partition(|(_, t)| t.open);
+            let may_have = |_| ArgError::unknown_column(path.clone(), column, Vec::new());
+            errors.extend(open.into_iter().map(may_have));
+            errors.extend(closed.into_iter().map(|(name, _)| {
                 let message = format!("`{name}` has no column `{column}`");
                 ArgError::at_port(name, Code::UnknownColumn, message)
                     .help("`columns` names columns that all tables have")
@@ -180,8 +184,10 @@ fn check_same_columns(tables: &[(&str, &TableSchema)], errors: &mut Vec<ArgError
     let everywhere = |name: &&str| tables.iter().all(|(_, table)| table.field(name).is_some());
     let shared: Vec<&str> = base.names().filter(everywhere).collect();
     for (name, table) in others {
-        let lacks: Vec<&str> = base.names().filter(|c| table.field(c).is_none()).collect();
-        let adds: Vec<&str> = table.names().filter(|c| base.field(c).is_none()).collect();
+        // A table of which not everything is known may have more columns.
+        let lacks = base.names().filter(|c| !table.open && table.field(c).is_none());
+        let adds = table.names().filter(|c| !base.open && base.field(c).is_none());
+        let (lacks, adds): (Vec<&str>, Vec<&str>) = (lacks.collect(), adds.collect());
         let message = match (lacks.as_slice(), adds.as_slice()) {
             ([], []) => continue,
             (lacks, []) => format!("`{name}` lacks {} of `{first}`", listed(lacks)),
@@ -215,7 +221,9 @@ fn listed(columns: &[&str]) -> String {
 
 /// The rows of all tables must be told apart by the same columns.
 fn check_keys(tables: &[(&str, &TableSchema)], errors: &mut Vec<ArgError>) {
-    let Some(((first, base), others)) = tables.split_first() else { return };
+    // The key of a table of which not everything is known is not known either.
+    let known: Vec<_> = tables.iter().filter(|(_, table)| !table.open).collect();
+    let Some(((first, base), others)) = known.split_first() else { return };
     let same = |table: &TableSchema| {
         table.key.len() == base.key.len() && table.key.iter().all(|name| base.key.contains(name))
     };
@@ -282,7 +290,8 @@ fn united(args: &Args, tables: &[(&str, &TableSchema)]) -> TableSchema {
         fields.push(Arc::new(field.as_ref().clone().with_nullable(nullable)));
     }
     let mut table = TableSchema::default().with(&fields);
-    table.key = std::iter::once(&args.label).chain(&base.key).cloned().collect();
+    let keyed = tables.iter().map(|(_, table)| table).find(|table| !table.open).unwrap_or(&base);
+    table.key = std::iter::once(&args.label).chain(&keyed.key).cloned().collect();
     table
 }
 

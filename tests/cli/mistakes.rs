@@ -392,3 +392,27 @@ fn a_misspelt_operator_of_the_quickstart_makes_up_no_types() {
     }
     assert!(tried > 15, "{tried}");
 }
+
+#[test]
+fn a_union_behind_a_misspelt_operator_has_no_mistake_of_its_own() {
+    let rest = "  few:
+    op: sampel
+    from: table
+    with: { n: 1, seed: 1 }
+  chosen: { op: union, from: { A: few, B: table }, with: { label: arm, columns: [code, size] } }
+  whole: { op: union, from: { A: table, B: few }, with: { label: arm } }
+  last:
+    op: sql
+    from: { chosen: chosen, whole: whole }
+    with:
+      query: >
+        SELECT chosen.arm, chosen.code, chosen.size + 1 AS more
+        FROM chosen JOIN whole ON whole.id = chosen.id
+      key: [arm]
+";
+    let project = Project::new(&workflow(rest));
+    let checked = project.run(&["check", "w.yaml", "--format", "json"]).exits(2);
+    let found = checked.diagnostics();
+    assert_eq!(found.len(), 1, "{checked}");
+    assert!(found[0].starts_with("unknown-operator w.yaml:11:"), "{found:?}");
+}

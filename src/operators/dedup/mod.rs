@@ -246,6 +246,7 @@ fn check_tokenizer(
 ) -> Option<PathBuf> {
     let port = cx.inputs.get(TOKENIZER);
     if let Some(table) = port
+        && !(table.open && table.field(MODEL).is_none())
         && table.field(MODEL).is_none_or(|field| !is_text(field.data_type()))
     {
         let message = format!("the input `{TOKENIZER}` has no text column `{MODEL}`");
